@@ -1,0 +1,38 @@
+# What `cmake --install` puts down: the library, its headers, and two ways to find them,
+# find_package(farcall) and pkg-config. Both are relocatable.
+
+include(CMakePackageConfigHelpers)
+
+set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/farcall")
+
+install(
+  TARGETS farcall
+  EXPORT farcall_targets
+  FILE_SET HEADERS)
+install(
+  EXPORT farcall_targets
+  NAMESPACE farcall::
+  FILE farcall-targets.cmake
+  DESTINATION "${package_dir}")
+
+configure_package_config_file(
+  cmake/farcall-config.cmake.in "${PROJECT_BINARY_DIR}/farcall-config.cmake"
+  INSTALL_DESTINATION "${package_dir}"
+  NO_SET_AND_CHECK_MACRO)
+# Before 1.0 a minor version may change the interface.
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/farcall-config-version.cmake"
+                                 COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/farcall-config.cmake"
+              "${PROJECT_BINARY_DIR}/farcall-config-version.cmake" DESTINATION "${package_dir}")
+
+# From the folder of farcall.pc up to the prefix.
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY
+           "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" OUTPUT_VARIABLE prefix_from_pc)
+set(pc_libs "")
+foreach(library IN LISTS CMAKE_DL_LIBS)
+  string(APPEND pc_libs " -l${library}")
+endforeach()
+configure_file(cmake/farcall.pc.in "${PROJECT_BINARY_DIR}/farcall.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/farcall.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+
+install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")

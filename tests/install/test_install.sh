@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Installs the built tree into a temporary prefix, then builds and runs a consumer against it, once
+# with find_package and once with pkg-config.
+set -euo pipefail
+
+if [[ $# -ne 4 ]]; then
+  echo "usage: $0 <cmake> <c++ compiler> <source folder> <build folder>" >&2
+  exit 2
+fi
+cmake=$1 compiler=$2 source=$3 build=$4
+consumer=$source/tests/install/consumer
+
+temporary=$(mktemp -d)
+trap 'rm -rf "$temporary"' EXIT
+prefix=$temporary/prefix
+
+say() { printf '\n== %s\n' "$*"; }
+
+say "install"
+"$cmake" --install "$build" --prefix "$prefix" >"$temporary/install.log" || {
+  cat "$temporary/install.log"
+  exit 1
+}
+test -f "$prefix/include/farcall/farcall.hpp"
+
+say "nothing installed as text may point back into the source or the build folder"
+if grep -rIlP "(^|[\s\"';=:(IL])(\Q$source\E|\Q$build\E)" "$prefix"; then
+  echo "the files above name $source or $build" >&2
+  exit 1
+fi
+
+# As a user would find it: moved after the installation.
+mv "$prefix" "$temporary/moved"
+prefix=$temporary/moved
+
+say "consumer with find_package"
+"$cmake" -S "$consumer" -B "$temporary/find_package" -G Ninja -DCMAKE_CXX_COMPILER="$compiler" \
+  -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF
+"$cmake" --build "$temporary/find_package"
+"$temporary/find_package/hello"
+
+say "consumer with pkg-config"
+pc_folder=$(dirname "$(find "$prefix" -name farcall.pc)")
+export PKG_CONFIG_PATH=$pc_folder LD_LIBRARY_PATH=${pc_folder%/pkgconfig}
+read -ra flags <<<"$(pkg-config --cflags --libs farcall)"
+"$compiler" -std=c++20 -O2 -o "$temporary/hello" "$consumer/main.cpp" "${flags[@]}"
+"$temporary/hello"

@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""Checks the shape of the tree: who includes whom, READMEs, file lengths, build lists.
+
+The layer order is read from the table in docs/architecture.md, so that the document and the
+check cannot differ. Run as: check_layers.py [project root].
+"""
+
+import pathlib
+import re
+import sys
+
+TABLE = "docs/architecture.md"
+CODE = {".hpp", ".cpp", ".h", ".c"}
+CODE_FOLDERS = ("farcall", "compat", "tools", "examples", "tests", "bench", "fuzz")
+LONGEST_FILE = 700
+LONGEST_README = 12
+
+TABLE_ROW = re.compile(r"^\|[^|]*\|\s*`farcall/(\w+)/`\s*\|[^|]+\|\s*$")
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+
+
+def lines_of(path):
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def code_files(root, folder):
+    return sorted(p for p in (root / folder).rglob("*") if p.suffix in CODE and p.is_file())
+
+
+def read_layers(root):
+    """The layer names in table order; a layer may include itself and those before it."""
+    table = root / TABLE
+    if not table.is_file():
+        raise SystemExit(f"{TABLE}: missing; the layer order is read from its table "
+                         "(columns: layer | folder | one sentence)")
+    layers = [m.group(1) for m in map(TABLE_ROW.match, lines_of(table)) if m]
+    if len(layers) < 2:
+        raise SystemExit(f"{TABLE}: no layer table found; a row looks like "
+                         "'| 0 | `farcall/base/` | Words everybody needs. |'")
+    if len(set(layers)) != len(layers):
+        raise SystemExit(f"{TABLE}: a layer stands twice in the table: {', '.join(layers)}")
+    return layers
+
+
+def includes_of(path, root):
+    """(line number, path from the project root) of every include of one of our own files."""
+    for number, line in enumerate(lines_of(path), 1):
+        match = INCLUDE.match(line)
+        if not match:
+            continue
+        bracket, name = match.groups()
+        if bracket == '"' and (path.parent / name).is_file():
+            yield number, (path.parent / name).resolve().relative_to(root).as_posix()
+        elif name.split("/")[0] in CODE_FOLDERS:
+            yield number, name
+
+
+def check_includes(root, layers):
+    folders = {p.name for p in (root / "farcall").iterdir() if p.is_dir()}
+    for layer in sorted(folders - set(layers)):
+        yield f"farcall/{layer}/: not in the layer table of {TABLE}"
+    for order, layer in enumerate(layers):
+        allowed = [f"farcall/{name}" for name in layers[: order + 1]]
+        for path in code_files(root, f"farcall/{layer}"):
+            is_test = path.stem.endswith("_test")
+            for number, name in includes_of(path, root):
+                top = "/".join(name.split("/")[:2])
+                if top in allowed or (is_test and name.startswith("tests/")):
+                    continue
+                where = path.relative_to(root).as_posix()
+                yield (f"{where}:{number}: layer {order} ({layer}) must not include {name}; "
+                       f"it may include {', '.join(allowed)}")
+
+
+def check_readmes(root, layers):
+    for layer in layers:
+        readme = root / "farcall" / layer / "README.md"
+        if not readme.parent.is_dir():
+            continue
+        name = readme.relative_to(root).as_posix()
+        if not readme.is_file():
+            yield (f"{name}: missing; it says the purpose, which types to read first, "
+                   "what it never includes")
+        elif len(lines_of(readme)) > LONGEST_README:
+            yield f"{name}: {len(lines_of(readme))} lines, at most {LONGEST_README} are wanted"
+
+
+def check_lengths(root):
+    for folder in CODE_FOLDERS:
+        for path in code_files(root, folder):
+            length = len(lines_of(path))
+            if length > LONGEST_FILE:
+                yield (f"{path.relative_to(root).as_posix()}: {length} lines, more than "
+                       f"{LONGEST_FILE}: more than one idea in it?")
+
+
+def check_build_lists(root, layers):
+    """A file that no CMakeLists.txt names is neither built, nor tested, nor installed."""
+    for layer in layers:
+        folder = root / "farcall" / layer
+        listing = folder / "CMakeLists.txt"
+        if not listing.is_file():
+            continue
+        named = set(listing.read_text(encoding="utf-8").replace(")", " ").split())
+        for path in code_files(root, f"farcall/{layer}"):
+            if path.relative_to(folder).as_posix() not in named:
+                yield (f"{path.relative_to(root).as_posix()}: not named in "
+                       f"farcall/{layer}/CMakeLists.txt")
+
+
+def check(root):
+    root = root.resolve()
+    layers = read_layers(root)
+    return [
+        *check_includes(root, layers),
+        *check_readmes(root, layers),
+        *check_lengths(root),
+        *check_build_lists(root, layers),
+    ]
+
+
+def main():
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    problems = check(root)
+    for problem in problems:
+        print(problem)
+    print(f"{len(problems)} problem(s) in the shape of the tree")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""Shows that check_layers.py finds what it is there for: each test breaks one rule."""
+
+import pathlib
+import tempfile
+import unittest
+
+import check_layers
+
+TABLE = """\
+| layer | folder | one sentence |
+|---|---|---|
+| 0 | `farcall/base/` | Words. |
+| 1 | `farcall/memory/` | Rings. |
+"""
+
+
+class CheckLayers(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.root = pathlib.Path(temporary.name)
+        self.write("docs/architecture.md", TABLE)
+        for layer in ("base", "memory"):
+            self.write(f"farcall/{layer}/README.md", "Purpose.\n")
+            self.write(f"farcall/{layer}/CMakeLists.txt",
+                       "farcall_layer(HEADERS a.hpp SOURCES a.cpp\nTESTS a_test.cpp)")
+        self.write("farcall/memory/a.hpp", "#include <farcall/base/a.hpp>\n#include <vector>\n")
+
+    def write(self, name, text):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+    def problems(self):
+        return check_layers.check(self.root)
+
+    def expect_one_problem(self, *words):
+        problems = self.problems()
+        self.assertEqual(len(problems), 1, problems)
+        for word in words:
+            self.assertIn(word, problems[0])
+
+    def test_a_clean_tree_passes(self):
+        self.assertEqual(self.problems(), [])
+
+    def test_including_a_later_layer_is_found(self):
+        self.write("farcall/base/a.hpp", "#pragma once\n#include <farcall/memory/a.hpp>\n")
+        self.expect_one_problem("farcall/base/a.hpp:2", "farcall/memory/a.hpp")
+
+    def test_a_relative_include_is_found_too(self):
+        self.write("farcall/base/a.cpp", '#  include "../memory/a.hpp"\n')
+        self.expect_one_problem("farcall/base/a.cpp:1", "farcall/memory/a.hpp")
+
+    def test_the_umbrella_header_is_closed_to_layers(self):
+        self.write("farcall/memory/a.cpp", "#include <farcall/farcall.hpp>\n")
+        self.expect_one_problem("farcall/memory/a.cpp:1", "farcall/farcall.hpp")
+
+    def test_the_umbrella_header_may_include_every_layer(self):
+        self.write("farcall/farcall.hpp", "#include <farcall/memory/a.hpp>\n")
+        self.assertEqual(self.problems(), [])
+
+    def test_only_tests_may_include_test_support(self):
+        self.write("farcall/base/a_test.cpp", "#include <tests/support/a.hpp>\n")
+        self.assertEqual(self.problems(), [])
+        self.write("farcall/base/a.cpp", "#include <tests/support/a.hpp>\n")
+        self.expect_one_problem("farcall/base/a.cpp:1", "tests/support/a.hpp")
+
+    def test_a_test_may_not_include_a_later_layer(self):
+        self.write("farcall/base/a_test.cpp", "#include <farcall/memory/a.hpp>\n")
+        self.expect_one_problem("farcall/base/a_test.cpp:1")
+
+    def test_tools_may_include_everything(self):
+        self.write("tools/a.cpp", "#include <farcall/memory/a.hpp>\n")
+        self.assertEqual(self.problems(), [])
+
+    def test_a_folder_outside_the_table_is_found(self):
+        self.write("farcall/extra/a.hpp", "")
+        self.expect_one_problem("farcall/extra/", "not in the layer table")
+
+    def test_a_missing_or_long_readme_is_found(self):
+        (self.root / "farcall/base/README.md").unlink()
+        self.expect_one_problem("farcall/base/README.md", "missing")
+        self.write("farcall/base/README.md", "line\n" * 13)
+        self.expect_one_problem("farcall/base/README.md", "13 lines")
+
+    def test_a_long_file_is_found(self):
+        self.write("tools/a.cpp", "\n" * 700)
+        self.assertEqual(self.problems(), [])
+        self.write("tools/a.cpp", "\n" * 701)
+        self.expect_one_problem("tools/a.cpp", "701 lines")
+
+    def test_a_file_that_is_not_built_is_found(self):
+        self.write("farcall/base/forgotten_test.cpp", "")
+        self.expect_one_problem("farcall/base/forgotten_test.cpp", "not named")
+
+    def test_a_missing_table_is_an_error(self):
+        self.write("docs/architecture.md", "No table here.\n")
+        with self.assertRaisesRegex(SystemExit, "no layer table"):
+            self.problems()
+        (self.root / "docs/architecture.md").unlink()
+        with self.assertRaisesRegex(SystemExit, "missing"):
+            self.problems()
+
+
+if __name__ == "__main__":
+    unittest.main()
