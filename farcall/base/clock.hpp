@@ -1,0 +1,25 @@
+#pragma once
+
+#include <chrono>
+
+#if defined(__x86_64__) || defined(__i386__)
+#include <immintrin.h>
+#endif
+
+namespace farcall {
+
+using clock = std::chrono::steady_clock;
+using time_point = clock::time_point;
+
+/// Tells the core that this is a spin loop, so that it saves power and leaves the line alone.
+inline void spin_pause() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  _mm_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield" ::: "memory");
+#elif defined(__riscv)
+  asm volatile(".insn i 0x0F, 0, x0, x0, 0x010" ::: "memory");
+#endif
+}
+
+}  // namespace farcall

@@ -1,0 +1,42 @@
+#include <farcall/base/error.hpp>
+
+#include <cxxabi.h>
+
+#include <cstdlib>
+#include <memory>
+#include <system_error>
+
+namespace farcall {
+namespace {
+
+std::string remote_text(node_id node, const std::string& type_name, const std::string& text) {
+  std::string what = node_text(node) + " threw " + type_name;
+  if (!text.empty()) what += ": " + text;
+  return what;
+}
+
+}  // namespace
+
+remote_error::remote_error(node_id node, std::string type_name, const std::string& text)
+    : error(remote_text(node, type_name, text), node),
+      type_name_(std::move(type_name)),
+      text_(text) {}
+
+void throw_system_error(const std::string& what, int error_number, node_id node) {
+  throw error(what + ": " + std::generic_category().message(error_number), node);
+}
+
+std::string demangle(const char* name) {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> text(
+      abi::__cxa_demangle(name, nullptr, nullptr, &status), &std::free);
+  return status == 0 && text ? std::string(text.get()) : std::string(name);
+}
+
+std::string node_text(node_id node) {
+  if (node == no_node) return "no node";
+  if (node == host_id) return "the host (node 0)";
+  return "node " + std::to_string(node);
+}
+
+}  // namespace farcall

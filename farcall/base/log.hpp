@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string_view>
+
+namespace farcall::log {
+
+enum class level { error, warning, info, debug };
+
+/// True when lines of this level are written: FARCALL_LOG=error|warning|info|debug, default warning.
+[[nodiscard]] bool enabled(level l) noexcept;
+
+/// Writes one line to standard error, in one write, so that lines of several nodes do not mix.
+/// Never called between reserve and commit of a message.
+void write(level l, std::string_view text) noexcept;
+
+inline void error(std::string_view text) noexcept { write(level::error, text); }
+inline void warning(std::string_view text) noexcept { write(level::warning, text); }
+inline void info(std::string_view text) noexcept { write(level::info, text); }
+inline void debug(std::string_view text) noexcept { write(level::debug, text); }
+
+}  // namespace farcall::log

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstdint>
+
+namespace farcall {
+
+/// Number of a node in its job. The host is node 0, targets follow from 1.
+using node_id = std::uint32_t;
+
+inline constexpr node_id host_id = 0;
+
+/// Stands for "no node" where an error concerns none.
+inline constexpr node_id no_node = UINT32_MAX;
+
+}  // namespace farcall
