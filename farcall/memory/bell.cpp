@@ -1,0 +1,109 @@
+#include <farcall/memory/bell.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <ctime>
+
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace farcall {
+namespace {
+
+/// Most words that one futex_waitv call takes.
+constexpr std::size_t most_bells = 128;
+
+/// How often a sleeper looks by itself when nothing can be relied on to wake it.
+constexpr std::chrono::milliseconds look_interval{1};
+
+long membarrier(int command) noexcept { return ::syscall(SYS_membarrier, command, 0, 0); }
+
+timespec to_timespec(std::chrono::nanoseconds t) noexcept {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(t);
+  return {static_cast<time_t>(seconds.count()), static_cast<long>((t - seconds).count())};
+}
+
+void sleep_on_one(bell& b, time_point deadline) noexcept {
+  const auto left = deadline - clock::now();
+  if (left <= left.zero()) return;
+  const timespec timeout = to_timespec(left);
+  // An error (rung meanwhile, signal, timeout) means the same to the caller: look again.
+  ::syscall(SYS_futex, &b.asleep, FUTEX_WAIT, 1U, &timeout, nullptr, 0);
+}
+
+/// False when the kernel does not know the call.
+bool sleep_on_many(std::span<bell* const> bells, time_point deadline) noexcept {
+#ifdef SYS_futex_waitv
+  futex_waitv waiters[most_bells] = {};
+  for (std::size_t i = 0; i < bells.size(); ++i) {
+    waiters[i].val = 1;
+    waiters[i].uaddr = reinterpret_cast<std::uintptr_t>(&bells[i]->asleep);
+    waiters[i].flags = FUTEX_32;
+  }
+  // steady_clock is CLOCK_MONOTONIC; this call takes an absolute time.
+  const timespec until = to_timespec(deadline.time_since_epoch());
+  const long status = ::syscall(SYS_futex_waitv, waiters, static_cast<unsigned>(bells.size()), 0U,
+                                &until, CLOCK_MONOTONIC);
+  return status >= 0 || (errno != ENOSYS && errno != EPERM);
+#else
+  (void)bells;
+  (void)deadline;
+  return false;
+#endif
+}
+
+}  // namespace
+
+void ring(bell& b) noexcept {
+  // Release: whoever is woken and sees 0 also sees what we committed before.
+  b.asleep.store(0, std::memory_order_release);
+  ::syscall(SYS_futex, &b.asleep, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+void kick_bell(void* context) noexcept { ring(*static_cast<bell*>(context)); }
+
+void prepare_sleep(std::span<bell* const> bells) noexcept {
+  // Relaxed: the barrier below orders it before our second look, and makes it visible to every
+  // sender that has not yet loaded the flag after its commit.
+  for (bell* b : bells) b->asleep.store(1, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (has_asymmetric_barrier()) membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
+}
+
+void sleep_on(std::span<bell* const> bells, time_point deadline) noexcept {
+  // Far enough away for any wait, near enough for the kernel's arithmetic.
+  deadline = std::min(deadline, clock::now() + std::chrono::hours(24));
+  if (!has_asymmetric_barrier() || bells.size() > most_bells) {
+    deadline = std::min(deadline, clock::now() + look_interval);
+  }
+  if (bells.size() == 1) {
+    sleep_on_one(*bells.front(), deadline);
+  } else if (bells.empty() || bells.size() > most_bells || !sleep_on_many(bells, deadline)) {
+    const timespec pause = to_timespec(look_interval);
+    ::nanosleep(&pause, nullptr);
+  }
+}
+
+bool has_asymmetric_barrier() noexcept {
+  static const bool present = [] {
+    const long commands = membarrier(MEMBARRIER_CMD_QUERY);
+    return commands > 0 && (commands & MEMBARRIER_CMD_GLOBAL_EXPEDITED) != 0 &&
+           (commands & MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0;
+  }();
+  return present;
+}
+
+void register_for_barriers() noexcept {
+  if (!has_asymmetric_barrier()) return;
+  membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED);
+  membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
+}
+
+bool process_barrier() noexcept {
+  return has_asymmetric_barrier() && membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0;
+}
+
+}  // namespace farcall

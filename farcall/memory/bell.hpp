@@ -1,0 +1,54 @@
+#pragma once
+
+#include <farcall/base/bytes.hpp>
+#include <farcall/base/clock.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+
+/// How a thread sleeps until a message comes, so that the sleeper pays and not the sender.
+///
+/// The sleeper raises its bell's flag, makes every core pass a barrier (membarrier), looks at its
+/// rings once more and then sleeps on the flag. The sender commits and reads the flag with a plain
+/// load. Either the sender sees the flag, or the sleeper's second look sees the message.
+namespace farcall {
+
+/// A word to sleep on. Lies in memory shared with everyone who may ring it. Several threads may
+/// sleep on one bell; a ring wakes them all.
+struct alignas(line_bytes) bell {
+  std::atomic<std::uint32_t> asleep{0};  ///< 1: somebody sleeps, or slept and was not rung since
+};
+static_assert(sizeof(bell) == line_bytes && std::atomic<std::uint32_t>::is_always_lock_free);
+
+/// Wakes whoever sleeps on `b`. A system call, for use only when the flag is up.
+void ring(bell& b) noexcept;
+
+/// ring() when somebody sleeps there; a load otherwise.
+inline void ring_if_asleep(bell& b) noexcept {
+  // Relaxed: the sleeper's barrier orders it against our preceding stores.
+  if (b.asleep.load(std::memory_order_relaxed) != 0) ring(b);
+}
+
+/// An `outbox::kick` whose context is a bell.
+void kick_bell(void* context) noexcept;
+
+/// Raises the flags of all `bells` and passes the barrier. The caller then looks once more at
+/// everything that the bells stand for, and calls sleep_on() only if there was nothing.
+void prepare_sleep(std::span<bell* const> bells) noexcept;
+
+/// Sleeps until one of `bells` is rung or `deadline` passes. May return early for no reason.
+/// Call after prepare_sleep() and a second look.
+void sleep_on(std::span<bell* const> bells, time_point deadline) noexcept;
+
+/// True when the kernel offers the barrier. Without it a sleeper wakes up every millisecond to look.
+[[nodiscard]] bool has_asymmetric_barrier() noexcept;
+
+/// Registers this process for other processes' barriers. Call once before the first sleep or send.
+void register_for_barriers() noexcept;
+
+/// Makes every running thread of this process pass a memory barrier. False when the kernel refuses;
+/// then the caller needs another way.
+[[nodiscard]] bool process_barrier() noexcept;
+
+}  // namespace farcall

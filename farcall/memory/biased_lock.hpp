@@ -1,0 +1,81 @@
+#pragma once
+
+#include <farcall/base/bytes.hpp>
+#include <farcall/base/clock.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+
+namespace farcall {
+
+/// Identity of a thread for biased locks: the address of one of its thread-local variables.
+[[nodiscard]] inline const void* this_thread_mark() noexcept {
+  static thread_local const char mark = 0;
+  return &mark;
+}
+
+/// A lock that costs its owner thread two plain stores and a load, and everybody else a system
+/// call. Not recursive. The owner gives way by itself when another thread asks.
+///
+/// The owner announces itself and then looks for others; others announce themselves, make all
+/// threads pass a barrier, and then look for the owner (Dekker's scheme with the barrier paid by
+/// one side only). A lock without an owner is adopted by the first thread that takes it. Ownership
+/// never moves without the owner's doing: it could be between two of its own stores.
+class alignas(line_bytes) biased_lock {
+ public:
+  biased_lock() noexcept = default;
+  biased_lock(const biased_lock&) = delete;
+  biased_lock& operator=(const biased_lock&) = delete;
+
+  /// Gives up ownership; does nothing when the calling thread is not the owner. A thread that ends
+  /// must call it. Not while holding the lock.
+  void disown() noexcept;
+
+  void lock() noexcept {
+    if (!try_lock_as_owner()) lock_slow();
+  }
+
+  void unlock() noexcept {
+    if (!by_mutex_) [[likely]] {
+      // Release; partner: the acquire load in lock_slow().
+      held_by_owner_.store(0, std::memory_order_release);
+    } else {
+      unlock_slow();
+    }
+  }
+
+  /// Takes the lock if nobody holds it. May fail for no reason.
+  [[nodiscard]] bool try_lock() noexcept { return try_lock_as_owner() || try_lock_slow(); }
+
+ private:
+  bool try_lock_as_owner() noexcept {
+    if (owner_.load(std::memory_order_relaxed) != this_thread_mark()) return false;
+    held_by_owner_.store(1, std::memory_order_relaxed);
+    // Compiler order only; the other side's barrier supplies the rest.
+    if (needs_fence_) {
+      std::atomic_thread_fence(std::memory_order_seq_cst);
+    } else {
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+    }
+    // Acquire; partner: the release subtraction in unlock_slow().
+    if (others_.load(std::memory_order_acquire) == 0) [[likely]] return true;
+    held_by_owner_.store(0, std::memory_order_release);
+    return false;
+  }
+
+  void lock_slow() noexcept;
+  bool try_lock_slow() noexcept;
+  void enter_as_other() noexcept;
+  void unlock_slow() noexcept;
+
+  static const bool needs_fence_;
+
+  std::atomic<const void*> owner_{nullptr};
+  std::atomic<std::uint32_t> held_by_owner_{0};
+  std::atomic<std::uint32_t> others_{0};  ///< threads that hold mutex_ or wait for it
+  bool by_mutex_ = false;                 ///< how the holder took the lock; only it looks
+  std::mutex mutex_;
+};
+
+}  // namespace farcall

@@ -1,0 +1,198 @@
+#include <farcall/memory/copy.hpp>
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace farcall {
+namespace {
+
+constexpr std::size_t guard_bytes = 64;
+constexpr unsigned char guard_value = 0xA5;
+
+// A pattern without short periods, so that a block that lands in the wrong place shows.
+std::vector<unsigned char> pattern(std::size_t bytes) {
+  std::vector<unsigned char> result(bytes);
+  std::uint64_t state = 0x9E3779B97F4A7C15U;
+  for (unsigned char& byte : result) {
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    byte = static_cast<unsigned char>(state >> 56U);
+  }
+  return result;
+}
+
+// Copies `bytes` bytes from `source + from_shift` to a place `to_shift` past a cache line, and
+// checks them and the guards at both ends. gtest assertions per byte would dominate the run time.
+template <class Copy>
+[[nodiscard]] bool arrives(const Copy& copy, std::vector<unsigned char>& target,
+                           const std::vector<unsigned char>& source, std::size_t bytes,
+                           std::size_t from_shift, std::size_t to_shift) {
+  const std::size_t line_start = -reinterpret_cast<std::uintptr_t>(target.data()) % 64;
+  unsigned char* const guards = target.data() + line_start + to_shift;
+  unsigned char* const to = guards + guard_bytes;
+  const unsigned char* const from = source.data() + from_shift;
+  std::memset(guards, guard_value, guard_bytes + bytes + guard_bytes);
+  copy(to, from, bytes);
+  for (std::size_t i = 0; i < guard_bytes; ++i) {
+    if (guards[i] != guard_value || to[bytes + i] != guard_value)
+      return false;
+  }
+  return bytes == 0 || std::memcmp(to, from, bytes) == 0;
+}
+
+constexpr std::size_t room = 3 * guard_bytes + 128;
+
+TEST(copy_bytes, is_exact_for_small_sizes_at_all_alignments) {
+  std::vector<unsigned char> target(300 + room);
+  const std::vector<unsigned char> source = pattern(300 + 64);
+  for (std::size_t bytes = 0; bytes <= 300; ++bytes) {
+    for (std::size_t to_shift = 0; to_shift < 64; ++to_shift) {
+      // The full square for the sizes that are handled here; libc's part is sampled.
+      const std::size_t step = bytes <= 20 ? 1 : 13;
+      for (std::size_t from_shift = 0; from_shift < 64; from_shift += step)
+        ASSERT_TRUE(arrives(copy_bytes, target, source, bytes, from_shift, to_shift))
+            << bytes << " bytes, source shifted by " << from_shift << ", target by " << to_shift;
+    }
+  }
+}
+
+TEST(copy_bytes, accepts_null_for_nothing) {
+  copy_bytes(nullptr, nullptr, 0);
+  copy_bytes_streaming(nullptr, nullptr, 0);
+  copy_task task{nullptr, nullptr, 0};
+  EXPECT_TRUE(task.finished());
+  EXPECT_FALSE(task.work());
+}
+
+TEST(copy_bytes, is_exact_around_the_switch_to_streaming) {
+  std::vector<unsigned char> target(non_temporal_from + 5000 + room);
+  const std::vector<unsigned char> source = pattern(non_temporal_from + 5000 + 64);
+  for (const std::size_t bytes : {non_temporal_from - 65, non_temporal_from - 1, non_temporal_from,
+                                  non_temporal_from + 1, non_temporal_from + 4999}) {
+    for (const std::size_t shift : {std::size_t{0}, std::size_t{1}, std::size_t{63}}) {
+      EXPECT_TRUE(arrives(copy_bytes, target, source, bytes, 0, shift)) << bytes << " to " << shift;
+      EXPECT_TRUE(arrives(copy_bytes, target, source, bytes, shift, 0))
+          << bytes << " from " << shift;
+    }
+  }
+}
+
+TEST(copy_bytes, is_exact_for_odd_large_sizes) {
+  const std::size_t most = 2 * non_temporal_from + 12345;
+  std::vector<unsigned char> target(most + room);
+  const std::vector<unsigned char> source = pattern(most + 64);
+  EXPECT_TRUE(arrives(copy_bytes, target, source, most, 7, 33));
+  EXPECT_TRUE(arrives(copy_bytes, target, source, most - 4095, 32, 17));
+}
+
+class streaming_copies_test : public testing::TestWithParam<streaming_copy> {};
+
+TEST_P(streaming_copies_test, is_exact_for_small_sizes_at_all_alignments) {
+  std::vector<unsigned char> target(300 + room);
+  const std::vector<unsigned char> source = pattern(300 + 64);
+  for (std::size_t bytes = 0; bytes <= 300; bytes += 1 + bytes / 16) {
+    for (std::size_t to_shift = 0; to_shift < 64; ++to_shift)
+      ASSERT_TRUE(arrives(GetParam().copy, target, source, bytes, bytes % 64, to_shift))
+          << bytes << " bytes, target shifted by " << to_shift;
+  }
+}
+
+TEST_P(streaming_copies_test, is_exact_around_its_block_size) {
+  constexpr std::size_t block = 4 * 4096;
+  std::vector<unsigned char> target(3 * block + room);
+  const std::vector<unsigned char> source = pattern(3 * block + 64);
+  for (const std::size_t blocks : {1U, 2U}) {
+    for (std::size_t to_shift = 0; to_shift < 64; ++to_shift) {
+      // The head up to the first line counts: sizes just below and above block + head.
+      const std::size_t head = (64 - to_shift) % 64;
+      for (const std::size_t around : {blocks * block, blocks * block + head}) {
+        for (const std::size_t bytes : {around - 1, around, around + 1}) {
+          for (const std::size_t from_shift : {0U, 1U, 32U, 63U})
+            ASSERT_TRUE(arrives(GetParam().copy, target, source, bytes, from_shift, to_shift))
+                << bytes << " bytes, source shifted by " << from_shift << ", target by "
+                << to_shift;
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(variants, streaming_copies_test,
+                         testing::ValuesIn(streaming_copies().begin(), streaming_copies().end()),
+                         [](const auto& info) { return std::string{info.param.name}; });
+
+TEST(copy_task, one_thread_copies_everything) {
+  const std::vector<unsigned char> source = pattern(10'001);
+  for (const std::size_t bytes :
+       {std::size_t{1}, std::size_t{999}, std::size_t{1000}, std::size_t{1001}, source.size()}) {
+    std::vector<unsigned char> target(source.size());
+    copy_task task{target.data(), source.data(), bytes, 1000};
+    EXPECT_EQ(task.bytes(), bytes);
+    EXPECT_EQ(task.chunks(), (bytes + 999) / 1000);
+    std::size_t taken = 0;
+    while (task.work()) {
+      ++taken;
+      EXPECT_EQ(task.finished(), taken == task.chunks());
+    }
+    EXPECT_EQ(taken, task.chunks());
+    EXPECT_TRUE(task.finished());
+    EXPECT_FALSE(task.work());
+    std::vector<unsigned char> expected(source.size());
+    std::memcpy(expected.data(), source.data(), bytes);
+    EXPECT_EQ(target, expected);
+  }
+}
+
+TEST(copy_task, a_chunk_size_of_zero_still_copies) {
+  const std::vector<unsigned char> source = pattern(5);
+  std::vector<unsigned char> target(5);
+  copy_task task{target.data(), source.data(), source.size(), 0};
+  while (task.work()) {
+  }
+  EXPECT_TRUE(task.finished());
+  EXPECT_EQ(target, source);
+}
+
+TEST(copy_task, an_absurd_chunk_size_means_one_chunk) {
+  const std::vector<unsigned char> source = pattern(500);
+  std::vector<unsigned char> target(500);
+  copy_task task{target.data(), source.data(), source.size(), SIZE_MAX};
+  EXPECT_EQ(task.chunks(), 1U);
+  EXPECT_TRUE(task.work());
+  EXPECT_TRUE(task.finished());
+  EXPECT_EQ(target, source);
+}
+
+// Small chunks, so that the threads meet at every counter; and large enough as a whole for the
+// streaming stores, so that whoever sees finished() depends on their fences.
+TEST(copy_task, many_threads_share_the_work) {
+  for (const std::size_t bytes : {std::size_t{100'003}, non_temporal_from + 4097}) {
+    const std::vector<unsigned char> source = pattern(bytes);
+    std::vector<unsigned char> target(bytes);
+    copy_task task{target.data(), source.data(), bytes, bytes / 257};
+    std::array<std::size_t, 4> taken{};
+    {
+      std::vector<std::jthread> helpers;
+      helpers.reserve(taken.size());
+      for (std::size_t& count : taken)
+        helpers.emplace_back([&task, &count] {
+          while (task.work())
+            ++count;
+        });
+      while (!task.finished())
+        std::this_thread::yield();
+      // The helpers may not have left work() yet; the bytes must be here all the same.
+      EXPECT_EQ(target, source);
+    }
+    EXPECT_EQ(taken[0] + taken[1] + taken[2] + taken[3], task.chunks());
+  }
+}
+
+} // namespace
+} // namespace farcall

@@ -1,0 +1,78 @@
+#include <farcall/memory/ring.hpp>
+
+namespace farcall {
+namespace {
+
+/// For rings whose other side watches them by itself.
+constexpr std::atomic<std::uint32_t> no_attention{0};
+
+void no_kick(void* /*context*/) noexcept {}
+
+}  // namespace
+
+namespace ring_detail {
+
+std::byte* reserve_slow(outbox& out, std::uint64_t need) noexcept {
+  if (need > record_limit(out.size)) return nullptr;
+  const std::uint64_t offset = out.head & (out.size - 1);
+  const std::uint64_t pad = offset + need <= out.size ? 0 : out.size - offset;
+  const std::uint64_t end = out.head + pad + need + record_alignment;
+  if (end > out.limit) {
+    // Acquire; partner: the release store in release().
+    const std::uint64_t consumed = out.consumed->load(std::memory_order_acquire);
+    // A receiver that claims to have read what was never sent, or to have un-read, is faulty: it
+    // gets no more room, and the caller's deadline or the liveness check ends the wait.
+    if (consumed > out.head || out.head - consumed > out.size) return nullptr;
+    out.limit = consumed + out.size;
+    if (end > out.limit) return nullptr;
+  }
+  if (pad != 0) {
+    // The receiver goes on at the start of the ring, which must read as "nothing yet" before the
+    // pad sends it there.
+    commit_at(out.base, 0).store(0, std::memory_order_relaxed);
+    FARCALL_RING_HOOK(pad_after_terminator);
+    commit_at(out.base, offset)
+        .store(commit_word(static_cast<std::uint32_t>(pad), record_kind::pad),
+               std::memory_order_release);
+    out.head += pad;
+  }
+  return out.base + (out.head & (out.size - 1));
+}
+
+record_view peek_slow(inbox& in, std::uint32_t word) noexcept {
+  const record_view corrupt{in.base, 0, record_kind::corrupt};
+  const std::uint64_t offset = in.tail & (in.size - 1);
+  // A pad always reaches exactly to the end of the ring and is never the first record of a lap.
+  if (commit_kind(word) != record_kind::pad || commit_bytes(word) != in.size - offset ||
+      offset == 0) {
+    return corrupt;
+  }
+  release(in, {in.base + offset, commit_bytes(word), record_kind::pad});
+  const std::uint32_t next = commit_at(in.base, 0).load(std::memory_order_acquire);
+  // Two pads in a row would let a peer keep us here for ever.
+  if (commit_kind(next) == record_kind::pad) return corrupt;
+  return peek(in);
+}
+
+}  // namespace ring_detail
+
+void attach(outbox& out, std::byte* base, std::uint64_t size,
+            const std::atomic<std::uint64_t>& consumed) noexcept {
+  out = outbox{};
+  out.base = base;
+  out.size = size;
+  out.limit = size;
+  out.consumed = &consumed;
+  out.attention = &no_attention;
+  out.kick = &no_kick;
+}
+
+void attach(inbox& in, std::byte* base, std::uint64_t size,
+            std::atomic<std::uint64_t>& consumed) noexcept {
+  in = inbox{};
+  in.base = base;
+  in.size = size;
+  in.consumed = &consumed;
+}
+
+}  // namespace farcall

@@ -1,0 +1,139 @@
+#pragma once
+
+#include <farcall/base/bytes.hpp>
+#include <farcall/memory/record.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+/// A one-way ring of packed records between one sending and one receiving thread.
+///
+/// The sender fills a record in place and commits it with one release store of its first word; the
+/// receiver polls that word. Before a commit the sender writes zero to the word that follows the
+/// record, so the receiver never has to write into the ring: a line travels once, from the sender
+/// to the receiver. The receiver publishes how far it has read every quarter ring, so a record is
+/// at most a quarter of the ring and a full ring always drains.
+///
+/// The cached limit on the sender's side is Rigtorp's (SPSCQueue); reserve/commit/peek/release is
+/// the shape of liburing.
+namespace farcall {
+
+/// Test hook: called inside windows between two steps of the protocol. Compiled to nothing unless a
+/// test defines FARCALL_RING_HOOK before including this file.
+#ifndef FARCALL_RING_HOOK
+#define FARCALL_RING_HOOK(window) ((void)0)
+#endif
+
+/// Sending end. Owned by one thread at a time. `base` is aligned to a line.
+struct alignas(line_bytes) outbox {
+  std::byte* base = nullptr;
+  std::uint64_t size = 0;   ///< bytes, a power of two
+  std::uint64_t head = 0;   ///< position where the next record starts, counted from the beginning
+  std::uint64_t limit = 0;  ///< positions below this may be written without looking at `consumed`
+  const std::atomic<std::uint64_t>* consumed = nullptr;     ///< written by the receiver
+  const std::atomic<std::uint32_t>* attention = nullptr;    ///< not zero: kick after a commit
+  void (*kick)(void* context) noexcept = nullptr;           ///< wakes or prods the other side
+  void* kick_context = nullptr;
+};
+static_assert(sizeof(outbox) == line_bytes);
+
+/// Receiving end. Owned by one thread at a time.
+struct alignas(line_bytes) inbox {
+  std::byte* base = nullptr;
+  std::uint64_t size = 0;       ///< bytes, a power of two
+  std::uint64_t tail = 0;       ///< position of the next record to read
+  std::uint64_t published = 0;  ///< what the sender was last told
+  std::atomic<std::uint64_t>* consumed = nullptr;  ///< read by the sender
+};
+static_assert(sizeof(inbox) == line_bytes);
+
+/// Rings are at least this long, so that a quarter holds a useful record.
+inline constexpr std::uint64_t smallest_ring = 4096;
+
+/// Largest record for a ring of `size` bytes.
+[[nodiscard]] constexpr std::uint32_t record_limit(std::uint64_t size) noexcept {
+  const std::uint64_t quarter = size / 4;
+  return static_cast<std::uint32_t>(quarter < largest_record ? quarter : largest_record);
+}
+
+namespace ring_detail {
+
+inline std::atomic_ref<std::uint32_t> commit_at(std::byte* base, std::uint64_t offset) noexcept {
+  return std::atomic_ref<std::uint32_t>(*reinterpret_cast<std::uint32_t*>(base + offset));
+}
+
+[[nodiscard]] std::byte* reserve_slow(outbox& out, std::uint64_t need) noexcept;
+[[nodiscard]] record_view peek_slow(inbox& in, std::uint32_t word) noexcept;
+
+}  // namespace ring_detail
+
+/// Room for a record of `bytes` (header included, at most record_limit), or null when the ring is
+/// full now. Never waits. Nothing is visible to the receiver before commit(); a reservation that is
+/// not committed is simply made again.
+[[nodiscard]] inline std::byte* try_reserve(outbox& out, std::uint32_t bytes) noexcept {
+  const std::uint64_t need = align_up(std::uint64_t{bytes}, record_alignment);
+  const std::uint64_t offset = out.head & (out.size - 1);
+  // The word behind the record is written too, hence the one granule more.
+  if (offset + need <= out.size && out.head + need + record_alignment <= out.limit) [[likely]] {
+    return out.base + offset;
+  }
+  return ring_detail::reserve_slow(out, need);
+}
+
+/// Makes the record at `record`, the last one reserved, visible: one release store, then a kick if
+/// the other side asked for one. The slot word and the body must have been written.
+inline void commit(outbox& out, std::byte* record, std::uint32_t bytes,
+                   record_kind kind) noexcept {
+  const std::uint64_t next = out.head + align_up(std::uint64_t{bytes}, record_alignment);
+  // Relaxed: ordered before the release store below, whose acquire partner is in peek().
+  ring_detail::commit_at(out.base, next & (out.size - 1)).store(0, std::memory_order_relaxed);
+  FARCALL_RING_HOOK(commit_after_terminator);
+  out.head = next;
+  // Release; partner: the acquire load in peek().
+  ring_detail::commit_at(record, 0).store(commit_word(bytes, kind), std::memory_order_release);
+  FARCALL_RING_HOOK(commit_before_attention);
+  // Relaxed: the sleeper orders itself against us (bell.hpp).
+  if (out.attention->load(std::memory_order_relaxed) != 0) [[unlikely]] out.kick(out.kick_context);
+}
+
+/// The next record, or an empty view. Never waits. A view of kind `corrupt` means that the bytes
+/// there are no record: the peer is faulty and nothing more can be read from it.
+[[nodiscard]] inline record_view peek(inbox& in) noexcept {
+  const std::uint64_t offset = in.tail & (in.size - 1);
+  // Acquire; partner: the release store in commit().
+  const std::uint32_t word =
+      ring_detail::commit_at(in.base, offset).load(std::memory_order_acquire);
+  if (word == 0) return {};
+  const std::uint32_t bytes = commit_bytes(word);
+  const record_kind kind = commit_kind(word);
+  if (kind > record_kind::pad && kind != record_kind::corrupt && bytes >= sizeof(record_header) &&
+      bytes <= record_limit(in.size) && offset + bytes <= in.size) [[likely]] {
+    return {in.base + offset, bytes, kind};
+  }
+  return ring_detail::peek_slow(in, word);
+}
+
+/// True when peek() would return something. Takes no ownership: any thread may look.
+[[nodiscard]] inline bool has_record(const inbox& in, std::uint64_t tail) noexcept {
+  return ring_detail::commit_at(in.base, tail & (in.size - 1)).load(std::memory_order_relaxed) != 0;
+}
+
+/// Gives the space of `record`, the one last peeked, back. The view is invalid afterwards.
+inline void release(inbox& in, const record_view& record) noexcept {
+  in.tail += align_up(std::uint64_t{record.bytes}, record_alignment);
+  if (in.tail - in.published >= in.size / 4) {
+    in.published = in.tail;
+    // Release: our reads of the records happen before the sender overwrites them. Partner: the
+    // acquire load in reserve_slow().
+    in.consumed->store(in.tail, std::memory_order_release);
+  }
+}
+
+/// Ends over fresh, zeroed ring memory of `size` bytes.
+void attach(outbox& out, std::byte* base, std::uint64_t size,
+            const std::atomic<std::uint64_t>& consumed) noexcept;
+void attach(inbox& in, std::byte* base, std::uint64_t size,
+            std::atomic<std::uint64_t>& consumed) noexcept;
+
+}  // namespace farcall

@@ -1,0 +1,117 @@
+#include <farcall/base/bytes.hpp>
+#include <farcall/base/error.hpp>
+#include <farcall/memory/segment.hpp>
+
+#include <cerrno>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace farcall {
+namespace {
+
+std::string limit_hint(int error_number) {
+  if (error_number == EMFILE || error_number == ENFILE) {
+    return " (each node takes a few descriptors; raise the limit with 'ulimit -n')";
+  }
+  return "";
+}
+
+std::byte* map_shared(int fd, std::size_t bytes) {
+  void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  if (data == MAP_FAILED) {
+    throw_system_error("mapping " + std::to_string(bytes) +
+                           " bytes of shared memory (address space limit, 'ulimit -v'?)",
+                       errno);
+  }
+  return static_cast<std::byte*>(data);
+}
+
+}  // namespace
+
+segment::segment(segment&& other) noexcept
+    : file_(std::move(other.file_)),
+      data_(std::exchange(other.data_, nullptr)),
+      bytes_(std::exchange(other.bytes_, 0)) {}
+
+segment& segment::operator=(segment&& other) noexcept {
+  std::swap(file_, other.file_);
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+segment::~segment() {
+  if (data_ != nullptr) ::munmap(data_, bytes_);
+}
+
+segment segment::create(const std::string& label, std::size_t bytes, page_kind pages) {
+  const unsigned flags = MFD_CLOEXEC | (pages == page_kind::huge ? MFD_HUGETLB : 0U);
+  segment made;
+  made.file_ = unique_fd(::memfd_create(label.c_str(), flags));
+  if (!made.file_) {
+    const int reason = errno;
+    throw_system_error("creating shared memory \"" + label + "\"" + limit_hint(reason), reason);
+  }
+  // The default mode of a memory file is 0777; nobody but its owner has business here.
+  if (::fchmod(made.file_.get(), S_IRUSR | S_IWUSR) != 0) {
+    throw_system_error("restricting shared memory \"" + label + "\" to its owner", errno);
+  }
+  if (::ftruncate(made.file_.get(), static_cast<off_t>(bytes)) != 0) {
+    throw_system_error("sizing shared memory \"" + label + "\" to " + std::to_string(bytes) +
+                           " bytes (file size limit, 'ulimit -f'?)",
+                       errno);
+  }
+  made.data_ = map_shared(made.file_.get(), bytes);
+  made.bytes_ = bytes;
+  return made;
+}
+
+segment segment::map(unique_fd file, std::size_t bytes) {
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) throw_system_error("looking at shared memory", errno);
+  if (static_cast<std::uint64_t>(status.st_size) < bytes) {
+    throw error("shared memory of a peer has " + std::to_string(status.st_size) +
+                " bytes where " + std::to_string(bytes) + " were announced");
+  }
+  segment made;
+  made.data_ = map_shared(file.get(), bytes);
+  made.bytes_ = bytes;
+  made.file_ = std::move(file);
+  return made;
+}
+
+bool segment::reserve(std::size_t offset, std::size_t bytes) noexcept {
+  int status = 0;
+  do {
+    status = ::fallocate(file_.get(), 0, static_cast<off_t>(offset), static_cast<off_t>(bytes));
+  } while (status != 0 && errno == EINTR);
+  return status == 0;
+}
+
+void segment::discard(std::size_t offset, std::size_t bytes) noexcept {
+  const std::size_t first = align_up(offset, page_bytes());
+  const std::size_t last = (offset + bytes) / page_bytes() * page_bytes();
+  if (first >= last) return;
+  // Failure only keeps the memory in use.
+  (void)::fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                    static_cast<off_t>(first), static_cast<off_t>(last - first));
+}
+
+void prefault(std::byte* data, std::size_t bytes) noexcept {
+#ifdef MADV_POPULATE_WRITE
+  (void)::madvise(data, bytes, MADV_POPULATE_WRITE);
+#else
+  (void)::madvise(data, bytes, MADV_WILLNEED);
+#endif
+}
+
+std::size_t page_bytes() noexcept {
+  static const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+}  // namespace farcall

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <farcall/base/unique_fd.hpp>
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+namespace farcall {
+
+enum class page_kind { normal, huge };
+
+/// A piece of memory that can be shared with other processes: an anonymous memory file and its
+/// mapping. Owns both. It has no name in any file system, so nothing is left behind by a crash.
+/// Pages are taken from the system when they are first touched.
+class segment {
+ public:
+  segment() noexcept = default;
+  segment(segment&& other) noexcept;
+  segment& operator=(segment&& other) noexcept;
+  segment(const segment&) = delete;
+  segment& operator=(const segment&) = delete;
+  ~segment();
+
+  /// A new segment of `bytes` zero bytes, mode 0600. `label` shows up in /proc/PID/maps.
+  /// Throws error when descriptors or address space run out, or when huge pages are asked for and
+  /// the system has no pool of them.
+  [[nodiscard]] static segment create(const std::string& label, std::size_t bytes,
+                                      page_kind pages = page_kind::normal);
+
+  /// Maps a segment made by another process; takes the descriptor. `bytes` must not exceed the size
+  /// of the file, otherwise throws error: a shorter file would turn reads into SIGBUS.
+  [[nodiscard]] static segment map(unique_fd file, std::size_t bytes);
+
+  [[nodiscard]] std::byte* data() const noexcept { return data_; }
+  [[nodiscard]] std::size_t size() const noexcept { return bytes_; }
+  [[nodiscard]] explicit operator bool() const noexcept { return data_ != nullptr; }
+  /// Descriptor to pass on; -1 once close_file was called. Stays owned by the segment.
+  [[nodiscard]] int fd() const noexcept { return file_.get(); }
+
+  /// Closes the descriptor and keeps the mapping, once nobody else needs to be given the segment.
+  void close_file() noexcept { file_.reset(); }
+
+  /// Takes the pages of [offset, offset + bytes) from the system now. False when there are not
+  /// enough of them; touching them would then kill the process.
+  [[nodiscard]] bool reserve(std::size_t offset, std::size_t bytes) noexcept;
+
+  /// Gives the whole pages inside [offset, offset + bytes) back to the system; they read as zero
+  /// afterwards, in every process.
+  void discard(std::size_t offset, std::size_t bytes) noexcept;
+
+ private:
+  unique_fd file_;
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+/// Maps `bytes` at `data` in this process ahead of their first use. A hint: failure is harmless.
+void prefault(std::byte* data, std::size_t bytes) noexcept;
+
+[[nodiscard]] std::size_t page_bytes() noexcept;
+
+}  // namespace farcall

@@ -1,0 +1,133 @@
+#include <farcall/base/error.hpp>
+#include <farcall/memory/shared_heap.hpp>
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+
+namespace farcall {
+namespace {
+
+/// Unit in which pages are taken from the system: large enough that small blocks seldom need a
+/// system call, and a whole number of huge pages.
+constexpr std::uint64_t backing_chunk = std::uint64_t{2} << 20;
+
+/// Blocks from this size on give their pages back when released. Smaller ones keep them, because
+/// taking pages anew costs more than the copy that fills them.
+constexpr std::uint64_t discard_from = std::uint64_t{64} << 20;
+
+/// Blocks from this size on try huge pages first.
+constexpr std::uint64_t huge_from = backing_chunk;
+
+/// From here on we ask how much memory there is before taking it, because the system would rather
+/// kill a process than refuse.
+constexpr std::uint64_t ask_from = std::uint64_t{16} << 20;
+
+std::uint64_t number_in(const std::string& path) {
+  std::ifstream file(path);
+  std::uint64_t value = 0;
+  return file >> value ? value : UINT64_MAX;
+}
+
+}  // namespace
+
+std::uint64_t available_memory() {
+  std::uint64_t available = 0;
+  std::ifstream meminfo("/proc/meminfo");
+  for (std::string name, unit; meminfo >> name;) {
+    std::uint64_t kib = 0;
+    meminfo >> kib;
+    std::getline(meminfo, unit);
+    if (name == "MemAvailable:") available = kib * 1024;
+  }
+  const std::uint64_t limit = number_in("/sys/fs/cgroup/memory.max");
+  const std::uint64_t used = number_in("/sys/fs/cgroup/memory.current");
+  if (limit != UINT64_MAX && used != UINT64_MAX) {
+    available = std::min(available, limit > used ? limit - used : 0);
+  }
+  return available;
+}
+
+shared_heap::region::region(segment s)
+    : memory(std::move(s)), blocks(0, memory.size()), backed(memory.size() / backing_chunk + 1) {}
+
+bool shared_heap::region::back(std::uint64_t offset, std::uint64_t bytes) {
+  const std::uint64_t first = offset / backing_chunk;
+  const std::uint64_t last = (offset + std::max<std::uint64_t>(bytes, 1) - 1) / backing_chunk;
+  for (std::uint64_t chunk = first; chunk <= last; ++chunk) {
+    if (backed[chunk]) continue;
+    const std::uint64_t start = chunk * backing_chunk;
+    if (!memory.reserve(start, std::min(backing_chunk, memory.size() - start))) return false;
+    backed[chunk] = true;
+  }
+  return true;
+}
+
+void shared_heap::region::discard(std::uint64_t offset, std::uint64_t bytes) {
+  const std::uint64_t first = align_up(offset, backing_chunk) / backing_chunk;
+  const std::uint64_t last = (offset + bytes) / backing_chunk;
+  if (first >= last) return;
+  memory.discard(first * backing_chunk, (last - first) * backing_chunk);
+  std::fill(backed.begin() + static_cast<std::ptrdiff_t>(first),
+            backed.begin() + static_cast<std::ptrdiff_t>(last), false);
+}
+
+shared_heap::shared_heap(segment normal, segment huge) {
+  regions_.push_back(std::make_unique<region>(std::move(normal)));
+  if (huge) regions_.push_back(std::make_unique<region>(std::move(huge)));
+}
+
+std::byte* shared_heap::allocate_in(region& r, std::uint64_t bytes, std::uint64_t alignment) {
+  const std::optional<std::uint64_t> offset = r.blocks.allocate(bytes, alignment);
+  if (!offset) return nullptr;
+  if (!r.back(*offset, bytes)) {
+    (void)r.blocks.release(*offset);
+    return nullptr;
+  }
+  return r.memory.data() + *offset;
+}
+
+std::byte* shared_heap::allocate(std::uint64_t bytes, std::uint64_t alignment) {
+  const std::lock_guard guard(mutex_);
+  alignment = std::max<std::uint64_t>(alignment, line_bytes);
+  if (bytes >= huge_from && regions_.size() > 1) {
+    if (std::byte* block = allocate_in(*regions_[1], bytes, alignment)) return block;
+  }
+  const std::uint64_t available = bytes >= ask_from ? available_memory() : 0;
+  if (available == 0 || bytes <= available) {
+    if (std::byte* block = allocate_in(*regions_[0], bytes, alignment)) return block;
+  }
+  throw out_of_memory("no room for " + std::to_string(bytes) + " bytes: this node has " +
+                      std::to_string(regions_[0]->blocks.bytes_in_use()) + " bytes in use, " +
+                      std::to_string(available_memory()) + " bytes of memory are free, and its " +
+                      "shared segment has " + std::to_string(regions_[0]->memory.size()));
+}
+
+bool shared_heap::release(std::byte* block) noexcept {
+  const std::lock_guard guard(mutex_);
+  for (const auto& r : regions_) {
+    if (block < r->memory.data() || block >= r->memory.data() + r->memory.size()) continue;
+    const auto offset = static_cast<std::uint64_t>(block - r->memory.data());
+    const std::optional<std::uint64_t> bytes = r->blocks.release(offset);
+    if (bytes && *bytes >= discard_from) r->discard(offset, *bytes);
+    return bytes.has_value();
+  }
+  return false;
+}
+
+std::uint64_t shared_heap::bytes_in_use() const {
+  const std::lock_guard guard(mutex_);
+  std::uint64_t bytes = 0;
+  for (const auto& r : regions_) bytes += r->blocks.bytes_in_use();
+  return bytes;
+}
+
+std::vector<std::pair<std::uint64_t, std::uint64_t>> shared_heap::windows() const {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> all;
+  for (const auto& r : regions_) {
+    all.emplace_back(reinterpret_cast<std::uintptr_t>(r->memory.data()), r->memory.size());
+  }
+  return all;
+}
+
+}  // namespace farcall
