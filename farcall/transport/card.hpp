@@ -1,0 +1,48 @@
+#pragma once
+
+#include <farcall/base/node_id.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace farcall {
+
+/// Version of everything in docs/wire.md. Nodes of different versions refuse each other.
+inline constexpr std::uint32_t wire_version = 1;
+
+/// Memory of a node that its peers may map or copy from and to: an address range there.
+struct memory_window {
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// What a node tells the others about itself, once, when it joins: who it is, how it can be
+/// reached, and what its program is. Both ends compute the route between them from their two cards,
+/// so nothing is negotiated.
+struct card {
+  node_id id = 0;
+  std::string name;          ///< "node 2", or what the URL's name= says
+  std::string host;          ///< host name of the machine
+  std::string machine;       ///< identifies the running machine: equal means shared memory works
+  std::string architecture;  ///< "x86_64", "aarch64", …
+  std::string transport;     ///< scheme of the URL that the node was started with
+  std::uint64_t pid = 0;
+  std::uint32_t cores = 0;    ///< processors that the node may run on
+  std::uint32_t workers = 0;  ///< threads that run handlers
+  std::string build;          ///< identifies the program's image; equal means same addresses
+  std::uint64_t key_digest = 0;  ///< of the sorted table of callables
+  std::uint32_t lane_bytes = 0;  ///< ring size of lanes that are opened to this node
+  std::vector<memory_window> windows;
+};
+
+/// The card as bytes, with version, byte order and pointer size in front.
+[[nodiscard]] std::vector<std::byte> encode(const card& c);
+
+/// Reads a card from bytes of another node. Throws malformed_message for anything that is no card,
+/// and error, saying what differs, for a card of another version, byte order or pointer size.
+[[nodiscard]] card decode_card(std::span<const std::byte> bytes);
+
+}  // namespace farcall

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <farcall/base/node_id.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace farcall {
+
+/// Copies bulk memory between this node and others, past the rings. Addresses are virtual addresses
+/// of the peer. All members may be called by several threads at once.
+class mover {
+ public:
+  virtual ~mover() = default;
+
+  /// Pointer through which [address, address + bytes) of `peer` can be used directly here, or null
+  /// when that range is not shared with us. Valid as long as the peer is reachable. Never blocks.
+  [[nodiscard]] virtual std::byte* map(node_id peer, std::uint64_t address,
+                                       std::uint64_t bytes) noexcept = 0;
+
+  /// Copies from here to `peer` / from `peer` to here. Blocks for the time of the copy. False when
+  /// this mover cannot reach that range (refused by the system, or no such memory there); then
+  /// nothing, or a part, was copied.
+  [[nodiscard]] virtual bool put(node_id peer, std::uint64_t to, const std::byte* from,
+                                 std::uint64_t bytes) noexcept = 0;
+  [[nodiscard]] virtual bool get(node_id peer, std::uint64_t from, std::byte* to,
+                                 std::uint64_t bytes) noexcept = 0;
+};
+
+}  // namespace farcall

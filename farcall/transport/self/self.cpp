@@ -1,0 +1,146 @@
+#include <farcall/base/error.hpp>
+#include <farcall/transport/self/self.hpp>
+
+#include <map>
+#include <mutex>
+#include <new>
+#include <vector>
+
+namespace farcall::self {
+namespace {
+
+/// Both ends' ids of one lane differ in the lowest bit.
+constexpr std::uint64_t opener_bit = 1;
+
+struct line_aligned_delete {
+  void operator()(std::byte* memory) const noexcept {
+    ::operator delete[](memory, std::align_val_t{line_bytes});
+  }
+};
+using line_aligned_memory = std::unique_ptr<std::byte[], line_aligned_delete>;
+
+struct counter {
+  alignas(line_bytes) std::atomic<std::uint64_t> consumed{0};
+};
+
+struct self_lane {
+  line_aligned_memory rings;
+  counter requests;
+  counter replies;
+  std::uint32_t bell = 0;
+  std::uint32_t worker = 0;
+  bool own_worker = false;
+  std::atomic<bool> closing{false};
+};
+
+class self_transport final : public transport {
+ public:
+  explicit self_transport(options o) : own_(o) {}
+
+  std::string_view scheme() const noexcept override { return "self"; }
+
+  transport_traits traits() const noexcept override {
+    return {record_limit(own_.ring_bytes), true};
+  }
+
+  void describe(card& /*mine*/) const override {}
+
+  reach reach_of(const card& peer) const override {
+    if (peer.id != own_.self) return {false, 0, "another node"};
+    return {true, 0, "the node itself"};
+  }
+
+  channel open(node_id /*peer*/, const lane_shape& shape) override {
+    auto made = std::make_unique<self_lane>();
+    const std::size_t bytes = std::size_t{own_.ring_bytes} * 2;
+    made->rings.reset(new (std::align_val_t{line_bytes}) std::byte[bytes]());
+    made->bell = shape.bell;
+    made->worker = shape.worker;
+    made->own_worker = shape.own_worker;
+
+    self_lane& lane = *made;
+    std::uint64_t id = 0;
+    {
+      const std::lock_guard guard(mutex_);
+      id = next_id_;
+      next_id_ += 2;
+      lanes_.emplace(id, std::move(made));
+      waiting_.push_back(id);
+    }
+    channel end = end_of(lane, id | opener_bit);
+    attach(end.out, lane.rings.get(), own_.ring_bytes, lane.requests.consumed);
+    attach(end.in, lane.rings.get() + own_.ring_bytes, own_.ring_bytes, lane.replies.consumed);
+    kick_on(end.out, own_.bells[shape.worker]);
+    // Sequentially consistent, so that a receiver about to sleep sees it or is seen.
+    arrivals_.fetch_add(1, std::memory_order_seq_cst);
+    ring_if_asleep(own_.bells[shape.worker]);
+    return end;
+  }
+
+  const std::atomic<std::uint32_t>& arrivals() const noexcept override { return arrivals_; }
+
+  std::optional<channel> accept() override {
+    const std::lock_guard guard(mutex_);
+    if (waiting_.empty()) return std::nullopt;
+    const std::uint64_t id = waiting_.front();
+    waiting_.erase(waiting_.begin());
+    self_lane& lane = *lanes_.at(id);
+    channel end = end_of(lane, id);
+    attach(end.in, lane.rings.get(), own_.ring_bytes, lane.requests.consumed);
+    attach(end.out, lane.rings.get() + own_.ring_bytes, own_.ring_bytes, lane.replies.consumed);
+    kick_on(end.out, own_.bells[lane.bell]);
+    return end;
+  }
+
+  bool is_closed(const channel& accepted) const noexcept override {
+    const std::lock_guard guard(mutex_);
+    const auto at = lanes_.find(accepted.id);
+    if (at == lanes_.end()) return true;
+    // Acquire; partner: the release store in close().
+    return at->second->closing.load(std::memory_order_acquire) &&
+           !has_record(accepted.in, accepted.in.tail);
+  }
+
+  void close(const channel& end) noexcept override {
+    const std::lock_guard guard(mutex_);
+    const auto at = lanes_.find(end.id & ~opener_bit);
+    if (at == lanes_.end()) return;
+    if ((end.id & opener_bit) != 0) {
+      at->second->closing.store(true, std::memory_order_release);
+      ring_if_asleep(own_.bells[end.worker]);
+    } else {
+      lanes_.erase(at);
+    }
+  }
+
+  void forget(node_id /*peer*/) noexcept override {}
+
+ private:
+  static void kick_on(outbox& out, bell& wakes) noexcept {
+    out.attention = &wakes.asleep;
+    out.kick = &kick_bell;
+    out.kick_context = &wakes;
+  }
+
+  channel end_of(const self_lane& lane, std::uint64_t id) const noexcept {
+    channel end;
+    end.peer = own_.self;
+    end.worker = lane.worker;
+    end.own_worker = lane.own_worker;
+    end.id = id;
+    return end;
+  }
+
+  options own_;
+  mutable std::mutex mutex_;
+  std::uint64_t next_id_ = 0;
+  std::map<std::uint64_t, std::unique_ptr<self_lane>> lanes_;
+  std::vector<std::uint64_t> waiting_;
+  std::atomic<std::uint32_t> arrivals_{0};
+};
+
+}  // namespace
+
+std::unique_ptr<transport> make(options o) { return std::make_unique<self_transport>(o); }
+
+}  // namespace farcall::self

@@ -1,0 +1,304 @@
+#include <farcall/base/error.hpp>
+#include <farcall/memory/copy.hpp>
+#include <farcall/transport/shm/shm.hpp>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+
+#include <sys/uio.h>
+#include <unistd.h>
+
+namespace farcall::shm {
+namespace {
+
+constexpr unsigned shm_cost = 10;
+
+/// Where a lane is: in whose home, and at which index.
+constexpr std::uint64_t channel_id(node_id home_of, std::uint32_t lane) noexcept {
+  return std::uint64_t{home_of} << 32 | lane;
+}
+
+/// Copies bulk memory to and from peers: through the mapped windows, or by cross-memory attach.
+class shm_mover final : public mover {
+ public:
+  struct window {
+    memory_window there;
+    std::byte* here;
+  };
+  struct target {
+    pid_t pid = 0;
+    std::vector<window> windows;
+  };
+
+  explicit shm_mover(std::size_t nodes) : targets_(nodes) {}
+
+  void admit(const card& peer, const std::vector<segment>& windows) {
+    target& t = targets_.at(peer.id);
+    t.pid = static_cast<pid_t>(peer.pid);
+    t.windows.clear();
+    for (std::size_t i = 0; i < std::min(windows.size(), peer.windows.size()); ++i) {
+      t.windows.push_back({{peer.windows[i].address,
+                            std::min<std::uint64_t>(peer.windows[i].bytes, windows[i].size())},
+                           windows[i].data()});
+    }
+  }
+
+  std::byte* map(node_id peer, std::uint64_t address, std::uint64_t bytes) noexcept override {
+    if (peer >= targets_.size()) return nullptr;
+    for (const window& w : targets_[peer].windows) {
+      const std::uint64_t offset = address - w.there.address;
+      if (offset <= w.there.bytes && bytes <= w.there.bytes - offset) return w.here + offset;
+    }
+    return nullptr;
+  }
+
+  bool put(node_id peer, std::uint64_t to, const std::byte* from,
+           std::uint64_t bytes) noexcept override {
+    if (std::byte* here = map(peer, to, bytes)) {
+      copy_bytes(here, from, bytes);
+      return true;
+    }
+    return attach_copy(::process_vm_writev, peer, const_cast<std::byte*>(from), to, bytes);
+  }
+
+  bool get(node_id peer, std::uint64_t from, std::byte* to, std::uint64_t bytes) noexcept override {
+    if (const std::byte* here = map(peer, from, bytes)) {
+      copy_bytes(to, here, bytes);
+      return true;
+    }
+    return attach_copy(::process_vm_readv, peer, to, from, bytes);
+  }
+
+ private:
+  template <class Call>
+  bool attach_copy(Call call, node_id peer, std::byte* here, std::uint64_t there,
+                   std::uint64_t bytes) noexcept {
+    if (peer >= targets_.size() || targets_[peer].pid == 0) return false;
+    while (bytes > 0) {
+      // One call moves at most 2 GiB less a page.
+      const std::size_t part = std::min<std::uint64_t>(bytes, std::uint64_t{1} << 30);
+      const iovec local{here, part};
+      const iovec remote{reinterpret_cast<void*>(there), part};
+      const ssize_t moved = call(targets_[peer].pid, &local, 1, &remote, 1, 0);
+      if (moved <= 0) return false;
+      here += moved;
+      there += static_cast<std::uint64_t>(moved);
+      bytes -= static_cast<std::uint64_t>(moved);
+    }
+    return true;
+  }
+
+  std::vector<target> targets_;
+};
+
+class shm_transport_impl final : public shm_transport {
+ public:
+  explicit shm_transport_impl(options o) : own_(std::move(o)), mover_(node_count(own_)) {
+    peers_.resize(node_count(own_));
+    for (peer_memory& peer : own_.peers) {
+      peers_[peer.id].home = home::view(peer.home);
+      peers_[peer.id].memory = &peer;
+    }
+    accepted_.fill(false);
+  }
+
+  std::string_view scheme() const noexcept override { return "shm"; }
+
+  transport_traits traits() const noexcept override {
+    return {record_limit(own_.own_home.ring_bytes()), true};
+  }
+
+  void describe(card& mine) const override { mine.machine = own_.machine; }
+
+  reach reach_of(const card& peer) const override {
+    if (own_.machine.empty()) return {false, 0, "this machine cannot be identified"};
+    if (peer.machine != own_.machine) return {false, 0, "another machine"};
+    if (peer.id == own_.self) return {false, 0, "the node itself"};
+    if (peer.id >= peers_.size() || !peers_[peer.id].home) {
+      return {false, 0, "its memory was not shared with us"};
+    }
+    return {true, shm_cost, "same machine, shared memory"};
+  }
+
+  void admit(const card& peer) override {
+    if (peer.id < peers_.size() && peers_[peer.id].memory != nullptr) {
+      mover_.admit(peer, peers_[peer.id].memory->windows);
+    }
+  }
+
+  channel open(node_id peer, const lane_shape& shape) override {
+    const home& there = peers_.at(peer).home;
+    for (std::uint32_t i = 0; i < home_lanes; ++i) {
+      lane_block& block = there.lane(i);
+      std::uint32_t expected = lane_word(lane_state::free, 0);
+      // Acquire; partner: the release store in close(), after which the receiver no longer looks.
+      if (!block.word.compare_exchange_strong(expected,
+                                              lane_word(lane_state::claimed, own_.self),
+                                              std::memory_order_acquire,
+                                              std::memory_order_relaxed)) {
+        continue;
+      }
+      return set_up(peer, there, i, shape);
+    }
+    throw error(node_text(peer) + " has no lane left: all " + std::to_string(home_lanes) +
+                    " are in use; end threads that no longer call it, or share fc::lane objects",
+                peer);
+  }
+
+  const std::atomic<std::uint32_t>& arrivals() const noexcept override {
+    return own_.own_home.header().arrivals;
+  }
+
+  std::optional<channel> accept() override {
+    for (std::uint32_t i = 0; i < home_lanes; ++i) {
+      if (accepted_[i]) continue;
+      lane_block& block = own_.own_home.lane(i);
+      // Acquire; partner: the release store in set_up().
+      const std::uint32_t word = block.word.load(std::memory_order_acquire);
+      const lane_state state = state_of(word);
+      if (state != lane_state::open && state != lane_state::closing) continue;
+      const node_id opener = opener_of(word);
+      const std::uint32_t bell_index = block.bell;
+      // Not ours to repair: a lane with impossible contents stays unserved.
+      if (opener >= peers_.size() || !peers_[opener].home || bell_index >= home_bells) continue;
+      accepted_[i] = true;
+      return accepted_channel(opener, i, peers_[opener].home.bells()[bell_index]);
+    }
+    return std::nullopt;
+  }
+
+  bool is_closed(const channel& end) const noexcept override {
+    const lane_block& block = own_.own_home.lane(lane_of(end));
+    // Acquire; partner: the release store in close(): we see all that was sent before.
+    return state_of(block.word.load(std::memory_order_acquire)) == lane_state::closing &&
+           !has_record(end.in, end.in.tail);
+  }
+
+  void close(const channel& end) noexcept override {
+    const std::uint32_t lane = lane_of(end);
+    const auto home_of = static_cast<node_id>(end.id >> 32);
+    if (home_of == own_.self) {
+      accepted_[lane] = false;
+      // Release; partner: the acquire exchange in open().
+      own_.own_home.lane(lane).word.store(lane_word(lane_state::free, 0),
+                                          std::memory_order_release);
+      return;
+    }
+    const home& there = peers_[home_of].home;
+    lane_block& block = there.lane(lane);
+    std::uint32_t expected = lane_word(lane_state::open, own_.self);
+    // Release; partner: the acquire load in is_closed(). A second close finds another state.
+    if (block.word.compare_exchange_strong(expected, lane_word(lane_state::closing, own_.self),
+                                           std::memory_order_release,
+                                           std::memory_order_relaxed)) {
+      ring_if_asleep(there.bells()[end.worker]);
+    }
+  }
+
+  void forget(node_id peer) noexcept override {
+    for (std::uint32_t i = 0; i < home_lanes; ++i) {
+      lane_block& block = own_.own_home.lane(i);
+      const std::uint32_t word = block.word.load(std::memory_order_acquire);
+      if (state_of(word) == lane_state::free || opener_of(word) != peer) continue;
+      accepted_[i] = false;
+      block.word.store(lane_word(lane_state::free, 0), std::memory_order_release);
+    }
+  }
+
+  farcall::mover* mover() noexcept override { return &mover_; }
+
+ private:
+  struct peer_entry {
+    shm::home home;
+    const peer_memory* memory = nullptr;
+  };
+
+  static std::size_t node_count(const options& o) {
+    node_id highest = o.self;
+    for (const peer_memory& peer : o.peers) highest = std::max(highest, peer.id);
+    return std::size_t{highest} + 1;
+  }
+
+  static std::uint32_t lane_of(const channel& end) noexcept {
+    return static_cast<std::uint32_t>(end.id);
+  }
+
+  channel set_up(node_id peer, const home& there, std::uint32_t lane, const lane_shape& shape) {
+    lane_block& block = there.lane(lane);
+    const std::uint32_t size = there.ring_bytes();
+    block.bell = shape.bell;
+    block.worker = shape.worker;
+    block.own_worker = shape.own_worker ? 1 : 0;
+    block.requests_consumed.store(0, std::memory_order_relaxed);
+    block.replies_consumed.store(0, std::memory_order_relaxed);
+    prefault(there.request_ring(lane), std::size_t{size} * 2);
+    // An earlier lane may have left records where this one starts.
+    ring_detail::commit_at(there.request_ring(lane), 0).store(0, std::memory_order_relaxed);
+    ring_detail::commit_at(there.reply_ring(lane), 0).store(0, std::memory_order_relaxed);
+
+    channel end;
+    attach(end.out, there.request_ring(lane), size, block.requests_consumed);
+    attach(end.in, there.reply_ring(lane), size, block.replies_consumed);
+    bell& wakes = there.bells()[shape.worker];
+    end.out.attention = &wakes.asleep;
+    end.out.kick = &kick_bell;
+    end.out.kick_context = &wakes;
+    end.peer = peer;
+    end.worker = shape.worker;
+    end.own_worker = shape.own_worker;
+    end.id = channel_id(peer, lane);
+
+    // Release; partner: the acquire load in accept().
+    block.word.store(lane_word(lane_state::open, own_.self), std::memory_order_release);
+    // A sequentially consistent step, so that a receiver about to sleep sees it or is seen.
+    there.header().arrivals.fetch_add(1, std::memory_order_seq_cst);
+    ring_if_asleep(wakes);
+    return end;
+  }
+
+  channel accepted_channel(node_id opener, std::uint32_t lane, bell& wakes) {
+    const home& here = own_.own_home;
+    lane_block& block = here.lane(lane);
+    prefault(here.request_ring(lane), std::size_t{here.ring_bytes()} * 2);
+    channel end;
+    attach(end.in, here.request_ring(lane), here.ring_bytes(), block.requests_consumed);
+    attach(end.out, here.reply_ring(lane), here.ring_bytes(), block.replies_consumed);
+    end.out.attention = &wakes.asleep;
+    end.out.kick = &kick_bell;
+    end.out.kick_context = &wakes;
+    end.peer = opener;
+    end.worker = block.worker;
+    end.own_worker = block.own_worker != 0;
+    end.id = channel_id(own_.self, lane);
+    return end;
+  }
+
+  options own_;
+  std::vector<peer_entry> peers_;
+  std::array<bool, home_lanes> accepted_{};
+  shm_mover mover_;
+};
+
+}  // namespace
+
+std::unique_ptr<shm_transport> make(options o) {
+  return std::make_unique<shm_transport_impl>(std::move(o));
+}
+
+std::string machine_identity() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string boot;
+  if (!std::getline(file, boot)) return "";
+  return boot + "/" + std::to_string(::geteuid());
+}
+
+bool cross_memory_attach_allowed() {
+  int from = 1;
+  int to = 0;
+  const iovec local{&to, sizeof to};
+  const iovec remote{&from, sizeof from};
+  return ::process_vm_readv(::getpid(), &local, 1, &remote, 1, 0) == sizeof to && to == from;
+}
+
+}  // namespace farcall::shm

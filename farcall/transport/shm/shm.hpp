@@ -1,0 +1,43 @@
+#pragma once
+
+#include <farcall/memory/segment.hpp>
+#include <farcall/transport/shm/home.hpp>
+#include <farcall/transport/transport.hpp>
+
+#include <memory>
+#include <vector>
+
+/// Nodes on one machine: the two rings of a lane are the same memory on both sides, and cache
+/// coherence is the transport.
+namespace farcall::shm {
+
+/// What a node holds of another one on this machine.
+struct peer_memory {
+  node_id id = no_node;
+  segment home;
+  std::vector<segment> windows;       ///< memory its kernels allocate from, in the card's order
+};
+
+struct options {
+  node_id self = 0;
+  std::string machine;  ///< ours; see card::machine
+  home own_home;        ///< outlives the transport
+  std::vector<peer_memory> peers;
+};
+
+/// Lanes and copies to the other nodes of this machine.
+class shm_transport : public transport {
+ public:
+  /// The peer has joined: from now on its windows can be mapped, at the addresses in its card.
+  virtual void admit(const card& peer) = 0;
+};
+
+[[nodiscard]] std::unique_ptr<shm_transport> make(options o);
+
+/// Identifies the running system: its boot id and the user, or empty when it cannot be told.
+[[nodiscard]] std::string machine_identity();
+
+/// Whether this process may read and write memory of its own children past the shared segments.
+[[nodiscard]] bool cross_memory_attach_allowed();
+
+}  // namespace farcall::shm

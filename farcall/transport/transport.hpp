@@ -1,0 +1,101 @@
+#pragma once
+
+#include <farcall/base/node_id.hpp>
+#include <farcall/memory/bell.hpp>
+#include <farcall/memory/ring.hpp>
+#include <farcall/transport/card.hpp>
+#include <farcall/transport/mover.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+/// The seam. A transport is whatever makes bytes committed in ring A appear, in order, in ring B.
+/// Messages never pass through this interface: it is used per lane and per turn. Transports never
+/// call upward.
+namespace farcall {
+
+/// What opening a lane asks for.
+struct lane_shape {
+  std::uint32_t bell = 0;    ///< index of our bell that answers ring
+  std::uint32_t worker = 0;  ///< worker of the peer that shall serve the lane
+  bool own_worker = false;   ///< the peer shall give the lane a worker of its own
+};
+
+/// One end of a lane: two rings, and where it leads. The rings stay valid until close().
+struct channel {
+  outbox out;
+  inbox in;
+  node_id peer = no_node;
+  std::uint32_t worker = 0;
+  bool own_worker = false;
+  std::uint64_t id = 0;  ///< for close(); unique per transport and end
+};
+
+/// Whether a peer can be reached, at what cost (lower is better), and why or why not, in words.
+struct reach {
+  bool possible = false;
+  unsigned cost = 0;
+  std::string reason;
+};
+
+struct transport_traits {
+  std::uint32_t largest_record = 0;  ///< bytes, header included
+  bool shares_memory = false;        ///< put and get are plain copies by the caller
+};
+
+class transport {
+ public:
+  virtual ~transport() = default;
+
+  /// Name in URLs and in `farcall info`, e.g. "shm". Never blocks.
+  [[nodiscard]] virtual std::string_view scheme() const noexcept = 0;
+
+  [[nodiscard]] virtual transport_traits traits() const noexcept = 0;
+
+  /// Adds to our card what peers need to reach us. Never blocks.
+  virtual void describe(card& mine) const = 0;
+
+  /// Whether the node with this card can be reached. Symmetric: both ends get the same answer from
+  /// the two cards. Never blocks.
+  [[nodiscard]] virtual reach reach_of(const card& peer) const = 0;
+
+  /// Opens a lane to `peer`, which must be reachable. The caller owns the channel until close().
+  /// May take system calls, does not wait for the peer. Throws error when the peer has no lane left
+  /// and node_failed when it is closed.
+  [[nodiscard]] virtual channel open(node_id peer, const lane_shape& shape) = 0;
+
+  /// Changes whenever accept() may have something new; compare for equality only. Lives as long as
+  /// the transport.
+  [[nodiscard]] virtual const std::atomic<std::uint32_t>& arrivals() const noexcept = 0;
+
+  /// The next lane that a peer has opened to us, if any. The caller owns the channel until the peer
+  /// closes it or fails. Never blocks. One thread at a time.
+  [[nodiscard]] virtual std::optional<channel> accept() = 0;
+
+  /// True when the opener of this accepted channel has closed it and everything it sent was read.
+  [[nodiscard]] virtual bool is_closed(const channel& accepted) const noexcept = 0;
+
+  /// Gives a channel back, opened or accepted. Idempotent, never blocks. The rings must not be used
+  /// afterwards.
+  virtual void close(const channel& end) noexcept = 0;
+
+  /// The peer has failed: gives back everything that it held. Its channels must not be in use any
+  /// more. Idempotent, never blocks.
+  virtual void forget(node_id peer) noexcept = 0;
+
+  /// Moves bytes and notices dead connections; returns how much it did. Never blocks, never runs
+  /// handlers. For transports whose bytes move by themselves: nothing.
+  virtual int progress() noexcept { return 0; }
+
+  /// Descriptor that becomes readable when progress() has work, or -1 when bells suffice.
+  [[nodiscard]] virtual int wait_fd() const noexcept { return -1; }
+
+  /// Copies bulk memory, or null when there is no faster way than the lanes.
+  [[nodiscard]] virtual farcall::mover* mover() noexcept { return nullptr; }
+};
+
+}  // namespace farcall
