@@ -1,0 +1,103 @@
+#include <farcall/base/error.hpp>
+#include <farcall/job/control_socket.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include <poll.h>
+#include <sys/socket.h>
+
+namespace farcall {
+namespace {
+
+constexpr std::size_t most_files = 8;
+constexpr std::size_t largest_message = std::size_t{64} << 10;
+
+}  // namespace
+
+int poll_timeout(time_point deadline) noexcept {
+  if (deadline == time_point::max()) return -1;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock::now()).count();
+  return static_cast<int>(std::clamp<decltype(left)>(left, 0, 1'000'000'000));
+}
+
+std::pair<control_socket, control_socket> control_socket::make_pair() {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    throw_system_error("making a control socket (descriptor limit, 'ulimit -n'?)", errno);
+  }
+  return {control_socket(unique_fd(ends[0])), control_socket(unique_fd(ends[1]))};
+}
+
+bool control_socket::send(control kind, std::span<const std::byte> body,
+                          std::span<const int> files) {
+  iovec parts[2] = {{&kind, sizeof kind}, {const_cast<std::byte*>(body.data()), body.size()}};
+  msghdr message{};
+  message.msg_iov = parts;
+  message.msg_iovlen = 2;
+  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(most_files * sizeof(int))> attached{};
+  if (!files.empty()) {
+    message.msg_control = attached.data();
+    message.msg_controllen = CMSG_SPACE(files.size_bytes());
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(files.size_bytes());
+    std::memcpy(CMSG_DATA(header), files.data(), files.size_bytes());
+  }
+  for (;;) {
+    if (::sendmsg(fd_.get(), &message, MSG_NOSIGNAL) >= 0) return true;
+    if (errno == EINTR) continue;
+    if (errno == EPIPE || errno == ECONNRESET || errno == EBADF) return false;
+    throw_system_error("sending to a target's control socket", errno);
+  }
+}
+
+std::optional<control_message> control_socket::receive(time_point deadline) {
+  for (;;) {
+    pollfd waiting{fd_.get(), POLLIN, 0};
+    const int ready = ::poll(&waiting, 1, poll_timeout(deadline));
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready <= 0) return std::nullopt;
+    break;
+  }
+  std::vector<std::byte> bytes(largest_message);
+  iovec part{bytes.data(), bytes.size()};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(most_files * sizeof(int))> attached{};
+  message.msg_control = attached.data();
+  message.msg_controllen = attached.size();
+  ssize_t got = 0;
+  do {
+    got = ::recvmsg(fd_.get(), &message, MSG_CMSG_CLOEXEC);
+  } while (got < 0 && errno == EINTR);
+  if (got <= 0) return std::nullopt;
+
+  control_message received;
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
+       header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t i = 0; i < count; ++i) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof fd);
+      received.files.emplace_back(fd);
+    }
+  }
+  if ((message.msg_flags & MSG_CTRUNC) != 0) {
+    throw error("a descriptor sent to this process could not be taken: the descriptor limit is "
+                "reached (raise it with 'ulimit -n')");
+  }
+  if (static_cast<std::size_t>(got) < sizeof received.kind || (message.msg_flags & MSG_TRUNC) != 0) {
+    throw malformed_message("a control message has an impossible size");
+  }
+  std::memcpy(&received.kind, bytes.data(), sizeof received.kind);
+  received.body.assign(bytes.begin() + sizeof received.kind, bytes.begin() + got);
+  return received;
+}
+
+}  // namespace farcall

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <farcall/base/clock.hpp>
+#include <farcall/base/unique_fd.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace farcall {
+
+/// What the host and a target tell each other outside the lanes. See docs/wire.md.
+enum class control : std::uint32_t {
+  present = 1,      ///< target: I am here
+  memory = 2,       ///< host: segments of one node, with their descriptors
+  hello = 3,        ///< host: who you are in this job
+  joined = 4,       ///< target: my card
+  member = 5,       ///< host: card of a node
+  start = 6,        ///< host: all cards were sent
+  node_failed = 7,  ///< host: number of a node, and why
+  shut_down = 8,    ///< host: finish what has arrived and end
+};
+
+struct control_message {
+  control kind{};
+  std::vector<std::byte> body;
+  std::vector<unique_fd> files;
+};
+
+/// One end of the private socket between the host and a target. Keeps message boundaries and
+/// carries descriptors. The end of the other process is the end of the socket.
+class control_socket {
+ public:
+  control_socket() noexcept = default;
+  explicit control_socket(unique_fd fd) noexcept : fd_(std::move(fd)) {}
+
+  /// Both ends, closed on exec. Throws error.
+  [[nodiscard]] static std::pair<control_socket, control_socket> make_pair();
+
+  [[nodiscard]] int fd() const noexcept { return fd_.get(); }
+  void close() noexcept { fd_.reset(); }
+
+  /// Sends one message; blocks while the socket is full. False when the other side is gone.
+  bool send(control kind, std::span<const std::byte> body = {}, std::span<const int> files = {});
+
+  /// Waits for one message. Nothing when the other side is gone or the deadline passed. Throws
+  /// malformed_message for bytes that are no message.
+  [[nodiscard]] std::optional<control_message> receive(time_point deadline);
+
+ private:
+  unique_fd fd_;
+};
+
+/// Milliseconds until `deadline` for poll(), rounded up; -1 for "never".
+[[nodiscard]] int poll_timeout(time_point deadline) noexcept;
+
+}  // namespace farcall

@@ -1,0 +1,150 @@
+#pragma once
+
+#include <farcall/base/unique_fd.hpp>
+#include <farcall/job/control_socket.hpp>
+#include <farcall/job/process.hpp>
+#include <farcall/job/target_url.hpp>
+#include <farcall/memory/shared_heap.hpp>
+#include <farcall/transport/shm/shm.hpp>
+#include <farcall/transport/transport.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace farcall {
+
+/// What a program is, for nodes that must know whether they run the same one.
+struct program_identity {
+  std::string build;
+  std::uint64_t key_digest = 0;
+};
+
+struct membership_options {
+  std::vector<target_url> targets;
+  std::string program;                 ///< of targets whose URL names none; empty: our own
+  std::vector<std::string> arguments;  ///< of the targets, argv[0] included
+  std::chrono::milliseconds start_timeout{10'000};  ///< for all targets to join
+  std::chrono::milliseconds stop_timeout{2'000};    ///< for targets to finish, then they are killed
+  std::uint32_t lane_bytes = 64 << 10;  ///< size of a ring; a power of two
+  std::uint64_t heap_bytes = 0;         ///< most memory a node can share; 0: all the machine has
+  std::vector<std::byte> settings;      ///< passed on to the targets, for the layers below
+};
+
+/// Called on a thread of the membership's own, one at a time.
+struct membership_events {
+  std::function<void(node_id, const std::string& why)> node_failed;
+  std::function<void()> shut_down;  ///< targets only: finish and end
+};
+
+/// Who is in the job, how each node is reached, and whether it still lives. On the host it owns the
+/// target processes; on a target it owns the tie to the host: when the host goes, so does the
+/// process.
+class membership {
+ public:
+  /// True in a process that was started as a target.
+  [[nodiscard]] static bool is_target() noexcept;
+
+  /// Host: starts the targets and waits until all have joined. Throws start_failed naming the node
+  /// and the reason; nothing is left running then.
+  [[nodiscard]] static std::unique_ptr<membership> launch(const membership_options& o,
+                                                          const program_identity& program);
+
+  /// Target: joins the job of the host that started us. Throws error.
+  [[nodiscard]] static std::unique_ptr<membership> join(const program_identity& program);
+
+  membership(const membership&) = delete;
+  membership& operator=(const membership&) = delete;
+  ~membership();
+
+  [[nodiscard]] node_id self() const noexcept { return self_; }
+  [[nodiscard]] std::size_t nodes() const noexcept { return cards_.size(); }
+  [[nodiscard]] const card& card_of(node_id node) const { return cards_.at(node); }
+  [[nodiscard]] std::span<const std::byte> settings() const noexcept { return settings_; }
+
+  /// How a node is reached. Both ends come to the same result.
+  struct way {
+    transport* via = nullptr;
+    std::string reason;
+  };
+  [[nodiscard]] const way& way_to(node_id node) const { return ways_.at(node); }
+
+  /// Every transport through which lanes may arrive.
+  [[nodiscard]] std::vector<transport*> transports() const;
+
+  [[nodiscard]] std::span<bell> bells() const noexcept { return home_.bells(); }
+  [[nodiscard]] const std::shared_ptr<shared_heap>& heap() const noexcept { return heap_; }
+  /// Processors that the nodes on this machine share.
+  [[nodiscard]] unsigned processors() const noexcept { return processors_; }
+  /// Counters of spinning threads of the nodes on this machine, ours first.
+  [[nodiscard]] std::vector<std::atomic<std::uint32_t>*> spinning() const;
+
+  /// Starts watching. Call once, before the first lane is opened.
+  void watch(membership_events events);
+
+  /// Host: tells the targets to finish, waits for them, and kills those that do not end in time.
+  void shut_down();
+
+ private:
+  membership() = default;
+
+  struct node_memory {
+    segment home;
+    std::vector<segment> windows;
+  };
+  struct member_process {
+    child_process process;
+    control_socket socket;
+    bool failed = false;
+    std::string program;
+  };
+
+  [[nodiscard]] node_memory make_memory(node_id node, const membership_options& o) const;
+  void start_targets(const membership_options& o);
+  void greet(node_id node, const membership_options& o, const std::vector<node_memory>& memory,
+             time_point deadline);
+  void take_card(node_id node, time_point deadline);
+  void spread_cards();
+  control_message expect(node_id node, control kind, const char* what, time_point deadline);
+  void set_up(std::vector<node_memory> memory, const program_identity& program,
+              std::uint32_t lane_bytes, const std::string& name, const std::string& scheme,
+              std::uint32_t workers);
+  void find_ways();
+  void watch_targets();
+  void watch_host();
+  void stop_watching();
+
+  node_id self_ = 0;
+  unsigned processors_ = 1;
+  std::chrono::milliseconds stop_timeout_{0};
+  std::vector<std::byte> settings_;
+  std::vector<card> cards_;
+  std::vector<way> ways_;
+
+  segment home_memory_;
+  shm::home home_;
+  std::shared_ptr<shared_heap> heap_;
+  std::vector<shm::home> peer_homes_;
+  std::unique_ptr<transport> self_transport_;
+  std::unique_ptr<shm::shm_transport> shm_transport_;
+
+  control_socket to_host_;                  ///< targets
+  std::vector<member_process> processes_;   ///< host; by node, the first unused
+
+  membership_events events_;
+  unique_fd stop_signal_;
+  std::thread watcher_;
+  bool is_shut_down_ = false;
+};
+
+/// Processors that this process may run on, by number.
+[[nodiscard]] std::vector<unsigned> allowed_processors();
+
+}  // namespace farcall

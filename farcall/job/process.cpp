@@ -1,0 +1,167 @@
+#include <farcall/base/error.hpp>
+#include <farcall/job/control_socket.hpp>
+#include <farcall/job/process.hpp>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <thread>
+#include <utility>
+
+#include <poll.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace farcall {
+namespace {
+
+std::string why_not_started(int reason) {
+  switch (reason) {
+    case ENOENT: return "there is no such file (or its interpreter is missing)";
+    case EACCES: return "it is not executable for us (a directory, or permissions: chmod +x?)";
+    case ENOEXEC: return "it is not a program for this machine";
+    case EAGAIN: return "the limit of processes is reached ('ulimit -u')";
+    case EMFILE: return "the limit of descriptors is reached ('ulimit -n')";
+    default: return std::strerror(reason);
+  }
+}
+
+std::string describe(const siginfo_t& info) {
+  if (info.si_code == CLD_EXITED) {
+    return "exited with status " + std::to_string(info.si_status);
+  }
+  const char* name = ::sigabbrev_np(info.si_status);
+  return "was killed by signal " + std::to_string(info.si_status) +
+         (name != nullptr ? std::string(" (SIG") + name + ")" : std::string());
+}
+
+class spawn_actions {
+ public:
+  spawn_actions() { ::posix_spawn_file_actions_init(&actions_); }
+  spawn_actions(const spawn_actions&) = delete;
+  spawn_actions& operator=(const spawn_actions&) = delete;
+  ~spawn_actions() { ::posix_spawn_file_actions_destroy(&actions_); }
+  // Copying a descriptor onto itself clears its close-on-exec mark in the child only.
+  void keep(int fd) { ::posix_spawn_file_actions_adddup2(&actions_, fd, fd); }
+  posix_spawn_file_actions_t* get() { return &actions_; }
+
+ private:
+  posix_spawn_file_actions_t actions_{};
+};
+
+class spawn_attributes {
+ public:
+  spawn_attributes() {
+    ::posix_spawnattr_init(&attributes_);
+    // A target starts with no signal blocked, whatever the calling thread has blocked.
+    sigset_t none;
+    ::sigemptyset(&none);
+    ::posix_spawnattr_setsigmask(&attributes_, &none);
+    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK);
+  }
+  spawn_attributes(const spawn_attributes&) = delete;
+  spawn_attributes& operator=(const spawn_attributes&) = delete;
+  ~spawn_attributes() { ::posix_spawnattr_destroy(&attributes_); }
+  posix_spawnattr_t* get() { return &attributes_; }
+
+ private:
+  posix_spawnattr_t attributes_{};
+};
+
+}  // namespace
+
+child_process::child_process(child_process&& other) noexcept
+    : pid_(std::exchange(other.pid_, 0)),
+      pidfd_(std::move(other.pidfd_)),
+      ended_(std::move(other.ended_)) {}
+
+child_process& child_process::operator=(child_process&& other) noexcept {
+  std::swap(pid_, other.pid_);
+  std::swap(pidfd_, other.pidfd_);
+  std::swap(ended_, other.ended_);
+  return *this;
+}
+
+child_process::~child_process() {
+  if (pid_ == 0 || ended_) return;
+  kill();
+  siginfo_t info{};
+  while (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED) != 0 && errno == EINTR) {
+  }
+}
+
+child_process child_process::start(const std::string& program,
+                                   const std::vector<std::string>& arguments,
+                                   const std::string& variable, const std::string& value,
+                                   int inherited) {
+  const std::string assignment = variable + "=" + value;
+  std::vector<char*> environment;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    if (std::strncmp(*entry, assignment.c_str(), variable.size() + 1) != 0) {
+      environment.push_back(*entry);
+    }
+  }
+  environment.push_back(const_cast<char*>(assignment.c_str()));
+  environment.push_back(nullptr);
+  std::vector<char*> argv;
+  for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
+  argv.push_back(nullptr);
+
+  spawn_actions actions;
+  actions.keep(inherited);
+  spawn_attributes attributes;
+  child_process child;
+  const int reason = ::posix_spawn(&child.pid_, program.c_str(), actions.get(), attributes.get(),
+                                   argv.data(), environment.data());
+  if (reason != 0) {
+    child.pid_ = 0;
+    throw start_failed("the target program \"" + program +
+                       "\" cannot be started: " + why_not_started(reason));
+  }
+#ifdef SYS_pidfd_open
+  child.pidfd_ = unique_fd(static_cast<int>(::syscall(SYS_pidfd_open, child.pid_, 0)));
+#endif
+  return child;
+}
+
+std::optional<std::string> child_process::wait(time_point deadline) {
+  for (;;) {
+    if (ended_ || pid_ == 0) return ended_;
+    siginfo_t info{};
+    if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG) != 0) {
+      if (errno == EINTR) continue;
+      ended_ = "ended (somebody else took its exit status)";
+      return ended_;
+    }
+    if (info.si_pid != 0) {
+      ended_ = describe(info);
+      return ended_;
+    }
+    if (clock::now() >= deadline) return std::nullopt;
+    if (pidfd_) {
+      pollfd waiting{pidfd_.get(), POLLIN, 0};
+      ::poll(&waiting, 1, poll_timeout(deadline));
+    } else {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+}
+
+void child_process::kill() noexcept {
+  // Not reaped yet, so the number still is this child's.
+  if (pid_ != 0 && !ended_) ::kill(pid_, SIGKILL);
+}
+
+std::vector<std::string> own_arguments() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> arguments;
+  for (std::string argument; std::getline(file, argument, '\0');) arguments.push_back(argument);
+  if (arguments.empty()) arguments.emplace_back("farcall-target");
+  return arguments;
+}
+
+}  // namespace farcall
