@@ -1,0 +1,106 @@
+#pragma once
+
+#include <farcall/memory/biased_lock.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+
+namespace farcall::am {
+
+class engine;
+class lane;
+
+/// Code to run when a completion becomes ready. Runs once, on the thread that made it ready, with
+/// no lock held; owns itself: run() must destroy it.
+class continuation {
+ public:
+  continuation() = default;
+  continuation(const continuation&) = delete;
+  continuation& operator=(const continuation&) = delete;
+  virtual ~continuation() = default;
+  virtual void run() noexcept = 0;
+
+  continuation* next = nullptr;  ///< used by whoever collects continuations to run
+};
+
+/// Something that becomes ready once: the answer to a call, or a local event. Everything but
+/// ready() happens under `guard`, which is the lane's for calls.
+class completion {
+ public:
+  completion(engine* e, lane* l, biased_lock& guard) noexcept
+      : engine_(e), lane_(l), guard_(&guard) {}
+  completion(const completion&) = delete;
+  completion& operator=(const completion&) = delete;
+
+  /// May be called by any thread at any time while the completion is held.
+  [[nodiscard]] bool ready() const noexcept {
+    // Acquire; partner: the release store in mark_ready(). The result is visible afterwards.
+    return ready_.load(std::memory_order_acquire);
+  }
+
+  /// What went wrong, or null. Only once ready.
+  [[nodiscard]] const std::exception_ptr& failure() const noexcept { return failure_; }
+
+  /// Arranges for `c` to run once ready; runs it at once when that is so already. At most one.
+  void attach(continuation* c) noexcept;
+  /// Takes it back; false when it has run or is about to.
+  [[nodiscard]] bool detach(const continuation* c) noexcept;
+
+  /// Whose threads make it ready; null for a local event that was ready from the start.
+  [[nodiscard]] engine* owner() const noexcept { return engine_; }
+  [[nodiscard]] lane* source() const noexcept { return lane_; }
+  [[nodiscard]] biased_lock& guard() const noexcept { return *guard_; }
+
+ protected:
+  ~completion() = default;
+
+  friend class lane;
+
+  /// With the guard held. Returns the continuation to run after it is released, or null.
+  [[nodiscard]] continuation* mark_ready() noexcept {
+    ready_.store(true, std::memory_order_release);
+    continuation* then = then_;
+    then_ = nullptr;
+    return then;
+  }
+
+  engine* engine_;
+  lane* lane_;  ///< whose replies make it ready; null for local events
+  biased_lock* guard_;
+  std::atomic<bool> ready_{false};
+  bool abandoned_ = false;  ///< nobody holds it any more; guarded
+  continuation* then_ = nullptr;
+  std::exception_ptr failure_;
+};
+
+/// A local event, completed by code of this process. Shared by whoever holds it and whoever
+/// completes it; starts with these two references.
+class local_completion : public completion {
+ public:
+  explicit local_completion(engine* e) noexcept : completion(e, nullptr, own_guard_) {}
+
+  /// For an event that learns only later whose threads it depends on; before anybody waits.
+  void bind(engine& e) noexcept { engine_ = &e; }
+
+  /// Gives a waiting thread a piece of the work to do; false when there is none.
+  virtual bool help() noexcept { return false; }
+
+  /// Ends the event, once, and gives up the completing side's reference.
+  void complete(std::exception_ptr failure) noexcept;
+
+  void retain() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
+  void release() noexcept {
+    // Acquire-release: the last one sees what all others did before letting go.
+    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+
+ protected:
+  virtual ~local_completion() = default;
+
+ private:
+  biased_lock own_guard_;
+  std::atomic<std::uint32_t> references_{2};
+};
+
+}  // namespace farcall::am

@@ -1,0 +1,653 @@
+#include <farcall/am/engine.hpp>
+#include <farcall/base/error.hpp>
+#include <farcall/base/log.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include <pthread.h>
+
+namespace farcall::am {
+namespace {
+
+/// Turns of a spin loop between two looks at the clock.
+constexpr unsigned clock_interval = 64;
+
+/// Busy turns of a worker between two searches for closed lanes.
+constexpr unsigned tidy_interval = 4096;
+
+/// How long a caller of a full lane, or a worker whose answers find no room, sleeps at a time:
+/// nobody rings when room appears.
+constexpr std::chrono::microseconds room_interval{100};
+
+/// Handlers are not nested deeper when less than this is left of the stack, in bytes.
+constexpr std::size_t stack_reserve = std::size_t{256} << 10;
+
+std::uint64_t next_serial() noexcept {
+  static std::atomic<std::uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+/// Lowest address that the calling thread's stack may grow to, less what handlers need.
+const std::byte* stack_limit() noexcept {
+  static thread_local const std::byte* const limit = []() -> const std::byte* {
+    pthread_attr_t attributes;
+    if (::pthread_getattr_np(::pthread_self(), &attributes) != 0) return nullptr;
+    void* lowest = nullptr;
+    std::size_t bytes = 0;
+    const bool known = ::pthread_attr_getstack(&attributes, &lowest, &bytes) == 0;
+    ::pthread_attr_destroy(&attributes);
+    if (!known) return nullptr;
+    return static_cast<const std::byte*>(lowest) + std::min(stack_reserve, bytes / 4);
+  }();
+  return limit;
+}
+
+bool stack_is_low() noexcept {
+  const std::byte here{};
+  return &here < stack_limit();
+}
+
+void release_answer(incoming& request, const void* /*context*/) noexcept {
+  std::uint64_t address = 0;
+  if (request.bytes() != sizeof address) return;
+  std::memcpy(&address, request.arguments(), sizeof address);
+  request.release_long_answer(address);
+}
+
+/// Counts the calling thread among those that spin, once it has spun for a while.
+class spin_count {
+ public:
+  explicit spin_count(std::atomic<std::uint32_t>* counter) noexcept : counter_(counter) {}
+  spin_count(const spin_count&) = delete;
+  spin_count& operator=(const spin_count&) = delete;
+  ~spin_count() { leave(); }
+  void enter() noexcept {
+    if (!counted_ && counter_ != nullptr) counter_->fetch_add(1, std::memory_order_relaxed);
+    counted_ = true;
+  }
+  void leave() noexcept {
+    if (counted_ && counter_ != nullptr) counter_->fetch_sub(1, std::memory_order_relaxed);
+    counted_ = false;
+  }
+
+ private:
+  std::atomic<std::uint32_t>* counter_;
+  bool counted_ = false;
+};
+
+}  // namespace
+
+// ---- ports --------------------------------------------------------------------------------------
+
+/// Held in thread-local storage; returns the ports of a thread that ends.
+struct engine::thread_port {
+  struct held {
+    std::uint64_t serial;
+    std::weak_ptr<engine> owner;
+    port* own;
+  };
+  std::vector<held> all;
+
+  ~thread_port() {
+    for (const held& h : all) {
+      if (const auto owner = h.owner.lock()) owner->give_back(*h.own);
+    }
+    cached_ = {};
+  }
+  static thread_port& mine() {
+    static thread_local thread_port instance;
+    return instance;
+  }
+};
+
+port& engine::own_port() {
+  if (cached_.serial == serial_) return *cached_.own;
+  auto& mine = thread_port::mine().all;
+  std::erase_if(mine, [](const thread_port::held& h) { return h.owner.expired(); });
+  auto at = std::find_if(mine.begin(), mine.end(),
+                         [&](const thread_port::held& h) { return h.serial == serial_; });
+  if (at == mine.end()) {
+    port& taken = take_port();
+    at = mine.insert(mine.end(), {serial_, weak_from_this(), &taken});
+  }
+  cached_ = {serial_, at->own};
+  return *at->own;
+}
+
+port& engine::take_port() {
+  const std::lock_guard guard(mutex_);
+  const bool is_worker = current_worker_ != nullptr && current_worker_->is_part_of(*this);
+  if (!is_worker && !idle_ports_.empty()) {
+    port& p = *idle_ports_.back();
+    idle_ports_.pop_back();
+    return p;
+  }
+  std::uint32_t bell_index = 0;
+  if (is_worker) {
+    bell_index = current_worker_->index();
+  } else if (next_bell_ < options_.bells.size()) {
+    bell_index = next_bell_++;
+  } else {
+    // More threads than bells: this one shares a port. Slower, since the lanes are locked by both.
+    for (const auto& p : ports_) {
+      if (p->bell >= options_.workers) return *p;
+    }
+  }
+  ports_.push_back(std::make_unique<port>());
+  ports_.back()->bell = bell_index;
+  ports_.back()->lanes.resize(options_.nodes);
+  return *ports_.back();
+}
+
+void engine::give_back(port& p) noexcept {
+  for (lane* l : p.lanes) {
+    if (l != nullptr) l->guard().disown();
+  }
+  const std::lock_guard guard(mutex_);
+  idle_ports_.push_back(&p);
+}
+
+lane& engine::open_own_lane(node_id node) {
+  if (node >= options_.nodes || peers_[node].via == nullptr) {
+    throw error("there is no way to " + node_text(node) + ": the job has " +
+                    std::to_string(options_.nodes) + " nodes, and 'farcall info' shows the routes",
+                node);
+  }
+  port& own = own_port();
+  if (lane* l = own.lanes[node]) return *l;
+  lane& l = open_on(node, own.bell, false);
+  own.lanes[node] = &l;
+  return l;
+}
+
+lane& engine::open_lane(node_id node) {
+  if (node >= options_.nodes || peers_[node].via == nullptr) {
+    throw error("there is no way to " + node_text(node), node);
+  }
+  return open_on(node, own_port().bell, true);
+}
+
+lane& engine::open_on(node_id node, std::uint32_t bell_index, bool own_worker) {
+  if (const std::exception_ptr why = failure_of(node)) std::rethrow_exception(why);
+  reap_retired();
+  peer& p = peers_[node];
+  const std::uint32_t target_worker =
+      next_worker_.fetch_add(1, std::memory_order_relaxed) % std::max(1U, p.workers);
+  const channel c = p.via->open(node, {bell_index, target_worker, own_worker});
+  const std::lock_guard guard(mutex_);
+  lanes_.push_back(std::make_unique<lane>(*this, c, options_.bells[bell_index]));
+  lane& l = *lanes_.back();
+  // fail() may have run between the check above and now.
+  if (p.failed.load(std::memory_order_acquire)) {
+    l.guard().lock();
+    l.fail(p.why);
+    l.guard().unlock();
+  }
+  return l;
+}
+
+void engine::retire(lane& l) noexcept {
+  {
+    const std::lock_guard guard(mutex_);
+    retired_.push_back(&l);
+  }
+  reap_retired();
+}
+
+void engine::reap_retired() noexcept {
+  const std::lock_guard guard(mutex_);
+  std::erase_if(retired_, [&](lane* l) {
+    l->guard().lock();
+    l->pump();
+    continuation* due = l->take_due();
+    const bool done = l->taken() == 0;
+    l->guard().unlock();
+    lane::run(due);
+    if (!done) return false;
+    peers_[l->peer()].via->close(l->ends());
+    std::erase_if(lanes_, [&](const auto& owned) { return owned.get() == l; });
+    return true;
+  });
+}
+
+// ---- life ---------------------------------------------------------------------------------------
+
+engine::engine(engine_options o)
+    : options_(std::move(o)),
+      serial_(next_serial()),
+      handlers_(first_user_key),
+      peers_(std::make_unique<peer[]>(options_.nodes)),
+      next_bell_(options_.workers) {
+  register_for_barriers();
+  handlers_[release_answer_key] = {&release_answer, nullptr};
+  handlers_.insert(handlers_.end(), options_.handlers.begin(), options_.handlers.end());
+  for (std::uint32_t i = 0; i < options_.workers; ++i) {
+    workers_.push_back(
+        std::make_unique<worker>(*this, i, options_.bells[i], options_.waiters_serve));
+  }
+}
+
+engine::~engine() {
+  stop();
+  for (std::thread& t : threads_) t.join();
+  for (lane_worker& w : lane_workers_) {
+    if (w.thread.joinable()) w.thread.join();
+  }
+}
+
+void engine::route(node_id node, transport& t, std::uint32_t workers) {
+  peers_[node].via = &t;
+  peers_[node].workers = workers;
+}
+
+void engine::listen(transport& t) {
+  listeners_.push_back(std::make_unique<listener>());
+  listeners_.back()->via = &t;
+  listeners_.back()->arrivals = &t.arrivals();
+}
+
+// ---- waiting ------------------------------------------------------------------------------------
+
+namespace {
+
+void pump(lane& l) {
+  l.guard().lock();
+  l.pump();
+  continuation* due = l.take_due();
+  l.guard().unlock();
+  if (due != nullptr) [[unlikely]] lane::run(due);
+}
+
+}  // namespace
+
+void engine::pump_all(bool others) {
+  // Own lanes cost next to nothing; others' are looked at before they are locked.
+  if (cached_.serial == serial_) {
+    for (lane* l : cached_.own->lanes) {
+      if (l != nullptr) pump(*l);
+    }
+  }
+  if (!others) return;
+  continuation* due = nullptr;
+  {
+    const std::lock_guard guard(mutex_);
+    for (const auto& l : lanes_) {
+      if (!l->has_answer() || !l->guard().try_lock()) continue;
+      l->pump();
+      continuation* found = l->take_due();
+      l->guard().unlock();
+      // The lane's own thread may sleep for what we have just taken.
+      ring_if_asleep(l->wakes());
+      while (found != nullptr) {
+        continuation* next = found->next;
+        found->next = due;
+        due = found;
+        found = next;
+      }
+    }
+  }
+  lane::run(due);
+}
+
+bool engine::has_answers() {
+  const std::lock_guard guard(mutex_);
+  return std::any_of(lanes_.begin(), lanes_.end(), [](const auto& l) { return l->has_answer(); });
+}
+
+bool engine::crowded() const noexcept {
+  std::uint32_t spinning = 0;
+  for (const auto* counter : options_.spinning) {
+    spinning += counter->load(std::memory_order_relaxed);
+  }
+  return spinning > options_.processors;
+}
+
+/// What a thread that waits keeps in mind between turns.
+class engine::wait_state {
+ public:
+  explicit wait_state(engine& e) noexcept
+      : engine_(e),
+        spinning_(e.options_.spinning.empty() ? nullptr : e.options_.spinning.front()),
+        worker_(current_worker_ != nullptr && current_worker_->is_part_of(e) ? current_worker_
+                : e.options_.waiters_serve                                   ? e.workers_[0].get()
+                                                                             : nullptr),
+        covers_(worker_ != nullptr && worker_ != current_worker_) {}
+  wait_state(const wait_state&) = delete;
+  wait_state& operator=(const wait_state&) = delete;
+
+  ~wait_state() { uncover(); }
+
+  /// Serves requests that have come in; true when there was one.
+  bool serve() noexcept {
+    if (worker_ == nullptr) return false;
+    if (engine_.arrivals_changed()) engine_.accept_lanes();
+    if (!worker_->has_work() || stack_is_low()) return false;
+    if (!worker_->turn(true)) return false;
+    if (covers_) cover();
+    return true;
+  }
+
+  /// Called now and then: true when it is time to sleep.
+  bool spun_enough(time_point now) noexcept {
+    spinning_.enter();
+    if (spin_end_ == time_point{}) {
+      started_ = now;
+      spin_end_ = now + engine_.options_.waiting.spin;
+    }
+    if (now >= spin_end_) return true;
+    return engine_.crowded() && now - started_ >= engine_.options_.waiting.crowded_spin;
+  }
+
+  void slept() noexcept { spin_end_ = {}; }
+  void about_to_sleep() noexcept {
+    spinning_.leave();
+    uncover();
+  }
+
+  [[nodiscard]] worker* served_worker() const noexcept { return worker_; }
+
+ private:
+  /// While we spin and serve, callers need not wake the service thread.
+  void cover() noexcept {
+    if (covering_) return;
+    covering_ = true;
+    worker_->wakes().asleep.store(0, std::memory_order_relaxed);
+  }
+  void uncover() noexcept {
+    if (!covering_) return;
+    covering_ = false;
+    bell* wakes = &worker_->wakes();
+    prepare_sleep({&wakes, 1});
+    if (worker_->has_work() || engine_.arrivals_changed()) ring(*wakes);
+  }
+
+  engine& engine_;
+  spin_count spinning_;
+  worker* worker_;
+  bool covers_;
+  bool covering_ = false;
+  time_point started_{};
+  time_point spin_end_{};
+};
+
+std::vector<bell*> engine::bells_to_watch(completion& c) {
+  std::vector<bell*> bells;
+  if (c.source() != nullptr) {
+    bells.push_back(&c.source()->wakes());
+  } else {
+    bells.push_back(&local_bell_);
+    const std::lock_guard guard(mutex_);
+    for (const auto& p : ports_) bells.push_back(&options_.bells[p->bell]);
+  }
+  if (current_worker_ != nullptr && current_worker_->is_part_of(*this)) {
+    bells.push_back(&current_worker_->wakes());
+  }
+  std::sort(bells.begin(), bells.end());
+  bells.erase(std::unique(bells.begin(), bells.end()), bells.end());
+  return bells;
+}
+
+bool engine::wait(completion& c, time_point deadline) {
+  if (c.ready()) return true;
+  lane* const source = c.source();
+  wait_state state(*this);
+  for (unsigned turn = 1;; ++turn) {
+    if (source != nullptr) {
+      pump(*source);
+    } else if (!static_cast<local_completion&>(c).help()) {
+      pump_all(turn % clock_interval == 0);
+    }
+    if (c.ready()) return true;
+    if (state.serve()) continue;
+    spin_pause();
+    if (turn % clock_interval != 0) continue;
+
+    const time_point now = clock::now();
+    if (now >= deadline) return c.ready();
+    if (!state.spun_enough(now)) continue;
+    state.about_to_sleep();
+    const std::vector<bell*> bells = bells_to_watch(c);
+    prepare_sleep(bells);
+    worker* const own = current_worker_;
+    const bool is_worker = own != nullptr && own->is_part_of(*this);
+    const bool something = c.ready() ||
+                           (source != nullptr ? source->has_answer() : has_answers()) ||
+                           (is_worker && (own->has_work() || arrivals_changed()));
+    if (!something) {
+      const bool briefly = is_worker && own->is_blocked();
+      sleep_on(bells, briefly ? std::min(deadline, now + room_interval) : deadline);
+    }
+    state.slept();
+  }
+}
+
+void engine::poll(completion& c) {
+  if (c.source() != nullptr) {
+    pump(*c.source());
+  } else if (!static_cast<local_completion&>(c).help()) {
+    pump_all(true);
+  }
+}
+
+std::byte* engine::wait_for_room(lane& l, std::uint32_t bytes, time_point deadline) {
+  wait_state state(*this);
+  for (unsigned turn = 1;; ++turn) {
+    l.pump();
+    continuation* due = l.take_due();
+    if (l.failure()) {
+      lane::run(due);
+      return nullptr;
+    }
+    if (due == nullptr) {
+      if (std::byte* arguments = l.try_reserve_request(bytes)) return arguments;
+    }
+    l.guard().unlock();
+    lane::run(due);
+    state.serve();
+    spin_pause();
+    if (turn % clock_interval == 0) {
+      const time_point now = clock::now();
+      if (now >= deadline) {
+        throw timeout("the lane to " + node_text(l.peer()) + " stayed full until the deadline",
+                      l.peer());
+      }
+      if (state.spun_enough(now)) {
+        state.about_to_sleep();
+        bell* wakes = &l.wakes();
+        prepare_sleep({&wakes, 1});
+        if (!l.has_answer()) sleep_on({&wakes, 1}, std::min(deadline, now + room_interval));
+        state.slept();
+      }
+    }
+    l.guard().lock();
+  }
+}
+
+// ---- service ------------------------------------------------------------------------------------
+
+bool engine::arrivals_changed() const noexcept {
+  return std::any_of(listeners_.begin(), listeners_.end(), [](const auto& l) {
+    return l->arrivals->load(std::memory_order_acquire) != l->seen.load(std::memory_order_relaxed);
+  });
+}
+
+void engine::accept_lanes() noexcept {
+  const std::unique_lock guard(accept_mutex_, std::try_to_lock);
+  if (!guard) return;
+  for (const auto& l : listeners_) {
+    const std::uint32_t now = l->arrivals->load(std::memory_order_acquire);
+    if (now == l->seen.load(std::memory_order_relaxed)) continue;
+    l->seen.store(now, std::memory_order_relaxed);
+    try {
+      while (const std::optional<channel> c = l->via->accept()) adopt(*l->via, *c);
+    } catch (const std::exception& e) {
+      log::error(std::string("a lane that a peer opened cannot be served: ") + e.what());
+    }
+  }
+}
+
+void engine::adopt(transport& via, const channel& c) {
+  if (c.peer >= options_.nodes || has_failed(c.peer)) {
+    via.close(c);
+    return;
+  }
+  if (!c.own_worker) {
+    // A worker that does not exist is a peer's mistake; the lane is served all the same.
+    worker& w = *workers_[c.worker % options_.workers];
+    if (!w.add(via, c)) throw error("worker " + std::to_string(w.index()) + " has too many lanes");
+    ring_if_asleep(w.wakes());
+    return;
+  }
+  std::erase_if(lane_workers_, [](lane_worker& old) {
+    if (!old.done.load(std::memory_order_acquire)) return false;
+    old.thread.join();
+    return true;
+  });
+  const std::uint32_t bell_index = c.worker % options_.workers;
+  lane_worker& made = lane_workers_.emplace_back();
+  made.serving = std::make_unique<worker>(*this, bell_index, options_.bells[bell_index], false);
+  if (!made.serving->add(via, c)) throw error("a worker of its own has too many lanes");
+  made.thread = std::thread([this, &made] {
+    run_worker(*made.serving, true);
+    made.done.store(true, std::memory_order_release);
+  });
+}
+
+void engine::start_workers(std::uint32_t first) {
+  for (std::uint32_t i = first; i < options_.workers; ++i) {
+    threads_.emplace_back([this, i] { serve(i); });
+  }
+}
+
+void engine::serve(std::uint32_t index) { run_worker(*workers_[index], false); }
+
+void engine::run_worker(worker& w, bool until_empty) {
+  current_worker_ = &w;
+  spin_count spinning(options_.spinning.empty() ? nullptr : options_.spinning.front());
+  const bool is_service = options_.waiters_serve && !until_empty;
+  bell* wakes = &w.wakes();
+  const auto tidy = [&] {
+    const std::lock_guard guard(accept_mutex_);
+    return w.tidy();
+  };
+  time_point idle_since{};
+  unsigned busy_turns = 0;
+  for (unsigned turn = 1;; ++turn) {
+    if (!until_empty && arrivals_changed()) accept_lanes();
+    if (w.turn(false)) {
+      spinning.leave();
+      idle_since = {};
+      turn = 0;
+      // Closed lanes must be given back even if this worker is never idle.
+      if (++busy_turns % tidy_interval == 0) tidy();
+      continue;
+    }
+    if (stopping_.load(std::memory_order_relaxed) && !w.has_work()) break;
+    spin_pause();
+    if (turn % clock_interval != 0) continue;
+
+    const time_point now = clock::now();
+    if (idle_since == time_point{}) idle_since = now;
+    // The service thread of the host only steps in where no thread of the user's waits.
+    const auto spin = is_service ? std::chrono::nanoseconds(0)
+                      : crowded() ? options_.waiting.crowded_spin
+                                  : options_.waiting.spin;
+    if (!is_service) spinning.enter();
+    if (now - idle_since < spin) continue;
+
+    spinning.leave();
+    if (tidy() == 0 && until_empty) break;
+    prepare_sleep({&wakes, 1});
+    if (!w.has_work() && !(arrivals_changed() && !until_empty) &&
+        !stopping_.load(std::memory_order_acquire)) {
+      sleep_on({&wakes, 1}, w.is_blocked() ? now + room_interval : no_deadline);
+    }
+    idle_since = {};
+  }
+  current_worker_ = nullptr;
+}
+
+void engine::stop() noexcept {
+  stopping_.store(true, std::memory_order_release);
+  // All ring, asleep or not: a thread may be between its last look and its sleep.
+  for (const auto& w : workers_) ring(w->wakes());
+}
+
+foreign_bytes engine::read_foreign(node_id peer, std::uint64_t address, std::uint64_t bytes) {
+  if (peer == options_.self) return {reinterpret_cast<const std::byte*>(address), nullptr};
+  farcall::mover* m = mover_to(peer);
+  if (m == nullptr) throw error("no memory can be read from " + node_text(peer), peer);
+  if (const std::byte* here = m->map(peer, address, bytes)) return {here, nullptr};
+  foreign_bytes read;
+  read.copy = std::make_unique<std::byte[]>(bytes);
+  read.data = read.copy.get();
+  if (!m->get(peer, address, read.copy.get(), bytes)) {
+    throw malformed_message(node_text(peer) + " names " + std::to_string(bytes) +
+                            " bytes that cannot be read there");
+  }
+  return read;
+}
+
+farcall::mover* engine::mover_to(node_id peer) const noexcept {
+  return peer < options_.nodes && peers_[peer].via != nullptr ? peers_[peer].via->mover() : nullptr;
+}
+
+// ---- failure ------------------------------------------------------------------------------------
+
+bool engine::has_failed(node_id node) const noexcept {
+  return node < options_.nodes && peers_[node].failed.load(std::memory_order_acquire);
+}
+
+std::exception_ptr engine::failure_of(node_id node) const {
+  // Acquire; partner: the release store in fail(), after which `why` never changes.
+  if (!has_failed(node)) return nullptr;
+  return peers_[node].why;
+}
+
+void engine::fail(node_id node, const std::string& why) {
+  std::vector<continuation*> due;
+  {
+    const std::lock_guard guard(mutex_);
+    peer& p = peers_[node];
+    if (p.failed.load(std::memory_order_relaxed)) return;
+    p.why = std::make_exception_ptr(node_failed(why, node));
+    p.failed.store(true, std::memory_order_release);
+    for (const auto& l : lanes_) {
+      if (l->peer() != node) continue;
+      l->guard().lock();
+      // Answers that arrived before the end count.
+      while (l->pump() != 0) {
+      }
+      l->fail(p.why);
+      due.push_back(l->take_due());
+      l->guard().unlock();
+      ring(l->wakes());
+    }
+  }
+  for (continuation* list : due) lane::run(list);
+  {
+    const std::lock_guard guard(accept_mutex_);
+    for (const auto& w : workers_) w->cut(node);
+    for (lane_worker& w : lane_workers_) w.serving->cut(node);
+  }
+  for (const auto& w : workers_) ring(w->wakes());
+  ring(local_bell_);
+}
+
+void engine::shut_down(const std::string& why) {
+  for (node_id node = 0; node < options_.nodes; ++node) fail(node, why);
+  stop();
+  std::vector<std::thread> threads;
+  {
+    const std::lock_guard guard(mutex_);
+    threads.swap(threads_);
+  }
+  for (std::thread& t : threads) t.join();
+  for (lane_worker& w : lane_workers_) {
+    if (w.thread.joinable()) w.thread.join();
+  }
+}
+
+}  // namespace farcall::am

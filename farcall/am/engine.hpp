@@ -1,0 +1,213 @@
+#pragma once
+
+#include <farcall/am/incoming.hpp>
+#include <farcall/am/lane.hpp>
+#include <farcall/am/wait_policy.hpp>
+#include <farcall/am/worker.hpp>
+#include <farcall/base/clock.hpp>
+#include <farcall/memory/bell.hpp>
+#include <farcall/memory/shared_heap.hpp>
+#include <farcall/transport/transport.hpp>
+
+#include <atomic>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+/// Active messages between the nodes of one job, as seen from one of them: lanes per thread,
+/// workers that run handlers, waiting, and what happens when a node fails.
+namespace farcall::am {
+
+/// Handlers that the layer itself needs; the user's follow from first_user_key.
+inline constexpr handler_key release_answer_key = 0;
+inline constexpr handler_key first_user_key = 16;
+
+inline constexpr time_point no_deadline = time_point::max();
+
+/// Another node's bytes that can be read here: in place, or a copy that this object owns.
+struct foreign_bytes {
+  const std::byte* data = nullptr;
+  std::unique_ptr<std::byte[]> copy;
+};
+
+struct engine_options {
+  node_id self = 0;
+  std::size_t nodes = 1;
+  unsigned processors = 1;   ///< that the nodes of the job on this machine share
+  std::uint32_t workers = 1;
+  /// Threads that wait also serve requests (the host, whose threads are the user's). Otherwise only
+  /// workers do, and every lane stays with its worker (targets).
+  bool waiters_serve = false;
+  wait_policy waiting;
+  std::vector<handler> handlers;  ///< user handlers; their keys count from first_user_key
+  std::span<bell> bells;          ///< of this node, reachable for peers
+  std::shared_ptr<shared_heap> heap;
+  std::vector<std::atomic<std::uint32_t>*> spinning;  ///< of the nodes on this machine, ours first
+};
+
+/// Lanes of one thread, at most one per node. Goes to another thread when its own ends.
+struct port {
+  std::uint32_t bell = 0;
+  std::vector<lane*> lanes;  ///< by node; null until first used
+};
+
+/// What a thread remembers of the engine that it used last; `serial` 0 is none.
+struct cached_port {
+  std::uint64_t serial = 0;
+  port* own = nullptr;
+};
+
+class engine : public std::enable_shared_from_this<engine> {
+ public:
+  explicit engine(engine_options o);
+  engine(const engine&) = delete;
+  engine& operator=(const engine&) = delete;
+  ~engine();
+
+  [[nodiscard]] node_id self() const noexcept { return options_.self; }
+  [[nodiscard]] std::size_t nodes() const noexcept { return options_.nodes; }
+  [[nodiscard]] shared_heap& heap() const noexcept { return *options_.heap; }
+  [[nodiscard]] const wait_policy& waiting() const noexcept { return options_.waiting; }
+
+  // ---- set-up, before the first call ----
+
+  /// Reaches `node` by `t`, which outlives the engine. `workers` is how many the node has.
+  void route(node_id node, transport& t, std::uint32_t workers);
+  /// Every transport through which lanes may arrive.
+  void listen(transport& t);
+
+  // ---- calls ----
+
+  /// The calling thread's lane to `node`, opened on first use. Throws error when the node cannot
+  /// be reached.
+  [[nodiscard]] lane& lane_to(node_id node) {
+    if (cached_.serial == serial_ && node < cached_.own->lanes.size()) [[likely]] {
+      if (lane* l = cached_.own->lanes[node]) [[likely]] return *l;
+    }
+    return open_own_lane(node);
+  }
+
+  /// A lane of its own, served by a worker of its own on the other side.
+  [[nodiscard]] lane& open_lane(node_id node);
+  /// Gives a lane from open_lane() back; it is closed when its last call has ended.
+  void retire(lane& l) noexcept;
+
+  /// Room for a request in a lane that has none: pumps, serves and waits. Called and returns with
+  /// the lane's guard held, but releases it meanwhile. Null when the lane has failed. Throws
+  /// timeout, with the guard released.
+  [[nodiscard]] std::byte* wait_for_room(lane& l, std::uint32_t bytes, time_point deadline);
+
+  /// Waits until `c` is ready, serving incoming requests meanwhile. False when the deadline passed.
+  [[nodiscard]] bool wait(completion& c, time_point deadline = no_deadline);
+
+  /// Takes answers that are there and runs what waits for them; never blocks. For test().
+  void poll(completion& c);
+
+  // ---- service ----
+
+  /// Runs worker `index` on the calling thread until stop().
+  void serve(std::uint32_t index);
+  /// Makes all serve() calls return once the requests that have arrived are done. Any thread.
+  void stop() noexcept;
+  /// Starts serve() for workers [first, workers) on threads of their own.
+  void start_workers(std::uint32_t first);
+
+  [[nodiscard]] const handler* find_handler(handler_key key) const noexcept {
+    return key < handlers_.size() && handlers_[key].run != nullptr ? &handlers_[key] : nullptr;
+  }
+
+  /// Bytes in `peer`'s memory. Throws node_failed or malformed_message when they cannot be had.
+  [[nodiscard]] foreign_bytes read_foreign(node_id peer, std::uint64_t address,
+                                           std::uint64_t bytes);
+
+  [[nodiscard]] farcall::mover* mover_to(node_id peer) const noexcept;
+
+  // ---- failure ----
+
+  /// The node takes no more part: ends all calls to it with node_failed, whose text is `why`.
+  void fail(node_id node, const std::string& why);
+  [[nodiscard]] bool has_failed(node_id node) const noexcept;
+  /// Null while the node is well.
+  [[nodiscard]] std::exception_ptr failure_of(node_id node) const;
+
+  /// Ends every outstanding call with `why` and joins the workers.
+  void shut_down(const std::string& why);
+
+  /// A local event was completed: wakes threads that wait for such events.
+  void notify_local() noexcept { ring_if_asleep(local_bell_); }
+
+  struct thread_port;  ///< gives a thread's port back when the thread ends
+
+ private:
+  friend class worker;
+
+  struct peer {
+    transport* via = nullptr;
+    std::uint32_t workers = 1;
+    std::atomic<bool> failed{false};
+    std::exception_ptr why;  ///< guarded by mutex_ until failed, constant afterwards
+  };
+
+  /// A worker of one lane, with its thread.
+  struct lane_worker {
+    std::unique_ptr<worker> serving;
+    std::thread thread;
+    std::atomic<bool> done{false};
+  };
+
+  class wait_state;
+
+  lane& open_own_lane(node_id node);
+  lane& open_on(node_id node, std::uint32_t bell, bool own_worker);
+  port& own_port();
+  port& take_port();
+  void give_back(port& p) noexcept;
+  void bind_port(port& p);
+  void reap_retired() noexcept;
+
+  void pump_all(bool others);
+  [[nodiscard]] std::vector<bell*> bells_to_watch(completion& c);
+  [[nodiscard]] bool has_answers();
+  void accept_lanes() noexcept;
+  [[nodiscard]] bool arrivals_changed() const noexcept;
+  void adopt(transport& via, const channel& c);
+  void run_worker(worker& w, bool until_empty);
+  [[nodiscard]] bool crowded() const noexcept;
+
+  static inline constinit thread_local cached_port cached_{};
+  static inline constinit thread_local worker* current_worker_ = nullptr;
+
+  engine_options options_;
+  const std::uint64_t serial_;
+  std::vector<handler> handlers_;
+  std::unique_ptr<peer[]> peers_;
+
+  struct listener {
+    transport* via;
+    const std::atomic<std::uint32_t>* arrivals;
+    std::atomic<std::uint32_t> seen;
+  };
+  std::vector<std::unique_ptr<listener>> listeners_;
+  std::mutex accept_mutex_;
+
+  std::vector<std::unique_ptr<worker>> workers_;       ///< as many as asked for
+  std::list<lane_worker> lane_workers_;                ///< one per lane that asked; accept_mutex_
+  std::vector<std::thread> threads_;                   ///< mutex_
+  std::atomic<bool> stopping_{false};
+
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<lane>> lanes_;
+  std::vector<std::unique_ptr<port>> ports_;
+  std::vector<port*> idle_ports_;
+  std::vector<lane*> retired_;
+  std::uint32_t next_bell_;
+  std::atomic<std::uint32_t> next_worker_{0};
+
+  bell local_bell_;
+};
+
+}  // namespace farcall::am

@@ -1,0 +1,212 @@
+#include <farcall/am/engine.hpp>
+#include <farcall/am/lane.hpp>
+#include <farcall/base/error.hpp>
+#include <farcall/base/log.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+namespace farcall::am {
+namespace {
+
+constexpr std::uint32_t chunk_slots = 256;
+
+/// What a failed lane takes for its peer's counter: an impossible value, which means "no room".
+constexpr std::atomic<std::uint64_t> nothing_consumed{UINT64_MAX};
+
+/// Answers taken in one go, so that a stream of them cannot keep the guard from others.
+constexpr std::size_t pump_batch = 256;
+
+std::uint32_t word_at(const std::byte* from) noexcept {
+  std::uint32_t word = 0;
+  std::memcpy(&word, from, sizeof word);
+  return word;
+}
+
+std::exception_ptr error_in(node_id peer, const std::byte* body, std::uint32_t bytes) {
+  if (bytes < 8) throw malformed_message(node_text(peer) + " sent an error that is cut short");
+  const std::uint32_t type_bytes = word_at(body);
+  const std::uint32_t text_bytes = word_at(body + 4);
+  if (type_bytes > bytes - 8 || text_bytes > bytes - 8 - type_bytes) {
+    throw malformed_message(node_text(peer) + " sent an error that is cut short");
+  }
+  const char* texts = reinterpret_cast<const char*>(body) + 8;
+  return std::make_exception_ptr(
+      remote_error(peer, std::string(texts, type_bytes), std::string(texts + type_bytes, text_bytes)));
+}
+
+}  // namespace
+
+/// Slots never move and are never given back before the lane ends: a pointer to one stays valid.
+struct slot_chunk {
+  slot_chunk(engine& e, lane& l, biased_lock& guard, std::uint32_t first) {
+    for (std::uint32_t i = 0; i < chunk_slots; ++i) {
+      new (memory + i * sizeof(call_slot)) call_slot(e, l, guard, first + i);
+    }
+  }
+  slot_chunk(const slot_chunk&) = delete;
+  slot_chunk& operator=(const slot_chunk&) = delete;
+  ~slot_chunk() {
+    for (std::uint32_t i = 0; i < chunk_slots; ++i) slot(i).~call_slot();
+  }
+  call_slot& slot(std::uint32_t i) noexcept {
+    return *std::launder(reinterpret_cast<call_slot*>(memory + i * sizeof(call_slot)));
+  }
+  alignas(call_slot) std::byte memory[chunk_slots * sizeof(call_slot)];
+};
+
+lane::lane(engine& e, const channel& c, bell& wakes) : engine_(&e), channel_(c), wakes_(&wakes) {}
+
+lane::~lane() = default;
+
+void lane::grow() {
+  const auto first = static_cast<std::uint32_t>(chunks_.size()) * chunk_slots;
+  chunks_.push_back(std::make_unique<slot_chunk>(*engine_, *this, guard_, first));
+  for (std::uint32_t i = chunk_slots; i-- > 0;) {
+    call_slot& slot = chunks_.back()->slot(i);
+    slot.next_free_ = free_;
+    free_ = &slot;
+  }
+}
+
+call_slot* lane::find(std::uint32_t index) noexcept {
+  if (index / chunk_slots >= chunks_.size()) return nullptr;
+  call_slot& slot = chunks_[index / chunk_slots]->slot(index % chunk_slots);
+  return slot.in_flight_ ? &slot : nullptr;
+}
+
+std::size_t lane::pump() noexcept {
+  std::size_t taken = 0;
+  while (taken < pump_batch && !failure_) {
+    const record_view record = peek(channel_.in);
+    if (!record) break;
+    if (record.kind == record_kind::corrupt) {
+      fail(std::make_exception_ptr(
+          node_failed(node_text(peer()) + " sent bytes that are no message", peer())));
+      break;
+    }
+    take_answer(record);
+    release(channel_.in, record);
+    ++taken;
+  }
+  // Relaxed: only a hint for has_answer().
+  seen_.store(channel_.in.tail, std::memory_order_relaxed);
+  if (!releases_.empty()) [[unlikely]] send_releases();
+  return taken;
+}
+
+void lane::take_answer(const record_view& record) noexcept {
+  call_slot* slot = find(word_at(record.data + offsetof(record_header, slot)));
+  if (slot == nullptr) {
+    log::warning(node_text(peer()) + " answered a call that was not made; ignored");
+    return;
+  }
+  try {
+    switch (record.kind) {
+      case record_kind::reply:
+        slot->read_(*slot, slot_action::read, {record.data + reply_body, record.bytes - reply_body});
+        break;
+      case record_kind::reply_long: read_long(*slot, record); break;
+      case record_kind::reply_error:
+        slot->failure_ = error_in(peer(), record.data + reply_body, record.bytes - reply_body);
+        break;
+      case record_kind::reply_unknown:
+        slot->failure_ = std::make_exception_ptr(unknown_function(
+            "the program of " + node_text(peer()) + " has no such function", peer()));
+        break;
+      default:
+        throw malformed_message(node_text(peer()) + " sent a record that is no answer");
+    }
+  } catch (...) {
+    slot->failure_ = std::current_exception();
+  }
+  finish(*slot);
+}
+
+void lane::read_long(call_slot& slot, const record_view& record) {
+  if (record.bytes != long_record_bytes) {
+    throw malformed_message(node_text(peer()) + " sent a long answer that is cut short");
+  }
+  long_body where{};
+  std::memcpy(&where, record.data + long_body_at, sizeof where);
+  releases_.push_back(where.address);
+  const foreign_bytes bytes = engine_->read_foreign(peer(), where.address, where.bytes);
+  slot.read_(slot, slot_action::read, {bytes.data, where.bytes});
+}
+
+void lane::send_releases() noexcept {
+  while (!releases_.empty()) {
+    std::byte* arguments = try_reserve_request(sizeof(std::uint64_t));
+    if (arguments == nullptr) return;  // the next pump tries again
+    std::memcpy(arguments, &releases_.back(), sizeof(std::uint64_t));
+    commit_request(arguments, sizeof(std::uint64_t), release_answer_key, nullptr);
+    releases_.pop_back();
+  }
+}
+
+void lane::finish(call_slot& slot) noexcept {
+  slot.in_flight_ = false;
+  if (slot.request_block_ != nullptr) {
+    engine_->heap().release(slot.request_block_);
+    slot.request_block_ = nullptr;
+  }
+  if (slot.abandoned_) {
+    if (!slot.failure_) slot.destroy_result();
+    return_slot(slot);
+    return;
+  }
+  if (continuation* then = slot.mark_ready()) {
+    then->next = due_;
+    due_ = then;
+  }
+}
+
+void lane::fail_slot(call_slot& slot, std::exception_ptr why) noexcept {
+  slot.failure_ = std::move(why);
+  finish(slot);
+}
+
+void lane::fail(const std::exception_ptr& why) noexcept {
+  if (failure_) return;
+  failure_ = why;
+  // Every reservation now takes the slow path and finds the failure there.
+  channel_.out.limit = 0;
+  channel_.out.consumed = &nothing_consumed;
+  releases_.clear();
+  for (const auto& chunk : chunks_) {
+    for (std::uint32_t i = 0; i < chunk_slots; ++i) {
+      call_slot& slot = chunk->slot(i);
+      if (!slot.in_flight_) continue;
+      slot.failure_ = why;
+      finish(slot);
+    }
+  }
+}
+
+void lane::free_slot(call_slot& slot) noexcept {
+  guard_.lock();
+  return_slot(slot);
+  guard_.unlock();
+}
+
+void lane::abandon(call_slot& slot) noexcept {
+  guard_.lock();
+  if (slot.ready()) {
+    if (!slot.failure_) slot.destroy_result();
+    return_slot(slot);
+  } else {
+    slot.abandoned_ = true;
+  }
+  guard_.unlock();
+}
+
+void lane::run(continuation* due) noexcept {
+  while (due != nullptr) {
+    continuation* next = due->next;
+    due->run();
+    due = next;
+  }
+}
+
+}  // namespace farcall::am

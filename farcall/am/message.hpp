@@ -1,0 +1,39 @@
+#pragma once
+
+#include <farcall/memory/record.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+/// What the records of a lane look like (docs/wire.md). The opener of a lane sends requests, the
+/// other side replies; nothing else ever travels.
+namespace farcall::am {
+
+/// Number of a handler on the node that runs it.
+using handler_key = std::uint32_t;
+
+/// The slot of a request that wants no reply.
+inline constexpr std::uint32_t no_slot = UINT32_MAX;
+
+struct request_header {
+  record_header record;
+  handler_key key;
+  std::uint32_t reserved;
+};
+static_assert(sizeof(request_header) == 16);
+
+/// Body of request_long and reply_long: where the bytes lie in the sender's memory.
+struct long_body {
+  std::uint64_t address;
+  std::uint64_t bytes;
+};
+static_assert(sizeof(long_body) == 16);
+
+inline constexpr std::uint32_t request_body = sizeof(request_header);
+inline constexpr std::uint32_t reply_body = sizeof(record_header);
+
+/// long_body starts 16 bytes into both kinds of long record, so that it is aligned in a reply too.
+inline constexpr std::uint32_t long_body_at = 16;
+inline constexpr std::uint32_t long_record_bytes = long_body_at + sizeof(long_body);
+
+}  // namespace farcall::am

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <farcall/am/incoming.hpp>
+#include <farcall/transport/transport.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <set>
+
+namespace farcall::am {
+
+/// Serving end of a lane: takes requests in order, one at a time, runs their handlers and answers.
+///
+/// Held by one thread at a time; a thread that waits inside a handler may serve the lane further
+/// (nested), so a handler that calls back to its caller cannot deadlock.
+class served_lane {
+ public:
+  served_lane(engine& e, const channel& c) : engine_(&e), channel_(c) {}
+  served_lane(const served_lane&) = delete;
+  served_lane& operator=(const served_lane&) = delete;
+  ~served_lane();
+
+  [[nodiscard]] const channel& ends() const noexcept { return channel_; }
+
+  /// Takes hold for the calling thread; true also when it holds the lane already. The caller
+  /// remembers which (`nested`) and lets go only of what it took.
+  [[nodiscard]] bool try_hold(bool& nested) noexcept;
+  void let_go() noexcept;
+
+  /// Serves one request if there is one, and if earlier answers have found room. Held.
+  bool serve_one() noexcept;
+
+  /// Sends answers that found no room before; true when none is left. Held.
+  bool flush() noexcept;
+
+  /// Any thread may ask.
+  [[nodiscard]] bool has_request() const noexcept {
+    return has_record(channel_.in, seen_.load(std::memory_order_relaxed));
+  }
+  /// True while answers wait for room: nobody will ring when there is some.
+  [[nodiscard]] bool blocked() const noexcept { return blocked_.load(std::memory_order_relaxed); }
+
+  /// The peer has failed, or sent garbage: no more is read, answers are dropped.
+  void cut() noexcept { cut_.store(true, std::memory_order_release); }
+  [[nodiscard]] bool is_cut() const noexcept { return cut_.load(std::memory_order_acquire); }
+
+  /// The caller of a long answer has read it. Ignores what is not such an answer. Held.
+  void release_answer(std::uint64_t address) noexcept;
+
+ private:
+  friend class incoming;
+
+  struct waiting_answer {
+    std::unique_ptr<std::byte[]> record;
+    std::uint32_t bytes;
+    record_kind kind;
+  };
+
+  void run(incoming& request, handler_key key) noexcept;
+  void run_long(incoming& request, handler_key key) noexcept;
+  void answer_nothing(incoming& request) noexcept;
+  void release_current() noexcept;
+  std::byte* reserve(incoming& request, std::uint32_t bytes);
+  void send(incoming& request, std::byte* record, std::uint32_t bytes, record_kind kind) noexcept;
+
+  engine* engine_;
+  channel channel_;
+  record_view current_;  ///< being read by a handler
+  std::atomic<const void*> holder_{nullptr};
+  std::atomic<std::uint64_t> seen_{0};  ///< where the next request will be
+  std::atomic<bool> blocked_{false};
+  std::atomic<bool> cut_{false};
+  std::deque<waiting_answer> waiting_;
+  std::unique_ptr<std::byte[]> pending_;  ///< answer under construction that found no room
+  std::set<std::uint64_t> long_answers_;  ///< in our heap, until the caller has read them
+};
+
+}  // namespace farcall::am

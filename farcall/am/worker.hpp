@@ -1,0 +1,66 @@
+#pragma once
+
+#include <farcall/am/served_lane.hpp>
+#include <farcall/memory/bell.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace farcall::am {
+
+/// A thread that runs handlers, and the lanes that it serves. On a target a lane stays with its
+/// worker. On the host, where waiting threads serve too, whoever holds a lane serves it.
+class worker {
+ public:
+  worker(engine& e, std::uint32_t index, bell& wakes, bool shared) noexcept
+      : engine_(&e), index_(index), wakes_(&wakes), shared_(shared) {}
+  worker(const worker&) = delete;
+  worker& operator=(const worker&) = delete;
+
+  [[nodiscard]] bool is_part_of(const engine& e) const noexcept { return engine_ == &e; }
+  [[nodiscard]] std::uint32_t index() const noexcept { return index_; }
+  [[nodiscard]] bell& wakes() const noexcept { return *wakes_; }
+
+  /// Adds a lane. False when there are too many. One thread at a time.
+  bool add(transport& via, const channel& c);
+
+  /// Serves up to a batch of requests of each lane; true when there was one. With `nested`, a
+  /// single request: the caller waits for something and looks again.
+  bool turn(bool nested) noexcept;
+
+  /// Something to do now: a request, or answers that found no room.
+  [[nodiscard]] bool has_work() const noexcept;
+  /// Answers wait for room: sleep only briefly, since nobody rings when there is some.
+  [[nodiscard]] bool is_blocked() const noexcept;
+
+  /// Gives closed and cut lanes back. Only on the thread that runs the worker, outside handlers.
+  /// Returns how many lanes are left.
+  std::size_t tidy() noexcept;
+
+  /// The peer has failed: its lanes are cut.
+  void cut(node_id peer) noexcept;
+
+ private:
+  static constexpr std::size_t most_lanes = 512;
+
+  struct entry {
+    transport* via;
+    std::unique_ptr<served_lane> lane;
+  };
+
+  engine* engine_;
+  std::uint32_t index_;
+  bell* wakes_;
+  bool shared_;
+  /// Lanes by place, null where there is none; readers go up to `places_`. Lanes are only destroyed
+  /// by the worker's own thread, and not at all while other threads may look (shared).
+  std::array<std::atomic<served_lane*>, most_lanes> lanes_{};
+  std::atomic<std::uint32_t> places_{0};
+  std::vector<entry> owned_;  ///< by place; guarded by the engine's accept_mutex_
+  std::vector<std::unique_ptr<served_lane>> graveyard_;
+};
+
+}  // namespace farcall::am
