@@ -1,0 +1,126 @@
+#pragma once
+
+#include <farcall/call/pack.hpp>
+
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace farcall {
+
+/// A function that is known at compile time, as a callable: `async(node, fc::fn<f>, x)`. Its name
+/// is its key, so unlike programs agree on it without symbol tables. Overloads are chosen by a cast.
+template <auto Function>
+struct fn_t {
+  template <class... A>
+  constexpr decltype(auto) operator()(A&&... a) const {
+    return Function(std::forward<A>(a)...);
+  }
+};
+template <auto Function>
+inline constexpr fn_t<Function> fn{};
+
+/// A plain function pointer on its way: an offset into the image between equal builds, else a number
+/// that the receiving node gave out for a symbol name.
+struct function_token {
+  std::uint64_t value;
+};
+
+namespace detail {
+
+template <class... T>
+struct type_list {};
+
+template <class R, class... P>
+struct signature {
+  using result = R;
+  using parameters = type_list<P...>;
+};
+
+template <class F>
+struct signature_of_member {};
+#define FARCALL_MEMBER_SIGNATURE(qualifiers)                             \
+  template <class R, class C, class... P>                                \
+  struct signature_of_member<R (C::*)(P...) qualifiers> {                \
+    using type = signature<R, P...>;                                     \
+  };
+FARCALL_MEMBER_SIGNATURE()
+FARCALL_MEMBER_SIGNATURE(const)
+FARCALL_MEMBER_SIGNATURE(noexcept)
+FARCALL_MEMBER_SIGNATURE(const noexcept)
+FARCALL_MEMBER_SIGNATURE(&)
+FARCALL_MEMBER_SIGNATURE(const&)
+FARCALL_MEMBER_SIGNATURE(& noexcept)
+FARCALL_MEMBER_SIGNATURE(const& noexcept)
+#undef FARCALL_MEMBER_SIGNATURE
+
+template <class F>
+struct is_function_pointer : std::false_type {};
+template <class R, class... P>
+struct is_function_pointer<R (*)(P...)> : std::true_type {
+  using signature_type = signature<R, P...>;
+  using plain = R (*)(P...);
+};
+template <class R, class... P>
+struct is_function_pointer<R (*)(P...) noexcept> : is_function_pointer<R (*)(P...)> {};
+
+template <class F>
+concept has_one_signature = requires { typename signature_of_member<decltype(&F::operator())>::type; };
+
+/// What F, called with A..., takes and returns. A functor with several or templated call operators
+/// takes what it is given.
+template <class F, class... A>
+struct signature_of {
+  using type = signature<std::invoke_result_t<F&, std::decay_t<A>...>, std::decay_t<A>...>;
+};
+template <class F, class... A>
+  requires has_one_signature<F>
+struct signature_of<F, A...> : signature_of_member<decltype(&F::operator())> {};
+template <class F, class... A>
+  requires(is_function_pointer<F>::value)
+struct signature_of<F, A...> {
+  using type = typename is_function_pointer<F>::signature_type;
+};
+template <auto Function, class... A>
+struct signature_of<fn_t<Function>, A...> {
+  using pointer = std::decay_t<decltype(Function)>;
+  static_assert(is_function_pointer<pointer>::value,
+                "farcall: fc::fn<f> takes a function; choose an overload with static_cast");
+  using type = typename is_function_pointer<pointer>::signature_type;
+};
+
+/// What travels for a parameter: its value. `const T&` gets a value of its own on the other side;
+/// `T&` would promise to change ours.
+template <class P>
+struct travelling {
+  static_assert(!std::is_lvalue_reference_v<P> || std::is_const_v<std::remove_reference_t<P>>,
+                "farcall: a parameter of type T& cannot travel: the target would change a copy. "
+                "Take T or const T& and return the new value, or pass a remote_span.");
+  using type = std::remove_cvref_t<P>;
+};
+/// Arrays are never parameters; a reference to one is refused when it is packed.
+
+template <class R>
+struct travelling_result {
+  using type = std::remove_cvref_t<R>;
+  static_assert(!has_views<type>,
+                "farcall: a result that is a view (span, string_view) would refer to memory of the "
+                "call that is over. Return a vector, a string, or a remote_span.");
+};
+template <>
+struct travelling_result<void> {
+  using type = void;
+};
+
+/// The callable itself, if it has contents that travel.
+template <class F>
+constexpr void require_callable() {
+  if constexpr (!is_function_pointer<F>::value && !can_travel_v<F>) {
+    static_assert(can_travel_v<F>,
+                  "farcall: this lambda or functor cannot travel: it captures something that is not "
+                  "trivially copyable. Pass that as an argument, or specialise farcall::packer.");
+  }
+}
+
+}  // namespace detail
+}  // namespace farcall

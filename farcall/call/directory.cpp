@@ -1,0 +1,162 @@
+#include <farcall/base/error.hpp>
+#include <farcall/call/directory.hpp>
+#include <farcall/call/request.hpp>
+
+#include <numeric>
+
+namespace farcall {
+namespace {
+
+/// Keys of what this layer itself calls; the rows of the entry table follow.
+constexpr am::handler_key names_key = am::first_user_key;
+constexpr am::handler_key grant_key = am::first_user_key + 1;
+constexpr am::handler_key first_row_key = am::first_user_key + 2;
+
+/// Marks a token that is a number given out by the receiver; others are offsets.
+constexpr std::uint64_t granted_bit = std::uint64_t{1} << 63;
+
+using name_list = std::vector<std::pair<std::string, std::string>>;
+
+name_list names_here() { return entry_table::instance().names(); }
+
+std::uint64_t grant_here(const std::string& symbol) {
+  return current_context()->functions->grant(symbol);
+}
+
+using names_call = detail::far_call<fn_t<&names_here>, name_list>;
+using grant_call = detail::far_call<fn_t<&grant_here>, std::uint64_t, const std::string&>;
+
+/// Waits for the answer in `slot` and takes it.
+template <class R>
+R take(am::call_slot& slot) {
+  (void)slot.owner()->wait(slot);
+  if (const std::exception_ptr failure = slot.failure()) {
+    slot.source()->free_slot(slot);
+    std::rethrow_exception(failure);
+  }
+  R result = std::move(detail::result_in<R>(slot));
+  detail::destroy_result<R>(slot);
+  slot.source()->free_slot(slot);
+  return result;
+}
+
+}  // namespace
+
+const call_context* current_context() noexcept { return detail::context_scope::current_; }
+
+std::vector<am::handler> directory::handlers(const call_context& context) {
+  std::vector<am::handler> all{{&names_call::run, &context}, {&grant_call::run, &context}};
+  for (const entry_table::row& r : entry_table::instance().rows()) {
+    all.push_back({r.code == nullptr ? nullptr : r.code->run(), &context});
+  }
+  return all;
+}
+
+directory::directory(std::vector<card> cards)
+    : cards_(std::move(cards)),
+      granted_(std::make_unique<std::atomic<any_function>[]>(most_grants)) {
+  for (std::size_t i = 0; i < cards_.size(); ++i) nodes_.push_back(std::make_unique<node_names>());
+}
+
+std::vector<std::uint32_t> directory::rows_of_peer(am::lane& l) {
+  const entry_table& own = entry_table::instance();
+  if (cards_[l.peer()].key_digest != own.digest()) {
+    const auto theirs = take<name_list>(*detail::send<name_list>(
+        l, names_key, am::no_deadline, false, fn_t<&names_here>{}));
+    return match_tables(own.names(), theirs);
+  }
+  std::vector<std::uint32_t> same(own.rows().size());
+  std::iota(same.begin(), same.end(), 0U);
+  return same;
+}
+
+void directory::prepare(am::lane& l) {
+  node_names& names = *nodes_[l.peer()];
+  if (names.keys.load(std::memory_order_acquire) == nullptr) {
+    // Without the lock: the wait inside may run handlers that come here too.
+    const std::vector<std::uint32_t> rows = rows_of_peer(l);
+    const std::lock_guard guard(names.mutex);
+    if (names.storage.empty()) {
+      for (const std::uint32_t row : rows) {
+        names.storage.push_back(row == 0 ? no_key : first_row_key + row);
+      }
+      names.keys.store(names.storage.data(), std::memory_order_release);
+    }
+  }
+  // Release; partner: the acquire load in key_for().
+  l.keys.store(names.keys.load(std::memory_order_acquire), std::memory_order_release);
+}
+
+am::handler_key directory::key_slow(am::lane& l, const entry& e) {
+  if (l.keys.load(std::memory_order_acquire) == nullptr) prepare(l);
+  const am::handler_key key = l.keys.load(std::memory_order_relaxed)[e.index()];
+  if (key != no_key) return key;
+
+  const std::string what = demangle(e.name()) + " with signature " + e.signature();
+  if (e.index() == 0) {
+    throw unknown_function("the callable " + what + " came with a library that was loaded after " +
+                               "the first job was made; load it before",
+                           l.peer());
+  }
+  if (entry_table::instance().rows()[e.index()].twice) {
+    throw unknown_function("the callable " + what + " exists more than once in this program, and " +
+                               node_text(l.peer()) + " runs another build, so it cannot be told " +
+                               "which is meant; give the functions different names",
+                           l.peer());
+  }
+  throw unknown_function("the program of " + node_text(l.peer()) + " has no callable " + what +
+                             ", or has it more than once; build both programs from the same " +
+                             "sources, with the call in both",
+                         l.peer());
+}
+
+function_token directory::token_for(am::lane& l, any_function f) {
+  const program_image& image = program_image::instance();
+  if (cards_[l.peer()].build == image.build()) [[likely]] {
+    if (const auto offset = image.offset_of(f)) return {*offset};
+  }
+  node_names& names = *nodes_[l.peer()];
+  {
+    const std::lock_guard guard(names.mutex);
+    const auto at = names.tokens.find(f);
+    if (at != names.tokens.end()) return {at->second};
+  }
+  const std::string symbol = image.name_of(f);
+  if (symbol.empty()) {
+    throw unknown_function("this function has no symbol name of its own (program stripped, or two " +
+                               std::string("static functions of one name), and ") +
+                               node_text(l.peer()) + " runs another build; call it as fc::fn<f>",
+                           l.peer());
+  }
+  const auto number = take<std::uint64_t>(
+      *detail::send<std::uint64_t>(l, grant_key, am::no_deadline, false, fn_t<&grant_here>{}, symbol));
+  if (number == 0) {
+    throw unknown_function("the program of " + node_text(l.peer()) + " has no function " +
+                               demangle(symbol.c_str()) + ", has it twice, or is stripped; " +
+                               "build both from the same sources, or call it as fc::fn<f>",
+                           l.peer());
+  }
+  const std::lock_guard guard(names.mutex);
+  names.tokens.emplace(f, number | granted_bit);
+  return {number | granted_bit};
+}
+
+any_function directory::function_for(function_token token) const noexcept {
+  if ((token.value & granted_bit) == 0) return program_image::instance().at_offset(token.value);
+  const std::uint64_t number = token.value & ~granted_bit;
+  // Acquire; partner: the release store in grant().
+  return number < most_grants ? granted_[number].load(std::memory_order_acquire) : nullptr;
+}
+
+std::uint64_t directory::grant(const std::string& symbol) {
+  const std::lock_guard guard(grant_mutex_);
+  if (const auto at = granted_numbers_.find(symbol); at != granted_numbers_.end()) return at->second;
+  const any_function f = program_image::instance().by_name(symbol);
+  const std::uint64_t number = granted_numbers_.size() + 1;
+  if (f == nullptr || number >= most_grants) return 0;
+  granted_[number].store(f, std::memory_order_release);
+  granted_numbers_.emplace(symbol, number);
+  return number;
+}
+
+}  // namespace farcall

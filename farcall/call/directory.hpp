@@ -1,0 +1,103 @@
+#pragma once
+
+#include <farcall/am/engine.hpp>
+#include <farcall/call/callable.hpp>
+#include <farcall/call/entry.hpp>
+#include <farcall/call/program_image.hpp>
+#include <farcall/transport/card.hpp>
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace farcall {
+
+class directory;
+
+/// What a handler is given besides the request: the job that it runs in. Outlives the engine.
+struct call_context {
+  directory* functions = nullptr;
+  void* job = nullptr;  ///< for the layer below
+};
+
+/// The context of the handler that the calling thread runs, or null outside handlers.
+[[nodiscard]] const call_context* current_context() noexcept;
+
+namespace detail {
+/// Sets current_context() for the time of a handler.
+class context_scope {
+ public:
+  explicit context_scope(const call_context* c) noexcept : before_(current_) { current_ = c; }
+  context_scope(const context_scope&) = delete;
+  context_scope& operator=(const context_scope&) = delete;
+  ~context_scope() { current_ = before_; }
+
+  static inline constinit thread_local const call_context* current_ = nullptr;
+
+ private:
+  const call_context* before_;
+};
+}  // namespace detail
+
+/// Keys of callables between this node and each other one of a job. Peers with an equal table use
+/// each other's rows as they are; for others the names are fetched once, on the first call.
+class directory {
+ public:
+  /// A key that no row has: the peer has no such callable, or it is not known yet.
+  static constexpr am::handler_key no_key = UINT32_MAX;
+
+  /// Handlers for the engine, in key order. `context` is theirs.
+  [[nodiscard]] static std::vector<am::handler> handlers(const call_context& context);
+
+  /// `cards` by node.
+  explicit directory(std::vector<card> cards);
+  directory(const directory&) = delete;
+  directory& operator=(const directory&) = delete;
+
+  /// The peer's key for `e`. The first call to a node with another table waits for its names.
+  /// Throws unknown_function that names the callable when the peer lacks it.
+  [[nodiscard]] static am::handler_key key_for(am::lane& l, const entry& e,
+                                               const call_context& context) {
+    // Acquire; partner: the release store in prepare().
+    if (const am::handler_key* keys = l.keys.load(std::memory_order_acquire)) [[likely]] {
+      const am::handler_key key = keys[e.index()];
+      if (key != no_key) [[likely]] return key;
+    }
+    return context.functions->key_slow(l, e);
+  }
+
+  /// What to send for a plain function. The first use of a function towards a node of another build
+  /// waits for that node. Throws unknown_function.
+  [[nodiscard]] function_token token_for(am::lane& l, any_function f);
+
+  /// The function that a peer means, or null for a token that means none.
+  [[nodiscard]] any_function function_for(function_token token) const noexcept;
+
+  /// Number for the function with that symbol name in this program, 0 when there is none or several.
+  [[nodiscard]] std::uint64_t grant(const std::string& symbol);
+
+ private:
+  struct node_names {
+    std::mutex mutex;
+    std::atomic<const am::handler_key*> keys{nullptr};
+    std::vector<am::handler_key> storage;
+    std::unordered_map<any_function, std::uint64_t> tokens;
+  };
+
+  [[nodiscard]] am::handler_key key_slow(am::lane& l, const entry& e);
+  void prepare(am::lane& l);
+  [[nodiscard]] std::vector<std::uint32_t> rows_of_peer(am::lane& l);
+
+  static constexpr std::size_t most_grants = 65536;
+
+  std::vector<card> cards_;
+  std::vector<std::unique_ptr<node_names>> nodes_;
+  std::mutex grant_mutex_;
+  std::unordered_map<std::string, std::uint64_t> granted_numbers_;
+  std::unique_ptr<std::atomic<any_function>[]> granted_;
+};
+
+}  // namespace farcall

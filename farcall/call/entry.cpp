@@ -1,0 +1,98 @@
+#include <farcall/call/entry.hpp>
+#include <farcall/call/program_image.hpp>
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <tuple>
+
+namespace farcall {
+namespace {
+
+/// FNV-1a, 64 bits: the digest tells differing programs apart, it does not defend against anybody.
+class digest_of {
+ public:
+  void add(std::string_view text) noexcept {
+    for (const char c : text) step(static_cast<unsigned char>(c));
+    step(0);
+  }
+  [[nodiscard]] std::uint64_t value() const noexcept { return value_; }
+
+ private:
+  void step(std::uint8_t byte) noexcept { value_ = (value_ ^ byte) * 0x100000001b3; }
+  std::uint64_t value_ = 0xcbf29ce484222325;
+};
+
+}  // namespace
+
+constinit entry* entry::first_ = nullptr;
+
+const char* entry::name() const noexcept {
+  // g++ marks types of internal linkage so; clang++ does not.
+  return *name_ == '*' ? name_ + 1 : name_;
+}
+
+const entry_table& entry_table::instance() {
+  static const entry_table table;
+  return table;
+}
+
+entry_table::entry_table() {
+  for (entry* e = entry::first_; e != nullptr; e = e->next_) {
+    rows_.push_back({e, e->name(), e->signature(), false});
+  }
+  // Two functions of one name, static in two files, are told apart by where their code lies: in
+  // equal builds that is the same place.
+  std::sort(rows_.begin(), rows_.end(), [](const row& a, const row& b) {
+    return std::tie(a.name, a.signature) < std::tie(b.name, b.signature) ||
+           (a.name == b.name && a.signature == b.signature &&
+            reinterpret_cast<std::uintptr_t>(a.code->run()) <
+                reinterpret_cast<std::uintptr_t>(b.code->run()));
+  });
+  rows_.insert(rows_.begin(), first_index, row{});
+  digest_of digest;
+  bool any_twice = false;
+  for (std::uint32_t i = first_index; i < rows_.size(); ++i) {
+    rows_[i].code->index_ = i;
+    digest.add(rows_[i].name);
+    digest.add(rows_[i].signature);
+    if (i > first_index && rows_[i].name == rows_[i - 1].name &&
+        rows_[i].signature == rows_[i - 1].signature) {
+      rows_[i].twice = rows_[i - 1].twice = any_twice = true;
+    }
+  }
+  // Where the order depends on the image, so must the digest.
+  if (any_twice) digest.add(program_image::instance().build());
+  digest_ = digest.value();
+}
+
+std::vector<std::pair<std::string, std::string>> entry_table::names() const {
+  std::vector<std::pair<std::string, std::string>> all;
+  for (const row& r : rows_) all.emplace_back(r.name, r.signature);
+  return all;
+}
+
+std::vector<std::uint32_t> match_tables(
+    const std::vector<std::pair<std::string, std::string>>& own,
+    const std::vector<std::pair<std::string, std::string>>& peer) {
+  using name = std::pair<std::string_view, std::string_view>;
+  constexpr std::uint32_t ambiguous = 0;
+  const auto index = [](const std::vector<std::pair<std::string, std::string>>& table) {
+    std::map<name, std::uint32_t> rows;
+    for (std::uint32_t i = entry_table::first_index; i < table.size(); ++i) {
+      const auto [at, is_new] = rows.emplace(name(table[i].first, table[i].second), i);
+      if (!is_new) at->second = ambiguous;
+    }
+    return rows;
+  };
+  const auto own_rows = index(own);
+  const auto peer_rows = index(peer);
+  std::vector<std::uint32_t> matches(std::max<std::size_t>(own.size(), entry_table::first_index));
+  for (const auto& [key, row] : own_rows) {
+    const auto at = peer_rows.find(key);
+    if (row != ambiguous && at != peer_rows.end()) matches[row] = at->second;
+  }
+  return matches;
+}
+
+}  // namespace farcall

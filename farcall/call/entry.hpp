@@ -1,0 +1,86 @@
+#pragma once
+
+#include <farcall/am/incoming.hpp>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace farcall {
+
+/// One callable that the program names: how peers know it, and the code that runs it here. One
+/// static object per callable; they find together in a list before main().
+///
+/// The list is the only thing in farcall that exists before main(): a function call anywhere in the
+/// program must be known on the other side before it is made.
+class entry {
+ public:
+  using signature_function = std::string (*)();
+
+  entry(const char* name, signature_function signature, am::handler_function run) noexcept
+      : name_(name), signature_(signature), run_(run), next_(first_) {
+    first_ = this;
+  }
+  entry(const entry&) = delete;
+  entry& operator=(const entry&) = delete;
+
+  /// Place in the sorted table; 0 before the table was made.
+  [[nodiscard]] std::uint32_t index() const noexcept { return index_; }
+  /// Mangled name of the callable's type, the same for all compilers of the Itanium ABI.
+  [[nodiscard]] const char* name() const noexcept;
+  [[nodiscard]] std::string signature() const { return signature_(); }
+  [[nodiscard]] am::handler_function run() const noexcept { return run_; }
+
+ private:
+  friend class entry_table;
+
+  static constinit entry* first_;
+
+  const char* name_;
+  signature_function signature_;
+  am::handler_function run_;
+  entry* next_;
+  std::uint32_t index_ = 0;
+};
+
+/// All entries of the program, sorted by name and signature, so that two programs with the same
+/// entries number them alike. Made once per process; entries of libraries that are loaded later
+/// stay outside.
+class entry_table {
+ public:
+  /// Rows before this one are no entries, so that row 0 can mean "not in the table".
+  static constexpr std::uint32_t first_index = 1;
+
+  struct row {
+    entry* code = nullptr;
+    std::string name;
+    std::string signature;
+    bool twice = false;  ///< another entry bears the same name and signature
+  };
+
+  [[nodiscard]] static const entry_table& instance();
+
+  /// By index; row 0 is empty.
+  [[nodiscard]] const std::vector<row>& rows() const noexcept { return rows_; }
+
+  /// Names and signatures in order, for a peer whose table differs.
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> names() const;
+
+  /// Equal on two nodes whose tables are equal, row by row.
+  [[nodiscard]] std::uint64_t digest() const noexcept { return digest_; }
+
+ private:
+  entry_table();
+
+  std::vector<row> rows_;
+  std::uint64_t digest_ = 0;
+};
+
+/// For each row of `own`, the row of a peer's table with the same name and signature, or 0. Rows
+/// that exist twice on either side match nothing: which is meant cannot be told.
+[[nodiscard]] std::vector<std::uint32_t> match_tables(
+    const std::vector<std::pair<std::string, std::string>>& own,
+    const std::vector<std::pair<std::string, std::string>>& peer);
+
+}  // namespace farcall

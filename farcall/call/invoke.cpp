@@ -1,0 +1,19 @@
+#include <farcall/base/error.hpp>
+#include <farcall/call/invoke.hpp>
+
+#include <cxxabi.h>
+
+namespace farcall::detail {
+
+void answer_exception(am::incoming& request) noexcept {
+  try {
+    throw;
+  } catch (const std::exception& e) {
+    request.answer_error(demangle(typeid(e).name()), e.what());
+  } catch (...) {
+    const std::type_info* type = abi::__cxa_current_exception_type();
+    request.answer_error(type != nullptr ? demangle(type->name()) : "something unknown", "");
+  }
+}
+
+}  // namespace farcall::detail

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <farcall/call/reader.hpp>
+#include <farcall/call/writer.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+/// What the packers of all containers share. Container format: the number of elements (8 bytes),
+/// then the elements. Elements of a bitwise type lie as they do in an array, sizeof(T) bytes each.
+namespace farcall::detail {
+
+template <class T>
+inline constexpr std::size_t element_alignment = std::min(alignof(T), body_alignment);
+
+inline void pack_count(writer& w, std::size_t count) { w(static_cast<std::uint64_t>(count)); }
+
+/// Elements of other than bitwise types take one byte at least, so that no count of elements can
+/// exceed the bytes that are left.
+template <class T>
+void pack_element(writer& w, const T& value) {
+  const std::size_t before = w.size();
+  w(value);
+  if (w.size() == before)
+    w(std::byte{0});
+}
+
+template <class T>
+[[nodiscard]] T unpack_element(reader& r) {
+  const std::size_t before = r.position();
+  T value = r.read<T>();
+  if (r.position() == before)
+    static_cast<void>(r.bytes(1));
+  return value;
+}
+
+/// How many elements to make room for: no more memory than there are bytes left, whatever `count` a
+/// peer claims. Further elements make room as they turn out to be there.
+template <class T>
+[[nodiscard]] std::size_t justified(std::size_t count, const reader& r) noexcept {
+  return std::min(count, r.remaining() / sizeof(T));
+}
+
+/// The elements of any range.
+template <class Range>
+void pack_range(writer& w, const Range& values) {
+  using value_type = std::remove_cv_t<typename Range::value_type>;
+  pack_count(w, values.size());
+  for (const auto& value : values) {
+    if constexpr (is_bitwise<value_type>) {
+      w.bytes(&value, sizeof(value_type), element_alignment<value_type>);
+    } else {
+      pack_element<value_type>(w, value);
+    }
+  }
+}
+
+/// Reads the elements that pack_range wrote, one by one, and hands each to `add`.
+template <class T, class Add>
+void unpack_range(reader& r, std::size_t count, Add add) {
+  if constexpr (is_bitwise<T>) {
+    const std::byte* const elements = r.bytes(count * sizeof(T), element_alignment<T>);
+    for (std::size_t i = 0; i != count; ++i)
+      add(load_bitwise<T>(elements + i * sizeof(T)));
+  } else {
+    for (std::size_t i = 0; i != count; ++i)
+      add(unpack_element<T>(r));
+  }
+}
+
+/// A count of elements of type T, checked against the bytes that are left.
+template <class T>
+[[nodiscard]] std::size_t unpack_count(reader& r) {
+  return r.count(is_bitwise<T> ? sizeof(T) : 1);
+}
+
+} // namespace farcall::detail

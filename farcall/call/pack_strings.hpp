@@ -1,0 +1,56 @@
+#pragma once
+
+#include <farcall/call/pack_elements.hpp>
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace farcall {
+
+/// Arrives as a view into the message.
+template <class Char, class Traits>
+struct packer<std::basic_string_view<Char, Traits>> {
+  using parts = detail::types<Char>;
+  static constexpr bool has_views = true;
+
+  static void pack(writer& w, std::basic_string_view<Char, Traits> text) {
+    detail::pack_count(w, text.size());
+    w.bytes(text.data(), text.size() * sizeof(Char), alignof(Char));
+  }
+
+  static std::basic_string_view<Char, Traits> unpack(reader& r) {
+    static constexpr Char nothing{};
+    const std::size_t n = r.count(sizeof(Char));
+    const std::byte* const text = r.bytes(n * sizeof(Char), alignof(Char));
+    // Never null, for functions that take a pointer even when the length is 0.
+    return {n == 0 ? &nothing : reinterpret_cast<const Char*>(text), n};
+  }
+};
+
+template <class Char, class Traits, class Allocator>
+struct packer<std::basic_string<Char, Traits, Allocator>> {
+  using parts = detail::types<Char>;
+  using view = std::basic_string_view<Char, Traits>;
+
+  static void pack(writer& w, const std::basic_string<Char, Traits, Allocator>& text) {
+    packer<view>::pack(w, text);
+  }
+  static std::basic_string<Char, Traits, Allocator> unpack(reader& r) {
+    return std::basic_string<Char, Traits, Allocator>(packer<view>::unpack(r));
+  }
+};
+
+/// In the native format, unchanged: what it names on the other node is for the program to say.
+template <>
+struct packer<std::filesystem::path> {
+  using parts = detail::types<>;
+
+  static void pack(writer& w, const std::filesystem::path& path) { w(path.native()); }
+  static std::filesystem::path unpack(reader& r) {
+    return {r.read<std::filesystem::path::string_type>(), std::filesystem::path::native_format};
+  }
+};
+
+} // namespace farcall

@@ -1,0 +1,151 @@
+#pragma once
+
+#include <farcall/call/addresses.hpp>
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <type_traits>
+
+namespace farcall {
+
+class writer;
+class reader;
+
+/// How values of type T become bytes and values again: the customisation point of farcall.
+///
+/// Not needed for trivially copyable types, which travel by memcpy, nor for the standard types
+/// listed in pack.hpp. For any other type, specialise it beside the type, before the first call
+/// that uses it:
+///
+///     template <>
+///     struct farcall::packer<person> {
+///       static void pack(farcall::writer& w, const person& p) { w(p.name, p.age); }
+///       static person unpack(farcall::reader& r) {
+///         auto name = r.read<std::string>();
+///         return {std::move(name), r.read<int>()};
+///       }
+///     };
+///
+/// pack() runs twice, once to count the bytes, and must write the same bytes both times. unpack()
+/// reads the same types in the same order; reading past the end throws malformed_message.
+/// A type whose values refer into the bytes that they were read from (as string_view does) adds
+/// `static constexpr bool has_views = true;`, so that the bytes outlive the call.
+///
+/// The members of a trivially copyable type are not looked at: a pointer in it arrives as the
+/// sender's number, and a bool, enum or std::variant in it is whatever the peer sent. Give such a
+/// type a packer when that matters.
+template <class T>
+struct packer {
+  using no_packer = void;
+};
+
+/// How deep values may nest inside one another (trees, lists by unique_ptr), on both sides, so that
+/// bytes from a peer cannot exhaust the stack of the reader.
+inline constexpr std::size_t max_nesting = 1000;
+
+/// Alignment that every message body has, and the most that anything in it can be aligned to.
+inline constexpr std::size_t body_alignment = 16;
+
+namespace detail {
+
+template <class... T>
+struct types {};
+
+template <class T>
+inline constexpr bool has_packer = !requires { typename packer<T>::no_packer; };
+
+/// Packers of std containers and the like name the types that they are made of.
+template <class T>
+concept made_of_parts = requires { typename packer<T>::parts; };
+
+template <class T>
+concept well_formed_packer = requires(writer& w, reader& r, const T& value) {
+  packer<T>::pack(w, value);
+  { packer<T>::unpack(r) } -> std::same_as<T>;
+};
+
+template <class T>
+consteval bool bitwise() {
+  if constexpr (!std::is_object_v<T> || std::is_array_v<T> || has_packer<T> || holds_address<T>) {
+    return false;
+  } else {
+    return std::is_trivially_copyable_v<T> && std::is_move_constructible_v<T>;
+  }
+}
+
+template <class T>
+consteval bool travels();
+
+template <class... T>
+consteval bool all_travel(types<T...>) {
+  return (travels<std::remove_cv_t<T>>() && ...);
+}
+
+template <class T>
+consteval bool travels() {
+  if constexpr (bitwise<T>()) {
+    return true;
+  } else if constexpr (!std::is_object_v<T> || !has_packer<T>) {
+    return false;
+  } else if constexpr (made_of_parts<T>) {
+    return all_travel(typename packer<T>::parts{});
+  } else {
+    return well_formed_packer<T>;
+  }
+}
+
+template <class T>
+consteval bool refers_to_bytes();
+
+template <class... T>
+consteval bool any_refers(types<T...>) {
+  return (refers_to_bytes<std::remove_cv_t<T>>() || ...);
+}
+
+template <class T>
+consteval bool refers_to_bytes() {
+  if constexpr (requires {
+                  { packer<T>::has_views } -> std::convertible_to<bool>;
+                }) {
+    return packer<T>::has_views;
+  } else if constexpr (made_of_parts<T>) {
+    return any_refers(typename packer<T>::parts{});
+  } else {
+    return false;
+  }
+}
+
+} // namespace detail
+
+/// True for types that travel by plain memcpy: trivially copyable, no packer of their own, and not
+/// known to hold an address. `const T` counts as T here and below.
+template <class T>
+inline constexpr bool is_bitwise = detail::bitwise<std::remove_cv_t<T>>();
+
+/// True for types whose values can be sent to another node. References and void cannot.
+template <class T>
+inline constexpr bool can_travel_v = detail::travels<std::remove_cv_t<T>>();
+
+template <class T>
+concept packable = can_travel_v<T>;
+
+/// True for types that refer into the message after unpacking (string_view, span, containers of
+/// these): whoever unpacks one keeps the bytes as long as the value.
+template <class T>
+inline constexpr bool has_views = detail::refers_to_bytes<std::remove_cv_t<T>>();
+
+/// Bytes that a bitwise T takes in a message. Nothing for empty classes, such as captureless
+/// lambdas.
+template <class T>
+  requires is_bitwise<T>
+inline constexpr std::size_t packed_bytes =
+    std::is_empty_v<T> || std::is_null_pointer_v<T> ? 0 : sizeof(T);
+
+/// Alignment of a bitwise T in a message, relative to its beginning.
+template <class T>
+  requires is_bitwise<T>
+inline constexpr std::size_t packed_alignment =
+    packed_bytes<T> == 0 ? 1 : std::min(alignof(T), body_alignment);
+
+} // namespace farcall

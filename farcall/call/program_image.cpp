@@ -1,0 +1,170 @@
+#include <farcall/base/log.hpp>
+#include <farcall/call/program_image.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <span>
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <sys/stat.h>
+
+namespace farcall {
+namespace {
+
+constexpr const char* own_file = "/proc/self/exe";
+
+std::string hex(std::span<const unsigned char> bytes) {
+  static constexpr char digits[] = "0123456789abcdef";
+  std::string text;
+  for (const unsigned char b : bytes) {
+    text += digits[b >> 4];
+    text += digits[b & 15];
+  }
+  return text;
+}
+
+std::string build_id_in(const dl_phdr_info& image, const ElfW(Phdr) & segment) {
+  const auto* at = reinterpret_cast<const unsigned char*>(image.dlpi_addr + segment.p_vaddr);
+  const auto* const end = at + segment.p_memsz;
+  while (at + sizeof(ElfW(Nhdr)) <= end) {
+    ElfW(Nhdr) note;
+    std::memcpy(&note, at, sizeof note);
+    const auto* const name = at + sizeof note;
+    const auto* const content = name + (note.n_namesz + 3) / 4 * 4;
+    if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && std::memcmp(name, "GNU", 4) == 0) {
+      return hex({content, note.n_descsz});
+    }
+    at = content + (note.n_descsz + 3) / 4 * 4;
+  }
+  return "";
+}
+
+std::string file_identity() {
+  struct stat status {};
+  if (::stat(own_file, &status) != 0) return "unknown";
+  return "file " + std::to_string(status.st_dev) + ":" + std::to_string(status.st_ino) + ":" +
+         std::to_string(status.st_size) + ":" + std::to_string(status.st_mtim.tv_sec) + "." +
+         std::to_string(status.st_mtim.tv_nsec);
+}
+
+/// Checked access to the bytes of an ELF file.
+class elf_file {
+ public:
+  explicit elf_file(std::vector<char> bytes) : bytes_(std::move(bytes)) {}
+
+  template <class T>
+  [[nodiscard]] bool read(std::uint64_t offset, T& value) const {
+    if (offset > bytes_.size() || bytes_.size() - offset < sizeof value) return false;
+    std::memcpy(&value, bytes_.data() + offset, sizeof value);
+    return true;
+  }
+  [[nodiscard]] std::string text(std::uint64_t offset) const {
+    if (offset >= bytes_.size()) return "";
+    const char* start = bytes_.data() + offset;
+    return {start, ::strnlen(start, bytes_.size() - offset)};
+  }
+
+ private:
+  std::vector<char> bytes_;
+};
+
+}  // namespace
+
+const program_image& program_image::instance() {
+  static const program_image image;
+  return image;
+}
+
+program_image::program_image() {
+  ::dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t /*size*/, void* self) {
+        auto& image = *static_cast<program_image*>(self);
+        image.base_ = info->dlpi_addr;
+        for (const ElfW(Phdr) & segment : std::span(info->dlpi_phdr, info->dlpi_phnum)) {
+          if (segment.p_type == PT_LOAD && (segment.p_flags & PF_X) != 0) {
+            image.code_.push_back({segment.p_vaddr, segment.p_vaddr + segment.p_memsz});
+          }
+          if (segment.p_type == PT_NOTE && image.build_.empty()) {
+            image.build_ = build_id_in(*info, segment);
+          }
+        }
+        return 1;  // the first one is the program; libraries follow
+      },
+      this);
+  if (build_.empty()) build_ = file_identity();
+}
+
+std::optional<std::uint64_t> program_image::offset_of(any_function f) const noexcept {
+  const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(f) - base_;
+  for (const range& r : code_) {
+    if (offset >= r.begin && offset < r.end) return offset;
+  }
+  return std::nullopt;
+}
+
+any_function program_image::at_offset(std::uint64_t offset) const noexcept {
+  for (const range& r : code_) {
+    if (offset >= r.begin && offset < r.end) return reinterpret_cast<any_function>(base_ + offset);
+  }
+  return nullptr;
+}
+
+const program_image::symbols& program_image::table() const {
+  std::call_once(loaded_, [this] {
+    std::ifstream stream(own_file, std::ios::binary);
+    const elf_file file(std::vector<char>{std::istreambuf_iterator<char>(stream), {}});
+    ElfW(Ehdr) header;
+    if (!file.read(0, header)) return;
+    const auto section = [&](std::uint64_t i, ElfW(Shdr) & s) {
+      return file.read(header.e_shoff + i * sizeof s, s);
+    };
+    std::unordered_map<std::string, std::uint64_t> twice;
+    for (std::uint64_t i = 0; i < header.e_shnum; ++i) {
+      ElfW(Shdr) symbols{};
+      ElfW(Shdr) strings{};
+      if (!section(i, symbols) || (symbols.sh_type != SHT_SYMTAB && symbols.sh_type != SHT_DYNSYM) ||
+          !section(symbols.sh_link, strings)) {
+        continue;
+      }
+      for (std::uint64_t at = 0; at + sizeof(ElfW(Sym)) <= symbols.sh_size;
+           at += sizeof(ElfW(Sym))) {
+        ElfW(Sym) symbol;
+        if (!file.read(symbols.sh_offset + at, symbol)) break;
+        // The kind is in the same bits for 32 and 64 bit files.
+        if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_shndx == SHN_UNDEF) continue;
+        const std::string name = file.text(strings.sh_offset + symbol.st_name);
+        symbols_.names.emplace(symbol.st_value, name);
+        const auto [known, is_new] = symbols_.offsets.emplace(name, symbol.st_value);
+        if (!is_new && known->second != symbol.st_value) twice.emplace(name, 0);
+      }
+    }
+    for (const auto& [name, unused] : twice) symbols_.offsets.erase(name);
+  });
+  return symbols_;
+}
+
+std::string program_image::name_of(any_function f) const {
+  if (const auto offset = offset_of(f)) {
+    const auto at = table().names.find(*offset);
+    if (at == table().names.end() || table().offsets.count(at->second) == 0) return "";
+    return at->second;
+  }
+  Dl_info info{};
+  if (::dladdr(reinterpret_cast<void*>(f), &info) == 0 || info.dli_sname == nullptr ||
+      info.dli_saddr != reinterpret_cast<void*>(f)) {
+    return "";
+  }
+  return info.dli_sname;
+}
+
+any_function program_image::by_name(const std::string& name) const {
+  const auto at = table().offsets.find(name);
+  if (at != table().offsets.end()) return at_offset(at->second);
+  return reinterpret_cast<any_function>(::dlsym(RTLD_DEFAULT, name.c_str()));
+}
+
+}  // namespace farcall

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace farcall {
+
+/// Any function; cast back before it is called.
+using any_function = void (*)();
+
+/// The running program as a file: which build it is, and where its functions are. For plain function
+/// pointers that travel: as an offset between equal builds, by symbol name otherwise.
+class program_image {
+ public:
+  [[nodiscard]] static const program_image& instance();
+
+  /// Identifies the build: the linker's build id, or what the file system says about the file.
+  [[nodiscard]] const std::string& build() const noexcept { return build_; }
+
+  /// Offset of a function of the program itself; nothing for one in a shared library.
+  [[nodiscard]] std::optional<std::uint64_t> offset_of(any_function f) const noexcept;
+
+  /// The address at `offset`, or null when no code of the program lies there.
+  [[nodiscard]] any_function at_offset(std::uint64_t offset) const noexcept;
+
+  /// Mangled symbol name of a function, also of a static one, and of one in a shared library if it
+  /// is exported. Empty when it has none, or shares it with another function of the program.
+  [[nodiscard]] std::string name_of(any_function f) const;
+
+  /// The function with that symbol name; null when there is none, or more than one.
+  [[nodiscard]] any_function by_name(const std::string& name) const;
+
+ private:
+  program_image();
+
+  struct range {
+    std::uint64_t begin;
+    std::uint64_t end;
+  };
+  struct symbols {
+    std::unordered_map<std::uint64_t, std::string> names;   ///< by offset
+    std::unordered_map<std::string, std::uint64_t> offsets; ///< without those that exist twice
+  };
+
+  [[nodiscard]] const symbols& table() const;
+
+  std::string build_;
+  std::uint64_t base_ = 0;
+  std::vector<range> code_;  ///< executable parts, as offsets
+  mutable std::once_flag loaded_;
+  mutable symbols symbols_;
+};
+
+}  // namespace farcall

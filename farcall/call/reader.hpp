@@ -1,0 +1,99 @@
+#pragma once
+
+#include <farcall/base/bytes.hpp>
+#include <farcall/call/bitwise.hpp>
+#include <farcall/call/cannot_travel.hpp>
+#include <farcall/call/malformed.hpp>
+#include <farcall/call/packer.hpp>
+
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <type_traits>
+
+namespace farcall {
+
+/// Unpacks the values that a writer packed. The bytes come from another node and are taken to be
+/// hostile: whatever they are, reading gives values or throws malformed_message, and allocates no
+/// more than the bytes that are there can justify. The bytes are the caller's, aligned to
+/// body_alignment, and must outlive values of types that have views. Used by one thread at a time.
+class reader {
+public:
+  reader(const std::byte* from, std::size_t bytes) noexcept : from_(from), size_(bytes) {
+    assert(reinterpret_cast<std::uintptr_t>(from) % body_alignment == 0);
+  }
+
+  /// The next value.
+  template <class T>
+  [[nodiscard]] T read() {
+    if constexpr (!packable<T>) {
+      require_travel<T>();
+      std::terminate(); // for the compiler, which would miss a return
+    } else if constexpr (is_bitwise<T>) {
+      return load_bitwise<T>(bytes(packed_bytes<T>, packed_alignment<T>));
+    } else {
+      const nesting level(*this);
+      return packer<std::remove_cv_t<T>>::unpack(*this);
+    }
+  }
+
+  /// The next `n` bytes, behind the zero bytes up to a multiple of `alignment`: the counterpart of
+  /// writer::bytes. The address is aligned accordingly unless `n` is 0.
+  [[nodiscard]] const std::byte* bytes(std::size_t n, std::size_t alignment = 1) {
+    assert(is_power_of_two(alignment) && alignment <= body_alignment);
+    if (n == 0)
+      return from_ + position_;
+    const std::size_t padding = align_up(position_, alignment) - position_;
+    if (padding > remaining() || n > remaining() - padding)
+      throw_message_too_short(n, remaining());
+    const std::byte* const begin = from_ + position_ + padding;
+    position_ += padding + n;
+    return begin;
+  }
+
+  /// The next value of an unsigned integer type, fetched once: for counts and the like, which a
+  /// packer checks before it relies on them, from memory that a peer may still write to.
+  template <class Integer>
+  [[nodiscard]] Integer number() {
+    return detail::load_once<Integer>(bytes(sizeof(Integer), sizeof(Integer)));
+  }
+
+  /// The number of elements that follow. Throws unless each can have `least_bytes` (not 0) of the
+  /// bytes left, so that a container may be sized by it.
+  [[nodiscard]] std::size_t count(std::size_t least_bytes = 1) {
+    const std::size_t n = number<std::uint64_t>();
+    if (n > remaining() / least_bytes)
+      detail::throw_count_too_large(n, least_bytes, remaining());
+    return n;
+  }
+
+  /// Bytes not read yet.
+  [[nodiscard]] std::size_t remaining() const noexcept { return size_ - position_; }
+
+  /// Bytes read so far.
+  [[nodiscard]] std::size_t position() const noexcept { return position_; }
+
+private:
+  class nesting {
+  public:
+    explicit nesting(reader& r) : depth_(r.depth_) {
+      if (depth_ == max_nesting)
+        detail::throw_nested_too_deep_to_unpack();
+      ++depth_;
+    }
+    ~nesting() { --depth_; }
+    nesting(const nesting&) = delete;
+    nesting& operator=(const nesting&) = delete;
+
+  private:
+    std::size_t& depth_;
+  };
+
+  const std::byte* from_;
+  std::size_t size_;
+  std::size_t position_ = 0;
+  std::size_t depth_ = 0;
+};
+
+} // namespace farcall

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <farcall/am/lane.hpp>
+#include <farcall/call/pack.hpp>
+
+#include <memory>
+#include <new>
+#include <type_traits>
+
+namespace farcall::detail {
+
+/// Results that fit lie in the slot; others on the heap, and the slot points to them.
+template <class R>
+inline constexpr bool fits_slot = sizeof(R) <= am::slot_storage && alignof(R) <= 16;
+
+/// Bytes to skip in front of an answer made by a writer, which needs alignment to 16: short answers
+/// start 8 bytes into a record, long ones at the start of a block.
+inline constexpr std::size_t short_answer_gap = 8;
+[[nodiscard]] inline std::size_t answer_gap(const std::byte* data) noexcept {
+  return reinterpret_cast<std::uintptr_t>(data) % 16;
+}
+
+template <class R>
+[[nodiscard]] R& result_in(am::call_slot& slot) noexcept {
+  if constexpr (fits_slot<R>) {
+    return *std::launder(reinterpret_cast<R*>(slot.storage()));
+  } else {
+    return **std::launder(reinterpret_cast<R**>(slot.storage()));
+  }
+}
+
+template <class R>
+void destroy_result(am::call_slot& slot) noexcept {
+  if constexpr (fits_slot<R>) {
+    result_in<R>(slot).~R();
+  } else {
+    delete &result_in<R>(slot);
+  }
+}
+
+template <class R>
+[[nodiscard]] R unpack_answer(const am::answer& what) {
+  if constexpr (is_bitwise<R>) {
+    if (what.bytes < packed_bytes<R>) throw_message_too_short(packed_bytes<R>, what.bytes);
+    return load_bitwise<R>(what.data);
+  } else {
+    const std::size_t gap = answer_gap(what.data);
+    if (what.bytes < gap) throw_message_too_short(gap, what.bytes);
+    reader r(what.data + gap, what.bytes - gap);
+    return r.read<R>();
+  }
+}
+
+/// An am::answer_reader for results of type R.
+template <class R>
+void read_answer(am::call_slot& slot, am::slot_action action, const am::answer& what) {
+  if constexpr (!std::is_void_v<R>) {
+    if (action == am::slot_action::destroy) {
+      destroy_result<R>(slot);
+    } else if constexpr (fits_slot<R>) {
+      new (slot.storage()) R(unpack_answer<R>(what));
+    } else {
+      new (slot.storage()) R*(new R(unpack_answer<R>(what)));
+    }
+  }
+}
+
+}  // namespace farcall::detail

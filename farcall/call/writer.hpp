@@ -1,0 +1,89 @@
+#pragma once
+
+#include <farcall/base/bytes.hpp>
+#include <farcall/call/cannot_travel.hpp>
+#include <farcall/call/malformed.hpp>
+#include <farcall/call/packer.hpp>
+
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+
+namespace farcall {
+
+/// Packs values, one behind the other, into memory that is large enough, or only counts their
+/// bytes. The memory is the caller's and is aligned to body_alignment. Used by one thread at a
+/// time.
+class writer {
+public:
+  /// Writes to `to`. Throws error rather than write more than `capacity` bytes.
+  explicit writer(std::byte* to, std::size_t capacity = SIZE_MAX) noexcept
+      : to_(to), capacity_(capacity) {
+    assert(reinterpret_cast<std::uintptr_t>(to) % body_alignment == 0);
+  }
+
+  /// Writes nothing: afterwards size() is the room that the same values need.
+  [[nodiscard]] static writer counting() noexcept { return writer(nullptr); }
+
+  /// Packs any types that can travel, in this order.
+  template <class... T>
+  void operator()(const T&... values) {
+    if constexpr ((packable<T> && ...)) {
+      (one(values), ...);
+    } else {
+      require_travel<T...>();
+    }
+  }
+
+  /// Copies `n` bytes as they are, behind zero bytes up to a multiple of `alignment` (at most
+  /// body_alignment). No bytes take no room, whatever their alignment.
+  void bytes(const void* from, std::size_t n, std::size_t alignment = 1) {
+    assert(is_power_of_two(alignment) && alignment <= body_alignment);
+    if (n == 0)
+      return;
+    const std::size_t padding = align_up(size_, alignment) - size_;
+    if (padding > capacity_ - size_ || n > capacity_ - size_ - padding) {
+      detail::throw_packed_beyond(size_ + n, capacity_);
+    }
+    if (to_ != nullptr) {
+      if (padding != 0)
+        std::memset(to_ + size_, 0, padding);
+      std::memcpy(to_ + size_ + padding, from, n);
+    }
+    size_ += padding + n;
+  }
+
+  /// Bytes packed so far.
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+
+private:
+  template <class T>
+  void one(const T& value) {
+    if constexpr (is_bitwise<T>) {
+      bytes(std::addressof(value), packed_bytes<T>, packed_alignment<T>);
+    } else {
+      if (depth_ == max_nesting)
+        detail::throw_nested_too_deep_to_pack();
+      ++depth_;
+      packer<T>::pack(*this, value);
+      --depth_;
+    }
+  }
+
+  std::byte* to_;
+  std::size_t capacity_;
+  std::size_t size_ = 0;
+  std::size_t depth_ = 0;
+};
+
+/// Bytes that a writer needs for these values.
+template <class... T>
+[[nodiscard]] std::size_t packed_size(const T&... values) {
+  auto count = writer::counting();
+  count(values...);
+  return count.size();
+}
+
+} // namespace farcall
