@@ -1,0 +1,12 @@
+#pragma once
+
+/// Call any C++ function somewhere else. Start with job.hpp and call.hpp.
+
+#include <farcall/offload/buffer.hpp>
+#include <farcall/offload/call.hpp>
+#include <farcall/offload/combine.hpp>
+#include <farcall/offload/coroutine.hpp>
+#include <farcall/offload/future.hpp>
+#include <farcall/offload/job.hpp>
+#include <farcall/offload/node.hpp>
+#include <farcall/offload/transfer.hpp>

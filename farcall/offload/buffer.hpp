@@ -1,0 +1,137 @@
+#pragma once
+
+#include <farcall/base/error.hpp>
+#include <farcall/offload/node.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace farcall {
+
+namespace detail {
+[[noreturn]] void throw_wrong_node(node_id owner);
+[[noreturn]] void throw_out_of_range(std::size_t offset, std::size_t count, std::size_t size);
+/// Memory on a node; throws out_of_memory.
+[[nodiscard]] std::uint64_t allocate_on(const node& where, std::uint64_t count,
+                                        std::uint64_t element_bytes, std::uint64_t alignment);
+void release_on(const node& where, std::uint64_t address) noexcept;
+}  // namespace detail
+
+/// A view of `size` elements in the memory of one node. Trivially copyable: travels as an argument.
+/// On its node it is used in place, elsewhere with put, get, copy and map. Does not own.
+template <class T>
+class remote_span {
+  static_assert(std::is_trivially_copyable_v<T>, "farcall: remote memory holds trivially copyable types");
+
+ public:
+  using element_type = T;
+  using value_type = std::remove_cv_t<T>;
+
+  remote_span() noexcept = default;
+  /// Memory that lies at `address` on node `where`.
+  remote_span(node_id where, std::uint64_t address, std::size_t size) noexcept
+      : address_(address), size_(size), node_(where) {}
+  /// Memory of this node, for others to use.
+  explicit remote_span(std::span<T> local) noexcept
+      : remote_span(detail::own_id(), reinterpret_cast<std::uintptr_t>(local.data()),
+                    local.size()) {}
+  /// T to const T.
+  template <class U>
+    requires std::is_convertible_v<U (*)[], T (*)[]>
+  remote_span(const remote_span<U>& other) noexcept
+      : remote_span(other.node(), other.address(), other.size()) {}
+
+  [[nodiscard]] node_id node() const noexcept { return node_; }
+  [[nodiscard]] std::uint64_t address() const noexcept { return address_; }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] std::size_t size_bytes() const noexcept { return size_ * sizeof(T); }
+  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+
+  /// A part. Throws error when it does not lie inside.
+  [[nodiscard]] remote_span subspan(std::size_t offset, std::size_t count) const {
+    if (offset > size_ || count > size_ - offset) detail::throw_out_of_range(offset, count, size_);
+    return {node_, address_ + offset * sizeof(T), count};
+  }
+  [[nodiscard]] remote_span subspan(std::size_t offset) const {
+    if (offset > size_) detail::throw_out_of_range(offset, 0, size_);
+    return subspan(offset, size_ - offset);
+  }
+  [[nodiscard]] remote_span first(std::size_t count) const { return subspan(0, count); }
+  [[nodiscard]] remote_span last(std::size_t count) const {
+    if (count > size_) detail::throw_out_of_range(0, count, size_);
+    return subspan(size_ - count, count);
+  }
+
+  // In place, on the node that owns the memory; throws wrong_node elsewhere.
+  [[nodiscard]] T* data() const {
+    if (node_ != detail::own_id()) [[unlikely]] detail::throw_wrong_node(node_);
+    return reinterpret_cast<T*>(address_);
+  }
+  [[nodiscard]] std::span<T> local() const { return {data(), size_}; }
+  [[nodiscard]] T& operator[](std::size_t i) const { return data()[i]; }
+  [[nodiscard]] T* begin() const { return data(); }
+  [[nodiscard]] T* end() const { return data() + size_; }
+
+ private:
+  std::uint64_t address_ = 0;
+  std::uint64_t size_ = 0;
+  node_id node_ = no_node;
+};
+
+/// Elements on a node, freed at the end of the buffer's life. Move-only. Made by node::allocate.
+template <class T>
+class [[nodiscard]] buffer {
+ public:
+  buffer() noexcept = default;
+  buffer(buffer&& other) noexcept
+      : where_(other.where_), span_(std::exchange(other.span_, remote_span<T>{})) {}
+  buffer& operator=(buffer&& other) noexcept {
+    std::swap(where_, other.where_);
+    std::swap(span_, other.span_);
+    return *this;
+  }
+  buffer(const buffer&) = delete;
+  buffer& operator=(const buffer&) = delete;
+  ~buffer() { reset(); }
+
+  [[nodiscard]] remote_span<T> span() const noexcept { return span_; }
+  operator remote_span<T>() const noexcept { return span_; }
+  operator remote_span<const T>() const noexcept
+    requires(!std::is_const_v<T>)
+  {
+    return span_;
+  }
+  [[nodiscard]] const farcall::node& node() const noexcept { return where_; }
+  [[nodiscard]] std::size_t size() const noexcept { return span_.size(); }
+  [[nodiscard]] bool empty() const noexcept { return span_.empty(); }
+  /// On the owner's node only; throws wrong_node elsewhere.
+  [[nodiscard]] T* data() const { return span_.data(); }
+  [[nodiscard]] remote_span<T> subspan(std::size_t offset, std::size_t count) const {
+    return span_.subspan(offset, count);
+  }
+
+  /// Frees the memory now, in order behind this thread's earlier calls to the node.
+  void reset() noexcept {
+    if (span_.address() != 0) detail::release_on(where_, span_.address());
+    span_ = {};
+  }
+
+ private:
+  friend class farcall::node;
+  buffer(const farcall::node& where, std::uint64_t address, std::size_t n) noexcept
+      : where_(where), span_(where.id(), address, n) {}
+
+  farcall::node where_;
+  remote_span<T> span_;
+};
+
+template <class T>
+buffer<T> node::allocate(std::size_t n) const {
+  return buffer<T>(*this, detail::allocate_on(*this, n, sizeof(T), alignof(T)), n);
+}
+
+}  // namespace farcall

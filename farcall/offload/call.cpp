@@ -1,0 +1,19 @@
+#include <farcall/base/error.hpp>
+#include <farcall/offload/call.hpp>
+
+namespace farcall {
+
+lane::lane(const node& where) : where_(where), lane_(nullptr) {
+  if (where.job() == nullptr) detail::throw_no_node();
+  lane_ = &where.job()->engine->open_lane(where.id());
+}
+
+lane::~lane() {
+  if (lane_ != nullptr) where_.job()->engine->retire(*lane_);
+}
+
+void detail::throw_no_node() {
+  throw error("a call to a node handle that belongs to no job; take nodes from job.targets()");
+}
+
+}  // namespace farcall

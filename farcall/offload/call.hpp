@@ -1,0 +1,95 @@
+#pragma once
+
+#include <farcall/call/request.hpp>
+#include <farcall/offload/future.hpp>
+#include <farcall/offload/job_state.hpp>
+#include <farcall/offload/node.hpp>
+
+#include <chrono>
+#include <utility>
+
+namespace farcall {
+
+/// An ordered stream of calls to one node, with a worker of its own there: calls of one lane run
+/// one after the other, calls of different lanes side by side. Without one, every thread of the
+/// program has a lane to every node by itself. Move-only; closes when its last call has ended.
+/// Any thread may use it; the first that does so uses it at full speed.
+class lane {
+ public:
+  /// Opens a lane. Throws node_failed, or error when the node has no lane left.
+  explicit lane(const node& where);
+  lane(lane&& other) noexcept
+      : where_(other.where_), lane_(std::exchange(other.lane_, nullptr)) {}
+  lane& operator=(lane&& other) noexcept {
+    std::swap(where_, other.where_);
+    std::swap(lane_, other.lane_);
+    return *this;
+  }
+  lane(const lane&) = delete;
+  lane& operator=(const lane&) = delete;
+  ~lane();
+
+  [[nodiscard]] const node& where() const noexcept { return where_; }
+  [[nodiscard]] am::lane& messages() const noexcept { return *lane_; }
+
+ private:
+  node where_;
+  am::lane* lane_;
+};
+
+namespace detail {
+
+/// What a place that calls can go to comes down to.
+struct call_place {
+  job_state& job;
+  am::lane& messages;
+  time_point deadline;
+};
+
+[[noreturn]] void throw_no_node();
+
+inline call_place place_of(const node& n) {
+  if (n.job() == nullptr) [[unlikely]] throw_no_node();
+  return {*n.job(), n.job()->engine->lane_to(n.id()), am::no_deadline};
+}
+inline call_place place_of(const timed_node& t) {
+  call_place p = place_of(t.where());
+  return {p.job, p.messages, t.deadline()};
+}
+inline call_place place_of(const lane& l) {
+  return {*l.where().job(), l.messages(), am::no_deadline};
+}
+
+}  // namespace detail
+
+/// Calls `f(args...)` on a node, or in a lane, and returns at once with the future of the result.
+///
+/// `f`: a plain function, fc::fn<function>, a lambda with or without trivially copyable captures, or
+/// a functor. Arguments are converted to the parameters' types here and travel by value. Calls of
+/// one thread to one node start in order. Waits only while the lane is full. A failed node shows in
+/// the future. Throws unknown_function, timeout (node::within), out_of_memory.
+template <class Place, class F, class... A>
+[[nodiscard]] auto async(const Place& place, F&& f, A&&... args) {
+  using caller = detail::caller_for<F, A...>;
+  const detail::call_place p = detail::place_of(place);
+  am::call_slot* slot =
+      caller::call(p.messages, p.job.context, p.deadline, false, f, std::forward<A>(args)...);
+  return detail::future_access::make<typename caller::result>(slot, p.deadline);
+}
+
+/// Calls and waits for the result.
+template <class Place, class F, class... A>
+auto sync(const Place& place, F&& f, A&&... args) {
+  return async(place, std::forward<F>(f), std::forward<A>(args)...).get();
+}
+
+/// Calls and forgets: no result, no news of errors (the target logs them). Throws what async()
+/// throws, and node_failed.
+template <class Place, class F, class... A>
+void post(const Place& place, F&& f, A&&... args) {
+  using caller = detail::caller_for<F, A...>;
+  const detail::call_place p = detail::place_of(place);
+  (void)caller::call(p.messages, p.job.context, p.deadline, true, f, std::forward<A>(args)...);
+}
+
+}  // namespace farcall

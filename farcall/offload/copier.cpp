@@ -1,0 +1,41 @@
+#include <farcall/base/signals.hpp>
+#include <farcall/offload/copier.hpp>
+
+namespace farcall::detail {
+
+void copier::submit(large_copy& copy) {
+  {
+    const std::lock_guard guard(mutex_);
+    if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+    waiting_.push_back(&copy);
+    copy.retain();
+  }
+  something_.notify_one();
+}
+
+void copier::run() noexcept {
+  leave_signals_to_other_threads();
+  std::unique_lock guard(mutex_);
+  for (;;) {
+    something_.wait(guard, [this] { return stopping_ || !waiting_.empty(); });
+    if (waiting_.empty()) return;
+    large_copy& copy = *waiting_.front();
+    waiting_.pop_front();
+    guard.unlock();
+    while (copy.work()) {
+    }
+    copy.release();
+    guard.lock();
+  }
+}
+
+void copier::stop() noexcept {
+  {
+    const std::lock_guard guard(mutex_);
+    stopping_ = true;
+  }
+  something_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+}  // namespace farcall::detail

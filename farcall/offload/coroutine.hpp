@@ -1,0 +1,106 @@
+#pragma once
+
+#include <farcall/offload/future.hpp>
+
+#include <coroutine>
+#include <exception>
+#include <utility>
+
+/// Futures and coroutines: any coroutine can `co_await` a future, and a function that returns a
+/// future can be a coroutine. It runs at once, on the caller's thread, up to its first wait.
+namespace farcall {
+namespace detail {
+
+template <class T>
+class future_awaiter final : public am::continuation {
+ public:
+  explicit future_awaiter(future<T> f) noexcept : future_(std::move(f)) {}
+  future_awaiter(const future_awaiter&) = delete;
+  future_awaiter& operator=(const future_awaiter&) = delete;
+  ~future_awaiter() override {
+    // A coroutine that is destroyed while it waits must not be resumed.
+    if (attached_) (void)state()->detach(this);
+  }
+
+  [[nodiscard]] bool await_ready() { return future_.test(); }
+  void await_suspend(std::coroutine_handle<> waiting) {
+    waiting_ = waiting;
+    attached_ = true;
+    state()->attach(this);
+  }
+  T await_resume() {
+    attached_ = false;
+    return future_.get();
+  }
+
+  void run() noexcept override {
+    attached_ = false;
+    waiting_.resume();
+  }
+
+  [[nodiscard]] am::engine* owner() const noexcept {
+    return state() != nullptr ? state()->owner() : nullptr;
+  }
+
+ private:
+  [[nodiscard]] am::completion* state() const noexcept { return future_access::state(future_); }
+
+  future<T> future_;
+  std::coroutine_handle<> waiting_;
+  bool attached_ = false;
+};
+
+template <class T>
+class future_promise_base {
+ public:
+  future<T> get_return_object() {
+    return future_access::make<T>(state_);
+  }
+  [[nodiscard]] std::suspend_never initial_suspend() const noexcept { return {}; }
+  [[nodiscard]] std::suspend_never final_suspend() const noexcept { return {}; }
+  void unhandled_exception() noexcept { state_->complete(std::current_exception()); }
+
+  /// Whoever waits for the coroutine must know whose answers it depends on.
+  template <class U>
+  [[nodiscard]] auto await_transform(future<U>&& f) {
+    if (am::completion* awaited = future_access::state(f)) {
+      if (awaited->owner() != nullptr && state_->owner() == nullptr) state_->bind(*awaited->owner());
+    }
+    return std::move(f).operator co_await();
+  }
+  template <class Awaitable>
+  [[nodiscard]] Awaitable&& await_transform(Awaitable&& a) const noexcept {
+    return std::forward<Awaitable>(a);
+  }
+
+ protected:
+  local_state<T>* state_ = new local_state<T>(nullptr);
+};
+
+}  // namespace detail
+
+template <class T>
+auto future<T>::operator co_await() && noexcept {
+  return detail::future_awaiter<T>(std::move(*this));
+}
+
+template <class T>
+class future<T>::promise_type : public detail::future_promise_base<T> {
+ public:
+  template <class V>
+  void return_value(V&& value) {
+    this->state_->value.emplace(std::forward<V>(value));
+    this->state_->complete(nullptr);
+  }
+};
+
+template <>
+class future<void>::promise_type : public detail::future_promise_base<void> {
+ public:
+  void return_void() {
+    this->state_->value.emplace();
+    this->state_->complete(nullptr);
+  }
+};
+
+}  // namespace farcall

@@ -1,0 +1,299 @@
+#pragma once
+
+#include <farcall/am/engine.hpp>
+#include <farcall/base/error.hpp>
+#include <farcall/call/result.hpp>
+
+#include <chrono>
+#include <coroutine>
+#include <exception>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace farcall {
+
+template <class T>
+class future;
+
+namespace detail {
+
+template <class T>
+using stored = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
+
+/// A local event with a value.
+template <class T>
+class local_state : public am::local_completion {
+ public:
+  using am::local_completion::local_completion;
+
+  std::optional<stored<T>> value;
+};
+
+template <class T>
+struct is_future : std::false_type {};
+template <class T>
+struct is_future<future<T>> : std::true_type {
+  using value = T;
+};
+
+/// Waits; throws timeout that says for what.
+void wait_or_throw(am::completion& c, time_point deadline);
+
+struct future_access;
+
+}  // namespace detail
+
+/// The result of a call, or of a copy, that may still be on its way. Move-only.
+///
+/// A thread that waits serves incoming calls meanwhile. Dropping a future never blocks; what it
+/// stood for goes on. A future may be moved to another thread and waited for there. It must not
+/// outlive its job.
+template <class T>
+class [[nodiscard]] future {
+ public:
+  future() noexcept = default;
+  future(future&& other) noexcept
+      : state_(std::exchange(other.state_, nullptr)),
+        deadline_(other.deadline_),
+        valid_(std::exchange(other.valid_, false)) {}
+  future& operator=(future&& other) noexcept {
+    std::swap(state_, other.state_);
+    std::swap(deadline_, other.deadline_);
+    std::swap(valid_, other.valid_);
+    return *this;
+  }
+  future(const future&) = delete;
+  future& operator=(const future&) = delete;
+  ~future() {
+    if (state_ != nullptr) let_go();
+  }
+
+  /// True until the result has been taken.
+  [[nodiscard]] bool valid() const noexcept { return valid_; }
+
+  /// True when get() would not wait. Takes in answers that have arrived; never blocks.
+  [[nodiscard]] bool test() {
+    require_valid();
+    if (state_ == nullptr || state_->ready()) return true;
+    if (am::engine* e = state_->owner()) e->poll(*state_);
+    return state_->ready();
+  }
+
+  /// Waits until get() would not. Throws timeout when the deadline of the call passes (see
+  /// node::within); the future stays valid.
+  void wait() {
+    require_valid();
+    if (state_ != nullptr && !state_->ready()) detail::wait_or_throw(*state_, deadline_);
+  }
+
+  /// Waits at most `duration`; true when the result is there.
+  [[nodiscard]] bool wait_for(std::chrono::nanoseconds duration) {
+    require_valid();
+    if (state_ == nullptr || state_->ready()) return true;
+    return state_->owner() != nullptr && state_->owner()->wait(*state_, clock::now() + duration);
+  }
+
+  /// Waits and takes the result. Throws what the call ended with: remote_error with the handler's
+  /// exception, node_failed, out_of_memory, malformed_message; or timeout, as wait() does.
+  T get() {
+    wait();
+    if (state_ == nullptr) {
+      valid_ = false;
+      if constexpr (std::is_void_v<T>) {
+        return;
+      }
+    }
+    if (state_->failure()) [[unlikely]] {
+      const std::exception_ptr why = state_->failure();
+      let_go();
+      std::rethrow_exception(why);
+    }
+    if constexpr (std::is_void_v<T>) {
+      let_go();
+    } else {
+      struct taken {
+        future& f;
+        ~taken() { f.let_go(); }
+      } const t{*this};
+      return std::move(result());
+    }
+  }
+
+  /// Runs `f` with this future, ready, once it is; its result is that of the returned future. When
+  /// `f` returns a future, that one's result is taken. `f` runs on whichever thread takes the
+  /// answer in, or at once; it should be short. This future is empty afterwards.
+  template <class F>
+  auto then(F f);
+
+  /// For `co_await`: resumes on whichever thread takes the answer in.
+  auto operator co_await() && noexcept;
+
+  class promise_type;
+
+ private:
+  friend struct detail::future_access;
+  template <class U>
+  friend class future;
+
+  explicit future(am::completion* state, time_point deadline = am::no_deadline) noexcept
+      : state_(state), deadline_(deadline), valid_(true) {}
+
+  void require_valid() const {
+    if (!valid_) throw error("this future is empty: its result was taken, or it never had a call");
+  }
+
+  [[nodiscard]] detail::stored<T>& result() noexcept {
+    if (state_->source() != nullptr) {
+      return detail::result_in<detail::stored<T>>(static_cast<am::call_slot&>(*state_));
+    }
+    return *static_cast<detail::local_state<T>&>(*state_).value;
+  }
+
+  void let_go() noexcept {
+    am::completion* state = std::exchange(state_, nullptr);
+    valid_ = false;
+    if (state->source() != nullptr) {
+      state->source()->abandon(static_cast<am::call_slot&>(*state));
+    } else {
+      static_cast<am::local_completion*>(state)->release();
+    }
+  }
+
+  am::completion* state_ = nullptr;  ///< null and valid: ready, without a value
+  time_point deadline_ = am::no_deadline;
+  bool valid_ = false;
+};
+
+namespace detail {
+
+/// For the files of this layer.
+struct future_access {
+  template <class T>
+  static future<T> make(am::completion* state, time_point deadline = am::no_deadline) noexcept {
+    return future<T>(state, deadline);
+  }
+  template <class T>
+  static am::completion* state(const future<T>& f) noexcept {
+    return f.state_;
+  }
+};
+
+/// A future that is ready, with a value.
+template <class T, class... V>
+future<T> ready_future(V&&... value) {
+  if constexpr (std::is_void_v<T>) {
+    return future_access::make<T>(nullptr);
+  } else {
+    auto* state = new local_state<T>(nullptr);
+    state->value.emplace(std::forward<V>(value)...);
+    future<T> f = future_access::make<T>(state);
+    state->complete(nullptr);
+    return f;
+  }
+}
+
+/// Completes `state` with what `f` returns or throws.
+template <class U, class F>
+void complete_with(local_state<U>& state, F&& f) noexcept {
+  try {
+    if constexpr (std::is_void_v<U>) {
+      f();
+      state.value.emplace();
+    } else {
+      state.value.emplace(f());
+    }
+  } catch (...) {
+    state.complete(std::current_exception());
+    return;
+  }
+  state.complete(nullptr);
+}
+
+/// Passes the result of a future on to `to`.
+template <class U>
+class forward_result final : public am::continuation {
+ public:
+  forward_result(future<U> from, local_state<U>& to) noexcept : from_(std::move(from)), to_(to) {}
+  void run() noexcept override {
+    complete_with(to_, [&] { return from_.get(); });
+    delete this;
+  }
+
+ private:
+  future<U> from_;
+  local_state<U>& to_;
+};
+
+/// Runs `c`, which takes `f` over, once `f` is ready.
+template <class T>
+void run_when_ready(am::completion* state, am::continuation* c) {
+  if (state == nullptr) {
+    c->run();
+  } else {
+    state->attach(c);
+  }
+}
+
+template <class T, class F, class U>
+class then_task final : public am::continuation {
+ public:
+  then_task(future<T> from, F f, local_state<U>& to)
+      : from_(std::move(from)), f_(std::move(f)), to_(to) {}
+
+  void run() noexcept override {
+    using result = std::invoke_result_t<F&, future<T>>;
+    if constexpr (is_future<result>::value) {
+      try {
+        result inner = f_(std::move(from_));
+        am::completion* state = future_access::state(inner);
+        run_when_ready<U>(state, new forward_result<U>(std::move(inner), to_));
+      } catch (...) {
+        to_.complete(std::current_exception());
+      }
+    } else {
+      complete_with(to_, [&] { return f_(std::move(from_)); });
+    }
+    delete this;
+  }
+
+ private:
+  future<T> from_;
+  F f_;
+  local_state<U>& to_;
+};
+
+template <class R>
+struct unwrapped {
+  using type = R;
+};
+template <class R>
+struct unwrapped<future<R>> {
+  using type = R;
+};
+
+}  // namespace detail
+
+template <class T>
+template <class F>
+auto future<T>::then(F f) {
+  using result = typename detail::unwrapped<std::invoke_result_t<F&, future<T>>>::type;
+  require_valid();
+  am::completion* state = state_;
+  auto* to = new detail::local_state<result>(state != nullptr ? state->owner() : nullptr);
+  future<result> made = detail::future_access::make<result>(to, deadline_);
+  detail::run_when_ready<T>(state,
+                            new detail::then_task<T, F, result>(std::move(*this), std::move(f), *to));
+  return made;
+}
+
+/// A future that is ready.
+template <class T>
+[[nodiscard]] future<std::decay_t<T>> make_ready_future(T&& value) {
+  return detail::ready_future<std::decay_t<T>>(std::forward<T>(value));
+}
+[[nodiscard]] inline future<void> make_ready_future() { return detail::ready_future<void>(); }
+
+}  // namespace farcall

@@ -1,0 +1,333 @@
+#include <farcall/base/byte_stream.hpp>
+#include <farcall/base/error.hpp>
+#include <farcall/base/log.hpp>
+#include <farcall/base/settings.hpp>
+#include <farcall/offload/job.hpp>
+#include <farcall/offload/job_state.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+
+#include <unistd.h>
+
+namespace farcall {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+/// Status with which a target ends that cannot join; the host reports the reason.
+constexpr int cannot_join_status = 70;
+
+constexpr const char* help_text =
+    "Options of farcall (each also as environment variable):\n"
+    "  --farcall-targets=URLS            FARCALL_TARGETS, e.g. shm:4 or shm?cpu=1&workers=2\n"
+    "  --farcall-program=PATH            FARCALL_PROGRAM, what targets run instead of this program\n"
+    "  --farcall-start-timeout-ms=N      FARCALL_START_TIMEOUT_MS, default 10000\n"
+    "  --farcall-stop-timeout-ms=N       FARCALL_STOP_TIMEOUT_MS, default 2000\n"
+    "  --farcall-lane-bytes=N            FARCALL_LANE_BYTES, default 65536\n"
+    "  --farcall-heap-bytes=N            FARCALL_HEAP_BYTES, default all memory\n"
+    "  --farcall-spin-us=N               FARCALL_SPIN_US, default 2000\n"
+    "  --farcall-crowded-spin-us=N       FARCALL_CROWDED_SPIN_US, default 5\n"
+    "  FARCALL_LOG=error|warning|info|debug\n";
+
+/// The jobs of this process, for code that asks where it runs without saying in which job.
+struct registry {
+  std::mutex mutex;
+  std::vector<detail::job_state*> jobs;
+
+  static registry& instance() {
+    static registry r;
+    return r;
+  }
+  void add(detail::job_state* job) {
+    const std::lock_guard guard(mutex);
+    jobs.push_back(job);
+  }
+  void remove(detail::job_state* job) {
+    const std::lock_guard guard(mutex);
+    std::erase(jobs, job);
+  }
+};
+
+/// One setting: given by the program, else on the command line, else in the environment.
+class settings_source {
+ public:
+  settings_source() = default;
+
+  settings_source(int& argc, char** argv) {
+    int kept = 1;
+    for (int i = 1; i < argc; ++i) {
+      const std::string argument = argv[i];
+      if (argument.rfind("--farcall-", 0) != 0) {
+        argv[kept++] = argv[i];
+        continue;
+      }
+      const auto equals = argument.find('=');
+      const std::string name = argument.substr(10, equals == std::string::npos ? equals : equals - 10);
+      if (name == "help") {
+        std::fputs(help_text, stdout);
+        std::exit(0);
+      }
+      if (std::find(std::begin(known), std::end(known), name) == std::end(known)) {
+        throw setting_error("unknown option " + argument + "; --farcall-help lists them");
+      }
+      if (equals == std::string::npos && i + 1 == argc) {
+        throw setting_error("option " + argument + " needs a value: " + argument + "=…");
+      }
+      given_.emplace_back(name, equals == std::string::npos ? argv[++i] : argument.substr(equals + 1));
+    }
+    argv[kept] = nullptr;
+    argc = kept;
+  }
+
+  /// The command line wins over what the program says, so that the user has the last word; the
+  /// environment only fills in.
+  [[nodiscard]] std::optional<std::string> text(const std::string& name, bool is_set) const {
+    for (const auto& [given, value] : given_) {
+      if (given == name) return value;
+    }
+    return is_set ? std::nullopt : environment(variable(name).c_str());
+  }
+
+  [[nodiscard]] std::optional<std::uint64_t> number(const std::string& name, bool is_set,
+                                                    std::uint64_t low, std::uint64_t high) const {
+    const auto value = text(name, is_set);
+    if (!value) return std::nullopt;
+    return parse_number(*value, "--farcall-" + name + " or " + variable(name), low, high);
+  }
+
+ private:
+  static constexpr const char* known[] = {"targets",         "program",    "start-timeout-ms",
+                                          "stop-timeout-ms", "lane-bytes", "heap-bytes",
+                                          "spin-us",         "crowded-spin-us"};
+
+  static std::string variable(const std::string& name) {
+    std::string text = "FARCALL_";
+    for (const char c : name) {
+      text += c == '-' ? '_' : static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+    }
+    return text;
+  }
+
+  std::vector<std::pair<std::string, std::string>> given_;
+};
+
+job_options complete(job_options o, const settings_source& given) {
+  constexpr std::uint64_t most_ms = 3'600'000;
+  if (const auto v = given.text("targets", !o.targets.empty())) o.targets = *v;
+  if (o.targets.empty()) o.targets = "shm";
+  if (const auto v = given.text("program", !o.program.empty())) o.program = *v;
+  if (o.arguments.empty()) o.arguments = own_arguments();
+  const auto fill = [&](auto& option, const char* name, std::uint64_t low, std::uint64_t high,
+                        std::uint64_t otherwise) {
+    using option_type = std::remove_reference_t<decltype(option)>;
+    using number_type = decltype(option_type(0) / option_type(1));
+    const bool is_set = option != option_type(0);
+    if (const auto value = given.number(name, is_set, low, high)) {
+      option = option_type(static_cast<number_type>(*value));
+    } else if (!is_set) {
+      option = option_type(static_cast<number_type>(otherwise));
+    }
+  };
+  fill(o.start_timeout, "start-timeout-ms", 1, most_ms, 10'000);
+  fill(o.stop_timeout, "stop-timeout-ms", 1, most_ms, 2'000);
+  fill(o.lane_bytes, "lane-bytes", smallest_ring, 1U << 26, 64U << 10);
+  fill(o.heap_bytes, "heap-bytes", 1U << 20, std::uint64_t{1} << 46, 0);
+  const wait_policy standard;
+  const auto spin = [&](std::chrono::nanoseconds& option, const char* name,
+                        std::chrono::nanoseconds otherwise) {
+    const bool is_set = option >= option.zero();
+    if (const auto value = given.number(name, is_set, 0, 60'000'000)) {
+      option = microseconds(*value);
+    } else if (!is_set) {
+      option = otherwise;
+    }
+  };
+  spin(o.waiting.spin, "spin-us", standard.spin);
+  spin(o.waiting.crowded_spin, "crowded-spin-us", standard.crowded_spin);
+  return o;
+}
+
+program_identity identity() {
+  return {program_image::instance().build(), entry_table::instance().digest()};
+}
+
+std::unique_ptr<detail::job_state> build(std::unique_ptr<membership> members,
+                                         const wait_policy& waiting) {
+  auto state = std::make_unique<detail::job_state>();
+  state->members = std::move(members);
+  membership& m = *state->members;
+  state->context.job = state.get();
+
+  am::engine_options o;
+  o.self = m.self();
+  o.nodes = m.nodes();
+  o.processors = m.processors();
+  o.workers = m.card_of(m.self()).workers;
+  o.waiters_serve = m.self() == host_id;
+  o.waiting = waiting;
+  o.handlers = directory::handlers(state->context);
+  o.bells = m.bells();
+  o.heap = m.heap();
+  o.spinning = m.spinning();
+  state->engine = std::make_shared<am::engine>(std::move(o));
+
+  std::vector<card> cards;
+  for (node_id node = 0; node < m.nodes(); ++node) {
+    cards.push_back(m.card_of(node));
+    if (m.way_to(node).via == nullptr) {
+      throw start_failed(node_text(node) + " cannot be reached: " + m.way_to(node).reason, node);
+    }
+    state->engine->route(node, *m.way_to(node).via, m.card_of(node).workers);
+  }
+  for (transport* t : m.transports()) state->engine->listen(*t);
+  state->functions = std::make_unique<directory>(std::move(cards));
+  state->context.functions = state->functions.get();
+  registry::instance().add(state.get());
+  return state;
+}
+
+std::vector<std::byte> encode_waiting(const wait_policy& waiting) {
+  byte_writer w;
+  w.number(std::int64_t{waiting.spin.count()});
+  w.number(std::int64_t{waiting.crowded_spin.count()});
+  return std::move(w).bytes();
+}
+
+wait_policy decode_waiting(std::span<const std::byte> bytes) {
+  byte_reader r(bytes, "the job's settings");
+  wait_policy waiting;
+  waiting.spin = std::chrono::nanoseconds(r.number<std::int64_t>());
+  waiting.crowded_spin = std::chrono::nanoseconds(r.number<std::int64_t>());
+  return waiting;
+}
+
+[[noreturn]] void serve() {
+  try {
+    std::unique_ptr<membership> members = membership::join(identity());
+    detail::process_node.store(members->self(), std::memory_order_relaxed);
+    const wait_policy waiting = decode_waiting(members->settings());
+    const std::unique_ptr<detail::job_state> state = build(std::move(members), waiting);
+    am::engine& engine = *state->engine;
+    state->members->watch({.node_failed = [&](node_id n, const std::string& why) { engine.fail(n, why); },
+                           .shut_down = [&] { engine.stop(); }});
+    engine.start_workers(1);
+    const detail::context_scope scope(&state->context);
+    engine.serve(0);
+  } catch (const std::exception& e) {
+    // The host prints the reason; here it would appear once per target.
+    log::info(std::string("this target cannot join: ") + e.what());
+    std::_Exit(cannot_join_status);
+  }
+  std::exit(0);
+}
+
+}  // namespace
+
+// ---- job_state ----------------------------------------------------------------------------------
+
+detail::job_state::~job_state() {
+  registry::instance().remove(this);
+  if (members) members->shut_down();
+  copies.stop();
+  if (engine) engine->shut_down("the job has ended");
+}
+
+detail::job_state& detail::current_job() {
+  if (const call_context* context = current_context()) {
+    return *static_cast<job_state*>(context->job);
+  }
+  registry& r = registry::instance();
+  const std::lock_guard guard(r.mutex);
+  if (r.jobs.size() == 1) return *r.jobs.front();
+  throw error(r.jobs.empty() ? "this process has no job yet; make a farcall::job first"
+                             : "this process has several jobs; ask the job itself (job.host(), "
+                               "job.node_at(i))");
+}
+
+// ---- node ---------------------------------------------------------------------------------------
+
+node_description node::description() const {
+  if (job_ == nullptr) throw error("this node handle belongs to no job");
+  const card& c = job_->members->card_of(id_);
+  const membership::way& way = job_->members->way_to(id_);
+  return {c.id,    c.name,    c.host, c.pid, c.architecture, c.cores, c.workers,
+          std::string(way.via->scheme()), way.reason};
+}
+
+bool node::alive() const {
+  if (job_ == nullptr) throw error("this node handle belongs to no job");
+  return !job_->engine->has_failed(id_);
+}
+
+node this_node() {
+  detail::job_state& job = detail::current_job();
+  return {job, job.members->self()};
+}
+
+node host() { return {detail::current_job(), host_id}; }
+
+node node_at(node_id id) {
+  detail::job_state& job = detail::current_job();
+  if (id >= job.members->nodes()) {
+    throw error("there is no node " + std::to_string(id) + ": the job has " +
+                std::to_string(job.members->nodes()) + " nodes");
+  }
+  return {job, id};
+}
+
+// ---- job ----------------------------------------------------------------------------------------
+
+job::job() : job(job_options{}) {}
+
+job::job(const job_options& options) {
+  serve_if_target();
+  start(complete(options, settings_source()));
+}
+
+job::job(int& argc, char** argv, const job_options& options) {
+  serve_if_target();
+  start(complete(options, settings_source(argc, argv)));
+}
+
+job::job(job&& other) noexcept = default;
+job& job::operator=(job&& other) noexcept = default;
+job::~job() = default;
+
+void job::start(const job_options& options) {
+  membership_options o;
+  o.targets = parse_targets(options.targets);
+  o.program = options.program;
+  o.arguments = options.arguments;
+  o.start_timeout = options.start_timeout;
+  o.stop_timeout = options.stop_timeout;
+  o.lane_bytes = options.lane_bytes;
+  o.heap_bytes = options.heap_bytes;
+  o.settings = encode_waiting(options.waiting);
+  state_ = build(membership::launch(o, identity()), options.waiting);
+  am::engine& engine = *state_->engine;
+  state_->members->watch({.node_failed = [&](node_id n, const std::string& why) { engine.fail(n, why); },
+                          .shut_down = {}});
+  engine.start_workers(0);
+  for (node_id id = 1; id < state_->members->nodes(); ++id) targets_.emplace_back(*state_, id);
+}
+
+node job::host() const noexcept { return {*state_, host_id}; }
+
+node job::node_at(node_id id) const {
+  if (id > targets_.size()) {
+    throw error("there is no node " + std::to_string(id) + ": the job has " +
+                std::to_string(size()) + " nodes");
+  }
+  return {*state_, id};
+}
+
+void serve_if_target() {
+  if (membership::is_target()) serve();
+}
+
+}  // namespace farcall

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <farcall/am/wait_policy.hpp>
+#include <farcall/offload/node.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace farcall {
+
+/// How a job is made. What is left as it is comes from the environment, else from the default.
+struct job_options {
+  /// Comma-separated URLs: "shm", "shm:4", "shm:2?workers=4&cpu=1&program=./other&name=solver".
+  /// Else FARCALL_TARGETS, else "shm".
+  std::string targets;
+  /// Program that targets run; else this one. It must make a job, or call serve_if_target().
+  std::string program;
+  /// Arguments of the targets' program, argv[0] included; else those of this process.
+  std::vector<std::string> arguments;
+  /// How long all targets together may take to join. Else FARCALL_START_TIMEOUT_MS.
+  std::chrono::milliseconds start_timeout{0};
+  /// How long targets may take to finish when the job ends; then they are killed. Else
+  /// FARCALL_STOP_TIMEOUT_MS.
+  std::chrono::milliseconds stop_timeout{0};
+  /// Bytes of a lane's ring, a power of two; a record is at most a quarter. Else FARCALL_LANE_BYTES.
+  std::uint32_t lane_bytes = 0;
+  /// Most memory that a node can share, in bytes, taken when used. Else FARCALL_HEAP_BYTES, else
+  /// as much as the machine has.
+  std::uint64_t heap_bytes = 0;
+  /// How long threads spin before they sleep. Else FARCALL_SPIN_US and FARCALL_CROWDED_SPIN_US.
+  wait_policy waiting{std::chrono::nanoseconds(-1), std::chrono::nanoseconds(-1)};
+};
+
+/// A set of nodes that call each other: this process, the host, and the targets that it starts.
+///
+/// The constructor starts the same program again for every target. There, the constructor serves
+/// calls until the job ends and never returns, so make the job first in main(), before anything
+/// that only the host shall do. The destructor lets the targets finish what has arrived, and ends
+/// them. Futures, buffers and lanes must not outlive their job. Several jobs may exist at a time.
+class job {
+ public:
+  job();
+  explicit job(const job_options& options);
+  /// Takes the options that start with --farcall- out of the command line; they come before
+  /// `options` and the environment. `--farcall-help` prints them and exits.
+  job(int& argc, char** argv, const job_options& options = {});
+  job(job&& other) noexcept;
+  job& operator=(job&& other) noexcept;
+  job(const job&) = delete;
+  job& operator=(const job&) = delete;
+  ~job();
+
+  [[nodiscard]] const std::vector<node>& targets() const noexcept { return targets_; }
+  [[nodiscard]] node host() const noexcept;
+  /// Throws error when the job has no such node.
+  [[nodiscard]] node node_at(node_id id) const;
+  /// Number of nodes, the host included.
+  [[nodiscard]] std::size_t size() const noexcept { return targets_.size() + 1; }
+
+ private:
+  void start(const job_options& options);
+
+  std::unique_ptr<detail::job_state> state_;
+  std::vector<node> targets_;
+};
+
+/// In a process that was started as a target, serves the job and never returns; elsewhere does
+/// nothing. For programs that make their jobs late: call it first in main().
+void serve_if_target();
+
+}  // namespace farcall

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <farcall/am/engine.hpp>
+#include <farcall/call/directory.hpp>
+#include <farcall/job/membership.hpp>
+#include <farcall/offload/copier.hpp>
+#include <farcall/offload/node.hpp>
+
+#include <memory>
+
+namespace farcall::detail {
+
+/// Everything that a job is made of in one process. Handles of users point here.
+struct job_state {
+  std::unique_ptr<membership> members;
+  call_context context;
+  std::shared_ptr<am::engine> engine;
+  std::unique_ptr<directory> functions;
+  copier copies;
+
+  /// Waits for targets to finish, or, in a target, for nothing; then ends what is left.
+  ~job_state();
+};
+
+/// The job of the handler that runs, or the only one of the process. Throws error otherwise.
+[[nodiscard]] job_state& current_job();
+
+}  // namespace farcall::detail

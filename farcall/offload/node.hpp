@@ -1,0 +1,111 @@
+#pragma once
+
+#include <farcall/am/engine.hpp>
+#include <farcall/base/node_id.hpp>
+#include <farcall/call/pack.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace farcall {
+
+namespace detail {
+struct job_state;
+}
+template <class T>
+class buffer;
+
+/// What is known about a node.
+struct node_description {
+  node_id id = 0;
+  std::string name;          ///< "host", "node 2", or name= of its URL
+  std::string host;          ///< name of the machine
+  std::uint64_t pid = 0;
+  std::string architecture;  ///< "x86_64", …
+  std::uint32_t cores = 0;   ///< processors that the node may run on
+  std::uint32_t workers = 0; ///< threads that run handlers
+  std::string transport;     ///< how it is reached from here: "shm", "self"
+  std::string route;         ///< why so, in words
+};
+
+class timed_node;
+
+/// A node of a job: where a call goes. A cheap value; valid as long as its job. Can be passed to
+/// other nodes, which get their own handle to it.
+class node {
+ public:
+  node() noexcept = default;
+  node(detail::job_state& job, node_id id) noexcept : job_(&job), id_(id) {}
+
+  [[nodiscard]] node_id id() const noexcept { return id_; }
+  [[nodiscard]] node_description description() const;
+  [[nodiscard]] std::string name() const { return description().name; }
+
+  /// False once the node has exited, was killed or cannot be reached any more.
+  [[nodiscard]] bool alive() const;
+
+  /// `n` elements on the node, uninitialised, aligned for T and at least to 64 bytes, in memory
+  /// that this machine's nodes share. Blocks for a round trip. Throws out_of_memory naming the
+  /// sizes, node_failed.
+  template <class T>
+  [[nodiscard]] buffer<T> allocate(std::size_t n) const;
+
+  /// The same node, with a deadline for what is started by the call that it is given to: waiting
+  /// for room, and get() of the future, throw timeout when it has passed.
+  [[nodiscard]] timed_node within(std::chrono::nanoseconds duration) const noexcept;
+
+  [[nodiscard]] detail::job_state* job() const noexcept { return job_; }
+  friend bool operator==(const node& a, const node& b) noexcept = default;
+
+ private:
+  detail::job_state* job_ = nullptr;
+  node_id id_ = no_node;
+};
+
+/// A node and a point in time; see node::within().
+class timed_node {
+ public:
+  timed_node(const node& where, time_point deadline) noexcept
+      : where_(where), deadline_(deadline) {}
+  [[nodiscard]] const node& where() const noexcept { return where_; }
+  [[nodiscard]] time_point deadline() const noexcept { return deadline_; }
+
+ private:
+  node where_;
+  time_point deadline_;
+};
+
+inline timed_node node::within(std::chrono::nanoseconds duration) const noexcept {
+  return {*this, clock::now() + duration};
+}
+
+/// The node that runs this code. In a handler, of the handler's job; elsewhere, of the only job of
+/// the process. Throws error when there is no job, or several.
+[[nodiscard]] node this_node();
+
+/// Node 0 of the same job as this_node().
+[[nodiscard]] node host();
+
+/// Node `id` of the same job. Throws error when the job has no such node.
+[[nodiscard]] node node_at(node_id id);
+
+/// A node travels as its number.
+template <>
+struct packer<node> {
+  static void pack(writer& w, const node& n) { w(n.id()); }
+  static node unpack(reader& r) { return node_at(r.read<node_id>()); }
+};
+
+namespace detail {
+
+/// Number of the node that this process is: 0 in every host, whatever the number of jobs.
+inline constinit std::atomic<node_id> process_node{host_id};
+
+[[nodiscard]] inline node_id own_id() noexcept {
+  return process_node.load(std::memory_order_relaxed);
+}
+
+}  // namespace detail
+}  // namespace farcall

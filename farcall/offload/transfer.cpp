@@ -1,0 +1,285 @@
+#include <farcall/base/error.hpp>
+#include <farcall/memory/copy.hpp>
+#include <farcall/offload/call.hpp>
+#include <farcall/offload/transfer.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <deque>
+#include <vector>
+
+namespace farcall {
+namespace {
+
+using detail::job_state;
+using detail::transfer_mode;
+
+/// Pieces in which copies go through calls where no memory is shared and the system allows nothing
+/// better, and how many are under way at a time.
+constexpr std::size_t call_piece = std::size_t{256} << 10;
+constexpr std::size_t call_pieces_in_flight = 8;
+
+// ---- handlers -----------------------------------------------------------------------------------
+
+/// Address, or 0 and the reason.
+std::pair<std::uint64_t, std::string> allocate_here(std::uint64_t bytes, std::uint64_t alignment) {
+  try {
+    std::byte* block = detail::current_job().engine->heap().allocate(bytes, alignment);
+    return {reinterpret_cast<std::uintptr_t>(block), ""};
+  } catch (const out_of_memory& e) {
+    return {0, e.what()};
+  }
+}
+
+void release_here(std::uint64_t address) {
+  if (!detail::current_job().engine->heap().release(reinterpret_cast<std::byte*>(address))) {
+    throw error("memory was freed that is not allocated here, or twice");
+  }
+}
+
+void write_here(std::uint64_t address, std::span<const std::byte> bytes) {
+  std::memcpy(reinterpret_cast<void*>(address), bytes.data(), bytes.size());
+}
+
+std::vector<std::byte> read_here(std::uint64_t address, std::uint64_t bytes) {
+  const auto* from = reinterpret_cast<const std::byte*>(address);
+  return {from, from + bytes};
+}
+
+void fetch_here(node_id from, std::uint64_t from_address, std::uint64_t to_address,
+                std::uint64_t bytes) {
+  detail::get_bytes(detail::current_job(), from, from_address,
+                    reinterpret_cast<std::byte*>(to_address), bytes, transfer_mode::sync)
+      .get();
+}
+
+// ---- one direction ------------------------------------------------------------------------------
+
+/// A copy in one direction between memory here and memory of a node.
+struct transfer {
+  job_state* job;
+  node_id peer;
+  std::uint64_t there;
+  std::byte* here;
+  std::size_t bytes;
+  bool is_put;
+
+  [[nodiscard]] transfer part(std::size_t offset, std::size_t length) const noexcept {
+    return {job, peer, there + offset, here + offset, length, is_put};
+  }
+};
+
+/// Pipelined through calls. Throws.
+void by_calls(const transfer& t) {
+  const node peer(*t.job, t.peer);
+  if (t.is_put) {
+    std::deque<future<void>> under_way;
+    for (std::size_t done = 0; done < t.bytes; done += call_piece) {
+      const std::size_t n = std::min(call_piece, t.bytes - done);
+      if (under_way.size() == call_pieces_in_flight) {
+        under_way.front().get();
+        under_way.pop_front();
+      }
+      under_way.push_back(async(peer, fn<&write_here>, t.there + done,
+                                std::span<const std::byte>(t.here + done, n)));
+    }
+    for (future<void>& f : under_way) f.get();
+    return;
+  }
+  struct piece {
+    future<std::vector<std::byte>> bytes;
+    std::byte* to;
+    std::size_t size;
+  };
+  std::deque<piece> under_way;
+  const auto take_one = [&] {
+    const std::vector<std::byte> got = under_way.front().bytes.get();
+    if (got.size() != under_way.front().size) throw malformed_message("a get came back short");
+    std::memcpy(under_way.front().to, got.data(), got.size());
+    under_way.pop_front();
+  };
+  for (std::size_t done = 0; done < t.bytes; done += call_piece) {
+    const std::size_t n = std::min(call_piece, t.bytes - done);
+    if (under_way.size() == call_pieces_in_flight) take_one();
+    under_way.push_back({async(peer, fn<&read_here>, t.there + done, n), t.here + done, n});
+  }
+  while (!under_way.empty()) take_one();
+}
+
+/// By this thread, now. Throws.
+void move_now(const transfer& t) {
+  if (const std::exception_ptr why = t.job->engine->failure_of(t.peer)) std::rethrow_exception(why);
+  mover* m = t.job->engine->mover_to(t.peer);
+  if (m != nullptr && (t.is_put ? m->put(t.peer, t.there, t.here, t.bytes)
+                                : m->get(t.peer, t.there, t.here, t.bytes))) {
+    return;
+  }
+  if (const std::exception_ptr why = t.job->engine->failure_of(t.peer)) std::rethrow_exception(why);
+  by_calls(t);
+}
+
+/// Where memory of `node` can be touched directly, or null.
+std::byte* directly(job_state& job, node_id node, std::uint64_t address, std::size_t bytes) {
+  if (node == detail::own_id()) return reinterpret_cast<std::byte*>(address);
+  mover* m = job.engine->mover_to(node);
+  return m == nullptr ? nullptr : m->map(node, address, bytes);
+}
+
+/// Pieces of a large copy, taken by the copier and by whoever waits.
+class chunked_copy final : public detail::large_copy {
+ public:
+  explicit chunked_copy(const transfer& t)
+      : large_copy(t.job->engine.get()),
+        all_(t),
+        direct_(directly(*t.job, t.peer, t.there, t.bytes)),
+        chunks_((t.bytes + copy_chunk_bytes - 1) / copy_chunk_bytes) {}
+
+  bool work() noexcept override {
+    // Relaxed: hands out numbers only.
+    const std::size_t chunk = next_.fetch_add(1, std::memory_order_relaxed);
+    if (chunk >= chunks_) return false;
+    const std::size_t offset = chunk * copy_chunk_bytes;
+    const std::size_t bytes = std::min(copy_chunk_bytes, all_.bytes - offset);
+    try {
+      if (direct_ != nullptr) {
+        copy_directly(offset, bytes);
+      } else {
+        move_now(all_.part(offset, bytes));
+      }
+    } catch (...) {
+      const std::lock_guard guard(failure_mutex_);
+      failure_seen_ = std::current_exception();
+    }
+    // Acquire-release: the last one sees the bytes, and the failure, of all.
+    if (done_.fetch_add(1, std::memory_order_acq_rel) + 1 == chunks_) complete(failure_seen_);
+    return true;
+  }
+
+ private:
+  void copy_directly(std::size_t offset, std::size_t bytes) noexcept {
+    std::byte* to = all_.is_put ? direct_ + offset : all_.here + offset;
+    const std::byte* from = all_.is_put ? all_.here + offset : direct_ + offset;
+    if (all_.bytes >= non_temporal_from) {
+      copy_bytes_streaming(to, from, bytes);
+    } else {
+      copy_bytes(to, from, bytes);
+    }
+  }
+
+  transfer all_;
+  std::byte* direct_;
+  std::size_t chunks_;
+  std::atomic<std::size_t> next_{0};
+  std::atomic<std::size_t> done_{0};
+  std::mutex failure_mutex_;
+  std::exception_ptr failure_seen_;
+};
+
+future<void> failed_future(std::exception_ptr why) {
+  auto* state = new detail::local_state<void>(nullptr);
+  future<void> f = detail::future_access::make<void>(state);
+  state->complete(std::move(why));
+  return f;
+}
+
+future<void> start(const transfer& t, transfer_mode mode) {
+  if (t.job->engine->has_failed(t.peer)) return failed_future(t.job->engine->failure_of(t.peer));
+  if (mode == transfer_mode::sync || t.bytes < async_copy_from) {
+    if (std::byte* there = directly(*t.job, t.peer, t.there, t.bytes)) [[likely]] {
+      copy_bytes(t.is_put ? there : t.here, t.is_put ? t.here : there, t.bytes);
+      return detail::ready_future<void>();
+    }
+    try {
+      move_now(t);
+    } catch (...) {
+      return failed_future(std::current_exception());
+    }
+    return detail::ready_future<void>();
+  }
+  auto* copy = new chunked_copy(t);
+  future<void> f = detail::future_access::make<void>(copy);
+  t.job->copies.submit(*copy);
+  return f;
+}
+
+}  // namespace
+
+namespace detail {
+
+future<void> put_bytes(job_state& job, node_id to, std::uint64_t address, const std::byte* from,
+                       std::size_t bytes, transfer_mode mode) {
+  return start({&job, to, address, const_cast<std::byte*>(from), bytes, true}, mode);
+}
+
+future<void> get_bytes(job_state& job, node_id from, std::uint64_t address, std::byte* to,
+                       std::size_t bytes, transfer_mode mode) {
+  return start({&job, from, address, to, bytes, false}, mode);
+}
+
+future<void> copy_between(job_state& job, node_id from, std::uint64_t from_address, node_id to,
+                          std::uint64_t to_address, std::size_t bytes) {
+  if (to == own_id()) {
+    return get_bytes(job, from, from_address, reinterpret_cast<std::byte*>(to_address), bytes,
+                     transfer_mode::async);
+  }
+  if (from == own_id()) {
+    return put_bytes(job, to, to_address, reinterpret_cast<const std::byte*>(from_address), bytes,
+                     transfer_mode::async);
+  }
+  return async(node(job, to), fn<&fetch_here>, from, from_address, to_address,
+               std::uint64_t{bytes});
+}
+
+std::byte* map_bytes(job_state& job, node_id node, std::uint64_t address, std::size_t bytes) {
+  if (std::byte* here = directly(job, node, address, bytes)) return here;
+  throw error("this memory of " + node_text(node) + " cannot be used in place here: it was not " +
+                  "allocated with node::allocate, or the node is on another machine; use get and put",
+              node);
+}
+
+std::uint64_t allocate_on(const node& where, std::uint64_t count, std::uint64_t element_bytes,
+                          std::uint64_t alignment) {
+  if (count > UINT64_MAX / element_bytes) {
+    throw out_of_memory(std::to_string(count) + " elements of " + std::to_string(element_bytes) +
+                            " bytes are more than any memory",
+                        where.id());
+  }
+  const std::uint64_t bytes = count * element_bytes;
+  const auto [address, why] = where.id() == own_id()
+                                  ? allocate_here(bytes, alignment)
+                                  : sync(where, fn<&allocate_here>, bytes, alignment);
+  if (address == 0) throw out_of_memory(node_text(where.id()) + ": " + why, where.id());
+  return address;
+}
+
+void release_on(const node& where, std::uint64_t address) noexcept {
+  try {
+    if (where.id() == own_id()) {
+      (void)where.job()->engine->heap().release(reinterpret_cast<std::byte*>(address));
+    } else if (where.alive()) {
+      post(where, fn<&release_here>, address);
+    }
+  } catch (const error&) {
+    // The node has failed meanwhile, and its memory with it.
+  }
+}
+
+void throw_wrong_node(node_id owner) {
+  throw wrong_node("memory of " + node_text(owner) + " is used in place on " +
+                       node_text(own_id()) + "; use fc::get, fc::put or fc::map there",
+                   owner);
+}
+
+void throw_out_of_range(std::size_t offset, std::size_t count, std::size_t size) {
+  throw error("elements " + std::to_string(offset) + " to " + std::to_string(offset + count) +
+              " do not lie inside a span of " + std::to_string(size));
+}
+
+void throw_too_long(std::size_t local, std::size_t remote) {
+  throw error("a copy of " + std::to_string(local) + " elements does not fit the destination of " +
+              std::to_string(remote));
+}
+
+}  // namespace detail
+}  // namespace farcall

@@ -1,0 +1,143 @@
+#pragma once
+
+#include <farcall/offload/buffer.hpp>
+#include <farcall/offload/future.hpp>
+#include <farcall/offload/job_state.hpp>
+
+#include <cstddef>
+#include <ranges>
+#include <span>
+#include <type_traits>
+
+namespace farcall {
+
+/// Copies of at least this many bytes run off the calling thread when asked for asynchronously.
+inline constexpr std::size_t async_copy_from = std::size_t{4} << 20;
+
+namespace detail {
+
+enum class transfer_mode { async, sync };
+
+/// Which job's memory is meant: that of a buffer, or the current one for a bare span.
+template <class T>
+[[nodiscard]] job_state& job_of(const buffer<T>& b) {
+  return *b.node().job();
+}
+template <class T>
+[[nodiscard]] job_state& job_of(const remote_span<T>& /*span*/) {
+  return current_job();
+}
+
+[[nodiscard]] future<void> put_bytes(job_state& job, node_id to, std::uint64_t address,
+                                     const std::byte* from, std::size_t bytes, transfer_mode mode);
+[[nodiscard]] future<void> get_bytes(job_state& job, node_id from, std::uint64_t address,
+                                     std::byte* to, std::size_t bytes, transfer_mode mode);
+[[nodiscard]] future<void> copy_between(job_state& job, node_id from, std::uint64_t from_address,
+                                        node_id to, std::uint64_t to_address, std::size_t bytes);
+[[nodiscard]] std::byte* map_bytes(job_state& job, node_id node, std::uint64_t address,
+                                   std::size_t bytes);
+
+[[noreturn]] void throw_too_long(std::size_t local, std::size_t remote);
+
+template <class T>
+struct remote_element {};
+template <class T>
+struct remote_element<remote_span<T>> {
+  using type = T;
+};
+template <class T>
+struct remote_element<buffer<T>> {
+  using type = T;
+};
+
+/// remote_span<T> or buffer<T>.
+template <class R>
+concept remote_range = requires { typename remote_element<std::remove_cvref_t<R>>::type; };
+
+template <class R>
+using element = typename remote_element<std::remove_cvref_t<R>>::type;
+
+template <class T>
+[[nodiscard]] remote_span<T> span_of(const remote_span<T>& s) noexcept {
+  return s;
+}
+template <class T>
+[[nodiscard]] remote_span<T> span_of(const buffer<T>& b) noexcept {
+  return b.span();
+}
+
+template <class Remote>
+future<void> put_as(std::span<const element<Remote>> from, const Remote& to, transfer_mode mode) {
+  static_assert(!std::is_const_v<element<Remote>>, "farcall: put needs a destination that is not const");
+  const auto span = span_of(to);
+  if (from.size() > span.size()) [[unlikely]] throw_too_long(from.size(), span.size());
+  return put_bytes(job_of(to), span.node(), span.address(),
+                   reinterpret_cast<const std::byte*>(from.data()), from.size_bytes(), mode);
+}
+
+template <class Remote>
+future<void> get_as(const Remote& from, std::span<std::remove_const_t<element<Remote>>> to,
+                    transfer_mode mode) {
+  const auto span = span_of(from);
+  if (to.size() > span.size()) [[unlikely]] throw_too_long(to.size(), span.size());
+  return get_bytes(job_of(from), span.node(), span.address(),
+                   reinterpret_cast<std::byte*>(to.data()), to.size_bytes(), mode);
+}
+
+}  // namespace detail
+
+/// Copies `from`, memory of this node, to the beginning of `to` on another. `from` may be shorter
+/// than `to`, not longer. Small copies are done on return; large ones (async_copy_from) run beside
+/// the caller, who must leave `from` alone until the future is ready. A call that is sent after the
+/// future is ready sees the data. Throws error for too long a source; the future holds node_failed.
+template <detail::remote_range Remote>
+[[nodiscard]] future<void> put(std::span<const detail::element<Remote>> from, const Remote& to) {
+  return detail::put_as(from, to, detail::transfer_mode::async);
+}
+/// As put, by the calling thread, done on return.
+template <detail::remote_range Remote>
+void put_sync(std::span<const detail::element<Remote>> from, const Remote& to) {
+  detail::put_as(from, to, detail::transfer_mode::sync).get();
+}
+
+/// Copies the beginning of `from`, on another node, to `to`, memory of this one. `to` may be shorter
+/// than `from`, not longer, and must be left alone until the future is ready. Otherwise as put.
+template <detail::remote_range Remote>
+[[nodiscard]] future<void> get(const Remote& from,
+                               std::span<std::remove_const_t<detail::element<Remote>>> to) {
+  return detail::get_as(from, to, detail::transfer_mode::async);
+}
+template <detail::remote_range Remote>
+void get_sync(const Remote& from, std::span<std::remove_const_t<detail::element<Remote>>> to) {
+  detail::get_as(from, to, detail::transfer_mode::sync).get();
+}
+
+/// Copies between two nodes, directly: the destination's node fetches from the source's. `from` may
+/// be shorter than `to`, not longer. They must not overlap.
+template <detail::remote_range From, detail::remote_range To>
+[[nodiscard]] future<void> copy(const From& from, const To& to) {
+  static_assert(std::is_same_v<std::remove_const_t<detail::element<From>>, detail::element<To>>,
+                "farcall: copy needs one element type, and a destination that is not const");
+  const auto source = detail::span_of(from);
+  const auto target = detail::span_of(to);
+  if (source.size() > target.size()) detail::throw_too_long(source.size(), target.size());
+  return detail::copy_between(detail::job_of(to), source.node(), source.address(), target.node(),
+                              target.address(), source.size_bytes());
+}
+template <detail::remote_range From, detail::remote_range To>
+void copy_sync(const From& from, const To& to) {
+  copy(from, to).get();
+}
+
+/// The memory of `shared`, for use in place in this process. Valid as long as the memory is. Works
+/// for memory of this node, and for what was allocated on nodes of this machine; throws error
+/// otherwise. Nobody orders the two sides' accesses but your calls.
+template <detail::remote_range Remote>
+[[nodiscard]] std::span<detail::element<Remote>> map(const Remote& shared) {
+  const auto span = detail::span_of(shared);
+  std::byte* here =
+      detail::map_bytes(detail::job_of(shared), span.node(), span.address(), span.size_bytes());
+  return {reinterpret_cast<detail::element<Remote>*>(here), span.size()};
+}
+
+}  // namespace farcall
