@@ -89,8 +89,7 @@ void stream(void* to, const void* from, std::size_t bytes) noexcept {
     source += in_blocks;
     bytes -= in_blocks;
   }
-  if (bytes != 0)
-    std::memcpy(target, source, bytes);
+  if (bytes != 0) std::memcpy(target, source, bytes);
 }
 
 // Best first; whoever has one of them has all that follow.
@@ -100,16 +99,14 @@ constexpr std::array<streaming_copy, 3> known{{{"avx512", stream<copy_blocks_avx
 
 std::size_t best_known() noexcept {
   __builtin_cpu_init(); // we may be called before the constructor that does it
-  if (__builtin_cpu_supports("avx512f"))
-    return 0;
+  if (__builtin_cpu_supports("avx512f")) return 0;
   return __builtin_cpu_supports("avx") ? 1 : 2;
 }
 
 #else
 
 void copy_with_libc(void* to, const void* from, std::size_t bytes) noexcept {
-  if (bytes != 0)
-    std::memcpy(to, from, bytes);
+  if (bytes != 0) std::memcpy(to, from, bytes);
 }
 
 constexpr std::array<streaming_copy, 1> known{{{"memcpy", copy_with_libc}}};
@@ -127,27 +124,6 @@ std::span<const streaming_copy> streaming_copies() noexcept {
 
 void copy_bytes_streaming(void* to, const void* from, std::size_t bytes) noexcept {
   streaming_copies().front().copy(to, from, bytes);
-}
-
-copy_task::copy_task(void* to, const void* from, std::size_t bytes,
-                     std::size_t chunk_bytes) noexcept
-    : to_{static_cast<unsigned char*>(to)}, from_{static_cast<const unsigned char*>(from)},
-      bytes_{bytes}, chunk_bytes_{std::max<std::size_t>(chunk_bytes, 1)},
-      chunks_{bytes / chunk_bytes_ + (bytes % chunk_bytes_ != 0 ? 1U : 0U)} {}
-
-bool copy_task::work() noexcept {
-  const std::size_t chunk = next_.fetch_add(1, std::memory_order_relaxed);
-  if (chunk >= chunks_)
-    return false;
-  const std::size_t offset = chunk * chunk_bytes_;
-  const std::size_t bytes = std::min(chunk_bytes_, bytes_ - offset);
-  // What counts is the size of the whole: it is the whole that fits a cache or does not.
-  if (bytes_ >= non_temporal_from)
-    copy_bytes_streaming(to_ + offset, from_ + offset, bytes);
-  else
-    copy_bytes(to_ + offset, from_ + offset, bytes);
-  done_.fetch_add(1, std::memory_order_release); // partner: the acquire load in finished()
-  return true;
 }
 
 } // namespace farcall

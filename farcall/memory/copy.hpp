@@ -18,13 +18,13 @@ namespace farcall {
 /// A cached store first reads the line that it is going to overwrite: a third of the memory
 /// traffic, once the destination does not fit the L2 cache. Against that, a destination that stays
 /// in the last-level cache is cheaper to read for whoever uses it next. Measured, the copy itself
-/// gains from 1.5 MiB (nobody else touched the destination) to 10 MiB (another core has just
-/// written it); the copy plus one pass over all of it breaks even between 8 and 24 MiB. The switch
-/// sits where nobody loses much; docs/decisions/0002-bulk-copy.md has the tables.
+/// gains from 1.5 MiB (nobody else touched the destination) to 16 MiB (another core has just
+/// written it); the copy plus one pass over all of it breaks even between 8 and 32 MiB.
+/// docs/decisions/0002-bulk-copy.md has the tables.
 inline constexpr std::size_t non_temporal_from = std::size_t{8} << 20;
 
-/// Size of the pieces that threads take from a copy_task. With two threads, 256 KiB to 1 MiB are
-/// within 2 % of the best at every size; larger ones leave a thread idle at 2 to 8 MiB.
+/// Size of the pieces in which several threads share a large copy. Much smaller ones lose a tenth from
+/// 8 MiB on, larger ones leave a thread idle at 2 MiB; see the same document.
 inline constexpr std::size_t copy_chunk_bytes = std::size_t{512} << 10;
 
 /// Copies past the caches whatever the size. For pieces of a copy that is large as a whole; for a
@@ -82,46 +82,5 @@ inline void copy_bytes(void* to, const void* from, std::size_t bytes) noexcept {
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic pop
 #endif
-
-/// A large copy, cut into chunks that several threads work on.
-///
-/// Give every helper the address of the task through something with release/acquire order (a queue,
-/// a thread start), let each call work() until it says false, and wait until finished(). The task
-/// must stay alive until the last helper has returned from work(); finished() alone is not enough,
-/// because a helper may just be asking for its next chunk. Memory stays the caller's.
-class copy_task {
-public:
-  copy_task(void* to, const void* from, std::size_t bytes,
-            std::size_t chunk_bytes = copy_chunk_bytes) noexcept;
-  copy_task(const copy_task&) = delete;
-  copy_task& operator=(const copy_task&) = delete;
-  ~copy_task() = default;
-
-  /// Takes one chunk and copies it. False when none was left to take (others may still be copying).
-  /// Never waits.
-  bool work() noexcept;
-
-  /// True when every chunk has arrived; the caller then sees all the bytes. Never waits.
-  [[nodiscard]] bool finished() const noexcept {
-    // Acquire: partner of the release increments in work(), which form one release sequence, so
-    // seeing the last one means seeing the bytes of all.
-    return done_.load(std::memory_order_acquire) == chunks_;
-  }
-
-  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
-  [[nodiscard]] std::size_t chunks() const noexcept { return chunks_; }
-
-private:
-  unsigned char* to_;
-  const unsigned char* from_;
-  std::size_t bytes_;
-  std::size_t chunk_bytes_;
-  std::size_t chunks_;
-  // Relaxed everywhere: it only hands out numbers; the fields above reached the helper together
-  // with the task's address.
-  std::atomic<std::size_t> next_{0};
-  // Release in work(), acquire in finished().
-  std::atomic<std::size_t> done_{0};
-};
 
 } // namespace farcall

@@ -40,8 +40,7 @@ template <class Copy>
   std::memset(guards, guard_value, guard_bytes + bytes + guard_bytes);
   copy(to, from, bytes);
   for (std::size_t i = 0; i < guard_bytes; ++i) {
-    if (guards[i] != guard_value || to[bytes + i] != guard_value)
-      return false;
+    if (guards[i] != guard_value || to[bytes + i] != guard_value) return false;
   }
   return bytes == 0 || std::memcmp(to, from, bytes) == 0;
 }
@@ -65,9 +64,6 @@ TEST(copy_bytes, is_exact_for_small_sizes_at_all_alignments) {
 TEST(copy_bytes, accepts_null_for_nothing) {
   copy_bytes(nullptr, nullptr, 0);
   copy_bytes_streaming(nullptr, nullptr, 0);
-  copy_task task{nullptr, nullptr, 0};
-  EXPECT_TRUE(task.finished());
-  EXPECT_FALSE(task.work());
 }
 
 TEST(copy_bytes, is_exact_around_the_switch_to_streaming) {
@@ -126,73 +122,6 @@ TEST_P(streaming_copies_test, is_exact_around_its_block_size) {
 INSTANTIATE_TEST_SUITE_P(variants, streaming_copies_test,
                          testing::ValuesIn(streaming_copies().begin(), streaming_copies().end()),
                          [](const auto& info) { return std::string{info.param.name}; });
-
-TEST(copy_task, one_thread_copies_everything) {
-  const std::vector<unsigned char> source = pattern(10'001);
-  for (const std::size_t bytes :
-       {std::size_t{1}, std::size_t{999}, std::size_t{1000}, std::size_t{1001}, source.size()}) {
-    std::vector<unsigned char> target(source.size());
-    copy_task task{target.data(), source.data(), bytes, 1000};
-    EXPECT_EQ(task.bytes(), bytes);
-    EXPECT_EQ(task.chunks(), (bytes + 999) / 1000);
-    std::size_t taken = 0;
-    while (task.work()) {
-      ++taken;
-      EXPECT_EQ(task.finished(), taken == task.chunks());
-    }
-    EXPECT_EQ(taken, task.chunks());
-    EXPECT_TRUE(task.finished());
-    EXPECT_FALSE(task.work());
-    std::vector<unsigned char> expected(source.size());
-    std::memcpy(expected.data(), source.data(), bytes);
-    EXPECT_EQ(target, expected);
-  }
-}
-
-TEST(copy_task, a_chunk_size_of_zero_still_copies) {
-  const std::vector<unsigned char> source = pattern(5);
-  std::vector<unsigned char> target(5);
-  copy_task task{target.data(), source.data(), source.size(), 0};
-  while (task.work()) {
-  }
-  EXPECT_TRUE(task.finished());
-  EXPECT_EQ(target, source);
-}
-
-TEST(copy_task, an_absurd_chunk_size_means_one_chunk) {
-  const std::vector<unsigned char> source = pattern(500);
-  std::vector<unsigned char> target(500);
-  copy_task task{target.data(), source.data(), source.size(), SIZE_MAX};
-  EXPECT_EQ(task.chunks(), 1U);
-  EXPECT_TRUE(task.work());
-  EXPECT_TRUE(task.finished());
-  EXPECT_EQ(target, source);
-}
-
-// Small chunks, so that the threads meet at every counter; and large enough as a whole for the
-// streaming stores, so that whoever sees finished() depends on their fences.
-TEST(copy_task, many_threads_share_the_work) {
-  for (const std::size_t bytes : {std::size_t{100'003}, non_temporal_from + 4097}) {
-    const std::vector<unsigned char> source = pattern(bytes);
-    std::vector<unsigned char> target(bytes);
-    copy_task task{target.data(), source.data(), bytes, bytes / 257};
-    std::array<std::size_t, 4> taken{};
-    {
-      std::vector<std::jthread> helpers;
-      helpers.reserve(taken.size());
-      for (std::size_t& count : taken)
-        helpers.emplace_back([&task, &count] {
-          while (task.work())
-            ++count;
-        });
-      while (!task.finished())
-        std::this_thread::yield();
-      // The helpers may not have left work() yet; the bytes must be here all the same.
-      EXPECT_EQ(target, source);
-    }
-    EXPECT_EQ(taken[0] + taken[1] + taken[2] + taken[3], task.chunks());
-  }
-}
 
 } // namespace
 } // namespace farcall

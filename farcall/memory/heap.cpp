@@ -15,16 +15,14 @@ constexpr std::uint64_t most_small = 64 * 1024;
 // Class sizes: every line up to 512 bytes, then four per doubling, so that at most a fifth of a
 // block is lost to rounding.
 constexpr std::size_t class_of(std::uint64_t bytes) noexcept {
-  if (bytes <= 512)
-    return static_cast<std::size_t>((bytes - 1) / line_bytes);
+  if (bytes <= 512) return static_cast<std::size_t>((bytes - 1) / line_bytes);
   const auto log = static_cast<unsigned>(std::bit_width(bytes - 1)) - 1;
   const std::uint64_t quarter = (bytes - 1 - (std::uint64_t{1} << log)) >> (log - 2);
   return 8 + std::size_t{4} * (log - 9) + static_cast<std::size_t>(quarter);
 }
 
 constexpr std::uint64_t class_bytes(std::size_t index) noexcept {
-  if (index < 8)
-    return (index + 1) * line_bytes;
+  if (index < 8) return (index + 1) * line_bytes;
   const std::uint64_t doubling = std::uint64_t{512} << ((index - 8) / 4);
   return doubling + ((index - 8) % 4 + 1) * (doubling / 4);
 }
@@ -34,8 +32,7 @@ constexpr bool classes_are_consistent(std::size_t count) noexcept {
     const std::uint64_t bytes = class_bytes(i);
     if (class_of(bytes) != i || class_of(bytes + 1) != i + 1 || bytes % line_bytes != 0)
       return false;
-    if ((bytes == most_small) != (i + 1 == count))
-      return false;
+    if ((bytes == most_small) != (i + 1 == count)) return false;
   }
   return true;
 }
@@ -71,8 +68,7 @@ std::uint64_t first_line(std::uint64_t offset) noexcept {
 heap::range_map::range_map(std::uint64_t begin, std::uint64_t end,
                            std::pmr::memory_resource* bookkeeping)
     : nodes_{bookkeeping}, begin_{begin}, capacity_{end > begin ? end - begin : 0} {
-  if (capacity_ != 0)
-    add_free(new_range(), begin_, capacity_);
+  if (capacity_ != 0) add_free(new_range(), begin_, capacity_);
 }
 
 std::optional<std::uint64_t> heap::range_map::take(std::uint64_t bytes, std::uint64_t alignment) {
@@ -81,11 +77,9 @@ std::optional<std::uint64_t> heap::range_map::take(std::uint64_t bytes, std::uin
   for (; fit != free_.end(); ++fit) {
     const auto [size, offset] = *fit;
     padding = -offset & (alignment - 1);
-    if (padding <= size - bytes)
-      break;
+    if (padding <= size - bytes) break;
   }
-  if (fit == free_.end())
-    return std::nullopt;
+  if (fit == free_.end()) return std::nullopt;
 
   auto at = ranges_.find(fit->second);
   const std::uint64_t rest = at->second.bytes - padding - bytes;
@@ -104,15 +98,13 @@ std::optional<std::uint64_t> heap::range_map::take(std::uint64_t bytes, std::uin
     add_free(std::move(before), front, padding);
   }
   at->second.bytes = bytes;
-  if (rest != 0)
-    add_free(std::move(after), offset + bytes, rest);
+  if (rest != 0) add_free(std::move(after), offset + bytes, rest);
   return offset;
 }
 
 std::optional<std::uint64_t> heap::range_map::give_back(std::uint64_t offset) noexcept {
   auto at = ranges_.find(offset);
-  if (at == ranges_.end() || at->second.parked.empty())
-    return std::nullopt;
+  if (at == ranges_.end() || at->second.parked.empty()) return std::nullopt;
   const std::uint64_t bytes = at->second.bytes;
 
   const auto after = std::next(at);
@@ -136,8 +128,7 @@ std::optional<std::uint64_t> heap::range_map::give_back(std::uint64_t offset) no
 
 std::optional<std::uint64_t> heap::range_map::size_of(std::uint64_t offset) const noexcept {
   const auto at = ranges_.find(offset);
-  if (at == ranges_.end() || at->second.parked.empty())
-    return std::nullopt;
+  if (at == ranges_.end() || at->second.parked.empty()) return std::nullopt;
   return at->second.bytes;
 }
 
@@ -180,14 +171,12 @@ heap::heap(std::uint64_t base_offset, std::uint64_t bytes, std::pmr::memory_reso
 
 std::optional<std::uint64_t> heap::allocate(std::uint64_t bytes, std::uint64_t alignment) noexcept {
   // Beyond the capacity, rounding up could wrap round.
-  if (!is_power_of_two(alignment) || bytes > ranges_.capacity())
-    return std::nullopt;
+  if (!is_power_of_two(alignment) || bytes > ranges_.capacity()) return std::nullopt;
   bytes = std::max<std::uint64_t>(bytes, 1);
   alignment = std::max<std::uint64_t>(alignment, line_bytes);
   try {
     if (bytes <= most_small && alignment <= most_small) {
-      if (const auto offset = allocate_small(class_for(bytes, alignment)))
-        return offset;
+      if (const auto offset = allocate_small(class_for(bytes, alignment))) return offset;
     }
     // Also small blocks, when there is no room for one more slab.
     return allocate_range(align_up(bytes, line_bytes), alignment);
@@ -199,11 +188,9 @@ std::optional<std::uint64_t> heap::allocate(std::uint64_t bytes, std::uint64_t a
 std::optional<std::uint64_t> heap::allocate_small(std::size_t class_index) {
   size_class& sizes = classes_[class_index];
   const slab_id id = sizes.with_room != no_slab ? sizes.with_room : add_slab(class_index);
-  if (id == no_slab)
-    return std::nullopt;
+  if (id == no_slab) return std::nullopt;
   slab& from = slabs_[id];
-  if (sizes.empty == id)
-    sizes.empty = no_slab;
+  if (sizes.empty == id) sizes.empty = no_slab;
 
   const auto word = static_cast<unsigned>(std::countr_zero(from.words_with_free));
   const auto bit = static_cast<unsigned>(std::countr_zero(from.free_bits[word]));
@@ -211,8 +198,7 @@ std::optional<std::uint64_t> heap::allocate_small(std::size_t class_index) {
   if (from.free_bits[word] == 0)
     from.words_with_free = static_cast<std::uint16_t>(from.words_with_free & ~(1U << word));
   --from.free_count;
-  if (from.free_count == 0)
-    unlink(id);
+  if (from.free_count == 0) unlink(id);
 
   bytes_in_use_ += from.block_bytes;
   ++blocks_;
@@ -221,8 +207,7 @@ std::optional<std::uint64_t> heap::allocate_small(std::size_t class_index) {
 
 std::optional<std::uint64_t> heap::allocate_range(std::uint64_t bytes, std::uint64_t alignment) {
   auto offset = ranges_.take(bytes, alignment);
-  if (!offset && dissolve_empty_slabs())
-    offset = ranges_.take(bytes, alignment);
+  if (!offset && dissolve_empty_slabs()) offset = ranges_.take(bytes, alignment);
   if (offset) {
     bytes_in_use_ += bytes;
     ++blocks_;
@@ -242,15 +227,13 @@ std::optional<std::uint64_t> heap::release(std::uint64_t offset) noexcept {
   }
 
   const auto index = used_block(id, offset);
-  if (!index)
-    return std::nullopt;
+  if (!index) return std::nullopt;
   slab& from = slabs_[id];
   const std::uint64_t bytes = from.block_bytes;
   from.free_bits[*index / 64] |= std::uint64_t{1} << (*index % 64);
   from.words_with_free = static_cast<std::uint16_t>(from.words_with_free | 1U << (*index / 64));
   ++from.free_count;
-  if (from.free_count == 1)
-    link(id);
+  if (from.free_count == 1) link(id);
   if (from.free_count == from.block_count) {
     size_class& sizes = classes_[from.class_index];
     if (sizes.empty == no_slab)
@@ -265,10 +248,8 @@ std::optional<std::uint64_t> heap::release(std::uint64_t offset) noexcept {
 
 std::optional<std::uint64_t> heap::block_size(std::uint64_t offset) const noexcept {
   const slab_id id = slab_at(offset);
-  if (id == no_slab)
-    return ranges_.size_of(offset);
-  if (!used_block(id, offset))
-    return std::nullopt;
+  if (id == no_slab) return ranges_.size_of(offset);
+  if (!used_block(id, offset)) return std::nullopt;
   return slabs_[id].block_bytes;
 }
 
@@ -277,26 +258,22 @@ std::uint64_t heap::largest_free() noexcept {
   // A free block of a slab may be all that is left.
   std::uint64_t in_slabs = 0;
   for (std::size_t i = 0; i < class_count; ++i) {
-    if (classes_[i].with_room != no_slab)
-      in_slabs = class_bytes(i);
+    if (classes_[i].with_room != no_slab) in_slabs = class_bytes(i);
   }
   return std::max(in_slabs, ranges_.largest_free());
 }
 
 heap::slab_id heap::add_slab(std::size_t class_index) {
   if (unused_entry_ == no_slab) {
-    if (slabs_.size() >= no_slab)
-      return no_slab;
+    if (slabs_.size() >= no_slab) return no_slab;
     slabs_.emplace_back();
     unused_entry_ = static_cast<slab_id>(slabs_.size() - 1);
   }
   const std::uint64_t block_bytes = class_bytes(class_index);
   const std::uint64_t bytes = slab_bytes(block_bytes);
   auto offset = ranges_.take(bytes, page);
-  if (!offset && dissolve_empty_slabs())
-    offset = ranges_.take(bytes, page);
-  if (!offset)
-    return no_slab;
+  if (!offset && dissolve_empty_slabs()) offset = ranges_.take(bytes, page);
+  if (!offset) return no_slab;
 
   const slab_id id = unused_entry_;
   const std::uint64_t first_page = page_of(*offset);
@@ -344,8 +321,7 @@ void heap::dissolve(slab_id id) noexcept {
 bool heap::dissolve_empty_slabs() noexcept {
   bool any = false;
   for (size_class& sizes : classes_) {
-    if (sizes.empty == no_slab)
-      continue;
+    if (sizes.empty == no_slab) continue;
     dissolve(sizes.empty);
     sizes.empty = no_slab;
     any = true;
@@ -358,8 +334,7 @@ void heap::link(slab_id id) noexcept {
   slab_id& head = classes_[added.class_index].with_room;
   added.previous = no_slab;
   added.next = head;
-  if (head != no_slab)
-    slabs_[head].previous = id;
+  if (head != no_slab) slabs_[head].previous = id;
   head = id;
 }
 
@@ -369,8 +344,7 @@ void heap::unlink(slab_id id) noexcept {
     slabs_[gone.previous].next = gone.next;
   else
     classes_[gone.class_index].with_room = gone.next;
-  if (gone.next != no_slab)
-    slabs_[gone.next].previous = gone.previous;
+  if (gone.next != no_slab) slabs_[gone.next].previous = gone.previous;
   gone.previous = gone.next = no_slab;
 }
 
@@ -380,29 +354,24 @@ std::uint64_t heap::page_of(std::uint64_t offset) const noexcept {
 
 heap::slab_id& heap::page_entry(std::uint64_t page_index) {
   const std::uint64_t table = page_index / pages_per_table;
-  if (table >= page_tables_.size())
-    page_tables_.resize(table + 1);
+  if (table >= page_tables_.size()) page_tables_.resize(table + 1);
   page_table& entries = page_tables_[table];
-  if (entries.empty())
-    entries.resize(pages_per_table, no_slab);
+  if (entries.empty()) entries.resize(pages_per_table, no_slab);
   return entries[page_index % pages_per_table];
 }
 
 heap::slab_id heap::slab_at(std::uint64_t offset) const noexcept {
-  if (offset < ranges_.begin())
-    return no_slab;
+  if (offset < ranges_.begin()) return no_slab;
   const std::uint64_t page_index = page_of(offset);
   const std::uint64_t table = page_index / pages_per_table;
-  if (table >= page_tables_.size() || page_tables_[table].empty())
-    return no_slab;
+  if (table >= page_tables_.size() || page_tables_[table].empty()) return no_slab;
   return page_tables_[table][page_index % pages_per_table];
 }
 
 std::optional<std::uint32_t> heap::used_block(slab_id id, std::uint64_t offset) const noexcept {
   const slab& in = slabs_[id];
   const std::uint64_t distance = offset - in.offset;
-  if (distance % in.block_bytes != 0)
-    return std::nullopt;
+  if (distance % in.block_bytes != 0) return std::nullopt;
   const auto index = static_cast<std::uint32_t>(distance / in.block_bytes);
   // The end of a slab may be too short for a block.
   if (index >= in.block_count || (in.free_bits[index / 64] >> (index % 64) & 1) != 0)

@@ -20,10 +20,10 @@ namespace farcall {
 ///
 /// Blocks up to 64 KiB come from slabs of equal blocks and cost O(1); larger ones are best fit,
 /// with neighbouring free ranges merged at once. Patterns of sizes that were there before need no
-/// memory from the system. Private memory used: about 1/300 of what small blocks occupy, and 150
+/// memory from the system. Private memory used: at most 1/200 of what slabs occupy, and 150
 /// bytes per large block.
 class heap {
-public:
+ public:
   /// Manages [base_offset, base_offset + bytes), its ends rounded inwards to cache lines. The
   /// bookkeeping is allocated from `bookkeeping`, which must outlive the heap.
   heap(std::uint64_t base_offset, std::uint64_t bytes,
@@ -56,10 +56,10 @@ public:
   /// hold no block, hence not const.
   [[nodiscard]] std::uint64_t largest_free() noexcept;
 
-private:
+ private:
   /// The whole heap cut into ranges, each used (a slab or a large block) or free.
   class range_map {
-  public:
+   public:
     range_map(std::uint64_t begin, std::uint64_t end, std::pmr::memory_resource* bookkeeping);
 
     /// `bytes` and `alignment` are multiples of a line. May throw std::bad_alloc; nothing has
@@ -73,7 +73,7 @@ private:
     [[nodiscard]] std::uint64_t begin() const noexcept { return begin_; }
     [[nodiscard]] std::uint64_t capacity() const noexcept { return capacity_; }
 
-  private:
+   private:
     using free_set = std::pmr::set<std::pair<std::uint64_t, std::uint64_t>>; // size, offset
     struct range {
       std::uint64_t bytes = 0;

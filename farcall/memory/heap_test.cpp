@@ -26,14 +26,13 @@ constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
 
 // Counts what a heap takes for its bookkeeping, and can refuse.
 class counting_resource final : public std::pmr::memory_resource {
-public:
+ public:
   std::uint64_t allocations = 0;
   std::uint64_t refused = 0; ///< number of the allocation that fails, counted from 1; 0: none
 
-private:
+ private:
   void* do_allocate(std::size_t bytes, std::size_t alignment) override {
-    if (++allocations == refused)
-      throw std::bad_alloc{};
+    if (++allocations == refused) throw std::bad_alloc{};
     return std::pmr::new_delete_resource()->allocate(bytes, alignment);
   }
   void do_deallocate(void* memory, std::size_t bytes, std::size_t alignment) override {
@@ -267,8 +266,7 @@ struct model_check {
 
   void allocate(std::uint64_t bytes, std::uint64_t alignment) {
     const auto offset = tested.allocate(bytes, alignment);
-    if (!offset)
-      return;
+    if (!offset) return;
     const auto size = tested.block_size(*offset);
     ASSERT_TRUE(size);
     ASSERT_GE(*size, std::max<std::uint64_t>(bytes, 1));
@@ -364,8 +362,7 @@ TEST(heap, needs_no_memory_for_sizes_it_has_seen) {
     for (std::uint64_t i = 0; i < 5000; ++i) {
       // Several slabs of most classes, and large blocks in between.
       const std::uint64_t bytes = i % 50 == 0 ? 70 * kib + i * 64 : i * 37 % 9000;
-      if (const auto offset = h.allocate(bytes))
-        offsets.push_back(*offset);
+      if (const auto offset = h.allocate(bytes)) offsets.push_back(*offset);
     }
     for (std::size_t i = 0; i < offsets.size(); i += 2)
       h.release(offsets[i]);
