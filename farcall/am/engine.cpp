@@ -14,6 +14,10 @@ namespace {
 /// Turns of a spin loop between two looks at the clock.
 constexpr unsigned clock_interval = 64;
 
+/// Turns of a spin loop between two looks at what seldom changes: what others ask of a waiting
+/// thread, and new lanes of a worker. The line that is waited for is looked at every turn.
+constexpr unsigned look_interval = 8;
+
 /// Busy turns of a worker between two searches for closed lanes.
 constexpr unsigned tidy_interval = 4096;
 
@@ -324,7 +328,7 @@ class engine::wait_state {
     if (worker_ == nullptr) return false;
     if (engine_.arrivals_changed()) engine_.accept_lanes();
     if (!worker_->has_work() || stack_is_low()) return false;
-    if (!worker_->turn(true)) return false;
+    if (worker_->turn(true) == 0) return false;
     if (covers_) cover();
     return true;
   }
@@ -400,7 +404,7 @@ bool engine::wait(completion& c, time_point deadline) {
       pump_all(turn % clock_interval == 0);
     }
     if (c.ready()) return true;
-    if (state.serve()) continue;
+    if (turn % look_interval == 0 && state.serve()) continue;
     spin_pause();
     if (turn % clock_interval != 0) continue;
 
@@ -535,8 +539,7 @@ void engine::run_worker(worker& w, bool until_empty) {
   time_point idle_since{};
   unsigned busy_turns = 0;
   for (unsigned turn = 1;; ++turn) {
-    if (!until_empty && arrivals_changed()) accept_lanes();
-    if (w.turn(false)) {
+    if (w.turn(false) != 0) {
       spinning.leave();
       idle_since = {};
       turn = 0;
@@ -546,6 +549,7 @@ void engine::run_worker(worker& w, bool until_empty) {
     }
     if (stopping_.load(std::memory_order_relaxed) && !w.has_work()) break;
     spin_pause();
+    if (turn % look_interval == 0 && !until_empty && arrivals_changed()) accept_lanes();
     if (turn % clock_interval != 0) continue;
 
     const time_point now = clock::now();

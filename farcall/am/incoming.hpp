@@ -28,6 +28,8 @@ class incoming {
   [[nodiscard]] const std::byte* arguments() const noexcept { return arguments_; }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] bool in_ring() const noexcept { return in_ring_; }
+  /// Four bytes that the caller sent in the header; hostile too.
+  [[nodiscard]] std::uint32_t extra() const noexcept { return extra_; }
 
   /// Gives the ring's space back. Handlers that wait for anything must have called it, or the lane
   /// could run full behind them. Idempotent.
@@ -64,7 +66,7 @@ class incoming {
   std::uint32_t slot_ = no_slot;
   const std::byte* arguments_ = nullptr;
   std::uint64_t bytes_ = 0;
-  std::uint32_t reserved_bytes_ = 0;
+  std::uint32_t extra_ = 0;
   bool in_ring_ = true;
   bool released_ = false;
   bool answered_ = false;

@@ -184,12 +184,6 @@ void lane::fail(const std::exception_ptr& why) noexcept {
   }
 }
 
-void lane::free_slot(call_slot& slot) noexcept {
-  guard_.lock();
-  return_slot(slot);
-  guard_.unlock();
-}
-
 void lane::abandon(call_slot& slot) noexcept {
   guard_.lock();
   if (slot.ready()) {

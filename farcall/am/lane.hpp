@@ -86,12 +86,13 @@ class lane {
 
   /// Sends the request whose arguments were written at `arguments`. `slot` may be null: no answer.
   void commit_request(std::byte* arguments, std::uint32_t bytes, handler_key key, call_slot* slot,
+                      std::uint32_t extra = 0,
                       record_kind kind = record_kind::request) noexcept {
     std::byte* record = arguments - request_body;
     auto* header = new (record) request_header;
     header->record.slot = slot == nullptr ? no_slot : slot->index_;
     header->key = key;
-    header->reserved = 0;
+    header->extra = extra;
     if (slot != nullptr) slot->in_flight_ = true;
     commit(channel_.out, record, request_body + bytes, kind);
   }
@@ -146,7 +147,11 @@ class lane {
   // ---- without it ----
 
   /// The holder of a ready slot has taken or destroyed the result.
-  void free_slot(call_slot& slot) noexcept;
+  void free_slot(call_slot& slot) noexcept {
+    guard_.lock();
+    return_slot(slot);
+    guard_.unlock();
+  }
 
   /// The holder of a slot lets go of it, ready or not; a late answer is read and dropped.
   void abandon(call_slot& slot) noexcept;

@@ -18,7 +18,7 @@ inline constexpr std::uint32_t no_slot = UINT32_MAX;
 struct request_header {
   record_header record;
   handler_key key;
-  std::uint32_t reserved;
+  std::uint32_t extra;  ///< four bytes for the handler, so that a small argument needs no body
 };
 static_assert(sizeof(request_header) == 16);
 

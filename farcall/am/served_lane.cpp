@@ -146,6 +146,7 @@ bool served_lane::serve_one() noexcept {
   incoming request(*engine_, *this);
   request.source_ = channel_.peer;
   request.slot_ = header.record.slot;
+  request.extra_ = header.extra;
   request.arguments_ = record.data + request_body;
   request.bytes_ = record.bytes - request_body;
   if (record.kind == record_kind::request) [[likely]] {

@@ -23,8 +23,8 @@ bool worker::add(transport& via, const channel& c) {
   return true;
 }
 
-bool worker::turn(bool nested) noexcept {
-  bool served = false;
+unsigned worker::turn(bool nested) noexcept {
+  unsigned served = 0;
   const std::uint32_t places = places_.load(std::memory_order_acquire);
   for (std::uint32_t i = 0; i < places; ++i) {
     served_lane* lane = lanes_[i].load(std::memory_order_acquire);
@@ -32,10 +32,10 @@ bool worker::turn(bool nested) noexcept {
     bool held_before = false;
     if (!lane->try_hold(held_before)) continue;
     if (lane->blocked()) (void)lane->flush();
-    for (unsigned n = 0; n < (nested ? 1 : turn_batch) && lane->serve_one(); ++n) served = true;
+    for (unsigned n = 0; n < (nested ? 1 : turn_batch) && lane->serve_one(); ++n) ++served;
     // A lane that is nobody else's business stays held.
     if (shared_ && !held_before) lane->let_go();
-    if (nested && served) return true;
+    if (nested && served != 0) return served;
   }
   return served;
 }

@@ -27,9 +27,9 @@ class worker {
   /// Adds a lane. False when there are too many. One thread at a time.
   bool add(transport& via, const channel& c);
 
-  /// Serves up to a batch of requests of each lane; true when there was one. With `nested`, a
-  /// single request: the caller waits for something and looks again.
-  bool turn(bool nested) noexcept;
+  /// Serves up to a batch of requests of each lane; returns how many. With `nested`, a single
+  /// request: the caller waits for something and looks again.
+  unsigned turn(bool nested) noexcept;
 
   /// Something to do now: a request, or answers that found no room.
   [[nodiscard]] bool has_work() const noexcept;

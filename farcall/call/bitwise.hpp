@@ -5,7 +5,6 @@
 #include <farcall/call/packer.hpp>
 
 #include <array>
-#include <bit>
 #include <bitset>
 #include <climits>
 #include <cstddef>
@@ -34,8 +33,7 @@ template <class Integer>
 
 [[nodiscard]] inline bool load_bool(const std::byte* from) {
   const auto value = load_once<unsigned char>(from);
-  if (value > 1)
-    throw_out_of_range("a bool", value, 2);
+  if (value > 1) throw_out_of_range("a bool", value, 2);
   return value != 0;
 }
 
@@ -76,6 +74,13 @@ void check_bits(const std::byte* at, std::size_t count) {
   }
 }
 
+/// The value whose bytes these are. Bytes that memcpy or zeroes filled hold an object of any
+/// trivially copyable type. Not std::bit_cast, which g++ 12 refuses for closures in some contexts.
+template <class T>
+[[nodiscard]] T value_in(std::array<std::byte, sizeof(T)>& bytes) noexcept {
+  return std::move(*std::launder(reinterpret_cast<T*>(bytes.data())));
+}
+
 } // namespace detail
 
 /// Writes packed_bytes<T> bytes to `to`, which need not be aligned.
@@ -96,7 +101,8 @@ template <class T>
   if constexpr (std::is_null_pointer_v<value_type>) {
     return nullptr;
   } else if constexpr (packed_bytes<T> == 0) {
-    return std::bit_cast<value_type>(std::array<std::byte, sizeof(T)>{});
+    alignas(value_type) std::array<std::byte, sizeof(T)> none{};
+    return detail::value_in<value_type>(none);
   } else if constexpr (detail::is_boolean<value_type>) {
     return static_cast<value_type>(detail::load_bool(from));
   } else if constexpr (std::is_trivially_default_constructible_v<value_type> &&
@@ -106,12 +112,10 @@ template <class T>
     return value;
   } else {
     // NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): the next line fills it
-    // Not std::bit_cast, which g++ 12 refuses for closures in some contexts. memcpy into bytes makes
-    // an object of any trivially copyable type there.
     alignas(value_type) std::array<std::byte, sizeof(T)> copy;
     std::memcpy(copy.data(), from, sizeof copy);
     detail::check_bits<value_type>(copy.data(), 1);
-    return *std::launder(reinterpret_cast<value_type*>(copy.data()));
+    return detail::value_in<value_type>(copy);
   }
 }
 
@@ -127,7 +131,7 @@ struct bitwise_layout {
   /// Number of values.
   static constexpr std::size_t count = sizeof...(T);
 
-private:
+ private:
   struct places {
     std::array<std::size_t, count + 1> offset{};
     std::array<std::size_t, count + 1> end{};
@@ -139,8 +143,7 @@ private:
     places result;
     std::size_t at = 0;
     for (std::size_t i = 0; i != count; ++i) {
-      if (bytes[i] != 0)
-        at = align_up(at, alignment[i]);
+      if (bytes[i] != 0) at = align_up(at, alignment[i]);
       result.offset[i] = at;
       at += bytes[i];
       result.end[i] = at;
@@ -149,7 +152,7 @@ private:
     return result;
   }();
 
-public:
+ public:
   /// Bytes of all values with the gaps between them.
   static constexpr std::size_t size = place.offset[count];
 
@@ -168,12 +171,11 @@ public:
     return load_bitwise<std::tuple_element_t<I, std::tuple<T...>>>(from + offset(I));
   }
 
-private:
+ private:
   template <std::size_t I, class U>
   static void store_one(std::byte* to, const U& value) noexcept {
     constexpr std::size_t gap_begin = I == 0 ? 0 : place.end[I == 0 ? 0 : I - 1];
-    if constexpr (offset(I) != gap_begin)
-      std::memset(to + gap_begin, 0, offset(I) - gap_begin);
+    if constexpr (offset(I) != gap_begin) std::memset(to + gap_begin, 0, offset(I) - gap_begin);
     store_bitwise(to + offset(I), value);
   }
 };

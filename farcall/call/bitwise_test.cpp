@@ -170,6 +170,21 @@ TEST(bitwise_layout, takes_types_that_only_move_or_have_no_default) {
   EXPECT_EQ(layout::load<1>(bytes.data()).value, 5);
 }
 
+template <class F>
+[[nodiscard]] int call_a_copy(const F& f) {
+  const body bytes = packed(f);
+  return bytes.read().template read<F>()(10);
+}
+
+TEST(bitwise_layout, takes_closures) {
+  int one = 1;
+  double two = 2;
+  EXPECT_EQ(call_a_copy([one, two](int x) { return x + one + static_cast<int>(two); }), 13);
+  EXPECT_EQ(call_a_copy([](int x) { return x; }), 10);
+  const auto adds_nothing = [](int x) { return x; };
+  static_assert(bitwise_layout<decltype(adds_nothing), int>::size == sizeof(int));
+}
+
 TEST(load_bitwise, needs_no_alignment_for_values_without_checks) {
   std::array<std::byte, 9> bytes{};
   store_bitwise(bytes.data() + 1, 2.5);

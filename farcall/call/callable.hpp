@@ -21,9 +21,9 @@ template <auto Function>
 inline constexpr fn_t<Function> fn{};
 
 /// A plain function pointer on its way: an offset into the image between equal builds, else a number
-/// that the receiving node gave out for a symbol name.
+/// that the receiving node gave out for a symbol name. Goes in the request's header.
 struct function_token {
-  std::uint64_t value;
+  std::uint32_t value = 0;
 };
 
 namespace detail {

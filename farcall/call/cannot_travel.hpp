@@ -41,8 +41,7 @@ template <class T, class Deleter>
 struct owner_obstacle<std::unique_ptr<T, Deleter>> : std::true_type {
   static consteval obstacle why() {
     if constexpr (std::is_class_v<T>) {
-      if (std::is_polymorphic_v<T>)
-        return obstacle::polymorphic_owner;
+      if (std::is_polymorphic_v<T>) return obstacle::polymorphic_owner;
     }
     return obstacle::other_owner;
   }
@@ -53,10 +52,8 @@ struct span_obstacle : std::false_type {};
 template <class T, std::size_t Extent>
 struct span_obstacle<std::span<T, Extent>> : std::true_type {
   static consteval obstacle why() {
-    if (!std::is_const_v<T>)
-      return obstacle::mutable_span;
-    if (!is_bitwise<T>)
-      return obstacle::span_of_packed;
+    if (!std::is_const_v<T>) return obstacle::mutable_span;
+    if (!is_bitwise<T>) return obstacle::span_of_packed;
     return obstacle::span_overaligned;
   }
 };

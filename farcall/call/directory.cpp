@@ -13,18 +13,18 @@ constexpr am::handler_key grant_key = am::first_user_key + 1;
 constexpr am::handler_key first_row_key = am::first_user_key + 2;
 
 /// Marks a token that is a number given out by the receiver; others are offsets.
-constexpr std::uint64_t granted_bit = std::uint64_t{1} << 63;
+constexpr std::uint32_t granted_bit = std::uint32_t{1} << 31;
 
 using name_list = std::vector<std::pair<std::string, std::string>>;
 
 name_list names_here() { return entry_table::instance().names(); }
 
-std::uint64_t grant_here(const std::string& symbol) {
+std::uint32_t grant_here(const std::string& symbol) {
   return current_context()->functions->grant(symbol);
 }
 
 using names_call = detail::far_call<fn_t<&names_here>, name_list>;
-using grant_call = detail::far_call<fn_t<&grant_here>, std::uint64_t, const std::string&>;
+using grant_call = detail::far_call<fn_t<&grant_here>, std::uint32_t, const std::string&>;
 
 /// Waits for the answer in `slot` and takes it.
 template <class R>
@@ -53,16 +53,20 @@ std::vector<am::handler> directory::handlers(const call_context& context) {
 }
 
 directory::directory(std::vector<card> cards)
-    : cards_(std::move(cards)),
+    : image_(&program_image::instance()),
+      cards_(std::move(cards)),
       granted_(std::make_unique<std::atomic<any_function>[]>(most_grants)) {
-  for (std::size_t i = 0; i < cards_.size(); ++i) nodes_.push_back(std::make_unique<node_names>());
+  for (const card& c : cards_) {
+    nodes_.push_back(std::make_unique<node_names>());
+    same_build_.push_back(c.build == image_->build() ? 1 : 0);
+  }
 }
 
 std::vector<std::uint32_t> directory::rows_of_peer(am::lane& l) {
   const entry_table& own = entry_table::instance();
   if (cards_[l.peer()].key_digest != own.digest()) {
     const auto theirs = take<name_list>(*detail::send<name_list>(
-        l, names_key, am::no_deadline, false, fn_t<&names_here>{}));
+        l, names_key, {}, am::no_deadline, false, fn_t<&names_here>{}));
     return match_tables(own.names(), theirs);
   }
   std::vector<std::uint32_t> same(own.rows().size());
@@ -111,9 +115,9 @@ am::handler_key directory::key_slow(am::lane& l, const entry& e) {
 }
 
 function_token directory::token_for(am::lane& l, any_function f) {
-  const program_image& image = program_image::instance();
-  if (cards_[l.peer()].build == image.build()) [[likely]] {
-    if (const auto offset = image.offset_of(f)) return {*offset};
+  if (same_build_[l.peer()]) [[likely]] {
+    const auto offset = image_->offset_of(f);
+    if (offset && *offset < granted_bit) return {static_cast<std::uint32_t>(*offset)};
   }
   node_names& names = *nodes_[l.peer()];
   {
@@ -121,15 +125,15 @@ function_token directory::token_for(am::lane& l, any_function f) {
     const auto at = names.tokens.find(f);
     if (at != names.tokens.end()) return {at->second};
   }
-  const std::string symbol = image.name_of(f);
+  const std::string symbol = image_->name_of(f);
   if (symbol.empty()) {
     throw unknown_function("this function has no symbol name of its own (program stripped, or two " +
                                std::string("static functions of one name), and ") +
                                node_text(l.peer()) + " runs another build; call it as fc::fn<f>",
                            l.peer());
   }
-  const auto number = take<std::uint64_t>(
-      *detail::send<std::uint64_t>(l, grant_key, am::no_deadline, false, fn_t<&grant_here>{}, symbol));
+  const auto number = take<std::uint32_t>(*detail::send<std::uint32_t>(
+      l, grant_key, {}, am::no_deadline, false, fn_t<&grant_here>{}, symbol));
   if (number == 0) {
     throw unknown_function("the program of " + node_text(l.peer()) + " has no function " +
                                demangle(symbol.c_str()) + ", has it twice, or is stripped; " +
@@ -142,17 +146,17 @@ function_token directory::token_for(am::lane& l, any_function f) {
 }
 
 any_function directory::function_for(function_token token) const noexcept {
-  if ((token.value & granted_bit) == 0) return program_image::instance().at_offset(token.value);
-  const std::uint64_t number = token.value & ~granted_bit;
+  if ((token.value & granted_bit) == 0) return image_->at_offset(token.value);
+  const std::uint32_t number = token.value & ~granted_bit;
   // Acquire; partner: the release store in grant().
   return number < most_grants ? granted_[number].load(std::memory_order_acquire) : nullptr;
 }
 
-std::uint64_t directory::grant(const std::string& symbol) {
+std::uint32_t directory::grant(const std::string& symbol) {
   const std::lock_guard guard(grant_mutex_);
   if (const auto at = granted_numbers_.find(symbol); at != granted_numbers_.end()) return at->second;
-  const any_function f = program_image::instance().by_name(symbol);
-  const std::uint64_t number = granted_numbers_.size() + 1;
+  const any_function f = image_->by_name(symbol);
+  const auto number = static_cast<std::uint32_t>(granted_numbers_.size() + 1);
   if (f == nullptr || number >= most_grants) return 0;
   granted_[number].store(f, std::memory_order_release);
   granted_numbers_.emplace(symbol, number);

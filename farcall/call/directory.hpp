@@ -77,14 +77,14 @@ class directory {
   [[nodiscard]] any_function function_for(function_token token) const noexcept;
 
   /// Number for the function with that symbol name in this program, 0 when there is none or several.
-  [[nodiscard]] std::uint64_t grant(const std::string& symbol);
+  [[nodiscard]] std::uint32_t grant(const std::string& symbol);
 
  private:
   struct node_names {
     std::mutex mutex;
     std::atomic<const am::handler_key*> keys{nullptr};
     std::vector<am::handler_key> storage;
-    std::unordered_map<any_function, std::uint64_t> tokens;
+    std::unordered_map<any_function, std::uint32_t> tokens;
   };
 
   [[nodiscard]] am::handler_key key_slow(am::lane& l, const entry& e);
@@ -93,10 +93,12 @@ class directory {
 
   static constexpr std::size_t most_grants = 65536;
 
+  const program_image* image_;
   std::vector<card> cards_;
+  std::vector<char> same_build_;  ///< by node
   std::vector<std::unique_ptr<node_names>> nodes_;
   std::mutex grant_mutex_;
-  std::unordered_map<std::string, std::uint64_t> granted_numbers_;
+  std::unordered_map<std::string, std::uint32_t> granted_numbers_;
   std::unique_ptr<std::atomic<any_function>[]> granted_;
 };
 

@@ -108,10 +108,10 @@ struct far_call {
     const context_scope scope(c);
     try {
       if constexpr (is_function_pointer<F>::value) {
-        with_arguments<function_token, typename travelling<P>::type...>(
-            request, [&](function_token token, auto&... values) {
-              const any_function found = c->functions->function_for(token);
-              if (found == nullptr) return request.answer_unknown();
+        const any_function found = c->functions->function_for({request.extra()});
+        if (found == nullptr) return request.answer_unknown();
+        with_arguments<typename travelling<P>::type...>(
+            request, [&](auto&... values) {
               const auto f = reinterpret_cast<typename is_function_pointer<F>::plain>(found);
               run_and_answer<R>(request, [&]() -> R { return f(static_cast<P&&>(values)...); });
             });

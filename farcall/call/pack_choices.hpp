@@ -20,12 +20,10 @@ struct packer<std::optional<T>> {
 
   static void pack(writer& w, const std::optional<T>& value) {
     w(value.has_value());
-    if (value)
-      w(*value);
+    if (value) w(*value);
   }
   static std::optional<T> unpack(reader& r) {
-    if (!r.read<bool>())
-      return std::nullopt;
+    if (!r.read<bool>()) return std::nullopt;
     return std::optional<T>(std::in_place, r.read<std::remove_cv_t<T>>());
   }
 };
@@ -39,12 +37,10 @@ struct packer<std::unique_ptr<T>> {
 
   static void pack(writer& w, const std::unique_ptr<T>& value) {
     w(value != nullptr);
-    if (value)
-      w(*value);
+    if (value) w(*value);
   }
   static std::unique_ptr<T> unpack(reader& r) {
-    if (!r.read<bool>())
-      return nullptr;
+    if (!r.read<bool>()) return nullptr;
     return std::make_unique<T>(r.read<std::remove_cv_t<T>>());
   }
 };
@@ -56,8 +52,7 @@ struct packer<std::variant<T...>> {
   using parts = detail::types<T...>;
 
   static void pack(writer& w, const std::variant<T...>& value) {
-    if (value.valueless_by_exception())
-      detail::throw_valueless_variant();
+    if (value.valueless_by_exception()) detail::throw_valueless_variant();
     w(static_cast<std::uint16_t>(value.index()));
     std::visit([&](const auto& alternative) { w(alternative); }, value);
   }
@@ -70,12 +65,11 @@ struct packer<std::variant<T...>> {
     return alternative<0>(r, index);
   }
 
-private:
+ private:
   template <std::size_t I>
   static std::variant<T...> alternative(reader& r, std::size_t index) {
     if constexpr (I + 1 < sizeof...(T)) {
-      if (index != I)
-        return alternative<I + 1>(r, index);
+      if (index != I) return alternative<I + 1>(r, index);
     }
     using chosen = std::variant_alternative_t<I, std::variant<T...>>;
     return std::variant<T...>(std::in_place_index<I>, r.read<std::remove_cv_t<chosen>>());

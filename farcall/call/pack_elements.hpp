@@ -24,16 +24,14 @@ template <class T>
 void pack_element(writer& w, const T& value) {
   const std::size_t before = w.size();
   w(value);
-  if (w.size() == before)
-    w(std::byte{0});
+  if (w.size() == before) w(std::byte{0});
 }
 
 template <class T>
 [[nodiscard]] T unpack_element(reader& r) {
   const std::size_t before = r.position();
   T value = r.read<T>();
-  if (r.position() == before)
-    static_cast<void>(r.bytes(1));
+  if (r.position() == before) static_cast<void>(r.bytes(1));
   return value;
 }
 

@@ -38,12 +38,10 @@ struct associative_packer {
   static Container unpack(reader& r) {
     const std::size_t n = r.count();
     Container values;
-    if constexpr (requires { values.reserve(n); })
-      values.reserve(justified<element>(n, r));
+    if constexpr (requires { values.reserve(n); }) values.reserve(justified<element>(n, r));
     for (std::size_t i = 0; i != n; ++i)
       values.insert(values.end(), unpack_element<element>(r));
-    if (values.size() != n)
-      throw_malformed("a set or map in which a key is repeated");
+    if (values.size() != n) throw_malformed("a set or map in which a key is repeated");
     return values;
   }
 };

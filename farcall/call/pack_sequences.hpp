@@ -34,8 +34,7 @@ struct packer<std::vector<T, Allocator>> {
     const std::size_t n = detail::unpack_count<T>(r);
     if constexpr (copied_at_once) {
       const std::byte* const elements = r.bytes(n * sizeof(T), detail::element_alignment<T>);
-      if (n == 0)
-        return vector();
+      if (n == 0) return vector();
       const auto* const first = reinterpret_cast<const T*>(elements);
       return vector(first, first + n);
     } else {
@@ -46,7 +45,7 @@ struct packer<std::vector<T, Allocator>> {
     }
   }
 
-private:
+ private:
   /// Not where each element needs a look, or where the message is less aligned than the type.
   static constexpr bool copied_at_once = [] {
     if constexpr (is_bitwise<T>) {
@@ -73,15 +72,13 @@ struct packer<std::vector<bool, Allocator>> {
         bits = 0;
       }
     }
-    if (i % CHAR_BIT != 0)
-      w(static_cast<std::byte>(bits));
+    if (i % CHAR_BIT != 0) w(static_cast<std::byte>(bits));
   }
 
   static std::vector<bool, Allocator> unpack(reader& r) {
     const auto n = r.number<std::uint64_t>();
     const std::size_t bytes = n / CHAR_BIT + (n % CHAR_BIT != 0 ? 1 : 0);
-    if (bytes > r.remaining())
-      throw_message_too_short(bytes, r.remaining());
+    if (bytes > r.remaining()) throw_message_too_short(bytes, r.remaining());
     const std::byte* const bits = r.bytes(bytes);
     std::vector<bool, Allocator> values(n);
     for (std::size_t i = 0; i != n; ++i) {

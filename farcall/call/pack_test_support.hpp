@@ -30,16 +30,14 @@ namespace farcall::test {
 /// A message body: bytes aligned as in a message, in a block of exactly that many bytes, so that
 /// AddressSanitizer sees every read past the end.
 class body {
-public:
+ public:
   explicit body(std::size_t size)
       : bytes_(static_cast<std::byte*>(::operator new(size, std::align_val_t{body_alignment}))),
         size_(size) {
-    if (size != 0)
-      std::memset(bytes_.get(), 0xa5, size);
+    if (size != 0) std::memset(bytes_.get(), 0xa5, size);
   }
   body(const void* from, std::size_t size) : body(size) {
-    if (size != 0)
-      std::memcpy(bytes_.get(), from, size);
+    if (size != 0) std::memcpy(bytes_.get(), from, size);
   }
 
   [[nodiscard]] std::byte* data() { return bytes_.get(); }
@@ -49,7 +47,7 @@ public:
   [[nodiscard]] body first(std::size_t n) const { return {data(), n}; }
   [[nodiscard]] std::vector<std::byte> copy() const { return {data(), data() + size_}; }
 
-private:
+ private:
   struct release {
     void operator()(std::byte* bytes) const {
       ::operator delete(bytes, std::align_val_t{body_alignment});
@@ -175,8 +173,7 @@ struct some<std::tuple<T...>> {
 template <class T>
 struct some<std::optional<T>> {
   static std::optional<T> value(random_source& random) {
-    if (random() % 3 == 0)
-      return std::nullopt;
+    if (random() % 3 == 0) return std::nullopt;
     return some_value<T>(random);
   }
 };
@@ -184,8 +181,7 @@ struct some<std::optional<T>> {
 template <class T>
 struct some<std::unique_ptr<T>> {
   static std::unique_ptr<T> value(random_source& random) {
-    if (random() % 3 == 0)
-      return nullptr;
+    if (random() % 3 == 0) return nullptr;
     return std::make_unique<T>(some_value<T>(random));
   }
 };

@@ -19,7 +19,7 @@ namespace farcall {
 /// more than the bytes that are there can justify. The bytes are the caller's, aligned to
 /// body_alignment, and must outlive values of types that have views. Used by one thread at a time.
 class reader {
-public:
+ public:
   reader(const std::byte* from, std::size_t bytes) noexcept : from_(from), size_(bytes) {
     assert(reinterpret_cast<std::uintptr_t>(from) % body_alignment == 0);
   }
@@ -42,11 +42,9 @@ public:
   /// writer::bytes. The address is aligned accordingly unless `n` is 0.
   [[nodiscard]] const std::byte* bytes(std::size_t n, std::size_t alignment = 1) {
     assert(is_power_of_two(alignment) && alignment <= body_alignment);
-    if (n == 0)
-      return from_ + position_;
+    if (n == 0) return from_ + position_;
     const std::size_t padding = align_up(position_, alignment) - position_;
-    if (padding > remaining() || n > remaining() - padding)
-      throw_message_too_short(n, remaining());
+    if (padding > remaining() || n > remaining() - padding) throw_message_too_short(n, remaining());
     const std::byte* const begin = from_ + position_ + padding;
     position_ += padding + n;
     return begin;
@@ -63,8 +61,7 @@ public:
   /// bytes left, so that a container may be sized by it.
   [[nodiscard]] std::size_t count(std::size_t least_bytes = 1) {
     const std::size_t n = number<std::uint64_t>();
-    if (n > remaining() / least_bytes)
-      detail::throw_count_too_large(n, least_bytes, remaining());
+    if (n > remaining() / least_bytes) detail::throw_count_too_large(n, least_bytes, remaining());
     return n;
   }
 
@@ -74,19 +71,18 @@ public:
   /// Bytes read so far.
   [[nodiscard]] std::size_t position() const noexcept { return position_; }
 
-private:
+ private:
   class nesting {
-  public:
+   public:
     explicit nesting(reader& r) : depth_(r.depth_) {
-      if (depth_ == max_nesting)
-        detail::throw_nested_too_deep_to_unpack();
+      if (depth_ == max_nesting) detail::throw_nested_too_deep_to_unpack();
       ++depth_;
     }
     ~nesting() { --depth_; }
     nesting(const nesting&) = delete;
     nesting& operator=(const nesting&) = delete;
 
-  private:
+   private:
     std::size_t& depth_;
   };
 

@@ -9,14 +9,14 @@
 /// The calling side of a far call: key, arguments into the ring, commit.
 namespace farcall::detail {
 
-/// Sends `args`, packed, to handler `key`. The slot becomes ready when the answer, a value of type R,
+/// Sends `token` and `args`, packed, to handler `key`. The slot becomes ready when the answer, a value of type R,
 /// has come, or the lane has failed. With `abandoned`, nobody waits for it and null is returned.
 ///
 /// Does not wait unless the lane is full. Throws timeout when it stays full until `deadline`,
 /// out_of_memory for arguments that find no room, and what packing throws.
 template <class R, class... S>
-am::call_slot* send(am::lane& l, am::handler_key key, time_point deadline, bool abandoned,
-                    const S&... args) {
+am::call_slot* send(am::lane& l, am::handler_key key, function_token token, time_point deadline,
+                    bool abandoned, const S&... args) {
   constexpr bool bitwise = (is_bitwise<S> && ...);
   std::uint64_t bytes = 0;
   if constexpr (bitwise) {
@@ -72,7 +72,7 @@ am::call_slot* send(am::lane& l, am::handler_key key, time_point deadline, bool 
       } else {
         fill(to);
       }
-      l.commit_request(to, inline_bytes, key, slot,
+      l.commit_request(to, inline_bytes, key, slot, token.value,
                        block != nullptr ? record_kind::request_long : record_kind::request);
     } else {
       // The node has failed. That is the answer.
@@ -111,9 +111,9 @@ struct caller<F, signature<R, P...>> {
     if constexpr (is_function_pointer<F>::value) {
       const function_token token =
           context.functions->token_for(l, reinterpret_cast<any_function>(f));
-      return send<result>(l, key, deadline, abandoned, token, args...);
+      return send<result>(l, key, token, deadline, abandoned, args...);
     } else {
-      return send<result>(l, key, deadline, abandoned, f, args...);
+      return send<result>(l, key, {}, deadline, abandoned, f, args...);
     }
   }
 };

@@ -17,7 +17,7 @@ namespace farcall {
 /// bytes. The memory is the caller's and is aligned to body_alignment. Used by one thread at a
 /// time.
 class writer {
-public:
+ public:
   /// Writes to `to`. Throws error rather than write more than `capacity` bytes.
   explicit writer(std::byte* to, std::size_t capacity = SIZE_MAX) noexcept
       : to_(to), capacity_(capacity) {
@@ -41,15 +41,13 @@ public:
   /// body_alignment). No bytes take no room, whatever their alignment.
   void bytes(const void* from, std::size_t n, std::size_t alignment = 1) {
     assert(is_power_of_two(alignment) && alignment <= body_alignment);
-    if (n == 0)
-      return;
+    if (n == 0) return;
     const std::size_t padding = align_up(size_, alignment) - size_;
     if (padding > capacity_ - size_ || n > capacity_ - size_ - padding) {
       detail::throw_packed_beyond(size_ + n, capacity_);
     }
     if (to_ != nullptr) {
-      if (padding != 0)
-        std::memset(to_ + size_, 0, padding);
+      if (padding != 0) std::memset(to_ + size_, 0, padding);
       std::memcpy(to_ + size_ + padding, from, n);
     }
     size_ += padding + n;
@@ -58,14 +56,13 @@ public:
   /// Bytes packed so far.
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
-private:
+ private:
   template <class T>
   void one(const T& value) {
     if constexpr (is_bitwise<T>) {
       bytes(std::addressof(value), packed_bytes<T>, packed_alignment<T>);
     } else {
-      if (depth_ == max_nesting)
-        detail::throw_nested_too_deep_to_pack();
+      if (depth_ == max_nesting) detail::throw_nested_too_deep_to_pack();
       ++depth_;
       packer<T>::pack(*this, value);
       --depth_;

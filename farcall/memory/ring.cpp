@@ -16,15 +16,16 @@ std::byte* reserve_slow(outbox& out, std::uint64_t need) noexcept {
   if (need > record_limit(out.size)) return nullptr;
   const std::uint64_t offset = out.head & (out.size - 1);
   const std::uint64_t pad = offset + need <= out.size ? 0 : out.size - offset;
-  const std::uint64_t end = out.head + pad + need + record_alignment;
-  if (end > out.limit) {
+  const std::uint64_t room = pad + need + record_alignment;
+  if (room > out.limit - out.head) {
     // Acquire; partner: the release store in release().
     const std::uint64_t consumed = out.consumed->load(std::memory_order_acquire);
+    FARCALL_RING_HOOK(reserve_after_look);
     // A receiver that claims to have read what was never sent, or to have un-read, is faulty: it
     // gets no more room, and the caller's deadline or the liveness check ends the wait.
-    if (consumed > out.head || out.head - consumed > out.size) return nullptr;
+    if (out.head - consumed > out.size) return nullptr;
     out.limit = consumed + out.size;
-    if (end > out.limit) return nullptr;
+    if (room > out.limit - out.head) return nullptr;
   }
   if (pad != 0) {
     // The receiver goes on at the start of the ring, which must read as "nothing yet" before the
@@ -35,6 +36,8 @@ std::byte* reserve_slow(outbox& out, std::uint64_t need) noexcept {
         .store(commit_word(static_cast<std::uint32_t>(pad), record_kind::pad),
                std::memory_order_release);
     out.head += pad;
+    // The start of the ring was just cleared as the terminator of the pad, and will hold the record.
+    out.cleared = out.size;
   }
   return out.base + (out.head & (out.size - 1));
 }
@@ -48,6 +51,7 @@ record_view peek_slow(inbox& in, std::uint32_t word) noexcept {
     return corrupt;
   }
   release(in, {in.base + offset, commit_bytes(word), record_kind::pad});
+  FARCALL_RING_HOOK(peek_after_pad);
   const std::uint32_t next = commit_at(in.base, 0).load(std::memory_order_acquire);
   // Two pads in a row would let a peer keep us here for ever.
   if (commit_kind(next) == record_kind::pad) return corrupt;
@@ -60,7 +64,8 @@ void attach(outbox& out, std::byte* base, std::uint64_t size,
             const std::atomic<std::uint64_t>& consumed) noexcept {
   out = outbox{};
   out.base = base;
-  out.size = size;
+  out.size = static_cast<std::uint32_t>(size);
+  out.cleared = out.size;
   out.limit = size;
   out.consumed = &consumed;
   out.attention = &no_attention;
@@ -71,7 +76,7 @@ void attach(inbox& in, std::byte* base, std::uint64_t size,
             std::atomic<std::uint64_t>& consumed) noexcept {
   in = inbox{};
   in.base = base;
-  in.size = size;
+  in.size = static_cast<std::uint32_t>(size);
   in.consumed = &consumed;
 }
 

@@ -12,7 +12,8 @@
 /// The sender fills a record in place and commits it with one release store of its first word; the
 /// receiver polls that word. Before a commit the sender writes zero to the word that follows the
 /// record, so the receiver never has to write into the ring: a line travels once, from the sender
-/// to the receiver. The receiver publishes how far it has read every quarter ring, so a record is
+/// to the receiver. Where that word starts a line, it was written after the commit before: stores
+/// become visible in order, and a commit must not wait for a second line. The receiver publishes how far it has read every quarter ring, so a record is
 /// at most a quarter of the ring and a full ring always drains.
 ///
 /// The cached limit on the sender's side is Rigtorp's (SPSCQueue); reserve/commit/peek/release is
@@ -28,7 +29,8 @@ namespace farcall {
 /// Sending end. Owned by one thread at a time. `base` is aligned to a line.
 struct alignas(line_bytes) outbox {
   std::byte* base = nullptr;
-  std::uint64_t size = 0;   ///< bytes, a power of two
+  std::uint32_t size = 0;     ///< bytes, a power of two
+  std::uint32_t cleared = 0;  ///< offset of the line behind head's, if its first word reads zero
   std::uint64_t head = 0;   ///< position where the next record starts, counted from the beginning
   std::uint64_t limit = 0;  ///< positions below this may be written without looking at `consumed`
   const std::atomic<std::uint64_t>* consumed = nullptr;     ///< written by the receiver
@@ -41,7 +43,7 @@ static_assert(sizeof(outbox) == line_bytes);
 /// Receiving end. Owned by one thread at a time.
 struct alignas(line_bytes) inbox {
   std::byte* base = nullptr;
-  std::uint64_t size = 0;       ///< bytes, a power of two
+  std::uint32_t size = 0;       ///< bytes, a power of two
   std::uint64_t tail = 0;       ///< position of the next record to read
   std::uint64_t published = 0;  ///< what the sender was last told
   std::atomic<std::uint64_t>* consumed = nullptr;  ///< read by the sender
@@ -51,16 +53,29 @@ static_assert(sizeof(inbox) == line_bytes);
 /// Rings are at least this long, so that a quarter holds a useful record.
 inline constexpr std::uint64_t smallest_ring = 4096;
 
-/// Largest record for a ring of `size` bytes.
+/// Largest record for a ring of `size` bytes; a multiple of record_alignment.
 [[nodiscard]] constexpr std::uint32_t record_limit(std::uint64_t size) noexcept {
-  const std::uint64_t quarter = size / 4;
-  return static_cast<std::uint32_t>(quarter < largest_record ? quarter : largest_record);
+  constexpr std::uint64_t most = largest_record / record_alignment * record_alignment;
+  return static_cast<std::uint32_t>(size / 4 < most ? size / 4 : most);
 }
 
 namespace ring_detail {
 
 inline std::atomic_ref<std::uint32_t> commit_at(std::byte* base, std::uint64_t offset) noexcept {
   return std::atomic_ref<std::uint32_t>(*reinterpret_cast<std::uint32_t*>(base + offset));
+}
+
+/// How many lines ahead of the head are made ours. Taking a line back from the receiver's cache
+/// costs as much as a message; ahead of time these waits overlap.
+inline constexpr std::uint64_t lines_ahead = 4;
+
+inline void prefetch_for_write(const std::byte* line) noexcept {
+#if defined(__x86_64__)
+  // The builtin would only ask for a readable copy unless the compiler is told of a newer processor.
+  asm volatile("prefetchw %0" : : "m"(*line));
+#else
+  __builtin_prefetch(line, 1);
+#endif
 }
 
 [[nodiscard]] std::byte* reserve_slow(outbox& out, std::uint64_t need) noexcept;
@@ -74,8 +89,9 @@ inline std::atomic_ref<std::uint32_t> commit_at(std::byte* base, std::uint64_t o
 [[nodiscard]] inline std::byte* try_reserve(outbox& out, std::uint32_t bytes) noexcept {
   const std::uint64_t need = align_up(std::uint64_t{bytes}, record_alignment);
   const std::uint64_t offset = out.head & (out.size - 1);
-  // The word behind the record is written too, hence the one granule more.
-  if (offset + need <= out.size && out.head + need + record_alignment <= out.limit) [[likely]] {
+  // The word behind the record is written too, hence the one granule more. `limit` is never behind
+  // `head`, and the difference of the two is right even when one has overflowed.
+  if (offset + need <= out.size && need + record_alignment <= out.limit - out.head) [[likely]] {
     return out.base + offset;
   }
   return ring_detail::reserve_slow(out, need);
@@ -86,14 +102,30 @@ inline std::atomic_ref<std::uint32_t> commit_at(std::byte* base, std::uint64_t o
 inline void commit(outbox& out, std::byte* record, std::uint32_t bytes,
                    record_kind kind) noexcept {
   const std::uint64_t next = out.head + align_up(std::uint64_t{bytes}, record_alignment);
-  // Relaxed: ordered before the release store below, whose acquire partner is in peek().
-  ring_detail::commit_at(out.base, next & (out.size - 1)).store(0, std::memory_order_relaxed);
+  const auto next_offset = static_cast<std::uint32_t>(next & (out.size - 1));
+  if (next_offset != out.cleared) {
+    // Relaxed: ordered before the release store below, whose acquire partner is in peek().
+    ring_detail::commit_at(out.base, next_offset).store(0, std::memory_order_relaxed);
+  }
   FARCALL_RING_HOOK(commit_after_terminator);
   out.head = next;
   // Release; partner: the acquire load in peek().
   ring_detail::commit_at(record, 0).store(commit_word(bytes, kind), std::memory_order_release);
   FARCALL_RING_HOOK(commit_before_attention);
-  // Relaxed: the sleeper orders itself against us (bell.hpp).
+  const std::uint64_t behind = (next & ~std::uint64_t{line_bytes - 1}) + line_bytes;
+  const auto behind_offset = static_cast<std::uint32_t>(behind & (out.size - 1));
+  if (behind_offset != out.cleared) {
+    ring_detail::prefetch_for_write(
+        out.base + ((behind + ring_detail::lines_ahead * line_bytes) & (out.size - 1)));
+    out.cleared = out.size;
+    if (behind + record_alignment <= out.limit) [[likely]] {
+      ring_detail::commit_at(out.base, behind_offset).store(0, std::memory_order_relaxed);
+      out.cleared = behind_offset;
+    }
+  }
+  // Relaxed: the sleeper orders itself against us (bell.hpp), as long as the compiler keeps the
+  // order of the store above and this load.
+  std::atomic_signal_fence(std::memory_order_seq_cst);
   if (out.attention->load(std::memory_order_relaxed) != 0) [[unlikely]] out.kick(out.kick_context);
 }
 

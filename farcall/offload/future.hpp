@@ -35,9 +35,7 @@ class local_state : public am::local_completion {
 template <class T>
 struct is_future : std::false_type {};
 template <class T>
-struct is_future<future<T>> : std::true_type {
-  using value = T;
-};
+struct is_future<future<T>> : std::true_type {};
 
 /// Waits; throws timeout that says for what.
 void wait_or_throw(am::completion& c, time_point deadline);
@@ -100,9 +98,9 @@ class [[nodiscard]] future {
   /// exception, node_failed, out_of_memory, malformed_message; or timeout, as wait() does.
   T get() {
     wait();
-    if (state_ == nullptr) {
-      valid_ = false;
-      if constexpr (std::is_void_v<T>) {
+    if constexpr (std::is_void_v<T>) {
+      if (state_ == nullptr) {
+        valid_ = false;
         return;
       }
     }
@@ -112,11 +110,11 @@ class [[nodiscard]] future {
       std::rethrow_exception(why);
     }
     if constexpr (std::is_void_v<T>) {
-      let_go();
+      let_go_of_taken();
     } else {
       struct taken {
         future& f;
-        ~taken() { f.let_go(); }
+        ~taken() { f.let_go_of_taken(); }
       } const t{*this};
       return std::move(result());
     }
@@ -160,6 +158,19 @@ class [[nodiscard]] future {
     } else {
       static_cast<am::local_completion*>(state)->release();
     }
+  }
+
+  /// When the result needs no destructor, the slot can go back as it is.
+  void let_go_of_taken() noexcept {
+    using value = detail::stored<T>;
+    if constexpr (std::is_trivially_destructible_v<value> && detail::fits_slot<value>) {
+      if (am::lane* l = state_->source()) [[likely]] {
+        l->free_slot(static_cast<am::call_slot&>(*std::exchange(state_, nullptr)));
+        valid_ = false;
+        return;
+      }
+    }
+    let_go();
   }
 
   am::completion* state_ = nullptr;  ///< null and valid: ready, without a value
@@ -230,7 +241,8 @@ class forward_result final : public am::continuation {
 /// Runs `c`, which takes `f` over, once `f` is ready.
 template <class T>
 void run_when_ready(am::completion* state, am::continuation* c) {
-  if (state == nullptr) {
+  // Only futures without a value are ready without a state.
+  if (std::is_void_v<T> && state == nullptr) {
     c->run();
   } else {
     state->attach(c);

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <farcall/am/engine.hpp>
+#include <farcall/memory/segment.hpp>
+#include <farcall/memory/shared_heap.hpp>
+#include <farcall/transport/self/self.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace farcall::test {
+
+/// An engine of one node that calls itself, without a job around it.
+class lone_engine {
+ public:
+  explicit lone_engine(std::vector<am::handler> handlers, std::uint32_t workers = 1,
+                       bool waiters_serve = false)
+      : bells_(std::make_unique<bell[]>(bell_count)),
+        transport_(self::make({0, ring_bytes, {bells_.get(), bell_count}})) {
+    am::engine_options o;
+    o.processors = 2;
+    o.workers = workers;
+    o.waiters_serve = waiters_serve;
+    o.handlers = std::move(handlers);
+    o.bells = {bells_.get(), bell_count};
+    o.heap = std::make_shared<shared_heap>(segment::create("lone-engine", std::size_t{64} << 20),
+                                           segment{});
+    engine_ = std::make_shared<am::engine>(std::move(o));
+    engine_->route(0, *transport_, workers);
+    engine_->listen(*transport_);
+  }
+  lone_engine(const lone_engine&) = delete;
+  lone_engine& operator=(const lone_engine&) = delete;
+  ~lone_engine() { engine_->shut_down("the test is over"); }
+
+  am::engine* operator->() const noexcept { return engine_.get(); }
+  am::engine& operator*() const noexcept { return *engine_; }
+
+  static constexpr std::uint32_t ring_bytes = 4096;
+
+ private:
+  static constexpr std::size_t bell_count = 64;
+  std::unique_ptr<bell[]> bells_;
+  std::unique_ptr<transport> transport_;
+  std::shared_ptr<am::engine> engine_;
+};
+
+} // namespace farcall::test

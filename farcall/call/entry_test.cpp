@@ -1,0 +1,113 @@
+#include <farcall/call/entry.hpp>
+#include <farcall/call/invoke.hpp>
+#include <farcall/call/request.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace farcall::test {
+
+// Also in directory_test.cpp: two functions of one name that nothing but their files tells apart.
+static int same_name_in_two_files(int v) { return v + 1; }
+
+/// For directory_test.cpp.
+am::handler_function same_name_of_the_other_file() {
+  return detail::far_call<fn_t<&same_name_in_two_files>, int, int>::self.run();
+}
+
+namespace {
+
+using table = std::vector<std::pair<std::string, std::string>>;
+using rows = std::vector<std::uint32_t>;
+
+int entered(int v) { return v; }
+double entered_too(double v) { return v; }
+
+const entry& entry_of_entered = detail::far_call<fn_t<&entered>, int, int>::self;
+const entry& entry_of_entered_too = detail::far_call<fn_t<&entered_too>, double, double>::self;
+
+TEST(entry_tables, match_equal_ones_row_by_row) {
+  const table t{{"", ""}, {"a", "1"}, {"b", "1"}, {"b", "2"}};
+  EXPECT_EQ(match_tables(t, t), (rows{0, 1, 2, 3}));
+}
+
+TEST(entry_tables, match_by_name_and_signature) {
+  const table own{{"", ""}, {"a", "1"}, {"b", "1"}, {"c", "1"}, {"d", "1"}};
+  const table peer{{"", ""}, {"0", "1"}, {"a", "1"}, {"b", "2"}, {"d", "1"}};
+  EXPECT_EQ(match_tables(own, peer), (rows{0, 2, 0, 0, 4}));
+  EXPECT_EQ(match_tables(peer, own), (rows{0, 0, 1, 0, 4}));
+}
+
+TEST(entry_tables, never_match_what_exists_twice) {
+  const table twice{{"", ""}, {"a", "1"}, {"a", "1"}, {"b", "1"}};
+  const table once{{"", ""}, {"a", "1"}, {"b", "1"}};
+  EXPECT_EQ(match_tables(once, twice), (rows{0, 0, 3}));
+  EXPECT_EQ(match_tables(twice, once), (rows{0, 0, 0, 2}));
+  EXPECT_EQ(match_tables(twice, twice), (rows{0, 0, 0, 3}));
+  const table thrice{{"", ""}, {"a", "1"}, {"a", "1"}, {"a", "1"}};
+  EXPECT_EQ(match_tables(once, thrice), (rows{0, 0, 0}));
+}
+
+TEST(entry_tables, of_hostile_shape) {
+  const table own{{"", ""}, {"a", "1"}};
+  EXPECT_EQ(match_tables(own, {}), (rows{0, 0}));
+  EXPECT_EQ(match_tables({}, own), (rows{0}));
+  EXPECT_EQ(match_tables({}, {}), (rows{0}));
+  // The first row stands for "none", whatever a peer writes there.
+  EXPECT_EQ(match_tables(own, {{"a", "1"}}), (rows{0, 0}));
+  // A peer need not be sorted.
+  EXPECT_EQ(match_tables(own, {{"", ""}, {"z", ""}, {"a", "1"}, {"b", ""}}), (rows{0, 2}));
+  // A separator inside a text cannot make two names one.
+  EXPECT_EQ(match_tables({{"", ""}, {"ab", "c"}}, {{"", ""}, {"a", "bc"}}), (rows{0, 0}));
+}
+
+TEST(entry_tables, hold_every_callable_of_the_program) {
+  const entry_table& t = entry_table::instance();
+  ASSERT_GT(t.rows().size(), 2U);
+  EXPECT_EQ(t.rows()[0].code, nullptr);
+  for (std::uint32_t i = entry_table::first_index; i < t.rows().size(); ++i) {
+    ASSERT_NE(t.rows()[i].code, nullptr);
+    EXPECT_EQ(t.rows()[i].code->index(), i);
+    EXPECT_EQ(t.rows()[i].name, t.rows()[i].code->name());
+    EXPECT_FALSE(t.rows()[i].name.starts_with('*'));
+  }
+  EXPECT_TRUE(std::is_sorted(t.rows().begin() + 1, t.rows().end(), [](const auto& a, const auto& b) {
+    return std::pair(a.name, a.signature) < std::pair(b.name, b.signature);
+  }));
+  EXPECT_NE(entry_of_entered.index(), 0U);
+  EXPECT_NE(entry_of_entered.index(), entry_of_entered_too.index());
+  EXPECT_NE(entry_of_entered.signature(), entry_of_entered_too.signature());
+}
+
+TEST(entry_tables, names_lead_back_to_their_rows) {
+  const entry_table& t = entry_table::instance();
+  const table names = t.names();
+  ASSERT_EQ(names.size(), t.rows().size());
+  const rows matched = match_tables(names, names);
+  for (std::uint32_t i = entry_table::first_index; i < names.size(); ++i) {
+    EXPECT_EQ(matched[i], t.rows()[i].twice ? 0 : i);
+  }
+}
+
+TEST(entry_tables, mark_what_exists_twice) {
+  int twins = 0;
+  for (const entry_table::row& r : entry_table::instance().rows()) {
+    if (r.name.find("same_name_in_two_files") == std::string::npos) continue;
+    EXPECT_TRUE(r.twice);
+    ++twins;
+  }
+  EXPECT_EQ(twins, 2);
+}
+
+TEST(entry_tables, digest_is_the_same_each_time) {
+  EXPECT_NE(entry_table::instance().digest(), 0U);
+  EXPECT_EQ(entry_table::instance().digest(), entry_table::instance().digest());
+}
+
+} // namespace
+} // namespace farcall::test

@@ -1,0 +1,10 @@
+// expect: Specialise farcall::packer for it, with `static void pack.*`static T unpack
+// names: cannot_travel<person>
+#include <farcall/call/pack.hpp>
+
+struct person {
+  std::string name;
+  int age;
+};
+
+std::size_t f(const person& value) { return farcall::packed_size(value); }

@@ -1,0 +1,5 @@
+// expect: only a plain std::unique_ptr<T> can travel.*std::vector
+// names: cannot_travel<std::unique_ptr<int ?\[\].*> ?>
+#include <farcall/call/pack.hpp>
+
+std::size_t f(const std::unique_ptr<int[]>& value) { return farcall::packed_size(value); }

@@ -1,0 +1,9 @@
+// expect: a std::unique_ptr to a polymorphic class cannot travel.*std::variant
+// names: cannot_travel<std::unique_ptr<shape.*> ?>
+#include <farcall/call/pack.hpp>
+
+struct shape {
+  virtual ~shape() = default;
+};
+
+std::unique_ptr<shape> f(farcall::reader& r) { return r.read<std::unique_ptr<shape>>(); }

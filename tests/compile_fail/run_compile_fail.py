@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""Compiles what must not compile, and reads the error.
+
+Run as: run_compile_fail.py <project root> [file.cpp ...]. Each .cpp file of this folder begins with
+
+    // expect: <regular expression that the one error must match, or: success>
+    // names: <regular expression for the type that the error must name>
+
+and is given to g++, and to clang++-19 if there is one. An error is good when it is the only one and
+says what the lines promise.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+COMPILERS = {"g++": True, "clang++-19": False}  # name → must be there
+
+
+def promise(path, word):
+    match = re.search(rf"^// {word}: (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return match.group(1).strip() if match else None
+
+
+def complaint(compiler, root, path):
+    """What is wrong with the way `path` does or does not compile, or None."""
+    run = subprocess.run(
+        [compiler, "-std=c++20", "-fsyntax-only", f"-I{root}", str(path)],
+        env={**os.environ, "LC_ALL": "C"}, capture_output=True, text=True, timeout=100)
+    expected, name = promise(path, "expect"), promise(path, "names")
+    if expected == "success":
+        return f"should compile:\n{run.stderr}" if run.returncode else None
+    if not expected or not name:
+        return "needs a line '// expect: …' and a line '// names: …'"
+    if run.returncode == 0:
+        return "compiles, and must not"
+    errors = re.findall(r"^.*\b(?:fatal )?error: .*$", run.stderr, re.MULTILINE)
+    if len(errors) != 1:
+        return f"{len(errors)} errors instead of one:\n" + "\n".join(errors)
+    if not re.search(expected, errors[0]):
+        return f"the error does not match '{expected}':\n{errors[0]}"
+    if not re.search(name, run.stderr):
+        return f"nothing names '{name}':\n{run.stderr}"
+    return None
+
+
+def main():
+    if len(sys.argv) < 2:
+        raise SystemExit(__doc__)
+    root = pathlib.Path(sys.argv[1]).resolve()
+    files = [pathlib.Path(name) for name in sys.argv[2:]]
+    files = files or sorted(pathlib.Path(__file__).resolve().parent.glob("*.cpp"))
+    if not any(promise(path, "expect") != "success" for path in files):
+        raise SystemExit("compile_fail: no files that must not compile")
+
+    failures = 0
+    for compiler, required in COMPILERS.items():
+        if shutil.which(compiler) is None:
+            print(f"{compiler}: not installed" + ("" if required else ", left out"))
+            failures += required
+            continue
+        for path in files:
+            wrong = complaint(compiler, root, path)
+            failures += wrong is not None
+            print(f"{compiler} {path.name}: {wrong or 'as promised'}")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

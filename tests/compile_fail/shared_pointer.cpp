@@ -1,0 +1,5 @@
+// expect: shared ownership cannot reach across nodes.*std::unique_ptr
+// names: cannot_travel<std::shared_ptr<int> ?>
+#include <farcall/call/pack.hpp>
+
+std::size_t f(const std::shared_ptr<int>& value) { return farcall::packed_size(value); }

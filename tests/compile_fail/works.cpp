@@ -1,0 +1,7 @@
+// expect: success
+// The rest of this folder differs from this file in the type only.
+#include <farcall/call/pack.hpp>
+
+std::size_t f(const std::vector<std::string>& value) { return farcall::packed_size(value); }
+
+std::vector<std::string> g(farcall::reader& r) { return r.read<std::vector<std::string>>(); }
