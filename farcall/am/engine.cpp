@@ -1,6 +1,7 @@
 #include <farcall/am/engine.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/base/log.hpp>
+#include <farcall/base/signals.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -134,10 +135,8 @@ port& engine::take_port() {
   } else if (next_bell_ < options_.bells.size()) {
     bell_index = next_bell_++;
   } else {
-    // More threads than bells: this one shares a port. Slower, since the lanes are locked by both.
-    for (const auto& p : ports_) {
-      if (p->bell >= options_.workers) return *p;
-    }
+    throw error("more than " + std::to_string(options_.bells.size() - options_.workers - 1) +
+                " threads make calls at the same time; let threads end, or share calls among fewer");
   }
   ports_.push_back(std::make_unique<port>());
   ports_.back()->bell = bell_index;
@@ -146,11 +145,11 @@ port& engine::take_port() {
 }
 
 void engine::give_back(port& p) noexcept {
-  for (lane* l : p.lanes) {
-    if (l != nullptr) l->guard().disown();
-  }
   const std::lock_guard guard(mutex_);
-  idle_ports_.push_back(&p);
+  // Of all lanes, since a thread may also have come to own explicit ones.
+  for (const auto& l : lanes_) l->guard().disown();
+  // A worker's bell is of no use to other threads.
+  if (p.bell > acceptor_bell()) idle_ports_.push_back(&p);
 }
 
 lane& engine::open_own_lane(node_id node) {
@@ -177,8 +176,9 @@ lane& engine::open_on(node_id node, std::uint32_t bell_index, bool own_worker) {
   if (const std::exception_ptr why = failure_of(node)) std::rethrow_exception(why);
   reap_retired();
   peer& p = peers_[node];
+  // A lane that gets a worker of its own rings the peer's acceptor, which is never busy.
   const std::uint32_t target_worker =
-      next_worker_.fetch_add(1, std::memory_order_relaxed) % std::max(1U, p.workers);
+      own_worker ? p.workers : next_worker_.fetch_add(1, std::memory_order_relaxed) % p.workers;
   const channel c = p.via->open(node, {bell_index, target_worker, own_worker});
   const std::lock_guard guard(mutex_);
   lanes_.push_back(std::make_unique<lane>(*this, c, options_.bells[bell_index]));
@@ -201,19 +201,22 @@ void engine::retire(lane& l) noexcept {
 }
 
 void engine::reap_retired() noexcept {
-  const std::lock_guard guard(mutex_);
-  std::erase_if(retired_, [&](lane* l) {
-    l->guard().lock();
-    l->pump();
-    continuation* due = l->take_due();
-    const bool done = l->taken() == 0;
-    l->guard().unlock();
-    lane::run(due);
-    if (!done) return false;
-    peers_[l->peer()].via->close(l->ends());
-    std::erase_if(lanes_, [&](const auto& owned) { return owned.get() == l; });
-    return true;
-  });
+  std::vector<continuation*> due;
+  {
+    const std::lock_guard guard(mutex_);
+    std::erase_if(retired_, [&](lane* l) {
+      l->guard().lock();
+      l->pump();
+      due.push_back(l->take_due());
+      const bool done = l->taken() == 0;
+      l->guard().unlock();
+      if (!done) return false;
+      peers_[l->peer()].via->close(l->ends());
+      std::erase_if(lanes_, [&](const auto& owned) { return owned.get() == l; });
+      return true;
+    });
+  }
+  for (continuation* list : due) lane::run(list);
 }
 
 // ---- life ---------------------------------------------------------------------------------------
@@ -223,7 +226,7 @@ engine::engine(engine_options o)
       serial_(next_serial()),
       handlers_(first_user_key),
       peers_(std::make_unique<peer[]>(options_.nodes)),
-      next_bell_(options_.workers) {
+      next_bell_(options_.workers + 1) {
   register_for_barriers();
   handlers_[release_answer_key] = {&release_answer, nullptr};
   handlers_.insert(handlers_.end(), options_.handlers.begin(), options_.handlers.end());
@@ -235,10 +238,7 @@ engine::engine(engine_options o)
 
 engine::~engine() {
   stop();
-  for (std::thread& t : threads_) t.join();
-  for (lane_worker& w : lane_workers_) {
-    if (w.thread.joinable()) w.thread.join();
-  }
+  join_threads();
 }
 
 void engine::route(node_id node, transport& t, std::uint32_t workers) {
@@ -328,6 +328,8 @@ class engine::wait_state {
     if (worker_ == nullptr) return false;
     if (engine_.arrivals_changed()) engine_.accept_lanes();
     if (!worker_->has_work() || stack_is_low()) return false;
+    // The handler may take long, or block; meanwhile the service thread must be woken again.
+    uncover();
     if (worker_->turn(true) == 0) return false;
     if (covers_) cover();
     return true;
@@ -440,11 +442,8 @@ std::byte* engine::wait_for_room(lane& l, std::uint32_t bytes, time_point deadli
   for (unsigned turn = 1;; ++turn) {
     l.pump();
     continuation* due = l.take_due();
-    if (l.failure()) {
-      lane::run(due);
-      return nullptr;
-    }
     if (due == nullptr) {
+      if (l.failure()) return nullptr;
       if (std::byte* arguments = l.try_reserve_request(bytes)) return arguments;
     }
     l.guard().unlock();
@@ -478,16 +477,18 @@ bool engine::arrivals_changed() const noexcept {
 }
 
 void engine::accept_lanes() noexcept {
-  const std::unique_lock guard(accept_mutex_, std::try_to_lock);
-  if (!guard) return;
+  const std::lock_guard guard(accept_mutex_);
   for (const auto& l : listeners_) {
     const std::uint32_t now = l->arrivals->load(std::memory_order_acquire);
     if (now == l->seen.load(std::memory_order_relaxed)) continue;
     l->seen.store(now, std::memory_order_relaxed);
-    try {
-      while (const std::optional<channel> c = l->via->accept()) adopt(*l->via, *c);
-    } catch (const std::exception& e) {
-      log::error(std::string("a lane that a peer opened cannot be served: ") + e.what());
+    while (std::optional<channel> c = l->via->accept()) {
+      try {
+        adopt(*l->via, *c);
+      } catch (const std::exception& e) {
+        log::error(std::string("a lane that a peer opened cannot be served: ") + e.what());
+        refuse(c->out);
+      }
     }
   }
 }
@@ -509,19 +510,54 @@ void engine::adopt(transport& via, const channel& c) {
     old.thread.join();
     return true;
   });
-  const std::uint32_t bell_index = c.worker % options_.workers;
   lane_worker& made = lane_workers_.emplace_back();
-  made.serving = std::make_unique<worker>(*this, bell_index, options_.bells[bell_index], false);
-  if (!made.serving->add(via, c)) throw error("a worker of its own has too many lanes");
-  made.thread = std::thread([this, &made] {
-    run_worker(*made.serving, true);
-    made.done.store(true, std::memory_order_release);
-  });
+  try {
+    made.serving =
+        std::make_unique<worker>(*this, acceptor_bell(), options_.bells[acceptor_bell()], false);
+    if (!made.serving->add(via, c)) throw error("a worker of its own has too many lanes");
+    made.thread = std::thread([this, &made] {
+      leave_signals_to_other_threads();
+      run_worker(*made.serving, true);
+      made.done.store(true, std::memory_order_release);
+    });
+  } catch (...) {
+    lane_workers_.pop_back();
+    throw;
+  }
 }
 
 void engine::start_workers(std::uint32_t first) {
   for (std::uint32_t i = first; i < options_.workers; ++i) {
-    threads_.emplace_back([this, i] { serve(i); });
+    threads_.emplace_back([this, i] {
+      leave_signals_to_other_threads();
+      serve(i);
+    });
+  }
+  threads_.emplace_back([this] {
+    leave_signals_to_other_threads();
+    accept_until_stopped();
+  });
+}
+
+void engine::accept_until_stopped() {
+  bell* wakes = &options_.bells[acceptor_bell()];
+  for (;;) {
+    prepare_sleep({&wakes, 1});
+    if (stopping_.load(std::memory_order_acquire)) return;
+    if (arrivals_changed()) accept_lanes();
+    sleep_on({&wakes, 1}, no_deadline);
+  }
+}
+
+void engine::join_threads() noexcept {
+  std::vector<std::thread> threads;
+  {
+    const std::lock_guard guard(mutex_);
+    threads.swap(threads_);
+  }
+  for (std::thread& t : threads) t.join();
+  for (lane_worker& w : lane_workers_) {
+    if (w.thread.joinable()) w.thread.join();
   }
 }
 
@@ -562,8 +598,8 @@ void engine::run_worker(worker& w, bool until_empty) {
     if (now - idle_since < spin) continue;
 
     spinning.leave();
-    if (tidy() == 0 && until_empty) break;
     prepare_sleep({&wakes, 1});
+    if (tidy() == 0 && until_empty) break;
     if (!w.has_work() && !(arrivals_changed() && !until_empty) &&
         !stopping_.load(std::memory_order_acquire)) {
       sleep_on({&wakes, 1}, w.is_blocked() ? now + room_interval : no_deadline);
@@ -577,6 +613,7 @@ void engine::stop() noexcept {
   stopping_.store(true, std::memory_order_release);
   // All ring, asleep or not: a thread may be between its last look and its sleep.
   for (const auto& w : workers_) ring(w->wakes());
+  ring(options_.bells[acceptor_bell()]);
 }
 
 foreign_bytes engine::read_foreign(node_id peer, std::uint64_t address, std::uint64_t bytes) {
@@ -635,23 +672,17 @@ void engine::fail(node_id node, const std::string& why) {
     const std::lock_guard guard(accept_mutex_);
     for (const auto& w : workers_) w->cut(node);
     for (lane_worker& w : lane_workers_) w.serving->cut(node);
+    for (const auto& l : listeners_) l->via->forget(node);
   }
   for (const auto& w : workers_) ring(w->wakes());
+  ring(options_.bells[acceptor_bell()]);
   ring(local_bell_);
 }
 
 void engine::shut_down(const std::string& why) {
   for (node_id node = 0; node < options_.nodes; ++node) fail(node, why);
   stop();
-  std::vector<std::thread> threads;
-  {
-    const std::lock_guard guard(mutex_);
-    threads.swap(threads_);
-  }
-  for (std::thread& t : threads) t.join();
-  for (lane_worker& w : lane_workers_) {
-    if (w.thread.joinable()) w.thread.join();
-  }
+  join_threads();
 }
 
 }  // namespace farcall::am

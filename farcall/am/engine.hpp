@@ -113,7 +113,8 @@ class engine : public std::enable_shared_from_this<engine> {
   void serve(std::uint32_t index);
   /// Makes all serve() calls return once the requests that have arrived are done. Any thread.
   void stop() noexcept;
-  /// Starts serve() for workers [first, workers) on threads of their own.
+  /// Starts serve() for workers [first, workers) on threads of their own, and the thread that
+  /// accepts lanes while workers are busy.
   void start_workers(std::uint32_t first);
 
   [[nodiscard]] const handler* find_handler(handler_key key) const noexcept {
@@ -166,7 +167,6 @@ class engine : public std::enable_shared_from_this<engine> {
   port& own_port();
   port& take_port();
   void give_back(port& p) noexcept;
-  void bind_port(port& p);
   void reap_retired() noexcept;
 
   void pump_all(bool others);
@@ -176,6 +176,10 @@ class engine : public std::enable_shared_from_this<engine> {
   [[nodiscard]] bool arrivals_changed() const noexcept;
   void adopt(transport& via, const channel& c);
   void run_worker(worker& w, bool until_empty);
+  void accept_until_stopped();
+  void join_threads() noexcept;
+  /// Behind the workers' bells: of the thread that accepts lanes, and of lanes' own workers.
+  [[nodiscard]] std::uint32_t acceptor_bell() const noexcept { return options_.workers; }
   [[nodiscard]] bool crowded() const noexcept;
 
   static inline constinit thread_local cached_port cached_{};

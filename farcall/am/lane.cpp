@@ -12,9 +12,6 @@ namespace {
 
 constexpr std::uint32_t chunk_slots = 256;
 
-/// What a failed lane takes for its peer's counter: an impossible value, which means "no room".
-constexpr std::atomic<std::uint64_t> nothing_consumed{UINT64_MAX};
-
 /// Answers taken in one go, so that a stream of them cannot keep the guard from others.
 constexpr std::size_t pump_batch = 256;
 
@@ -170,9 +167,10 @@ void lane::fail_slot(call_slot& slot, std::exception_ptr why) noexcept {
 void lane::fail(const std::exception_ptr& why) noexcept {
   if (failure_) return;
   failure_ = why;
-  // Every reservation now takes the slow path and finds the failure there.
-  channel_.out.limit = 0;
-  channel_.out.consumed = &nothing_consumed;
+  // A counter ahead of the head is impossible, so every reservation finds no room.
+  impossible_.store(channel_.out.head + 1, std::memory_order_relaxed);
+  channel_.out.limit = channel_.out.head;
+  channel_.out.consumed = &impossible_;
   releases_.clear();
   for (const auto& chunk : chunks_) {
     for (std::uint32_t i = 0; i < chunk_slots; ++i) {

@@ -180,6 +180,7 @@ class lane {
   continuation* due_ = nullptr;
   std::atomic<std::uint64_t> seen_{0};  ///< where the next answer will be
   std::exception_ptr failure_;
+  std::atomic<std::uint64_t> impossible_{0};  ///< what a failed lane takes for its peer's counter
   std::vector<std::unique_ptr<slot_chunk>> chunks_;
   std::vector<std::uint64_t> releases_;  ///< peer's blocks that we are done with
   biased_lock guard_;

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <new>
 #include <string>
+#include <typeinfo>
 
 namespace farcall::am {
 
@@ -79,7 +80,7 @@ void incoming::answer_error(std::string_view type_name, std::string_view text) n
   } catch (const std::bad_alloc&) {
     // The caller cannot be told now; losing its answer silently would let it wait for ever.
     log::error("no memory to report an error to " + node_text(source_) + "; its lane is cut");
-    lane_->cut();
+    lane_->refuse_more();
   }
 }
 
@@ -95,7 +96,7 @@ void incoming::answer_unknown() noexcept {
     lane_->send(*this, record, reply_body, record_kind::reply_unknown);
   } catch (const std::bad_alloc&) {
     log::error("no memory to report an error to " + node_text(source_) + "; its lane is cut");
-    lane_->cut();
+    lane_->refuse_more();
   }
 }
 
@@ -136,7 +137,7 @@ bool served_lane::serve_one() noexcept {
   if (record.kind == record_kind::corrupt || record.bytes < sizeof(request_header) ||
       (record.kind != record_kind::request && record.kind != record_kind::request_long)) {
     log::error(node_text(channel_.peer) + " sent bytes that are no request; its lane is cut");
-    cut();
+    refuse_more();
     return false;
   }
   current_ = record;
@@ -183,7 +184,7 @@ void served_lane::run_long(incoming& request, handler_key key) noexcept {
     run(request, key);
   } catch (const std::exception& e) {
     request.release();
-    request.answer_error("farcall::malformed_message", e.what());
+    request.answer_error(demangle(typeid(e).name()), e.what());
   }
 }
 
@@ -192,7 +193,7 @@ void served_lane::answer_nothing(incoming& request) noexcept {
     send(request, reserve(request, reply_body), reply_body, record_kind::reply);
   } catch (const std::bad_alloc&) {
     log::error("no memory to answer " + node_text(channel_.peer) + "; its lane is cut");
-    cut();
+    refuse_more();
   }
 }
 
@@ -225,7 +226,7 @@ void served_lane::send(incoming& request, std::byte* record, std::uint32_t bytes
     blocked_.store(true, std::memory_order_relaxed);
   } catch (const std::bad_alloc&) {
     log::error("no memory to keep an answer for " + node_text(channel_.peer) + "; its lane is cut");
-    cut();
+    refuse_more();
   }
 }
 
@@ -242,6 +243,12 @@ bool served_lane::flush() noexcept {
   waiting_.clear();
   blocked_.store(false, std::memory_order_relaxed);
   return true;
+}
+
+void served_lane::refuse_more() noexcept {
+  if (is_cut()) return;
+  refuse(channel_.out);
+  cut_.store(true, std::memory_order_release);
 }
 
 void served_lane::release_answer(std::uint64_t address) noexcept {

@@ -43,8 +43,18 @@ class served_lane {
   /// True while answers wait for room: nobody will ring when there is some.
   [[nodiscard]] bool blocked() const noexcept { return blocked_.load(std::memory_order_relaxed); }
 
-  /// The peer has failed, or sent garbage: no more is read, answers are dropped.
-  void cut() noexcept { cut_.store(true, std::memory_order_release); }
+  /// The peer has failed: no more is read, answers are dropped, the lane can be given back.
+  void abandon() noexcept {
+    is_abandoned_.store(true, std::memory_order_release);
+    cut_.store(true, std::memory_order_release);
+  }
+  [[nodiscard]] bool is_abandoned() const noexcept {
+    return is_abandoned_.load(std::memory_order_acquire);
+  }
+
+  /// The peer sent garbage, or memory ran out: no more is read, and the peer's calls in this lane
+  /// end with node_failed. The lane stays taken, because the peer may still write to it. Held.
+  void refuse_more() noexcept;
   [[nodiscard]] bool is_cut() const noexcept { return cut_.load(std::memory_order_acquire); }
 
   /// The caller of a long answer has read it. Ignores what is not such an answer. Held.
@@ -72,7 +82,8 @@ class served_lane {
   std::atomic<const void*> holder_{nullptr};
   std::atomic<std::uint64_t> seen_{0};  ///< where the next request will be
   std::atomic<bool> blocked_{false};
-  std::atomic<bool> cut_{false};
+  std::atomic<bool> cut_{false};  ///< either of the two
+  std::atomic<bool> is_abandoned_{false};
   std::deque<waiting_answer> waiting_;
   std::unique_ptr<std::byte[]> pending_;  ///< answer under construction that found no room
   std::set<std::uint64_t> long_answers_;  ///< in our heap, until the caller has read them

@@ -64,7 +64,8 @@ std::size_t worker::tidy() noexcept {
     entry& e = owned_[i];
     if (e.lane == nullptr) continue;
     bool held_before = false;
-    if ((!e.lane->is_cut() && !e.via->is_closed(e.lane->ends())) || e.lane->blocked() ||
+    if ((!e.lane->is_abandoned() && !e.via->is_closed(e.lane->ends())) ||
+        (e.lane->blocked() && !e.lane->is_cut()) ||
         !e.lane->try_hold(held_before)) {
       ++left;
       continue;
@@ -80,7 +81,7 @@ std::size_t worker::tidy() noexcept {
 
 void worker::cut(node_id peer) noexcept {
   for (const entry& e : owned_) {
-    if (e.lane != nullptr && e.lane->ends().peer == peer) e.lane->cut();
+    if (e.lane != nullptr && e.lane->ends().peer == peer) e.lane->abandon();
   }
 }
 

@@ -98,7 +98,6 @@ struct travelling {
                 "Take T or const T& and return the new value, or pass a remote_span.");
   using type = std::remove_cvref_t<P>;
 };
-/// Arrays are never parameters; a reference to one is refused when it is packed.
 
 template <class R>
 struct travelling_result {

@@ -19,8 +19,10 @@ constexpr std::size_t largest_message = std::size_t{64} << 10;
 
 int poll_timeout(time_point deadline) noexcept {
   if (deadline == time_point::max()) return -1;
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock::now()).count();
-  return static_cast<int>(std::clamp<decltype(left)>(left, 0, 1'000'000'000));
+  const time_point now = clock::now();
+  if (deadline <= now) return 0;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - now).count();
+  return static_cast<int>(std::min<decltype(left)>(left, 1'000'000'000));
 }
 
 std::pair<control_socket, control_socket> control_socket::make_pair() {

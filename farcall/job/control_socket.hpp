@@ -22,6 +22,7 @@ enum class control : std::uint32_t {
   start = 6,        ///< host: all cards were sent
   node_failed = 7,  ///< host: number of a node, and why
   shut_down = 8,    ///< host: finish what has arrived and end
+  refused = 9,      ///< target: why it cannot join
 };
 
 struct control_message {

@@ -29,9 +29,6 @@ constexpr const char* bootstrap_variable = "FARCALL_BOOTSTRAP";
 constexpr const char* own_program = "/proc/self/exe";
 constexpr std::uint64_t smallest_heap = std::uint64_t{64} << 20;
 
-/// How a target that cannot join tells the host why.
-constexpr control refused{9};
-
 std::string node_name(node_id node) {
   return node == host_id ? "host" : "node " + std::to_string(node);
 }
@@ -283,7 +280,7 @@ control_message membership::expect(node_id node, control kind, const char* what,
                            "farcall::job early in main()? (job_options::start_timeout)",
                        node);
   }
-  if (message->kind == refused) {
+  if (message->kind == control::refused) {
     byte_reader r(message->body, "a target's refusal");
     throw start_failed(who + " cannot join: " + r.text(), node);
   }
@@ -472,7 +469,7 @@ std::unique_ptr<membership> membership::join(const program_identity& program) {
   } catch (const std::exception& e) {
     byte_writer w;
     w.text(std::string(e.what()).substr(0, byte_reader::longest_text));
-    host.send(refused, w.bytes());
+    host.send(control::refused, w.bytes());
     throw;
   }
   return made;

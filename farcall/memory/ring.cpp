@@ -52,13 +52,18 @@ record_view peek_slow(inbox& in, std::uint32_t word) noexcept {
   }
   release(in, {in.base + offset, commit_bytes(word), record_kind::pad});
   FARCALL_RING_HOOK(peek_after_pad);
-  const std::uint32_t next = commit_at(in.base, 0).load(std::memory_order_acquire);
-  // Two pads in a row would let a peer keep us here for ever.
-  if (commit_kind(next) == record_kind::pad) return corrupt;
+  // No pad is taken there, so a peer cannot keep us here for ever.
   return peek(in);
 }
 
 }  // namespace ring_detail
+
+void refuse(outbox& out) noexcept {
+  // The word at the head is the last terminator, so there always is room for it.
+  ring_detail::commit_at(out.base, out.head & (out.size - 1))
+      .store(commit_word(0, record_kind::corrupt), std::memory_order_release);
+  if (out.attention->load(std::memory_order_relaxed) != 0) out.kick(out.kick_context);
+}
 
 void attach(outbox& out, std::byte* base, std::uint64_t size,
             const std::atomic<std::uint64_t>& consumed) noexcept {

@@ -118,7 +118,7 @@ inline void commit(outbox& out, std::byte* record, std::uint32_t bytes,
     ring_detail::prefetch_for_write(
         out.base + ((behind + ring_detail::lines_ahead * line_bytes) & (out.size - 1)));
     out.cleared = out.size;
-    if (behind + record_alignment <= out.limit) [[likely]] {
+    if (behind + record_alignment - out.head <= out.limit - out.head) [[likely]] {
       ring_detail::commit_at(out.base, behind_offset).store(0, std::memory_order_relaxed);
       out.cleared = behind_offset;
     }
@@ -161,6 +161,10 @@ inline void release(inbox& in, const record_view& record) noexcept {
     in.consumed->store(in.tail, std::memory_order_release);
   }
 }
+
+/// Tells the receiver that nothing sensible will follow: its next peek() finds `corrupt`. For a
+/// sender that must give up; it must not commit afterwards.
+void refuse(outbox& out) noexcept;
 
 /// Ends over fresh, zeroed ring memory of `size` bytes.
 void attach(outbox& out, std::byte* base, std::uint64_t size,

@@ -53,7 +53,7 @@ struct registry {
   }
 };
 
-/// One setting: given by the program, else on the command line, else in the environment.
+/// Settings from the command line, else those of the program, else the environment.
 class settings_source {
  public:
   settings_source() = default;

@@ -7,6 +7,7 @@ namespace {
 
 constexpr std::uint32_t card_magic = 0x66617263;  // "farc" read as a big-endian word
 constexpr std::size_t most_windows = 16;
+constexpr std::uint32_t most_workers = 256;
 
 /// Everything before the body that must be readable whatever the other side is.
 struct preamble {
@@ -70,6 +71,9 @@ card decode_card(std::span<const std::byte> bytes) {
   c.pid = r.number<std::uint64_t>();
   c.cores = r.number<std::uint32_t>();
   c.workers = r.number<std::uint32_t>();
+  if (c.workers == 0 || c.workers > most_workers) {
+    throw malformed_message("a node's card announces an impossible number of workers");
+  }
   c.build = r.text();
   c.key_digest = r.number<std::uint64_t>();
   c.lane_bytes = r.number<std::uint32_t>();

@@ -83,8 +83,8 @@ class transport {
   /// afterwards.
   virtual void close(const channel& end) noexcept = 0;
 
-  /// The peer has failed: gives back everything that it held. Its channels must not be in use any
-  /// more. Idempotent, never blocks.
+  /// The peer has failed: gives back lanes that it was opening and that nobody has accepted.
+  /// Accepted ones are given back by close(). Not at the same time as accept(). Never blocks.
   virtual void forget(node_id peer) noexcept = 0;
 
   /// Moves bytes and notices dead connections; returns how much it did. Never blocks, never runs

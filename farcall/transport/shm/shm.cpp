@@ -200,8 +200,7 @@ class shm_transport_impl final : public shm_transport {
     for (std::uint32_t i = 0; i < home_lanes; ++i) {
       lane_block& block = own_.own_home.lane(i);
       const std::uint32_t word = block.word.load(std::memory_order_acquire);
-      if (state_of(word) == lane_state::free || opener_of(word) != peer) continue;
-      accepted_[i] = false;
+      if (accepted_[i] || state_of(word) == lane_state::free || opener_of(word) != peer) continue;
       block.word.store(lane_word(lane_state::free, 0), std::memory_order_release);
     }
   }
