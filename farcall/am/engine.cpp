@@ -61,13 +61,17 @@ void release_answer(incoming& request, const void* /*context*/) noexcept {
   request.release_long_answer(address);
 }
 
-/// Counts the calling thread among those that spin, once it has spun for a while.
-class spin_count {
+/// A spinning thread that has not looked at the clock for so long was taken off its processor:
+/// somebody else, of this job or not, needs it.
+constexpr std::chrono::microseconds preempted_after{50};
+
+/// Counts the calling thread among those of the job that are awake.
+class awake_count {
  public:
-  explicit spin_count(std::atomic<std::uint32_t>* counter) noexcept : counter_(counter) {}
-  spin_count(const spin_count&) = delete;
-  spin_count& operator=(const spin_count&) = delete;
-  ~spin_count() { leave(); }
+  explicit awake_count(std::atomic<std::uint32_t>* counter) noexcept : counter_(counter) {}
+  awake_count(const awake_count&) = delete;
+  awake_count& operator=(const awake_count&) = delete;
+  ~awake_count() { leave(); }
   void enter() noexcept {
     if (!counted_ && counter_ != nullptr) counter_->fetch_add(1, std::memory_order_relaxed);
     counted_ = true;
@@ -300,12 +304,14 @@ bool engine::has_answers() {
   return std::any_of(lanes_.begin(), lanes_.end(), [](const auto& l) { return l->has_answer(); });
 }
 
+std::chrono::nanoseconds engine::spin_time() const noexcept {
+  return crowded() ? options_.waiting.crowded_spin : options_.waiting.spin;
+}
+
 bool engine::crowded() const noexcept {
-  std::uint32_t spinning = 0;
-  for (const auto* counter : options_.spinning) {
-    spinning += counter->load(std::memory_order_relaxed);
-  }
-  return spinning > options_.processors;
+  std::uint32_t awake = 0;
+  for (const auto* counter : options_.awake) awake += counter->load(std::memory_order_relaxed);
+  return awake > options_.processors;
 }
 
 /// What a thread that waits keeps in mind between turns.
@@ -313,7 +319,7 @@ class engine::wait_state {
  public:
   explicit wait_state(engine& e) noexcept
       : engine_(e),
-        spinning_(e.options_.spinning.empty() ? nullptr : e.options_.spinning.front()),
+        awake_(e.options_.awake.empty() ? nullptr : e.options_.awake.front()),
         worker_(current_worker_ != nullptr && current_worker_->is_part_of(e) ? current_worker_
                 : e.options_.waiters_serve                                   ? e.workers_[0].get()
                                                                              : nullptr),
@@ -337,18 +343,16 @@ class engine::wait_state {
 
   /// Called now and then: true when it is time to sleep.
   bool spun_enough(time_point now) noexcept {
-    spinning_.enter();
-    if (spin_end_ == time_point{}) {
-      started_ = now;
-      spin_end_ = now + engine_.options_.waiting.spin;
-    }
-    if (now >= spin_end_) return true;
-    return engine_.crowded() && now - started_ >= engine_.options_.waiting.crowded_spin;
+    awake_.enter();
+    if (started_ == time_point{}) started_ = looked_ = now;
+    const bool preempted = now - looked_ > preempted_after;
+    looked_ = now;
+    return preempted || now - started_ >= engine_.spin_time();
   }
 
-  void slept() noexcept { spin_end_ = {}; }
+  void slept() noexcept { started_ = {}; }
   void about_to_sleep() noexcept {
-    spinning_.leave();
+    awake_.leave();
     uncover();
   }
 
@@ -370,12 +374,12 @@ class engine::wait_state {
   }
 
   engine& engine_;
-  spin_count spinning_;
+  awake_count awake_;
   worker* worker_;
   bool covers_;
   bool covering_ = false;
   time_point started_{};
-  time_point spin_end_{};
+  time_point looked_{};
 };
 
 std::vector<bell*> engine::bells_to_watch(completion& c) {
@@ -565,7 +569,8 @@ void engine::serve(std::uint32_t index) { run_worker(*workers_[index], false); }
 
 void engine::run_worker(worker& w, bool until_empty) {
   current_worker_ = &w;
-  spin_count spinning(options_.spinning.empty() ? nullptr : options_.spinning.front());
+  awake_count awake(options_.awake.empty() ? nullptr : options_.awake.front());
+  // The service thread of the host only steps in where no thread of the user's waits.
   const bool is_service = options_.waiters_serve && !until_empty;
   bell* wakes = &w.wakes();
   const auto tidy = [&] {
@@ -573,10 +578,10 @@ void engine::run_worker(worker& w, bool until_empty) {
     return w.tidy();
   };
   time_point idle_since{};
+  time_point looked{};
   unsigned busy_turns = 0;
   for (unsigned turn = 1;; ++turn) {
     if (w.turn(false) != 0) {
-      spinning.leave();
       idle_since = {};
       turn = 0;
       // Closed lanes must be given back even if this worker is never idle.
@@ -589,15 +594,14 @@ void engine::run_worker(worker& w, bool until_empty) {
     if (turn % clock_interval != 0) continue;
 
     const time_point now = clock::now();
-    if (idle_since == time_point{}) idle_since = now;
-    // The service thread of the host only steps in where no thread of the user's waits.
-    const auto spin = is_service ? std::chrono::nanoseconds(0)
-                      : crowded() ? options_.waiting.crowded_spin
-                                  : options_.waiting.spin;
-    if (!is_service) spinning.enter();
-    if (now - idle_since < spin) continue;
-
-    spinning.leave();
+    if (idle_since == time_point{}) idle_since = looked = now;
+    const bool preempted = now - looked > preempted_after;
+    looked = now;
+    if (!is_service) {
+      awake.enter();
+      if (!preempted && now - idle_since < spin_time()) continue;
+    }
+    awake.leave();
     prepare_sleep({&wakes, 1});
     if (tidy() == 0 && until_empty) break;
     if (!w.has_work() && !(arrivals_changed() && !until_empty) &&

@@ -46,7 +46,8 @@ struct engine_options {
   std::vector<handler> handlers;  ///< user handlers; their keys count from first_user_key
   std::span<bell> bells;          ///< of this node, reachable for peers
   std::shared_ptr<shared_heap> heap;
-  std::vector<std::atomic<std::uint32_t>*> spinning;  ///< of the nodes on this machine, ours first
+  /// Counters of threads that are awake, of the nodes on this machine, ours first.
+  std::vector<std::atomic<std::uint32_t>*> awake;
 };
 
 /// Lanes of one thread, at most one per node. Goes to another thread when its own ends.
@@ -181,6 +182,7 @@ class engine : public std::enable_shared_from_this<engine> {
   /// Behind the workers' bells: of the thread that accepts lanes, and of lanes' own workers.
   [[nodiscard]] std::uint32_t acceptor_bell() const noexcept { return options_.workers; }
   [[nodiscard]] bool crowded() const noexcept;
+  [[nodiscard]] std::chrono::nanoseconds spin_time() const noexcept;
 
   static inline constinit thread_local cached_port cached_{};
   static inline constinit thread_local worker* current_worker_ = nullptr;

@@ -57,6 +57,14 @@ bool control_socket::send(control kind, std::span<const std::byte> body,
   }
 }
 
+bool control_socket::try_send(control kind, std::span<const std::byte> body) noexcept {
+  iovec parts[2] = {{&kind, sizeof kind}, {const_cast<std::byte*>(body.data()), body.size()}};
+  msghdr message{};
+  message.msg_iov = parts;
+  message.msg_iovlen = 2;
+  return ::sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
+}
+
 std::optional<control_message> control_socket::receive(time_point deadline) {
   for (;;) {
     pollfd waiting{fd_.get(), POLLIN, 0};

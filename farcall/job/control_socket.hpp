@@ -47,6 +47,9 @@ class control_socket {
   /// Sends one message; blocks while the socket is full. False when the other side is gone.
   bool send(control kind, std::span<const std::byte> body = {}, std::span<const int> files = {});
 
+  /// Sends one message if there is room now; false otherwise, or when the other side is gone.
+  bool try_send(control kind, std::span<const std::byte> body) noexcept;
+
   /// Waits for one message. Nothing when the other side is gone or the deadline passed. Throws
   /// malformed_message for bytes that are no message.
   [[nodiscard]] std::optional<control_message> receive(time_point deadline);

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <set>
+#include <utility>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -177,10 +178,10 @@ std::vector<transport*> membership::transports() const {
   return {self_transport_.get(), shm_transport_.get()};
 }
 
-std::vector<std::atomic<std::uint32_t>*> membership::spinning() const {
-  std::vector<std::atomic<std::uint32_t>*> counters{&home_.header().spinning};
+std::vector<std::atomic<std::uint32_t>*> membership::awake() const {
+  std::vector<std::atomic<std::uint32_t>*> counters{&home_.header().awake};
   for (const shm::home& peer : peer_homes_) {
-    if (peer) counters.push_back(&peer.header().spinning);
+    if (peer) counters.push_back(&peer.header().awake);
   }
   return counters;
 }
@@ -371,7 +372,10 @@ void membership::watch_targets() {
       w.number(node);
       w.text(why);
       for (node_id other = 1; other < processes_.size(); ++other) {
-        if (!processes_[other].failed) processes_[other].socket.send(control::node_failed, w.bytes());
+        // A target that does not read its socket must not keep us from watching the others.
+        if (!processes_[other].failed) {
+          processes_[other].socket.try_send(control::node_failed, w.bytes());
+        }
       }
     }
   }
@@ -453,7 +457,7 @@ std::unique_ptr<membership> membership::join(const program_identity& program) {
         const std::string scheme = r.text();
         const auto settings = r.block();
         made->settings_.assign(settings.begin(), settings.end());
-        made->set_up(std::move(memory), program, lane_bytes, name, scheme, workers);
+        made->set_up(std::exchange(memory, {}), program, lane_bytes, name, scheme, workers);
         host.send(control::joined, encode(made->cards_[made->self_]));
       } else if (message->kind == control::member) {
         card c = decode_card(message->body);

@@ -83,8 +83,8 @@ class membership {
   [[nodiscard]] const std::shared_ptr<shared_heap>& heap() const noexcept { return heap_; }
   /// Processors that the nodes on this machine share.
   [[nodiscard]] unsigned processors() const noexcept { return processors_; }
-  /// Counters of spinning threads of the nodes on this machine, ours first.
-  [[nodiscard]] std::vector<std::atomic<std::uint32_t>*> spinning() const;
+  /// Counters of awake threads of the nodes on this machine, ours first.
+  [[nodiscard]] std::vector<std::atomic<std::uint32_t>*> awake() const;
 
   /// Starts watching. Call once, before the first lane is opened.
   void watch(membership_events events);

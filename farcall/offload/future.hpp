@@ -261,6 +261,10 @@ class then_task final : public am::continuation {
       try {
         result inner = f_(std::move(from_));
         am::completion* state = future_access::state(inner);
+        // Behind something that was ready from the start, `to` depends on no node before.
+        if (state != nullptr && state->owner() != nullptr && to_.owner() == nullptr) {
+          to_.bind(*state->owner());
+        }
         run_when_ready<U>(state, new forward_result<U>(std::move(inner), to_));
       } catch (...) {
         to_.complete(std::current_exception());

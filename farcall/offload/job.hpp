@@ -15,11 +15,11 @@ namespace farcall {
 struct job_options {
   /// Comma-separated URLs: "shm", "shm:4", "shm:2?workers=4&cpu=1&program=./other&name=solver".
   /// Else FARCALL_TARGETS, else "shm".
-  std::string targets;
+  std::string targets{};
   /// Program that targets run; else this one. It must make a job, or call serve_if_target().
-  std::string program;
+  std::string program{};
   /// Arguments of the targets' program, argv[0] included; else those of this process.
-  std::vector<std::string> arguments;
+  std::vector<std::string> arguments{};
   /// How long all targets together may take to join. Else FARCALL_START_TIMEOUT_MS.
   std::chrono::milliseconds start_timeout{0};
   /// How long targets may take to finish when the job ends; then they are killed. Else

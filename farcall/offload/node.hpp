@@ -38,6 +38,15 @@ class node {
  public:
   node() noexcept = default;
   node(detail::job_state& job, node_id id) noexcept : job_(&job), id_(id) {}
+  // Not trivial on purpose: a lambda that captures a node would otherwise travel by memcpy, and
+  // take along a handle that means nothing elsewhere. Pass nodes as arguments.
+  node(const node& other) noexcept : job_(other.job_), id_(other.id_) {}
+  node& operator=(const node& other) noexcept {
+    job_ = other.job_;
+    id_ = other.id_;
+    return *this;
+  }
+  ~node() = default;
 
   [[nodiscard]] node_id id() const noexcept { return id_; }
   [[nodiscard]] node_description description() const;

@@ -50,7 +50,7 @@ struct alignas(line_bytes) home_header {
   std::uint32_t ring_bytes = 0;
   std::uint32_t reserved = 0;
   alignas(line_bytes) std::atomic<std::uint32_t> arrivals{0};  ///< openers add one per lane
-  alignas(line_bytes) std::atomic<std::uint32_t> spinning{0};  ///< owner's threads that spin now
+  alignas(line_bytes) std::atomic<std::uint32_t> awake{0};  ///< owner's threads that do not sleep
 };
 static_assert(sizeof(home_header) == 3 * line_bytes);
 

@@ -1,0 +1,143 @@
+#pragma once
+
+#include <farcall/offload/call.hpp>
+#include <farcall/offload/job.hpp>
+#include <farcall/offload/transfer.hpp>
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <typeinfo>
+#include <utility>
+
+/// What the tests that need a running job share.
+namespace farcall::test {
+
+/// Bound of waits that a test expects to end: long enough for a loaded machine with sanitizers,
+/// short enough to fail a test rather than to hang it.
+inline constexpr std::chrono::seconds patience{60};
+
+inline job_options with_targets(const std::string& targets) {
+  job_options options;
+  options.targets = targets;
+  return options;
+}
+
+/// A test with a job of its own; `target_` is its first target.
+class job_test : public ::testing::Test {
+ protected:
+  explicit job_test(const std::string& targets = "shm") : job_test(with_targets(targets)) {}
+  explicit job_test(const job_options& options) : job_(options), target_(job_.targets().front()) {}
+
+  job job_;
+  node target_;
+};
+
+/// A test with four targets.
+class four_targets_test : public job_test {
+ protected:
+  four_targets_test() : job_test("shm:4") {}
+};
+
+/// A test with two targets.
+class two_targets_test : public job_test {
+ protected:
+  two_targets_test() : job_test("shm:2"), other_(job_.targets().at(1)) {}
+
+  node other_;
+};
+
+/// Runs `f`, which has to throw an E, and returns a copy of what it threw.
+template <class E, class F>
+std::optional<E> thrown_by(F&& f) {
+  try {
+    std::forward<F>(f)();
+  } catch (const E& e) {
+    return e;
+  } catch (const std::exception& e) {
+    ADD_FAILURE() << "threw " << typeid(e).name() << " instead: " << e.what();
+    return std::nullopt;
+  }
+  ADD_FAILURE() << "threw nothing";
+  return std::nullopt;
+}
+
+/// The text of the E that `f` throws; empty, with a failure, when it throws none.
+template <class E, class F>
+std::string text_thrown_by(F&& f) {
+  const std::optional<E> e = thrown_by<E>(std::forward<F>(f));
+  return e ? e->what() : "";
+}
+
+/// Words in memory that the host shares with its targets, for handshakes between handlers. Their
+/// order is agreed by the handlers themselves, never by time.
+class handshake {
+ public:
+  using words = remote_span<std::uint32_t>;
+
+  explicit handshake(const node& where, std::size_t count = 16)
+      : memory_(where.allocate<std::uint32_t>(count)), here_(map(memory_)) {
+    for (std::uint32_t& word : here_) word = 0;
+  }
+
+  [[nodiscard]] words span() const { return memory_.span(); }
+  void set(std::size_t i, std::uint32_t value = 1) { set(here_, i, value); }
+  [[nodiscard]] std::uint32_t get(std::size_t i) { return get(here_, i); }
+  [[nodiscard]] bool wait(std::size_t i, std::uint32_t value = 1) {
+    return wait(here_, i, value);
+  }
+
+  static void set(std::span<std::uint32_t> all, std::size_t i, std::uint32_t value) {
+    std::atomic_ref(all[i]).store(value, std::memory_order_release);
+  }
+  static std::uint32_t get(std::span<std::uint32_t> all, std::size_t i) {
+    return std::atomic_ref(all[i]).load(std::memory_order_acquire);
+  }
+  static std::uint32_t add(std::span<std::uint32_t> all, std::size_t i) {
+    return std::atomic_ref(all[i]).fetch_add(1, std::memory_order_acq_rel) + 1;
+  }
+  /// Waits until the word is at least `value`; false when patience ends.
+  static bool wait(std::span<std::uint32_t> all, std::size_t i, std::uint32_t value) {
+    const auto end = std::chrono::steady_clock::now() + patience;
+    while (get(all, i) < value) {
+      if (std::chrono::steady_clock::now() > end) return false;
+      std::this_thread::yield();
+    }
+    return true;
+  }
+
+ private:
+  buffer<std::uint32_t> memory_;
+  std::span<std::uint32_t> here_;
+};
+
+/// Sets an environment variable for the time of a test.
+class scoped_variable {
+ public:
+  scoped_variable(const char* name, const char* value) : name_(name) {
+    if (const char* before = std::getenv(name)) before_ = before;
+    ::setenv(name, value, 1);
+  }
+  scoped_variable(const scoped_variable&) = delete;
+  scoped_variable& operator=(const scoped_variable&) = delete;
+  ~scoped_variable() {
+    if (before_) {
+      ::setenv(name_, before_->c_str(), 1);
+    } else {
+      ::unsetenv(name_);
+    }
+  }
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
+} // namespace farcall::test
