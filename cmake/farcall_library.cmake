@@ -2,9 +2,8 @@
 
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
-find_package(spdlog REQUIRED)
 
-# For our own programs: tools, tests, benchmarks. The library does not link it, see below.
+# For our own programs: tools, tests, benchmarks. The library itself needs nothing but the system.
 add_library(farcall_private_libraries INTERFACE)
 target_link_libraries(farcall_private_libraries INTERFACE fmt::fmt)
 
@@ -12,24 +11,14 @@ add_library(farcall)
 add_library(farcall::farcall ALIAS farcall)
 target_compile_features(farcall PUBLIC cxx_std_20)
 target_link_libraries(farcall PUBLIC Threads::Threads ${CMAKE_DL_LIBS})
-# The library uses fmt and spdlog as headers only, and only inside: a program that links farcall
-# needs neither of them, and may use another version itself. Programs of this tree link the
-# compiled fmt, because compiling its headers into each file takes most of the build time.
-target_compile_definitions(farcall PRIVATE FMT_HEADER_ONLY=1 SPDLOG_FMT_EXTERNAL=1)
-target_include_directories(
-  farcall SYSTEM
-  PRIVATE $<TARGET_PROPERTY:fmt::fmt-header-only,INTERFACE_INCLUDE_DIRECTORIES>
-          $<TARGET_PROPERTY:spdlog::spdlog_header_only,INTERFACE_INCLUDE_DIRECTORIES>)
 set_target_properties(
   farcall
   PROPERTIES LINKER_LANGUAGE CXX
              POSITION_INDEPENDENT_CODE ON
              VERSION ${PROJECT_VERSION}
              SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
-target_sources(farcall PUBLIC FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}")
-if(EXISTS "${PROJECT_SOURCE_DIR}/farcall/farcall.hpp")
-  target_sources(farcall PUBLIC FILE_SET HEADERS FILES "${PROJECT_SOURCE_DIR}/farcall/farcall.hpp")
-endif()
+target_sources(farcall PUBLIC FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}"
+                              FILES "${PROJECT_SOURCE_DIR}/farcall/farcall.hpp")
 
 # A static library hides its symbols, so that they do not leave the program or the plug-in it is
 # linked into. A shared one exports all: there is no export macro to keep up to date.

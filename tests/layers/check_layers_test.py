@@ -94,6 +94,10 @@ class CheckLayers(unittest.TestCase):
         self.write("farcall/base/forgotten_test.cpp", "")
         self.expect_one_problem("farcall/base/forgotten_test.cpp", "not named")
 
+    def test_what_only_tests_include_needs_no_line_in_the_build(self):
+        self.write("farcall/base/a_test_support.hpp", "#include <tests/support/a.hpp>\n")
+        self.assertEqual(self.problems(), [])
+
     def test_a_missing_table_is_an_error(self):
         self.write("docs/architecture.md", "No table here.\n")
         with self.assertRaisesRegex(SystemExit, "no layer table"):
