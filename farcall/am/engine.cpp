@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include <pthread.h>
 
@@ -145,6 +146,9 @@ port& engine::take_port() {
   ports_.push_back(std::make_unique<port>());
   ports_.back()->bell = bell_index;
   ports_.back()->lanes.resize(options_.nodes);
+  ports_made_.fetch_add(1, std::memory_order_seq_cst);
+  // Whoever sleeps until any lane has an answer must watch this port's bell too.
+  ring_if_asleep(local_bell_);
   return *ports_.back();
 }
 
@@ -164,9 +168,18 @@ lane& engine::open_own_lane(node_id node) {
   }
   port& own = own_port();
   if (lane* l = own.lanes[node]) return *l;
-  lane& l = open_on(node, own.bell, false);
-  own.lanes[node] = &l;
-  return l;
+  lane* l = take_idle_lane(node);
+  if (l == nullptr) l = &open_on(node, own.bell, false);
+  own.lanes[node] = l;
+  return *l;
+}
+
+lane* engine::take_idle_lane(node_id node) {
+  const std::lock_guard guard(mutex_);
+  for (port* p : idle_ports_) {
+    if (p->lanes[node] != nullptr) return std::exchange(p->lanes[node], nullptr);
+  }
+  return nullptr;
 }
 
 lane& engine::open_lane(node_id node) {
@@ -336,7 +349,10 @@ class engine::wait_state {
     if (!worker_->has_work() || stack_is_low()) return false;
     // The handler may take long, or block; meanwhile the service thread must be woken again.
     uncover();
-    if (worker_->turn(true) == 0) return false;
+    ++serving_depth_;
+    const bool served = worker_->turn(true) != 0;
+    --serving_depth_;
+    if (!served) return false;
     if (covers_) cover();
     return true;
   }
@@ -382,6 +398,12 @@ class engine::wait_state {
   time_point looked_{};
 };
 
+worker* engine::worker_to_serve() const noexcept {
+  if (current_worker_ != nullptr && current_worker_->is_part_of(*this)) return current_worker_;
+  // A waiting thread that is inside a handler holds its lane: nobody else can serve it.
+  return options_.waiters_serve && serving_depth_ > 0 ? workers_[0].get() : nullptr;
+}
+
 std::vector<bell*> engine::bells_to_watch(completion& c) {
   std::vector<bell*> bells;
   if (c.source() != nullptr) {
@@ -391,9 +413,7 @@ std::vector<bell*> engine::bells_to_watch(completion& c) {
     const std::lock_guard guard(mutex_);
     for (const auto& p : ports_) bells.push_back(&options_.bells[p->bell]);
   }
-  if (current_worker_ != nullptr && current_worker_->is_part_of(*this)) {
-    bells.push_back(&current_worker_->wakes());
-  }
+  if (const worker* w = worker_to_serve()) bells.push_back(&w->wakes());
   std::sort(bells.begin(), bells.end());
   bells.erase(std::unique(bells.begin(), bells.end()), bells.end());
   return bells;
@@ -418,15 +438,16 @@ bool engine::wait(completion& c, time_point deadline) {
     if (now >= deadline) return c.ready();
     if (!state.spun_enough(now)) continue;
     state.about_to_sleep();
+    const std::uint32_t ports_before = ports_made_.load(std::memory_order_seq_cst);
     const std::vector<bell*> bells = bells_to_watch(c);
     prepare_sleep(bells);
-    worker* const own = current_worker_;
-    const bool is_worker = own != nullptr && own->is_part_of(*this);
+    const worker* const own = worker_to_serve();
     const bool something = c.ready() ||
+                           ports_made_.load(std::memory_order_seq_cst) != ports_before ||
                            (source != nullptr ? source->has_answer() : has_answers()) ||
-                           (is_worker && (own->has_work() || arrivals_changed()));
+                           (own != nullptr && (own->has_work() || arrivals_changed()));
     if (!something) {
-      const bool briefly = is_worker && own->is_blocked();
+      const bool briefly = own != nullptr && own->is_blocked();
       sleep_on(bells, briefly ? std::min(deadline, now + room_interval) : deadline);
     }
     state.slept();
@@ -588,7 +609,11 @@ void engine::run_worker(worker& w, bool until_empty) {
       if (++busy_turns % tidy_interval == 0) tidy();
       continue;
     }
-    if (stopping_.load(std::memory_order_relaxed) && !w.has_work()) break;
+    if (stopping_.load(std::memory_order_acquire)) {
+      // A lane may have been opened, and another thread be about to hand it to us.
+      if (!until_empty) accept_lanes();
+      if (!w.has_work()) break;
+    }
     spin_pause();
     if (turn % look_interval == 0 && !until_empty && arrivals_changed()) accept_lanes();
     if (turn % clock_interval != 0) continue;
@@ -618,6 +643,14 @@ void engine::stop() noexcept {
   // All ring, asleep or not: a thread may be between its last look and its sleep.
   for (const auto& w : workers_) ring(w->wakes());
   ring(options_.bells[acceptor_bell()]);
+}
+
+std::byte* engine::allocate_block(std::uint64_t bytes) {
+  try {
+    return heap().allocate(bytes);
+  } catch (const out_of_memory& e) {
+    throw out_of_memory(node_text(options_.self) + ": " + e.what(), options_.self);
+  }
 }
 
 foreign_bytes engine::read_foreign(node_id peer, std::uint64_t address, std::uint64_t bytes) {

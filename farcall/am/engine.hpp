@@ -46,6 +46,7 @@ struct engine_options {
   std::vector<handler> handlers;  ///< user handlers; their keys count from first_user_key
   std::span<bell> bells;          ///< of this node, reachable for peers
   std::shared_ptr<shared_heap> heap;
+  const void* context = nullptr;  ///< for the layers below
   /// Counters of threads that are awake, of the nodes on this machine, ours first.
   std::vector<std::atomic<std::uint32_t>*> awake;
 };
@@ -72,7 +73,10 @@ class engine : public std::enable_shared_from_this<engine> {
   [[nodiscard]] node_id self() const noexcept { return options_.self; }
   [[nodiscard]] std::size_t nodes() const noexcept { return options_.nodes; }
   [[nodiscard]] shared_heap& heap() const noexcept { return *options_.heap; }
+  /// From the heap; out_of_memory names this node.
+  [[nodiscard]] std::byte* allocate_block(std::uint64_t bytes);
   [[nodiscard]] const wait_policy& waiting() const noexcept { return options_.waiting; }
+  [[nodiscard]] const void* context() const noexcept { return options_.context; }
 
   // ---- set-up, before the first call ----
 
@@ -172,6 +176,9 @@ class engine : public std::enable_shared_from_this<engine> {
 
   void pump_all(bool others);
   [[nodiscard]] std::vector<bell*> bells_to_watch(completion& c);
+  /// Whose lanes the calling thread must serve even from its sleep; null for none.
+  [[nodiscard]] worker* worker_to_serve() const noexcept;
+  [[nodiscard]] lane* take_idle_lane(node_id node);
   [[nodiscard]] bool has_answers();
   void accept_lanes() noexcept;
   [[nodiscard]] bool arrivals_changed() const noexcept;
@@ -186,6 +193,8 @@ class engine : public std::enable_shared_from_this<engine> {
 
   static inline constinit thread_local cached_port cached_{};
   static inline constinit thread_local worker* current_worker_ = nullptr;
+  /// How many handlers the thread runs, one inside the wait of the other, as a waiting thread.
+  static inline constinit thread_local unsigned serving_depth_ = 0;
 
   engine_options options_;
   const std::uint64_t serial_;
@@ -211,6 +220,7 @@ class engine : public std::enable_shared_from_this<engine> {
   std::vector<port*> idle_ports_;
   std::vector<lane*> retired_;
   std::uint32_t next_bell_;
+  std::atomic<std::uint32_t> ports_made_{0};  ///< changes when bells_to_watch() does
   std::atomic<std::uint32_t> next_worker_{0};
 
   bell local_bell_;

@@ -29,8 +29,11 @@ std::exception_ptr error_in(node_id peer, const std::byte* body, std::uint32_t b
     throw malformed_message(node_text(peer) + " sent an error that is cut short");
   }
   const char* texts = reinterpret_cast<const char*>(body) + 8;
-  return std::make_exception_ptr(
-      remote_error(peer, std::string(texts, type_bytes), std::string(texts + type_bytes, text_bytes)));
+  const std::string type(texts, type_bytes);
+  const std::string text(texts + type_bytes, text_bytes);
+  // An answer that found no room there is no doing of the handler's.
+  if (type == "farcall::out_of_memory") return std::make_exception_ptr(out_of_memory(text, peer));
+  return std::make_exception_ptr(remote_error(peer, type, text));
 }
 
 }  // namespace

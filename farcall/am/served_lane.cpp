@@ -32,7 +32,7 @@ void incoming::commit_answer(std::byte* answer, std::uint32_t bytes) noexcept {
 }
 
 std::byte* incoming::reserve_long_answer(std::uint64_t bytes) {
-  return engine_->heap().allocate(bytes);
+  return engine_->allocate_block(bytes);
 }
 
 void incoming::commit_long_answer(std::byte* answer, std::uint64_t bytes) noexcept {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <farcall/am/incoming.hpp>
+#include <farcall/memory/biased_lock.hpp>
 #include <farcall/transport/transport.hpp>
 
 #include <atomic>
@@ -29,6 +30,10 @@ class served_lane {
   /// remembers which (`nested`) and lets go only of what it took.
   [[nodiscard]] bool try_hold(bool& nested) noexcept;
   void let_go() noexcept;
+  [[nodiscard]] bool held_by_another() const noexcept {
+    const void* holder = holder_.load(std::memory_order_relaxed);
+    return holder != nullptr && holder != this_thread_mark();
+  }
 
   /// Serves one request if there is one, and if earlier answers have found room. Held.
   bool serve_one() noexcept;

@@ -44,7 +44,10 @@ bool worker::has_work() const noexcept {
   const std::uint32_t places = places_.load(std::memory_order_acquire);
   for (std::uint32_t i = 0; i < places; ++i) {
     const served_lane* lane = lanes_[i].load(std::memory_order_acquire);
-    if (lane != nullptr && lane->has_request() && !lane->is_cut() && !lane->blocked()) return true;
+    if (lane != nullptr && lane->has_request() && !lane->is_cut() && !lane->blocked() &&
+        !lane->held_by_another()) {
+      return true;
+    }
   }
   return false;
 }

@@ -31,7 +31,7 @@ class worker {
   /// request: the caller waits for something and looks again.
   unsigned turn(bool nested) noexcept;
 
-  /// Something to do now: a request, or answers that found no room.
+  /// Something for the calling thread to do now: a request in a lane that nobody else holds.
   [[nodiscard]] bool has_work() const noexcept;
   /// Answers wait for room: sleep only briefly, since nobody rings when there is some.
   [[nodiscard]] bool is_blocked() const noexcept;

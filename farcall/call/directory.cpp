@@ -136,7 +136,7 @@ function_token directory::token_for(am::lane& l, any_function f) {
       l, grant_key, {}, am::no_deadline, false, fn_t<&grant_here>{}, symbol));
   if (number == 0) {
     throw unknown_function("the program of " + node_text(l.peer()) + " has no function " +
-                               demangle(symbol.c_str()) + ", has it twice, or is stripped; " +
+                               demangle(symbol.substr(0, symbol.find('@')).c_str()) + ", has it twice, or is stripped; " +
                                "build both from the same sources, or call it as fc::fn<f>",
                            l.peer());
   }

@@ -2,6 +2,7 @@
 
 #include <farcall/am/engine.hpp>
 #include <farcall/call/callable.hpp>
+#include <farcall/call/context.hpp>
 #include <farcall/call/entry.hpp>
 #include <farcall/call/program_image.hpp>
 #include <farcall/transport/card.hpp>
@@ -14,33 +15,6 @@
 #include <vector>
 
 namespace farcall {
-
-class directory;
-
-/// What a handler is given besides the request: the job that it runs in. Outlives the engine.
-struct call_context {
-  directory* functions = nullptr;
-  void* job = nullptr;  ///< for the layer below
-};
-
-/// The context of the handler that the calling thread runs, or null outside handlers.
-[[nodiscard]] const call_context* current_context() noexcept;
-
-namespace detail {
-/// Sets current_context() for the time of a handler.
-class context_scope {
- public:
-  explicit context_scope(const call_context* c) noexcept : before_(current_) { current_ = c; }
-  context_scope(const context_scope&) = delete;
-  context_scope& operator=(const context_scope&) = delete;
-  ~context_scope() { current_ = before_; }
-
-  static inline constinit thread_local const call_context* current_ = nullptr;
-
- private:
-  const call_context* before_;
-};
-}  // namespace detail
 
 /// Keys of callables between this node and each other one of a job. Peers with an equal table use
 /// each other's rows as they are; for others the names are fetched once, on the first call.

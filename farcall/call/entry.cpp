@@ -1,3 +1,4 @@
+#include <farcall/base/error.hpp>
 #include <farcall/call/entry.hpp>
 #include <farcall/call/program_image.hpp>
 
@@ -30,6 +31,12 @@ constinit entry* entry::first_ = nullptr;
 const char* entry::name() const noexcept {
   // g++ marks types of internal linkage so; clang++ does not.
   return *name_ == '*' ? name_ + 1 : name_;
+}
+
+std::string entry::signature() const {
+  const bool is_lambda = demangle(name()).find("{lambda(") != std::string::npos ||
+                         std::string_view(name()).find("$_") != std::string_view::npos;
+  return is_lambda ? signature_() + "|" + compiler_ : signature_();
 }
 
 const entry_table& entry_table::instance() {
@@ -90,6 +97,8 @@ std::vector<std::uint32_t> match_tables(
   std::vector<std::uint32_t> matches(std::max<std::size_t>(own.size(), entry_table::first_index));
   for (const auto& [key, row] : own_rows) {
     const auto at = peer_rows.find(key);
+    // clang numbers some lambdas by file: the number says nothing about another program's.
+    if (key.first.find("$_") != std::string_view::npos) continue;
     if (row != ambiguous && at != peer_rows.end()) matches[row] = at->second;
   }
   return matches;

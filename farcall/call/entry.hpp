@@ -9,6 +9,13 @@
 
 namespace farcall {
 
+/// What built the file that includes this.
+#ifdef __clang__
+static constexpr const char* entry_compiler = "clang";
+#else
+static constexpr const char* entry_compiler = "gcc";
+#endif
+
 /// One callable that the program names: how peers know it, and the code that runs it here. One
 /// static object per callable; they find together in a list before main().
 ///
@@ -18,8 +25,10 @@ class entry {
  public:
   using signature_function = std::string (*)();
 
-  entry(const char* name, signature_function signature, am::handler_function run) noexcept
-      : name_(name), signature_(signature), run_(run), next_(first_) {
+  /// `compiler` is that of the file that names the callable.
+  entry(const char* name, signature_function signature, am::handler_function run,
+        const char* compiler) noexcept
+      : name_(name), signature_(signature), run_(run), compiler_(compiler), next_(first_) {
     first_ = this;
   }
   entry(const entry&) = delete;
@@ -29,7 +38,8 @@ class entry {
   [[nodiscard]] std::uint32_t index() const noexcept { return index_; }
   /// Mangled name of the callable's type, the same for all compilers of the Itanium ABI.
   [[nodiscard]] const char* name() const noexcept;
-  [[nodiscard]] std::string signature() const { return signature_(); }
+  /// Lambdas are numbered differently by different compilers, so theirs names the compiler.
+  [[nodiscard]] std::string signature() const;
   [[nodiscard]] am::handler_function run() const noexcept { return run_; }
 
  private:
@@ -40,6 +50,7 @@ class entry {
   const char* name_;
   signature_function signature_;
   am::handler_function run_;
+  const char* compiler_;
   entry* next_;
   std::uint32_t index_ = 0;
 };

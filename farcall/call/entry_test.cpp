@@ -17,6 +17,9 @@ static int same_name_in_two_files(int v) { return v + 1; }
 
 /// For directory_test.cpp.
 am::handler_function same_name_of_the_other_file() {
+  // Its address is taken, so that it has a symbol and is not only part of its callers.
+  static int (*volatile kept)(int) = &same_name_in_two_files;
+  (void)kept;
   return detail::far_call<fn_t<&same_name_in_two_files>, int, int>::self.run();
 }
 

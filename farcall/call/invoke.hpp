@@ -133,6 +133,6 @@ template <class F, class R, class... P>
 entry far_call<F, R, P...>::self{typeid(F).name(),
                                  &signature_text<typename travelling_result<R>::type(
                                      typename travelling<P>::type...)>,
-                                 &far_call::run};
+                                 &far_call::run, entry_compiler};
 
 }  // namespace farcall::detail

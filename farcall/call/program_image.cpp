@@ -15,6 +15,9 @@
 namespace farcall {
 namespace {
 
+/// Between the symbol of a static function and its file's name.
+constexpr char source_mark = '@';
+
 constexpr const char* own_file = "/proc/self/exe";
 
 std::string hex(std::span<const unsigned char> bytes) {
@@ -130,13 +133,21 @@ const program_image::symbols& program_image::table() const {
           !section(symbols.sh_link, strings)) {
         continue;
       }
+      std::string source;
       for (std::uint64_t at = 0; at + sizeof(ElfW(Sym)) <= symbols.sh_size;
            at += sizeof(ElfW(Sym))) {
         ElfW(Sym) symbol;
         if (!file.read(symbols.sh_offset + at, symbol)) break;
-        // The kind is in the same bits for 32 and 64 bit files.
+        // Kind and binding are in the same bits for 32 and 64 bit files. A file's name stands in
+        // front of its local symbols.
+        if (ELF64_ST_TYPE(symbol.st_info) == STT_FILE) {
+          source = file.text(strings.sh_offset + symbol.st_name);
+          source.erase(0, source.rfind('/') + 1);
+        }
         if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_shndx == SHN_UNDEF) continue;
-        const std::string name = file.text(strings.sh_offset + symbol.st_name);
+        std::string name = file.text(strings.sh_offset + symbol.st_name);
+        // A static function is only itself in its own file.
+        if (ELF64_ST_BIND(symbol.st_info) == STB_LOCAL) name += source_mark + source;
         symbols_.names.emplace(symbol.st_value, name);
         const auto [known, is_new] = symbols_.offsets.emplace(name, symbol.st_value);
         if (!is_new && known->second != symbol.st_value) twice.emplace(name, 0);
@@ -164,7 +175,15 @@ std::string program_image::name_of(any_function f) const {
 any_function program_image::by_name(const std::string& name) const {
   const auto at = table().offsets.find(name);
   if (at != table().offsets.end()) return at_offset(at->second);
-  return reinterpret_cast<any_function>(::dlsym(RTLD_DEFAULT, name.c_str()));
+  void* const found = ::dlsym(RTLD_DEFAULT, name.c_str());
+  if (found == nullptr) return nullptr;
+  // Peers may name anything; a variable must not be called.
+  Dl_info info{};
+  void* symbol = nullptr;
+  if (::dladdr1(found, &info, &symbol, RTLD_DL_SYMENT) == 0 || symbol == nullptr) return nullptr;
+  const int kind = ELF64_ST_TYPE(static_cast<const ElfW(Sym)*>(symbol)->st_info);
+  if (kind != STT_FUNC && kind != STT_GNU_IFUNC) return nullptr;
+  return reinterpret_cast<any_function>(found);
 }
 
 }  // namespace farcall

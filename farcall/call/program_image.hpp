@@ -28,7 +28,7 @@ class program_image {
   /// The address at `offset`, or null when no code of the program lies there.
   [[nodiscard]] any_function at_offset(std::uint64_t offset) const noexcept;
 
-  /// Mangled symbol name of a function, also of a static one, and of one in a shared library if it
+  /// Mangled symbol name of a function, of a static one with "@file.cpp", and of one in a library if it
   /// is exported. Empty when it has none, or shares it with another function of the program.
   [[nodiscard]] std::string name_of(any_function f) const;
 

@@ -66,7 +66,7 @@ TEST(program_images, names_of_functions) {
             "_ZN7farcall4test21image_test_overloadedEi");
   EXPECT_EQ(image().name_of(any(static_cast<int (*)(double)>(&image_test_overloaded))),
             "_ZN7farcall4test21image_test_overloadedEd");
-  EXPECT_EQ(image().name_of(any(&image_test_static)), "_ZN7farcall4testL17image_test_staticEi");
+  EXPECT_EQ(image().name_of(any(&image_test_static)), "_ZN7farcall4testL17image_test_staticEi@program_image_test.cpp");
   EXPECT_EQ(image().name_of(any(&image_test_template<int>)),
             "_ZN7farcall4test19image_test_templateIiEET_S2_");
   EXPECT_NE(image().name_of(any(&image_test_unnamed)), "");
@@ -75,7 +75,7 @@ TEST(program_images, names_of_functions) {
 TEST(program_images, functions_by_name) {
   EXPECT_EQ(call<int(int)>(image().by_name("_ZN7farcall4test17image_test_externEi"), 1), 2);
   EXPECT_EQ(call<int(int)>(image().by_name("_ZN7farcall4test21image_test_overloadedEi"), 1), 3);
-  EXPECT_EQ(call<int(int)>(image().by_name("_ZN7farcall4testL17image_test_staticEi"), 1), 5);
+  EXPECT_EQ(call<int(int)>(image().by_name("_ZN7farcall4testL17image_test_staticEi@program_image_test.cpp"), 1), 5);
   for (const any_function f : {any(&image_test_extern), any(&image_test_static),
                                any(&image_test_unnamed), any(&image_test_template<int>)}) {
     EXPECT_EQ(image().by_name(image().name_of(f)), f);

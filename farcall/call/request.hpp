@@ -35,7 +35,7 @@ am::call_slot* send(am::lane& l, am::handler_key key, function_token token, time
 
   std::byte* block = nullptr;
   if (bytes > l.largest_arguments()) [[unlikely]] {
-    block = l.owner().heap().allocate(bytes);
+    block = l.owner().allocate_block(bytes);
     try {
       fill(block);
     } catch (...) {

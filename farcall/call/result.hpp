@@ -1,6 +1,7 @@
 #pragma once
 
-#include <farcall/am/lane.hpp>
+#include <farcall/am/engine.hpp>
+#include <farcall/call/context.hpp>
 #include <farcall/call/pack.hpp>
 
 #include <memory>
@@ -39,13 +40,15 @@ void destroy_result(am::call_slot& slot) noexcept {
 }
 
 template <class R>
-[[nodiscard]] R unpack_answer(const am::answer& what) {
+[[nodiscard]] R unpack_answer(const am::answer& what, [[maybe_unused]] const call_context* context) {
   if constexpr (is_bitwise<R>) {
     if (what.bytes < packed_bytes<R>) throw_message_too_short(packed_bytes<R>, what.bytes);
     return load_bitwise<R>(what.data);
   } else {
     const std::size_t gap = answer_gap(what.data);
     if (what.bytes < gap) throw_message_too_short(gap, what.bytes);
+    // Values may ask for their job, as node handles do.
+    const context_scope scope(context);
     reader r(what.data + gap, what.bytes - gap);
     return r.read<R>();
   }
@@ -55,12 +58,14 @@ template <class R>
 template <class R>
 void read_answer(am::call_slot& slot, am::slot_action action, const am::answer& what) {
   if constexpr (!std::is_void_v<R>) {
+    [[maybe_unused]] const auto* const context =
+        static_cast<const call_context*>(slot.owner()->context());
     if (action == am::slot_action::destroy) {
       destroy_result<R>(slot);
     } else if constexpr (fits_slot<R>) {
-      new (slot.storage()) R(unpack_answer<R>(what));
+      new (slot.storage()) R(unpack_answer<R>(what, context));
     } else {
-      new (slot.storage()) R*(new R(unpack_answer<R>(what)));
+      new (slot.storage()) R*(new R(unpack_answer<R>(what, context)));
     }
   }
 }

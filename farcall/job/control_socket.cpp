@@ -35,6 +35,11 @@ std::pair<control_socket, control_socket> control_socket::make_pair() {
 
 bool control_socket::send(control kind, std::span<const std::byte> body,
                           std::span<const int> files) {
+  if (body.size() > largest_message - sizeof kind || files.size() > most_files) {
+    throw error("a control message has at most " + std::to_string(largest_message - sizeof kind) +
+                " bytes and " + std::to_string(most_files) + " descriptors; this one would have " +
+                std::to_string(body.size()) + " and " + std::to_string(files.size()));
+  }
   iovec parts[2] = {{&kind, sizeof kind}, {const_cast<std::byte*>(body.data()), body.size()}};
   msghdr message{};
   message.msg_iov = parts;
@@ -66,6 +71,7 @@ bool control_socket::try_send(control kind, std::span<const std::byte> body) noe
 }
 
 std::optional<control_message> control_socket::receive(time_point deadline) {
+  if (!fd_) return std::nullopt;
   for (;;) {
     pollfd waiting{fd_.get(), POLLIN, 0};
     const int ready = ::poll(&waiting, 1, poll_timeout(deadline));

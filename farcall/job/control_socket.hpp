@@ -44,7 +44,8 @@ class control_socket {
   [[nodiscard]] int fd() const noexcept { return fd_.get(); }
   void close() noexcept { fd_.reset(); }
 
-  /// Sends one message; blocks while the socket is full. False when the other side is gone.
+  /// Sends one message; blocks while the socket is full. False when the other side is gone. Throws
+  /// error for more than 64 KiB or 8 descriptors.
   bool send(control kind, std::span<const std::byte> body = {}, std::span<const int> files = {});
 
   /// Sends one message if there is room now; false otherwise, or when the other side is gone.

@@ -23,7 +23,8 @@ class child_process {
   ~child_process();
 
   /// Starts `program` with these arguments (argv[0] included) and our environment plus
-  /// `variable=value`; of our descriptors it gets `inherited` only. Throws start_failed with the
+  /// `variable=value`. It gets the descriptor `inherited`, and else only those that the user left
+  /// without close-on-exec; farcall's own all have it. Throws start_failed with the
   /// reason when the program cannot be executed.
   [[nodiscard]] static child_process start(const std::string& program,
                                            const std::vector<std::string>& arguments,

@@ -1,1 +1,313 @@
+#include <farcall/base/error.hpp>
+#include <farcall/job/process.hpp>
+#include <farcall/memory/segment.hpp>
+#include <tests/support.hpp>
+
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace farcall {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+constexpr const char* shell = "/bin/sh";
+constexpr const char* variable = "FARCALL_PROCESS_TEST";
+
+time_point soon() { return clock::now() + test::patience; }
+
+/// Runs a shell script with these arguments.
+child_process run_shell(const std::string& script, const std::vector<std::string>& arguments = {},
+                        const std::string& value = "", int inherited = -1) {
+  std::vector<std::string> all{"sh", "-c", script, "script"};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  return child_process::start(shell, all, variable, value, inherited);
+}
+
+std::string outcome_of(const std::string& script) {
+  child_process child = run_shell(script);
+  return child.wait(soon()).value_or("still running");
+}
+
+/// A folder for this test, gone at its end.
+class scratch_folder {
+ public:
+  scratch_folder() {
+    std::string name = (std::filesystem::temp_directory_path() / "farcall-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) throw_system_error("making " + name, errno);
+    path_ = name;
+  }
+  scratch_folder(const scratch_folder&) = delete;
+  scratch_folder& operator=(const scratch_folder&) = delete;
+  ~scratch_folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+
+  [[nodiscard]] std::string file(const std::string& name, const std::string& contents,
+                                 std::filesystem::perms permissions) const {
+    const auto path = path_ / name;
+    std::ofstream(path) << contents;
+    std::filesystem::permissions(path, permissions);
+    return path.string();
+  }
+  [[nodiscard]] std::string path() const { return path_.string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+bool is_running(pid_t pid) { return ::kill(pid, 0) == 0; }
+
+// ---- how it ended -------------------------------------------------------------------------------
+
+TEST(child_process, tells_its_exit_status) {
+  EXPECT_EQ(outcome_of("exit 0"), "exited with status 0");
+  EXPECT_EQ(outcome_of("exit 3"), "exited with status 3");
+  EXPECT_EQ(outcome_of("exit 255"), "exited with status 255");
+}
+
+TEST(child_process, tells_the_signal_that_ended_it) {
+  EXPECT_EQ(outcome_of("kill -KILL $$"), "was killed by signal 9 (SIGKILL)");
+  EXPECT_EQ(outcome_of("kill -TERM $$"), "was killed by signal 15 (SIGTERM)");
+  EXPECT_EQ(outcome_of("ulimit -c 0; kill -SEGV $$"), "was killed by signal 11 (SIGSEGV)");
+  EXPECT_EQ(outcome_of("ulimit -c 0; kill -ABRT $$"), "was killed by signal 6 (SIGABRT)");
+}
+
+TEST(child_process, tells_it_as_often_as_it_is_asked) {
+  child_process child = run_shell("exit 4");
+  EXPECT_EQ(child.wait(soon()), "exited with status 4");
+  EXPECT_EQ(child.wait(clock::now()), "exited with status 4");
+  EXPECT_EQ(child.wait(time_point::max()), "exited with status 4");
+}
+
+TEST(child_process, says_nothing_while_it_runs) {
+  child_process child = run_shell("exec sleep 1000");
+  EXPECT_EQ(child.wait(clock::now() - 1s), std::nullopt);
+  const time_point deadline = clock::now() + 20ms;
+  EXPECT_EQ(child.wait(deadline), std::nullopt);
+  EXPECT_GE(clock::now(), deadline);
+  EXPECT_TRUE(is_running(child.pid()));
+  child.kill();
+  EXPECT_EQ(child.wait(soon()), "was killed by signal 9 (SIGKILL)");
+  child.kill();  // the number may be another's by now: nothing happens
+}
+
+TEST(child_process, an_end_that_somebody_else_reaped_is_an_end) {
+  child_process child = run_shell("exit 0");
+  ASSERT_EQ(::waitpid(child.pid(), nullptr, 0), child.pid());
+  const auto ended = child.wait(soon());
+  ASSERT_TRUE(ended);
+  EXPECT_THAT(*ended, HasSubstr("somebody else"));
+}
+
+TEST(child_process, its_descriptor_becomes_readable_at_the_end) {
+  child_process child = run_shell("exec sleep 1000");
+  if (child.end_fd() < 0) GTEST_SKIP() << "this system has no descriptors for processes";
+  pollfd watched{child.end_fd(), POLLIN, 0};
+  EXPECT_EQ(::poll(&watched, 1, 0), 0);
+  child.kill();
+  EXPECT_EQ(::poll(&watched, 1, 60'000), 1);
+  EXPECT_EQ(child.wait(clock::now()), "was killed by signal 9 (SIGKILL)");
+}
+
+// ---- ownership ----------------------------------------------------------------------------------
+
+TEST(child_process, none_is_none) {
+  child_process none;
+  EXPECT_EQ(none.pid(), 0);
+  EXPECT_EQ(none.end_fd(), -1);
+  EXPECT_EQ(none.wait(time_point::max()), std::nullopt);
+  none.kill();
+}
+
+TEST(child_process, is_killed_and_reaped_at_the_end_of_its_life) {
+  pid_t pid = 0;
+  {
+    const child_process child = run_shell("exec sleep 1000");
+    pid = child.pid();
+    EXPECT_TRUE(is_running(pid));
+  }
+  EXPECT_EQ(::waitpid(pid, nullptr, WNOHANG), -1);
+  EXPECT_EQ(errno, ECHILD);
+}
+
+TEST(child_process, can_be_moved) {
+  child_process first = run_shell("exit 6");
+  const pid_t pid = first.pid();
+  child_process second(std::move(first));
+  EXPECT_EQ(first.pid(), 0);  // NOLINT(bugprone-use-after-move): nothing, as documented
+  EXPECT_EQ(second.pid(), pid);
+  child_process third;
+  third = std::move(second);
+  EXPECT_EQ(third.wait(soon()), "exited with status 6");
+}
+
+// ---- what it gets -------------------------------------------------------------------------------
+
+TEST(child_process, gets_its_arguments_as_they_are) {
+  child_process child = run_shell(
+      "test $# -eq 4 && test \"$1\" = 'two words' && test -z \"$2\" && test \"$3\" = '*' && "
+      "test \"$4\" = '--farcall-targets=shm'",
+      {"two words", "", "*", "--farcall-targets=shm"});
+  EXPECT_EQ(child.wait(soon()), "exited with status 0");
+}
+
+TEST(child_process, gets_the_variable_and_keeps_the_others) {
+  ::setenv(variable, "old", 1);
+  ::setenv("FARCALL_PROCESS_TEST_LONGER", "kept", 1);
+  child_process child = run_shell(
+      "test \"$FARCALL_PROCESS_TEST\" = 'a=b c' && test \"$FARCALL_PROCESS_TEST_LONGER\" = kept && "
+      "test $(env | grep -c '^FARCALL_PROCESS_TEST=') -eq 1",
+      {}, "a=b c");
+  EXPECT_EQ(child.wait(soon()), "exited with status 0");
+  EXPECT_STREQ(std::getenv(variable), "old") << "ours is not changed";
+  ::unsetenv(variable);
+  ::unsetenv("FARCALL_PROCESS_TEST_LONGER");
+}
+
+TEST(child_process, starts_without_blocked_signals) {
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ASSERT_EQ(::pthread_sigmask(SIG_BLOCK, &all, &before), 0);
+  child_process child = run_shell("grep -q '^SigBlk:[[:space:]]*0*$' /proc/self/status");
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  EXPECT_EQ(child.wait(soon()), "exited with status 0");
+}
+
+/// Numbers of the open descriptors of a child that was given `inherited`, as it sees them.
+std::set<int> descriptors_of_a_child(const unique_fd& inherited) {
+  const scratch_folder folder;
+  const std::string list = folder.path() + "/list";
+  // Nothing is redirected during the search: the shell needs descriptors for that.
+  child_process child = run_shell(
+      "n=3; while [ $n -lt 200 ]; do [ -e /proc/$$/fd/$n ] && l=\"$l $n\"; n=$((n+1)); done; "
+      "echo $l > \"$1\"",
+      {list}, "", inherited.get());
+  EXPECT_EQ(child.wait(soon()).value_or("").substr(0, 6), "exited");
+  std::set<int> numbers;
+  std::ifstream file(list);
+  for (int n = 0; file >> n;) numbers.insert(n);
+  return numbers;
+}
+
+/// Those of ours that a program started now would get.
+std::set<int> descriptors_without_close_on_exec() {
+  std::set<int> numbers;
+  for (int fd = 3; fd < 200; ++fd) {
+    const int flags = ::fcntl(fd, F_GETFD);
+    if (flags != -1 && (flags & FD_CLOEXEC) == 0) numbers.insert(fd);
+  }
+  return numbers;
+}
+
+TEST(child_process, gets_one_descriptor_and_none_of_the_others) {
+  // What farcall itself keeps open while it starts targets.
+  const segment memory = segment::create("farcall-test", 4096);
+  const child_process sibling = run_shell("exec sleep 1000");
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const unique_fd reading(ends[0]);
+  const unique_fd writing(ends[1]);
+  // Whoever started us may have left us some for every program.
+  std::set<int> expected = descriptors_without_close_on_exec();
+  ASSERT_FALSE(expected.contains(writing.get()));
+  EXPECT_EQ(descriptors_of_a_child(unique_fd{}), expected);
+  expected.insert(writing.get());
+  EXPECT_EQ(descriptors_of_a_child(writing), expected);
+  EXPECT_EQ(::fcntl(writing.get(), F_GETFD) & FD_CLOEXEC, FD_CLOEXEC) << "ours is not changed";
+}
+
+TEST(child_process, can_use_the_descriptor_that_it_was_given) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const unique_fd reading(ends[0]);
+  unique_fd writing(ends[1]);
+  child_process child =
+      run_shell("echo hello >&$1", {std::to_string(writing.get())}, "", writing.get());
+  writing.reset();
+  EXPECT_EQ(child.wait(soon()), "exited with status 0");
+  char text[16] = {};
+  EXPECT_EQ(::read(reading.get(), text, sizeof text), 6);
+  EXPECT_STREQ(text, "hello\n");
+}
+
+// ---- what cannot be started ---------------------------------------------------------------------
+
+void expect_refusal(const std::string& program, const std::string& reason) {
+  EXPECT_THAT([&] { (void)child_process::start(program, {program}, variable, "", -1); },
+              ThrowsMessage<start_failed>(
+                  AllOf(HasSubstr('"' + program + '"'), HasSubstr("cannot be started"),
+                        HasSubstr(reason))));
+}
+
+TEST(child_process, a_program_that_does_not_exist_is_named) {
+  const scratch_folder folder;
+  expect_refusal(folder.path() + "/nothing-here", "no such file");
+  expect_refusal("", "no such file");
+}
+
+TEST(child_process, programs_are_not_searched_for_in_the_path) {
+  expect_refusal("sh-that-is-not-in-this-folder", "no such file");
+}
+
+TEST(child_process, a_file_that_is_not_executable_is_named_with_the_remedy) {
+  const scratch_folder folder;
+  const auto permissions = std::filesystem::perms::owner_read | std::filesystem::perms::owner_write;
+  expect_refusal(folder.file("notes.txt", "#!/bin/sh\nexit 0\n", permissions), "chmod +x");
+}
+
+TEST(child_process, a_folder_is_no_program) {
+  const scratch_folder folder;
+  expect_refusal(folder.path(), "a directory");
+}
+
+TEST(child_process, a_file_that_is_no_program_is_told) {
+  const scratch_folder folder;
+  expect_refusal(folder.file("data", "\x01\x02\x03\x04", std::filesystem::perms::owner_all),
+                 "not a program for this machine");
+}
+
+TEST(child_process, a_missing_interpreter_is_told) {
+  const scratch_folder folder;
+  expect_refusal(folder.file("script", "#!/no/such/interpreter\n", std::filesystem::perms::owner_all),
+                 "interpreter is missing");
+}
+
+TEST(child_process, a_failed_start_leaves_no_process_behind) {
+  EXPECT_THROW((void)child_process::start("/no/such/program", {"x"}, variable, "", -1),
+               start_failed);
+  EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);
+  EXPECT_EQ(errno, ECHILD);
+}
+
+// ---- own_arguments ------------------------------------------------------------------------------
+
+TEST(own_arguments, begins_with_the_name_of_this_program) {
+  const auto arguments = own_arguments();
+  ASSERT_FALSE(arguments.empty());
+  EXPECT_EQ(arguments.front(), program_invocation_name);
+}
+
+}  // namespace
+}  // namespace farcall

@@ -1,1 +1,156 @@
+#include <farcall/base/error.hpp>
+#include <farcall/job/target_url.hpp>
+
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace farcall {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+TEST(parse_targets, a_bare_scheme_is_one_target_with_defaults) {
+  const auto targets = parse_targets("shm");
+  ASSERT_EQ(targets.size(), 1U);
+  EXPECT_EQ(targets[0].scheme, "shm");
+  EXPECT_EQ(targets[0].workers, 1U);
+  EXPECT_EQ(targets[0].cpu, std::nullopt);
+  EXPECT_EQ(targets[0].program, "");
+  EXPECT_EQ(targets[0].name, "");
+}
+
+TEST(parse_targets, a_count_stands_for_that_many) {
+  for (const unsigned count : {1U, 2U, 17U, 250U}) {
+    const auto targets = parse_targets("shm:" + std::to_string(count) + "?workers=3");
+    ASSERT_EQ(targets.size(), count);
+    for (const target_url& url : targets) {
+      EXPECT_EQ(url.scheme, "shm");
+      EXPECT_EQ(url.workers, 3U);
+    }
+  }
+}
+
+TEST(parse_targets, options_are_read_in_any_order) {
+  for (const char* text : {"shm?workers=4&cpu=7&program=./other&name=solver",
+                           "shm?name=solver&program=./other&cpu=7&workers=4"}) {
+    const auto targets = parse_targets(text);
+    ASSERT_EQ(targets.size(), 1U);
+    EXPECT_EQ(targets[0].workers, 4U);
+    EXPECT_EQ(targets[0].cpu, 7U);
+    EXPECT_EQ(targets[0].program, "./other");
+    EXPECT_EQ(targets[0].name, "solver");
+  }
+}
+
+TEST(parse_targets, a_question_mark_without_options_is_fine) {
+  EXPECT_EQ(parse_targets("shm?").size(), 1U);
+  EXPECT_EQ(parse_targets("shm:3?").size(), 3U);
+}
+
+TEST(parse_targets, several_targets_get_consecutive_processors_and_names_of_their_own) {
+  const auto targets = parse_targets("shm:3?cpu=5&name=worker");
+  ASSERT_EQ(targets.size(), 3U);
+  for (unsigned i = 0; i < 3; ++i) {
+    EXPECT_EQ(targets[i].cpu, 5U + i);
+    EXPECT_EQ(targets[i].name, "worker-" + std::to_string(i + 1));
+  }
+  EXPECT_EQ(parse_targets("shm:1?name=worker")[0].name, "worker");
+}
+
+TEST(parse_targets, a_list_keeps_its_order) {
+  const auto targets = parse_targets("shm?name=a,shm:2,shm?cpu=0&workers=2");
+  ASSERT_EQ(targets.size(), 4U);
+  EXPECT_EQ(targets[0].name, "a");
+  EXPECT_EQ(targets[1].cpu, std::nullopt);
+  EXPECT_EQ(targets[3].cpu, 0U);
+  EXPECT_EQ(targets[3].workers, 2U);
+}
+
+TEST(parse_targets, values_may_hold_equals_signs_and_colons) {
+  EXPECT_EQ(parse_targets("shm?program=/opt/a:b=c/x")[0].program, "/opt/a:b=c/x");
+}
+
+TEST(parse_targets, limits_are_inclusive) {
+  EXPECT_EQ(parse_targets("shm?workers=64")[0].workers, 64U);
+  EXPECT_EQ(parse_targets("shm?cpu=0")[0].cpu, 0U);
+  EXPECT_EQ(parse_targets("shm?name=" + std::string(100, 'x'))[0].name.size(), 100U);
+  EXPECT_EQ(parse_targets("shm:249,shm").size(), 250U);
+}
+
+struct bad_url {
+  const char* text;
+  const char* quoted;  ///< what of it the message must name
+  const char* advice;  ///< what to do, or what is possible
+};
+
+void PrintTo(const bad_url& url, std::ostream* os) { *os << url.text; }
+
+class parse_targets_refuses : public ::testing::TestWithParam<bad_url> {};
+
+TEST_P(parse_targets_refuses, and_says_what_and_what_to_do) {
+  EXPECT_THAT([] { (void)parse_targets(GetParam().text); },
+              ThrowsMessage<setting_error>(
+                  AllOf(HasSubstr(GetParam().quoted), HasSubstr(GetParam().advice))));
+}
+
+constexpr const char* example = "targets look like shm, shm:4";
+constexpr const char* counts = "whole number from 1 to 250";
+
+INSTANTIATE_TEST_SUITE_P(
+    bad_urls, parse_targets_refuses,
+    ::testing::Values(
+        // No transport, or none that there is.
+        bad_url{"", "\"\"", example}, bad_url{",", "\"\"", example},
+        bad_url{"shm,", "\"\"", example}, bad_url{",shm", "\"\"", example},
+        bad_url{"shm,,shm", "\"\"", example}, bad_url{"?workers=2", "\"?workers=2\"", example},
+        bad_url{":4", "\":4\"", example}, bad_url{"SHM", "\"SHM\"", "it has shm"},
+        bad_url{" shm", "\" shm\"", "it has shm"}, bad_url{"shm ", "\"shm \"", "it has shm"},
+        bad_url{"shm;shm", "\"shm;shm\"", example}, bad_url{"4", "\"4\"", "it has shm"},
+        bad_url{"carrier-pigeon:2", "\"carrier-pigeon\"", "it has shm"},
+        bad_url{"shm,xyz", "\"xyz\"", example},
+        // Counts.
+        bad_url{"shm:", "\"shm:\"", counts}, bad_url{"shm:0", "\"0\"", counts},
+        bad_url{"shm:251", "\"251\"", counts}, bad_url{"shm:-1", "\"-1\"", counts},
+        bad_url{"shm:four", "\"four\"", counts}, bad_url{"shm:2x", "\"2x\"", counts},
+        bad_url{"shm:2:3", "\"2:3\"", counts}, bad_url{"shm: 2", "\" 2\"", counts},
+        bad_url{"shm:99999999999999999999", "99999999999999999999", counts},
+        // Options.
+        bad_url{"shm?worker=2", "\"worker\"", "known: workers, cpu, program, name"},
+        bad_url{"shm?workers", "workers in \"shm?workers\"", "from 1 to 64"},
+        bad_url{"shm?workers=", "workers in", "from 1 to 64"},
+        bad_url{"shm?workers=0", "\"0\"", "from 1 to 64"},
+        bad_url{"shm?workers=65", "\"65\"", "from 1 to 64"},
+        bad_url{"shm?workers=2&", "\"\"", "known: workers"},
+        bad_url{"shm?&workers=2", "\"\"", "known: workers"},
+        bad_url{"shm?=2", "\"\"", "known: workers"},
+        bad_url{"shm?workers=2?cpu=1", "\"2?cpu=1\"", "from 1 to 64"},
+        bad_url{"shm?cpu=first", "cpu in \"shm?cpu=first\"", "whole number from 0"},
+        bad_url{"shm?cpu=-1", "\"-1\"", "whole number from 0"},
+        bad_url{"shm?cpu=100000", "\"100000\"", "whole number from 0"},
+        bad_url{"shm?program=", "program=", "needs a path"},
+        bad_url{"shm?program", "program=", "needs a path"},
+        bad_url{"shm?name=", "name=", "1 to 100 characters"}));
+
+TEST(parse_targets, a_name_that_is_too_long_is_refused) {
+  EXPECT_THROW((void)parse_targets("shm?name=" + std::string(101, 'x')), setting_error);
+}
+
+TEST(parse_targets, too_many_targets_in_all_are_refused_with_the_number) {
+  EXPECT_THAT([] { (void)parse_targets("shm:200,shm:51"); },
+              ThrowsMessage<setting_error>(
+                  AllOf(HasSubstr("\"shm:200,shm:51\""), HasSubstr("251"), HasSubstr("at most 250"))));
+}
+
+// Whatever was right before the mistake must not be kept: nothing is started by halves.
+TEST(parse_targets, one_mistake_refuses_the_whole_list) {
+  EXPECT_THROW((void)parse_targets("shm,shm:2,shm?workers=none"), setting_error);
+}
+
+}  // namespace
+}  // namespace farcall

@@ -27,9 +27,9 @@ timespec to_timespec(std::chrono::nanoseconds t) noexcept {
 }
 
 void sleep_on_one(bell& b, time_point deadline) noexcept {
-  const auto left = deadline - clock::now();
-  if (left <= left.zero()) return;
-  const timespec timeout = to_timespec(left);
+  const time_point now = clock::now();
+  if (deadline <= now) return;
+  const timespec timeout = to_timespec(deadline - now);
   // An error (rung meanwhile, signal, timeout) means the same to the caller: look again.
   ::syscall(SYS_futex, &b.asleep, FUTEX_WAIT, 1U, &timeout, nullptr, 0);
 }

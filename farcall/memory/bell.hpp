@@ -26,7 +26,9 @@ void ring(bell& b) noexcept;
 
 /// ring() when somebody sleeps there; a load otherwise.
 inline void ring_if_asleep(bell& b) noexcept {
-  // Relaxed: the sleeper's barrier orders it against our preceding stores.
+  // Relaxed: the sleeper's barrier orders it against our preceding stores, as long as the compiler
+  // keeps their order.
+  std::atomic_signal_fence(std::memory_order_seq_cst);
   if (b.asleep.load(std::memory_order_relaxed) != 0) ring(b);
 }
 

@@ -1,1 +1,268 @@
+#include <farcall/memory/bell.hpp>
+#include <farcall/memory/segment.hpp>
+#include <tests/child.hpp>
+#include <tests/support.hpp>
+
 #include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <span>
+#include <thread>
+#include <vector>
+
+namespace farcall {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::vector<bell*> pointers(std::span<bell> bells) {
+  std::vector<bell*> all;
+  for (bell& b : bells) all.push_back(&b);
+  return all;
+}
+
+/// Sleeps, as often as it takes, until `b` was rung; false after a long time.
+bool sleep_until_rung(bell& b) {
+  bell* const one[] = {&b};
+  const time_point deadline = clock::now() + test::patience;
+  while (b.asleep.load() != 0 && clock::now() < deadline) sleep_on(one, deadline);
+  return clock::now() < deadline;
+}
+
+TEST(bell, starts_with_nobody_asleep) { EXPECT_EQ(bell().asleep.load(), 0U); }
+
+TEST(bell, preparing_raises_every_flag_and_ringing_lowers_one) {
+  bell bells[3];
+  prepare_sleep(pointers(bells));
+  for (const bell& b : bells) EXPECT_EQ(b.asleep.load(), 1U);
+  ring(bells[1]);
+  EXPECT_EQ(bells[0].asleep.load(), 1U);
+  EXPECT_EQ(bells[1].asleep.load(), 0U);
+  EXPECT_EQ(bells[2].asleep.load(), 1U);
+}
+
+TEST(bell, is_rung_only_when_somebody_sleeps) {
+  bell b;
+  ring_if_asleep(b);
+  EXPECT_EQ(b.asleep.load(), 0U);
+  b.asleep = 1;
+  ring_if_asleep(b);
+  EXPECT_EQ(b.asleep.load(), 0U);
+}
+
+TEST(bell, is_rung_by_a_kick) {
+  bell b;
+  b.asleep = 1;
+  kick_bell(&b);
+  EXPECT_EQ(b.asleep.load(), 0U);
+}
+
+TEST(bell, rung_between_the_second_look_and_the_sleep_is_not_slept_on) {
+  for (const std::size_t count : {1U, 2U, 5U}) {
+    std::vector<bell> bells(count);
+    const auto all = pointers(bells);
+    prepare_sleep(all);
+    ring(bells[count - 1]);
+    const time_point before = clock::now();
+    sleep_on(all, before + test::patience);
+    EXPECT_LT(clock::now() - before, test::patience / 2) << count;
+  }
+}
+
+TEST(bell, a_deadline_ends_the_sleep) {
+  for (const std::size_t count : {0U, 1U, 3U, 200U}) {
+    std::vector<bell> bells(count);
+    const auto all = pointers(bells);
+    const time_point deadline = clock::now() + 20ms;
+    // Returning early is allowed.
+    while (clock::now() < deadline) {
+      prepare_sleep(all);
+      sleep_on(all, deadline);
+    }
+    EXPECT_LT(clock::now() - deadline, test::patience / 2) << count;
+  }
+}
+
+TEST(bell, deadlines_that_have_passed_or_never_come_are_fine) {
+  for (const std::size_t count : {1U, 3U}) {
+    std::vector<bell> bells(count);
+    const auto all = pointers(bells);
+    prepare_sleep(all);
+    sleep_on(all, clock::now() - 1h);
+    sleep_on(all, time_point{});
+    sleep_on(all, time_point::min());
+    for (bell& b : bells) b.asleep = 0;
+    std::thread sleeper([&] {
+      prepare_sleep(all);
+      while (bells[0].asleep.load() != 0) sleep_on(all, time_point::max());
+    });
+    EXPECT_TRUE(test::eventually([&] { return bells[0].asleep.load() == 1; }));
+    ring(bells[0]);
+    sleeper.join();
+  }
+}
+
+TEST(bell, any_of_several_wakes) {
+  // More than one system call takes, too.
+  for (const std::size_t count : {2U, 3U, 128U, 129U, 300U}) {
+    std::vector<bell> bells(count);
+    const auto all = pointers(bells);
+    for (const std::size_t rung : {std::size_t{0}, count / 2, count - 1}) {
+      std::atomic<bool> in_time{false};
+      prepare_sleep(all);
+      std::thread sleeper([&] {
+        const time_point deadline = clock::now() + test::patience;
+        while (bells[rung].asleep.load() != 0 && clock::now() < deadline) sleep_on(all, deadline);
+        in_time = clock::now() < deadline;
+      });
+      std::this_thread::sleep_for(2ms);  // most likely it sleeps by now; no matter if not
+      ring_if_asleep(bells[rung]);
+      sleeper.join();
+      EXPECT_TRUE(in_time) << "bell " << rung << " of " << count;
+    }
+  }
+}
+
+TEST(bell, a_ring_wakes_everybody_who_sleeps_there) {
+  bell b;
+  bell* const one[] = {&b};
+  prepare_sleep(one);
+  std::atomic<int> awake{0};
+  std::vector<std::thread> sleepers;
+  for (int i = 0; i < 4; ++i) {
+    sleepers.emplace_back([&] {
+      if (sleep_until_rung(b)) ++awake;
+    });
+  }
+  std::this_thread::sleep_for(5ms);
+  ring(b);
+  for (std::thread& t : sleepers) t.join();
+  EXPECT_EQ(awake.load(), 4);
+}
+
+// ---- lost wake-ups ------------------------------------------------------------------------------
+
+/// Two parties that hand a number back and forth and sleep while it is the other's turn. A wake-up
+/// that gets lost leaves both asleep.
+struct ping_pong {
+  bell bells[2];
+  alignas(line_bytes) std::atomic<std::uint64_t> turn{0};  ///< whose turn it is: even or odd
+  alignas(line_bytes) std::atomic<bool> overslept{false};
+};
+
+void play(ping_pong& game, unsigned side, std::uint64_t rounds) {
+  bell* const own[] = {&game.bells[side]};
+  for (std::uint64_t n = side; n < rounds && !game.overslept; n += 2) {
+    // Acquire; partner: the release store below.
+    const auto is_our_turn = [&] { return game.turn.load(std::memory_order_acquire) == n; };
+    // So that the other side finds us anywhere between looking and sleeping.
+    for (std::uint64_t spins = test::scrambled(n) % 400; spins > 0 && !is_our_turn(); --spins) {
+      spin_pause();
+    }
+    const time_point deadline = clock::now() + test::patience;
+    while (!is_our_turn()) {
+      prepare_sleep(own);
+      if (is_our_turn()) break;
+      sleep_on(own, deadline);
+      if (clock::now() >= deadline) {
+        if (!is_our_turn()) game.overslept = true;
+        return;
+      }
+    }
+    game.turn.store(n + 1, std::memory_order_release);
+    ring_if_asleep(game.bells[1 - side]);
+  }
+}
+
+std::uint64_t rounds() {
+  // Without the barrier a sleeper looks once a millisecond.
+  if (!has_asymmetric_barrier()) return 2'000;
+  return test::under_sanitizer ? 10'000 : 60'000;
+}
+
+TEST(bell, no_wake_up_is_lost_between_two_threads) {
+  register_for_barriers();
+  ping_pong game;
+  std::thread other([&] { play(game, 1, rounds()); });
+  play(game, 0, rounds());
+  other.join();
+  EXPECT_FALSE(game.overslept) << "in round " << game.turn;
+  EXPECT_EQ(game.turn, rounds());
+}
+
+TEST(bell, no_wake_up_is_lost_between_two_processes) {
+  const segment memory = segment::create("farcall-bell-test", sizeof(ping_pong));
+  auto& game = *new (memory.data()) ping_pong;
+  test::forked_child other([&] {
+    register_for_barriers();
+    play(game, 1, rounds());
+    return 0;
+  });
+  register_for_barriers();
+  play(game, 0, rounds());
+  EXPECT_EQ(other.wait(), 0);
+  EXPECT_FALSE(game.overslept) << "in round " << game.turn;
+  EXPECT_EQ(game.turn, rounds());
+}
+
+// One sleeper watches two bells that two others ring.
+TEST(bell, no_wake_up_is_lost_among_several_bells) {
+  constexpr std::uint64_t each = test::under_sanitizer ? 2'000 : 10'000;
+  register_for_barriers();
+  bell bells[2];
+  const auto all = pointers(bells);
+  std::atomic<std::uint64_t> sent[2] = {0, 0};
+  std::atomic<std::uint64_t> taken[2] = {0, 0};
+  std::atomic<bool> overslept{false};
+  const auto send = [&](unsigned side) {
+    for (std::uint64_t n = 1; n <= each && !overslept; ++n) {
+      sent[side].store(n, std::memory_order_release);
+      ring_if_asleep(bells[side]);
+      // One at a time: the next one would wake a sleeper who has missed this one.
+      for (test::spinner s; taken[side].load() < n && !overslept; s.pause()) {
+      }
+    }
+  };
+  std::thread first([&] { send(0); });
+  std::thread second([&] { send(1); });
+  std::uint64_t seen[2] = {0, 0};
+  while (seen[0] < each || seen[1] < each) {
+    const auto look = [&] {
+      bool found = false;
+      for (const unsigned side : {0U, 1U}) {
+        const std::uint64_t n = sent[side].load(std::memory_order_acquire);
+        found = found || n != seen[side];
+        seen[side] = n;
+        taken[side] = n;
+      }
+      return found;
+    };
+    if (look()) continue;
+    prepare_sleep(all);
+    if (look()) continue;
+    const time_point deadline = clock::now() + test::patience;
+    sleep_on(all, deadline);
+    if (clock::now() >= deadline && !look()) {
+      overslept = true;
+      break;
+    }
+  }
+  first.join();
+  second.join();
+  EXPECT_FALSE(overslept);
+}
+
+// ---- barriers -----------------------------------------------------------------------------------
+
+TEST(barrier, registering_makes_it_work_and_may_be_repeated) {
+  register_for_barriers();
+  register_for_barriers();
+  EXPECT_EQ(process_barrier(), has_asymmetric_barrier());
+}
+
+}  // namespace
+}  // namespace farcall

@@ -36,9 +36,9 @@ std::byte* reserve_slow(outbox& out, std::uint64_t need) noexcept {
         .store(commit_word(static_cast<std::uint32_t>(pad), record_kind::pad),
                std::memory_order_release);
     out.head += pad;
-    // The start of the ring was just cleared as the terminator of the pad, and will hold the record.
-    out.cleared = out.size;
   }
+  // The body may be written over the cleared word and then not be committed.
+  out.cleared = out.size;
   return out.base + (out.head & (out.size - 1));
 }
 

@@ -92,6 +92,8 @@ inline void prefetch_for_write(const std::byte* line) noexcept {
   // The word behind the record is written too, hence the one granule more. `limit` is never behind
   // `head`, and the difference of the two is right even when one has overflowed.
   if (offset + need <= out.size && need + record_alignment <= out.limit - out.head) [[likely]] {
+    // The body may be written over the cleared word and then not be committed.
+    if (offset + need > out.cleared) out.cleared = out.size;
     return out.base + offset;
   }
   return ring_detail::reserve_slow(out, need);

@@ -49,7 +49,8 @@ segment::~segment() {
 }
 
 segment segment::create(const std::string& label, std::size_t bytes, page_kind pages) {
-  const unsigned flags = MFD_CLOEXEC | (pages == page_kind::huge ? MFD_HUGETLB : 0U);
+  const unsigned flags =
+      MFD_CLOEXEC | MFD_ALLOW_SEALING | (pages == page_kind::huge ? MFD_HUGETLB : 0U);
   segment made;
   made.file_ = unique_fd(::memfd_create(label.c_str(), flags));
   if (!made.file_) {
@@ -64,6 +65,10 @@ segment segment::create(const std::string& label, std::size_t bytes, page_kind p
     throw_system_error("sizing shared memory \"" + label + "\" to " + std::to_string(bytes) +
                            " bytes (file size limit, 'ulimit -f'?)",
                        errno);
+  }
+  // Whoever is given the file could otherwise shorten it, and our next read would be a SIGBUS.
+  if (::fcntl(made.file_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    throw_system_error("fixing the size of shared memory \"" + label + "\"", errno);
   }
   made.data_ = map_shared(made.file_.get(), bytes);
   made.bytes_ = bytes;

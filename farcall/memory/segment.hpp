@@ -22,7 +22,7 @@ class segment {
   segment& operator=(const segment&) = delete;
   ~segment();
 
-  /// A new segment of `bytes` zero bytes, mode 0600. `label` shows up in /proc/PID/maps.
+  /// A new segment of `bytes` zero bytes, mode 0600, whose size nobody can change. `label` shows up in /proc/PID/maps.
   /// Throws error when descriptors or address space run out, or when huge pages are asked for and
   /// the system has no pool of them.
   [[nodiscard]] static segment create(const std::string& label, std::size_t bytes,

@@ -88,6 +88,11 @@ std::byte* shared_heap::allocate_in(region& r, std::uint64_t bytes, std::uint64_
 }
 
 std::byte* shared_heap::allocate(std::uint64_t bytes, std::uint64_t alignment) {
+  // Mappings start at a page, so nothing more can be promised.
+  if (!is_power_of_two(alignment) || alignment > page_bytes()) {
+    throw error("memory aligned to " + std::to_string(alignment) +
+                " bytes cannot be had; give a power of two up to " + std::to_string(page_bytes()));
+  }
   const std::lock_guard guard(mutex_);
   alignment = std::max<std::uint64_t>(alignment, line_bytes);
   if (bytes >= huge_from && regions_.size() > 1) {

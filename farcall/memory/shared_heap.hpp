@@ -21,7 +21,8 @@ class shared_heap {
 
   /// At least `bytes` bytes, aligned to `alignment`, at least to a line. The contents are
   /// unspecified. Blocks of a huge page or more come from huge pages while there are some. Throws
-  /// out_of_memory naming the sizes.
+  /// out_of_memory naming the sizes, and error for an alignment that is no power of two or more than
+  /// a page.
   [[nodiscard]] std::byte* allocate(std::uint64_t bytes, std::uint64_t alignment = line_bytes);
 
   /// Gives a block back; false when `block` is not the start of one.

@@ -45,8 +45,19 @@ class count_down final : public am::continuation {
   all_of<Result>& all_;
 };
 
-inline am::engine* owner_of(const am::completion* state) noexcept {
-  return state == nullptr ? nullptr : state->owner();
+/// The one engine that all depend on; null when all are ready from the start. Whoever waits for
+/// several futures takes in the answers of one job, so they must belong to one.
+template <class States>
+[[nodiscard]] am::engine* common_owner(const States& states) {
+  am::engine* common = nullptr;
+  for (const am::completion* s : states) {
+    am::engine* const owner = s == nullptr ? nullptr : s->owner();
+    if (common != nullptr && owner != nullptr && owner != common) {
+      throw error("futures of different jobs cannot be combined; wait for them one by one");
+    }
+    if (owner != nullptr) common = owner;
+  }
+  return common;
 }
 
 template <class T>
@@ -59,6 +70,7 @@ void require_all_valid(const std::vector<future<T>>& futures) {
 }  // namespace detail
 
 /// Becomes ready when all are; holds them, ready, in their order. Failures stay in the futures.
+/// Throws error for empty futures, and for futures of different jobs.
 template <class... T>
 [[nodiscard]] future<std::tuple<future<T>...>> when_all(future<T>... futures) {
   using result = std::tuple<future<T>...>;
@@ -66,8 +78,7 @@ template <class... T>
     throw error("when_all and when_any need futures that are not empty");
   }
   const std::array<am::completion*, sizeof...(T)> states{detail::future_access::state(futures)...};
-  am::engine* e = nullptr;
-  for (const am::completion* s : states) e = e != nullptr ? e : detail::owner_of(s);
+  am::engine* const e = detail::common_owner(states);
   auto* all = new detail::all_of<result>(result(std::move(futures)...), sizeof...(T), e);
   auto made = detail::future_access::make<result>(all->out);
   for (am::completion* s : states) {
@@ -82,11 +93,8 @@ template <class T>
   using result = std::vector<future<T>>;
   detail::require_all_valid(futures);
   std::vector<am::completion*> states;
-  am::engine* e = nullptr;
-  for (const future<T>& f : futures) {
-    states.push_back(detail::future_access::state(f));
-    e = e != nullptr ? e : detail::owner_of(states.back());
-  }
+  for (const future<T>& f : futures) states.push_back(detail::future_access::state(f));
+  am::engine* const e = detail::common_owner(states);
   auto* all = new detail::all_of<result>(std::move(futures), states.size(), e);
   auto made = detail::future_access::make<result>(all->out);
   for (am::completion* s : states) {
@@ -172,10 +180,9 @@ template <class T>
 [[nodiscard]] future<when_any_result<T>> when_any(std::vector<future<T>> futures) {
   if (futures.empty()) throw error("when_any of no futures would never become ready");
   detail::require_all_valid(futures);
-  am::engine* e = nullptr;
-  for (const future<T>& f : futures) {
-    e = e != nullptr ? e : detail::owner_of(detail::future_access::state(f));
-  }
+  std::vector<am::completion*> states;
+  for (const future<T>& f : futures) states.push_back(detail::future_access::state(f));
+  am::engine* const e = detail::common_owner(states);
   return std::make_shared<detail::any_of<T>>(std::move(futures), e)->start();
 }
 

@@ -173,6 +173,7 @@ std::unique_ptr<detail::job_state> build(std::unique_ptr<membership> members,
   o.handlers = directory::handlers(state->context);
   o.bells = m.bells();
   o.heap = m.heap();
+  o.context = &state->context;
   o.awake = m.awake();
   state->engine = std::make_shared<am::engine>(std::move(o));
 

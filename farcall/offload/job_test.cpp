@@ -1,1 +1,397 @@
+#include <farcall/offload/call.hpp>
+#include <farcall/offload/job.hpp>
+#include <farcall/offload/job_test_support.hpp>
+
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <sched.h>
+#include <unistd.h>
+
+namespace farcall::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+/// argc and argv that can be changed.
+class command_line {
+ public:
+  explicit command_line(std::vector<std::string> arguments) : texts_(std::move(arguments)) {
+    texts_.insert(texts_.begin(), "program");
+    for (std::string& t : texts_) pointers_.push_back(t.data());
+    argc = static_cast<int>(pointers_.size());
+    pointers_.push_back(nullptr);
+  }
+  char** argv() { return pointers_.data(); }
+  [[nodiscard]] std::vector<std::string> left() const {
+    return {pointers_.data() + 1, pointers_.data() + argc};
+  }
+  int argc = 0;
+
+ private:
+  std::vector<std::string> texts_;
+  std::vector<char*> pointers_;
+};
+
+std::string setting_error_of(std::vector<std::string> arguments, const job_options& options = {}) {
+  command_line line(std::move(arguments));
+  return text_thrown_by<setting_error>([&] { const job j(line.argc, line.argv(), options); });
+}
+
+// ---- what a job is ------------------------------------------------------------------------------
+
+TEST(jobs, have_one_target_by_default) {
+  ::unsetenv("FARCALL_TARGETS");
+  const job j;
+  EXPECT_EQ(j.size(), 2U);
+  ASSERT_EQ(j.targets().size(), 1U);
+  EXPECT_EQ(j.targets()[0].id(), 1U);
+  EXPECT_EQ(j.host().id(), 0U);
+  EXPECT_EQ(sync(j.targets()[0], [] { return 5; }), 5);
+}
+
+TEST(jobs, number_their_nodes) {
+  const job j(with_targets("shm:3"));
+  EXPECT_EQ(j.size(), 4U);
+  EXPECT_EQ(j.node_at(0), j.host());
+  for (node_id i = 1; i <= 3; ++i) {
+    EXPECT_EQ(j.node_at(i), j.targets()[i - 1]);
+    EXPECT_EQ(sync(j.node_at(i), [] { return this_node().id(); }), i);
+  }
+  EXPECT_THAT(text_thrown_by<error>([&] { (void)j.node_at(4); }), HasSubstr("4 nodes"));
+}
+
+TEST(jobs, describe_their_nodes) {
+  const job j(with_targets("shm:2?workers=2&name=solver,shm"));
+  char name[256] = {};
+  ::gethostname(name, sizeof name - 1);
+  std::set<std::uint64_t> pids;
+  for (node_id i = 0; i < j.size(); ++i) {
+    const node_description d = j.node_at(i).description();
+    EXPECT_EQ(d.id, i);
+    EXPECT_EQ(d.host, name);
+    EXPECT_EQ(d.pid, static_cast<std::uint64_t>(sync(j.node_at(i), ::getpid)));
+    EXPECT_FALSE(d.architecture.empty());
+    EXPECT_GE(d.cores, 1U);
+    EXPECT_EQ(d.workers, i == 1 || i == 2 ? 2U : 1U);
+    EXPECT_EQ(d.transport, i == 0 ? "self" : "shm");
+    EXPECT_FALSE(d.route.empty());
+    EXPECT_TRUE(j.node_at(i).alive());
+    pids.insert(d.pid);
+  }
+  EXPECT_EQ(pids.size(), 4U);
+  EXPECT_EQ(j.host().name(), "host");
+  EXPECT_EQ(j.node_at(1).name(), "solver-1");
+  EXPECT_EQ(j.node_at(2).name(), "solver-2");
+  EXPECT_EQ(j.node_at(3).name(), "node 3");
+  // Targets see the same, each from where it is.
+  const auto seen = sync(j.node_at(2), [] {
+    std::vector<std::string> all;
+    for (node_id i = 0; i < 4; ++i) {
+      const node_description d = node_at(i).description();
+      all.push_back(d.name + " " + d.transport);
+    }
+    return all;
+  });
+  EXPECT_EQ(seen, (std::vector<std::string>{"host shm", "solver-1 shm", "solver-2 self", "node 3 shm"}));
+}
+
+TEST(jobs, pin_targets_to_processors) {
+  cpu_set_t allowed;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof allowed, &allowed), 0);
+  int last = 0;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &allowed)) last = cpu;
+  }
+  const job j(with_targets("shm?cpu=" + std::to_string(last)));
+  EXPECT_EQ(sync(j.targets()[0], ::sched_getcpu), last);
+  EXPECT_EQ(j.targets()[0].description().cores, 1U);
+  EXPECT_THAT(text_thrown_by<start_failed>([] { const job other(with_targets("shm?cpu=4000")); }),
+              AllOf(HasSubstr("4000"), HasSubstr("node 1")));
+}
+
+TEST(jobs, tell_where_code_runs) {
+  const job j(with_targets("shm:2"));
+  EXPECT_EQ(this_node(), j.host());
+  EXPECT_EQ(host(), j.host());
+  EXPECT_EQ(node_at(2), j.targets()[1]);
+  EXPECT_THROW((void)node_at(3), error);
+  EXPECT_EQ(sync(j.targets()[1], [] { return this_node().id() * 10 + host().id(); }), 20U);
+  // Also in a thread that a handler has started.
+  EXPECT_EQ(sync(j.targets()[0], [] {
+              node_id seen = 0;
+              std::thread([&] { seen = this_node().id(); }).join();
+              return seen;
+            }),
+            1U);
+}
+
+TEST(jobs, none_at_all) {
+  EXPECT_THAT(text_thrown_by<error>([] { (void)this_node(); }), HasSubstr("no job"));
+  EXPECT_THROW((void)host(), error);
+  EXPECT_THROW((void)node_at(0), error);
+  EXPECT_THROW((void)node{}.description(), error);
+  EXPECT_THROW((void)node{}.alive(), error);
+}
+
+TEST(jobs, can_be_moved) {
+  job a(with_targets("shm"));
+  const node target = a.targets()[0];
+  job b(std::move(a));
+  EXPECT_EQ(sync(target, [] { return 1; }), 1);
+  job c(with_targets("shm:2"));
+  c = std::move(b);
+  EXPECT_EQ(c.size(), 2U);
+  EXPECT_EQ(sync(c.targets()[0], [] { return 2; }), 2);
+}
+
+TEST(jobs, one_after_the_other) {
+  for (int i = 0; i < 20; ++i) {
+    const job j(with_targets("shm:2"));
+    for (const node& n : j.targets()) ASSERT_EQ(sync(n, [](int v) { return v; }, i), i);
+  }
+}
+
+TEST(jobs, that_do_nothing) {
+  for (int i = 0; i < 10; ++i) const job j(with_targets("shm"));
+}
+
+void append(const std::filesystem::path& file, char c) {
+  std::ofstream(file, std::ios::app) << c;
+}
+
+TEST(jobs, let_targets_finish_what_has_arrived) {
+  const auto file = std::filesystem::path(::testing::TempDir()) /
+                    ("farcall-job-test-" + std::to_string(::getpid()));
+  {
+    const job j(with_targets("shm:2"));
+    for (int i = 0; i < 100; ++i) post(j.targets()[0], append, file, 'x');
+  }
+  EXPECT_EQ(std::filesystem::file_size(file), 100U);
+  std::filesystem::remove(file);
+}
+
+TEST(jobs, end_targets_that_do_not_finish) {
+  job_options options = with_targets("shm");
+  options.stop_timeout = std::chrono::milliseconds(100);
+  pid_t pid = 0;
+  {
+    const job j(options);
+    pid = sync(j.targets()[0], ::getpid);
+    post(j.targets()[0], [] {
+      for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
+    });
+  }
+  EXPECT_NE(::kill(pid, 0), 0) << "the target is still there";
+}
+
+TEST(jobs, with_futures_dropped_before) {
+  job_options options = with_targets("shm");
+  options.stop_timeout = std::chrono::milliseconds(100);
+  const job j(options);
+  for (int i = 0; i < 100; ++i) {
+    (void)async(j.targets()[0], [] { std::this_thread::sleep_for(std::chrono::milliseconds(1)); });
+  }
+}
+
+// ---- several ------------------------------------------------------------------------------------
+
+TEST(several_jobs, do_not_meet) {
+  const job a(with_targets("shm:2"));
+  const job b(with_targets("shm:3"));
+  EXPECT_EQ(a.size(), 3U);
+  EXPECT_EQ(b.size(), 4U);
+  std::set<pid_t> pids;
+  for (const job* j : {&a, &b}) {
+    for (const node& n : j->targets()) pids.insert(sync(n, ::getpid));
+  }
+  EXPECT_EQ(pids.size(), 5U);
+  EXPECT_FALSE(a.targets()[0] == b.targets()[0]);
+  EXPECT_FALSE(a.host() == b.host());
+
+  // Each knows its own nodes only.
+  EXPECT_THAT(text_thrown_by<remote_error>([&] { (void)sync(a.targets()[0], [] { (void)node_at(3); }); }),
+              HasSubstr("3 nodes"));
+  sync(b.targets()[0], [] { (void)node_at(3); });
+  EXPECT_THAT(text_thrown_by<error>([] { (void)this_node(); }), HasSubstr("several jobs"));
+
+  // The host knows in a handler which of the two called.
+  EXPECT_EQ(sync(a.targets()[0], [] { return sync(host(), [] { return node_at(2).id(); }); }), 2U);
+  EXPECT_THROW((void)sync(a.targets()[0], [] { return sync(host(), [] { return node_at(3).id(); }); }),
+               remote_error);
+  EXPECT_EQ(sync(b.targets()[0], [] { return sync(host(), [] { return node_at(3).id(); }); }), 3U);
+}
+
+TEST(several_jobs, nodes_come_back_as_results) {
+  const job a(with_targets("shm"));
+  const job b(with_targets("shm"));
+  EXPECT_EQ(sync(a.targets()[0], [] { return this_node(); }), a.targets()[0]);
+  EXPECT_EQ(sync(b.targets()[0], [] { return this_node(); }), b.targets()[0]);
+}
+
+TEST(several_jobs, interleaved_by_threads) {
+  const job a(with_targets("shm:2"));
+  const job b(with_targets("shm:2"));
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int t = 0; t < 6; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 1000; ++i) {
+        const job& j = (t + i) % 2 == 0 ? a : b;
+        wrong += sync(j.targets()[static_cast<std::size_t>(i % 3 == 0)],
+                      [](int v) { return sync(host(), [](int w) { return w + 1; }, v); }, i) != i + 1;
+      }
+    });
+  }
+  for (auto& t : threads) t.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(several_jobs, end_in_any_order) {
+  auto a = std::make_unique<job>(with_targets("shm"));
+  auto b = std::make_unique<job>(with_targets("shm"));
+  auto c = std::make_unique<job>(with_targets("shm"));
+  EXPECT_EQ(sync(a->targets()[0], [] { return 1; }), 1);
+  EXPECT_EQ(sync(b->targets()[0], [] { return 2; }), 2);
+  a.reset();
+  EXPECT_EQ(sync(b->targets()[0], [] { return 2; }), 2);
+  EXPECT_EQ(sync(c->targets()[0], [] { return 3; }), 3);
+  b.reset();
+  auto d = std::make_unique<job>(with_targets("shm"));
+  EXPECT_EQ(sync(c->targets()[0], [] { return 3; }), 3);
+  EXPECT_EQ(sync(d->targets()[0], [] { return 4; }), 4);
+}
+
+TEST(several_jobs, calls_from_a_handler_of_one_to_the_other) {
+  // The host handler that serves job a calls job b.
+  static const job* second = nullptr;
+  const job a(with_targets("shm"));
+  const job b(with_targets("shm"));
+  second = &b;
+  EXPECT_EQ(sync(a.targets()[0], [] {
+              return sync(host(), [] { return sync(second->targets()[0], [] { return 21; }) * 2; });
+            }),
+            42);
+}
+
+TEST(several_jobs, made_by_several_threads) {
+  std::vector<std::thread> threads;
+  std::atomic<int> right{0};
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 3; ++i) {
+        const job j(with_targets("shm"));
+        right += sync(j.targets()[0], [](int v) { return v; }, t) == t;
+      }
+    });
+  }
+  for (auto& t : threads) t.join();
+  EXPECT_EQ(right, 12);
+}
+
+// ---- settings -----------------------------------------------------------------------------------
+
+TEST(job_settings, from_the_command_line) {
+  command_line line({"-x", "--farcall-targets=shm:2", "file", "--farcall-spin-us", "50",
+                     "--farcall-lane-bytes=8192", "--other=1"});
+  const job j(line.argc, line.argv());
+  EXPECT_EQ(j.size(), 3U);
+  EXPECT_EQ(line.left(), (std::vector<std::string>{"-x", "file", "--other=1"}));
+  EXPECT_EQ(line.argv()[line.argc], nullptr);
+}
+
+TEST(job_settings, from_the_environment) {
+  const scoped_variable targets("FARCALL_TARGETS", "shm:3");
+  const scoped_variable spin("FARCALL_SPIN_US", "0");
+  const job j;
+  EXPECT_EQ(j.size(), 4U);
+  EXPECT_EQ(sync(j.targets()[2], [] { return 1; }), 1);
+}
+
+TEST(job_settings, order_of_precedence) {
+  const scoped_variable targets("FARCALL_TARGETS", "shm:3");
+  const job program(with_targets("shm:2"));
+  EXPECT_EQ(program.size(), 3U) << "the program comes before the environment";
+  command_line line({"--farcall-targets=shm:1"});
+  const job user(line.argc, line.argv(), with_targets("shm:2"));
+  EXPECT_EQ(user.size(), 2U) << "the command line comes first";
+}
+
+TEST(job_settings, bad_targets) {
+  for (const char* bad : {"tcq://x", "shm:0", "shm:x", "shm:-1", "shm:100000", "shm?workers=0",
+                          "shm?workers=x", "shm?colour=red", "shm?cpu=-1", "shm?program=", ",", "shm,",
+                          "shm?name=", "shm:", "shm: 2", "shm:2x"}) {
+    const std::string text = text_thrown_by<setting_error>([&] { const job j(with_targets(bad)); });
+    EXPECT_FALSE(text.empty()) << bad;
+  }
+  EXPECT_THAT(setting_error_of({"--farcall-targets=nosuch:2"}), HasSubstr("nosuch"));
+  EXPECT_THAT(setting_error_of({"--farcall-targets=shm?colour=red"}),
+              AllOf(HasSubstr("colour"), HasSubstr("workers")));
+}
+
+TEST(job_settings, bad_values) {
+  EXPECT_THAT(setting_error_of({"--farcall-tragets=shm"}), HasSubstr("--farcall-tragets"));
+  EXPECT_THAT(setting_error_of({"--farcall-targets"}), HasSubstr("needs a value"));
+  EXPECT_THAT(setting_error_of({"--farcall-start-timeout-ms=soon"}),
+              AllOf(HasSubstr("start-timeout-ms"), HasSubstr("soon")));
+  EXPECT_THAT(setting_error_of({"--farcall-spin-us=-1"}), HasSubstr("spin-us"));
+  EXPECT_THAT(setting_error_of({"--farcall-lane-bytes=100"}), HasSubstr("lane-bytes"));
+  EXPECT_THAT(setting_error_of({"--farcall-lane-bytes=5000"}), HasSubstr("power of two"));
+  EXPECT_THAT(setting_error_of({"--farcall-heap-bytes=12e3"}), HasSubstr("heap-bytes"));
+  job_options options;
+  options.lane_bytes = 12'345;
+  EXPECT_THAT(setting_error_of({}, options), HasSubstr("12345"));
+  const scoped_variable spin("FARCALL_CROWDED_SPIN_US", "much");
+  EXPECT_THAT(setting_error_of({}), AllOf(HasSubstr("FARCALL_CROWDED_SPIN_US"), HasSubstr("much")));
+}
+
+TEST(job_settings, empty_variables_count_as_unset) {
+  const scoped_variable targets("FARCALL_TARGETS", "");
+  const job j;
+  EXPECT_EQ(j.size(), 2U);
+}
+
+TEST(job_settings, a_bootstrap_that_is_none) {
+  // Only farcall sets this variable. A user who does gets told, and no hanging program.
+  const std::string run = "FARCALL_BOOTSTRAP=0 /proc/" + std::to_string(::getpid()) +
+                          "/exe --gtest_filter=jobs.have_one_target_by_default >/dev/null 2>&1";
+  EXPECT_NE(std::system(run.c_str()), 0);
+}
+
+TEST(job_settings, arguments_reach_the_targets) {
+  job_options options = with_targets("shm");
+  options.arguments = {"first", "second argument", ""};
+  const job j(options);
+  const std::string seen = sync(j.targets()[0], [] {
+    std::ifstream file("/proc/self/cmdline", std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  });
+  EXPECT_EQ(seen, std::string("first\0second argument\0\0", 23));
+}
+
+TEST(job_settings, no_spinning_at_all) {
+  job_options options = with_targets("shm:2");
+  options.waiting.spin = std::chrono::nanoseconds(0);
+  options.waiting.crowded_spin = std::chrono::nanoseconds(0);
+  const job j(options);
+  for (int i = 0; i < 2000; ++i) {
+    ASSERT_EQ(sync(j.targets()[static_cast<std::size_t>(i % 2)], [](int v) {
+      return sync(host(), [](int w) { return w; }, v);
+    }, i), i);
+  }
+}
+
+} // namespace
+} // namespace farcall::test

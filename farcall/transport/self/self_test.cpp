@@ -1,1 +1,10 @@
-#include <gtest/gtest.h>
+#include <tests/conformance/pairs.hpp>
+
+namespace farcall::conformance {
+
+// A node and itself are never two processes.
+INSTANTIATE_TEST_SUITE_P(self, transport_conformance,
+                         ::testing::Values(backend{.place = "threads", .make = &self_pair}),
+                         place_of);
+
+}  // namespace farcall::conformance

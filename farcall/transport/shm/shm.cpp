@@ -14,10 +14,22 @@ namespace {
 
 constexpr unsigned shm_cost = 10;
 
-/// Where a lane is: in whose home, and at which index.
-constexpr std::uint64_t channel_id(node_id home_of, std::uint32_t lane) noexcept {
-  return std::uint64_t{home_of} << 32 | lane;
+/// Where a lane is: in whose home, and at which index. The serial number tells it from the lanes
+/// that were there before.
+constexpr std::uint64_t channel_id(std::uint32_t serial, node_id home_of,
+                                   std::uint32_t lane) noexcept {
+  return std::uint64_t{serial} << 32 | home_of << 8 | lane;
 }
+constexpr std::uint32_t serial_of(const channel& end) noexcept {
+  return static_cast<std::uint32_t>(end.id >> 32);
+}
+constexpr node_id home_of(const channel& end) noexcept {
+  return static_cast<std::uint32_t>(end.id) >> 8;
+}
+constexpr std::uint32_t lane_of(const channel& end) noexcept {
+  return static_cast<std::uint32_t>(end.id) & 0xff;
+}
+static_assert(home_lanes <= 256);
 
 /// Copies bulk memory to and from peers: through the mapped windows, or by cross-memory attach.
 class shm_mover final : public mover {
@@ -27,7 +39,7 @@ class shm_mover final : public mover {
     std::byte* here;
   };
   struct target {
-    pid_t pid = 0;
+    std::atomic<pid_t> pid{0};  ///< zero before the peer joins and after it failed
     std::vector<window> windows;
   };
 
@@ -35,13 +47,18 @@ class shm_mover final : public mover {
 
   void admit(const card& peer, const std::vector<segment>& windows) {
     target& t = targets_.at(peer.id);
-    t.pid = static_cast<pid_t>(peer.pid);
     t.windows.clear();
     for (std::size_t i = 0; i < std::min(windows.size(), peer.windows.size()); ++i) {
       t.windows.push_back({{peer.windows[i].address,
                             std::min<std::uint64_t>(peer.windows[i].bytes, windows[i].size())},
                            windows[i].data()});
     }
+    t.pid.store(static_cast<pid_t>(peer.pid), std::memory_order_relaxed);
+  }
+
+  /// The number may soon be that of another process.
+  void forget(node_id peer) noexcept {
+    if (peer < targets_.size()) targets_[peer].pid.store(0, std::memory_order_relaxed);
   }
 
   std::byte* map(node_id peer, std::uint64_t address, std::uint64_t bytes) noexcept override {
@@ -74,13 +91,15 @@ class shm_mover final : public mover {
   template <class Call>
   bool attach_copy(Call call, node_id peer, std::byte* here, std::uint64_t there,
                    std::uint64_t bytes) noexcept {
-    if (peer >= targets_.size() || targets_[peer].pid == 0) return false;
+    if (peer >= targets_.size()) return false;
+    const pid_t pid = targets_[peer].pid.load(std::memory_order_relaxed);
+    if (pid == 0) return false;
     while (bytes > 0) {
       // One call moves at most 2 GiB less a page.
       const std::size_t part = std::min<std::uint64_t>(bytes, std::uint64_t{1} << 30);
       const iovec local{here, part};
       const iovec remote{reinterpret_cast<void*>(there), part};
-      const ssize_t moved = call(targets_[peer].pid, &local, 1, &remote, 1, 0);
+      const ssize_t moved = call(pid, &local, 1, &remote, 1, 0);
       if (moved <= 0) return false;
       here += moved;
       there += static_cast<std::uint64_t>(moved);
@@ -94,13 +113,12 @@ class shm_mover final : public mover {
 
 class shm_transport_impl final : public shm_transport {
  public:
-  explicit shm_transport_impl(options o) : own_(std::move(o)), mover_(node_count(own_)) {
-    peers_.resize(node_count(own_));
+  explicit shm_transport_impl(options o)
+      : own_(std::move(o)), peers_(node_count(own_)), mover_(node_count(own_)) {
     for (peer_memory& peer : own_.peers) {
       peers_[peer.id].home = home::view(peer.home);
       peers_[peer.id].memory = &peer;
     }
-    accepted_.fill(false);
   }
 
   std::string_view scheme() const noexcept override { return "shm"; }
@@ -152,17 +170,19 @@ class shm_transport_impl final : public shm_transport {
 
   std::optional<channel> accept() override {
     for (std::uint32_t i = 0; i < home_lanes; ++i) {
-      if (accepted_[i]) continue;
+      if (accepted_[i] != 0) continue;
       lane_block& block = own_.own_home.lane(i);
       // Acquire; partner: the release store in set_up().
       const std::uint32_t word = block.word.load(std::memory_order_acquire);
       const lane_state state = state_of(word);
       if (state != lane_state::open && state != lane_state::closing) continue;
       const node_id opener = opener_of(word);
-      const std::uint32_t bell_index = block.bell;
+      // Loaded once: the opener may still change it.
+      const std::uint32_t bell_index =
+          std::atomic_ref<std::uint32_t>(block.bell).load(std::memory_order_relaxed);
       // Not ours to repair: a lane with impossible contents stays unserved.
       if (opener >= peers_.size() || !peers_[opener].home || bell_index >= home_bells) continue;
-      accepted_[i] = true;
+      accepted_[i] = next_serial();
       return accepted_channel(opener, i, peers_[opener].home.bells()[bell_index]);
     }
     return std::nullopt;
@@ -177,30 +197,34 @@ class shm_transport_impl final : public shm_transport {
 
   void close(const channel& end) noexcept override {
     const std::uint32_t lane = lane_of(end);
-    const auto home_of = static_cast<node_id>(end.id >> 32);
-    if (home_of == own_.self) {
-      accepted_[lane] = false;
+    if (home_of(end) == own_.self) {
+      if (accepted_[lane] != serial_of(end)) return;
+      accepted_[lane] = 0;
       // Release; partner: the acquire exchange in open().
       own_.own_home.lane(lane).word.store(lane_word(lane_state::free, 0),
                                           std::memory_order_release);
       return;
     }
-    const home& there = peers_[home_of].home;
-    lane_block& block = there.lane(lane);
+    peer_entry& peer = peers_[home_of(end)];
+    std::uint32_t serial = serial_of(end);
+    // Of several closes only the first counts: the lane may be another's by now.
+    if (!peer.opened[lane].compare_exchange_strong(serial, 0, std::memory_order_relaxed)) return;
+    lane_block& block = peer.home.lane(lane);
     std::uint32_t expected = lane_word(lane_state::open, own_.self);
-    // Release; partner: the acquire load in is_closed(). A second close finds another state.
+    // Release; partner: the acquire load in is_closed().
     if (block.word.compare_exchange_strong(expected, lane_word(lane_state::closing, own_.self),
                                            std::memory_order_release,
                                            std::memory_order_relaxed)) {
-      ring_if_asleep(there.bells()[end.worker]);
+      ring_if_asleep(peer.home.bells()[end.worker]);
     }
   }
 
   void forget(node_id peer) noexcept override {
+    mover_.forget(peer);
     for (std::uint32_t i = 0; i < home_lanes; ++i) {
       lane_block& block = own_.own_home.lane(i);
       const std::uint32_t word = block.word.load(std::memory_order_acquire);
-      if (accepted_[i] || state_of(word) == lane_state::free || opener_of(word) != peer) continue;
+      if (accepted_[i] != 0 || state_of(word) == lane_state::free || opener_of(word) != peer) continue;
       block.word.store(lane_word(lane_state::free, 0), std::memory_order_release);
     }
   }
@@ -211,6 +235,8 @@ class shm_transport_impl final : public shm_transport {
   struct peer_entry {
     shm::home home;
     const peer_memory* memory = nullptr;
+    /// Serial numbers of the lanes that we have open in the peer's home; zero: none.
+    std::array<std::atomic<std::uint32_t>, home_lanes> opened{};
   };
 
   static std::size_t node_count(const options& o) {
@@ -219,8 +245,11 @@ class shm_transport_impl final : public shm_transport {
     return std::size_t{highest} + 1;
   }
 
-  static std::uint32_t lane_of(const channel& end) noexcept {
-    return static_cast<std::uint32_t>(end.id);
+  /// Never zero.
+  std::uint32_t next_serial() noexcept {
+    std::uint32_t serial = 0;
+    while (serial == 0) serial = last_serial_.fetch_add(1, std::memory_order_relaxed) + 1;
+    return serial;
   }
 
   channel set_up(node_id peer, const home& there, std::uint32_t lane, const lane_shape& shape) {
@@ -246,7 +275,9 @@ class shm_transport_impl final : public shm_transport {
     end.peer = peer;
     end.worker = shape.worker;
     end.own_worker = shape.own_worker;
-    end.id = channel_id(peer, lane);
+    const std::uint32_t serial = next_serial();
+    peers_[peer].opened[lane].store(serial, std::memory_order_relaxed);
+    end.id = channel_id(serial, peer, lane);
 
     // Release; partner: the acquire load in accept().
     block.word.store(lane_word(lane_state::open, own_.self), std::memory_order_release);
@@ -269,13 +300,14 @@ class shm_transport_impl final : public shm_transport {
     end.peer = opener;
     end.worker = block.worker;
     end.own_worker = block.own_worker != 0;
-    end.id = channel_id(own_.self, lane);
+    end.id = channel_id(accepted_[lane], own_.self, lane);
     return end;
   }
 
   options own_;
   std::vector<peer_entry> peers_;
-  std::array<bool, home_lanes> accepted_{};
+  std::array<std::uint32_t, home_lanes> accepted_{};  ///< serial numbers; zero: not accepted
+  std::atomic<std::uint32_t> last_serial_{0};
   shm_mover mover_;
 };
 

@@ -1,0 +1,32 @@
+#pragma once
+
+namespace farcall {
+
+class directory;
+
+/// What a handler is given besides the request: the job that it runs in. Outlives the engine.
+struct call_context {
+  directory* functions = nullptr;
+  void* job = nullptr;  ///< for the layer below
+};
+
+/// The context of the handler that the calling thread runs, or null outside handlers.
+[[nodiscard]] const call_context* current_context() noexcept;
+
+namespace detail {
+/// Sets current_context() for the time of a handler.
+class context_scope {
+ public:
+  explicit context_scope(const call_context* c) noexcept : before_(current_) { current_ = c; }
+  context_scope(const context_scope&) = delete;
+  context_scope& operator=(const context_scope&) = delete;
+  ~context_scope() { current_ = before_; }
+
+  static inline constinit thread_local const call_context* current_ = nullptr;
+
+ private:
+  const call_context* before_;
+};
+}  // namespace detail
+
+}  // namespace farcall

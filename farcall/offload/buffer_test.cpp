@@ -1,0 +1,223 @@
+#include <farcall/offload/buffer.hpp>
+#include <farcall/offload/call.hpp>
+#include <farcall/offload/job_test_support.hpp>
+#include <farcall/offload/transfer.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace farcall::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+class buffers : public two_targets_test {};
+
+static_assert(std::is_nothrow_move_constructible_v<buffer<int>>);
+static_assert(std::is_nothrow_move_assignable_v<buffer<int>>);
+static_assert(!std::is_copy_constructible_v<buffer<int>>);
+static_assert(std::is_trivially_copyable_v<remote_span<double>>);
+static_assert(std::is_convertible_v<remote_span<int>, remote_span<const int>>);
+static_assert(!std::is_convertible_v<remote_span<const int>, remote_span<int>>);
+static_assert(!std::is_convertible_v<remote_span<int>, remote_span<long>>);
+static_assert(std::is_convertible_v<buffer<int>, remote_span<const int>>);
+
+int sum(remote_span<const int> s) { return std::accumulate(s.begin(), s.end(), 0); }
+void fill(remote_span<int> s, int v) {
+  for (int& e : s) e = v;
+}
+
+TEST_F(buffers, know_where_they_are) {
+  const buffer<int> b = target_.allocate<int>(100);
+  EXPECT_EQ(b.size(), 100U);
+  EXPECT_FALSE(b.empty());
+  EXPECT_EQ(b.node(), target_);
+  EXPECT_EQ(b.span().node(), target_.id());
+  EXPECT_EQ(b.span().size(), 100U);
+  EXPECT_EQ(b.span().size_bytes(), 400U);
+  EXPECT_EQ(b.span().address() % 64, 0U);
+}
+
+TEST_F(buffers, are_used_in_place_on_their_node) {
+  const buffer<int> b = target_.allocate<int>(100);
+  sync(target_, fill, b.span(), 3);
+  EXPECT_EQ(sync(target_, sum, b.span()), 300);
+  EXPECT_EQ(sync(target_, sum, b), 300) << "a buffer converts to a view as an argument";
+  EXPECT_EQ(sync(target_, [](remote_span<int> s) {
+              s[1] = 50;
+              return s.data()[1] + s.local()[2] + *(s.end() - 1);
+            }, b.span()),
+            56);
+}
+
+TEST_F(buffers, views_of_parts) {
+  const buffer<int> b = target_.allocate<int>(10);
+  std::vector<int> v(10);
+  std::iota(v.begin(), v.end(), 0);
+  put_sync(v, b);
+  EXPECT_EQ(sync(target_, sum, b.subspan(2, 3)), 9);
+  EXPECT_EQ(sync(target_, sum, b.span().subspan(7)), 24);
+  EXPECT_EQ(sync(target_, sum, b.span().first(4)), 6);
+  EXPECT_EQ(sync(target_, sum, b.span().last(2)), 17);
+  EXPECT_EQ(sync(target_, sum, b.span().subspan(1, 8).subspan(1, 2)), 5);
+  EXPECT_TRUE(b.span().subspan(10, 0).empty());
+}
+
+TEST_F(buffers, views_outside_are_refused) {
+  const buffer<int> b = target_.allocate<int>(10);
+  EXPECT_THAT(text_thrown_by<error>([&] { (void)b.subspan(5, 6); }), HasSubstr("10"));
+  EXPECT_THROW((void)b.span().subspan(11), error);
+  EXPECT_THROW((void)b.span().subspan(11, 0), error);
+  EXPECT_THROW((void)b.span().first(11), error);
+  EXPECT_THROW((void)b.span().last(11), error);
+  EXPECT_THROW((void)b.span().subspan(1, SIZE_MAX), error);
+}
+
+TEST_F(buffers, on_the_wrong_node) {
+  const buffer<int> b = target_.allocate<int>(10);
+  const auto e = thrown_by<wrong_node>([&] { (void)b.span().data(); });
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->node(), target_.id());
+  EXPECT_THAT(e->what(), HasSubstr("node 1"));
+  EXPECT_THAT(e->what(), HasSubstr("fc::get"));
+  EXPECT_THROW((void)b.data(), wrong_node);
+  EXPECT_THROW((void)b.span()[0], wrong_node);
+  EXPECT_THROW((void)b.span().begin(), wrong_node);
+  EXPECT_THROW((void)b.span().end(), wrong_node);
+  EXPECT_THROW((void)b.span().local(), wrong_node);
+
+  const auto there = thrown_by<remote_error>([&] { (void)sync(other_, sum, b.span()); });
+  ASSERT_TRUE(there);
+  EXPECT_EQ(there->type_name(), "farcall::wrong_node");
+  EXPECT_THAT(there->text(), HasSubstr("node 1"));
+  EXPECT_THAT(there->text(), HasSubstr("node 2"));
+}
+
+TEST_F(buffers, default_made_views_belong_nowhere) {
+  const remote_span<int> nothing;
+  EXPECT_TRUE(nothing.empty());
+  EXPECT_EQ(nothing.node(), no_node);
+  EXPECT_THROW((void)nothing.data(), wrong_node);
+  const buffer<int> none;
+  EXPECT_TRUE(none.empty());
+}
+
+TEST_F(buffers, on_the_host) {
+  const buffer<int> b = job_.host().allocate<int>(5);
+  for (std::size_t i = 0; i < 5; ++i) b.data()[i] = static_cast<int>(i);
+  EXPECT_EQ(sum(b.span()), 10);
+  // A target reads it.
+  EXPECT_EQ(sync(target_, [](remote_span<const int> s) {
+              std::vector<int> v(s.size());
+              get_sync(s, v);
+              return v[4];
+            }, b.span()),
+            4);
+}
+
+TEST_F(buffers, views_of_ones_own_memory) {
+  std::vector<int> mine{1, 2, 3};
+  const remote_span<int> s{std::span<int>(mine)};
+  EXPECT_EQ(s.node(), host_id);
+  EXPECT_EQ(s[1], 2);
+  sync(target_, [](remote_span<int> there) {
+    std::vector<int> v(there.size());
+    get_sync(there, v);
+    for (int& e : v) e *= 10;
+    put_sync(v, there);
+  }, s);
+  EXPECT_EQ(mine, (std::vector<int>{10, 20, 30}));
+}
+
+TEST_F(buffers, moves) {
+  buffer<int> a = target_.allocate<int>(10);
+  const auto address = a.span().address();
+  buffer<int> b(std::move(a));
+  EXPECT_EQ(b.span().address(), address);
+  EXPECT_EQ(a.size(), 0U);
+  buffer<int> c = target_.allocate<int>(20);
+  c = std::move(b);
+  EXPECT_EQ(c.span().address(), address);
+  sync(target_, fill, c.span(), 1);
+  EXPECT_EQ(sync(target_, sum, c.span()), 10);
+  c.reset();
+  EXPECT_TRUE(c.empty());
+  c.reset();
+}
+
+TEST_F(buffers, free_themselves) {
+  job_options options = with_targets("shm");
+  options.heap_bytes = 128U << 20;
+  const job small(options);
+  for (int i = 0; i < 200; ++i) {
+    const buffer<std::uint64_t> b = small.targets()[0].allocate<std::uint64_t>(8U << 20);
+    ASSERT_EQ(b.size(), 8U << 20);
+  }
+  std::vector<buffer<char>> many;
+  for (std::size_t i = 0; i < 5000; ++i) many.push_back(target_.allocate<char>(1 + i % 300));
+  many.clear();
+}
+
+TEST_F(buffers, free_themselves_behind_calls_that_use_them) {
+  future<int> f;
+  {
+    const buffer<int> b = target_.allocate<int>(1000);
+    sync(target_, fill, b.span(), 2);
+    (void)async(target_, [] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); });
+    f = async(target_, sum, b.span());
+  }
+  const buffer<int> next = target_.allocate<int>(1000);
+  EXPECT_EQ(f.get(), 2000);
+}
+
+struct alignas(256) wide {
+  double v[32];
+};
+
+TEST_F(buffers, of_aligned_types) {
+  const buffer<wide> b = target_.allocate<wide>(3);
+  EXPECT_EQ(b.span().address() % 256, 0U);
+  EXPECT_TRUE(sync(target_, [](remote_span<wide> s) {
+    return reinterpret_cast<std::uintptr_t>(s.data()) % 256 == 0;
+  }, b.span()));
+}
+
+TEST_F(buffers, of_nothing) {
+  const buffer<int> b = target_.allocate<int>(0);
+  EXPECT_EQ(b.size(), 0U);
+  EXPECT_EQ(sync(target_, sum, b.span()), 0);
+  put_sync(std::vector<int>{}, b);
+}
+
+TEST_F(buffers, that_do_not_fit) {
+  const auto e = thrown_by<out_of_memory>([&] { (void)target_.allocate<char>(std::size_t{1} << 50); });
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->node(), target_.id());
+  EXPECT_THAT(e->what(), HasSubstr("node 1"));
+  EXPECT_THROW((void)target_.allocate<double>(SIZE_MAX / 2), out_of_memory);
+  EXPECT_THROW((void)target_.allocate<double>(SIZE_MAX / 8), out_of_memory);
+  EXPECT_THROW((void)job_.host().allocate<double>(SIZE_MAX / 8), out_of_memory);
+  // The node is none the worse.
+  const buffer<int> b = target_.allocate<int>(10);
+  sync(target_, fill, b.span(), 3);
+  EXPECT_EQ(sync(target_, sum, b.span()), 30);
+}
+
+TEST_F(buffers, made_by_a_target_on_another) {
+  EXPECT_EQ(sync(target_, [](const node& there) {
+              const buffer<int> b = there.allocate<int>(100);
+              put_sync(std::vector<int>(100, 4), b);
+              return sync(there, sum, b.span());
+            }, other_),
+            400);
+}
+
+} // namespace
+} // namespace farcall::test

@@ -1,0 +1,241 @@
+#include <farcall/offload/call.hpp>
+#include <farcall/offload/combine.hpp>
+#include <farcall/offload/job_test_support.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace farcall::test {
+namespace {
+
+using ::testing::HasSubstr;
+using std::chrono::milliseconds;
+
+class combining : public two_targets_test {
+ protected:
+  combining() : gate_(target_) {}
+
+  /// Becomes ready when word `i` is set. Calls of one lane end in order.
+  future<int> held(std::size_t i, int v) {
+    return async(target_, [](handshake::words words, std::size_t at, int there) {
+      return handshake::wait(words.local(), at, 1) ? there : -1;
+    }, gate_.span(), i, v);
+  }
+
+  handshake gate_;
+};
+
+int twice(int v) { return 2 * v; }
+std::string text(int v) { return std::string(100, static_cast<char>('a' + v)); }
+int thrower() { throw std::runtime_error("one of many"); }
+
+TEST_F(combining, all_of_different_types) {
+  auto all = when_all(async(target_, twice, 2), async(other_, text, 1), async(target_, [] {}));
+  static_assert(
+      std::is_same_v<decltype(all), future<std::tuple<future<int>, future<std::string>, future<void>>>>);
+  auto [number, word, nothing] = all.get();
+  EXPECT_TRUE(number.test());
+  EXPECT_TRUE(word.test());
+  EXPECT_EQ(number.get(), 4);
+  EXPECT_EQ(word.get(), text(1));
+  nothing.get();
+}
+
+TEST_F(combining, all_waits_for_the_last) {
+  future<int> early = async(other_, twice, 1);
+  early.wait();
+  auto all = when_all(std::move(early), held(0, 1), held(1, 2));
+  EXPECT_FALSE(all.test());
+  gate_.set(0);
+  EXPECT_FALSE(all.wait_for(milliseconds(20)));
+  gate_.set(1);
+  auto [a, b, c] = all.get();
+  EXPECT_EQ(a.get() + b.get() + c.get(), 5);
+}
+
+TEST_F(combining, all_of_a_vector) {
+  std::vector<future<int>> futures;
+  for (int i = 0; i < 10'000; ++i) futures.push_back(async(i % 2 == 0 ? target_ : other_, twice, i));
+  std::vector<future<int>> ready = when_all(std::move(futures)).get();
+  ASSERT_EQ(ready.size(), 10'000U);
+  for (int i = 0; i < 10'000; ++i) EXPECT_EQ(ready[static_cast<std::size_t>(i)].get(), 2 * i);
+}
+
+TEST_F(combining, all_of_none) {
+  EXPECT_TRUE(when_all(std::vector<future<int>>{}).get().empty());
+  (void)when_all().get();
+}
+
+TEST_F(combining, all_of_ready_ones) {
+  auto [a, b] = when_all(make_ready_future(1), make_ready_future()).get();
+  EXPECT_EQ(a.get(), 1);
+  b.get();
+  const buffer<int> memory = target_.allocate<int>(1);
+  const std::vector<int> five{5};
+  auto both = when_all(put(five, memory), held(0, 3));
+  EXPECT_FALSE(both.wait_for(milliseconds(10)));
+  gate_.set(0);
+  auto [c, d] = both.get();
+  c.get();
+  EXPECT_EQ(d.get(), 3);
+}
+
+TEST_F(combining, all_keeps_failures_in_the_futures) {
+  auto all = when_all(async(target_, thrower), async(target_, twice, 4));
+  all.wait();
+  auto [bad, good] = all.get();
+  EXPECT_EQ(good.get(), 8);
+  EXPECT_THAT(text_thrown_by<remote_error>([&, &b = bad] { (void)b.get(); }),
+              HasSubstr("one of many"));
+}
+
+TEST_F(combining, all_of_all) {
+  std::vector<future<std::vector<future<int>>>> groups;
+  for (int g = 0; g < 10; ++g) {
+    std::vector<future<int>> group;
+    for (int i = 0; i < 10; ++i) group.push_back(async(target_, twice, g * 10 + i));
+    groups.push_back(when_all(std::move(group)));
+  }
+  int sum = 0;
+  for (auto& group : when_all(std::move(groups)).get()) {
+    for (auto& f : group.get()) sum += f.get();
+  }
+  EXPECT_EQ(sum, 9900);
+}
+
+TEST_F(combining, all_then) {
+  future<int> f = when_all(async(target_, twice, 2), async(other_, twice, 3)).then([](auto both) {
+    auto [a, b] = both.get();
+    return a.get() + b.get();
+  });
+  EXPECT_EQ(f.get(), 10);
+}
+
+TEST_F(combining, dropped) {
+  (void)when_all(held(0, 1), held(0, 2));
+  std::vector<future<int>> any;
+  any.push_back(held(0, 1));
+  (void)when_any(std::move(any));
+  gate_.set(0);
+  EXPECT_EQ(sync(target_, twice, 1), 2);
+}
+
+TEST_F(combining, any_gives_the_first_and_the_others) {
+  std::vector<future<int>> futures;
+  futures.push_back(held(0, 10));
+  futures.push_back(async(other_, twice, 4));
+  futures.push_back(held(1, 11));
+  when_any_result<int> first = when_any(std::move(futures)).get();
+  EXPECT_EQ(first.index, 1U);
+  ASSERT_EQ(first.futures.size(), 3U);
+  EXPECT_EQ(first.futures[1].get(), 8);
+  EXPECT_FALSE(first.futures[0].test());
+  // The others can be waited for again.
+  first.futures.erase(first.futures.begin() + 1);
+  gate_.set(0);
+  when_any_result<int> second = when_any(std::move(first.futures)).get();
+  EXPECT_EQ(second.index, 0U);
+  EXPECT_EQ(second.futures[0].get(), 10);
+  gate_.set(1);
+  EXPECT_EQ(second.futures[1].get(), 11);
+}
+
+TEST_F(combining, any_of_ready_ones_is_ready) {
+  std::vector<future<int>> futures;
+  futures.push_back(held(0, 1));
+  futures.push_back(make_ready_future(2));
+  future<when_any_result<int>> f = when_any(std::move(futures));
+  EXPECT_TRUE(f.test());
+  when_any_result<int> r = f.get();
+  EXPECT_EQ(r.index, 1U);
+  EXPECT_EQ(r.futures[1].get(), 2);
+  gate_.set(0);
+  EXPECT_EQ(r.futures[0].get(), 1);
+}
+
+TEST_F(combining, any_that_fails_counts_as_ready) {
+  std::vector<future<int>> futures;
+  futures.push_back(held(0, 1));
+  futures.push_back(async(other_, thrower));
+  when_any_result<int> r = when_any(std::move(futures)).get();
+  EXPECT_EQ(r.index, 1U);
+  EXPECT_THROW((void)r.futures[1].get(), remote_error);
+  gate_.set(0);
+}
+
+TEST_F(combining, any_in_a_loop_takes_each_once) {
+  std::vector<future<int>> futures;
+  for (int i = 0; i < 200; ++i) futures.push_back(async(i % 2 == 0 ? target_ : other_, twice, i));
+  int sum = 0;
+  while (!futures.empty()) {
+    when_any_result<int> r = when_any(std::move(futures)).get();
+    sum += r.futures[r.index].get();
+    futures = std::move(r.futures);
+    futures.erase(futures.begin() + static_cast<std::ptrdiff_t>(r.index));
+  }
+  EXPECT_EQ(sum, 39'800);
+}
+
+TEST_F(combining, any_of_none_is_refused) {
+  EXPECT_THROW((void)when_any(std::vector<future<int>>{}), error);
+}
+
+TEST_F(combining, empty_futures_are_refused) {
+  EXPECT_THROW((void)when_all(future<int>{}), error);
+  std::vector<future<int>> futures(2);
+  EXPECT_THROW((void)when_all(std::move(futures)), error);
+  std::vector<future<int>> more;
+  more.push_back(make_ready_future(1));
+  more.emplace_back();
+  EXPECT_THROW((void)when_any(std::move(more)), error);
+}
+
+TEST_F(combining, waited_for_by_another_thread) {
+  auto all = when_all(held(0, 1), async(other_, twice, 2));
+  int got = 0;
+  std::thread waiting([&] {
+    auto [a, b] = all.get();
+    got = a.get() + b.get();
+  });
+  std::this_thread::sleep_for(milliseconds(20));
+  gate_.set(0);
+  waiting.join();
+  EXPECT_EQ(got, 5);
+}
+
+TEST_F(combining, races_between_threads) {
+  // The futures' lanes belong to different threads, which take answers in while others combine.
+  for (int round = 0; round < 50; ++round) {
+    std::vector<future<int>> futures(8);
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 8; ++t) {
+      threads.emplace_back([&, t] {
+        futures[static_cast<std::size_t>(t)] = async(t % 2 == 0 ? target_ : other_, twice, t);
+      });
+    }
+    for (auto& t : threads) t.join();
+    when_any_result<int> first = when_any(std::move(futures)).get();
+    int sum = 0;
+    for (auto& f : when_all(std::move(first.futures)).get()) sum += f.get();
+    ASSERT_EQ(sum, 56);
+  }
+}
+
+TEST_F(combining, futures_of_two_jobs_are_refused) {
+  job second(with_targets("shm"));
+  EXPECT_THROW((void)when_all(async(target_, twice, 1), async(second.targets().front(), twice, 2)),
+               error);
+  std::vector<future<int>> mixed;
+  mixed.push_back(async(target_, twice, 1));
+  mixed.push_back(async(second.targets().front(), twice, 2));
+  EXPECT_THROW((void)when_any(std::move(mixed)), error);
+}
+
+} // namespace
+} // namespace farcall::test

@@ -1,0 +1,218 @@
+#include <farcall/offload/call.hpp>
+#include <farcall/offload/combine.hpp>
+#include <farcall/offload/coroutine.hpp>
+#include <farcall/offload/job_test_support.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <coroutine>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace farcall::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+class coroutines : public two_targets_test {
+ protected:
+  coroutines() : gate_(target_) {}
+  handshake gate_;
+};
+
+int twice(int v) { return 2 * v; }
+int held(handshake::words words, int v) { return handshake::wait(words.local(), 0, 1) ? v : -1; }
+int thrower(int v) { throw std::out_of_range("value " + std::to_string(v)); }
+
+future<int> sum_of_two(node a, node b) {
+  const int one = co_await async(a, twice, 1);
+  const int two = co_await async(b, twice, one);
+  co_return one + two;
+}
+
+future<std::string> text(node a) {
+  std::string all;
+  for (int i = 0; i < 50; ++i) {
+    all += co_await async(a, [](int v) { return std::to_string(v); }, i);
+  }
+  co_return all;
+}
+
+future<void> nothing(node a, int& done) {
+  co_await async(a, [] {});
+  ++done;
+}
+
+TEST_F(coroutines, await_calls) {
+  EXPECT_EQ(sum_of_two(target_, other_).get(), 6);
+  EXPECT_EQ(text(target_).get().size(), 90U);
+  int done = 0;
+  nothing(target_, done).get();
+  EXPECT_EQ(done, 1);
+}
+
+future<int> fails(node a) {
+  const int v = co_await async(a, thrower, 5);
+  co_return v;
+}
+
+future<int> recovers(node a) {
+  int v = 0;
+  try {
+    v = co_await async(a, thrower, 5);
+  } catch (const remote_error& e) {
+    v = static_cast<int>(e.text().size());
+  }
+  co_return v;
+}
+
+future<int> throws_itself(node a) {
+  (void)co_await async(a, twice, 1);
+  throw std::logic_error("by itself");
+}
+
+TEST_F(coroutines, exceptions) {
+  EXPECT_THAT(text_thrown_by<remote_error>([&] { (void)fails(target_).get(); }),
+              HasSubstr("value 5"));
+  EXPECT_EQ(recovers(target_).get(), 7);
+  EXPECT_THROW((void)throws_itself(target_).get(), std::logic_error);
+}
+
+future<int> waits(node a, handshake::words words) {
+  co_return co_await async(a, held, words, 4);
+}
+
+TEST_F(coroutines, run_up_to_their_first_wait) {
+  future<int> f = waits(target_, gate_.span());
+  EXPECT_FALSE(f.test());
+  EXPECT_FALSE(f.wait_for(std::chrono::milliseconds(20)));
+  gate_.set(0);
+  EXPECT_EQ(f.get(), 4);
+}
+
+future<int> outer(node a, handshake::words words) {
+  const int inner = co_await waits(a, words);
+  co_return inner + co_await make_ready_future(1) + co_await async(a, twice, 3);
+}
+
+TEST_F(coroutines, await_each_other) {
+  future<int> f = outer(target_, gate_.span());
+  EXPECT_FALSE(f.test());
+  gate_.set(0);
+  EXPECT_EQ(f.get(), 11);
+}
+
+future<int> begins_ready(node a, handshake::words words) {
+  // The first await is of nothing that any lane answers.
+  const int one = co_await make_ready_future(1);
+  co_await make_ready_future();
+  co_return one + co_await async(a, held, words, 4);
+}
+
+TEST_F(coroutines, that_await_something_ready_first) {
+  future<int> f = begins_ready(target_, gate_.span());
+  EXPECT_FALSE(f.wait_for(std::chrono::milliseconds(10)));
+  gate_.set(0);
+  EXPECT_EQ(f.get(), 5);
+}
+
+future<int> copies(node a) {
+  const buffer<int> memory = a.allocate<int>(3);
+  const std::vector<int> sent{1, 2, 3};
+  std::vector<int> got(3);
+  co_await put(sent, memory);
+  co_await async(a, [](remote_span<int> s) {
+    for (int& v : s) v *= 2;
+  }, memory.span());
+  co_await get(memory, got);
+  co_return got[0] + got[1] + got[2];
+}
+
+TEST_F(coroutines, await_copies) { EXPECT_EQ(copies(target_).get(), 12); }
+
+future<int> awaits_all(node a, node b) {
+  auto [x, y] = co_await when_all(async(a, twice, 1), async(b, twice, 2));
+  std::vector<future<int>> more;
+  for (int i = 0; i < 10; ++i) more.push_back(async(i % 2 == 0 ? a : b, twice, i));
+  int sum = x.get() + y.get();
+  for (auto& f : co_await when_all(std::move(more))) sum += f.get();
+  co_return sum;
+}
+
+TEST_F(coroutines, await_combinations) { EXPECT_EQ(awaits_all(target_, other_).get(), 96); }
+
+TEST_F(coroutines, with_then) {
+  future<int> f = sum_of_two(target_, other_).then([](future<int> v) { return v.get() + 1; });
+  EXPECT_EQ(f.get(), 7);
+}
+
+TEST_F(coroutines, many_at_once) {
+  std::vector<future<int>> all;
+  for (int i = 0; i < 1000; ++i) all.push_back(sum_of_two(target_, other_));
+  for (auto& f : all) EXPECT_EQ(f.get(), 6);
+}
+
+TEST_F(coroutines, dropped_while_they_wait_still_end) {
+  auto alive = std::make_shared<int>(1);
+  const auto keeps = [](node a, handshake::words words, std::shared_ptr<int> kept) -> future<int> {
+    const int v = co_await async(a, held, words, 1);
+    co_return v + *kept;
+  };
+  (void)keeps(target_, gate_.span(), alive);
+  EXPECT_EQ(alive.use_count(), 2);
+  gate_.set(0);
+  while (alive.use_count() > 1) (void)sync(target_, twice, 1);
+  SUCCEED();
+}
+
+TEST_F(coroutines, waited_for_by_another_thread) {
+  future<int> f = outer(target_, gate_.span());
+  int got = 0;
+  std::thread waiting([&] { got = f.get(); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  gate_.set(0);
+  waiting.join();
+  EXPECT_EQ(got, 11);
+}
+
+/// A coroutine type of the user's own.
+struct detached {
+  struct promise_type {
+    detached get_return_object() {
+      return {std::coroutine_handle<promise_type>::from_promise(*this)};
+    }
+    std::suspend_never initial_suspend() noexcept { return {}; }
+    std::suspend_always final_suspend() noexcept { return {}; }
+    void return_void() {}
+    void unhandled_exception() { std::terminate(); }
+  };
+  std::coroutine_handle<promise_type> handle;
+};
+
+detached foreign(future<int> f, int& result) { result = co_await std::move(f); }
+
+TEST_F(coroutines, of_other_types_can_await_too) {
+  int result = 0;
+  const detached d = foreign(async(target_, twice, 4), result);
+  while (!d.handle.done()) (void)sync(target_, twice, 1);
+  EXPECT_EQ(result, 8);
+  d.handle.destroy();
+}
+
+TEST_F(coroutines, destroyed_while_they_wait_are_not_resumed) {
+  int result = 0;
+  const detached d = foreign(async(target_, held, gate_.span(), 4), result);
+  EXPECT_FALSE(d.handle.done());
+  d.handle.destroy();
+  gate_.set(0);
+  EXPECT_EQ(sync(target_, twice, 1), 2);
+  EXPECT_EQ(result, 0);
+}
+
+} // namespace
+} // namespace farcall::test

@@ -1,0 +1,287 @@
+#include <farcall/offload/call.hpp>
+#include <farcall/offload/job_test_support.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <set>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace farcall::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+class lanes : public job_test {
+ protected:
+  lanes() : gate_(target_) {}
+  handshake gate_;
+};
+
+class workers : public job_test {
+ protected:
+  workers() : job_test("shm?workers=3"), gate_(target_) {}
+  handshake gate_;
+};
+
+/// Raises its own word and waits until another call has raised the other one: ends in time only when
+/// the two run side by side.
+bool meet(handshake::words words, std::size_t mine, std::size_t other) {
+  handshake::set(words.local(), mine, 1);
+  return handshake::wait(words.local(), other, 1);
+}
+
+std::uint32_t next_number(handshake::words words, std::size_t i) {
+  return handshake::add(words.local(), i);
+}
+
+pid_t thread_number() { return ::gettid(); }
+
+TEST_F(lanes, take_calls) {
+  const lane stream(target_);
+  EXPECT_EQ(stream.where(), target_);
+  EXPECT_EQ(sync(stream, [](int v) { return v + 1; }, 1), 2);
+  EXPECT_EQ(async(stream, ::getpid).get(), sync(target_, ::getpid));
+  post(stream, next_number, gate_.span(), std::size_t{0});
+  EXPECT_EQ(sync(stream, next_number, gate_.span(), std::size_t{0}), 2U);
+  EXPECT_EQ(sync(stream, [](std::vector<int> v) { return v; }, std::vector<int>(100'000, 3)),
+            std::vector<int>(100'000, 3));
+  EXPECT_THROW((void)sync(stream, []() -> int { throw std::runtime_error("x"); }), remote_error);
+}
+
+TEST_F(lanes, run_in_order) {
+  const lane stream(target_);
+  std::vector<future<std::uint32_t>> all;
+  for (int i = 0; i < 5000; ++i) {
+    all.push_back(async(stream, next_number, gate_.span(), std::size_t{0}));
+  }
+  for (std::uint32_t i = 0; i < 5000; ++i) EXPECT_EQ(all[i].get(), i + 1);
+}
+
+TEST_F(lanes, run_side_by_side) {
+  const lane first(target_);
+  const lane second(target_);
+  future<bool> a = async(first, meet, gate_.span(), std::size_t{0}, std::size_t{1});
+  future<bool> b = async(second, meet, gate_.span(), std::size_t{1}, std::size_t{0});
+  EXPECT_TRUE(a.get());
+  EXPECT_TRUE(b.get());
+}
+
+TEST_F(lanes, run_beside_the_threads_own_lane) {
+  const lane stream(target_);
+  future<bool> a = async(stream, meet, gate_.span(), std::size_t{0}, std::size_t{1});
+  EXPECT_TRUE(sync(target_, meet, gate_.span(), std::size_t{1}, std::size_t{0}));
+  EXPECT_TRUE(a.get());
+}
+
+TEST_F(lanes, have_a_worker_of_their_own) {
+  const lane first(target_);
+  const lane second(target_);
+  const pid_t one = sync(first, thread_number);
+  EXPECT_EQ(sync(first, thread_number), one);
+  EXPECT_NE(sync(second, thread_number), one);
+  EXPECT_NE(sync(target_, thread_number), one);
+}
+
+TEST_F(lanes, sixteen_at_once) {
+  std::vector<lane> all;
+  std::vector<future<bool>> done;
+  const auto wait_for_all = [](handshake::words words) {
+    handshake::add(words.local(), 0);
+    return handshake::wait(words.local(), 0, 16);
+  };
+  for (int i = 0; i < 16; ++i) all.emplace_back(target_);
+  for (const lane& l : all) done.push_back(async(l, wait_for_all, gate_.span()));
+  for (auto& f : done) EXPECT_TRUE(f.get());
+}
+
+TEST_F(lanes, may_end_before_their_calls) {
+  future<bool> pending;
+  {
+    const lane stream(target_);
+    pending = async(stream, [](handshake::words w) { return handshake::wait(w.local(), 0, 1); },
+                    gate_.span());
+    for (int i = 0; i < 100; ++i) post(stream, next_number, gate_.span(), std::size_t{1});
+  }
+  EXPECT_FALSE(pending.test());
+  gate_.set(0);
+  EXPECT_TRUE(pending.get());
+  EXPECT_TRUE(gate_.wait(1, 100)) << "calls of a lane that has ended were lost";
+}
+
+TEST_F(lanes, can_be_moved) {
+  lane first(target_);
+  lane second(std::move(first));
+  EXPECT_EQ(sync(second, ::getpid), sync(target_, ::getpid));
+  lane third(target_);
+  third = std::move(second);
+  EXPECT_EQ(sync(third, ::getpid), sync(target_, ::getpid));
+}
+
+TEST_F(lanes, are_given_back) {
+  // Far more than a target has at a time.
+  for (int i = 0; i < 400; ++i) {
+    const lane stream(target_);
+    ASSERT_EQ(sync(stream, [](int v) { return v; }, i), i);
+  }
+}
+
+TEST_F(lanes, more_than_a_target_has_is_an_error) {
+  std::vector<lane> all;
+  const std::string text = text_thrown_by<error>([&] {
+    for (int i = 0; i < 300; ++i) all.emplace_back(target_);
+  });
+  EXPECT_THAT(text, HasSubstr("256"));
+  EXPECT_THAT(text, HasSubstr("node 1"));
+  EXPECT_GE(all.size(), 250U);
+  // What is open keeps working, and what is given back can be had again.
+  EXPECT_EQ(sync(all.back(), [] { return 7; }), 7);
+  EXPECT_EQ(sync(target_, [] { return 7; }), 7);
+  all.erase(all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2), all.end());
+  for (int i = 0; i < 100; ++i) {
+    std::optional<lane> again;
+    const auto end = std::chrono::steady_clock::now() + patience;
+    while (!again && std::chrono::steady_clock::now() < end) {
+      try {
+        again.emplace(target_);
+      } catch (const error&) {
+        std::this_thread::yield(); // the target has not seen the end of the others yet
+      }
+    }
+    ASSERT_TRUE(again);
+    ASSERT_EQ(sync(*again, [] { return 8; }), 8);
+  }
+}
+
+TEST_F(lanes, shared_by_threads) {
+  const lane stream(target_);
+  std::vector<std::thread> threads;
+  std::vector<std::vector<std::uint32_t>> seen(8);
+  for (auto& mine : seen) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 500; ++i) {
+        mine.push_back(sync(stream, next_number, gate_.span(), std::size_t{0}));
+      }
+    });
+  }
+  for (auto& t : threads) t.join();
+  std::set<std::uint32_t> all;
+  for (const auto& mine : seen) {
+    EXPECT_TRUE(std::is_sorted(mine.begin(), mine.end()));
+    all.insert(mine.begin(), mine.end());
+  }
+  EXPECT_EQ(all.size(), 4000U);
+  EXPECT_EQ(*all.rbegin(), 4000U);
+}
+
+TEST_F(lanes, dropped_inside_a_continuation) {
+  // What runs when an answer is taken in may itself open, use and drop lanes.
+  auto stream = std::make_shared<std::optional<lane>>(std::in_place, target_);
+  future<int> f = async(**stream, [] { return 1; }).then([stream, this](future<int> one) {
+    stream->reset();
+    const lane fresh(target_);
+    return one.get() + sync(fresh, [] { return 1; });
+  });
+  EXPECT_EQ(f.get(), 2);
+}
+
+TEST_F(lanes, continuation_found_while_another_lane_ends) {
+  for (int i = 0; i < 200; ++i) {
+    std::optional<future<int>> f;
+    {
+      const lane stream(target_);
+      f = async(stream, [] { return 1; }).then([this](future<int> one) {
+        const lane fresh(target_);
+        return one.get() + sync(fresh, [] { return 1; });
+      });
+      // The answer is there by now, unread: ending the lane may be what takes it in.
+      (void)sync(target_, [] {
+        std::this_thread::sleep_for(std::chrono::microseconds(200));
+        return 0;
+      });
+    }
+    ASSERT_TRUE(f->wait_for(patience));
+    ASSERT_EQ(f->get(), 2);
+  }
+}
+
+TEST_F(lanes, from_the_target_to_the_host) {
+  const auto callback = [](const node& host) {
+    const lane back(host);
+    int sum = 0;
+    for (int i = 0; i < 100; ++i) sum += sync(back, [](int v) { return v; }, i);
+    return sum;
+  };
+  EXPECT_EQ(sync(target_, callback, job_.host()), 4950);
+}
+
+/// A lane that a target keeps open between calls.
+std::optional<lane>& kept_lane() {
+  static std::optional<lane> kept;
+  return kept;
+}
+
+TEST_F(lanes, to_the_host_beside_a_host_thread_that_serves) {
+  // The worker of the lane sleeps while a waiting thread of the host serves other calls; a later
+  // call in the lane must wake it all the same.
+  sync(target_, [](const node& host) { (void)sync(kept_lane().emplace(host), [] { return 1; }); },
+       job_.host());
+  for (int i = 0; i < 20; ++i) {
+    future<int> f = async(
+        target_,
+        [](const node& host) {
+          // Time for the lane's worker to fall asleep, whatever the machine does.
+          std::this_thread::sleep_for(std::chrono::milliseconds(10));
+          const int served = sync(host, [] { return 1; });
+          return served + sync(*kept_lane(), [] { return 1; });
+        },
+        job_.host());
+    ASSERT_TRUE(f.wait_for(std::chrono::seconds(10))) << "the lane's worker was not woken";
+    ASSERT_EQ(f.get(), 2);
+  }
+  sync(target_, [] { kept_lane().reset(); });
+}
+
+// ---- workers=N ----------------------------------------------------------------------------------
+
+TEST_F(workers, are_as_many_as_asked_for) { EXPECT_EQ(target_.description().workers, 3U); }
+
+TEST_F(workers, run_calls_of_different_threads_side_by_side) {
+  std::vector<std::thread> threads;
+  std::atomic<int> met{0};
+  // Lanes go to the workers in turn, so three threads' lanes have a worker each.
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&] {
+      met += sync(target_, [](handshake::words words) {
+        handshake::add(words.local(), 0);
+        return handshake::wait(words.local(), 0, 3) ? 1 : 0;
+      }, gate_.span());
+    });
+  }
+  for (auto& t : threads) t.join();
+  EXPECT_EQ(met, 3);
+}
+
+TEST_F(workers, keep_the_order_of_each_thread) {
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (std::size_t t = 0; t < 6; ++t) {
+    threads.emplace_back([&, t] {
+      std::vector<future<std::uint32_t>> all;
+      for (int i = 0; i < 1000; ++i) all.push_back(async(target_, next_number, gate_.span(), t));
+      for (std::uint32_t i = 0; i < 1000; ++i) wrong += all[i].get() == i + 1 ? 0 : 1;
+    });
+  }
+  for (auto& t : threads) t.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+} // namespace
+} // namespace farcall::test

@@ -1,0 +1,193 @@
+#include <farcall/offload/call.hpp>
+#include <farcall/offload/job_test_support.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+namespace farcall::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+class nested_calls : public two_targets_test {};
+class nested_calls_of_workers : public job_test {
+ protected:
+  nested_calls_of_workers() : job_test("shm:2?workers=2") {}
+};
+
+/// Goes back and forth `depth` times between the node that runs it and `other`.
+int ping_pong(int depth, const node& other) {
+  if (depth == 0) return 0;
+  return 1 + sync(other, ping_pong, depth - 1, this_node());
+}
+
+TEST_F(nested_calls, target_calls_the_host) {
+  EXPECT_EQ(sync(target_, [] { return sync(host(), ::getpid); }), ::getpid());
+  static std::atomic<int> seen{0};
+  sync(target_, [] {
+    for (int i = 0; i < 1000; ++i) post(host(), [](int v) { seen += v; }, 1);
+    sync(host(), [] {});
+  });
+  EXPECT_EQ(seen, 1000);
+}
+
+TEST_F(nested_calls, target_calls_itself) {
+  const auto self_call = [] {
+    return sync(this_node(), ::getpid) == ::getpid() && sync(this_node(), [] { return this_node(); }) == this_node();
+  };
+  EXPECT_TRUE(sync(target_, self_call));
+}
+
+TEST_F(nested_calls, target_calls_another_target_directly) {
+  const auto ask = [](const node& there) {
+    return std::pair(sync(there, ::getpid), there.description().transport);
+  };
+  const auto [pid, transport] = sync(target_, ask, other_);
+  EXPECT_EQ(static_cast<std::uint64_t>(pid), other_.description().pid);
+  EXPECT_EQ(transport, "shm");
+}
+
+TEST_F(nested_calls, target_calls_another_target_while_the_host_does_not_wait) {
+  handshake done(target_);
+  post(target_, [](const node& there, handshake::words words) {
+    const int pid = sync(there, ::getpid);
+    handshake::set(words.local(), 0, static_cast<std::uint32_t>(pid));
+  }, other_, done.span());
+  EXPECT_TRUE(done.wait(0));
+  EXPECT_EQ(done.get(0), other_.description().pid);
+}
+
+TEST_F(nested_calls, a_thousand_deep_between_host_and_target) {
+  EXPECT_EQ(sync(target_, ping_pong, 1000, job_.host()), 1000);
+  EXPECT_EQ(sync(target_, ping_pong, 1000, job_.host()), 1000) << "only once";
+}
+
+TEST_F(nested_calls, a_thousand_deep_between_targets) {
+  EXPECT_EQ(sync(target_, ping_pong, 1000, other_), 1000);
+  EXPECT_EQ(sync(other_, ping_pong, 1000, target_), 1000);
+}
+
+TEST_F(nested_calls, a_thousand_deep_into_itself) {
+  EXPECT_EQ(sync(target_, ping_pong, 1000, target_), 1000);
+  EXPECT_EQ(sync(job_.host(), ping_pong, 1000, job_.host()), 1000);
+}
+
+TEST_F(nested_calls_of_workers, a_thousand_deep) {
+  const node other = job_.targets().at(1);
+  EXPECT_EQ(sync(target_, ping_pong, 1000, job_.host()), 1000);
+  EXPECT_EQ(sync(target_, ping_pong, 1000, other), 1000);
+}
+
+int around(int depth) {
+  if (depth == 0) return 0;
+  return 1 + sync(node_at((this_node().id() + 1) % 3), around, depth - 1);
+}
+
+TEST_F(nested_calls, a_thousand_deep_around_three_nodes) {
+  EXPECT_EQ(sync(target_, around, 1000), 1000);
+}
+
+TEST_F(nested_calls, several_recursions_at_once) {
+  std::vector<std::thread> threads;
+  std::atomic<int> sum{0};
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&, i] {
+      const node to = i % 2 == 0 ? target_ : other_;
+      sum += sync(to, ping_pong, 50, i < 2 ? job_.host() : (i == 2 ? other_ : target_));
+    });
+  }
+  for (auto& t : threads) t.join();
+  EXPECT_EQ(sum, 200);
+}
+
+TEST_F(nested_calls, many_recursions_of_many_threads) {
+  // Host threads serve each other's recursions; a call that arrives in a lane that a sleeping thread
+  // holds has to wake that thread.
+  std::vector<std::thread> threads;
+  std::atomic<int> stuck{0};
+  for (int t = 0; t < 6; ++t) {
+    threads.emplace_back([&, t] {
+      for (int round = 0; round < 60 && stuck == 0; ++round) {
+        future<int> f = async(t % 2 == 0 ? target_ : other_, ping_pong, 1 + (t * 7 + round) % 40, job_.host());
+        if (!f.wait_for(std::chrono::seconds(20))) ++stuck;
+      }
+    });
+  }
+  for (auto& t : threads) t.join();
+  EXPECT_EQ(stuck, 0);
+}
+
+TEST_F(nested_calls, exceptions_pass_through_every_level) {
+  const auto thrower = [] { throw std::out_of_range("deep inside"); };
+  const auto middle = [thrower](const node& there) { sync(there, thrower); };
+  const auto e = thrown_by<remote_error>([&] { sync(target_, middle, other_); });
+  ASSERT_TRUE(e);
+  // What the middle one threw is what came to it: a remote_error.
+  EXPECT_EQ(e->type_name(), "farcall::remote_error");
+  EXPECT_THAT(e->text(), HasSubstr("std::out_of_range"));
+  EXPECT_THAT(e->text(), HasSubstr("deep inside"));
+  EXPECT_THAT(e->text(), HasSubstr("node 2"));
+  EXPECT_EQ(e->node(), target_.id());
+}
+
+TEST_F(nested_calls, futures_inside_handlers) {
+  const auto many = [](const node& there) {
+    std::vector<future<int>> all;
+    for (int i = 0; i < 1000; ++i) all.push_back(async(there, [](int v) { return 2 * v; }, i));
+    int sum = 0;
+    for (auto& f : all) sum += f.get();
+    return sum;
+  };
+  EXPECT_EQ(sync(target_, many, other_), 999'000);
+  EXPECT_EQ(sync(target_, many, job_.host()), 999'000);
+  EXPECT_EQ(sync(target_, many, target_), 999'000);
+}
+
+TEST_F(nested_calls, threads_that_a_handler_starts_may_call) {
+  const auto threaded = [](const node& there) {
+    std::atomic<int> sum{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t) {
+      threads.emplace_back([&] {
+        for (int i = 0; i < 100; ++i) sum += sync(there, [](int v) { return v; }, i);
+      });
+    }
+    for (auto& t : threads) t.join();
+    return sum.load();
+  };
+  EXPECT_EQ(sync(target_, threaded, other_), 19'800);
+  EXPECT_EQ(sync(target_, threaded, job_.host()), 19'800);
+}
+
+TEST_F(nested_calls, targets_that_flood_each_other) {
+  // Each is called while its own lane to the other is full.
+  const auto flood = [](const node& there) {
+    std::vector<future<std::size_t>> all;
+    for (int i = 0; i < 2000; ++i) {
+      all.push_back(async(there, [](const std::string& s) { return s.size(); }, std::string(500, 'f')));
+    }
+    std::size_t sum = 0;
+    for (auto& f : all) sum += f.get();
+    return sum;
+  };
+  future<std::size_t> a = async(target_, flood, other_);
+  future<std::size_t> b = async(other_, flood, target_);
+  EXPECT_EQ(a.get(), 1'000'000U);
+  EXPECT_EQ(b.get(), 1'000'000U);
+}
+
+TEST_F(nested_calls, the_host_serves_while_its_own_threads_do_nothing) {
+  handshake done(target_);
+  post(target_, [](handshake::words words) {
+    handshake::set(words.local(), 0, static_cast<std::uint32_t>(sync(host(), ::getpid)));
+  }, done.span());
+  EXPECT_TRUE(done.wait(0)) << "nobody served the target's call";
+  EXPECT_EQ(done.get(0), static_cast<std::uint32_t>(::getpid()));
+}
+
+} // namespace
+} // namespace farcall::test

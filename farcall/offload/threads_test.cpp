@@ -1,0 +1,127 @@
+#include <farcall/offload/call.hpp>
+#include <farcall/offload/job_test_support.hpp>
+#include <farcall/offload/transfer.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace farcall::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+class threads : public four_targets_test {};
+
+std::uint64_t mix(std::uint64_t v) { return (v ^ (v >> 31)) * 0x9e3779b97f4a7c15U; }
+
+TEST_F(threads, sixteen_to_four_targets) {
+  std::vector<std::thread> all;
+  std::atomic<std::uint64_t> wrong{0};
+  for (std::uint64_t t = 0; t < 16; ++t) {
+    all.emplace_back([&, t] {
+      std::vector<std::pair<std::uint64_t, future<std::uint64_t>>> pending;
+      for (std::uint64_t i = 0; i < 3000; ++i) {
+        const node& to = job_.targets()[(t + i) % 4];
+        const std::uint64_t v = t << 32 | i;
+        if (i % 7 == 0) {
+          wrong += sync(to, mix, v) != mix(v) ? 1 : 0;
+        } else {
+          pending.emplace_back(v, async(to, mix, v));
+        }
+        if (i % 500 == 0) {
+          const std::string text(t * 1000, static_cast<char>('a' + t));
+          wrong += sync(to, [](std::string s) { return s; }, text) != text ? 1 : 0;
+        }
+      }
+      for (auto& [v, f] : pending) wrong += f.get() != mix(v) ? 1 : 0;
+    });
+  }
+  for (auto& t : all) t.join();
+  EXPECT_EQ(wrong, 0U);
+}
+
+TEST_F(threads, sixteen_with_transfers) {
+  std::vector<std::thread> all;
+  std::atomic<int> wrong{0};
+  for (std::size_t t = 0; t < 16; ++t) {
+    all.emplace_back([&, t] {
+      for (std::size_t i = 0; i < 30; ++i) {
+        const node& to = job_.targets()[(t + i) % 4];
+        std::vector<std::uint64_t> sent(1000 + 100 * t, mix(t * 100 + i));
+        const auto memory = to.allocate<std::uint64_t>(sent.size());
+        put(sent, memory).get();
+        wrong += sync(to, [](remote_span<const std::uint64_t> s, std::uint64_t v) {
+          for (const std::uint64_t e : s) if (e != v) return 1;
+          return 0;
+        }, memory.span(), sent.front());
+        std::vector<std::uint64_t> got(sent.size());
+        get(memory, got).get();
+        wrong += got != sent ? 1 : 0;
+      }
+    });
+  }
+  for (auto& t : all) t.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST_F(threads, that_come_and_go_use_lanes_again) {
+  // A target has 256 lanes; each of these threads needs one.
+  for (int i = 0; i < 400; ++i) {
+    std::thread([&] { ASSERT_EQ(sync(target_, [](int v) { return -v; }, i), -i); }).join();
+  }
+}
+
+TEST_F(threads, that_end_with_calls_under_way) {
+  handshake gate(target_);
+  std::vector<future<int>> all;
+  for (int i = 0; i < 300; ++i) {
+    std::thread([&] {
+      all.push_back(async(target_, [](handshake::words w, int v) {
+        return handshake::wait(w.local(), 0, 1) ? v : -1;
+      }, gate.span(), i));
+      // One that nobody keeps.
+      (void)async(target_, [] { return std::string(1000, 'x'); });
+    }).join();
+  }
+  gate.set(0);
+  for (int i = 0; i < 300; ++i) EXPECT_EQ(all[static_cast<std::size_t>(i)].get(), i);
+}
+
+TEST_F(threads, more_at_once_than_lanes_is_an_error_for_the_last) {
+  std::atomic<int> served{0};
+  std::atomic<int> refused{0};
+  std::atomic<int> arrived{0};
+  std::atomic<bool> leave{false};
+  std::vector<std::thread> all;
+  constexpr int count = 300;
+  for (int i = 0; i < count; ++i) {
+    all.emplace_back([&] {
+      try {
+        served += sync(target_, [] { return 1; });
+      } catch (const error& e) {
+        EXPECT_THAT(e.what(), HasSubstr("no lane left"));
+        EXPECT_EQ(e.node(), target_.id());
+        ++refused;
+      }
+      ++arrived;
+      while (!leave) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    });
+  }
+  while (arrived < count) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(served + refused, count);
+  EXPECT_GE(served, 250);
+  EXPECT_GE(refused, count - 256);
+  EXPECT_EQ(sync(job_.targets()[1], [] { return 3; }), 3) << "other targets have lanes left";
+  leave = true;
+  for (auto& t : all) t.join();
+  EXPECT_EQ(sync(target_, [] { return 4; }), 4) << "lanes of threads that ended are not used again";
+}
+
+} // namespace
+} // namespace farcall::test

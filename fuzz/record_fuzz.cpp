@@ -1,0 +1,131 @@
+// A ring whose other side writes whatever it likes: at any time, anywhere in the ring, and into the
+// counter. Records that are found lie inside the ring, reservations too, and peek() comes back.
+//
+// The input is a program: one byte chooses where the ring starts and what it holds at first, then
+// each step is one byte for what to do and eight for its argument.
+
+#include <farcall/memory/ring.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+
+namespace {
+
+using namespace farcall;
+
+constexpr std::uint64_t size = smallest_ring;
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+/// Memory exactly as long as the ring, so that AddressSanitizer sees the first byte too many.
+struct release_memory {
+  void operator()(std::byte* memory) const {
+    ::operator delete[](memory, std::align_val_t{line_bytes});
+  }
+};
+
+class steps {
+ public:
+  steps(const std::uint8_t* data, std::size_t bytes) : next_(data), left_(bytes) {}
+  template <class Number>
+  [[nodiscard]] bool take(Number& value) {
+    if (left_ < sizeof value) return false;
+    std::memcpy(&value, next_, sizeof value);
+    next_ += sizeof value;
+    left_ -= sizeof value;
+    return true;
+  }
+
+ private:
+  const std::uint8_t* next_;
+  std::size_t left_;
+};
+
+struct hostile_ring {
+  std::unique_ptr<std::byte[], release_memory> memory{
+      new (std::align_val_t{line_bytes}) std::byte[size]()};
+  std::atomic<std::uint64_t> consumed{0};
+  outbox out;
+  inbox in;
+
+  explicit hostile_ring(std::uint64_t start) : consumed(start) {
+    attach(out, memory.get(), size, consumed);
+    attach(in, memory.get(), size, consumed);
+    out.head = in.tail = in.published = start;
+    out.limit = start + size;
+  }
+
+  void scribble(std::uint64_t where, std::uint32_t word) const {
+    std::memcpy(memory.get() + where % size / 4 * 4, &word, sizeof word);
+  }
+
+  void read_one() {
+    const std::uint64_t before = in.tail;
+    const record_view record = peek(in);
+    require(in.tail % record_alignment == 0 && in.tail - before < size);
+    if (!record || record.kind == record_kind::corrupt) return;
+    require(record.kind > record_kind::pad);
+    require(record.bytes >= sizeof(record_header) && record.bytes <= record_limit(size));
+    require(record.data >= memory.get() && record.data + record.bytes <= memory.get() + size);
+    std::byte sum{};
+    for (std::uint32_t i = 0; i < record.bytes; ++i) sum ^= record.data[i];
+    // Whatever the peer writes now, what was checked stays so.
+    scribble(in.tail, commit_word(0xFFFFFF, static_cast<record_kind>(sum)));
+    release(in, record);
+    require(in.tail > before || in.tail < size);
+    require(in.tail % record_alignment == 0);
+  }
+
+  void write_one(std::uint32_t bytes) {
+    std::byte* const record = try_reserve(out, bytes);
+    require(out.head % record_alignment == 0);
+    if (record == nullptr) return;
+    require(record >= memory.get() && record + bytes <= memory.get() + size);
+    std::memset(record + 4, 0x02, bytes - 4);
+    if (bytes % 3 == 0) return;  // given up
+    commit(out, record, bytes, record_kind::request);
+    require(out.limit - out.head <= size);
+  }
+};
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t bytes) {
+  steps program(data, bytes);
+  std::uint8_t setting = 0;
+  if (!program.take(setting)) return 0;
+  // Near the start, the end and the overflow of the counters.
+  hostile_ring ring((std::uint64_t{setting} - 128) * (size / 64));
+  std::uint8_t what = 0;
+  std::uint64_t argument = 0;
+  while (program.take(what) && program.take(argument)) {
+    switch (what % 8) {
+      case 0: ring.consumed = argument; break;
+      case 1: ring.consumed = ring.out.head + argument % (4 * size); break;
+      case 2: ring.consumed = ring.out.head - argument % (4 * size); break;
+      case 3: ring.scribble(argument >> 32, static_cast<std::uint32_t>(argument)); break;
+      case 4: ring.scribble(ring.in.tail, static_cast<std::uint32_t>(argument)); break;
+      case 5: {
+        // The whole ring, with a pattern.
+        for (std::uint64_t at = 0; at < size; at += record_alignment) {
+          ring.scribble(at, static_cast<std::uint32_t>(argument + at * (argument >> 32)));
+        }
+        break;
+      }
+      case 6:
+        for (std::uint64_t i = 0; i <= argument % 64; ++i) ring.read_one();
+        break;
+      default:
+        ring.write_one(static_cast<std::uint32_t>(8 + argument % (record_limit(size) - 7)));
+        break;
+    }
+  }
+  return 0;
+}

@@ -1,0 +1,75 @@
+// A node that ends without giving back what it holds.
+
+#include <tests/conformance/conformance.hpp>
+
+namespace farcall::conformance {
+namespace {
+
+TEST_P(transport_conformance, a_dead_peer_leaves_nothing_behind) {
+  make_pair();
+  const std::uint32_t lanes = GetParam().most_lanes != 0 ? GetParam().most_lanes : 50;
+  constexpr std::uint32_t accepted_ones = 10;
+  std::vector<channel> accepted;
+  const auto open_all = [&](side& s) {
+    for (std::uint32_t i = 0; i < lanes; ++i) {
+      channel c = s.open();
+      s.send(c, 64, i);
+    }
+    s.step();
+  };
+  // Most of the lanes are still waiting to be accepted when their opener dies.
+  node_id peer = no_node;
+  run(
+      [&](side& s) {
+        s.step();
+        peer = s.peer();
+        if (peer == s.id()) return;
+        for (std::uint32_t i = 0; i < accepted_ones; ++i) accepted.push_back(s.accept());
+      },
+      open_all);
+  if (peer == node_0().id()) GTEST_SKIP() << "a node does not outlive itself";
+  transport& link = node_0().link();
+  link.forget(peer);
+  for (const channel& c : accepted) link.close(c);
+  link.forget(peer);
+  EXPECT_FALSE(link.accept()) << "a lane of the dead";
+
+  // All of them can be had again.
+  run(
+      [&](side& s) {
+        s.step();
+        for (std::uint32_t i = 0; i < lanes; ++i) {
+          channel c = s.accept();
+          record_view record;
+          s.wait([&] { return static_cast<bool>(record = peek(c.in)); }, "record");
+          EXPECT_EQ(record.bytes, 64U);
+          s.link().close(c);
+        }
+        EXPECT_FALSE(s.link().accept());
+      },
+      open_all);
+}
+
+TEST_P(transport_conformance, records_of_the_dead_can_still_be_read) {
+  make_pair();
+  channel c;
+  run([&](side& s) { c = s.accept(); },
+      [](side& s) {
+        channel lane = s.open();
+        for (std::uint64_t n = 0; n < 20; ++n) s.send(lane, 100, n);
+      });
+  for (std::uint64_t n = 0; n < 20; ++n) {
+    const record_view record = peek(c.in);
+    ASSERT_EQ(test::wrong_with(record, 100, n), "");
+    release(c.in, record);
+  }
+  EXPECT_FALSE(peek(c.in));
+  // Nobody reads the answers any more; sending them harms nobody and comes to an end.
+  std::uint64_t answers = 0;
+  while (test::send(c.out, 100, answers)) ++answers;
+  EXPECT_LT(answers, 1000U);
+  node_0().link().close(c);
+}
+
+}  // namespace
+}  // namespace farcall::conformance

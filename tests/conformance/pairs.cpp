@@ -1,0 +1,109 @@
+#include <farcall/memory/segment.hpp>
+#include <farcall/transport/self/self.hpp>
+#include <farcall/transport/shm/shm.hpp>
+#include <tests/conformance/pairs.hpp>
+
+#include <array>
+#include <utility>
+
+#include <fcntl.h>
+
+namespace farcall::conformance {
+namespace {
+
+constexpr std::size_t window_bytes = std::size_t{16} << 20;
+
+/// Another mapping of the same memory, as every node has its own.
+segment map_again(const segment& memory) {
+  return segment::map(unique_fd(::fcntl(memory.fd(), F_DUPFD_CLOEXEC, 0)), memory.size());
+}
+
+class shm_end final : public node_end {
+ public:
+  shm_end(node_id id, const segment& home, const segment& window, node_id peer,
+          const segment& peer_home, const segment& peer_window)
+      : id_(id), home_memory_(map_again(home)), window_(map_again(window)) {
+    shm::options o;
+    o.self = id;
+    o.machine = shm::machine_identity();
+    o.own_home = shm::home::view(home_memory_);
+    o.peers.resize(1);
+    o.peers[0].id = peer;
+    o.peers[0].home = map_again(peer_home);
+    o.peers[0].windows.push_back(map_again(peer_window));
+    home_ = o.own_home;
+    transport_ = shm::make(std::move(o));
+  }
+
+  node_id id() const override { return id_; }
+  transport& link() override { return *transport_; }
+  std::span<bell> bells() override { return home_.bells(); }
+  std::span<std::byte> window() override { return {window_.data(), window_.size()}; }
+  void meet(const card& peer) override { transport_->admit(peer); }
+
+ private:
+  node_id id_;
+  segment home_memory_;
+  segment window_;
+  shm::home home_;
+  std::unique_ptr<shm::shm_transport> transport_;
+};
+
+class shm_node_pair final : public node_pair {
+ public:
+  explicit shm_node_pair(std::uint32_t ring_bytes) {
+    for (unsigned i : {0U, 1U}) {
+      homes_[i] = segment::create("farcall-test-home", shm::home::bytes(ring_bytes));
+      (void)shm::home::format(homes_[i], ring_bytes);
+      windows_[i] = segment::create("farcall-test-window", window_bytes);
+    }
+  }
+
+  std::unique_ptr<node_end> make_end(unsigned side) override {
+    const unsigned other = 1 - side;
+    return std::make_unique<shm_end>(side, homes_[side], windows_[side], other, homes_[other],
+                                     windows_[other]);
+  }
+
+ private:
+  std::array<segment, 2> homes_;
+  std::array<segment, 2> windows_;
+};
+
+/// Both sides use the same transport.
+class self_node_pair final : public node_pair {
+ public:
+  explicit self_node_pair(std::uint32_t ring_bytes)
+      : transport_(self::make({0, ring_bytes, bells_})) {}
+
+  std::unique_ptr<node_end> make_end(unsigned /*side*/) override {
+    return std::make_unique<self_end>(*this);
+  }
+
+ private:
+  class self_end final : public node_end {
+   public:
+    explicit self_end(self_node_pair& pair) : pair_(pair) {}
+    node_id id() const override { return 0; }
+    transport& link() override { return *pair_.transport_; }
+    std::span<bell> bells() override { return pair_.bells_; }
+
+   private:
+    self_node_pair& pair_;
+  };
+
+  std::array<bell, 8> bells_;
+  std::unique_ptr<transport> transport_;
+};
+
+}  // namespace
+
+std::unique_ptr<node_pair> shm_pair(std::uint32_t ring_bytes) {
+  return std::make_unique<shm_node_pair>(ring_bytes);
+}
+
+std::unique_ptr<node_pair> self_pair(std::uint32_t ring_bytes) {
+  return std::make_unique<self_node_pair>(ring_bytes);
+}
+
+}  // namespace farcall::conformance

@@ -1,0 +1,193 @@
+#include "tests/faults/support.hpp"
+
+#include <farcall/offload/job_test_support.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdint>
+#include <new>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace farcall::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr std::uint64_t mib = 1 << 20;
+
+/// A job whose nodes have 64 MiB to share each.
+class little_memory : public job_test {
+ protected:
+  little_memory() : job_test(options()) {}
+  static job_options options() {
+    job_options o = with_targets("shm:2");
+    o.heap_bytes = 64 * mib;
+    return o;
+  }
+};
+
+TEST_F(little_memory, buffers) {
+  std::vector<buffer<char>> all;
+  const auto e = thrown_by<out_of_memory>([&] {
+    for (int i = 0; i < 100; ++i) all.push_back(target_.allocate<char>(mib));
+  });
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->node(), target_.id());
+  EXPECT_THAT(e->what(), AllOf(HasSubstr("node 1"), HasSubstr(std::to_string(mib))));
+  EXPECT_GE(all.size(), 32U);
+  // The other target is not concerned; this one recovers.
+  (void)job_.targets()[1].allocate<char>(10 * mib);
+  all.clear();
+  (void)target_.allocate<char>(10 * mib);
+}
+
+TEST_F(little_memory, arguments) {
+  const std::vector<char> large(100 * mib, 'l');
+  const auto size = [](const std::vector<char>& v) { return v.size(); };
+  const auto e = thrown_by<out_of_memory>([&] { (void)sync(target_, size, large); });
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->node(), host_id) << "the arguments lie in the caller's memory";
+  EXPECT_THROW(post(target_, size, large), out_of_memory);
+  EXPECT_EQ(sync(target_, size, std::vector<char>(10 * mib)), 10 * mib);
+}
+
+TEST_F(little_memory, results) {
+  const auto make = [](std::size_t n) { return std::vector<char>(n, 'r'); };
+  const auto e = thrown_by<out_of_memory>([&] { (void)sync(target_, make, std::size_t{100 * mib}); });
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->node(), target_.id());
+  EXPECT_EQ(sync(target_, make, std::size_t{10 * mib}).size(), 10 * mib);
+}
+
+TEST_F(little_memory, many_large_results_at_a_time) {
+  // They do not fit together. Each ends in its value or in the error; afterwards all fits again.
+  std::vector<future<std::vector<char>>> all;
+  for (int i = 0; i < 40; ++i) {
+    all.push_back(async(target_, [] { return std::vector<char>(4 * mib, 'x'); }));
+  }
+  int values = 0;
+  int errors = 0;
+  for (auto& f : all) {
+    try {
+      EXPECT_EQ(f.get().size(), 4 * mib);
+      ++values;
+    } catch (const error&) {
+      ++errors;
+    }
+  }
+  EXPECT_GT(values, 0);
+  EXPECT_EQ(values + errors, 40);
+  EXPECT_EQ(sync(target_, [] { return std::vector<char>(30 * mib); }).size(), 30 * mib);
+}
+
+TEST_F(little_memory, of_the_handler_itself) {
+  const auto e = thrown_by<remote_error>([&] {
+    sync(target_, [] {
+      // Not a new expression, which the compiler may leave out.
+      ::operator delete(::operator new(SIZE_MAX / 4));
+    });
+  });
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->type_name(), "std::bad_alloc");
+  EXPECT_EQ(sync(target_, [] { return 3; }), 3);
+}
+
+// ---- descriptors --------------------------------------------------------------------------------
+
+void limit_descriptors(rlim_t most) {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = most;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/// Makes jobs under every limit from "no descriptor left" to "enough". Exit status 0: each attempt
+/// worked or was refused with an error, and none left anything behind.
+int jobs_under_limits() {
+  { const job first(with_targets("shm")); }
+  const holdings before = holdings::now();
+  int refused = 0;
+  int made = 0;
+  for (rlim_t spare = 0; spare < 60; ++spare) {
+    limit_descriptors(before.descriptors + spare);
+    try {
+      const job j(with_targets("shm:2"));
+      if (sync(j.targets()[1], [] { return 5; }) != 5) return 2;
+      ++made;
+    } catch (const error& e) {
+      ++refused;
+      if (std::string(e.what()).find("limit") == std::string::npos) {
+        say(std::string("refused without naming the limit: ") + e.what());
+        return 3;
+      }
+    }
+    limit_descriptors(1000);
+    if (!nothing_left_since(before)) return 4;
+  }
+  const job after(with_targets("shm:2"));
+  if (sync(after.targets()[0], [] { return 6; }) != 6) return 5;
+  say(std::to_string(refused) + " refused, " + std::to_string(made) + " made");
+  return refused > 0 && made > 0 ? 0 : 6;
+}
+
+/// A running job needs no further descriptors for anything.
+int job_without_descriptors() {
+  std::optional<job> j(with_targets("shm:2"));
+  const node a = j->targets()[0];
+  const node b = j->targets()[1];
+  limit_descriptors(1000);
+  std::vector<int> taken;
+  for (int fd = ::open("/dev/null", O_RDONLY); fd >= 0; fd = ::open("/dev/null", O_RDONLY)) {
+    taken.push_back(fd);
+  }
+  if (sync(a, [] { return 1; }) != 1) return 2;
+  const auto memory = a.allocate<char>(16 * mib);
+  const std::vector<char> sent(16 * mib, 's');
+  put(sent, memory).get();
+  if (sync(a, [](remote_span<char> s) { return s[s.size() - 1]; }, memory.span()) != 's') return 3;
+  const auto other = b.allocate<char>(16 * mib);
+  copy(memory, other).get();
+  if (sync(b, [](remote_span<char> s) { return s[0]; }, other.span()) != 's') return 4;
+  {
+    const lane stream(a);
+    if (sync(stream, [](const node& n) { return sync(n, [] { return 2; }); }, b) != 2) return 5;
+  }
+  if (sync(a, [] { return std::vector<char>(mib); }).size() != mib) return 6;
+  // A death is noticed all the same.
+  try {
+    sync(b, [] { ::_exit(1); });
+    return 7;
+  } catch (const node_failed&) {
+  }
+  if (sync(a, [] { return 3; }) != 3) return 8;
+  j.reset();
+  for (const int fd : taken) ::close(fd);
+  return 0;
+}
+
+const role limits_role("jobs under limits", &jobs_under_limits);
+const role starved_role("job without descriptors", &job_without_descriptors);
+
+TEST(descriptor_limit, refuses_jobs_with_the_reason) {
+  role_process p("jobs under limits");
+  const std::string said = p.line();
+  EXPECT_EQ(p.wait(), 0) << said;
+  EXPECT_THAT(said, HasSubstr("made"));
+}
+
+TEST(descriptor_limit, does_not_harm_a_running_job) {
+  role_process p("job without descriptors");
+  EXPECT_EQ(p.wait(), 0);
+}
+
+} // namespace
+} // namespace farcall::test

@@ -1,0 +1,256 @@
+// Runs the other side of a ring inside every window between two of its steps, in all the orders
+// that there are. One thread does it all, so each order is reached for certain.
+
+#include <farcall/memory/bell.hpp>
+#include <farcall/memory/ring.hpp>
+#include <tests/ring_support.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace farcall::test {
+namespace {
+
+std::function<void(std::string_view window)> other_side;
+bool other_side_runs = false;
+
+}  // namespace
+
+void ring_window(const char* name) noexcept {
+  // The other side has windows too; nobody interrupts it there.
+  if (!other_side || other_side_runs) return;
+  other_side_runs = true;
+  other_side(name);
+  other_side_runs = false;
+}
+
+namespace {
+
+constexpr std::uint64_t small = smallest_ring;
+
+/// Sets what runs in the windows as long as it lives.
+class interruption {
+ public:
+  explicit interruption(std::function<void(std::string_view)> f) { other_side = std::move(f); }
+  interruption(const interruption&) = delete;
+  interruption& operator=(const interruption&) = delete;
+  ~interruption() { other_side = nullptr; }
+};
+
+/// Goes through all sequences of choices that a scenario makes, as an odometer does.
+class choices {
+ public:
+  /// One of 0 … alternatives - 1.
+  [[nodiscard]] unsigned choose(unsigned alternatives) {
+    if (at_ == made_.size()) made_.emplace_back(0U, alternatives);
+    return made_[at_++].first;
+  }
+  /// Starts the next sequence; false after the last one.
+  [[nodiscard]] bool next() {
+    at_ = 0;
+    while (!made_.empty() && ++made_.back().first == made_.back().second) made_.pop_back();
+    return !made_.empty();
+  }
+  [[nodiscard]] std::string text() const {
+    std::string all;
+    for (const auto& made : made_) all += std::to_string(made.first);
+    return all;
+  }
+
+ private:
+  std::vector<std::pair<unsigned, unsigned>> made_;
+  std::size_t at_ = 0;
+};
+
+/// What was sent and not read yet, and both sides of the ring.
+class lane_model {
+ public:
+  explicit lane_model(std::uint64_t start) : ring(small, start) {}
+
+  /// False when the ring is full.
+  bool send_one(std::uint32_t bytes) {
+    std::byte* record = try_reserve(ring.out, bytes);
+    if (record == nullptr) return false;
+    fill(record, bytes, sent_);
+    commits_ = {bytes, sent_};
+    ++sent_;
+    commit(ring.out, record, bytes, record_kind::request);
+    note_commit();
+    return true;
+  }
+
+  /// The record that is being committed can be seen from here on.
+  void note_commit() {
+    if (commits_.first != 0) waiting_.push_back(std::exchange(commits_, {}));
+  }
+
+  /// Reads one record; what is wrong with it, or with there being none.
+  std::string read_one() {
+    const record_view record = peek(ring.in);
+    if (waiting_.empty()) return record ? "a record that was not sent" : "";
+    const auto [bytes, n] = waiting_.front();
+    waiting_.pop_front();
+    std::string wrong = wrong_with(record, bytes, n);
+    if (wrong.empty()) release(ring.in, record);
+    return wrong;
+  }
+
+  std::string read_all() {
+    while (!waiting_.empty()) {
+      if (std::string wrong = read_one(); !wrong.empty()) return wrong;
+    }
+    return read_one();  // nothing must be left
+  }
+
+  private_ring ring;
+
+ private:
+  std::uint64_t sent_ = 0;
+  std::pair<std::uint32_t, std::uint64_t> commits_{};
+  std::deque<std::pair<std::uint32_t, std::uint64_t>> waiting_;
+};
+
+TEST(ring_interleaving, a_receiver_in_any_window_reads_what_was_committed_and_nothing_else) {
+  std::map<std::string, std::uint64_t> windows;
+  std::uint64_t orders = 0;
+  for (const std::uint64_t before_end : {std::uint64_t{0}, std::uint64_t{16}, std::uint64_t{512},
+                                         std::uint64_t{1008}, std::uint64_t{1024}}) {
+    for (const std::uint32_t first : {16U, 500U, 512U, 1024U}) {
+      for (const std::uint32_t second : {8U, 512U, 1024U}) {
+        choices c;
+        do {
+          ++orders;
+          lane_model lane(2 * small - before_end);
+          std::string wrong;
+          const auto read_some = [&] {
+            const unsigned choice = c.choose(3);
+            const std::string w = choice == 0   ? std::string{}
+                                  : choice == 1 ? lane.read_one()
+                                                : lane.read_all();
+            if (wrong.empty()) wrong = w;
+          };
+          const interruption receiver([&](std::string_view window) {
+            ++windows[std::string(window)];
+            if (window == "commit_before_attention") lane.note_commit();
+            read_some();
+          });
+          ASSERT_TRUE(lane.send_one(first));
+          ASSERT_TRUE(lane.send_one(second));
+          if (wrong.empty()) wrong = lane.read_all();
+          ASSERT_EQ(wrong, "") << before_end << " bytes before the end, lengths " << first << ", "
+                               << second << ", choices " << c.text();
+        } while (c.next());
+      }
+    }
+  }
+  EXPECT_GT(orders, 5 * 4 * 3 * 81U);
+  EXPECT_GT(windows["commit_after_terminator"], 0U);
+  EXPECT_GT(windows["commit_before_attention"], 0U);
+  EXPECT_GT(windows["pad_after_terminator"], 0U);
+}
+
+TEST(ring_interleaving, a_full_ring_gets_room_whenever_the_receiver_reads) {
+  for (const std::uint32_t bytes : {240U, 512U, 1024U}) {
+    for (std::uint64_t start = 0; start < small; start += 208) {
+      choices c;
+      do {
+        lane_model lane(start);
+        while (lane.send_one(bytes)) {
+        }
+        std::string wrong;
+        bool looked = false;
+        const interruption receiver([&](std::string_view window) {
+          if (window == "commit_before_attention") lane.note_commit();
+          looked = looked || window == "reserve_after_look";
+          const unsigned choice = c.choose(3);
+          const std::string w = choice == 0   ? std::string{}
+                                : choice == 1 ? lane.read_one()
+                                              : lane.read_all();
+          if (wrong.empty()) wrong = w;
+        });
+        bool sent = lane.send_one(bytes);
+        if (!sent) {
+          ASSERT_EQ(lane.read_all(), "");
+          sent = lane.send_one(bytes);
+        }
+        ASSERT_TRUE(sent) << bytes << " from " << start << ", choices " << c.text();
+        ASSERT_TRUE(looked);
+        if (wrong.empty()) wrong = lane.read_all();
+        ASSERT_EQ(wrong, "") << bytes << " from " << start << ", choices " << c.text();
+      } while (c.next());
+    }
+  }
+}
+
+TEST(ring_interleaving, a_sender_may_go_on_while_the_receiver_steps_over_a_pad) {
+  for (const unsigned more : {0U, 1U, 5U}) {
+    lane_model lane(small - 64);
+    ASSERT_NE(try_reserve(lane.ring.out, 128), nullptr);  // the pad, and no record yet
+    bool interrupted = false;
+    const interruption sender([&](std::string_view window) {
+      if (window != "peek_after_pad") return;
+      interrupted = true;
+      for (unsigned i = 0; i < more; ++i) ASSERT_TRUE(lane.send_one(128));
+    });
+    const record_view record = peek(lane.ring.in);
+    EXPECT_TRUE(interrupted);
+    EXPECT_EQ(static_cast<bool>(record), more != 0);
+    EXPECT_EQ(lane.read_all(), "");
+  }
+}
+
+// A peer that writes one pad behind the other while we read must not keep us.
+TEST(ring_interleaving, pads_written_while_the_receiver_reads_are_refused) {
+  private_ring r(small, small - 64);
+  r.forge(small - 64, commit_word(64, record_kind::pad));
+  unsigned interruptions = 0;
+  const interruption sender([&](std::string_view window) {
+    if (window != "peek_after_pad") return;
+    ++interruptions;
+    r.forge(0, commit_word(small, record_kind::pad));
+  });
+  EXPECT_EQ(peek(r.in).kind, record_kind::corrupt);
+  EXPECT_EQ(interruptions, 1U);
+}
+
+// Either the sleeper's second look finds the record, or the sender finds the flag and rings.
+TEST(ring_interleaving, a_sleeper_who_raises_the_flag_in_any_window_is_rung_or_sees_the_record) {
+  constexpr const char* moments[] = {"before", "commit_after_terminator", "commit_before_attention",
+                                     "after"};
+  for (const std::string_view moment : moments) {
+    private_ring r(small);
+    bell b;
+    bell* const bells[] = {&b};
+    r.out.attention = &b.asleep;
+    r.out.kick = &kick_bell;
+    r.out.kick_context = &b;
+    bool went_to_sleep = false;
+    bool saw_it = false;
+    const auto fall_asleep = [&] {
+      went_to_sleep = true;
+      prepare_sleep(bells);
+      saw_it = has_record(r.in, r.in.tail);
+    };
+    const interruption sleeper([&](std::string_view window) {
+      if (window == moment) fall_asleep();
+    });
+    if (moment == "before") fall_asleep();
+    ASSERT_TRUE(send(r.out, 64, 1));
+    if (moment == "after") fall_asleep();
+    ASSERT_TRUE(went_to_sleep) << moment;
+    const bool rung = b.asleep.load() == 0;
+    EXPECT_TRUE(saw_it || rung) << moment;
+    EXPECT_EQ(wrong_with(peek(r.in), 64, 1), "");
+  }
+}
+
+}  // namespace
+}  // namespace farcall::test

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <farcall/base/clock.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <thread>
+
+/// What tests of several layers need.
+namespace farcall::test {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool under_sanitizer = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+inline constexpr bool under_sanitizer = true;
+#else
+inline constexpr bool under_sanitizer = false;
+#endif
+#else
+inline constexpr bool under_sanitizer = false;
+#endif
+
+/// How long a test waits for what should happen at once, before it gives up.
+inline constexpr std::chrono::seconds patience{60};
+
+/// Spins, and gives the core away now and then: tests run on machines with few of them.
+class spinner {
+ public:
+  void pause() {
+    if (++turns_ % 64 == 0) {
+      std::this_thread::yield();
+    } else {
+      spin_pause();
+    }
+  }
+
+ private:
+  unsigned turns_ = 0;
+};
+
+/// Waits until `done()` is true; false when that takes longer than `patience`.
+template <class Condition>
+[[nodiscard]] bool eventually(Condition done) {
+  const time_point deadline = clock::now() + patience;
+  for (spinner s; !done(); s.pause()) {
+    if (clock::now() > deadline) return false;
+  }
+  return true;
+}
+
+/// A number that looks random and depends on `n` only (splitmix64).
+[[nodiscard]] constexpr std::uint64_t scrambled(std::uint64_t n) noexcept {
+  n += 0x9E3779B97F4A7C15;
+  n = (n ^ n >> 30) * 0xBF58476D1CE4E5B9;
+  n = (n ^ n >> 27) * 0x94D049BB133111EB;
+  return n ^ n >> 31;
+}
+
+/// Byte `at` of the content that belongs to number `n`.
+[[nodiscard]] constexpr std::byte content(std::uint64_t n, std::size_t at) noexcept {
+  return static_cast<std::byte>(scrambled(n + (at >> 3)) >> (at & 7) * 8);
+}
+
+}  // namespace farcall::test

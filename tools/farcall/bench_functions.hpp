@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+/// What the benchmarks run on their targets. The command starts itself as the target, so these
+/// functions are there.
+namespace farcall::tool::offloaded {
+
+void nothing();
+/// Two doubles in, one out.
+double add(double a, double b);
+std::uint64_t successor(std::uint64_t value);
+/// Takes a payload as a view and looks at its ends, so that it must have arrived.
+std::uint64_t ends_of(std::span<const std::byte> payload);
+/// Calls of `count` on this target since the last call of it with `restart`.
+std::uint64_t count(bool restart);
+
+} // namespace farcall::tool::offloaded

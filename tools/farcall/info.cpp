@@ -1,0 +1,264 @@
+#include "bench_session.hpp"
+#include "command.hpp"
+#include "environment.hpp"
+#include "probes.hpp"
+#include "table.hpp"
+
+#include <farcall/farcall.hpp>
+
+#include <array>
+#include <exception>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <unistd.h>
+
+namespace farcall::tool {
+
+namespace {
+
+struct info_options {
+  std::string targets = "shm";
+  bool no_targets = false;
+  bool json = false;
+};
+
+struct transport_state {
+  std::string name;
+  bool present = false;
+  std::string reason;
+};
+
+struct machine_state {
+  std::string host;
+  environment env;
+  unsigned cores = 0; ///< of the machine, whether this process may use them or not
+  long page_bytes = 0;
+  std::vector<probe> huge_pages;
+  std::vector<probe> kernel;
+  std::vector<limit> limits;
+  std::vector<transport_state> transports;
+};
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+std::vector<transport_state> transports_here(const std::vector<probe>& kernel) {
+  std::vector<transport_state> transports{{"self", true, "calls of a node to itself"}};
+  transport_state shm{"shm", true, "processes on this machine, through shared memory"};
+  for (const probe& p : kernel) {
+    const bool needed = p.name == "memfd" || p.name == "futex";
+    if (needed && !p.works) {
+      shm.present = false;
+      shm.reason = fmt::format("needs {}: {}; {}", p.name, p.detail, p.advice);
+    }
+  }
+  transports.push_back(std::move(shm));
+  return transports;
+}
+
+machine_state look_around() {
+  machine_state state;
+  state.host = host_name();
+  state.env = read_environment();
+  state.cores = static_cast<unsigned>(sysconf(_SC_NPROCESSORS_ONLN));
+  state.page_bytes = sysconf(_SC_PAGESIZE);
+  state.huge_pages = {probe_huge_page_pool(), probe_transparent_huge_pages(),
+                      probe_shared_transparent_huge_pages()};
+  state.kernel = {probe_cross_memory_attach(), probe_membarrier(), probe_futex(), probe_pidfd(),
+                  probe_memfd()};
+  state.limits = process_limits();
+  state.transports = transports_here(state.kernel);
+  return state;
+}
+
+std::vector<node_description> describe_nodes(const std::string& targets) {
+  const job j{job_of_this_program(targets)};
+  std::vector<node_description> nodes{j.host().description()};
+  for (const node& target : j.targets())
+    nodes.push_back(target.description());
+  return nodes;
+}
+
+nlohmann::ordered_json probe_json(const probe& p) {
+  nlohmann::ordered_json json{{"works", p.works}, {"detail", p.detail}};
+  if (!p.advice.empty()) json["advice"] = p.advice;
+  return json;
+}
+
+/// "transparent huge pages" -> "transparent_huge_pages".
+std::string as_key(std::string name) {
+  for (char& c : name) {
+    if (c == ' ' || c == '-') c = '_';
+  }
+  return name;
+}
+
+nlohmann::ordered_json probes_json(const std::vector<probe>& probes) {
+  nlohmann::ordered_json json;
+  for (const probe& p : probes)
+    json[as_key(p.name)] = probe_json(p);
+  return json;
+}
+
+nlohmann::ordered_json limits_json(const std::vector<limit>& limits) {
+  nlohmann::ordered_json json;
+  const auto value = [](std::uint64_t v) -> nlohmann::ordered_json {
+    return limit_text(v) == "unlimited" ? nlohmann::ordered_json("unlimited")
+                                        : nlohmann::ordered_json(v);
+  };
+  for (const limit& l : limits)
+    json[as_key(l.name)] = {{"soft", value(l.soft)}, {"hard", value(l.hard)}};
+  return json;
+}
+
+nlohmann::ordered_json nodes_json(const std::vector<node_description>& nodes) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const node_description& n : nodes) {
+    json.push_back({{"id", n.id},
+                    {"name", n.name},
+                    {"host", n.host},
+                    {"pid", n.pid},
+                    {"architecture", n.architecture},
+                    {"cores", n.cores},
+                    {"transport", n.transport},
+                    {"workers", n.workers},
+                    {"route", n.route}});
+  }
+  return json;
+}
+
+nlohmann::ordered_json to_json(const machine_state& state) {
+  nlohmann::ordered_json transports = nlohmann::ordered_json::array();
+  for (const transport_state& t : state.transports) {
+    transports.push_back({{"name", t.name}, {"present", t.present}, {"reason", t.reason}});
+  }
+  nlohmann::ordered_json kernel = probes_json(state.kernel);
+  nlohmann::ordered_json attach = kernel["cross_memory_attach"];
+  attach["allowed"] = attach["works"];
+  kernel.erase("cross_memory_attach");
+  return {{"version", FARCALL_TOOL_VERSION},
+          {"machine",
+           {{"host", state.host},
+            {"architecture", state.env.architecture},
+            {"kernel", state.env.kernel},
+            {"cpu", state.env.cpu_model},
+            {"hypervisor", state.env.hypervisor},
+            {"cores", state.cores},
+            {"cpus_allowed", cpu_list_text(state.env.cpus)},
+            {"memory_mib", state.env.memory_mib},
+            {"memory_available_mib", state.env.memory_available_mib},
+            {"page_bytes", state.page_bytes}}},
+          {"huge_pages", probes_json(state.huge_pages)},
+          {"cross_memory_attach", std::move(attach)},
+          {"kernel_features", std::move(kernel)},
+          {"limits", limits_json(state.limits)},
+          {"transports", std::move(transports)}};
+}
+
+void append_probes(std::string& text, const char* heading, const std::vector<probe>& probes) {
+  text += fmt::format("\n{}\n", heading);
+  for (const probe& p : probes) {
+    text += fmt::format("  {:42} {:4} {}\n", p.name, p.works ? "yes" : "no", p.detail);
+    if (!p.advice.empty()) text += fmt::format("  {:42}      -> {}\n", "", p.advice);
+  }
+}
+
+std::string to_text(const machine_state& state) {
+  std::string text = fmt::format("farcall {}\n\nMachine\n", FARCALL_TOOL_VERSION);
+  const auto line = [&](const char* name, const std::string& value) {
+    text += fmt::format("  {:14} {}\n", name, value);
+  };
+  line("host", state.host);
+  line("architecture", state.env.architecture);
+  line("kernel", state.env.kernel);
+  line("processor",
+       state.env.cpu_model + (state.env.hypervisor.empty()
+                                  ? ""
+                                  : ", virtual machine (" + state.env.hypervisor + ")"));
+  line("cores",
+       fmt::format("{}, this process may use {}", state.cores, cpu_list_text(state.env.cpus)));
+  line("memory", fmt::format("{} MiB, {} MiB available, pages of {}", state.env.memory_mib,
+                             state.env.memory_available_mib,
+                             format_bytes(static_cast<std::uint64_t>(state.page_bytes))));
+  append_probes(text, "Huge pages (used when there are some, never required)", state.huge_pages);
+  append_probes(text, "Kernel", state.kernel);
+  text += "\nLimits of this process\n";
+  for (const limit& l : state.limits) {
+    text += fmt::format("  {:14} {} {} (at most {})\n", l.name, limit_text(l.soft), l.unit,
+                        limit_text(l.hard));
+  }
+  text += "\nTransports\n";
+  for (const transport_state& t : state.transports) {
+    text += fmt::format("  {:14} {}: {}\n", t.name, t.present ? "present" : "absent", t.reason);
+  }
+  return text;
+}
+
+std::string nodes_text(const std::string& targets, const std::vector<node_description>& nodes) {
+  table out{{{"node"},
+             {"name", table::align::left},
+             {"host", table::align::left},
+             {"pid"},
+             {"architecture", table::align::left},
+             {"cores"},
+             {"workers"},
+             {"transport", table::align::left},
+             {"route from the host", table::align::left}}};
+  for (const node_description& n : nodes) {
+    out.add_row({fmt::format("{}", n.id), n.name, n.host, fmt::format("{}", n.pid), n.architecture,
+                 fmt::format("{}", n.cores), fmt::format("{}", n.workers), n.transport, n.route});
+  }
+  return fmt::format("\nRoutes of a job with targets \"{}\" (started for this, and ended)\n",
+                     targets) +
+         out.text();
+}
+
+int run_info(const info_options& options) {
+  const machine_state state = look_around(); // forks, so before a job is started
+  std::vector<node_description> nodes;
+  std::exception_ptr failure;
+  if (!options.no_targets) {
+    try {
+      nodes = describe_nodes(options.targets);
+    } catch (...) {
+      failure = std::current_exception(); // what is known about the machine helps to find out why
+    }
+  }
+  if (options.json) {
+    nlohmann::ordered_json json = to_json(state);
+    json["targets"] = options.no_targets ? "" : options.targets;
+    json["nodes"] = nodes_json(nodes);
+    print(json.dump(2) + '\n');
+  } else {
+    print(to_text(state));
+    if (!nodes.empty()) print(nodes_text(options.targets, nodes));
+  }
+  if (failure) std::rethrow_exception(failure);
+  return 0;
+}
+
+} // namespace
+
+void add_info(CLI::App& app, action& chosen) {
+  auto options = std::make_shared<info_options>();
+  CLI::App* info =
+      app.add_subcommand("info", "What this machine offers, and the route to each node of a job");
+  CLI::Option* targets =
+      info->add_option("--targets", options->targets,
+                       "Targets to start and to describe, e.g. shm:4 or shm?workers=2")
+          ->capture_default_str();
+  info->add_flag("--no-targets", options->no_targets, "Start no targets: look at the machine only")
+      ->excludes(targets);
+  info->add_flag("--json", options->json, "Print one JSON document");
+  info->callback([options, &chosen] { chosen = [options] { return run_info(*options); }; });
+}
+
+} // namespace farcall::tool

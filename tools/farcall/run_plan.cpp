@@ -1,0 +1,105 @@
+#include "run_plan.hpp"
+#include "command.hpp"
+
+#include <farcall/job/target_url.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include <unistd.h>
+
+namespace farcall::tool {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_executable_file(const std::string& file) {
+  std::error_code error;
+  return fs::is_regular_file(file, error) && access(file.c_str(), X_OK) == 0;
+}
+
+/// The kernel starts ELF files and scripts with a first line; what a shell would interpret by
+/// itself it refuses.
+bool kernel_can_start(const std::string& file) {
+  std::ifstream stream{file, std::ios::binary};
+  if (!stream) return true; // executable but not readable is allowed, and then nothing can be said
+  char head[4] = {};
+  stream.read(head, sizeof head);
+  return std::memcmp(head, "\177ELF", 4) == 0 || std::memcmp(head, "#!", 2) == 0;
+}
+
+void check_startable(const std::string& file) {
+  std::error_code error;
+  const fs::file_status status = fs::status(file, error);
+  if (!fs::exists(status)) {
+    throw usage_problem(
+        fmt::format("{}: no such file; give the path of a program that uses farcall", file));
+  }
+  if (fs::is_directory(status))
+    throw usage_problem(fmt::format("{}: is a directory, not a program", file));
+  if (!is_executable_file(file)) {
+    throw usage_problem(
+        fmt::format("{}: may not be executed; if it is a program, try: chmod +x {}", file, file));
+  }
+  if (!kernel_can_start(file)) {
+    throw usage_problem(
+        fmt::format("{}: is neither a program nor a script that begins with #!", file));
+  }
+}
+
+} // namespace
+
+std::string find_program(const std::string& name, const std::string& path) {
+  if (name.find('/') != std::string::npos) {
+    check_startable(name);
+    return name;
+  }
+  for (std::size_t at = 0; at <= path.size();) {
+    const std::size_t end = std::min(path.find(':', at), path.size());
+    const std::string folder = end == at ? "." : path.substr(at, end - at);
+    const std::string file = fmt::format("{}/{}", folder, name);
+    if (is_executable_file(file)) {
+      check_startable(file);
+      return file;
+    }
+    at = end + 1;
+  }
+  if (fs::exists(name)) {
+    throw usage_problem(
+        fmt::format("{}: not on the PATH; the file here is meant by ./{}", name, name));
+  }
+  throw usage_problem(fmt::format("{}: no such program here or on the PATH", name));
+}
+
+run_plan make_run_plan(std::optional<std::size_t> processes, std::optional<std::string> targets,
+                       const std::vector<std::string>& command) {
+  if (processes && targets)
+    throw usage_problem("-n and --targets both name the targets; give one of them");
+  if (command.empty())
+    throw usage_problem("no program given; for example: farcall run -n 4 ./app its arguments");
+  run_plan plan;
+  if (processes) {
+    if (*processes < 2) {
+      throw usage_problem(fmt::format("-n {}: the number counts the host, so that at least 2 "
+                                      "processes are needed for one target",
+                                      *processes));
+    }
+    plan.targets = *processes == 2 ? "shm" : fmt::format("shm:{}", *processes - 1);
+  } else {
+    plan.targets = targets.value_or("shm");
+    if (plan.targets.empty()) throw usage_problem("--targets is empty; give for example shm:4");
+  }
+  (void)parse_targets(plan.targets); // throws setting_error for what the program would refuse too
+  const char* path = std::getenv("PATH");
+  plan.program = find_program(command.front(), path == nullptr ? "/usr/bin:/bin" : path);
+  plan.words = command;
+  return plan;
+}
+
+} // namespace farcall::tool

@@ -1,0 +1,87 @@
+#include "command.hpp"
+
+#include "run_plan.hpp"
+#include <farcall/base/error.hpp>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+#include <gtest/gtest.h>
+
+#include <sys/stat.h>
+
+namespace farcall::tool {
+namespace {
+
+class run_plan_test : public testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::create_directories(folder_); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string file(const std::string& name, const std::string& content, mode_t mode) {
+    const std::string path = folder_ + '/' + name;
+    std::ofstream{path} << content;
+    chmod(path.c_str(), mode);
+    return path;
+  }
+
+  static std::string message_of(const std::function<void()>& act) {
+    try {
+      act();
+    } catch (const usage_problem& e) {
+      return e.what();
+    }
+    return "no usage_problem";
+  }
+
+  std::string folder_ = testing::TempDir() + "farcall_run_plan_test";
+};
+
+TEST_F(run_plan_test, the_number_of_processes_counts_the_host) {
+  const std::string app = file("app", "#!/bin/sh\n", 0755);
+  EXPECT_EQ(make_run_plan(2, {}, {app}).targets, "shm");
+  EXPECT_EQ(make_run_plan(5, {}, {app}).targets, "shm:4");
+  EXPECT_THROW((void)make_run_plan(1, {}, {app}), usage_problem);
+  EXPECT_THROW((void)make_run_plan(0, {}, {app}), usage_problem);
+}
+
+TEST_F(run_plan_test, urls_are_passed_on_and_exclude_the_number) {
+  const std::string app = file("app", "#!/bin/sh\n", 0755);
+  EXPECT_EQ(make_run_plan({}, "shm?workers=4", {app, "x"}).targets, "shm?workers=4");
+  EXPECT_EQ(make_run_plan({}, {}, {app}).targets, "shm");
+  EXPECT_THROW((void)make_run_plan(2, "shm", {app}), usage_problem);
+  EXPECT_THROW((void)make_run_plan({}, "", {app}), usage_problem);
+  EXPECT_THROW((void)make_run_plan({}, "carrier-pigeon", {app}), setting_error);
+}
+
+TEST_F(run_plan_test, the_words_of_the_program_stay_as_they_are) {
+  const std::string app = file("app", "#!/bin/sh\n", 0755);
+  const run_plan plan = make_run_plan(2, {}, {app, "-n", "7", "--json", "a b"});
+  EXPECT_EQ(plan.program, app);
+  EXPECT_EQ(plan.words, (std::vector<std::string>{app, "-n", "7", "--json", "a b"}));
+}
+
+TEST_F(run_plan_test, a_program_that_cannot_start_is_named_with_the_reason) {
+  EXPECT_NE(message_of([] { (void)make_run_plan(2, {}, {}); }).find("no program given"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] { (void)find_program(folder_ + "/none", ""); }).find("no such file"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] { (void)find_program(folder_ + "/", ""); }).find("is a directory"),
+            std::string::npos);
+  const std::string text = file("text", "hello\n", 0644);
+  EXPECT_NE(message_of([&] { (void)find_program(text, ""); }).find("chmod +x"), std::string::npos);
+  const std::string odd = file("odd", "hello\n", 0755);
+  EXPECT_NE(message_of([&] { (void)find_program(odd, ""); }).find("neither a program nor a script"),
+            std::string::npos);
+}
+
+TEST_F(run_plan_test, a_name_without_slash_is_looked_up_on_the_path) {
+  const std::string app = file("farcall_test_app", "#!/bin/sh\n", 0755);
+  EXPECT_EQ(find_program("farcall_test_app", "/does/not/exist:" + folder_), app);
+  EXPECT_THROW((void)find_program("farcall_test_app", "/does/not/exist"), usage_problem);
+}
+
+} // namespace
+} // namespace farcall::tool

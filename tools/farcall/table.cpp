@@ -1,0 +1,123 @@
+#include "table.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <span>
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace farcall::tool {
+
+namespace {
+
+void append_padded(std::string& out, const std::string& cell, std::size_t width,
+                   table::align side) {
+  const std::size_t padding = width - std::min(width, display_width(cell));
+  if (side == table::align::right) out.append(padding, ' ');
+  out += cell;
+  if (side == table::align::left) out.append(padding, ' ');
+}
+
+void finish_line(std::string& out) {
+  out.erase(out.find_last_not_of(' ') + 1);
+  out += '\n';
+}
+
+std::string with_prefix(double value, double step, std::span<const char* const> units) {
+  std::size_t unit = 0;
+  // 999.5 would print as 1000 with three digits, so the next unit begins there.
+  while (unit + 1 < units.size() && std::abs(value) >= 0.9995 * step) {
+    value /= step;
+    ++unit;
+  }
+  return fmt::format("{} {}", format_number(value), units[unit]);
+}
+
+} // namespace
+
+void table::add_row(std::vector<std::string> cells) {
+  if (cells.size() > columns_.size()) {
+    throw std::logic_error(fmt::format("table row has {} cells, the table has {} columns",
+                                       cells.size(), columns_.size()));
+  }
+  cells.resize(columns_.size());
+  rows_.push_back(std::move(cells));
+}
+
+std::string table::text() const {
+  std::vector<std::size_t> widths;
+  for (std::size_t c = 0; c < columns_.size(); ++c) {
+    std::size_t width = display_width(columns_[c].header);
+    for (const auto& row : rows_)
+      width = std::max(width, display_width(row[c]));
+    widths.push_back(width);
+  }
+  std::string out;
+  const auto gap = [&](std::size_t c) { return c == 0 ? "" : "  "; };
+  for (std::size_t c = 0; c < columns_.size(); ++c) {
+    out += gap(c);
+    append_padded(out, columns_[c].header, widths[c], columns_[c].side);
+  }
+  finish_line(out);
+  for (std::size_t c = 0; c < columns_.size(); ++c) {
+    out += gap(c);
+    out.append(widths[c], '-');
+  }
+  finish_line(out);
+  for (const auto& row : rows_) {
+    for (std::size_t c = 0; c < columns_.size(); ++c) {
+      out += gap(c);
+      append_padded(out, row[c], widths[c], columns_[c].side);
+    }
+    finish_line(out);
+  }
+  return out;
+}
+
+std::size_t display_width(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; // continuation bytes take no column
+  }));
+}
+
+std::string format_number(double value) {
+  if (!std::isfinite(value)) return "-";
+  const double size = std::abs(value);
+  if (size >= 99.95) return fmt::format("{:.0f}", value);
+  if (size >= 9.995) return fmt::format("{:.1f}", value);
+  return fmt::format("{:.2f}", value);
+}
+
+std::string format_time(double nanoseconds) {
+  static constexpr std::array units{"ns", "us", "ms", "s"};
+  if (!std::isfinite(nanoseconds)) return "-";
+  return with_prefix(nanoseconds, 1000.0, units);
+}
+
+std::string format_rate(double per_second) {
+  static constexpr std::array units{"/s", "k/s", "M/s", "G/s"};
+  if (!std::isfinite(per_second)) return "-";
+  return with_prefix(per_second, 1000.0, units);
+}
+
+std::string format_bytes(std::uint64_t bytes) {
+  static constexpr std::array units{"B", "KiB", "MiB", "GiB", "TiB"};
+  std::size_t unit = 0;
+  auto value = static_cast<double>(bytes);
+  while (unit + 1 < units.size() && value >= 1024.0) {
+    value /= 1024.0;
+    ++unit;
+  }
+  const bool whole = value == std::floor(value);
+  return whole ? fmt::format("{:.0f} {}", value, units[unit])
+               : fmt::format("{:.1f} {}", value, units[unit]);
+}
+
+std::string format_ratio(double ratio) {
+  return std::isfinite(ratio) ? fmt::format("{} x", format_number(ratio)) : "-";
+}
+
+} // namespace farcall::tool
