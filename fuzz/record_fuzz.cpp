@@ -49,8 +49,8 @@ class steps {
 };
 
 struct hostile_ring {
-  std::unique_ptr<std::byte[], release_memory> memory{
-      new (std::align_val_t{line_bytes}) std::byte[size]()};
+  std::unique_ptr<std::byte[], release_memory> memory{new (std::align_val_t{line_bytes})
+                                                          std::byte[size]()};
   std::atomic<std::uint64_t> consumed{0};
   outbox out;
   inbox in;
@@ -75,7 +75,8 @@ struct hostile_ring {
     require(record.bytes >= sizeof(record_header) && record.bytes <= record_limit(size));
     require(record.data >= memory.get() && record.data + record.bytes <= memory.get() + size);
     std::byte sum{};
-    for (std::uint32_t i = 0; i < record.bytes; ++i) sum ^= record.data[i];
+    for (std::uint32_t i = 0; i < record.bytes; ++i)
+      sum ^= record.data[i];
     // Whatever the peer writes now, what was checked stays so.
     scribble(in.tail, commit_word(0xFFFFFF, static_cast<record_kind>(sum)));
     release(in, record);
@@ -89,7 +90,7 @@ struct hostile_ring {
     if (record == nullptr) return;
     require(record >= memory.get() && record + bytes <= memory.get() + size);
     std::memset(record + 4, 0x02, bytes - 4);
-    if (bytes % 3 == 0) return;  // given up
+    if (bytes % 3 == 0) return; // given up
     commit(out, record, bytes, record_kind::request);
     require(out.limit - out.head <= size);
   }
@@ -107,24 +108,35 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t byte
   std::uint64_t argument = 0;
   while (program.take(what) && program.take(argument)) {
     switch (what % 8) {
-      case 0: ring.consumed = argument; break;
-      case 1: ring.consumed = ring.out.head + argument % (4 * size); break;
-      case 2: ring.consumed = ring.out.head - argument % (4 * size); break;
-      case 3: ring.scribble(argument >> 32, static_cast<std::uint32_t>(argument)); break;
-      case 4: ring.scribble(ring.in.tail, static_cast<std::uint32_t>(argument)); break;
-      case 5: {
-        // The whole ring, with a pattern.
-        for (std::uint64_t at = 0; at < size; at += record_alignment) {
-          ring.scribble(at, static_cast<std::uint32_t>(argument + at * (argument >> 32)));
-        }
-        break;
+    case 0:
+      ring.consumed = argument;
+      break;
+    case 1:
+      ring.consumed = ring.out.head + argument % (4 * size);
+      break;
+    case 2:
+      ring.consumed = ring.out.head - argument % (4 * size);
+      break;
+    case 3:
+      ring.scribble(argument >> 32, static_cast<std::uint32_t>(argument));
+      break;
+    case 4:
+      ring.scribble(ring.in.tail, static_cast<std::uint32_t>(argument));
+      break;
+    case 5: {
+      // The whole ring, with a pattern.
+      for (std::uint64_t at = 0; at < size; at += record_alignment) {
+        ring.scribble(at, static_cast<std::uint32_t>(argument + at * (argument >> 32)));
       }
-      case 6:
-        for (std::uint64_t i = 0; i <= argument % 64; ++i) ring.read_one();
-        break;
-      default:
-        ring.write_one(static_cast<std::uint32_t>(8 + argument % (record_limit(size) - 7)));
-        break;
+      break;
+    }
+    case 6:
+      for (std::uint64_t i = 0; i <= argument % 64; ++i)
+        ring.read_one();
+      break;
+    default:
+      ring.write_one(static_cast<std::uint32_t>(8 + argument % (record_limit(size) - 7)));
+      break;
     }
   }
   return 0;

@@ -67,4 +67,4 @@ class forked_child {
   std::optional<int> ended_;
 };
 
-}  // namespace farcall::test
+} // namespace farcall::test

@@ -78,4 +78,4 @@ inline void fill(std::byte* record, std::uint32_t bytes, std::uint64_t n) noexce
   return {};
 }
 
-}  // namespace farcall::test
+} // namespace farcall::test

@@ -40,6 +40,16 @@ class spinner {
   unsigned turns_ = 0;
 };
 
+/// Throws and catches an Error once. UndefinedBehaviorSanitizer looks at the memory of a type that
+/// it has not seen before through a pipe, which a test without descriptors cannot give it.
+template <class Error>
+void show_to_sanitizer() {
+  try {
+    throw Error("shown");
+  } catch (const Error&) {
+  }
+}
+
 /// Waits until `done()` is true; false when that takes longer than `patience`.
 template <class Condition>
 [[nodiscard]] bool eventually(Condition done) {
@@ -63,4 +73,4 @@ template <class Condition>
   return static_cast<std::byte>(scrambled(n + (at >> 3)) >> (at & 7) * 8);
 }
 
-}  // namespace farcall::test
+} // namespace farcall::test

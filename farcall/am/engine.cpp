@@ -1,4 +1,5 @@
 #include <farcall/am/engine.hpp>
+#include <farcall/am/stack.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/base/log.hpp>
 #include <farcall/base/signals.hpp>
@@ -7,8 +8,6 @@
 #include <cstring>
 #include <string>
 #include <utility>
-
-#include <pthread.h>
 
 namespace farcall::am {
 namespace {
@@ -27,32 +26,9 @@ constexpr unsigned tidy_interval = 4096;
 /// nobody rings when room appears.
 constexpr std::chrono::microseconds room_interval{100};
 
-/// Handlers are not nested deeper when less than this is left of the stack, in bytes.
-constexpr std::size_t stack_reserve = std::size_t{256} << 10;
-
 std::uint64_t next_serial() noexcept {
   static std::atomic<std::uint64_t> last{0};
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
-}
-
-/// Lowest address that the calling thread's stack may grow to, less what handlers need.
-const std::byte* stack_limit() noexcept {
-  static thread_local const std::byte* const limit = []() -> const std::byte* {
-    pthread_attr_t attributes;
-    if (::pthread_getattr_np(::pthread_self(), &attributes) != 0) return nullptr;
-    void* lowest = nullptr;
-    std::size_t bytes = 0;
-    const bool known = ::pthread_attr_getstack(&attributes, &lowest, &bytes) == 0;
-    ::pthread_attr_destroy(&attributes);
-    if (!known) return nullptr;
-    return static_cast<const std::byte*>(lowest) + std::min(stack_reserve, bytes / 4);
-  }();
-  return limit;
-}
-
-bool stack_is_low() noexcept {
-  const std::byte here{};
-  return &here < stack_limit();
 }
 
 void release_answer(incoming& request, const void* /*context*/) noexcept {
@@ -317,8 +293,8 @@ bool engine::has_answers() {
   return std::any_of(lanes_.begin(), lanes_.end(), [](const auto& l) { return l->has_answer(); });
 }
 
-std::chrono::nanoseconds engine::spin_time() const noexcept {
-  return crowded() ? options_.waiting.crowded_spin : options_.waiting.spin;
+std::chrono::nanoseconds engine::spin_time(bool preempted) const noexcept {
+  return preempted || crowded() ? options_.waiting.crowded_spin : options_.waiting.spin;
 }
 
 bool engine::crowded() const noexcept {
@@ -363,7 +339,7 @@ class engine::wait_state {
     if (started_ == time_point{}) started_ = looked_ = now;
     const bool preempted = now - looked_ > preempted_after;
     looked_ = now;
-    return preempted || now - started_ >= engine_.spin_time();
+    return now - started_ >= engine_.spin_time(preempted);
   }
 
   void slept() noexcept { started_ = {}; }
@@ -624,7 +600,7 @@ void engine::run_worker(worker& w, bool until_empty) {
     looked = now;
     if (!is_service) {
       awake.enter();
-      if (!preempted && now - idle_since < spin_time()) continue;
+      if (now - idle_since < spin_time(preempted)) continue;
     }
     awake.leave();
     prepare_sleep({&wakes, 1});

@@ -189,7 +189,7 @@ class engine : public std::enable_shared_from_this<engine> {
   /// Behind the workers' bells: of the thread that accepts lanes, and of lanes' own workers.
   [[nodiscard]] std::uint32_t acceptor_bell() const noexcept { return options_.workers; }
   [[nodiscard]] bool crowded() const noexcept;
-  [[nodiscard]] std::chrono::nanoseconds spin_time() const noexcept;
+  [[nodiscard]] std::chrono::nanoseconds spin_time(bool preempted) const noexcept;
 
   static inline constinit thread_local cached_port cached_{};
   static inline constinit thread_local worker* current_worker_ = nullptr;

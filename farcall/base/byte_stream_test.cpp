@@ -23,7 +23,8 @@ using ::testing::ThrowsMessage;
 
 std::vector<std::byte> bytes_of(std::initializer_list<int> values) {
   std::vector<std::byte> bytes;
-  for (const int value : values) bytes.push_back(static_cast<std::byte>(value));
+  for (const int value : values)
+    bytes.push_back(static_cast<std::byte>(value));
   return bytes;
 }
 
@@ -143,10 +144,9 @@ TEST(byte_stream, refuses_overlong_texts_although_they_are_there) {
   w.text(std::string(byte_reader::longest_text + 1, 'x'));
   byte_reader r(w.bytes(), "a greeting");
   EXPECT_EQ(r.text().size(), byte_reader::longest_text);
-  EXPECT_THAT([&] { (void)r.text(); },
-              ThrowsMessage<malformed_message>(
-                  AllOf(HasSubstr("a greeting"), HasSubstr("overlong"))));
+  EXPECT_THAT([&] { (void)r.text(); }, ThrowsMessage<malformed_message>(
+                                           AllOf(HasSubstr("a greeting"), HasSubstr("overlong"))));
 }
 
-}  // namespace
-}  // namespace farcall
+} // namespace
+} // namespace farcall

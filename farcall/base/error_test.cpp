@@ -28,9 +28,8 @@ TEST(error, concerns_no_node_unless_told) { EXPECT_EQ(error("x").node(), no_node
 template <class Error>
 class every_error : public ::testing::Test {};
 
-using all_errors =
-    ::testing::Types<node_failed, timeout, out_of_memory, unknown_function, wrong_node,
-                     start_failed, setting_error, malformed_message>;
+using all_errors = ::testing::Types<node_failed, timeout, out_of_memory, unknown_function,
+                                    wrong_node, start_failed, setting_error, malformed_message>;
 TYPED_TEST_SUITE(every_error, all_errors);
 
 TYPED_TEST(every_error, is_caught_as_error_and_keeps_everything) {
@@ -105,5 +104,5 @@ TEST(node_text, names_nodes_the_way_people_do) {
   EXPECT_EQ(node_text(no_node), "no node");
 }
 
-}  // namespace
-}  // namespace farcall
+} // namespace
+} // namespace farcall

@@ -54,21 +54,37 @@ TEST(parse_number, includes_both_ends_of_the_range) {
 }
 
 TEST(parse_number, refuses_everything_that_is_no_whole_number) {
-  constexpr std::string_view no_numbers[] = {
-      "",   " ",   "+1",  "-1",   "-0",   " 1",  "1 ",
-      "1x", "x1",  "0x1", "1e3",  "1.0",  "1,0", "one",
-      "--", "1\t", "\n1", "\xEF\xBC\x91", "18446744073709551616", "99999999999999999999999999",
-      std::string_view("1\0", 2)};
+  constexpr std::string_view no_numbers[] = {"",
+                                             " ",
+                                             "+1",
+                                             "-1",
+                                             "-0",
+                                             " 1",
+                                             "1 ",
+                                             "1x",
+                                             "x1",
+                                             "0x1",
+                                             "1e3",
+                                             "1.0",
+                                             "1,0",
+                                             "one",
+                                             "--",
+                                             "1\t",
+                                             "\n1",
+                                             "\xEF\xBC\x91",
+                                             "18446744073709551616",
+                                             "99999999999999999999999999",
+                                             std::string_view("1\0", 2)};
   for (const std::string_view text : no_numbers) {
     EXPECT_THROW((void)parse_number(text, "x", 0, UINT64_MAX), setting_error) << '"' << text << '"';
   }
 }
 
 TEST(parse_number, says_what_was_wrong_and_what_to_give) {
-  EXPECT_THAT([] { (void)parse_number("many", "workers in \"shm\"", 1, 64); },
-              ThrowsMessage<setting_error>(
-                  AllOf(HasSubstr("workers in \"shm\""), HasSubstr("\"many\""),
-                        HasSubstr("whole number from 1 to 64"))));
+  EXPECT_THAT(
+      [] { (void)parse_number("many", "workers in \"shm\"", 1, 64); },
+      ThrowsMessage<setting_error>(AllOf(HasSubstr("workers in \"shm\""), HasSubstr("\"many\""),
+                                         HasSubstr("whole number from 1 to 64"))));
 }
 
 TEST(split, keeps_every_piece) {
@@ -104,5 +120,5 @@ TEST(parse_query, empty_pieces_are_seen) {
   EXPECT_THAT(parse_query("a=1&"), ElementsAre(Pair("a", "1"), Pair("", "")));
 }
 
-}  // namespace
-}  // namespace farcall
+} // namespace
+} // namespace farcall

@@ -44,7 +44,8 @@ std::vector<std::byte> bytes_of(std::string_view text) {
 
 std::vector<std::byte> body_of(std::size_t bytes, std::uint64_t n) {
   std::vector<std::byte> body(bytes);
-  for (std::size_t at = 0; at < bytes; ++at) body[at] = test::content(n, at);
+  for (std::size_t at = 0; at < bytes; ++at)
+    body[at] = test::content(n, at);
   return body;
 }
 
@@ -53,7 +54,7 @@ time_point soon() { return clock::now() + test::patience; }
 bool is_open(int fd) { return ::fcntl(fd, F_GETFD) != -1; }
 
 ino_t file_behind(int fd) {
-  struct stat status {};
+  struct stat status{};
   EXPECT_EQ(::fstat(fd, &status), 0);
   return status.st_ino;
 }
@@ -77,7 +78,8 @@ TEST(control_socket, keeps_the_boundaries_between_messages) {
   auto [a, b] = control_socket::make_pair();
   const std::size_t sizes[] = {0, 1, 4096, 0, most_body, 7};
   std::uint64_t n = 0;
-  for (const std::size_t bytes : sizes) ASSERT_TRUE(a.send(control::memory, body_of(bytes, ++n)));
+  for (const std::size_t bytes : sizes)
+    ASSERT_TRUE(a.send(control::memory, body_of(bytes, ++n)));
   n = 0;
   for (const std::size_t bytes : sizes) {
     const auto message = b.receive(soon());
@@ -121,10 +123,10 @@ TEST(control_socket, waits_for_a_message_without_a_deadline) {
 }
 
 TEST(control_socket, a_signal_does_not_end_the_wait) {
-  struct sigaction ours {};
-  struct sigaction before {};
+  struct sigaction ours{};
+  struct sigaction before{};
   ours.sa_handler = [](int) {};
-  ASSERT_EQ(::sigaction(SIGUSR1, &ours, &before), 0);  // without SA_RESTART
+  ASSERT_EQ(::sigaction(SIGUSR1, &ours, &before), 0); // without SA_RESTART
   auto [a, b] = control_socket::make_pair();
   std::atomic<bool> over{false};
   std::thread disturber([&, receiver = ::pthread_self()] {
@@ -161,7 +163,8 @@ TEST(control_socket, try_send_does_not_wait) {
   auto [a, b] = control_socket::make_pair();
   const auto body = body_of(10'000, 1);
   std::size_t sent = 0;
-  while (a.try_send(control::node_failed, body)) ++sent;
+  while (a.try_send(control::node_failed, body))
+    ++sent;
   EXPECT_GT(sent, 0U);
   for (std::size_t n = 0; n < sent; ++n) {
     const auto message = b.receive(soon());
@@ -280,6 +283,7 @@ TEST(control_socket, a_lack_of_descriptors_is_named_with_the_remedy) {
   const segment memory = segment::create("farcall-test", 4096);
   const int files[] = {memory.fd(), memory.fd()};
   ASSERT_TRUE(a.send(control::memory, {}, files));
+  test::show_to_sanitizer<error>();
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   rlimit none = before;
@@ -347,5 +351,5 @@ TEST(poll_timeout, knows_never_and_long_ago) {
   EXPECT_GT(poll_timeout(time_point::max() - 1h), 0);
 }
 
-}  // namespace
-}  // namespace farcall
+} // namespace
+} // namespace farcall

@@ -109,7 +109,7 @@ TEST(child_process, says_nothing_while_it_runs) {
   EXPECT_TRUE(is_running(child.pid()));
   child.kill();
   EXPECT_EQ(child.wait(soon()), "was killed by signal 9 (SIGKILL)");
-  child.kill();  // the number may be another's by now: nothing happens
+  child.kill(); // the number may be another's by now: nothing happens
 }
 
 TEST(child_process, an_end_that_somebody_else_reaped_is_an_end) {
@@ -155,7 +155,7 @@ TEST(child_process, can_be_moved) {
   child_process first = run_shell("exit 6");
   const pid_t pid = first.pid();
   child_process second(std::move(first));
-  EXPECT_EQ(first.pid(), 0);  // NOLINT(bugprone-use-after-move): nothing, as documented
+  EXPECT_EQ(first.pid(), 0); // NOLINT(bugprone-use-after-move): nothing, as documented
   EXPECT_EQ(second.pid(), pid);
   child_process third;
   third = std::move(second);
@@ -207,7 +207,8 @@ std::set<int> descriptors_of_a_child(const unique_fd& inherited) {
   EXPECT_EQ(child.wait(soon()).value_or("").substr(0, 6), "exited");
   std::set<int> numbers;
   std::ifstream file(list);
-  for (int n = 0; file >> n;) numbers.insert(n);
+  for (int n = 0; file >> n;)
+    numbers.insert(n);
   return numbers;
 }
 
@@ -255,10 +256,10 @@ TEST(child_process, can_use_the_descriptor_that_it_was_given) {
 // ---- what cannot be started ---------------------------------------------------------------------
 
 void expect_refusal(const std::string& program, const std::string& reason) {
-  EXPECT_THAT([&] { (void)child_process::start(program, {program}, variable, "", -1); },
-              ThrowsMessage<start_failed>(
-                  AllOf(HasSubstr('"' + program + '"'), HasSubstr("cannot be started"),
-                        HasSubstr(reason))));
+  EXPECT_THAT(
+      [&] { (void)child_process::start(program, {program}, variable, "", -1); },
+      ThrowsMessage<start_failed>(AllOf(HasSubstr('"' + program + '"'),
+                                        HasSubstr("cannot be started"), HasSubstr(reason))));
 }
 
 TEST(child_process, a_program_that_does_not_exist_is_named) {
@@ -290,8 +291,9 @@ TEST(child_process, a_file_that_is_no_program_is_told) {
 
 TEST(child_process, a_missing_interpreter_is_told) {
   const scratch_folder folder;
-  expect_refusal(folder.file("script", "#!/no/such/interpreter\n", std::filesystem::perms::owner_all),
-                 "interpreter is missing");
+  expect_refusal(
+      folder.file("script", "#!/no/such/interpreter\n", std::filesystem::perms::owner_all),
+      "interpreter is missing");
 }
 
 TEST(child_process, a_failed_start_leaves_no_process_behind) {
@@ -309,5 +311,5 @@ TEST(own_arguments, begins_with_the_name_of_this_program) {
   EXPECT_EQ(arguments.front(), program_invocation_name);
 }
 
-}  // namespace
-}  // namespace farcall
+} // namespace
+} // namespace farcall

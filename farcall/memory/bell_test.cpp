@@ -21,7 +21,8 @@ using namespace std::chrono_literals;
 
 std::vector<bell*> pointers(std::span<bell> bells) {
   std::vector<bell*> all;
-  for (bell& b : bells) all.push_back(&b);
+  for (bell& b : bells)
+    all.push_back(&b);
   return all;
 }
 
@@ -29,7 +30,8 @@ std::vector<bell*> pointers(std::span<bell> bells) {
 bool sleep_until_rung(bell& b) {
   bell* const one[] = {&b};
   const time_point deadline = clock::now() + test::patience;
-  while (b.asleep.load() != 0 && clock::now() < deadline) sleep_on(one, deadline);
+  while (b.asleep.load() != 0 && clock::now() < deadline)
+    sleep_on(one, deadline);
   return clock::now() < deadline;
 }
 
@@ -38,7 +40,8 @@ TEST(bell, starts_with_nobody_asleep) { EXPECT_EQ(bell().asleep.load(), 0U); }
 TEST(bell, preparing_raises_every_flag_and_ringing_lowers_one) {
   bell bells[3];
   prepare_sleep(pointers(bells));
-  for (const bell& b : bells) EXPECT_EQ(b.asleep.load(), 1U);
+  for (const bell& b : bells)
+    EXPECT_EQ(b.asleep.load(), 1U);
   ring(bells[1]);
   EXPECT_EQ(bells[0].asleep.load(), 1U);
   EXPECT_EQ(bells[1].asleep.load(), 0U);
@@ -95,10 +98,12 @@ TEST(bell, deadlines_that_have_passed_or_never_come_are_fine) {
     sleep_on(all, clock::now() - 1h);
     sleep_on(all, time_point{});
     sleep_on(all, time_point::min());
-    for (bell& b : bells) b.asleep = 0;
+    for (bell& b : bells)
+      b.asleep = 0;
     std::thread sleeper([&] {
       prepare_sleep(all);
-      while (bells[0].asleep.load() != 0) sleep_on(all, time_point::max());
+      while (bells[0].asleep.load() != 0)
+        sleep_on(all, time_point::max());
     });
     EXPECT_TRUE(test::eventually([&] { return bells[0].asleep.load() == 1; }));
     ring(bells[0]);
@@ -116,10 +121,11 @@ TEST(bell, any_of_several_wakes) {
       prepare_sleep(all);
       std::thread sleeper([&] {
         const time_point deadline = clock::now() + test::patience;
-        while (bells[rung].asleep.load() != 0 && clock::now() < deadline) sleep_on(all, deadline);
+        while (bells[rung].asleep.load() != 0 && clock::now() < deadline)
+          sleep_on(all, deadline);
         in_time = clock::now() < deadline;
       });
-      std::this_thread::sleep_for(2ms);  // most likely it sleeps by now; no matter if not
+      std::this_thread::sleep_for(2ms); // most likely it sleeps by now; no matter if not
       ring_if_asleep(bells[rung]);
       sleeper.join();
       EXPECT_TRUE(in_time) << "bell " << rung << " of " << count;
@@ -140,7 +146,8 @@ TEST(bell, a_ring_wakes_everybody_who_sleeps_there) {
   }
   std::this_thread::sleep_for(5ms);
   ring(b);
-  for (std::thread& t : sleepers) t.join();
+  for (std::thread& t : sleepers)
+    t.join();
   EXPECT_EQ(awake.load(), 4);
 }
 
@@ -150,7 +157,7 @@ TEST(bell, a_ring_wakes_everybody_who_sleeps_there) {
 /// that gets lost leaves both asleep.
 struct ping_pong {
   bell bells[2];
-  alignas(line_bytes) std::atomic<std::uint64_t> turn{0};  ///< whose turn it is: even or odd
+  alignas(line_bytes) std::atomic<std::uint64_t> turn{0}; ///< whose turn it is: even or odd
   alignas(line_bytes) std::atomic<bool> overslept{false};
 };
 
@@ -264,5 +271,5 @@ TEST(barrier, registering_makes_it_work_and_may_be_repeated) {
   EXPECT_EQ(process_barrier(), has_asymmetric_barrier());
 }
 
-}  // namespace
-}  // namespace farcall
+} // namespace
+} // namespace farcall

@@ -30,7 +30,8 @@ struct guarded {
     if (inside.load(std::memory_order_relaxed)) two_at_once.store(true, std::memory_order_relaxed);
     inside.store(true, std::memory_order_relaxed);
     const std::uint64_t before = counter;
-    for (std::uint64_t spins = before % 8; spins > 0; --spins) spin_pause();
+    for (std::uint64_t spins = before % 8; spins > 0; --spins)
+      spin_pause();
     counter = before + 1;
     inside.store(false, std::memory_order_relaxed);
   }
@@ -58,13 +59,14 @@ TEST(this_thread_mark, differs_between_threads_that_live_at_one_time) {
 
 TEST(biased_lock, one_thread_can_take_it_over_and_over) {
   guarded g;
-  for (std::uint64_t i = 0; i < 1000; ++i) g.lock_and_count();
+  for (std::uint64_t i = 0; i < 1000; ++i)
+    g.lock_and_count();
   EXPECT_EQ(g.counter, 1000U);
 }
 
 TEST(biased_lock, keeps_others_out_while_its_owner_holds_it) {
   guarded g;
-  g.lock_and_count();  // makes us its owner
+  g.lock_and_count(); // makes us its owner
   g.lock.lock();
   std::atomic<bool> asked{false};
   std::atomic<bool> in{false};
@@ -76,7 +78,8 @@ TEST(biased_lock, keeps_others_out_while_its_owner_holds_it) {
     g.lock.unlock();
   });
   EXPECT_TRUE(test::eventually([&] { return asked.load(); }));
-  for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+  for (int i = 0; i < 1000; ++i)
+    std::this_thread::yield();
   EXPECT_FALSE(in);
   g.lock.unlock();
   other.join();
@@ -91,12 +94,14 @@ TEST(biased_lock, keeps_its_owner_out_while_another_holds_it) {
   std::thread other([&] {
     g.lock.lock();
     held = true;
-    while (!let_go) std::this_thread::yield();
+    while (!let_go)
+      std::this_thread::yield();
     held = false;
     g.lock.unlock();
   });
   EXPECT_TRUE(test::eventually([&] { return held.load(); }));
-  for (int i = 0; i < 100; ++i) EXPECT_FALSE(g.lock.try_lock());
+  for (int i = 0; i < 100; ++i)
+    EXPECT_FALSE(g.lock.try_lock());
   let_go = true;
   g.lock.lock();
   EXPECT_FALSE(held);
@@ -125,15 +130,18 @@ TEST(biased_lock, counts_of_the_owner_and_of_others_are_all_there) {
         // Not theirs to give up.
         if (n % 4 == 0) g.lock.disown();
         // Lets the owner get into its stride.
-        for (std::uint64_t spins = test::scrambled(n) % 16; spins > 0; --spins) spin_pause();
+        for (std::uint64_t spins = test::scrambled(n) % 16; spins > 0; --spins)
+          spin_pause();
       }
       --running;
     });
   }
   // The owner is there all the time, in and out as fast as it can.
   std::uint64_t owners = 1;
-  for (; running != 0; ++owners) g.lock_and_count();
-  for (std::thread& t : others) t.join();
+  for (; running != 0; ++owners)
+    g.lock_and_count();
+  for (std::thread& t : others)
+    t.join();
   EXPECT_EQ(g.counter, owners + 2 * many);
   EXPECT_FALSE(g.two_at_once);
 }
@@ -173,7 +181,8 @@ TEST(biased_lock, an_owner_in_a_loop_cannot_keep_others_out) {
   });
   const time_point deadline = clock::now() + test::patience;
   while (got_in < 100 && clock::now() < deadline) {
-    for (int i = 0; i < 1000; ++i) g.lock_and_count();
+    for (int i = 0; i < 1000; ++i)
+      g.lock_and_count();
   }
   EXPECT_EQ(got_in.load(), 100U);
   other.join();
@@ -181,7 +190,7 @@ TEST(biased_lock, an_owner_in_a_loop_cannot_keep_others_out) {
 
 TEST(biased_lock, giving_up_what_one_does_not_own_changes_nothing) {
   guarded g;
-  g.lock.disown();  // nobody's
+  g.lock.disown(); // nobody's
   g.lock_and_count();
   std::thread([&] {
     g.lock.disown();
@@ -212,7 +221,8 @@ TEST(biased_lock, passes_from_thread_to_thread_as_they_end) {
   constexpr std::uint64_t threads = 50;
   for (std::uint64_t t = 0; t < threads; ++t) {
     std::thread([&] {
-      for (std::uint64_t n = 0; n < some / 10; ++n) g.lock_and_count();
+      for (std::uint64_t n = 0; n < some / 10; ++n)
+        g.lock_and_count();
       g.lock.disown();
     }).join();
   }
@@ -240,7 +250,8 @@ TEST(biased_lock, may_be_adopted_and_given_up_all_the_time) {
       g.lock.disown();
     });
   }
-  for (std::thread& t : threads) t.join();
+  for (std::thread& t : threads)
+    t.join();
   EXPECT_EQ(g.counter, 3 * some);
   EXPECT_FALSE(g.two_at_once);
 }
@@ -255,13 +266,15 @@ TEST(biased_lock, many_locks_with_an_owner_each) {
       for (std::uint64_t n = 0; n < some; ++n) {
         all[own].lock_and_count();
         if (n % 16 == 0) {
-          for (std::size_t i = 0; i < count; ++i) all[i].lock_and_count();
+          for (std::size_t i = 0; i < count; ++i)
+            all[i].lock_and_count();
         }
       }
       all[own].lock.disown();
     });
   }
-  for (std::thread& t : threads) t.join();
+  for (std::thread& t : threads)
+    t.join();
   constexpr std::uint64_t visits = (some + 15) / 16;
   for (std::size_t i = 0; i < count; ++i) {
     EXPECT_EQ(all[i].counter, some + count * visits);
@@ -269,5 +282,5 @@ TEST(biased_lock, many_locks_with_an_owner_each) {
   }
 }
 
-}  // namespace
-}  // namespace farcall
+} // namespace
+} // namespace farcall

@@ -111,14 +111,14 @@ TEST(hostile_ring, a_pad_anywhere_leads_to_the_start_of_the_next_lap) {
 TEST(hostile_ring, corrupt_stays_corrupt) {
   private_ring r(small);
   r.forge(0, commit_word(7, record_kind::request));
-  for (int i = 0; i < 3; ++i) ASSERT_EQ(peek(r.in).kind, record_kind::corrupt);
+  for (int i = 0; i < 3; ++i)
+    ASSERT_EQ(peek(r.in).kind, record_kind::corrupt);
 }
 
 TEST(hostile_ring, a_counter_ahead_of_the_sender_gives_no_room) {
   for (const std::uint64_t start : {std::uint64_t{0}, std::uint64_t{0} - small}) {
-    for (const std::uint64_t ahead :
-         {std::uint64_t{1}, std::uint64_t{16}, small, std::uint64_t{1} << 32,
-          std::uint64_t{1} << 63}) {
+    for (const std::uint64_t ahead : {std::uint64_t{1}, std::uint64_t{16}, small,
+                                      std::uint64_t{1} << 32, std::uint64_t{1} << 63}) {
       private_ring r(small, start);
       while (send(r.out, 64, 0)) {
       }
@@ -155,10 +155,18 @@ TEST(hostile_ring, any_counter_at_any_time_keeps_the_sender_inside_the_ring) {
   for (std::uint64_t n = 0; n < 200000; ++n) {
     const std::uint64_t dice = test::scrambled(n);
     switch (dice % 4) {
-      case 0: r.consumed() = test::scrambled(dice); break;
-      case 1: r.consumed() = r.out.head - dice / 4 % (2 * small); break;
-      case 2: r.consumed() = r.out.head + dice / 4 % (2 * small); break;
-      default: r.consumed() = r.out.head; break;
+    case 0:
+      r.consumed() = test::scrambled(dice);
+      break;
+    case 1:
+      r.consumed() = r.out.head - dice / 4 % (2 * small);
+      break;
+    case 2:
+      r.consumed() = r.out.head + dice / 4 % (2 * small);
+      break;
+    default:
+      r.consumed() = r.out.head;
+      break;
     }
     const auto bytes = static_cast<std::uint32_t>(8 + dice / 64 % (small / 4 - 7));
     std::byte* record = try_reserve(r.out, bytes);
@@ -178,8 +186,9 @@ TEST(hostile_ring, random_memory_is_read_inside_the_ring_and_comes_to_an_end) {
     for (std::uint64_t offset = 0; offset < small; offset += 16) {
       const std::uint64_t dice = test::scrambled(seed * small + offset);
       // Mostly plausible lengths, so that the reader gets somewhere.
-      r.forge(offset, commit_word(static_cast<std::uint32_t>(dice / 8 % (dice % 8 == 0 ? small : 80)),
-                                  static_cast<record_kind>(dice >> 40 & 7)));
+      r.forge(offset,
+              commit_word(static_cast<std::uint32_t>(dice / 8 % (dice % 8 == 0 ? small : 80)),
+                          static_cast<record_kind>(dice >> 40 & 7)));
     }
     for (int i = 0; i < 2000; ++i) {
       const record_view record = peek(r.in);
@@ -194,5 +203,5 @@ TEST(hostile_ring, random_memory_is_read_inside_the_ring_and_comes_to_an_end) {
   }
 }
 
-}  // namespace
-}  // namespace farcall
+} // namespace
+} // namespace farcall

@@ -148,15 +148,17 @@ TEST(ring_sleep_stress, no_record_is_slept_through) {
     // One at a time: a later record would wake a sleeper who has missed this one.
     ASSERT_TRUE(test::send(r.out, 64, n));
     // Sometimes so long that the receiver sleeps, sometimes so short that it is about to.
-    for (std::uint64_t spins = scrambled(n) % 2000; spins > 0; --spins) spin_pause();
+    for (std::uint64_t spins = scrambled(n) % 2000; spins > 0; --spins)
+      spin_pause();
     for (test::spinner s; read.load(std::memory_order_acquire) <= n && !overslept; s.pause()) {
     }
-    for (std::uint64_t spins = scrambled(n + 1) % 3000; spins > 0; --spins) spin_pause();
+    for (std::uint64_t spins = scrambled(n + 1) % 3000; spins > 0; --spins)
+      spin_pause();
   }
   receiver.join();
   EXPECT_FALSE(overslept);
   EXPECT_EQ(read.load(), rounds);
 }
 
-}  // namespace
-}  // namespace farcall
+} // namespace
+} // namespace farcall

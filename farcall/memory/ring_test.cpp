@@ -74,7 +74,8 @@ TEST(ring, peeking_takes_nothing) {
   private_ring r(small);
   ASSERT_TRUE(send(r.out, 24, 1));
   ASSERT_TRUE(send(r.out, 24, 2));
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(wrong_with(peek(r.in), 24, 1), "");
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(wrong_with(peek(r.in), 24, 1), "");
 }
 
 TEST(ring, all_zero_records_are_records) {
@@ -99,7 +100,8 @@ TEST(ring, all_zero_records_are_records) {
 
 TEST(ring, small_records_share_a_line) {
   private_ring r(small);
-  for (unsigned n = 0; n < 4; ++n) ASSERT_TRUE(send(r.out, 16, n));
+  for (unsigned n = 0; n < 4; ++n)
+    ASSERT_TRUE(send(r.out, 16, n));
   for (unsigned n = 0; n < 4; ++n) {
     const record_view record = peek(r.in);
     EXPECT_EQ(record.data, r.base() + std::size_t{n} * 16);
@@ -154,7 +156,7 @@ TEST(ring, a_reservation_given_up_leaves_nothing_behind) {
 
 TEST(ring, a_reservation_behind_a_pad_is_made_again) {
   private_ring r(small);
-  for (unsigned n = 0; n < 7; ++n) {  // up to 512 bytes before the end
+  for (unsigned n = 0; n < 7; ++n) { // up to 512 bytes before the end
     ASSERT_TRUE(send(r.out, 512, n));
     release(r.in, peek(r.in));
   }
@@ -172,10 +174,12 @@ TEST(ring, a_reservation_behind_a_pad_is_made_again) {
 TEST(ring, full_means_null_and_loses_nothing) {
   private_ring r(small);
   unsigned sent = 0;
-  while (send(r.out, 64, sent)) ++sent;
+  while (send(r.out, 64, sent))
+    ++sent;
   // All but the word that ends the last record.
   EXPECT_EQ(sent, small / 64 - 1);
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(try_reserve(r.out, 64), nullptr);
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(try_reserve(r.out, 64), nullptr);
   for (unsigned n = 0; n < sent; ++n) {
     const record_view record = peek(r.in);
     ASSERT_EQ(wrong_with(record, 64, n), "");
@@ -187,8 +191,9 @@ TEST(ring, full_means_null_and_loses_nothing) {
 
 TEST(ring, a_full_ring_may_have_room_for_less) {
   private_ring r(small);
-  for (unsigned n = 0; n < 3; ++n) ASSERT_TRUE(send(r.out, 1024, n));
-  ASSERT_TRUE(send(r.out, 1024 - 48, 3));  // 48 bytes left
+  for (unsigned n = 0; n < 3; ++n)
+    ASSERT_TRUE(send(r.out, 1024, n));
+  ASSERT_TRUE(send(r.out, 1024 - 48, 3)); // 48 bytes left
   EXPECT_EQ(try_reserve(r.out, 33), nullptr);
   ASSERT_TRUE(send(r.out, 32, 4));
   EXPECT_EQ(try_reserve(r.out, 8), nullptr);
@@ -201,7 +206,8 @@ TEST(ring, a_full_ring_may_have_room_for_less) {
 
 TEST(ring, the_sender_is_told_every_quarter_ring) {
   private_ring r(small);
-  for (unsigned n = 0; n < 32; ++n) ASSERT_TRUE(send(r.out, 64, n));
+  for (unsigned n = 0; n < 32; ++n)
+    ASSERT_TRUE(send(r.out, 64, n));
   for (unsigned n = 1; n <= 32; ++n) {
     release(r.in, peek(r.in));
     EXPECT_EQ(r.consumed().load(), n * 64 / 1024 * 1024) << n;
@@ -210,7 +216,8 @@ TEST(ring, the_sender_is_told_every_quarter_ring) {
 
 TEST(ring, a_full_ring_that_needs_a_pad_writes_none) {
   private_ring r(small);
-  for (unsigned n = 0; n < 6; ++n) ASSERT_TRUE(send(r.out, 640, n));  // 256 bytes left
+  for (unsigned n = 0; n < 6; ++n)
+    ASSERT_TRUE(send(r.out, 640, n)); // 256 bytes left
   EXPECT_EQ(try_reserve(r.out, 512), nullptr);
   for (unsigned n = 0; n < 6; ++n) {
     const record_view record = peek(r.in);
@@ -233,7 +240,8 @@ TEST(ring, a_drained_ring_takes_the_largest_record_wherever_it_stands) {
       private_ring r(small, start);
       while (send(r.out, step, 0)) {
       }
-      while (const record_view record = peek(r.in)) release(r.in, record);
+      while (const record_view record = peek(r.in))
+        release(r.in, record);
       ASSERT_TRUE(send(r.out, record_limit(small), 1)) << "start " << start << ", step " << step;
       ASSERT_EQ(wrong_with(peek(r.in), record_limit(small), 1), "");
     }
@@ -318,10 +326,9 @@ TEST(ring, the_largest_record_of_the_largest_ring_goes_round_and_round) {
 }
 
 TEST(ring, counters_may_pass_any_power_of_two) {
-  constexpr std::uint64_t overflow = 0;  // of 64 bits
-  for (const std::uint64_t edge :
-       {std::uint64_t{1} << 31, std::uint64_t{1} << 32, std::uint64_t{3} << 32,
-        std::uint64_t{1} << 63, overflow}) {
+  constexpr std::uint64_t overflow = 0; // of 64 bits
+  for (const std::uint64_t edge : {std::uint64_t{1} << 31, std::uint64_t{1} << 32,
+                                   std::uint64_t{3} << 32, std::uint64_t{1} << 63, overflow}) {
     for (const std::uint64_t before : {std::uint64_t{16}, small - 32, small, 3 * small + 48}) {
       private_ring r(small, edge - before);
       std::deque<std::uint64_t> waiting;
@@ -440,7 +447,8 @@ TEST(ring, a_refusal_follows_what_was_sent_and_ends_it) {
 TEST(ring, even_a_full_ring_can_be_refused) {
   private_ring r(small);
   unsigned sent = 0;
-  while (send(r.out, 48, sent)) ++sent;
+  while (send(r.out, 48, sent))
+    ++sent;
   refuse(r.out);
   for (unsigned n = 0; n < sent; ++n) {
     const record_view record = peek(r.in);
@@ -481,5 +489,5 @@ TEST(ring, nobody_is_kicked_by_a_reservation_or_a_pad) {
   EXPECT_EQ(kicks, 0);
 }
 
-}  // namespace
-}  // namespace farcall
+} // namespace
+} // namespace farcall

@@ -1,6 +1,7 @@
 #include <farcall/base/error.hpp>
 #include <farcall/memory/segment.hpp>
 #include <tests/child.hpp>
+#include <tests/support.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -69,7 +70,7 @@ TEST(segment, takes_any_size) {
 
 TEST(segment, belongs_to_its_owner_alone) {
   const segment s = segment::create("farcall-test", mib);
-  struct stat status {};
+  struct stat status{};
   ASSERT_EQ(::fstat(s.fd(), &status), 0);
   EXPECT_EQ(status.st_mode & 07777U, 0600U);
   EXPECT_EQ(status.st_uid, ::geteuid());
@@ -82,7 +83,7 @@ TEST(segment, does_not_reach_programs_that_we_start) {
 
 TEST(segment, has_no_name_in_any_file_system) {
   const segment s = segment::create("farcall-test", mib);
-  struct stat status {};
+  struct stat status{};
   ASSERT_EQ(::fstat(s.fd(), &status), 0);
   EXPECT_EQ(status.st_nlink, 0U);
 }
@@ -133,11 +134,10 @@ TEST(segment, a_part_can_be_mapped) {
 
 TEST(segment, a_file_shorter_than_announced_is_refused) {
   const segment s = segment::create("farcall-test", mib);
-  for (const std::size_t announced :
-       {mib + 1, 2 * mib, std::numeric_limits<std::size_t>::max()}) {
+  for (const std::size_t announced : {mib + 1, 2 * mib, std::numeric_limits<std::size_t>::max()}) {
     EXPECT_THAT([&] { (void)segment::map(duplicate(s), announced); },
-                ThrowsMessage<error>(AllOf(HasSubstr(std::to_string(mib)),
-                                           HasSubstr(std::to_string(announced)))));
+                ThrowsMessage<error>(
+                    AllOf(HasSubstr(std::to_string(mib)), HasSubstr(std::to_string(announced)))));
   }
 }
 
@@ -179,7 +179,7 @@ TEST(segment, can_be_moved) {
   segment first = segment::create("farcall-moved-one", mib);
   std::byte* const data = first.data();
   segment second(std::move(first));
-  EXPECT_FALSE(first);  // NOLINT(bugprone-use-after-move): empty, as documented
+  EXPECT_FALSE(first); // NOLINT(bugprone-use-after-move): empty, as documented
   EXPECT_EQ(second.data(), data);
   segment third = segment::create("farcall-moved-two", mib);
   third = std::move(second);
@@ -202,7 +202,7 @@ TEST(segment, lives_on_without_its_descriptor) {
 
 TEST(segment, takes_no_memory_before_it_is_touched) {
   const segment s = segment::create("farcall-test", 64 * mib);
-  struct stat status {};
+  struct stat status{};
   ASSERT_EQ(::fstat(s.fd(), &status), 0);
   EXPECT_EQ(status.st_blocks, 0);
 }
@@ -211,7 +211,7 @@ TEST(segment, reserving_takes_the_pages_and_keeps_the_contents) {
   segment s = segment::create("farcall-test", 4 * mib);
   s.data()[mib] = std::byte{7};
   ASSERT_TRUE(s.reserve(mib, mib));
-  struct stat status {};
+  struct stat status{};
   ASSERT_EQ(::fstat(s.fd(), &status), 0);
   EXPECT_GE(status.st_blocks * 512, static_cast<off_t>(mib));
   EXPECT_EQ(s.data()[mib], std::byte{7});
@@ -221,7 +221,7 @@ TEST(segment, reserving_fails_where_there_is_nothing_to_reserve) {
   segment s = segment::create("farcall-test", mib);
   EXPECT_FALSE(s.reserve(0, 0));
   EXPECT_FALSE(s.reserve(mib, mib)) << "beyond its end";
-  struct stat status {};
+  struct stat status{};
   ASSERT_EQ(::fstat(s.fd(), &status), 0);
   EXPECT_EQ(static_cast<std::size_t>(status.st_size), mib);
   s.close_file();
@@ -244,7 +244,7 @@ TEST(segment, discarding_gives_the_memory_back) {
   segment s = segment::create("farcall-test", 4 * mib);
   std::memset(s.data(), 0xFF, 4 * mib);
   s.discard(0, 4 * mib);
-  struct stat status {};
+  struct stat status{};
   ASSERT_EQ(::fstat(s.fd(), &status), 0);
   EXPECT_EQ(status.st_blocks, 0);
   EXPECT_EQ(static_cast<std::size_t>(status.st_size), 4 * mib);
@@ -270,20 +270,21 @@ TEST(segment, prefaulting_keeps_the_contents) {
   prefault(s.data(), mib);
   EXPECT_EQ(s.data()[4096], std::byte{9});
   EXPECT_EQ(s.data()[0], std::byte{0});
-  prefault(s.data() + 1, 1);  // a hint: nothing can go wrong
+  prefault(s.data() + 1, 1); // a hint: nothing can go wrong
 }
 
 // ---- limits -------------------------------------------------------------------------------------
 
 TEST(segment, impossible_sizes_are_refused_with_the_size) {
-  for (const std::size_t bytes : {std::size_t{1} << 62, std::size_t{1} << 63,
-                                  std::numeric_limits<std::size_t>::max()}) {
+  for (const std::size_t bytes :
+       {std::size_t{1} << 62, std::size_t{1} << 63, std::numeric_limits<std::size_t>::max()}) {
     EXPECT_THAT([&] { (void)segment::create("farcall-test", bytes); },
                 ThrowsMessage<error>(HasSubstr(std::to_string(bytes))));
   }
 }
 
 TEST(segment, a_lack_of_descriptors_is_named_with_the_remedy) {
+  test::show_to_sanitizer<error>();
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   rlimit none = before;
@@ -303,5 +304,5 @@ TEST(segment, a_label_that_is_too_long_is_refused) {
   EXPECT_THROW((void)segment::create(std::string(300, 'x'), mib), error);
 }
 
-}  // namespace
-}  // namespace farcall
+} // namespace
+} // namespace farcall

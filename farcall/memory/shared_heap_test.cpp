@@ -47,7 +47,7 @@ bool lies_in(const std::byte* block, std::uint64_t bytes,
 
 /// Memory in use by the file behind `fd`, in bytes.
 std::uint64_t pages_of(int fd) {
-  struct stat status {};
+  struct stat status{};
   EXPECT_EQ(::fstat(fd, &status), 0);
   return static_cast<std::uint64_t>(status.st_blocks) * 512;
 }
@@ -103,9 +103,9 @@ TEST(shared_heap, keeps_or_refuses_other_alignments) {
     }
   }
   for (const std::uint64_t alignment : {std::uint64_t{3}, std::uint64_t{96}}) {
-    EXPECT_THAT([&] { (void)heap.allocate(1, alignment); },
-                ThrowsMessage<error>(
-                    AllOf(HasSubstr(std::to_string(alignment)), HasSubstr("align"))));
+    EXPECT_THAT(
+        [&] { (void)heap.allocate(1, alignment); },
+        ThrowsMessage<error>(AllOf(HasSubstr(std::to_string(alignment)), HasSubstr("align"))));
   }
 }
 
@@ -159,10 +159,10 @@ TEST(shared_heap, what_is_larger_than_the_segment_is_refused_with_the_sizes) {
         std::numeric_limits<std::uint64_t>::max() - 63,
         std::numeric_limits<std::uint64_t>::max()}) {
     EXPECT_THAT([&] { (void)heap.allocate(bytes); },
-                ThrowsMessage<out_of_memory>(AllOf(
-                    HasSubstr(std::to_string(bytes) + " bytes"),
-                    HasSubstr(std::to_string(heap.bytes_in_use()) + " bytes in use"),
-                    HasSubstr(std::to_string(16 * mib)))));
+                ThrowsMessage<out_of_memory>(
+                    AllOf(HasSubstr(std::to_string(bytes) + " bytes"),
+                          HasSubstr(std::to_string(heap.bytes_in_use()) + " bytes in use"),
+                          HasSubstr(std::to_string(16 * mib)))));
   }
   EXPECT_TRUE(heap.release(block));
   EXPECT_TRUE(heap.release(heap.allocate(12 * mib)));
@@ -172,7 +172,8 @@ TEST(shared_heap, a_full_heap_says_so_and_goes_on_when_there_is_room) {
   auto heap = heap_of(8 * mib);
   std::vector<std::byte*> blocks;
   const auto fill = [&] {
-    for (int i = 0; i < 1000; ++i) blocks.push_back(heap.allocate(100'000));
+    for (int i = 0; i < 1000; ++i)
+      blocks.push_back(heap.allocate(100'000));
   };
   EXPECT_THROW(fill(), out_of_memory);
   EXPECT_GE(blocks.size(), 70U);
@@ -194,9 +195,10 @@ TEST(shared_heap, more_than_the_machine_has_is_refused_before_it_is_taken) {
 
 TEST(shared_heap, a_block_whose_pages_cannot_be_had_is_not_given) {
   segment memory = segment::create("farcall-heap-test", 16 * mib);
-  memory.close_file();  // the way to the system is gone
+  memory.close_file(); // the way to the system is gone
   shared_heap heap(std::move(memory), segment{});
-  for (int i = 0; i < 100; ++i) EXPECT_THROW((void)heap.allocate(mib), out_of_memory);
+  for (int i = 0; i < 100; ++i)
+    EXPECT_THROW((void)heap.allocate(mib), out_of_memory);
   EXPECT_EQ(heap.bytes_in_use(), 0U);
 }
 
@@ -211,7 +213,7 @@ TEST(shared_heap, every_block_has_its_pages) {
 }
 
 TEST(available_memory, is_no_more_than_the_machine_has) {
-  struct sysinfo machine {};
+  struct sysinfo machine{};
   ASSERT_EQ(::sysinfo(&machine), 0);
   EXPECT_GT(available_memory(), 0U);
   EXPECT_LE(available_memory(), std::uint64_t{machine.totalram} * machine.mem_unit);
@@ -267,7 +269,8 @@ TEST(shared_heap, large_blocks_come_from_the_second_region_while_it_has_room) {
   EXPECT_TRUE(lies_in(large, 6 * mib, windows[1]));
   EXPECT_TRUE(lies_in(second, 6 * mib, windows[0]));
   EXPECT_GE(heap.bytes_in_use(), 13 * mib);
-  for (std::byte* block : {small, large, second}) EXPECT_TRUE(heap.release(block));
+  for (std::byte* block : {small, large, second})
+    EXPECT_TRUE(heap.release(block));
   EXPECT_EQ(heap.bytes_in_use(), 0U);
 }
 
@@ -300,17 +303,21 @@ TEST(shared_heap, serves_several_threads) {
       }
       const std::uint64_t bytes = 1 + dice / 64 % (dice % 64 == 0 ? 3 * mib : 3000);
       std::byte* const data = heap.allocate(bytes);
-      for (std::uint64_t i = 0; i < bytes; i += 61) data[i] = test::content(dice, i);
+      for (std::uint64_t i = 0; i < bytes; i += 61)
+        data[i] = test::content(dice, i);
       held.push_back({data, bytes, dice});
     }
-    while (!held.empty()) give_back(held.size() - 1);
+    while (!held.empty())
+      give_back(held.size() - 1);
   };
   std::vector<std::thread> threads;
-  for (std::uint64_t t = 0; t < 4; ++t) threads.emplace_back(work, t);
-  for (std::thread& t : threads) t.join();
+  for (std::uint64_t t = 0; t < 4; ++t)
+    threads.emplace_back(work, t);
+  for (std::thread& t : threads)
+    t.join();
   EXPECT_FALSE(spoiled);
   EXPECT_EQ(heap.bytes_in_use(), 0U);
 }
 
-}  // namespace
-}  // namespace farcall
+} // namespace
+} // namespace farcall

@@ -216,5 +216,5 @@ TEST(card, any_changed_byte_is_survived) {
   EXPECT_GT(refused, 0U);
 }
 
-}  // namespace
-}  // namespace farcall
+} // namespace
+} // namespace farcall

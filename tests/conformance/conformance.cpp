@@ -111,7 +111,7 @@ void run_side(node_end& own, unique_fd talk, const std::function<void(side&)>& b
   }
 }
 
-}  // namespace
+} // namespace
 
 void transport_conformance::run(const body& here, const body& there) {
   int ends[2];
@@ -140,4 +140,4 @@ void transport_conformance::run(const body& here, const body& there) {
   EXPECT_EQ(other.wait(), 0) << "node 1 has failed, see above";
 }
 
-}  // namespace farcall::conformance
+} // namespace farcall::conformance

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -21,8 +22,7 @@
 /// made, and instantiates the suite in its own test file:
 ///
 ///   INSTANTIATE_TEST_SUITE_P(shm, transport_conformance,
-///                            ::testing::Values(backend{.place = "threads", .make = &shm_pair, …}),
-///                            place_of);
+///                            ::testing::Values(backend{.place = "threads", .make = &shm_pair}));
 ///
 /// What a backend cannot do is skipped with a reason; tests/expected_skips.txt lists these skips.
 namespace farcall::conformance {
@@ -50,18 +50,16 @@ class node_pair {
 };
 
 struct backend {
-  const char* place = "threads";  ///< or "processes": where node 1 lives
+  const char* place = "threads"; ///< or "processes": where node 1 lives
   std::unique_ptr<node_pair> (*make)(std::uint32_t ring_bytes) = nullptr;
-  std::uint32_t most_lanes = 0;  ///< that one node can have open to another; 0: no limit
+  std::uint32_t most_lanes = 0; ///< that one node can have open to another; 0: no limit
 };
 
-/// Names the instances of the suite.
-[[nodiscard]] inline std::string place_of(const ::testing::TestParamInfo<backend>& info) {
-  return info.param.place;
-}
+/// What ctest calls the instances of the suite.
+inline void PrintTo(const backend& b, std::ostream* os) { *os << b.place; }
 
-/// One of the two nodes, as a test sees it. Members throw when something takes too long or the other
-/// side has ended, which fails the test.
+/// One of the two nodes, as a test sees it. Members throw when something takes too long or the
+/// other side has ended, which fails the test.
 class side {
  public:
   /// `talk` leads to the other side, past the transport.
@@ -137,4 +135,4 @@ class transport_conformance : public ::testing::TestWithParam<backend> {
   return test::under_sanitizer ? n / 10 : n;
 }
 
-}  // namespace farcall::conformance
+} // namespace farcall::conformance

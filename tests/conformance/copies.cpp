@@ -18,7 +18,8 @@ namespace {
 constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
 
 void fill_with(std::span<std::byte> memory, std::uint64_t n) {
-  for (std::size_t at = 0; at < memory.size(); ++at) memory[at] = test::content(n, at);
+  for (std::size_t at = 0; at < memory.size(); ++at)
+    memory[at] = test::content(n, at);
 }
 
 bool holds(std::span<const std::byte> memory, std::uint64_t n) {
@@ -28,7 +29,9 @@ bool holds(std::span<const std::byte> memory, std::uint64_t n) {
   return true;
 }
 
-memory_window window_of(const card& c) { return c.windows.empty() ? memory_window{} : c.windows[0]; }
+memory_window window_of(const card& c) {
+  return c.windows.empty() ? memory_window{} : c.windows[0];
+}
 
 /// Whether the system lets us read memory of that process; reads one byte.
 bool may_attach(const card& peer, std::uint64_t address) {
@@ -70,12 +73,22 @@ TEST_P(transport_conformance, nothing_outside_the_shared_memory_can_be_mapped) {
       [](side& s) {
         const auto [address, bytes] = window_of(s.peer_card());
         mover& m = *s.link().mover();
-        const memory_window outside[] = {
-            {0, 8},          {8, 8},           {address - 1, 1},         {address - 8, 16},
-            {address - 1, bytes + 2}, {address, bytes + 1}, {address + 1, bytes},
-            {address + bytes, 1},     {address + bytes - 8, 16}, {address + 8, most},
-            {address + 8, most - 8},  {address, most},      {most, 1}, {most, 2}, {most - 7, 8},
-            {std::uint64_t{1} << 63, 8}};
+        const memory_window outside[] = {{0, 8},
+                                         {8, 8},
+                                         {address - 1, 1},
+                                         {address - 8, 16},
+                                         {address - 1, bytes + 2},
+                                         {address, bytes + 1},
+                                         {address + 1, bytes},
+                                         {address + bytes, 1},
+                                         {address + bytes - 8, 16},
+                                         {address + 8, most},
+                                         {address + 8, most - 8},
+                                         {address, most},
+                                         {most, 1},
+                                         {most, 2},
+                                         {most - 7, 8},
+                                         {std::uint64_t{1} << 63, 8}};
         for (const memory_window& w : outside) {
           EXPECT_EQ(m.map(s.peer(), w.address, w.bytes), nullptr) << w.address << ", " << w.bytes;
         }
@@ -92,9 +105,8 @@ TEST_P(transport_conformance, any_length_is_copied_to_and_from_shared_memory) {
   if (node_0().link().mover() == nullptr) GTEST_SKIP() << "it has no mover";
   if (node_0().window().empty()) GTEST_SKIP() << "it shares no memory";
   constexpr std::size_t guard = 64;
-  static constexpr std::size_t lengths[] = {0,    1,     7,     8,         63,        64,
-                                            65,   4095,  4096,  4097,      100'000,   (1 << 20) + 1,
-                                            12 << 20};
+  static constexpr std::size_t lengths[] = {
+      0, 1, 7, 8, 63, 64, 65, 4095, 4096, 4097, 100'000, (1 << 20) + 1, 12 << 20};
   run(
       [](side& s) {
         const memory_window w = window_of(s.peer_card());
@@ -145,8 +157,10 @@ TEST_P(transport_conformance, copies_by_several_threads_do_not_mix) {
           }
         };
         std::vector<std::thread> all;
-        for (std::uint64_t t = 0; t < threads; ++t) all.emplace_back(work, t);
-        for (std::thread& t : all) t.join();
+        for (std::uint64_t t = 0; t < threads; ++t)
+          all.emplace_back(work, t);
+        for (std::thread& t : all)
+          t.join();
         s.step();
       },
       [](side& s) {
@@ -240,5 +254,5 @@ TEST_P(transport_conformance, memory_that_is_not_there_is_not_copied) {
       });
 }
 
-}  // namespace
-}  // namespace farcall::conformance
+} // namespace
+} // namespace farcall::conformance

@@ -24,13 +24,15 @@ TEST_P(transport_conformance, a_dead_peer_leaves_nothing_behind) {
         s.step();
         peer = s.peer();
         if (peer == s.id()) return;
-        for (std::uint32_t i = 0; i < accepted_ones; ++i) accepted.push_back(s.accept());
+        for (std::uint32_t i = 0; i < accepted_ones; ++i)
+          accepted.push_back(s.accept());
       },
       open_all);
   if (peer == node_0().id()) GTEST_SKIP() << "a node does not outlive itself";
   transport& link = node_0().link();
   link.forget(peer);
-  for (const channel& c : accepted) link.close(c);
+  for (const channel& c : accepted)
+    link.close(c);
   link.forget(peer);
   EXPECT_FALSE(link.accept()) << "a lane of the dead";
 
@@ -56,7 +58,8 @@ TEST_P(transport_conformance, records_of_the_dead_can_still_be_read) {
   run([&](side& s) { c = s.accept(); },
       [](side& s) {
         channel lane = s.open();
-        for (std::uint64_t n = 0; n < 20; ++n) s.send(lane, 100, n);
+        for (std::uint64_t n = 0; n < 20; ++n)
+          s.send(lane, 100, n);
       });
   for (std::uint64_t n = 0; n < 20; ++n) {
     const record_view record = peek(c.in);
@@ -66,10 +69,11 @@ TEST_P(transport_conformance, records_of_the_dead_can_still_be_read) {
   EXPECT_FALSE(peek(c.in));
   // Nobody reads the answers any more; sending them harms nobody and comes to an end.
   std::uint64_t answers = 0;
-  while (test::send(c.out, 100, answers)) ++answers;
+  while (test::send(c.out, 100, answers))
+    ++answers;
   EXPECT_LT(answers, 1000U);
   node_0().link().close(c);
 }
 
-}  // namespace
-}  // namespace farcall::conformance
+} // namespace
+} // namespace farcall::conformance

@@ -90,7 +90,7 @@ TEST_P(transport_conformance, opening_does_not_wait_for_the_peer) {
         channel c = s.open();
         ASSERT_TRUE(test::send(c.out, 64, 1));
         s.link().close(c);
-        s.step();  // only now the other side looks
+        s.step(); // only now the other side looks
       },
       [](side& s) {
         s.step();
@@ -131,10 +131,13 @@ TEST_P(transport_conformance, several_lanes_are_told_apart) {
         }
         EXPECT_EQ(ids.size(), lanes);
         for (int round = 0; round < 20; ++round) {
-          for (std::uint64_t i = lanes; i-- > 0;) s.send(all[i], 80, 1000 * i);
-          for (std::uint64_t i = 0; i < lanes; ++i) s.receive(all[i], 96, 1000 * i + 1);
+          for (std::uint64_t i = lanes; i-- > 0;)
+            s.send(all[i], 80, 1000 * i);
+          for (std::uint64_t i = 0; i < lanes; ++i)
+            s.receive(all[i], 96, 1000 * i + 1);
         }
-        for (const channel& c : all) s.link().close(c);
+        for (const channel& c : all)
+          s.link().close(c);
       },
       [](side& s) {
         // Lanes come in any order; the first record says which one it is.
@@ -146,7 +149,8 @@ TEST_P(transport_conformance, several_lanes_are_told_apart) {
           record_view record;
           s.wait([&] { return static_cast<bool>(record = peek(c.in)); }, "first record");
           std::uint64_t which = 0;
-          while (which < lanes && !test::wrong_with(record, 64, which).empty()) ++which;
+          while (which < lanes && !test::wrong_with(record, 64, which).empty())
+            ++which;
           ASSERT_LT(which, lanes);
           EXPECT_EQ(c.worker, which % 2);
           EXPECT_EQ(c.own_worker, which % 3 == 0);
@@ -160,7 +164,8 @@ TEST_P(transport_conformance, several_lanes_are_told_apart) {
             s.send(all[i], 96, 1000 * i + 1);
           }
         }
-        for (const channel& c : all) s.accept_end(c);
+        for (const channel& c : all)
+          s.accept_end(c);
       });
 }
 
@@ -185,8 +190,10 @@ TEST_P(transport_conformance, several_threads_open_use_and_close_lanes_at_once) 
           }
         };
         std::vector<std::thread> all;
-        for (std::uint64_t t = 0; t < threads; ++t) all.emplace_back(work, t);
-        for (std::thread& t : all) t.join();
+        for (std::uint64_t t = 0; t < threads; ++t)
+          all.emplace_back(work, t);
+        for (std::thread& t : all)
+          t.join();
       },
       [](side& s) {
         struct served {
@@ -196,7 +203,8 @@ TEST_P(transport_conformance, several_threads_open_use_and_close_lanes_at_once) 
         std::vector<served> open;
         std::uint64_t ended = 0;
         const auto serve = [&] {
-          while (const auto c = s.link().accept()) open.push_back({*c});
+          while (const auto c = s.link().accept())
+            open.push_back({*c});
           for (std::size_t i = 0; i < open.size();) {
             served& lane = open[i];
             while (const record_view record = peek(lane.c.in)) {
@@ -252,7 +260,8 @@ TEST_P(transport_conformance, a_lane_starts_empty_whatever_was_there_before) {
           EXPECT_FALSE(peek(c.in));
           s.step();
           // Both rings end somewhere else each time, with records that nobody has read.
-          for (std::uint64_t i = 0; i < n % 7 * 5; ++i) s.send(c, 72, i);
+          for (std::uint64_t i = 0; i < n % 7 * 5; ++i)
+            s.send(c, 72, i);
           s.step();
           EXPECT_TRUE(n % 7 == 0 || peek(c.in));
           s.link().close(c);
@@ -282,7 +291,7 @@ TEST_P(transport_conformance, closing_twice_does_not_close_the_next_lane) {
         const channel old = s.open();
         s.link().close(old);
         s.link().close(old);
-        s.step();  // given back
+        s.step(); // given back
         channel fresh = s.open();
         s.link().close(old);
         s.step();
@@ -315,7 +324,8 @@ TEST_P(transport_conformance, no_lane_left_is_an_error_that_says_what_to_do) {
   run(
       [&](side& s) {
         std::vector<channel> all;
-        for (std::uint32_t i = 0; i < tried; ++i) all.push_back(s.open());
+        for (std::uint32_t i = 0; i < tried; ++i)
+          all.push_back(s.open());
         if (most != 0) {
           try {
             (void)s.open();
@@ -333,16 +343,19 @@ TEST_P(transport_conformance, no_lane_left_is_an_error_that_says_what_to_do) {
         channel again = s.open();
         s.send(again, 64, 2);
         s.step();
-        for (const channel& c : all) s.link().close(c);
+        for (const channel& c : all)
+          s.link().close(c);
         s.link().close(again);
       },
       [&](side& s) {
         std::vector<channel> all;
-        for (std::uint32_t i = 0; i < tried; ++i) all.push_back(s.accept());
+        for (std::uint32_t i = 0; i < tried; ++i)
+          all.push_back(s.accept());
         std::uint32_t closed = tried;
         s.wait(
             [&] {
-              for (closed = 0; closed < tried && !s.link().is_closed(all[closed]);) ++closed;
+              for (closed = 0; closed < tried && !s.link().is_closed(all[closed]);)
+                ++closed;
               return closed < tried;
             },
             "lane was closed");
@@ -363,5 +376,5 @@ TEST_P(transport_conformance, no_lane_left_is_an_error_that_says_what_to_do) {
       });
 }
 
-}  // namespace
-}  // namespace farcall::conformance
+} // namespace
+} // namespace farcall::conformance

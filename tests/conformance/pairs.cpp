@@ -96,7 +96,7 @@ class self_node_pair final : public node_pair {
   std::unique_ptr<transport> transport_;
 };
 
-}  // namespace
+} // namespace
 
 std::unique_ptr<node_pair> shm_pair(std::uint32_t ring_bytes) {
   return std::make_unique<shm_node_pair>(ring_bytes);
@@ -106,4 +106,4 @@ std::unique_ptr<node_pair> self_pair(std::uint32_t ring_bytes) {
   return std::make_unique<self_node_pair>(ring_bytes);
 }
 
-}  // namespace farcall::conformance
+} // namespace farcall::conformance

@@ -14,4 +14,4 @@ namespace farcall::conformance {
 /// A node and itself.
 [[nodiscard]] std::unique_ptr<node_pair> self_pair(std::uint32_t ring_bytes);
 
-}  // namespace farcall::conformance
+} // namespace farcall::conformance

@@ -139,14 +139,15 @@ TEST_P(transport_conformance, a_full_ring_holds_the_sender_back_and_loses_nothin
         }
         EXPECT_GT(sent, 0U);
         s.tell(sent);
-        s.send(c, 100, sent);  // there is room as soon as something was read
+        s.send(c, 100, sent); // there is room as soon as something was read
         s.receive(c, 64, 7);
         s.link().close(c);
       },
       [](side& s) {
         const std::uint64_t sent = s.hear();
         channel c = s.accept();
-        for (std::uint64_t n = 0; n <= sent; ++n) s.receive(c, 100, n);
+        for (std::uint64_t n = 0; n <= sent; ++n)
+          s.receive(c, 100, n);
         EXPECT_FALSE(peek(c.in));
         s.send(c, 64, 7);
         s.accept_end(c);
@@ -159,19 +160,23 @@ TEST_P(transport_conformance, a_full_ring_of_answers_does_not_stop_requests) {
   run(
       [](side& s) {
         channel c = s.open();
-        const std::uint64_t answers = s.hear();  // they fill the ring
-        for (std::uint64_t n = 0; n < times(2000); ++n) s.send(c, 100, n);
+        const std::uint64_t answers = s.hear(); // they fill the ring
+        for (std::uint64_t n = 0; n < times(2000); ++n)
+          s.send(c, 100, n);
         s.step();
-        for (std::uint64_t n = 0; n <= answers; ++n) s.receive(c, 100, n);
+        for (std::uint64_t n = 0; n <= answers; ++n)
+          s.receive(c, 100, n);
         s.step();
         s.link().close(c);
       },
       [](side& s) {
         channel c = s.accept();
         std::uint64_t answers = 0;
-        while (test::send(c.out, 100, answers)) ++answers;
+        while (test::send(c.out, 100, answers))
+          ++answers;
         s.tell(answers);
-        for (std::uint64_t n = 0; n < times(2000); ++n) s.receive(c, 100, n);
+        for (std::uint64_t n = 0; n < times(2000); ++n)
+          s.receive(c, 100, n);
         EXPECT_FALSE(test::send(c.out, 100, answers));
         s.step();
         s.send(c, 100, answers);
@@ -187,7 +192,8 @@ TEST_P(transport_conformance, all_that_was_sent_before_a_close_is_read) {
       [](side& s) {
         for (std::uint64_t lane = 0; lane < lanes; ++lane) {
           channel c = s.open();
-          for (std::uint64_t n = 0; n < lane; ++n) s.send(c, 100, n);
+          for (std::uint64_t n = 0; n < lane; ++n)
+            s.send(c, 100, n);
           s.link().close(c);
           ASSERT_EQ(s.hear(), lane);
         }
@@ -211,5 +217,5 @@ TEST_P(transport_conformance, all_that_was_sent_before_a_close_is_read) {
       });
 }
 
-}  // namespace
-}  // namespace farcall::conformance
+} // namespace
+} // namespace farcall::conformance

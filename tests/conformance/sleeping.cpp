@@ -111,7 +111,8 @@ TEST_P(transport_conformance, no_wake_up_is_lost_on_a_lane) {
   register_for_barriers();
   make_pair();
   const auto hesitate = [](std::uint64_t n) {
-    for (std::uint64_t spins = test::scrambled(n) % 300; spins > 0; --spins) spin_pause();
+    for (std::uint64_t spins = test::scrambled(n) % 300; spins > 0; --spins)
+      spin_pause();
   };
   run(
       [&](side& s) {
@@ -139,5 +140,5 @@ TEST_P(transport_conformance, no_wake_up_is_lost_on_a_lane) {
       });
 }
 
-}  // namespace
-}  // namespace farcall::conformance
+} // namespace
+} // namespace farcall::conformance

@@ -22,7 +22,7 @@ namespace {
 std::function<void(std::string_view window)> other_side;
 bool other_side_runs = false;
 
-}  // namespace
+} // namespace
 
 void ring_window(const char* name) noexcept {
   // The other side has windows too; nobody interrupts it there.
@@ -56,12 +56,14 @@ class choices {
   /// Starts the next sequence; false after the last one.
   [[nodiscard]] bool next() {
     at_ = 0;
-    while (!made_.empty() && ++made_.back().first == made_.back().second) made_.pop_back();
+    while (!made_.empty() && ++made_.back().first == made_.back().second)
+      made_.pop_back();
     return !made_.empty();
   }
   [[nodiscard]] std::string text() const {
     std::string all;
-    for (const auto& made : made_) all += std::to_string(made.first);
+    for (const auto& made : made_)
+      all += std::to_string(made.first);
     return all;
   }
 
@@ -107,7 +109,7 @@ class lane_model {
     while (!waiting_.empty()) {
       if (std::string wrong = read_one(); !wrong.empty()) return wrong;
     }
-    return read_one();  // nothing must be left
+    return read_one(); // nothing must be left
   }
 
   private_ring ring;
@@ -193,12 +195,13 @@ TEST(ring_interleaving, a_full_ring_gets_room_whenever_the_receiver_reads) {
 TEST(ring_interleaving, a_sender_may_go_on_while_the_receiver_steps_over_a_pad) {
   for (const unsigned more : {0U, 1U, 5U}) {
     lane_model lane(small - 64);
-    ASSERT_NE(try_reserve(lane.ring.out, 128), nullptr);  // the pad, and no record yet
+    ASSERT_NE(try_reserve(lane.ring.out, 128), nullptr); // the pad, and no record yet
     bool interrupted = false;
     const interruption sender([&](std::string_view window) {
       if (window != "peek_after_pad") return;
       interrupted = true;
-      for (unsigned i = 0; i < more; ++i) ASSERT_TRUE(lane.send_one(128));
+      for (unsigned i = 0; i < more; ++i)
+        ASSERT_TRUE(lane.send_one(128));
     });
     const record_view record = peek(lane.ring.in);
     EXPECT_TRUE(interrupted);
@@ -252,5 +255,5 @@ TEST(ring_interleaving, a_sleeper_who_raises_the_flag_in_any_window_is_rung_or_s
   }
 }
 
-}  // namespace
-}  // namespace farcall::test
+} // namespace
+} // namespace farcall::test

@@ -50,8 +50,10 @@ TEST(home, its_parts_lie_inside_and_apart) {
       end = from + size;
     };
     ASSERT_EQ(h.bells().size(), home_bells);
-    for (bell& b : h.bells()) take(&b, sizeof b);
-    for (std::uint32_t i = 0; i < home_lanes; ++i) take(&h.lane(i), sizeof(lane_block));
+    for (bell& b : h.bells())
+      take(&b, sizeof b);
+    for (std::uint32_t i = 0; i < home_lanes; ++i)
+      take(&h.lane(i), sizeof(lane_block));
     for (std::uint32_t i = 0; i < home_lanes; ++i) {
       take(h.request_ring(i), bytes);
       take(h.reply_ring(i), bytes);
@@ -124,8 +126,7 @@ TEST(hostile_home, impossible_ring_sizes_are_refused) {
 TEST(hostile_home, a_segment_that_is_too_short_is_refused) {
   const segment memory = formatted();
   for (const std::size_t bytes : {memory.size() - 1, memory.size() / 2, std::size_t{4096}}) {
-    const segment part =
-        segment::map(unique_fd(::fcntl(memory.fd(), F_DUPFD_CLOEXEC, 0)), bytes);
+    const segment part = segment::map(unique_fd(::fcntl(memory.fd(), F_DUPFD_CLOEXEC, 0)), bytes);
     EXPECT_THROW((void)home::view(part), malformed_message) << bytes;
   }
 }
@@ -245,5 +246,5 @@ TEST(machine_identity, is_the_same_at_every_call) {
   EXPECT_EQ(machine_identity(), machine_identity());
 }
 
-}  // namespace
-}  // namespace farcall::shm
+} // namespace
+} // namespace farcall::shm
