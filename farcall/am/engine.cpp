@@ -260,7 +260,6 @@ void pump(lane& l) {
 }  // namespace
 
 void engine::pump_all(bool others) {
-  // Own lanes cost next to nothing; others' are looked at before they are locked.
   if (cached_.serial == serial_) {
     for (lane* l : cached_.own->lanes) {
       if (l != nullptr) pump(*l);
