@@ -1,7 +1,9 @@
 #pragma once
 
+#include <farcall/am/cover.hpp>
 #include <farcall/am/incoming.hpp>
 #include <farcall/am/lane.hpp>
+#include <farcall/am/patience.hpp>
 #include <farcall/am/wait_policy.hpp>
 #include <farcall/am/worker.hpp>
 #include <farcall/base/clock.hpp>
@@ -26,8 +28,6 @@ namespace farcall::am {
 inline constexpr handler_key release_answer_key = 0;
 inline constexpr handler_key first_user_key = 16;
 
-inline constexpr time_point no_deadline = time_point::max();
-
 /// Another node's bytes that can be read here: in place, or a copy that this object owns.
 struct foreign_bytes {
   const std::byte* data = nullptr;
@@ -37,7 +37,6 @@ struct foreign_bytes {
 struct engine_options {
   node_id self = 0;
   std::size_t nodes = 1;
-  unsigned processors = 1;   ///< that the nodes of the job on this machine share
   std::uint32_t workers = 1;
   /// Threads that wait also serve requests (the host, whose threads are the user's). Otherwise only
   /// workers do, and every lane stays with its worker (targets).
@@ -47,8 +46,6 @@ struct engine_options {
   std::span<bell> bells;          ///< of this node, reachable for peers
   std::shared_ptr<shared_heap> heap;
   const void* context = nullptr;  ///< for the layers below
-  /// Counters of threads that are awake, of the nodes on this machine, ours first.
-  std::vector<std::atomic<std::uint32_t>*> awake;
 };
 
 /// Lanes of one thread, at most one per node. Goes to another thread when its own ends.
@@ -165,7 +162,7 @@ class engine : public std::enable_shared_from_this<engine> {
     std::atomic<bool> done{false};
   };
 
-  class wait_state;
+  class waiter;
 
   lane& open_own_lane(node_id node);
   lane& open_on(node_id node, std::uint32_t bell, bool own_worker);
@@ -175,6 +172,7 @@ class engine : public std::enable_shared_from_this<engine> {
   void reap_retired() noexcept;
 
   void pump_all(bool others);
+  void sleep_until_ready(completion& c, time_point deadline);
   [[nodiscard]] std::vector<bell*> bells_to_watch(completion& c);
   /// Whose lanes the calling thread must serve even from its sleep; null for none.
   [[nodiscard]] worker* worker_to_serve() const noexcept;
@@ -188,8 +186,10 @@ class engine : public std::enable_shared_from_this<engine> {
   void join_threads() noexcept;
   /// Behind the workers' bells: of the thread that accepts lanes, and of lanes' own workers.
   [[nodiscard]] std::uint32_t acceptor_bell() const noexcept { return options_.workers; }
-  [[nodiscard]] bool crowded() const noexcept;
-  [[nodiscard]] std::chrono::nanoseconds spin_time(bool preempted) const noexcept;
+
+  /// How long a caller of a full lane, or a worker whose answers find no room, sleeps at a time:
+  /// nobody rings when room appears.
+  static constexpr std::chrono::microseconds room_interval{100};
 
   static inline constinit thread_local cached_port cached_{};
   static inline constinit thread_local worker* current_worker_ = nullptr;
@@ -210,6 +210,7 @@ class engine : public std::enable_shared_from_this<engine> {
   std::mutex accept_mutex_;
 
   std::vector<std::unique_ptr<worker>> workers_;       ///< as many as asked for
+  cover cover_;                                        ///< of the first worker's bell
   std::list<lane_worker> lane_workers_;                ///< one per lane that asked; accept_mutex_
   std::vector<std::thread> threads_;                   ///< mutex_
   std::atomic<bool> stopping_{false};

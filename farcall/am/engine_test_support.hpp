@@ -21,7 +21,6 @@ class lone_engine {
       : bells_(std::make_unique<bell[]>(bell_count)),
         transport_(self::make({0, ring_bytes, {bells_.get(), bell_count}})) {
     am::engine_options o;
-    o.processors = 2;
     o.workers = workers;
     o.waiters_serve = waiters_serve;
     o.handlers = std::move(handlers);

@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <fstream>
-#include <set>
 #include <utility>
 
 #include <fcntl.h>
@@ -178,14 +177,6 @@ std::vector<transport*> membership::transports() const {
   return {self_transport_.get(), shm_transport_.get()};
 }
 
-std::vector<std::atomic<std::uint32_t>*> membership::awake() const {
-  std::vector<std::atomic<std::uint32_t>*> counters{&home_.header().awake};
-  for (const shm::home& peer : peer_homes_) {
-    if (peer) counters.push_back(&peer.header().awake);
-  }
-  return counters;
-}
-
 membership::~membership() {
   stop_watching();
   if (self_ == host_id) shut_down();
@@ -226,13 +217,6 @@ std::unique_ptr<membership> membership::launch(const membership_options& o,
   const time_point deadline = clock::now() + o.start_timeout;
   made->stop_timeout_ = o.stop_timeout;
   made->settings_ = o.settings;
-
-  std::set<unsigned> processors;
-  for (const unsigned cpu : allowed_processors()) processors.insert(cpu);
-  for (const target_url& url : o.targets) {
-    if (url.cpu) processors.insert(*url.cpu);
-  }
-  made->processors_ = static_cast<unsigned>(processors.size());
 
   std::vector<node_memory> memory;
   for (node_id node = 0; node < nodes; ++node) memory.push_back(made->make_memory(node, o));
@@ -317,7 +301,6 @@ void membership::greet(node_id node, const membership_options& o,
   w.number(o.lane_bytes);
   w.number(url.workers);
   w.number(url.cpu ? static_cast<std::int32_t>(*url.cpu) : -1);
-  w.number(processors_);
   w.text(url.name.empty() ? node_name(node) : url.name);
   w.text(url.scheme);
   w.block(o.settings);
@@ -452,7 +435,6 @@ std::unique_ptr<membership> membership::join(const program_identity& program) {
         const auto lane_bytes = r.number<std::uint32_t>();
         const auto workers = r.number<std::uint32_t>();
         if (const auto cpu = r.number<std::int32_t>(); cpu >= 0) pin_to(static_cast<unsigned>(cpu));
-        made->processors_ = r.number<unsigned>();
         const std::string name = r.text();
         const std::string scheme = r.text();
         const auto settings = r.block();

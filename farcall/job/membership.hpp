@@ -81,10 +81,6 @@ class membership {
 
   [[nodiscard]] std::span<bell> bells() const noexcept { return home_.bells(); }
   [[nodiscard]] const std::shared_ptr<shared_heap>& heap() const noexcept { return heap_; }
-  /// Processors that the nodes on this machine share.
-  [[nodiscard]] unsigned processors() const noexcept { return processors_; }
-  /// Counters of awake threads of the nodes on this machine, ours first.
-  [[nodiscard]] std::vector<std::atomic<std::uint32_t>*> awake() const;
 
   /// Starts watching. Call once, before the first lane is opened.
   void watch(membership_events events);
@@ -122,7 +118,6 @@ class membership {
   void stop_watching();
 
   node_id self_ = 0;
-  unsigned processors_ = 1;
   std::chrono::milliseconds stop_timeout_{0};
   std::vector<std::byte> settings_;
   std::vector<card> cards_;

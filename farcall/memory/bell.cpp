@@ -26,12 +26,13 @@ timespec to_timespec(std::chrono::nanoseconds t) noexcept {
   return {static_cast<time_t>(seconds.count()), static_cast<long>((t - seconds).count())};
 }
 
-void sleep_on_one(bell& b, time_point deadline) noexcept {
+/// Unless the flag differs from `flag`.
+void sleep_on_one(bell& b, std::uint32_t flag, time_point deadline) noexcept {
   const time_point now = clock::now();
   if (deadline <= now) return;
   const timespec timeout = to_timespec(deadline - now);
   // An error (rung meanwhile, signal, timeout) means the same to the caller: look again.
-  ::syscall(SYS_futex, &b.asleep, FUTEX_WAIT, 1U, &timeout, nullptr, 0);
+  ::syscall(SYS_futex, &b.asleep, FUTEX_WAIT, flag, &timeout, nullptr, 0);
 }
 
 /// False when the kernel does not know the call.
@@ -80,11 +81,15 @@ void sleep_on(std::span<bell* const> bells, time_point deadline) noexcept {
     deadline = std::min(deadline, clock::now() + look_interval);
   }
   if (bells.size() == 1) {
-    sleep_on_one(*bells.front(), deadline);
+    sleep_on_one(*bells.front(), 1, deadline);
   } else if (bells.empty() || bells.size() > most_bells || !sleep_on_many(bells, deadline)) {
     const timespec pause = to_timespec(look_interval);
     ::nanosleep(&pause, nullptr);
   }
+}
+
+void doze_on(bell& b, time_point deadline) noexcept {
+  sleep_on_one(b, b.asleep.load(std::memory_order_relaxed), deadline);
 }
 
 bool has_asymmetric_barrier() noexcept {

@@ -43,6 +43,10 @@ void prepare_sleep(std::span<bell* const> bells) noexcept;
 /// Call after prepare_sleep() and a second look.
 void sleep_on(std::span<bell* const> bells, time_point deadline) noexcept;
 
+/// Sleeps until `b` is rung or `deadline` passes, whether its flag is up or not. A ring just before
+/// goes unnoticed: for naps that are short enough to afford that.
+void doze_on(bell& b, time_point deadline) noexcept;
+
 /// True when the kernel offers the barrier. Without it a sleeper wakes up every millisecond to look.
 [[nodiscard]] bool has_asymmetric_barrier() noexcept;
 

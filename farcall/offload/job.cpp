@@ -31,7 +31,7 @@ constexpr const char* help_text =
     "  --farcall-lane-bytes=N            FARCALL_LANE_BYTES, default 65536\n"
     "  --farcall-heap-bytes=N            FARCALL_HEAP_BYTES, default all memory\n"
     "  --farcall-spin-us=N               FARCALL_SPIN_US, default 2000\n"
-    "  --farcall-crowded-spin-us=N       FARCALL_CROWDED_SPIN_US, default 5\n"
+    "  --farcall-yield-after-us=N        FARCALL_YIELD_AFTER_US, default 20\n"
     "  FARCALL_LOG=error|warning|info|debug\n";
 
 /// The jobs of this process, for code that asks where it runs without saying in which job.
@@ -103,7 +103,7 @@ class settings_source {
  private:
   static constexpr const char* known[] = {"targets",         "program",    "start-timeout-ms",
                                           "stop-timeout-ms", "lane-bytes", "heap-bytes",
-                                          "spin-us",         "crowded-spin-us"};
+                                          "spin-us",         "yield-after-us"};
 
   static std::string variable(const std::string& name) {
     std::string text = "FARCALL_";
@@ -148,7 +148,7 @@ job_options complete(job_options o, const settings_source& given) {
     }
   };
   spin(o.waiting.spin, "spin-us", standard.spin);
-  spin(o.waiting.crowded_spin, "crowded-spin-us", standard.crowded_spin);
+  spin(o.waiting.yield_after, "yield-after-us", standard.yield_after);
   return o;
 }
 
@@ -166,7 +166,6 @@ std::unique_ptr<detail::job_state> build(std::unique_ptr<membership> members,
   am::engine_options o;
   o.self = m.self();
   o.nodes = m.nodes();
-  o.processors = m.processors();
   o.workers = m.card_of(m.self()).workers;
   o.waiters_serve = m.self() == host_id;
   o.waiting = waiting;
@@ -174,7 +173,6 @@ std::unique_ptr<detail::job_state> build(std::unique_ptr<membership> members,
   o.bells = m.bells();
   o.heap = m.heap();
   o.context = &state->context;
-  o.awake = m.awake();
   state->engine = std::make_shared<am::engine>(std::move(o));
 
   std::vector<card> cards;
@@ -195,7 +193,7 @@ std::unique_ptr<detail::job_state> build(std::unique_ptr<membership> members,
 std::vector<std::byte> encode_waiting(const wait_policy& waiting) {
   byte_writer w;
   w.number(std::int64_t{waiting.spin.count()});
-  w.number(std::int64_t{waiting.crowded_spin.count()});
+  w.number(std::int64_t{waiting.yield_after.count()});
   return std::move(w).bytes();
 }
 
@@ -203,7 +201,7 @@ wait_policy decode_waiting(std::span<const std::byte> bytes) {
   byte_reader r(bytes, "the job's settings");
   wait_policy waiting;
   waiting.spin = std::chrono::nanoseconds(r.number<std::int64_t>());
-  waiting.crowded_spin = std::chrono::nanoseconds(r.number<std::int64_t>());
+  waiting.yield_after = std::chrono::nanoseconds(r.number<std::int64_t>());
   return waiting;
 }
 

@@ -30,7 +30,7 @@ struct job_options {
   /// Most memory that a node can share, in bytes, taken when used. Else FARCALL_HEAP_BYTES, else
   /// as much as the machine has.
   std::uint64_t heap_bytes = 0;
-  /// How long threads spin before they sleep. Else FARCALL_SPIN_US and FARCALL_CROWDED_SPIN_US.
+  /// How long threads spin before they sleep. Else FARCALL_SPIN_US and FARCALL_YIELD_AFTER_US.
   wait_policy waiting{std::chrono::nanoseconds(-1), std::chrono::nanoseconds(-1)};
 };
 

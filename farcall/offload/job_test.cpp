@@ -353,8 +353,8 @@ TEST(job_settings, bad_values) {
   job_options options;
   options.lane_bytes = 12'345;
   EXPECT_THAT(setting_error_of({}, options), HasSubstr("12345"));
-  const scoped_variable spin("FARCALL_CROWDED_SPIN_US", "much");
-  EXPECT_THAT(setting_error_of({}), AllOf(HasSubstr("FARCALL_CROWDED_SPIN_US"), HasSubstr("much")));
+  const scoped_variable spin("FARCALL_YIELD_AFTER_US", "much");
+  EXPECT_THAT(setting_error_of({}), AllOf(HasSubstr("FARCALL_YIELD_AFTER_US"), HasSubstr("much")));
 }
 
 TEST(job_settings, empty_variables_count_as_unset) {
@@ -384,7 +384,7 @@ TEST(job_settings, arguments_reach_the_targets) {
 TEST(job_settings, no_spinning_at_all) {
   job_options options = with_targets("shm:2");
   options.waiting.spin = std::chrono::nanoseconds(0);
-  options.waiting.crowded_spin = std::chrono::nanoseconds(0);
+  options.waiting.yield_after = std::chrono::nanoseconds(0);
   const job j(options);
   for (int i = 0; i < 2000; ++i) {
     ASSERT_EQ(sync(j.targets()[static_cast<std::size_t>(i % 2)], [](int v) {

@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -119,6 +121,29 @@ TEST_F(nested_calls, many_recursions_of_many_threads) {
   }
   for (auto& t : threads) t.join();
   EXPECT_EQ(stuck, 0);
+}
+
+TEST(nested_calls_in_narrow_lanes, a_waiting_worker_still_sends_the_answers_that_found_no_room) {
+  job_options options;
+  options.targets = "shm";
+  options.lane_bytes = 4096;
+  const job j(options);
+  const node target = j.targets()[0];
+  using block = std::array<double, 16>;
+  // Nobody takes these answers until the call back from the target asks for the last one.
+  static std::vector<future<block>> answers;
+  answers.clear();
+  for (double i = 0; i < 100; ++i) {
+    answers.push_back(async(target, [](double v) { return block{v}; }, i));
+  }
+  std::thread other_lane([&] {
+    auto f = async(target, [] {
+      return sync(host(), [] { return answers.back().get().front(); });
+    });
+    EXPECT_TRUE(f.wait_for(std::chrono::seconds(20)));
+  });
+  other_lane.join();
+  answers.clear();
 }
 
 TEST_F(nested_calls, exceptions_pass_through_every_level) {

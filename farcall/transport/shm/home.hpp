@@ -50,9 +50,8 @@ struct alignas(line_bytes) home_header {
   std::uint32_t ring_bytes = 0;
   std::uint32_t reserved = 0;
   alignas(line_bytes) std::atomic<std::uint32_t> arrivals{0};  ///< openers add one per lane
-  alignas(line_bytes) std::atomic<std::uint32_t> awake{0};  ///< owner's threads that do not sleep
 };
-static_assert(sizeof(home_header) == 3 * line_bytes);
+static_assert(sizeof(home_header) == 2 * line_bytes);
 
 /// View of a home segment. Does not own it.
 class home {

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <farcall/am/wait_policy.hpp>
+#include <farcall/base/clock.hpp>
+
+namespace farcall::am {
+
+inline constexpr time_point no_deadline = time_point::max();
+
+/// How a thread that finds nothing to do spends its time before it sleeps: it spins, since an answer
+/// that comes in a fraction of a microsecond must not wait for a system call; after a while it offers
+/// its processor to others between its looks, since whom it waits for may be one of them; and then it
+/// has waited enough.
+class patience {
+ public:
+  explicit patience(const wait_policy& policy, time_point deadline = no_deadline) noexcept
+      : policy_(policy), deadline_(deadline) {}
+
+  /// Once per turn of a loop that looks for something: a short pause. True when the thread should
+  /// sleep, or when the deadline has passed.
+  [[nodiscard]] bool is_over() noexcept {
+    spin_pause();
+    return ++turn_ % interval_ == 0 && look();
+  }
+
+  [[nodiscard]] unsigned turn() const noexcept { return turn_; }
+  [[nodiscard]] bool deadline_has_passed() const noexcept { return looked_ >= deadline_; }
+
+  /// Something was found, or the thread has slept: begins anew.
+  void renew() noexcept {
+    started_ = {};
+    interval_ = spin_interval;
+  }
+
+ private:
+  /// Turns between two looks at the clock: many while nothing but spinning is done, so that the look
+  /// does not lengthen the wait; few afterwards, so that the others soon get their turn.
+  static constexpr unsigned spin_interval = 64;
+  static constexpr unsigned yield_interval = 8;
+
+  [[nodiscard]] bool look() noexcept;
+
+  wait_policy policy_;
+  time_point deadline_;
+  time_point started_{};
+  time_point looked_{};
+  unsigned turn_ = 0;
+  unsigned interval_ = spin_interval;
+};
+
+}  // namespace farcall::am

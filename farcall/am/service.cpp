@@ -1,0 +1,161 @@
+#include <farcall/am/engine.hpp>
+#include <farcall/am/patience.hpp>
+#include <farcall/base/error.hpp>
+#include <farcall/base/log.hpp>
+#include <farcall/base/signals.hpp>
+
+#include <algorithm>
+#include <string>
+
+/// The threads that run handlers, and how lanes come to them.
+namespace farcall::am {
+namespace {
+
+/// Turns between two looks for lanes that peers have opened.
+constexpr unsigned look_interval = 8;
+
+/// Busy turns of a worker between two searches for closed lanes.
+constexpr unsigned tidy_interval = 4096;
+
+}  // namespace
+
+bool engine::arrivals_changed() const noexcept {
+  return std::any_of(listeners_.begin(), listeners_.end(), [](const auto& l) {
+    return l->arrivals->load(std::memory_order_acquire) != l->seen.load(std::memory_order_relaxed);
+  });
+}
+
+void engine::accept_lanes() noexcept {
+  const std::lock_guard guard(accept_mutex_);
+  for (const auto& l : listeners_) {
+    const std::uint32_t now = l->arrivals->load(std::memory_order_acquire);
+    if (now == l->seen.load(std::memory_order_relaxed)) continue;
+    l->seen.store(now, std::memory_order_relaxed);
+    while (std::optional<channel> c = l->via->accept()) {
+      try {
+        adopt(*l->via, *c);
+      } catch (const std::exception& e) {
+        log::error(std::string("a lane that a peer opened cannot be served: ") + e.what());
+        refuse(c->out);
+      }
+    }
+  }
+}
+
+void engine::adopt(transport& via, const channel& c) {
+  if (c.peer >= options_.nodes || has_failed(c.peer)) {
+    via.close(c);
+    return;
+  }
+  if (!c.own_worker) {
+    // A worker that does not exist is a peer's mistake; the lane is served all the same.
+    worker& w = *workers_[c.worker % options_.workers];
+    if (!w.add(via, c)) throw error("worker " + std::to_string(w.index()) + " has too many lanes");
+    ring_if_asleep(w.wakes());
+    return;
+  }
+  std::erase_if(lane_workers_, [](lane_worker& old) {
+    if (!old.done.load(std::memory_order_acquire)) return false;
+    old.thread.join();
+    return true;
+  });
+  lane_worker& made = lane_workers_.emplace_back();
+  try {
+    made.serving =
+        std::make_unique<worker>(*this, acceptor_bell(), options_.bells[acceptor_bell()], false);
+    if (!made.serving->add(via, c)) throw error("a worker of its own has too many lanes");
+    made.thread = std::thread([this, &made] {
+      leave_signals_to_other_threads();
+      run_worker(*made.serving, true);
+      made.done.store(true, std::memory_order_release);
+    });
+  } catch (...) {
+    lane_workers_.pop_back();
+    throw;
+  }
+}
+
+void engine::start_workers(std::uint32_t first) {
+  for (std::uint32_t i = first; i < options_.workers; ++i) {
+    threads_.emplace_back([this, i] {
+      leave_signals_to_other_threads();
+      serve(i);
+    });
+  }
+  threads_.emplace_back([this] {
+    leave_signals_to_other_threads();
+    accept_until_stopped();
+  });
+}
+
+void engine::accept_until_stopped() {
+  bell* wakes = &options_.bells[acceptor_bell()];
+  for (;;) {
+    prepare_sleep({&wakes, 1});
+    if (stopping_.load(std::memory_order_acquire)) return;
+    if (arrivals_changed()) accept_lanes();
+    sleep_on({&wakes, 1}, no_deadline);
+  }
+}
+
+void engine::join_threads() noexcept {
+  std::vector<std::thread> threads;
+  {
+    const std::lock_guard guard(mutex_);
+    threads.swap(threads_);
+  }
+  for (std::thread& t : threads) t.join();
+  for (lane_worker& w : lane_workers_) {
+    if (w.thread.joinable()) w.thread.join();
+  }
+}
+
+void engine::serve(std::uint32_t index) { run_worker(*workers_[index], false); }
+
+void engine::run_worker(worker& w, bool until_empty) {
+  current_worker_ = &w;
+  // Where waiting threads serve too, the worker's own thread only steps in when they are elsewhere.
+  const bool is_service = options_.waiters_serve && !until_empty;
+  patience idle(is_service ? wait_policy{.spin = {}, .yield_after = {}} : options_.waiting);
+  bell* wakes = &w.wakes();
+  const auto tidy = [&] {
+    const std::lock_guard guard(accept_mutex_);
+    return w.tidy();
+  };
+  for (unsigned busy_turns = 0;;) {
+    if (w.turn(false) != 0) {
+      idle.renew();
+      // Closed lanes must be given back even if this worker is never idle.
+      if (++busy_turns % tidy_interval == 0) tidy();
+      continue;
+    }
+    if (stopping_.load(std::memory_order_acquire)) {
+      // A lane may have been opened, and another thread be about to hand it to us.
+      if (!until_empty) accept_lanes();
+      if (!w.has_work()) break;
+    }
+    if (!until_empty && idle.turn() % look_interval == look_interval - 1 && arrivals_changed()) {
+      accept_lanes();
+    }
+    if (!idle.is_over()) continue;
+    idle.renew();
+    if (is_service && cover_.watch()) continue;
+
+    prepare_sleep({&wakes, 1});
+    if (tidy() == 0 && until_empty) break;
+    if (!w.has_work() && !(arrivals_changed() && !until_empty) &&
+        !stopping_.load(std::memory_order_acquire)) {
+      sleep_on({&wakes, 1}, w.is_blocked() ? clock::now() + room_interval : no_deadline);
+    }
+  }
+  current_worker_ = nullptr;
+}
+
+void engine::stop() noexcept {
+  stopping_.store(true, std::memory_order_release);
+  // All ring, asleep or not: a thread may be between its last look and its sleep.
+  for (const auto& w : workers_) ring(w->wakes());
+  ring(options_.bells[acceptor_bell()]);
+}
+
+}  // namespace farcall::am
