@@ -29,4 +29,4 @@ void local_completion::complete(std::exception_ptr failure) noexcept {
   release();
 }
 
-}  // namespace farcall::am
+} // namespace farcall::am

@@ -21,7 +21,7 @@ class continuation {
   virtual ~continuation() = default;
   virtual void run() noexcept = 0;
 
-  continuation* next = nullptr;  ///< used by whoever collects continuations to run
+  continuation* next = nullptr; ///< used by whoever collects continuations to run
 };
 
 /// Something that becomes ready once: the answer to a call, or a local event. Everything but
@@ -66,10 +66,10 @@ class completion {
   }
 
   engine* engine_;
-  lane* lane_;  ///< whose replies make it ready; null for local events
+  lane* lane_; ///< whose replies make it ready; null for local events
   biased_lock* guard_;
   std::atomic<bool> ready_{false};
-  bool abandoned_ = false;  ///< nobody holds it any more; guarded
+  bool abandoned_ = false; ///< nobody holds it any more; guarded
   continuation* then_ = nullptr;
   std::exception_ptr failure_;
 };
@@ -103,4 +103,4 @@ class local_completion : public completion {
   std::atomic<std::uint32_t> references_{2};
 };
 
-}  // namespace farcall::am
+} // namespace farcall::am

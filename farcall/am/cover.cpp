@@ -9,7 +9,7 @@ namespace {
 /// How late a request may be served that came in the very moment when a thread ceased to cover.
 constexpr std::chrono::milliseconds watch_interval{1};
 
-}  // namespace
+} // namespace
 
 bool cover::lower() noexcept {
   if (holders_asleep_.load(std::memory_order_relaxed) != 0) return false;
@@ -28,7 +28,8 @@ bool cover::lower() noexcept {
 void cover::raise() noexcept { wakes_->asleep.store(1, std::memory_order_relaxed); }
 
 bool cover::watch() noexcept {
-  const std::uint32_t before = std::exchange(lowered_before_, lowered_.load(std::memory_order_seq_cst));
+  const std::uint32_t before =
+      std::exchange(lowered_before_, lowered_.load(std::memory_order_seq_cst));
   if (lowered_before_ == before) {
     watched_.store(false, std::memory_order_seq_cst);
     if (lowered_.load(std::memory_order_seq_cst) == before) return false;
@@ -38,4 +39,4 @@ bool cover::watch() noexcept {
   return true;
 }
 
-}  // namespace farcall::am
+} // namespace farcall::am

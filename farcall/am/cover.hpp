@@ -9,11 +9,11 @@ namespace farcall::am {
 
 /// Spares callers the bell of a worker whose lanes waiting threads serve too.
 ///
-/// Such a worker's own thread, the service thread, is mostly asleep with the bell's flag up, so that
-/// every request would ring although a waiting thread is just about to serve it. A waiting thread
-/// that spins lowers the flag, and raises it again when it stops looking. That takes no barrier; a
-/// request that comes in that very moment may therefore not ring. So the service thread, for as long
-/// as threads cover, wakes up now and then and looks.
+/// Such a worker's own thread, the service thread, is mostly asleep with the bell's flag up, so
+/// that every request would ring although a waiting thread is just about to serve it. A waiting
+/// thread that spins lowers the flag, and raises it again when it stops looking. That takes no
+/// barrier; a request that comes in that very moment may therefore not ring. So the service thread,
+/// for as long as threads cover, wakes up now and then and looks.
 ///
 /// A thread that sleeps inside a handler holds its lanes: nobody can serve them in its place, so
 /// only the bell wakes it, and nobody may cover.
@@ -56,10 +56,10 @@ class cover {
 
  private:
   bell* wakes_;
-  std::atomic<std::uint32_t> lowered_{0};  ///< how often
+  std::atomic<std::uint32_t> lowered_{0}; ///< how often
   std::atomic<std::uint32_t> holders_asleep_{0};
   std::atomic<bool> watched_{false};
-  std::uint32_t lowered_before_ = 0;  ///< at the last watch()
+  std::uint32_t lowered_before_ = 0; ///< at the last watch()
 };
 
-}  // namespace farcall::am
+} // namespace farcall::am

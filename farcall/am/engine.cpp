@@ -24,7 +24,7 @@ void release_answer(incoming& request, const void* /*context*/) noexcept {
   request.release_long_answer(address);
 }
 
-}  // namespace
+} // namespace
 
 // ---- ports --------------------------------------------------------------------------------------
 
@@ -77,8 +77,9 @@ port& engine::take_port() {
   } else if (next_bell_ < options_.bells.size()) {
     bell_index = next_bell_++;
   } else {
-    throw error("more than " + std::to_string(options_.bells.size() - options_.workers - 1) +
-                " threads make calls at the same time; let threads end, or share calls among fewer");
+    throw error(
+        "more than " + std::to_string(options_.bells.size() - options_.workers - 1) +
+        " threads make calls at the same time; let threads end, or share calls among fewer");
   }
   ports_.push_back(std::make_unique<port>());
   ports_.back()->bell = bell_index;
@@ -92,7 +93,8 @@ port& engine::take_port() {
 void engine::give_back(port& p) noexcept {
   const std::lock_guard guard(mutex_);
   // Of all lanes, since a thread may also have come to own explicit ones.
-  for (const auto& l : lanes_) l->guard().disown();
+  for (const auto& l : lanes_)
+    l->guard().disown();
   // A worker's bell is of no use to other threads.
   if (p.bell > acceptor_bell()) idle_ports_.push_back(&p);
 }
@@ -170,17 +172,15 @@ void engine::reap_retired() noexcept {
       return true;
     });
   }
-  for (continuation* list : due) lane::run(list);
+  for (continuation* list : due)
+    lane::run(list);
 }
 
 // ---- life ---------------------------------------------------------------------------------------
 
 engine::engine(engine_options o)
-    : options_(std::move(o)),
-      serial_(next_serial()),
-      handlers_(first_user_key),
-      peers_(std::make_unique<peer[]>(options_.nodes)),
-      cover_(options_.bells[0]),
+    : options_(std::move(o)), serial_(next_serial()), handlers_(first_user_key),
+      peers_(std::make_unique<peer[]>(options_.nodes)), cover_(options_.bells[0]),
       next_bell_(options_.workers + 1) {
   register_for_barriers();
   handlers_[release_answer_key] = {&release_answer, nullptr};
@@ -268,22 +268,28 @@ void engine::fail(node_id node, const std::string& why) {
       ring(l->wakes());
     }
   }
-  for (continuation* list : due) lane::run(list);
+  for (continuation* list : due)
+    lane::run(list);
   {
     const std::lock_guard guard(accept_mutex_);
-    for (const auto& w : workers_) w->cut(node);
-    for (lane_worker& w : lane_workers_) w.serving->cut(node);
-    for (const auto& l : listeners_) l->via->forget(node);
+    for (const auto& w : workers_)
+      w->cut(node);
+    for (lane_worker& w : lane_workers_)
+      w.serving->cut(node);
+    for (const auto& l : listeners_)
+      l->via->forget(node);
   }
-  for (const auto& w : workers_) ring(w->wakes());
+  for (const auto& w : workers_)
+    ring(w->wakes());
   ring(options_.bells[acceptor_bell()]);
   ring(local_bell_);
 }
 
 void engine::shut_down(const std::string& why) {
-  for (node_id node = 0; node < options_.nodes; ++node) fail(node, why);
+  for (node_id node = 0; node < options_.nodes; ++node)
+    fail(node, why);
   stop();
   join_threads();
 }
 
-}  // namespace farcall::am
+} // namespace farcall::am

@@ -42,16 +42,16 @@ struct engine_options {
   /// workers do, and every lane stays with its worker (targets).
   bool waiters_serve = false;
   wait_policy waiting;
-  std::vector<handler> handlers;  ///< user handlers; their keys count from first_user_key
-  std::span<bell> bells;          ///< of this node, reachable for peers
+  std::vector<handler> handlers; ///< user handlers; their keys count from first_user_key
+  std::span<bell> bells;         ///< of this node, reachable for peers
   std::shared_ptr<shared_heap> heap;
-  const void* context = nullptr;  ///< for the layers below
+  const void* context = nullptr; ///< for the layers below
 };
 
 /// Lanes of one thread, at most one per node. Goes to another thread when its own ends.
 struct port {
   std::uint32_t bell = 0;
-  std::vector<lane*> lanes;  ///< by node; null until first used
+  std::vector<lane*> lanes; ///< by node; null until first used
 };
 
 /// What a thread remembers of the engine that it used last; `serial` 0 is none.
@@ -88,7 +88,8 @@ class engine : public std::enable_shared_from_this<engine> {
   /// be reached.
   [[nodiscard]] lane& lane_to(node_id node) {
     if (cached_.serial == serial_ && node < cached_.own->lanes.size()) [[likely]] {
-      if (lane* l = cached_.own->lanes[node]) [[likely]] return *l;
+      if (lane* l = cached_.own->lanes[node]) [[likely]]
+        return *l;
     }
     return open_own_lane(node);
   }
@@ -143,7 +144,7 @@ class engine : public std::enable_shared_from_this<engine> {
   /// A local event was completed: wakes threads that wait for such events.
   void notify_local() noexcept { ring_if_asleep(local_bell_); }
 
-  struct thread_port;  ///< gives a thread's port back when the thread ends
+  struct thread_port; ///< gives a thread's port back when the thread ends
 
  private:
   friend class worker;
@@ -152,7 +153,7 @@ class engine : public std::enable_shared_from_this<engine> {
     transport* via = nullptr;
     std::uint32_t workers = 1;
     std::atomic<bool> failed{false};
-    std::exception_ptr why;  ///< guarded by mutex_ until failed, constant afterwards
+    std::exception_ptr why; ///< guarded by mutex_ until failed, constant afterwards
   };
 
   /// A worker of one lane, with its thread.
@@ -209,10 +210,10 @@ class engine : public std::enable_shared_from_this<engine> {
   std::vector<std::unique_ptr<listener>> listeners_;
   std::mutex accept_mutex_;
 
-  std::vector<std::unique_ptr<worker>> workers_;       ///< as many as asked for
-  cover cover_;                                        ///< of the first worker's bell
-  std::list<lane_worker> lane_workers_;                ///< one per lane that asked; accept_mutex_
-  std::vector<std::thread> threads_;                   ///< mutex_
+  std::vector<std::unique_ptr<worker>> workers_; ///< as many as asked for
+  cover cover_;                                  ///< of the first worker's bell
+  std::list<lane_worker> lane_workers_;          ///< one per lane that asked; accept_mutex_
+  std::vector<std::thread> threads_;             ///< mutex_
   std::atomic<bool> stopping_{false};
 
   mutable std::mutex mutex_;
@@ -221,10 +222,10 @@ class engine : public std::enable_shared_from_this<engine> {
   std::vector<port*> idle_ports_;
   std::vector<lane*> retired_;
   std::uint32_t next_bell_;
-  std::atomic<std::uint32_t> ports_made_{0};  ///< changes when bells_to_watch() does
+  std::atomic<std::uint32_t> ports_made_{0}; ///< changes when bells_to_watch() does
   std::atomic<std::uint32_t> next_worker_{0};
 
   bell local_bell_;
 };
 
-}  // namespace farcall::am
+} // namespace farcall::am

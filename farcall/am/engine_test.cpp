@@ -23,8 +23,8 @@ namespace farcall::test {
 namespace {
 
 using namespace am;
-using ::testing::HasSubstr;
 using std::chrono::milliseconds;
+using ::testing::HasSubstr;
 constexpr std::chrono::seconds patience{60};
 
 time_point soon() { return clock::now() + milliseconds(20); }
@@ -55,7 +55,8 @@ void increment(incoming& request, const void* /*context*/) noexcept {
 void hold(incoming& request, const void* /*context*/) noexcept {
   const std::uint64_t v = argument_of(request);
   request.release();
-  while (!gate_is_open) std::this_thread::yield();
+  while (!gate_is_open)
+    std::this_thread::yield();
   answer_word(request, v);
 }
 
@@ -99,9 +100,10 @@ enum key : handler_key {
 };
 
 std::vector<handler> handlers() {
-  return {{&increment, nullptr}, {&hold, nullptr},     {&stay_silent, nullptr},
-          {&fail_here, nullptr}, {&context_of, &some_context}, {&thread_of, nullptr},
-          {&size_of, nullptr},   {nullptr, nullptr}};
+  return {{&increment, nullptr},        {&hold, nullptr},
+          {&stay_silent, nullptr},      {&fail_here, nullptr},
+          {&context_of, &some_context}, {&thread_of, nullptr},
+          {&size_of, nullptr},          {nullptr, nullptr}};
 }
 
 // ---- the calling side ---------------------------------------------------------------------------
@@ -189,9 +191,9 @@ TEST_F(engines, run_handlers) {
 }
 
 TEST_F(engines, keys_that_no_handler_has) {
-  for (const handler_key k : {handler_key{1}, handler_key{first_user_key - 1},
-                              handler_key{null_key}, handler_key{end_of_keys},
-                              handler_key{end_of_keys + 1}, handler_key{1} << 31, UINT32_MAX}) {
+  for (const handler_key k :
+       {handler_key{1}, handler_key{first_user_key - 1}, handler_key{null_key},
+        handler_key{end_of_keys}, handler_key{end_of_keys + 1}, handler_key{1} << 31, UINT32_MAX}) {
     EXPECT_THROW((void)result(call(k, 1)), unknown_function) << k;
     EXPECT_EQ(engine_->find_handler(k), nullptr) << k;
   }
@@ -244,8 +246,10 @@ TEST_F(engines, release_of_answers_that_do_not_exist) {
 
 TEST_F(engines, requests_stay_in_order) {
   std::vector<call_slot*> slots;
-  for (std::uint64_t i = 0; i < 5000; ++i) slots.push_back(&call(increment_key, i));
-  for (std::uint64_t i = 0; i < 5000; ++i) ASSERT_EQ(result(*slots[i]), i + 1);
+  for (std::uint64_t i = 0; i < 5000; ++i)
+    slots.push_back(&call(increment_key, i));
+  for (std::uint64_t i = 0; i < 5000; ++i)
+    ASSERT_EQ(result(*slots[i]), i + 1);
   EXPECT_EQ(engine_->lane_to(0).taken(), 0U);
 }
 
@@ -266,10 +270,12 @@ TEST_F(engines, wait_until_a_deadline) {
 
 TEST_F(engines, poll_does_not_wait) {
   call_slot& slot = call(hold_key, 5);
-  for (int i = 0; i < 100; ++i) engine_->poll(slot);
+  for (int i = 0; i < 100; ++i)
+    engine_->poll(slot);
   EXPECT_FALSE(slot.ready());
   gate_is_open = true;
-  while (!slot.ready()) engine_->poll(slot);
+  while (!slot.ready())
+    engine_->poll(slot);
   EXPECT_EQ(result(slot), 5U);
 }
 
@@ -300,7 +306,8 @@ TEST_F(engines, room_in_a_full_lane_until_a_deadline) {
   l.commit_request(to, 100, size_key, slots.back());
   l.guard().unlock();
   EXPECT_EQ(result(holding), 1U);
-  for (call_slot* slot : slots) EXPECT_EQ(result(*slot), 100U);
+  for (call_slot* slot : slots)
+    EXPECT_EQ(result(*slot), 100U);
 }
 
 TEST_F(engines, no_room_in_a_lane_that_fails_meanwhile) {
@@ -308,7 +315,8 @@ TEST_F(engines, no_room_in_a_lane_that_fails_meanwhile) {
   lane& l = engine_->lane_to(0);
   std::thread failing;
   l.guard().lock();
-  while (std::byte* to = l.try_reserve_request(100)) l.commit_request(to, 100, silent_key, nullptr);
+  while (std::byte* to = l.try_reserve_request(100))
+    l.commit_request(to, 100, silent_key, nullptr);
   failing = std::thread([&] {
     std::this_thread::sleep_for(milliseconds(20));
     engine_->fail(0, "gone while a caller waits for room");
@@ -322,7 +330,8 @@ TEST_F(engines, no_room_in_a_lane_that_fails_meanwhile) {
 
 TEST_F(engines, abandoned_slots_are_used_again) {
   lane& l = engine_->lane_to(0);
-  for (int i = 0; i < 100; ++i) l.abandon(call(hold_key, 1));
+  for (int i = 0; i < 100; ++i)
+    l.abandon(call(hold_key, 1));
   EXPECT_EQ(l.taken(), 100U);
   gate_is_open = true;
   EXPECT_EQ(result(call(increment_key, 1)), 2U);
@@ -505,10 +514,12 @@ TEST_F(engines, lanes_used_by_several_threads) {
   std::atomic<int> wrong{0};
   for (std::uint64_t t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
-      for (std::uint64_t i = 0; i < 1000; ++i) wrong += result(call(l, increment_key, t + i)) != t + i + 1;
+      for (std::uint64_t i = 0; i < 1000; ++i)
+        wrong += result(call(l, increment_key, t + i)) != t + i + 1;
     });
   }
-  for (auto& t : threads) t.join();
+  for (auto& t : threads)
+    t.join();
   EXPECT_EQ(wrong, 0);
   EXPECT_EQ(l.taken(), 0U);
 }
@@ -519,7 +530,8 @@ TEST_F(engines, failure_ends_what_is_pending) {
   lane& l = engine_->lane_to(0);
   std::vector<call_slot*> slots;
   slots.push_back(&call(hold_key, 1));
-  for (std::uint64_t i = 0; i < 30; ++i) slots.push_back(&call(increment_key, i));
+  for (std::uint64_t i = 0; i < 30; ++i)
+    slots.push_back(&call(increment_key, i));
   std::atomic<int> ran{0};
   slots[3]->attach(new continue_with([&] { ++ran; }));
   std::thread failing([&] {
@@ -551,7 +563,8 @@ TEST_F(engines, failure_ends_what_is_pending) {
 
 TEST_F(engines, answers_that_came_before_the_failure_count) {
   call_slot& slot = call(increment_key, 1);
-  while (!slot.source()->has_answer() && !slot.ready()) std::this_thread::yield();
+  while (!slot.source()->has_answer() && !slot.ready())
+    std::this_thread::yield();
   engine_->fail(0, "too late to matter");
   EXPECT_EQ(result(slot), 2U);
 }

@@ -35,7 +35,8 @@ class incoming {
   /// could run full behind them. Idempotent.
   void release() noexcept;
 
-  /// Memory for an answer of `bytes`, at most largest_answer(); aligned to 8. Throws std::bad_alloc.
+  /// Memory for an answer of `bytes`, at most largest_answer(); aligned to 8. Throws
+  /// std::bad_alloc.
   [[nodiscard]] std::byte* reserve_answer(std::uint32_t bytes);
   /// Sends the answer written there.
   void commit_answer(std::byte* answer, std::uint32_t bytes) noexcept;
@@ -81,4 +82,4 @@ struct handler {
   const void* context = nullptr;
 };
 
-}  // namespace farcall::am
+} // namespace farcall::am

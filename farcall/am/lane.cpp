@@ -36,7 +36,7 @@ std::exception_ptr error_in(node_id peer, const std::byte* body, std::uint32_t b
   return std::make_exception_ptr(remote_error(peer, type, text));
 }
 
-}  // namespace
+} // namespace
 
 /// Slots never move and are never given back before the lane ends: a pointer to one stays valid.
 struct slot_chunk {
@@ -48,7 +48,8 @@ struct slot_chunk {
   slot_chunk(const slot_chunk&) = delete;
   slot_chunk& operator=(const slot_chunk&) = delete;
   ~slot_chunk() {
-    for (std::uint32_t i = 0; i < chunk_slots; ++i) slot(i).~call_slot();
+    for (std::uint32_t i = 0; i < chunk_slots; ++i)
+      slot(i).~call_slot();
   }
   call_slot& slot(std::uint32_t i) noexcept {
     return *std::launder(reinterpret_cast<call_slot*>(memory + i * sizeof(call_slot)));
@@ -92,7 +93,8 @@ std::size_t lane::pump() noexcept {
   }
   // Relaxed: only a hint for has_answer().
   seen_.store(channel_.in.tail, std::memory_order_relaxed);
-  if (!releases_.empty()) [[unlikely]] send_releases();
+  if (!releases_.empty()) [[unlikely]]
+    send_releases();
   return taken;
 }
 
@@ -104,19 +106,21 @@ void lane::take_answer(const record_view& record) noexcept {
   }
   try {
     switch (record.kind) {
-      case record_kind::reply:
-        slot->read_(*slot, slot_action::read, {record.data + reply_body, record.bytes - reply_body});
-        break;
-      case record_kind::reply_long: read_long(*slot, record); break;
-      case record_kind::reply_error:
-        slot->failure_ = error_in(peer(), record.data + reply_body, record.bytes - reply_body);
-        break;
-      case record_kind::reply_unknown:
-        slot->failure_ = std::make_exception_ptr(unknown_function(
-            "the program of " + node_text(peer()) + " has no such function", peer()));
-        break;
-      default:
-        throw malformed_message(node_text(peer()) + " sent a record that is no answer");
+    case record_kind::reply:
+      slot->read_(*slot, slot_action::read, {record.data + reply_body, record.bytes - reply_body});
+      break;
+    case record_kind::reply_long:
+      read_long(*slot, record);
+      break;
+    case record_kind::reply_error:
+      slot->failure_ = error_in(peer(), record.data + reply_body, record.bytes - reply_body);
+      break;
+    case record_kind::reply_unknown:
+      slot->failure_ = std::make_exception_ptr(unknown_function(
+          "the program of " + node_text(peer()) + " has no such function", peer()));
+      break;
+    default:
+      throw malformed_message(node_text(peer()) + " sent a record that is no answer");
     }
   } catch (...) {
     slot->failure_ = std::current_exception();
@@ -138,7 +142,7 @@ void lane::read_long(call_slot& slot, const record_view& record) {
 void lane::send_releases() noexcept {
   while (!releases_.empty()) {
     std::byte* arguments = try_reserve_request(sizeof(std::uint64_t));
-    if (arguments == nullptr) return;  // the next pump tries again
+    if (arguments == nullptr) return; // the next pump tries again
     std::memcpy(arguments, &releases_.back(), sizeof(std::uint64_t));
     commit_request(arguments, sizeof(std::uint64_t), release_answer_key, nullptr);
     releases_.pop_back();
@@ -204,4 +208,4 @@ void lane::run(continuation* due) noexcept {
   }
 }
 
-}  // namespace farcall::am
+} // namespace farcall::am

@@ -23,8 +23,8 @@ struct answer {
   std::uint64_t bytes = 0;
 };
 
-/// Reads an answer into the slot's storage, or, with `destroy` set, destroys what was read. Runs with
-/// the lane's guard held: must not call farcall. May throw when reading.
+/// Reads an answer into the slot's storage, or, with `destroy` set, destroys what was read. Runs
+/// with the lane's guard held: must not call farcall. May throw when reading.
 enum class slot_action : bool { read, destroy };
 using answer_reader = void (*)(call_slot& slot, slot_action action, const answer& what);
 
@@ -48,7 +48,7 @@ class alignas(line_bytes) call_slot : public completion {
   std::uint32_t index_;
   bool in_flight_ = false;
   answer_reader read_ = nullptr;
-  std::byte* request_block_ = nullptr;  ///< arguments in our heap, until the answer comes
+  std::byte* request_block_ = nullptr; ///< arguments in our heap, until the answer comes
   call_slot* next_free_ = nullptr;
   alignas(16) std::byte storage_[slot_storage];
 };
@@ -86,8 +86,7 @@ class lane {
 
   /// Sends the request whose arguments were written at `arguments`. `slot` may be null: no answer.
   void commit_request(std::byte* arguments, std::uint32_t bytes, handler_key key, call_slot* slot,
-                      std::uint32_t extra = 0,
-                      record_kind kind = record_kind::request) noexcept {
+                      std::uint32_t extra = 0, record_kind kind = record_kind::request) noexcept {
     std::byte* record = arguments - request_body;
     auto* header = new (record) request_header;
     header->record.slot = slot == nullptr ? no_slot : slot->index_;
@@ -99,7 +98,8 @@ class lane {
 
   /// A free slot whose answer will be read by `read`. Throws std::bad_alloc.
   [[nodiscard]] call_slot& take_slot(answer_reader read) {
-    if (free_ == nullptr) [[unlikely]] grow();
+    if (free_ == nullptr) [[unlikely]]
+      grow();
     call_slot& slot = *free_;
     free_ = slot.next_free_;
     slot.read_ = read;
@@ -111,7 +111,8 @@ class lane {
 
   /// A slot that was taken but not sent, or whose answer has been dealt with.
   void return_slot(call_slot& slot) noexcept {
-    if (slot.failure_) [[unlikely]] slot.failure_ = nullptr;
+    if (slot.failure_) [[unlikely]]
+      slot.failure_ = nullptr;
     slot.next_free_ = free_;
     free_ = &slot;
     --taken_;
@@ -178,12 +179,12 @@ class lane {
   call_slot* free_ = nullptr;
   std::size_t taken_ = 0;
   continuation* due_ = nullptr;
-  std::atomic<std::uint64_t> seen_{0};  ///< where the next answer will be
+  std::atomic<std::uint64_t> seen_{0}; ///< where the next answer will be
   std::exception_ptr failure_;
-  std::atomic<std::uint64_t> impossible_{0};  ///< what a failed lane takes for its peer's counter
+  std::atomic<std::uint64_t> impossible_{0}; ///< what a failed lane takes for its peer's counter
   std::vector<std::unique_ptr<slot_chunk>> chunks_;
-  std::vector<std::uint64_t> releases_;  ///< peer's blocks that we are done with
+  std::vector<std::uint64_t> releases_; ///< peer's blocks that we are done with
   biased_lock guard_;
 };
 
-}  // namespace farcall::am
+} // namespace farcall::am

@@ -18,7 +18,7 @@ inline constexpr std::uint32_t no_slot = UINT32_MAX;
 struct request_header {
   record_header record;
   handler_key key;
-  std::uint32_t extra;  ///< four bytes for the handler, so that a small argument needs no body
+  std::uint32_t extra; ///< four bytes for the handler, so that a small argument needs no body
 };
 static_assert(sizeof(request_header) == 16);
 
@@ -36,4 +36,4 @@ inline constexpr std::uint32_t reply_body = sizeof(record_header);
 inline constexpr std::uint32_t long_body_at = 16;
 inline constexpr std::uint32_t long_record_bytes = long_body_at + sizeof(long_body);
 
-}  // namespace farcall::am
+} // namespace farcall::am

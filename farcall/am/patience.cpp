@@ -15,4 +15,4 @@ bool patience::look() noexcept {
   return false;
 }
 
-}  // namespace farcall::am
+} // namespace farcall::am

@@ -7,10 +7,10 @@ namespace farcall::am {
 
 inline constexpr time_point no_deadline = time_point::max();
 
-/// How a thread that finds nothing to do spends its time before it sleeps: it spins, since an answer
-/// that comes in a fraction of a microsecond must not wait for a system call; after a while it offers
-/// its processor to others between its looks, since whom it waits for may be one of them; and then it
-/// has waited enough.
+/// How a thread that finds nothing to do spends its time before it sleeps: it spins, since an
+/// answer that comes in a fraction of a microsecond must not wait for a system call; after a while
+/// it offers its processor to others between its looks, since whom it waits for may be one of them;
+/// and then it has waited enough.
 class patience {
  public:
   explicit patience(const wait_policy& policy, time_point deadline = no_deadline) noexcept
@@ -33,8 +33,8 @@ class patience {
   }
 
  private:
-  /// Turns between two looks at the clock: many while nothing but spinning is done, so that the look
-  /// does not lengthen the wait; few afterwards, so that the others soon get their turn.
+  /// Turns between two looks at the clock: many while nothing but spinning is done, so that the
+  /// look does not lengthen the wait; few afterwards, so that the others soon get their turn.
   static constexpr unsigned spin_interval = 64;
   static constexpr unsigned yield_interval = 8;
 
@@ -48,4 +48,4 @@ class patience {
   unsigned interval_ = spin_interval;
 };
 
-}  // namespace farcall::am
+} // namespace farcall::am

@@ -129,9 +129,11 @@ void served_lane::release_current() noexcept {
 }
 
 bool served_lane::serve_one() noexcept {
-  if (!waiting_.empty() && !flush()) [[unlikely]] return false;
+  if (!waiting_.empty() && !flush()) [[unlikely]]
+    return false;
   // A handler that waits before it has released its record would run it again.
-  if (current_ || is_cut()) [[unlikely]] return false;
+  if (current_ || is_cut()) [[unlikely]]
+    return false;
   const record_view record = peek(channel_.in);
   if (!record) return false;
   if (record.kind == record_kind::corrupt || record.bytes < sizeof(request_header) ||
@@ -165,7 +167,8 @@ void served_lane::run(incoming& request, handler_key key) noexcept {
     request.answer_unknown();
   }
   request.release();
-  if (!request.answered_ && request.wants_answer()) [[unlikely]] answer_nothing(request);
+  if (!request.answered_ && request.wants_answer()) [[unlikely]]
+    answer_nothing(request);
 }
 
 void served_lane::run_long(incoming& request, handler_key key) noexcept {
@@ -176,8 +179,7 @@ void served_lane::run_long(incoming& request, handler_key key) noexcept {
     long_body where{};
     std::memcpy(&where, request.arguments_, sizeof where);
     request.release();
-    const foreign_bytes bytes =
-        engine_->read_foreign(channel_.peer, where.address, where.bytes);
+    const foreign_bytes bytes = engine_->read_foreign(channel_.peer, where.address, where.bytes);
     request.arguments_ = bytes.data;
     request.bytes_ = where.bytes;
     request.in_ring_ = false;
@@ -257,4 +259,4 @@ void served_lane::release_answer(std::uint64_t address) noexcept {
   }
 }
 
-}  // namespace farcall::am
+} // namespace farcall::am

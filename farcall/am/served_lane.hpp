@@ -83,15 +83,15 @@ class served_lane {
 
   engine* engine_;
   channel channel_;
-  record_view current_;  ///< being read by a handler
+  record_view current_; ///< being read by a handler
   std::atomic<const void*> holder_{nullptr};
-  std::atomic<std::uint64_t> seen_{0};  ///< where the next request will be
+  std::atomic<std::uint64_t> seen_{0}; ///< where the next request will be
   std::atomic<bool> blocked_{false};
-  std::atomic<bool> cut_{false};  ///< either of the two
+  std::atomic<bool> cut_{false}; ///< either of the two
   std::atomic<bool> is_abandoned_{false};
   std::deque<waiting_answer> waiting_;
-  std::unique_ptr<std::byte[]> pending_;  ///< answer under construction that found no room
-  std::set<std::uint64_t> long_answers_;  ///< in our heap, until the caller has read them
+  std::unique_ptr<std::byte[]> pending_; ///< answer under construction that found no room
+  std::set<std::uint64_t> long_answers_; ///< in our heap, until the caller has read them
 };
 
-}  // namespace farcall::am
+} // namespace farcall::am

@@ -17,7 +17,7 @@ constexpr unsigned look_interval = 8;
 /// Busy turns of a worker between two searches for closed lanes.
 constexpr unsigned tidy_interval = 4096;
 
-}  // namespace
+} // namespace
 
 bool engine::arrivals_changed() const noexcept {
   return std::any_of(listeners_.begin(), listeners_.end(), [](const auto& l) {
@@ -104,7 +104,8 @@ void engine::join_threads() noexcept {
     const std::lock_guard guard(mutex_);
     threads.swap(threads_);
   }
-  for (std::thread& t : threads) t.join();
+  for (std::thread& t : threads)
+    t.join();
   for (lane_worker& w : lane_workers_) {
     if (w.thread.joinable()) w.thread.join();
   }
@@ -154,8 +155,9 @@ void engine::run_worker(worker& w, bool until_empty) {
 void engine::stop() noexcept {
   stopping_.store(true, std::memory_order_release);
   // All ring, asleep or not: a thread may be between its last look and its sleep.
-  for (const auto& w : workers_) ring(w->wakes());
+  for (const auto& w : workers_)
+    ring(w->wakes());
   ring(options_.bells[acceptor_bell()]);
 }
 
-}  // namespace farcall::am
+} // namespace farcall::am

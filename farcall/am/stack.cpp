@@ -26,11 +26,11 @@ const std::byte* stack_limit() noexcept {
   return limit;
 }
 
-}  // namespace
+} // namespace
 
 bool stack_is_low() noexcept {
   const std::byte here{};
   return &here < stack_limit();
 }
 
-}  // namespace farcall::am
+} // namespace farcall::am

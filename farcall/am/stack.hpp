@@ -6,4 +6,4 @@ namespace farcall::am {
 /// top of the one that waits.
 [[nodiscard]] bool stack_is_low() noexcept;
 
-}  // namespace farcall::am
+} // namespace farcall::am

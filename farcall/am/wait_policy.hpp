@@ -8,9 +8,9 @@ namespace farcall {
 /// microseconds on bare metal and tens of them on virtual machines, a spinning one a tenth of one.
 struct wait_policy {
   std::chrono::nanoseconds spin = std::chrono::milliseconds(2);
-  /// After so long, a spinning thread lets other threads run between its looks: where there are more
-  /// of them than processors, the one that it waits for may be among those.
+  /// After so long, a spinning thread lets other threads run between its looks: where there are
+  /// more of them than processors, the one that it waits for may be among those.
   std::chrono::nanoseconds yield_after = std::chrono::microseconds(20);
 };
 
-}  // namespace farcall
+} // namespace farcall

@@ -23,10 +23,11 @@ void pump(lane& l) {
   l.pump();
   continuation* due = l.take_due();
   l.guard().unlock();
-  if (due != nullptr) [[unlikely]] lane::run(due);
+  if (due != nullptr) [[unlikely]]
+    lane::run(due);
 }
 
-}  // namespace
+} // namespace
 
 void engine::pump_all(bool others) {
   if (cached_.serial == serial_) {
@@ -65,8 +66,7 @@ bool engine::has_answers() {
 class engine::waiter {
  public:
   waiter(engine& e, time_point deadline) noexcept
-      : spinning(e.options_.waiting, deadline),
-        engine_(e),
+      : spinning(e.options_.waiting, deadline), engine_(e),
         worker_(current_worker_ != nullptr && current_worker_->is_part_of(e) ? current_worker_
                 : e.options_.waiters_serve                                   ? e.workers_[0].get()
                                                                              : nullptr),
@@ -112,7 +112,7 @@ class engine::waiter {
   worker* worker_;
   bool may_cover_;
   bool covers_ = false;
-  bool owes_look_ = false;  ///< it has held a lane
+  bool owes_look_ = false; ///< it has held a lane
 };
 
 worker* engine::worker_to_serve() const noexcept {
@@ -128,7 +128,8 @@ std::vector<bell*> engine::bells_to_watch(completion& c) {
   } else {
     bells.push_back(&local_bell_);
     const std::lock_guard guard(mutex_);
-    for (const auto& p : ports_) bells.push_back(&options_.bells[p->bell]);
+    for (const auto& p : ports_)
+      bells.push_back(&options_.bells[p->bell]);
   }
   if (const worker* w = worker_to_serve()) bells.push_back(&w->wakes());
   std::sort(bells.begin(), bells.end());
@@ -214,4 +215,4 @@ std::byte* engine::wait_for_room(lane& l, std::uint32_t bytes, time_point deadli
   }
 }
 
-}  // namespace farcall::am
+} // namespace farcall::am

@@ -7,11 +7,12 @@ namespace {
 /// Requests of one lane served in one go before the next lane gets its turn.
 constexpr unsigned turn_batch = 64;
 
-}  // namespace
+} // namespace
 
 bool worker::add(transport& via, const channel& c) {
   std::size_t place = 0;
-  while (place < owned_.size() && owned_[place].lane != nullptr) ++place;
+  while (place < owned_.size() && owned_[place].lane != nullptr)
+    ++place;
   if (place == most_lanes) return false;
   if (place == owned_.size()) owned_.emplace_back();
   owned_[place] = {&via, std::make_unique<served_lane>(*engine_, c)};
@@ -32,7 +33,8 @@ unsigned worker::turn(bool nested) noexcept {
     bool held_before = false;
     if (!lane->try_hold(held_before)) continue;
     if (lane->blocked()) (void)lane->flush();
-    for (unsigned n = 0; n < (nested ? 1 : turn_batch) && lane->serve_one(); ++n) ++served;
+    for (unsigned n = 0; n < (nested ? 1 : turn_batch) && lane->serve_one(); ++n)
+      ++served;
     // A lane that is nobody else's business stays held.
     if (shared_ && !held_before) lane->let_go();
     if (nested && served != 0) return served;
@@ -68,8 +70,7 @@ std::size_t worker::tidy() noexcept {
     if (e.lane == nullptr) continue;
     bool held_before = false;
     if ((!e.lane->is_abandoned() && !e.via->is_closed(e.lane->ends())) ||
-        (e.lane->blocked() && !e.lane->is_cut()) ||
-        !e.lane->try_hold(held_before)) {
+        (e.lane->blocked() && !e.lane->is_cut()) || !e.lane->try_hold(held_before)) {
       ++left;
       continue;
     }
@@ -88,4 +89,4 @@ void worker::cut(node_id peer) noexcept {
   }
 }
 
-}  // namespace farcall::am
+} // namespace farcall::am

@@ -59,8 +59,8 @@ class worker {
   /// by the worker's own thread, and not at all while other threads may look (shared).
   std::array<std::atomic<served_lane*>, most_lanes> lanes_{};
   std::atomic<std::uint32_t> places_{0};
-  std::vector<entry> owned_;  ///< by place; guarded by the engine's accept_mutex_
+  std::vector<entry> owned_; ///< by place; guarded by the engine's accept_mutex_
   std::vector<std::unique_ptr<served_lane>> graveyard_;
 };
 
-}  // namespace farcall::am
+} // namespace farcall::am

@@ -56,7 +56,8 @@ class byte_reader {
   }
   [[nodiscard]] std::string text() {
     const auto size = number<std::uint32_t>();
-    if (size > longest_text) throw malformed_message(std::string(what_) + " holds an overlong text");
+    if (size > longest_text)
+      throw malformed_message(std::string(what_) + " holds an overlong text");
     const auto from = take(size);
     return {reinterpret_cast<const char*>(from.data()), from.size()};
   }
@@ -76,4 +77,4 @@ class byte_reader {
   const char* what_;
 };
 
-}  // namespace farcall
+} // namespace farcall

@@ -7,12 +7,14 @@
 namespace farcall {
 
 /// Size of a line of the wire format, in bytes. A constant of the format, never
-/// std::hardware_destructive_interference_size: two binaries that share a ring may disagree on that.
+/// std::hardware_destructive_interference_size: two binaries that share a ring may disagree on
+/// that.
 inline constexpr std::size_t line_bytes = 64;
 
 /// Rounds `value` up to a multiple of `alignment`, which is a power of two.
 template <class Integer>
-[[nodiscard]] constexpr Integer align_up(Integer value, std::type_identity_t<Integer> alignment) noexcept {
+[[nodiscard]] constexpr Integer align_up(Integer value,
+                                         std::type_identity_t<Integer> alignment) noexcept {
   return static_cast<Integer>((value + alignment - 1) & ~(alignment - 1));
 }
 
@@ -20,4 +22,4 @@ template <class Integer>
   return value != 0 && (value & (value - 1)) == 0;
 }
 
-}  // namespace farcall
+} // namespace farcall

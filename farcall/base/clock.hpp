@@ -22,4 +22,4 @@ inline void spin_pause() noexcept {
 #endif
 }
 
-}  // namespace farcall
+} // namespace farcall

@@ -15,11 +15,10 @@ std::string remote_text(node_id node, const std::string& type_name, const std::s
   return what;
 }
 
-}  // namespace
+} // namespace
 
 remote_error::remote_error(node_id node, std::string type_name, const std::string& text)
-    : error(remote_text(node, type_name, text), node),
-      type_name_(std::move(type_name)),
+    : error(remote_text(node, type_name, text), node), type_name_(std::move(type_name)),
       text_(text) {}
 
 void throw_system_error(const std::string& what, int error_number, node_id node) {
@@ -39,4 +38,4 @@ std::string node_text(node_id node) {
   return "node " + std::to_string(node);
 }
 
-}  // namespace farcall
+} // namespace farcall

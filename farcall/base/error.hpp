@@ -7,8 +7,8 @@
 
 namespace farcall {
 
-/// Base of everything farcall throws. `what()` names the node, the operation and the cause, and says
-/// what to do where there is something to do.
+/// Base of everything farcall throws. `what()` names the node, the operation and the cause, and
+/// says what to do where there is something to do.
 class error : public std::runtime_error {
  public:
   explicit error(const std::string& what, node_id node = no_node)
@@ -94,4 +94,4 @@ class malformed_message : public error {
 /// "node 3" or "the host (node 0)": how messages speak of a node.
 [[nodiscard]] std::string node_text(node_id node);
 
-}  // namespace farcall
+} // namespace farcall

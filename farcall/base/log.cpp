@@ -22,7 +22,7 @@ level threshold() noexcept {
 
 constexpr std::string_view names[] = {"error", "warning", "info", "debug"};
 
-}  // namespace
+} // namespace
 
 bool enabled(level l) noexcept { return l <= threshold(); }
 
@@ -35,9 +35,8 @@ void write(level l, std::string_view text) noexcept {
     [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
   } catch (const std::bad_alloc&) {
     constexpr std::string_view message = "farcall: out of memory while logging\n";
-    [[maybe_unused]] const auto written =
-        ::write(STDERR_FILENO, message.data(), message.size());
+    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, message.data(), message.size());
   }
 }
 
-}  // namespace farcall::log
+} // namespace farcall::log

@@ -6,7 +6,8 @@ namespace farcall::log {
 
 enum class level { error, warning, info, debug };
 
-/// True when lines of this level are written: FARCALL_LOG=error|warning|info|debug, default warning.
+/// True when lines of this level are written: FARCALL_LOG=error|warning|info|debug, default
+/// warning.
 [[nodiscard]] bool enabled(level l) noexcept;
 
 /// Writes one line to standard error, in one write, so that lines of several nodes do not mix.
@@ -18,4 +19,4 @@ inline void warning(std::string_view text) noexcept { write(level::warning, text
 inline void info(std::string_view text) noexcept { write(level::info, text); }
 inline void debug(std::string_view text) noexcept { write(level::debug, text); }
 
-}  // namespace farcall::log
+} // namespace farcall::log

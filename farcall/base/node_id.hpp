@@ -12,4 +12,4 @@ inline constexpr node_id host_id = 0;
 /// Stands for "no node" where an error concerns none.
 inline constexpr node_id no_node = UINT32_MAX;
 
-}  // namespace farcall
+} // namespace farcall

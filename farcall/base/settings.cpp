@@ -45,4 +45,4 @@ std::vector<std::pair<std::string, std::string>> parse_query(std::string_view qu
   return options;
 }
 
-}  // namespace farcall
+} // namespace farcall

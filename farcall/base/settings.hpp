@@ -23,4 +23,4 @@ namespace farcall {
 /// Options of a URL's query part, "a=1&b=2", in order. A piece without '=' has an empty value.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> parse_query(std::string_view query);
 
-}  // namespace farcall
+} // namespace farcall

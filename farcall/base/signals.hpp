@@ -16,4 +16,4 @@ inline void leave_signals_to_other_threads() noexcept {
   ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
 }
 
-}  // namespace farcall
+} // namespace farcall

@@ -9,7 +9,8 @@
 namespace farcall {
 
 /// A function that is known at compile time, as a callable: `async(node, fc::fn<f>, x)`. Its name
-/// is its key, so unlike programs agree on it without symbol tables. Overloads are chosen by a cast.
+/// is its key, so unlike programs agree on it without symbol tables. Overloads are chosen by a
+/// cast.
 template <auto Function>
 struct fn_t {
   template <class... A>
@@ -20,8 +21,8 @@ struct fn_t {
 template <auto Function>
 inline constexpr fn_t<Function> fn{};
 
-/// A plain function pointer on its way: an offset into the image between equal builds, else a number
-/// that the receiving node gave out for a symbol name. Goes in the request's header.
+/// A plain function pointer on its way: an offset into the image between equal builds, else a
+/// number that the receiving node gave out for a symbol name. Goes in the request's header.
 struct function_token {
   std::uint32_t value = 0;
 };
@@ -39,10 +40,10 @@ struct signature {
 
 template <class F>
 struct signature_of_member {};
-#define FARCALL_MEMBER_SIGNATURE(qualifiers)                             \
-  template <class R, class C, class... P>                                \
-  struct signature_of_member<R (C::*)(P...) qualifiers> {                \
-    using type = signature<R, P...>;                                     \
+#define FARCALL_MEMBER_SIGNATURE(qualifiers)                                                       \
+  template <class R, class C, class... P>                                                          \
+  struct signature_of_member<R (C::*)(P...) qualifiers> {                                          \
+    using type = signature<R, P...>;                                                               \
   };
 FARCALL_MEMBER_SIGNATURE()
 FARCALL_MEMBER_SIGNATURE(const)
@@ -65,7 +66,8 @@ template <class R, class... P>
 struct is_function_pointer<R (*)(P...) noexcept> : is_function_pointer<R (*)(P...)> {};
 
 template <class F>
-concept has_one_signature = requires { typename signature_of_member<decltype(&F::operator())>::type; };
+concept has_one_signature =
+    requires { typename signature_of_member<decltype(&F::operator())>::type; };
 
 /// What F, called with A..., takes and returns. A functor with several or templated call operators
 /// takes what it is given.
@@ -115,11 +117,12 @@ struct travelling_result<void> {
 template <class F>
 constexpr void require_callable() {
   if constexpr (!is_function_pointer<F>::value && !can_travel_v<F>) {
-    static_assert(can_travel_v<F>,
-                  "farcall: this lambda or functor cannot travel: it captures something that is not "
-                  "trivially copyable. Pass that as an argument, or specialise farcall::packer.");
+    static_assert(
+        can_travel_v<F>,
+        "farcall: this lambda or functor cannot travel: it captures something that is not "
+        "trivially copyable. Pass that as an argument, or specialise farcall::packer.");
   }
 }
 
-}  // namespace detail
-}  // namespace farcall
+} // namespace detail
+} // namespace farcall

@@ -7,7 +7,7 @@ class directory;
 /// What a handler is given besides the request: the job that it runs in. Outlives the engine.
 struct call_context {
   directory* functions = nullptr;
-  void* job = nullptr;  ///< for the layer below
+  void* job = nullptr; ///< for the layer below
 };
 
 /// The context of the handler that the calling thread runs, or null outside handlers.
@@ -27,6 +27,6 @@ class context_scope {
  private:
   const call_context* before_;
 };
-}  // namespace detail
+} // namespace detail
 
-}  // namespace farcall
+} // namespace farcall

@@ -40,7 +40,7 @@ R take(am::call_slot& slot) {
   return result;
 }
 
-}  // namespace
+} // namespace
 
 const call_context* current_context() noexcept { return detail::context_scope::current_; }
 
@@ -53,8 +53,7 @@ std::vector<am::handler> directory::handlers(const call_context& context) {
 }
 
 directory::directory(std::vector<card> cards)
-    : image_(&program_image::instance()),
-      cards_(std::move(cards)),
+    : image_(&program_image::instance()), cards_(std::move(cards)),
       granted_(std::make_unique<std::atomic<any_function>[]>(most_grants)) {
   for (const card& c : cards_) {
     nodes_.push_back(std::make_unique<node_names>());
@@ -65,8 +64,8 @@ directory::directory(std::vector<card> cards)
 std::vector<std::uint32_t> directory::rows_of_peer(am::lane& l) {
   const entry_table& own = entry_table::instance();
   if (cards_[l.peer()].key_digest != own.digest()) {
-    const auto theirs = take<name_list>(*detail::send<name_list>(
-        l, names_key, {}, am::no_deadline, false, fn_t<&names_here>{}));
+    const auto theirs = take<name_list>(
+        *detail::send<name_list>(l, names_key, {}, am::no_deadline, false, fn_t<&names_here>{}));
     return match_tables(own.names(), theirs);
   }
   std::vector<std::uint32_t> same(own.rows().size());
@@ -127,16 +126,18 @@ function_token directory::token_for(am::lane& l, any_function f) {
   }
   const std::string symbol = image_->name_of(f);
   if (symbol.empty()) {
-    throw unknown_function("this function has no symbol name of its own (program stripped, or two " +
-                               std::string("static functions of one name), and ") +
-                               node_text(l.peer()) + " runs another build; call it as fc::fn<f>",
-                           l.peer());
+    throw unknown_function(
+        "this function has no symbol name of its own (program stripped, or two " +
+            std::string("static functions of one name), and ") + node_text(l.peer()) +
+            " runs another build; call it as fc::fn<f>",
+        l.peer());
   }
   const auto number = take<std::uint32_t>(*detail::send<std::uint32_t>(
       l, grant_key, {}, am::no_deadline, false, fn_t<&grant_here>{}, symbol));
   if (number == 0) {
     throw unknown_function("the program of " + node_text(l.peer()) + " has no function " +
-                               demangle(symbol.substr(0, symbol.find('@')).c_str()) + ", has it twice, or is stripped; " +
+                               demangle(symbol.substr(0, symbol.find('@')).c_str()) +
+                               ", has it twice, or is stripped; " +
                                "build both from the same sources, or call it as fc::fn<f>",
                            l.peer());
   }
@@ -154,7 +155,8 @@ any_function directory::function_for(function_token token) const noexcept {
 
 std::uint32_t directory::grant(const std::string& symbol) {
   const std::lock_guard guard(grant_mutex_);
-  if (const auto at = granted_numbers_.find(symbol); at != granted_numbers_.end()) return at->second;
+  if (const auto at = granted_numbers_.find(symbol); at != granted_numbers_.end())
+    return at->second;
   const any_function f = image_->by_name(symbol);
   const auto number = static_cast<std::uint32_t>(granted_numbers_.size() + 1);
   if (f == nullptr || number >= most_grants) return 0;
@@ -163,4 +165,4 @@ std::uint32_t directory::grant(const std::string& symbol) {
   return number;
 }
 
-}  // namespace farcall
+} // namespace farcall

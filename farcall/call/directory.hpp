@@ -38,7 +38,8 @@ class directory {
     // Acquire; partner: the release store in prepare().
     if (const am::handler_key* keys = l.keys.load(std::memory_order_acquire)) [[likely]] {
       const am::handler_key key = keys[e.index()];
-      if (key != no_key) [[likely]] return key;
+      if (key != no_key) [[likely]]
+        return key;
     }
     return context.functions->key_slow(l, e);
   }
@@ -50,7 +51,8 @@ class directory {
   /// The function that a peer means, or null for a token that means none.
   [[nodiscard]] any_function function_for(function_token token) const noexcept;
 
-  /// Number for the function with that symbol name in this program, 0 when there is none or several.
+  /// Number for the function with that symbol name in this program, 0 when there is none or
+  /// several.
   [[nodiscard]] std::uint32_t grant(const std::string& symbol);
 
  private:
@@ -69,11 +71,11 @@ class directory {
 
   const program_image* image_;
   std::vector<card> cards_;
-  std::vector<char> same_build_;  ///< by node
+  std::vector<char> same_build_; ///< by node
   std::vector<std::unique_ptr<node_names>> nodes_;
   std::mutex grant_mutex_;
   std::unordered_map<std::string, std::uint32_t> granted_numbers_;
   std::unique_ptr<std::atomic<any_function>[]> granted_;
 };
 
-}  // namespace farcall
+} // namespace farcall

@@ -36,8 +36,7 @@ class loop {
  public:
   enum class peer : bool { equal, unlike };
 
-  explicit loop(peer p)
-      : engine_(directory::handlers(context_)), functions_({card_of(p)}) {
+  explicit loop(peer p) : engine_(directory::handlers(context_)), functions_({card_of(p)}) {
     context_.functions = &functions_;
     engine_->start_workers(0);
   }
@@ -66,8 +65,7 @@ class loop {
   int call_token(std::uint32_t token, int v) {
     using far = detail::far_call<int (*)(int), int, int>;
     const am::handler_key key = directory::key_for(lane(), far::self, context_);
-    am::call_slot* slot =
-        detail::send<int>(lane(), key, {token}, am::no_deadline, false, v);
+    am::call_slot* slot = detail::send<int>(lane(), key, {token}, am::no_deadline, false, v);
     (void)engine_->wait(*slot);
     const std::exception_ptr why = slot->failure();
     const int r = why ? 0 : detail::result_in<int>(*slot);
@@ -147,7 +145,8 @@ TEST_P(directories, from_many_threads_at_once) {
       }
     });
   }
-  for (auto& t : threads) t.join();
+  for (auto& t : threads)
+    t.join();
 }
 
 TEST_P(directories, tokens_that_mean_nothing) {

@@ -14,7 +14,8 @@ namespace {
 class digest_of {
  public:
   void add(std::string_view text) noexcept {
-    for (const char c : text) step(static_cast<unsigned char>(c));
+    for (const char c : text)
+      step(static_cast<unsigned char>(c));
     step(0);
   }
   [[nodiscard]] std::uint64_t value() const noexcept { return value_; }
@@ -24,7 +25,7 @@ class digest_of {
   std::uint64_t value_ = 0xcbf29ce484222325;
 };
 
-}  // namespace
+} // namespace
 
 constinit entry* entry::first_ = nullptr;
 
@@ -75,13 +76,14 @@ entry_table::entry_table() {
 
 std::vector<std::pair<std::string, std::string>> entry_table::names() const {
   std::vector<std::pair<std::string, std::string>> all;
-  for (const row& r : rows_) all.emplace_back(r.name, r.signature);
+  for (const row& r : rows_)
+    all.emplace_back(r.name, r.signature);
   return all;
 }
 
-std::vector<std::uint32_t> match_tables(
-    const std::vector<std::pair<std::string, std::string>>& own,
-    const std::vector<std::pair<std::string, std::string>>& peer) {
+std::vector<std::uint32_t>
+match_tables(const std::vector<std::pair<std::string, std::string>>& own,
+             const std::vector<std::pair<std::string, std::string>>& peer) {
   using name = std::pair<std::string_view, std::string_view>;
   constexpr std::uint32_t ambiguous = 0;
   const auto index = [](const std::vector<std::pair<std::string, std::string>>& table) {
@@ -104,4 +106,4 @@ std::vector<std::uint32_t> match_tables(
   return matches;
 }
 
-}  // namespace farcall
+} // namespace farcall

@@ -67,7 +67,7 @@ class entry_table {
     entry* code = nullptr;
     std::string name;
     std::string signature;
-    bool twice = false;  ///< another entry bears the same name and signature
+    bool twice = false; ///< another entry bears the same name and signature
   };
 
   [[nodiscard]] static const entry_table& instance();
@@ -90,8 +90,8 @@ class entry_table {
 
 /// For each row of `own`, the row of a peer's table with the same name and signature, or 0. Rows
 /// that exist twice on either side match nothing: which is meant cannot be told.
-[[nodiscard]] std::vector<std::uint32_t> match_tables(
-    const std::vector<std::pair<std::string, std::string>>& own,
-    const std::vector<std::pair<std::string, std::string>>& peer);
+[[nodiscard]] std::vector<std::uint32_t>
+match_tables(const std::vector<std::pair<std::string, std::string>>& own,
+             const std::vector<std::pair<std::string, std::string>>& peer);
 
-}  // namespace farcall
+} // namespace farcall

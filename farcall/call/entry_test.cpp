@@ -79,9 +79,10 @@ TEST(entry_tables, hold_every_callable_of_the_program) {
     EXPECT_EQ(t.rows()[i].name, t.rows()[i].code->name());
     EXPECT_FALSE(t.rows()[i].name.starts_with('*'));
   }
-  EXPECT_TRUE(std::is_sorted(t.rows().begin() + 1, t.rows().end(), [](const auto& a, const auto& b) {
-    return std::pair(a.name, a.signature) < std::pair(b.name, b.signature);
-  }));
+  EXPECT_TRUE(
+      std::is_sorted(t.rows().begin() + 1, t.rows().end(), [](const auto& a, const auto& b) {
+        return std::pair(a.name, a.signature) < std::pair(b.name, b.signature);
+      }));
   EXPECT_NE(entry_of_entered.index(), 0U);
   EXPECT_NE(entry_of_entered.index(), entry_of_entered_too.index());
   EXPECT_NE(entry_of_entered.signature(), entry_of_entered_too.signature());

@@ -16,4 +16,4 @@ void answer_exception(am::incoming& request) noexcept {
   }
 }
 
-}  // namespace farcall::detail
+} // namespace farcall::detail

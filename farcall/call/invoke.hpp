@@ -110,16 +110,14 @@ struct far_call {
       if constexpr (is_function_pointer<F>::value) {
         const any_function found = c->functions->function_for({request.extra()});
         if (found == nullptr) return request.answer_unknown();
-        with_arguments<typename travelling<P>::type...>(
-            request, [&](auto&... values) {
-              const auto f = reinterpret_cast<typename is_function_pointer<F>::plain>(found);
-              run_and_answer<R>(request, [&]() -> R { return f(static_cast<P&&>(values)...); });
-            });
+        with_arguments<typename travelling<P>::type...>(request, [&](auto&... values) {
+          const auto f = reinterpret_cast<typename is_function_pointer<F>::plain>(found);
+          run_and_answer<R>(request, [&]() -> R { return f(static_cast<P&&>(values)...); });
+        });
       } else {
-        with_arguments<F, typename travelling<P>::type...>(
-            request, [&](F& f, auto&... values) {
-              run_and_answer<R>(request, [&]() -> R { return f(static_cast<P&&>(values)...); });
-            });
+        with_arguments<F, typename travelling<P>::type...>(request, [&](F& f, auto&... values) {
+          run_and_answer<R>(request, [&]() -> R { return f(static_cast<P&&>(values)...); });
+        });
       }
     } catch (...) {
       answer_exception(request);
@@ -130,9 +128,9 @@ struct far_call {
 };
 
 template <class F, class R, class... P>
-entry far_call<F, R, P...>::self{typeid(F).name(),
-                                 &signature_text<typename travelling_result<R>::type(
-                                     typename travelling<P>::type...)>,
-                                 &far_call::run, entry_compiler};
+entry far_call<F, R, P...>::self{
+    typeid(F).name(),
+    &signature_text<typename travelling_result<R>::type(typename travelling<P>::type...)>,
+    &far_call::run, entry_compiler};
 
-}  // namespace farcall::detail
+} // namespace farcall::detail

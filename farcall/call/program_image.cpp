@@ -47,7 +47,7 @@ std::string build_id_in(const dl_phdr_info& image, const ElfW(Phdr) & segment) {
 }
 
 std::string file_identity() {
-  struct stat status {};
+  struct stat status{};
   if (::stat(own_file, &status) != 0) return "unknown";
   return "file " + std::to_string(status.st_dev) + ":" + std::to_string(status.st_ino) + ":" +
          std::to_string(status.st_size) + ":" + std::to_string(status.st_mtim.tv_sec) + "." +
@@ -75,7 +75,7 @@ class elf_file {
   std::vector<char> bytes_;
 };
 
-}  // namespace
+} // namespace
 
 const program_image& program_image::instance() {
   static const program_image image;
@@ -95,7 +95,7 @@ program_image::program_image() {
             image.build_ = build_id_in(*info, segment);
           }
         }
-        return 1;  // the first one is the program; libraries follow
+        return 1; // the first one is the program; libraries follow
       },
       this);
   if (build_.empty()) build_ = file_identity();
@@ -129,7 +129,8 @@ const program_image::symbols& program_image::table() const {
     for (std::uint64_t i = 0; i < header.e_shnum; ++i) {
       ElfW(Shdr) symbols{};
       ElfW(Shdr) strings{};
-      if (!section(i, symbols) || (symbols.sh_type != SHT_SYMTAB && symbols.sh_type != SHT_DYNSYM) ||
+      if (!section(i, symbols) ||
+          (symbols.sh_type != SHT_SYMTAB && symbols.sh_type != SHT_DYNSYM) ||
           !section(symbols.sh_link, strings)) {
         continue;
       }
@@ -153,7 +154,8 @@ const program_image::symbols& program_image::table() const {
         if (!is_new && known->second != symbol.st_value) twice.emplace(name, 0);
       }
     }
-    for (const auto& [name, unused] : twice) symbols_.offsets.erase(name);
+    for (const auto& [name, unused] : twice)
+      symbols_.offsets.erase(name);
   });
   return symbols_;
 }
@@ -186,4 +188,4 @@ any_function program_image::by_name(const std::string& name) const {
   return reinterpret_cast<any_function>(found);
 }
 
-}  // namespace farcall
+} // namespace farcall

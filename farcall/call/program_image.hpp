@@ -13,8 +13,8 @@ namespace farcall {
 /// Any function; cast back before it is called.
 using any_function = void (*)();
 
-/// The running program as a file: which build it is, and where its functions are. For plain function
-/// pointers that travel: as an offset between equal builds, by symbol name otherwise.
+/// The running program as a file: which build it is, and where its functions are. For plain
+/// function pointers that travel: as an offset between equal builds, by symbol name otherwise.
 class program_image {
  public:
   [[nodiscard]] static const program_image& instance();
@@ -28,8 +28,8 @@ class program_image {
   /// The address at `offset`, or null when no code of the program lies there.
   [[nodiscard]] any_function at_offset(std::uint64_t offset) const noexcept;
 
-  /// Mangled symbol name of a function, of a static one with "@file.cpp", and of one in a library if it
-  /// is exported. Empty when it has none, or shares it with another function of the program.
+  /// Mangled symbol name of a function, of a static one with "@file.cpp", and of one in a library
+  /// if it is exported. Empty when it has none, or shares it with another function of the program.
   [[nodiscard]] std::string name_of(any_function f) const;
 
   /// The function with that symbol name; null when there is none, or more than one.
@@ -51,9 +51,9 @@ class program_image {
 
   std::string build_;
   std::uint64_t base_ = 0;
-  std::vector<range> code_;  ///< executable parts, as offsets
+  std::vector<range> code_; ///< executable parts, as offsets
   mutable std::once_flag loaded_;
   mutable symbols symbols_;
 };
 
-}  // namespace farcall
+} // namespace farcall

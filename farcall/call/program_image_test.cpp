@@ -46,7 +46,8 @@ TEST(program_images, offsets_lead_back) {
     ASSERT_TRUE(offset);
     EXPECT_EQ(image().at_offset(*offset), f);
   }
-  EXPECT_NE(*image().offset_of(any(&image_test_extern)), *image().offset_of(any(&image_test_static)));
+  EXPECT_NE(*image().offset_of(any(&image_test_extern)),
+            *image().offset_of(any(&image_test_static)));
 }
 
 TEST(program_images, no_code_outside) {
@@ -66,7 +67,8 @@ TEST(program_images, names_of_functions) {
             "_ZN7farcall4test21image_test_overloadedEi");
   EXPECT_EQ(image().name_of(any(static_cast<int (*)(double)>(&image_test_overloaded))),
             "_ZN7farcall4test21image_test_overloadedEd");
-  EXPECT_EQ(image().name_of(any(&image_test_static)), "_ZN7farcall4testL17image_test_staticEi@program_image_test.cpp");
+  EXPECT_EQ(image().name_of(any(&image_test_static)),
+            "_ZN7farcall4testL17image_test_staticEi@program_image_test.cpp");
   EXPECT_EQ(image().name_of(any(&image_test_template<int>)),
             "_ZN7farcall4test19image_test_templateIiEET_S2_");
   EXPECT_NE(image().name_of(any(&image_test_unnamed)), "");
@@ -75,7 +77,10 @@ TEST(program_images, names_of_functions) {
 TEST(program_images, functions_by_name) {
   EXPECT_EQ(call<int(int)>(image().by_name("_ZN7farcall4test17image_test_externEi"), 1), 2);
   EXPECT_EQ(call<int(int)>(image().by_name("_ZN7farcall4test21image_test_overloadedEi"), 1), 3);
-  EXPECT_EQ(call<int(int)>(image().by_name("_ZN7farcall4testL17image_test_staticEi@program_image_test.cpp"), 1), 5);
+  EXPECT_EQ(
+      call<int(int)>(
+          image().by_name("_ZN7farcall4testL17image_test_staticEi@program_image_test.cpp"), 1),
+      5);
   for (const any_function f : {any(&image_test_extern), any(&image_test_static),
                                any(&image_test_unnamed), any(&image_test_template<int>)}) {
     EXPECT_EQ(image().by_name(image().name_of(f)), f);
@@ -100,8 +105,8 @@ TEST(program_images, functions_of_shared_libraries) {
 }
 
 TEST(program_images, the_middle_of_a_function_has_no_name) {
-  const auto inside = reinterpret_cast<any_function>(
-      reinterpret_cast<std::uintptr_t>(any(&image_test_extern)) + 1);
+  const auto inside =
+      reinterpret_cast<any_function>(reinterpret_cast<std::uintptr_t>(any(&image_test_extern)) + 1);
   EXPECT_EQ(image().name_of(inside), "");
 }
 

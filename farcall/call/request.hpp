@@ -9,8 +9,9 @@
 /// The calling side of a far call: key, arguments into the ring, commit.
 namespace farcall::detail {
 
-/// Sends `token` and `args`, packed, to handler `key`. The slot becomes ready when the answer, a value of type R,
-/// has come, or the lane has failed. With `abandoned`, nobody waits for it and null is returned.
+/// Sends `token` and `args`, packed, to handler `key`. The slot becomes ready when the answer, a
+/// value of type R, has come, or the lane has failed. With `abandoned`, nobody waits for it and
+/// null is returned.
 ///
 /// Does not wait unless the lane is full. Throws timeout when it stays full until `deadline`,
 /// out_of_memory for arguments that find no room, and what packing throws.
@@ -50,8 +51,8 @@ am::call_slot* send(am::lane& l, am::handler_key key, function_token token, time
   try {
     // A block is given back when the answer comes, so it needs a slot in any case.
     if (!abandoned || block != nullptr) slot = &l.take_slot(&read_answer<R>);
-    const auto inline_bytes = static_cast<std::uint32_t>(
-        block != nullptr ? sizeof(am::long_body) : bytes);
+    const auto inline_bytes =
+        static_cast<std::uint32_t>(block != nullptr ? sizeof(am::long_body) : bytes);
     to = l.try_reserve_request(inline_bytes);
     if (to == nullptr) [[unlikely]] {
       // Throws with the guard released.
@@ -118,8 +119,8 @@ struct caller<F, signature<R, P...>> {
   }
 };
 
-/// The callable type that stands for F: functions become pointers without noexcept, which is no part
-/// of what peers agree on.
+/// The callable type that stands for F: functions become pointers without noexcept, which is no
+/// part of what peers agree on.
 template <class F>
 struct plain_callable {
   using type = std::decay_t<F>;
@@ -134,4 +135,4 @@ template <class F, class... A>
 using caller_for = caller<typename plain_callable<F>::type,
                           typename signature_of<typename plain_callable<F>::type, A...>::type>;
 
-}  // namespace farcall::detail
+} // namespace farcall::detail

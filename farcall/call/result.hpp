@@ -40,7 +40,8 @@ void destroy_result(am::call_slot& slot) noexcept {
 }
 
 template <class R>
-[[nodiscard]] R unpack_answer(const am::answer& what, [[maybe_unused]] const call_context* context) {
+[[nodiscard]] R unpack_answer(const am::answer& what,
+                              [[maybe_unused]] const call_context* context) {
   if constexpr (is_bitwise<R>) {
     if (what.bytes < packed_bytes<R>) throw_message_too_short(packed_bytes<R>, what.bytes);
     return load_bitwise<R>(what.data);
@@ -70,4 +71,4 @@ void read_answer(am::call_slot& slot, am::slot_action action, const am::answer& 
   }
 }
 
-}  // namespace farcall::detail
+} // namespace farcall::detail

@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t most_files = 8;
 constexpr std::size_t largest_message = std::size_t{64} << 10;
 
-}  // namespace
+} // namespace
 
 int poll_timeout(time_point deadline) noexcept {
   if (deadline == time_point::max()) return -1;
@@ -108,7 +108,8 @@ std::optional<control_message> control_socket::receive(time_point deadline) {
     throw error("a descriptor sent to this process could not be taken: the descriptor limit is "
                 "reached (raise it with 'ulimit -n')");
   }
-  if (static_cast<std::size_t>(got) < sizeof received.kind || (message.msg_flags & MSG_TRUNC) != 0) {
+  if (static_cast<std::size_t>(got) < sizeof received.kind ||
+      (message.msg_flags & MSG_TRUNC) != 0) {
     throw malformed_message("a control message has an impossible size");
   }
   std::memcpy(&received.kind, bytes.data(), sizeof received.kind);
@@ -116,4 +117,4 @@ std::optional<control_message> control_socket::receive(time_point deadline) {
   return received;
 }
 
-}  // namespace farcall
+} // namespace farcall

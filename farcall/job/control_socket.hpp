@@ -14,15 +14,15 @@ namespace farcall {
 
 /// What the host and a target tell each other outside the lanes. See docs/wire.md.
 enum class control : std::uint32_t {
-  present = 1,      ///< target: I am here
-  memory = 2,       ///< host: segments of one node, with their descriptors
-  hello = 3,        ///< host: who you are in this job
-  joined = 4,       ///< target: my card
-  member = 5,       ///< host: card of a node
-  start = 6,        ///< host: all cards were sent
-  node_failed = 7,  ///< host: number of a node, and why
-  shut_down = 8,    ///< host: finish what has arrived and end
-  refused = 9,      ///< target: why it cannot join
+  present = 1,     ///< target: I am here
+  memory = 2,      ///< host: segments of one node, with their descriptors
+  hello = 3,       ///< host: who you are in this job
+  joined = 4,      ///< target: my card
+  member = 5,      ///< host: card of a node
+  start = 6,       ///< host: all cards were sent
+  node_failed = 7, ///< host: number of a node, and why
+  shut_down = 8,   ///< host: finish what has arrived and end
+  refused = 9,     ///< target: why it cannot join
 };
 
 struct control_message {
@@ -62,4 +62,4 @@ class control_socket {
 /// Milliseconds until `deadline` for poll(), rounded up; -1 for "never".
 [[nodiscard]] int poll_timeout(time_point deadline) noexcept;
 
-}  // namespace farcall
+} // namespace farcall

@@ -34,7 +34,7 @@ std::string node_name(node_id node) {
 }
 
 std::uint64_t machine_memory() {
-  struct sysinfo info {};
+  struct sysinfo info{};
   if (::sysinfo(&info) != 0) return smallest_heap;
   return align_up(std::uint64_t{info.totalram} * info.mem_unit, std::uint64_t{1} << 30);
 }
@@ -73,7 +73,7 @@ void pin_to(unsigned cpu) {
   }
 }
 
-}  // namespace
+} // namespace
 
 std::vector<unsigned> allowed_processors() {
   cpu_set_t set;
@@ -131,7 +131,8 @@ void membership::set_up(std::vector<node_memory> memory, const program_identity&
   segment normal = std::move(own.windows.at(0));
   segment huge = own.windows.size() > 1 ? std::move(own.windows[1]) : segment{};
   heap_ = std::make_shared<shared_heap>(std::move(normal), std::move(huge));
-  for (const auto& [address, bytes] : heap_->windows()) mine.windows.push_back({address, bytes});
+  for (const auto& [address, bytes] : heap_->windows())
+    mine.windows.push_back({address, bytes});
 
   shm::options shm_options;
   shm_options.self = self_;
@@ -140,7 +141,8 @@ void membership::set_up(std::vector<node_memory> memory, const program_identity&
   for (node_id node = 0; node < memory.size(); ++node) {
     if (node == self_) continue;
     peer_homes_[node] = shm::home::view(memory[node].home);
-    for (segment& window : memory[node].windows) window.close_file();
+    for (segment& window : memory[node].windows)
+      window.close_file();
     memory[node].home.close_file();
     shm_options.peers.push_back(
         {node, std::move(memory[node].home), std::move(memory[node].windows)});
@@ -164,8 +166,8 @@ void membership::find_ways() {
         best = r.cost;
         ways_[node] = {t, r.reason};
       } else if (!r.possible) {
-        refusals += std::string(refusals.empty() ? "" : ", ") + std::string(t->scheme()) + ": " +
-                    r.reason;
+        refusals +=
+            std::string(refusals.empty() ? "" : ", ") + std::string(t->scheme()) + ": " + r.reason;
       }
     }
     if (ways_[node].via == nullptr) ways_[node].reason = refusals;
@@ -207,8 +209,7 @@ void membership::stop_watching() {
 
 std::unique_ptr<membership> membership::launch(const membership_options& o,
                                                const program_identity& program) {
-  if (o.lane_bytes < smallest_ring || !is_power_of_two(o.lane_bytes) ||
-      o.lane_bytes > (1U << 26)) {
+  if (o.lane_bytes < smallest_ring || !is_power_of_two(o.lane_bytes) || o.lane_bytes > (1U << 26)) {
     throw setting_error("the lane size is " + std::to_string(o.lane_bytes) +
                         " bytes; it must be a power of two from 4096 to 67108864");
   }
@@ -219,11 +220,14 @@ std::unique_ptr<membership> membership::launch(const membership_options& o,
   made->settings_ = o.settings;
 
   std::vector<node_memory> memory;
-  for (node_id node = 0; node < nodes; ++node) memory.push_back(made->make_memory(node, o));
+  for (node_id node = 0; node < nodes; ++node)
+    memory.push_back(made->make_memory(node, o));
   made->start_targets(o);
-  for (node_id node = 1; node < nodes; ++node) made->greet(node, o, memory, deadline);
+  for (node_id node = 1; node < nodes; ++node)
+    made->greet(node, o, memory, deadline);
   made->set_up(std::move(memory), program, o.lane_bytes, node_name(host_id), "self", 1);
-  for (node_id node = 1; node < nodes; ++node) made->take_card(node, deadline);
+  for (node_id node = 1; node < nodes; ++node)
+    made->take_card(node, deadline);
   made->spread_cards();
   made->find_ways();
   return made;
@@ -256,12 +260,14 @@ control_message membership::expect(node_id node, control kind, const char* what,
   if (!message) {
     const auto ended = member.process.wait(clock::now() + std::chrono::milliseconds(200));
     if (ended) {
-      throw start_failed(who + " " + *ended + " before it joined the job; is it a farcall program " +
+      throw start_failed(who + " " + *ended +
+                             " before it joined the job; is it a farcall program " +
                              "that makes a farcall::job, or calls farcall::serve_if_target(), " +
                              "early in main()?",
                          node);
     }
-    throw start_failed(who + " did not " + what + " in time; is it a farcall program that makes a " +
+    throw start_failed(who + " did not " + what +
+                           " in time; is it a farcall program that makes a " +
                            "farcall::job early in main()? (job_options::start_timeout)",
                        node);
   }
@@ -270,8 +276,8 @@ control_message membership::expect(node_id node, control kind, const char* what,
     throw start_failed(who + " cannot join: " + r.text(), node);
   }
   if (message->kind != kind) {
-    throw start_failed(who + " sent something else than expected; is it built with another farcall?",
-                       node);
+    throw start_failed(
+        who + " sent something else than expected; is it built with another farcall?", node);
   }
   return std::move(*message);
 }
@@ -316,15 +322,15 @@ void membership::take_card(node_id node, time_point deadline) {
     if (c.id != node) throw malformed_message("its card bears another number");
     cards_[node] = std::move(c);
   } catch (const error& e) {
-    throw start_failed(node_text(node) + " (\"" + processes_[node].program +
-                           "\") cannot join: " + e.what(),
-                       node);
+    throw start_failed(
+        node_text(node) + " (\"" + processes_[node].program + "\") cannot join: " + e.what(), node);
   }
 }
 
 void membership::spread_cards() {
   for (node_id to = 1; to < processes_.size(); ++to) {
-    for (const card& c : cards_) processes_[to].socket.send(control::member, encode(c));
+    for (const card& c : cards_)
+      processes_[to].socket.send(control::member, encode(c));
     processes_[to].socket.send(control::start);
   }
 }
@@ -390,7 +396,7 @@ std::unique_ptr<membership> membership::join(const program_identity& program) {
   // Our own children must not take themselves for targets.
   ::unsetenv(bootstrap_variable);
   const auto fd = static_cast<int>(parse_number(text, bootstrap_variable, 3, 1'000'000));
-  struct stat status {};
+  struct stat status{};
   if (::fstat(fd, &status) != 0 || !S_ISSOCK(status.st_mode)) {
     throw setting_error(std::string(bootstrap_variable) + " is set to " + text +
                         ", which is no socket of a farcall host; only farcall sets this variable: "
@@ -486,4 +492,4 @@ void membership::watch_host() {
   }
 }
 
-}  // namespace farcall
+} // namespace farcall

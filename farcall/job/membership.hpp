@@ -29,19 +29,19 @@ struct program_identity {
 
 struct membership_options {
   std::vector<target_url> targets;
-  std::string program;                 ///< of targets whose URL names none; empty: our own
-  std::vector<std::string> arguments;  ///< of the targets, argv[0] included
-  std::chrono::milliseconds start_timeout{10'000};  ///< for all targets to join
-  std::chrono::milliseconds stop_timeout{2'000};    ///< for targets to finish, then they are killed
-  std::uint32_t lane_bytes = 64 << 10;  ///< size of a ring; a power of two
-  std::uint64_t heap_bytes = 0;         ///< most memory a node can share; 0: all the machine has
-  std::vector<std::byte> settings;      ///< passed on to the targets, for the layers below
+  std::string program;                ///< of targets whose URL names none; empty: our own
+  std::vector<std::string> arguments; ///< of the targets, argv[0] included
+  std::chrono::milliseconds start_timeout{10'000}; ///< for all targets to join
+  std::chrono::milliseconds stop_timeout{2'000};   ///< for targets to finish, then they are killed
+  std::uint32_t lane_bytes = 64 << 10;             ///< size of a ring; a power of two
+  std::uint64_t heap_bytes = 0;    ///< most memory a node can share; 0: all the machine has
+  std::vector<std::byte> settings; ///< passed on to the targets, for the layers below
 };
 
 /// Called on a thread of the membership's own, one at a time.
 struct membership_events {
   std::function<void(node_id, const std::string& why)> node_failed;
-  std::function<void()> shut_down;  ///< targets only: finish and end
+  std::function<void()> shut_down; ///< targets only: finish and end
 };
 
 /// Who is in the job, how each node is reached, and whether it still lives. On the host it owns the
@@ -130,8 +130,8 @@ class membership {
   std::unique_ptr<transport> self_transport_;
   std::unique_ptr<shm::shm_transport> shm_transport_;
 
-  control_socket to_host_;                  ///< targets
-  std::vector<member_process> processes_;   ///< host; by node, the first unused
+  control_socket to_host_;                ///< targets
+  std::vector<member_process> processes_; ///< host; by node, the first unused
 
   membership_events events_;
   unique_fd stop_signal_;
@@ -142,4 +142,4 @@ class membership {
 /// Processors that this process may run on, by number.
 [[nodiscard]] std::vector<unsigned> allowed_processors();
 
-}  // namespace farcall
+} // namespace farcall

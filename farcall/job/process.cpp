@@ -21,12 +21,18 @@ namespace {
 
 std::string why_not_started(int reason) {
   switch (reason) {
-    case ENOENT: return "there is no such file (or its interpreter is missing)";
-    case EACCES: return "it is not executable for us (a directory, or permissions: chmod +x?)";
-    case ENOEXEC: return "it is not a program for this machine";
-    case EAGAIN: return "the limit of processes is reached ('ulimit -u')";
-    case EMFILE: return "the limit of descriptors is reached ('ulimit -n')";
-    default: return std::strerror(reason);
+  case ENOENT:
+    return "there is no such file (or its interpreter is missing)";
+  case EACCES:
+    return "it is not executable for us (a directory, or permissions: chmod +x?)";
+  case ENOEXEC:
+    return "it is not a program for this machine";
+  case EAGAIN:
+    return "the limit of processes is reached ('ulimit -u')";
+  case EMFILE:
+    return "the limit of descriptors is reached ('ulimit -n')";
+  default:
+    return std::strerror(reason);
   }
 }
 
@@ -72,11 +78,10 @@ class spawn_attributes {
   posix_spawnattr_t attributes_{};
 };
 
-}  // namespace
+} // namespace
 
 child_process::child_process(child_process&& other) noexcept
-    : pid_(std::exchange(other.pid_, 0)),
-      pidfd_(std::move(other.pidfd_)),
+    : pid_(std::exchange(other.pid_, 0)), pidfd_(std::move(other.pidfd_)),
       ended_(std::move(other.ended_)) {}
 
 child_process& child_process::operator=(child_process&& other) noexcept {
@@ -108,7 +113,8 @@ child_process child_process::start(const std::string& program,
   environment.push_back(const_cast<char*>(assignment.c_str()));
   environment.push_back(nullptr);
   std::vector<char*> argv;
-  for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
+  for (const std::string& a : arguments)
+    argv.push_back(const_cast<char*>(a.c_str()));
   argv.push_back(nullptr);
 
   spawn_actions actions;
@@ -159,9 +165,10 @@ void child_process::kill() noexcept {
 std::vector<std::string> own_arguments() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   std::vector<std::string> arguments;
-  for (std::string argument; std::getline(file, argument, '\0');) arguments.push_back(argument);
+  for (std::string argument; std::getline(file, argument, '\0');)
+    arguments.push_back(argument);
   if (arguments.empty()) arguments.emplace_back("farcall-target");
   return arguments;
 }
 
-}  // namespace farcall
+} // namespace farcall

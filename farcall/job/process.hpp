@@ -49,4 +49,4 @@ class child_process {
 /// The arguments that this process was started with.
 [[nodiscard]] std::vector<std::string> own_arguments();
 
-}  // namespace farcall
+} // namespace farcall

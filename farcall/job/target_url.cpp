@@ -56,12 +56,13 @@ std::vector<target_url> parse_one(const std::string& piece) {
   return targets;
 }
 
-}  // namespace
+} // namespace
 
 std::vector<target_url> parse_targets(std::string_view text) {
   std::vector<target_url> targets;
   for (const std::string& piece : split(text, ',')) {
-    for (target_url& url : parse_one(piece)) targets.push_back(std::move(url));
+    for (target_url& url : parse_one(piece))
+      targets.push_back(std::move(url));
   }
   if (targets.size() > most_targets) {
     throw setting_error("\"" + std::string(text) + "\" names " + std::to_string(targets.size()) +
@@ -70,4 +71,4 @@ std::vector<target_url> parse_targets(std::string_view text) {
   return targets;
 }
 
-}  // namespace farcall
+} // namespace farcall

@@ -56,7 +56,7 @@ bool sleep_on_many(std::span<bell* const> bells, time_point deadline) noexcept {
 #endif
 }
 
-}  // namespace
+} // namespace
 
 void ring(bell& b) noexcept {
   // Release: whoever is woken and sees 0 also sees what we committed before.
@@ -69,7 +69,8 @@ void kick_bell(void* context) noexcept { ring(*static_cast<bell*>(context)); }
 void prepare_sleep(std::span<bell* const> bells) noexcept {
   // Relaxed: the barrier below orders it before our second look, and makes it visible to every
   // sender that has not yet loaded the flag after its commit.
-  for (bell* b : bells) b->asleep.store(1, std::memory_order_relaxed);
+  for (bell* b : bells)
+    b->asleep.store(1, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (has_asymmetric_barrier()) membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
 }
@@ -111,4 +112,4 @@ bool process_barrier() noexcept {
   return has_asymmetric_barrier() && membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0;
 }
 
-}  // namespace farcall
+} // namespace farcall

@@ -17,7 +17,7 @@ namespace farcall {
 /// A word to sleep on. Lies in memory shared with everyone who may ring it. Several threads may
 /// sleep on one bell; a ring wakes them all.
 struct alignas(line_bytes) bell {
-  std::atomic<std::uint32_t> asleep{0};  ///< 1: somebody sleeps, or slept and was not rung since
+  std::atomic<std::uint32_t> asleep{0}; ///< 1: somebody sleeps, or slept and was not rung since
 };
 static_assert(sizeof(bell) == line_bytes && std::atomic<std::uint32_t>::is_always_lock_free);
 
@@ -47,7 +47,8 @@ void sleep_on(std::span<bell* const> bells, time_point deadline) noexcept;
 /// goes unnoticed: for naps that are short enough to afford that.
 void doze_on(bell& b, time_point deadline) noexcept;
 
-/// True when the kernel offers the barrier. Without it a sleeper wakes up every millisecond to look.
+/// True when the kernel offers the barrier. Without it a sleeper wakes up every millisecond to
+/// look.
 [[nodiscard]] bool has_asymmetric_barrier() noexcept;
 
 /// Registers this process for other processes' barriers. Call once before the first sleep or send.
@@ -57,4 +58,4 @@ void register_for_barriers() noexcept;
 /// then the caller needs another way.
 [[nodiscard]] bool process_barrier() noexcept;
 
-}  // namespace farcall
+} // namespace farcall

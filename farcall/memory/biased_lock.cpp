@@ -11,7 +11,7 @@ bool barriers_ready() noexcept {
   return process_barrier();
 }
 
-}  // namespace
+} // namespace
 
 const bool biased_lock::needs_fence_ = !barriers_ready();
 
@@ -67,4 +67,4 @@ void biased_lock::unlock_slow() noexcept {
   mutex_.unlock();
 }
 
-}  // namespace farcall
+} // namespace farcall

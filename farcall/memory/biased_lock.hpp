@@ -59,7 +59,8 @@ class alignas(line_bytes) biased_lock {
       std::atomic_signal_fence(std::memory_order_seq_cst);
     }
     // Acquire; partner: the release subtraction in unlock_slow().
-    if (others_.load(std::memory_order_acquire) == 0) [[likely]] return true;
+    if (others_.load(std::memory_order_acquire) == 0) [[likely]]
+      return true;
     held_by_owner_.store(0, std::memory_order_release);
     return false;
   }
@@ -73,9 +74,9 @@ class alignas(line_bytes) biased_lock {
 
   std::atomic<const void*> owner_{nullptr};
   std::atomic<std::uint32_t> held_by_owner_{0};
-  std::atomic<std::uint32_t> others_{0};  ///< threads that hold mutex_ or wait for it
-  bool by_mutex_ = false;                 ///< how the holder took the lock; only it looks
+  std::atomic<std::uint32_t> others_{0}; ///< threads that hold mutex_ or wait for it
+  bool by_mutex_ = false;                ///< how the holder took the lock; only it looks
   std::mutex mutex_;
 };
 
-}  // namespace farcall
+} // namespace farcall

@@ -23,8 +23,8 @@ namespace farcall {
 /// docs/decisions/0002-bulk-copy.md has the tables.
 inline constexpr std::size_t non_temporal_from = std::size_t{8} << 20;
 
-/// Size of the pieces in which several threads share a large copy. Much smaller ones lose a tenth from
-/// 8 MiB on, larger ones leave a thread idle at 2 MiB; see the same document.
+/// Size of the pieces in which several threads share a large copy. Much smaller ones lose a tenth
+/// from 8 MiB on, larger ones leave a thread idle at 2 MiB; see the same document.
 inline constexpr std::size_t copy_chunk_bytes = std::size_t{512} << 10;
 
 /// Copies past the caches whatever the size. For pieces of a copy that is large as a whole; for a

@@ -12,14 +12,14 @@ inline constexpr std::size_t record_alignment = 16;
 /// `pad`; the others are for the layers that read records.
 enum class record_kind : std::uint8_t {
   none = 0,
-  pad = 1,            ///< fills the end of a ring that is too short for the next record
-  request = 2,        ///< runs a handler
-  request_long = 3,   ///< runs a handler on arguments that lie in the sender's heap
-  reply = 4,          ///< result of a handler
-  reply_long = 5,     ///< result that lies in the sender's heap
-  reply_error = 6,    ///< the handler threw: type name and text
-  reply_unknown = 7,  ///< there is no such handler
-  corrupt = 255,      ///< never sent: what peek() returns for bytes that are no record
+  pad = 1,           ///< fills the end of a ring that is too short for the next record
+  request = 2,       ///< runs a handler
+  request_long = 3,  ///< runs a handler on arguments that lie in the sender's heap
+  reply = 4,         ///< result of a handler
+  reply_long = 5,    ///< result that lies in the sender's heap
+  reply_error = 6,   ///< the handler threw: type name and text
+  reply_unknown = 7, ///< there is no such handler
+  corrupt = 255,     ///< never sent: what peek() returns for bytes that are no record
 };
 
 /// First eight bytes of every record (docs/wire.md). `commit` is written last and holds the length
@@ -46,11 +46,11 @@ inline constexpr std::uint32_t largest_record = (1U << 24) - 1;
 /// A record found in a ring. Length and kind were read once and checked against the ring, so they
 /// can be relied on whatever the peer writes meanwhile; the body can not.
 struct record_view {
-  const std::byte* data = nullptr;  ///< header and body, aligned to record_alignment
-  std::uint32_t bytes = 0;          ///< header included
+  const std::byte* data = nullptr; ///< header and body, aligned to record_alignment
+  std::uint32_t bytes = 0;         ///< header included
   record_kind kind = record_kind::none;
 
   [[nodiscard]] explicit operator bool() const noexcept { return kind != record_kind::none; }
 };
 
-}  // namespace farcall
+} // namespace farcall

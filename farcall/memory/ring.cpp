@@ -8,7 +8,7 @@ constexpr std::atomic<std::uint32_t> no_attention{0};
 
 void no_kick(void* /*context*/) noexcept {}
 
-}  // namespace
+} // namespace
 
 namespace ring_detail {
 
@@ -56,7 +56,7 @@ record_view peek_slow(inbox& in, std::uint32_t word) noexcept {
   return peek(in);
 }
 
-}  // namespace ring_detail
+} // namespace ring_detail
 
 void refuse(outbox& out) noexcept {
   // The word at the head is the last terminator, so there always is room for it.
@@ -85,4 +85,4 @@ void attach(inbox& in, std::byte* base, std::uint64_t size,
   in.consumed = &consumed;
 }
 
-}  // namespace farcall
+} // namespace farcall

@@ -13,8 +13,9 @@
 /// receiver polls that word. Before a commit the sender writes zero to the word that follows the
 /// record, so the receiver never has to write into the ring: a line travels once, from the sender
 /// to the receiver. Where that word starts a line, it was written after the commit before: stores
-/// become visible in order, and a commit must not wait for a second line. The receiver publishes how far it has read every quarter ring, so a record is
-/// at most a quarter of the ring and a full ring always drains.
+/// become visible in order, and a commit must not wait for a second line. The receiver publishes
+/// how far it has read every quarter ring, so a record is at most a quarter of the ring and a full
+/// ring always drains.
 ///
 /// The cached limit on the sender's side is Rigtorp's (SPSCQueue); reserve/commit/peek/release is
 /// the shape of liburing.
@@ -29,13 +30,13 @@ namespace farcall {
 /// Sending end. Owned by one thread at a time. `base` is aligned to a line.
 struct alignas(line_bytes) outbox {
   std::byte* base = nullptr;
-  std::uint32_t size = 0;     ///< bytes, a power of two
-  std::uint32_t cleared = 0;  ///< offset of the line behind head's, if its first word reads zero
-  std::uint64_t head = 0;   ///< position where the next record starts, counted from the beginning
-  std::uint64_t limit = 0;  ///< positions below this may be written without looking at `consumed`
-  const std::atomic<std::uint64_t>* consumed = nullptr;     ///< written by the receiver
-  const std::atomic<std::uint32_t>* attention = nullptr;    ///< not zero: kick after a commit
-  void (*kick)(void* context) noexcept = nullptr;           ///< wakes or prods the other side
+  std::uint32_t size = 0;    ///< bytes, a power of two
+  std::uint32_t cleared = 0; ///< offset of the line behind head's, if its first word reads zero
+  std::uint64_t head = 0;    ///< position where the next record starts, counted from the beginning
+  std::uint64_t limit = 0;   ///< positions below this may be written without looking at `consumed`
+  const std::atomic<std::uint64_t>* consumed = nullptr;  ///< written by the receiver
+  const std::atomic<std::uint32_t>* attention = nullptr; ///< not zero: kick after a commit
+  void (*kick)(void* context) noexcept = nullptr;        ///< wakes or prods the other side
   void* kick_context = nullptr;
 };
 static_assert(sizeof(outbox) == line_bytes);
@@ -43,10 +44,10 @@ static_assert(sizeof(outbox) == line_bytes);
 /// Receiving end. Owned by one thread at a time.
 struct alignas(line_bytes) inbox {
   std::byte* base = nullptr;
-  std::uint32_t size = 0;       ///< bytes, a power of two
-  std::uint64_t tail = 0;       ///< position of the next record to read
-  std::uint64_t published = 0;  ///< what the sender was last told
-  std::atomic<std::uint64_t>* consumed = nullptr;  ///< read by the sender
+  std::uint32_t size = 0;                         ///< bytes, a power of two
+  std::uint64_t tail = 0;                         ///< position of the next record to read
+  std::uint64_t published = 0;                    ///< what the sender was last told
+  std::atomic<std::uint64_t>* consumed = nullptr; ///< read by the sender
 };
 static_assert(sizeof(inbox) == line_bytes);
 
@@ -71,7 +72,8 @@ inline constexpr std::uint64_t lines_ahead = 4;
 
 inline void prefetch_for_write(const std::byte* line) noexcept {
 #if defined(__x86_64__)
-  // The builtin would only ask for a readable copy unless the compiler is told of a newer processor.
+  // The builtin would only ask for a readable copy unless the compiler is told of a newer
+  // processor.
   asm volatile("prefetchw %0" : : "m"(*line));
 #else
   __builtin_prefetch(line, 1);
@@ -81,7 +83,7 @@ inline void prefetch_for_write(const std::byte* line) noexcept {
 [[nodiscard]] std::byte* reserve_slow(outbox& out, std::uint64_t need) noexcept;
 [[nodiscard]] record_view peek_slow(inbox& in, std::uint32_t word) noexcept;
 
-}  // namespace ring_detail
+} // namespace ring_detail
 
 /// Room for a record of `bytes` (header included, at most record_limit), or null when the ring is
 /// full now. Never waits. Nothing is visible to the receiver before commit(); a reservation that is
@@ -101,8 +103,7 @@ inline void prefetch_for_write(const std::byte* line) noexcept {
 
 /// Makes the record at `record`, the last one reserved, visible: one release store, then a kick if
 /// the other side asked for one. The slot word and the body must have been written.
-inline void commit(outbox& out, std::byte* record, std::uint32_t bytes,
-                   record_kind kind) noexcept {
+inline void commit(outbox& out, std::byte* record, std::uint32_t bytes, record_kind kind) noexcept {
   const std::uint64_t next = out.head + align_up(std::uint64_t{bytes}, record_alignment);
   const auto next_offset = static_cast<std::uint32_t>(next & (out.size - 1));
   if (next_offset != out.cleared) {
@@ -128,7 +129,8 @@ inline void commit(outbox& out, std::byte* record, std::uint32_t bytes,
   // Relaxed: the sleeper orders itself against us (bell.hpp), as long as the compiler keeps the
   // order of the store above and this load.
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  if (out.attention->load(std::memory_order_relaxed) != 0) [[unlikely]] out.kick(out.kick_context);
+  if (out.attention->load(std::memory_order_relaxed) != 0) [[unlikely]]
+    out.kick(out.kick_context);
 }
 
 /// The next record, or an empty view. Never waits. A view of kind `corrupt` means that the bytes
@@ -174,4 +176,4 @@ void attach(outbox& out, std::byte* base, std::uint64_t size,
 void attach(inbox& in, std::byte* base, std::uint64_t size,
             std::atomic<std::uint64_t>& consumed) noexcept;
 
-}  // namespace farcall
+} // namespace farcall

@@ -30,11 +30,10 @@ std::byte* map_shared(int fd, std::size_t bytes) {
   return static_cast<std::byte*>(data);
 }
 
-}  // namespace
+} // namespace
 
 segment::segment(segment&& other) noexcept
-    : file_(std::move(other.file_)),
-      data_(std::exchange(other.data_, nullptr)),
+    : file_(std::move(other.file_)), data_(std::exchange(other.data_, nullptr)),
       bytes_(std::exchange(other.bytes_, 0)) {}
 
 segment& segment::operator=(segment&& other) noexcept {
@@ -76,11 +75,11 @@ segment segment::create(const std::string& label, std::size_t bytes, page_kind p
 }
 
 segment segment::map(unique_fd file, std::size_t bytes) {
-  struct stat status {};
+  struct stat status{};
   if (::fstat(file.get(), &status) != 0) throw_system_error("looking at shared memory", errno);
   if (static_cast<std::uint64_t>(status.st_size) < bytes) {
-    throw error("shared memory of a peer has " + std::to_string(status.st_size) +
-                " bytes where " + std::to_string(bytes) + " were announced");
+    throw error("shared memory of a peer has " + std::to_string(status.st_size) + " bytes where " +
+                std::to_string(bytes) + " were announced");
   }
   segment made;
   made.data_ = map_shared(file.get(), bytes);
@@ -119,4 +118,4 @@ std::size_t page_bytes() noexcept {
   return bytes;
 }
 
-}  // namespace farcall
+} // namespace farcall

@@ -22,9 +22,9 @@ class segment {
   segment& operator=(const segment&) = delete;
   ~segment();
 
-  /// A new segment of `bytes` zero bytes, mode 0600, whose size nobody can change. `label` shows up in /proc/PID/maps.
-  /// Throws error when descriptors or address space run out, or when huge pages are asked for and
-  /// the system has no pool of them.
+  /// A new segment of `bytes` zero bytes, mode 0600, whose size nobody can change. `label` shows up
+  /// in /proc/PID/maps. Throws error when descriptors or address space run out, or when huge pages
+  /// are asked for and the system has no pool of them.
   [[nodiscard]] static segment create(const std::string& label, std::size_t bytes,
                                       page_kind pages = page_kind::normal);
 
@@ -60,4 +60,4 @@ void prefault(std::byte* data, std::size_t bytes) noexcept;
 
 [[nodiscard]] std::size_t page_bytes() noexcept;
 
-}  // namespace farcall
+} // namespace farcall

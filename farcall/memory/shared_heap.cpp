@@ -29,7 +29,7 @@ std::uint64_t number_in(const std::string& path) {
   return file >> value ? value : UINT64_MAX;
 }
 
-}  // namespace
+} // namespace
 
 std::uint64_t available_memory() {
   std::uint64_t available = 0;
@@ -123,7 +123,8 @@ bool shared_heap::release(std::byte* block) noexcept {
 std::uint64_t shared_heap::bytes_in_use() const {
   const std::lock_guard guard(mutex_);
   std::uint64_t bytes = 0;
-  for (const auto& r : regions_) bytes += r->blocks.bytes_in_use();
+  for (const auto& r : regions_)
+    bytes += r->blocks.bytes_in_use();
   return bytes;
 }
 
@@ -135,4 +136,4 @@ std::vector<std::pair<std::uint64_t, std::uint64_t>> shared_heap::windows() cons
   return all;
 }
 
-}  // namespace farcall
+} // namespace farcall

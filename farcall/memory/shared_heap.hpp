@@ -21,8 +21,8 @@ class shared_heap {
 
   /// At least `bytes` bytes, aligned to `alignment`, at least to a line. The contents are
   /// unspecified. Blocks of a huge page or more come from huge pages while there are some. Throws
-  /// out_of_memory naming the sizes, and error for an alignment that is no power of two or more than
-  /// a page.
+  /// out_of_memory naming the sizes, and error for an alignment that is no power of two or more
+  /// than a page.
   [[nodiscard]] std::byte* allocate(std::uint64_t bytes, std::uint64_t alignment = line_bytes);
 
   /// Gives a block back; false when `block` is not the start of one.
@@ -41,17 +41,17 @@ class shared_heap {
 
     segment memory;
     heap blocks;
-    std::vector<bool> backed;  ///< by chunk: pages were taken from the system
+    std::vector<bool> backed; ///< by chunk: pages were taken from the system
   };
 
   [[nodiscard]] std::byte* allocate_in(region& r, std::uint64_t bytes, std::uint64_t alignment);
 
   mutable std::mutex mutex_;
-  std::vector<std::unique_ptr<region>> regions_;  ///< normal first
+  std::vector<std::unique_ptr<region>> regions_; ///< normal first
 };
 
 /// Memory that could be had without swapping, in bytes: what the system and our control group
 /// leave. Zero when it cannot be told.
 [[nodiscard]] std::uint64_t available_memory();
 
-}  // namespace farcall
+} // namespace farcall

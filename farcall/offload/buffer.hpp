@@ -19,13 +19,14 @@ namespace detail {
 [[nodiscard]] std::uint64_t allocate_on(const node& where, std::uint64_t count,
                                         std::uint64_t element_bytes, std::uint64_t alignment);
 void release_on(const node& where, std::uint64_t address) noexcept;
-}  // namespace detail
+} // namespace detail
 
 /// A view of `size` elements in the memory of one node. Trivially copyable: travels as an argument.
 /// On its node it is used in place, elsewhere with put, get, copy and map. Does not own.
 template <class T>
 class remote_span {
-  static_assert(std::is_trivially_copyable_v<T>, "farcall: remote memory holds trivially copyable types");
+  static_assert(std::is_trivially_copyable_v<T>,
+                "farcall: remote memory holds trivially copyable types");
 
  public:
   using element_type = T;
@@ -68,7 +69,8 @@ class remote_span {
 
   // In place, on the node that owns the memory; throws wrong_node elsewhere.
   [[nodiscard]] T* data() const {
-    if (node_ != detail::own_id()) [[unlikely]] detail::throw_wrong_node(node_);
+    if (node_ != detail::own_id()) [[unlikely]]
+      detail::throw_wrong_node(node_);
     return reinterpret_cast<T*>(address_);
   }
   [[nodiscard]] std::span<T> local() const { return {data(), size_}; }
@@ -134,4 +136,4 @@ buffer<T> node::allocate(std::size_t n) const {
   return buffer<T>(*this, detail::allocate_on(*this, n, sizeof(T), alignof(T)), n);
 }
 
-}  // namespace farcall
+} // namespace farcall

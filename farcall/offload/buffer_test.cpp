@@ -31,7 +31,8 @@ static_assert(std::is_convertible_v<buffer<int>, remote_span<const int>>);
 
 int sum(remote_span<const int> s) { return std::accumulate(s.begin(), s.end(), 0); }
 void fill(remote_span<int> s, int v) {
-  for (int& e : s) e = v;
+  for (int& e : s)
+    e = v;
 }
 
 TEST_F(buffers, know_where_they_are) {
@@ -50,10 +51,13 @@ TEST_F(buffers, are_used_in_place_on_their_node) {
   sync(target_, fill, b.span(), 3);
   EXPECT_EQ(sync(target_, sum, b.span()), 300);
   EXPECT_EQ(sync(target_, sum, b), 300) << "a buffer converts to a view as an argument";
-  EXPECT_EQ(sync(target_, [](remote_span<int> s) {
-              s[1] = 50;
-              return s.data()[1] + s.local()[2] + *(s.end() - 1);
-            }, b.span()),
+  EXPECT_EQ(sync(
+                target_,
+                [](remote_span<int> s) {
+                  s[1] = 50;
+                  return s.data()[1] + s.local()[2] + *(s.end() - 1);
+                },
+                b.span()),
             56);
 }
 
@@ -111,14 +115,18 @@ TEST_F(buffers, default_made_views_belong_nowhere) {
 
 TEST_F(buffers, on_the_host) {
   const buffer<int> b = job_.host().allocate<int>(5);
-  for (std::size_t i = 0; i < 5; ++i) b.data()[i] = static_cast<int>(i);
+  for (std::size_t i = 0; i < 5; ++i)
+    b.data()[i] = static_cast<int>(i);
   EXPECT_EQ(sum(b.span()), 10);
   // A target reads it.
-  EXPECT_EQ(sync(target_, [](remote_span<const int> s) {
-              std::vector<int> v(s.size());
-              get_sync(s, v);
-              return v[4];
-            }, b.span()),
+  EXPECT_EQ(sync(
+                target_,
+                [](remote_span<const int> s) {
+                  std::vector<int> v(s.size());
+                  get_sync(s, v);
+                  return v[4];
+                },
+                b.span()),
             4);
 }
 
@@ -127,12 +135,16 @@ TEST_F(buffers, views_of_ones_own_memory) {
   const remote_span<int> s{std::span<int>(mine)};
   EXPECT_EQ(s.node(), host_id);
   EXPECT_EQ(s[1], 2);
-  sync(target_, [](remote_span<int> there) {
-    std::vector<int> v(there.size());
-    get_sync(there, v);
-    for (int& e : v) e *= 10;
-    put_sync(v, there);
-  }, s);
+  sync(
+      target_,
+      [](remote_span<int> there) {
+        std::vector<int> v(there.size());
+        get_sync(there, v);
+        for (int& e : v)
+          e *= 10;
+        put_sync(v, there);
+      },
+      s);
   EXPECT_EQ(mine, (std::vector<int>{10, 20, 30}));
 }
 
@@ -161,7 +173,8 @@ TEST_F(buffers, free_themselves) {
     ASSERT_EQ(b.size(), 8U << 20);
   }
   std::vector<buffer<char>> many;
-  for (std::size_t i = 0; i < 5000; ++i) many.push_back(target_.allocate<char>(1 + i % 300));
+  for (std::size_t i = 0; i < 5000; ++i)
+    many.push_back(target_.allocate<char>(1 + i % 300));
   many.clear();
 }
 
@@ -184,9 +197,10 @@ struct alignas(256) wide {
 TEST_F(buffers, of_aligned_types) {
   const buffer<wide> b = target_.allocate<wide>(3);
   EXPECT_EQ(b.span().address() % 256, 0U);
-  EXPECT_TRUE(sync(target_, [](remote_span<wide> s) {
-    return reinterpret_cast<std::uintptr_t>(s.data()) % 256 == 0;
-  }, b.span()));
+  EXPECT_TRUE(sync(
+      target_,
+      [](remote_span<wide> s) { return reinterpret_cast<std::uintptr_t>(s.data()) % 256 == 0; },
+      b.span()));
 }
 
 TEST_F(buffers, of_nothing) {
@@ -197,7 +211,8 @@ TEST_F(buffers, of_nothing) {
 }
 
 TEST_F(buffers, that_do_not_fit) {
-  const auto e = thrown_by<out_of_memory>([&] { (void)target_.allocate<char>(std::size_t{1} << 50); });
+  const auto e =
+      thrown_by<out_of_memory>([&] { (void)target_.allocate<char>(std::size_t{1} << 50); });
   ASSERT_TRUE(e);
   EXPECT_EQ(e->node(), target_.id());
   EXPECT_THAT(e->what(), HasSubstr("node 1"));
@@ -211,11 +226,14 @@ TEST_F(buffers, that_do_not_fit) {
 }
 
 TEST_F(buffers, made_by_a_target_on_another) {
-  EXPECT_EQ(sync(target_, [](const node& there) {
-              const buffer<int> b = there.allocate<int>(100);
-              put_sync(std::vector<int>(100, 4), b);
-              return sync(there, sum, b.span());
-            }, other_),
+  EXPECT_EQ(sync(
+                target_,
+                [](const node& there) {
+                  const buffer<int> b = there.allocate<int>(100);
+                  put_sync(std::vector<int>(100, 4), b);
+                  return sync(there, sum, b.span());
+                },
+                other_),
             400);
 }
 

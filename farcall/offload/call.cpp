@@ -16,4 +16,4 @@ void detail::throw_no_node() {
   throw error("a call to a node handle that belongs to no job; take nodes from job.targets()");
 }
 
-}  // namespace farcall
+} // namespace farcall

@@ -18,8 +18,7 @@ class lane {
  public:
   /// Opens a lane. Throws node_failed, or error when the node has no lane left.
   explicit lane(const node& where);
-  lane(lane&& other) noexcept
-      : where_(other.where_), lane_(std::exchange(other.lane_, nullptr)) {}
+  lane(lane&& other) noexcept : where_(other.where_), lane_(std::exchange(other.lane_, nullptr)) {}
   lane& operator=(lane&& other) noexcept {
     std::swap(where_, other.where_);
     std::swap(lane_, other.lane_);
@@ -49,7 +48,8 @@ struct call_place {
 [[noreturn]] void throw_no_node();
 
 inline call_place place_of(const node& n) {
-  if (n.job() == nullptr) [[unlikely]] throw_no_node();
+  if (n.job() == nullptr) [[unlikely]]
+    throw_no_node();
   return {*n.job(), n.job()->engine->lane_to(n.id()), am::no_deadline};
 }
 inline call_place place_of(const timed_node& t) {
@@ -60,14 +60,14 @@ inline call_place place_of(const lane& l) {
   return {*l.where().job(), l.messages(), am::no_deadline};
 }
 
-}  // namespace detail
+} // namespace detail
 
 /// Calls `f(args...)` on a node, or in a lane, and returns at once with the future of the result.
 ///
-/// `f`: a plain function, fc::fn<function>, a lambda with or without trivially copyable captures, or
-/// a functor. Arguments are converted to the parameters' types here and travel by value. Calls of
-/// one thread to one node start in order. Waits only while the lane is full. A failed node shows in
-/// the future. Throws unknown_function, timeout (node::within), out_of_memory.
+/// `f`: a plain function, fc::fn<function>, a lambda with or without trivially copyable captures,
+/// or a functor. Arguments are converted to the parameters' types here and travel by value. Calls
+/// of one thread to one node start in order. Waits only while the lane is full. A failed node shows
+/// in the future. Throws unknown_function, timeout (node::within), out_of_memory.
 template <class Place, class F, class... A>
 [[nodiscard]] auto async(const Place& place, F&& f, A&&... args) {
   using caller = detail::caller_for<F, A...>;
@@ -92,4 +92,4 @@ void post(const Place& place, F&& f, A&&... args) {
   (void)caller::call(p.messages, p.job.context, p.deadline, true, f, std::forward<A>(args)...);
 }
 
-}  // namespace farcall
+} // namespace farcall

@@ -138,9 +138,8 @@ TEST_F(call, lambda_with_captures) {
   std::array<int, 100> table{};
   std::iota(table.begin(), table.end(), 0);
   EXPECT_EQ(sync(target_, [table](std::size_t i) { return table.at(i); }, std::size_t{99}), 99);
-  EXPECT_EQ(sync(target_, [moved = std::array<char, 4>{'a', 'b', 'c', 0}] {
-              return std::string(moved.data());
-            }),
+  EXPECT_EQ(sync(target_, [moved = std::array<char, 4>{'a', 'b', 'c',
+                                                       0}] { return std::string(moved.data()); }),
             "abc");
 }
 
@@ -161,9 +160,8 @@ TEST_F(call, captured_nodes_are_refused_by_the_compiler) {
 TEST_F(call, captured_span_is_used_on_the_target) {
   const buffer<int> memory = target_.allocate<int>(10);
   put_sync(std::vector<int>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, memory);
-  EXPECT_EQ(sync(target_, [span = memory.span()] {
-              return std::accumulate(span.begin(), span.end(), 0);
-            }),
+  EXPECT_EQ(sync(target_,
+                 [span = memory.span()] { return std::accumulate(span.begin(), span.end(), 0); }),
             55);
 }
 
@@ -230,7 +228,8 @@ TEST_F(call, calls_of_one_thread_start_in_order) {
   for (int i = 0; i < 1000; ++i) {
     order.push_back(async(target_, [] { return calls_here.fetch_add(1); }));
   }
-  for (int i = 0; i < 1000; ++i) EXPECT_EQ(order[static_cast<std::size_t>(i)].get(), i);
+  for (int i = 0; i < 1000; ++i)
+    EXPECT_EQ(order[static_cast<std::size_t>(i)].get(), i);
 }
 
 TEST_F(call, arguments_are_converted_to_the_parameters) {
@@ -250,21 +249,24 @@ TEST_F(call, arguments_may_die_once_async_has_returned) {
 }
 
 TEST_F(call, post_runs_in_order_before_later_calls) {
-  for (int i = 0; i < 10'000; ++i) post(target_, count_call);
+  for (int i = 0; i < 10'000; ++i)
+    post(target_, count_call);
   EXPECT_EQ(sync(target_, calls_so_far), 10'000);
 }
 
 TEST_F(call, post_drops_results_of_any_size) {
   for (int i = 0; i < 100; ++i) {
     post(target_, [](std::size_t n) { return std::vector<char>(n); }, std::size_t{100'000});
-    post(target_, [](const std::vector<char>& v) { calls_here += static_cast<int>(v.size()); },
-         std::vector<char>(100'000));
+    post(
+        target_, [](const std::vector<char>& v) { calls_here += static_cast<int>(v.size()); },
+        std::vector<char>(100'000));
   }
   EXPECT_EQ(sync(target_, calls_so_far), 10'000'000);
 }
 
 TEST_F(call, post_of_something_that_throws_harms_nobody) {
-  for (int i = 0; i < 10; ++i) post(target_, []() -> int { throw std::runtime_error("unseen"); });
+  for (int i = 0; i < 10; ++i)
+    post(target_, []() -> int { throw std::runtime_error("unseen"); });
   EXPECT_EQ(sync(target_, add, 1, 1), 2);
   EXPECT_TRUE(target_.alive());
 }
@@ -282,7 +284,8 @@ TEST_F(call, to_the_host_itself) {
   post(job_.host(), count_call);
   EXPECT_EQ(sync(job_.host(), calls_so_far), 1);
   EXPECT_EQ(calls_so_far(), 1);
-  EXPECT_EQ(sync(job_.host(), [](std::vector<int> v) { return v; }, std::vector<int>(100'000, 7)),
+  EXPECT_EQ(sync(
+                job_.host(), [](std::vector<int> v) { return v; }, std::vector<int>(100'000, 7)),
             std::vector<int>(100'000, 7));
 }
 
@@ -294,8 +297,8 @@ struct own_exception : std::invalid_argument {
 struct no_exception {};
 
 TEST_F(call, exceptions_come_back_with_type_and_text) {
-  const auto e = thrown_by<remote_error>(
-      [&] { sync(target_, [] { return std::vector<int>(3).at(7); }); });
+  const auto e =
+      thrown_by<remote_error>([&] { sync(target_, [] { return std::vector<int>(3).at(7); }); });
   ASSERT_TRUE(e);
   EXPECT_EQ(e->type_name(), "std::out_of_range");
   EXPECT_THAT(e->text(), HasSubstr("7"));
@@ -337,9 +340,7 @@ TEST_F(call, long_exception_texts_are_cut_not_lost) {
 TEST_F(call, exception_from_the_copy_of_a_result_or_argument) {
   // Thrown while the result is packed, after the function has returned.
   const auto e = thrown_by<remote_error>([&] {
-    sync(target_, [] {
-      return std::vector<std::string>(1, std::string(4, 'x')).at(1);
-    });
+    sync(target_, [] { return std::vector<std::string>(1, std::string(4, 'x')).at(1); });
   });
   ASSERT_TRUE(e);
   EXPECT_EQ(sync(target_, answer), 42) << "the lane does not work any more";
@@ -389,7 +390,8 @@ TEST_F(call, sync_within_a_deadline) {
 
 TEST_F(call, future_stays_valid_after_its_deadline) {
   handshake gate(target_);
-  future<bool> f = async(target_.within(std::chrono::milliseconds(20)), hold_until_set, gate.span());
+  future<bool> f =
+      async(target_.within(std::chrono::milliseconds(20)), hold_until_set, gate.span());
   EXPECT_THROW((void)f.get(), timeout);
   EXPECT_TRUE(f.valid());
   EXPECT_THROW(f.wait(), timeout);
@@ -414,9 +416,8 @@ TEST_F(call, full_lane_within_a_deadline) {
       timeout);
   EXPECT_LT(accepted.size(), 1000U);
   EXPECT_THROW(
-      for (int i = 0; i < 1000; ++i) {
-        post(target_.within(std::chrono::milliseconds(20)), twice<std::string>, chunk);
-      },
+      for (int i = 0; i < 1000;
+           ++i) { post(target_.within(std::chrono::milliseconds(20)), twice<std::string>, chunk); },
       timeout);
   gate.set(0);
   EXPECT_TRUE(holding.get());
@@ -463,10 +464,12 @@ TEST_F(call, a_hundred_thousand_outstanding_texts) {
 TEST_F(call, many_large_calls_outstanding) {
   std::vector<future<std::size_t>> all;
   for (std::size_t i = 0; i < 200; ++i) {
-    all.push_back(async(target_, [](const std::vector<std::uint8_t>& v) { return v.size(); },
-                        std::vector<std::uint8_t>(100'000 + i)));
+    all.push_back(async(
+        target_, [](const std::vector<std::uint8_t>& v) { return v.size(); },
+        std::vector<std::uint8_t>(100'000 + i)));
   }
-  for (std::size_t i = 0; i < 200; ++i) EXPECT_EQ(all[i].get(), 100'000 + i);
+  for (std::size_t i = 0; i < 200; ++i)
+    EXPECT_EQ(all[i].get(), 100'000 + i);
 }
 
 } // namespace

@@ -91,14 +91,16 @@ byte_list pattern(std::size_t bytes) {
 
 byte_list inverted(byte_list v) {
   std::reverse(v.begin(), v.end());
-  for (std::uint8_t& b : v) b = static_cast<std::uint8_t>(~b);
+  for (std::uint8_t& b : v)
+    b = static_cast<std::uint8_t>(~b);
   return v;
 }
 
 // ---- any size -----------------------------------------------------------------------------------
 
 TEST_F(values, sizes_around_every_limit) {
-  // Limits: a line, a result kept in the future itself, the stack's copy of views, a record, a ring.
+  // Limits: a line, a result kept in the future itself, the stack's copy of views, a record, a
+  // ring.
   for (const std::size_t limit : {0U, 16U, 48U, 64U, 1024U, 4096U, 16'384U, 65'536U, 262'144U}) {
     for (std::size_t n = limit < 40 ? 0 : limit - 40; n <= limit + 8; ++n) {
       const byte_list sent = pattern(n);
@@ -148,14 +150,16 @@ struct block {
 
 template <std::size_t N>
 block<N> shifted(block<N> b, std::uint8_t by) {
-  for (std::uint8_t& v : b.bytes) v = static_cast<std::uint8_t>(v + by);
+  for (std::uint8_t& v : b.bytes)
+    v = static_cast<std::uint8_t>(v + by);
   return b;
 }
 
 template <std::size_t N>
 void expect_block_travels(const node& target) {
   block<N> sent;
-  for (std::size_t i = 0; i < N; ++i) sent.bytes[i] = static_cast<std::uint8_t>(i * 7);
+  for (std::size_t i = 0; i < N; ++i)
+    sent.bytes[i] = static_cast<std::uint8_t>(i * 7);
   const block<N> got = sync(target, shifted<N>, sent, std::uint8_t{9});
   const block<N> expected = shifted<N>(sent, 9);
   EXPECT_EQ(got.bytes, expected.bytes) << N;
@@ -264,23 +268,26 @@ TEST_F(values, unique_ptr_by_value) {
 }
 
 TEST_F(values, parameters_by_const_reference_and_rvalue_reference) {
-  EXPECT_EQ(sync(target_, [](const std::string& a, const int& b) { return a + std::to_string(b); },
-                 "x", 7),
+  EXPECT_EQ(sync(
+                target_, [](const std::string& a, const int& b) { return a + std::to_string(b); },
+                "x", 7),
             "x7");
-  EXPECT_EQ(sync(target_,
-                 [](std::string&& taken) {
-                   std::string mine = std::move(taken);
-                   return mine.size();
-                 },
-                 "moved"),
+  EXPECT_EQ(sync(
+                target_,
+                [](std::string&& taken) {
+                  std::string mine = std::move(taken);
+                  return mine.size();
+                },
+                "moved"),
             5U);
 }
 
 TEST_F(values, results_by_reference_are_copied) {
-  EXPECT_EQ(sync(target_, []() -> const std::string& {
-              static const std::string text = "static text";
-              return text;
-            }),
+  EXPECT_EQ(sync(target_,
+                 []() -> const std::string& {
+                   static const std::string text = "static text";
+                   return text;
+                 }),
             "static text");
 }
 
@@ -325,7 +332,8 @@ double total(std::span<const double> v) { return std::accumulate(v.begin(), v.en
 std::string reversed(std::string_view v) { return {v.rbegin(), v.rend()}; }
 
 TEST_F(values, spans_small_and_large) {
-  for (const std::size_t n : {0U, 1U, 100U, 126U, 127U, 128U, 129U, 2000U, 2047U, 2048U, 500'000U}) {
+  for (const std::size_t n :
+       {0U, 1U, 100U, 126U, 127U, 128U, 129U, 2000U, 2047U, 2048U, 500'000U}) {
     std::vector<double> sent(n);
     std::iota(sent.begin(), sent.end(), 1.0);
     ASSERT_EQ(sync(target_, total, sent), total(sent)) << n;
@@ -344,34 +352,40 @@ TEST_F(values, string_views_small_and_large) {
 TEST_F(values, views_survive_calls_made_by_their_handler) {
   // The ring's space is given back before the handler runs, and is written again meanwhile.
   const auto check = [](std::string_view text, const node& back) {
-    for (int i = 0; i < 1000; ++i) post(back, [](std::string_view) {}, std::string(900, '!'));
+    for (int i = 0; i < 1000; ++i)
+      post(back, [](std::string_view) {}, std::string(900, '!'));
     (void)sync(back, [] { return 0; });
     return std::string(text);
   };
   for (const std::size_t n : {10U, 1000U, 1100U, 10'000U, 100'000U}) {
     const std::string text(n, 'k');
     std::vector<future<std::string>> all;
-    for (int i = 0; i < 20; ++i) all.push_back(async(target_, check, text, job_.host()));
-    for (auto& f : all) ASSERT_TRUE(f.get() == text) << n;
+    for (int i = 0; i < 20; ++i)
+      all.push_back(async(target_, check, text, job_.host()));
+    for (auto& f : all)
+      ASSERT_TRUE(f.get() == text) << n;
   }
 }
 
 TEST_F(values, containers_of_views) {
   const std::vector<std::string> words{"one", "", "three"};
   const std::vector<std::string_view> views(words.begin(), words.end());
-  EXPECT_EQ(sync(target_,
-                 [](const std::vector<std::string_view>& all) {
-                   std::string joined;
-                   for (const std::string_view v : all) joined.append(v).append("/");
-                   return joined;
-                 },
-                 views),
+  EXPECT_EQ(sync(
+                target_,
+                [](const std::vector<std::string_view>& all) {
+                  std::string joined;
+                  for (const std::string_view v : all)
+                    joined.append(v).append("/");
+                  return joined;
+                },
+                views),
             "one//three/");
 }
 
 TEST_F(values, nodes_as_arguments_and_results) {
   EXPECT_EQ(sync(target_, [](const node& n) { return n.id(); }, target_), target_.id());
-  EXPECT_EQ(sync(target_, [](const node& n) { return sync(n, ::getpid); }, job_.host()), ::getpid());
+  EXPECT_EQ(
+      sync(target_, [](const node& n) { return sync(n, ::getpid); }, job_.host()), ::getpid());
   EXPECT_EQ(sync(target_, [] { return this_node(); }), target_);
   const std::vector<node> all{job_.host(), target_};
   EXPECT_EQ(sync(target_, [](const std::vector<node>& n) { return n.size(); }, all), 2U);

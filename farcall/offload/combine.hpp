@@ -28,7 +28,7 @@ struct all_of {
   }
 
   Result result;
-  std::atomic<std::size_t> left;  ///< one more than futures, for the set-up
+  std::atomic<std::size_t> left; ///< one more than futures, for the set-up
   local_state<Result>* out;
 };
 
@@ -67,7 +67,7 @@ void require_all_valid(const std::vector<future<T>>& futures) {
   }
 }
 
-}  // namespace detail
+} // namespace detail
 
 /// Becomes ready when all are; holds them, ready, in their order. Failures stay in the futures.
 /// Throws error for empty futures, and for futures of different jobs.
@@ -93,7 +93,8 @@ template <class T>
   using result = std::vector<future<T>>;
   detail::require_all_valid(futures);
   std::vector<am::completion*> states;
-  for (const future<T>& f : futures) states.push_back(detail::future_access::state(f));
+  for (const future<T>& f : futures)
+    states.push_back(detail::future_access::state(f));
   am::engine* const e = detail::common_owner(states);
   auto* all = new detail::all_of<result>(std::move(futures), states.size(), e);
   auto made = detail::future_access::make<result>(all->out);
@@ -106,8 +107,8 @@ template <class T>
 
 template <class T>
 struct when_any_result {
-  std::size_t index = 0;            ///< of a future that is ready
-  std::vector<future<T>> futures;   ///< all of them, in their order
+  std::size_t index = 0;          ///< of a future that is ready
+  std::vector<future<T>> futures; ///< all of them, in their order
 };
 
 namespace detail {
@@ -117,7 +118,8 @@ template <class T>
 class any_of : public std::enable_shared_from_this<any_of<T>> {
  public:
   any_of(std::vector<future<T>> futures, am::engine* e)
-      : futures_(std::move(futures)), watches_(futures_.size()), out_(new local_state<when_any_result<T>>(e)) {}
+      : futures_(std::move(futures)), watches_(futures_.size()),
+        out_(new local_state<when_any_result<T>>(e)) {}
 
   [[nodiscard]] future<when_any_result<T>> start() {
     auto made = future_access::make<when_any_result<T>>(out_);
@@ -173,7 +175,7 @@ class any_of : public std::enable_shared_from_this<any_of<T>> {
   std::atomic<unsigned> steps_{0};
 };
 
-}  // namespace detail
+} // namespace detail
 
 /// Becomes ready when one of them is. Throws error for an empty vector, which would never be.
 template <class T>
@@ -181,9 +183,10 @@ template <class T>
   if (futures.empty()) throw error("when_any of no futures would never become ready");
   detail::require_all_valid(futures);
   std::vector<am::completion*> states;
-  for (const future<T>& f : futures) states.push_back(detail::future_access::state(f));
+  for (const future<T>& f : futures)
+    states.push_back(detail::future_access::state(f));
   am::engine* const e = detail::common_owner(states);
   return std::make_shared<detail::any_of<T>>(std::move(futures), e)->start();
 }
 
-}  // namespace farcall
+} // namespace farcall

@@ -14,8 +14,8 @@
 namespace farcall::test {
 namespace {
 
-using ::testing::HasSubstr;
 using std::chrono::milliseconds;
+using ::testing::HasSubstr;
 
 class combining : public two_targets_test {
  protected:
@@ -23,9 +23,12 @@ class combining : public two_targets_test {
 
   /// Becomes ready when word `i` is set. Calls of one lane end in order.
   future<int> held(std::size_t i, int v) {
-    return async(target_, [](handshake::words words, std::size_t at, int there) {
-      return handshake::wait(words.local(), at, 1) ? there : -1;
-    }, gate_.span(), i, v);
+    return async(
+        target_,
+        [](handshake::words words, std::size_t at, int there) {
+          return handshake::wait(words.local(), at, 1) ? there : -1;
+        },
+        gate_.span(), i, v);
   }
 
   handshake gate_;
@@ -37,8 +40,8 @@ int thrower() { throw std::runtime_error("one of many"); }
 
 TEST_F(combining, all_of_different_types) {
   auto all = when_all(async(target_, twice, 2), async(other_, text, 1), async(target_, [] {}));
-  static_assert(
-      std::is_same_v<decltype(all), future<std::tuple<future<int>, future<std::string>, future<void>>>>);
+  static_assert(std::is_same_v<decltype(all),
+                               future<std::tuple<future<int>, future<std::string>, future<void>>>>);
   auto [number, word, nothing] = all.get();
   EXPECT_TRUE(number.test());
   EXPECT_TRUE(word.test());
@@ -61,10 +64,12 @@ TEST_F(combining, all_waits_for_the_last) {
 
 TEST_F(combining, all_of_a_vector) {
   std::vector<future<int>> futures;
-  for (int i = 0; i < 10'000; ++i) futures.push_back(async(i % 2 == 0 ? target_ : other_, twice, i));
+  for (int i = 0; i < 10'000; ++i)
+    futures.push_back(async(i % 2 == 0 ? target_ : other_, twice, i));
   std::vector<future<int>> ready = when_all(std::move(futures)).get();
   ASSERT_EQ(ready.size(), 10'000U);
-  for (int i = 0; i < 10'000; ++i) EXPECT_EQ(ready[static_cast<std::size_t>(i)].get(), 2 * i);
+  for (int i = 0; i < 10'000; ++i)
+    EXPECT_EQ(ready[static_cast<std::size_t>(i)].get(), 2 * i);
 }
 
 TEST_F(combining, all_of_none) {
@@ -99,12 +104,14 @@ TEST_F(combining, all_of_all) {
   std::vector<future<std::vector<future<int>>>> groups;
   for (int g = 0; g < 10; ++g) {
     std::vector<future<int>> group;
-    for (int i = 0; i < 10; ++i) group.push_back(async(target_, twice, g * 10 + i));
+    for (int i = 0; i < 10; ++i)
+      group.push_back(async(target_, twice, g * 10 + i));
     groups.push_back(when_all(std::move(group)));
   }
   int sum = 0;
   for (auto& group : when_all(std::move(groups)).get()) {
-    for (auto& f : group.get()) sum += f.get();
+    for (auto& f : group.get())
+      sum += f.get();
   }
   EXPECT_EQ(sum, 9900);
 }
@@ -171,7 +178,8 @@ TEST_F(combining, any_that_fails_counts_as_ready) {
 
 TEST_F(combining, any_in_a_loop_takes_each_once) {
   std::vector<future<int>> futures;
-  for (int i = 0; i < 200; ++i) futures.push_back(async(i % 2 == 0 ? target_ : other_, twice, i));
+  for (int i = 0; i < 200; ++i)
+    futures.push_back(async(i % 2 == 0 ? target_ : other_, twice, i));
   int sum = 0;
   while (!futures.empty()) {
     when_any_result<int> r = when_any(std::move(futures)).get();
@@ -219,10 +227,12 @@ TEST_F(combining, races_between_threads) {
         futures[static_cast<std::size_t>(t)] = async(t % 2 == 0 ? target_ : other_, twice, t);
       });
     }
-    for (auto& t : threads) t.join();
+    for (auto& t : threads)
+      t.join();
     when_any_result<int> first = when_any(std::move(futures)).get();
     int sum = 0;
-    for (auto& f : when_all(std::move(first.futures)).get()) sum += f.get();
+    for (auto& f : when_all(std::move(first.futures)).get())
+      sum += f.get();
     ASSERT_EQ(sum, 56);
   }
 }

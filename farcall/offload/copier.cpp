@@ -38,4 +38,4 @@ void copier::stop() noexcept {
   if (thread_.joinable()) thread_.join();
 }
 
-}  // namespace farcall::detail
+} // namespace farcall::detail

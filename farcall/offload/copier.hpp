@@ -45,4 +45,4 @@ class copier {
   std::thread thread_;
 };
 
-}  // namespace farcall::detail
+} // namespace farcall::detail

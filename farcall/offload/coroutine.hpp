@@ -53,9 +53,7 @@ class future_awaiter final : public am::continuation {
 template <class T>
 class future_promise_base {
  public:
-  future<T> get_return_object() {
-    return future_access::make<T>(state_);
-  }
+  future<T> get_return_object() { return future_access::make<T>(state_); }
   [[nodiscard]] std::suspend_never initial_suspend() const noexcept { return {}; }
   [[nodiscard]] std::suspend_never final_suspend() const noexcept { return {}; }
   void unhandled_exception() noexcept { state_->complete(std::current_exception()); }
@@ -64,7 +62,8 @@ class future_promise_base {
   template <class U>
   [[nodiscard]] auto await_transform(future<U>&& f) {
     if (am::completion* awaited = future_access::state(f)) {
-      if (awaited->owner() != nullptr && state_->owner() == nullptr) state_->bind(*awaited->owner());
+      if (awaited->owner() != nullptr && state_->owner() == nullptr)
+        state_->bind(*awaited->owner());
     }
     return std::move(f).operator co_await();
   }
@@ -77,7 +76,7 @@ class future_promise_base {
   local_state<T>* state_ = new local_state<T>(nullptr);
 };
 
-}  // namespace detail
+} // namespace detail
 
 template <class T>
 auto future<T>::operator co_await() && noexcept {
@@ -103,4 +102,4 @@ class future<void>::promise_type : public detail::future_promise_base<void> {
   }
 };
 
-}  // namespace farcall
+} // namespace farcall

@@ -83,9 +83,7 @@ TEST_F(coroutines, exceptions) {
   EXPECT_THROW((void)throws_itself(target_).get(), std::logic_error);
 }
 
-future<int> waits(node a, handshake::words words) {
-  co_return co_await async(a, held, words, 4);
-}
+future<int> waits(node a, handshake::words words) { co_return co_await async(a, held, words, 4); }
 
 TEST_F(coroutines, run_up_to_their_first_wait) {
   future<int> f = waits(target_, gate_.span());
@@ -126,9 +124,13 @@ future<int> copies(node a) {
   const std::vector<int> sent{1, 2, 3};
   std::vector<int> got(3);
   co_await put(sent, memory);
-  co_await async(a, [](remote_span<int> s) {
-    for (int& v : s) v *= 2;
-  }, memory.span());
+  co_await async(
+      a,
+      [](remote_span<int> s) {
+        for (int& v : s)
+          v *= 2;
+      },
+      memory.span());
   co_await get(memory, got);
   co_return got[0] + got[1] + got[2];
 }
@@ -138,9 +140,11 @@ TEST_F(coroutines, await_copies) { EXPECT_EQ(copies(target_).get(), 12); }
 future<int> awaits_all(node a, node b) {
   auto [x, y] = co_await when_all(async(a, twice, 1), async(b, twice, 2));
   std::vector<future<int>> more;
-  for (int i = 0; i < 10; ++i) more.push_back(async(i % 2 == 0 ? a : b, twice, i));
+  for (int i = 0; i < 10; ++i)
+    more.push_back(async(i % 2 == 0 ? a : b, twice, i));
   int sum = x.get() + y.get();
-  for (auto& f : co_await when_all(std::move(more))) sum += f.get();
+  for (auto& f : co_await when_all(std::move(more)))
+    sum += f.get();
   co_return sum;
 }
 
@@ -153,8 +157,10 @@ TEST_F(coroutines, with_then) {
 
 TEST_F(coroutines, many_at_once) {
   std::vector<future<int>> all;
-  for (int i = 0; i < 1000; ++i) all.push_back(sum_of_two(target_, other_));
-  for (auto& f : all) EXPECT_EQ(f.get(), 6);
+  for (int i = 0; i < 1000; ++i)
+    all.push_back(sum_of_two(target_, other_));
+  for (auto& f : all)
+    EXPECT_EQ(f.get(), 6);
 }
 
 TEST_F(coroutines, dropped_while_they_wait_still_end) {
@@ -166,7 +172,8 @@ TEST_F(coroutines, dropped_while_they_wait_still_end) {
   (void)keeps(target_, gate_.span(), alive);
   EXPECT_EQ(alive.use_count(), 2);
   gate_.set(0);
-  while (alive.use_count() > 1) (void)sync(target_, twice, 1);
+  while (alive.use_count() > 1)
+    (void)sync(target_, twice, 1);
   SUCCEED();
 }
 
@@ -199,7 +206,8 @@ detached foreign(future<int> f, int& result) { result = co_await std::move(f); }
 TEST_F(coroutines, of_other_types_can_await_too) {
   int result = 0;
   const detached d = foreign(async(target_, twice, 4), result);
-  while (!d.handle.done()) (void)sync(target_, twice, 1);
+  while (!d.handle.done())
+    (void)sync(target_, twice, 1);
   EXPECT_EQ(result, 8);
   d.handle.destroy();
 }

@@ -9,11 +9,11 @@ void wait_or_throw(am::completion& c, time_point deadline) {
   }
   if (e->wait(c, deadline)) return;
   if (am::lane* l = c.source()) {
-    throw timeout(node_text(l->peer()) + " did not answer before the deadline; the call may still " +
-                      "run there",
+    throw timeout(node_text(l->peer()) +
+                      " did not answer before the deadline; the call may still " + "run there",
                   l->peer());
   }
   throw timeout("a future did not become ready before its deadline");
 }
 
-}  // namespace farcall::detail
+} // namespace farcall::detail

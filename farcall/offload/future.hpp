@@ -42,7 +42,7 @@ void wait_or_throw(am::completion& c, time_point deadline);
 
 struct future_access;
 
-}  // namespace detail
+} // namespace detail
 
 /// The result of a call, or of a copy, that may still be on its way. Move-only.
 ///
@@ -54,8 +54,7 @@ class [[nodiscard]] future {
  public:
   future() noexcept = default;
   future(future&& other) noexcept
-      : state_(std::exchange(other.state_, nullptr)),
-        deadline_(other.deadline_),
+      : state_(std::exchange(other.state_, nullptr)), deadline_(other.deadline_),
         valid_(std::exchange(other.valid_, false)) {}
   future& operator=(future&& other) noexcept {
     std::swap(state_, other.state_);
@@ -173,7 +172,7 @@ class [[nodiscard]] future {
     let_go();
   }
 
-  am::completion* state_ = nullptr;  ///< null and valid: ready, without a value
+  am::completion* state_ = nullptr; ///< null and valid: ready, without a value
   time_point deadline_ = am::no_deadline;
   bool valid_ = false;
 };
@@ -290,7 +289,7 @@ struct unwrapped<future<R>> {
   using type = R;
 };
 
-}  // namespace detail
+} // namespace detail
 
 template <class T>
 template <class F>
@@ -300,8 +299,8 @@ auto future<T>::then(F f) {
   am::completion* state = state_;
   auto* to = new detail::local_state<result>(state != nullptr ? state->owner() : nullptr);
   future<result> made = detail::future_access::make<result>(to, deadline_);
-  detail::run_when_ready<T>(state,
-                            new detail::then_task<T, F, result>(std::move(*this), std::move(f), *to));
+  detail::run_when_ready<T>(
+      state, new detail::then_task<T, F, result>(std::move(*this), std::move(f), *to));
   return made;
 }
 
@@ -312,4 +311,4 @@ template <class T>
 }
 [[nodiscard]] inline future<void> make_ready_future() { return detail::ready_future<void>(); }
 
-}  // namespace farcall
+} // namespace farcall

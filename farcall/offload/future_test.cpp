@@ -16,8 +16,8 @@
 namespace farcall::test {
 namespace {
 
-using ::testing::HasSubstr;
 using std::chrono::milliseconds;
+using ::testing::HasSubstr;
 
 class futures : public job_test {
  protected:
@@ -25,9 +25,12 @@ class futures : public job_test {
 
   /// A future that becomes ready, with `v`, when open() is called.
   future<int> held(int v) {
-    return async(target_, [](handshake::words words, int there) {
-      return handshake::wait(words.local(), 0, 1) ? there : -1;
-    }, gate_.span(), v);
+    return async(
+        target_,
+        [](handshake::words words, int there) {
+          return handshake::wait(words.local(), 0, 1) ? there : -1;
+        },
+        gate_.span(), v);
   }
   void open() { gate_.set(0); }
 
@@ -73,7 +76,8 @@ TEST_F(futures, test_does_not_wait) {
   EXPECT_FALSE(f.test());
   EXPECT_FALSE(f.test());
   open();
-  while (!f.test()) std::this_thread::yield();
+  while (!f.test())
+    std::this_thread::yield();
   EXPECT_TRUE(f.test());
   EXPECT_TRUE(f.valid());
   EXPECT_EQ(f.get(), 3);
@@ -123,8 +127,10 @@ TEST_F(futures, results_of_every_size) {
 
 TEST_F(futures, taken_in_any_order) {
   std::vector<future<std::string>> all;
-  for (int i = 0; i < 1000; ++i) all.push_back(async(target_, text_of, i));
-  for (int i = 1000; i-- > 0;) EXPECT_EQ(all[static_cast<std::size_t>(i)].get(), text_of(i));
+  for (int i = 0; i < 1000; ++i)
+    all.push_back(async(target_, text_of, i));
+  for (int i = 1000; i-- > 0;)
+    EXPECT_EQ(all[static_cast<std::size_t>(i)].get(), text_of(i));
 }
 
 TEST_F(futures, move) {
@@ -137,7 +143,8 @@ TEST_F(futures, move) {
 }
 
 TEST_F(futures, dropped_pending) {
-  for (int i = 0; i < 1000; ++i) (void)held(i);
+  for (int i = 0; i < 1000; ++i)
+    (void)held(i);
   EXPECT_FALSE(held(1).test());
   open();
   EXPECT_EQ(sync(target_, twice, 2), 4);
@@ -188,7 +195,8 @@ TEST_F(futures, waited_for_by_a_thread_that_sleeps) {
     started = true;
     got = f.get();
   });
-  while (!started) std::this_thread::yield();
+  while (!started)
+    std::this_thread::yield();
   std::this_thread::sleep_for(milliseconds(20));
   open();
   waiting.join();
@@ -197,13 +205,16 @@ TEST_F(futures, waited_for_by_a_thread_that_sleeps) {
 
 TEST_F(futures, of_one_lane_waited_for_by_many_threads) {
   std::vector<future<int>> all;
-  for (int i = 0; i < 16; ++i) all.push_back(held(i));
+  for (int i = 0; i < 16; ++i)
+    all.push_back(held(i));
   std::vector<std::thread> threads;
   std::atomic<int> sum{0};
-  for (auto& f : all) threads.emplace_back([&] { sum += f.get(); });
+  for (auto& f : all)
+    threads.emplace_back([&] { sum += f.get(); });
   std::this_thread::sleep_for(milliseconds(20));
   open();
-  for (auto& t : threads) t.join();
+  for (auto& t : threads)
+    t.join();
   EXPECT_EQ(sum, 120);
 }
 
@@ -222,14 +233,17 @@ TEST_F(futures, many_passed_between_threads) {
     threads.emplace_back([&] {
       for (int round = 0; round < 20; ++round) {
         std::vector<future<int>> mine;
-        for (int i = 0; i < 200; ++i) mine.push_back(async(target_, twice, i));
+        for (int i = 0; i < 200; ++i)
+          mine.push_back(async(target_, twice, i));
         std::thread([&, moved = std::move(mine)]() mutable {
-          for (int i = 0; i < 200; ++i) wrong += moved[static_cast<std::size_t>(i)].get() != 2 * i;
+          for (int i = 0; i < 200; ++i)
+            wrong += moved[static_cast<std::size_t>(i)].get() != 2 * i;
         }).join();
       }
     });
   }
-  for (auto& t : threads) t.join();
+  for (auto& t : threads)
+    t.join();
   EXPECT_EQ(wrong, 0);
 }
 
@@ -258,7 +272,8 @@ TEST_F(futures, then_on_one_that_is_ready_already) {
 
 TEST_F(futures, then_chains) {
   future<int> f = held(1);
-  for (int i = 0; i < 100; ++i) f = f.then([](future<int> v) { return v.get() + 1; });
+  for (int i = 0; i < 100; ++i)
+    f = f.then([](future<int> v) { return v.get() + 1; });
   EXPECT_FALSE(f.test());
   open();
   EXPECT_EQ(f.get(), 101);
@@ -315,9 +330,8 @@ TEST_F(futures, then_flattens_one_that_stays_pending) {
 
 TEST_F(futures, then_flattens_behind_one_that_was_ready_from_the_start) {
   // Neither a small copy nor a ready future belongs to any lane; what follows it does.
-  future<int> f = make_ready_future(4).then([this](future<int> v) {
-    return async(target_, twice, v.get());
-  });
+  future<int> f =
+      make_ready_future(4).then([this](future<int> v) { return async(target_, twice, v.get()); });
   EXPECT_EQ(f.get(), 8);
 
   const buffer<int> memory = target_.allocate<int>(1);
@@ -360,7 +374,8 @@ TEST_F(futures, then_whose_result_is_dropped_still_runs) {
   EXPECT_FALSE(ran);
   open();
   // Any thread that takes answers in will do.
-  while (!ran) (void)sync(target_, twice, 1);
+  while (!ran)
+    (void)sync(target_, twice, 1);
 }
 
 TEST_F(futures, then_waited_for_by_another_thread) {
@@ -374,9 +389,11 @@ TEST_F(futures, then_waited_for_by_another_thread) {
 }
 
 TEST_F(futures, then_keeps_the_deadline) {
-  future<int> f = async(target_.within(milliseconds(20)), [](handshake::words w) {
-                    return handshake::wait(w.local(), 0, 1) ? 1 : 0;
-                  }, gate_.span()).then([](future<int> v) { return v.get(); });
+  future<int> f =
+      async(
+          target_.within(milliseconds(20)),
+          [](handshake::words w) { return handshake::wait(w.local(), 0, 1) ? 1 : 0; }, gate_.span())
+          .then([](future<int> v) { return v.get(); });
   EXPECT_THROW((void)f.get(), timeout);
   open();
   EXPECT_TRUE(f.wait_for(patience));
@@ -386,7 +403,8 @@ TEST_F(futures, then_keeps_the_deadline) {
 TEST_F(futures, continuations_may_call_and_wait) {
   future<int> f = async(target_, twice, 1).then([this](future<int> v) {
     int sum = v.get();
-    for (int i = 0; i < 100; ++i) sum += sync(target_, twice, 1);
+    for (int i = 0; i < 100; ++i)
+      sum += sync(target_, twice, 1);
     return sum;
   });
   EXPECT_EQ(f.get(), 202);

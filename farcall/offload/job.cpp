@@ -25,7 +25,8 @@ constexpr int cannot_join_status = 70;
 constexpr const char* help_text =
     "Options of farcall (each also as environment variable):\n"
     "  --farcall-targets=URLS            FARCALL_TARGETS, e.g. shm:4 or shm?cpu=1&workers=2\n"
-    "  --farcall-program=PATH            FARCALL_PROGRAM, what targets run instead of this program\n"
+    "  --farcall-program=PATH            FARCALL_PROGRAM, what targets run instead of this "
+    "program\n"
     "  --farcall-start-timeout-ms=N      FARCALL_START_TIMEOUT_MS, default 10000\n"
     "  --farcall-stop-timeout-ms=N       FARCALL_STOP_TIMEOUT_MS, default 2000\n"
     "  --farcall-lane-bytes=N            FARCALL_LANE_BYTES, default 65536\n"
@@ -67,7 +68,8 @@ class settings_source {
         continue;
       }
       const auto equals = argument.find('=');
-      const std::string name = argument.substr(10, equals == std::string::npos ? equals : equals - 10);
+      const std::string name =
+          argument.substr(10, equals == std::string::npos ? equals : equals - 10);
       if (name == "help") {
         std::fputs(help_text, stdout);
         std::exit(0);
@@ -78,7 +80,8 @@ class settings_source {
       if (equals == std::string::npos && i + 1 == argc) {
         throw setting_error("option " + argument + " needs a value: " + argument + "=…");
       }
-      given_.emplace_back(name, equals == std::string::npos ? argv[++i] : argument.substr(equals + 1));
+      given_.emplace_back(name,
+                          equals == std::string::npos ? argv[++i] : argument.substr(equals + 1));
     }
     argv[kept] = nullptr;
     argc = kept;
@@ -101,8 +104,8 @@ class settings_source {
   }
 
  private:
-  static constexpr const char* known[] = {"targets",         "program",    "start-timeout-ms",
-                                          "stop-timeout-ms", "lane-bytes", "heap-bytes",
+  static constexpr const char* known[] = {"targets",         "program",       "start-timeout-ms",
+                                          "stop-timeout-ms", "lane-bytes",    "heap-bytes",
                                           "spin-us",         "yield-after-us"};
 
   static std::string variable(const std::string& name) {
@@ -183,7 +186,8 @@ std::unique_ptr<detail::job_state> build(std::unique_ptr<membership> members,
     }
     state->engine->route(node, *m.way_to(node).via, m.card_of(node).workers);
   }
-  for (transport* t : m.transports()) state->engine->listen(*t);
+  for (transport* t : m.transports())
+    state->engine->listen(*t);
   state->functions = std::make_unique<directory>(std::move(cards));
   state->context.functions = state->functions.get();
   registry::instance().add(state.get());
@@ -212,8 +216,9 @@ wait_policy decode_waiting(std::span<const std::byte> bytes) {
     const wait_policy waiting = decode_waiting(members->settings());
     const std::unique_ptr<detail::job_state> state = build(std::move(members), waiting);
     am::engine& engine = *state->engine;
-    state->members->watch({.node_failed = [&](node_id n, const std::string& why) { engine.fail(n, why); },
-                           .shut_down = [&] { engine.stop(); }});
+    state->members->watch(
+        {.node_failed = [&](node_id n, const std::string& why) { engine.fail(n, why); },
+         .shut_down = [&] { engine.stop(); }});
     engine.start_workers(1);
     const detail::context_scope scope(&state->context);
     engine.serve(0);
@@ -225,7 +230,7 @@ wait_policy decode_waiting(std::span<const std::byte> bytes) {
   std::exit(0);
 }
 
-}  // namespace
+} // namespace
 
 // ---- job_state ----------------------------------------------------------------------------------
 
@@ -254,8 +259,9 @@ node_description node::description() const {
   if (job_ == nullptr) throw error("this node handle belongs to no job");
   const card& c = job_->members->card_of(id_);
   const membership::way& way = job_->members->way_to(id_);
-  return {c.id,    c.name,    c.host, c.pid, c.architecture, c.cores, c.workers,
-          std::string(way.via->scheme()), way.reason};
+  return {c.id,           c.name,  c.host,    c.pid,
+          c.architecture, c.cores, c.workers, std::string(way.via->scheme()),
+          way.reason};
 }
 
 bool node::alive() const {
@@ -309,10 +315,12 @@ void job::start(const job_options& options) {
   o.settings = encode_waiting(options.waiting);
   state_ = build(membership::launch(o, identity()), options.waiting);
   am::engine& engine = *state_->engine;
-  state_->members->watch({.node_failed = [&](node_id n, const std::string& why) { engine.fail(n, why); },
-                          .shut_down = {}});
+  state_->members->watch(
+      {.node_failed = [&](node_id n, const std::string& why) { engine.fail(n, why); },
+       .shut_down = {}});
   engine.start_workers(0);
-  for (node_id id = 1; id < state_->members->nodes(); ++id) targets_.emplace_back(*state_, id);
+  for (node_id id = 1; id < state_->members->nodes(); ++id)
+    targets_.emplace_back(*state_, id);
 }
 
 node job::host() const noexcept { return {*state_, host_id}; }
@@ -329,4 +337,4 @@ void serve_if_target() {
   if (membership::is_target()) serve();
 }
 
-}  // namespace farcall
+} // namespace farcall

@@ -25,7 +25,8 @@ struct job_options {
   /// How long targets may take to finish when the job ends; then they are killed. Else
   /// FARCALL_STOP_TIMEOUT_MS.
   std::chrono::milliseconds stop_timeout{0};
-  /// Bytes of a lane's ring, a power of two; a record is at most a quarter. Else FARCALL_LANE_BYTES.
+  /// Bytes of a lane's ring, a power of two; a record is at most a quarter. Else
+  /// FARCALL_LANE_BYTES.
   std::uint32_t lane_bytes = 0;
   /// Most memory that a node can share, in bytes, taken when used. Else FARCALL_HEAP_BYTES, else
   /// as much as the machine has.
@@ -71,4 +72,4 @@ class job {
 /// nothing. For programs that make their jobs late: call it first in main().
 void serve_if_target();
 
-}  // namespace farcall
+} // namespace farcall

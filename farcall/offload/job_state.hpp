@@ -25,4 +25,4 @@ struct job_state {
 /// The job of the handler that runs, or the only one of the process. Throws error otherwise.
 [[nodiscard]] job_state& current_job();
 
-}  // namespace farcall::detail
+} // namespace farcall::detail

@@ -30,7 +30,8 @@ class command_line {
  public:
   explicit command_line(std::vector<std::string> arguments) : texts_(std::move(arguments)) {
     texts_.insert(texts_.begin(), "program");
-    for (std::string& t : texts_) pointers_.push_back(t.data());
+    for (std::string& t : texts_)
+      pointers_.push_back(t.data());
     argc = static_cast<int>(pointers_.size());
     pointers_.push_back(nullptr);
   }
@@ -105,7 +106,8 @@ TEST(jobs, describe_their_nodes) {
     }
     return all;
   });
-  EXPECT_EQ(seen, (std::vector<std::string>{"host shm", "solver-1 shm", "solver-2 self", "node 3 shm"}));
+  EXPECT_EQ(seen,
+            (std::vector<std::string>{"host shm", "solver-1 shm", "solver-2 self", "node 3 shm"}));
 }
 
 TEST(jobs, pin_targets_to_processors) {
@@ -130,11 +132,12 @@ TEST(jobs, tell_where_code_runs) {
   EXPECT_THROW((void)node_at(3), error);
   EXPECT_EQ(sync(j.targets()[1], [] { return this_node().id() * 10 + host().id(); }), 20U);
   // Also in a thread that a handler has started.
-  EXPECT_EQ(sync(j.targets()[0], [] {
-              node_id seen = 0;
-              std::thread([&] { seen = this_node().id(); }).join();
-              return seen;
-            }),
+  EXPECT_EQ(sync(j.targets()[0],
+                 [] {
+                   node_id seen = 0;
+                   std::thread([&] { seen = this_node().id(); }).join();
+                   return seen;
+                 }),
             1U);
 }
 
@@ -160,24 +163,25 @@ TEST(jobs, can_be_moved) {
 TEST(jobs, one_after_the_other) {
   for (int i = 0; i < 20; ++i) {
     const job j(with_targets("shm:2"));
-    for (const node& n : j.targets()) ASSERT_EQ(sync(n, [](int v) { return v; }, i), i);
+    for (const node& n : j.targets())
+      ASSERT_EQ(sync(n, [](int v) { return v; }, i), i);
   }
 }
 
 TEST(jobs, that_do_nothing) {
-  for (int i = 0; i < 10; ++i) const job j(with_targets("shm"));
+  for (int i = 0; i < 10; ++i)
+    const job j(with_targets("shm"));
 }
 
-void append(const std::filesystem::path& file, char c) {
-  std::ofstream(file, std::ios::app) << c;
-}
+void append(const std::filesystem::path& file, char c) { std::ofstream(file, std::ios::app) << c; }
 
 TEST(jobs, let_targets_finish_what_has_arrived) {
   const auto file = std::filesystem::path(::testing::TempDir()) /
                     ("farcall-job-test-" + std::to_string(::getpid()));
   {
     const job j(with_targets("shm:2"));
-    for (int i = 0; i < 100; ++i) post(j.targets()[0], append, file, 'x');
+    for (int i = 0; i < 100; ++i)
+      post(j.targets()[0], append, file, 'x');
   }
   EXPECT_EQ(std::filesystem::file_size(file), 100U);
   std::filesystem::remove(file);
@@ -191,7 +195,8 @@ TEST(jobs, end_targets_that_do_not_finish) {
     const job j(options);
     pid = sync(j.targets()[0], ::getpid);
     post(j.targets()[0], [] {
-      for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
+      for (;;)
+        std::this_thread::sleep_for(std::chrono::seconds(1));
     });
   }
   EXPECT_NE(::kill(pid, 0), 0) << "the target is still there";
@@ -215,22 +220,25 @@ TEST(several_jobs, do_not_meet) {
   EXPECT_EQ(b.size(), 4U);
   std::set<pid_t> pids;
   for (const job* j : {&a, &b}) {
-    for (const node& n : j->targets()) pids.insert(sync(n, ::getpid));
+    for (const node& n : j->targets())
+      pids.insert(sync(n, ::getpid));
   }
   EXPECT_EQ(pids.size(), 5U);
   EXPECT_FALSE(a.targets()[0] == b.targets()[0]);
   EXPECT_FALSE(a.host() == b.host());
 
   // Each knows its own nodes only.
-  EXPECT_THAT(text_thrown_by<remote_error>([&] { (void)sync(a.targets()[0], [] { (void)node_at(3); }); }),
-              HasSubstr("3 nodes"));
+  EXPECT_THAT(
+      text_thrown_by<remote_error>([&] { (void)sync(a.targets()[0], [] { (void)node_at(3); }); }),
+      HasSubstr("3 nodes"));
   sync(b.targets()[0], [] { (void)node_at(3); });
   EXPECT_THAT(text_thrown_by<error>([] { (void)this_node(); }), HasSubstr("several jobs"));
 
   // The host knows in a handler which of the two called.
   EXPECT_EQ(sync(a.targets()[0], [] { return sync(host(), [] { return node_at(2).id(); }); }), 2U);
-  EXPECT_THROW((void)sync(a.targets()[0], [] { return sync(host(), [] { return node_at(3).id(); }); }),
-               remote_error);
+  EXPECT_THROW(
+      (void)sync(a.targets()[0], [] { return sync(host(), [] { return node_at(3).id(); }); }),
+      remote_error);
   EXPECT_EQ(sync(b.targets()[0], [] { return sync(host(), [] { return node_at(3).id(); }); }), 3U);
 }
 
@@ -250,12 +258,15 @@ TEST(several_jobs, interleaved_by_threads) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < 1000; ++i) {
         const job& j = (t + i) % 2 == 0 ? a : b;
-        wrong += sync(j.targets()[static_cast<std::size_t>(i % 3 == 0)],
-                      [](int v) { return sync(host(), [](int w) { return w + 1; }, v); }, i) != i + 1;
+        wrong +=
+            sync(
+                j.targets()[static_cast<std::size_t>(i % 3 == 0)],
+                [](int v) { return sync(host(), [](int w) { return w + 1; }, v); }, i) != i + 1;
       }
     });
   }
-  for (auto& t : threads) t.join();
+  for (auto& t : threads)
+    t.join();
   EXPECT_EQ(wrong, 0);
 }
 
@@ -280,9 +291,11 @@ TEST(several_jobs, calls_from_a_handler_of_one_to_the_other) {
   const job a(with_targets("shm"));
   const job b(with_targets("shm"));
   second = &b;
-  EXPECT_EQ(sync(a.targets()[0], [] {
-              return sync(host(), [] { return sync(second->targets()[0], [] { return 21; }) * 2; });
-            }),
+  EXPECT_EQ(sync(a.targets()[0],
+                 [] {
+                   return sync(host(),
+                               [] { return sync(second->targets()[0], [] { return 21; }) * 2; });
+                 }),
             42);
 }
 
@@ -297,7 +310,8 @@ TEST(several_jobs, made_by_several_threads) {
       }
     });
   }
-  for (auto& t : threads) t.join();
+  for (auto& t : threads)
+    t.join();
   EXPECT_EQ(right, 12);
 }
 
@@ -331,8 +345,8 @@ TEST(job_settings, order_of_precedence) {
 
 TEST(job_settings, bad_targets) {
   for (const char* bad : {"tcq://x", "shm:0", "shm:x", "shm:-1", "shm:100000", "shm?workers=0",
-                          "shm?workers=x", "shm?colour=red", "shm?cpu=-1", "shm?program=", ",", "shm,",
-                          "shm?name=", "shm:", "shm: 2", "shm:2x"}) {
+                          "shm?workers=x", "shm?colour=red", "shm?cpu=-1", "shm?program=", ",",
+                          "shm,", "shm?name=", "shm:", "shm: 2", "shm:2x"}) {
     const std::string text = text_thrown_by<setting_error>([&] { const job j(with_targets(bad)); });
     EXPECT_FALSE(text.empty()) << bad;
   }
@@ -387,9 +401,10 @@ TEST(job_settings, no_spinning_at_all) {
   options.waiting.yield_after = std::chrono::nanoseconds(0);
   const job j(options);
   for (int i = 0; i < 2000; ++i) {
-    ASSERT_EQ(sync(j.targets()[static_cast<std::size_t>(i % 2)], [](int v) {
-      return sync(host(), [](int w) { return w; }, v);
-    }, i), i);
+    ASSERT_EQ(sync(
+                  j.targets()[static_cast<std::size_t>(i % 2)],
+                  [](int v) { return sync(host(), [](int w) { return w; }, v); }, i),
+              i);
   }
 }
 

@@ -84,15 +84,14 @@ class handshake {
 
   explicit handshake(const node& where, std::size_t count = 16)
       : memory_(where.allocate<std::uint32_t>(count)), here_(map(memory_)) {
-    for (std::uint32_t& word : here_) word = 0;
+    for (std::uint32_t& word : here_)
+      word = 0;
   }
 
   [[nodiscard]] words span() const { return memory_.span(); }
   void set(std::size_t i, std::uint32_t value = 1) { set(here_, i, value); }
   [[nodiscard]] std::uint32_t get(std::size_t i) { return get(here_, i); }
-  [[nodiscard]] bool wait(std::size_t i, std::uint32_t value = 1) {
-    return wait(here_, i, value);
-  }
+  [[nodiscard]] bool wait(std::size_t i, std::uint32_t value = 1) { return wait(here_, i, value); }
 
   static void set(std::span<std::uint32_t> all, std::size_t i, std::uint32_t value) {
     std::atomic_ref(all[i]).store(value, std::memory_order_release);

@@ -31,8 +31,8 @@ class workers : public job_test {
   handshake gate_;
 };
 
-/// Raises its own word and waits until another call has raised the other one: ends in time only when
-/// the two run side by side.
+/// Raises its own word and waits until another call has raised the other one: ends in time only
+/// when the two run side by side.
 bool meet(handshake::words words, std::size_t mine, std::size_t other) {
   handshake::set(words.local(), mine, 1);
   return handshake::wait(words.local(), other, 1);
@@ -51,7 +51,8 @@ TEST_F(lanes, take_calls) {
   EXPECT_EQ(async(stream, ::getpid).get(), sync(target_, ::getpid));
   post(stream, next_number, gate_.span(), std::size_t{0});
   EXPECT_EQ(sync(stream, next_number, gate_.span(), std::size_t{0}), 2U);
-  EXPECT_EQ(sync(stream, [](std::vector<int> v) { return v; }, std::vector<int>(100'000, 3)),
+  EXPECT_EQ(sync(
+                stream, [](std::vector<int> v) { return v; }, std::vector<int>(100'000, 3)),
             std::vector<int>(100'000, 3));
   EXPECT_THROW((void)sync(stream, []() -> int { throw std::runtime_error("x"); }), remote_error);
 }
@@ -62,7 +63,8 @@ TEST_F(lanes, run_in_order) {
   for (int i = 0; i < 5000; ++i) {
     all.push_back(async(stream, next_number, gate_.span(), std::size_t{0}));
   }
-  for (std::uint32_t i = 0; i < 5000; ++i) EXPECT_EQ(all[i].get(), i + 1);
+  for (std::uint32_t i = 0; i < 5000; ++i)
+    EXPECT_EQ(all[i].get(), i + 1);
 }
 
 TEST_F(lanes, run_side_by_side) {
@@ -97,18 +99,22 @@ TEST_F(lanes, sixteen_at_once) {
     handshake::add(words.local(), 0);
     return handshake::wait(words.local(), 0, 16);
   };
-  for (int i = 0; i < 16; ++i) all.emplace_back(target_);
-  for (const lane& l : all) done.push_back(async(l, wait_for_all, gate_.span()));
-  for (auto& f : done) EXPECT_TRUE(f.get());
+  for (int i = 0; i < 16; ++i)
+    all.emplace_back(target_);
+  for (const lane& l : all)
+    done.push_back(async(l, wait_for_all, gate_.span()));
+  for (auto& f : done)
+    EXPECT_TRUE(f.get());
 }
 
 TEST_F(lanes, may_end_before_their_calls) {
   future<bool> pending;
   {
     const lane stream(target_);
-    pending = async(stream, [](handshake::words w) { return handshake::wait(w.local(), 0, 1); },
-                    gate_.span());
-    for (int i = 0; i < 100; ++i) post(stream, next_number, gate_.span(), std::size_t{1});
+    pending = async(
+        stream, [](handshake::words w) { return handshake::wait(w.local(), 0, 1); }, gate_.span());
+    for (int i = 0; i < 100; ++i)
+      post(stream, next_number, gate_.span(), std::size_t{1});
   }
   EXPECT_FALSE(pending.test());
   gate_.set(0);
@@ -136,7 +142,8 @@ TEST_F(lanes, are_given_back) {
 TEST_F(lanes, more_than_a_target_has_is_an_error) {
   std::vector<lane> all;
   const std::string text = text_thrown_by<error>([&] {
-    for (int i = 0; i < 300; ++i) all.emplace_back(target_);
+    for (int i = 0; i < 300; ++i)
+      all.emplace_back(target_);
   });
   EXPECT_THAT(text, HasSubstr("256"));
   EXPECT_THAT(text, HasSubstr("node 1"));
@@ -171,7 +178,8 @@ TEST_F(lanes, shared_by_threads) {
       }
     });
   }
-  for (auto& t : threads) t.join();
+  for (auto& t : threads)
+    t.join();
   std::set<std::uint32_t> all;
   for (const auto& mine : seen) {
     EXPECT_TRUE(std::is_sorted(mine.begin(), mine.end()));
@@ -216,7 +224,8 @@ TEST_F(lanes, from_the_target_to_the_host) {
   const auto callback = [](const node& host) {
     const lane back(host);
     int sum = 0;
-    for (int i = 0; i < 100; ++i) sum += sync(back, [](int v) { return v; }, i);
+    for (int i = 0; i < 100; ++i)
+      sum += sync(back, [](int v) { return v; }, i);
     return sum;
   };
   EXPECT_EQ(sync(target_, callback, job_.host()), 4950);
@@ -231,8 +240,9 @@ std::optional<lane>& kept_lane() {
 TEST_F(lanes, to_the_host_beside_a_host_thread_that_serves) {
   // The worker of the lane sleeps while a waiting thread of the host serves other calls; a later
   // call in the lane must wake it all the same.
-  sync(target_, [](const node& host) { (void)sync(kept_lane().emplace(host), [] { return 1; }); },
-       job_.host());
+  sync(
+      target_, [](const node& host) { (void)sync(kept_lane().emplace(host), [] { return 1; }); },
+      job_.host());
   for (int i = 0; i < 20; ++i) {
     future<int> f = async(
         target_,
@@ -259,13 +269,17 @@ TEST_F(workers, run_calls_of_different_threads_side_by_side) {
   // Lanes go to the workers in turn, so three threads' lanes have a worker each.
   for (int i = 0; i < 3; ++i) {
     threads.emplace_back([&] {
-      met += sync(target_, [](handshake::words words) {
-        handshake::add(words.local(), 0);
-        return handshake::wait(words.local(), 0, 3) ? 1 : 0;
-      }, gate_.span());
+      met += sync(
+          target_,
+          [](handshake::words words) {
+            handshake::add(words.local(), 0);
+            return handshake::wait(words.local(), 0, 3) ? 1 : 0;
+          },
+          gate_.span());
     });
   }
-  for (auto& t : threads) t.join();
+  for (auto& t : threads)
+    t.join();
   EXPECT_EQ(met, 3);
 }
 
@@ -275,11 +289,14 @@ TEST_F(workers, keep_the_order_of_each_thread) {
   for (std::size_t t = 0; t < 6; ++t) {
     threads.emplace_back([&, t] {
       std::vector<future<std::uint32_t>> all;
-      for (int i = 0; i < 1000; ++i) all.push_back(async(target_, next_number, gate_.span(), t));
-      for (std::uint32_t i = 0; i < 1000; ++i) wrong += all[i].get() == i + 1 ? 0 : 1;
+      for (int i = 0; i < 1000; ++i)
+        all.push_back(async(target_, next_number, gate_.span(), t));
+      for (std::uint32_t i = 0; i < 1000; ++i)
+        wrong += all[i].get() == i + 1 ? 0 : 1;
     });
   }
-  for (auto& t : threads) t.join();
+  for (auto& t : threads)
+    t.join();
   EXPECT_EQ(wrong, 0);
 }
 

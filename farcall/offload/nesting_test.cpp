@@ -31,7 +31,8 @@ TEST_F(nested_calls, target_calls_the_host) {
   EXPECT_EQ(sync(target_, [] { return sync(host(), ::getpid); }), ::getpid());
   static std::atomic<int> seen{0};
   sync(target_, [] {
-    for (int i = 0; i < 1000; ++i) post(host(), [](int v) { seen += v; }, 1);
+    for (int i = 0; i < 1000; ++i)
+      post(host(), [](int v) { seen += v; }, 1);
     sync(host(), [] {});
   });
   EXPECT_EQ(seen, 1000);
@@ -39,7 +40,8 @@ TEST_F(nested_calls, target_calls_the_host) {
 
 TEST_F(nested_calls, target_calls_itself) {
   const auto self_call = [] {
-    return sync(this_node(), ::getpid) == ::getpid() && sync(this_node(), [] { return this_node(); }) == this_node();
+    return sync(this_node(), ::getpid) == ::getpid() &&
+           sync(this_node(), [] { return this_node(); }) == this_node();
   };
   EXPECT_TRUE(sync(target_, self_call));
 }
@@ -55,10 +57,13 @@ TEST_F(nested_calls, target_calls_another_target_directly) {
 
 TEST_F(nested_calls, target_calls_another_target_while_the_host_does_not_wait) {
   handshake done(target_);
-  post(target_, [](const node& there, handshake::words words) {
-    const int pid = sync(there, ::getpid);
-    handshake::set(words.local(), 0, static_cast<std::uint32_t>(pid));
-  }, other_, done.span());
+  post(
+      target_,
+      [](const node& there, handshake::words words) {
+        const int pid = sync(there, ::getpid);
+        handshake::set(words.local(), 0, static_cast<std::uint32_t>(pid));
+      },
+      other_, done.span());
   EXPECT_TRUE(done.wait(0));
   EXPECT_EQ(done.get(0), other_.description().pid);
 }
@@ -102,24 +107,27 @@ TEST_F(nested_calls, several_recursions_at_once) {
       sum += sync(to, ping_pong, 50, i < 2 ? job_.host() : (i == 2 ? other_ : target_));
     });
   }
-  for (auto& t : threads) t.join();
+  for (auto& t : threads)
+    t.join();
   EXPECT_EQ(sum, 200);
 }
 
 TEST_F(nested_calls, many_recursions_of_many_threads) {
-  // Host threads serve each other's recursions; a call that arrives in a lane that a sleeping thread
-  // holds has to wake that thread.
+  // Host threads serve each other's recursions; a call that arrives in a lane that a sleeping
+  // thread holds has to wake that thread.
   std::vector<std::thread> threads;
   std::atomic<int> stuck{0};
   for (int t = 0; t < 6; ++t) {
     threads.emplace_back([&, t] {
       for (int round = 0; round < 60 && stuck == 0; ++round) {
-        future<int> f = async(t % 2 == 0 ? target_ : other_, ping_pong, 1 + (t * 7 + round) % 40, job_.host());
+        future<int> f =
+            async(t % 2 == 0 ? target_ : other_, ping_pong, 1 + (t * 7 + round) % 40, job_.host());
         if (!f.wait_for(std::chrono::seconds(20))) ++stuck;
       }
     });
   }
-  for (auto& t : threads) t.join();
+  for (auto& t : threads)
+    t.join();
   EXPECT_EQ(stuck, 0);
 }
 
@@ -137,9 +145,8 @@ TEST(nested_calls_in_narrow_lanes, a_waiting_worker_still_sends_the_answers_that
     answers.push_back(async(target, [](double v) { return block{v}; }, i));
   }
   std::thread other_lane([&] {
-    auto f = async(target, [] {
-      return sync(host(), [] { return answers.back().get().front(); });
-    });
+    auto f =
+        async(target, [] { return sync(host(), [] { return answers.back().get().front(); }); });
     EXPECT_TRUE(f.wait_for(std::chrono::seconds(20)));
   });
   other_lane.join();
@@ -162,9 +169,11 @@ TEST_F(nested_calls, exceptions_pass_through_every_level) {
 TEST_F(nested_calls, futures_inside_handlers) {
   const auto many = [](const node& there) {
     std::vector<future<int>> all;
-    for (int i = 0; i < 1000; ++i) all.push_back(async(there, [](int v) { return 2 * v; }, i));
+    for (int i = 0; i < 1000; ++i)
+      all.push_back(async(there, [](int v) { return 2 * v; }, i));
     int sum = 0;
-    for (auto& f : all) sum += f.get();
+    for (auto& f : all)
+      sum += f.get();
     return sum;
   };
   EXPECT_EQ(sync(target_, many, other_), 999'000);
@@ -178,10 +187,12 @@ TEST_F(nested_calls, threads_that_a_handler_starts_may_call) {
     std::vector<std::thread> threads;
     for (int t = 0; t < 4; ++t) {
       threads.emplace_back([&] {
-        for (int i = 0; i < 100; ++i) sum += sync(there, [](int v) { return v; }, i);
+        for (int i = 0; i < 100; ++i)
+          sum += sync(there, [](int v) { return v; }, i);
       });
     }
-    for (auto& t : threads) t.join();
+    for (auto& t : threads)
+      t.join();
     return sum.load();
   };
   EXPECT_EQ(sync(target_, threaded, other_), 19'800);
@@ -193,10 +204,12 @@ TEST_F(nested_calls, targets_that_flood_each_other) {
   const auto flood = [](const node& there) {
     std::vector<future<std::size_t>> all;
     for (int i = 0; i < 2000; ++i) {
-      all.push_back(async(there, [](const std::string& s) { return s.size(); }, std::string(500, 'f')));
+      all.push_back(
+          async(there, [](const std::string& s) { return s.size(); }, std::string(500, 'f')));
     }
     std::size_t sum = 0;
-    for (auto& f : all) sum += f.get();
+    for (auto& f : all)
+      sum += f.get();
     return sum;
   };
   future<std::size_t> a = async(target_, flood, other_);
@@ -207,9 +220,12 @@ TEST_F(nested_calls, targets_that_flood_each_other) {
 
 TEST_F(nested_calls, the_host_serves_while_its_own_threads_do_nothing) {
   handshake done(target_);
-  post(target_, [](handshake::words words) {
-    handshake::set(words.local(), 0, static_cast<std::uint32_t>(sync(host(), ::getpid)));
-  }, done.span());
+  post(
+      target_,
+      [](handshake::words words) {
+        handshake::set(words.local(), 0, static_cast<std::uint32_t>(sync(host(), ::getpid)));
+      },
+      done.span());
   EXPECT_TRUE(done.wait(0)) << "nobody served the target's call";
   EXPECT_EQ(done.get(0), static_cast<std::uint32_t>(::getpid()));
 }

@@ -20,8 +20,8 @@ class buffer;
 /// What is known about a node.
 struct node_description {
   node_id id = 0;
-  std::string name;          ///< "host", "node 2", or name= of its URL
-  std::string host;          ///< name of the machine
+  std::string name; ///< "host", "node 2", or name= of its URL
+  std::string host; ///< name of the machine
   std::uint64_t pid = 0;
   std::string architecture;  ///< "x86_64", …
   std::uint32_t cores = 0;   ///< processors that the node may run on
@@ -116,5 +116,5 @@ inline constinit std::atomic<node_id> process_node{host_id};
   return process_node.load(std::memory_order_relaxed);
 }
 
-}  // namespace detail
-}  // namespace farcall
+} // namespace detail
+} // namespace farcall

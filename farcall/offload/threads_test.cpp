@@ -39,10 +39,12 @@ TEST_F(threads, sixteen_to_four_targets) {
           wrong += sync(to, [](std::string s) { return s; }, text) != text ? 1 : 0;
         }
       }
-      for (auto& [v, f] : pending) wrong += f.get() != mix(v) ? 1 : 0;
+      for (auto& [v, f] : pending)
+        wrong += f.get() != mix(v) ? 1 : 0;
     });
   }
-  for (auto& t : all) t.join();
+  for (auto& t : all)
+    t.join();
   EXPECT_EQ(wrong, 0U);
 }
 
@@ -56,17 +58,22 @@ TEST_F(threads, sixteen_with_transfers) {
         std::vector<std::uint64_t> sent(1000 + 100 * t, mix(t * 100 + i));
         const auto memory = to.allocate<std::uint64_t>(sent.size());
         put(sent, memory).get();
-        wrong += sync(to, [](remote_span<const std::uint64_t> s, std::uint64_t v) {
-          for (const std::uint64_t e : s) if (e != v) return 1;
-          return 0;
-        }, memory.span(), sent.front());
+        wrong += sync(
+            to,
+            [](remote_span<const std::uint64_t> s, std::uint64_t v) {
+              for (const std::uint64_t e : s)
+                if (e != v) return 1;
+              return 0;
+            },
+            memory.span(), sent.front());
         std::vector<std::uint64_t> got(sent.size());
         get(memory, got).get();
         wrong += got != sent ? 1 : 0;
       }
     });
   }
-  for (auto& t : all) t.join();
+  for (auto& t : all)
+    t.join();
   EXPECT_EQ(wrong, 0);
 }
 
@@ -82,15 +89,17 @@ TEST_F(threads, that_end_with_calls_under_way) {
   std::vector<future<int>> all;
   for (int i = 0; i < 300; ++i) {
     std::thread([&] {
-      all.push_back(async(target_, [](handshake::words w, int v) {
-        return handshake::wait(w.local(), 0, 1) ? v : -1;
-      }, gate.span(), i));
+      all.push_back(async(
+          target_,
+          [](handshake::words w, int v) { return handshake::wait(w.local(), 0, 1) ? v : -1; },
+          gate.span(), i));
       // One that nobody keeps.
       (void)async(target_, [] { return std::string(1000, 'x'); });
     }).join();
   }
   gate.set(0);
-  for (int i = 0; i < 300; ++i) EXPECT_EQ(all[static_cast<std::size_t>(i)].get(), i);
+  for (int i = 0; i < 300; ++i)
+    EXPECT_EQ(all[static_cast<std::size_t>(i)].get(), i);
 }
 
 TEST_F(threads, more_at_once_than_lanes_is_an_error_for_the_last) {
@@ -110,16 +119,19 @@ TEST_F(threads, more_at_once_than_lanes_is_an_error_for_the_last) {
         ++refused;
       }
       ++arrived;
-      while (!leave) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      while (!leave)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
     });
   }
-  while (arrived < count) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  while (arrived < count)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_EQ(served + refused, count);
   EXPECT_GE(served, 250);
   EXPECT_GE(refused, count - 256);
   EXPECT_EQ(sync(job_.targets()[1], [] { return 3; }), 3) << "other targets have lanes left";
   leave = true;
-  for (auto& t : all) t.join();
+  for (auto& t : all)
+    t.join();
   EXPECT_EQ(sync(target_, [] { return 4; }), 4) << "lanes of threads that ended are not used again";
 }
 

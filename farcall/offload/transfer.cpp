@@ -84,7 +84,8 @@ void by_calls(const transfer& t) {
       under_way.push_back(async(peer, fn<&write_here>, t.there + done,
                                 std::span<const std::byte>(t.here + done, n)));
     }
-    for (future<void>& f : under_way) f.get();
+    for (future<void>& f : under_way)
+      f.get();
     return;
   }
   struct piece {
@@ -104,7 +105,8 @@ void by_calls(const transfer& t) {
     if (under_way.size() == call_pieces_in_flight) take_one();
     under_way.push_back({async(peer, fn<&read_here>, t.there + done, n), t.here + done, n});
   }
-  while (!under_way.empty()) take_one();
+  while (!under_way.empty())
+    take_one();
 }
 
 /// By this thread, now. Throws.
@@ -130,8 +132,7 @@ std::byte* directly(job_state& job, node_id node, std::uint64_t address, std::si
 class chunked_copy final : public detail::large_copy {
  public:
   explicit chunked_copy(const transfer& t)
-      : large_copy(t.job->engine.get()),
-        all_(t),
+      : large_copy(t.job->engine.get()), all_(t),
         direct_(directly(*t.job, t.peer, t.there, t.bytes)),
         chunks_((t.bytes + copy_chunk_bytes - 1) / copy_chunk_bytes) {}
 
@@ -203,7 +204,7 @@ future<void> start(const transfer& t, transfer_mode mode) {
   return f;
 }
 
-}  // namespace
+} // namespace
 
 namespace detail {
 
@@ -233,9 +234,10 @@ future<void> copy_between(job_state& job, node_id from, std::uint64_t from_addre
 
 std::byte* map_bytes(job_state& job, node_id node, std::uint64_t address, std::size_t bytes) {
   if (std::byte* here = directly(job, node, address, bytes)) return here;
-  throw error("this memory of " + node_text(node) + " cannot be used in place here: it was not " +
-                  "allocated with node::allocate, or the node is on another machine; use get and put",
-              node);
+  throw error(
+      "this memory of " + node_text(node) + " cannot be used in place here: it was not " +
+          "allocated with node::allocate, or the node is on another machine; use get and put",
+      node);
 }
 
 std::uint64_t allocate_on(const node& where, std::uint64_t count, std::uint64_t element_bytes,
@@ -266,8 +268,8 @@ void release_on(const node& where, std::uint64_t address) noexcept {
 }
 
 void throw_wrong_node(node_id owner) {
-  throw wrong_node("memory of " + node_text(owner) + " is used in place on " +
-                       node_text(own_id()) + "; use fc::get, fc::put or fc::map there",
+  throw wrong_node("memory of " + node_text(owner) + " is used in place on " + node_text(own_id()) +
+                       "; use fc::get, fc::put or fc::map there",
                    owner);
 }
 
@@ -281,5 +283,5 @@ void throw_too_long(std::size_t local, std::size_t remote) {
               std::to_string(remote));
 }
 
-}  // namespace detail
-}  // namespace farcall
+} // namespace detail
+} // namespace farcall

@@ -68,9 +68,11 @@ template <class T>
 
 template <class Remote>
 future<void> put_as(std::span<const element<Remote>> from, const Remote& to, transfer_mode mode) {
-  static_assert(!std::is_const_v<element<Remote>>, "farcall: put needs a destination that is not const");
+  static_assert(!std::is_const_v<element<Remote>>,
+                "farcall: put needs a destination that is not const");
   const auto span = span_of(to);
-  if (from.size() > span.size()) [[unlikely]] throw_too_long(from.size(), span.size());
+  if (from.size() > span.size()) [[unlikely]]
+    throw_too_long(from.size(), span.size());
   return put_bytes(job_of(to), span.node(), span.address(),
                    reinterpret_cast<const std::byte*>(from.data()), from.size_bytes(), mode);
 }
@@ -79,12 +81,13 @@ template <class Remote>
 future<void> get_as(const Remote& from, std::span<std::remove_const_t<element<Remote>>> to,
                     transfer_mode mode) {
   const auto span = span_of(from);
-  if (to.size() > span.size()) [[unlikely]] throw_too_long(to.size(), span.size());
+  if (to.size() > span.size()) [[unlikely]]
+    throw_too_long(to.size(), span.size());
   return get_bytes(job_of(from), span.node(), span.address(),
                    reinterpret_cast<std::byte*>(to.data()), to.size_bytes(), mode);
 }
 
-}  // namespace detail
+} // namespace detail
 
 /// Copies `from`, memory of this node, to the beginning of `to` on another. `from` may be shorter
 /// than `to`, not longer. Small copies are done on return; large ones (async_copy_from) run beside
@@ -100,8 +103,9 @@ void put_sync(std::span<const detail::element<Remote>> from, const Remote& to) {
   detail::put_as(from, to, detail::transfer_mode::sync).get();
 }
 
-/// Copies the beginning of `from`, on another node, to `to`, memory of this one. `to` may be shorter
-/// than `from`, not longer, and must be left alone until the future is ready. Otherwise as put.
+/// Copies the beginning of `from`, on another node, to `to`, memory of this one. `to` may be
+/// shorter than `from`, not longer, and must be left alone until the future is ready. Otherwise as
+/// put.
 template <detail::remote_range Remote>
 [[nodiscard]] future<void> get(const Remote& from,
                                std::span<std::remove_const_t<detail::element<Remote>>> to) {
@@ -140,4 +144,4 @@ template <detail::remote_range Remote>
   return {reinterpret_cast<detail::element<Remote>*>(here), span.size()};
 }
 
-}  // namespace farcall
+} // namespace farcall

@@ -26,7 +26,8 @@ class transfers : public two_targets_test {};
 
 words pattern(std::size_t n, std::uint64_t seed) {
   words made(n);
-  for (std::size_t i = 0; i < n; ++i) made[i] = (i + seed) * 0x9e3779b97f4a7c15U;
+  for (std::size_t i = 0; i < n; ++i)
+    made[i] = (i + seed) * 0x9e3779b97f4a7c15U;
   return made;
 }
 
@@ -140,8 +141,10 @@ TEST_F(transfers, structures) {
   };
   const buffer<point> memory = target_.allocate<point>(3);
   put_sync(std::vector<point>{{1, 2}, {3, 4}, {5, 6}}, memory);
-  EXPECT_EQ(sync(target_, [](remote_span<const point> s) { return s[1].x + s[2].tag; }, memory.span()),
-            9);
+  EXPECT_EQ(
+      sync(
+          target_, [](remote_span<const point> s) { return s[1].x + s[2].tag; }, memory.span()),
+      9);
 }
 
 TEST_F(transfers, between_targets) {
@@ -166,19 +169,23 @@ TEST_F(transfers, between_every_pair_of_nodes) {
       words got(2000);
       get_sync(to.subspan(3000, 2000), got);
       const words all = pattern(5000, seed);
-      ASSERT_TRUE(std::equal(got.begin(), got.end(), all.begin() + 1000)) << a.id() << " to " << b.id();
+      ASSERT_TRUE(std::equal(got.begin(), got.end(), all.begin() + 1000))
+          << a.id() << " to " << b.id();
     }
   }
 }
 
 TEST_F(transfers, by_targets) {
   const buffer<std::uint64_t> memory = other_.allocate<std::uint64_t>(1'000'000);
-  EXPECT_TRUE(sync(target_, [](remote_span<std::uint64_t> s) {
-    put(pattern(s.size(), 3), s).get();
-    words got(s.size());
-    get_sync(s, got);
-    return got == pattern(s.size(), 3);
-  }, memory.span()));
+  EXPECT_TRUE(sync(
+      target_,
+      [](remote_span<std::uint64_t> s) {
+        put(pattern(s.size(), 3), s).get();
+        words got(s.size());
+        get_sync(s, got);
+        return got == pattern(s.size(), 3);
+      },
+      memory.span()));
   EXPECT_TRUE(sync(other_, holds, memory.span(), std::uint64_t{3}));
 }
 
@@ -213,21 +220,23 @@ TEST_F(transfers, large_copies_beside_calls) {
   const words sent = pattern(n, 1);
   const buffer<std::uint64_t> memory = target_.allocate<std::uint64_t>(n);
   future<void> under_way = put(sent, memory);
-  for (int i = 0; i < 1000; ++i) ASSERT_EQ(sync(target_, [](int v) { return v; }, i), i);
+  for (int i = 0; i < 1000; ++i)
+    ASSERT_EQ(sync(target_, [](int v) { return v; }, i), i);
   under_way.get();
   EXPECT_TRUE(sync(target_, holds, memory.span(), std::uint64_t{1}));
 
   words got(n);
   under_way = get(memory, got);
-  for (int i = 0; i < 1000; ++i) ASSERT_EQ(sync(target_, [](int v) { return v; }, i), i);
+  for (int i = 0; i < 1000; ++i)
+    ASSERT_EQ(sync(target_, [](int v) { return v; }, i), i);
   under_way.get();
   EXPECT_TRUE(got == sent);
 }
 
 TEST_F(transfers, a_large_copy_goes_on_while_its_target_is_busy) {
   handshake gate(target_);
-  future<bool> busy = async(target_, [](handshake::words w) { return handshake::wait(w.local(), 0, 1); },
-                            gate.span());
+  future<bool> busy = async(
+      target_, [](handshake::words w) { return handshake::wait(w.local(), 0, 1); }, gate.span());
   constexpr std::size_t n = 4U << 20;
   const buffer<std::uint64_t> memory = job_.host().allocate<std::uint64_t>(1);
   const buffer<std::uint64_t> there = other_.allocate<std::uint64_t>(n);
@@ -241,8 +250,8 @@ TEST_F(transfers, a_large_copy_goes_on_while_its_target_is_busy) {
 TEST_F(transfers, put_to_a_target_that_never_comes_back_to_its_lanes) {
   const buffer<std::uint64_t> memory = target_.allocate<std::uint64_t>(2U << 20);
   handshake gate(target_);
-  future<bool> busy = async(target_, [](handshake::words w) { return handshake::wait(w.local(), 0, 1); },
-                            gate.span());
+  future<bool> busy = async(
+      target_, [](handshake::words w) { return handshake::wait(w.local(), 0, 1); }, gate.span());
   const words sent = pattern(memory.size(), 4);
   put(sent, memory).get();
   words got(memory.size());
@@ -262,7 +271,8 @@ TEST_F(transfers, several_large_ones_at_once) {
     memory.push_back((i % 2 == 0 ? target_ : other_).allocate<std::uint64_t>(n));
     sent.push_back(pattern(n, i));
   }
-  for (std::size_t i = 0; i < 12; ++i) under_way.push_back(put(sent[i], memory[i]));
+  for (std::size_t i = 0; i < 12; ++i)
+    under_way.push_back(put(sent[i], memory[i]));
   (void)when_all(std::move(under_way)).get();
   for (std::size_t i = 0; i < 12; ++i) {
     EXPECT_TRUE(sync(memory[i].node(), holds, memory[i].span(), std::uint64_t{i}));
@@ -276,7 +286,8 @@ TEST_F(transfers, dropped_futures_do_not_stop_the_copy) {
   (void)put(sent, memory);
   (void)put(std::span(sent).first(1), memory);
   // The last element tells that the copy got there; the source must live until then.
-  while (map(memory).back() != sent.back() || !sync(target_, holds, memory.span(), std::uint64_t{6})) {
+  while (map(memory).back() != sent.back() ||
+         !sync(target_, holds, memory.span(), std::uint64_t{6})) {
     std::this_thread::yield();
   }
   SUCCEED();
@@ -327,13 +338,16 @@ TEST_F(transfers, map_of_ones_own) {
 TEST_F(transfers, map_from_another_target) {
   const buffer<std::uint64_t> memory = target_.allocate<std::uint64_t>(1000);
   sync(target_, write_pattern, memory.span(), std::uint64_t{5});
-  EXPECT_TRUE(sync(other_, [](remote_span<std::uint64_t> s) {
-    const std::span<std::uint64_t> here = map(s);
-    const words expected = pattern(1000, 5);
-    const bool same = std::equal(here.begin(), here.end(), expected.begin());
-    here[0] = 99;
-    return same;
-  }, memory.span()));
+  EXPECT_TRUE(sync(
+      other_,
+      [](remote_span<std::uint64_t> s) {
+        const std::span<std::uint64_t> here = map(s);
+        const words expected = pattern(1000, 5);
+        const bool same = std::equal(here.begin(), here.end(), expected.begin());
+        here[0] = 99;
+        return same;
+      },
+      memory.span()));
   EXPECT_EQ(map(memory)[0], 99U);
 }
 
@@ -341,10 +355,15 @@ TEST_F(transfers, both_sides_use_one_counter) {
   const buffer<std::uint64_t> memory = target_.allocate<std::uint64_t>(1);
   std::uint64_t& counter = map(memory)[0];
   counter = 0;
-  future<void> there = async(target_, [](remote_span<std::uint64_t> s) {
-    for (int i = 0; i < 100'000; ++i) std::atomic_ref(s[0]).fetch_add(1);
-  }, memory.span());
-  for (int i = 0; i < 100'000; ++i) std::atomic_ref(counter).fetch_add(1);
+  future<void> there = async(
+      target_,
+      [](remote_span<std::uint64_t> s) {
+        for (int i = 0; i < 100'000; ++i)
+          std::atomic_ref(s[0]).fetch_add(1);
+      },
+      memory.span());
+  for (int i = 0; i < 100'000; ++i)
+    std::atomic_ref(counter).fetch_add(1);
   there.get();
   EXPECT_EQ(counter, 200'000U);
 }

@@ -5,7 +5,7 @@
 namespace farcall {
 namespace {
 
-constexpr std::uint32_t card_magic = 0x66617263;  // "farc" read as a big-endian word
+constexpr std::uint32_t card_magic = 0x66617263; // "farc" read as a big-endian word
 constexpr std::size_t most_windows = 16;
 constexpr std::uint32_t most_workers = 256;
 
@@ -36,7 +36,7 @@ void check(const preamble& head) {
   }
 }
 
-}  // namespace
+} // namespace
 
 std::vector<std::byte> encode(const card& c) {
   byte_writer w;
@@ -54,7 +54,8 @@ std::vector<std::byte> encode(const card& c) {
   w.number(c.key_digest);
   w.number(c.lane_bytes);
   w.number(static_cast<std::uint32_t>(c.windows.size()));
-  for (const memory_window& window : c.windows) w.number(window);
+  for (const memory_window& window : c.windows)
+    w.number(window);
   return std::move(w).bytes();
 }
 
@@ -90,4 +91,4 @@ card decode_card(std::span<const std::byte> bytes) {
   return c;
 }
 
-}  // namespace farcall
+} // namespace farcall

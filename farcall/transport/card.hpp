@@ -24,17 +24,17 @@ struct memory_window {
 /// so nothing is negotiated.
 struct card {
   node_id id = 0;
-  std::string name;          ///< "node 2", or what the URL's name= says
-  std::string host;          ///< host name of the machine
-  std::string machine;       ///< identifies the running machine: equal means shared memory works
-  std::string architecture;  ///< "x86_64", "aarch64", …
-  std::string transport;     ///< scheme of the URL that the node was started with
+  std::string name;         ///< "node 2", or what the URL's name= says
+  std::string host;         ///< host name of the machine
+  std::string machine;      ///< identifies the running machine: equal means shared memory works
+  std::string architecture; ///< "x86_64", "aarch64", …
+  std::string transport;    ///< scheme of the URL that the node was started with
   std::uint64_t pid = 0;
-  std::uint32_t cores = 0;    ///< processors that the node may run on
-  std::uint32_t workers = 0;  ///< threads that run handlers
-  std::string build;          ///< identifies the program's image; equal means same addresses
-  std::uint64_t key_digest = 0;  ///< of the sorted table of callables
-  std::uint32_t lane_bytes = 0;  ///< ring size of lanes that are opened to this node
+  std::uint32_t cores = 0;      ///< processors that the node may run on
+  std::uint32_t workers = 0;    ///< threads that run handlers
+  std::string build;            ///< identifies the program's image; equal means same addresses
+  std::uint64_t key_digest = 0; ///< of the sorted table of callables
+  std::uint32_t lane_bytes = 0; ///< ring size of lanes that are opened to this node
   std::vector<memory_window> windows;
 };
 
@@ -45,4 +45,4 @@ struct card {
 /// and error, saying what differs, for a card of another version, byte order or pointer size.
 [[nodiscard]] card decode_card(std::span<const std::byte> bytes);
 
-}  // namespace farcall
+} // namespace farcall

@@ -27,4 +27,4 @@ class mover {
                                  std::uint64_t bytes) noexcept = 0;
 };
 
-}  // namespace farcall
+} // namespace farcall

@@ -20,9 +20,9 @@ namespace farcall {
 
 /// What opening a lane asks for.
 struct lane_shape {
-  std::uint32_t bell = 0;    ///< index of our bell that answers ring
-  std::uint32_t worker = 0;  ///< worker of the peer that shall serve the lane
-  bool own_worker = false;   ///< the peer shall give the lane a worker of its own
+  std::uint32_t bell = 0;   ///< index of our bell that answers ring
+  std::uint32_t worker = 0; ///< worker of the peer that shall serve the lane
+  bool own_worker = false;  ///< the peer shall give the lane a worker of its own
 };
 
 /// One end of a lane: two rings, and where it leads. The rings stay valid until close().
@@ -32,7 +32,7 @@ struct channel {
   node_id peer = no_node;
   std::uint32_t worker = 0;
   bool own_worker = false;
-  std::uint64_t id = 0;  ///< for close(); unique per transport and end
+  std::uint64_t id = 0; ///< for close(); unique per transport and end
 };
 
 /// Whether a peer can be reached, at what cost (lower is better), and why or why not, in words.
@@ -43,8 +43,8 @@ struct reach {
 };
 
 struct transport_traits {
-  std::uint32_t largest_record = 0;  ///< bytes, header included
-  bool shares_memory = false;        ///< put and get are plain copies by the caller
+  std::uint32_t largest_record = 0; ///< bytes, header included
+  bool shares_memory = false;       ///< put and get are plain copies by the caller
 };
 
 class transport {
@@ -98,4 +98,4 @@ class transport {
   [[nodiscard]] virtual farcall::mover* mover() noexcept { return nullptr; }
 };
 
-}  // namespace farcall
+} // namespace farcall

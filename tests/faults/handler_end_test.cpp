@@ -30,12 +30,15 @@ using ::testing::HasSubstr;
 class ending : public ::testing::Test {
  protected:
   ending() {
-    { const job first(with_targets("shm")); }
+    {
+      const job first(with_targets("shm"));
+    }
     before_ = holdings::now();
     job_.emplace(with_targets("shm:3"));
     victim_ = job_->targets()[0];
     other_ = job_->targets()[1];
-    for (const node& n : job_->targets()) pids_.push_back(sync(n, ::getpid));
+    for (const node& n : job_->targets())
+      pids_.push_back(sync(n, ::getpid));
   }
   ~ending() override {
     job_.reset();
@@ -67,8 +70,10 @@ class ending : public ::testing::Test {
     // Others go on, and know.
     EXPECT_TRUE(other_.alive());
     EXPECT_EQ(sync(other_, [] { return 5; }), 5);
-    EXPECT_EQ(sync(other_, [](const node& n) { return sync(n, [] { return 6; }); }, job_->targets()[2]),
-              6);
+    EXPECT_EQ(
+        sync(
+            other_, [](const node& n) { return sync(n, [] { return 6; }); }, job_->targets()[2]),
+        6);
     const auto e = thrown_by<remote_error>(
         [&] { sync(other_, [](const node& n) { sync(n, [] {}); }, victim_); });
     ASSERT_TRUE(e);
@@ -158,17 +163,21 @@ TEST_F(ending, exit_in_a_call_of_a_lane) {
 TEST_F(ending, exit_in_a_posted_call) {
   post(victim_, [] { std::exit(1); });
   const auto end = std::chrono::steady_clock::now() + patience;
-  while (victim_.alive() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  while (victim_.alive() && std::chrono::steady_clock::now() < end)
+    std::this_thread::yield();
   expect_failed();
 }
 
 TEST_F(ending, with_much_under_way) {
   std::vector<future<std::string>> all;
   for (int i = 0; i < 200; ++i) {
-    all.push_back(async(victim_, [](int v) {
-      if (v == 100) ::_exit(1);
-      return std::string(static_cast<std::size_t>(v), 'v');
-    }, i));
+    all.push_back(async(
+        victim_,
+        [](int v) {
+          if (v == 100) ::_exit(1);
+          return std::string(static_cast<std::size_t>(v), 'v');
+        },
+        i));
   }
   int values = 0;
   int failures = 0;
@@ -187,10 +196,10 @@ TEST_F(ending, with_much_under_way) {
 
 TEST_F(ending, futures_of_every_kind_end) {
   future<int> chained = async(victim_, [] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    ::_exit(1);
-    return 1;
-  }).then([](future<int> f) { return f.get() + 1; });
+                          std::this_thread::sleep_for(std::chrono::milliseconds(50));
+                          ::_exit(1);
+                          return 1;
+                        }).then([](future<int> f) { return f.get() + 1; });
   future<int> flattened = async(other_, [] { return 1; }).then([this](future<int>) {
     return async(victim_, [] { return 2; });
   });
@@ -217,7 +226,8 @@ TEST_F(ending, futures_waited_for_by_other_threads) {
   std::atomic<int> failed{0};
   std::vector<future<void>> all;
   for (int i = 0; i < 8; ++i) {
-    all.push_back(async(victim_, [] { std::this_thread::sleep_for(std::chrono::milliseconds(100)); }));
+    all.push_back(
+        async(victim_, [] { std::this_thread::sleep_for(std::chrono::milliseconds(100)); }));
   }
   for (auto& f : all) {
     threads.emplace_back([&] {
@@ -229,7 +239,8 @@ TEST_F(ending, futures_waited_for_by_other_threads) {
     });
   }
   ::kill(pids_[0], SIGKILL);
-  for (auto& t : threads) t.join();
+  for (auto& t : threads)
+    t.join();
   EXPECT_GE(failed, 7);
 }
 
@@ -255,7 +266,8 @@ TEST_F(ending, one_after_the_other) {
   for (const node& n : job_->targets()) {
     EXPECT_THROW(sync(n, [] { ::_exit(1); }), node_failed);
   }
-  for (const node& n : job_->targets()) EXPECT_FALSE(n.alive());
+  for (const node& n : job_->targets())
+    EXPECT_FALSE(n.alive());
   EXPECT_EQ(sync(job_->host(), [] { return 3; }), 3);
 }
 
@@ -275,7 +287,8 @@ TEST_F(ending, stopped_processes_are_not_dead) {
   future<int> f = async(victim_, [] { return 4; });
   EXPECT_FALSE(f.wait_for(std::chrono::milliseconds(100)));
   EXPECT_TRUE(victim_.alive());
-  EXPECT_THROW((void)sync(victim_.within(std::chrono::milliseconds(30)), [] { return 5; }), timeout);
+  EXPECT_THROW((void)sync(victim_.within(std::chrono::milliseconds(30)), [] { return 5; }),
+               timeout);
   ::kill(pids_[0], SIGCONT);
   EXPECT_EQ(f.get(), 4);
 }

@@ -30,13 +30,15 @@ constexpr milliseconds promised{1000};
 
 std::string pids_of(const job& j) {
   std::string text;
-  for (const node& n : j.targets()) text += std::to_string(sync(n, ::getpid)) + " ";
+  for (const node& n : j.targets())
+    text += std::to_string(sync(n, ::getpid)) + " ";
   return text;
 }
 
 [[noreturn]] void busy_for_ever() {
   volatile unsigned turns = 0;
-  for (;;) turns = turns + 1;
+  for (;;)
+    turns = turns + 1;
 }
 
 /// Targets in every state: idle, busy in a handler that never ends, waiting for another target that
@@ -49,16 +51,17 @@ std::string pids_of(const job& j) {
   post(t[2], [](const node& busy) { sync(busy, [] {}); }, t[1]);
   const lane stream(t[3]);
   post(stream, [] { busy_for_ever(); });
-  post(t[4], [] {
-    sync(host(), [] { std::this_thread::sleep_for(std::chrono::hours(1)); });
-  });
+  post(t[4], [] { sync(host(), [] { std::this_thread::sleep_for(std::chrono::hours(1)); }); });
   std::this_thread::sleep_for(milliseconds(20));
   say("ready");
   end();
-  for (;;) std::this_thread::sleep_for(seconds(1));
+  for (;;)
+    std::this_thread::sleep_for(seconds(1));
 }
 
-int host_until_killed() { be_a_host([] {}); }
+int host_until_killed() {
+  be_a_host([] {});
+}
 int host_that_exits() {
   be_a_host([] { std::exit(0); });
 }
@@ -87,7 +90,8 @@ class host_end : public ::testing::Test {
   static std::vector<pid_t> pids_in(const std::string& line) {
     std::istringstream text(line);
     std::vector<pid_t> pids;
-    for (pid_t pid = 0; text >> pid;) pids.push_back(pid);
+    for (pid_t pid = 0; text >> pid;)
+      pids.push_back(pid);
     return pids;
   }
 
@@ -96,7 +100,8 @@ class host_end : public ::testing::Test {
     const bool gone = all_end_within(pids, promised);
     EXPECT_TRUE(gone) << "targets outlive their host";
     if (!gone) {
-      for (const pid_t pid : pids) ::kill(pid, SIGKILL);
+      for (const pid_t pid : pids)
+        ::kill(pid, SIGKILL);
     }
   }
 };
@@ -106,7 +111,8 @@ TEST_F(host_end, killed) {
     role_process host("host until killed");
     const std::vector<pid_t> pids = pids_in(host.line());
     ASSERT_EQ(host.line(), "ready");
-    for (const pid_t pid : pids) ASSERT_FALSE(has_ended(pid));
+    for (const pid_t pid : pids)
+      ASSERT_FALSE(has_ended(pid));
     host.kill(SIGKILL);
     ASSERT_EQ(host.wait(), -SIGKILL);
     expect_targets_gone(pids);
@@ -152,7 +158,8 @@ TEST_F(host_end, killed_while_it_starts_targets) {
       }
     } while (!left.empty() && std::chrono::steady_clock::now() < end);
     EXPECT_TRUE(left.empty()) << "a target outlives its host";
-    for (const pid_t pid : left) ::kill(pid, SIGKILL);
+    for (const pid_t pid : left)
+      ::kill(pid, SIGKILL);
   }
 }
 
@@ -170,7 +177,9 @@ TEST(host_threads, that_made_a_job_may_end) {
 }
 
 TEST(host_threads, may_end_a_job_that_another_made) {
-  { const job first(with_targets("shm")); }
+  {
+    const job first(with_targets("shm"));
+  }
   const holdings before = holdings::now();
   auto j = std::make_unique<job>(with_targets("shm:2"));
   EXPECT_EQ(sync(j->targets()[0], [] { return 4; }), 4);
@@ -179,7 +188,9 @@ TEST(host_threads, may_end_a_job_that_another_made) {
 }
 
 TEST(job_ends, leave_nothing_behind) {
-  { const job first(with_targets("shm")); }
+  {
+    const job first(with_targets("shm"));
+  }
   const holdings before = holdings::now();
   for (int i = 0; i < 20; ++i) {
     const job j(with_targets("shm:3"));
@@ -190,10 +201,12 @@ TEST(job_ends, leave_nothing_behind) {
     for (int t = 0; t < 4; ++t) {
       threads.emplace_back([&] {
         const lane stream(j.targets()[1]);
-        for (int k = 0; k < 20; ++k) (void)sync(stream, [] { return std::string(100'000, 'x'); });
+        for (int k = 0; k < 20; ++k)
+          (void)sync(stream, [] { return std::string(100'000, 'x'); });
       });
     }
-    for (auto& t : threads) t.join();
+    for (auto& t : threads)
+      t.join();
   }
   EXPECT_TRUE(nothing_left_since(before));
 }

@@ -68,7 +68,8 @@ class load {
 
   /// Waits for the threads; the times at which each one's last future ended.
   std::vector<time_stamp> join() {
-    for (auto& t : threads_) t.join();
+    for (auto& t : threads_)
+      t.join();
     return ends_;
   }
   const std::vector<std::string>& problems() const { return problems_; }
@@ -185,7 +186,9 @@ time_stamp kill_now(pid_t pid) {
 }
 
 TEST(kill, at_500_random_moments_under_load) {
-  { const job first(with_targets("shm")); }
+  {
+    const job first(with_targets("shm"));
+  }
   const holdings before = holdings::now();
   // Printed, so that a failure can be tried again.
   const std::uint64_t seed = std::random_device{}();
@@ -198,7 +201,8 @@ TEST(kill, at_500_random_moments_under_load) {
     const job j(with_targets("shm:" + std::to_string(targets_per_job)));
     const node& witness = j.targets().back();
     std::vector<pid_t> pids;
-    for (const node& n : j.targets()) pids.push_back(sync(n, ::getpid));
+    for (const node& n : j.targets())
+      pids.push_back(sync(n, ::getpid));
     for (std::size_t i = 0; i + 1 < targets_per_job && done < kills; ++i, ++done) {
       const node& victim = j.targets()[i];
       load l(j, victim, witness);
@@ -221,17 +225,19 @@ TEST(kill, at_500_random_moments_under_load) {
   std::sort(delays.begin(), delays.end());
   const auto late = static_cast<std::size_t>(
       std::count_if(delays.begin(), delays.end(), [](milliseconds d) { return d > promised; }));
-  std::cout << operations << " operations; ends of " << delays.size() << " threads after a kill: median "
-            << delays[delays.size() / 2].count() << " ms, 99 % " << delays[delays.size() * 99 / 100].count()
-            << " ms, longest " << delays.back().count() << " ms, " << late << " beyond "
-            << promised.count() << " ms\n";
+  std::cout << operations << " operations; ends of " << delays.size()
+            << " threads after a kill: median " << delays[delays.size() / 2].count() << " ms, 99 % "
+            << delays[delays.size() * 99 / 100].count() << " ms, longest " << delays.back().count()
+            << " ms, " << late << " beyond " << promised.count() << " ms\n";
   EXPECT_LE(late * 100, delays.size());
   EXPECT_LE(delays.back(), at_the_latest);
   EXPECT_TRUE(nothing_left_since(before));
 }
 
 TEST(kill, while_the_job_starts_and_ends) {
-  { const job first(with_targets("shm")); }
+  {
+    const job first(with_targets("shm"));
+  }
   const holdings before = holdings::now();
   std::mt19937_64 random(12345);
   for (int i = 0; i < 40; ++i) {
@@ -266,26 +272,31 @@ TEST(kill, while_the_job_starts_and_ends) {
 }
 
 TEST(kill, all_targets_at_once) {
-  { const job first(with_targets("shm")); }
+  {
+    const job first(with_targets("shm"));
+  }
   const holdings before = holdings::now();
   for (int round = 0; round < 10; ++round) {
     const job j(with_targets("shm:6"));
     std::vector<pid_t> pids;
     std::vector<future<void>> all;
-    for (const node& n : j.targets()) pids.push_back(sync(n, ::getpid));
+    for (const node& n : j.targets())
+      pids.push_back(sync(n, ::getpid));
     for (const node& n : j.targets()) {
       for (int i = 0; i < 50; ++i) {
         all.push_back(async(n, [] { std::this_thread::sleep_for(milliseconds(1)); }));
       }
     }
-    for (const pid_t pid : pids) ::kill(pid, SIGKILL);
+    for (const pid_t pid : pids)
+      ::kill(pid, SIGKILL);
     for (auto& f : all) {
       try {
         f.get();
       } catch (const node_failed&) {
       }
     }
-    for (const node& n : j.targets()) EXPECT_THROW(sync(n, [] {}), node_failed);
+    for (const node& n : j.targets())
+      EXPECT_THROW(sync(n, [] {}), node_failed);
   }
   EXPECT_TRUE(nothing_left_since(before));
 }

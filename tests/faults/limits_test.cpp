@@ -38,7 +38,8 @@ class little_memory : public job_test {
 TEST_F(little_memory, buffers) {
   std::vector<buffer<char>> all;
   const auto e = thrown_by<out_of_memory>([&] {
-    for (int i = 0; i < 100; ++i) all.push_back(target_.allocate<char>(mib));
+    for (int i = 0; i < 100; ++i)
+      all.push_back(target_.allocate<char>(mib));
   });
   ASSERT_TRUE(e);
   EXPECT_EQ(e->node(), target_.id());
@@ -62,7 +63,8 @@ TEST_F(little_memory, arguments) {
 
 TEST_F(little_memory, results) {
   const auto make = [](std::size_t n) { return std::vector<char>(n, 'r'); };
-  const auto e = thrown_by<out_of_memory>([&] { (void)sync(target_, make, std::size_t{100 * mib}); });
+  const auto e =
+      thrown_by<out_of_memory>([&] { (void)sync(target_, make, std::size_t{100 * mib}); });
   ASSERT_TRUE(e);
   EXPECT_EQ(e->node(), target_.id());
   EXPECT_EQ(sync(target_, make, std::size_t{10 * mib}).size(), 10 * mib);
@@ -113,7 +115,9 @@ void limit_descriptors(rlim_t most) {
 /// Makes jobs under every limit from "no descriptor left" to "enough". Exit status 0: each attempt
 /// worked or was refused with an error, and none left anything behind.
 int jobs_under_limits() {
-  { const job first(with_targets("shm")); }
+  {
+    const job first(with_targets("shm"));
+  }
   const holdings before = holdings::now();
   int refused = 0;
   int made = 0;
@@ -170,7 +174,8 @@ int job_without_descriptors() {
   }
   if (sync(a, [] { return 3; }) != 3) return 8;
   j.reset();
-  for (const int fd : taken) ::close(fd);
+  for (const int fd : taken)
+    ::close(fd);
   return 0;
 }
 

@@ -23,7 +23,9 @@ class starting : public ::testing::Test {
  protected:
   starting() {
     // What the first job of a process keeps is no leak of the next one.
-    { const job first(with_targets("shm")); }
+    {
+      const job first(with_targets("shm"));
+    }
     before_ = holdings::now();
     file_ = std::filesystem::path(::testing::TempDir()) /
             ("farcall-start-test-" + std::to_string(::getpid()));

@@ -47,7 +47,8 @@ holdings holdings::now() {
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
     // A thread may end meanwhile.
     std::ifstream children(task.path() / "children");
-    for (pid_t pid = 0; children >> pid;) h.children.insert(pid);
+    for (pid_t pid = 0; children >> pid;)
+      h.children.insert(pid);
   }
   for (const auto& file : std::filesystem::directory_iterator("/dev/shm", ignored)) {
     const std::string name = file.path().filename();
@@ -59,9 +60,11 @@ holdings holdings::now() {
 std::string holdings::text() const {
   std::ostringstream out;
   out << descriptors << " descriptors, " << mappings << " shared mappings, children:";
-  for (const pid_t pid : children) out << ' ' << pid;
+  for (const pid_t pid : children)
+    out << ' ' << pid;
   out << ", files:";
-  for (const std::string& f : shared_files) out << ' ' << f;
+  for (const std::string& f : shared_files)
+    out << ' ' << f;
   return out.str();
 }
 
@@ -90,7 +93,8 @@ bool all_end_within(const std::vector<pid_t>& pids, std::chrono::milliseconds bo
   const auto end = std::chrono::steady_clock::now() + bound;
   for (;;) {
     bool all = true;
-    for (const pid_t pid : pids) all = all && has_ended(pid);
+    for (const pid_t pid : pids)
+      all = all && has_ended(pid);
     if (all) return true;
     if (std::chrono::steady_clock::now() > end) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -113,11 +117,13 @@ int role::run_if_asked() {
 
 role_process::role_process(const std::string& name) {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
+  if (::pipe2(ends, O_CLOEXEC) != 0)
+    throw std::system_error(errno, std::generic_category(), "pipe");
   output_ = ends[0];
   const std::string assignment = std::string(role_variable) + "=" + name;
   std::vector<char*> variables;
-  for (char** v = environ; *v != nullptr; ++v) variables.push_back(*v);
+  for (char** v = environ; *v != nullptr; ++v)
+    variables.push_back(*v);
   variables.push_back(const_cast<char*>(assignment.c_str()));
   variables.push_back(nullptr);
   char program[] = "role";
@@ -142,7 +148,8 @@ role_process::~role_process() {
 
 std::string role_process::line() {
   std::string text;
-  for (char c = 0; ::read(output_, &c, 1) == 1 && c != '\n';) text += c;
+  for (char c = 0; ::read(output_, &c, 1) == 1 && c != '\n';)
+    text += c;
   return text;
 }
 

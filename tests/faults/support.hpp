@@ -18,7 +18,7 @@ struct holdings {
   std::size_t descriptors = 0;
   std::size_t mappings = 0;
   std::set<pid_t> children;
-  std::set<std::string> shared_files;  ///< in /dev/shm
+  std::set<std::string> shared_files; ///< in /dev/shm
 
   [[nodiscard]] static holdings now();
   bool operator==(const holdings&) const = default;

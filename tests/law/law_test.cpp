@@ -64,7 +64,8 @@ void settle(const node& target) {
 }
 
 void empty_calls(const node& target, int n) {
-  for (int i = 0; i < n; ++i) sync(target, nothing);
+  for (int i = 0; i < n; ++i)
+    sync(target, nothing);
 }
 
 void calls_with_numbers(const node& target, int n) {
@@ -82,7 +83,8 @@ void calls_with_captures(const node& target, int n) {
 void pipelined_calls(const node& target, int n) {
   std::array<future<double>, 64> window;
   for (int i = 0; i < n; i += static_cast<int>(window.size())) {
-    for (auto& f : window) f = async(target, add, 1.0, 2.0);
+    for (auto& f : window)
+      f = async(target, add, 1.0, 2.0);
     for (auto& f : window) {
       if (f.get() != 3.0) std::abort();
     }
@@ -91,14 +93,16 @@ void pipelined_calls(const node& target, int n) {
 
 void posts(const node& target, int n) {
   for (int i = 0; i < n; i += 64) {
-    for (int k = 0; k < 64; ++k) post(target, nothing);
+    for (int k = 0; k < 64; ++k)
+      post(target, nothing);
     sync(target, nothing);
   }
 }
 
 void dropped_futures(const node& target, int n) {
   for (int i = 0; i < n; i += 64) {
-    for (int k = 0; k < 64; ++k) (void)async(target, add, 1.0, 2.0);
+    for (int k = 0; k < 64; ++k)
+      (void)async(target, add, 1.0, 2.0);
     sync(target, nothing);
   }
 }
@@ -118,9 +122,12 @@ struct kind {
 };
 
 constexpr kind kinds[] = {
-    {"empty calls", &empty_calls},         {"calls with numbers", &calls_with_numbers},
-    {"calls with captures", &calls_with_captures}, {"pipelined calls", &pipelined_calls},
-    {"posts", &posts},                     {"dropped futures", &dropped_futures},
+    {"empty calls", &empty_calls},
+    {"calls with numbers", &calls_with_numbers},
+    {"calls with captures", &calls_with_captures},
+    {"pipelined calls", &pipelined_calls},
+    {"posts", &posts},
+    {"dropped futures", &dropped_futures},
 };
 constexpr unsigned long control_window = 1000;
 constexpr unsigned long copy_window = 1001;
@@ -143,9 +150,11 @@ int traced_program() {
 
   // Calls that do take system calls, three here and four there: the tracer must see them.
   mark(mark_kind::begin, control_window);
-  for (int i = 0; i < 3; ++i) ::syscall(SYS_getppid);
+  for (int i = 0; i < 3; ++i)
+    ::syscall(SYS_getppid);
   sync(target, [] {
-    for (int i = 0; i < 4; ++i) ::syscall(SYS_getppid);
+    for (int i = 0; i < 4; ++i)
+      ::syscall(SYS_getppid);
   });
   mark(mark_kind::end, control_window);
   // Copies make a static buffer, which must not outlive the job.
@@ -158,12 +167,14 @@ TEST(small_message_law, no_system_calls) {
   ASSERT_EQ(traced.status, 0);
 
   int seen = 0;
-  for (const traced_call& c : traced.calls.at(control_window)) seen += c.number == SYS_getppid;
+  for (const traced_call& c : traced.calls.at(control_window))
+    seen += c.number == SYS_getppid;
   ASSERT_EQ(seen, 7) << "the tracer misses system calls, so that what follows proves nothing";
 
   for (unsigned long i = 0; i < std::size(kinds); ++i) {
     const auto& calls = traced.calls.at(i);
-    EXPECT_TRUE(calls.empty()) << kinds[i].name << ", " << counted << " of them: " << text_of(calls);
+    EXPECT_TRUE(calls.empty()) << kinds[i].name << ", " << counted
+                               << " of them: " << text_of(calls);
   }
   const auto& copies = traced.calls.at(copy_window);
   EXPECT_TRUE(copies.empty()) << "small copies: " << text_of(copies);
@@ -199,7 +210,8 @@ TEST(small_message_law, no_allocations_for_views_and_small_results) {
   const std::array<double, 50> numbers{1, 2, 3};
   const auto sum = [](std::span<const double> v) {
     double s = 0;
-    for (const double d : v) s += d;
+    for (const double d : v)
+      s += d;
     return s;
   };
   const auto run = [&] {
@@ -221,7 +233,8 @@ TEST(small_message_law, no_allocations_for_views_and_small_results) {
 
 int main(int argc, char** argv) {
   farcall::serve_if_target();
-  if (std::getenv(farcall::test::traced_variable) != nullptr) return farcall::test::traced_program();
+  if (std::getenv(farcall::test::traced_variable) != nullptr)
+    return farcall::test::traced_program();
   ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

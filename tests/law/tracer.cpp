@@ -19,8 +19,8 @@ constexpr int not_allowed = 77;
 /// What a thread does at a stop for a system call; op is PTRACE_SYSCALL_INFO_NONE when not known.
 __ptrace_syscall_info syscall_of(pid_t thread) {
   __ptrace_syscall_info info{};
-  const long got = ::ptrace(PTRACE_GET_SYSCALL_INFO, thread, reinterpret_cast<void*>(sizeof info),
-                            &info);
+  const long got =
+      ::ptrace(PTRACE_GET_SYSCALL_INFO, thread, reinterpret_cast<void*>(sizeof info), &info);
   if (got <= 0) info.op = PTRACE_SYSCALL_INFO_NONE;
   return info;
 }
@@ -101,11 +101,12 @@ trace_result trace_self(const char* variable) {
 
 std::string text_of(const std::vector<traced_call>& calls) {
   std::map<std::pair<pid_t, unsigned long>, int> counts;
-  for (const traced_call& c : calls) ++counts[{c.thread, c.number}];
+  for (const traced_call& c : calls)
+    ++counts[{c.thread, c.number}];
   std::string text;
   for (const auto& [what, count] : counts) {
-    text += std::to_string(count) + " x system call " + std::to_string(what.second) + " by thread " +
-            std::to_string(what.first) + "; ";
+    text += std::to_string(count) + " x system call " + std::to_string(what.second) +
+            " by thread " + std::to_string(what.first) + "; ";
   }
   return text;
 }

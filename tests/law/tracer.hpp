@@ -25,8 +25,8 @@ enum class mark_kind : unsigned long { begin = 0x66613, end = 0x66614 };
 void mark(mark_kind kind, unsigned long window) noexcept;
 
 struct trace_result {
-  bool was_allowed = false;  ///< false: this system lets nobody trace
-  int status = -1;           ///< exit status of the program
+  bool was_allowed = false; ///< false: this system lets nobody trace
+  int status = -1;          ///< exit status of the program
   traced_calls calls;
 };
 

@@ -20,7 +20,8 @@ void tally::wrong(const std::string& what) {
 
 std::uint64_t tally::operations() const {
   std::uint64_t sum = 0;
-  for (const auto& c : counts_) sum += c;
+  for (const auto& c : counts_)
+    sum += c;
   return sum;
 }
 
@@ -29,9 +30,9 @@ std::string tally::progress(std::chrono::seconds past, std::chrono::seconds all)
   const long filled = std::min<long>(width, past.count() * width / std::max<long>(1, all.count()));
   std::ostringstream out;
   out << "\r[" << std::string(static_cast<std::size_t>(filled), '#')
-      << std::string(static_cast<std::size_t>(width - filled), '.') << "] " << past.count() << " of "
-      << all.count() << " s, " << operations() << " operations, " << rounds_ << " jobs, " << kills_
-      << " kills, " << wrongs_ << " wrong ";
+      << std::string(static_cast<std::size_t>(width - filled), '.') << "] " << past.count()
+      << " of " << all.count() << " s, " << operations() << " operations, " << rounds_ << " jobs, "
+      << kills_ << " kills, " << wrongs_ << " wrong ";
   return out.str();
 }
 
@@ -40,13 +41,15 @@ std::string tally::summary(std::uint64_t seed, std::chrono::seconds took) const 
   out << "soak: " << took.count() << " s, seed " << seed << ", " << rounds_ << " jobs, " << kills_
       << " targets killed, " << node_failures_ << " operations ended by that\n";
   for (std::size_t i = 0; i < counts_.size(); ++i) {
-    out << "  " << operation_names[i] << std::string(18 - std::string(operation_names[i]).size(), ' ')
-        << counts_[i] << '\n';
+    out << "  " << operation_names[i]
+        << std::string(18 - std::string(operation_names[i]).size(), ' ') << counts_[i] << '\n';
   }
   const std::lock_guard guard(mutex_);
-  for (const std::string& text : texts_) out << "  WRONG: " << text << '\n';
-  out << (wrongs_ == 0 ? "soak: all right\n"
-                       : "soak: " + std::to_string(wrongs_) + " wrong; the seed repeats the choices\n");
+  for (const std::string& text : texts_)
+    out << "  WRONG: " << text << '\n';
+  out << (wrongs_ == 0
+              ? "soak: all right\n"
+              : "soak: " + std::to_string(wrongs_) + " wrong; the seed repeats the choices\n");
   return out.str();
 }
 
@@ -69,7 +72,8 @@ int main(int argc, char** argv) {
   std::chrono::seconds all(600);
   std::uint64_t seed = std::random_device{}();
   try {
-    if (argc > 3 || (argc > 1 && std::string(argv[1]).find_first_not_of("0123456789") != std::string::npos)) {
+    if (argc > 3 ||
+        (argc > 1 && std::string(argv[1]).find_first_not_of("0123456789") != std::string::npos)) {
       std::fputs("usage: farcall_soak [seconds, default 600] [seed]\n", stderr);
       return 2;
     }

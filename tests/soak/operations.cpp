@@ -13,18 +13,21 @@ std::uint64_t mix(std::uint64_t v) { return (v ^ (v >> 27)) * 0x94d049bb133111eb
 
 std::string stretched(std::string v, std::uint64_t n) {
   std::string all;
-  for (std::uint64_t i = 0; i < n; ++i) all += v;
+  for (std::uint64_t i = 0; i < n; ++i)
+    all += v;
   return all;
 }
 
 std::uint64_t sum_of(fc::remote_span<const std::uint64_t> s) {
   std::uint64_t sum = 0;
-  for (const std::uint64_t v : s) sum += v;
+  for (const std::uint64_t v : s)
+    sum += v;
   return sum;
 }
 
 void scale(fc::remote_span<std::uint64_t> s, std::uint64_t by) {
-  for (std::uint64_t& v : s) v *= by;
+  for (std::uint64_t& v : s)
+    v *= by;
 }
 
 std::uint64_t back_and_forth(std::uint64_t depth, const fc::node& other) {
@@ -47,22 +50,38 @@ class operations {
 
   void run(operation o) {
     switch (o) {
-    case operation::sync_number: return sync_number();
-    case operation::sync_text: return sync_text();
-    case operation::async_window: return async_window();
-    case operation::post_and_count: return post_and_count();
-    case operation::put_get: return put_get();
-    case operation::copy_between: return copy_between();
-    case operation::map_in_place: return map_in_place();
-    case operation::through_lane: return through_lane();
-    case operation::callback: return callback();
-    case operation::between_targets: return between_targets();
-    case operation::exception: return exception();
-    case operation::continuation: return continuation();
-    case operation::combine: return combine();
-    case operation::coroutine: return coroutine();
-    case operation::dropped: return dropped();
-    case operation::deadline: return deadline();
+    case operation::sync_number:
+      return sync_number();
+    case operation::sync_text:
+      return sync_text();
+    case operation::async_window:
+      return async_window();
+    case operation::post_and_count:
+      return post_and_count();
+    case operation::put_get:
+      return put_get();
+    case operation::copy_between:
+      return copy_between();
+    case operation::map_in_place:
+      return map_in_place();
+    case operation::through_lane:
+      return through_lane();
+    case operation::callback:
+      return callback();
+    case operation::between_targets:
+      return between_targets();
+    case operation::exception:
+      return exception();
+    case operation::continuation:
+      return continuation();
+    case operation::combine:
+      return combine();
+    case operation::coroutine:
+      return coroutine();
+    case operation::dropped:
+      return dropped();
+    case operation::deadline:
+      return deadline();
     }
   }
 
@@ -80,7 +99,8 @@ class operations {
   std::vector<std::uint64_t> any_words(std::size_t n) {
     std::vector<std::uint64_t> v(n);
     std::uint64_t state = random_();
-    for (std::uint64_t& e : v) e = state = mix(state + 1);
+    for (std::uint64_t& e : v)
+      e = state = mix(state + 1);
     return v;
   }
   void expect(bool right, const char* what) {
@@ -113,7 +133,8 @@ class operations {
       expect(at->second.get() == mix(at->first), "an async call gave a wrong number");
       window.erase(at);
     }
-    for (auto& [v, f] : window) expect(f.get() == mix(v), "an async call gave a wrong number");
+    for (auto& [v, f] : window)
+      expect(f.get() == mix(v), "an async call gave a wrong number");
   }
 
   void post_and_count() {
@@ -122,7 +143,8 @@ class operations {
     const auto count = [] { return posted_here.load(); };
     const std::uint64_t before = fc::sync(to, count);
     const std::uint64_t n = below(500);
-    for (std::uint64_t i = 0; i < n; ++i) fc::post(to, [] { ++posted_here; });
+    for (std::uint64_t i = 0; i < n; ++i)
+      fc::post(to, [] { ++posted_here; });
     expect(fc::sync(to, count) >= before + n, "posted calls were lost");
   }
 
@@ -132,7 +154,8 @@ class operations {
     const auto memory = to.allocate<std::uint64_t>(sent.size() + below(10));
     fc::put(sent, memory).get();
     std::uint64_t sum = 0;
-    for (const std::uint64_t v : sent) sum += v;
+    for (const std::uint64_t v : sent)
+      sum += v;
     expect(fc::sync(to, sum_of, memory.span().first(sent.size())) == sum, "a put arrived wrong");
     fc::sync(to, scale, memory.span().first(sent.size()), 3);
     std::vector<std::uint64_t> got(sent.size());
@@ -169,7 +192,8 @@ class operations {
     const fc::lane stream(any_target());
     std::vector<fc::future<std::uint64_t>> all;
     const std::uint64_t first = random_();
-    for (std::uint64_t i = 0; i < 50; ++i) all.push_back(fc::async(stream, mix, first + i));
+    for (std::uint64_t i = 0; i < 50; ++i)
+      all.push_back(fc::async(stream, mix, first + i));
     for (std::uint64_t i = 0; i < 50; ++i) {
       expect(all[i].get() == mix(first + i), "a call in a lane gave a wrong number");
     }
@@ -212,7 +236,8 @@ class operations {
   void combine() {
     std::vector<fc::future<std::uint64_t>> all;
     const std::uint64_t first = random_();
-    for (std::uint64_t i = 0; i < 20; ++i) all.push_back(fc::async(any_target(), mix, first + i));
+    for (std::uint64_t i = 0; i < 20; ++i)
+      all.push_back(fc::async(any_target(), mix, first + i));
     auto any = fc::when_any(std::move(all)).get();
     auto ready = fc::when_all(std::move(any.futures)).get();
     for (std::uint64_t i = 0; i < 20; ++i) {
@@ -228,7 +253,8 @@ class operations {
 
   void dropped() {
     const fc::node& to = any_target();
-    for (int i = 0; i < 50; ++i) (void)fc::async(to, stretched, "dropped", below(1000));
+    for (int i = 0; i < 50; ++i)
+      (void)fc::async(to, stretched, "dropped", below(1000));
     for (int i = 0; i < 5; ++i) {
       auto f = fc::async(to, stretched, "ready", below(10'000));
       f.wait();

@@ -11,7 +11,8 @@ namespace {
 
 std::size_t open_descriptors() {
   std::size_t n = 0;
-  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) ++n;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
+    ++n;
   return n;
 }
 
@@ -31,12 +32,14 @@ void run_round(generator& random, std::chrono::steady_clock::time_point end, tal
   {
     fc::job_options options;
     const std::uint64_t targets = 1 + random() % 4;
-    options.targets = "shm:" + std::to_string(targets) + "?workers=" + std::to_string(1 + random() % 3);
+    options.targets =
+        "shm:" + std::to_string(targets) + "?workers=" + std::to_string(1 + random() % 3);
     options.lane_bytes = std::uint32_t{1} << (12 + random() % 8);
     if (random() % 4 == 0) options.waiting.spin = std::chrono::nanoseconds(0);
     const fc::job j(options);
     std::vector<pid_t> pids;
-    for (const fc::node& n : j.targets()) pids.push_back(fc::sync(n, ::getpid));
+    for (const fc::node& n : j.targets())
+      pids.push_back(fc::sync(n, ::getpid));
 
     std::atomic<bool> some_died{false};
     std::vector<std::thread> threads;
@@ -70,7 +73,8 @@ void run_round(generator& random, std::chrono::steady_clock::time_point end, tal
         t.killed();
       }
     }
-    for (auto& thread : threads) thread.join();
+    for (auto& thread : threads)
+      thread.join();
   }
   if (open_descriptors() != descriptors) t.wrong("descriptors are left over after a job");
   t.round_done();

@@ -37,9 +37,10 @@ enum class operation : std::size_t {
   deadline,
 };
 inline constexpr std::array<const char*, 16> operation_names{
-    "sync number", "sync text", "async window", "post",     "put/get", "copy",
-    "map",         "lane",      "callback",     "between targets", "exception", "then",
-    "when_all/any", "coroutine", "dropped future", "deadline"};
+    "sync number", "sync text", "async window", "post",      "put/get",
+    "copy",        "map",       "lane",         "callback",  "between targets",
+    "exception",   "then",      "when_all/any", "coroutine", "dropped future",
+    "deadline"};
 
 /// What all threads together have done so far.
 class tally {

@@ -23,7 +23,8 @@ double inner_product(fc::remote_span<const double> a, fc::remote_span<const doub
 
 std::string joined(const std::vector<std::string>& parts, std::string_view separator) {
   std::string all;
-  for (const std::string& p : parts) all.append(all.empty() ? "" : separator).append(p);
+  for (const std::string& p : parts)
+    all.append(all.empty() ? "" : separator).append(p);
   return all;
 }
 
@@ -58,8 +59,8 @@ std::string build() { return fc::program_image::instance().build(); }
 static int hidden(int v) { return v - 1; }
 
 std::vector<std::string> expected_results() {
-  return {"21", "21", "8", "3.5", "32", "a-b-c", "std::out_of_range: no 4", "14", "xx", "30", "6",
-          "1000000", "k=7", "none", "8"};
+  return {"21", "21", "8",       "3.5", "32",   "a-b-c", "std::out_of_range: no 4", "14", "xx",
+          "30", "6",  "1000000", "k=7", "none", "8"};
 }
 
 std::vector<std::string> call_everything(const fc::node& there) {

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-/// A program that is built several times: by other compilers, at other optimisation levels, and, where
-/// UNLIKE_TARGET is defined, with changes such as an older version of the program would have.
+/// A program that is built several times: by other compilers, at other optimisation levels, and,
+/// where UNLIKE_TARGET is defined, with changes such as an older version of the program would have.
 namespace unlike {
 
 namespace fc = farcall;

@@ -11,8 +11,10 @@ int pxtra_in_the_middle(int v) { return v; }
 int zz_last_extra(int v) { return v; }
 
 int call_extras(const fc::node& there) {
-  return fc::sync(there, fc::fn<&a_first_extra>, 1) + fc::sync(there, fc::fn<&pxtra_in_the_middle>, 2) +
-         fc::sync(there, fc::fn<&zz_last_extra>, 3) + fc::sync(there, [](short v) { return int{v}; }, short{4});
+  return fc::sync(there, fc::fn<&a_first_extra>, 1) +
+         fc::sync(there, fc::fn<&pxtra_in_the_middle>, 2) +
+         fc::sync(there, fc::fn<&zz_last_extra>, 3) +
+         fc::sync(there, [](short v) { return int{v}; }, short{4});
 }
 
 } // namespace unlike

@@ -21,9 +21,9 @@ int only_on_the_host(int v) { return v; }
 
 namespace {
 
+using farcall::test::text_thrown_by;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using farcall::test::text_thrown_by;
 
 /// The other builds of the program; empty where one could not be made.
 constexpr std::string_view same_compiler_target = UNLIKE_SAME_COMPILER_TARGET;
@@ -95,7 +95,8 @@ TEST_P(unlike_programs, first_calls_of_many_threads_at_once) {
       }
     });
   }
-  for (auto& t : threads) t.join();
+  for (auto& t : threads)
+    t.join();
   EXPECT_EQ(wrong, 0);
 }
 
@@ -174,10 +175,12 @@ TEST_P(unlike_programs, functions_that_only_one_has) {
 }
 
 TEST_P(unlike_programs, changed_parameters) {
-  EXPECT_THAT(text_thrown_by<fc::unknown_function>([&] { (void)call_changed_parameter(other_, true); }),
-              HasSubstr("changed_parameter"));
-  EXPECT_THAT(text_thrown_by<fc::unknown_function>([&] { (void)call_changed_parameter(other_, false); }),
-              HasSubstr("changed_parameter"));
+  EXPECT_THAT(
+      text_thrown_by<fc::unknown_function>([&] { (void)call_changed_parameter(other_, true); }),
+      HasSubstr("changed_parameter"));
+  EXPECT_THAT(
+      text_thrown_by<fc::unknown_function>([&] { (void)call_changed_parameter(other_, false); }),
+      HasSubstr("changed_parameter"));
   EXPECT_EQ(call_changed_parameter(ours_, true), 1);
 }
 
@@ -188,10 +191,12 @@ TEST_P(unlike_programs, changed_results) {
 }
 
 TEST_P(unlike_programs, changed_layouts) {
-  EXPECT_THAT(text_thrown_by<fc::unknown_function>([&] { (void)call_changed_struct(other_, true); }),
-              HasSubstr("changed_struct"));
-  EXPECT_THAT(text_thrown_by<fc::unknown_function>([&] { (void)call_changed_struct(other_, false); }),
-              HasSubstr("changed_struct"));
+  EXPECT_THAT(
+      text_thrown_by<fc::unknown_function>([&] { (void)call_changed_struct(other_, true); }),
+      HasSubstr("changed_struct"));
+  EXPECT_THAT(
+      text_thrown_by<fc::unknown_function>([&] { (void)call_changed_struct(other_, false); }),
+      HasSubstr("changed_struct"));
   EXPECT_EQ(call_changed_struct(ours_, true), 0);
 }
 

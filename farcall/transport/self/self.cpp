@@ -139,8 +139,8 @@ class self_transport final : public transport {
   std::atomic<std::uint32_t> arrivals_{0};
 };
 
-}  // namespace
+} // namespace
 
 std::unique_ptr<transport> make(options o) { return std::make_unique<self_transport>(o); }
 
-}  // namespace farcall::self
+} // namespace farcall::self

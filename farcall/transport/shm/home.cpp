@@ -13,7 +13,7 @@ constexpr std::size_t lanes_at = bells_at + home_bells * sizeof(bell);
 constexpr std::size_t rings_at =
     align_up(lanes_at + home_lanes * sizeof(lane_block), std::size_t{4096});
 
-}  // namespace
+} // namespace
 
 std::size_t home::bytes(std::uint32_t ring_bytes) noexcept {
   return rings_at + std::size_t{home_lanes} * 2 * ring_bytes;
@@ -44,7 +44,9 @@ home home::view(const segment& memory) {
   return seen;
 }
 
-home_header& home::header() const noexcept { return *std::launder(reinterpret_cast<home_header*>(base_)); }
+home_header& home::header() const noexcept {
+  return *std::launder(reinterpret_cast<home_header*>(base_));
+}
 
 std::span<bell> home::bells() const noexcept {
   return {std::launder(reinterpret_cast<bell*>(base_ + bells_at)), home_bells};
@@ -62,4 +64,4 @@ std::byte* home::reply_ring(std::uint32_t index) const noexcept {
   return request_ring(index) + ring_bytes_;
 }
 
-}  // namespace farcall::shm
+} // namespace farcall::shm

@@ -12,15 +12,15 @@
 /// to it. Every node of the job on this machine maps it. The layout is described in docs/wire.md.
 namespace farcall::shm {
 
-inline constexpr std::uint64_t home_magic = 0x656d6f6863726166;  // "farchome"
+inline constexpr std::uint64_t home_magic = 0x656d6f6863726166; // "farchome"
 inline constexpr std::uint32_t home_bells = 512;
 inline constexpr std::uint32_t home_lanes = 256;
 
 enum class lane_state : std::uint32_t {
-  free = 0,     ///< anybody may claim it
-  claimed = 1,  ///< its opener is setting it up
-  open = 2,     ///< in use
-  closing = 3,  ///< the opener will send no more; what it sent is still to be read
+  free = 0,    ///< anybody may claim it
+  claimed = 1, ///< its opener is setting it up
+  open = 2,    ///< in use
+  closing = 3, ///< the opener will send no more; what it sent is still to be read
 };
 
 /// State and opener in one word, so that a lane whose opener died while setting it up can be told
@@ -34,12 +34,12 @@ enum class lane_state : std::uint32_t {
 [[nodiscard]] constexpr node_id opener_of(std::uint32_t word) noexcept { return word >> 8; }
 
 struct alignas(line_bytes) lane_block {
-  std::atomic<std::uint32_t> word{0};  ///< lane_word(); opener and receiver write
-  std::uint32_t bell = 0;              ///< opener's bell for answers
+  std::atomic<std::uint32_t> word{0}; ///< lane_word(); opener and receiver write
+  std::uint32_t bell = 0;             ///< opener's bell for answers
   std::uint32_t worker = 0;
   std::uint32_t own_worker = 0;
-  alignas(line_bytes) std::atomic<std::uint64_t> requests_consumed{0};  ///< receiver writes
-  alignas(line_bytes) std::atomic<std::uint64_t> replies_consumed{0};   ///< opener writes
+  alignas(line_bytes) std::atomic<std::uint64_t> requests_consumed{0}; ///< receiver writes
+  alignas(line_bytes) std::atomic<std::uint64_t> replies_consumed{0};  ///< opener writes
 };
 static_assert(sizeof(lane_block) == 3 * line_bytes);
 
@@ -49,7 +49,7 @@ struct alignas(line_bytes) home_header {
   std::uint32_t bells = home_bells;
   std::uint32_t ring_bytes = 0;
   std::uint32_t reserved = 0;
-  alignas(line_bytes) std::atomic<std::uint32_t> arrivals{0};  ///< openers add one per lane
+  alignas(line_bytes) std::atomic<std::uint32_t> arrivals{0}; ///< openers add one per lane
 };
 static_assert(sizeof(home_header) == 2 * line_bytes);
 
@@ -79,4 +79,4 @@ class home {
   std::uint32_t ring_bytes_ = 0;
 };
 
-}  // namespace farcall::shm
+} // namespace farcall::shm

@@ -39,7 +39,7 @@ class shm_mover final : public mover {
     std::byte* here;
   };
   struct target {
-    std::atomic<pid_t> pid{0};  ///< zero before the peer joins and after it failed
+    std::atomic<pid_t> pid{0}; ///< zero before the peer joins and after it failed
     std::vector<window> windows;
   };
 
@@ -151,8 +151,7 @@ class shm_transport_impl final : public shm_transport {
       lane_block& block = there.lane(i);
       std::uint32_t expected = lane_word(lane_state::free, 0);
       // Acquire; partner: the release store in close(), after which the receiver no longer looks.
-      if (!block.word.compare_exchange_strong(expected,
-                                              lane_word(lane_state::claimed, own_.self),
+      if (!block.word.compare_exchange_strong(expected, lane_word(lane_state::claimed, own_.self),
                                               std::memory_order_acquire,
                                               std::memory_order_relaxed)) {
         continue;
@@ -213,8 +212,7 @@ class shm_transport_impl final : public shm_transport {
     std::uint32_t expected = lane_word(lane_state::open, own_.self);
     // Release; partner: the acquire load in is_closed().
     if (block.word.compare_exchange_strong(expected, lane_word(lane_state::closing, own_.self),
-                                           std::memory_order_release,
-                                           std::memory_order_relaxed)) {
+                                           std::memory_order_release, std::memory_order_relaxed)) {
       ring_if_asleep(peer.home.bells()[end.worker]);
     }
   }
@@ -224,7 +222,8 @@ class shm_transport_impl final : public shm_transport {
     for (std::uint32_t i = 0; i < home_lanes; ++i) {
       lane_block& block = own_.own_home.lane(i);
       const std::uint32_t word = block.word.load(std::memory_order_acquire);
-      if (accepted_[i] != 0 || state_of(word) == lane_state::free || opener_of(word) != peer) continue;
+      if (accepted_[i] != 0 || state_of(word) == lane_state::free || opener_of(word) != peer)
+        continue;
       block.word.store(lane_word(lane_state::free, 0), std::memory_order_release);
     }
   }
@@ -241,14 +240,16 @@ class shm_transport_impl final : public shm_transport {
 
   static std::size_t node_count(const options& o) {
     node_id highest = o.self;
-    for (const peer_memory& peer : o.peers) highest = std::max(highest, peer.id);
+    for (const peer_memory& peer : o.peers)
+      highest = std::max(highest, peer.id);
     return std::size_t{highest} + 1;
   }
 
   /// Never zero.
   std::uint32_t next_serial() noexcept {
     std::uint32_t serial = 0;
-    while (serial == 0) serial = last_serial_.fetch_add(1, std::memory_order_relaxed) + 1;
+    while (serial == 0)
+      serial = last_serial_.fetch_add(1, std::memory_order_relaxed) + 1;
     return serial;
   }
 
@@ -306,12 +307,12 @@ class shm_transport_impl final : public shm_transport {
 
   options own_;
   std::vector<peer_entry> peers_;
-  std::array<std::uint32_t, home_lanes> accepted_{};  ///< serial numbers; zero: not accepted
+  std::array<std::uint32_t, home_lanes> accepted_{}; ///< serial numbers; zero: not accepted
   std::atomic<std::uint32_t> last_serial_{0};
   shm_mover mover_;
 };
 
-}  // namespace
+} // namespace
 
 std::unique_ptr<shm_transport> make(options o) {
   return std::make_unique<shm_transport_impl>(std::move(o));
@@ -332,4 +333,4 @@ bool cross_memory_attach_allowed() {
   return ::process_vm_readv(::getpid(), &local, 1, &remote, 1, 0) == sizeof to && to == from;
 }
 
-}  // namespace farcall::shm
+} // namespace farcall::shm

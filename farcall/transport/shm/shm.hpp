@@ -15,13 +15,13 @@ namespace farcall::shm {
 struct peer_memory {
   node_id id = no_node;
   segment home;
-  std::vector<segment> windows;       ///< memory its kernels allocate from, in the card's order
+  std::vector<segment> windows; ///< memory its kernels allocate from, in the card's order
 };
 
 struct options {
   node_id self = 0;
-  std::string machine;  ///< ours; see card::machine
-  home own_home;        ///< outlives the transport
+  std::string machine; ///< ours; see card::machine
+  home own_home;       ///< outlives the transport
   std::vector<peer_memory> peers;
 };
 
@@ -40,4 +40,4 @@ class shm_transport : public transport {
 /// Whether this process may read and write memory of its own children past the shared segments.
 [[nodiscard]] bool cross_memory_attach_allowed();
 
-}  // namespace farcall::shm
+} // namespace farcall::shm
