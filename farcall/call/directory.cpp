@@ -108,7 +108,8 @@ am::handler_key directory::key_slow(am::lane& l, const entry& e) {
                            l.peer());
   }
   throw unknown_function("the program of " + node_text(l.peer()) + " has no callable " + what +
-                             ", or has it more than once; build both programs from the same " +
+                             ", or has it more than once, or one of the programs is stripped of "
+                             "its symbols; build both programs from the same " +
                              "sources, with the call in both",
                          l.peer());
 }

@@ -25,6 +25,17 @@ class digest_of {
   std::uint64_t value_ = 0xcbf29ce484222325;
 };
 
+/// Whether a mangled type name can be that of something that only one source file knows: a static
+/// function (L and the length of its name), a type in an unnamed namespace, a lambda. Says yes too
+/// often.
+bool may_be_local(std::string_view name) {
+  for (std::size_t i = 0; i + 1 < name.size(); ++i) {
+    if (name[i] == 'L' && name[i + 1] >= '0' && name[i + 1] <= '9') return true;
+  }
+  return name.find("_GLOBAL__N_") != std::string_view::npos ||
+         name.find("Ul") != std::string_view::npos || name.find('$') != std::string_view::npos;
+}
+
 } // namespace
 
 constinit entry* entry::first_ = nullptr;
@@ -47,7 +58,7 @@ const entry_table& entry_table::instance() {
 
 entry_table::entry_table() {
   for (entry* e = entry::first_; e != nullptr; e = e->next_) {
-    rows_.push_back({e, e->name(), e->signature(), false});
+    rows_.push_back({e, e->name(), e->signature(), false, may_be_local(e->name())});
   }
   // Two functions of one name, static in two files, are told apart by where their code lies: in
   // equal builds that is the same place.
@@ -59,25 +70,35 @@ entry_table::entry_table() {
   });
   rows_.insert(rows_.begin(), first_index, row{});
   digest_of digest;
-  bool any_twice = false;
+  bool any_local = false;
   for (std::uint32_t i = first_index; i < rows_.size(); ++i) {
     rows_[i].code->index_ = i;
     digest.add(rows_[i].name);
     digest.add(rows_[i].signature);
     if (i > first_index && rows_[i].name == rows_[i - 1].name &&
         rows_[i].signature == rows_[i - 1].signature) {
-      rows_[i].twice = rows_[i - 1].twice = any_twice = true;
+      rows_[i].twice = rows_[i - 1].twice = true;
     }
+    any_local |= rows_[i].is_local || rows_[i].twice;
   }
-  // Where the order depends on the image, so must the digest.
-  if (any_twice) digest.add(program_image::instance().build());
+  // Equal names mean the same callable only if no file of another build can have a namesake, and
+  // where a name is there twice the order depends on the image.
+  if (any_local) digest.add(program_image::instance().build());
   digest_ = digest.value();
 }
 
 std::vector<std::pair<std::string, std::string>> entry_table::names() const {
   std::vector<std::pair<std::string, std::string>> all;
-  for (const row& r : rows_)
-    all.emplace_back(r.name, r.signature);
+  const program_image& image = program_image::instance();
+  for (const row& r : rows_) {
+    std::string name = r.name;
+    if (r.is_local) {
+      // The home of a stripped program's function cannot be told; then no other build may match it.
+      const auto home = image.home_of(reinterpret_cast<any_function>(r.code->run()));
+      name += home ? (home->empty() ? "" : "@" + *home) : "@" + image.build();
+    }
+    all.emplace_back(std::move(name), r.signature);
+  }
   return all;
 }
 

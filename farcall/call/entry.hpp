@@ -67,7 +67,8 @@ class entry_table {
     entry* code = nullptr;
     std::string name;
     std::string signature;
-    bool twice = false; ///< another entry bears the same name and signature
+    bool twice = false;    ///< another entry bears the same name and signature
+    bool is_local = false; ///< may be one that only its source file, or library, knows
   };
 
   [[nodiscard]] static const entry_table& instance();
@@ -75,7 +76,8 @@ class entry_table {
   /// By index; row 0 is empty.
   [[nodiscard]] const std::vector<row>& rows() const noexcept { return rows_; }
 
-  /// Names and signatures in order, for a peer whose table differs.
+  /// Names and signatures in order, for a peer whose table differs. A callable that only one source
+  /// file knows bears that file's name too. Reads the program's symbols.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> names() const;
 
   /// Equal on two nodes whose tables are equal, row by row.

@@ -1,15 +1,15 @@
-#include <farcall/base/log.hpp>
+#include <farcall/base/unique_fd.hpp>
 #include <farcall/call/program_image.hpp>
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <span>
 
 #include <dlfcn.h>
 #include <elf.h>
+#include <fcntl.h>
 #include <link.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 namespace farcall {
@@ -54,10 +54,23 @@ std::string file_identity() {
          std::to_string(status.st_mtim.tv_nsec);
 }
 
-/// Checked access to the bytes of an ELF file.
+/// Checked access to the bytes of an ELF file; empty when it cannot be read. Mapped, because it may
+/// be large and little of it is looked at. The file of a running program cannot shrink.
 class elf_file {
  public:
-  explicit elf_file(std::vector<char> bytes) : bytes_(std::move(bytes)) {}
+  explicit elf_file(const char* path) {
+    const unique_fd file(::open(path, O_RDONLY | O_CLOEXEC));
+    struct stat status{};
+    if (!file || ::fstat(file.get(), &status) != 0 || status.st_size <= 0) return;
+    const auto size = static_cast<std::size_t>(status.st_size);
+    void* const mapped = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
+    if (mapped != MAP_FAILED) bytes_ = {static_cast<const char*>(mapped), size};
+  }
+  elf_file(const elf_file&) = delete;
+  elf_file& operator=(const elf_file&) = delete;
+  ~elf_file() {
+    if (!bytes_.empty()) ::munmap(const_cast<char*>(bytes_.data()), bytes_.size());
+  }
 
   template <class T>
   [[nodiscard]] bool read(std::uint64_t offset, T& value) const {
@@ -72,7 +85,7 @@ class elf_file {
   }
 
  private:
-  std::vector<char> bytes_;
+  std::span<const char> bytes_;
 };
 
 } // namespace
@@ -118,8 +131,7 @@ any_function program_image::at_offset(std::uint64_t offset) const noexcept {
 
 const program_image::symbols& program_image::table() const {
   std::call_once(loaded_, [this] {
-    std::ifstream stream(own_file, std::ios::binary);
-    const elf_file file(std::vector<char>{std::istreambuf_iterator<char>(stream), {}});
+    const elf_file file(own_file);
     ElfW(Ehdr) header;
     if (!file.read(0, header)) return;
     const auto section = [&](std::uint64_t i, ElfW(Shdr) & s) {
@@ -172,6 +184,21 @@ std::string program_image::name_of(any_function f) const {
     return "";
   }
   return info.dli_sname;
+}
+
+std::optional<std::string> program_image::home_of(any_function f) const {
+  if (const auto offset = offset_of(f)) {
+    const auto at = table().names.find(*offset);
+    if (at == table().names.end()) return std::nullopt;
+    const auto mark = at->second.find(source_mark);
+    return mark == std::string::npos ? "" : at->second.substr(mark + 1);
+  }
+  Dl_info info{};
+  if (::dladdr(reinterpret_cast<void*>(f), &info) == 0 || info.dli_fname == nullptr) {
+    return std::nullopt;
+  }
+  const std::string path = info.dli_fname;
+  return path.substr(path.rfind('/') + 1);
 }
 
 any_function program_image::by_name(const std::string& name) const {

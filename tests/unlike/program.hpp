@@ -89,6 +89,7 @@ int call_pointer_to_twin_of_a(const fc::node& there);
 /// A static function of which one program has kept only the first file's, the other only the second
 /// file's: compilers do that to functions whose calls they have all inlined.
 int call_pointer_to_lone_twin(const fc::node& there);
+int call_lone_twin(const fc::node& there);
 
 // ---- different ones -----------------------------------------------------------------------------
 

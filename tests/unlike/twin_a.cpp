@@ -9,9 +9,11 @@ int call_pointer_to_twin_of_a(const fc::node& there) { return fc::sync(there, tw
 
 #ifdef UNLIKE_TARGET
 int call_pointer_to_lone_twin(const fc::node& /*there*/) { return 0; }
+int call_lone_twin(const fc::node& /*there*/) { return 0; }
 #else
 static int lone_twin(int v) { return 100 + v; }
 int call_pointer_to_lone_twin(const fc::node& there) { return fc::sync(there, lone_twin, 1); }
+int call_lone_twin(const fc::node& there) { return fc::sync(there, fc::fn<&lone_twin>, 1); }
 #endif
 
 } // namespace unlike

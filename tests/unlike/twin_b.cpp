@@ -8,8 +8,9 @@ int call_twin_of_b(const fc::node& there) { return fc::sync(there, fc::fn<&twin>
 
 #ifdef UNLIKE_TARGET
 static int lone_twin(int v) { return 200 + v; }
-/// Never called; its address is what keeps the function.
+/// Never called; they make the function known in both ways.
 int (*kept_lone_twin)(int) = &lone_twin;
+int call_lone_twin_of_b(const fc::node& there) { return fc::sync(there, fc::fn<&lone_twin>, 1); }
 #endif
 
 } // namespace unlike

@@ -51,7 +51,10 @@ class unlike_programs : public ::testing::TestWithParam<std::string_view> {
 };
 
 INSTANTIATE_TEST_SUITE_P(same_compiler, unlike_programs, ::testing::Values(same_compiler_target));
+// A sanitizer's runtime belongs to its compiler.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 INSTANTIATE_TEST_SUITE_P(other_compiler, unlike_programs, ::testing::Values(other_compiler_target));
+#endif
 
 TEST_P(unlike_programs, are_unlike) {
   EXPECT_NE(build_of(other_), build());
@@ -112,20 +115,16 @@ TEST_P(unlike_programs, static_functions_of_one_name_are_never_confused) {
   EXPECT_EQ(call_twin_of_a(ours_), 101);
   EXPECT_EQ(call_twin_of_b(ours_), 201);
   EXPECT_EQ(call_pointer_to_twin_of_a(ours_), 101);
-  // Between unlike ones it cannot be told which is meant.
-  for (const auto call : {call_twin_of_a, call_twin_of_b}) {
-    const std::string text = text_thrown_by<fc::unknown_function>([&] { (void)call(other_); });
-    EXPECT_NE(text, "");
-  }
-  // A plain function is known by its file too.
+  // Between unlike ones each is known by its source file too.
+  EXPECT_EQ(call_twin_of_a(other_), 101);
+  EXPECT_EQ(call_twin_of_b(other_), 201);
   EXPECT_EQ(call_pointer_to_twin_of_a(other_), 101);
-  EXPECT_THAT(text_thrown_by<fc::unknown_function>([&] { (void)call_twin_of_a(other_); }),
-              AllOf(HasSubstr("twin"), HasSubstr("node 1"), HasSubstr("different names")));
-  EXPECT_EQ(call_everything(other_), expected_results()) << "after the refusals";
 }
 
 TEST_P(unlike_programs, a_static_function_is_not_that_of_another_file) {
   EXPECT_EQ(call_pointer_to_lone_twin(ours_), 101);
+  EXPECT_EQ(call_lone_twin(ours_), 101);
+  EXPECT_THROW((void)call_lone_twin(other_), fc::unknown_function);
   try {
     EXPECT_EQ(call_pointer_to_lone_twin(other_), 101) << "another file's function ran";
   } catch (const fc::unknown_function&) {
