@@ -59,7 +59,7 @@ class settings_source {
  public:
   settings_source() = default;
 
-  settings_source(int& argc, char** argv) {
+  settings_source(int& argc, char** argv) : user_decides_(true) {
     int kept = 1;
     for (int i = 1; i < argc; ++i) {
       const std::string argument = argv[i];
@@ -87,13 +87,14 @@ class settings_source {
     argc = kept;
   }
 
-  /// The command line wins over what the program says, so that the user has the last word; the
-  /// environment only fills in.
+  /// A program that hands its command line over lets the user have the last word: first the command
+  /// line, then the environment, then the program. Otherwise the environment only fills in.
   [[nodiscard]] std::optional<std::string> text(const std::string& name, bool is_set) const {
     for (const auto& [given, value] : given_) {
       if (given == name) return value;
     }
-    return is_set ? std::nullopt : environment(variable(name).c_str());
+    if (is_set && !user_decides_) return std::nullopt;
+    return environment(variable(name).c_str());
   }
 
   [[nodiscard]] std::optional<std::uint64_t> number(const std::string& name, bool is_set,
@@ -117,6 +118,7 @@ class settings_source {
   }
 
   std::vector<std::pair<std::string, std::string>> given_;
+  bool user_decides_ = false;
 };
 
 job_options complete(job_options o, const settings_source& given) {

@@ -12,6 +12,7 @@
 namespace farcall {
 
 /// How a job is made. What is left as it is comes from the environment, else from the default.
+/// Where the program hands its command line over, that and the environment come before all this.
 struct job_options {
   /// Comma-separated URLs: "shm", "shm:4", "shm:2?workers=4&cpu=1&program=./other&name=solver".
   /// Else FARCALL_TARGETS, else "shm".
@@ -45,8 +46,8 @@ class job {
  public:
   job();
   explicit job(const job_options& options);
-  /// Takes the options that start with --farcall- out of the command line; they come before
-  /// `options` and the environment. `--farcall-help` prints them and exits.
+  /// Takes the options that start with --farcall- out of the command line. They, and then the
+  /// environment, come before `options`. `--farcall-help` prints them and exits.
   job(int& argc, char** argv, const job_options& options = {});
   job(job&& other) noexcept;
   job& operator=(job&& other) noexcept;

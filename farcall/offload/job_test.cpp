@@ -287,14 +287,15 @@ TEST(several_jobs, end_in_any_order) {
 
 TEST(several_jobs, calls_from_a_handler_of_one_to_the_other) {
   // The host handler that serves job a calls job b.
-  static const job* second = nullptr;
+  static std::atomic<const job*> second{nullptr};
   const job a(with_targets("shm"));
   const job b(with_targets("shm"));
   second = &b;
   EXPECT_EQ(sync(a.targets()[0],
                  [] {
-                   return sync(host(),
-                               [] { return sync(second->targets()[0], [] { return 21; }) * 2; });
+                   return sync(host(), [] {
+                     return sync(second.load()->targets()[0], [] { return 21; }) * 2;
+                   });
                  }),
             42);
 }
@@ -338,6 +339,9 @@ TEST(job_settings, order_of_precedence) {
   const scoped_variable targets("FARCALL_TARGETS", "shm:3");
   const job program(with_targets("shm:2"));
   EXPECT_EQ(program.size(), 3U) << "the program comes before the environment";
+  command_line nothing({});
+  const job variable(nothing.argc, nothing.argv(), with_targets("shm:2"));
+  EXPECT_EQ(variable.size(), 4U) << "a program that hands its command line over only has defaults";
   command_line line({"--farcall-targets=shm:1"});
   const job user(line.argc, line.argv(), with_targets("shm:2"));
   EXPECT_EQ(user.size(), 2U) << "the command line comes first";
