@@ -144,7 +144,10 @@ bool engine::wait(completion& c, time_point deadline) {
   for (;;) {
     if (source != nullptr) {
       pump(*source);
-    } else if (!static_cast<local_completion&>(c).help()) {
+    } else if (static_cast<local_completion&>(c).help()) {
+      // There may be more, and nobody rings for it.
+      self.spinning.renew();
+    } else {
       pump_all(self.spinning.turn() % rare_look_interval == rare_look_interval - 1);
     }
     if (c.ready()) return true;

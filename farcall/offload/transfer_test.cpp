@@ -281,7 +281,8 @@ TEST_F(transfers, several_large_ones_at_once) {
 
 TEST_F(transfers, dropped_futures_do_not_stop_the_copy) {
   constexpr std::size_t n = 4U << 20;
-  const words sent = pattern(n, 6);
+  // Outlives the threads that copy: they end with the job.
+  static const words sent = pattern(n, 6);
   const buffer<std::uint64_t> memory = target_.allocate<std::uint64_t>(n);
   (void)put(sent, memory);
   (void)put(std::span(sent).first(1), memory);
