@@ -215,6 +215,7 @@ class engine : public std::enable_shared_from_this<engine> {
   std::list<lane_worker> lane_workers_;          ///< one per lane that asked; accept_mutex_
   std::vector<std::thread> threads_;             ///< mutex_
   std::atomic<bool> stopping_{false};
+  std::atomic<bool> crowded_{false}; ///< see patience
 
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<lane>> lanes_;

@@ -3,14 +3,28 @@
 #include <sched.h>
 
 namespace farcall::am {
+namespace {
+
+/// An offer that nobody takes is a short system call; one that is taken lasts two switches at least.
+constexpr std::chrono::nanoseconds taken_offer{600};
+
+/// Other waiting threads give the processor back soon. Somebody who computes keeps it for
+/// milliseconds, and must not be offered it before every short wait.
+constexpr std::chrono::microseconds given_back{50};
+
+} // namespace
 
 bool patience::look() noexcept {
   looked_ = clock::now();
   if (started_ == time_point{}) started_ = looked_;
   if (looked_ >= deadline_ || looked_ - started_ >= policy_.spin) return true;
-  if (looked_ - started_ >= policy_.yield_after) {
+  const bool crowded = crowded_->load(std::memory_order_relaxed);
+  if (crowded || looked_ - started_ >= policy_.yield_after) {
     interval_ = yield_interval;
     ::sched_yield();
+    const auto away = clock::now() - looked_;
+    const bool still = away > taken_offer && away < given_back;
+    if (still != crowded) crowded_->store(still, std::memory_order_relaxed);
   }
   return false;
 }

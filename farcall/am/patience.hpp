@@ -3,6 +3,8 @@
 #include <farcall/am/wait_policy.hpp>
 #include <farcall/base/clock.hpp>
 
+#include <atomic>
+
 namespace farcall::am {
 
 inline constexpr time_point no_deadline = time_point::max();
@@ -13,8 +15,13 @@ inline constexpr time_point no_deadline = time_point::max();
 /// and then it has waited enough.
 class patience {
  public:
-  explicit patience(const wait_policy& policy, time_point deadline = no_deadline) noexcept
-      : policy_(policy), deadline_(deadline) {}
+  /// `crowded` is shared by the threads of a process: true when another waiting thread took the
+  /// processor the last time that one of them offered it. Then the next offer comes at once.
+  patience(const wait_policy& policy, std::atomic<bool>& crowded,
+           time_point deadline = no_deadline) noexcept
+      : policy_(policy), crowded_(&crowded), deadline_(deadline) {
+    renew();
+  }
 
   /// Once per turn of a loop that looks for something: a short pause. True when the thread should
   /// sleep, or when the deadline has passed.
@@ -29,7 +36,7 @@ class patience {
   /// Something was found, or the thread has slept: begins anew.
   void renew() noexcept {
     started_ = {};
-    interval_ = spin_interval;
+    interval_ = crowded_->load(std::memory_order_relaxed) ? yield_interval : spin_interval;
   }
 
  private:
@@ -41,6 +48,7 @@ class patience {
   [[nodiscard]] bool look() noexcept;
 
   wait_policy policy_;
+  std::atomic<bool>* crowded_;
   time_point deadline_;
   time_point started_{};
   time_point looked_{};

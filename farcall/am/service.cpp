@@ -117,7 +117,8 @@ void engine::run_worker(worker& w, bool until_empty) {
   current_worker_ = &w;
   // Where waiting threads serve too, the worker's own thread only steps in when they are elsewhere.
   const bool is_service = options_.waiters_serve && !until_empty;
-  patience idle(is_service ? wait_policy{.spin = {}, .yield_after = {}} : options_.waiting);
+  patience idle(is_service ? wait_policy{.spin = {}, .yield_after = {}} : options_.waiting,
+                crowded_);
   bell* wakes = &w.wakes();
   const auto tidy = [&] {
     const std::lock_guard guard(accept_mutex_);

@@ -66,7 +66,7 @@ bool engine::has_answers() {
 class engine::waiter {
  public:
   waiter(engine& e, time_point deadline) noexcept
-      : spinning(e.options_.waiting, deadline), engine_(e),
+      : spinning(e.options_.waiting, e.crowded_, deadline), engine_(e),
         worker_(current_worker_ != nullptr && current_worker_->is_part_of(e) ? current_worker_
                 : e.options_.waiters_serve                                   ? e.workers_[0].get()
                                                                              : nullptr),
