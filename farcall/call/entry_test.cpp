@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -94,8 +95,19 @@ TEST(entry_tables, names_lead_back_to_their_rows) {
   ASSERT_EQ(names.size(), t.rows().size());
   const rows matched = match_tables(names, names);
   for (std::uint32_t i = entry_table::first_index; i < names.size(); ++i) {
-    EXPECT_EQ(matched[i], t.rows()[i].twice ? 0 : i);
+    // clang's numbers of lambdas mean nothing elsewhere.
+    const bool can_match = names[i].first.find("$_") == std::string::npos;
+    EXPECT_EQ(matched[i], can_match ? i : 0) << names[i].first;
   }
+}
+
+TEST(entry_tables, what_one_file_knows_bears_its_name) {
+  std::set<std::string> homes;
+  for (const auto& [name, signature] : entry_table::instance().names()) {
+    if (name.find("same_name_in_two_files") == std::string::npos) continue;
+    homes.insert(name.substr(name.rfind('@') + 1));
+  }
+  EXPECT_EQ(homes, (std::set<std::string>{"directory_test.cpp", "entry_test.cpp"}));
 }
 
 TEST(entry_tables, mark_what_exists_twice) {

@@ -3,6 +3,7 @@
 #include <farcall/base/bytes.hpp>
 #include <farcall/memory/record.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -68,7 +69,7 @@ inline std::atomic_ref<std::uint32_t> commit_at(std::byte* base, std::uint64_t o
 
 /// How many lines ahead of the head are made ours. Taking a line back from the receiver's cache
 /// costs as much as a message; ahead of time these waits overlap.
-inline constexpr std::uint64_t lines_ahead = 4;
+inline constexpr std::uint64_t lines_ahead = 3;
 
 inline void prefetch_for_write(const std::byte* line) noexcept {
 #if defined(__x86_64__)
@@ -78,6 +79,21 @@ inline void prefetch_for_write(const std::byte* line) noexcept {
 #else
   __builtin_prefetch(line, 1);
 #endif
+}
+
+/// Position of the line behind the one that `position` lies in.
+[[nodiscard]] constexpr std::uint64_t line_behind(std::uint64_t position) noexcept {
+  return (position & ~std::uint64_t{line_bytes - 1}) + line_bytes;
+}
+
+/// The line behind the head has moved from `from` on to `to`: makes the lines ours that have come
+/// within reach.
+inline void take_lines_ahead(const outbox& out, std::uint64_t from, std::uint64_t to) noexcept {
+  std::uint64_t line = to + lines_ahead * line_bytes;
+  for (std::uint64_t n = std::min((to - from) / line_bytes, lines_ahead); n > 0; --n) {
+    prefetch_for_write(out.base + (line & (out.size - 1)));
+    line -= line_bytes;
+  }
 }
 
 [[nodiscard]] std::byte* reserve_slow(outbox& out, std::uint64_t need) noexcept;
@@ -104,7 +120,8 @@ inline void prefetch_for_write(const std::byte* line) noexcept {
 /// Makes the record at `record`, the last one reserved, visible: one release store, then a kick if
 /// the other side asked for one. The slot word and the body must have been written.
 inline void commit(outbox& out, std::byte* record, std::uint32_t bytes, record_kind kind) noexcept {
-  const std::uint64_t next = out.head + align_up(std::uint64_t{bytes}, record_alignment);
+  const std::uint64_t before = out.head;
+  const std::uint64_t next = before + align_up(std::uint64_t{bytes}, record_alignment);
   const auto next_offset = static_cast<std::uint32_t>(next & (out.size - 1));
   if (next_offset != out.cleared) {
     // Relaxed: ordered before the release store below, whose acquire partner is in peek().
@@ -115,11 +132,10 @@ inline void commit(outbox& out, std::byte* record, std::uint32_t bytes, record_k
   // Release; partner: the acquire load in peek().
   ring_detail::commit_at(record, 0).store(commit_word(bytes, kind), std::memory_order_release);
   FARCALL_RING_HOOK(commit_before_attention);
-  const std::uint64_t behind = (next & ~std::uint64_t{line_bytes - 1}) + line_bytes;
+  const std::uint64_t behind = ring_detail::line_behind(next);
   const auto behind_offset = static_cast<std::uint32_t>(behind & (out.size - 1));
   if (behind_offset != out.cleared) {
-    ring_detail::prefetch_for_write(
-        out.base + ((behind + ring_detail::lines_ahead * line_bytes) & (out.size - 1)));
+    ring_detail::take_lines_ahead(out, ring_detail::line_behind(before), behind);
     out.cleared = out.size;
     if (behind + record_alignment - out.head <= out.limit - out.head) [[likely]] {
       ring_detail::commit_at(out.base, behind_offset).store(0, std::memory_order_relaxed);
