@@ -5,7 +5,8 @@
 namespace farcall::am {
 namespace {
 
-/// An offer that nobody takes is a short system call; one that is taken lasts two switches at least.
+/// An offer that nobody takes is a short system call; one that is taken lasts two switches at
+/// least.
 constexpr std::chrono::nanoseconds taken_offer{600};
 
 /// Other waiting threads give the processor back soon. Somebody who computes keeps it for

@@ -13,24 +13,6 @@ namespace farcall::am {
 
 // ---- incoming -----------------------------------------------------------------------------------
 
-void incoming::release() noexcept {
-  if (released_) return;
-  released_ = true;
-  lane_->release_current();
-}
-
-std::uint32_t incoming::largest_answer() const noexcept {
-  return record_limit(lane_->channel_.out.size) - reply_body;
-}
-
-std::byte* incoming::reserve_answer(std::uint32_t bytes) {
-  return lane_->reserve(*this, reply_body + bytes) + reply_body;
-}
-
-void incoming::commit_answer(std::byte* answer, std::uint32_t bytes) noexcept {
-  lane_->send(*this, answer - reply_body, reply_body + bytes, record_kind::reply);
-}
-
 std::byte* incoming::reserve_long_answer(std::uint64_t bytes) {
   return engine_->allocate_block(bytes);
 }
@@ -121,13 +103,6 @@ bool served_lane::try_hold(bool& nested) noexcept {
 
 void served_lane::let_go() noexcept { holder_.store(nullptr, std::memory_order_release); }
 
-void served_lane::release_current() noexcept {
-  release(channel_.in, current_);
-  current_ = {};
-  // Relaxed: only a hint for has_request().
-  seen_.store(channel_.in.tail, std::memory_order_relaxed);
-}
-
 bool served_lane::serve_one() noexcept {
   if (!waiting_.empty() && !flush()) [[unlikely]]
     return false;
@@ -199,29 +174,13 @@ void served_lane::answer_nothing(incoming& request) noexcept {
   }
 }
 
-std::byte* served_lane::reserve(incoming& request, std::uint32_t bytes) {
-  if (waiting_.empty() && !is_cut()) [[likely]] {
-    if (std::byte* record = try_reserve(channel_.out, bytes)) [[likely]] {
-      request.reserved_in_ring_ = true;
-      return record;
-    }
-  }
+std::byte* served_lane::reserve_aside(incoming& request, std::uint32_t bytes) {
   request.reserved_in_ring_ = false;
   pending_ = std::make_unique<std::byte[]>(bytes);
   return pending_.get();
 }
 
-void served_lane::send(incoming& request, std::byte* record, std::uint32_t bytes,
-                       record_kind kind) noexcept {
-  request.answered_ = true;
-  // A reservation in the ring that is not committed is simply made again.
-  if (!request.wants_answer()) return;
-  const record_header header{0, request.slot_};
-  std::memcpy(record + offsetof(record_header, slot), &header.slot, sizeof header.slot);
-  if (request.reserved_in_ring_) [[likely]] {
-    commit(channel_.out, record, bytes, kind);
-    return;
-  }
+void served_lane::keep(std::uint32_t bytes, record_kind kind) noexcept {
   if (is_cut()) return;
   try {
     waiting_.push_back({std::move(pending_), bytes, kind});

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <deque>
 #include <memory>
 #include <set>
@@ -79,7 +80,10 @@ class served_lane {
   void answer_nothing(incoming& request) noexcept;
   void release_current() noexcept;
   std::byte* reserve(incoming& request, std::uint32_t bytes);
+  std::byte* reserve_aside(incoming& request, std::uint32_t bytes);
   void send(incoming& request, std::byte* record, std::uint32_t bytes, record_kind kind) noexcept;
+  /// Until there is room.
+  void keep(std::uint32_t bytes, record_kind kind) noexcept;
 
   engine* engine_;
   channel channel_;
@@ -93,5 +97,56 @@ class served_lane {
   std::unique_ptr<std::byte[]> pending_; ///< answer under construction that found no room
   std::set<std::uint64_t> long_answers_; ///< in our heap, until the caller has read them
 };
+
+// ---- what every call goes through, inline
+// ---------------------------------------------------------
+
+inline void served_lane::release_current() noexcept {
+  farcall::release(channel_.in, current_);
+  current_ = {};
+  // Relaxed: only a hint for has_request().
+  seen_.store(channel_.in.tail, std::memory_order_relaxed);
+}
+
+inline std::byte* served_lane::reserve(incoming& request, std::uint32_t bytes) {
+  if (!blocked() && !is_cut()) [[likely]] {
+    if (std::byte* record = try_reserve(channel_.out, bytes)) [[likely]] {
+      request.reserved_in_ring_ = true;
+      return record;
+    }
+  }
+  return reserve_aside(request, bytes);
+}
+
+inline void served_lane::send(incoming& request, std::byte* record, std::uint32_t bytes,
+                              record_kind kind) noexcept {
+  request.answered_ = true;
+  // A reservation in the ring that is not committed is simply made again.
+  if (!request.wants_answer()) return;
+  std::memcpy(record + offsetof(record_header, slot), &request.slot_, sizeof request.slot_);
+  if (request.reserved_in_ring_) [[likely]] {
+    commit(channel_.out, record, bytes, kind);
+  } else {
+    keep(bytes, kind);
+  }
+}
+
+inline void incoming::release() noexcept {
+  if (released_) return;
+  released_ = true;
+  lane_->release_current();
+}
+
+inline std::uint32_t incoming::largest_answer() const noexcept {
+  return record_limit(lane_->channel_.out.size) - reply_body;
+}
+
+inline std::byte* incoming::reserve_answer(std::uint32_t bytes) {
+  return lane_->reserve(*this, reply_body + bytes) + reply_body;
+}
+
+inline void incoming::commit_answer(std::byte* answer, std::uint32_t bytes) noexcept {
+  lane_->send(*this, answer - reply_body, reply_body + bytes, record_kind::reply);
+}
 
 } // namespace farcall::am

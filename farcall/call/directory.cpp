@@ -12,9 +12,6 @@ constexpr am::handler_key names_key = am::first_user_key;
 constexpr am::handler_key grant_key = am::first_user_key + 1;
 constexpr am::handler_key first_row_key = am::first_user_key + 2;
 
-/// Marks a token that is a number given out by the receiver; others are offsets.
-constexpr std::uint32_t granted_bit = std::uint32_t{1} << 31;
-
 using name_list = std::vector<std::pair<std::string, std::string>>;
 
 name_list names_here() { return entry_table::instance().names(); }
@@ -114,11 +111,7 @@ am::handler_key directory::key_slow(am::lane& l, const entry& e) {
                          l.peer());
 }
 
-function_token directory::token_for(am::lane& l, any_function f) {
-  if (same_build_[l.peer()]) [[likely]] {
-    const auto offset = image_->offset_of(f);
-    if (offset && *offset < granted_bit) return {static_cast<std::uint32_t>(*offset)};
-  }
+function_token directory::token_slow(am::lane& l, any_function f) {
   node_names& names = *nodes_[l.peer()];
   {
     const std::lock_guard guard(names.mutex);
@@ -147,9 +140,7 @@ function_token directory::token_for(am::lane& l, any_function f) {
   return {number | granted_bit};
 }
 
-any_function directory::function_for(function_token token) const noexcept {
-  if ((token.value & granted_bit) == 0) return image_->at_offset(token.value);
-  const std::uint32_t number = token.value & ~granted_bit;
+any_function directory::granted(std::uint32_t number) const noexcept {
   // Acquire; partner: the release store in grant().
   return number < most_grants ? granted_[number].load(std::memory_order_acquire) : nullptr;
 }

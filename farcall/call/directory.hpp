@@ -46,10 +46,21 @@ class directory {
 
   /// What to send for a plain function. The first use of a function towards a node of another build
   /// waits for that node. Throws unknown_function.
-  [[nodiscard]] function_token token_for(am::lane& l, any_function f);
+  [[nodiscard]] function_token token_for(am::lane& l, any_function f) {
+    if (same_build_[l.peer()] != 0) [[likely]] {
+      const auto offset = image_->offset_of(f);
+      if (offset && *offset < granted_bit) [[likely]]
+        return {static_cast<std::uint32_t>(*offset)};
+    }
+    return token_slow(l, f);
+  }
 
   /// The function that a peer means, or null for a token that means none.
-  [[nodiscard]] any_function function_for(function_token token) const noexcept;
+  [[nodiscard]] any_function function_for(function_token token) const noexcept {
+    if ((token.value & granted_bit) == 0) [[likely]]
+      return image_->at_offset(token.value);
+    return granted(token.value & ~granted_bit);
+  }
 
   /// Number for the function with that symbol name in this program, 0 when there is none or
   /// several.
@@ -63,6 +74,11 @@ class directory {
     std::unordered_map<any_function, std::uint32_t> tokens;
   };
 
+  /// Marks a token that is a number given out by the receiver; others are offsets.
+  static constexpr std::uint32_t granted_bit = std::uint32_t{1} << 31;
+
+  [[nodiscard]] function_token token_slow(am::lane& l, any_function f);
+  [[nodiscard]] any_function granted(std::uint32_t number) const noexcept;
   [[nodiscard]] am::handler_key key_slow(am::lane& l, const entry& e);
   void prepare(am::lane& l);
   [[nodiscard]] std::vector<std::uint32_t> rows_of_peer(am::lane& l);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <farcall/am/served_lane.hpp>
 #include <farcall/call/callable.hpp>
 #include <farcall/call/directory.hpp>
 #include <farcall/call/result.hpp>

@@ -102,7 +102,7 @@ program_image::program_image() {
         image.base_ = info->dlpi_addr;
         for (const ElfW(Phdr) & segment : std::span(info->dlpi_phdr, info->dlpi_phnum)) {
           if (segment.p_type == PT_LOAD && (segment.p_flags & PF_X) != 0) {
-            image.code_.push_back({segment.p_vaddr, segment.p_vaddr + segment.p_memsz});
+            image.code_.push_back({segment.p_vaddr, segment.p_memsz});
           }
           if (segment.p_type == PT_NOTE && image.build_.empty()) {
             image.build_ = build_id_in(*info, segment);
@@ -112,21 +112,6 @@ program_image::program_image() {
       },
       this);
   if (build_.empty()) build_ = file_identity();
-}
-
-std::optional<std::uint64_t> program_image::offset_of(any_function f) const noexcept {
-  const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(f) - base_;
-  for (const range& r : code_) {
-    if (offset >= r.begin && offset < r.end) return offset;
-  }
-  return std::nullopt;
-}
-
-any_function program_image::at_offset(std::uint64_t offset) const noexcept {
-  for (const range& r : code_) {
-    if (offset >= r.begin && offset < r.end) return reinterpret_cast<any_function>(base_ + offset);
-  }
-  return nullptr;
 }
 
 const program_image::symbols& program_image::table() const {

@@ -23,10 +23,16 @@ class program_image {
   [[nodiscard]] const std::string& build() const noexcept { return build_; }
 
   /// Offset of a function of the program itself; nothing for one in a shared library.
-  [[nodiscard]] std::optional<std::uint64_t> offset_of(any_function f) const noexcept;
+  [[nodiscard]] std::optional<std::uint64_t> offset_of(any_function f) const noexcept {
+    const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(f) - base_;
+    if (!is_code(offset)) return std::nullopt;
+    return offset;
+  }
 
   /// The address at `offset`, or null when no code of the program lies there.
-  [[nodiscard]] any_function at_offset(std::uint64_t offset) const noexcept;
+  [[nodiscard]] any_function at_offset(std::uint64_t offset) const noexcept {
+    return is_code(offset) ? reinterpret_cast<any_function>(base_ + offset) : nullptr;
+  }
 
   /// Mangled symbol name of a function, of a static one with "@file.cpp", and of one in a library
   /// if it is exported. Empty when it has none, or shares it with another function of the program.
@@ -45,12 +51,19 @@ class program_image {
 
   struct range {
     std::uint64_t begin;
-    std::uint64_t end;
+    std::uint64_t bytes;
   };
   struct symbols {
     std::unordered_map<std::uint64_t, std::string> names;   ///< by offset
     std::unordered_map<std::string, std::uint64_t> offsets; ///< without those that exist twice
   };
+
+  [[nodiscard]] bool is_code(std::uint64_t offset) const noexcept {
+    for (const range& r : code_) {
+      if (offset - r.begin < r.bytes) return true;
+    }
+    return false;
+  }
 
   [[nodiscard]] const symbols& table() const;
 

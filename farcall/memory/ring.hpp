@@ -89,10 +89,9 @@ inline void prefetch_for_write(const std::byte* line) noexcept {
 /// The line behind the head has moved from `from` on to `to`: makes the lines ours that have come
 /// within reach.
 inline void take_lines_ahead(const outbox& out, std::uint64_t from, std::uint64_t to) noexcept {
-  std::uint64_t line = to + lines_ahead * line_bytes;
-  for (std::uint64_t n = std::min((to - from) / line_bytes, lines_ahead); n > 0; --n) {
+  for (std::uint64_t n = std::min((to - from) / line_bytes, lines_ahead); n-- > 0;) {
+    const std::uint64_t line = to + (lines_ahead - n) * line_bytes;
     prefetch_for_write(out.base + (line & (out.size - 1)));
-    line -= line_bytes;
   }
 }
 
