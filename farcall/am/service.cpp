@@ -145,8 +145,8 @@ void engine::run_worker(worker& w, bool until_empty) {
 
     prepare_sleep({&wakes, 1});
     if (tidy() == 0 && until_empty) break;
-    if (!w.has_work() && !(arrivals_changed() && !until_empty) &&
-        !stopping_.load(std::memory_order_acquire)) {
+    const bool has_new_lanes = !until_empty && arrivals_changed();
+    if (!w.has_work() && !has_new_lanes && !stopping_.load(std::memory_order_acquire)) {
       sleep_on({&wakes, 1}, w.is_blocked() ? clock::now() + room_interval : no_deadline);
     }
   }

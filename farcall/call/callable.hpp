@@ -42,7 +42,7 @@ template <class F>
 struct signature_of_member {};
 #define FARCALL_MEMBER_SIGNATURE(qualifiers)                                                       \
   template <class R, class C, class... P>                                                          \
-  struct signature_of_member<R (C::*)(P...) qualifiers> {                                          \
+  struct signature_of_member<R (C::*)(P...) qualifiers /* NOLINT(bugprone-macro-parentheses) */> { \
     using type = signature<R, P...>;                                                               \
   };
 FARCALL_MEMBER_SIGNATURE()

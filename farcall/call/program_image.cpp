@@ -160,7 +160,7 @@ const program_image::symbols& program_image::table() const {
 std::string program_image::name_of(any_function f) const {
   if (const auto offset = offset_of(f)) {
     const auto at = table().names.find(*offset);
-    if (at == table().names.end() || table().offsets.count(at->second) == 0) return "";
+    if (at == table().names.end() || !table().offsets.contains(at->second)) return "";
     return at->second;
   }
   Dl_info info{};

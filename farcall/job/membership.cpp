@@ -220,6 +220,7 @@ std::unique_ptr<membership> membership::launch(const membership_options& o,
   made->settings_ = o.settings;
 
   std::vector<node_memory> memory;
+  memory.reserve(nodes);
   for (node_id node = 0; node < nodes; ++node)
     memory.push_back(made->make_memory(node, o));
   made->start_targets(o);

@@ -113,6 +113,7 @@ child_process child_process::start(const std::string& program,
   environment.push_back(const_cast<char*>(assignment.c_str()));
   environment.push_back(nullptr);
   std::vector<char*> argv;
+  argv.reserve(arguments.size() + 1);
   for (const std::string& a : arguments)
     argv.push_back(const_cast<char*>(a.c_str()));
   argv.push_back(nullptr);

@@ -33,7 +33,7 @@ class lane {
 
  private:
   node where_;
-  am::lane* lane_;
+  am::lane* lane_ = nullptr;
 };
 
 namespace detail {

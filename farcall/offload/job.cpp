@@ -63,7 +63,7 @@ class settings_source {
     int kept = 1;
     for (int i = 1; i < argc; ++i) {
       const std::string argument = argv[i];
-      if (argument.rfind("--farcall-", 0) != 0) {
+      if (!argument.starts_with("--farcall-")) {
         argv[kept++] = argv[i];
         continue;
       }
@@ -145,7 +145,7 @@ job_options complete(job_options o, const settings_source& given) {
   const wait_policy standard;
   const auto spin = [&](std::chrono::nanoseconds& option, const char* name,
                         std::chrono::nanoseconds otherwise) {
-    const bool is_set = option >= option.zero();
+    const bool is_set = option >= std::chrono::nanoseconds::zero();
     if (const auto value = given.number(name, is_set, 0, 60'000'000)) {
       option = microseconds(*value);
     } else if (!is_set) {

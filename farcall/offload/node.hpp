@@ -40,12 +40,14 @@ class node {
   node(detail::job_state& job, node_id id) noexcept : job_(&job), id_(id) {}
   // Not trivial on purpose: a lambda that captures a node would otherwise travel by memcpy, and
   // take along a handle that means nothing elsewhere. Pass nodes as arguments.
+  // NOLINTBEGIN(modernize-use-equals-default, bugprone-unhandled-self-assignment)
   node(const node& other) noexcept : job_(other.job_), id_(other.id_) {}
   node& operator=(const node& other) noexcept {
     job_ = other.job_;
     id_ = other.id_;
     return *this;
   }
+  // NOLINTEND(modernize-use-equals-default, bugprone-unhandled-self-assignment)
   ~node() = default;
 
   [[nodiscard]] node_id id() const noexcept { return id_; }
