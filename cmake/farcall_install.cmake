@@ -15,6 +15,18 @@ install(
   FILE farcall-targets.cmake
   DESTINATION "${package_dir}")
 
+# A static library has its users link OpenSSL, a shared one brings it along.
+set(needs_openssl OFF)
+set(pc_requires "")
+if(farcall_tls_library)
+  if(BUILD_SHARED_LIBS)
+    set(pc_requires "Requires.private: openssl\n")
+  else()
+    set(needs_openssl ON)
+    set(pc_requires "Requires: openssl\n")
+  endif()
+endif()
+
 configure_package_config_file(
   cmake/farcall-config.cmake.in "${PROJECT_BINARY_DIR}/farcall-config.cmake"
   INSTALL_DESTINATION "${package_dir}"
@@ -32,6 +44,9 @@ set(pc_libs "")
 foreach(library IN LISTS CMAKE_DL_LIBS)
   string(APPEND pc_libs " -l${library}")
 endforeach()
+if(NOT FARCALL_ATOMIC_BYTES_NEED_NO_LIBRARY)
+  string(APPEND pc_libs " -latomic")
+endif()
 configure_file(cmake/farcall.pc.in "${PROJECT_BINARY_DIR}/farcall.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/farcall.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 

@@ -1,16 +1,48 @@
 # The one library: every layer adds its files to it with farcall_layer().
 
 find_package(Threads REQUIRED)
-find_package(fmt REQUIRED)
+
+# TLS for connections between machines. Without OpenSSL everything else still works.
+set(FARCALL_WITH_TLS AUTO CACHE STRING "Build TLS: ON, OFF, or AUTO for when OpenSSL is found")
+set_property(CACHE FARCALL_WITH_TLS PROPERTY STRINGS AUTO ON OFF)
+set(farcall_tls_library "")
+if(FARCALL_WITH_TLS STREQUAL "AUTO")
+  find_package(OpenSSL 3.0 QUIET GLOBAL)
+elseif(FARCALL_WITH_TLS)
+  find_package(OpenSSL 3.0 REQUIRED GLOBAL)
+endif()
+if(FARCALL_WITH_TLS AND TARGET OpenSSL::SSL)
+  set(farcall_tls_library OpenSSL::SSL)
+elseif(FARCALL_WITH_TLS)
+  message(STATUS "farcall: no OpenSSL 3 found (libssl-dev), so without TLS")
+endif()
 
 # For our own programs: tools, tests, benchmarks. The library itself needs nothing but the system.
 add_library(farcall_private_libraries INTERFACE)
-target_link_libraries(farcall_private_libraries INTERFACE fmt::fmt)
+if(FARCALL_BUILD_TESTS OR FARCALL_BUILD_TOOLS OR FARCALL_BUILD_BENCH OR FARCALL_BUILD_FUZZ)
+  find_package(fmt REQUIRED)
+  target_link_libraries(farcall_private_libraries INTERFACE fmt::fmt)
+endif()
 
 add_library(farcall)
 add_library(farcall::farcall ALIAS farcall)
 target_compile_features(farcall PUBLIC cxx_std_20)
-target_link_libraries(farcall PUBLIC Threads::Threads ${CMAKE_DL_LIBS})
+target_link_libraries(
+  farcall
+  PUBLIC Threads::Threads ${CMAKE_DL_LIBS}
+  PRIVATE ${farcall_tls_library})
+
+# Some compilers call functions for atomic bytes, as g++ 12 does for RISC-V. None is shared between
+# processes, so they need not be free of locks.
+include(CheckCXXSourceCompiles)
+check_cxx_source_compiles(
+  "#include <atomic>
+   std::atomic<bool> flag;
+   int main() { return flag.exchange(true) ? 1 : 0; }"
+  FARCALL_ATOMIC_BYTES_NEED_NO_LIBRARY)
+if(NOT FARCALL_ATOMIC_BYTES_NEED_NO_LIBRARY)
+  target_link_libraries(farcall PUBLIC atomic)
+endif()
 set_target_properties(
   farcall
   PROPERTIES LINKER_LANGUAGE CXX
@@ -30,6 +62,7 @@ endif()
 # Headers that only our own sources include: not installed, but held to the same rule as the
 # public ones, to compile alone.
 add_library(farcall_internal_headers INTERFACE)
-target_link_libraries(farcall_internal_headers INTERFACE farcall farcall_private_libraries)
+target_link_libraries(farcall_internal_headers INTERFACE farcall farcall_private_libraries
+                                                         ${farcall_tls_library})
 target_sources(farcall_internal_headers INTERFACE FILE_SET HEADERS BASE_DIRS
                                                   "${PROJECT_SOURCE_DIR}")

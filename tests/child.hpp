@@ -23,6 +23,7 @@ class forked_child {
   explicit forked_child(const std::function<int()>& body) {
     // What is buffered would be written twice.
     std::fflush(nullptr);
+    // NOLINTNEXTLINE(cppcoreguidelines-prefer-member-initializer): after the flush
     pid_ = ::fork();
     if (pid_ < 0) throw std::system_error(errno, std::generic_category(), "fork");
     if (pid_ != 0) return;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <farcall/base/clock.hpp>
+#include <tests/sanitizer.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -9,18 +10,6 @@
 
 /// What tests of several layers need.
 namespace farcall::test {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool under_sanitizer = true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-inline constexpr bool under_sanitizer = true;
-#else
-inline constexpr bool under_sanitizer = false;
-#endif
-#else
-inline constexpr bool under_sanitizer = false;
-#endif
 
 /// How long a test waits for what should happen at once, before it gives up.
 inline constexpr std::chrono::seconds patience{60};

@@ -76,7 +76,7 @@ class completion {
 
 /// A local event, completed by code of this process. Shared by whoever holds it and whoever
 /// completes it; starts with these two references. Only release() may destroy it.
-// NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor)
+// NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): release() destroys it
 class local_completion : public completion {
  public:
   explicit local_completion(engine* e) noexcept : completion(e, nullptr, own_guard_) {}

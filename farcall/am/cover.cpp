@@ -12,11 +12,11 @@ constexpr std::chrono::milliseconds watch_interval{1};
 } // namespace
 
 bool cover::lower() noexcept {
-  if (holders_asleep_.load(std::memory_order_relaxed) != 0) return false;
+  if (needing_bell_.load(std::memory_order_relaxed) != 0) return false;
   lowered_.fetch_add(1, std::memory_order_seq_cst);
-  wakes_->asleep.exchange(0, std::memory_order_seq_cst);
-  // Either we see the holder here, or it raises the flag after we have lowered it.
-  if (holders_asleep_.load(std::memory_order_seq_cst) != 0) {
+  wakes_->word.fetch_and(~asleep_flag, std::memory_order_seq_cst);
+  // Either we see it here, or it raises the flag after we have lowered it.
+  if (needing_bell_.load(std::memory_order_seq_cst) != 0) {
     ring(*wakes_);
     return false;
   }
@@ -25,7 +25,7 @@ bool cover::lower() noexcept {
   return true;
 }
 
-void cover::raise() noexcept { wakes_->asleep.store(1, std::memory_order_relaxed); }
+void cover::raise() noexcept { wakes_->word.fetch_or(asleep_flag, std::memory_order_relaxed); }
 
 bool cover::watch() noexcept {
   const std::uint32_t before =

@@ -15,8 +15,9 @@ namespace farcall::am {
 /// barrier; a request that comes in that very moment may therefore not ring. So the service thread,
 /// for as long as threads cover, wakes up now and then and looks.
 ///
-/// A thread that sleeps inside a handler holds its lanes: nobody can serve them in its place, so
-/// only the bell wakes it, and nobody may cover.
+/// A thread that sleeps inside a handler holds its lanes: nobody can serve them in its place. One
+/// may also sleep for an answer for which this bell rings. Only the bell wakes such a thread, so
+/// nobody may cover.
 class cover {
  public:
   explicit cover(bell& wakes) noexcept : wakes_(&wakes) {}
@@ -32,17 +33,17 @@ class cover {
   /// The caller stops looking. It then looks once more, and rings when there is work.
   void raise() noexcept;
 
-  /// For as long as a thread that holds lanes prepares to sleep and sleeps.
-  class holder_sleeps {
+  /// For as long as a thread that only the bell wakes prepares to sleep and sleeps.
+  class only_bell_wakes {
    public:
-    explicit holder_sleeps(cover& c) noexcept : cover_(&c) {
-      cover_->holders_asleep_.fetch_add(1, std::memory_order_relaxed);
+    explicit only_bell_wakes(cover& c) noexcept : cover_(&c) {
+      cover_->needing_bell_.fetch_add(1, std::memory_order_relaxed);
       // Before the flag is raised; partner: lower(), which lowers the flag and then looks for us.
       std::atomic_thread_fence(std::memory_order_seq_cst);
     }
-    holder_sleeps(const holder_sleeps&) = delete;
-    holder_sleeps& operator=(const holder_sleeps&) = delete;
-    ~holder_sleeps() { cover_->holders_asleep_.fetch_sub(1, std::memory_order_relaxed); }
+    only_bell_wakes(const only_bell_wakes&) = delete;
+    only_bell_wakes& operator=(const only_bell_wakes&) = delete;
+    ~only_bell_wakes() { cover_->needing_bell_.fetch_sub(1, std::memory_order_relaxed); }
 
    private:
     cover* cover_;
@@ -57,7 +58,7 @@ class cover {
  private:
   bell* wakes_;
   std::atomic<std::uint32_t> lowered_{0}; ///< how often
-  std::atomic<std::uint32_t> holders_asleep_{0};
+  std::atomic<std::uint32_t> needing_bell_{0};
   std::atomic<bool> watched_{false};
   std::uint32_t lowered_before_ = 0; ///< at the last watch()
 };

@@ -66,19 +66,23 @@ port& engine::own_port() {
 port& engine::take_port() {
   const std::lock_guard guard(mutex_);
   const bool is_worker = current_worker_ != nullptr && current_worker_->is_part_of(*this);
-  if (!is_worker && !idle_ports_.empty()) {
-    port& p = *idle_ports_.back();
-    idle_ports_.pop_back();
+  const auto idle = std::find_if(idle_ports_.begin(), idle_ports_.end(), [&](const port* p) {
+    if (is_worker) return p->bell == current_worker_->index();
+    return p->bell >= options_.workers && p->bell < first_lane_bell();
+  });
+  if (idle != idle_ports_.end()) {
+    port& p = **idle;
+    idle_ports_.erase(idle);
     return p;
   }
   std::uint32_t bell_index = 0;
   if (is_worker) {
     bell_index = current_worker_->index();
-  } else if (next_bell_ < options_.bells.size()) {
+  } else if (next_bell_ < first_lane_bell()) {
     bell_index = next_bell_++;
   } else {
     throw error(
-        "more than " + std::to_string(options_.bells.size() - options_.workers - 1) +
+        "more than " + std::to_string(first_lane_bell() - options_.workers) +
         " threads make calls at the same time; let threads end, or share calls among fewer");
   }
   ports_.push_back(std::make_unique<port>());
@@ -95,8 +99,7 @@ void engine::give_back(port& p) noexcept {
   // Of all lanes, since a thread may also have come to own explicit ones.
   for (const auto& l : lanes_)
     l->guard().disown();
-  // A worker's bell is of no use to other threads.
-  if (p.bell > acceptor_bell()) idle_ports_.push_back(&p);
+  idle_ports_.push_back(&p);
 }
 
 lane& engine::open_own_lane(node_id node) {
@@ -106,7 +109,12 @@ lane& engine::open_own_lane(node_id node) {
                 node);
   }
   port& own = own_port();
-  if (lane* l = own.lanes[node]) return *l;
+  if (lane* lost = own.lanes[node]) {
+    if (!lost->is_lost()) return *lost;
+    // What was under way in it has failed. The node has not, as far as anybody knows.
+    own.lanes[node] = nullptr;
+    retire(*lost);
+  }
   lane* l = take_idle_lane(node);
   if (l == nullptr) l = &open_on(node, own.bell, false);
   own.lanes[node] = l;
@@ -116,7 +124,9 @@ lane& engine::open_own_lane(node_id node) {
 lane* engine::take_idle_lane(node_id node) {
   const std::lock_guard guard(mutex_);
   for (port* p : idle_ports_) {
-    if (p->lanes[node] != nullptr) return std::exchange(p->lanes[node], nullptr);
+    if (p->lanes[node] != nullptr && !p->lanes[node]->is_lost()) {
+      return std::exchange(p->lanes[node], nullptr);
+    }
   }
   return nullptr;
 }
@@ -132,9 +142,10 @@ lane& engine::open_on(node_id node, std::uint32_t bell_index, bool own_worker) {
   if (const std::exception_ptr why = failure_of(node)) std::rethrow_exception(why);
   reap_retired();
   peer& p = peers_[node];
-  // A lane that gets a worker of its own rings the peer's acceptor, which is never busy.
   const std::uint32_t target_worker =
-      own_worker ? p.workers : next_worker_.fetch_add(1, std::memory_order_relaxed) % p.workers;
+      own_worker ? first_lane_bell() +
+                       next_lane_bell_.fetch_add(1, std::memory_order_relaxed) % lane_bells()
+                 : next_worker_.fetch_add(1, std::memory_order_relaxed) % p.workers;
   const channel c = p.via->open(node, {bell_index, target_worker, own_worker});
   const std::lock_guard guard(mutex_);
   lanes_.push_back(std::make_unique<lane>(*this, c, options_.bells[bell_index]));
@@ -167,6 +178,8 @@ void engine::reap_retired() noexcept {
       const bool done = l->taken() == 0;
       l->guard().unlock();
       if (!done) return false;
+      // Whoever gave the last slot back may still be on the way out.
+      l->guard().settle();
       peers_[l->peer()].via->close(l->ends());
       std::erase_if(lanes_, [&](const auto& owned) { return owned.get() == l; });
       return true;
@@ -181,9 +194,10 @@ void engine::reap_retired() noexcept {
 engine::engine(engine_options o)
     : options_(std::move(o)), serial_(next_serial()), handlers_(first_user_key),
       peers_(std::make_unique<peer[]>(options_.nodes)), cover_(options_.bells[0]),
-      next_bell_(options_.workers + 1) {
+      next_bell_(options_.workers) {
   register_for_barriers();
   handlers_[release_answer_key] = {&release_answer, nullptr};
+  handlers_[fence_key] = {[](incoming& /*request*/, const void* /*context*/) noexcept {}, nullptr};
   handlers_.insert(handlers_.end(), options_.handlers.begin(), options_.handlers.end());
   for (std::uint32_t i = 0; i < options_.workers; ++i) {
     workers_.push_back(
@@ -194,6 +208,13 @@ engine::engine(engine_options o)
 engine::~engine() {
   stop();
   join_threads();
+  // Whoever holds a slot beyond the end holds a failed one, and gives it back to its lane.
+  static auto* const left_behind = new std::vector<std::unique_ptr<lane>>;
+  static std::mutex mutex;
+  const std::lock_guard guard(mutex);
+  for (auto& l : lanes_) {
+    if (l->leave_engine() != 0) left_behind->push_back(std::move(l));
+  }
 }
 
 void engine::route(node_id node, transport& t, std::uint32_t workers) {
@@ -218,16 +239,26 @@ std::byte* engine::allocate_block(std::uint64_t bytes) {
 }
 
 foreign_bytes engine::read_foreign(node_id peer, std::uint64_t address, std::uint64_t bytes) {
+  if (address % long_body_alignment != 0) {
+    throw malformed_message(node_text(peer) + " names bytes at an odd address");
+  }
   if (peer == options_.self) return {reinterpret_cast<const std::byte*>(address), nullptr};
   farcall::mover* m = mover_to(peer);
   if (m == nullptr) throw error("no memory can be read from " + node_text(peer), peer);
   if (const std::byte* here = m->map(peer, address, bytes)) return {here, nullptr};
   foreign_bytes read;
-  read.copy = std::make_unique<std::byte[]>(bytes);
+  // Not touched before the copy, which fails where the peer's memory ends: it may name any length.
+  read.copy = std::make_unique_for_overwrite<std::byte[]>(bytes);
   read.data = read.copy.get();
   if (!m->get(peer, address, read.copy.get(), bytes)) {
-    throw malformed_message(node_text(peer) + " names " + std::to_string(bytes) +
-                            " bytes that cannot be read there");
+    const std::string what = std::to_string(bytes) + " bytes";
+    const std::string why = m->failure(peer, address, bytes);
+    if (why.empty()) {
+      throw malformed_message(node_text(peer) + " names " + what + " that cannot be read there");
+    }
+    throw error("long arguments or results, " + what + ", could not be fetched from " +
+                    node_text(peer) + ": " + why,
+                peer);
   }
   return read;
 }
@@ -248,46 +279,101 @@ std::exception_ptr engine::failure_of(node_id node) const {
   return peers_[node].why;
 }
 
-void engine::fail(node_id node, const std::string& why) {
+void engine::fail(node_id node, const std::string& why) { fail_range(node, node + 1, why); }
+
+void engine::fail_range(node_id first, node_id end, const std::string& why) {
+  std::vector<node_id> failing;
   std::vector<continuation*> due;
   {
     const std::lock_guard guard(mutex_);
-    peer& p = peers_[node];
-    if (p.failed.load(std::memory_order_relaxed)) return;
-    p.why = std::make_exception_ptr(node_failed(why, node));
-    p.failed.store(true, std::memory_order_release);
+    for (node_id node = first; node < end; ++node) {
+      peer& p = peers_[node];
+      if (p.failed.load(std::memory_order_relaxed)) continue;
+      p.why = std::make_exception_ptr(node_failed(why, node));
+      p.failed.store(true, std::memory_order_release);
+      failing.push_back(node);
+    }
     for (const auto& l : lanes_) {
-      if (l->peer() != node) continue;
+      if (std::find(failing.begin(), failing.end(), l->peer()) == failing.end()) continue;
       l->guard().lock();
       // Answers that arrived before the end count.
       while (l->pump() != 0) {
       }
-      l->fail(p.why);
+      l->fail(peers_[l->peer()].why);
       due.push_back(l->take_due());
       l->guard().unlock();
       ring(l->wakes());
     }
   }
+  // Once all have failed: a continuation may wait for another of them.
   for (continuation* list : due)
     lane::run(list);
   {
     const std::lock_guard guard(accept_mutex_);
-    for (const auto& w : workers_)
-      w->cut(node);
-    for (lane_worker& w : lane_workers_)
-      w.serving->cut(node);
-    for (const auto& l : listeners_)
-      l->via->forget(node);
+    for (const node_id node : failing) {
+      for (const auto& w : workers_)
+        w->cut(node);
+      for (lane_worker& w : lane_workers_)
+        w.serving->cut(node);
+      for (const auto& l : listeners_)
+        l->via->forget(node);
+    }
   }
   for (const auto& w : workers_)
     ring(w->wakes());
-  ring(options_.bells[acceptor_bell()]);
+  ring_lane_workers();
   ring(local_bell_);
 }
 
+call_slot* engine::send_fence(lane& l, time_point deadline) noexcept {
+  call_slot* slot = nullptr;
+  l.guard().lock();
+  try {
+    slot = &l.take_slot([](call_slot& /*slot*/, slot_action /*action*/, const answer& /*what*/) {});
+  } catch (const std::bad_alloc&) {
+    l.guard().unlock();
+    return nullptr;
+  }
+  std::byte* room = l.try_reserve_request(0);
+  try {
+    if (room == nullptr) room = wait_for_room(l, 0, deadline);
+  } catch (const timeout& e) {
+    log::warning("calls to " + node_text(l.peer()) + " may be lost: " + e.what());
+    l.guard().lock();
+  }
+  if (room != nullptr) {
+    l.commit_request(room, 0, fence_key, slot);
+  } else {
+    l.return_slot(*slot);
+    slot = nullptr;
+  }
+  l.guard().unlock();
+  return slot;
+}
+
+void engine::drain(time_point deadline) noexcept {
+  std::vector<lane*> far;
+  {
+    const std::lock_guard guard(mutex_);
+    for (const auto& l : lanes_) {
+      if (l->ends().carrier != nullptr) far.push_back(l.get());
+    }
+  }
+  std::vector<call_slot*> fences;
+  for (lane* l : far) {
+    if (call_slot* fence = send_fence(*l, deadline)) fences.push_back(fence);
+  }
+  for (call_slot* fence : fences) {
+    if (wait(*fence, deadline)) {
+      fence->source()->free_slot(*fence);
+    } else {
+      fence->source()->abandon(*fence);
+    }
+  }
+}
+
 void engine::shut_down(const std::string& why) {
-  for (node_id node = 0; node < options_.nodes; ++node)
-    fail(node, why);
+  fail_range(0, static_cast<node_id>(options_.nodes), why);
   stop();
   join_threads();
 }

@@ -18,6 +18,7 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 /// Active messages between the nodes of one job, as seen from one of them: lanes per thread,
@@ -26,6 +27,7 @@ namespace farcall::am {
 
 /// Handlers that the layer itself needs; the user's follow from first_user_key.
 inline constexpr handler_key release_answer_key = 0;
+inline constexpr handler_key fence_key = 1; ///< does nothing, and is answered
 inline constexpr handler_key first_user_key = 16;
 
 /// Another node's bytes that can be read here: in place, or a copy that this object owns.
@@ -88,7 +90,7 @@ class engine : public std::enable_shared_from_this<engine> {
   /// be reached.
   [[nodiscard]] lane& lane_to(node_id node) {
     if (cached_.serial == serial_ && node < cached_.own->lanes.size()) [[likely]] {
-      if (lane* l = cached_.own->lanes[node]) [[likely]]
+      if (lane* l = cached_.own->lanes[node]; l != nullptr && !l->is_lost()) [[likely]]
         return *l;
     }
     return open_own_lane(node);
@@ -109,12 +111,15 @@ class engine : public std::enable_shared_from_this<engine> {
 
   /// Takes answers that are there and runs what waits for them; never blocks. For test().
   void poll(completion& c);
+  /// The same for all calls, of all threads.
+  void poll_all() { pump_all(true); }
 
   // ---- service ----
 
   /// Runs worker `index` on the calling thread until stop().
   void serve(std::uint32_t index);
-  /// Makes all serve() calls return once the requests that have arrived are done. Any thread.
+  /// Makes all serve() calls return once the requests that have arrived are done. Any thread; once
+  /// is enough.
   void stop() noexcept;
   /// Starts serve() for workers [first, workers) on threads of their own, and the thread that
   /// accepts lanes while workers are busy.
@@ -137,6 +142,10 @@ class engine : public std::enable_shared_from_this<engine> {
   [[nodiscard]] bool has_failed(node_id node) const noexcept;
   /// Null while the node is well.
   [[nodiscard]] std::exception_ptr failure_of(node_id node) const;
+
+  /// Waits until peers have begun all calls that were made, at most until `deadline`. Where bytes
+  /// are on their way for a while, a peer that is told to end by another way would miss some.
+  void drain(time_point deadline) noexcept;
 
   /// Ends every outstanding call with `why` and joins the workers.
   void shut_down(const std::string& why);
@@ -172,21 +181,40 @@ class engine : public std::enable_shared_from_this<engine> {
   void give_back(port& p) noexcept;
   void reap_retired() noexcept;
 
+  /// Nodes from `first` to before `end`, together.
+  void fail_range(node_id first, node_id end, const std::string& why);
+
   void pump_all(bool others);
+  void watch_all() noexcept;
+  /// A call that does nothing, behind the others of the lane; null when it cannot be sent.
+  [[nodiscard]] call_slot* send_fence(lane& l, time_point deadline) noexcept;
   void sleep_until_ready(completion& c, time_point deadline);
-  [[nodiscard]] std::vector<bell*> bells_to_watch(completion& c);
+  [[nodiscard]] std::vector<watched_bell> bells_to_watch(completion& c);
   /// Whose lanes the calling thread must serve even from its sleep; null for none.
   [[nodiscard]] worker* worker_to_serve() const noexcept;
   [[nodiscard]] lane* take_idle_lane(node_id node);
   [[nodiscard]] bool has_answers();
   void accept_lanes() noexcept;
+  /// Gives lanes back that could not be served, once their openers have closed them.
+  void close_refused() noexcept;
   [[nodiscard]] bool arrivals_changed() const noexcept;
   void adopt(transport& via, const channel& c);
   void run_worker(worker& w, bool until_empty);
   void accept_until_stopped();
   void join_threads() noexcept;
-  /// Behind the workers' bells: of the thread that accepts lanes, and of lanes' own workers.
-  [[nodiscard]] std::uint32_t acceptor_bell() const noexcept { return options_.workers; }
+  // Bells: those of the workers, those of calling threads, those of lanes' own workers, and last
+  // that of the thread that accepts lanes, where transports know it to be. Lanes that share a bell
+  // wake each other for nothing; all nodes have equally many bells.
+  [[nodiscard]] std::uint32_t acceptor_bell() const noexcept {
+    return static_cast<std::uint32_t>(options_.bells.size()) - 1;
+  }
+  [[nodiscard]] std::uint32_t lane_bells() const noexcept {
+    return static_cast<std::uint32_t>(options_.bells.size()) / 4;
+  }
+  [[nodiscard]] std::uint32_t first_lane_bell() const noexcept {
+    return acceptor_bell() - lane_bells();
+  }
+  void ring_lane_workers() noexcept;
 
   /// How long a caller of a full lane, or a worker whose answers find no room, sleeps at a time:
   /// nobody rings when room appears.
@@ -210,10 +238,11 @@ class engine : public std::enable_shared_from_this<engine> {
   std::vector<std::unique_ptr<listener>> listeners_;
   std::mutex accept_mutex_;
 
-  std::vector<std::unique_ptr<worker>> workers_; ///< as many as asked for
-  cover cover_;                                  ///< of the first worker's bell
-  std::list<lane_worker> lane_workers_;          ///< one per lane that asked; accept_mutex_
-  std::vector<std::thread> threads_;             ///< mutex_
+  std::vector<std::unique_ptr<worker>> workers_;        ///< as many as asked for
+  cover cover_;                                         ///< of the first worker's bell
+  std::list<lane_worker> lane_workers_;                 ///< one per lane that asked; accept_mutex_
+  std::vector<std::pair<transport*, channel>> refused_; ///< accept_mutex_
+  std::vector<std::thread> threads_;                    ///< mutex_
   std::atomic<bool> stopping_{false};
   std::atomic<bool> crowded_{false}; ///< see patience
 
@@ -225,6 +254,7 @@ class engine : public std::enable_shared_from_this<engine> {
   std::uint32_t next_bell_;
   std::atomic<std::uint32_t> ports_made_{0}; ///< changes when bells_to_watch() does
   std::atomic<std::uint32_t> next_worker_{0};
+  std::atomic<std::uint32_t> next_lane_bell_{0};
 
   bell local_bell_;
 };

@@ -65,6 +65,11 @@ void stay_silent(incoming& request, const void* /*context*/) noexcept {
   (void)request;
 }
 
+void nap(incoming& request, const void* /*context*/) noexcept {
+  std::this_thread::sleep_for(milliseconds(50));
+  answer_word(request, ++runs);
+}
+
 void fail_here(incoming& request, const void* /*context*/) noexcept {
   request.answer_error("some_type", "some text");
   request.answer_error("another", "answers count once");
@@ -91,6 +96,7 @@ enum key : handler_key {
   increment_key = first_user_key,
   hold_key,
   silent_key,
+  nap_key,
   fail_key,
   context_key,
   thread_key,
@@ -100,10 +106,9 @@ enum key : handler_key {
 };
 
 std::vector<handler> handlers() {
-  return {{&increment, nullptr},        {&hold, nullptr},
-          {&stay_silent, nullptr},      {&fail_here, nullptr},
-          {&context_of, &some_context}, {&thread_of, nullptr},
-          {&size_of, nullptr},          {nullptr, nullptr}};
+  return {{&increment, nullptr}, {&hold, nullptr},      {&stay_silent, nullptr},
+          {&nap, nullptr},       {&fail_here, nullptr}, {&context_of, &some_context},
+          {&thread_of, nullptr}, {&size_of, nullptr},   {nullptr, nullptr}};
 }
 
 // ---- the calling side ---------------------------------------------------------------------------
@@ -133,6 +138,7 @@ class continue_with final : public continuation {
   std::function<void()> f_;
 };
 
+// NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): GoogleTest ends it by its base
 class engines : public ::testing::Test {
  protected:
   engines() : engine_(handlers()) {
@@ -192,7 +198,7 @@ TEST_F(engines, run_handlers) {
 
 TEST_F(engines, keys_that_no_handler_has) {
   for (const handler_key k :
-       {handler_key{1}, handler_key{first_user_key - 1}, handler_key{null_key},
+       {handler_key{fence_key + 1}, handler_key{first_user_key - 1}, handler_key{null_key},
         handler_key{end_of_keys}, handler_key{end_of_keys + 1}, handler_key{1} << 31, UINT32_MAX}) {
     EXPECT_THROW((void)result(call(k, 1)), unknown_function) << k;
     EXPECT_EQ(engine_->find_handler(k), nullptr) << k;
@@ -235,6 +241,26 @@ TEST_F(engines, long_calls_with_impossible_bodies) {
   EXPECT_THROW((void)result(call(engine_->lane_to(0), size_key, 1, record_kind::request_long)),
                remote_error);
   EXPECT_EQ(result(call(increment_key, 1)), 2U);
+}
+
+TEST_F(engines, long_calls_with_bodies_at_odd_addresses) {
+  alignas(16) static const std::byte bytes[64] = {};
+  lane& l = engine_->lane_to(0);
+  for (const std::uint64_t offset : {0U, 1U, 8U}) {
+    const long_body where{reinterpret_cast<std::uintptr_t>(bytes) + offset, 32};
+    l.guard().lock();
+    call_slot& slot = l.take_slot(&read_word);
+    std::byte* to = l.try_reserve_request(sizeof where);
+    ASSERT_NE(to, nullptr);
+    std::memcpy(to, &where, sizeof where);
+    l.commit_request(to, sizeof where, size_key, &slot, 0, record_kind::request_long);
+    l.guard().unlock();
+    if (offset == 0) {
+      EXPECT_EQ(result(slot), 32U);
+    } else {
+      EXPECT_THAT(failure_text(slot), HasSubstr("odd address"));
+    }
+  }
 }
 
 TEST_F(engines, release_of_answers_that_do_not_exist) {
@@ -601,6 +627,27 @@ TEST(engine_lives, waiting_threads_serve) {
   ASSERT_TRUE(e->wait(slot, in_good_time()));
   EXPECT_EQ(word_in(slot), static_cast<std::uint64_t>(::gettid()));
   l.free_slot(slot);
+}
+
+TEST(engine_lives, a_deadline_ends_the_wait_of_a_thread_that_always_finds_something_to_serve) {
+  constexpr int calls = 40; // two seconds of naps
+  lone_engine e(handlers(), 1, true);
+  runs = 0;
+  lane& l = e->lane_to(0);
+  std::vector<call_slot*> slots;
+  for (int i = 0; i < calls; ++i) {
+    l.guard().lock();
+    slots.push_back(&l.take_slot(&read_word));
+    std::byte* to = l.try_reserve_request(0);
+    ASSERT_NE(to, nullptr);
+    l.commit_request(to, 0, nap_key, slots.back());
+    l.guard().unlock();
+  }
+  EXPECT_FALSE(e->wait(*slots.back(), soon()));
+  EXPECT_LT(runs, calls / 2);
+  EXPECT_TRUE(e->wait(*slots.back(), in_good_time()));
+  for (call_slot* slot : slots)
+    l.free_slot(*slot);
 }
 
 } // namespace

@@ -79,12 +79,16 @@ call_slot* lane::find(std::uint32_t index) noexcept {
 
 std::size_t lane::pump() noexcept {
   std::size_t taken = 0;
+  progress();
   while (taken < pump_batch && !failure_) {
     const record_view record = peek(channel_.in);
     if (!record) break;
-    if (record.kind == record_kind::corrupt) {
-      fail(std::make_exception_ptr(
-          node_failed(node_text(peer()) + " sent bytes that are no message", peer())));
+    if (record.kind == record_kind::corrupt || record.kind == record_kind::lost) {
+      is_lost_.store(record.kind == record_kind::lost, std::memory_order_relaxed);
+      const char* what = is_lost()
+                             ? " can no longer be reached: the connection of this lane has ended"
+                             : " sent bytes that are no message";
+      fail(std::make_exception_ptr(node_failed(node_text(peer()) + what, peer())));
       break;
     }
     take_answer(record);
@@ -187,6 +191,18 @@ void lane::fail(const std::exception_ptr& why) noexcept {
       finish(slot);
     }
   }
+}
+
+std::size_t lane::leave_engine() noexcept {
+  guard_.lock();
+  engine_ = nullptr;
+  for (const auto& chunk : chunks_) {
+    for (std::uint32_t i = 0; i < chunk_slots; ++i)
+      chunk->slot(i).engine_ = nullptr;
+  }
+  const std::size_t held = taken_;
+  guard_.unlock();
+  return held;
 }
 
 void lane::abandon(call_slot& slot) noexcept {

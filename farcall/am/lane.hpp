@@ -139,7 +139,11 @@ class lane {
   }
 
   void fail(const std::exception_ptr& why) noexcept;
+  /// The engine ends before the holders of some slots, all of which are ready. Returns how many.
+  [[nodiscard]] std::size_t leave_engine() noexcept;
   [[nodiscard]] const std::exception_ptr& failure() const noexcept { return failure_; }
+  /// Its connection has ended, which says nothing about the node. Any thread may ask.
+  [[nodiscard]] bool is_lost() const noexcept { return is_lost_.load(std::memory_order_relaxed); }
 
   /// The peer's key for each of our handlers, once the layer above has worked it out. Written and
   /// read by the lane's users in that layer; null before.
@@ -156,6 +160,15 @@ class lane {
 
   /// The holder of a slot lets go of it, ready or not; a late answer is read and dropped.
   void abandon(call_slot& slot) noexcept;
+
+  /// Moves bytes where they do not move by themselves, unless there are answers to take anyway.
+  void progress() noexcept {
+    if (channel_.carrier != nullptr && !has_answer()) channel_.carrier->progress();
+  }
+  /// Before a sleep on the lane's bell; see carrier::watch().
+  void watch() noexcept {
+    if (channel_.carrier != nullptr) channel_.carrier->watch();
+  }
 
   /// True when pump() would find something. Any thread may ask.
   [[nodiscard]] bool has_answer() const noexcept {
@@ -181,6 +194,7 @@ class lane {
   continuation* due_ = nullptr;
   std::atomic<std::uint64_t> seen_{0}; ///< where the next answer will be
   std::exception_ptr failure_;
+  std::atomic<bool> is_lost_{false};
   std::atomic<std::uint64_t> impossible_{0}; ///< what a failed lane takes for its peer's counter
   std::vector<std::unique_ptr<slot_chunk>> chunks_;
   std::vector<std::uint64_t> releases_; ///< peer's blocks that we are done with

@@ -29,6 +29,9 @@ struct long_body {
 };
 static_assert(sizeof(long_body) == 16);
 
+/// The bytes that a long_body names start at a multiple of this.
+inline constexpr std::uint64_t long_body_alignment = 16;
+
 inline constexpr std::uint32_t request_body = sizeof(request_header);
 inline constexpr std::uint32_t reply_body = sizeof(record_header);
 

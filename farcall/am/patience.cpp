@@ -16,14 +16,14 @@ constexpr std::chrono::microseconds given_back{50};
 } // namespace
 
 bool patience::look() noexcept {
-  looked_ = clock::now();
-  if (started_ == time_point{}) started_ = looked_;
-  if (looked_ >= deadline_ || looked_ - started_ >= policy_.spin) return true;
+  const time_point now = clock::now();
+  if (started_ == time_point{}) started_ = now;
+  if (now >= deadline_ || now - started_ >= policy_.spin) return true;
   const bool crowded = crowded_->load(std::memory_order_relaxed);
-  if (crowded || looked_ - started_ >= policy_.yield_after) {
+  if (crowded || now - started_ >= policy_.yield_after) {
     interval_ = yield_interval;
     ::sched_yield();
-    const auto away = clock::now() - looked_;
+    const auto away = clock::now() - now;
     const bool still = away > taken_offer && away < given_back;
     if (still != crowded) crowded_->store(still, std::memory_order_relaxed);
   }

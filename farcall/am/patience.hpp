@@ -7,8 +7,6 @@
 
 namespace farcall::am {
 
-inline constexpr time_point no_deadline = time_point::max();
-
 /// How a thread that finds nothing to do spends its time before it sleeps: it spins, since an
 /// answer that comes in a fraction of a microsecond must not wait for a system call; after a while
 /// it offers its processor to others between its looks, since whom it waits for may be one of them;
@@ -31,9 +29,12 @@ class patience {
   }
 
   [[nodiscard]] unsigned turn() const noexcept { return turn_; }
-  [[nodiscard]] bool deadline_has_passed() const noexcept { return looked_ >= deadline_; }
+  /// Looks at the clock if there is a deadline at all.
+  [[nodiscard]] bool deadline_has_passed() const noexcept {
+    return deadline_ != no_deadline && clock::now() >= deadline_;
+  }
 
-  /// Something was found, or the thread has slept: begins anew.
+  /// Something was found, or the thread has slept: begins anew. Not the deadline.
   void renew() noexcept {
     started_ = {};
     interval_ = crowded_->load(std::memory_order_relaxed) ? yield_interval : spin_interval;
@@ -51,7 +52,6 @@ class patience {
   std::atomic<bool>* crowded_;
   time_point deadline_;
   time_point started_{};
-  time_point looked_{};
   unsigned turn_ = 0;
   unsigned interval_ = spin_interval;
 };

@@ -111,6 +111,7 @@ bool served_lane::serve_one() noexcept {
     return false;
   const record_view record = peek(channel_.in);
   if (!record) return false;
+  if (record.kind == record_kind::lost) return false;
   if (record.kind == record_kind::corrupt || record.bytes < sizeof(request_header) ||
       (record.kind != record_kind::request && record.kind != record_kind::request_long)) {
     log::error(node_text(channel_.peer) + " sent bytes that are no request; its lane is cut");

@@ -42,6 +42,15 @@ class served_lane {
   /// Sends answers that found no room before; true when none is left. Held.
   bool flush() noexcept;
 
+  /// Moves bytes where they do not move by themselves, unless there are requests to serve anyway.
+  void progress() noexcept {
+    if (channel_.carrier != nullptr && !has_request()) channel_.carrier->progress();
+  }
+  /// Before a sleep on the bell of the lane's worker; see carrier::watch().
+  void watch() noexcept {
+    if (channel_.carrier != nullptr) channel_.carrier->watch();
+  }
+
   /// Any thread may ask.
   [[nodiscard]] bool has_request() const noexcept {
     return has_record(channel_.in, seen_.load(std::memory_order_relaxed));

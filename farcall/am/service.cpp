@@ -14,6 +14,9 @@ namespace {
 /// Turns between two looks for lanes that peers have opened.
 constexpr unsigned look_interval = 8;
 
+/// How long a worker that is to stop waits for room for its answers while nothing moves.
+constexpr std::chrono::milliseconds last_room_interval{100};
+
 /// Busy turns of a worker between two searches for closed lanes.
 constexpr unsigned tidy_interval = 4096;
 
@@ -25,8 +28,23 @@ bool engine::arrivals_changed() const noexcept {
   });
 }
 
+void engine::close_refused() noexcept {
+  std::erase_if(refused_, [this](std::pair<transport*, channel>& r) {
+    auto& [via, c] = r;
+    if (c.carrier != nullptr) c.carrier->progress();
+    // Nobody else reads what is in it, and unread it does not count as closed.
+    for (record_view record = peek(c.in); record && record.bytes != 0; record = peek(c.in)) {
+      release(c.in, record);
+    }
+    if (!has_failed(c.peer) && !via->is_closed(c)) return false;
+    via->close(c);
+    return true;
+  });
+}
+
 void engine::accept_lanes() noexcept {
   const std::lock_guard guard(accept_mutex_);
+  close_refused();
   for (const auto& l : listeners_) {
     const std::uint32_t now = l->arrivals->load(std::memory_order_acquire);
     if (now == l->seen.load(std::memory_order_relaxed)) continue;
@@ -37,6 +55,7 @@ void engine::accept_lanes() noexcept {
       } catch (const std::exception& e) {
         log::error(std::string("a lane that a peer opened cannot be served: ") + e.what());
         refuse(c->out);
+        refused_.emplace_back(l->via, *c);
       }
     }
   }
@@ -61,8 +80,9 @@ void engine::adopt(transport& via, const channel& c) {
   });
   lane_worker& made = lane_workers_.emplace_back();
   try {
-    made.serving =
-        std::make_unique<worker>(*this, acceptor_bell(), options_.bells[acceptor_bell()], false);
+    // Any bell will do for a peer that names an impossible one.
+    const std::uint32_t bell_index = std::clamp(c.worker, first_lane_bell(), acceptor_bell() - 1);
+    made.serving = std::make_unique<worker>(*this, bell_index, options_.bells[bell_index], false);
     if (!made.serving->add(via, c)) throw error("a worker of its own has too many lanes");
     made.thread = std::thread([this, &made] {
       leave_signals_to_other_threads();
@@ -89,7 +109,7 @@ void engine::start_workers(std::uint32_t first) {
 }
 
 void engine::accept_until_stopped() {
-  bell* wakes = &options_.bells[acceptor_bell()];
+  watched_bell wakes{&options_.bells[acceptor_bell()]};
   for (;;) {
     prepare_sleep({&wakes, 1});
     if (stopping_.load(std::memory_order_acquire)) return;
@@ -119,14 +139,16 @@ void engine::run_worker(worker& w, bool until_empty) {
   const bool is_service = options_.waiters_serve && !until_empty;
   patience idle(is_service ? wait_policy{.spin = {}, .yield_after = {}} : options_.waiting,
                 crowded_);
-  bell* wakes = &w.wakes();
+  watched_bell wakes{&w.wakes()};
   const auto tidy = [&] {
     const std::lock_guard guard(accept_mutex_);
     return w.tidy();
   };
+  time_point gives_up{};
   for (unsigned busy_turns = 0;;) {
     if (w.turn(false) != 0) {
       idle.renew();
+      gives_up = {};
       // Closed lanes must be given back even if this worker is never idle.
       if (++busy_turns % tidy_interval == 0) tidy();
       continue;
@@ -134,7 +156,12 @@ void engine::run_worker(worker& w, bool until_empty) {
     if (stopping_.load(std::memory_order_acquire)) {
       // A lane may have been opened, and another thread be about to hand it to us.
       if (!until_empty) accept_lanes();
-      if (!w.has_work()) break;
+      if (!w.has_work()) {
+        if (!w.is_blocked()) break;
+        // Behind answers that find no room there may be requests.
+        if (gives_up == time_point{}) gives_up = clock::now() + last_room_interval;
+        if (clock::now() >= gives_up) break;
+      }
     }
     if (!until_empty && idle.turn() % look_interval == look_interval - 1 && arrivals_changed()) {
       accept_lanes();
@@ -144,21 +171,30 @@ void engine::run_worker(worker& w, bool until_empty) {
     if (is_service && cover_.watch()) continue;
 
     prepare_sleep({&wakes, 1});
+    w.watch();
     if (tidy() == 0 && until_empty) break;
     const bool has_new_lanes = !until_empty && arrivals_changed();
-    if (!w.has_work() && !has_new_lanes && !stopping_.load(std::memory_order_acquire)) {
-      sleep_on({&wakes, 1}, w.is_blocked() ? clock::now() + room_interval : no_deadline);
+    const bool is_blocked = w.is_blocked();
+    if (!w.has_work() && !has_new_lanes &&
+        (is_blocked || !stopping_.load(std::memory_order_acquire))) {
+      sleep_on({&wakes, 1}, is_blocked ? clock::now() + room_interval : no_deadline);
     }
   }
   current_worker_ = nullptr;
 }
 
 void engine::stop() noexcept {
-  stopping_.store(true, std::memory_order_release);
+  // The bells may be gone when the last thread lets go of an engine that was shut down.
+  if (stopping_.exchange(true, std::memory_order_acq_rel)) return;
   // All ring, asleep or not: a thread may be between its last look and its sleep.
   for (const auto& w : workers_)
     ring(w->wakes());
-  ring(options_.bells[acceptor_bell()]);
+  ring_lane_workers();
+}
+
+void engine::ring_lane_workers() noexcept {
+  for (std::uint32_t i = first_lane_bell(); i <= acceptor_bell(); ++i)
+    ring(options_.bells[i]);
 }
 
 } // namespace farcall::am

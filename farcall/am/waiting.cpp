@@ -40,6 +40,7 @@ void engine::pump_all(bool others) {
   {
     const std::lock_guard guard(mutex_);
     for (const auto& l : lanes_) {
+      l->progress();
       if (!l->has_answer() || !l->guard().try_lock()) continue;
       l->pump();
       continuation* found = l->take_due();
@@ -62,6 +63,12 @@ bool engine::has_answers() {
   return std::any_of(lanes_.begin(), lanes_.end(), [](const auto& l) { return l->has_answer(); });
 }
 
+void engine::watch_all() noexcept {
+  const std::lock_guard guard(mutex_);
+  for (const auto& l : lanes_)
+    l->watch();
+}
+
 /// What a thread that waits does besides: it serves what comes in.
 class engine::waiter {
  public:
@@ -80,6 +87,7 @@ class engine::waiter {
     if (worker_ == nullptr) return false;
     if (engine_.arrivals_changed()) engine_.accept_lanes();
     if (!covers_ && may_cover_ && engine_.cover_.is_usual()) covers_ = engine_.cover_.lower();
+    worker_->progress();
     if (!(worker_->has_work() || worker_->is_blocked()) || stack_is_low()) return false;
     // The handler may take long, and the requests of other lanes must not wait for it.
     if (std::exchange(covers_, false)) engine_.cover_.raise();
@@ -121,7 +129,7 @@ worker* engine::worker_to_serve() const noexcept {
   return options_.waiters_serve && serving_depth_ > 0 ? workers_[0].get() : nullptr;
 }
 
-std::vector<bell*> engine::bells_to_watch(completion& c) {
+std::vector<watched_bell> engine::bells_to_watch(completion& c) {
   std::vector<bell*> bells;
   if (c.source() != nullptr) {
     bells.push_back(&c.source()->wakes());
@@ -134,7 +142,11 @@ std::vector<bell*> engine::bells_to_watch(completion& c) {
   if (const worker* w = worker_to_serve()) bells.push_back(&w->wakes());
   std::sort(bells.begin(), bells.end());
   bells.erase(std::unique(bells.begin(), bells.end()), bells.end());
-  return bells;
+  std::vector<watched_bell> watched;
+  watched.reserve(bells.size());
+  for (bell* b : bells)
+    watched.push_back({b});
+  return watched;
 }
 
 bool engine::wait(completion& c, time_point deadline) {
@@ -152,6 +164,7 @@ bool engine::wait(completion& c, time_point deadline) {
     }
     if (c.ready()) return true;
     if (self.spinning.turn() % look_interval == look_interval - 1 && self.serve()) {
+      if (self.spinning.deadline_has_passed()) return c.ready();
       self.spinning.renew();
       continue;
     }
@@ -164,14 +177,23 @@ bool engine::wait(completion& c, time_point deadline) {
 }
 
 void engine::sleep_until_ready(completion& c, time_point deadline) {
-  const worker* const held = worker_to_serve();
-  std::optional<cover::holder_sleeps> holder;
-  if (held != nullptr) holder.emplace(cover_);
-
+  worker* const held = worker_to_serve();
   const std::uint32_t ports_before = ports_made_.load(std::memory_order_seq_cst);
-  const std::vector<bell*> bells = bells_to_watch(c);
+  std::vector<watched_bell> bells = bells_to_watch(c);
+  // Whoever covers serves requests, not the answers that the same bell rings for.
+  std::optional<cover::only_bell_wakes> needs_bell;
+  if (std::any_of(bells.begin(), bells.end(),
+                  [&](const watched_bell& b) { return b.which == &workers_[0]->wakes(); })) {
+    needs_bell.emplace(cover_);
+  }
   prepare_sleep(bells);
-  const lane* const source = c.source();
+  lane* const source = c.source();
+  if (source != nullptr) {
+    source->watch();
+  } else {
+    watch_all();
+  }
+  if (held != nullptr) held->watch();
   if (c.ready() || ports_made_.load(std::memory_order_seq_cst) != ports_before ||
       (source != nullptr ? source->has_answer() : has_answers()) ||
       (held != nullptr && (held->has_work() || arrivals_changed()))) {
@@ -200,17 +222,20 @@ std::byte* engine::wait_for_room(lane& l, std::uint32_t bytes, time_point deadli
     }
     l.guard().unlock();
     lane::run(due);
-    self.serve();
-    if (self.spinning.is_over()) {
+    const bool has_served = self.serve();
+    if (has_served || self.spinning.is_over()) {
       if (self.spinning.deadline_has_passed()) {
         throw timeout("the lane to " + node_text(l.peer()) + " stayed full until the deadline",
                       l.peer());
       }
-      self.stop_looking();
-      bell* wakes = &l.wakes();
-      prepare_sleep({&wakes, 1});
-      if (!l.has_answer()) {
-        sleep_on({&wakes, 1}, std::min(deadline, clock::now() + room_interval));
+      if (!has_served) {
+        self.stop_looking();
+        watched_bell wakes{&l.wakes()};
+        prepare_sleep({&wakes, 1});
+        l.watch();
+        if (!l.has_answer()) {
+          sleep_on({&wakes, 1}, std::min(deadline, clock::now() + room_interval));
+        }
       }
       self.spinning.renew();
     }

@@ -25,11 +25,14 @@ bool worker::add(transport& via, const channel& c) {
 }
 
 unsigned worker::turn(bool nested) noexcept {
+  const look safe(*this);
   unsigned served = 0;
   const std::uint32_t places = places_.load(std::memory_order_acquire);
   for (std::uint32_t i = 0; i < places; ++i) {
-    served_lane* lane = lanes_[i].load(std::memory_order_acquire);
-    if (lane == nullptr || !(lane->has_request() || lane->blocked())) continue;
+    served_lane* lane = lanes_[i].load(std::memory_order_seq_cst);
+    if (lane == nullptr) continue;
+    lane->progress();
+    if (!(lane->has_request() || lane->blocked())) continue;
     bool held_before = false;
     if (!lane->try_hold(held_before)) continue;
     if (lane->blocked()) (void)lane->flush();
@@ -42,10 +45,27 @@ unsigned worker::turn(bool nested) noexcept {
   return served;
 }
 
-bool worker::has_work() const noexcept {
+void worker::progress() noexcept {
+  const look safe(*this);
   const std::uint32_t places = places_.load(std::memory_order_acquire);
   for (std::uint32_t i = 0; i < places; ++i) {
-    const served_lane* lane = lanes_[i].load(std::memory_order_acquire);
+    if (served_lane* lane = lanes_[i].load(std::memory_order_seq_cst)) lane->progress();
+  }
+}
+
+void worker::watch() noexcept {
+  const look safe(*this);
+  const std::uint32_t places = places_.load(std::memory_order_acquire);
+  for (std::uint32_t i = 0; i < places; ++i) {
+    if (served_lane* lane = lanes_[i].load(std::memory_order_seq_cst)) lane->watch();
+  }
+}
+
+bool worker::has_work() const noexcept {
+  const look safe(*this);
+  const std::uint32_t places = places_.load(std::memory_order_acquire);
+  for (std::uint32_t i = 0; i < places; ++i) {
+    const served_lane* lane = lanes_[i].load(std::memory_order_seq_cst);
     if (lane != nullptr && lane->has_request() && !lane->is_cut() && !lane->blocked() &&
         !lane->held_by_another()) {
       return true;
@@ -55,9 +75,10 @@ bool worker::has_work() const noexcept {
 }
 
 bool worker::is_blocked() const noexcept {
+  const look safe(*this);
   const std::uint32_t places = places_.load(std::memory_order_acquire);
   for (std::uint32_t i = 0; i < places; ++i) {
-    const served_lane* lane = lanes_[i].load(std::memory_order_acquire);
+    const served_lane* lane = lanes_[i].load(std::memory_order_seq_cst);
     if (lane != nullptr && lane->blocked() && !lane->is_cut()) return true;
   }
   return false;
@@ -74,13 +95,21 @@ std::size_t worker::tidy() noexcept {
       ++left;
       continue;
     }
-    lanes_[i].store(nullptr, std::memory_order_release);
-    e.via->close(e.lane->ends());
-    // Other threads may still look at it, or find it held for ever, but not destroyed.
-    if (shared_) graveyard_.push_back(std::move(e.lane));
+    // Before the look at lookers_ in bury().
+    lanes_[i].store(nullptr, std::memory_order_seq_cst);
+    graveyard_.push_back(std::move(e));
     e.lane = nullptr;
   }
+  bury();
   return left;
+}
+
+void worker::bury() noexcept {
+  // Others may still find a lane held for ever, or closed, but not destroyed.
+  if (graveyard_.empty() || lookers_.load(std::memory_order_seq_cst) != 0) return;
+  for (const entry& e : graveyard_)
+    e.via->close(e.lane->ends());
+  graveyard_.clear();
 }
 
 void worker::cut(node_id peer) noexcept {

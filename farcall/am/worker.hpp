@@ -31,6 +31,10 @@ class worker {
   /// request: the caller waits for something and looks again.
   unsigned turn(bool nested) noexcept;
 
+  /// Moves bytes for all lanes; see carrier.
+  void progress() noexcept;
+  void watch() noexcept;
+
   /// Something for the calling thread to do now: a request in a lane that nobody else holds.
   [[nodiscard]] bool has_work() const noexcept;
   /// Answers wait for room: sleep only briefly, since nobody rings when there is some.
@@ -51,16 +55,38 @@ class worker {
     std::unique_ptr<served_lane> lane;
   };
 
+  /// For as long as a thread may look at lanes that are not its own.
+  class look {
+   public:
+    explicit look(const worker& w) noexcept : worker_(w.shared_ ? &w : nullptr) {
+      // Before the loads of lanes_; partner: bury().
+      if (worker_ != nullptr) worker_->lookers_.fetch_add(1, std::memory_order_seq_cst);
+    }
+    look(const look&) = delete;
+    look& operator=(const look&) = delete;
+    ~look() {
+      // Release; partner: the load in bury(), after which what we have looked at may go.
+      if (worker_ != nullptr) worker_->lookers_.fetch_sub(1, std::memory_order_release);
+    }
+
+   private:
+    const worker* worker_;
+  };
+
+  /// Gives back the lanes that were taken out, once nobody can look at them.
+  void bury() noexcept;
+
   engine* engine_;
   std::uint32_t index_;
   bell* wakes_;
   bool shared_;
   /// Lanes by place, null where there is none; readers go up to `places_`. Lanes are only destroyed
-  /// by the worker's own thread, and not at all while other threads may look (shared).
+  /// by the worker's own thread, and not while other threads may look (shared).
   std::array<std::atomic<served_lane*>, most_lanes> lanes_{};
   std::atomic<std::uint32_t> places_{0};
-  std::vector<entry> owned_; ///< by place; guarded by the engine's accept_mutex_
-  std::vector<std::unique_ptr<served_lane>> graveyard_;
+  std::vector<entry> owned_;     ///< by place; guarded by the engine's accept_mutex_
+  std::vector<entry> graveyard_; ///< taken out of lanes_; the same
+  mutable std::atomic<std::uint32_t> lookers_{0};
 };
 
 } // namespace farcall::am

@@ -11,6 +11,14 @@ namespace farcall {
 using clock = std::chrono::steady_clock;
 using time_point = clock::time_point;
 
+inline constexpr time_point no_deadline = time_point::max();
+
+/// The point in time `duration` from now; no_deadline when that is further than the clock reaches.
+[[nodiscard]] inline time_point deadline_after(std::chrono::nanoseconds duration) noexcept {
+  const time_point now = clock::now();
+  return duration < no_deadline - now ? now + duration : no_deadline;
+}
+
 /// Tells the core that this is a spin loop, so that it saves power and leaves the line alone.
 inline void spin_pause() noexcept {
 #if defined(__x86_64__) || defined(__i386__)

@@ -15,6 +15,11 @@ level threshold() noexcept {
     if (name == "error") return level::error;
     if (name == "info") return level::info;
     if (name == "debug") return level::debug;
+    if (!name.empty() && name != "warning") {
+      constexpr std::string_view message =
+          "farcall: FARCALL_LOG is none of error, warning, info and debug; warning is taken\n";
+      [[maybe_unused]] const auto written = ::write(STDERR_FILENO, message.data(), message.size());
+    }
     return level::warning;
   }();
   return chosen;

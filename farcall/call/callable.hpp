@@ -1,5 +1,6 @@
 #pragma once
 
+#include <farcall/call/cannot_travel.hpp>
 #include <farcall/call/pack.hpp>
 
 #include <tuple>
@@ -91,6 +92,15 @@ struct signature_of<fn_t<Function>, A...> {
   using type = typename is_function_pointer<pointer>::signature_type;
 };
 
+template <class F>
+inline constexpr bool is_fn = false;
+template <auto Function>
+inline constexpr bool is_fn<fn_t<Function>> = true;
+
+/// Callables that take what they take, whatever they are given.
+template <class F>
+concept has_fixed_signature = is_function_pointer<F>::value || is_fn<F> || has_one_signature<F>;
+
 /// What travels for a parameter: its value. `const T&` gets a value of its own on the other side;
 /// `T&` would promise to change ours.
 template <class P>
@@ -113,14 +123,79 @@ struct travelling_result<void> {
   using type = void;
 };
 
+// ---- whether a call can be made, and the one compile error that says why not
+
+template <class P>
+inline constexpr bool is_sound_parameter =
+    (!std::is_lvalue_reference_v<P> || std::is_const_v<std::remove_reference_t<P>>) &&
+    can_travel_v<std::remove_cvref_t<P>>;
+
+template <class P>
+void explain_parameter() {
+  if constexpr (std::is_lvalue_reference_v<P> && !std::is_const_v<std::remove_reference_t<P>>) {
+    [[maybe_unused]] const travelling<P> why{};
+  } else if constexpr (!is_sound_parameter<P>) {
+    [[maybe_unused]] const cannot_travel<std::remove_cvref_t<P>> why{};
+  }
+}
+
+/// A call with arguments A... of what has the signature S.
+template <class S, class... A>
+struct given_arguments;
+
+template <class R, class... P, class... A>
+struct given_arguments<signature<R, P...>, A...> {
+  static constexpr bool are_enough = sizeof...(A) == sizeof...(P);
+  static constexpr bool can_travel = (is_sound_parameter<P> && ...);
+
+  static consteval bool convert() {
+    if constexpr (are_enough) {
+      return (std::is_convertible_v<A, std::remove_cvref_t<P>> && ...);
+    } else {
+      return false;
+    }
+  }
+  static constexpr bool are_sound = can_travel && convert();
+
+  static void explain() {
+    static_assert(are_enough, "farcall: this call gives more or fewer arguments than the function "
+                              "has parameters. Default arguments do not reach here: give all.");
+    (explain_parameter<P>(), ...);
+    static_assert(
+        !are_enough || !can_travel || convert(),
+        "farcall: an argument of this call does not convert to the function's parameter.");
+  }
+};
+
+template <class F, class... A>
+consteval bool is_sound_call() {
+  if constexpr (has_fixed_signature<F>) {
+    return given_arguments<typename signature_of<F>::type, A...>::are_sound;
+  } else {
+    return std::is_class_v<F>;
+  }
+}
+
+template <class F, class... A>
+void explain_call() {
+  if constexpr (has_fixed_signature<F>) {
+    given_arguments<typename signature_of<F>::type, A...>::explain();
+  } else {
+    static_assert(std::is_class_v<F>,
+                  "farcall: what is called must be a function, fc::fn<function>, a lambda or a "
+                  "functor. For a member function, pass a lambda that calls it.");
+  }
+}
+
 /// The callable itself, if it has contents that travel.
 template <class F>
 constexpr void require_callable() {
   if constexpr (!is_function_pointer<F>::value && !can_travel_v<F>) {
     static_assert(
         can_travel_v<F>,
-        "farcall: this lambda or functor cannot travel: it captures something that is not "
-        "trivially copyable. Pass that as an argument, or specialise farcall::packer.");
+        "farcall: this lambda or functor cannot travel: what it captures does not travel byte by "
+        "byte (a string, a vector, a node, a std::function). Pass that as an argument, or "
+        "specialise farcall::packer for the functor.");
   }
 }
 

@@ -25,8 +25,14 @@ enum class obstacle {
   span_overaligned,
   address,
   bad_packer,
+  bound_to_node,
+  immovable,
   no_packer
 };
+
+/// Handles of what stays on its node; the layer that has them says so.
+template <class T>
+inline constexpr bool is_bound_to_node = false;
 
 template <class T>
 inline constexpr bool is_shared_owner = false;
@@ -82,6 +88,10 @@ consteval obstacle why_not() {
     return span_obstacle<T>::why();
   } else if constexpr (holds_address<T>) {
     return obstacle::address;
+  } else if constexpr (is_bound_to_node<T>) {
+    return obstacle::bound_to_node;
+  } else if constexpr (!std::is_move_constructible_v<T>) {
+    return obstacle::immovable;
   } else {
     return obstacle::no_packer;
   }
@@ -143,6 +153,12 @@ struct cannot_travel {
   static_assert(why != detail::obstacle::bad_packer,
                 "farcall: the farcall::packer of this type does not fit: it needs `static void "
                 "pack(farcall::writer&, const T&)` and `static T unpack(farcall::reader&)`.");
+  static_assert(why != detail::obstacle::bound_to_node,
+                "farcall: a buffer, future or lane stays where it is: pass buffer.span(), or the "
+                "result of the future.");
+  static_assert(why != detail::obstacle::immovable,
+                "farcall: this type can be neither copied nor moved, so it cannot travel (has it a "
+                "std::mutex or std::atomic?). Pass the values themselves.");
   static_assert(why != detail::obstacle::no_packer,
                 "farcall: this type cannot travel: it is not trivially copyable and has no packer. "
                 "Specialise farcall::packer for it, with `static void pack(farcall::writer&, const "

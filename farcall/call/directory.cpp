@@ -23,10 +23,16 @@ std::uint32_t grant_here(const std::string& symbol) {
 using names_call = detail::far_call<fn_t<&names_here>, name_list>;
 using grant_call = detail::far_call<fn_t<&grant_here>, std::uint32_t, const std::string&>;
 
-/// Waits for the answer in `slot` and takes it.
+/// Waits for the answer in `slot` and takes it. Throws timeout.
 template <class R>
-R take(am::call_slot& slot) {
-  (void)slot.owner()->wait(slot);
+R take(am::call_slot& slot, time_point deadline) {
+  if (!slot.owner()->wait(slot, deadline)) {
+    const node_id peer = slot.source()->peer();
+    slot.source()->abandon(slot);
+    throw timeout(node_text(peer) + " did not say before the deadline what its program calls the " +
+                      "function",
+                  peer);
+  }
   if (const std::exception_ptr failure = slot.failure()) {
     slot.source()->free_slot(slot);
     std::rethrow_exception(failure);
@@ -58,28 +64,56 @@ directory::directory(std::vector<card> cards)
   }
 }
 
-std::vector<std::uint32_t> directory::rows_of_peer(am::lane& l) {
+directory::peer_rows directory::rows_of_peer(am::lane& l, time_point deadline) {
   const entry_table& own = entry_table::instance();
-  if (cards_[l.peer()].key_digest != own.digest()) {
-    const auto theirs = take<name_list>(
-        *detail::send<name_list>(l, names_key, {}, am::no_deadline, false, fn_t<&names_here>{}));
-    return match_tables(own.names(), theirs);
+  peer_rows found;
+  if (cards_[l.peer()].key_digest == own.digest()) {
+    found.rows.resize(own.rows().size());
+    std::iota(found.rows.begin(), found.rows.end(), 0U);
+    return found;
   }
-  std::vector<std::uint32_t> same(own.rows().size());
-  std::iota(same.begin(), same.end(), 0U);
-  return same;
+  const auto theirs = take<name_list>(
+      *detail::send<name_list>(l, names_key, {}, deadline, false, fn_t<&names_here>{}), deadline);
+  const name_list ours = own.names();
+  found.rows = match_tables(ours, theirs);
+  if (!theirs.empty() && theirs.front().first != ours.front().first) {
+    found.differing_library = theirs.front().first;
+  }
+  std::map<std::string_view, std::string_view> signatures;
+  for (const auto& [name, signature] : theirs)
+    signatures.emplace(name, signature);
+  for (std::uint32_t row = entry_table::first_index; row < found.rows.size(); ++row) {
+    const auto at = signatures.find(ours[row].first);
+    if (found.rows[row] == 0 && at != signatures.end() && at->second != ours[row].second) {
+      found.other_signature.emplace(row, at->second);
+    }
+  }
+  return found;
 }
 
-void directory::prepare(am::lane& l) {
+std::string directory::why_missing(node_id peer, std::uint32_t row) const {
+  const peer_rows& known = nodes_[peer]->known;
+  if (!known.differing_library.empty()) {
+    return "; it is built with another standard library, " + known.differing_library +
+           ", so only functions whose types name nothing of std, and hold no classes, are the same";
+  }
+  const auto at = known.other_signature.find(row);
+  if (at == known.other_signature.end()) return "";
+  return "; it has one of that name with signature " + at->second +
+         ": a type has changed, or has another layout there";
+}
+
+void directory::prepare(am::lane& l, time_point deadline) {
   node_names& names = *nodes_[l.peer()];
   if (names.keys.load(std::memory_order_acquire) == nullptr) {
     // Without the lock: the wait inside may run handlers that come here too.
-    const std::vector<std::uint32_t> rows = rows_of_peer(l);
+    peer_rows found = rows_of_peer(l, deadline);
     const std::lock_guard guard(names.mutex);
     if (names.storage.empty()) {
-      for (const std::uint32_t row : rows) {
+      for (const std::uint32_t row : found.rows) {
         names.storage.push_back(row == 0 ? no_key : first_row_key + row);
       }
+      names.known = std::move(found);
       names.keys.store(names.storage.data(), std::memory_order_release);
     }
   }
@@ -87,8 +121,8 @@ void directory::prepare(am::lane& l) {
   l.keys.store(names.keys.load(std::memory_order_acquire), std::memory_order_release);
 }
 
-am::handler_key directory::key_slow(am::lane& l, const entry& e) {
-  if (l.keys.load(std::memory_order_acquire) == nullptr) prepare(l);
+am::handler_key directory::key_slow(am::lane& l, const entry& e, time_point deadline) {
+  if (l.keys.load(std::memory_order_acquire) == nullptr) prepare(l, deadline);
   const am::handler_key key = l.keys.load(std::memory_order_relaxed)[e.index()];
   if (key != no_key) return key;
 
@@ -107,11 +141,13 @@ am::handler_key directory::key_slow(am::lane& l, const entry& e) {
   throw unknown_function("the program of " + node_text(l.peer()) + " has no callable " + what +
                              ", or has it more than once, or one of the programs is stripped of "
                              "its symbols; build both programs from the same " +
-                             "sources, with the call in both",
+                             "sources, with the call in both" + why_missing(l.peer(), e.index()),
                          l.peer());
 }
 
-function_token directory::token_slow(am::lane& l, any_function f) {
+function_token directory::token_slow(am::lane& l, any_function f, time_point deadline) {
+  if (f == nullptr)
+    throw error("a null function pointer cannot be called on " + node_text(l.peer()));
   node_names& names = *nodes_[l.peer()];
   {
     const std::lock_guard guard(names.mutex);
@@ -126,13 +162,15 @@ function_token directory::token_slow(am::lane& l, any_function f) {
             " runs another build; call it as fc::fn<f>",
         l.peer());
   }
-  const auto number = take<std::uint32_t>(*detail::send<std::uint32_t>(
-      l, grant_key, {}, am::no_deadline, false, fn_t<&grant_here>{}, symbol));
+  const auto number = take<std::uint32_t>(
+      *detail::send<std::uint32_t>(l, grant_key, {}, deadline, false, fn_t<&grant_here>{}, symbol),
+      deadline);
   if (number == 0) {
     throw unknown_function("the program of " + node_text(l.peer()) + " has no function " +
                                demangle(symbol.substr(0, symbol.find('@')).c_str()) +
                                ", has it twice, or is stripped; " +
-                               "build both from the same sources, or call it as fc::fn<f>",
+                               "build both from the same sources, or call it as fc::fn<f>" +
+                               why_missing(l.peer(), 0),
                            l.peer());
   }
   const std::lock_guard guard(names.mutex);

@@ -8,6 +8,7 @@
 #include <farcall/transport/card.hpp>
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -32,27 +33,27 @@ class directory {
   directory& operator=(const directory&) = delete;
 
   /// The peer's key for `e`. The first call to a node with another table waits for its names.
-  /// Throws unknown_function that names the callable when the peer lacks it.
+  /// Throws unknown_function that names the callable when the peer lacks it, and timeout.
   [[nodiscard]] static am::handler_key key_for(am::lane& l, const entry& e,
-                                               const call_context& context) {
+                                               const call_context& context, time_point deadline) {
     // Acquire; partner: the release store in prepare().
     if (const am::handler_key* keys = l.keys.load(std::memory_order_acquire)) [[likely]] {
       const am::handler_key key = keys[e.index()];
       if (key != no_key) [[likely]]
         return key;
     }
-    return context.functions->key_slow(l, e);
+    return context.functions->key_slow(l, e, deadline);
   }
 
   /// What to send for a plain function. The first use of a function towards a node of another build
-  /// waits for that node. Throws unknown_function.
-  [[nodiscard]] function_token token_for(am::lane& l, any_function f) {
+  /// waits for that node. Throws unknown_function, and timeout.
+  [[nodiscard]] function_token token_for(am::lane& l, any_function f, time_point deadline) {
     if (same_build_[l.peer()] != 0) [[likely]] {
       const auto offset = image_->offset_of(f);
       if (offset && *offset < granted_bit) [[likely]]
         return {static_cast<std::uint32_t>(*offset)};
     }
-    return token_slow(l, f);
+    return token_slow(l, f, deadline);
   }
 
   /// The function that a peer means, or null for a token that means none.
@@ -67,21 +68,30 @@ class directory {
   [[nodiscard]] std::uint32_t grant(const std::string& symbol);
 
  private:
+  /// What our rows are in a peer's table, and what helps to say why one is missing there.
+  struct peer_rows {
+    std::vector<std::uint32_t> rows;
+    std::string differing_library;                        ///< empty when it has the same as we
+    std::map<std::uint32_t, std::string> other_signature; ///< of rows whose name alone is there
+  };
   struct node_names {
     std::mutex mutex;
     std::atomic<const am::handler_key*> keys{nullptr};
     std::vector<am::handler_key> storage;
+    peer_rows known; ///< written once, before `keys`
     std::unordered_map<any_function, std::uint32_t> tokens;
   };
 
   /// Marks a token that is a number given out by the receiver; others are offsets.
   static constexpr std::uint32_t granted_bit = std::uint32_t{1} << 31;
 
-  [[nodiscard]] function_token token_slow(am::lane& l, any_function f);
+  [[nodiscard]] function_token token_slow(am::lane& l, any_function f, time_point deadline);
   [[nodiscard]] any_function granted(std::uint32_t number) const noexcept;
-  [[nodiscard]] am::handler_key key_slow(am::lane& l, const entry& e);
-  void prepare(am::lane& l);
-  [[nodiscard]] std::vector<std::uint32_t> rows_of_peer(am::lane& l);
+  [[nodiscard]] am::handler_key key_slow(am::lane& l, const entry& e, time_point deadline);
+  void prepare(am::lane& l, time_point deadline);
+  [[nodiscard]] peer_rows rows_of_peer(am::lane& l, time_point deadline);
+  /// Why a row, or a function pointer, is missing in the peer's program.
+  [[nodiscard]] std::string why_missing(node_id peer, std::uint32_t row) const;
 
   static constexpr std::size_t most_grants = 65536;
 

@@ -25,9 +25,6 @@ int directory_test_extern(int v) { return v * 3; }
 
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-
 int directory_test_unnamed(int v) { return v * 5; }
 std::string joined(const std::string& a, const std::string& b) { return a + b; }
 
@@ -45,7 +42,7 @@ class loop {
   auto call(const F& f, A&&... args) {
     using caller = detail::caller_for<F, A...>;
     using result = typename caller::result;
-    am::call_slot* slot = caller::call(lane(), context_, am::no_deadline, false, f, args...);
+    am::call_slot* slot = caller::call(lane(), context_, no_deadline, false, f, args...);
     (void)engine_->wait(*slot);
     if (const std::exception_ptr why = slot->failure()) {
       slot->source()->free_slot(*slot);
@@ -64,8 +61,8 @@ class loop {
   /// What comes back for a plain function whose token is `token`.
   int call_token(std::uint32_t token, int v) {
     using far = detail::far_call<int (*)(int), int, int>;
-    const am::handler_key key = directory::key_for(lane(), far::self, context_);
-    am::call_slot* slot = detail::send<int>(lane(), key, {token}, am::no_deadline, false, v);
+    const am::handler_key key = directory::key_for(lane(), far::self, context_, no_deadline);
+    am::call_slot* slot = detail::send<int>(lane(), key, {token}, no_deadline, false, v);
     (void)engine_->wait(*slot);
     const std::exception_ptr why = slot->failure();
     const int r = why ? 0 : detail::result_in<int>(*slot);

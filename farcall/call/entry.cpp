@@ -10,6 +10,12 @@
 namespace farcall {
 namespace {
 
+#ifdef _LIBCPP_VERSION
+constexpr const char* library = "libc++";
+#else
+constexpr const char* library = "libstdc++";
+#endif
+
 /// FNV-1a, 64 bits: the digest tells differing programs apart, it does not defend against anybody.
 class digest_of {
  public:
@@ -92,7 +98,9 @@ std::vector<std::pair<std::string, std::string>> entry_table::names() const {
   const program_image& image = program_image::instance();
   for (const row& r : rows_) {
     std::string name = r.name;
-    if (r.is_local) {
+    if (r.code == nullptr) {
+      name = library;
+    } else if (r.is_local) {
       // The home of a stripped program's function cannot be told; then no other build may match it.
       const auto home = image.home_of(reinterpret_cast<any_function>(r.code->run()));
       name += home ? (home->empty() ? "" : "@" + *home) : "@" + image.build();

@@ -77,7 +77,8 @@ class entry_table {
   [[nodiscard]] const std::vector<row>& rows() const noexcept { return rows_; }
 
   /// Names and signatures in order, for a peer whose table differs. A callable that only one source
-  /// file knows bears that file's name too. Reads the program's symbols.
+  /// file knows bears that file's name too. Row 0 names the standard library. Reads the program's
+  /// symbols.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> names() const;
 
   /// Equal on two nodes whose tables are equal, row by row.

@@ -1,5 +1,6 @@
 #include <farcall/call/entry.hpp>
 #include <farcall/call/invoke.hpp>
+#include <farcall/call/offer.hpp>
 #include <farcall/call/request.hpp>
 
 #include <gtest/gtest.h>
@@ -8,6 +9,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -34,6 +36,23 @@ double entered_too(double v) { return v; }
 
 const entry& entry_of_entered = detail::far_call<fn_t<&entered>, int, int>::self;
 const entry& entry_of_entered_too = detail::far_call<fn_t<&entered_too>, double, double>::self;
+
+struct only_offered {
+  int operator()(int v) const { return v; }
+};
+
+/// Never run, and need not be.
+[[maybe_unused]] void offers() { offer<only_offered>(); }
+
+TEST(entry_tables, hold_what_is_offered_and_never_called) {
+  const auto& all = entry_table::instance().rows();
+  const std::string name = typeid(only_offered).name();
+  EXPECT_EQ(std::count_if(all.begin(), all.end(),
+                          [&](const entry_table::row& r) {
+                            return !r.name.empty() && name.ends_with(r.name);
+                          }),
+            1);
+}
 
 TEST(entry_tables, match_equal_ones_row_by_row) {
   const table t{{"", ""}, {"a", "1"}, {"b", "1"}, {"b", "2"}};

@@ -11,7 +11,6 @@
 #include <optional>
 #include <tuple>
 #include <type_traits>
-#include <typeinfo>
 
 /// The receiving side of a far call: unpack, release, run, answer.
 namespace farcall::detail {
@@ -130,8 +129,8 @@ struct far_call {
 
 template <class F, class R, class... P>
 entry far_call<F, R, P...>::self{
-    typeid(F).name(),
-    &signature_text<typename travelling_result<R>::type(typename travelling<P>::type...)>,
+    type_name<F>(),
+    &callable_text<F, typename travelling_result<R>::type(typename travelling<P>::type...)>,
     &far_call::run, entry_compiler};
 
 } // namespace farcall::detail

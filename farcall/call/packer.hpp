@@ -29,6 +29,8 @@ class reader;
 ///
 /// pack() runs twice, once to count the bytes, and must write the same bytes both times. unpack()
 /// reads the same types in the same order; reading past the end throws malformed_message.
+/// These functions, and the destructor of a result, run while a lane is held: they must not call
+/// farcall, nor wait for anything.
 /// A type whose values refer into the bytes that they were read from (as string_view does) adds
 /// `static constexpr bool has_views = true;`, so that the bytes outlive the call.
 ///
@@ -40,6 +42,13 @@ struct packer {
   using no_packer = void;
 };
 
+/// Whether a bitwise class has the same bytes wherever its size and alignment are the same. Between
+/// programs of different standard libraries, calls with other classes are refused, because members
+/// such as std::variant differ; between processors, calls with classes aligned to 16 and more,
+/// which may hold a long double. Specialise it as true for a class of yours that holds neither.
+template <class T>
+inline constexpr bool has_fixed_layout = !std::is_class_v<T> && !std::is_union_v<T>;
+
 /// How deep values may nest inside one another (trees, lists by unique_ptr), on both sides, so that
 /// bytes from a peer cannot exhaust the stack of the reader.
 inline constexpr std::size_t max_nesting = 1000;
@@ -48,6 +57,10 @@ inline constexpr std::size_t max_nesting = 1000;
 inline constexpr std::size_t body_alignment = 16;
 
 namespace detail {
+
+/// Handles of values that lie elsewhere name the type of these, which both sides must see alike.
+template <class T>
+struct refers_to {};
 
 template <class... T>
 struct types {};

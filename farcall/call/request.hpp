@@ -77,12 +77,12 @@ am::call_slot* send(am::lane& l, am::handler_key key, function_token token, time
                        block != nullptr ? record_kind::request_long : record_kind::request);
     } else {
       // The node has failed. That is the answer.
-      if (block != nullptr) l.owner().heap().release(block);
-      if (slot == nullptr) std::rethrow_exception(l.failure());
+      if (block != nullptr) l.owner().heap().release(std::exchange(block, nullptr));
+      if (abandoned) std::rethrow_exception(l.failure());
       l.fail_slot(*slot, l.failure());
     }
   } catch (...) {
-    if (slot != nullptr && to == nullptr && block != nullptr) l.owner().heap().release(block);
+    if (to == nullptr && block != nullptr) l.owner().heap().release(block);
     if (slot != nullptr) l.return_slot(*slot);
     l.guard().unlock();
     throw;
@@ -108,10 +108,10 @@ struct caller<F, signature<R, P...>> {
                              bool abandoned, const F& f,
                              const typename travelling<P>::type&... args) {
     require_callable<F>();
-    const am::handler_key key = directory::key_for(l, far::self, context);
+    const am::handler_key key = directory::key_for(l, far::self, context, deadline);
     if constexpr (is_function_pointer<F>::value) {
       const function_token token =
-          context.functions->token_for(l, reinterpret_cast<any_function>(f));
+          context.functions->token_for(l, reinterpret_cast<any_function>(f), deadline);
       return send<result>(l, key, token, deadline, abandoned, args...);
     } else {
       return send<result>(l, key, {}, deadline, abandoned, f, args...);

@@ -59,11 +59,10 @@ template <class R>
 template <class R>
 void read_answer(am::call_slot& slot, am::slot_action action, const am::answer& what) {
   if constexpr (!std::is_void_v<R>) {
+    if (action == am::slot_action::destroy) return destroy_result<R>(slot);
     [[maybe_unused]] const auto* const context =
         static_cast<const call_context*>(slot.owner()->context());
-    if (action == am::slot_action::destroy) {
-      destroy_result<R>(slot);
-    } else if constexpr (fits_slot<R>) {
+    if constexpr (fits_slot<R>) {
       new (slot.storage()) R(unpack_answer<R>(what, context));
     } else {
       new (slot.storage()) R*(new R(unpack_answer<R>(what, context)));

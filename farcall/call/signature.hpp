@@ -13,13 +13,37 @@
 namespace farcall {
 namespace detail {
 
-/// Formats of long double differ between machines that agree on its size.
+/// Mangled name of a type.
 template <class T>
-struct holds_long_double : std::is_same<T, long double> {};
+[[nodiscard]] const char* type_name() noexcept {
+#ifdef __GXX_RTTI
+  return typeid(T).name();
+#else
+#error "farcall knows callables by the names of their types: compile without -fno-rtti"
+  return "";
+#endif
+}
+
+/// Standard libraries put other things into classes of one name, as into std::variant.
+#ifdef _LIBCPP_VERSION
+inline constexpr std::string_view library_mark = "(libc++)";
+#else
+inline constexpr std::string_view library_mark;
+#endif
+
+/// What holds values of one type and nothing else is as fixed as that type.
 template <class T>
-struct holds_long_double<std::complex<T>> : holds_long_double<T> {};
+struct only_holds : std::type_identity<T> {};
+template <class T>
+struct only_holds<std::complex<T>> : only_holds<T> {};
 template <class T, std::size_t N>
-struct holds_long_double<std::array<T, N>> : holds_long_double<T> {};
+struct only_holds<std::array<T, N>> : only_holds<T> {};
+
+/// Formats of long double differ between machines that agree on its size. Members cannot be looked
+/// at, but whoever has such a member is aligned as it is.
+template <class T>
+inline constexpr bool may_hold_long_double =
+    std::is_same_v<T, long double> || (!has_fixed_layout<T> && alignof(T) >= alignof(long double));
 
 template <class T>
 void append_layout(std::string& text);
@@ -36,9 +60,16 @@ void append_layout(std::string& text) {
   if constexpr (std::is_void_v<value_type>) {
     text += '-';
   } else if constexpr (is_bitwise<value_type>) {
+    using held = typename only_holds<value_type>::type;
     text += std::to_string(sizeof(value_type)) + ':' + std::to_string(alignof(value_type));
-    if constexpr (holds_long_double<value_type>::value) {
+    if constexpr (may_hold_long_double<held>) {
       text += 'm' + std::to_string(std::numeric_limits<long double>::digits);
+    }
+    if constexpr (requires { typename refers_to<value_type>::type; }) {
+      text += '>';
+      append_layout<typename refers_to<value_type>::type>(text);
+    } else if constexpr (!has_fixed_layout<held> && !std::is_empty_v<held>) {
+      text += library_mark;
     }
   } else if constexpr (made_of_parts<value_type>) {
     text += '{';
@@ -55,7 +86,7 @@ struct signature_writer;
 template <class Result, class... Arguments>
 struct signature_writer<Result(Arguments...)> {
   static std::string text() {
-    const std::string_view name = typeid(Result(Arguments...)).name();
+    const std::string_view name = type_name<Result(Arguments...)>();
     // The mark of a type of one source file, which not every library takes away.
     std::string result(name.substr(name.starts_with('*') ? 1 : 0));
     result += '|';
@@ -75,11 +106,24 @@ struct signature_writer<Result(Arguments...) noexcept> : signature_writer<Result
 /// double(double).
 ///
 /// Layouts are size:alignment of a bitwise type, "-" for void, "own" for a type with its own
-/// packer, and {…} around the types that a container or tuple is made of. long double adds "m" and
-/// the bits of its mantissa. g++ and clang++ give the same text.
+/// packer, and {…} around the types that a container or tuple is made of. What may be or hold a
+/// long double adds "m" and the bits of its mantissa, a class "(libc++)" where that is the library,
+/// a remote_span ">" and the layout of its elements. g++ and clang++ give the same text.
 template <class Signature>
 [[nodiscard]] std::string signature_text() {
   return detail::signature_writer<Signature>::text();
+}
+
+/// The same for a callable of type F with that signature: what it holds travels too. Adds ";" and
+/// its layout.
+template <class F, class Signature>
+[[nodiscard]] std::string callable_text() {
+  std::string text = signature_text<Signature>();
+  if constexpr (!std::is_pointer_v<F> && !std::is_empty_v<F>) {
+    text += ';';
+    detail::append_layout<F>(text);
+  }
+  return text;
 }
 
 } // namespace farcall

@@ -5,6 +5,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <thread>
+#include <utility>
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -33,8 +35,8 @@ std::pair<control_socket, control_socket> control_socket::make_pair() {
   return {control_socket(unique_fd(ends[0])), control_socket(unique_fd(ends[1]))};
 }
 
-bool control_socket::send(control kind, std::span<const std::byte> body,
-                          std::span<const int> files) {
+bool control_socket::send(control kind, std::span<const std::byte> body, std::span<const int> files,
+                          time_point deadline) {
   if (body.size() > largest_message - sizeof kind || files.size() > most_files) {
     throw error("a control message has at most " + std::to_string(largest_message - sizeof kind) +
                 " bytes and " + std::to_string(most_files) + " descriptors; this one would have " +
@@ -55,10 +57,31 @@ bool control_socket::send(control kind, std::span<const std::byte> body,
     std::memcpy(CMSG_DATA(header), files.data(), files.size_bytes());
   }
   for (;;) {
-    if (::sendmsg(fd_.get(), &message, MSG_NOSIGNAL) >= 0) return true;
-    if (errno == EINTR) continue;
-    if (errno == EPIPE || errno == ECONNRESET || errno == EBADF) return false;
-    throw_system_error("sending to a target's control socket", errno);
+    if (::sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) return true;
+    const int reason = errno;
+    switch (reason) {
+    case EINTR:
+      continue;
+    case EPIPE:
+    case ECONNRESET:
+    case EBADF:
+      return false;
+    case EAGAIN:
+    case ETOOMANYREFS:
+    case ENOBUFS:
+    case ENOMEM:
+      break;
+    default:
+      throw_system_error("sending to a target's control socket", reason);
+    }
+    if (clock::now() >= deadline) return false;
+    // Room for descriptors on their way comes without an event.
+    if (reason == EAGAIN) {
+      pollfd waiting{fd_.get(), POLLOUT, 0};
+      ::poll(&waiting, 1, poll_timeout(deadline));
+    } else {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
   }
 }
 
@@ -88,9 +111,12 @@ std::optional<control_message> control_socket::receive(time_point deadline) {
   message.msg_control = attached.data();
   message.msg_controllen = attached.size();
   ssize_t got = 0;
+  bool was_reset = false;
   do {
     got = ::recvmsg(fd_.get(), &message, MSG_CMSG_CLOEXEC);
-  } while (got < 0 && errno == EINTR);
+    // The other side has left something unread. The system says so first, and once; what it has
+    // sent before is still there.
+  } while (got < 0 && (errno == EINTR || (errno == ECONNRESET && !std::exchange(was_reset, true))));
   if (got <= 0) return std::nullopt;
 
   control_message received;

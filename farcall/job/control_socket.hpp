@@ -14,15 +14,19 @@ namespace farcall {
 
 /// What the host and a target tell each other outside the lanes. See docs/wire.md.
 enum class control : std::uint32_t {
-  present = 1,     ///< target: I am here
-  memory = 2,      ///< host: segments of one node, with their descriptors
-  hello = 3,       ///< host: who you are in this job
-  joined = 4,      ///< target: my card
-  member = 5,      ///< host: card of a node
-  start = 6,       ///< host: all cards were sent
-  node_failed = 7, ///< host: number of a node, and why
-  shut_down = 8,   ///< host: finish what has arrived and end
-  refused = 9,     ///< target: why it cannot join
+  present = 1,      ///< target: I am here, and this is my format
+  memory = 2,       ///< host: segments of one node, with their descriptors
+  hello = 3,        ///< host: who you are in this job
+  joined = 4,       ///< target: my card
+  member = 5,       ///< host: card of a node
+  start = 6,        ///< host: all cards were sent
+  node_failed = 7,  ///< host: number of a node, and why
+  shut_down = 8,    ///< host: finish what has arrived and end
+  refused = 9,      ///< target: why it cannot join
+  credentials = 10, ///< host: what the job's nodes know each other by
+  connection = 11,  ///< server: a connection for the node, with its descriptor
+  dial = 12,        ///< a node that cannot dial another asks it to, by way of the host
+  ended = 13,       ///< server: how the target has ended, or why it cannot be reached any more
 };
 
 struct control_message {
@@ -44,12 +48,14 @@ class control_socket {
   [[nodiscard]] int fd() const noexcept { return fd_.get(); }
   void close() noexcept { fd_.reset(); }
 
-  /// Sends one message; blocks while the socket is full. False when the other side is gone. Throws
-  /// error for more than 64 KiB or 8 descriptors.
-  bool send(control kind, std::span<const std::byte> body = {}, std::span<const int> files = {});
+  /// Sends one message; waits while the socket, or the system's room for descriptors on their way,
+  /// is full. False when the other side is gone or the deadline passed. Throws error for more than
+  /// 64 KiB or 8 descriptors.
+  bool send(control kind, std::span<const std::byte> body = {}, std::span<const int> files = {},
+            time_point deadline = no_deadline);
 
   /// Sends one message if there is room now; false otherwise, or when the other side is gone.
-  bool try_send(control kind, std::span<const std::byte> body) noexcept;
+  bool try_send(control kind, std::span<const std::byte> body = {}) noexcept;
 
   /// Waits for one message. Nothing when the other side is gone or the deadline passed. Throws
   /// malformed_message for bytes that are no message.

@@ -159,6 +159,15 @@ TEST(control_socket, a_full_socket_makes_send_wait_and_loses_nothing) {
   receiver.join();
 }
 
+TEST(control_socket, a_full_socket_ends_send_at_its_deadline) {
+  auto [a, b] = control_socket::make_pair();
+  while (a.try_send(control::memory, body_of(10'000, 1))) {
+  }
+  const time_point deadline = clock::now() + 20ms;
+  EXPECT_FALSE(a.send(control::memory, body_of(10'000, 1), {}, deadline));
+  EXPECT_GE(clock::now(), deadline);
+}
+
 TEST(control_socket, try_send_does_not_wait) {
   auto [a, b] = control_socket::make_pair();
   const auto body = body_of(10'000, 1);
@@ -194,6 +203,17 @@ TEST(control_socket, what_was_sent_before_the_end_still_arrives) {
   ASSERT_TRUE(message);
   EXPECT_EQ(message->body, bytes_of("last words"));
   EXPECT_FALSE(b.receive(time_point::max()));
+}
+
+TEST(control_socket, what_was_sent_arrives_though_its_sender_left_something_unread) {
+  auto [ours, theirs] = control_socket::make_pair();
+  ASSERT_TRUE(ours.send(control::hello));
+  ASSERT_TRUE(theirs.send(control::ended, {}));
+  theirs.close();
+  const auto got = ours.receive(no_deadline);
+  ASSERT_TRUE(got);
+  EXPECT_EQ(got->kind, control::ended);
+  EXPECT_FALSE(ours.receive(no_deadline));
 }
 
 TEST(control_socket, one_that_is_closed_is_gone_itself) {

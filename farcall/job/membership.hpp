@@ -1,19 +1,27 @@
 #pragma once
 
 #include <farcall/base/unique_fd.hpp>
+#include <farcall/job/access.hpp>
 #include <farcall/job/control_socket.hpp>
 #include <farcall/job/process.hpp>
+#include <farcall/job/relay.hpp>
+#include <farcall/job/remote_target.hpp>
 #include <farcall/job/target_url.hpp>
 #include <farcall/memory/shared_heap.hpp>
 #include <farcall/transport/shm/shm.hpp>
+#include <farcall/transport/tcp/reactor.hpp>
+#include <farcall/transport/tcp/tcp.hpp>
 #include <farcall/transport/transport.hpp>
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -34,8 +42,10 @@ struct membership_options {
   std::chrono::milliseconds start_timeout{10'000}; ///< for all targets to join
   std::chrono::milliseconds stop_timeout{2'000};   ///< for targets to finish, then they are killed
   std::uint32_t lane_bytes = 64 << 10;             ///< size of a ring; a power of two
-  std::uint64_t heap_bytes = 0;    ///< most memory a node can share; 0: all the machine has
-  std::vector<std::byte> settings; ///< passed on to the targets, for the layers below
+  std::uint64_t heap_bytes = 0; ///< most memory a node can share; 0: all the machine has
+  farcall::access access;       ///< to servers; empty: in the clear
+  std::chrono::milliseconds liveness{5'000}; ///< a server that is silent for longer is gone
+  std::vector<std::byte> settings;           ///< passed on to the targets, for the layers below
 };
 
 /// Called on a thread of the membership's own, one at a time.
@@ -76,17 +86,24 @@ class membership {
   };
   [[nodiscard]] const way& way_to(node_id node) const { return ways_.at(node); }
 
+  /// How long targets may take to finish.
+  [[nodiscard]] std::chrono::milliseconds stop_timeout() const noexcept { return stop_timeout_; }
+
   /// Every transport through which lanes may arrive.
   [[nodiscard]] std::vector<transport*> transports() const;
 
   [[nodiscard]] std::span<bell> bells() const noexcept { return home_.bells(); }
   [[nodiscard]] const std::shared_ptr<shared_heap>& heap() const noexcept { return heap_; }
 
+  /// Target: tells the host why this process cannot go on with the job; before it ends.
+  void give_up(const std::string& why);
+
   /// Starts watching. Call once, before the first lane is opened.
   void watch(membership_events events);
 
-  /// Host: tells the targets to finish, waits for them, and kills those that do not end in time.
-  void shut_down();
+  /// Stops watching. Host: tells the targets to finish, waits for them, and kills those that do not
+  /// end in time. Calls `meanwhile` every millisecond: targets may need something to finish.
+  void shut_down(const std::function<void()>& meanwhile);
 
  private:
   membership() = default;
@@ -96,26 +113,51 @@ class membership {
     std::vector<segment> windows;
   };
   struct member_process {
-    child_process process;
+    child_process process;       ///< none for a target of a server
+    std::shared_ptr<relay> link; ///< to the server, if the target is one's
     control_socket socket;
     bool failed = false;
+    bool is_told_to_stop = false;
+    std::deque<std::vector<std::byte>> news; ///< of nodes that have failed, not yet sent
     std::string program;
+    std::optional<std::string> end; ///< of a server's target, in words
+    [[nodiscard]] bool is_remote() const noexcept { return link != nullptr; }
+  };
+  /// What a node that makes its own memory needs to know.
+  struct memory_sizes {
+    std::uint32_t lane_bytes = 0;
+    std::uint64_t heap_bytes = 0; ///< 0: all the machine has
+    std::size_t nodes = 1;        ///< whose heaps one process maps
+    bool is_emulated = false;     ///< one of the processes is, and pays for what it maps
   };
 
-  [[nodiscard]] node_memory make_memory(node_id node, const membership_options& o) const;
-  void start_targets(const membership_options& o);
+  [[nodiscard]] static node_memory make_memory(node_id node, const memory_sizes& sizes);
+  void prepare_network(const membership_options& o);
+  void start_remote(node_id node, const target_url& url, time_point deadline);
+  void start_targets(const membership_options& o, time_point deadline);
   void greet(node_id node, const membership_options& o, const std::vector<node_memory>& memory,
              time_point deadline);
   void take_card(node_id node, time_point deadline);
-  void spread_cards();
+  void spread_cards(time_point deadline);
+  [[noreturn]] void throw_not_joined(node_id node, const char* what);
   control_message expect(node_id node, control kind, const char* what, time_point deadline);
   void set_up(std::vector<node_memory> memory, const program_identity& program,
               std::uint32_t lane_bytes, const std::string& name, const std::string& scheme,
-              std::uint32_t workers);
+              std::uint32_t workers, const std::string& address);
+  void make_network(card& mine, const std::string& address, std::uint32_t lane_bytes);
   void find_ways();
+  /// A server's target: takes what it has said; true once it has ended.
+  [[nodiscard]] bool hear_remote(node_id node);
+  void pass_on_request(node_id from, std::span<const std::byte> body);
   void watch_targets();
+  /// The others are to be told.
+  void spread_end(node_id node, const std::string& why);
+  void send_news(member_process& to) noexcept;
+  [[nodiscard]] std::string end_of(node_id node, time_point deadline);
   void watch_host();
   void stop_watching();
+  /// Target: a connection that came to our server.
+  void take_connection(unique_fd socket);
 
   node_id self_ = 0;
   std::chrono::milliseconds stop_timeout_{0};
@@ -123,19 +165,25 @@ class membership {
   std::vector<card> cards_;
   std::vector<way> ways_;
 
+  std::unique_ptr<tcp::reactor> reactor_; ///< in jobs with servers' targets
+  std::optional<target_request> network_; ///< the same
+  std::shared_ptr<const tcp::tls_identity> identity_;
+
   segment home_memory_;
   shm::home home_;
   std::shared_ptr<shared_heap> heap_;
-  std::vector<shm::home> peer_homes_;
   std::unique_ptr<transport> self_transport_;
   std::unique_ptr<shm::shm_transport> shm_transport_;
+  std::unique_ptr<tcp::tcp_transport> tcp_transport_;
 
   control_socket to_host_;                ///< targets
+  unique_fd host_process_;                ///< targets; none where the system cannot tell
   std::vector<member_process> processes_; ///< host; by node, the first unused
 
   membership_events events_;
   unique_fd stop_signal_;
   std::thread watcher_;
+  bool is_started_ = false; ///< host: all targets have joined
   bool is_shut_down_ = false;
 };
 

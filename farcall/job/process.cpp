@@ -1,10 +1,12 @@
 #include <farcall/base/error.hpp>
+#include <farcall/base/settings.hpp>
 #include <farcall/job/control_socket.hpp>
 #include <farcall/job/process.hpp>
 
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <thread>
@@ -12,6 +14,7 @@
 
 #include <poll.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,7 +29,7 @@ std::string why_not_started(int reason) {
   case EACCES:
     return "it is not executable for us (a directory, or permissions: chmod +x?)";
   case ENOEXEC:
-    return "it is not a program for this machine";
+    return "it is not a program for this machine (an emulator may run it: exec:qemu-aarch64 ./app)";
   case EAGAIN:
     return "the limit of processes is reached ('ulimit -u')";
   case EMFILE:
@@ -82,17 +85,18 @@ class spawn_attributes {
 
 child_process::child_process(child_process&& other) noexcept
     : pid_(std::exchange(other.pid_, 0)), pidfd_(std::move(other.pidfd_)),
-      ended_(std::move(other.ended_)) {}
+      ended_(std::move(other.ended_)), is_reaped_(other.is_reaped_) {}
 
 child_process& child_process::operator=(child_process&& other) noexcept {
   std::swap(pid_, other.pid_);
   std::swap(pidfd_, other.pidfd_);
   std::swap(ended_, other.ended_);
+  std::swap(is_reaped_, other.is_reaped_);
   return *this;
 }
 
 child_process::~child_process() {
-  if (pid_ == 0 || ended_) return;
+  if (pid_ == 0 || is_reaped_) return;
   kill();
   siginfo_t info{};
   while (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED) != 0 && errno == EINTR) {
@@ -102,16 +106,14 @@ child_process::~child_process() {
 child_process child_process::start(const std::string& program,
                                    const std::vector<std::string>& arguments,
                                    const std::string& variable, const std::string& value,
-                                   int inherited) {
+                                   int inherited, const std::vector<std::string>& environment) {
   const std::string assignment = variable + "=" + value;
-  std::vector<char*> environment;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    if (std::strncmp(*entry, assignment.c_str(), variable.size() + 1) != 0) {
-      environment.push_back(*entry);
-    }
+  std::vector<char*> entries;
+  for (const std::string& entry : environment) {
+    if (!entry.starts_with(variable + "=")) entries.push_back(const_cast<char*>(entry.c_str()));
   }
-  environment.push_back(const_cast<char*>(assignment.c_str()));
-  environment.push_back(nullptr);
+  entries.push_back(const_cast<char*>(assignment.c_str()));
+  entries.push_back(nullptr);
   std::vector<char*> argv;
   argv.reserve(arguments.size() + 1);
   for (const std::string& a : arguments)
@@ -123,7 +125,7 @@ child_process child_process::start(const std::string& program,
   spawn_attributes attributes;
   child_process child;
   const int reason = ::posix_spawn(&child.pid_, program.c_str(), actions.get(), attributes.get(),
-                                   argv.data(), environment.data());
+                                   argv.data(), entries.data());
   if (reason != 0) {
     child.pid_ = 0;
     throw start_failed("the target program \"" + program +
@@ -139,8 +141,9 @@ std::optional<std::string> child_process::wait(time_point deadline) {
   for (;;) {
     if (ended_ || pid_ == 0) return ended_;
     siginfo_t info{};
-    if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG) != 0) {
+    if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0) {
       if (errno == EINTR) continue;
+      is_reaped_ = true;
       ended_ = "ended (somebody else took its exit status)";
       return ended_;
     }
@@ -158,9 +161,46 @@ std::optional<std::string> child_process::wait(time_point deadline) {
   }
 }
 
+void child_process::reap() noexcept {
+  if (!ended_ || is_reaped_) return;
+  siginfo_t info{};
+  while (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED) != 0 && errno == EINTR) {
+  }
+  is_reaped_ = true;
+}
+
 void child_process::kill() noexcept {
   // Not reaped yet, so the number still is this child's.
   if (pid_ != 0 && !ended_) ::kill(pid_, SIGKILL);
+}
+
+std::vector<std::string> own_environment() {
+  std::vector<std::string> entries;
+  for (char** entry = environ; *entry != nullptr; ++entry)
+    entries.emplace_back(*entry);
+  return entries;
+}
+
+std::string own_program() {
+  std::error_code unreadable;
+  const auto path = std::filesystem::read_symlink(running_program, unreadable);
+  return unreadable ? running_program : path.string();
+}
+
+std::string find_command(const std::string& name) {
+  if (name.find('/') != std::string::npos) return name;
+  const std::string path = environment("PATH").value_or("/usr/bin:/bin");
+  for (const std::string& folder : split(path, ':')) {
+    std::string file = (folder.empty() ? "." : folder) + "/" + name;
+    struct stat status{};
+    if (::stat(file.c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
+        ::access(file.c_str(), X_OK) == 0) {
+      return file;
+    }
+  }
+  throw start_failed("the target's command \"" + name +
+                     "\" cannot be started: it is in no folder " + "of PATH (" + path +
+                     "); install it, or write its path");
 }
 
 std::vector<std::string> own_arguments() {

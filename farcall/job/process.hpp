@@ -11,6 +11,12 @@
 
 namespace farcall {
 
+/// Tells a target the descriptor of its control socket; nobody else has it set.
+inline constexpr const char* bootstrap_variable = "FARCALL_BOOTSTRAP";
+
+/// The environment of this process as it is now, "NAME=value" each. Not while others change it.
+[[nodiscard]] std::vector<std::string> own_environment();
+
 /// A child process that runs a target. Owns it: it is killed and reaped at the end, unless it ended
 /// before.
 class child_process {
@@ -22,21 +28,25 @@ class child_process {
   child_process& operator=(const child_process&) = delete;
   ~child_process();
 
-  /// Starts `program` with these arguments (argv[0] included) and our environment plus
+  /// Starts `program` with these arguments (argv[0] included) and this environment plus
   /// `variable=value`. It gets the descriptor `inherited`, and else only those that the user left
   /// without close-on-exec; farcall's own all have it. Throws start_failed with the
   /// reason when the program cannot be executed.
-  [[nodiscard]] static child_process start(const std::string& program,
-                                           const std::vector<std::string>& arguments,
-                                           const std::string& variable, const std::string& value,
-                                           int inherited);
+  [[nodiscard]] static child_process
+  start(const std::string& program, const std::vector<std::string>& arguments,
+        const std::string& variable, const std::string& value, int inherited,
+        const std::vector<std::string>& environment = own_environment());
 
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
   /// Becomes readable when the process ends; -1 when the system has no such descriptor.
   [[nodiscard]] int end_fd() const noexcept { return pidfd_.get(); }
 
-  /// How it ended, in words, or nothing while it runs. Reaps it. Waits until `deadline`.
+  /// How it ended, in words, or nothing while it runs. Waits until `deadline`. Its number stays
+  /// taken until reap().
   [[nodiscard]] std::optional<std::string> wait(time_point deadline);
+
+  /// Lets the system forget it, once wait() has told its end; nothing before.
+  void reap() noexcept;
 
   void kill() noexcept;
 
@@ -44,7 +54,18 @@ class child_process {
   pid_t pid_ = 0;
   unique_fd pidfd_;
   std::optional<std::string> ended_;
+  bool is_reaped_ = false;
 };
+
+/// Names this process's program, even if its file has been replaced.
+inline constexpr const char* running_program = "/proc/self/exe";
+
+/// Path of this process's program, for people to read.
+[[nodiscard]] std::string own_program();
+
+/// The file that a command means, found as a shell finds it: by PATH, unless it names a folder.
+/// Throws start_failed when there is none.
+[[nodiscard]] std::string find_command(const std::string& name);
 
 /// The arguments that this process was started with.
 [[nodiscard]] std::vector<std::string> own_arguments();

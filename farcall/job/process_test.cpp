@@ -1,4 +1,5 @@
 #include <farcall/base/error.hpp>
+#include <farcall/base/settings.hpp>
 #include <farcall/job/process.hpp>
 #include <farcall/memory/segment.hpp>
 #include <tests/support.hpp>
@@ -132,6 +133,16 @@ TEST(child_process, its_descriptor_becomes_readable_at_the_end) {
 
 // ---- ownership ----------------------------------------------------------------------------------
 
+TEST(child_process, keeps_its_number_until_it_is_reaped) {
+  child_process child = run_shell("exit 4");
+  ASSERT_EQ(child.wait(soon()), "exited with status 4");
+  EXPECT_EQ(::kill(child.pid(), 0), 0);
+  child.reap();
+  child.reap();
+  EXPECT_NE(::kill(child.pid(), 0), 0);
+  EXPECT_EQ(child.wait(clock::now()), "exited with status 4");
+}
+
 TEST(child_process, none_is_none) {
   child_process none;
   EXPECT_EQ(none.pid(), 0);
@@ -155,7 +166,8 @@ TEST(child_process, can_be_moved) {
   child_process first = run_shell("exit 6");
   const pid_t pid = first.pid();
   child_process second(std::move(first));
-  EXPECT_EQ(first.pid(), 0); // NOLINT(bugprone-use-after-move): nothing, as documented
+  // Nothing, as documented.
+  EXPECT_EQ(first.pid(), 0); // NOLINT(bugprone-use-after-move,clang-analyzer-cplusplus.Move)
   EXPECT_EQ(second.pid(), pid);
   child_process third;
   third = std::move(second);
@@ -301,6 +313,29 @@ TEST(child_process, a_failed_start_leaves_no_process_behind) {
                start_failed);
   EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);
   EXPECT_EQ(errno, ECHILD);
+}
+
+// ---- find_command -------------------------------------------------------------------------------
+
+TEST(find_command, a_path_is_taken_as_it_is) {
+  EXPECT_EQ(find_command("/no/such/program"), "/no/such/program");
+  EXPECT_EQ(find_command("./app"), "./app");
+}
+
+TEST(find_command, a_name_is_looked_for_in_the_folders_of_PATH) {
+  const scratch_folder first;
+  const scratch_folder second;
+  // Neither of these can be run.
+  (void)first.file("tool", "", std::filesystem::perms::owner_read);
+  std::filesystem::create_directory(first.path() + "/folder");
+  const std::string tool = second.file("tool", "", std::filesystem::perms::owner_all);
+  const std::string before = environment("PATH").value_or("");
+  ::setenv("PATH", (first.path() + ":" + second.path()).c_str(), 1);
+  EXPECT_EQ(find_command("tool"), tool);
+  EXPECT_THAT([] { (void)find_command("folder"); },
+              ThrowsMessage<start_failed>(AllOf(HasSubstr("\"folder\""), HasSubstr("PATH"),
+                                                HasSubstr(first.path()), HasSubstr("install"))));
+  ::setenv("PATH", before.c_str(), 1);
 }
 
 // ---- own_arguments ------------------------------------------------------------------------------

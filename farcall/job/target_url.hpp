@@ -8,20 +8,27 @@
 
 namespace farcall {
 
-/// One target to start: a URL such as "shm", "shm?cpu=1&workers=2" after counts were expanded.
+/// One target to start: a URL such as "shm", "shm?cpu=1&workers=2" or "tcp://host:port" after
+/// counts were expanded.
 struct target_url {
-  std::string scheme;          ///< "shm"
+  std::string scheme;          ///< "shm" or "tcp"
+  std::string address;         ///< tcp: "host:port" of the server
+  bool plain = false;          ///< plain=yes: in the clear beyond loopback too
   std::uint32_t workers = 1;   ///< workers=N: threads that run handlers
   std::optional<unsigned> cpu; ///< cpu=N: processor to run on
   std::string program;         ///< program=PATH: another binary than ours
   std::string name;            ///< name=TEXT: instead of "node N"
+  /// Of exec: all words of the command line that starts the target; else empty.
+  std::vector<std::string> command;
 };
 
 /// Largest number of targets in a job.
 inline constexpr std::uint32_t most_targets = 250;
 
-/// Reads a comma-separated list: "shm:4", "shm?cpu=1,shm?cpu=2&workers=3". A count N stands for N
-/// targets; cpu=K gives them processors K, K+1, … Throws setting_error that quotes the piece and
+/// Reads a comma-separated list: "shm:4", "shm?cpu=1,tcp://host:9000?count=2". A count N stands for
+/// N targets; cpu=K gives them processors K, K+1, … "exec:qemu-aarch64 ./app?count=2" is an shm
+/// target whose command line is given: words between spaces, and what stands in '…' or "…" is taken
+/// as it is, commas and question marks included. Throws setting_error that quotes the piece and
 /// says what is possible.
 [[nodiscard]] std::vector<target_url> parse_targets(std::string_view text);
 

@@ -83,6 +83,43 @@ TEST(parse_targets, limits_are_inclusive) {
   EXPECT_EQ(parse_targets("shm:249,shm").size(), 250U);
 }
 
+using words = std::vector<std::string>;
+
+TEST(parse_targets, a_command_line_is_cut_into_words) {
+  const struct {
+    const char* text;
+    words right;
+  } all[] = {{"exec:./app", {"./app"}},
+             {"exec: qemu-aarch64  -L /usr/aarch64-linux-gnu ./app ",
+              {"qemu-aarch64", "-L", "/usr/aarch64-linux-gnu", "./app"}},
+             {"exec:run 'a b' \"c d\"", {"run", "a b", "c d"}},
+             {"exec:run it\"'\"s '' x'y'z", {"run", "it's", "", "xyz"}},
+             {"exec:'/folder with spaces/app' --a=b:c", {"/folder with spaces/app", "--a=b:c"}},
+             {"exec:run 'a,b' 'c?d=e' \"?,\"?name=n", {"run", "a,b", "c?d=e", "?,"}}};
+  for (const auto& [text, right] : all) {
+    const auto targets = parse_targets(text);
+    ASSERT_EQ(targets.size(), 1U) << text;
+    EXPECT_EQ(targets[0].command, right) << text;
+    EXPECT_EQ(targets[0].scheme, "shm") << text;
+    EXPECT_EQ(targets[0].program, "") << text;
+  }
+}
+
+TEST(parse_targets, a_command_line_has_options_and_neighbours) {
+  const auto targets =
+      parse_targets("shm?program=it's,exec:run 'a,b'?count=2&cpu=3&workers=4&name=it's,shm:2");
+  ASSERT_EQ(targets.size(), 5U);
+  EXPECT_EQ(targets[0].program, "it's") << "no quotes in paths of shm";
+  EXPECT_TRUE(targets[0].command.empty());
+  for (unsigned i : {0U, 1U}) {
+    EXPECT_EQ(targets[1 + i].command, (words{"run", "a,b"}));
+    EXPECT_EQ(targets[1 + i].cpu, 3 + i);
+    EXPECT_EQ(targets[1 + i].workers, 4U);
+    EXPECT_EQ(targets[1 + i].name, "it's-" + std::to_string(i + 1));
+  }
+  EXPECT_TRUE(targets[3].command.empty());
+}
+
 struct bad_url {
   const char* text;
   const char* quoted; ///< what of it the message must name
@@ -93,47 +130,60 @@ constexpr const char* example = "targets look like shm, shm:4";
 constexpr const char* counts = "whole number from 1 to 250";
 
 TEST(parse_targets, mistakes_are_refused_with_what_was_wrong_and_what_to_do) {
-  constexpr bad_url all[] = {// No transport, or none that there is.
-                             {"", "\"\"", example},
-                             {",", "\"\"", example},
-                             {"shm,", "\"\"", example},
-                             {",shm", "\"\"", example},
-                             {"shm,,shm", "\"\"", example},
-                             {"?workers=2", "\"?workers=2\"", example},
-                             {":4", "\":4\"", example},
-                             {"SHM", "\"SHM\"", "it has shm"},
-                             {" shm", "\" shm\"", "it has shm"},
-                             {"shm ", "\"shm \"", "it has shm"},
-                             {"shm;shm", "\"shm;shm\"", example},
-                             {"4", "\"4\"", "it has shm"},
-                             {"carrier-pigeon:2", "\"carrier-pigeon\"", "it has shm"},
-                             {"shm,xyz", "\"xyz\"", example},
-                             // Counts.
-                             {"shm:", "\"shm:\"", counts},
-                             {"shm:0", "\"0\"", counts},
-                             {"shm:251", "\"251\"", counts},
-                             {"shm:-1", "\"-1\"", counts},
-                             {"shm:four", "\"four\"", counts},
-                             {"shm:2x", "\"2x\"", counts},
-                             {"shm:2:3", "\"2:3\"", counts},
-                             {"shm: 2", "\" 2\"", counts},
-                             {"shm:99999999999999999999", "99999999999999999999", counts},
-                             // Options.
-                             {"shm?worker=2", "\"worker\"", "known: workers, cpu, program, name"},
-                             {"shm?workers", "workers in \"shm?workers\"", "from 1 to 64"},
-                             {"shm?workers=", "workers in", "from 1 to 64"},
-                             {"shm?workers=0", "\"0\"", "from 1 to 64"},
-                             {"shm?workers=65", "\"65\"", "from 1 to 64"},
-                             {"shm?workers=2&", "\"\"", "known: workers"},
-                             {"shm?&workers=2", "\"\"", "known: workers"},
-                             {"shm?=2", "\"\"", "known: workers"},
-                             {"shm?workers=2?cpu=1", "\"2?cpu=1\"", "from 1 to 64"},
-                             {"shm?cpu=first", "cpu in \"shm?cpu=first\"", "whole number from 0"},
-                             {"shm?cpu=-1", "\"-1\"", "whole number from 0"},
-                             {"shm?cpu=100000", "\"100000\"", "whole number from 0"},
-                             {"shm?program=", "program=", "needs a path"},
-                             {"shm?program", "program=", "needs a path"},
-                             {"shm?name=", "name=", "1 to 100 characters"}};
+  constexpr bad_url all[] = {
+      // No transport, or none that there is.
+      {"", "\"\"", example},
+      {",", "\"\"", example},
+      {"shm,", "\"\"", example},
+      {",shm", "\"\"", example},
+      {"shm,,shm", "\"\"", example},
+      {"?workers=2", "\"?workers=2\"", example},
+      {":4", "\":4\"", example},
+      {"SHM", "\"SHM\"", "it has shm"},
+      {" shm", "\" shm\"", "it has shm"},
+      {"shm ", "\"shm \"", "it has shm"},
+      {"shm;shm", "\"shm;shm\"", example},
+      {"4", "\"4\"", "it has shm"},
+      {"carrier-pigeon:2", "\"carrier-pigeon\"", "it has shm"},
+      {"shm,xyz", "\"xyz\"", example},
+      // Counts.
+      {"shm:", "\"shm:\"", counts},
+      {"shm:0", "\"0\"", counts},
+      {"shm:251", "\"251\"", counts},
+      {"shm:-1", "\"-1\"", counts},
+      {"shm:four", "\"four\"", counts},
+      {"shm:2x", "\"2x\"", counts},
+      {"shm:2:3", "\"2:3\"", counts},
+      {"shm: 2", "\" 2\"", counts},
+      {"shm:99999999999999999999", "99999999999999999999", counts},
+      // Options.
+      {"shm?worker=2", "\"worker\"", "known: workers, cpu, program, name"},
+      {"shm?workers", "workers in \"shm?workers\"", "from 1 to 64"},
+      {"shm?workers=", "workers in", "from 1 to 64"},
+      {"shm?workers=0", "\"0\"", "from 1 to 64"},
+      {"shm?workers=65", "\"65\"", "from 1 to 64"},
+      {"shm?workers=2&", "\"\"", "known: workers"},
+      {"shm?&workers=2", "\"\"", "known: workers"},
+      {"shm?=2", "\"\"", "known: workers"},
+      {"shm?workers=2?cpu=1", "\"2?cpu=1\"", "from 1 to 64"},
+      {"shm?cpu=first", "cpu in \"shm?cpu=first\"", "whole number from 0"},
+      {"shm?cpu=-1", "\"-1\"", "whole number from 0"},
+      {"shm?cpu=100000", "\"100000\"", "whole number from 0"},
+      {"shm?program=", "program=", "needs a path"},
+      {"shm?program", "program=", "needs a path"},
+      {"shm?name=", "name=", "1 to 100 characters"},
+      {"shm?count=2", "\"count\"", "known: workers, cpu, program, name"},
+      // Command lines.
+      {"exec", "\"exec\"", "exec:qemu-aarch64 ./app"},
+      {"exec:", "\"exec:\"", "needs a command line"},
+      {"exec:  ?count=2", "\"exec:  ?count=2\"", "needs a command line"},
+      {"exec:'' x", "\"exec:'' x\"", "needs a command line"},
+      {"exec:,shm", "\"exec:\"", "needs a command line"},
+      {"exec:a 'b,c", "\"exec:a 'b,c\"", "quote ' is not closed"},
+      {"exec:a \"b'c'", "a quote \"", "is not closed"},
+      {"exec:a?program=b", "\"program\"", "known: workers, cpu, count, name"},
+      {"exec:a?count=0", "\"0\"", counts},
+      {"exec:a?count=251", "\"251\"", counts}};
   for (const bad_url& url : all) {
     EXPECT_THAT([&] { (void)parse_targets(url.text); },
                 ThrowsMessage<setting_error>(AllOf(HasSubstr(url.quoted), HasSubstr(url.advice))))

@@ -19,6 +19,9 @@ constexpr std::size_t most_bells = 128;
 /// How often a sleeper looks by itself when nothing can be relied on to wake it.
 constexpr std::chrono::milliseconds look_interval{1};
 
+/// The system has refused what it offered, as after a seccomp filter was set up.
+std::atomic<bool> is_barrier_refused{false};
+
 long membarrier(int command) noexcept { return ::syscall(SYS_membarrier, command, 0, 0); }
 
 timespec to_timespec(std::chrono::nanoseconds t) noexcept {
@@ -26,22 +29,21 @@ timespec to_timespec(std::chrono::nanoseconds t) noexcept {
   return {static_cast<time_t>(seconds.count()), static_cast<long>((t - seconds).count())};
 }
 
-/// Unless the flag differs from `flag`.
-void sleep_on_one(bell& b, std::uint32_t flag, time_point deadline) noexcept {
+void sleep_on_one(const watched_bell& b, time_point deadline) noexcept {
   const time_point now = clock::now();
   if (deadline <= now) return;
   const timespec timeout = to_timespec(deadline - now);
   // An error (rung meanwhile, signal, timeout) means the same to the caller: look again.
-  ::syscall(SYS_futex, &b.asleep, FUTEX_WAIT, flag, &timeout, nullptr, 0);
+  ::syscall(SYS_futex, &b.which->word, FUTEX_WAIT, b.seen, &timeout, nullptr, 0);
 }
 
 /// False when the kernel does not know the call.
-bool sleep_on_many(std::span<bell* const> bells, time_point deadline) noexcept {
+bool sleep_on_many(std::span<const watched_bell> bells, time_point deadline) noexcept {
 #ifdef SYS_futex_waitv
   futex_waitv waiters[most_bells] = {};
   for (std::size_t i = 0; i < bells.size(); ++i) {
-    waiters[i].val = 1;
-    waiters[i].uaddr = reinterpret_cast<std::uintptr_t>(&bells[i]->asleep);
+    waiters[i].val = bells[i].seen;
+    waiters[i].uaddr = reinterpret_cast<std::uintptr_t>(&bells[i].which->word);
     waiters[i].flags = FUTEX_32;
   }
   // steady_clock is CLOCK_MONOTONIC; this call takes an absolute time.
@@ -59,30 +61,37 @@ bool sleep_on_many(std::span<bell* const> bells, time_point deadline) noexcept {
 } // namespace
 
 void ring(bell& b) noexcept {
-  // Release: whoever is woken and sees 0 also sees what we committed before.
-  b.asleep.store(0, std::memory_order_release);
-  ::syscall(SYS_futex, &b.asleep, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  // Lowers the flag and counts, whether the flag is up or not. Release: whoever sees the new word
+  // also sees what we committed before.
+  std::uint32_t word = b.word.load(std::memory_order_relaxed);
+  while (!b.word.compare_exchange_weak(word, (word | asleep_flag) + 1, std::memory_order_release,
+                                       std::memory_order_relaxed)) {
+  }
+  ::syscall(SYS_futex, &b.word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
 void kick_bell(void* context) noexcept { ring(*static_cast<bell*>(context)); }
 
-void prepare_sleep(std::span<bell* const> bells) noexcept {
+void prepare_sleep(std::span<watched_bell> bells) noexcept {
   // Relaxed: the barrier below orders it before our second look, and makes it visible to every
   // sender that has not yet loaded the flag after its commit.
-  for (bell* b : bells)
-    b->asleep.store(1, std::memory_order_relaxed);
+  for (watched_bell& b : bells) {
+    b.seen = b.which->word.fetch_or(asleep_flag, std::memory_order_relaxed) | asleep_flag;
+  }
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (has_asymmetric_barrier()) membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
+  if (has_asymmetric_barrier() && membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) != 0) {
+    is_barrier_refused = true;
+  }
 }
 
-void sleep_on(std::span<bell* const> bells, time_point deadline) noexcept {
+void sleep_on(std::span<const watched_bell> bells, time_point deadline) noexcept {
   // Far enough away for any wait, near enough for the kernel's arithmetic.
   deadline = std::min(deadline, clock::now() + std::chrono::hours(24));
-  if (!has_asymmetric_barrier() || bells.size() > most_bells) {
+  if (!has_asymmetric_barrier() || is_barrier_refused || bells.size() > most_bells) {
     deadline = std::min(deadline, clock::now() + look_interval);
   }
   if (bells.size() == 1) {
-    sleep_on_one(*bells.front(), 1, deadline);
+    sleep_on_one(bells.front(), deadline);
   } else if (bells.empty() || bells.size() > most_bells || !sleep_on_many(bells, deadline)) {
     const timespec pause = to_timespec(look_interval);
     ::nanosleep(&pause, nullptr);
@@ -90,7 +99,7 @@ void sleep_on(std::span<bell* const> bells, time_point deadline) noexcept {
 }
 
 void doze_on(bell& b, time_point deadline) noexcept {
-  sleep_on_one(b, b.asleep.load(std::memory_order_relaxed), deadline);
+  sleep_on_one({&b, b.word.load(std::memory_order_relaxed)}, deadline);
 }
 
 bool has_asymmetric_barrier() noexcept {

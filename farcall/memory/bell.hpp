@@ -10,14 +10,21 @@
 /// How a thread sleeps until a message comes, so that the sleeper pays and not the sender.
 ///
 /// The sleeper raises its bell's flag, makes every core pass a barrier (membarrier), looks at its
-/// rings once more and then sleeps on the flag. The sender commits and reads the flag with a plain
-/// load. Either the sender sees the flag, or the sleeper's second look sees the message.
+/// rings once more and then sleeps on the bell's word. The sender commits and reads the flag with a
+/// plain load. Either the sender sees the flag, or the sleeper's second look sees the message.
+///
+/// The word also counts the rings, so that a ring between the second look and the sleep is noticed
+/// even if somebody else has raised the flag again (an event count).
 namespace farcall {
+
+/// The flag in a bell's word: somebody sleeps, or slept and was not rung since. The bits above it
+/// count the rings.
+inline constexpr std::uint32_t asleep_flag = 1;
 
 /// A word to sleep on. Lies in memory shared with everyone who may ring it. Several threads may
 /// sleep on one bell; a ring wakes them all.
 struct alignas(line_bytes) bell {
-  std::atomic<std::uint32_t> asleep{0}; ///< 1: somebody sleeps, or slept and was not rung since
+  std::atomic<std::uint32_t> word{0};
 };
 static_assert(sizeof(bell) == line_bytes && std::atomic<std::uint32_t>::is_always_lock_free);
 
@@ -29,19 +36,25 @@ inline void ring_if_asleep(bell& b) noexcept {
   // Relaxed: the sleeper's barrier orders it against our preceding stores, as long as the compiler
   // keeps their order.
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  if (b.asleep.load(std::memory_order_relaxed) != 0) ring(b);
+  if ((b.word.load(std::memory_order_relaxed) & asleep_flag) != 0) ring(b);
 }
 
 /// An `outbox::kick` whose context is a bell.
 void kick_bell(void* context) noexcept;
 
+/// One of the bells that a thread is about to sleep on.
+struct watched_bell {
+  bell* which;
+  std::uint32_t seen = 0; ///< its word after the flag was raised
+};
+
 /// Raises the flags of all `bells` and passes the barrier. The caller then looks once more at
 /// everything that the bells stand for, and calls sleep_on() only if there was nothing.
-void prepare_sleep(std::span<bell* const> bells) noexcept;
+void prepare_sleep(std::span<watched_bell> bells) noexcept;
 
-/// Sleeps until one of `bells` is rung or `deadline` passes. May return early for no reason.
-/// Call after prepare_sleep() and a second look.
-void sleep_on(std::span<bell* const> bells, time_point deadline) noexcept;
+/// Sleeps until one of `bells` is rung or `deadline` passes; not at all when one was rung since
+/// prepare_sleep(). May return early for no reason. Call after prepare_sleep() and a second look.
+void sleep_on(std::span<const watched_bell> bells, time_point deadline) noexcept;
 
 /// Sleeps until `b` is rung or `deadline` passes, whether its flag is up or not. A ring just before
 /// goes unnoticed: for naps that are short enough to afford that.

@@ -1,7 +1,11 @@
 #include <farcall/memory/bell.hpp>
 #include <farcall/memory/biased_lock.hpp>
 
+#include <cstdlib>
+#include <string_view>
 #include <thread>
+
+#include <unistd.h>
 
 namespace farcall {
 namespace {
@@ -17,7 +21,13 @@ const bool biased_lock::needs_fence_ = !barriers_ready();
 
 void biased_lock::enter_as_other() noexcept {
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (!needs_fence_) (void)process_barrier();
+  if (needs_fence_ || process_barrier()) return;
+  // The owner may be inside without our knowing, and nothing else can tell.
+  constexpr std::string_view message =
+      "farcall: the system now refuses membarrier, which it allowed when the program started "
+      "(a seccomp filter set up later?); the program cannot go on\n";
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, message.data(), message.size());
+  std::abort();
 }
 
 void biased_lock::lock_slow() noexcept {
@@ -48,8 +58,8 @@ bool biased_lock::try_lock_slow() noexcept {
     by_mutex_ = true;
     return true;
   }
-  others_.fetch_sub(1, std::memory_order_release);
   mutex_.unlock();
+  others_.fetch_sub(1, std::memory_order_release);
   return false;
 }
 
@@ -62,9 +72,15 @@ void biased_lock::disown() noexcept {
 
 void biased_lock::unlock_slow() noexcept {
   by_mutex_ = false;
-  // Release; partner: the owner's acquire load in try_lock_as_owner().
-  others_.fetch_sub(1, std::memory_order_release);
   mutex_.unlock();
+  // Last, so that the lock may be destroyed once this reads zero. Release; partner: the acquire
+  // loads in try_lock_as_owner() and settle().
+  others_.fetch_sub(1, std::memory_order_release);
+}
+
+void biased_lock::settle() const noexcept {
+  while (others_.load(std::memory_order_acquire) != 0)
+    std::this_thread::yield();
 }
 
 } // namespace farcall

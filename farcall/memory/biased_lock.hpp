@@ -20,8 +20,8 @@ namespace farcall {
 ///
 /// The owner announces itself and then looks for others; others announce themselves, make all
 /// threads pass a barrier, and then look for the owner (Dekker's scheme with the barrier paid by
-/// one side only). A lock without an owner is adopted by the first thread that takes it. Ownership
-/// never moves without the owner's doing: it could be between two of its own stores.
+/// one side only). A lock without an owner is adopted by the first thread that calls lock().
+/// Ownership never moves without the owner's doing: it could be between two of its own stores.
 class alignas(line_bytes) biased_lock {
  public:
   biased_lock() noexcept = default;
@@ -44,6 +44,10 @@ class alignas(line_bytes) biased_lock {
       unlock_slow();
     }
   }
+
+  /// Waits until the last holder has left unlock(). Before the lock is destroyed, by whoever knows
+  /// that nobody will take it any more.
+  void settle() const noexcept;
 
   /// Takes the lock if nobody holds it. May fail for no reason.
   [[nodiscard]] bool try_lock() noexcept { return try_lock_as_owner() || try_lock_slow(); }
@@ -74,7 +78,7 @@ class alignas(line_bytes) biased_lock {
 
   std::atomic<const void*> owner_{nullptr};
   std::atomic<std::uint32_t> held_by_owner_{0};
-  std::atomic<std::uint32_t> others_{0}; ///< threads that hold mutex_ or wait for it
+  std::atomic<std::uint32_t> others_{0}; ///< threads that hold mutex_, wait for it or leave it
   bool by_mutex_ = false;                ///< how the holder took the lock; only it looks
   std::mutex mutex_;
 };

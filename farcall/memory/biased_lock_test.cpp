@@ -57,6 +57,25 @@ TEST(this_thread_mark, differs_between_threads_that_live_at_one_time) {
   EXPECT_NE(ours, theirs);
 }
 
+// What a lock's last user may do: free it.
+TEST(biased_lock, can_be_destroyed_once_settled) {
+  for (std::uint64_t i = 0; i < some / 10; ++i) {
+    auto g = std::make_unique<guarded>();
+    g->lock.lock(); // ours from now on
+    g->lock.unlock();
+    std::thread other([&g = *g] { g.lock_and_count(); });
+    for (test::spinner s;; s.pause()) {
+      g->lock.lock();
+      const bool done = g->counter == 1;
+      g->lock.unlock();
+      if (done) break;
+    }
+    g->lock.settle();
+    g.reset();
+    other.join();
+  }
+}
+
 TEST(biased_lock, one_thread_can_take_it_over_and_over) {
   guarded g;
   for (std::uint64_t i = 0; i < 1000; ++i)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <memory>
 #include <new>
 
 namespace farcall {
@@ -157,7 +158,10 @@ void heap::range_map::mark_free(offset_map::iterator at) noexcept {
 }
 
 void heap::range_map::mark_used(offset_map::iterator at) noexcept {
-  at->second.parked = free_.extract({at->second.bytes, at->first});
+  // Made anew, not assigned: libc++ cannot assign handles of nodes that come from a resource.
+  auto& parked = at->second.parked;
+  std::destroy_at(&parked);
+  std::construct_at(&parked, free_.extract({at->second.bytes, at->first}));
 }
 
 heap::heap(std::uint64_t base_offset, std::uint64_t bytes, std::pmr::memory_resource* bookkeeping)

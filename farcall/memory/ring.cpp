@@ -44,6 +44,7 @@ std::byte* reserve_slow(outbox& out, std::uint64_t need) noexcept {
 
 record_view peek_slow(inbox& in, std::uint32_t word) noexcept {
   const record_view corrupt{in.base, 0, record_kind::corrupt};
+  if (word == commit_word(0, record_kind::lost)) return {in.base, 0, record_kind::lost};
   const std::uint64_t offset = in.tail & (in.size - 1);
   // A pad always reaches exactly to the end of the ring and is never the first record of a lap.
   if (commit_kind(word) != record_kind::pad || commit_bytes(word) != in.size - offset ||
@@ -62,7 +63,7 @@ void refuse(outbox& out) noexcept {
   // The word at the head is the last terminator, so there always is room for it.
   ring_detail::commit_at(out.base, out.head & (out.size - 1))
       .store(commit_word(0, record_kind::corrupt), std::memory_order_release);
-  if (out.attention->load(std::memory_order_relaxed) != 0) out.kick(out.kick_context);
+  ring_detail::kick_if_asked(out);
 }
 
 void attach(outbox& out, std::byte* base, std::uint64_t size,

@@ -36,7 +36,7 @@ struct alignas(line_bytes) outbox {
   std::uint64_t head = 0;    ///< position where the next record starts, counted from the beginning
   std::uint64_t limit = 0;   ///< positions below this may be written without looking at `consumed`
   const std::atomic<std::uint64_t>* consumed = nullptr;  ///< written by the receiver
-  const std::atomic<std::uint32_t>* attention = nullptr; ///< not zero: kick after a commit
+  const std::atomic<std::uint32_t>* attention = nullptr; ///< odd: kick after a commit
   void (*kick)(void* context) noexcept = nullptr;        ///< wakes or prods the other side
   void* kick_context = nullptr;
 };
@@ -95,6 +95,15 @@ inline void take_lines_ahead(const outbox& out, std::uint64_t from, std::uint64_
   }
 }
 
+/// After a store that the receiver has to see.
+inline void kick_if_asked(const outbox& out) noexcept {
+  // Relaxed: the sleeper orders itself against us (bell.hpp), as long as the compiler keeps the
+  // order of our store and this load.
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  if ((out.attention->load(std::memory_order_relaxed) & 1U) != 0) [[unlikely]]
+    out.kick(out.kick_context);
+}
+
 [[nodiscard]] std::byte* reserve_slow(outbox& out, std::uint64_t need) noexcept;
 [[nodiscard]] record_view peek_slow(inbox& in, std::uint32_t word) noexcept;
 
@@ -141,11 +150,7 @@ inline void commit(outbox& out, std::byte* record, std::uint32_t bytes, record_k
       out.cleared = behind_offset;
     }
   }
-  // Relaxed: the sleeper orders itself against us (bell.hpp), as long as the compiler keeps the
-  // order of the store above and this load.
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-  if (out.attention->load(std::memory_order_relaxed) != 0) [[unlikely]]
-    out.kick(out.kick_context);
+  ring_detail::kick_if_asked(out);
 }
 
 /// The next record, or an empty view. Never waits. A view of kind `corrupt` means that the bytes

@@ -12,7 +12,6 @@ namespace {
 
 using test::private_ring;
 using test::send;
-using test::wrong_with;
 
 constexpr std::uint64_t small = smallest_ring;
 
@@ -40,6 +39,9 @@ TEST(hostile_ring, every_commit_word_is_a_record_inside_the_ring_or_refused) {
           ASSERT_EQ(record.data, r.base() + offset) << word << " at " << offset;
           ASSERT_EQ(record.bytes, bytes);
           ASSERT_EQ(static_cast<unsigned>(record.kind), kind);
+        } else if (word == commit_word(0, record_kind::lost)) {
+          ASSERT_EQ(record.kind, record_kind::lost);
+          ASSERT_EQ(record.bytes, 0U);
         } else {
           ASSERT_EQ(record.kind, record_kind::corrupt) << word << " at " << offset;
           ASSERT_EQ(record.bytes, 0U);

@@ -119,8 +119,8 @@ TEST(ring_sleep_stress, no_record_is_slept_through) {
   register_for_barriers();
   private_ring r(smallest_ring);
   bell b;
-  bell* const bells[] = {&b};
-  r.out.attention = &b.asleep;
+  watched_bell watched{&b};
+  r.out.attention = &b.word;
   r.out.kick = &kick_bell;
   r.out.kick_context = &b;
   std::atomic<std::uint64_t> read{0};
@@ -129,9 +129,9 @@ TEST(ring_sleep_stress, no_record_is_slept_through) {
     for (std::uint64_t n = 0; n < rounds; ++n) {
       record_view record = peek(r.in);
       for (const time_point deadline = clock::now() + test::patience; !record;) {
-        prepare_sleep(bells);
+        prepare_sleep({&watched, 1});
         record = peek(r.in);
-        if (!record) sleep_on(bells, deadline);
+        if (!record) sleep_on({&watched, 1}, deadline);
         record = peek(r.in);
         if (!record && clock::now() >= deadline) {
           overslept = true;

@@ -1,8 +1,8 @@
 #include <farcall/base/error.hpp>
+#include <farcall/memory/available.hpp>
 #include <farcall/memory/shared_heap.hpp>
 
 #include <algorithm>
-#include <fstream>
 #include <string>
 
 namespace farcall {
@@ -23,30 +23,7 @@ constexpr std::uint64_t huge_from = backing_chunk;
 /// kill a process than refuse.
 constexpr std::uint64_t ask_from = std::uint64_t{16} << 20;
 
-std::uint64_t number_in(const std::string& path) {
-  std::ifstream file(path);
-  std::uint64_t value = 0;
-  return file >> value ? value : UINT64_MAX;
-}
-
 } // namespace
-
-std::uint64_t available_memory() {
-  std::uint64_t available = 0;
-  std::ifstream meminfo("/proc/meminfo");
-  for (std::string name, unit; meminfo >> name;) {
-    std::uint64_t kib = 0;
-    meminfo >> kib;
-    std::getline(meminfo, unit);
-    if (name == "MemAvailable:") available = kib * 1024;
-  }
-  const std::uint64_t limit = number_in("/sys/fs/cgroup/memory.max");
-  const std::uint64_t used = number_in("/sys/fs/cgroup/memory.current");
-  if (limit != UINT64_MAX && used != UINT64_MAX) {
-    available = std::min(available, limit > used ? limit - used : 0);
-  }
-  return available;
-}
 
 shared_heap::region::region(segment s)
     : memory(std::move(s)), blocks(0, memory.size()), backed(memory.size() / backing_chunk + 1) {}
@@ -54,10 +31,22 @@ shared_heap::region::region(segment s)
 bool shared_heap::region::back(std::uint64_t offset, std::uint64_t bytes) {
   const std::uint64_t first = offset / backing_chunk;
   const std::uint64_t last = (offset + std::max<std::uint64_t>(bytes, 1) - 1) / backing_chunk;
+  const auto start_of = [](std::uint64_t chunk) { return chunk * backing_chunk; };
+  const auto bytes_of = [&](std::uint64_t chunk) {
+    return std::min(backing_chunk, memory.size() - start_of(chunk));
+  };
+  std::vector<std::uint64_t> taken;
   for (std::uint64_t chunk = first; chunk <= last; ++chunk) {
     if (backed[chunk]) continue;
-    const std::uint64_t start = chunk * backing_chunk;
-    if (!memory.reserve(start, std::min(backing_chunk, memory.size() - start))) return false;
+    if (!memory.reserve(start_of(chunk), bytes_of(chunk))) {
+      // Others may have a use for what was still to be had.
+      for (const std::uint64_t unused : taken) {
+        memory.discard(start_of(unused), bytes_of(unused));
+        backed[unused] = false;
+      }
+      return false;
+    }
+    taken.push_back(chunk);
     backed[chunk] = true;
   }
   return true;
@@ -98,14 +87,15 @@ std::byte* shared_heap::allocate(std::uint64_t bytes, std::uint64_t alignment) {
   if (bytes >= huge_from && regions_.size() > 1) {
     if (std::byte* block = allocate_in(*regions_[1], bytes, alignment)) return block;
   }
-  const std::uint64_t available = bytes >= ask_from ? available_memory() : 0;
-  if (available == 0 || bytes <= available) {
+  const auto available = bytes >= ask_from ? available_memory() : std::nullopt;
+  if (!available || bytes <= *available) {
     if (std::byte* block = allocate_in(*regions_[0], bytes, alignment)) return block;
   }
   throw out_of_memory("no room for " + std::to_string(bytes) + " bytes: this node has " +
                       std::to_string(regions_[0]->blocks.bytes_in_use()) + " bytes in use, " +
-                      std::to_string(available_memory()) + " bytes of memory are free, and its " +
-                      "shared segment has " + std::to_string(regions_[0]->memory.size()));
+                      std::to_string(available_memory().value_or(0)) +
+                      " bytes of memory are free, and its " + "shared segment has " +
+                      std::to_string(regions_[0]->memory.size()));
 }
 
 bool shared_heap::release(std::byte* block) noexcept {

@@ -50,8 +50,4 @@ class shared_heap {
   std::vector<std::unique_ptr<region>> regions_; ///< normal first
 };
 
-/// Memory that could be had without swapping, in bytes: what the system and our control group
-/// leave. Zero when it cannot be told.
-[[nodiscard]] std::uint64_t available_memory();
-
 } // namespace farcall

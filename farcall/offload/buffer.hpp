@@ -116,6 +116,13 @@ class [[nodiscard]] buffer {
     return span_.subspan(offset, count);
   }
 
+  /// Gives the memory up without freeing it.
+  [[nodiscard]] remote_span<T> release() noexcept { return std::exchange(span_, remote_span<T>{}); }
+  /// Takes over what release() gave up. `memory` must begin where it began.
+  [[nodiscard]] static buffer adopt(const farcall::node& where, const remote_span<T>& memory) {
+    return buffer(where, memory.address(), memory.size());
+  }
+
   /// Frees the memory now, in order behind this thread's earlier calls to the node.
   void reset() noexcept {
     if (span_.address() != 0) detail::release_on(where_, span_.address());
@@ -130,6 +137,12 @@ class [[nodiscard]] buffer {
   farcall::node where_;
   remote_span<T> span_;
 };
+
+template <class T>
+inline constexpr bool detail::is_bound_to_node<buffer<T>> = true;
+
+template <class T>
+struct detail::refers_to<remote_span<T>> : std::type_identity<T> {};
 
 template <class T>
 buffer<T> node::allocate(std::size_t n) const {

@@ -12,8 +12,9 @@ namespace farcall {
 
 /// An ordered stream of calls to one node, with a worker of its own there: calls of one lane run
 /// one after the other, calls of different lanes side by side. Without one, every thread of the
-/// program has a lane to every node by itself. Move-only; closes when its last call has ended.
-/// Any thread may use it; the first that does so uses it at full speed.
+/// program has a lane to every node by itself. Move-only; closes at the next opening or end of a
+/// lane after its last call has ended. Any thread may use it; the first that does so uses it at
+/// full speed.
 class lane {
  public:
   /// Opens a lane. Throws node_failed, or error when the node has no lane left.
@@ -36,6 +37,9 @@ class lane {
   am::lane* lane_ = nullptr;
 };
 
+template <>
+inline constexpr bool detail::is_bound_to_node<lane> = true;
+
 namespace detail {
 
 /// What a place that calls can go to comes down to.
@@ -50,14 +54,35 @@ struct call_place {
 inline call_place place_of(const node& n) {
   if (n.job() == nullptr) [[unlikely]]
     throw_no_node();
-  return {*n.job(), n.job()->engine->lane_to(n.id()), am::no_deadline};
+  return {*n.job(), n.job()->engine->lane_to(n.id()), no_deadline};
 }
 inline call_place place_of(const timed_node& t) {
   call_place p = place_of(t.where());
   return {p.job, p.messages, t.deadline()};
 }
-inline call_place place_of(const lane& l) {
-  return {*l.where().job(), l.messages(), am::no_deadline};
+inline call_place place_of(const lane& l) { return {*l.where().job(), l.messages(), no_deadline}; }
+
+template <class Place>
+concept place = requires(const Place& p) { place_of(p); };
+
+template <class Place, class F, class... A>
+consteval bool is_sound_call_to() {
+  if constexpr (place<Place>) {
+    return is_sound_call<typename plain_callable<F>::type, A...>();
+  } else {
+    return false;
+  }
+}
+
+/// For a call that cannot be made: one compile error that says why not.
+template <class Place, class F, class... A>
+void explain_call_to() {
+  if constexpr (place<Place>) {
+    explain_call<typename plain_callable<F>::type, A...>();
+  } else {
+    static_assert(place<Place>, "farcall: the first argument says where to call: a node, as in "
+                                "job.targets().front(), or node.within(duration), or a lane.");
+  }
 }
 
 } // namespace detail
@@ -66,15 +91,21 @@ inline call_place place_of(const lane& l) {
 ///
 /// `f`: a plain function, fc::fn<function>, a lambda with or without trivially copyable captures,
 /// or a functor. Arguments are converted to the parameters' types here and travel by value. Calls
-/// of one thread to one node start in order. Waits only while the lane is full. A failed node shows
-/// in the future. Throws unknown_function, timeout (node::within), out_of_memory.
+/// of one thread to one node start in order. Waits only while the lane is full. A node that fails
+/// shows in the future; node_failed is thrown only where the calling thread has no lane to it yet.
+/// Throws unknown_function, timeout (node::within), out_of_memory.
 template <class Place, class F, class... A>
 [[nodiscard]] auto async(const Place& place, F&& f, A&&... args) {
-  using caller = detail::caller_for<F, A...>;
-  const detail::call_place p = detail::place_of(place);
-  am::call_slot* slot =
-      caller::call(p.messages, p.job.context, p.deadline, false, f, std::forward<A>(args)...);
-  return detail::future_access::make<typename caller::result>(slot, p.deadline);
+  if constexpr (detail::is_sound_call_to<Place, F, A...>()) {
+    using caller = detail::caller_for<F, A...>;
+    const detail::call_place p = detail::place_of(place);
+    am::call_slot* slot =
+        caller::call(p.messages, p.job.context, p.deadline, false, f, std::forward<A>(args)...);
+    return detail::future_access::make<typename caller::result>(slot, p.deadline);
+  } else {
+    detail::explain_call_to<Place, F, A...>();
+    return future<void>();
+  }
 }
 
 /// Calls and waits for the result.
@@ -87,9 +118,13 @@ auto sync(const Place& place, F&& f, A&&... args) {
 /// throws, and node_failed.
 template <class Place, class F, class... A>
 void post(const Place& place, F&& f, A&&... args) {
-  using caller = detail::caller_for<F, A...>;
-  const detail::call_place p = detail::place_of(place);
-  (void)caller::call(p.messages, p.job.context, p.deadline, true, f, std::forward<A>(args)...);
+  if constexpr (detail::is_sound_call_to<Place, F, A...>()) {
+    using caller = detail::caller_for<F, A...>;
+    const detail::call_place p = detail::place_of(place);
+    (void)caller::call(p.messages, p.job.context, p.deadline, true, f, std::forward<A>(args)...);
+  } else {
+    detail::explain_call_to<Place, F, A...>();
+  }
 }
 
 } // namespace farcall

@@ -83,6 +83,12 @@ TEST_F(call, function_pointer_in_a_variable) {
   EXPECT_EQ(sync(target_, table[1], 7), 8);
 }
 
+TEST_F(call, null_function_pointer_is_refused) {
+  int (*none)() = nullptr;
+  EXPECT_THAT(text_thrown_by<error>([&] { (void)sync(target_, none); }),
+              ::testing::HasSubstr("a null function"));
+}
+
 TEST_F(call, noexcept_function) {
   EXPECT_EQ(sync(target_, add_noexcept, 2, 3), 5);
   EXPECT_EQ(sync(target_, fn<add_noexcept>, 2, 3), 5);

@@ -2,9 +2,12 @@
 
 #include <farcall/offload/future.hpp>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -12,48 +15,44 @@
 namespace farcall {
 namespace detail {
 
-/// Counts futures down and completes with all of them.
-template <class Result>
-struct all_of {
-  explicit all_of(Result futures, std::size_t count, am::engine* e)
-      : result(std::move(futures)), left(count + 1), out(new local_state<Result>(e)) {}
-
-  void one_ready() noexcept {
-    // Acquire-release: the last one sees all results.
-    if (left.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      out->value.emplace(std::move(result));
-      out->complete(nullptr);
-      delete this;
-    }
-  }
-
-  Result result;
-  std::atomic<std::size_t> left; ///< one more than futures, for the set-up
-  local_state<Result>* out;
-};
-
-template <class Result>
-class count_down final : public am::continuation {
+/// Holds futures until all are ready: each one's continuation keeps it alive, and its end completes
+/// the future of all.
+template <class Futures>
+class all_of {
  public:
-  explicit count_down(all_of<Result>& all) noexcept : all_(all) {}
-  void run() noexcept override {
-    all_.one_ready();
-    delete this;
+  all_of(Futures futures, am::engine* e)
+      : futures_(std::move(futures)), out_(new local_state<Futures>(e)) {}
+  all_of(const all_of&) = delete;
+  all_of& operator=(const all_of&) = delete;
+  ~all_of() {
+    out_->value.emplace(std::move(futures_));
+    out_->complete(nullptr);
   }
+
+  [[nodiscard]] local_state<Futures>* out() const noexcept { return out_; }
+
+  class waits_for_one final : public am::continuation {
+   public:
+    explicit waits_for_one(std::shared_ptr<all_of> all) noexcept : all_(std::move(all)) {}
+    void run() noexcept override { delete this; }
+
+   private:
+    std::shared_ptr<all_of> all_;
+  };
 
  private:
-  all_of<Result>& all_;
+  Futures futures_;
+  local_state<Futures>* out_;
 };
 
 /// The one engine that all depend on; null when all are ready from the start. Whoever waits for
 /// several futures takes in the answers of one job, so they must belong to one.
-template <class States>
-[[nodiscard]] am::engine* common_owner(const States& states) {
+[[nodiscard]] inline am::engine* common_owner(std::span<am::completion* const> states) {
   am::engine* common = nullptr;
   for (const am::completion* s : states) {
     am::engine* const owner = s == nullptr ? nullptr : s->owner();
     if (common != nullptr && owner != nullptr && owner != common) {
-      throw error("futures of different jobs cannot be combined; wait for them one by one");
+      throw_different_jobs();
     }
     if (owner != nullptr) common = owner;
   }
@@ -67,9 +66,29 @@ void require_all_valid(const std::vector<future<T>>& futures) {
   }
 }
 
+template <class T>
+[[nodiscard]] time_point latest_deadline(const std::vector<future<T>>& futures) noexcept {
+  time_point latest = time_point::min();
+  for (const future<T>& f : futures)
+    latest = std::max(latest, future_access::deadline(f));
+  return futures.empty() ? no_deadline : latest;
+}
+
+/// Becomes ready with `futures` when all of `states`, which are theirs, are.
+template <class Futures>
+[[nodiscard]] future<Futures>
+hold_until_ready(Futures futures, std::span<am::completion* const> states, time_point deadline) {
+  auto all = std::make_shared<all_of<Futures>>(std::move(futures), common_owner(states));
+  auto made = future_access::make<Futures>(all->out(), deadline);
+  for (am::completion* s : states)
+    run_when_ready(s, new typename all_of<Futures>::waits_for_one(all));
+  return made;
+}
+
 } // namespace detail
 
-/// Becomes ready when all are; holds them, ready, in their order. Failures stay in the futures.
+/// Becomes ready when all are; holds them, ready, in their order. Failures stay in the futures. Its
+/// deadline is the latest of theirs.
 /// Throws error for empty futures, and for futures of different jobs.
 template <class... T>
 [[nodiscard]] future<std::tuple<future<T>...>> when_all(future<T>... futures) {
@@ -78,31 +97,20 @@ template <class... T>
     throw error("when_all and when_any need futures that are not empty");
   }
   const std::array<am::completion*, sizeof...(T)> states{detail::future_access::state(futures)...};
-  am::engine* const e = detail::common_owner(states);
-  auto* all = new detail::all_of<result>(result(std::move(futures)...), sizeof...(T), e);
-  auto made = detail::future_access::make<result>(all->out);
-  for (am::completion* s : states) {
-    detail::run_when_ready<void>(s, new detail::count_down<result>(*all));
-  }
-  all->one_ready();
-  return made;
+  const time_point latest =
+      std::max({time_point::min(), detail::future_access::deadline(futures)...});
+  return detail::hold_until_ready(result(std::move(futures)...), states,
+                                  sizeof...(T) == 0 ? no_deadline : latest);
 }
 
 template <class T>
 [[nodiscard]] future<std::vector<future<T>>> when_all(std::vector<future<T>> futures) {
-  using result = std::vector<future<T>>;
   detail::require_all_valid(futures);
   std::vector<am::completion*> states;
   for (const future<T>& f : futures)
     states.push_back(detail::future_access::state(f));
-  am::engine* const e = detail::common_owner(states);
-  auto* all = new detail::all_of<result>(std::move(futures), states.size(), e);
-  auto made = detail::future_access::make<result>(all->out);
-  for (am::completion* s : states) {
-    detail::run_when_ready<void>(s, new detail::count_down<result>(*all));
-  }
-  all->one_ready();
-  return made;
+  const time_point latest = detail::latest_deadline(futures);
+  return detail::hold_until_ready(std::move(futures), states, latest);
 }
 
 template <class T>
@@ -122,11 +130,11 @@ class any_of : public std::enable_shared_from_this<any_of<T>> {
         out_(new local_state<when_any_result<T>>(e)) {}
 
   [[nodiscard]] future<when_any_result<T>> start() {
-    auto made = future_access::make<when_any_result<T>>(out_);
+    auto made = future_access::make<when_any_result<T>>(out_, latest_deadline(futures_));
     for (std::size_t i = 0; i < futures_.size(); ++i) {
       auto* w = new watch(this->shared_from_this(), i);
       watches_[i] = w;
-      run_when_ready<T>(future_access::state(futures_[i]), w);
+      run_when_ready(future_access::state(futures_[i]), w);
     }
     step(set_up);
     return made;
@@ -177,7 +185,8 @@ class any_of : public std::enable_shared_from_this<any_of<T>> {
 
 } // namespace detail
 
-/// Becomes ready when one of them is. Throws error for an empty vector, which would never be.
+/// Becomes ready when one of them is. Its deadline is the latest of theirs. Throws error for an
+/// empty vector, which would never be.
 template <class T>
 [[nodiscard]] future<when_any_result<T>> when_any(std::vector<future<T>> futures) {
   if (futures.empty()) throw error("when_any of no futures would never become ready");

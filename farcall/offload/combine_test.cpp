@@ -190,6 +190,27 @@ TEST_F(combining, any_in_a_loop_takes_each_once) {
   EXPECT_EQ(sum, 39'800);
 }
 
+TEST_F(combining, keeps_the_latest_deadline) {
+  const auto hang = [](handshake::words words) {
+    return static_cast<int>(handshake::wait(words.local(), 0, 1));
+  };
+  handshake gate(target_);
+  const auto soon = [&] { return target_.within(std::chrono::milliseconds(30)); };
+  auto pair = when_all(async(soon(), hang, gate.span()), async(other_, [] { return 1; }));
+  std::vector<future<int>> some;
+  some.push_back(async(soon(), hang, gate.span()));
+  auto all = when_all(std::move(some));
+  some.clear();
+  some.push_back(async(soon(), hang, gate.span()));
+  auto any = when_any(std::move(some));
+  EXPECT_FALSE(pair.wait_for(std::chrono::milliseconds(50)));
+  EXPECT_THROW(all.wait(), timeout);
+  EXPECT_THROW(any.wait(), timeout);
+  gate.set(0);
+  // One of these has no deadline, so the two together have none.
+  EXPECT_EQ(std::get<0>(pair.get()).get(), 1);
+}
+
 TEST_F(combining, any_of_none_is_refused) {
   EXPECT_THROW((void)when_any(std::vector<future<int>>{}), error);
 }

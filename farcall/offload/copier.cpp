@@ -21,12 +21,20 @@ void copier::run() noexcept {
     if (waiting_.empty()) return;
     large_copy& copy = *waiting_.front();
     waiting_.pop_front();
+    busy_ = true;
     guard.unlock();
     while (copy.work()) {
     }
     copy.release();
     guard.lock();
+    busy_ = false;
+    nothing_.notify_all();
   }
+}
+
+void copier::finish(std::chrono::milliseconds duration) noexcept {
+  std::unique_lock guard(mutex_);
+  nothing_.wait_for(guard, duration, [this] { return waiting_.empty() && !busy_; });
 }
 
 void copier::stop() noexcept {

@@ -2,6 +2,7 @@
 
 #include <farcall/am/completion.hpp>
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -32,7 +33,11 @@ class copier {
   /// Works on `copy` until no piece is left. Keeps a reference meanwhile.
   void submit(large_copy& copy);
 
-  /// Finishes what was submitted and ends the thread.
+  /// Waits until what was submitted is done, at most for `duration`.
+  void finish(std::chrono::milliseconds duration) noexcept;
+
+  /// Finishes what was submitted and ends the thread. Copies with nodes that have failed end at
+  /// once.
   void stop() noexcept;
 
  private:
@@ -40,7 +45,9 @@ class copier {
 
   std::mutex mutex_;
   std::condition_variable something_;
+  std::condition_variable nothing_;
   std::deque<large_copy*> waiting_;
+  bool busy_ = false; ///< with one that is not in waiting_ any more
   bool stopping_ = false;
   std::thread thread_;
 };

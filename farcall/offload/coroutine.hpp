@@ -55,16 +55,27 @@ class future_promise_base {
  public:
   future<T> get_return_object() { return future_access::make<T>(state_); }
   [[nodiscard]] std::suspend_never initial_suspend() const noexcept { return {}; }
-  [[nodiscard]] std::suspend_never final_suspend() const noexcept { return {}; }
-  void unhandled_exception() noexcept { state_->complete(std::current_exception()); }
+  void unhandled_exception() noexcept { failure_ = std::current_exception(); }
+
+  /// Ends the coroutine and only then its future: whoever waits must find its locals gone.
+  struct end {
+    [[nodiscard]] bool await_ready() const noexcept { return false; }
+    template <class Promise>
+    void await_suspend(std::coroutine_handle<Promise> ended) const noexcept {
+      local_state<T>* const state = ended.promise().state_;
+      std::exception_ptr failure = std::move(ended.promise().failure_);
+      ended.destroy();
+      state->complete(std::move(failure));
+    }
+    void await_resume() const noexcept {}
+  };
+  [[nodiscard]] end final_suspend() const noexcept { return {}; }
 
   /// Whoever waits for the coroutine must know whose answers it depends on.
   template <class U>
   [[nodiscard]] auto await_transform(future<U>&& f) {
-    if (am::completion* awaited = future_access::state(f)) {
-      if (awaited->owner() != nullptr && state_->owner() == nullptr)
-        state_->bind(*awaited->owner());
-    }
+    // NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): it loses state_ among coroutine frames
+    depend_on(*state_, future_access::state(f));
     return std::move(f).operator co_await();
   }
   template <class Awaitable>
@@ -74,6 +85,7 @@ class future_promise_base {
 
  protected:
   local_state<T>* state_ = new local_state<T>(nullptr);
+  std::exception_ptr failure_;
 };
 
 } // namespace detail
@@ -89,17 +101,13 @@ class future<T>::promise_type : public detail::future_promise_base<T> {
   template <class V>
   void return_value(V&& value) {
     this->state_->value.emplace(std::forward<V>(value));
-    this->state_->complete(nullptr);
   }
 };
 
 template <>
 class future<void>::promise_type : public detail::future_promise_base<void> {
  public:
-  void return_void() {
-    this->state_->value.emplace();
-    this->state_->complete(nullptr);
-  }
+  void return_void() { this->state_->value.emplace(); }
 };
 
 } // namespace farcall

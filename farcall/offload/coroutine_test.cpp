@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <coroutine>
 #include <memory>
 #include <stdexcept>
@@ -149,6 +151,47 @@ future<int> awaits_all(node a, node b) {
 }
 
 TEST_F(coroutines, await_combinations) { EXPECT_EQ(awaits_all(target_, other_).get(), 96); }
+
+struct slow_to_go {
+  explicit slow_to_go(std::atomic<bool>& flag) : gone(&flag) {}
+  slow_to_go(const slow_to_go&) = delete;
+  slow_to_go& operator=(const slow_to_go&) = delete;
+  ~slow_to_go() {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    *gone = true;
+  }
+  std::atomic<bool>* gone;
+};
+
+future<int> has_locals(node a, std::atomic<bool>& gone) {
+  const slow_to_go local(gone);
+  co_return co_await async(a, twice, 4);
+}
+
+TEST_F(coroutines, have_lost_their_locals_when_their_future_is_ready) {
+  std::atomic<bool> gone{false};
+  future<int> f = has_locals(target_, gone);
+  // Resumed by another thread.
+  std::thread resuming([&] {
+    while (!f.test())
+      std::this_thread::yield();
+  });
+  resuming.join();
+  EXPECT_TRUE(gone);
+  EXPECT_EQ(f.get(), 8);
+}
+
+future<int> over_two_jobs(node a, node b) {
+  const int one = co_await async(a, twice, 1);
+  co_return co_await async(b, twice, one);
+}
+
+TEST_F(coroutines, over_two_jobs_are_refused) {
+  const job another(with_targets("shm"));
+  EXPECT_THAT(
+      text_thrown_by<error>([&] { (void)over_two_jobs(target_, another.targets()[0]).get(); }),
+      HasSubstr("different jobs"));
+}
 
 TEST_F(coroutines, with_then) {
   future<int> f = sum_of_two(target_, other_).then([](future<int> v) { return v.get() + 1; });

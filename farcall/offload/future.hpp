@@ -23,6 +23,9 @@ namespace detail {
 template <class T>
 using stored = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
 
+template <class T>
+inline constexpr bool is_bound_to_node<future<T>> = true;
+
 /// A local event with a value.
 template <class T>
 class local_state : public am::local_completion {
@@ -37,6 +40,9 @@ struct is_future : std::false_type {};
 template <class T>
 struct is_future<future<T>> : std::true_type {};
 
+/// Futures, or buffers, that are used together.
+[[noreturn]] void throw_different_jobs();
+
 /// Waits; throws timeout that says for what.
 void wait_or_throw(am::completion& c, time_point deadline);
 
@@ -47,8 +53,8 @@ struct future_access;
 /// The result of a call, or of a copy, that may still be on its way. Move-only.
 ///
 /// A thread that waits serves incoming calls meanwhile. Dropping a future never blocks; what it
-/// stood for goes on. A future may be moved to another thread and waited for there. It must not
-/// outlive its job.
+/// stood for goes on. A future may be moved to another thread and waited for there. One that
+/// outlives its job holds node_failed.
 template <class T>
 class [[nodiscard]] future {
  public:
@@ -90,7 +96,7 @@ class [[nodiscard]] future {
   [[nodiscard]] bool wait_for(std::chrono::nanoseconds duration) {
     require_valid();
     if (state_ == nullptr || state_->ready()) return true;
-    return state_->owner() != nullptr && state_->owner()->wait(*state_, clock::now() + duration);
+    return state_->owner() != nullptr && state_->owner()->wait(*state_, deadline_after(duration));
   }
 
   /// Waits and takes the result. Throws what the call ended with: remote_error with the handler's
@@ -125,7 +131,8 @@ class [[nodiscard]] future {
   template <class F>
   auto then(F f);
 
-  /// For `co_await`: resumes on whichever thread takes the answer in.
+  /// For `co_await`: resumes on whichever thread takes the answer in. Nobody waits then, so a
+  /// deadline of the call has no effect; give one to whoever waits for the coroutine's future.
   auto operator co_await() && noexcept;
 
   class promise_type;
@@ -135,7 +142,7 @@ class [[nodiscard]] future {
   template <class U>
   friend class future;
 
-  explicit future(am::completion* state, time_point deadline = am::no_deadline) noexcept
+  explicit future(am::completion* state, time_point deadline = no_deadline) noexcept
       : state_(state), deadline_(deadline), valid_(true) {}
 
   void require_valid() const {
@@ -173,7 +180,7 @@ class [[nodiscard]] future {
   }
 
   am::completion* state_ = nullptr; ///< null and valid: ready, without a value
-  time_point deadline_ = am::no_deadline;
+  time_point deadline_ = no_deadline;
   bool valid_ = false;
 };
 
@@ -182,12 +189,16 @@ namespace detail {
 /// For the files of this layer.
 struct future_access {
   template <class T>
-  static future<T> make(am::completion* state, time_point deadline = am::no_deadline) noexcept {
+  static future<T> make(am::completion* state, time_point deadline = no_deadline) noexcept {
     return future<T>(state, deadline);
   }
   template <class T>
   static am::completion* state(const future<T>& f) noexcept {
     return f.state_;
+  }
+  template <class T>
+  static time_point deadline(const future<T>& f) noexcept {
+    return f.deadline_;
   }
 };
 
@@ -222,6 +233,10 @@ void complete_with(local_state<U>& state, F&& f) noexcept {
   state.complete(nullptr);
 }
 
+/// `to` becomes ready through `state`, too. Whoever waits for `to` takes in the answers of one job,
+/// so both must belong to one. Throws error.
+void depend_on(am::local_completion& to, const am::completion* state);
+
 /// Passes the result of a future on to `to`.
 template <class U>
 class forward_result final : public am::continuation {
@@ -237,16 +252,8 @@ class forward_result final : public am::continuation {
   local_state<U>& to_;
 };
 
-/// Runs `c`, which takes `f` over, once `f` is ready.
-template <class T>
-void run_when_ready(am::completion* state, am::continuation* c) {
-  // Only futures without a value are ready without a state.
-  if (std::is_void_v<T> && state == nullptr) {
-    c->run();
-  } else {
-    state->attach(c);
-  }
-}
+/// Runs `c` once `state` is ready; at once for the state of a future that was ready from the start.
+void run_when_ready(am::completion* state, am::continuation* c);
 
 template <class T, class F, class U>
 class then_task final : public am::continuation {
@@ -259,12 +266,10 @@ class then_task final : public am::continuation {
     if constexpr (is_future<result>::value) {
       try {
         result inner = f_(std::move(from_));
+        if (!inner.valid()) throw error("a function given to then() returned an empty future");
         am::completion* state = future_access::state(inner);
-        // Behind something that was ready from the start, `to` depends on no node before.
-        if (state != nullptr && state->owner() != nullptr && to_.owner() == nullptr) {
-          to_.bind(*state->owner());
-        }
-        run_when_ready<U>(state, new forward_result<U>(std::move(inner), to_));
+        depend_on(to_, state);
+        run_when_ready(state, new forward_result<U>(std::move(inner), to_));
       } catch (...) {
         to_.complete(std::current_exception());
       }
@@ -294,13 +299,16 @@ struct unwrapped<future<R>> {
 template <class T>
 template <class F>
 auto future<T>::then(F f) {
+  static_assert(std::is_invocable_v<F&, future<T>>,
+                "farcall: then() takes a function of the future that is ready, as in "
+                "[](fc::future<T> ready) { return ready.get() + 1; }");
   using result = typename detail::unwrapped<std::invoke_result_t<F&, future<T>>>::type;
   require_valid();
   am::completion* state = state_;
   auto* to = new detail::local_state<result>(state != nullptr ? state->owner() : nullptr);
   future<result> made = detail::future_access::make<result>(to, deadline_);
-  detail::run_when_ready<T>(
-      state, new detail::then_task<T, F, result>(std::move(*this), std::move(f), *to));
+  detail::run_when_ready(state,
+                         new detail::then_task<T, F, result>(std::move(*this), std::move(f), *to));
   return made;
 }
 

@@ -67,6 +67,7 @@ TEST_F(futures, empty_ones_throw) {
   EXPECT_THROW((void)f.get(), error);
   future<int> g = async(target_, twice, 1);
   const future<int> h = std::move(g);
+  // Empty, as documented. NOLINTNEXTLINE(bugprone-use-after-move,clang-analyzer-cplusplus.Move)
   EXPECT_THROW((void)g.get(), error);
   EXPECT_TRUE(h.valid());
 }
@@ -92,6 +93,12 @@ TEST_F(futures, wait_for) {
   EXPECT_TRUE(f.wait_for(milliseconds(0)));
   f.wait();
   EXPECT_EQ(f.get(), 3);
+}
+
+TEST_F(futures, wait_as_long_as_a_duration_can_be) {
+  constexpr auto longest = std::chrono::nanoseconds::max();
+  EXPECT_TRUE(async(target_, [] { return 1; }).wait_for(longest));
+  EXPECT_EQ(sync(target_.within(longest), [] { return 2; }), 2);
 }
 
 TEST_F(futures, wait_for_ready_by_nobody) {
@@ -136,7 +143,8 @@ TEST_F(futures, taken_in_any_order) {
 TEST_F(futures, move) {
   future<int> f = async(target_, twice, 2);
   future<int> g(std::move(f));
-  EXPECT_FALSE(f.valid());
+  // Empty, as documented.
+  EXPECT_FALSE(f.valid()); // NOLINT(bugprone-use-after-move,clang-analyzer-cplusplus.Move)
   future<int> h = async(target_, twice, 3);
   h = std::move(g);
   EXPECT_EQ(h.get(), 4);
@@ -266,7 +274,8 @@ TEST_F(futures, then_on_one_that_is_ready_already) {
     EXPECT_EQ(v.get(), 8);
   });
   EXPECT_TRUE(ran);
-  EXPECT_FALSE(f.valid());
+  // Empty, as documented.
+  EXPECT_FALSE(f.valid()); // NOLINT(bugprone-use-after-move,clang-analyzer-cplusplus.Move)
   g.get();
 }
 
@@ -350,6 +359,16 @@ TEST_F(futures, then_flattens_behind_one_that_was_ready_from_the_start) {
   EXPECT_EQ(h.get(), 3);
 }
 
+TEST_F(futures, then_that_returns_an_empty_future_or_one_of_another_job) {
+  const job another(with_targets("shm"));
+  auto empty = async(target_, [] { return 1; }).then([](future<int>) { return future<int>(); });
+  EXPECT_THAT(text_thrown_by<error>([&] { (void)empty.get(); }), HasSubstr("an empty future"));
+  auto foreign = async(target_, [] { return 1; }).then([&](future<int>) {
+    return async(another.targets()[0], [] { return 2; });
+  });
+  EXPECT_THAT(text_thrown_by<error>([&] { (void)foreign.get(); }), HasSubstr("different jobs"));
+}
+
 TEST_F(futures, then_of_void) {
   future<int> f = async(target_, [] {}).then([](future<void> v) {
     v.get();
@@ -361,6 +380,7 @@ TEST_F(futures, then_of_void) {
 TEST_F(futures, then_with_owning_captures_and_results) {
   auto owned = std::make_unique<int>(5);
   future<std::unique_ptr<int>> f =
+      // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): the continuation has it, and runs
       async(target_, twice, 4).then([o = std::move(owned)](future<int> v) mutable {
         *o += v.get();
         return std::move(o);

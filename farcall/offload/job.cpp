@@ -2,6 +2,7 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/log.hpp>
 #include <farcall/base/settings.hpp>
+#include <farcall/job/server.hpp>
 #include <farcall/offload/job.hpp>
 #include <farcall/offload/job_state.hpp>
 
@@ -31,6 +32,15 @@ constexpr const char* help_text =
     "  --farcall-stop-timeout-ms=N       FARCALL_STOP_TIMEOUT_MS, default 2000\n"
     "  --farcall-lane-bytes=N            FARCALL_LANE_BYTES, default 65536\n"
     "  --farcall-heap-bytes=N            FARCALL_HEAP_BYTES, default all memory\n"
+    "  --farcall-key=FILE                FARCALL_KEY, of servers (tcp://); 'farcall keygen' makes "
+    "one\n"
+    "  --farcall-certificate=FILE        FARCALL_CERTIFICATE, instead of a key; also\n"
+    "  --farcall-certificate-key=FILE    FARCALL_CERTIFICATE_KEY and\n"
+    "  --farcall-authority=FILE          FARCALL_AUTHORITY\n"
+    "  --farcall-liveness-ms=N           FARCALL_LIVENESS_MS, default 5000\n"
+    "  --farcall-serve=HOST:PORT         be a server: run targets of this program for other hosts\n"
+    "  --farcall-plain=yes               server: in the clear\n"
+    "  --farcall-i-trust-this-network=yes  server: in the clear beyond loopback\n"
     "  --farcall-spin-us=N               FARCALL_SPIN_US, default 2000\n"
     "  --farcall-yield-after-us=N        FARCALL_YIELD_AFTER_US, default 20\n"
     "  FARCALL_LOG=error|warning|info|debug\n";
@@ -41,8 +51,9 @@ struct registry {
   std::vector<detail::job_state*> jobs;
 
   static registry& instance() {
-    static registry r;
-    return r;
+    // Never destroyed: a job that lives in a static object may end after everything else.
+    static auto* const r = new registry;
+    return *r;
   }
   void add(detail::job_state* job) {
     const std::lock_guard guard(mutex);
@@ -51,6 +62,11 @@ struct registry {
   void remove(detail::job_state* job) {
     const std::lock_guard guard(mutex);
     std::erase(jobs, job);
+  }
+  bool has(const detail::job_state* job, std::uint32_t serial) {
+    const std::lock_guard guard(mutex);
+    return std::any_of(jobs.begin(), jobs.end(),
+                       [&](const detail::job_state* j) { return j == job && j->serial == serial; });
   }
 };
 
@@ -61,9 +77,11 @@ class settings_source {
 
   settings_source(int& argc, char** argv) : user_decides_(true) {
     int kept = 1;
+    bool ours_may_follow = true;
     for (int i = 1; i < argc; ++i) {
       const std::string argument = argv[i];
-      if (!argument.starts_with("--farcall-")) {
+      ours_may_follow = ours_may_follow && argument != "--";
+      if (!ours_may_follow || !argument.starts_with("--farcall-")) {
         argv[kept++] = argv[i];
         continue;
       }
@@ -80,8 +98,11 @@ class settings_source {
       if (equals == std::string::npos && i + 1 == argc) {
         throw setting_error("option " + argument + " needs a value: " + argument + "=…");
       }
-      given_.emplace_back(name,
-                          equals == std::string::npos ? argv[++i] : argument.substr(equals + 1));
+      const std::string value =
+          equals == std::string::npos ? argv[++i] : argument.substr(equals + 1);
+      if (value.empty()) throw setting_error("option --farcall-" + name + " has an empty value");
+      // As usual, the last one counts.
+      given_.emplace(given_.begin(), name, value);
     }
     argv[kept] = nullptr;
     argc = kept;
@@ -90,11 +111,17 @@ class settings_source {
   /// A program that hands its command line over lets the user have the last word: first the command
   /// line, then the environment, then the program. Otherwise the environment only fills in.
   [[nodiscard]] std::optional<std::string> text(const std::string& name, bool is_set) const {
-    for (const auto& [given, value] : given_) {
-      if (given == name) return value;
-    }
+    if (auto value = given(name)) return value;
     if (is_set && !user_decides_) return std::nullopt;
     return environment(variable(name).c_str());
+  }
+
+  /// From the command line only.
+  [[nodiscard]] std::optional<std::string> given(const std::string& name) const {
+    for (const auto& [n, value] : given_) {
+      if (n == name) return value;
+    }
+    return std::nullopt;
   }
 
   [[nodiscard]] std::optional<std::uint64_t> number(const std::string& name, bool is_set,
@@ -105,9 +132,22 @@ class settings_source {
   }
 
  private:
-  static constexpr const char* known[] = {"targets",         "program",       "start-timeout-ms",
-                                          "stop-timeout-ms", "lane-bytes",    "heap-bytes",
-                                          "spin-us",         "yield-after-us"};
+  static constexpr const char* known[] = {"targets",
+                                          "program",
+                                          "start-timeout-ms",
+                                          "stop-timeout-ms",
+                                          "lane-bytes",
+                                          "heap-bytes",
+                                          "spin-us",
+                                          "yield-after-us",
+                                          "key",
+                                          "certificate",
+                                          "certificate-key",
+                                          "authority",
+                                          "liveness-ms",
+                                          "serve",
+                                          "plain",
+                                          "i-trust-this-network"};
 
   static std::string variable(const std::string& name) {
     std::string text = "FARCALL_";
@@ -127,6 +167,11 @@ job_options complete(job_options o, const settings_source& given) {
   if (o.targets.empty()) o.targets = "shm";
   if (const auto v = given.text("program", !o.program.empty())) o.program = *v;
   if (o.arguments.empty()) o.arguments = own_arguments();
+  for (const auto& [option, name] :
+       {std::pair{&o.key, "key"}, std::pair{&o.certificate, "certificate"},
+        std::pair{&o.certificate_key, "certificate-key"}, std::pair{&o.authority, "authority"}}) {
+    if (auto v = given.text(name, !option->empty())) *option = std::move(*v);
+  }
   const auto fill = [&](auto& option, const char* name, std::uint64_t low, std::uint64_t high,
                         std::uint64_t otherwise) {
     using option_type = std::remove_reference_t<decltype(option)>;
@@ -140,6 +185,7 @@ job_options complete(job_options o, const settings_source& given) {
   };
   fill(o.start_timeout, "start-timeout-ms", 1, most_ms, 10'000);
   fill(o.stop_timeout, "stop-timeout-ms", 1, most_ms, 2'000);
+  fill(o.liveness, "liveness-ms", 10, most_ms, 5'000);
   fill(o.lane_bytes, "lane-bytes", smallest_ring, 1U << 26, 64U << 10);
   fill(o.heap_bytes, "heap-bytes", 1U << 20, std::uint64_t{1} << 46, 0);
   const wait_policy standard;
@@ -157,16 +203,33 @@ job_options complete(job_options o, const settings_source& given) {
   return o;
 }
 
+/// --farcall-serve: this program for hosts elsewhere, until a signal ends it.
+[[noreturn]] void serve_hosts(const std::string& where, const job_options& o,
+                              const settings_source& given) {
+  server_options s;
+  s.listen = tcp::parse_address(where, "--farcall-serve", true);
+  s.program = o.program.empty() ? running_program : o.program;
+  s.arguments = o.arguments;
+  std::erase_if(s.arguments, [](const std::string& a) { return a.starts_with("--farcall-"); });
+  s.access = {o.key, o.certificate, o.certificate_key, o.authority};
+  s.plain = given.given("plain") == "yes";
+  s.trusts_network = given.given("i-trust-this-network") == "yes";
+  block_end_signals();
+  {
+    const server serving(std::move(s));
+    serve_until_signalled(serving);
+  }
+  std::exit(0);
+}
+
 program_identity identity() {
   return {program_image::instance().build(), entry_table::instance().digest()};
 }
 
-std::unique_ptr<detail::job_state> build(std::unique_ptr<membership> members,
-                                         const wait_policy& waiting) {
-  auto state = std::make_unique<detail::job_state>();
-  state->members = std::move(members);
-  membership& m = *state->members;
-  state->context.job = state.get();
+/// The rest of a job that has its members.
+void set_up(detail::job_state& state, const wait_policy& waiting) {
+  membership& m = *state.members;
+  state.context.job = &state;
 
   am::engine_options o;
   o.self = m.self();
@@ -174,11 +237,11 @@ std::unique_ptr<detail::job_state> build(std::unique_ptr<membership> members,
   o.workers = m.card_of(m.self()).workers;
   o.waiters_serve = m.self() == host_id;
   o.waiting = waiting;
-  o.handlers = directory::handlers(state->context);
+  o.handlers = directory::handlers(state.context);
   o.bells = m.bells();
   o.heap = m.heap();
-  o.context = &state->context;
-  state->engine = std::make_shared<am::engine>(std::move(o));
+  o.context = &state.context;
+  state.engine = std::make_shared<am::engine>(std::move(o));
 
   std::vector<card> cards;
   for (node_id node = 0; node < m.nodes(); ++node) {
@@ -186,14 +249,13 @@ std::unique_ptr<detail::job_state> build(std::unique_ptr<membership> members,
     if (m.way_to(node).via == nullptr) {
       throw start_failed(node_text(node) + " cannot be reached: " + m.way_to(node).reason, node);
     }
-    state->engine->route(node, *m.way_to(node).via, m.card_of(node).workers);
+    state.engine->route(node, *m.way_to(node).via, m.card_of(node).workers);
   }
   for (transport* t : m.transports())
-    state->engine->listen(*t);
-  state->functions = std::make_unique<directory>(std::move(cards));
-  state->context.functions = state->functions.get();
-  registry::instance().add(state.get());
-  return state;
+    state.engine->listen(*t);
+  state.functions = std::make_unique<directory>(std::move(cards));
+  state.context.functions = state.functions.get();
+  registry::instance().add(&state);
 }
 
 std::vector<std::byte> encode_waiting(const wait_policy& waiting) {
@@ -211,36 +273,52 @@ wait_policy decode_waiting(std::span<const std::byte> bytes) {
   return waiting;
 }
 
-[[noreturn]] void serve() {
+void serve() {
+  auto state = std::make_unique<detail::job_state>();
   try {
-    std::unique_ptr<membership> members = membership::join(identity());
-    detail::process_node.store(members->self(), std::memory_order_relaxed);
-    const wait_policy waiting = decode_waiting(members->settings());
-    const std::unique_ptr<detail::job_state> state = build(std::move(members), waiting);
+    state->members = membership::join(identity());
+    membership& members = *state->members;
+    detail::process_node.store(members.self(), std::memory_order_relaxed);
+    set_up(*state, decode_waiting(members.settings()));
     am::engine& engine = *state->engine;
-    state->members->watch(
-        {.node_failed = [&](node_id n, const std::string& why) { engine.fail(n, why); },
-         .shut_down = [&] { engine.stop(); }});
+    members.watch({.node_failed = [&](node_id n, const std::string& why) { engine.fail(n, why); },
+                   .shut_down = [&] { engine.stop(); }});
     engine.start_workers(1);
-    const detail::context_scope scope(&state->context);
-    engine.serve(0);
   } catch (const std::exception& e) {
     // The host prints the reason; here it would appear once per target.
     log::info(std::string("this target cannot join: ") + e.what());
+    if (state->members) state->members->give_up(e.what());
     std::_Exit(cannot_join_status);
   }
-  std::exit(0);
+  {
+    const detail::context_scope scope(&state->context);
+    state->engine->serve(0);
+  }
+  state.reset();
 }
 
 } // namespace
 
 // ---- job_state ----------------------------------------------------------------------------------
 
+std::uint32_t detail::job_state::next_serial() noexcept {
+  static std::atomic<std::uint32_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
 detail::job_state::~job_state() {
   registry::instance().remove(this);
-  if (members) members->shut_down();
+  if (!engine) return;
+  if (members->self() == host_id) {
+    copies.finish(members->stop_timeout());
+    engine->drain(deadline_after(members->stop_timeout()));
+    // Targets can only send their last answers while we take them in.
+    members->shut_down([this] { engine->poll_all(); });
+  }
+  engine->shut_down("the job has ended");
   copies.stop();
-  if (engine) engine->shut_down("the job has ended");
+  // Only now on a target: it has to notice until its last handler has ended that the host is gone.
+  members->shut_down([] {});
 }
 
 detail::job_state& detail::current_job() {
@@ -256,6 +334,13 @@ detail::job_state& detail::current_job() {
 }
 
 // ---- node ---------------------------------------------------------------------------------------
+
+node::node(detail::job_state& job, node_id id) noexcept
+    : job_(&job), job_serial_(job.serial), id_(id) {}
+
+bool node::has_job() const noexcept {
+  return job_ != nullptr && registry::instance().has(job_, job_serial_);
+}
 
 node_description node::description() const {
   if (job_ == nullptr) throw error("this node handle belongs to no job");
@@ -278,6 +363,8 @@ node this_node() {
 
 node host() { return {detail::current_job(), host_id}; }
 
+std::size_t node_count() { return detail::current_job().members->nodes(); }
+
 node node_at(node_id id) {
   detail::job_state& job = detail::current_job();
   if (id >= job.members->nodes()) {
@@ -298,7 +385,10 @@ job::job(const job_options& options) {
 
 job::job(int& argc, char** argv, const job_options& options) {
   serve_if_target();
-  start(complete(options, settings_source(argc, argv)));
+  const settings_source given(argc, argv);
+  const job_options o = complete(options, given);
+  if (const auto where = given.given("serve")) serve_hosts(*where, o, given);
+  start(o);
 }
 
 job::job(job&& other) noexcept = default;
@@ -306,6 +396,11 @@ job& job::operator=(job&& other) noexcept = default;
 job::~job() = default;
 
 void job::start(const job_options& options) {
+  if (detail::own_id() != host_id) {
+    throw error("this process is " + node_text(detail::own_id()) +
+                " of a job and cannot be the host of another; let the host start all nodes, and " +
+                "call them from here with farcall::node_at(number)");
+  }
   membership_options o;
   o.targets = parse_targets(options.targets);
   o.program = options.program;
@@ -314,8 +409,12 @@ void job::start(const job_options& options) {
   o.stop_timeout = options.stop_timeout;
   o.lane_bytes = options.lane_bytes;
   o.heap_bytes = options.heap_bytes;
+  o.access = {options.key, options.certificate, options.certificate_key, options.authority};
+  o.liveness = options.liveness;
   o.settings = encode_waiting(options.waiting);
-  state_ = build(membership::launch(o, identity()), options.waiting);
+  state_ = std::make_unique<detail::job_state>();
+  state_->members = membership::launch(o, identity());
+  set_up(*state_, options.waiting);
   am::engine& engine = *state_->engine;
   state_->members->watch(
       {.node_failed = [&](node_id n, const std::string& why) { engine.fail(n, why); },
@@ -336,7 +435,13 @@ node job::node_at(node_id id) const {
 }
 
 void serve_if_target() {
-  if (membership::is_target()) serve();
+  if (serve_as_target()) std::exit(0);
+}
+
+bool serve_as_target() {
+  if (!membership::is_target()) return false;
+  serve();
+  return true;
 }
 
 } // namespace farcall

@@ -14,7 +14,8 @@ namespace farcall {
 /// How a job is made. What is left as it is comes from the environment, else from the default.
 /// Where the program hands its command line over, that and the environment come before all this.
 struct job_options {
-  /// Comma-separated URLs: "shm", "shm:4", "shm:2?workers=4&cpu=1&program=./other&name=solver".
+  /// Comma-separated URLs: "shm", "shm:4", "shm:2?workers=4&cpu=1&program=./other&name=solver",
+  /// "exec:qemu-aarch64 ./other?count=2", "tcp://host:port?count=2".
   /// Else FARCALL_TARGETS, else "shm".
   std::string targets{};
   /// Program that targets run; else this one. It must make a job, or call serve_if_target().
@@ -32,6 +33,18 @@ struct job_options {
   /// Most memory that a node can share, in bytes, taken when used. Else FARCALL_HEAP_BYTES, else
   /// as much as the machine has.
   std::uint64_t heap_bytes = 0;
+  /// File with the key that servers (tcp:// targets) and this program have in common; 'farcall
+  /// keygen' makes one. Else FARCALL_KEY. Without it connections are in the clear, and go to
+  /// loopback addresses only.
+  std::string key{};
+  /// Instead of a key: certificates of one authority, as PEM files. Else FARCALL_CERTIFICATE,
+  /// FARCALL_CERTIFICATE_KEY and FARCALL_AUTHORITY.
+  std::string certificate{};
+  std::string certificate_key{};
+  std::string authority{};
+  /// A server that is silent for longer has failed, with its targets. Else FARCALL_LIVENESS_MS,
+  /// else 5 s.
+  std::chrono::milliseconds liveness{0};
   /// How long threads spin before they sleep. Else FARCALL_SPIN_US and FARCALL_YIELD_AFTER_US.
   wait_policy waiting{std::chrono::nanoseconds(-1), std::chrono::nanoseconds(-1)};
 };
@@ -41,7 +54,8 @@ struct job_options {
 /// The constructor starts the same program again for every target. There, the constructor serves
 /// calls until the job ends and never returns, so make the job first in main(), before anything
 /// that only the host shall do. The destructor lets the targets finish what has arrived, and ends
-/// them. Futures, buffers and lanes must not outlive their job. Several jobs may exist at a time.
+/// them. What outlives its job (futures, buffers, lanes, nodes) may be destroyed, and futures hold
+/// node_failed; nothing else may be done with it. Several jobs may exist at a time.
 class job {
  public:
   job();
@@ -72,5 +86,9 @@ class job {
 /// In a process that was started as a target, serves the job and never returns; elsewhere does
 /// nothing. For programs that make their jobs late: call it first in main().
 void serve_if_target();
+
+/// In a process that was started as a target, serves the job until it ends; true then. For programs
+/// whose targets have something to do afterwards. Call it first in main(), instead of the above.
+[[nodiscard]] bool serve_as_target();
 
 } // namespace farcall

@@ -5,11 +5,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -108,6 +114,12 @@ TEST(jobs, describe_their_nodes) {
   });
   EXPECT_EQ(seen,
             (std::vector<std::string>{"host shm", "solver-1 shm", "solver-2 self", "node 3 shm"}));
+}
+
+TEST(jobs, tell_how_many_nodes_there_are) {
+  const job j(with_targets("shm:2"));
+  EXPECT_EQ(node_count(), 3U);
+  EXPECT_EQ(sync(j.targets()[1], [] { return node_count(); }), 3U);
 }
 
 TEST(jobs, pin_targets_to_processors) {
@@ -211,6 +223,116 @@ TEST(jobs, with_futures_dropped_before) {
   }
 }
 
+TEST(jobs, let_targets_finish_what_waits_behind_answers_that_nobody_takes) {
+  const std::string file = ::testing::TempDir() + "farcall-job-test-" + std::to_string(::getpid());
+  {
+    job_options options = with_targets("shm");
+    options.lane_bytes = 4096;
+    const job j(options);
+    // Many more answers than the lane holds.
+    for (int i = 0; i < 1000; ++i)
+      (void)async(j.targets()[0], [] { return std::array<double, 16>{}; });
+    post(j.targets()[0], [](const std::string& name) { std::ofstream(name) << "done"; }, file);
+  }
+  std::string text;
+  std::ifstream(file) >> text;
+  EXPECT_EQ(text, "done");
+  std::filesystem::remove(file);
+}
+
+TEST(jobs, end_although_a_continuation_waits_for_another_node) {
+  job_options options = with_targets("shm:2");
+  options.stop_timeout = std::chrono::milliseconds(100);
+  std::atomic<bool> refused{false};
+  {
+    const job j(options);
+    const node other = j.targets()[1];
+    const auto ended = async(j.targets()[0], [] {
+                         std::this_thread::sleep_for(std::chrono::hours(1));
+                       }).then([&refused, other](future<void>) {
+      EXPECT_THROW(sync(other, [] {}), node_failed);
+      refused = true;
+    });
+  }
+  EXPECT_TRUE(refused);
+}
+
+TEST(jobs, end_although_a_target_calls_one_that_has_ended) {
+  job_options options = with_targets("shm:2");
+  options.stop_timeout = std::chrono::seconds(20);
+  const auto begin = clock::now();
+  {
+    const job j(options);
+    post(
+        j.targets()[0],
+        [](const node& other) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(100));
+          sync(other, [] {});
+        },
+        j.targets()[1]);
+  }
+  EXPECT_LT(clock::now() - begin, std::chrono::seconds(10));
+}
+
+TEST(jobs, end_while_a_large_copy_is_under_way) {
+  constexpr std::size_t bytes = 64U << 20;
+  std::vector<char> here(bytes);
+  {
+    const job j(with_targets("shm"));
+    const node target = j.targets()[0];
+    // Not from the heap that nodes share.
+    const auto address = sync(target, [] {
+      static const std::vector<char> there(bytes, 'x');
+      return reinterpret_cast<std::uint64_t>(there.data());
+    });
+    // Nobody waits for it.
+    const auto dropped = get(remote_span<const char>(target.id(), address, bytes), here);
+  }
+  EXPECT_EQ(std::count(here.begin(), here.end(), 'x'), static_cast<std::ptrdiff_t>(bytes));
+}
+
+TEST(jobs, are_not_made_by_targets) {
+  const job j(with_targets("shm"));
+  EXPECT_THAT(text_thrown_by<remote_error>(
+                  [&] { sync(j.targets()[0], [] { const job inner(with_targets("shm")); }); }),
+              HasSubstr("this process is node 1 of a job and cannot be the host of another"));
+}
+
+TEST(jobs, may_end_before_what_came_of_them) {
+  future<int> pending;
+  future<std::string> ready;
+  future<int> chained;
+  buffer<int> memory;
+  std::optional<lane> stream;
+  std::optional<node> target;
+  job_options options = with_targets("shm");
+  options.stop_timeout = std::chrono::milliseconds(100);
+  {
+    const job j(options);
+    target = j.targets()[0];
+    ready = async(*target, [] { return std::string(1000, 'r'); });
+    ready.wait();
+    chained = async(*target, [] { return 1; }).then([](future<int> f) { return f.get() + 1; });
+    chained.wait();
+    memory = target->allocate<int>(100);
+    stream.emplace(*target);
+    pending = async(*target, [] {
+      std::this_thread::sleep_for(std::chrono::hours(1));
+      return 1;
+    });
+  }
+  EXPECT_FALSE(target->has_job());
+  EXPECT_THAT(text_thrown_by<node_failed>([&] { (void)pending.get(); }), HasSubstr("ended"));
+  EXPECT_EQ(ready.get().size(), 1000U);
+  EXPECT_EQ(chained.get(), 2);
+  // A later job must not be taken for the one that has gone.
+  const job next(with_targets("shm"));
+  auto kept = next.targets()[0].allocate<int>(100);
+  memory.reset();
+  stream.reset();
+  EXPECT_EQ(sync(next.targets()[0], [] { return 3; }), 3);
+}
+
 // ---- several ------------------------------------------------------------------------------------
 
 TEST(several_jobs, do_not_meet) {
@@ -288,16 +410,38 @@ TEST(several_jobs, end_in_any_order) {
 TEST(several_jobs, calls_from_a_handler_of_one_to_the_other) {
   // The host handler that serves job a calls job b.
   static std::atomic<const job*> second{nullptr};
+  // ThreadSanitizer does not see an order that goes through another process, only this one.
+  static std::atomic<bool> handled{false};
   const job a(with_targets("shm"));
   const job b(with_targets("shm"));
   second = &b;
   EXPECT_EQ(sync(a.targets()[0],
                  [] {
                    return sync(host(), [] {
-                     return sync(second.load()->targets()[0], [] { return 21; }) * 2;
+                     const int v = sync(second.load()->targets()[0], [] { return 21; }) * 2;
+                     handled = true;
+                     return v;
                    });
                  }),
             42);
+  EXPECT_TRUE(handled);
+}
+
+TEST(several_jobs, memory_of_the_host_belongs_to_one) {
+  const job a(with_targets("shm"));
+  const job b(with_targets("shm"));
+  const auto of_a = a.host().allocate<int>(4);
+  const auto of_b = b.host().allocate<int>(4);
+  EXPECT_EQ(map(of_a).size(), 4U);
+  EXPECT_EQ(map(of_b).size(), 4U);
+}
+
+TEST(several_jobs, do_not_copy_to_each_other) {
+  const job a(with_targets("shm"));
+  const job b(with_targets("shm"));
+  const auto of_a = a.targets()[0].allocate<int>(4);
+  const auto of_b = b.targets()[0].allocate<int>(4);
+  EXPECT_THAT(text_thrown_by<error>([&] { copy_sync(of_a, of_b); }), HasSubstr("different jobs"));
 }
 
 TEST(several_jobs, made_by_several_threads) {
@@ -327,6 +471,19 @@ TEST(job_settings, from_the_command_line) {
   EXPECT_EQ(line.argv()[line.argc], nullptr);
 }
 
+TEST(job_settings, the_last_of_several_counts) {
+  command_line line({"--farcall-targets=shm:2", "--farcall-targets=shm:3"});
+  const job j(line.argc, line.argv());
+  EXPECT_EQ(j.size(), 4U);
+}
+
+TEST(job_settings, end_at_two_dashes) {
+  command_line line({"--farcall-targets=shm:2", "--", "--farcall-targets=shm:3"});
+  const job j(line.argc, line.argv());
+  EXPECT_EQ(j.size(), 3U);
+  EXPECT_EQ(line.left(), (std::vector<std::string>{"--", "--farcall-targets=shm:3"}));
+}
+
 TEST(job_settings, from_the_environment) {
   const scoped_variable targets("FARCALL_TARGETS", "shm:3");
   const scoped_variable spin("FARCALL_SPIN_US", "0");
@@ -350,11 +507,14 @@ TEST(job_settings, order_of_precedence) {
 TEST(job_settings, bad_targets) {
   for (const char* bad : {"tcq://x", "shm:0", "shm:x", "shm:-1", "shm:100000", "shm?workers=0",
                           "shm?workers=x", "shm?colour=red", "shm?cpu=-1", "shm?program=", ",",
-                          "shm,", "shm?name=", "shm:", "shm: 2", "shm:2x"}) {
+                          "shm,", "shm?name=", "shm:", "shm: 2", "shm:2x", "shm?name=a&name=b"}) {
     const std::string text = text_thrown_by<setting_error>([&] { const job j(with_targets(bad)); });
     EXPECT_FALSE(text.empty()) << bad;
   }
   EXPECT_THAT(setting_error_of({"--farcall-targets=nosuch:2"}), HasSubstr("nosuch"));
+  EXPECT_THAT(setting_error_of({"--farcall-targets=shm,"}),
+              HasSubstr("an entry of the list is empty"));
+  EXPECT_THAT(setting_error_of({"--farcall-targets="}), HasSubstr("has an empty value"));
   EXPECT_THAT(setting_error_of({"--farcall-targets=shm?colour=red"}),
               AllOf(HasSubstr("colour"), HasSubstr("workers")));
 }

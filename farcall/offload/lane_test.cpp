@@ -139,6 +139,14 @@ TEST_F(lanes, are_given_back) {
   }
 }
 
+TEST_F(lanes, whose_handlers_call_back_are_given_back) {
+  // More than a node has places for, on both ways.
+  for (int i = 0; i < 300; ++i) {
+    const lane stream(target_);
+    ASSERT_EQ(sync(stream, [] { return sync(host(), [] { return 5; }); }), 5);
+  }
+}
+
 TEST_F(lanes, more_than_a_target_has_is_an_error) {
   std::vector<lane> all;
   const std::string text = text_thrown_by<error>([&] {

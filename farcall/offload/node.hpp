@@ -37,13 +37,15 @@ class timed_node;
 class node {
  public:
   node() noexcept = default;
-  node(detail::job_state& job, node_id id) noexcept : job_(&job), id_(id) {}
+  node(detail::job_state& job, node_id id) noexcept;
   // Not trivial on purpose: a lambda that captures a node would otherwise travel by memcpy, and
   // take along a handle that means nothing elsewhere. Pass nodes as arguments.
   // NOLINTBEGIN(modernize-use-equals-default, bugprone-unhandled-self-assignment)
-  node(const node& other) noexcept : job_(other.job_), id_(other.id_) {}
+  node(const node& other) noexcept
+      : job_(other.job_), job_serial_(other.job_serial_), id_(other.id_) {}
   node& operator=(const node& other) noexcept {
     job_ = other.job_;
+    job_serial_ = other.job_serial_;
     id_ = other.id_;
     return *this;
   }
@@ -68,10 +70,13 @@ class node {
   [[nodiscard]] timed_node within(std::chrono::nanoseconds duration) const noexcept;
 
   [[nodiscard]] detail::job_state* job() const noexcept { return job_; }
+  /// False once the job has ended; then nothing but this may be asked.
+  [[nodiscard]] bool has_job() const noexcept;
   friend bool operator==(const node& a, const node& b) noexcept = default;
 
  private:
   detail::job_state* job_ = nullptr;
+  std::uint32_t job_serial_ = 0; ///< tells a job from a later one at the same address
   node_id id_ = no_node;
 };
 
@@ -89,7 +94,7 @@ class timed_node {
 };
 
 inline timed_node node::within(std::chrono::nanoseconds duration) const noexcept {
-  return {*this, clock::now() + duration};
+  return {*this, deadline_after(duration)};
 }
 
 /// The node that runs this code. In a handler, of the handler's job; elsewhere, of the only job of
@@ -101,6 +106,9 @@ inline timed_node node::within(std::chrono::nanoseconds duration) const noexcept
 
 /// Node `id` of the same job. Throws error when the job has no such node.
 [[nodiscard]] node node_at(node_id id);
+
+/// How many nodes the job of this_node() has, the host included.
+[[nodiscard]] std::size_t node_count();
 
 /// A node travels as its number.
 template <>

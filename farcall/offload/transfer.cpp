@@ -1,4 +1,5 @@
 #include <farcall/base/error.hpp>
+#include <farcall/base/log.hpp>
 #include <farcall/memory/copy.hpp>
 #include <farcall/offload/call.hpp>
 #include <farcall/offload/transfer.hpp>
@@ -20,39 +21,90 @@ using detail::transfer_mode;
 constexpr std::size_t call_piece = std::size_t{256} << 10;
 constexpr std::size_t call_pieces_in_flight = 8;
 
+} // namespace
+
 // ---- handlers -----------------------------------------------------------------------------------
 
+// Their names must be the same in all builds of this file, and known to other files: no types of
+// std, which each library calls otherwise, and no unnamed namespace.
+namespace detail {
+
 /// Address, or 0 and the reason.
-std::pair<std::uint64_t, std::string> allocate_here(std::uint64_t bytes, std::uint64_t alignment) {
+struct allocation {
+  std::uint64_t address = 0;
+  std::string why;
+};
+struct bytes_sent {
+  std::span<const std::byte> bytes;
+};
+struct bytes_read {
+  std::vector<std::byte> bytes;
+};
+
+} // namespace detail
+
+template <>
+struct packer<detail::allocation> {
+  static void pack(writer& w, const detail::allocation& a) { w(a.address, a.why); }
+  static detail::allocation unpack(reader& r) {
+    const auto address = r.read<std::uint64_t>();
+    return {address, r.read<std::string>()};
+  }
+};
+
+template <>
+struct packer<detail::bytes_sent> {
+  static constexpr bool has_views = true;
+  static void pack(writer& w, const detail::bytes_sent& sent) { w(sent.bytes); }
+  static detail::bytes_sent unpack(reader& r) { return {r.read<std::span<const std::byte>>()}; }
+};
+
+template <>
+struct packer<detail::bytes_read> {
+  static void pack(writer& w, const detail::bytes_read& read) { w(read.bytes); }
+  static detail::bytes_read unpack(reader& r) { return {r.read<std::vector<std::byte>>()}; }
+};
+
+namespace detail {
+
+allocation allocate_in(const job_state& job, std::uint64_t bytes, std::uint64_t alignment) {
   try {
-    std::byte* block = detail::current_job().engine->heap().allocate(bytes, alignment);
+    std::byte* block = job.engine->heap().allocate(bytes, alignment);
     return {reinterpret_cast<std::uintptr_t>(block), ""};
   } catch (const out_of_memory& e) {
     return {0, e.what()};
   }
 }
 
+allocation allocate_here(std::uint64_t bytes, std::uint64_t alignment) {
+  return allocate_in(current_job(), bytes, alignment);
+}
+
 void release_here(std::uint64_t address) {
-  if (!detail::current_job().engine->heap().release(reinterpret_cast<std::byte*>(address))) {
+  if (!current_job().engine->heap().release(reinterpret_cast<std::byte*>(address))) {
     throw error("memory was freed that is not allocated here, or twice");
   }
 }
 
-void write_here(std::uint64_t address, std::span<const std::byte> bytes) {
-  std::memcpy(reinterpret_cast<void*>(address), bytes.data(), bytes.size());
+void write_here(std::uint64_t address, bytes_sent sent) {
+  std::memcpy(reinterpret_cast<void*>(address), sent.bytes.data(), sent.bytes.size());
 }
 
-std::vector<std::byte> read_here(std::uint64_t address, std::uint64_t bytes) {
+bytes_read read_here(std::uint64_t address, std::uint64_t bytes) {
   const auto* from = reinterpret_cast<const std::byte*>(address);
-  return {from, from + bytes};
+  return {{from, from + bytes}};
 }
 
 void fetch_here(node_id from, std::uint64_t from_address, std::uint64_t to_address,
                 std::uint64_t bytes) {
-  detail::get_bytes(detail::current_job(), from, from_address,
-                    reinterpret_cast<std::byte*>(to_address), bytes, transfer_mode::sync)
+  get_bytes(current_job(), from, from_address, reinterpret_cast<std::byte*>(to_address), bytes,
+            transfer_mode::sync)
       .get();
 }
+
+} // namespace detail
+
+namespace {
 
 // ---- one direction ------------------------------------------------------------------------------
 
@@ -81,21 +133,21 @@ void by_calls(const transfer& t) {
         under_way.front().get();
         under_way.pop_front();
       }
-      under_way.push_back(async(peer, fn<&write_here>, t.there + done,
-                                std::span<const std::byte>(t.here + done, n)));
+      under_way.push_back(async(peer, fn<&detail::write_here>, t.there + done,
+                                detail::bytes_sent{{t.here + done, n}}));
     }
     for (future<void>& f : under_way)
       f.get();
     return;
   }
   struct piece {
-    future<std::vector<std::byte>> bytes;
+    future<detail::bytes_read> bytes;
     std::byte* to;
     std::size_t size;
   };
   std::deque<piece> under_way;
   const auto take_one = [&] {
-    const std::vector<std::byte> got = under_way.front().bytes.get();
+    const std::vector<std::byte> got = under_way.front().bytes.get().bytes;
     if (got.size() != under_way.front().size) throw malformed_message("a get came back short");
     std::memcpy(under_way.front().to, got.data(), got.size());
     under_way.pop_front();
@@ -103,7 +155,7 @@ void by_calls(const transfer& t) {
   for (std::size_t done = 0; done < t.bytes; done += call_piece) {
     const std::size_t n = std::min(call_piece, t.bytes - done);
     if (under_way.size() == call_pieces_in_flight) take_one();
-    under_way.push_back({async(peer, fn<&read_here>, t.there + done, n), t.here + done, n});
+    under_way.push_back({async(peer, fn<&detail::read_here>, t.there + done, n), t.here + done, n});
   }
   while (!under_way.empty())
     take_one();
@@ -113,8 +165,9 @@ void by_calls(const transfer& t) {
 void move_now(const transfer& t) {
   if (const std::exception_ptr why = t.job->engine->failure_of(t.peer)) std::rethrow_exception(why);
   mover* m = t.job->engine->mover_to(t.peer);
-  if (m != nullptr && (t.is_put ? m->put(t.peer, t.there, t.here, t.bytes)
-                                : m->get(t.peer, t.there, t.here, t.bytes))) {
+  if (m != nullptr && t.bytes >= m->worthwhile_from() &&
+      (t.is_put ? m->put(t.peer, t.there, t.here, t.bytes)
+                : m->get(t.peer, t.there, t.here, t.bytes))) {
     return;
   }
   if (const std::exception_ptr why = t.job->engine->failure_of(t.peer)) std::rethrow_exception(why);
@@ -134,14 +187,15 @@ class chunked_copy final : public detail::large_copy {
   explicit chunked_copy(const transfer& t)
       : large_copy(t.job->engine.get()), all_(t),
         direct_(directly(*t.job, t.peer, t.there, t.bytes)),
-        chunks_((t.bytes + copy_chunk_bytes - 1) / copy_chunk_bytes) {}
+        chunk_bytes_(direct_ != nullptr ? copy_chunk_bytes : t.bytes),
+        chunks_((t.bytes + chunk_bytes_ - 1) / chunk_bytes_) {}
 
   bool work() noexcept override {
     // Relaxed: hands out numbers only.
     const std::size_t chunk = next_.fetch_add(1, std::memory_order_relaxed);
     if (chunk >= chunks_) return false;
-    const std::size_t offset = chunk * copy_chunk_bytes;
-    const std::size_t bytes = std::min(copy_chunk_bytes, all_.bytes - offset);
+    const std::size_t offset = chunk * chunk_bytes_;
+    const std::size_t bytes = std::min(chunk_bytes_, all_.bytes - offset);
     try {
       if (direct_ != nullptr) {
         copy_directly(offset, bytes);
@@ -170,6 +224,7 @@ class chunked_copy final : public detail::large_copy {
 
   transfer all_;
   std::byte* direct_;
+  std::size_t chunk_bytes_; ///< a connection is one stream, memory has many
   std::size_t chunks_;
   std::atomic<std::size_t> next_{0};
   std::atomic<std::size_t> done_{0};
@@ -249,25 +304,33 @@ std::uint64_t allocate_on(const node& where, std::uint64_t count, std::uint64_t 
   }
   const std::uint64_t bytes = count * element_bytes;
   const auto [address, why] = where.id() == own_id()
-                                  ? allocate_here(bytes, alignment)
+                                  ? allocate_in(*where.job(), bytes, alignment)
                                   : sync(where, fn<&allocate_here>, bytes, alignment);
   if (address == 0) throw out_of_memory(node_text(where.id()) + ": " + why, where.id());
   return address;
 }
 
 void release_on(const node& where, std::uint64_t address) noexcept {
+  // All memory goes with the job.
+  if (!where.has_job()) return;
   try {
     if (where.id() == own_id()) {
       (void)where.job()->engine->heap().release(reinterpret_cast<std::byte*>(address));
     } else if (where.alive()) {
       post(where, fn<&release_here>, address);
     }
-  } catch (const error&) {
-    // The node has failed meanwhile, and its memory with it.
+  } catch (const node_failed&) {
+    // Its memory has gone with it.
+  } catch (const std::exception& e) {
+    log::warning("a buffer on " + node_text(where.id()) + " could not be freed: " + e.what());
   }
 }
 
 void throw_wrong_node(node_id owner) {
+  if (owner == no_node) {
+    throw wrong_node("this view is empty: it was made without memory, or its buffer was moved from",
+                     owner);
+  }
   throw wrong_node("memory of " + node_text(owner) + " is used in place on " + node_text(own_id()) +
                        "; use fc::get, fc::put or fc::map there",
                    owner);
@@ -279,7 +342,7 @@ void throw_out_of_range(std::size_t offset, std::size_t count, std::size_t size)
 }
 
 void throw_too_long(std::size_t local, std::size_t remote) {
-  throw error("a copy of " + std::to_string(local) + " elements does not fit the destination of " +
+  throw error("a copy of " + std::to_string(local) + " elements goes beyond a view of " +
               std::to_string(remote));
 }
 

@@ -18,14 +18,26 @@ namespace detail {
 
 enum class transfer_mode { async, sync };
 
-/// Which job's memory is meant: that of a buffer, or the current one for a bare span.
+/// The job that a buffer's memory belongs to; null for a bare span, which may be of any.
 template <class T>
-[[nodiscard]] job_state& job_of(const buffer<T>& b) {
-  return *b.node().job();
+[[nodiscard]] job_state* known_job(const buffer<T>& b) noexcept {
+  return b.node().job();
 }
 template <class T>
-[[nodiscard]] job_state& job_of(const remote_span<T>& /*span*/) {
-  return current_job();
+[[nodiscard]] job_state* known_job(const remote_span<T>& /*span*/) noexcept {
+  return nullptr;
+}
+
+/// The job of all of them; the current one when they are bare spans. Throws error when they belong
+/// to several.
+template <class... Remote>
+[[nodiscard]] job_state& job_of(const Remote&... remote) {
+  job_state* job = nullptr;
+  for (job_state* known : {known_job(remote)...}) {
+    if (job != nullptr && known != nullptr && known != job) throw_different_jobs();
+    if (known != nullptr) job = known;
+  }
+  return job != nullptr ? *job : current_job();
 }
 
 [[nodiscard]] future<void> put_bytes(job_state& job, node_id to, std::uint64_t address,
@@ -125,8 +137,8 @@ template <detail::remote_range From, detail::remote_range To>
   const auto source = detail::span_of(from);
   const auto target = detail::span_of(to);
   if (source.size() > target.size()) detail::throw_too_long(source.size(), target.size());
-  return detail::copy_between(detail::job_of(to), source.node(), source.address(), target.node(),
-                              target.address(), source.size_bytes());
+  return detail::copy_between(detail::job_of(from, to), source.node(), source.address(),
+                              target.node(), target.address(), source.size_bytes());
 }
 template <detail::remote_range From, detail::remote_range To>
 void copy_sync(const From& from, const To& to) {

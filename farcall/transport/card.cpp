@@ -32,11 +32,23 @@ void check(const preamble& head) {
   }
   if (head.pointer_bytes != sizeof(void*)) {
     throw error("the peer has pointers of " + std::to_string(head.pointer_bytes) +
-                " bytes, this program of " + std::to_string(sizeof(void*)));
+                " bytes, this program of " + std::to_string(sizeof(void*)) +
+                "; farcall needs one size in a job");
   }
 }
 
 } // namespace
+
+std::vector<std::byte> encode_format() {
+  byte_writer w;
+  w.number(preamble{});
+  return std::move(w).bytes();
+}
+
+void check_format(std::span<const std::byte> bytes) {
+  byte_reader r(bytes, "what a node says of its format");
+  check(r.number<preamble>());
+}
 
 std::vector<std::byte> encode(const card& c) {
   byte_writer w;
@@ -46,6 +58,7 @@ std::vector<std::byte> encode(const card& c) {
   w.text(c.host);
   w.text(c.machine);
   w.text(c.architecture);
+  w.text(c.address);
   w.text(c.transport);
   w.number(c.pid);
   w.number(c.cores);
@@ -68,6 +81,7 @@ card decode_card(std::span<const std::byte> bytes) {
   c.host = r.text();
   c.machine = r.text();
   c.architecture = r.text();
+  c.address = r.text();
   c.transport = r.text();
   c.pid = r.number<std::uint64_t>();
   c.cores = r.number<std::uint32_t>();

@@ -11,7 +11,7 @@
 namespace farcall {
 
 /// Version of everything in docs/wire.md. Nodes of different versions refuse each other.
-inline constexpr std::uint32_t wire_version = 1;
+inline constexpr std::uint32_t wire_version = 2;
 
 /// Memory of a node that its peers may map or copy from and to: an address range there.
 struct memory_window {
@@ -28,6 +28,7 @@ struct card {
   std::string host;         ///< host name of the machine
   std::string machine;      ///< identifies the running machine: equal means shared memory works
   std::string architecture; ///< "x86_64", "aarch64", …
+  std::string address;      ///< "host:port" where the node can be dialled; empty: nowhere
   std::string transport;    ///< scheme of the URL that the node was started with
   std::uint64_t pid = 0;
   std::uint32_t cores = 0;      ///< processors that the node may run on
@@ -37,6 +38,14 @@ struct card {
   std::uint32_t lane_bytes = 0; ///< ring size of lanes that are opened to this node
   std::vector<memory_window> windows;
 };
+
+/// Version, byte order and pointer size of this program, in 16 bytes that any node can read: what a
+/// target says first, before anything that depends on them.
+[[nodiscard]] std::vector<std::byte> encode_format();
+
+/// Reads those of another node. Throws malformed_message for other bytes, and error, saying what
+/// differs, for a node that this one cannot work with.
+void check_format(std::span<const std::byte> bytes);
 
 /// The card as bytes, with version, byte order and pointer size in front.
 [[nodiscard]] std::vector<std::byte> encode(const card& c);

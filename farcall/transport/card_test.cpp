@@ -137,6 +137,17 @@ TEST(card, of_another_pointer_size_is_refused_with_both_sizes) {
               ThrowsMessage<error>(AllOf(HasSubstr("4 bytes"), HasSubstr("of 8"))));
 }
 
+TEST(card, format_alone_is_checked_in_the_same_way) {
+  EXPECT_NO_THROW(check_format(encode_format()));
+  auto swapped = encode_format();
+  std::reverse(swapped.begin() + magic_at, swapped.begin() + magic_at + 4);
+  EXPECT_THAT([&] { check_format(swapped); }, ThrowsMessage<error>(HasSubstr("byte order")));
+  auto narrow = encode_format();
+  overwrite(narrow, pointer_at, std::uint32_t{4});
+  EXPECT_THAT([&] { check_format(narrow); }, ThrowsMessage<error>(HasSubstr("4 bytes")));
+  EXPECT_THROW(check_format({}), malformed_message);
+}
+
 // ---- what is no card ----------------------------------------------------------------------------
 
 TEST(card, something_else_is_refused) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace farcall {
 
@@ -18,6 +19,9 @@ class mover {
   [[nodiscard]] virtual std::byte* map(node_id peer, std::uint64_t address,
                                        std::uint64_t bytes) noexcept = 0;
 
+  /// Copies of fewer bytes are quicker as messages.
+  [[nodiscard]] virtual std::uint64_t worthwhile_from() const noexcept { return 0; }
+
   /// Copies from here to `peer` / from `peer` to here. Blocks for the time of the copy. False when
   /// this mover cannot reach that range (refused by the system, or no such memory there); then
   /// nothing, or a part, was copied.
@@ -25,6 +29,13 @@ class mover {
                                  std::uint64_t bytes) noexcept = 0;
   [[nodiscard]] virtual bool get(node_id peer, std::uint64_t from, std::byte* to,
                                  std::uint64_t bytes) noexcept = 0;
+
+  /// After a copy of that range has failed: why, where that is not the fault of the range. Else
+  /// empty.
+  [[nodiscard]] virtual std::string failure(node_id /*peer*/, std::uint64_t /*address*/,
+                                            std::uint64_t /*bytes*/) {
+    return {};
+  }
 };
 
 } // namespace farcall

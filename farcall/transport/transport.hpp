@@ -20,9 +20,28 @@ namespace farcall {
 
 /// What opening a lane asks for.
 struct lane_shape {
-  std::uint32_t bell = 0;   ///< index of our bell that answers ring
-  std::uint32_t worker = 0; ///< worker of the peer that shall serve the lane
-  bool own_worker = false;  ///< the peer shall give the lane a worker of its own
+  std::uint32_t bell = 0; ///< index of our bell that answers ring
+  std::uint32_t worker =
+      0; ///< the peer's bell that requests ring: number of the worker that serves
+  /// The peer shall give the lane a worker of its own. Its last bell, that of whoever accepts such
+  /// lanes, rings once it is open.
+  bool own_worker = false;
+};
+
+/// Carries the bytes of a lane whose ends do not share memory: from the outbox to the peer, and
+/// from the peer into the inbox. All members may be called by several threads at once; none blocks,
+/// and none runs handlers.
+class carrier {
+ public:
+  /// Sends what was committed and takes in what has arrived.
+  virtual void progress() noexcept = 0;
+
+  /// The lane's user is about to sleep on its bell: from now on until the next record arrives the
+  /// transport looks by itself, and rings. Call between prepare_sleep() and the second look.
+  virtual void watch() noexcept = 0;
+
+ protected:
+  ~carrier() = default;
 };
 
 /// One end of a lane: two rings, and where it leads. The rings stay valid until close().
@@ -33,6 +52,8 @@ struct channel {
   std::uint32_t worker = 0;
   bool own_worker = false;
   std::uint64_t id = 0; ///< for close(); unique per transport and end
+  /// Null where the two rings are the peer's own. Valid until close().
+  farcall::carrier* carrier = nullptr;
 };
 
 /// Whether a peer can be reached, at what cost (lower is better), and why or why not, in words.
@@ -64,8 +85,8 @@ class transport {
   [[nodiscard]] virtual reach reach_of(const card& peer) const = 0;
 
   /// Opens a lane to `peer`, which must be reachable. The caller owns the channel until close().
-  /// May take system calls, does not wait for the peer. Throws error when the peer has no lane left
-  /// and node_failed when it is closed.
+  /// May take system calls, does not wait for the peer. Throws error when the peer has no lane
+  /// left.
   [[nodiscard]] virtual channel open(node_id peer, const lane_shape& shape) = 0;
 
   /// Changes whenever accept() may have something new; compare for equality only. Lives as long as
@@ -87,12 +108,11 @@ class transport {
   /// Accepted ones are given back by close(). Not at the same time as accept(). Never blocks.
   virtual void forget(node_id peer) noexcept = 0;
 
-  /// Moves bytes and notices dead connections; returns how much it did. Never blocks, never runs
-  /// handlers. For transports whose bytes move by themselves: nothing.
-  virtual int progress() noexcept { return 0; }
-
-  /// Descriptor that becomes readable when progress() has work, or -1 when bells suffice.
-  [[nodiscard]] virtual int wait_fd() const noexcept { return -1; }
+  /// Moves the bytes of all lanes. Never blocks, never runs handlers. For transports whose bytes
+  /// move by themselves: nothing. Who uses one lane asks its carrier instead.
+  virtual void progress() noexcept {}
+  /// carrier::watch() for all lanes.
+  virtual void watch() noexcept {}
 
   /// Copies bulk memory, or null when there is no faster way than the lanes.
   [[nodiscard]] virtual farcall::mover* mover() noexcept { return nullptr; }

@@ -5,6 +5,7 @@ Run as: run_compile_fail.py <project root> [file.cpp ...]. Each .cpp file of thi
 
     // expect: <regular expression that the one error must match, or: success>
     // names: <regular expression for the type that the error must name>
+    // flags: <options for the compiler, if it needs any>
 
 and is given to g++, and to clang++-19 if there is one. An error is good when it is the only one and
 says what the lines promise.
@@ -28,7 +29,8 @@ def promise(path, word):
 def complaint(compiler, root, path):
     """What is wrong with the way `path` does or does not compile, or None."""
     run = subprocess.run(
-        [compiler, "-std=c++20", "-fsyntax-only", f"-I{root}", str(path)],
+        [compiler, "-std=c++20", "-fsyntax-only", f"-I{root}",
+         *(promise(path, "flags") or "").split(), str(path)],
         env={**os.environ, "LC_ALL": "C"}, capture_output=True, text=True, timeout=100)
     expected, name = promise(path, "expect"), promise(path, "names")
     if expected == "success":

@@ -52,10 +52,13 @@ class node_pair {
 struct backend {
   const char* place = "threads"; ///< or "processes": where node 1 lives
   std::unique_ptr<node_pair> (*make)(std::uint32_t ring_bytes) = nullptr;
-  std::uint32_t most_lanes = 0; ///< that one node can have open to another; 0: no limit
+  std::uint32_t most_lanes = 0;    ///< that one node can have open to another; 0: no limit
+  std::uint32_t many_lanes = 1000; ///< where there is no limit
+  bool comes_back = true;          ///< node 1 may be made anew when it has gone
 };
 
-/// What ctest calls the instances of the suite.
+/// What ctest calls the instances of the suite. GoogleTest chose its name.
+// NOLINTNEXTLINE(readability-identifier-naming)
 inline void PrintTo(const backend& b, std::ostream* os) { *os << b.place; }
 
 /// One of the two nodes, as a test sees it. Members throw when something takes too long or the

@@ -36,6 +36,7 @@ TEST_P(transport_conformance, a_dead_peer_leaves_nothing_behind) {
   link.forget(peer);
   EXPECT_FALSE(link.accept()) << "a lane of the dead";
 
+  if (!GetParam().comes_back) return;
   // All of them can be had again.
   run(
       [&](side& s) {
@@ -62,11 +63,15 @@ TEST_P(transport_conformance, records_of_the_dead_can_still_be_read) {
           s.send(lane, 100, n);
       });
   for (std::uint64_t n = 0; n < 20; ++n) {
-    const record_view record = peek(c.in);
+    record_view record;
+    ASSERT_TRUE(test::eventually([&] {
+      node_0().link().progress();
+      return static_cast<bool>(record = peek(c.in));
+    })) << n;
     ASSERT_EQ(test::wrong_with(record, 100, n), "");
     release(c.in, record);
   }
-  EXPECT_FALSE(peek(c.in));
+  EXPECT_LE(peek(c.in).bytes, 0U) << "nothing, or the mark of an end";
   // Nobody reads the answers any more; sending them harms nobody and comes to an end.
   std::uint64_t answers = 0;
   while (test::send(c.out, 100, answers))

@@ -24,8 +24,7 @@ TEST_P(transport_conformance, says_sensible_things_about_itself) {
         const transport_traits traits = s.link().traits();
         EXPECT_GE(traits.largest_record, smallest_ring / 4);
         EXPECT_LE(traits.largest_record, farcall::largest_record);
-        EXPECT_GE(s.link().wait_fd(), -1);
-        EXPECT_GE(s.link().progress(), 0);
+        s.link().progress();
         EXPECT_EQ(&s.link().arrivals(), &s.link().arrivals());
         EXPECT_FALSE(s.link().accept()) << "nobody has opened a lane";
         // Describing twice changes nothing.
@@ -263,7 +262,7 @@ TEST_P(transport_conformance, a_lane_starts_empty_whatever_was_there_before) {
           for (std::uint64_t i = 0; i < n % 7 * 5; ++i)
             s.send(c, 72, i);
           s.step();
-          EXPECT_TRUE(n % 7 == 0 || peek(c.in));
+          if (n % 7 != 0) s.wait([&] { return static_cast<bool>(peek(c.in)); }, "answer");
           s.link().close(c);
           s.step();
         }
@@ -319,7 +318,7 @@ TEST_P(transport_conformance, closing_twice_does_not_close_the_next_lane) {
 
 TEST_P(transport_conformance, no_lane_left_is_an_error_that_says_what_to_do) {
   const std::uint32_t most = GetParam().most_lanes;
-  const std::uint32_t tried = most != 0 ? most : 1000;
+  const std::uint32_t tried = most != 0 ? most : GetParam().many_lanes;
   make_pair();
   run(
       [&](side& s) {

@@ -5,11 +5,15 @@
 #include <cstdint>
 #include <memory>
 
-/// Pairs of nodes of the backends that live in memory.
+/// Pairs of nodes, for each backend.
 namespace farcall::conformance {
 
 /// Two nodes of one machine.
 [[nodiscard]] std::unique_ptr<node_pair> shm_pair(std::uint32_t ring_bytes);
+
+/// A server's target and its host, in the clear and encrypted.
+[[nodiscard]] std::unique_ptr<node_pair> tcp_pair(std::uint32_t ring_bytes);
+[[nodiscard]] std::unique_ptr<node_pair> tls_pair(std::uint32_t ring_bytes);
 
 /// A node and itself.
 [[nodiscard]] std::unique_ptr<node_pair> self_pair(std::uint32_t ring_bytes);

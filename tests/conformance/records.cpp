@@ -177,7 +177,8 @@ TEST_P(transport_conformance, a_full_ring_of_answers_does_not_stop_requests) {
         s.tell(answers);
         for (std::uint64_t n = 0; n < times(2000); ++n)
           s.receive(c, 100, n);
-        EXPECT_FALSE(test::send(c.out, 100, answers));
+        // A carrier may have found room meanwhile, outside the rings.
+        EXPECT_TRUE(c.carrier != nullptr || !test::send(c.out, 100, answers));
         s.step();
         s.send(c, 100, answers);
         s.step();

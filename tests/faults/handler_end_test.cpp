@@ -27,6 +27,7 @@ using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
 /// Handlers that end their process in every way there is.
+// NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): GoogleTest ends it by its base
 class ending : public ::testing::Test {
  protected:
   ending() {
@@ -35,8 +36,10 @@ class ending : public ::testing::Test {
     }
     before_ = holdings::now();
     job_.emplace(with_targets("shm:3"));
+    // NOLINTBEGIN(cppcoreguidelines-prefer-member-initializer): after the first job
     victim_ = job_->targets()[0];
     other_ = job_->targets()[1];
+    // NOLINTEND(cppcoreguidelines-prefer-member-initializer)
     for (const node& n : job_->targets())
       pids_.push_back(sync(n, ::getpid));
   }

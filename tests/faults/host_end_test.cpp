@@ -72,11 +72,47 @@ int host_that_aborts() {
   be_a_host([] { std::abort(); });
 }
 
+/// Has begun to end its job, and waits for a target whose handler never ends.
+int host_that_ends_its_job() {
+  job_options options = with_targets("shm:4,shm?workers=3");
+  options.stop_timeout = seconds(100);
+  auto j = std::make_unique<job>(options);
+  say(pids_of(*j));
+  auto stream = std::make_unique<lane>(j->targets()[0]);
+  post(*stream, [] { busy_for_ever(); });
+  std::this_thread::sleep_for(milliseconds(20));
+  say("ready");
+  j.reset();
+  return 0;
+}
+
+/// Nobody catches what the job throws, so nothing is unwound.
+int host_that_does_not_catch() {
+  job_options options = with_targets("shm:2");
+  options.program = "/bin/sleep";
+  options.arguments = {"sleep", "100"};
+  options.start_timeout = milliseconds(300);
+  const auto make = [&]() noexcept { const job j(options); };
+  make();
+  return 0;
+}
+
+/// With a child of its own that holds everything it holds.
+int host_that_has_forked() {
+  be_a_host([] {
+    if (::fork() == 0) std::this_thread::sleep_for(seconds(100));
+  });
+}
+
+const role forked_role("host that has forked", &host_that_has_forked);
+const role ends_job_role("host that ends its job", &host_that_ends_its_job);
+const role does_not_catch_role("host that does not catch", &host_that_does_not_catch);
 const role killed_role("host until killed", &host_until_killed);
 const role exits_role("host that exits", &host_that_exits);
 const role leaves_role("host that leaves", &host_that_leaves);
 const role aborts_role("host that aborts", &host_that_aborts);
 
+// NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): GoogleTest ends it by its base
 class host_end : public ::testing::Test {
  protected:
   // Orphans come to us, so that they are there to be looked at, and can be waited for.
@@ -95,6 +131,8 @@ class host_end : public ::testing::Test {
     return pids;
   }
 
+  void expect_targets_gone_with(const char* role);
+
   void expect_targets_gone(const std::vector<pid_t>& pids) {
     ASSERT_EQ(pids.size(), 5U);
     const bool gone = all_end_within(pids, promised);
@@ -105,6 +143,17 @@ class host_end : public ::testing::Test {
     }
   }
 };
+
+/// Kills a host in that role a moment after it is ready.
+void host_end::expect_targets_gone_with(const char* role) {
+  role_process host(role);
+  const std::vector<pid_t> pids = pids_in(host.line());
+  ASSERT_EQ(host.line(), "ready");
+  std::this_thread::sleep_for(milliseconds(50));
+  host.kill(SIGKILL);
+  EXPECT_EQ(host.wait(), -SIGKILL);
+  expect_targets_gone(pids);
+}
 
 TEST_F(host_end, killed) {
   for (int i = 0; i < 5; ++i) {
@@ -141,6 +190,24 @@ TEST_F(host_end, aborts) {
   ASSERT_EQ(host.line(), "ready");
   EXPECT_EQ(host.wait(), -SIGABRT);
   expect_targets_gone(pids);
+}
+
+TEST_F(host_end, killed_while_a_child_of_it_goes_on) {
+  expect_targets_gone_with("host that has forked");
+  for (const pid_t child : holdings::now().children) // now ours
+    ::kill(child, SIGKILL);
+}
+
+TEST_F(host_end, killed_while_it_waits_for_its_targets_to_finish) {
+  expect_targets_gone_with("host that ends its job");
+}
+
+TEST_F(host_end, by_an_exception_of_the_job_that_nobody_catches) {
+  role_process host("host that does not catch");
+  EXPECT_EQ(host.wait(), -SIGABRT);
+  for (const pid_t pid : holdings::now().children) {
+    EXPECT_TRUE(all_end_within({pid}, promised)) << "the target's program outlives its host";
+  }
 }
 
 TEST_F(host_end, killed_while_it_starts_targets) {

@@ -19,6 +19,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 /// Programs that cannot be targets: the job is refused with a reason, and nothing is left behind.
+// NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): GoogleTest ends it by its base
 class starting : public ::testing::Test {
  protected:
   starting() {
@@ -98,6 +99,26 @@ TEST_F(starting, program_kills_itself) {
   std::ofstream(file_) << "#!/bin/sh\nkill -KILL $$\n";
   std::filesystem::permissions(file_, std::filesystem::perms::owner_all);
   EXPECT_THAT(refusal_of(file_), HasSubstr("SIGKILL"));
+}
+
+TEST_F(starting, command_is_missing_or_no_target) {
+  EXPECT_THAT(refusal(with_targets("exec:no-such-emulator ./app")),
+              AllOf(HasSubstr("\"no-such-emulator\""), HasSubstr("PATH"), HasSubstr("node 1")));
+  EXPECT_THAT(
+      refusal(with_targets("shm,exec:'/no/such/emulator' ./app")),
+      AllOf(HasSubstr("/no/such/emulator"), HasSubstr("no such file"), HasSubstr("node 2")));
+  EXPECT_THAT(refusal(with_targets("exec:sh -c 'exit 3'")),
+              AllOf(HasSubstr("sh -c exit 3"), HasSubstr("exited with status 3"),
+                    HasSubstr("serve_if_target")));
+}
+
+TEST_F(starting, program_is_for_another_machine) {
+  std::ofstream(file_) << "\x7f"
+                          "ELF"
+                       << std::string(100, '\0');
+  std::filesystem::permissions(file_, std::filesystem::perms::owner_all);
+  EXPECT_THAT(refusal_of(file_),
+              AllOf(HasSubstr("not a program for this machine"), HasSubstr("exec:qemu-")));
 }
 
 TEST_F(starting, one_bad_target_among_good_ones) {

@@ -231,15 +231,15 @@ TEST(ring_interleaving, a_sleeper_who_raises_the_flag_in_any_window_is_rung_or_s
   for (const std::string_view moment : moments) {
     private_ring r(small);
     bell b;
-    bell* const bells[] = {&b};
-    r.out.attention = &b.asleep;
+    watched_bell watched{&b};
+    r.out.attention = &b.word;
     r.out.kick = &kick_bell;
     r.out.kick_context = &b;
     bool went_to_sleep = false;
     bool saw_it = false;
     const auto fall_asleep = [&] {
       went_to_sleep = true;
-      prepare_sleep(bells);
+      prepare_sleep({&watched, 1});
       saw_it = has_record(r.in, r.in.tail);
     };
     const interruption sleeper([&](std::string_view window) {
@@ -249,7 +249,7 @@ TEST(ring_interleaving, a_sleeper_who_raises_the_flag_in_any_window_is_rung_or_s
     ASSERT_TRUE(send(r.out, 64, 1));
     if (moment == "after") fall_asleep();
     ASSERT_TRUE(went_to_sleep) << moment;
-    const bool rung = b.asleep.load() == 0;
+    const bool rung = b.word.load() != watched.seen;
     EXPECT_TRUE(saw_it || rung) << moment;
     EXPECT_EQ(wrong_with(peek(r.in), 64, 1), "");
   }

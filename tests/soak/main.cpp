@@ -80,7 +80,7 @@ int main(int argc, char** argv) {
     if (argc > 1) all = std::chrono::seconds(std::stoul(argv[1]));
     if (argc > 2) seed = std::stoull(argv[2]);
 
-    std::cout << "soak: " << all.count() << " s, seed " << seed << std::endl;
+    std::cout << "soak: " << all.count() << " s, seed " << seed << "\n" << std::flush;
     std::signal(SIGALRM, &stuck);
     soak::tally t;
     soak::generator random(seed);

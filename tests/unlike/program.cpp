@@ -92,7 +92,7 @@ std::vector<std::string> call_everything(const fc::node& there) {
   add(fc::sync(there, size_of, std::vector<char>(1'000'000)));
   const auto made = fc::sync(there, made_of, "k");
   all.push_back("k=" + std::to_string(made.at("k").value()));
-  all.push_back(made.at("none") ? "some" : "none");
+  all.emplace_back(made.at("none") ? "some" : "none");
   add(*fc::sync(there, incremented, std::make_unique<int>(7)));
   return all;
 }

@@ -53,8 +53,7 @@ inline void call_lambdas(const fc::node& there, std::vector<std::string>& result
   const auto plus_three = [](int v) { return v + 3; };
   const auto plus_four = [](int v) { return v + 4; };
   const auto plus_five = [](int v) { return v + 5; };
-  const int captured = 6;
-  const auto plus_captured = [captured](int v) { return v + captured; };
+  const auto plus_captured = [captured = 6](int v) { return v + captured; };
   results = {ask(there, size, std::string("ab")), ask(there, plus_three, 7),
              ask(there, plus_four, 7), ask(there, plus_five, 7), ask(there, plus_captured, 7)};
 }

@@ -1,4 +1,5 @@
 #include "tests/unlike/program.hpp"
+#include "tests/unlike/values.hpp"
 
 #include <cstdio>
 
@@ -17,10 +18,31 @@ int call_extras(const fc::node& there) {
          fc::sync(there, [](short v) { return int{v}; }, short{4});
 }
 
+/// Calls everything on targets of another build; how many calls were wrong.
+int call_as_host(const char* targets) {
+  farcall::job_options options;
+  options.targets = targets;
+  options.arguments = {"unlike-target"};
+  const farcall::job job(options);
+  int wrong = 0;
+  for (const fc::node& there : job.targets()) {
+    wrong += call_everything(there) == expected_results() ? 0 : 1;
+    for (const fc::node& asked : {there, job.host()}) {
+      for (const std::string& value : wrong_values_between(asked, there)) {
+        std::printf("%s\n", value.c_str());
+        ++wrong;
+      }
+    }
+  }
+  std::printf("%d wrong\n", wrong);
+  return wrong;
+}
+
 } // namespace unlike
 
-int main() {
+int main(int argc, char** argv) {
   farcall::serve_if_target();
+  if (argc == 2) return unlike::call_as_host(argv[1]) == 0 ? 0 : 1;
   std::puts("This is a target for the tests of unlike programs; the tests start it.");
   return unlike::call_extras(farcall::node{});
 }

@@ -1,4 +1,5 @@
 #include "tests/unlike/program.hpp"
+#include "tests/unlike/unlike_programs.hpp"
 
 #include <farcall/offload/job_test_support.hpp>
 
@@ -25,35 +26,20 @@ using farcall::test::text_thrown_by;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-/// The other builds of the program; empty where one could not be made.
-constexpr std::string_view same_compiler_target = UNLIKE_SAME_COMPILER_TARGET;
-constexpr std::string_view other_compiler_target = UNLIKE_OTHER_COMPILER_TARGET;
-
-class unlike_programs : public ::testing::TestWithParam<std::string_view> {
- protected:
-  void SetUp() override {
-    if (GetParam().empty()) {
-      GTEST_SKIP() << "no second compiler (clang++-19 beside g++, or g++ beside clang++), or one "
-                      "that cannot link this build's sanitizer";
-    }
-    const std::string other = "shm?program=" + std::string(GetParam());
-    // Two of the other program, so that unlike nodes and like ones are in one job; and one of ours.
-    job_.emplace(farcall::test::with_targets(other + "," + other + ",shm"));
-    other_ = job_->targets()[0];
-    second_ = job_->targets()[1];
-    ours_ = job_->targets()[2];
-  }
-
-  std::optional<fc::job> job_;
-  fc::node other_;
-  fc::node second_;
-  fc::node ours_;
-};
-
-INSTANTIATE_TEST_SUITE_P(same_compiler, unlike_programs, ::testing::Values(same_compiler_target));
-// A sanitizer's runtime belongs to its compiler.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-INSTANTIATE_TEST_SUITE_P(other_compiler, unlike_programs, ::testing::Values(other_compiler_target));
+INSTANTIATE_TEST_SUITE_P(same_compiler, unlike_programs,
+                         ::testing::Values(other_program{UNLIKE_SAME_COMPILER_TARGET, "", true}));
+// A sanitizer's runtime belongs to its compiler, and is not there for other machines.
+#ifdef UNLIKE_OTHER_COMPILER_TARGET
+INSTANTIATE_TEST_SUITE_P(served, unlike_programs,
+                         ::testing::Values(served({UNLIKE_SAME_COMPILER_TARGET, "", true})));
+INSTANTIATE_TEST_SUITE_P(other_compiler, unlike_programs,
+                         ::testing::Values(other_program{UNLIKE_OTHER_COMPILER_TARGET, "", false}));
+INSTANTIATE_TEST_SUITE_P(aarch64, unlike_programs, ::testing::Values(emulated("aarch64")));
+INSTANTIATE_TEST_SUITE_P(riscv64, unlike_programs, ::testing::Values(emulated("riscv64")));
+INSTANTIATE_TEST_SUITE_P(served_aarch64, unlike_programs,
+                         ::testing::Values(served(emulated("aarch64"))));
+INSTANTIATE_TEST_SUITE_P(served_riscv64, unlike_programs,
+                         ::testing::Values(served(emulated("riscv64"))));
 #endif
 
 TEST_P(unlike_programs, are_unlike) {
@@ -142,7 +128,7 @@ TEST_P(unlike_programs, lambdas_are_found_or_refused_never_confused) {
       EXPECT_EQ(got[i], right[i]) << "lambda " << i << ": another one ran";
     }
   }
-  if (GetParam() == same_compiler_target) {
+  if (GetParam().numbers_lambdas_alike) {
     EXPECT_EQ(got, right) << "one compiler numbers them alike";
   }
 }

@@ -20,6 +20,19 @@ void add_shared_options(CLI::App& app, bench_options& options) {
   app.add_flag("--json", options.json, "Print one JSON document instead of a table");
 }
 
+void add_link_options(CLI::App& app, bench_options& options) {
+  CLI::Option* transport =
+      app.add_option("--transport", options.transport,
+                     "What carries the calls: shm, or tcp or tls to a server started for this run")
+          ->check(CLI::IsMember({"shm", "tcp", "tls"}))
+          ->capture_default_str();
+  app.add_option("--targets", options.targets,
+                 "Targets elsewhere instead: tcp://HOST:PORT of a 'farcall serve' that runs this "
+                 "same program")
+      ->excludes(transport);
+  app.add_option("--key", options.key, "File with the key of that server");
+}
+
 std::vector<double> time_batches(std::size_t batches, std::size_t operations, std::size_t warm_up,
                                  const std::function<void()>& batch) {
   std::vector<double> samples(
@@ -52,6 +65,10 @@ void add_bench(CLI::App& app, action& chosen) {
   add_bench_patterns(*bench, chosen);
   add_bench_bandwidth(*bench, chosen);
   add_bench_scale(*bench, chosen);
+  add_bench_load(*bench, chosen);
+#ifdef FARCALL_TOOL_HAS_VEO
+  add_bench_veo_memory(*bench, chosen);
+#endif
   add_bench_rivals(*bench, chosen);
 }
 

@@ -27,6 +27,9 @@ struct bench_options {
   std::size_t batches = 0; ///< 0: the default of the benchmark
   bool quick = false;
   bool json = false;
+  std::string transport = "shm"; ///< "shm", or "tcp" or "tls" to a server of our own
+  std::string targets;           ///< URLs of targets elsewhere, instead
+  std::string key;               ///< file with the key of their server
 
   /// The number asked for, else one of the two defaults.
   [[nodiscard]] std::size_t batches_or(std::size_t usual, std::size_t quickly) const {
@@ -38,11 +41,16 @@ struct bench_options {
 /// Adds --host-cpu, --target-cpu, --batches, --quick and --json.
 void add_shared_options(CLI::App& app, bench_options& options);
 
+/// Adds --transport, --targets and --key.
+void add_link_options(CLI::App& app, bench_options& options);
+
 void add_bench_floor(CLI::App& bench, action& chosen);
 void add_bench_offload(CLI::App& bench, action& chosen);
 void add_bench_patterns(CLI::App& bench, action& chosen);
 void add_bench_bandwidth(CLI::App& bench, action& chosen);
 void add_bench_scale(CLI::App& bench, action& chosen);
+void add_bench_load(CLI::App& bench, action& chosen);
+void add_bench_veo_memory(CLI::App& bench, action& chosen);
 void add_bench_rivals(CLI::App& bench, action& chosen);
 
 /// One sample per batch: nanoseconds per operation of `batch`, which does `operations` of them each

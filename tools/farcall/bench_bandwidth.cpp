@@ -1,4 +1,4 @@
-#include "bench.hpp"
+#include "bench_bandwidth.hpp"
 #include "bench_session.hpp"
 #include "local_memory.hpp"
 #include "stopwatch.hpp"
@@ -28,11 +28,6 @@ constexpr std::size_t quick_limit = 16 * mib;
 /// Larger blocks leave nothing in any cache, so there is nothing to warm.
 constexpr std::size_t largest_warmed = 256 * mib;
 
-struct bandwidth_options : bench_options {
-  std::size_t max_bytes = 0;
-  std::string pages = "both";
-};
-
 struct bandwidth_row {
   std::size_t bytes = 0;
   bool huge_here = false;   ///< pages of the memory in this process, as found
@@ -47,17 +42,19 @@ std::size_t operations_for(std::size_t bytes) {
   return std::clamp<std::size_t>(mib / bytes, 1, 2000);
 }
 
+/// A full comparison would double the time of a gigabyte copy, so the ends and the middle are
+/// looked at.
+bool same_at_the_ends(std::span<const std::byte> a, std::span<const std::byte> b) {
+  return a.front() == b.front() && a.back() == b.back() && a[a.size() / 2] == b[b.size() / 2];
+}
+
+} // namespace
+
 double time_one(std::size_t operations, const std::function<void()>& operation) {
   const stopwatch watch;
   for (std::size_t i = 0; i < operations; ++i)
     operation();
   return watch.nanoseconds() / static_cast<double>(operations);
-}
-
-/// A full comparison would double the time of a gigabyte copy, so the ends and the middle are
-/// looked at.
-bool same_at_the_ends(std::span<const std::byte> a, std::span<const std::byte> b) {
-  return a.front() == b.front() && a.back() == b.back() && a[a.size() / 2] == b[b.size() / 2];
 }
 
 void check_round_trip(std::span<std::byte> from, std::span<std::byte> back,
@@ -71,6 +68,38 @@ void check_round_trip(std::span<std::byte> from, std::span<std::byte> back,
   if (!same_at_the_ends(from, back))
     throw failed_run("wrong result: put and get gave back other bytes");
 }
+
+std::vector<std::size_t> chosen_sizes(std::span<const std::size_t> sizes,
+                                      const bandwidth_options& options, std::size_t usual) {
+  const std::size_t limit = options.max_bytes != 0 ? options.max_bytes : usual;
+  std::vector<std::size_t> chosen;
+  for (const std::size_t bytes : sizes) {
+    if (bytes <= limit) chosen.push_back(bytes);
+  }
+  return chosen;
+}
+
+void print_bandwidth(const bandwidth_options& options, bench_session& session,
+                     const nlohmann::ordered_json& rows, const std::string& table,
+                     const std::vector<std::string>& left_out) {
+  session.bar().finish();
+  if (options.json) {
+    for (const std::string& line : left_out)
+      fmt::print(stderr, "farcall: not measured: {}\n", line);
+    print_json(rows);
+    return;
+  }
+  std::string text = session.heading() + '\n' + table;
+  for (const std::string& line : left_out)
+    text += "not measured: " + line + '\n';
+  print(text);
+}
+
+std::size_t available_memory() {
+  return static_cast<std::size_t>(std::max(0L, read_environment().memory_available_mib)) * mib;
+}
+
+namespace {
 
 bool target_pages_are_huge(buffer<std::byte>& remote, std::size_t bytes) {
   if (bytes < 2 * mib) return false;
@@ -157,7 +186,7 @@ nlohmann::ordered_json to_json(const bandwidth_result& result, const bench_sessi
         {"get_ns", percentiles_json(row.get.ns)},
         {"batches", row.put.ns.samples},
         {"floor_ns", percentiles_json(row.put.floor)},
-        {"env", environment_json(session.env(), session.cores())},
+        {"env", session.circumstances()},
     });
   }
   return rows;
@@ -194,11 +223,7 @@ std::string to_table(const bandwidth_result& result) {
     cells.push_back(format_time(row.put.floor.p50));
     out.add_row(std::move(cells));
   }
-  std::string text =
-      "bandwidths are medians; a ratio above 1 means faster than memcpy\n\n" + out.text();
-  for (const std::string& line : result.left_out)
-    text += "not measured: " + line + '\n';
-  return text;
+  return "bandwidths are medians; a ratio above 1 means faster than memcpy\n\n" + out.text();
 }
 
 bandwidth_result measure_all(bench_session& session, const bandwidth_options& options,
@@ -217,8 +242,7 @@ bandwidth_result measure_all(bench_session& session, const bandwidth_options& op
     }
     for (const std::size_t bytes : chosen) {
       if (kind == pages::huge && bytes < 2 * mib) continue; // nothing of that size lies on one
-      const auto available =
-          static_cast<std::size_t>(std::max(0L, read_environment().memory_available_mib)) * mib;
+      const std::size_t available = available_memory();
       if (available < 4 * bytes + 64 * mib) {
         result.left_out.push_back(
             fmt::format("{} on {} pages: needs three blocks of it, and {} of memory are available",
@@ -237,26 +261,21 @@ bandwidth_result measure_all(bench_session& session, const bandwidth_options& op
 }
 
 int run_bandwidth(const bandwidth_options& options) {
-  const std::size_t limit = options.max_bytes != 0 ? options.max_bytes
-                            : options.quick        ? quick_limit
-                                                   : gib;
-  std::vector<std::size_t> chosen;
-  for (const std::size_t bytes : sizes) {
-    if (bytes <= limit) chosen.push_back(bytes);
-  }
+  if (kind_of(options) != link_kind::shm) return run_bandwidth_over_connection(options);
+  const std::vector<std::size_t> chosen =
+      chosen_sizes(sizes, options, options.quick ? quick_limit : gib);
   std::size_t steps = 0;
   for (const std::size_t bytes : chosen)
     steps += bytes >= 2 * mib && options.pages == "both" ? 2 : 1;
+  if (options.pages == "huge" && chosen.back() < 2 * mib) {
+    throw usage_problem(
+        fmt::format("--max-bytes {}: no block of that size lies on a huge page; give "
+                    "2MiB or more, or --pages small",
+                    options.max_bytes));
+  }
   bench_session session{options, "bandwidth", steps};
   const bandwidth_result result = measure_all(session, options, chosen);
-  session.bar().finish();
-  if (options.json) {
-    for (const std::string& line : result.left_out)
-      fmt::print(stderr, "farcall: not measured: {}\n", line);
-    print_json(to_json(result, session));
-  } else {
-    print(environment_text(session.env(), session.cores()) + '\n' + to_table(result));
-  }
+  print_bandwidth(options, session, to_json(result, session), to_table(result), result.left_out);
   return 0;
 }
 
@@ -265,13 +284,17 @@ int run_bandwidth(const bandwidth_options& options) {
 void add_bench_bandwidth(CLI::App& bench, action& chosen) {
   auto options = std::make_shared<bandwidth_options>();
   CLI::App* app = bench.add_subcommand(
-      "bandwidth", "put and get of 8 B to 1 GiB against memcpy in the same run");
+      "bandwidth",
+      "put and get of 8 B to 1 GiB against memcpy, or over TCP against bare copies over it");
   add_shared_options(*app, *options);
-  app->add_option("--max-bytes", options->max_bytes,
-                  "Largest block, e.g. 64MiB (default: 1GiB, quick: 16MiB)")
+  add_link_options(*app, *options);
+  app->add_option(
+         "--max-bytes", options->max_bytes,
+         "Largest block, e.g. 64MiB (default: 1GiB, quick: 16MiB; over TCP 256MiB, quick: 64MiB)")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(sizes.front(), sizes.back()));
-  app->add_option("--pages", options->pages, "Pages of the memory here: small, huge or both")
+  app->add_option("--pages", options->pages,
+                  "Pages of the memory here: small, huge or both (over TCP: small)")
       ->check(CLI::IsMember({"small", "huge", "both"}))
       ->capture_default_str();
   app->callback([options, &chosen] { chosen = [options] { return run_bandwidth(*options); }; });

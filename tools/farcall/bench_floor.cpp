@@ -180,9 +180,9 @@ struct floor_meter::echo {
 
 floor_meter::floor_meter(core_pair cores, std::size_t batches, std::size_t calls)
     // On a shared core each round trip is two context switches and the spins before them.
-    : cores_(cores), batches_(batches), calls_(cores.shared() ? 100 : calls),
+    : floor_probe(cores), batches_(batches), calls_(cores.shared() ? 100 : calls),
       echo_(new echo(cores)) {
-  const scoped_pin pin{cores_.host};
+  const scoped_pin pin{cores.host};
   echo_->tell(echoing);
   for (std::uint64_t i = 0; i < places; ++i)
     echo_->round_trips(10); // both sides touch every place
@@ -191,14 +191,27 @@ floor_meter::floor_meter(core_pair cores, std::size_t batches, std::size_t calls
 
 floor_meter::~floor_meter() = default;
 
-std::vector<double> floor_meter::measure() {
-  const scoped_pin pin{cores_.host};
+std::vector<double> floor_meter::take_samples() {
+  const scoped_pin pin{cores().host};
   echo_->tell(echoing);
-  const std::size_t warm_up = cores_.shared() ? 1 : 10; // until both cores run at full speed
+  const std::size_t warm_up = cores().shared() ? 1 : 10; // until both cores run at full speed
   std::vector<double> samples =
       time_batches(batches_, calls_, warm_up, [&] { echo_->round_trips(calls_); });
   echo_->tell(asleep);
-  samples_.insert(samples_.end(), samples.begin(), samples.end());
+  return samples;
+}
+
+connection_floor::connection_floor(core_pair cores, std::size_t batches, std::size_t calls)
+    : floor_probe(cores), peer_(cores), batches_(batches), calls_(cores.shared() ? 20 : calls) {}
+
+std::vector<double> connection_floor::take_samples() {
+  const scoped_pin pin{cores().host};
+  peer_.connect();
+  std::vector<double> samples = time_batches(batches_, calls_, cores().shared() ? 1 : 5, [&] {
+    for (std::size_t i = 0; i < calls_; ++i)
+      peer_.round_trip();
+  });
+  peer_.disconnect();
   return samples;
 }
 
@@ -209,25 +222,33 @@ int run_floor(const bench_options& options) {
   const environment env = read_environment();
   const std::size_t batches = options.batches_or(640, floor_places);
   const std::size_t calls = 1000;
-  progress bar{"floor", 1};
+  progress bar{"floor", 2};
   bar.begin_step("round trips of one cache line each way");
   floor_meter meter{cores, batches, calls};
   const summary floor = summarize(meter.measure());
+  bar.begin_step("round trips over a bare connection");
+  connection_floor connection{cores, floor_places, connection_floor_calls};
+  const summary over_tcp = summarize(connection.measure());
   bar.finish();
   if (options.json) {
     print_json({{"floor_ns", percentiles_json(floor)},
                 {"batches", floor.samples},
                 {"round_trips_per_batch", calls},
+                {"connection_floor_ns", percentiles_json(over_tcp)},
                 {"env", environment_json(env, cores)}});
     return 0;
   }
   print(environment_text(env, cores) + '\n');
   table out{{{"figure", table::align::left}, {"p1"}, {"p50"}, {"p99"}, {"batches"}}};
-  std::vector<std::string> row{"floor: round trip, one cache line each way"};
-  for (std::string& cell : percentile_cells(floor, format_time))
-    row.push_back(std::move(cell));
-  row.push_back(fmt::format("{}", floor.samples));
-  out.add_row(std::move(row));
+  const auto add = [&](const floor_probe& probe, const summary& s) {
+    std::vector<std::string> row{fmt::format("floor: round trip, {}", probe.what())};
+    for (std::string& cell : percentile_cells(s, format_time))
+      row.push_back(std::move(cell));
+    row.push_back(fmt::format("{}", s.samples));
+    out.add_row(std::move(row));
+  };
+  add(meter, floor);
+  add(connection, over_tcp);
   print(out.text());
   return 0;
 }
@@ -237,7 +258,7 @@ int run_floor(const bench_options& options) {
 void add_bench_floor(CLI::App& bench, action& chosen) {
   auto options = std::make_shared<bench_options>();
   CLI::App* app = bench.add_subcommand(
-      "floor", "The bare round trip between two processes: one cache line each way");
+      "floor", "The bare round trip between two processes: one cache line each way, and over TCP");
   add_shared_options(*app, *options);
   app->callback([options, &chosen] { chosen = [options] { return run_floor(*options); }; });
 }

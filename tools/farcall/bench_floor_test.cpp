@@ -23,5 +23,13 @@ TEST(floor_meter, one_core_for_both_ends_works_too) {
   EXPECT_GT(summarize(meter.measure()).p50, 0);
 }
 
+TEST(connection_floor, every_measurement_has_a_connection_of_its_own_and_they_are_pooled) {
+  connection_floor floor{choose_cores({}, {}), 20, 10};
+  for (unsigned i = 1; i <= 3; ++i) {
+    EXPECT_GT(summarize(floor.measure()).lowest, 0);
+    EXPECT_EQ(floor.pooled().samples, 20U * i);
+  }
+}
+
 } // namespace
 } // namespace farcall::tool

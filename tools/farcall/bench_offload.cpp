@@ -136,7 +136,7 @@ nlohmann::ordered_json to_json(const offload_figures& f, const bench_session& se
       {"async_ns_per_op_percentiles", spread},
       {"post_ns_per_op", rounded(f.post.ns.p50)},
       {"post_ns_per_op_percentiles", figure_json(f.post)},
-      {"env", environment_json(session.env(), session.cores())},
+      {"env", session.circumstances()},
   };
 }
 
@@ -168,7 +168,7 @@ int run_offload(const bench_options& options) {
   if (options.json) {
     print_json(to_json(figures, session));
   } else {
-    print(environment_text(session.env(), session.cores()) + '\n' + to_table(figures));
+    print(session.heading() + '\n' + to_table(figures));
   }
   return 0;
 }
@@ -181,6 +181,7 @@ void add_bench_offload(CLI::App& bench, action& chosen) {
       "offload",
       "Calls to one target: synchronous, with payloads, pipelined with futures, fire and forget");
   add_shared_options(*app, *options);
+  add_link_options(*app, *options);
   app->callback([options, &chosen] { chosen = [options] { return run_offload(*options); }; });
 }
 

@@ -1,6 +1,7 @@
 #include "bench.hpp"
 #include "bench_floor.hpp"
 #include "bench_functions.hpp"
+#include "bench_link.hpp"
 #include "bench_session.hpp"
 #include "progress.hpp"
 #include "rivals.hpp"
@@ -8,7 +9,9 @@
 
 #include <farcall/farcall.hpp>
 
-#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -26,13 +29,24 @@ struct rival_row {
   std::string remark;
 };
 
+/// Rivals that share a floor.
+struct rival_group {
+  std::string key; ///< of its floor, in JSON
+  std::vector<rival> entries;
+  std::unique_ptr<floor_probe> floor;
+  std::vector<rival_row> rows;
+};
+
 constexpr std::size_t calls_per_batch = 1000;
 
-measured farcall_round_trip(const rival_settings& settings) {
+measured farcall_round_trip(const rival_settings& settings, link_kind kind) {
   return measure_isolated(
       [&] {
+        bench_options options;
+        options.transport = word_of(kind);
+        const bench_link link{options, settings.cores.target};
         const scoped_pin pin{settings.cores.host};
-        const job j{job_of_this_program(shm_target_on(settings.cores.target))};
+        const job j{link.one_target(settings.cores.target)};
         const node target = j.targets().front();
         return time_batches(settings.batches, settings.calls, settings.warm_up(), [&] {
           for (std::size_t i = 0; i < settings.calls; ++i) {
@@ -41,55 +55,75 @@ measured farcall_round_trip(const rival_settings& settings) {
           }
         });
       },
-      std::chrono::seconds{60});
+      settings.limit());
 }
 
-rival farcall_entry() {
-  return {"farcall_sync", "farcall: sync call, 8 bytes in, 8 bytes out", farcall_round_trip};
+rival farcall_entry(std::string key, const char* over, link_kind kind) {
+  return {std::move(key), fmt::format("farcall{}: sync call, 8 bytes in, 8 bytes out", over),
+          [kind](const rival_settings& settings) { return farcall_round_trip(settings, kind); }};
 }
 
-std::vector<rival_row> measure_all(const rival_settings& settings, floor_meter& meter,
-                                   progress& bar) {
-  std::vector<rival> entries{farcall_entry(), ucx_rival(), mpi_rival()};
+/// farcall itself comes first in each.
+std::vector<rival_group> make_groups(core_pair cores) {
+  std::vector<rival_group> groups(2);
+  rival_group& memory = groups[0];
+  memory.key = "floor_ns";
+  memory.entries = {farcall_entry("farcall_sync", "", link_kind::shm), ucx_rival(), mpi_rival()};
   for (rival& entry : kernel_rivals())
-    entries.push_back(std::move(entry));
-  std::vector<rival_row> rows;
-  std::vector<double> before = meter.measure();
-  for (rival& entry : entries) {
+    memory.entries.push_back(std::move(entry));
+  memory.floor = make_floor(link_kind::shm, cores);
+  rival_group& connections = groups[1];
+  connections.key = "connection_floor_ns";
+  connections.entries = {farcall_entry("farcall_sync_tcp", " over TCP", link_kind::tcp),
+                         farcall_entry("farcall_sync_tls", " over TLS", link_kind::tls),
+                         ucx_tcp_rival(), mpi_tcp_rival()};
+  connections.floor = make_floor(link_kind::tcp, cores);
+  return groups;
+}
+
+void measure_group(rival_group& group, const rival_settings& settings, progress& bar) {
+  std::vector<double> before = group.floor->measure();
+  for (rival& entry : group.entries) {
     bar.begin_step(entry.what);
     measured m = entry.measure(settings);
-    std::vector<double> after = meter.measure();
+    std::vector<double> after = group.floor->measure();
     std::vector<double> around = before;
     around.insert(around.end(), after.begin(), after.end());
     before = std::move(after);
-    rows.push_back({std::move(entry), summarize(std::move(m.samples)), summarize(std::move(around)),
-                    m.failure, m.remark});
+    group.rows.push_back({entry, summarize(std::move(m.samples)), summarize(std::move(around)),
+                          m.failure, m.remark});
   }
-  return rows;
 }
 
-nlohmann::ordered_json to_json(const std::vector<rival_row>& rows, const floor_meter& meter,
-                               const environment& env) {
+nlohmann::ordered_json row_json(const rival_row& row) {
+  nlohmann::ordered_json json{{"name", row.entry.key}, {"what", row.entry.what}};
+  if (!row.absent.empty()) {
+    json["absent"] = row.absent;
+    return json;
+  }
+  json["round_trip_ns"] = percentiles_json(row.ns);
+  json["floor_p50"] = rounded(row.floor.p50);
+  json["ratio"] = rounded(row.ns.p50 / row.floor.p50);
+  json["batches"] = row.ns.samples;
+  if (!row.remark.empty()) json["remark"] = row.remark;
+  return json;
+}
+
+nlohmann::ordered_json to_json(const std::vector<rival_group>& groups, const environment& env,
+                               core_pair cores) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const rival_row& row : rows) {
-    nlohmann::ordered_json json{{"name", row.entry.key}, {"what", row.entry.what}};
-    if (row.absent.empty()) {
-      json["round_trip_ns"] = percentiles_json(row.ns);
-      json["floor_p50"] = rounded(row.floor.p50);
-      json["ratio"] = rounded(row.ns.p50 / row.floor.p50);
-      json["batches"] = row.ns.samples;
-      if (!row.remark.empty()) json["remark"] = row.remark;
-    } else {
-      json["absent"] = row.absent;
-    }
-    list.push_back(std::move(json));
+  nlohmann::ordered_json json;
+  for (const rival_group& group : groups) {
+    json[group.key] = percentiles_json(group.floor->pooled());
+    for (const rival_row& row : group.rows)
+      list.push_back(row_json(row));
   }
-  return {{"floor_ns", percentiles_json(meter.pooled())},
-          {"rivals", std::move(list)},
-          {"env", environment_json(env, meter.cores())}};
+  json["rivals"] = std::move(list);
+  json["env"] = environment_json(env, cores);
+  return json;
 }
 
-std::string to_table(const std::vector<rival_row>& rows, const floor_meter& meter) {
+std::string to_table(const rival_group& group) {
   table out{{{"round trip of 8 bytes", table::align::left},
              {"p1"},
              {"p50"},
@@ -98,7 +132,7 @@ std::string to_table(const std::vector<rival_row>& rows, const floor_meter& mete
              {"to floor"},
              {"remark", table::align::left}}};
   std::string absent;
-  for (const rival_row& row : rows) {
+  for (const rival_row& row : group.rows) {
     if (!row.absent.empty()) {
       absent += fmt::format("absent: {}: {}\n", row.entry.what, row.absent);
       continue;
@@ -111,9 +145,8 @@ std::string to_table(const std::vector<rival_row>& rows, const floor_meter& mete
     cells.push_back(row.remark);
     out.add_row(std::move(cells));
   }
-  const summary floor = meter.pooled();
-  std::vector<std::string> cells{"floor of the whole run: one cache line each way"};
-  for (std::string& cell : percentile_cells(floor, format_time))
+  std::vector<std::string> cells{fmt::format("floor of the whole run: {}", group.floor->what())};
+  for (std::string& cell : percentile_cells(group.floor->pooled(), format_time))
     cells.push_back(std::move(cell));
   out.add_row(std::move(cells));
   return out.text() + absent;
@@ -124,17 +157,22 @@ int run_rivals(const bench_options& options) {
   const environment env = read_environment();
   rival_settings settings{.cores = cores, .batches = options.batches_or(200, 20)};
   settings.calls = cores.shared() ? 20 : calls_per_batch;
-  progress bar{"rivals", kernel_rivals().size() + 3};
-  floor_meter meter{cores, floor_places, calls_per_batch};
-  const std::vector<rival_row> rows = measure_all(settings, meter, bar);
+  std::vector<rival_group> groups = make_groups(cores);
+  progress bar{"rivals", groups[0].entries.size() + groups[1].entries.size()};
+  for (rival_group& group : groups) {
+    measure_group(group, settings, bar);
+    // Others may be absent; farcall itself may not.
+    if (!group.rows.front().absent.empty())
+      throw failed_run("farcall's own figure failed: " + group.rows.front().absent);
+  }
   bar.finish();
-  // Others may be absent; farcall itself may not.
-  if (!rows.front().absent.empty())
-    throw failed_run("farcall's own figure failed: " + rows.front().absent);
   if (options.json) {
-    print_json(to_json(rows, meter, env));
+    print_json(to_json(groups, env, cores));
   } else {
-    print(environment_text(env, cores) + '\n' + to_table(rows, meter));
+    std::string text = environment_text(env, cores);
+    for (const rival_group& group : groups)
+      text += '\n' + to_table(group);
+    print(text);
   }
   return 0;
 }

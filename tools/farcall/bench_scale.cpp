@@ -1,6 +1,7 @@
-#include "bench.hpp"
+#include "bench_scale.hpp"
 #include "bench_floor.hpp"
 #include "bench_functions.hpp"
+#include "bench_link.hpp"
 #include "bench_session.hpp"
 #include "progress.hpp"
 #include "rivals.hpp"
@@ -25,6 +26,13 @@
 #include <unistd.h>
 
 namespace farcall::tool {
+
+double processor_time_of_all(const std::vector<int>& pids) {
+  double sum = 0;
+  for (const int pid : pids)
+    sum += processor_time_ns(pid);
+  return sum;
+}
 
 namespace {
 
@@ -59,13 +67,6 @@ job_options targets_without_pinning(std::size_t n) {
   return job_of_this_program(fmt::format("shm:{}", n));
 }
 
-std::vector<int> pids_of(const job& j) {
-  std::vector<int> pids;
-  for (const node& target : j.targets())
-    pids.push_back(static_cast<int>(target.description().pid));
-  return pids;
-}
-
 /// Proportional set size: pages that several processes share count for each of them by their part,
 /// so that the sum over the job counts every page once.
 double pss_kib(int pid) {
@@ -76,13 +77,6 @@ double pss_of_all_kib(const std::vector<int>& pids) {
   double sum = pss_kib(getpid());
   for (const int pid : pids)
     sum += pss_kib(pid);
-  return sum;
-}
-
-double processor_time_of_all(const std::vector<int>& pids) {
-  double sum = 0;
-  for (const int pid : pids)
-    sum += processor_time_ns(pid);
   return sum;
 }
 
@@ -363,24 +357,28 @@ int run_scale(const bench_options& options, std::size_t most_targets, std::size_
 } // namespace
 
 void add_bench_scale(CLI::App& bench, action& chosen) {
-  struct scale_options : bench_options {
-    std::size_t targets = 0;
-    std::size_t threads = 0;
-  };
   auto options = std::make_shared<scale_options>();
   CLI::App* app = bench.add_subcommand(
       "scale",
       "1 to 16 targets and host threads: calls per second, start-up, memory, idling, taking turns");
   add_shared_options(*app, *options);
-  app->add_option("--max-targets", options->targets, "Most targets (default: 16, quick: 4)")
+  add_link_options(*app, *options);
+  app->add_option("--max-targets", options->most_targets, "Most targets (default: 16, quick: 4)")
       ->check(CLI::Range(std::size_t{1}, powers.back()));
-  app->add_option("--max-threads", options->threads, "Most host threads (default: 16, quick: 4)")
+  app->add_option("--max-threads", options->most_threads,
+                  "Most host threads (default: 16, quick: 4)")
       ->check(CLI::Range(std::size_t{1}, powers.back()));
+  app->add_option("--nodes", options->nodes, "Targets of the one job over TCP")
+      ->check(CLI::Range(std::size_t{1}, std::size_t{250}))
+      ->capture_default_str();
   app->callback([options, &chosen] {
     chosen = [options] {
+      if (kind_of(*options) != link_kind::shm) return run_scale_over_connection(*options);
+      if (!options->targets.empty())
+        throw usage_problem("over shm the targets are chosen by --max-targets, not by --targets");
       const std::size_t usual = options->quick ? 4 : powers.back();
-      return run_scale(*options, options->targets != 0 ? options->targets : usual,
-                       options->threads != 0 ? options->threads : usual);
+      return run_scale(*options, options->most_targets != 0 ? options->most_targets : usual,
+                       options->most_threads != 0 ? options->most_threads : usual);
     };
   });
 }

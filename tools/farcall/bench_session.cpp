@@ -5,28 +5,50 @@
 #include <ctime>
 #include <thread>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include <unistd.h>
 
 namespace farcall::tool {
 
 namespace {
 
-constexpr std::size_t floor_calls = 1000;
 constexpr std::size_t warm_up_batches = 5;
 
 } // namespace
 
 bench_session::bench_session(const bench_options& options, const std::string& title,
                              std::size_t steps)
-    : env_(read_environment()), cores_(options.cores()), bar_(title, steps),
-      meter_(cores_, floor_places, floor_calls), pin_(cores_.host),
-      job_(job_of_this_program(shm_target_on(cores_.target))), target_(job_.targets().front()) {
+    : env_(read_environment()), cores_(cores_of(options)), bar_(title, steps),
+      meter_(make_floor(kind_of(options), cores_)), link_(options, cores_.target),
+      pin_(cores_.host), job_(link_.one_target(cores_.target)), target_(job_.targets().front()) {
   last_floor_ = measure_floor();
 }
 
+std::string bench_session::heading() const {
+  std::string above = environment_text(env_, cores_);
+  if (kind() == link_kind::shm) return above;
+  return above + link_.text() + fmt::format("floor: {}\n", meter_->what());
+}
+
+nlohmann::ordered_json bench_session::circumstances() const {
+  nlohmann::ordered_json json = environment_json(env_, cores_);
+  json["transport"] = word_of(kind());
+  return json;
+}
+
+void bench_session::wait_for_idle_target() const {
+  for (const int pid : pids_of(job_))
+    wait_until_idle(pid);
+  if (other_pid_ != 0) wait_until_idle(other_pid_);
+  // Over TCP a thread here reads the connections.
+  if (kind() != link_kind::shm) wait_until_idle(getpid());
+}
+
 std::vector<double> bench_session::measure_floor() {
-  wait_until_idle(static_cast<int>(target_.description().pid));
-  return meter_.measure();
+  wait_for_idle_target();
+  return meter_->measure();
 }
 
 figure bench_session::measure(const std::string& what, std::size_t batches, std::size_t operations,
@@ -43,6 +65,16 @@ job_options job_of_this_program(const std::string& targets) {
   options.targets = targets;
   options.program = "/proc/self/exe";
   return options;
+}
+
+std::vector<int> pids_of(const job& j) {
+  const std::string here = j.host().description().host;
+  std::vector<int> pids;
+  for (const node& target : j.targets()) {
+    const node_description d = target.description();
+    if (d.host == here) pids.push_back(static_cast<int>(d.pid));
+  }
+  return pids;
 }
 
 double processor_time_ns(int pid) {

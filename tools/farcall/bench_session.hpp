@@ -2,12 +2,14 @@
 
 #include "bench.hpp"
 #include "bench_floor.hpp"
+#include "bench_link.hpp"
 #include "environment.hpp"
 #include "progress.hpp"
 
 #include <farcall/farcall.hpp>
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -24,20 +26,39 @@ struct figure {
 };
 
 /// The set-up that the offload benchmarks share: a job with one target, both ends pinned, and the
-/// floor of the same two cores before, between and after the figures.
+/// floor of the link between the same two cores before, between and after the figures.
 class bench_session {
  public:
   bench_session(const bench_options& options, const std::string& title, std::size_t steps);
+  ~bench_session() = default;
+  bench_session(const bench_session&) = delete;
+  bench_session& operator=(const bench_session&) = delete;
+  bench_session(bench_session&&) = delete;
+  bench_session& operator=(bench_session&&) = delete;
 
   [[nodiscard]] const node& target() const { return target_; }
   [[nodiscard]] core_pair cores() const { return cores_; }
   [[nodiscard]] const environment& env() const { return env_; }
-  [[nodiscard]] summary floor() const { return meter_.pooled(); }
+  [[nodiscard]] summary floor() const { return meter_->pooled(); }
+  [[nodiscard]] link_kind kind() const { return link_.kind(); }
+
   [[nodiscard]] progress& bar() { return bar_; }
 
   /// Times `batch`, which does `operations` calls each time, between two measurements of the floor.
   figure measure(const std::string& what, std::size_t batches, std::size_t operations,
                  const std::function<void()>& batch);
+
+  /// A process that the floor has to wait for, too, until it is idle.
+  void wait_for_process(int pid) { other_pid_ = pid; }
+
+  /// What stands above a table: the circumstances, and for other links than shm the link and what
+  /// its floor is.
+  [[nodiscard]] std::string heading() const;
+  /// The same for programs.
+  [[nodiscard]] nlohmann::ordered_json circumstances() const;
+
+  /// Waits until the target uses no processor time, and neither do the threads here.
+  void wait_for_idle_target() const;
 
   /// Measures the floor now; the target has to be idle, which is waited for.
   std::vector<double> measure_floor();
@@ -46,15 +67,20 @@ class bench_session {
   environment env_;
   core_pair cores_;
   progress bar_;
-  floor_meter meter_; // before the job: it forks
+  std::unique_ptr<floor_probe> meter_; // before the job, as the link: they fork
+  bench_link link_;
   scoped_pin pin_;
   job job_;
   node target_;
   std::vector<double> last_floor_;
+  int other_pid_ = 0;
 };
 
 /// A job whose targets run this command again, whatever the environment says they shall run.
 [[nodiscard]] job_options job_of_this_program(const std::string& targets);
+
+/// The targets' processes, as far as they are on this machine.
+[[nodiscard]] std::vector<int> pids_of(const job& j);
 
 /// Processor time that a process has used, all its threads together, in nanoseconds; -1 when it has
 /// gone.

@@ -182,7 +182,7 @@ program_result run_program(const std::vector<std::string>& words, std::chrono::s
     std::array<pollfd, 2> watched{{{out.read_end, POLLIN, 0}, {err.read_end, POLLIN, 0}}};
     const int ready = poll(watched.data(), watched.size(), milliseconds_until(deadline));
     if (ready < 0 && errno == EINTR) continue;
-    if (ready <= 0) break;
+    if (ready < 0 || (ready == 0 && clock::now() >= deadline)) break;
     if (watched[0].revents != 0 && !read_some(out.read_end, result.standard_output)) {
       pipe_pair::close_end(out.read_end);
     }

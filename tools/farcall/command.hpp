@@ -25,6 +25,8 @@ using action = std::function<int()>;
 
 void add_info(CLI::App& app, action& chosen);
 void add_run(CLI::App& app, action& chosen);
+void add_serve(CLI::App& app, action& chosen);
+void add_keygen(CLI::App& app, action& chosen);
 void add_bench(CLI::App& app, action& chosen);
 
 /// The system's text for an errno value.

@@ -222,6 +222,7 @@ std::string nodes_text(const std::string& targets, const std::vector<node_descri
 }
 
 int run_info(const info_options& options) {
+  if (options.targets.empty()) throw usage_problem("--targets is empty; give for example shm:4");
   const machine_state state = look_around(); // forks, so before a job is started
   std::vector<node_description> nodes;
   std::exception_ptr failure;

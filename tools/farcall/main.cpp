@@ -21,6 +21,20 @@ int complain(int exit_code, const char* what) {
   return exit_code;
 }
 
+/// The first word that stands where a command is expected and is none; empty when there is none.
+std::string unknown_word(const CLI::App& app, int argc, char** argv) {
+  const CLI::App* at = &app;
+  for (int i = 1; i < argc; ++i) {
+    std::string word = argv[i];
+    if (at->get_subcommands([](const CLI::App*) { return true; }).empty()) return "";
+    const auto found =
+        at->get_subcommands([&](const CLI::App* command) { return command->check_name(word); });
+    if (found.empty()) return word;
+    at = found.front();
+  }
+  return "";
+}
+
 int run_command(int argc, char** argv) {
   CLI::App app{"Call C++ functions in other processes: look at the machine, start jobs, measure "
                "what an offload costs."};
@@ -30,11 +44,21 @@ int run_command(int argc, char** argv) {
   action chosen;
   add_info(app, chosen);
   add_run(app, chosen);
+  add_serve(app, chosen);
+  add_keygen(app, chosen);
   add_bench(app, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) { // --help and --version
     return app.exit(e);
+  } catch (const CLI::RequiredError& e) {
+    const std::string word = unknown_word(app, argc, argv);
+    if (!word.empty()) {
+      fmt::print(stderr, "farcall: there is no command \"{}\"; farcall --help lists them\n", word);
+      return usage_wrong;
+    }
+    app.exit(e);
+    return usage_wrong;
   } catch (const CLI::ParseError& e) {
     app.exit(e); // prints what was wrong and where help is
     return usage_wrong;

@@ -3,6 +3,8 @@
 #include "command.hpp"
 #include "environment.hpp"
 
+#include <farcall/memory/bell.hpp>
+
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -95,13 +97,16 @@ probe probe_membarrier() {
   const long supported = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
   if (supported < 0) {
     return tried("membarrier", false, "",
-                 "sleepers and senders use full fences instead; allow it in the seccomp profile");
+                 "sleeping threads look for messages every millisecond instead; allow it in the "
+                 "seccomp profile");
   }
-  const bool expedited = (supported & MEMBARRIER_CMD_GLOBAL_EXPEDITED) != 0;
+  const bool expedited = has_asymmetric_barrier();
   return {"membarrier", expedited,
           expedited ? "expedited barriers between processes"
                     : "only slow barriers between processes",
-          expedited ? "" : "needs Linux 4.16 or later"};
+          expedited ? ""
+                    : "sleeping threads look for messages every millisecond instead; needs Linux "
+                      "4.16 or later"};
 }
 
 probe probe_futex() {

@@ -3,6 +3,7 @@
 #include "child_process.hpp"
 #include "pinning.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <string>
@@ -19,6 +20,13 @@ struct rival_settings {
       50; ///< the same when both sides sleep in the kernel, which takes far longer
 
   [[nodiscard]] std::size_t warm_up() const { return batches / 10 + 1; }
+
+  /// How long one of them may take: a minute, and far more than the round trips need.
+  [[nodiscard]] std::chrono::seconds limit() const {
+    constexpr std::chrono::microseconds per_call{100};
+    return std::chrono::minutes{1} +
+           std::chrono::ceil<std::chrono::seconds>((batches + warm_up()) * calls * per_call);
+  }
 };
 
 /// Another way to get eight bytes to another process and eight bytes back.
@@ -34,8 +42,11 @@ struct rival {
 [[nodiscard]] std::vector<rival> kernel_rivals();
 /// UCX active messages over POSIX shared memory.
 [[nodiscard]] rival ucx_rival();
-/// Open MPI ping-pong, by a helper program under mpirun.
+/// MPI ping-pong, by a helper program under mpirun.
 [[nodiscard]] rival mpi_rival();
+/// The same over TCP on loopback; of MPIs, Open MPI can be told so.
+[[nodiscard]] rival ucx_tcp_rival();
+[[nodiscard]] rival mpi_tcp_rival();
 
 /// The round trip of a futex wake-up: each side sleeps at once and is woken by the other. What two
 /// processes that give up their cores while they wait cannot beat.

@@ -15,8 +15,6 @@ namespace farcall::tool {
 
 namespace {
 
-constexpr auto limit = std::chrono::seconds{120};
-
 /// Beside this program in a build tree and in an installation.
 std::filesystem::path helper_path() {
   std::error_code error;
@@ -58,7 +56,7 @@ measured parse(const std::string& output, std::size_t expected) {
   return result;
 }
 
-measured ping_pong(const rival_settings& settings) {
+measured ping_pong(const rival_settings& settings, bool over_tcp) {
   const std::filesystem::path helper = helper_path();
   if (access(helper.c_str(), X_OK) != 0) {
     return {{},
@@ -74,12 +72,22 @@ measured ping_pong(const rival_settings& settings) {
     return {{}, fmt::format("not installed: {}", e.what())};
   }
   std::vector<std::string> words{"mpirun", "-n", "2"};
-  if (version.standard_output.find("Open MPI") != std::string::npos) {
+  const bool is_open_mpi = version.standard_output.find("Open MPI") != std::string::npos;
+  if (over_tcp && !is_open_mpi) {
+    return {{},
+            "only Open MPI can be told to use TCP; this is " + first_line(version.standard_output)};
+  }
+  if (is_open_mpi) {
     // The ranks bind themselves; both run here even when Open MPI counts one slot; a refusal to run
     // as root would only hide the figure from users of containers.
     words.insert(words.end(), {"--bind-to", "none", "--oversubscribe", "--mca",
                                "btl_base_warn_component_unused", "0"});
     if (geteuid() == 0) words.emplace_back("--allow-run-as-root");
+  }
+  if (over_tcp) {
+    // Left alone, it takes no part of its messages over loopback.
+    words.insert(words.end(), {"--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca",
+                               "btl_tcp_if_include", "lo"});
   }
   words.push_back(helper.string());
   for (const auto number : {static_cast<std::size_t>(settings.cores.host),
@@ -87,8 +95,8 @@ measured ping_pong(const rival_settings& settings) {
                             settings.warm_up(), settings.calls}) {
     words.push_back(fmt::format("{}", number));
   }
-  const program_result run = run_program(words, limit);
-  if (run.timed_out) return {{}, fmt::format("no result within {} s", limit.count())};
+  const program_result run = run_program(words, settings.limit());
+  if (run.timed_out) return {{}, fmt::format("no result within {} s", settings.limit().count())};
   if (run.exit_status != 0) {
     return {{},
             fmt::format("mpirun ended with exit status {}: {}", run.exit_status,
@@ -101,6 +109,14 @@ measured ping_pong(const rival_settings& settings) {
 
 } // namespace
 
-rival mpi_rival() { return {"mpi", "MPI ping-pong (MPI_Send, MPI_Recv)", ping_pong}; }
+rival mpi_rival() {
+  return {"mpi", "MPI ping-pong (MPI_Send, MPI_Recv)",
+          [](const rival_settings& settings) { return ping_pong(settings, false); }};
+}
+
+rival mpi_tcp_rival() {
+  return {"mpi_tcp", "MPI ping-pong over TCP (Open MPI, btl tcp, loopback)",
+          [](const rival_settings& settings) { return ping_pong(settings, true); }};
+}
 
 } // namespace farcall::tool

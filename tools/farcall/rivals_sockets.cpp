@@ -1,4 +1,5 @@
 #include "bench.hpp"
+#include "loopback.hpp"
 #include "rivals.hpp"
 #include "spin.hpp"
 
@@ -11,11 +12,8 @@
 
 #include <fmt/format.h>
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/futex.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -24,8 +22,6 @@
 namespace farcall::tool {
 
 namespace {
-
-constexpr auto limit = std::chrono::seconds{60};
 
 [[noreturn]] void fail(const char* what) {
   throw failed_run(fmt::format("{}: {}", what, error_text(errno)));
@@ -95,27 +91,9 @@ stream_pair two_pipes() {
 }
 
 stream_pair tcp_loopback() {
-  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* any = reinterpret_cast<sockaddr*>(&address);
-  if (listener < 0 || bind(listener, any, size) != 0 || listen(listener, 1) != 0 ||
-      getsockname(listener, any, &size) != 0) {
-    fail("cannot listen on loopback");
-  }
-  const int host = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (host < 0 || connect(host, any, size) != 0) fail("cannot connect over loopback");
-  const int target = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
-  if (target < 0) fail("cannot accept over loopback");
-  close(listener);
-  const int on = 1;
-  for (const int fd : {host, target}) {
-    // Without it Nagle's algorithm holds back every second small message.
-    if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0)
-      fail("cannot set TCP_NODELAY");
-  }
+  const unique_fd listener = listen_on_loopback();
+  const int host = connect_to_loopback(listener.get()).release();
+  const int target = accept_on_loopback(listener.get()).release();
   return {{host, host}, {target, target}};
 }
 
@@ -153,7 +131,7 @@ measured stream_round_trip(stream_pair (*connect_pair)(), waiting how,
       }
     });
   };
-  return measure_isolated(measure, limit);
+  return measure_isolated(measure, settings.limit());
 }
 
 rival stream_rival(std::string key, std::string what, stream_pair (*connect_pair)(), waiting how) {
@@ -213,7 +191,7 @@ measured futex_round_trip(const rival_settings& settings) {
       }
     });
   };
-  return measure_isolated(measure, limit);
+  return measure_isolated(measure, settings.limit());
 }
 
 std::vector<rival> kernel_rivals() {

@@ -20,7 +20,6 @@ namespace farcall::tool {
 
 namespace {
 
-constexpr auto limit = std::chrono::seconds{60};
 constexpr unsigned message_id = 7;
 
 /// The library is loaded when it is measured, not linked: the command has to start where UCX is not
@@ -86,15 +85,24 @@ struct ucx_library {
   }
 };
 
+/// What UCX may use, so that what is measured does not depend on the network cards here.
+struct ucx_transport {
+  const char* names = nullptr;
+  const char* device = nullptr;
+};
+constexpr ucx_transport posix_segments{"posix,self", nullptr};
+constexpr ucx_transport tcp_on_loopback{"tcp,self", "lo"};
+
 /// One side: a worker, an endpoint to the other side, and what has arrived.
 class ucx_side {
  public:
-  explicit ucx_side(int channel) {
+  ucx_side(int channel, const ucx_transport& over) {
     ucp_config_t* config = nullptr;
     library_.check(library_.config_read(nullptr, nullptr, &config), "ucp_config_read");
-    // Shared memory by POSIX segments only, so that what is measured does not depend on the network
-    // cards here.
-    library_.check(library_.config_modify(config, "TLS", "posix,self"), "UCX_TLS=posix,self");
+    library_.check(library_.config_modify(config, "TLS", over.names), "UCX_TLS");
+    if (over.device != nullptr) {
+      library_.check(library_.config_modify(config, "NET_DEVICES", over.device), "UCX_NET_DEVICES");
+    }
     ucp_params_t parameters{};
     parameters.field_mask = UCP_PARAM_FIELD_FEATURES;
     parameters.features = UCP_FEATURE_AM;
@@ -182,7 +190,7 @@ bool progress_until(ucx_side& side, std::uint64_t expected, Alive alive) {
   return true;
 }
 
-std::vector<double> ping_pong(const rival_settings& settings) {
+std::vector<double> ping_pong(const rival_settings& settings, const ucx_transport& over) {
   std::array<int, 2> channel{};
   if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, channel.data()) != 0)
     throw failed_run("cannot make a socket pair");
@@ -191,7 +199,7 @@ std::vector<double> ping_pong(const rival_settings& settings) {
   child_process echo{[&] {
     close(channel[0]);
     pin_this_thread(settings.cores.target);
-    ucx_side side{channel[1]};
+    ucx_side side{channel[1], over};
     for (std::uint64_t expected = 1;; ++expected) {
       if (!progress_until(side, expected, [&] { return !orphaned(parent); })) return 0;
       side.send(expected);
@@ -199,7 +207,7 @@ std::vector<double> ping_pong(const rival_settings& settings) {
   }};
   close(channel[1]);
   pin_this_thread(settings.cores.host);
-  ucx_side side{channel[0]};
+  ucx_side side{channel[0], over};
   std::uint64_t sent = 0;
   return time_batches(settings.batches, settings.calls, settings.warm_up(), [&] {
     for (std::size_t i = 0; i < settings.calls; ++i) {
@@ -211,15 +219,26 @@ std::vector<double> ping_pong(const rival_settings& settings) {
   });
 }
 
+std::function<measured(const rival_settings&)> measuring(const ucx_transport& over) {
+  return [over](const rival_settings& settings) {
+    return measure_isolated([&] { return ping_pong(settings, over); }, settings.limit());
+  };
+}
+
 } // namespace
 
 rival ucx_rival() {
   return {
       "ucx_am",
       fmt::format("UCX active messages (ucp_am, posix, API {}.{})", UCP_API_MAJOR, UCP_API_MINOR),
-      [](const rival_settings& settings) {
-        return measure_isolated([&] { return ping_pong(settings); }, limit);
-      }};
+      measuring(posix_segments)};
+}
+
+rival ucx_tcp_rival() {
+  return {"ucx_am_tcp",
+          fmt::format("UCX active messages over TCP (ucp_am, tcp, loopback, API {}.{})",
+                      UCP_API_MAJOR, UCP_API_MINOR),
+          measuring(tcp_on_loopback)};
 }
 
 } // namespace farcall::tool
@@ -228,13 +247,18 @@ rival ucx_rival() {
 
 namespace farcall::tool {
 
-rival ucx_rival() {
-  return {
-      "ucx_am", "UCX active messages (ucp_am, posix)", [](const rival_settings&) {
-        return measured{
-            {},
-            "not built in: the UCX headers (libucx-dev) were not found when this was configured"};
-      }};
+namespace {
+
+measured absent(const rival_settings& /*settings*/) {
+  return {{}, "not built in: the UCX headers (libucx-dev) were not found when this was configured"};
+}
+
+} // namespace
+
+rival ucx_rival() { return {"ucx_am", "UCX active messages (ucp_am, posix)", absent}; }
+
+rival ucx_tcp_rival() {
+  return {"ucx_am_tcp", "UCX active messages over TCP (ucp_am, tcp, loopback)", absent};
 }
 
 } // namespace farcall::tool

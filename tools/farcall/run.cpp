@@ -1,8 +1,13 @@
 #include "command.hpp"
+#include "hosts.hpp"
+#include "key_in_memory.hpp"
+#include "remote_servers.hpp"
 #include "run_plan.hpp"
 
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,18 +23,27 @@ namespace farcall::tool {
 namespace {
 
 constexpr const char* variable = "FARCALL_TARGETS";
+constexpr const char* key_variable = "FARCALL_KEY";
+constexpr const char* ssh_variable = "FARCALL_SSH";
+constexpr const char* usual_ssh = "ssh -o BatchMode=yes";
 
 struct run_options {
   std::optional<std::size_t> processes;
   std::optional<std::string> targets;
+  std::optional<std::string> hosts;
+  std::string ssh;
+  unsigned start_timeout_ms = 30'000;
   bool json = false;
 };
 
+void set_variable(const char* name, const std::string& value) {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing else uses the environment meanwhile.
+  if (setenv(name, value.c_str(), 1) != 0)
+    throw failed_run(fmt::format("cannot set {}: {}", name, error_text(errno)));
+}
+
 int start(const run_plan& plan) {
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): there is one thread, and the program replaces it.
-  if (setenv(variable, plan.targets.c_str(), 1) != 0) {
-    throw failed_run(fmt::format("cannot set {}: {}", variable, error_text(errno)));
-  }
+  set_variable(variable, plan.targets);
   std::vector<std::string> words = plan.words;
   std::vector<char*> arguments;
   arguments.reserve(words.size() + 1);
@@ -37,10 +51,63 @@ int start(const run_plan& plan) {
     arguments.push_back(word.data());
   arguments.push_back(nullptr);
   execv(plan.program.c_str(), arguments.data());
+  if (errno == ENOENT) {
+    throw failed_run(fmt::format("cannot start {}: the interpreter that it names is missing (its "
+                                 "first line, or the loader that it was linked for)",
+                                 plan.program));
+  }
   throw failed_run(fmt::format("cannot start {}: {}", plan.program, error_text(errno)));
 }
 
+std::string ssh_command(const run_options& options) {
+  if (!options.ssh.empty()) return options.ssh;
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): there is one thread.
+  const char* set = std::getenv(ssh_variable);
+  return set == nullptr ? usual_ssh : set;
+}
+
+/// What is to be started where, for each host.
+std::vector<std::vector<std::string>> serve_commands(const run_options& options,
+                                                     const std::vector<host_entry>& hosts,
+                                                     const run_plan& plan) {
+  // Here and there the same program: machines that work together share their files.
+  const std::string program = std::filesystem::absolute(plan.program).lexically_normal();
+  const std::vector<std::string> arguments{plan.words.begin() + 1, plan.words.end()};
+  std::vector<std::vector<std::string>> commands;
+  commands.reserve(hosts.size());
+  for (const host_entry& host : hosts)
+    commands.push_back(serve_command(ssh_command(options), host, program, arguments));
+  return commands;
+}
+
+int run_on_hosts(const run_options& options, const std::vector<std::string>& command) {
+  if (options.processes || options.targets)
+    throw usage_problem("--hosts names the targets; leave out -n and --targets");
+  const run_plan plan = make_run_plan({}, {}, command);
+  const std::vector<host_entry> hosts = read_hosts(*options.hosts);
+  const auto commands = serve_commands(options, hosts, plan);
+  if (options.json) {
+    const nlohmann::ordered_json json{
+        {"program", plan.program}, {"arguments", plan.words}, {"servers", commands}};
+    print(json.dump(2) + '\n');
+    return 0;
+  }
+  block_signals();
+  const key_in_memory key;
+  std::vector<std::unique_ptr<remote_server>> servers;
+  for (std::size_t i = 0; i < hosts.size(); ++i)
+    servers.push_back(std::make_unique<remote_server>(hosts[i], commands[i], key.line()));
+  const time_point deadline = clock::now() + std::chrono::milliseconds(options.start_timeout_ms);
+  std::string urls;
+  for (const auto& server : servers)
+    urls += (urls.empty() ? "" : ",") + server->url(deadline);
+  set_variable(variable, urls);
+  set_variable(key_variable, key.path());
+  return run_to_end(plan.program, plan.words);
+}
+
 int run_app(const run_options& options, const std::vector<std::string>& command) {
+  if (options.hosts) return run_on_hosts(options, command);
   const run_plan plan = make_run_plan(options.processes, options.targets, command);
   if (!options.json) return start(plan);
   const nlohmann::ordered_json json{{"program", plan.program},
@@ -62,12 +129,24 @@ void add_run(CLI::App& app, action& chosen) {
   run->add_option("--targets", options->targets,
                   "Targets by URL, comma separated, e.g. shm:4 or shm?workers=2&cpu=1")
       ->excludes(number);
+  run->add_option("--hosts", options->hosts,
+                  "File with a line for each machine that has targets: host [count=N] "
+                  "[address=NAME]. Starts 'farcall serve' there for this run");
+  run->add_option("--ssh", options->ssh,
+                  fmt::format("With --hosts: how a command is run on a host (default {}, else "
+                              "'{}')",
+                              ssh_variable, usual_ssh));
+  run->add_option("--start-timeout-ms", options->start_timeout_ms,
+                  "With --hosts: how long the servers may take to start (default 30000)")
+      ->check(CLI::Range(1, 3'600'000));
   run->add_flag("--json", options->json, "Print what would be started, and start nothing");
   // From the program's name on everything belongs to the program, its options included.
   run->prefix_command();
   run->footer(fmt::format(
       "Sets {} and executes the program in place of this command. Without -n and --targets: one "
-      "shm target. Options come before the program.",
+      "shm target. Options come before the program. With --hosts it runs the program as a child; "
+      "the program must have the same path on all machines, and farcall be on the PATH there. Each "
+      "run has a key of its own, which goes through ssh.",
       variable));
   run->callback(
       [options, run, &chosen] { chosen = [=] { return run_app(*options, run->remaining()); }; });

@@ -90,6 +90,10 @@ run_plan make_run_plan(std::optional<std::size_t> processes, std::optional<std::
                                       "processes are needed for one target",
                                       *processes));
     }
+    if (*processes > most_targets + 1) {
+      throw usage_problem(fmt::format("-n {}: a job has at most {} processes, the host included",
+                                      *processes, most_targets + 1));
+    }
     plan.targets = *processes == 2 ? "shm" : fmt::format("shm:{}", *processes - 1);
   } else {
     plan.targets = targets.value_or("shm");

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 namespace farcall::tool {
 namespace {
@@ -36,7 +37,7 @@ class run_plan_test : public testing::Test {
     return "no usage_problem";
   }
 
-  std::string folder_ = testing::TempDir() + "farcall_run_plan_test";
+  std::string folder_ = testing::TempDir() + "farcall_run_plan_test-" + std::to_string(getpid());
 };
 
 TEST_F(run_plan_test, the_number_of_processes_counts_the_host) {
@@ -45,6 +46,13 @@ TEST_F(run_plan_test, the_number_of_processes_counts_the_host) {
   EXPECT_EQ(make_run_plan(5, {}, {app}).targets, "shm:4");
   EXPECT_THROW((void)make_run_plan(1, {}, {app}), usage_problem);
   EXPECT_THROW((void)make_run_plan(0, {}, {app}), usage_problem);
+}
+
+TEST_F(run_plan_test, more_processes_than_a_job_can_have_are_refused_in_the_users_terms) {
+  const std::string app = file("app", "#!/bin/sh\n", 0755);
+  EXPECT_EQ(make_run_plan(251, {}, {app}).targets, "shm:250");
+  EXPECT_EQ(message_of([&] { (void)make_run_plan(252, {}, {app}); }),
+            "-n 252: a job has at most 251 processes, the host included");
 }
 
 TEST_F(run_plan_test, urls_are_passed_on_and_exclude_the_number) {

@@ -73,7 +73,7 @@ class self_transport final : public transport {
     kick_on(end.out, own_.bells[shape.worker]);
     // Sequentially consistent, so that a receiver about to sleep sees it or is seen.
     arrivals_.fetch_add(1, std::memory_order_seq_cst);
-    ring_if_asleep(own_.bells[shape.worker]);
+    ring_if_asleep(shape.own_worker ? own_.bells.back() : own_.bells[shape.worker]);
     return end;
   }
 
@@ -117,7 +117,7 @@ class self_transport final : public transport {
 
  private:
   static void kick_on(outbox& out, bell& wakes) noexcept {
-    out.attention = &wakes.asleep;
+    out.attention = &wakes.word;
     out.kick = &kick_bell;
     out.kick_context = &wakes;
   }

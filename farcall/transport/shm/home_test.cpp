@@ -17,6 +17,8 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <sys/utsname.h>
+#include <unistd.h>
 
 namespace farcall::shm {
 namespace {
@@ -239,6 +241,29 @@ TEST(shm_reach, a_machine_that_cannot_be_identified_reaches_nobody) {
   card peer;
   peer.id = 1;
   EXPECT_FALSE(t->reach_of(peer).possible) << "two empty texts are not one machine";
+}
+
+TEST(shm_mover, does_not_reach_into_an_emulator) {
+  const two_nodes n;
+  std::uint64_t there = 7;
+  std::uint64_t here = 0;
+  const auto get = [&](const std::string& architecture) {
+    card peer;
+    peer.id = 1;
+    peer.machine = "here";
+    peer.architecture = architecture;
+    peer.pid = static_cast<std::uint64_t>(::getpid()); // ourselves, which every system allows
+    n.t->admit(peer);
+    return n.t->mover()->get(1, reinterpret_cast<std::uintptr_t>(&there),
+                             reinterpret_cast<std::byte*>(&here), sizeof here);
+  };
+  utsname own{};
+  ASSERT_EQ(::uname(&own), 0);
+  if (!get(own.machine)) GTEST_SKIP() << "the system allows no cross-memory attach";
+  EXPECT_EQ(here, 7U);
+  here = 0;
+  EXPECT_FALSE(get("another"));
+  EXPECT_EQ(here, 0U);
 }
 
 TEST(machine_identity, is_the_same_at_every_call) {

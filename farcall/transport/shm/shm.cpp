@@ -7,12 +7,20 @@
 #include <fstream>
 
 #include <sys/uio.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 namespace farcall::shm {
 namespace {
 
 constexpr unsigned shm_cost = 10;
+
+/// Whether the system reads another process at the addresses that this process itself uses. Under
+/// an emulator they may be shifted, and what lies there is the emulator's.
+bool has_true_addresses(const card& peer) {
+  utsname own{};
+  return peer.architecture.empty() || (::uname(&own) == 0 && peer.architecture == own.machine);
+}
 
 /// Where a lane is: in whose home, and at which index. The serial number tells it from the lanes
 /// that were there before.
@@ -39,7 +47,8 @@ class shm_mover final : public mover {
     std::byte* here;
   };
   struct target {
-    std::atomic<pid_t> pid{0}; ///< zero before the peer joins and after it failed
+    /// Zero before the peer joins, after it failed, and where its memory is not to be reached so.
+    std::atomic<pid_t> pid{0};
     std::vector<window> windows;
   };
 
@@ -53,7 +62,8 @@ class shm_mover final : public mover {
                             std::min<std::uint64_t>(peer.windows[i].bytes, windows[i].size())},
                            windows[i].data()});
     }
-    t.pid.store(static_cast<pid_t>(peer.pid), std::memory_order_relaxed);
+    t.pid.store(has_true_addresses(peer) ? static_cast<pid_t>(peer.pid) : 0,
+                std::memory_order_relaxed);
   }
 
   /// The number may soon be that of another process.
@@ -147,6 +157,7 @@ class shm_transport_impl final : public shm_transport {
 
   channel open(node_id peer, const lane_shape& shape) override {
     const home& there = peers_.at(peer).home;
+    if (!there) throw error(node_text(peer) + " has shared no memory with this node", peer);
     for (std::uint32_t i = 0; i < home_lanes; ++i) {
       lane_block& block = there.lane(i);
       std::uint32_t expected = lane_word(lane_state::free, 0);
@@ -270,7 +281,7 @@ class shm_transport_impl final : public shm_transport {
     attach(end.out, there.request_ring(lane), size, block.requests_consumed);
     attach(end.in, there.reply_ring(lane), size, block.replies_consumed);
     bell& wakes = there.bells()[shape.worker];
-    end.out.attention = &wakes.asleep;
+    end.out.attention = &wakes.word;
     end.out.kick = &kick_bell;
     end.out.kick_context = &wakes;
     end.peer = peer;
@@ -284,7 +295,7 @@ class shm_transport_impl final : public shm_transport {
     block.word.store(lane_word(lane_state::open, own_.self), std::memory_order_release);
     // A sequentially consistent step, so that a receiver about to sleep sees it or is seen.
     there.header().arrivals.fetch_add(1, std::memory_order_seq_cst);
-    ring_if_asleep(wakes);
+    ring_if_asleep(shape.own_worker ? there.bells().back() : wakes);
     return end;
   }
 
@@ -295,7 +306,7 @@ class shm_transport_impl final : public shm_transport {
     channel end;
     attach(end.in, here.request_ring(lane), here.ring_bytes(), block.requests_consumed);
     attach(end.out, here.reply_ring(lane), here.ring_bytes(), block.replies_consumed);
-    end.out.attention = &wakes.asleep;
+    end.out.attention = &wakes.word;
     end.out.kick = &kick_bell;
     end.out.kick_context = &wakes;
     end.peer = opener;
@@ -323,14 +334,6 @@ std::string machine_identity() {
   std::string boot;
   if (!std::getline(file, boot)) return "";
   return boot + "/" + std::to_string(::geteuid());
-}
-
-bool cross_memory_attach_allowed() {
-  int from = 1;
-  int to = 0;
-  const iovec local{&to, sizeof to};
-  const iovec remote{&from, sizeof from};
-  return ::process_vm_readv(::getpid(), &local, 1, &remote, 1, 0) == sizeof to && to == from;
 }
 
 } // namespace farcall::shm

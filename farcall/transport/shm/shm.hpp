@@ -37,7 +37,4 @@ class shm_transport : public transport {
 /// Identifies the running system: its boot id and the user, or empty when it cannot be told.
 [[nodiscard]] std::string machine_identity();
 
-/// Whether this process may read and write memory of its own children past the shared segments.
-[[nodiscard]] bool cross_memory_attach_allowed();
-
 } // namespace farcall::shm

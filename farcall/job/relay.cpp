@@ -1,0 +1,276 @@
+#include <farcall/base/error.hpp>
+#include <farcall/base/log.hpp>
+#include <farcall/job/relay.hpp>
+
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include <sys/epoll.h>
+#include <sys/uio.h>
+
+namespace farcall {
+namespace {
+
+constexpr std::size_t largest_body = std::size_t{64} << 10;
+/// A side that does not take what it is sent is not worth more memory than that.
+constexpr std::size_t most_waiting = 1024;
+constexpr std::size_t most_unsent = std::size_t{4} << 20;
+/// Signs of life in one interval of liveness.
+constexpr int signs = 4;
+/// From the end of a target's socket to that of its process, which may have much memory to give
+/// back.
+constexpr std::chrono::seconds last_words_time{2};
+/// Between two attempts to pass on to a near side that has no room.
+constexpr std::chrono::milliseconds retry_interval{5};
+/// For the far side to take our last words, and to end as well.
+constexpr std::chrono::seconds parting_time{2};
+
+} // namespace
+
+/// Either socket, for the reactor.
+class relay::end_point final : public tcp::event_handler {
+ public:
+  end_point(std::weak_ptr<relay> owner, void (relay::*what)() noexcept)
+      : owner_(std::move(owner)), what_(what) {}
+  void on_event(std::uint32_t /*events*/) noexcept override {
+    if (const auto owner = owner_.lock()) (owner.get()->*what_)();
+  }
+
+ private:
+  std::weak_ptr<relay> owner_;
+  void (relay::*what_)() noexcept;
+};
+
+relay::relay(tcp::reactor& loop, control_socket near, std::unique_ptr<tcp::stream> far,
+             std::chrono::milliseconds liveness, end_handler on_end)
+    : loop_(&loop), near_(std::move(near)), far_(std::move(far)), liveness_(liveness),
+      on_end_(std::move(on_end)), last_heard_(clock::now()), last_said_(clock::now()) {}
+
+relay::~relay() = default;
+
+void relay::start() {
+  loop_->post([self = shared_from_this()] {
+    if (self->is_over_) return;
+    self->loop_->add(self->near_.fd(), EPOLLIN, std::make_shared<end_point>(self, &relay::on_near));
+    self->loop_->add(self->far_->fd(), EPOLLIN, std::make_shared<end_point>(self, &relay::on_far));
+    // Something may have come, and been decrypted, before we watched.
+    self->on_far();
+    self->tick();
+  });
+}
+
+void relay::tick() {
+  if (is_over_ || is_parting_ || last_word_) return;
+  const time_point now = clock::now();
+  if (now - last_heard_ > liveness_) {
+    end("it was silent for " + std::to_string(liveness_.count()) + " ms");
+    return;
+  }
+  if (now - last_said_ >= liveness_ / signs && out_.empty()) put(control{}, {});
+  loop_->at(now + liveness_ / (2 * signs), [self = shared_from_this()] { self->tick(); });
+}
+
+// ---- from near to far ---------------------------------------------------------------------------
+
+void relay::on_near() noexcept {
+  try {
+    std::optional<control_message> message = near_.receive(clock::now());
+    if (!message) {
+      on_near_end();
+      return;
+    }
+    put(message->kind, message->body);
+  } catch (const std::exception& e) {
+    end(e.what());
+  }
+}
+
+void relay::on_near_end() noexcept {
+  if (!awaits_last_words_) {
+    end("");
+    return;
+  }
+  // A process closes its sockets before it counts as ended.
+  loop_->remove(near_.fd());
+  try {
+    loop_->at(clock::now() + last_words_time, [self = shared_from_this()] { self->end(""); });
+  } catch (const std::exception& e) {
+    end(e.what());
+  }
+}
+
+void relay::put(control kind, std::span<const std::byte> body) {
+  if (is_parting_ || is_far_deaf_) return;
+  const frame_header header{static_cast<std::uint32_t>(body.size()),
+                            static_cast<std::uint32_t>(kind)};
+  const auto head = std::as_bytes(std::span(&header, 1));
+  out_.insert(out_.end(), head.begin(), head.end());
+  out_.insert(out_.end(), body.begin(), body.end());
+  flush();
+}
+
+void relay::flush() noexcept {
+  while (!out_.empty() && !is_over_) {
+    const iovec rest{out_.data(), out_.size()};
+    const tcp::io_result wrote = far_->write({&rest, 1});
+    if (wrote.status == tcp::io_status::would_block) break;
+    if (wrote.status != tcp::io_status::done) {
+      // It may have said why it ends; whoever reads comes to that, and then to the end.
+      out_.clear();
+      is_far_deaf_ = true;
+      break;
+    }
+    out_.erase(out_.begin(), out_.begin() + static_cast<std::ptrdiff_t>(wrote.bytes));
+    last_said_ = clock::now();
+  }
+  if (is_over_) return;
+  if (is_finishing_ && out_.empty()) {
+    part();
+  } else {
+    watch();
+  }
+}
+
+/// Ends the connection so that what was sent arrives: a socket that is closed before everything
+/// that came was read breaks the connection off, and takes back what is on its way.
+void relay::part() noexcept {
+  if (is_parting_) return;
+  is_parting_ = true;
+  far_->finish();
+  try {
+    loop_->at(clock::now() + parting_time, [self = shared_from_this()] { self->end(""); });
+    loop_->remove(near_.fd());
+    for_near_.clear();
+    loop_->modify(far_->fd(), EPOLLIN);
+  } catch (const std::exception& e) {
+    end(e.what());
+  }
+}
+
+void relay::finish_far(control kind, std::span<const std::byte> body) {
+  if (is_over_) return;
+  // What the near side said last goes first.
+  try {
+    while (!is_finishing_) {
+      std::optional<control_message> message = near_.receive(clock::now());
+      if (!message) break;
+      put(message->kind, message->body);
+      if (is_over_) return;
+    }
+  } catch (const std::exception& e) {
+    log::warning(std::string("the last words of a target cannot be read: ") + e.what());
+  }
+  is_finishing_ = true;
+  put(kind, body);
+}
+
+// ---- from far to near ---------------------------------------------------------------------------
+
+void relay::on_far() noexcept {
+  try {
+    flush();
+    std::array<std::byte, 16384> piece;
+    while (!is_over_ && for_near_.size() < most_waiting) {
+      const iovec part{piece.data(), piece.size()};
+      const tcp::io_result got = far_->read({&part, 1});
+      if (got.status == tcp::io_status::would_block) break;
+      if (got.status != tcp::io_status::done) {
+        on_far_end(got.status == tcp::io_status::closed ? "" : far_->failure());
+        return;
+      }
+      if (is_parting_) continue;
+      last_heard_ = clock::now();
+      in_.insert(in_.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(got.bytes));
+      take_frames();
+    }
+    if (!is_over_ && !is_parting_) watch();
+  } catch (const std::exception& e) {
+    end(e.what());
+  }
+}
+
+/// What it said last, such as why it ends, may wait for room at the near side.
+void relay::on_far_end(const std::string& why) {
+  if (for_near_.empty()) {
+    end(why);
+    return;
+  }
+  is_far_deaf_ = true;
+  loop_->remove(far_->fd());
+  last_word_ = why;
+  loop_->at(clock::now() + liveness_,
+            [self = shared_from_this()] { self->end(*self->last_word_); });
+}
+
+void relay::take_frames() {
+  std::size_t at = 0;
+  while (in_.size() - at >= sizeof(frame_header)) {
+    frame_header header;
+    std::memcpy(&header, in_.data() + at, sizeof header);
+    if (header.bytes > largest_body) throw malformed_message("it sent an impossible message");
+    if (in_.size() - at - sizeof header < header.bytes) break;
+    const auto body = std::span(in_).subspan(at + sizeof header, header.bytes);
+    at += sizeof header + header.bytes;
+    if (header.kind == 0) continue;
+    control_message message;
+    message.kind = static_cast<control>(header.kind);
+    message.body.assign(body.begin(), body.end());
+    for_near_.push_back(std::move(message));
+  }
+  in_.erase(in_.begin(), in_.begin() + static_cast<std::ptrdiff_t>(at));
+  pass_on();
+}
+
+void relay::pass_on() {
+  while (!for_near_.empty()) {
+    if (!near_.try_send(for_near_.front().kind, for_near_.front().body)) {
+      retry_later();
+      return;
+    }
+    for_near_.pop_front();
+  }
+}
+
+void relay::retry_later() {
+  if (std::exchange(is_retrying_, true)) return;
+  loop_->at(clock::now() + retry_interval, [self = shared_from_this()] {
+    self->is_retrying_ = false;
+    if (self->is_over_ || self->is_parting_) return;
+    self->pass_on();
+    if (!self->last_word_) {
+      self->on_far();
+    } else if (self->for_near_.empty()) {
+      self->end(*self->last_word_);
+    }
+  });
+}
+
+bool relay::send_near(control kind, std::span<const std::byte> body, std::span<const int> files) {
+  return !is_over_ && near_.send(kind, body, files, clock::now());
+}
+
+// ---- both ---------------------------------------------------------------------------------------
+
+void relay::watch() noexcept {
+  constexpr std::uint32_t readable = EPOLLIN;
+  constexpr std::uint32_t writable = EPOLLOUT;
+  std::uint32_t far_events = for_near_.size() < most_waiting ? readable : 0U;
+  if (!out_.empty()) far_events |= far_->write_wants_read() ? readable : writable;
+  loop_->modify(far_->fd(), far_events);
+  loop_->modify(near_.fd(), out_.size() < most_unsent && !is_finishing_ ? readable : 0U);
+}
+
+void relay::end(const std::string& why) noexcept {
+  if (is_over_) return;
+  is_over_ = true;
+  loop_->remove(near_.fd());
+  loop_->remove(far_->fd());
+  if (const end_handler on_end = std::exchange(on_end_, {})) on_end(near_, why);
+  near_.close();
+  far_->finish();
+  // Both sockets end with the last reference; the far side waits for that.
+  far_.reset();
+}
+
+} // namespace farcall

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <farcall/base/clock.hpp>
+#include <farcall/job/control_socket.hpp>
+#include <farcall/transport/tcp/reactor.hpp>
+#include <farcall/transport/tcp/stream.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace farcall {
+
+/// First bytes of a message on a connection between host and server; the body follows.
+struct frame_header {
+  std::uint32_t bytes = 0; ///< of the body
+  std::uint32_t kind = 0;  ///< as control; 0: nothing but a sign of life
+};
+static_assert(sizeof(frame_header) == 8);
+
+/// Lengthens a control socket over a network: what comes in at one end goes out at the other. There
+/// is one on the host and one on the server, and each tells the other at times that it lives. Runs
+/// on the reactor's thread.
+class relay : public std::enable_shared_from_this<relay> {
+ public:
+  /// Called once, on the reactor's thread, before the near side's socket is closed: why the far
+  /// side can no longer be reached, or nothing when either side has ended in order.
+  using end_handler = std::function<void(control_socket& near, const std::string& why)>;
+
+  /// A far side that is silent for longer than `liveness` has ended.
+  relay(tcp::reactor& loop, control_socket near, std::unique_ptr<tcp::stream> far,
+        std::chrono::milliseconds liveness, end_handler on_end);
+  ~relay();
+
+  /// The near side's end does not end the far side at once: whoever watches the process there is
+  /// about to say with finish_far() how it ended. Before start().
+  void await_last_words() noexcept { awaits_last_words_ = true; }
+
+  /// Begins. Any thread, once.
+  void start();
+
+  /// To the near side, from the reactor's thread; see control_socket::send. Does not wait.
+  bool send_near(control kind, std::span<const std::byte> body, std::span<const int> files = {});
+  /// To the far side, behind what the near side has sent; then ends. From the reactor's thread.
+  void finish_far(control kind, std::span<const std::byte> body);
+  /// Ends now. From the reactor's thread.
+  void end(const std::string& why) noexcept;
+
+ private:
+  class end_point;
+
+  void on_near() noexcept;
+  void on_near_end() noexcept;
+  void on_far() noexcept;
+  void on_far_end(const std::string& why);
+  void take_frames();
+  void pass_on();
+  void retry_later();
+  void put(control kind, std::span<const std::byte> body);
+  void flush() noexcept;
+  void part() noexcept;
+  void tick();
+  void watch() noexcept;
+
+  tcp::reactor* loop_;
+  control_socket near_;
+  std::unique_ptr<tcp::stream> far_;
+  std::chrono::milliseconds liveness_;
+  end_handler on_end_;
+  std::vector<std::byte> in_;
+  std::vector<std::byte> out_;
+  std::deque<control_message> for_near_; ///< found no room yet
+  time_point last_heard_;
+  time_point last_said_;
+  bool awaits_last_words_ = false;
+  bool is_finishing_ = false;
+  bool is_parting_ = false; ///< everything was said; only the far side's end is awaited
+  bool is_retrying_ = false;
+  std::optional<std::string> last_word_; ///< why the far side has ended, if near does not know yet
+  bool is_far_deaf_ = false;             ///< it takes nothing more, but may have said something
+  bool is_over_ = false;
+};
+
+} // namespace farcall

@@ -1,0 +1,143 @@
+#include <farcall/job/relay.hpp>
+#include <farcall/transport/tcp/stream_test_support.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace farcall {
+namespace {
+
+using namespace tcp::test_support;
+using std::chrono::milliseconds;
+
+bytes frame(control kind, const std::string& body) {
+  const frame_header header{static_cast<std::uint32_t>(body.size()),
+                            static_cast<std::uint32_t>(kind)};
+  bytes made(sizeof header);
+  std::memcpy(made.data(), &header, sizeof header);
+  const bytes text = bytes_of(body);
+  made.insert(made.end(), text.begin(), text.end());
+  return made;
+}
+
+/// A relay with a socket of ours on each side.
+class relay_test : public ::testing::Test {
+ protected:
+  relay_test() {
+    auto [ours, theirs] = control_socket::make_pair();
+    near_ = std::move(ours);
+    auto [our_end, its_end] = tcp_pair();
+    far_ = tcp::plain_stream(std::move(our_end));
+    relay_ = std::make_shared<relay>(
+        loop_, std::move(theirs), tcp::plain_stream(std::move(its_end)), milliseconds(60'000),
+        [this](control_socket& /*near*/, const std::string& why) { end_.set_value(why); });
+  }
+  // The relay's timers end with it.
+  ~relay_test() override { loop_.stop(); }
+
+  /// Runs it where the relay lives, and waits for it.
+  template <class F>
+  void on_its_thread(F what) {
+    std::promise<void> done;
+    loop_.post([&] {
+      what();
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
+
+  /// The next message other than a sign of life.
+  std::string next_from_far() {
+    for (;;) {
+      frame_header header;
+      const bytes head = received(*far_, sizeof header);
+      std::memcpy(&header, head.data(), sizeof header);
+      const bytes body = received(*far_, header.bytes);
+      if (header.kind != 0 || ::testing::Test::HasFailure()) {
+        return {reinterpret_cast<const char*>(body.data()), body.size()};
+      }
+    }
+  }
+
+  tcp::reactor loop_{"relay-test"};
+  control_socket near_;
+  std::unique_ptr<tcp::stream> far_;
+  std::shared_ptr<relay> relay_;
+  std::promise<std::string> end_;
+};
+
+TEST_F(relay_test, carries_messages_both_ways) {
+  relay_->start();
+  ASSERT_TRUE(near_.send(control::joined, bytes_of("from near")));
+  EXPECT_EQ(next_from_far(), "from near");
+  ASSERT_EQ(write_all(*far_, frame(control::start, "from far")), tcp::io_status::done);
+  const auto got = near_.receive(soon());
+  ASSERT_TRUE(got);
+  EXPECT_EQ(got->kind, control::start);
+  EXPECT_EQ(got->body, bytes_of("from far"));
+}
+
+/// A socket that is closed with something in it that nobody has read breaks its connection off.
+TEST_F(relay_test, last_words_arrive_though_nobody_reads_what_comes) {
+  relay_->start();
+  // Nobody takes them at the near side, so that some stay where they are.
+  const bytes one = frame(control::member, std::string(1000, 'm'));
+  const time_point deadline = soon();
+  for (std::size_t at = 0; clock::now() < deadline;) {
+    const tcp::io_result put = write_from(*far_, one, at);
+    if (put.status == tcp::io_status::would_block) {
+      pollfd waiting{far_->fd(), POLLOUT, 0};
+      if (::poll(&waiting, 1, 300) == 0) break;
+      continue;
+    }
+    ASSERT_EQ(put.status, tcp::io_status::done);
+    at = (at + put.bytes) % one.size();
+  }
+  on_its_thread([&] { relay_->finish_far(control::ended, bytes_of("this is why")); });
+  EXPECT_EQ(next_from_far(), "this is why");
+  EXPECT_EQ(end_of(*far_), tcp::io_status::closed) << far_->failure();
+  far_->finish();
+  EXPECT_EQ(end_.get_future().get(), "");
+}
+
+TEST_F(relay_test, what_was_said_before_the_end_waits_for_room) {
+  relay_->start();
+  constexpr int messages = 1300;
+  for (int i = 0; i < messages; ++i) {
+    const auto text = std::to_string(i) + std::string(1000, '.');
+    // Some of it fits nowhere before the near side reads.
+    bytes one = frame(control::member, text);
+    if (i == messages - 1) one = frame(control::ended, "this is why");
+    std::size_t at = 0;
+    while (at < one.size()) {
+      const tcp::io_result put = write_from(*far_, one, at);
+      if (put.status != tcp::io_status::would_block) {
+        ASSERT_EQ(put.status, tcp::io_status::done);
+        at += put.bytes;
+        continue;
+      }
+      wait_to_write(*far_);
+    }
+  }
+  far_.reset();
+  int got = 0;
+  std::optional<control_message> last;
+  while (auto message = near_.receive(soon())) {
+    ++got;
+    last = std::move(message);
+  }
+  EXPECT_EQ(got, messages);
+  ASSERT_TRUE(last);
+  EXPECT_EQ(last->kind, control::ended);
+  EXPECT_EQ(last->body, bytes_of("this is why"));
+  EXPECT_EQ(end_.get_future().get(), "");
+}
+
+} // namespace
+} // namespace farcall

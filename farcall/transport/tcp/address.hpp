@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sys/socket.h>
+
+namespace farcall::tcp {
+
+/// Where somebody listens: the name or the number of a host, and a port.
+struct address {
+  std::string host; ///< IPv6 numbers without brackets
+  std::uint16_t port = 0;
+
+  /// "host:port", as parse_address takes it.
+  [[nodiscard]] std::string text() const;
+  bool operator==(const address&) const = default;
+};
+
+/// Reads "host:port", "192.0.2.1:port" or "[::1]:port". Port 0, "any that is free", is for
+/// listeners only. Throws setting_error that begins with `what` otherwise.
+[[nodiscard]] address parse_address(std::string_view text, const std::string& what,
+                                    bool zero_port_allowed = false);
+
+/// Address in the form the kernel takes.
+class socket_address {
+ public:
+  socket_address() noexcept = default;
+  socket_address(const sockaddr* data, socklen_t size) noexcept;
+
+  [[nodiscard]] const sockaddr* data() const noexcept {
+    return reinterpret_cast<const sockaddr*>(&storage_);
+  }
+  [[nodiscard]] socklen_t size() const noexcept { return size_; }
+  [[nodiscard]] int family() const noexcept { return storage_.ss_family; }
+  [[nodiscard]] std::uint16_t port() const noexcept;
+  void set_port(std::uint16_t port) noexcept;
+
+  /// True for 127.0.0.0/8, also inside IPv6 (::ffff:127.0.0.1), and for ::1.
+  [[nodiscard]] bool is_loopback() const noexcept;
+
+  /// Host in numbers, and port.
+  [[nodiscard]] address numeric() const;
+  [[nodiscard]] std::string text() const { return numeric().text(); }
+
+  bool operator==(const socket_address& other) const { return numeric() == other.numeric(); }
+
+ private:
+  sockaddr_storage storage_{};
+  socklen_t size_ = 0;
+};
+
+/// All addresses of the host, each once, in the order in which the system wants them tried. Blocks
+/// while name servers are asked. Throws error that names the host when there are none.
+[[nodiscard]] std::vector<socket_address> resolve(const address& where);
+
+} // namespace farcall::tcp

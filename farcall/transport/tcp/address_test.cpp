@@ -1,0 +1,137 @@
+#include <farcall/base/error.hpp>
+#include <farcall/transport/tcp/address.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+
+namespace farcall::tcp {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using ::testing::ThrowsMessage;
+
+socket_address only(const std::string& host) { return resolve({host, 4500}).at(0); }
+
+TEST(address, is_host_and_port) {
+  const std::pair<const char*, address> forms[] = {
+      {"node7:4500", {"node7", 4500}},
+      {"node7.example.org:1", {"node7.example.org", 1}},
+      {"my_node-2:65535", {"my_node-2", 65535}},
+      {"192.0.2.1:80", {"192.0.2.1", 80}},
+      {"0.0.0.0:80", {"0.0.0.0", 80}},
+      {"[::1]:4500", {"::1", 4500}},
+      {"[::]:4500", {"::", 4500}},
+      {"[2001:db8::7]:4500", {"2001:db8::7", 4500}},
+      {"[fe80::1%eth0]:4500", {"fe80::1%eth0", 4500}},
+      {"[::ffff:192.0.2.1]:4500", {"::ffff:192.0.2.1", 4500}},
+  };
+  for (const auto& [text, parsed] : forms) {
+    EXPECT_EQ(parse_address(text, "--listen"), parsed) << text;
+    EXPECT_EQ(parsed.text(), text);
+  }
+}
+
+TEST(address, anything_else_is_refused_with_the_name_of_the_setting) {
+  for (const char* text : {"",
+                           ":",
+                           "host",
+                           "host:",
+                           ":4500",
+                           "host:port",
+                           "host:-1",
+                           "host:+1",
+                           "host:65536",
+                           "host:99999999999999999999",
+                           "host:80 ",
+                           " host:80",
+                           "ho st:80",
+                           "host:8 0",
+                           "::1:4500",
+                           "::1",
+                           "[::1]",
+                           "[::1]:",
+                           "[::1]4500",
+                           "[::1:4500",
+                           "[]:4500",
+                           "[host]:4500",
+                           "[192.0.2.1]:4500",
+                           "[fe80::1%]:4500",
+                           "[::1]]:4500",
+                           "[::1]:4500:4500",
+                           "host/:80",
+                           "user@host:80",
+                           "host:80/x",
+                           "host\n:80"}) {
+    EXPECT_THAT([&] { (void)parse_address(text, "--listen"); },
+                ThrowsMessage<setting_error>(HasSubstr("--listen")))
+        << text;
+  }
+  EXPECT_THROW((void)parse_address(std::string_view("ho\0st:80", 8), "x"), setting_error);
+  EXPECT_THROW((void)parse_address(std::string(254, 'a') + ":80", "x"), setting_error);
+}
+
+TEST(address, the_remedy_is_named) {
+  EXPECT_THAT([] { (void)parse_address("::1:4500", "x"); },
+              ThrowsMessage<setting_error>(AllOf(StartsWith("x is"), HasSubstr("brackets"))));
+  EXPECT_THAT([] { (void)parse_address("host", "x"); },
+              ThrowsMessage<setting_error>(HasSubstr("host:port")));
+  EXPECT_THAT([] { (void)parse_address(":80", "x"); },
+              ThrowsMessage<setting_error>(HasSubstr("0.0.0.0")));
+}
+
+TEST(address, port_0_is_for_those_who_ask_for_it) {
+  EXPECT_THROW((void)parse_address("host:0", "x"), setting_error);
+  EXPECT_EQ(parse_address("host:0", "x", true), (address{"host", 0}));
+}
+
+TEST(resolve, takes_numbers_as_they_are) {
+  for (const char* number : {"127.0.0.1", "192.0.2.1", "::1", "2001:db8::7"}) {
+    const auto found = resolve({number, 4500});
+    ASSERT_EQ(found.size(), 1U) << number;
+    EXPECT_EQ(found[0].numeric(), (address{number, 4500}));
+    EXPECT_EQ(found[0].port(), 4500);
+  }
+  EXPECT_EQ(only("::1").text(), "[::1]:4500");
+  EXPECT_EQ(only("127.0.0.1").text(), "127.0.0.1:4500");
+}
+
+TEST(resolve, knows_this_machine) {
+  const auto found = resolve({"localhost", 4500});
+  ASSERT_FALSE(found.empty());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    EXPECT_TRUE(found[i].is_loopback()) << found[i].text();
+    for (std::size_t j = 0; j < i; ++j)
+      EXPECT_NE(found[i].text(), found[j].text());
+  }
+}
+
+TEST(resolve, names_the_host_that_it_does_not_find) {
+  EXPECT_THAT([] { (void)resolve({"no-such-host.invalid", 4500}); },
+              ThrowsMessage<error>(HasSubstr("no-such-host.invalid")));
+}
+
+TEST(socket_address, knows_loopback) {
+  for (const char* number :
+       {"127.0.0.1", "127.255.255.254", "::1", "::ffff:127.0.0.1", "::ffff:127.9.9.9"})
+    EXPECT_TRUE(only(number).is_loopback()) << number;
+  for (const char* number : {"128.0.0.1", "126.255.255.255", "0.0.0.0", "192.168.0.1", "::", "::2",
+                             "::ffff:10.0.0.1", "::127.0.0.1", "fe80::1", "7f00::1"})
+    EXPECT_FALSE(only(number).is_loopback()) << number;
+  EXPECT_FALSE(socket_address().is_loopback());
+}
+
+TEST(socket_address, takes_another_port) {
+  for (const char* number : {"127.0.0.1", "::1"}) {
+    socket_address at = only(number);
+    at.set_port(9);
+    EXPECT_EQ(at.numeric(), (address{number, 9}));
+  }
+}
+
+} // namespace
+} // namespace farcall::tcp

@@ -1,0 +1,317 @@
+#include <farcall/base/clock.hpp>
+#include <farcall/base/error.hpp>
+#include <farcall/base/log.hpp>
+#include <farcall/transport/tcp/bulk.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <utility>
+
+#include <poll.h>
+#include <sched.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+namespace farcall::tcp {
+namespace {
+
+/// Shorter copies are quicker as messages: the worker that takes them polls, and there is no second
+/// thread to wake.
+constexpr std::uint64_t shortest_bulk = 8192;
+
+/// Copies that a peer may have under way with us at the same time; more wait.
+constexpr std::size_t most_connections = 4;
+
+/// How long a copy looks for its answer before it sleeps, and how often it then looks whether the
+/// peer is gone.
+constexpr std::chrono::microseconds eagerness{100};
+constexpr int look_interval_ms = 100;
+
+/// Moves all of `parts` one way. False when the connection ends.
+class transfer {
+ public:
+  transfer(stream& s, bool is_read) noexcept : stream_(&s), is_read_(is_read), pace_(pace_of(s)) {}
+
+  bool run(std::span<iovec> parts) {
+    while (!parts.empty()) {
+      if (parts.front().iov_len == 0) {
+        parts = parts.subspan(1);
+        continue;
+      }
+      const iovec first{parts.front().iov_base,
+                        std::min<std::size_t>(parts.front().iov_len, pace_.slice)};
+      std::array<iovec, 2> now{first, {}};
+      std::size_t count = 1;
+      // A header and the beginning of its bytes go together.
+      if (parts.size() > 1 && first.iov_len == parts.front().iov_len) {
+        now[count++] = {parts[1].iov_base, std::min<std::size_t>(parts[1].iov_len, pace_.slice)};
+      }
+      const io_result moved =
+          is_read_ ? stream_->read({now.data(), count}) : stream_->write({now.data(), count});
+      if (moved.status == io_status::would_block) {
+        if (!wait()) return false;
+        continue;
+      }
+      if (moved.status != io_status::done) return false;
+      waiting_since_ = {};
+      advance(parts, moved.bytes);
+      // Threads that wait for answers may have no processor of their own.
+      since_yield_ += moved.bytes;
+      if (since_yield_ >= pace_.yield_every) {
+        since_yield_ = 0;
+        ::sched_yield();
+      }
+    }
+    return true;
+  }
+
+ private:
+  static void advance(std::span<iovec>& parts, std::size_t bytes) noexcept {
+    while (bytes != 0) {
+      iovec& front = parts.front();
+      const std::size_t part = std::min(bytes, front.iov_len);
+      front.iov_base = static_cast<std::byte*>(front.iov_base) + part;
+      front.iov_len -= part;
+      bytes -= part;
+      if (front.iov_len == 0) parts = parts.subspan(1);
+    }
+  }
+
+  bool wait() {
+    const time_point now = clock::now();
+    if (waiting_since_ == time_point{}) waiting_since_ = now;
+    if (is_read_ && now - waiting_since_ < eagerness) {
+      ::sched_yield();
+      return true;
+    }
+    short events = is_read_ ? POLLIN : POLLOUT;
+    if (is_read_ && stream_->read_wants_write()) events |= POLLOUT;
+    if (!is_read_ && stream_->write_wants_read()) events |= POLLIN;
+    pollfd waiting{stream_->fd(), events, 0};
+    ::poll(&waiting, 1, look_interval_ms);
+    return true;
+  }
+
+  stream* stream_;
+  bool is_read_;
+  bulk_pace pace_;
+  time_point waiting_since_{};
+  std::uint64_t since_yield_ = 0;
+};
+
+} // namespace
+
+bulk_pace pace_of(const stream& connection) noexcept {
+  constexpr std::uint64_t kib = 1024;
+  // A stream in the clear sleeps whenever the socket is full; one that encrypts is slower than the
+  // socket, and would keep its processor for as long as it may.
+  if (connection.is_encrypted()) return {128 * kib, 128 * kib};
+  return {512 * kib, 2048 * kib};
+}
+
+bool is_in_window(const std::vector<memory_window>& windows, std::uint64_t address,
+                  std::uint64_t bytes) noexcept {
+  return std::any_of(windows.begin(), windows.end(), [&](const memory_window& w) {
+    const std::uint64_t offset = address - w.address;
+    return offset <= w.bytes && bytes <= w.bytes - offset;
+  });
+}
+
+/// A connection for the time of one copy.
+class bulk_mover::loan {
+ public:
+  loan(bulk_mover& from, node_id peer) : from_(&from), peer_(peer) {
+    std::unique_lock guard(from.mutex_);
+    peer_state& p = from.peers_[peer];
+    const waiting_count one_more(p.waiting);
+    for (;;) {
+      if (p.is_gone) {
+        p.failure = "the node is gone";
+        return;
+      }
+      if (!p.idle.empty()) break;
+      was_idle_ = false;
+      if (!p.why.empty()) {
+        p.failure = "no connection for bulk copies could be made: " + std::exchange(p.why, {});
+        log::warning(node_text(peer) + ": " + p.failure);
+        return;
+      }
+      // One for each copy: a connection that nobody uses says nothing, and is refused for that.
+      if (p.awaited < p.waiting && p.busy.size() + p.awaited < most_connections) {
+        ++p.awaited;
+        ++p.asked;
+        guard.unlock();
+        from.connect_(peer);
+        guard.lock();
+        continue;
+      }
+      from.changed_.wait(guard);
+    }
+    link_ = std::move(p.idle.back());
+    p.idle.pop_back();
+    p.busy.push_back(link_.connection.get());
+  }
+  loan(const loan&) = delete;
+  loan& operator=(const loan&) = delete;
+  ~loan() {
+    if (!link_.connection) return;
+    const std::lock_guard guard(from_->mutex_);
+    peer_state& p = from_->peers_[peer_];
+    std::erase(p.busy, link_.connection.get());
+    if (!is_sound_) {
+      p.failure = "the connection has ended";
+    } else if (!p.is_gone) {
+      p.idle.push_back({std::move(link_.connection), {}});
+    }
+    from_->changed_.notify_all();
+  }
+
+  [[nodiscard]] explicit operator bool() const noexcept { return link_.connection != nullptr; }
+  [[nodiscard]] stream& connection() noexcept { return *link_.connection; }
+  [[nodiscard]] iovec first() noexcept { return {link_.first.data(), link_.first.size()}; }
+  /// The connection was left from before, and may have ended since.
+  [[nodiscard]] bool was_idle() const noexcept { return was_idle_; }
+  /// The copy went through: the connection can serve another one.
+  void keep() noexcept { is_sound_ = true; }
+
+ private:
+  /// Under the mutex at both ends of its life.
+  struct waiting_count {
+    explicit waiting_count(unsigned& waiting) noexcept : count(waiting) { ++count; }
+    waiting_count(const waiting_count&) = delete;
+    waiting_count& operator=(const waiting_count&) = delete;
+    ~waiting_count() { --count; }
+    unsigned& count;
+  };
+
+  bulk_mover* from_;
+  node_id peer_;
+  link link_;
+  bool is_sound_ = false;
+  bool was_idle_ = true;
+};
+
+bulk_mover::bulk_mover(std::size_t nodes, connector connect)
+    : peers_(nodes), connect_(std::move(connect)) {}
+
+bulk_mover::~bulk_mover() = default;
+
+void bulk_mover::admit(node_id peer, const std::vector<memory_window>& windows) {
+  const std::lock_guard guard(mutex_);
+  peers_.at(peer).windows = windows;
+}
+
+void bulk_mover::add(node_id peer, std::unique_ptr<stream> connection,
+                     std::span<const std::byte> first) {
+  const std::lock_guard guard(mutex_);
+  peer_state& p = peers_.at(peer);
+  if (p.awaited == 0 || p.is_gone) return;
+  --p.awaited;
+  ++p.settled;
+  p.idle.push_back({std::move(connection), {first.begin(), first.end()}});
+  changed_.notify_all();
+}
+
+void bulk_mover::fail(node_id peer, const std::string& why) {
+  const std::lock_guard guard(mutex_);
+  peer_state& p = peers_.at(peer);
+  if (p.awaited == 0) return;
+  --p.awaited;
+  ++p.settled;
+  p.why = why;
+  changed_.notify_all();
+}
+
+std::uint64_t bulk_mover::asked(node_id peer) {
+  const std::lock_guard guard(mutex_);
+  return peers_.at(peer).asked;
+}
+
+void bulk_mover::fail_late(node_id peer, std::uint64_t asked, const std::string& why) {
+  {
+    const std::lock_guard guard(mutex_);
+    if (peers_.at(peer).settled >= asked) return;
+  }
+  fail(peer, why);
+}
+
+void bulk_mover::forget(node_id peer) noexcept {
+  const std::lock_guard guard(mutex_);
+  if (peer >= peers_.size()) return;
+  peer_state& p = peers_[peer];
+  p.is_gone = true;
+  p.idle.clear();
+  // Their threads see the end and come back.
+  for (const stream* s : p.busy)
+    ::shutdown(s->fd(), SHUT_RDWR);
+  changed_.notify_all();
+}
+
+std::uint64_t bulk_mover::worthwhile_from() const noexcept { return shortest_bulk; }
+
+std::byte* bulk_mover::map(node_id /*peer*/, std::uint64_t /*address*/,
+                           std::uint64_t /*bytes*/) noexcept {
+  return nullptr;
+}
+
+bool bulk_mover::is_inside(node_id peer, std::uint64_t address, std::uint64_t bytes) {
+  const std::lock_guard guard(mutex_);
+  return peer < peers_.size() && is_in_window(peers_[peer].windows, address, bytes);
+}
+
+template <class Exchange>
+bool bulk_mover::copy(node_id peer, Exchange exchange) noexcept {
+  try {
+    for (;;) {
+      loan l(*this, peer);
+      if (!l) return false;
+      if (exchange(l)) {
+        l.keep();
+        return true;
+      }
+      // To do it once more does no harm; the number of idle connections has an end.
+      if (!l.was_idle()) return false;
+    }
+  } catch (const std::exception& e) {
+    log::warning(std::string("a bulk copy: ") + e.what());
+    return false;
+  }
+}
+
+bool bulk_mover::put(node_id peer, std::uint64_t to, const std::byte* from,
+                     std::uint64_t bytes) noexcept {
+  if (!is_inside(peer, to, bytes)) return false;
+  return copy(peer, [&](loan& l) {
+    bulk_request request{bulk_operation::put, 0, to, bytes};
+    std::array<iovec, 3> out{l.first(), iovec{&request, sizeof request},
+                             iovec{const_cast<std::byte*>(from), bytes}};
+    if (!transfer(l.connection(), false).run(out)) return false;
+    bulk_answer answer;
+    std::array<iovec, 1> in{iovec{&answer, sizeof answer}};
+    return transfer(l.connection(), true).run(in) && answer.bytes == bytes;
+  });
+}
+
+bool bulk_mover::get(node_id peer, std::uint64_t from, std::byte* to,
+                     std::uint64_t bytes) noexcept {
+  if (!is_inside(peer, from, bytes)) return false;
+  return copy(peer, [&](loan& l) {
+    bulk_request request{bulk_operation::get, 0, from, bytes};
+    std::array<iovec, 2> out{l.first(), iovec{&request, sizeof request}};
+    if (!transfer(l.connection(), false).run(out)) return false;
+    bulk_answer answer;
+    std::array<iovec, 1> head{iovec{&answer, sizeof answer}};
+    if (!transfer(l.connection(), true).run(head) || answer.bytes != bytes) return false;
+    std::array<iovec, 1> body{iovec{to, bytes}};
+    return transfer(l.connection(), true).run(body);
+  });
+}
+
+std::string bulk_mover::failure(node_id peer, std::uint64_t address, std::uint64_t bytes) {
+  if (!is_inside(peer, address, bytes)) return {};
+  const std::lock_guard guard(mutex_);
+  return peers_[peer].failure;
+}
+
+} // namespace farcall::tcp

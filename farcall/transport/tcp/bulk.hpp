@@ -1,0 +1,115 @@
+#pragma once
+
+#include <farcall/transport/card.hpp>
+#include <farcall/transport/mover.hpp>
+#include <farcall/transport/tcp/reactor.hpp>
+#include <farcall/transport/tcp/stream.hpp>
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+/// Bulk copies, each over a connection of its own, so that they never stand before messages.
+namespace farcall::tcp {
+
+enum class bulk_operation : std::uint32_t {
+  put = 1, ///< `bytes` bytes follow, for `address`
+  get = 2, ///< `bytes` bytes from `address` are to follow the answer
+};
+struct bulk_request {
+  bulk_operation operation{};
+  std::uint32_t reserved = 0;
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+};
+static_assert(sizeof(bulk_request) == 24);
+/// Sent when a put has been written, and before the bytes of a get.
+struct bulk_answer {
+  std::uint64_t bytes = 0; ///< as in the request
+};
+
+/// How bulk bytes are moved, so that threads with messages, which may have no processor of their
+/// own, get their turn.
+struct bulk_pace {
+  std::uint64_t slice = 0;       ///< given to the stream in one go
+  std::uint64_t yield_every = 0; ///< moved between two offers of the processor
+};
+[[nodiscard]] bulk_pace pace_of(const stream& connection) noexcept;
+
+/// Our side of copies that we ask for. The calling threads do the work.
+class bulk_mover final : public mover {
+ public:
+  /// Asks for one more connection to `peer`, which comes to add(), or whose failure to fail().
+  using connector = std::function<void(node_id peer)>;
+
+  bulk_mover(std::size_t nodes, connector connect);
+  ~bulk_mover() override;
+
+  /// What may be copied to and from there.
+  void admit(node_id peer, const std::vector<memory_window>& windows);
+  /// `first` goes before the first request.
+  void add(node_id peer, std::unique_ptr<stream> connection, std::span<const std::byte> first);
+  void fail(node_id peer, const std::string& why);
+  /// How many connections were asked for so far. Of the first that many, one that has not come by
+  /// the time of fail_late() does not count as on its way any more.
+  [[nodiscard]] std::uint64_t asked(node_id peer);
+  void fail_late(node_id peer, std::uint64_t asked, const std::string& why);
+  /// Copies with the peer end, now and from now on.
+  void forget(node_id peer) noexcept;
+
+  [[nodiscard]] std::uint64_t worthwhile_from() const noexcept override;
+  [[nodiscard]] std::byte* map(node_id peer, std::uint64_t address,
+                               std::uint64_t bytes) noexcept override;
+  [[nodiscard]] bool put(node_id peer, std::uint64_t to, const std::byte* from,
+                         std::uint64_t bytes) noexcept override;
+  [[nodiscard]] bool get(node_id peer, std::uint64_t from, std::byte* to,
+                         std::uint64_t bytes) noexcept override;
+  [[nodiscard]] std::string failure(node_id peer, std::uint64_t address,
+                                    std::uint64_t bytes) override;
+
+ private:
+  struct link {
+    std::unique_ptr<stream> connection;
+    std::vector<std::byte> first; ///< not sent yet
+  };
+  struct peer_state {
+    std::vector<memory_window> windows;
+    std::vector<link> idle;
+    std::vector<stream*> busy;
+    unsigned awaited = 0; ///< connections that were asked for
+    unsigned waiting = 0; ///< copies that have none
+    std::uint64_t asked = 0;
+    std::uint64_t settled = 0; ///< of those asked for: came, or failed
+    bool is_gone = false;
+    std::string why;     ///< the last connection could not be made
+    std::string failure; ///< of the last copy that failed
+  };
+  class loan;
+
+  /// Has `exchange` ask and answer over a connection; again while it fails on ones that were left
+  /// from before.
+  template <class Exchange>
+  [[nodiscard]] bool copy(node_id peer, Exchange exchange) noexcept;
+  [[nodiscard]] bool is_inside(node_id peer, std::uint64_t address, std::uint64_t bytes);
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<peer_state> peers_;
+  connector connect_;
+};
+
+/// The other side: serves one connection on the reactor's thread. `windows` is the memory that may
+/// be copied, in this process; `first` is sent before anything else.
+void serve_bulk(reactor& loop, std::unique_ptr<stream> connection,
+                std::vector<memory_window> windows, std::span<const std::byte> first);
+
+/// True when [address, address + bytes) lies in one of the windows.
+[[nodiscard]] bool is_in_window(const std::vector<memory_window>& windows, std::uint64_t address,
+                                std::uint64_t bytes) noexcept;
+
+} // namespace farcall::tcp

@@ -1,0 +1,171 @@
+#include <farcall/base/log.hpp>
+#include <farcall/transport/tcp/bulk.hpp>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <sched.h>
+#include <sys/epoll.h>
+#include <sys/uio.h>
+
+namespace farcall::tcp {
+namespace {
+
+class bulk_server final : public event_handler, public std::enable_shared_from_this<bulk_server> {
+ public:
+  bulk_server(reactor& loop, std::unique_ptr<stream> connection, std::vector<memory_window> windows,
+              std::span<const std::byte> first)
+      : loop_(&loop), connection_(std::move(connection)), windows_(std::move(windows)),
+        first_(first.begin(), first.end()), slice_(pace_of(*connection_).slice),
+        stage_(first.empty() ? stage::request : stage::greeting) {}
+
+  void start() {
+    loop_->add(connection_->fd(), EPOLLIN, shared_from_this());
+    // The first request may have come with the opening.
+    on_event(EPOLLIN);
+  }
+
+  void on_event(std::uint32_t /*events*/) noexcept override {
+    std::uint64_t moved = 0;
+    while (moved < slice_) {
+      const io_result result = step();
+      if (result.status == io_status::would_block) {
+        watch();
+        return;
+      }
+      if (result.status != io_status::done) {
+        loop_->remove(connection_->fd());
+        return;
+      }
+      moved += result.bytes;
+      loop_->expect_more();
+    }
+    // Epoll comes back by itself, unless the rest waits inside the stream.
+    if (connection_->has_buffered()) {
+      loop_->post([self = shared_from_this()] { self->on_event(EPOLLIN); });
+    } else {
+      watch();
+    }
+    // Threads that serve messages may have no processor of their own.
+    ::sched_yield();
+  }
+
+ private:
+  enum class stage : std::uint8_t { greeting, request, bytes_in, answer, bytes_out };
+
+  io_result step() noexcept {
+    switch (stage_) {
+    case stage::greeting:
+      return write_first();
+    case stage::request:
+      return read_request();
+    case stage::bytes_in:
+      return fill_window();
+    case stage::answer:
+    case stage::bytes_out:
+      return send_window();
+    }
+    return {io_status::failed, 0};
+  }
+
+  io_result write_first() noexcept {
+    const iovec rest{first_.data() + done_, first_.size() - done_};
+    const io_result put = connection_->write({&rest, 1});
+    if (put.status != io_status::done) return put;
+    done_ += put.bytes;
+    if (done_ == first_.size()) {
+      done_ = 0;
+      stage_ = stage::request;
+    }
+    return put;
+  }
+
+  io_result read_request() noexcept {
+    const iovec rest{reinterpret_cast<std::byte*>(&request_) + done_, sizeof request_ - done_};
+    const io_result got = connection_->read({&rest, 1});
+    if (got.status != io_status::done) return got;
+    done_ += got.bytes;
+    if (done_ < sizeof request_) return got;
+    if (!is_in_window(windows_, request_.address, request_.bytes) ||
+        (request_.operation != bulk_operation::put && request_.operation != bulk_operation::get)) {
+      log::error("a peer asks for a copy of memory that is not shared; its connection is closed");
+      return {io_status::failed, 0};
+    }
+    answer_.bytes = request_.bytes;
+    done_ = 0;
+    stage_ = request_.operation == bulk_operation::put && request_.bytes != 0 ? stage::bytes_in
+                                                                              : stage::answer;
+    return got;
+  }
+
+  io_result fill_window() noexcept {
+    const iovec rest{reinterpret_cast<std::byte*>(request_.address + done_),
+                     std::min<std::uint64_t>(request_.bytes - done_, slice_)};
+    const io_result got = connection_->read({&rest, 1});
+    if (got.status != io_status::done) return got;
+    done_ += got.bytes;
+    if (done_ == request_.bytes) {
+      done_ = 0;
+      stage_ = stage::answer;
+    }
+    return got;
+  }
+
+  io_result send_window() noexcept {
+    std::array<iovec, 2> parts{};
+    std::size_t count = 0;
+    if (stage_ == stage::answer) {
+      parts[count++] = {reinterpret_cast<std::byte*>(&answer_) + done_, sizeof answer_ - done_};
+    }
+    const std::uint64_t of_bytes = stage_ == stage::bytes_out ? done_ : 0;
+    const bool has_bytes = request_.operation == bulk_operation::get;
+    if (has_bytes) {
+      parts[count++] = {reinterpret_cast<std::byte*>(request_.address + of_bytes),
+                        std::min<std::uint64_t>(request_.bytes - of_bytes, slice_)};
+    }
+    const io_result put = connection_->write({parts.data(), count});
+    if (put.status != io_status::done) return put;
+    done_ += put.bytes;
+    if (stage_ == stage::answer && done_ >= sizeof answer_) {
+      done_ -= sizeof answer_;
+      stage_ = stage::bytes_out;
+    }
+    if (stage_ == stage::bytes_out && (!has_bytes || done_ == request_.bytes)) {
+      done_ = 0;
+      stage_ = stage::request;
+    }
+    return put;
+  }
+
+  void watch() noexcept {
+    const bool writes = stage_ != stage::request && stage_ != stage::bytes_in;
+    std::uint32_t events = writes ? EPOLLOUT : EPOLLIN;
+    if (writes && connection_->write_wants_read()) events = EPOLLIN;
+    if (!writes && connection_->read_wants_write()) events |= EPOLLOUT;
+    if (events == events_) return;
+    events_ = events;
+    loop_->modify(connection_->fd(), events);
+  }
+
+  reactor* loop_;
+  std::unique_ptr<stream> connection_;
+  std::vector<memory_window> windows_;
+  std::vector<std::byte> first_;
+  std::uint64_t slice_; ///< moved before other connections and threads get their turn
+  stage stage_;
+  std::uint64_t done_ = 0; ///< of what the stage moves
+  bulk_request request_;
+  bulk_answer answer_;
+  std::uint32_t events_ = EPOLLIN;
+};
+
+} // namespace
+
+void serve_bulk(reactor& loop, std::unique_ptr<stream> connection,
+                std::vector<memory_window> windows, std::span<const std::byte> first) {
+  auto made = std::make_shared<bulk_server>(loop, std::move(connection), std::move(windows), first);
+  loop.post([made] { made->start(); });
+}
+
+} // namespace farcall::tcp

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
+#include <sys/stat.h>
+
+/// What tests of certificates share.
+namespace farcall::tcp::test_support {
+
+/// Makes authorities and certificates in a folder of its own, which goes with it.
+class certificate_maker {
+ public:
+  certificate_maker() {
+    std::string name = (std::filesystem::temp_directory_path() / "farcall-tls-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) std::abort();
+    folder_ = name;
+  }
+  certificate_maker(const certificate_maker&) = delete;
+  certificate_maker& operator=(const certificate_maker&) = delete;
+  ~certificate_maker() {
+    for (auto& [name, made] : made_) {
+      X509_free(made.certificate);
+      EVP_PKEY_free(made.key);
+    }
+    std::filesystem::remove_all(folder_);
+  }
+
+  [[nodiscard]] std::string file(const std::string& name) const { return folder_ / name; }
+
+  /// Writes <name>.pem and <name>.key, signed by `issuer`; an authority if that is itself. It is
+  /// good from `since` to `until`, counted from now.
+  void certify(const std::string& name, const std::string& issuer,
+               std::chrono::seconds since = std::chrono::hours(-1),
+               std::chrono::seconds until = std::chrono::hours(1)) {
+    signed_key& own = made_[name];
+    own.key = EVP_EC_gen("P-256");
+    own.certificate = X509_new();
+    const signed_key by = made_.at(issuer);
+    X509* const c = own.certificate;
+    X509_set_version(c, 2);
+    ASN1_INTEGER_set(X509_get_serialNumber(c), static_cast<long>(made_.size()));
+    X509_gmtime_adj(X509_getm_notBefore(c), static_cast<long>(since.count()));
+    X509_gmtime_adj(X509_getm_notAfter(c), static_cast<long>(until.count()));
+    X509_set_pubkey(c, own.key);
+    X509_NAME_add_entry_by_txt(X509_get_subject_name(c), "CN", MBSTRING_ASC,
+                               reinterpret_cast<const unsigned char*>(name.c_str()), -1, -1, 0);
+    X509_set_issuer_name(c, X509_get_subject_name(by.certificate));
+    if (name == issuer) extend(c, NID_basic_constraints, "critical,CA:TRUE");
+    // A name that no machine of a test has.
+    if (name != issuer) extend(c, NID_subject_alt_name, "DNS:elsewhere.example");
+    ASSERT_GT(X509_sign(c, by.key, EVP_sha256()), 0);
+    std::FILE* out = std::fopen(file(name + ".pem").c_str(), "we");
+    PEM_write_X509(out, c);
+    std::fclose(out);
+    write_key(name, nullptr);
+  }
+
+  void write_key(const std::string& name, const char* pass_phrase) const {
+    const signed_key own = made_.at(name);
+    std::FILE* out = std::fopen(file(name + ".key").c_str(), "we");
+    PEM_write_PrivateKey(out, own.key, pass_phrase != nullptr ? EVP_aes_128_cbc() : nullptr,
+                         reinterpret_cast<const unsigned char*>(pass_phrase),
+                         pass_phrase != nullptr ? static_cast<int>(std::strlen(pass_phrase)) : 0,
+                         nullptr, nullptr);
+    std::fclose(out);
+    ASSERT_EQ(::chmod(file(name + ".key").c_str(), 0600), 0);
+  }
+
+ private:
+  struct signed_key {
+    EVP_PKEY* key = nullptr;
+    X509* certificate = nullptr;
+  };
+
+  static void extend(X509* c, int what, const char* value) {
+    X509_EXTENSION* extension = X509V3_EXT_conf_nid(nullptr, nullptr, what, value);
+    X509_add_ext(c, extension, -1);
+    X509_EXTENSION_free(extension);
+  }
+
+  std::filesystem::path folder_;
+  std::map<std::string, signed_key> made_;
+};
+
+} // namespace farcall::tcp::test_support

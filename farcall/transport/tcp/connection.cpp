@@ -1,0 +1,157 @@
+#include <farcall/base/error.hpp>
+#include <farcall/transport/tcp/connection.hpp>
+#include <farcall/transport/tcp/socket.hpp>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+namespace farcall::tcp {
+namespace {
+
+class dialler final : public event_handler, public std::enable_shared_from_this<dialler> {
+ public:
+  dialler(reactor& loop, std::vector<socket_address> where, const preamble& first,
+          std::shared_ptr<const tls_identity> identity, std::chrono::milliseconds liveness,
+          dialled done)
+      : loop_(&loop), where_(std::move(where)), first_(first), identity_(std::move(identity)),
+        liveness_(liveness), done_(std::move(done)) {}
+
+  void start() {
+    loop_->at(clock::now() + liveness_, [self = shared_from_this()] {
+      if (self->done_) self->end(nullptr, "it did not answer in time");
+    });
+    try_next();
+  }
+
+  void on_event(std::uint32_t /*events*/) noexcept override {
+    int reason = 0;
+    socklen_t bytes = sizeof reason;
+    ::getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &reason, &bytes);
+    if (reason != 0) {
+      refuse(reason);
+      return;
+    }
+    // A fresh socket has room for this.
+    const ssize_t sent = ::send(socket_.get(), &first_, sizeof first_, MSG_NOSIGNAL);
+    if (sent != static_cast<ssize_t>(sizeof first_)) {
+      refuse(sent < 0 ? errno : EAGAIN);
+      return;
+    }
+    loop_->remove(socket_.get());
+    try {
+      set_options(socket_.get(), liveness_);
+      end(identity_ ? tls_client(std::move(socket_), identity_) : plain_stream(std::move(socket_)),
+          "");
+    } catch (const std::exception& e) {
+      end(nullptr, e.what());
+    }
+  }
+
+ private:
+  void refuse(int reason) {
+    why_ += (why_.empty() ? "" : ", ") + where_[next_ - 1].text() + ": " + std::strerror(reason);
+    loop_->remove(socket_.get());
+    socket_.reset();
+    try_next();
+  }
+
+  void try_next() {
+    while (next_ < where_.size()) {
+      try {
+        socket_ = start_connect(where_[next_++]);
+        loop_->add(socket_.get(), EPOLLOUT, shared_from_this());
+        return;
+      } catch (const std::exception& e) {
+        why_ += (why_.empty() ? "" : ", ") + std::string(e.what());
+      }
+    }
+    end(nullptr, why_.empty() ? "it has no address" : why_);
+  }
+
+  void end(std::unique_ptr<stream> connection, const std::string& why) noexcept {
+    if (socket_) loop_->remove(socket_.get());
+    if (const dialled done = std::exchange(done_, {})) done(std::move(connection), why);
+  }
+
+  reactor* loop_;
+  std::vector<socket_address> where_;
+  std::size_t next_ = 0;
+  preamble first_;
+  std::shared_ptr<const tls_identity> identity_;
+  std::chrono::milliseconds liveness_;
+  dialled done_;
+  unique_fd socket_;
+  std::string why_;
+};
+
+class arrival final : public event_handler, public std::enable_shared_from_this<arrival> {
+ public:
+  arrival(reactor& loop, std::unique_ptr<stream> connection, arrived done)
+      : loop_(&loop), connection_(std::move(connection)), done_(std::move(done)) {}
+
+  void start(time_point deadline) {
+    loop_->add(connection_->fd(), EPOLLIN, shared_from_this());
+    loop_->at(deadline, [weak = weak_from_this()] {
+      const auto self = weak.lock();
+      if (self && self->done_) self->end(nullptr, "it did not say in time what it wants");
+    });
+  }
+
+  void on_event(std::uint32_t /*events*/) noexcept override {
+    while (have_ < sizeof opening_) {
+      const iovec rest{reinterpret_cast<std::byte*>(&opening_) + have_, sizeof opening_ - have_};
+      const io_result got = connection_->read({&rest, 1});
+      if (got.status == io_status::would_block) {
+        loop_->modify(connection_->fd(),
+                      connection_->read_wants_write() ? EPOLLIN | EPOLLOUT : EPOLLIN);
+        return;
+      }
+      if (got.status != io_status::done) {
+        end(nullptr, got.status == io_status::closed ? "it ended before it said what it wants"
+                                                     : connection_->failure());
+        return;
+      }
+      have_ += got.bytes;
+    }
+    loop_->remove(connection_->fd());
+    end(std::move(connection_), "");
+  }
+
+ private:
+  void end(std::unique_ptr<stream> connection, const std::string& why) noexcept {
+    if (connection_) loop_->remove(connection_->fd());
+    if (const arrived done = std::exchange(done_, {})) done(std::move(connection), opening_, why);
+    connection_.reset();
+  }
+
+  reactor* loop_;
+  std::unique_ptr<stream> connection_;
+  opening opening_;
+  std::size_t have_ = 0;
+  arrived done_;
+};
+
+} // namespace
+
+void dial(reactor& loop, std::vector<socket_address> where, const preamble& first,
+          std::shared_ptr<const tls_identity> identity, std::chrono::milliseconds liveness,
+          dialled done) {
+  auto made = std::make_shared<dialler>(loop, std::move(where), first, std::move(identity),
+                                        liveness, std::move(done));
+  loop.post([made] { made->start(); });
+}
+
+void receive_opening(reactor& loop, unique_fd socket, std::shared_ptr<const tls_identity> identity,
+                     time_point deadline, arrived done) {
+  auto connection = identity ? tls_server(std::move(socket), std::move(identity))
+                             : plain_stream(std::move(socket));
+  auto made = std::make_shared<arrival>(loop, std::move(connection), std::move(done));
+  loop.post([made, deadline] { made->start(deadline); });
+}
+
+} // namespace farcall::tcp

@@ -1,0 +1,161 @@
+#include <farcall/transport/tcp/lane.hpp>
+#include <tests/ring_support.hpp>
+#include <tests/scripted_stream.hpp>
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace farcall::tcp {
+namespace {
+
+constexpr std::uint32_t ring_bytes = smallest_ring;
+
+/// What a sender with such a ring sends: `count` records of changing lengths, pads included.
+std::vector<std::byte> stream_of_records(std::uint64_t count) {
+  alignas(line_bytes) std::array<std::byte, ring_bytes> ring{};
+  std::atomic<std::uint64_t> consumed{0};
+  outbox out;
+  attach(out, ring.data(), ring.size(), consumed);
+  std::vector<std::byte> sent;
+  for (std::uint64_t n = 0; n < count; ++n) {
+    const std::uint64_t before = out.head;
+    if (!test::send(out, static_cast<std::uint32_t>(8 + n * 37 % 1000), n)) std::abort();
+    for (std::uint64_t at = before; at < out.head; ++at)
+      sent.push_back(ring[at % ring.size()]);
+    consumed.store(out.head);
+  }
+  return sent;
+}
+
+std::uint32_t length_of(std::uint64_t n) { return static_cast<std::uint32_t>(8 + n * 37 % 1000); }
+
+class lane_ends : public ::testing::Test {
+ protected:
+  lane_ends() : loop_("test") {}
+  ~lane_ends() override {
+    if (lane_) lane_->cut();
+  }
+
+  void connect(std::vector<std::byte> incoming, std::vector<std::size_t> pieces, bool is_opener,
+               bool ends = false) {
+    lane_ = std::make_shared<lane_end>(loop_, ring_bytes, bell_, is_opener);
+    lane_->fill(channel_);
+    auto s = std::make_unique<test::scripted_stream>(std::move(incoming), std::move(pieces));
+    if (ends) s->end();
+    lane_->attach(std::move(s), {});
+  }
+
+  /// The next record; looks for it as the lane's user does.
+  record_view next() {
+    for (int i = 0; i < 5000; ++i) {
+      if (const record_view record = peek(channel_.in)) return record;
+      lane_->on_event(0);
+    }
+    return {};
+  }
+
+  reactor loop_;
+  bell bell_;
+  std::shared_ptr<lane_end> lane_;
+  channel channel_;
+};
+
+TEST_F(lane_ends, records_are_seen_whole_however_they_are_cut) {
+  constexpr std::uint64_t count = 200;
+  const std::vector<std::byte> sent = stream_of_records(count);
+  for (const std::vector<std::size_t>& pieces : {std::vector<std::size_t>{1},
+                                                 {2},
+                                                 {3},
+                                                 {5, 1},
+                                                 {7},
+                                                 {15},
+                                                 {16},
+                                                 {17},
+                                                 {4, 12},
+                                                 {1, 4095},
+                                                 {100, 1, 1, 1},
+                                                 {1000},
+                                                 {100'000}}) {
+    connect(sent, pieces, true);
+    for (std::uint64_t n = 0; n < count; ++n) {
+      const record_view record = next();
+      ASSERT_EQ(test::wrong_with(record, length_of(n), n), "") << n << ", " << pieces[0];
+      release(channel_.in, record);
+    }
+    EXPECT_FALSE(peek(channel_.in)) << "what is left behind the last record reads as nothing";
+    lane_->cut();
+  }
+}
+
+TEST_F(lane_ends, a_full_ring_takes_nothing_more) {
+  constexpr std::uint64_t count = 100;
+  connect(stream_of_records(count), {100'000}, true);
+  for (int i = 0; i < 10; ++i)
+    lane_->on_event(0);
+  for (std::uint64_t n = 0; n < count; ++n) {
+    const record_view record = next();
+    ASSERT_EQ(test::wrong_with(record, length_of(n), n), "") << n;
+    release(channel_.in, record);
+  }
+}
+
+TEST_F(lane_ends, the_end_is_seen_after_the_last_record) {
+  connect(stream_of_records(3), {10}, false, true);
+  for (std::uint64_t n = 0; n < 3; ++n) {
+    const record_view record = next();
+    ASSERT_EQ(test::wrong_with(record, length_of(n), n), "");
+    release(channel_.in, record);
+  }
+  for (int i = 0; i < 10; ++i)
+    lane_->on_event(0);
+  EXPECT_TRUE(lane_->has_ended());
+  EXPECT_FALSE(peek(channel_.in));
+}
+
+TEST_F(lane_ends, a_record_that_was_cut_off_is_never_seen) {
+  std::vector<std::byte> sent = stream_of_records(2);
+  sent.resize(sent.size() - 1);
+  connect(sent, {50}, false, true);
+  const record_view record = next();
+  ASSERT_EQ(test::wrong_with(record, length_of(0), 0), "");
+  release(channel_.in, record);
+  for (int i = 0; i < 100; ++i)
+    lane_->on_event(0);
+  EXPECT_TRUE(lane_->has_ended());
+  EXPECT_FALSE(peek(channel_.in));
+}
+
+TEST_F(lane_ends, what_is_no_record_is_marked_as_such_and_ends_it) {
+  for (const std::uint32_t word :
+       {0U, 4U, commit_word(7, record_kind::request), commit_word(2000, record_kind::request),
+        commit_word(5000, record_kind::pad), commit_word(largest_record, record_kind::reply)}) {
+    std::vector<std::byte> sent = stream_of_records(2);
+    const std::size_t good = sent.size();
+    sent.resize(good + 4096);
+    std::memcpy(sent.data() + good, &word, sizeof word);
+    connect(sent, {sent.size()}, true);
+    for (std::uint64_t n = 0; n < 2; ++n) {
+      const record_view record = next();
+      ASSERT_EQ(test::wrong_with(record, length_of(n), n), "") << word;
+      release(channel_.in, record);
+    }
+    const record_view record = next();
+    EXPECT_EQ(record.kind, record_kind::corrupt) << word;
+    EXPECT_EQ(record.bytes, 0U);
+    lane_->cut();
+  }
+}
+
+TEST_F(lane_ends, a_loss_is_told_to_the_opener) {
+  connect({}, {1}, true, true);
+  EXPECT_EQ(peek(channel_.in).kind, record_kind::none) << "news of the node come first";
+  ASSERT_TRUE(test::eventually([&] { return peek(channel_.in).kind == record_kind::lost; }));
+}
+
+} // namespace
+} // namespace farcall::tcp

@@ -1,0 +1,219 @@
+#include <farcall/base/error.hpp>
+#include <farcall/base/unique_fd.hpp>
+#include <farcall/transport/tcp/secret.hpp>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace farcall::tcp {
+namespace {
+
+constexpr std::size_t hex_digits = 2 * key_bytes;
+
+std::string reason_text(int error_number) { return std::generic_category().message(error_number); }
+
+/// As one word of a shell command.
+std::string quoted(const std::string& path) {
+  std::string text = "'";
+  for (const char c : path) {
+    if (c == '\'') {
+      text += "'\\''";
+    } else {
+      text += c;
+    }
+  }
+  return text + "'";
+}
+
+std::string folder_of(const std::string& path) {
+  const auto slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+/// 0 to 15, or -1 for what is no hexadecimal digit.
+int digit_value(std::byte digit) noexcept {
+  const int c = std::to_integer<int>(digit);
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+void check_private(const struct stat& status, const std::string& path) {
+  if (!S_ISREG(status.st_mode)) {
+    throw setting_error("key file " + path + " is not a regular file; name a file");
+  }
+  if (status.st_uid != ::geteuid()) {
+    throw setting_error(
+        "key file " + path + " belongs to user " + std::to_string(status.st_uid) +
+        ", who knows the key, but this process runs as user " + std::to_string(::geteuid()) +
+        "; if you trust that user, use a copy: " + "install -m 600 " + quoted(path) + " my.key");
+  }
+  if ((status.st_mode & 077) != 0) {
+    constexpr const char* octal = "01234567";
+    const std::string mode{octal[status.st_mode >> 6 & 7], octal[status.st_mode >> 3 & 7],
+                           octal[status.st_mode & 7]};
+    throw setting_error("key file " + path + " can be used by others than its owner (mode " + mode +
+                        "); run: chmod 600 " + quoted(path) +
+                        " (and make a new key if somebody may have read this one)");
+  }
+}
+
+} // namespace
+
+// Whole pages, because the advice to the kernel goes by page.
+secret::secret(std::size_t size) : size_(size) {
+  if (size == 0) return;
+  void* data = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (data == MAP_FAILED) throw_system_error("getting memory for a key", errno);
+  // Either may be refused, and the key still works.
+  (void)::madvise(data, size, MADV_DONTDUMP);
+  (void)::mlock(data, size);
+  data_ = static_cast<std::byte*>(data);
+}
+
+secret::~secret() {
+  if (data_ == nullptr) return;
+  ::explicit_bzero(data_, size_);
+  ::munmap(data_, size_);
+}
+
+secret secret::random(std::size_t size) {
+  secret made(size);
+  for (std::size_t at = 0; at < size;) {
+    const ssize_t got = ::getrandom(made.data_ + at, size - at, 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw_system_error("getting random bytes for a key", errno);
+    at += static_cast<std::size_t>(got);
+  }
+  return made;
+}
+
+secret secret::copy_of(std::span<const std::byte> bytes) {
+  secret made(bytes.size());
+  if (made.data_ != nullptr) std::memcpy(made.data_, bytes.data(), bytes.size());
+  return made;
+}
+
+bool secret::same(std::span<const std::byte> a, std::span<const std::byte> b) noexcept {
+  if (a.size() != b.size()) return false;
+  // Volatile, or the compiler might stop at the first difference.
+  volatile unsigned char difference = 0;
+  for (std::size_t at = 0; at < a.size(); ++at)
+    difference = static_cast<unsigned char>(difference | std::to_integer<unsigned>(a[at] ^ b[at]));
+  return difference == 0;
+}
+
+secret read_private_file(const std::string& path, std::size_t most_bytes) {
+  // Nonblocking: opening a pipe would wait for its writer.
+  const unique_fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!file) {
+    const int reason = errno;
+    std::string advice;
+    if (reason == ENOENT) advice = "; copy it here from the machine on which the key was made";
+    if (reason == EACCES) advice = "; it must belong to the user that runs this, with mode 600";
+    throw setting_error("key file " + path + " cannot be opened: " + reason_text(reason) + advice);
+  }
+  struct stat status{};
+  if (::fstat(file.get(), &status) != 0) throw_system_error("looking at key file " + path, errno);
+  check_private(status, path);
+
+  // One more than is allowed, to tell whether there is more.
+  secret content(most_bytes + 1);
+  std::size_t size = 0;
+  while (size <= most_bytes) {
+    const ssize_t got = ::read(file.get(), content.data_ + size, most_bytes + 1 - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      throw setting_error("key file " + path + " cannot be read: " + reason_text(errno));
+    }
+    if (got == 0) break;
+    size += static_cast<std::size_t>(got);
+  }
+  if (size > most_bytes) {
+    throw setting_error("key file " + path + " has more than " + std::to_string(most_bytes) +
+                        " bytes; name the file that holds the key");
+  }
+  return secret::copy_of(content.bytes().first(size));
+}
+
+secret read_key_file(const std::string& path) {
+  const secret content = read_private_file(path, 4096);
+  std::span<const std::byte> text = content.bytes();
+  if (!text.empty() && text.back() == std::byte{'\n'}) text = text.first(text.size() - 1);
+  const std::string wanted =
+      "; it must hold one line of " + std::to_string(hex_digits) + " hexadecimal digits";
+  if (text.size() != hex_digits) {
+    throw setting_error("key file " + path + " is too " +
+                        (text.size() < hex_digits ? "short" : "long") + ": " +
+                        std::to_string(text.size()) + " characters" + wanted);
+  }
+  secret key(key_bytes);
+  for (std::size_t at = 0; at < key_bytes; ++at) {
+    const int high = digit_value(text[2 * at]);
+    const int low = digit_value(text[2 * at + 1]);
+    if (high < 0 || low < 0) {
+      throw setting_error("key file " + path + " holds something else than a key" + wanted);
+    }
+    key.data_[at] = static_cast<std::byte>(high << 4 | low);
+  }
+  return key;
+}
+
+void write_key(int file) {
+  const secret key = secret::random(key_bytes);
+  std::array<char, hex_digits + 1> text{};
+  constexpr const char* hex = "0123456789abcdef";
+  for (std::size_t at = 0; at < key_bytes; ++at) {
+    const auto value = std::to_integer<unsigned>(key.bytes()[at]);
+    text[2 * at] = hex[value >> 4];
+    text[2 * at + 1] = hex[value & 15];
+  }
+  text.back() = '\n';
+  int reason = 0;
+  for (std::size_t at = 0; reason == 0 && at < text.size();) {
+    const ssize_t put = ::write(file, text.data() + at, text.size() - at);
+    if (put < 0 && errno != EINTR) reason = errno;
+    if (put > 0) at += static_cast<std::size_t>(put);
+  }
+  ::explicit_bzero(text.data(), text.size());
+  if (reason != 0) throw_system_error("writing a key", reason);
+}
+
+void write_key_file(const std::string& path) {
+  const unique_fd file(
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, S_IRUSR | S_IWUSR));
+  if (!file) {
+    const int reason = errno;
+    std::string advice;
+    if (reason == EEXIST) {
+      advice = "; a key is never overwritten: name another file, or delete this one if nobody "
+               "needs it any more: rm " +
+               quoted(path);
+    }
+    if (reason == ENOENT)
+      advice = "; make its folder first: mkdir -p -m 700 " + quoted(folder_of(path));
+    throw setting_error("key file " + path + " cannot be made: " + reason_text(reason) + advice);
+  }
+  try {
+    // The umask may have taken bits away from the owner.
+    if (::fchmod(file.get(), S_IRUSR | S_IWUSR) != 0) throw_system_error("setting its mode", errno);
+    write_key(file.get());
+    if (::fsync(file.get()) != 0 && errno != EINVAL) throw_system_error("keeping a key", errno);
+  } catch (const std::exception& e) {
+    // Half a key is of no use to anybody.
+    ::unlink(path.c_str());
+    throw setting_error("key file " + path + " cannot be made: " + e.what());
+  }
+}
+
+} // namespace farcall::tcp

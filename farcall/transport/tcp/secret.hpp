@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace farcall::tcp {
+
+/// Bytes that nobody else may see. They lie on pages of their own, which core dumps leave out, and
+/// are wiped at the end of their life. Never print them, nor pass them on by argv or environment.
+class secret {
+ public:
+  secret() noexcept = default;
+  secret(secret&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+  secret& operator=(secret&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+  secret(const secret&) = delete;
+  secret& operator=(const secret&) = delete;
+  ~secret();
+
+  /// Fresh bytes from the kernel's generator; blocks only early in the boot. Throws error.
+  [[nodiscard]] static secret random(std::size_t size);
+
+  /// A copy; wiping the original is up to the caller. Throws error.
+  [[nodiscard]] static secret copy_of(std::span<const std::byte> bytes);
+
+  [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return {data_, size_}; }
+
+  /// Takes the same time wherever two secrets of one size differ.
+  [[nodiscard]] friend bool operator==(const secret& a, const secret& b) noexcept {
+    return same(a.bytes(), b.bytes());
+  }
+
+ private:
+  explicit secret(std::size_t size);
+  [[nodiscard]] static bool same(std::span<const std::byte> a,
+                                 std::span<const std::byte> b) noexcept;
+  friend secret read_private_file(const std::string& path, std::size_t most_bytes);
+  friend secret read_key_file(const std::string& path);
+
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+inline constexpr std::size_t key_bytes = 32;
+
+/// The key in a file made by write_key_file: one line of 64 hexadecimal digits. Throws
+/// setting_error under the conditions of read_private_file, and when the file holds anything else.
+[[nodiscard]] secret read_key_file(const std::string& path);
+
+/// Makes a file with a new random key that only its owner may read (mode 0600, whatever the
+/// umask). Throws setting_error when something of that name is there or the folder is missing.
+void write_key_file(const std::string& path);
+
+/// Writes a new random key, as read_key_file() wants it, to an open file. Throws error.
+void write_key(int file);
+
+/// What a file holds that only its owner can read. Throws setting_error when it is missing, no
+/// regular file, larger than `most_bytes`, open to the group or to others, or owned by another user
+/// than the one this process runs as. That goes for root too: the owner of a key file knows the
+/// key, and would get root's rights by it.
+[[nodiscard]] secret read_private_file(const std::string& path, std::size_t most_bytes);
+
+} // namespace farcall::tcp

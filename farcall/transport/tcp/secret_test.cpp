@@ -1,0 +1,220 @@
+#include <farcall/base/error.hpp>
+#include <farcall/transport/tcp/secret.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace farcall::tcp {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::Not;
+using ::testing::ThrowsMessage;
+
+static_assert(!std::is_copy_constructible_v<secret> && !std::is_copy_assignable_v<secret>);
+
+std::vector<std::byte> copy(const secret& s) { return {s.bytes().begin(), s.bytes().end()}; }
+
+/// 64 digits whose value is 0x00, 0x11, ... 0xff, twice.
+const std::string good_key = "00112233445566778899aAbBcCdDeEfF00112233445566778899aabbccddeeff";
+
+/// A folder of the test's own.
+class key_file : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (std::filesystem::temp_directory_path() / "farcall-key-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  [[nodiscard]] std::string path(const std::string& name = "it's a key") const {
+    return folder_ / name;
+  }
+  [[nodiscard]] std::string file(const std::string& content, mode_t mode = 0600) const {
+    std::ofstream(path()) << content;
+    EXPECT_EQ(::chmod(path().c_str(), mode), 0);
+    return path();
+  }
+  [[nodiscard]] static std::string content(const std::string& path) {
+    std::ostringstream text;
+    text << std::ifstream(path).rdbuf();
+    return text.str();
+  }
+  [[nodiscard]] static mode_t mode(const std::string& path) {
+    struct stat status{};
+    EXPECT_EQ(::stat(path.c_str(), &status), 0);
+    return status.st_mode & 07777;
+  }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+TEST(secret, random_bytes_differ_from_one_to_the_next) {
+  for (const std::size_t size : {32U, 300U, 5000U}) {
+    const secret a = secret::random(size);
+    const secret b = secret::random(size);
+    EXPECT_EQ(a.bytes().size(), size);
+    EXPECT_FALSE(a == b);
+    // The last ones were filled in as well.
+    EXPECT_TRUE(std::any_of(a.bytes().end() - 16, a.bytes().end(),
+                            [](std::byte byte) { return byte != std::byte{0}; }));
+  }
+}
+
+TEST(secret, is_equal_where_every_byte_is) {
+  std::vector<std::byte> bytes(32, std::byte{7});
+  const secret a = secret::copy_of(bytes);
+  EXPECT_TRUE(a == secret::copy_of(bytes));
+  EXPECT_EQ(copy(a), bytes);
+  for (const std::size_t at : {0U, 17U, 31U}) {
+    std::vector<std::byte> other = bytes;
+    other[at] ^= std::byte{0x80};
+    EXPECT_FALSE(a == secret::copy_of(other)) << at;
+  }
+  EXPECT_FALSE(a == secret::copy_of(std::span(bytes).first(31)));
+  EXPECT_TRUE(secret() == secret::copy_of({}));
+}
+
+TEST(secret, moves_and_leaves_nothing_behind) {
+  const std::vector<std::byte> bytes(32, std::byte{7});
+  secret from = secret::copy_of(bytes);
+  secret to = std::move(from);
+  EXPECT_EQ(copy(to), bytes);
+  EXPECT_TRUE(from.bytes().empty()); // NOLINT(bugprone-use-after-move): that is the question
+  secret last;
+  last = std::move(to);
+  EXPECT_EQ(copy(last), bytes);
+}
+
+TEST(secret, stays_out_of_core_dumps) {
+  const secret s = secret::random(32);
+  std::ostringstream start;
+  start << std::hex << reinterpret_cast<std::uintptr_t>(s.bytes().data()) << '-';
+  std::ifstream maps("/proc/self/smaps");
+  bool found = false;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.starts_with(start.str())) found = true;
+    if (!found || !line.starts_with("VmFlags:")) continue;
+    EXPECT_THAT(line, HasSubstr(" dd")) << "do not dump";
+    return;
+  }
+  GTEST_SKIP() << "the system tells nothing about its mappings";
+}
+
+TEST_F(key_file, is_written_and_read_back) {
+  write_key_file(path());
+  EXPECT_THAT(content(path()), MatchesRegex("[0-9a-f]+\n"));
+  EXPECT_EQ(content(path()).size(), 65U);
+  const secret key = read_key_file(path());
+  EXPECT_EQ(key.bytes().size(), 32U);
+  EXPECT_TRUE(key == read_key_file(path()));
+  write_key_file(path("another"));
+  EXPECT_FALSE(key == read_key_file(path("another")));
+}
+
+TEST_F(key_file, belongs_to_its_owner_whatever_the_umask) {
+  for (const mode_t mask : {0000U, 0022U, 0277U, 0777U}) {
+    const std::string at = path("key" + std::to_string(mask));
+    const mode_t before = ::umask(mask);
+    EXPECT_NO_THROW(write_key_file(at));
+    ::umask(before);
+    EXPECT_EQ(mode(at), 0600U);
+  }
+}
+
+TEST_F(key_file, is_never_overwritten) {
+  const std::string there = file("precious");
+  EXPECT_THAT([&] { write_key_file(there); },
+              ThrowsMessage<setting_error>(AllOf(HasSubstr(there), HasSubstr("overwritten"))));
+  EXPECT_EQ(content(there), "precious");
+  // Nor through a link that leads nowhere.
+  ASSERT_EQ(::symlink(path("nowhere").c_str(), path("link").c_str()), 0);
+  EXPECT_THROW(write_key_file(path("link")), setting_error);
+  EXPECT_FALSE(std::filesystem::exists(path("nowhere")));
+}
+
+TEST_F(key_file, needs_its_folder) {
+  EXPECT_THAT([&] { write_key_file(path("none/key")); },
+              ThrowsMessage<setting_error>(HasSubstr("mkdir -p")));
+}
+
+TEST_F(key_file, holds_64_digits_with_or_without_a_newline) {
+  std::vector<std::byte> value;
+  for (int i = 0; i < 32; ++i)
+    value.push_back(static_cast<std::byte>(i % 16 * 0x11));
+  EXPECT_EQ(copy(read_key_file(file(good_key))), value);
+  EXPECT_EQ(copy(read_key_file(file(good_key + "\n"))), value);
+}
+
+TEST_F(key_file, anything_else_is_refused_without_being_shown) {
+  for (const std::string& content :
+       {std::string(), std::string("\n"), good_key.substr(1), good_key + "0", good_key + "\n\n",
+        good_key + "\r\n", good_key + "\n" + good_key + "\n", " " + good_key.substr(1),
+        good_key.substr(0, 63) + "g", good_key.substr(0, 63) + std::string(1, '\0'),
+        "0x" + good_key.substr(2), std::string(100'000, 'a')}) {
+    const std::string at = file(content);
+    EXPECT_THAT([&] { (void)read_key_file(at); },
+                ThrowsMessage<setting_error>(AllOf(HasSubstr(at), Not(HasSubstr("2233445566")))))
+        << content.size();
+  }
+  EXPECT_THAT([&] { (void)read_key_file(file("abc")); },
+              ThrowsMessage<setting_error>(AllOf(HasSubstr("too short"), HasSubstr("64"))));
+}
+
+TEST_F(key_file, must_be_closed_to_group_and_others) {
+  for (const mode_t mode : {0640U, 0604U, 0620U, 0601U, 0666U, 0777U}) {
+    const std::string at = file(good_key, mode);
+    EXPECT_THAT(
+        [&] { (void)read_key_file(at); },
+        ThrowsMessage<setting_error>(AllOf(HasSubstr("chmod 600 '"), HasSubstr("it'\\''s a key'"))))
+        << mode;
+  }
+  EXPECT_NO_THROW((void)read_key_file(file(good_key, 0400)));
+}
+
+TEST_F(key_file, must_be_ours) {
+  const std::string at = file(good_key);
+  if (::chown(at.c_str(), 12345, static_cast<gid_t>(-1)) != 0) {
+    GTEST_SKIP() << "only root can give a file away";
+  }
+  EXPECT_THAT([&] { (void)read_key_file(at); },
+              ThrowsMessage<setting_error>(AllOf(HasSubstr("user 12345"), HasSubstr("install"))));
+}
+
+TEST_F(key_file, must_be_a_file_that_is_there) {
+  EXPECT_THAT([&] { (void)read_key_file(path("none")); },
+              ThrowsMessage<setting_error>(AllOf(HasSubstr(path("none")), HasSubstr("copy it"))));
+  ASSERT_EQ(::mkdir(path("folder").c_str(), 0700), 0);
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  for (const char* name : {"folder", "pipe"}) {
+    EXPECT_THAT([&] { (void)read_key_file(path(name)); },
+                ThrowsMessage<setting_error>(HasSubstr("not a regular file")));
+  }
+}
+
+TEST_F(key_file, may_be_reached_through_a_link) {
+  ASSERT_EQ(::symlink(file(good_key).c_str(), path("link").c_str()), 0);
+  EXPECT_TRUE(read_key_file(path("link")) == read_key_file(path()));
+}
+
+} // namespace
+} // namespace farcall::tcp

@@ -1,0 +1,263 @@
+#include <farcall/base/error.hpp>
+#include <farcall/transport/tcp/socket.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <system_error>
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+namespace farcall::tcp {
+namespace {
+
+constexpr int waiting_connections = 128;
+constexpr int deadline_passed = -1;
+
+std::string reason_text(int error_number) { return std::generic_category().message(error_number); }
+
+int set_number(int fd, int level, int option, int value) noexcept {
+  return ::setsockopt(fd, level, option, &value, sizeof value);
+}
+
+unique_fd make_socket(int family) noexcept {
+  return unique_fd(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
+}
+
+std::string descriptor_hint(int error_number) {
+  return error_number == EMFILE || error_number == ENFILE
+             ? " (each connection takes a descriptor; raise the limit with 'ulimit -n')"
+             : "";
+}
+
+// ---- listening ----------------------------------------------------------------------------------
+
+std::string listen_hint(int reason) {
+  switch (reason) {
+  case EADDRINUSE:
+    return "; another program listens there: end it, or choose another port (0 takes a free one)";
+  case EACCES:
+    return "; ports below 1024 need rights: choose a larger one";
+  case EADDRNOTAVAIL:
+    return "; that is no address of this machine: 'ip address' lists them, and 0.0.0.0 or [::] "
+           "stands for all";
+  default:
+    return descriptor_hint(reason);
+  }
+}
+
+/// A listener, or nothing and the reason.
+unique_fd try_listen(const socket_address& where, int& reason) {
+  unique_fd made = make_socket(where.family());
+  const bool is_ipv6 = where.family() == AF_INET6;
+  if (!made || set_number(made.get(), SOL_SOCKET, SO_REUSEADDR, 1) != 0 ||
+      (is_ipv6 && set_number(made.get(), IPPROTO_IPV6, IPV6_V6ONLY, 1) != 0) ||
+      ::bind(made.get(), where.data(), where.size()) != 0 ||
+      ::listen(made.get(), waiting_connections) != 0) {
+    reason = errno;
+    made.reset();
+  }
+  return made;
+}
+
+bool is_not_of_this_machine(int reason) {
+  return reason == EADDRNOTAVAIL || reason == EAFNOSUPPORT;
+}
+
+[[noreturn]] void cannot_listen(const socket_address& at, const address& where, int reason) {
+  const std::string name = at.text() == where.text() ? "" : " (" + where.text() + ")";
+  throw error("cannot listen on " + at.text() + name + ": " + reason_text(reason) +
+              listen_hint(reason));
+}
+
+// ---- connecting ---------------------------------------------------------------------------------
+
+std::string connect_hint(int reason) {
+  switch (reason) {
+  case ECONNREFUSED:
+    return "; nothing listens there: is 'farcall serve' running?";
+  case ENETUNREACH:
+  case EHOSTUNREACH:
+    return "; there is no way to that network: check the address and the firewalls";
+  case ETIMEDOUT:
+    return "; the machine is down, or a firewall drops what we send";
+  default:
+    return descriptor_hint(reason);
+  }
+}
+
+std::string failure_text(const socket_address& at, int reason) {
+  return at.text() + ": " + reason_text(reason) + connect_hint(reason);
+}
+
+/// A socket that is connecting, or nothing and the reason.
+unique_fd try_start(const socket_address& where, int& reason) noexcept {
+  unique_fd made = make_socket(where.family());
+  if (made) (void)set_number(made.get(), IPPROTO_TCP, TCP_NODELAY, 1);
+  // An interrupted connect goes on by itself.
+  if (!made || (::connect(made.get(), where.data(), where.size()) != 0 && errno != EINPROGRESS &&
+                errno != EINTR)) {
+    reason = errno;
+    made.reset();
+  }
+  return made;
+}
+
+int poll_milliseconds(time_point deadline) noexcept {
+  if (deadline == no_deadline) return -1;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock::now()).count();
+  return static_cast<int>(std::clamp<decltype(left)>(left, 0, 1'000'000'000));
+}
+
+socket_address end_of(int fd, int (*ask)(int, sockaddr*, socklen_t*)) noexcept {
+  sockaddr_storage storage{};
+  socklen_t size = sizeof storage;
+  if (ask(fd, reinterpret_cast<sockaddr*>(&storage), &size) != 0) return {};
+  return {reinterpret_cast<const sockaddr*>(&storage), size};
+}
+
+/// 0 once connected, a reason, or deadline_passed.
+int wait_until_connected(int fd, time_point deadline) {
+  for (;;) {
+    pollfd waiting{fd, POLLOUT, 0};
+    const int ready = ::poll(&waiting, 1, poll_milliseconds(deadline));
+    if (ready > 0) break;
+    if (ready < 0 && errno != EINTR) return errno;
+    if (clock::now() >= deadline) return deadline_passed;
+  }
+  int reason = 0;
+  socklen_t size = sizeof reason;
+  if (::getsockopt(fd, SOL_SOCKET, SO_ERROR, &reason, &size) != 0) return errno;
+  if (reason != 0) return reason;
+  // Where nobody listens, the system may give our end the very port that we call: we would talk to
+  // ourselves.
+  if (end_of(fd, ::getsockname) == end_of(fd, ::getpeername)) return ECONNREFUSED;
+  return 0;
+}
+
+} // namespace
+
+std::vector<unique_fd> listen_on(const address& where) {
+  std::vector<socket_address> found = resolve(where);
+  // A port that is free on one address may be taken on the next; then the system chooses again.
+  constexpr int most_attempts = 16;
+  for (int attempt = 1;; ++attempt) {
+    std::vector<unique_fd> listeners;
+    std::uint16_t port = where.port;
+    bool again = false;
+    int absent = 0;
+    for (socket_address& at : found) {
+      at.set_port(port);
+      int reason = 0;
+      unique_fd made = try_listen(at, reason);
+      if (made) {
+        port = local_address(made.get()).port;
+        listeners.push_back(std::move(made));
+      } else if (is_not_of_this_machine(reason)) {
+        absent = reason;
+      } else if (reason == EADDRINUSE && where.port == 0 && attempt < most_attempts) {
+        again = true;
+        break;
+      } else {
+        cannot_listen(at, where, reason);
+      }
+    }
+    if (again) continue;
+    if (listeners.empty()) cannot_listen(found.front(), where, absent);
+    return listeners;
+  }
+}
+
+address local_address(int fd) {
+  const socket_address at = end_of(fd, ::getsockname);
+  if (at.size() == 0) throw_system_error("asking for the address of a socket", errno);
+  return at.numeric();
+}
+
+std::string peer_text(int fd) {
+  const socket_address at = end_of(fd, ::getpeername);
+  return at.port() == 0 ? "an unknown address" : at.text();
+}
+
+std::optional<unique_fd> accept_from(int listener) {
+  for (;;) {
+    unique_fd made(::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (made) {
+      (void)set_number(made.get(), IPPROTO_TCP, TCP_NODELAY, 1);
+      return made;
+    }
+    const int reason = errno;
+    switch (reason) {
+    case EAGAIN:
+      return std::nullopt;
+    case EMFILE:
+    case ENFILE:
+    case ENOBUFS:
+    case ENOMEM:
+    case EBADF:
+    case EINVAL:
+    case ENOTSOCK:
+      throw_system_error("accepting a connection" + descriptor_hint(reason), reason);
+    default:
+      // The connection broke while it waited, or a signal came: there may be more.
+      break;
+    }
+  }
+}
+
+unique_fd start_connect(const socket_address& where) {
+  int reason = 0;
+  unique_fd made = try_start(where, reason);
+  if (!made) throw error("cannot connect to " + failure_text(where, reason));
+  return made;
+}
+
+unique_fd connect_to(const address& where, time_point deadline) {
+  const std::vector<socket_address> found = resolve(where);
+  std::string tried;
+  bool late = false;
+  auto left = static_cast<std::int64_t>(found.size());
+  for (const socket_address& at : found) {
+    // One address that does not answer must not use up the time of the others.
+    time_point until = deadline;
+    if (deadline != no_deadline) until = clock::now() + (deadline - clock::now()) / left;
+    --left;
+    int reason = 0;
+    unique_fd made = try_start(at, reason);
+    if (made) reason = wait_until_connected(made.get(), until);
+    if (reason == 0) return made;
+    late = late || reason == deadline_passed;
+    if (!tried.empty()) tried += ", ";
+    tried += reason == deadline_passed
+                 ? at.text() + ": no answer in time; is the machine up, and does a firewall let us "
+                               "through?"
+                 : failure_text(at, reason);
+  }
+  const std::string what = "cannot connect to " + where.text() + " (" + tried + ")";
+  if (late) throw timeout(what);
+  throw error(what);
+}
+
+void set_options(int fd, std::chrono::milliseconds liveness) {
+  bool good = set_number(fd, IPPROTO_TCP, TCP_NODELAY, 1) == 0;
+  if (good && liveness.count() > 0) {
+    // Two times are needed: one for a side from which nothing is awaited, one for data that it does
+    // not acknowledge. idle + interval * probes is at most `seconds`.
+    constexpr std::int64_t longest = 32'767;
+    const auto whole = std::chrono::floor<std::chrono::seconds>(liveness).count();
+    const int seconds = static_cast<int>(std::clamp<std::int64_t>(whole, 2, longest));
+    const int idle = seconds / 2;
+    const int interval = std::max(1, (seconds - idle) / 3);
+    const int probes = (seconds - idle) / interval;
+    good = set_number(fd, IPPROTO_TCP, TCP_KEEPIDLE, idle) == 0 &&
+           set_number(fd, IPPROTO_TCP, TCP_KEEPINTVL, interval) == 0 &&
+           set_number(fd, IPPROTO_TCP, TCP_KEEPCNT, probes) == 0 &&
+           set_number(fd, SOL_SOCKET, SO_KEEPALIVE, 1) == 0;
+  }
+  if (!good) throw_system_error("setting the options of a TCP socket", errno);
+}
+
+} // namespace farcall::tcp

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <farcall/base/clock.hpp>
+#include <farcall/base/unique_fd.hpp>
+#include <farcall/transport/tcp/address.hpp>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace farcall::tcp {
+
+/// Listens on all addresses of the host that this machine has; with port 0, on one free port for
+/// all of them. The sockets do not block and close on exec. Blocks while the name is looked up.
+/// Throws error that names the address, the reason and the remedy.
+[[nodiscard]] std::vector<unique_fd> listen_on(const address& where);
+
+/// Address of our end, in numbers: where a listener listens. Throws error.
+[[nodiscard]] address local_address(int fd);
+
+/// Address of the other end, for messages; "an unknown address" once it is gone.
+[[nodiscard]] std::string peer_text(int fd);
+
+/// One connection that waits at the listener; nothing when none does. It does not block, closes on
+/// exec and sends at once (TCP_NODELAY). Throws error when descriptors or memory have run out.
+[[nodiscard]] std::optional<unique_fd> accept_from(int listener);
+
+/// Begins to connect and returns meanwhile; the socket becomes writable when it is decided. It does
+/// not block, closes on exec and sends at once. Throws error when the attempt fails already.
+[[nodiscard]] unique_fd start_connect(const socket_address& where);
+
+/// Connects to the first address of the host that answers. Blocks until then. Throws error that
+/// names the address and the reason, and timeout when the deadline passes.
+[[nodiscard]] unique_fd connect_to(const address& where, time_point deadline);
+
+/// Has the kernel end an idle connection when the other side has been silent for `liveness`, which
+/// it counts in seconds, from 2 up; 0 leaves that off. A side that lives and takes nothing in, as a
+/// node in a long call does, is not silent. Also turns on TCP_NODELAY. Throws error for what is no
+/// TCP socket.
+void set_options(int fd, std::chrono::milliseconds liveness);
+
+} // namespace farcall::tcp

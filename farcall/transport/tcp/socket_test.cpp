@@ -1,0 +1,199 @@
+#include <farcall/base/error.hpp>
+#include <farcall/transport/tcp/socket.hpp>
+#include <tests/support.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+namespace farcall::tcp {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+const address any_port{"127.0.0.1", 0};
+
+time_point soon() { return clock::now() + test::patience; }
+
+int option(int fd, int level, int name) {
+  int value = -1;
+  socklen_t size = sizeof value;
+  EXPECT_EQ(::getsockopt(fd, level, name, &value, &size), 0);
+  return value;
+}
+
+unique_fd accepted(int listener) {
+  std::optional<unique_fd> got;
+  EXPECT_TRUE(test::eventually([&] { return (got = accept_from(listener)).has_value(); }));
+  return got ? std::move(*got) : unique_fd();
+}
+
+bool is_as_we_want_it(int fd) {
+  return (::fcntl(fd, F_GETFL) & O_NONBLOCK) != 0 && (::fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0;
+}
+
+TEST(listen_on, gives_a_port_to_connect_to) {
+  const auto listeners = listen_on(any_port);
+  ASSERT_EQ(listeners.size(), 1U);
+  EXPECT_TRUE(is_as_we_want_it(listeners[0].get()));
+  const address at = local_address(listeners[0].get());
+  EXPECT_EQ(at.host, "127.0.0.1");
+  EXPECT_NE(at.port, 0);
+
+  const unique_fd client = connect_to(at, soon());
+  const unique_fd server = accepted(listeners[0].get());
+  for (const int fd : {client.get(), server.get()}) {
+    EXPECT_TRUE(is_as_we_want_it(fd));
+    EXPECT_NE(option(fd, IPPROTO_TCP, TCP_NODELAY), 0);
+  }
+  EXPECT_EQ(peer_text(client.get()), at.text());
+  EXPECT_EQ(peer_text(server.get()), local_address(client.get()).text());
+  EXPECT_EQ(::send(client.get(), "x", 1, 0), 1);
+  char got = 0;
+  EXPECT_TRUE(test::eventually([&] { return ::recv(server.get(), &got, 1, 0) == 1; }));
+  EXPECT_EQ(got, 'x');
+}
+
+TEST(listen_on, takes_one_port_for_all_addresses_of_a_name) {
+  const auto listeners = listen_on({"localhost", 0});
+  ASSERT_FALSE(listeners.empty());
+  for (const unique_fd& listener : listeners)
+    EXPECT_EQ(local_address(listener.get()).port, local_address(listeners[0].get()).port);
+  const address by_name{"localhost", local_address(listeners[0].get()).port};
+  EXPECT_NO_THROW((void)connect_to(by_name, soon()));
+}
+
+TEST(listen_on, ipv6_leaves_ipv4_alone) {
+  std::vector<unique_fd> six;
+  try {
+    six = listen_on({"::", 0});
+  } catch (const error&) {
+    GTEST_SKIP() << "this machine has no IPv6";
+  }
+  const std::uint16_t port = local_address(six[0].get()).port;
+  EXPECT_NO_THROW((void)connect_to({"::1", port}, soon()));
+  EXPECT_THROW((void)connect_to({"127.0.0.1", port}, soon()), error);
+  EXPECT_NO_THROW((void)listen_on({"0.0.0.0", port})) << "the port is free there";
+}
+
+TEST(listen_on, a_port_in_use_is_named_with_the_remedy) {
+  const auto listeners = listen_on(any_port);
+  const address at = local_address(listeners[0].get());
+  EXPECT_THAT([&] { (void)listen_on(at); },
+              ThrowsMessage<error>(AllOf(HasSubstr(at.text()), HasSubstr("another program"),
+                                         HasSubstr("another port"))));
+}
+
+TEST(listen_on, a_port_is_free_again_at_once) {
+  auto listeners = listen_on(any_port);
+  const address at = local_address(listeners[0].get());
+  unique_fd client = connect_to(at, soon());
+  // The side that ends first keeps the port in use for a minute.
+  accepted(listeners[0].get()).reset();
+  client.reset();
+  listeners.clear();
+  EXPECT_NO_THROW((void)listen_on(at));
+}
+
+TEST(listen_on, addresses_of_others_are_refused) {
+  EXPECT_THAT([] { (void)listen_on({"192.0.2.1", 0}); },
+              ThrowsMessage<error>(AllOf(HasSubstr("192.0.2.1"), HasSubstr("this machine"))));
+}
+
+TEST(accept_from, does_not_wait) {
+  const auto listeners = listen_on(any_port);
+  EXPECT_FALSE(accept_from(listeners[0].get()));
+}
+
+TEST(accept_from, throws_for_what_is_no_listener) {
+  EXPECT_THROW((void)accept_from(-1), error);
+  const auto listeners = listen_on(any_port);
+  const unique_fd client = connect_to(local_address(listeners[0].get()), soon());
+  EXPECT_THROW((void)accept_from(client.get()), error);
+}
+
+TEST(connect_to, says_that_nobody_listens) {
+  auto listeners = listen_on(any_port);
+  const address at = local_address(listeners[0].get());
+  listeners.clear();
+  EXPECT_THAT([&] { (void)connect_to(at, soon()); },
+              ThrowsMessage<error>(AllOf(HasSubstr(at.text()), HasSubstr("farcall serve"))));
+}
+
+TEST(connect_to, ends_at_its_deadline) {
+  // A listener whose queue is full does not answer.
+  const unique_fd full(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in here{};
+  here.sin_family = AF_INET;
+  here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(::bind(full.get(), reinterpret_cast<sockaddr*>(&here), sizeof here), 0);
+  ASSERT_EQ(::listen(full.get(), 0), 0);
+  const address at = local_address(full.get());
+  std::vector<unique_fd> waiting;
+  for (int i = 0; i < 4; ++i)
+    waiting.push_back(start_connect(resolve(at)[0]));
+  const time_point deadline = clock::now() + 30ms;
+  EXPECT_THAT([&] { (void)connect_to(at, deadline); },
+              ThrowsMessage<timeout>(AllOf(HasSubstr(at.text()), HasSubstr("in time"))));
+  EXPECT_GE(clock::now(), deadline);
+}
+
+TEST(start_connect, becomes_writable_when_it_is_decided) {
+  const auto listeners = listen_on(any_port);
+  const unique_fd client = start_connect(resolve(local_address(listeners[0].get()))[0]);
+  EXPECT_TRUE(is_as_we_want_it(client.get()));
+  EXPECT_NE(option(client.get(), IPPROTO_TCP, TCP_NODELAY), 0);
+  pollfd waiting{client.get(), POLLOUT, 0};
+  ASSERT_EQ(::poll(&waiting, 1, 60'000), 1);
+  EXPECT_EQ(option(client.get(), SOL_SOCKET, SO_ERROR), 0);
+}
+
+TEST(set_options, a_silent_peer_is_noticed_in_time) {
+  const auto listeners = listen_on(any_port);
+  const unique_fd client = connect_to(local_address(listeners[0].get()), soon());
+  for (const std::chrono::milliseconds liveness :
+       {1ms, 2000ms, 3999ms, 5000ms, 20'000ms, 600'000ms, 100'000'000ms}) {
+    set_options(client.get(), liveness);
+    const auto at_most = std::max<std::int64_t>(2, liveness / 1s);
+    const int idle = option(client.get(), IPPROTO_TCP, TCP_KEEPIDLE);
+    const int interval = option(client.get(), IPPROTO_TCP, TCP_KEEPINTVL);
+    const int probes = option(client.get(), IPPROTO_TCP, TCP_KEEPCNT);
+    EXPECT_GE(probes, 1);
+    EXPECT_LE(idle + interval * probes, at_most) << liveness.count();
+    EXPECT_EQ(option(client.get(), IPPROTO_TCP, TCP_USER_TIMEOUT), 0)
+        << "it would end connections to nodes that are only busy";
+    EXPECT_NE(option(client.get(), SOL_SOCKET, SO_KEEPALIVE), 0);
+  }
+}
+
+TEST(set_options, liveness_0_leaves_the_watch_off) {
+  const auto listeners = listen_on(any_port);
+  const unique_fd client = connect_to(local_address(listeners[0].get()), soon());
+  set_options(client.get(), 0ms);
+  EXPECT_EQ(option(client.get(), SOL_SOCKET, SO_KEEPALIVE), 0);
+}
+
+TEST(set_options, are_for_tcp) { EXPECT_THROW(set_options(-1, 10s), error); }
+
+TEST(peer_text, does_without_a_peer) {
+  const auto listeners = listen_on(any_port);
+  EXPECT_EQ(peer_text(listeners[0].get()), "an unknown address");
+  EXPECT_THROW((void)local_address(-1), error);
+}
+
+} // namespace
+} // namespace farcall::tcp

@@ -1,0 +1,125 @@
+#include <farcall/transport/tcp/socket_io.hpp>
+#include <farcall/transport/tcp/stream.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <mutex>
+#include <system_error>
+#include <utility>
+
+#include <climits>
+#include <sys/socket.h>
+
+namespace farcall::tcp {
+namespace {
+
+/// What one system call can take: nothing empty in front, no more parts than the kernel allows.
+std::span<const iovec> trimmed(std::span<const iovec> parts) noexcept {
+  while (!parts.empty() && parts.front().iov_len == 0)
+    parts = parts.subspan(1);
+  return parts.first(std::min<std::size_t>(parts.size(), IOV_MAX));
+}
+
+template <class Call>
+socket_result transfer(int fd, std::span<const iovec> parts, Call call) noexcept {
+  parts = trimmed(parts);
+  if (parts.empty()) return {io_status::done, 0, 0};
+  msghdr message{};
+  // The kernel does not write to it.
+  message.msg_iov = const_cast<iovec*>(parts.data());
+  message.msg_iovlen = parts.size();
+  ssize_t moved = 0;
+  do {
+    moved = call(fd, &message);
+  } while (moved < 0 && errno == EINTR);
+  if (moved > 0) return {io_status::done, static_cast<std::size_t>(moved), 0};
+  if (moved == 0) return {io_status::closed, 0, 0};
+  if (errno == EAGAIN || errno == EWOULDBLOCK) return {io_status::would_block, 0, 0};
+  return {io_status::failed, 0, errno};
+}
+
+class plain final : public stream {
+ public:
+  explicit plain(unique_fd fd) noexcept : fd_(std::move(fd)) {}
+
+  io_result read(std::span<const iovec> parts) noexcept override {
+    const socket_result got = receive_some(fd_.get(), parts);
+    if (got.status == io_status::failed) remember(got.reason);
+    if (got.status != io_status::closed) return {got.status, got.bytes};
+    // The kernel tells of a broken connection once. If the writer was told, possibly just now, then
+    // this is no end in order.
+    const std::lock_guard hold(writing_);
+    const int reason = reason_.load(std::memory_order_relaxed);
+    return {reason == 0 || reason == EPIPE ? io_status::closed : io_status::failed, 0};
+  }
+
+  io_result write(std::span<const iovec> parts) noexcept override {
+    const std::lock_guard hold(writing_);
+    const socket_result put = send_some(fd_.get(), parts);
+    if (put.status == io_status::failed) remember(put.reason);
+    return {put.status, put.bytes};
+  }
+
+  void finish() noexcept override { (void)::shutdown(fd_.get(), SHUT_WR); }
+
+  bool read_wants_write() const noexcept override { return false; }
+  bool write_wants_read() const noexcept override { return false; }
+  bool has_buffered() const noexcept override { return false; }
+  int fd() const noexcept override { return fd_.get(); }
+  std::string failure() const override {
+    return socket_failure_text(reason_.load(std::memory_order_relaxed));
+  }
+  bool is_established() const noexcept override { return true; }
+
+ private:
+  // The first reason is the cause; EPIPE only says that there was one.
+  void remember(int reason) noexcept {
+    int known = reason_.load(std::memory_order_relaxed);
+    while ((known == 0 || known == EPIPE) &&
+           !reason_.compare_exchange_weak(known, reason, std::memory_order_relaxed)) {
+    }
+  }
+
+  unique_fd fd_;
+  std::mutex writing_;         ///< held while the kernel may be telling a writer of a failure
+  std::atomic<int> reason_{0}; ///< relaxed throughout: nothing else goes with it
+};
+
+} // namespace
+
+socket_result receive_some(int fd, std::span<const iovec> parts) noexcept {
+  return transfer(fd, parts, [](int from, msghdr* message) noexcept {
+    return ::recvmsg(from, message, MSG_DONTWAIT);
+  });
+}
+
+socket_result send_some(int fd, std::span<const iovec> parts) noexcept {
+  return transfer(fd, parts, [](int to, msghdr* message) noexcept {
+    return ::sendmsg(to, message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  });
+}
+
+std::string socket_failure_text(int reason) {
+  std::string text = std::generic_category().message(reason);
+  switch (reason) {
+  case 0:
+    return "nothing has failed";
+  case ECONNRESET:
+    return text + " (the process on the other side ended, or broke the connection off)";
+  case EPIPE:
+    return text + " (the connection has ended)";
+  case ETIMEDOUT:
+    return text + " (the other side is silent: is its machine down, or the network between?)";
+  case ECONNREFUSED:
+    return text + " (nothing listens there: is 'farcall serve' running?)";
+  default:
+    return text;
+  }
+}
+
+std::unique_ptr<stream> plain_stream(unique_fd fd) {
+  return std::make_unique<plain>(std::move(fd));
+}
+
+} // namespace farcall::tcp

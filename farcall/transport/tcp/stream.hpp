@@ -1,0 +1,72 @@
+#pragma once
+
+#include <farcall/base/unique_fd.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include <sys/uio.h>
+
+namespace farcall::tcp {
+
+/// What became of a read or a write.
+enum class io_status {
+  done,
+  would_block,
+  closed, ///< the other side has ended its sending in order
+  failed,
+};
+
+struct io_result {
+  io_status status{};
+  std::size_t bytes = 0; ///< more than 0 only with done
+};
+
+/// A connection as a pair of byte streams that never block. One thread may read while another
+/// writes; not two of a kind. Owns its socket and closes it at the end of its life. While it is not
+/// established, let one thread do both: what it awaits, another might take in.
+class stream {
+ public:
+  stream() noexcept = default;
+  stream(const stream&) = delete;
+  stream& operator=(const stream&) = delete;
+  virtual ~stream() = default;
+
+  /// Reads into the parts in order; at least one byte when done, unless the parts have none.
+  [[nodiscard]] virtual io_result read(std::span<const iovec> parts) noexcept = 0;
+
+  /// Writes the parts in order, as far as there is room. What was not taken has to follow first in
+  /// the next write, from whatever address: TLS may hold it, encrypted, already.
+  [[nodiscard]] virtual io_result write(std::span<const iovec> parts) noexcept = 0;
+
+  /// Ends our direction in order (TLS: close_notify as well). Never blocks. For the thread that
+  /// writes, as its last call.
+  virtual void finish() noexcept = 0;
+
+  /// Whether a read that would block waits for the socket to become writable (TLS handshakes).
+  [[nodiscard]] virtual bool read_wants_write() const noexcept = 0;
+  /// Whether a write that would block waits for the socket to become readable.
+  [[nodiscard]] virtual bool write_wants_read() const noexcept = 0;
+
+  /// Whether a read should be tried though the socket itself is not readable: TLS has taken bytes
+  /// from it already. Never true after a read that would block.
+  [[nodiscard]] virtual bool has_buffered() const noexcept = 0;
+
+  [[nodiscard]] virtual int fd() const noexcept = 0;
+
+  /// Why the last read or write failed, in words; never key material.
+  [[nodiscard]] virtual std::string failure() const = 0;
+
+  /// TLS: the handshake has ended, so the peer has proved that it holds the key. Plain: true.
+  [[nodiscard]] virtual bool is_established() const noexcept = 0;
+
+  /// Each byte costs this thread more than a copy.
+  [[nodiscard]] virtual bool is_encrypted() const noexcept { return false; }
+};
+
+/// A stream whose bytes go over the socket as they are.
+[[nodiscard]] std::unique_ptr<stream> plain_stream(unique_fd fd);
+
+} // namespace farcall::tcp

@@ -1,0 +1,491 @@
+#include <farcall/base/error.hpp>
+#include <farcall/base/limited_log.hpp>
+#include <farcall/base/log.hpp>
+#include <farcall/transport/tcp/address.hpp>
+#include <farcall/transport/tcp/bulk.hpp>
+#include <farcall/transport/tcp/connection.hpp>
+#include <farcall/transport/tcp/lane.hpp>
+#include <farcall/transport/tcp/tcp.hpp>
+#include <farcall/transport/tcp/tls.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <future>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace farcall::tcp {
+namespace {
+
+constexpr unsigned tcp_cost = 100;
+
+/// Connections that have not proved yet that they belong to the job.
+constexpr unsigned most_unproved = 2048;
+
+/// At the end: for what was committed to go out.
+constexpr std::chrono::seconds last_sending{1};
+
+/// Both ends' ids of lanes differ in the lowest bit.
+constexpr std::uint64_t opener_bit = 1;
+
+std::string hexadecimal(const job_name& name) {
+  std::string text;
+  for (const std::byte b : name) {
+    constexpr const char* digits = "0123456789abcdef";
+    text += digits[std::to_integer<unsigned>(b) >> 4];
+    text += digits[std::to_integer<unsigned>(b) & 15];
+  }
+  return text;
+}
+
+bool is_loopback(const std::string& address) {
+  return !address.empty() &&
+         resolve(parse_address(address, "a node's address")).at(0).is_loopback();
+}
+
+std::string not_called_back(node_id peer) {
+  return node_text(peer) + " was asked to connect, and has not";
+}
+
+class tcp_transport_impl final : public tcp_transport {
+ public:
+  tcp_transport_impl(reactor& loop, options o)
+      : loop_(&loop), own_(std::move(o)), peers_(own_.nodes),
+        mover_(own_.nodes, [this](node_id peer) { connect_bulk(peer); }) {
+    if (own_.credentials.is_encrypted) {
+      identity_ = tls_identity::with_key(hexadecimal(own_.credentials.name),
+                                         secret::copy_of(own_.credentials.proof.bytes()));
+    }
+    own_is_loopback_ = is_loopback(own_.address);
+    loop_->on_sweep([this] { sweep(); });
+  }
+
+  tcp_transport_impl(const tcp_transport_impl&) = delete;
+  tcp_transport_impl& operator=(const tcp_transport_impl&) = delete;
+
+  ~tcp_transport_impl() override {
+    loop_->stop_sweeping();
+    const time_point deadline = clock::now() + last_sending;
+    while (has_unsent() && clock::now() < deadline)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::map<std::uint64_t, entry> gone;
+    {
+      const std::lock_guard guard(mutex_);
+      gone.swap(lanes_);
+      is_ending_->store(true);
+    }
+    for (auto& [id, e] : gone)
+      e.lane->cut();
+    for (node_id peer = 0; peer < peers_.size(); ++peer)
+      mover_.forget(peer);
+    // What runs on the reactor's thread for us has ended, or begins after the mark.
+    std::promise<void> passed;
+    loop_->post([&] { passed.set_value(); });
+    passed.get_future().wait();
+  }
+
+  std::string_view scheme() const noexcept override { return "tcp"; }
+
+  transport_traits traits() const noexcept override {
+    return {record_limit(own_.ring_bytes), false};
+  }
+
+  void describe(card& mine) const override {
+    mine.address = own_.address;
+    mine.machine = own_.machine;
+  }
+
+  reach reach_of(const card& peer) const override {
+    if (peer.id == own_.self) return {false, 0, "the node itself"};
+    if (peer.address.empty() && own_.address.empty()) {
+      return {false, 0, "neither of the two was started by a server that can be dialled"};
+    }
+    const bool is_here = !peer.machine.empty() && peer.machine == own_.machine;
+    try {
+      if (!is_here && (own_is_loopback_ || is_loopback(peer.address))) {
+        return {false, 0,
+                "the server was named by a loopback address, and the node is on another machine"};
+      }
+    } catch (const error& e) {
+      return {false, 0, e.what()};
+    }
+    return {true, tcp_cost,
+            std::string(own_.credentials.is_encrypted ? "TCP, encrypted" : "TCP, in the clear")};
+  }
+
+  void admit(const card& peer) override {
+    if (peer.id == own_.self || peer.id >= peers_.size()) return;
+    peer_entry& p = peers_[peer.id];
+    if (!peer.address.empty()) p.where = resolve(parse_address(peer.address, "a node's address"));
+    p.is_admitted = true;
+    p.is_gone = false;
+    mover_.admit(peer.id, peer.windows);
+  }
+
+  channel open(node_id peer, const lane_shape& shape) override {
+    peer_entry& p = peers_.at(peer);
+    if (!p.is_admitted) throw error(node_text(peer) + " cannot be reached by TCP", peer);
+    const auto lane =
+        std::make_shared<lane_end>(*loop_, own_.ring_bytes, own_.bells[shape.bell], true);
+    channel end;
+    lane->fill(end);
+    end.peer = peer;
+    end.worker = shape.worker;
+    end.own_worker = shape.own_worker;
+    {
+      const std::lock_guard guard(mutex_);
+      end.id = next_id_ | opener_bit;
+      next_id_ += 2;
+      lanes_[end.id] = {lane, peer, false};
+    }
+    opening o;
+    o.worker = shape.worker;
+    o.own_worker = shape.own_worker ? 1 : 0;
+    o.ring_bytes = own_.ring_bytes;
+    if (p.where.empty()) {
+      ask(peer, {end.id, connection_kind::lane_back, o.worker, o.own_worker, o.ring_bytes, 0});
+      // The peer, or a server on the way, may fail to do so without a word to us.
+      loop_->at(clock::now() + 2 * own_.liveness, [weak = std::weak_ptr(lane), peer] {
+        if (const auto late = weak.lock()) late->give_up_if_late(not_called_back(peer));
+      });
+      return end;
+    }
+    o.kind = connection_kind::lane;
+    dial_peer(peer, o,
+              [lane](std::unique_ptr<stream> s, const opening& first, const std::string& why) {
+                attach(*lane, std::move(s), bytes_of(first), why);
+              });
+    return end;
+  }
+
+  const std::atomic<std::uint32_t>& arrivals() const noexcept override { return arrivals_; }
+
+  std::optional<channel> accept() override {
+    const std::lock_guard guard(mutex_);
+    if (waiting_.empty()) return std::nullopt;
+    const channel c = waiting_.front();
+    waiting_.pop_front();
+    return c;
+  }
+
+  bool is_closed(const channel& accepted) const noexcept override {
+    const std::lock_guard guard(mutex_);
+    const auto at = lanes_.find(accepted.id);
+    return at == lanes_.end() ||
+           (at->second.lane->has_ended() && !has_record(accepted.in, accepted.in.tail));
+  }
+
+  void close(const channel& end) noexcept override {
+    std::shared_ptr<lane_end> lane;
+    {
+      const std::lock_guard guard(mutex_);
+      const auto at = lanes_.find(end.id);
+      if (at == lanes_.end() || at->second.is_closed) return;
+      lane = at->second.lane;
+      if ((end.id & opener_bit) != 0 && !peers_[end.peer].is_gone) {
+        at->second.is_closed = true;
+      } else {
+        lanes_.erase(at);
+      }
+    }
+    if ((end.id & opener_bit) == 0 || peers_[end.peer].is_gone) {
+      lane->cut();
+      return;
+    }
+    lane->finish();
+    loop_->note_deferral();
+  }
+
+  void forget(node_id peer) noexcept override {
+    if (peer >= peers_.size()) return;
+    mover_.forget(peer);
+    std::vector<std::shared_ptr<lane_end>> cut;
+    {
+      const std::lock_guard guard(mutex_);
+      peers_[peer].is_gone = true;
+      std::erase_if(waiting_, [&](const channel& c) {
+        if (c.peer != peer) return false;
+        lanes_.erase(c.id);
+        return true;
+      });
+      for (auto& [id, e] : lanes_) {
+        if (e.peer == peer) cut.push_back(e.lane);
+      }
+      std::erase_if(lanes_,
+                    [&](const auto& l) { return l.second.peer == peer && l.second.is_closed; });
+    }
+    for (const auto& lane : cut)
+      lane->cut();
+  }
+
+  void progress() noexcept override {
+    for (const auto& lane : all_lanes())
+      lane->progress();
+  }
+
+  void watch() noexcept override {
+    for (const auto& lane : all_lanes())
+      lane->watch();
+  }
+
+  farcall::mover* mover() noexcept override { return &mover_; }
+
+  void take_connection(unique_fd socket) override {
+    if (unproved_->fetch_add(1) >= most_unproved) {
+      unproved_->fetch_sub(1);
+      refuse("too many others have not proved yet that they belong to the job");
+      return;
+    }
+    receive_opening(*loop_, std::move(socket), identity_, clock::now() + own_.liveness,
+                    [this, ending = is_ending_, unproved = unproved_](
+                        std::unique_ptr<stream> s, const opening& o, const std::string& why) {
+                      unproved->fetch_sub(1);
+                      if (ending->load()) return;
+                      if (!s) {
+                        refuse(why);
+                        return;
+                      }
+                      admit_connection(std::move(s), o);
+                    });
+  }
+
+  void take_request(node_id peer, const dial_request& request) override {
+    if (peer >= peers_.size() || !peers_[peer].is_admitted || peers_[peer].where.empty()) return;
+    opening o;
+    o.serial = request.serial;
+    o.kind = request.kind;
+    const bool is_lane = request.kind == connection_kind::lane_back;
+    if (is_lane && !is_ring_size(request.ring_bytes)) {
+      log::error(node_text(peer) + " asks for a lane of impossible size");
+      return;
+    }
+    if (!is_lane && request.kind != connection_kind::bulk_back) return;
+    dial_peer(peer, o,
+              [this, peer, request, is_lane](std::unique_ptr<stream> s, const opening& first,
+                                             const std::string& why) {
+                if (!s) {
+                  log::warning(node_text(peer) +
+                               " asked for a connection, which could not be made: " + why);
+                  return;
+                }
+                if (is_lane) {
+                  add_accepted(peer, std::move(s), bytes_of(first), request.worker,
+                               request.own_worker, request.ring_bytes);
+                } else {
+                  // The opening goes first and fits a fresh socket; what follows are the peer's
+                  // requests.
+                  serve_bulk(*loop_, std::move(s), own_.windows, bytes_of(first));
+                }
+              });
+  }
+
+ private:
+  struct peer_entry {
+    std::vector<socket_address> where; ///< empty: it cannot be dialled
+    bool is_admitted = false;
+    std::atomic<bool> is_gone{false};
+  };
+  struct entry {
+    std::shared_ptr<lane_end> lane;
+    node_id peer = no_node;
+    bool is_closed = false; ///< by our user; what it committed may still be on its way out
+  };
+  using connected =
+      std::function<void(std::unique_ptr<stream>, const opening&, const std::string&)>;
+
+  static std::span<const std::byte> bytes_of(const opening& o) {
+    return std::as_bytes(std::span(&o, 1));
+  }
+
+  void ask(node_id peer, const dial_request& request) { own_.ask_to_dial(peer, request); }
+
+  void dial_peer(node_id peer, opening o, connected done) {
+    preamble p;
+    p.kind = o.kind;
+    p.is_encrypted = own_.credentials.is_encrypted ? 1 : 0;
+    p.to = peer;
+    p.job = own_.credentials.name;
+    o.from = own_.self;
+    std::memcpy(o.proof.data(), own_.credentials.proof.bytes().data(), o.proof.size());
+    dial(*loop_, peers_[peer].where, p, identity_, own_.liveness,
+         [ending = is_ending_, o, done = std::move(done)](std::unique_ptr<stream> s,
+                                                          const std::string& why) {
+           if (!ending->load()) done(std::move(s), o, why);
+         });
+  }
+
+  void connect_bulk(node_id peer) {
+    if (peers_[peer].where.empty()) {
+      ask(peer, {0, connection_kind::bulk_back, 0, 0, 0, 0});
+      loop_->at(clock::now() + 2 * own_.liveness,
+                [this, ending = is_ending_, peer, asked = mover_.asked(peer)] {
+                  if (!ending->load()) mover_.fail_late(peer, asked, not_called_back(peer));
+                });
+      return;
+    }
+    opening o;
+    o.kind = connection_kind::bulk;
+    dial_peer(
+        peer, o,
+        [this, peer](std::unique_ptr<stream> s, const opening& first, const std::string& why) {
+          if (!s) {
+            mover_.fail(peer, why);
+          } else {
+            mover_.add(peer, std::move(s), bytes_of(first));
+          }
+        });
+  }
+
+  void admit_connection(std::unique_ptr<stream> s, const opening& o) {
+    if (secret::copy_of(o.proof) != own_.credentials.proof) {
+      refuse("it does not know the job's secret");
+      return;
+    }
+    if (o.from >= peers_.size() || !peers_[o.from].is_admitted || peers_[o.from].is_gone) {
+      refuse("it comes from a node that is not in the job");
+      return;
+    }
+    switch (o.kind) {
+    case connection_kind::lane:
+      if (!is_ring_size(o.ring_bytes)) {
+        log::error(node_text(o.from) + " opens a lane of impossible size; refused");
+        return;
+      }
+      add_accepted(o.from, std::move(s), {}, o.worker, o.own_worker, o.ring_bytes);
+      return;
+    case connection_kind::bulk:
+      serve_bulk(*loop_, std::move(s), own_.windows, {});
+      return;
+    case connection_kind::lane_back: {
+      std::shared_ptr<lane_end> lane;
+      {
+        const std::lock_guard guard(mutex_);
+        const auto at = lanes_.find(o.serial);
+        if (at == lanes_.end() || at->second.peer != o.from || (o.serial & opener_bit) == 0) return;
+        lane = at->second.lane;
+      }
+      attach(*lane, std::move(s), {}, "");
+      return;
+    }
+    case connection_kind::bulk_back:
+      mover_.add(o.from, std::move(s), {});
+      return;
+    case connection_kind::control:
+      break;
+    }
+    refuse("it is of a kind that nodes do not take");
+  }
+
+  void refuse(const std::string& why) { refusals_.warning("a connection is refused: " + why); }
+
+  static void attach(lane_end& lane, std::unique_ptr<stream> s, std::span<const std::byte> first,
+                     const std::string& why) {
+    if (!s) {
+      lane.give_up(why);
+      return;
+    }
+    try {
+      lane.attach(std::move(s), first);
+    } catch (const std::exception& e) {
+      lane.give_up(e.what());
+    }
+  }
+
+  void add_accepted(node_id peer, std::unique_ptr<stream> s, std::span<const std::byte> first,
+                    std::uint32_t worker, std::uint32_t own_worker, std::uint32_t ring_bytes) {
+    bell& wakes = own_.bells[worker < own_.bells.size() ? worker : 0];
+    const auto lane = std::make_shared<lane_end>(*loop_, ring_bytes, wakes, false);
+    channel end;
+    lane->fill(end);
+    end.peer = peer;
+    end.worker = worker;
+    end.own_worker = own_worker != 0;
+    lane->attach(std::move(s), first);
+    {
+      const std::lock_guard guard(mutex_);
+      end.id = next_id_;
+      next_id_ += 2;
+      lanes_[end.id] = {lane, peer, false};
+      waiting_.push_back(end);
+    }
+    // Sequentially consistent, so that a receiver about to sleep sees it or is seen.
+    arrivals_.fetch_add(1, std::memory_order_seq_cst);
+    ring_if_asleep(own_worker != 0 ? own_.bells.back() : wakes);
+  }
+
+  std::vector<std::shared_ptr<lane_end>> all_lanes() {
+    std::vector<std::shared_ptr<lane_end>> all;
+    const std::lock_guard guard(mutex_);
+    all.reserve(lanes_.size());
+    for (const auto& [id, e] : lanes_)
+      all.push_back(e.lane);
+    return all;
+  }
+
+  bool has_unsent() {
+    bool any = false;
+    for (const auto& lane : all_lanes())
+      any = lane->has_unsent() || any;
+    return any;
+  }
+
+  void sweep() {
+    for (const auto& lane : all_lanes())
+      lane->send_deferred();
+    std::vector<std::shared_ptr<lane_end>> done;
+    {
+      const std::lock_guard guard(mutex_);
+      std::erase_if(lanes_, [&](const auto& l) {
+        if (!l.second.is_closed || l.second.lane->is_lingering()) return false;
+        done.push_back(l.second.lane);
+        return true;
+      });
+    }
+    for (const auto& lane : done)
+      lane->cut();
+  }
+
+  reactor* loop_;
+  options own_;
+  bool own_is_loopback_ = false;
+  std::shared_ptr<const tls_identity> identity_;
+  std::vector<peer_entry> peers_;
+  bulk_mover mover_;
+  mutable std::mutex mutex_;
+  std::uint64_t next_id_ = 2;
+  std::map<std::uint64_t, entry> lanes_;
+  std::deque<channel> waiting_;
+  std::atomic<std::uint32_t> arrivals_{0};
+  log::limited_log refusals_{"more connections were refused"};
+  // Shared with what may still run on the reactor's thread when we are gone.
+  std::shared_ptr<std::atomic<bool>> is_ending_ = std::make_shared<std::atomic<bool>>(false);
+  std::shared_ptr<std::atomic<unsigned>> unproved_ = std::make_shared<std::atomic<unsigned>>(0);
+};
+
+} // namespace
+
+job_credentials job_credentials::make(bool is_encrypted) {
+  job_credentials made;
+  const secret name = secret::random(made.name.size());
+  std::memcpy(made.name.data(), name.bytes().data(), made.name.size());
+  made.proof = secret::random(job_secret_bytes);
+  made.is_encrypted = is_encrypted;
+  return made;
+}
+
+job_credentials job_credentials::copy() const {
+  job_credentials other;
+  other.name = name;
+  other.proof = secret::copy_of(proof.bytes());
+  other.is_encrypted = is_encrypted;
+  return other;
+}
+
+std::unique_ptr<tcp_transport> make(reactor& loop, options o) {
+  return std::make_unique<tcp_transport_impl>(loop, std::move(o));
+}
+
+} // namespace farcall::tcp

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <farcall/base/unique_fd.hpp>
+#include <farcall/memory/bell.hpp>
+#include <farcall/transport/tcp/opening.hpp>
+#include <farcall/transport/tcp/reactor.hpp>
+#include <farcall/transport/tcp/secret.hpp>
+#include <farcall/transport/transport.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+/// Nodes that reach each other by TCP, encrypted or not.
+///
+/// Every lane is a connection, and so is every bulk copy under way. Nodes that were started by a
+/// server can be dialled at the server's address, which hands the connection on; all others dial.
+/// Where the opener of a lane cannot dial the peer, it asks the peer to dial.
+namespace farcall::tcp {
+
+/// What the nodes of one job know each other by.
+struct job_credentials {
+  job_name name{};
+  secret proof; ///< job_secret_bytes; also the key of encrypted connections
+  bool is_encrypted = false;
+
+  /// For a new job.
+  [[nodiscard]] static job_credentials make(bool is_encrypted);
+  [[nodiscard]] job_credentials copy() const;
+};
+
+/// What a node that cannot dial asks its peer to do.
+struct dial_request {
+  std::uint64_t serial = 0;
+  connection_kind kind{}; ///< lane_back or bulk_back
+  std::uint32_t worker = 0;
+  std::uint32_t own_worker = 0;
+  std::uint32_t ring_bytes = 0;
+  std::uint32_t reserved = 0;
+};
+static_assert(sizeof(dial_request) == 32);
+
+struct options {
+  node_id self = 0;
+  std::size_t nodes = 1;
+  std::uint32_t ring_bytes = 0; ///< of lanes that we open; a power of two, at least smallest_ring
+  std::string machine;          ///< ours; see card::machine
+  std::string address;          ///< "host:port" where we can be dialled; empty: nowhere
+  std::span<bell> bells;        ///< of this node; outlive the transport
+  std::vector<memory_window> windows; ///< memory here that peers may copy
+  job_credentials credentials;
+  std::chrono::milliseconds liveness{5'000}; ///< a peer that is silent for longer is gone
+  /// Passes a request on to a peer, past this transport. On any thread; must not block.
+  std::function<void(node_id peer, const dial_request&)> ask_to_dial;
+};
+
+class tcp_transport : public transport {
+ public:
+  /// The peer has joined. Blocks while its name is looked up. Throws error.
+  virtual void admit(const card& peer) = 0;
+
+  /// A connection for us has come to our server, which has read its preamble.
+  virtual void take_connection(unique_fd socket) = 0;
+
+  /// A peer that cannot dial us wants a connection.
+  virtual void take_request(node_id peer, const dial_request& request) = 0;
+};
+
+/// `loop` outlives the transport.
+[[nodiscard]] std::unique_ptr<tcp_transport> make(reactor& loop, options o);
+
+} // namespace farcall::tcp

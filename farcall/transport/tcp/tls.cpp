@@ -1,0 +1,569 @@
+#include <farcall/base/error.hpp>
+#include <farcall/transport/tcp/socket_io.hpp>
+#include <farcall/transport/tcp/tls.hpp>
+#include <farcall/transport/tcp/tls_identity.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+#include <sys/socket.h>
+
+namespace farcall::tcp {
+namespace {
+
+constexpr std::size_t record_bytes = SSL3_RT_MAX_PLAIN_LENGTH;
+constexpr std::size_t record_overhead = 256;
+/// Encrypted and sent, or received and decrypted, at one go. 4, 8 and 16 took more processor time
+/// for each byte on the machine where it was tried.
+constexpr std::size_t batch_records = 2;
+constexpr std::size_t inbox_bytes = batch_records * record_bytes;
+/// Room for a batch, and for what the protocol itself has to say.
+constexpr std::size_t outbox_bytes = batch_records * (record_bytes + record_overhead) + 65'536;
+/// AES-GCM stays safe for 2^24.5 full records under one key (RFC 8446, 5.5).
+constexpr std::uint64_t records_per_key = std::uint64_t{1} << 22;
+
+/// Walks through the bytes of parts.
+class cursor {
+ public:
+  explicit cursor(std::span<const iovec> parts) noexcept : parts_(parts) { skip_empty(); }
+
+  [[nodiscard]] bool at_end() const noexcept { return parts_.empty(); }
+  [[nodiscard]] bool in_last() const noexcept { return parts_.size() == 1; }
+  /// What is left of the part it stands in.
+  [[nodiscard]] std::span<std::byte> here() const noexcept {
+    return {static_cast<std::byte*>(parts_.front().iov_base) + at_, parts_.front().iov_len - at_};
+  }
+  /// Goes on by up to `bytes`; how many there were.
+  std::size_t advance(std::size_t bytes) noexcept {
+    std::size_t done = 0;
+    while (done < bytes && !at_end()) {
+      const std::size_t step = std::min(bytes - done, here().size());
+      at_ += step;
+      done += step;
+      skip_empty();
+    }
+    return done;
+  }
+
+ private:
+  void skip_empty() noexcept {
+    while (!parts_.empty() && parts_.front().iov_len == at_) {
+      parts_ = parts_.subspan(1);
+      at_ = 0;
+    }
+  }
+
+  std::span<const iovec> parts_;
+  std::size_t at_ = 0;
+};
+
+/// A lock that goes to whoever waits, so that a thread that takes it over and over does not keep
+/// the other one out.
+class fair_lock {
+ public:
+  void lock() {
+    const std::lock_guard in_turn(gate_);
+    lock_.lock();
+  }
+  void unlock() { lock_.unlock(); }
+
+ private:
+  std::mutex gate_;
+  std::mutex lock_;
+};
+
+/// Bytes on their way between OpenSSL and the socket.
+class box {
+ public:
+  explicit box(std::size_t size)
+      : data_(std::make_unique_for_overwrite<std::byte[]>(size)), size_(size) {}
+
+  [[nodiscard]] bool is_empty() const noexcept { return from_ == to_; }
+  [[nodiscard]] std::span<std::byte> filled() const noexcept {
+    return {data_.get() + from_, to_ - from_};
+  }
+  [[nodiscard]] std::span<std::byte> room() const noexcept {
+    return {data_.get() + to_, size_ - to_};
+  }
+  void add(std::size_t bytes) noexcept { to_ += bytes; }
+  void remove(std::size_t bytes) noexcept {
+    from_ += bytes;
+    if (is_empty()) clear();
+  }
+  void clear() noexcept { from_ = to_ = 0; }
+
+ private:
+  std::unique_ptr<std::byte[]> data_;
+  std::size_t size_;
+  std::size_t from_ = 0;
+  std::size_t to_ = 0;
+};
+
+/// Why TLS failed; words are made of it only when somebody asks.
+struct cause {
+  bool happened = false;
+  bool in_handshake = false;
+  bool has_key = false;     ///< rather than certificates
+  bool no_key_used = false; ///< the handshake would have ended without the key
+  bool cut_off = false;     ///< the connection ended without close_notify
+  int socket_reason = 0;    ///< errno value
+  int openssl_reason = 0;   ///< SSL_R_...
+  long verify_result = X509_V_OK;
+};
+
+std::string openssl_text(int reason) {
+  const char* text =
+      ERR_reason_error_string(ERR_PACK(ERR_LIB_SSL, 0, static_cast<unsigned>(reason)));
+  return text != nullptr ? text : "no reason given";
+}
+
+constexpr const char* plain_hint = "is one of the two started with --plain?";
+
+std::string refusal_text(const cause& why) {
+  return why.has_key ? "the other side has another key: give both the same key file"
+                     : "the other side does not trust us, or uses a key instead of certificates";
+}
+
+std::string handshake_text(const cause& why) {
+  switch (why.openssl_reason) {
+  case SSL_R_BINDER_DOES_NOT_VERIFY:
+  case SSL_R_NO_SUITABLE_SIGNATURE_ALGORITHM:
+  case SSL_R_NO_SHARED_CIPHER:
+  case SSL_R_BAD_PSK:
+  case SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE:
+  case SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER:
+  case SSL_R_SSLV3_ALERT_BAD_RECORD_MAC:
+  case SSL_R_TLSV1_ALERT_DECRYPT_ERROR:
+  case SSL_R_TLSV1_ALERT_UNKNOWN_PSK_IDENTITY:
+    return refusal_text(why);
+  case SSL_R_WRONG_VERSION_NUMBER:
+  case SSL_R_UNKNOWN_PROTOCOL:
+  case SSL_R_HTTP_REQUEST:
+  case SSL_R_HTTPS_PROXY_REQUEST:
+  case SSL_R_PACKET_LENGTH_TOO_LONG:
+  case SSL_R_BAD_RECORD_TYPE:
+  case SSL_R_RECORD_LENGTH_MISMATCH:
+  case SSL_R_BAD_PACKET_LENGTH:
+  case SSL_R_UNEXPECTED_MESSAGE:
+  case SSL_R_UNEXPECTED_RECORD:
+    return std::string("the other side does not speak TLS: ") + plain_hint;
+  case SSL_R_UNSUPPORTED_PROTOCOL:
+  case SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
+    return "the other side does not speak TLS 1.3: is it farcall?";
+  default:
+    return "";
+  }
+}
+
+std::string certificate_text(const cause& why) {
+  switch (why.openssl_reason) {
+  case SSL_R_CERTIFICATE_VERIFY_FAILED:
+    if (why.has_key) return "the other side shows a certificate; give it the same key file as us";
+    return std::string("the certificate of the other side is not accepted: ") +
+           X509_verify_cert_error_string(why.verify_result) +
+           "; both need certificates of the same authority";
+  case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE:
+    return "the other side shows no certificate; give it one of the same authority";
+  case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
+  case SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE:
+  case SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED:
+  case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
+  case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
+  case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
+  case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
+    if (why.has_key) return "the other side wants a certificate; give it the same key file as us";
+    return "the other side does not accept our certificate (" + openssl_text(why.openssl_reason) +
+           "); both need certificates of the same authority";
+  default:
+    return "";
+  }
+}
+
+std::string words(const cause& why) {
+  if (!why.happened) return "nothing has failed";
+  const std::string begin = why.in_handshake ? "the TLS handshake failed: " : "";
+  if (why.no_key_used) return begin + refusal_text(why);
+  if (std::string text = certificate_text(why); !text.empty()) return begin + text;
+  if (std::string text = handshake_text(why); why.in_handshake && !text.empty()) {
+    return begin + text;
+  }
+  const bool broken = why.socket_reason == ECONNRESET || why.socket_reason == EPIPE;
+  if (why.in_handshake && (why.cut_off || broken)) {
+    return begin + "the other side ended the connection; " + plain_hint +
+           " Otherwise its log says why it refused";
+  }
+  if (why.socket_reason != 0) return begin + socket_failure_text(why.socket_reason);
+  if (why.cut_off) {
+    return "cut off: the connection ended without the other side's closing it (its process ended, "
+           "or somebody interferes)";
+  }
+  return begin + "TLS: " + openssl_text(why.openssl_reason);
+}
+
+class tls_stream final : public stream {
+ public:
+  tls_stream(unique_fd fd, std::shared_ptr<const tls_identity> identity, bool is_server);
+
+  io_result read(std::span<const iovec> parts) noexcept override;
+  io_result write(std::span<const iovec> parts) noexcept override;
+  void finish() noexcept override;
+  bool read_wants_write() const noexcept override {
+    const std::lock_guard hold(lock_);
+    return !outbox_.is_empty() && unreported_ == 0;
+  }
+  bool write_wants_read() const noexcept override {
+    const std::lock_guard hold(lock_);
+    return !is_established() && outbox_.is_empty();
+  }
+  bool has_buffered() const noexcept override { return buffered_.load(std::memory_order_relaxed); }
+  int fd() const noexcept override { return fd_.get(); }
+  std::string failure() const override {
+    const std::lock_guard hold(lock_);
+    if (why_.happened) return words(why_);
+    if (finished_) return "this side has ended its sending";
+    return socket_failure_text(send_reason_);
+  }
+  bool is_encrypted() const noexcept override { return true; }
+  bool is_established() const noexcept override {
+    return established_.load(std::memory_order_relaxed);
+  }
+
+ private:
+  struct free_ssl {
+    void operator()(SSL* ssl) const noexcept { SSL_free(ssl); }
+  };
+
+  [[nodiscard]] static const BIO_METHOD* socket_method();
+  static int take_in(BIO* bio, char* data, int size) noexcept;
+  static int put_out(BIO* bio, const char* data, int size) noexcept;
+
+  // All of these with the lock held.
+  [[nodiscard]] io_status shake_hands() noexcept;
+  [[nodiscard]] io_status decrypt(cursor& to, std::size_t& total) noexcept;
+  [[nodiscard]] std::size_t encrypt_batch(cursor& from) noexcept;
+  void flush() noexcept;
+  [[nodiscard]] io_status fail() noexcept;
+  [[nodiscard]] bool has_write_failed() const noexcept {
+    return why_.happened || send_reason_ != 0;
+  }
+
+  /// Without the lock: only the reader touches the inbox.
+  [[nodiscard]] socket_result refill() noexcept;
+
+  unique_fd fd_;
+  std::shared_ptr<const tls_identity> identity_;
+  mutable fair_lock lock_;
+  box inbox_{inbox_bytes};
+  box outbox_{outbox_bytes};
+  std::unique_ptr<std::byte[]> scratch_ = std::make_unique_for_overwrite<std::byte[]>(record_bytes);
+  std::size_t unreported_ = 0; ///< bytes of the user in the outbox, not yet told as written
+  std::uint64_t records_ = 0;  ///< sent under the present key
+  bool finished_ = false;
+  bool shut_down_ = false;
+  int send_reason_ = 0; ///< errno value, once nothing more can be sent
+  int receive_reason_ = 0;
+  bool ended_ = false; ///< nothing more will be received
+  cause why_;
+  std::unique_ptr<SSL, free_ssl> ssl_;
+  // Relaxed throughout: they are hints, and what they speak of is under the lock.
+  std::atomic<bool> established_{false};
+  std::atomic<bool> buffered_{false};
+};
+
+// ---- between OpenSSL and the socket -------------------------------------------------------------
+
+const BIO_METHOD* tls_stream::socket_method() {
+  static const BIO_METHOD* const method = [] {
+    BIO_METHOD* made = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "farcall");
+    if (made == nullptr) throw error("OpenSSL cannot make a connection: out of memory");
+    BIO_meth_set_read(made, &take_in);
+    BIO_meth_set_write(made, &put_out);
+    BIO_meth_set_ctrl(made, [](BIO* bio, int command, long, void*) -> long {
+      if (command == BIO_CTRL_FLUSH) return 1;
+      if (command == BIO_CTRL_EOF) return static_cast<tls_stream*>(BIO_get_data(bio))->ended_;
+      return 0;
+    });
+    return made;
+  }();
+  return method;
+}
+
+int tls_stream::take_in(BIO* bio, char* data, int size) noexcept {
+  auto& self = *static_cast<tls_stream*>(BIO_get_data(bio));
+  BIO_clear_retry_flags(bio);
+  if (size <= 0) return 0;
+  if (!self.inbox_.is_empty()) {
+    const auto there = self.inbox_.filled();
+    const std::size_t bytes = std::min(there.size(), static_cast<std::size_t>(size));
+    std::memcpy(data, there.data(), bytes);
+    self.inbox_.remove(bytes);
+    return static_cast<int>(bytes);
+  }
+  if (self.ended_) return 0;
+  if (self.receive_reason_ != 0) return -1;
+  if (!self.is_established()) {
+    // Not a byte more than the handshake needs: whichever thread runs it, what follows is left in
+    // the socket, where a waiting reader sees it.
+    const iovec part{data, static_cast<std::size_t>(size)};
+    const socket_result got = receive_some(self.fd_.get(), {&part, 1});
+    if (got.status == io_status::done) return static_cast<int>(got.bytes);
+    self.ended_ = got.status == io_status::closed;
+    self.receive_reason_ = got.reason;
+    if (got.status != io_status::would_block) return self.ended_ ? 0 : -1;
+  }
+  BIO_set_retry_read(bio);
+  return -1;
+}
+
+int tls_stream::put_out(BIO* bio, const char* data, int size) noexcept {
+  auto& self = *static_cast<tls_stream*>(BIO_get_data(bio));
+  BIO_clear_retry_flags(bio);
+  if (size <= 0) return 0;
+  const std::size_t bytes = static_cast<std::size_t>(size);
+  // Only a peer that asks for new keys all the time and takes no answer can fill the box.
+  if (self.outbox_.room().size() < bytes) {
+    BIO_set_retry_write(bio);
+    return -1;
+  }
+  std::memcpy(self.outbox_.room().data(), data, bytes);
+  self.outbox_.add(bytes);
+  return size;
+}
+
+socket_result tls_stream::refill() noexcept {
+  const auto room = inbox_.room();
+  const iovec part{room.data(), room.size()};
+  const socket_result got = receive_some(fd_.get(), {&part, 1});
+  inbox_.add(got.bytes);
+  return got;
+}
+
+void tls_stream::flush() noexcept {
+  while (!outbox_.is_empty() && send_reason_ == 0) {
+    const auto bytes = outbox_.filled();
+    const iovec part{bytes.data(), bytes.size()};
+    const socket_result put = send_some(fd_.get(), {&part, 1});
+    if (put.status == io_status::would_block) return;
+    send_reason_ = put.reason;
+    outbox_.remove(put.bytes);
+  }
+  if (send_reason_ != 0) outbox_.clear();
+  if (finished_ && !shut_down_) {
+    shut_down_ = true;
+    (void)::shutdown(fd_.get(), SHUT_WR);
+  }
+}
+
+io_status tls_stream::fail() noexcept {
+  why_.happened = true;
+  why_.in_handshake = !is_established();
+  why_.has_key = identity_->inside().has_key();
+  why_.cut_off = ended_;
+  why_.socket_reason = receive_reason_;
+  if (ended_ && send_reason_ != EPIPE) why_.socket_reason = send_reason_;
+  why_.verify_result = SSL_get_verify_result(ssl_.get());
+  while (const unsigned long code = ERR_get_error())
+    if (ERR_GET_LIB(code) == ERR_LIB_SSL) why_.openssl_reason = ERR_GET_REASON(code);
+  // Our alert tells the other side.
+  flush();
+  return io_status::failed;
+}
+
+// ---- the stream ---------------------------------------------------------------------------------
+
+tls_stream::tls_stream(unique_fd fd, std::shared_ptr<const tls_identity> identity, bool is_server)
+    : fd_(std::move(fd)), identity_(std::move(identity)) {
+  ERR_clear_error();
+  ssl_.reset(SSL_new(identity_->inside().context()));
+  BIO* bio = ssl_ ? BIO_new(socket_method()) : nullptr;
+  if (bio == nullptr) {
+    ERR_clear_error();
+    throw error("OpenSSL cannot make a connection: out of memory");
+  }
+  BIO_set_data(bio, this);
+  BIO_set_init(bio, 1);
+  SSL_set_bio(ssl_.get(), bio, bio);
+  if (is_server) {
+    SSL_set_accept_state(ssl_.get());
+  } else {
+    SSL_set_connect_state(ssl_.get());
+  }
+}
+
+io_status tls_stream::shake_hands() noexcept {
+  if (is_established()) return io_status::done;
+  ERR_clear_error();
+  const int result = SSL_do_handshake(ssl_.get());
+  flush();
+  if (result == 1) {
+    // True of a handshake by key only.
+    why_.no_key_used = identity_->inside().has_key() && SSL_session_reused(ssl_.get()) != 1;
+    if (why_.no_key_used) return fail();
+    established_.store(true, std::memory_order_relaxed);
+    return io_status::done;
+  }
+  const int status = SSL_get_error(ssl_.get(), result);
+  if (status == SSL_ERROR_WANT_READ || status == SSL_ERROR_WANT_WRITE) {
+    return io_status::would_block;
+  }
+  return fail();
+}
+
+/// Until the parts are full (done) or OpenSSL has no more (would_block).
+io_status tls_stream::decrypt(cursor& to, std::size_t& total) noexcept {
+  while (!to.at_end()) {
+    const auto room = to.here();
+    std::size_t bytes = 0;
+    ERR_clear_error();
+    const int result = SSL_read_ex(ssl_.get(), room.data(), room.size(), &bytes);
+    if (result == 1) {
+      to.advance(bytes);
+      total += bytes;
+      continue;
+    }
+    switch (SSL_get_error(ssl_.get(), result)) {
+    case SSL_ERROR_WANT_READ:
+    case SSL_ERROR_WANT_WRITE:
+      return io_status::would_block;
+    case SSL_ERROR_ZERO_RETURN:
+      return io_status::closed;
+    default:
+      return fail();
+    }
+  }
+  return io_status::done;
+}
+
+io_result tls_stream::read(std::span<const iovec> parts) noexcept {
+  cursor to(parts);
+  if (to.at_end()) return {io_status::done, 0};
+  std::size_t total = 0;
+  io_status status = io_status::done;
+  // A socket that gave less than there was room for is empty for now.
+  bool drained = false;
+  for (;;) {
+    {
+      const std::lock_guard hold(lock_);
+      if (why_.happened) return {io_status::failed, 0};
+      status = shake_hands();
+      if (status != io_status::done) return {status, 0};
+      status = decrypt(to, total);
+      flush();
+      const bool more = !inbox_.is_empty() || SSL_pending(ssl_.get()) > 0;
+      buffered_.store(more && status == io_status::done, std::memory_order_relaxed);
+      // With bytes in the inbox, OpenSSL waits for room to answer the other side.
+      if (status != io_status::would_block || drained || more) break;
+    }
+    const socket_result got = refill();
+    if (got.status == io_status::would_block) break;
+    drained = got.status == io_status::done && !inbox_.room().empty();
+    const std::lock_guard hold(lock_);
+    ended_ = got.status == io_status::closed;
+    receive_reason_ = got.reason;
+  }
+  // What is not in order shows again at the next read.
+  return total > 0 ? io_result{io_status::done, total} : io_result{status, 0};
+}
+
+std::size_t tls_stream::encrypt_batch(cursor& from) noexcept {
+  std::size_t total = 0;
+  for (std::size_t record = 0; record < batch_records && !from.at_end(); ++record) {
+    if (++records_ % records_per_key == 0) {
+      (void)SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_NOT_REQUESTED);
+    }
+    // Full records, also where the parts are small.
+    cursor after = from;
+    std::span<const std::byte> text = from.here().first(std::min(record_bytes, from.here().size()));
+    if (text.size() < record_bytes && !from.in_last()) {
+      std::size_t gathered = 0;
+      while (gathered < record_bytes && !after.at_end()) {
+        const std::size_t bytes = std::min(record_bytes - gathered, after.here().size());
+        std::memcpy(scratch_.get() + gathered, after.here().data(), bytes);
+        after.advance(bytes);
+        gathered += bytes;
+      }
+      text = {scratch_.get(), gathered};
+    }
+    std::size_t bytes = 0;
+    ERR_clear_error();
+    if (SSL_write_ex(ssl_.get(), text.data(), text.size(), &bytes) != 1) {
+      (void)fail();
+      break;
+    }
+    from.advance(bytes);
+    total += bytes;
+  }
+  return total;
+}
+
+io_result tls_stream::write(std::span<const iovec> parts) noexcept {
+  cursor from(parts);
+  if (from.at_end()) return {io_status::done, 0};
+  std::size_t total = 0;
+  for (bool first = true; first || !from.at_end(); first = false) {
+    const std::lock_guard hold(lock_);
+    if (first) {
+      if (why_.happened || finished_) return {io_status::failed, 0};
+      const io_status status = shake_hands();
+      if (status != io_status::done) return {status, 0};
+      flush();
+    }
+    if (!outbox_.is_empty() || has_write_failed()) break;
+    // Encrypted by an earlier call, and on its way by now.
+    const std::size_t earlier = from.advance(unreported_);
+    unreported_ -= earlier;
+    total += earlier;
+    if (unreported_ > 0) break;
+
+    unreported_ = encrypt_batch(from);
+    flush();
+    if (has_write_failed()) break;
+    if (outbox_.is_empty()) total += std::exchange(unreported_, 0);
+  }
+  // What failed after that shows again at the next write.
+  if (total > 0) return {io_status::done, total};
+  const std::lock_guard hold(lock_);
+  return {has_write_failed() ? io_status::failed : io_status::would_block, 0};
+}
+
+void tls_stream::finish() noexcept {
+  const std::lock_guard hold(lock_);
+  if (finished_) return;
+  finished_ = true;
+  // Nobody will ask for them any more; the reader flushes the rest.
+  unreported_ = 0;
+  if (is_established() && !why_.happened) {
+    ERR_clear_error();
+    (void)SSL_shutdown(ssl_.get());
+    ERR_clear_error();
+  }
+  flush();
+}
+
+std::unique_ptr<stream> make(unique_fd fd, std::shared_ptr<const tls_identity> identity,
+                             bool is_server) {
+  if (!identity) throw error("a TLS connection needs an identity: a key or certificates");
+  return std::make_unique<tls_stream>(std::move(fd), std::move(identity), is_server);
+}
+
+} // namespace
+
+bool tls_is_built_in() noexcept { return true; }
+
+std::unique_ptr<stream> tls_client(unique_fd fd, std::shared_ptr<const tls_identity> identity) {
+  return make(std::move(fd), std::move(identity), false);
+}
+
+std::unique_ptr<stream> tls_server(unique_fd fd, std::shared_ptr<const tls_identity> identity) {
+  return make(std::move(fd), std::move(identity), true);
+}
+
+} // namespace farcall::tcp

@@ -1,0 +1,542 @@
+#include <farcall/base/error.hpp>
+#include <farcall/transport/tcp/certificate_test_support.hpp>
+#include <farcall/transport/tcp/stream_test_support.hpp>
+#include <farcall/transport/tcp/tls.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+namespace farcall::tcp {
+namespace {
+
+using namespace test_support;
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::ThrowsMessage;
+
+using identity = std::shared_ptr<const tls_identity>;
+
+constexpr std::string_view key_text = "the key, which nobody may print!";
+static_assert(key_text.size() == key_bytes);
+
+identity key(std::string_view text = key_text, std::string name = "test") {
+  return tls_identity::with_key(std::move(name), secret::copy_of(bytes_of(text)));
+}
+
+struct ends {
+  std::unique_ptr<stream> client;
+  std::unique_ptr<stream> server;
+};
+
+ends connected(const identity& of_client, const identity& of_server) {
+  auto [client, server] = tcp_pair();
+  return {tls_client(std::move(client), of_client), tls_server(std::move(server), of_server)};
+}
+
+/// Runs the handshake, as far as it comes, from one thread.
+void shake_hands(const ends& both) {
+  bytes none(1);
+  const auto has_ended = [&](stream& s) {
+    const io_status status = read_into(s, none).status;
+    return status == io_status::failed || (status == io_status::would_block && s.is_established());
+  };
+  EXPECT_TRUE(test::eventually([&] {
+    const bool client = has_ended(*both.client);
+    return has_ended(*both.server) && client;
+  }));
+}
+
+ends established() {
+  ends both = connected(key(), key());
+  shake_hands(both);
+  EXPECT_TRUE(both.client->is_established()) << both.client->failure();
+  EXPECT_TRUE(both.server->is_established()) << both.server->failure();
+  return both;
+}
+
+/// Both ends of a handshake that must not succeed.
+ends refused(const identity& of_client, const identity& of_server) {
+  ends both = connected(of_client, of_server);
+  shake_hands(both);
+  EXPECT_FALSE(both.server->is_established());
+  EXPECT_EQ(write_from(*both.server, bytes_of("x")).status, io_status::failed);
+  EXPECT_EQ(end_of(*both.server), io_status::failed);
+  EXPECT_EQ(end_of(*both.client), io_status::failed);
+  for (const stream* s : {both.client.get(), both.server.get()}) {
+    EXPECT_THAT(s->failure(), Not(HasSubstr("nobody may print")));
+    EXPECT_THAT(s->failure(), Not(HasSubstr("6e6f626f6479"))) << "in hexadecimal";
+  }
+  return both;
+}
+
+TEST(tls, is_built_in) { EXPECT_TRUE(tls_is_built_in()); }
+
+TEST(tls, carries_bytes_both_ways) {
+  auto [client, server] = established();
+  ASSERT_EQ(write_all(*client, bytes_of("there")), io_status::done);
+  EXPECT_EQ(received(*server, 5), bytes_of("there"));
+  ASSERT_EQ(write_all(*server, bytes_of("and back")), io_status::done);
+  EXPECT_EQ(received(*client, 8), bytes_of("and back"));
+}
+
+TEST(tls, the_handshake_runs_inside_the_first_write_and_read) {
+  auto [client, server] = connected(key(), key());
+  EXPECT_FALSE(client->is_established());
+  EXPECT_EQ(write_from(*client, bytes_of("hello")).status, io_status::would_block);
+  EXPECT_TRUE(client->write_wants_read());
+  std::thread reader([&from = *server] { EXPECT_EQ(received(from, 5), bytes_of("hello")); });
+  EXPECT_EQ(write_all(*client, bytes_of("hello")), io_status::done) << client->failure();
+  reader.join();
+  EXPECT_TRUE(client->is_established());
+  EXPECT_TRUE(server->is_established());
+  EXPECT_FALSE(client->write_wants_read());
+  EXPECT_FALSE(client->read_wants_write());
+}
+
+TEST(tls, works_on_a_socket_that_is_still_connecting) {
+  const auto listeners = listen_on({"127.0.0.1", 0});
+  const auto client =
+      tls_client(start_connect(resolve(local_address(listeners[0].get()))[0]), key());
+  std::optional<unique_fd> got;
+  ASSERT_TRUE(
+      test::eventually([&] { return (got = accept_from(listeners[0].get())).has_value(); }));
+  const auto server = tls_server(std::move(*got), key());
+  std::thread writer([&] { EXPECT_EQ(write_all(*client, bytes_of("hello")), io_status::done); });
+  EXPECT_EQ(received(*server, 5), bytes_of("hello"));
+  writer.join();
+}
+
+TEST(tls, what_goes_over_the_socket_cannot_be_read) {
+  auto [client, server] = established();
+  ASSERT_EQ(write_all(*client, bytes_of("plain words")), io_status::done);
+  pollfd waiting{server->fd(), POLLIN, 0};
+  ASSERT_EQ(::poll(&waiting, 1, 60'000), 1);
+  char seen[1000]{};
+  const ssize_t there = ::recv(server->fd(), seen, sizeof seen, MSG_PEEK);
+  ASSERT_GT(there, 11);
+  EXPECT_EQ(std::string_view(seen, static_cast<std::size_t>(there)).find("plain words"),
+            std::string_view::npos);
+}
+
+TEST(tls, gathers_and_scatters) {
+  auto [client, server] = established();
+  // Parts smaller and larger than a record, and empty ones.
+  const std::size_t sizes[] = {0, 64, 1, 40'000, 0, 16'384, 16'383, 3, 100'000, 0};
+  bytes whole;
+  std::vector<bytes> parts;
+  std::vector<iovec> out;
+  for (const std::size_t size : sizes) {
+    parts.push_back(content(size, size));
+    whole.insert(whole.end(), parts.back().begin(), parts.back().end());
+  }
+  for (const bytes& part : parts)
+    out.push_back(part_of(part));
+  const io_result put = client->write(out);
+  ASSERT_EQ(put.status, io_status::done);
+  ASSERT_EQ(put.bytes, whole.size());
+
+  bytes got(whole.size());
+  for (std::size_t at = 0; at < got.size();) {
+    const std::size_t left = got.size() - at;
+    const std::size_t first = std::min<std::size_t>(left, 7);
+    const iovec in[] = {
+        {got.data() + at, first}, {nullptr, 0}, {got.data() + at + first, left - first}};
+    const io_result result = server->read(in);
+    if (result.status == io_status::would_block) {
+      EXPECT_FALSE(server->has_buffered());
+      wait_to_read(*server);
+      continue;
+    }
+    ASSERT_EQ(result.status, io_status::done) << server->failure();
+    at += result.bytes;
+  }
+  EXPECT_TRUE(got == whole);
+}
+
+TEST(tls, parts_without_bytes_are_no_end) {
+  auto [client, server] = established();
+  const iovec nothing{nullptr, 0};
+  for (const std::span<const iovec> parts : {std::span<const iovec>(), {&nothing, 1}}) {
+    EXPECT_EQ(client->read(parts).status, io_status::done);
+    EXPECT_EQ(client->write(parts).status, io_status::done);
+  }
+}
+
+TEST(tls, tells_of_bytes_that_the_socket_does_not_show) {
+  auto [client, server] = established();
+  EXPECT_FALSE(server->has_buffered());
+  ASSERT_EQ(write_all(*client, bytes_of("abc")), io_status::done);
+  EXPECT_EQ(received(*server, 1), bytes_of("a"));
+  EXPECT_TRUE(server->has_buffered());
+  EXPECT_EQ(received(*server, 2), bytes_of("bc"));
+  bytes none(1);
+  EXPECT_EQ(read_into(*server, none).status, io_status::would_block);
+  EXPECT_FALSE(server->has_buffered());
+}
+
+TEST(tls, a_write_that_blocked_goes_on_from_another_address) {
+  auto [client, server] = established();
+  const bytes data = content(std::size_t{32} << 20, 1);
+  std::size_t sent = 0;
+  io_result put;
+  while ((put = write_from(*client, data, sent)).status == io_status::done && sent < data.size())
+    sent += put.bytes;
+  ASSERT_EQ(put.status, io_status::would_block);
+  EXPECT_FALSE(client->write_wants_read());
+  bytes got(data.size());
+  std::thread reader([&, &from = *server] { EXPECT_EQ(read_all(from, got), io_status::done); });
+  // Each time from a fresh copy, and sometimes of fewer bytes than before.
+  for (std::size_t turn = 0; sent < data.size(); ++turn) {
+    const std::size_t size =
+        std::min<std::size_t>(data.size() - sent, turn % 3 == 0 ? 10 : 500'000);
+    const bytes copy(data.begin() + static_cast<std::ptrdiff_t>(sent),
+                     data.begin() + static_cast<std::ptrdiff_t>(sent + size));
+    put = write_from(*client, copy);
+    if (put.status == io_status::would_block) {
+      wait_to_write(*client);
+      continue;
+    }
+    ASSERT_EQ(put.status, io_status::done) << client->failure();
+    ASSERT_LE(put.bytes, size);
+    sent += put.bytes;
+  }
+  reader.join();
+  EXPECT_TRUE(got == data);
+}
+
+TEST(tls, large_transfers_both_ways_at_once) {
+  auto [client, server] = connected(key(), key());
+  shake_hands({std::move(client), std::move(server)});
+  ends both = established();
+  const std::size_t size = test::under_sanitizer ? 4 << 20 : 32 << 20;
+  const bytes there = content(size, 1);
+  const bytes back = content(size, 2);
+  std::thread sends_there(
+      [&, &to = *both.client] { EXPECT_EQ(write_all(to, there), io_status::done); });
+  std::thread sends_back(
+      [&, &to = *both.server] { EXPECT_EQ(write_all(to, back), io_status::done); });
+  bytes got_back(size);
+  std::thread receives(
+      [&, &from = *both.client] { EXPECT_EQ(read_all(from, got_back), io_status::done); });
+  const bytes got_there = received(*both.server, size);
+  sends_there.join();
+  sends_back.join();
+  receives.join();
+  EXPECT_TRUE(got_there == there);
+  EXPECT_TRUE(got_back == back);
+}
+
+// ---- the end ------------------------------------------------------------------------------------
+
+TEST(tls, an_end_in_order_leaves_the_other_direction_open) {
+  auto [client, server] = established();
+  ASSERT_EQ(write_all(*client, bytes_of("last words")), io_status::done);
+  client->finish();
+  EXPECT_EQ(write_from(*client, bytes_of("x")).status, io_status::failed);
+  EXPECT_EQ(received(*server, 10), bytes_of("last words"));
+  EXPECT_EQ(end_of(*server), io_status::closed);
+  EXPECT_EQ(end_of(*server), io_status::closed);
+  ASSERT_EQ(write_all(*server, bytes_of("still here")), io_status::done);
+  EXPECT_EQ(received(*client, 10), bytes_of("still here"));
+  server->finish();
+  EXPECT_EQ(end_of(*client), io_status::closed);
+}
+
+TEST(tls, an_end_behind_much_data_arrives_after_it) {
+  auto [client, server] = established();
+  const bytes data = content(std::size_t{32} << 20, 1);
+  std::size_t sent = 0;
+  io_result put;
+  while ((put = write_from(*client, data, sent)).status == io_status::done)
+    sent += put.bytes;
+  ASSERT_EQ(put.status, io_status::would_block);
+  client->finish();
+  EXPECT_TRUE(client->read_wants_write()) << "what is left of the last records";
+  std::thread flusher([&from = *client] { EXPECT_EQ(end_of(from), io_status::closed); });
+  bytes got;
+  io_result result;
+  bytes part(100'000);
+  while ((result = read_into(*server, part)).status != io_status::closed) {
+    ASSERT_NE(result.status, io_status::failed) << server->failure();
+    if (result.status == io_status::would_block) wait_to_read(*server);
+    got.insert(got.end(), part.begin(), part.begin() + static_cast<std::ptrdiff_t>(result.bytes));
+  }
+  server->finish();
+  flusher.join();
+  // The records that were under way when finish() came arrive as a whole.
+  ASSERT_GE(got.size(), sent);
+  EXPECT_EQ(std::memcmp(got.data(), data.data(), got.size()), 0);
+}
+
+TEST(tls, an_end_without_notice_is_a_failure) {
+  auto [client, server] = established();
+  ASSERT_EQ(write_all(*client, bytes_of("half a me")), io_status::done);
+  ASSERT_EQ(::shutdown(client->fd(), SHUT_WR), 0);
+  EXPECT_EQ(received(*server, 9), bytes_of("half a me"));
+  EXPECT_EQ(end_of(*server), io_status::failed);
+  EXPECT_THAT(server->failure(), HasSubstr("cut off"));
+}
+
+TEST(tls, bytes_that_somebody_changed_are_a_failure) {
+  auto [client, server] = established();
+  // A record of application data that the key does not fit.
+  const unsigned char forged[] = {23, 3, 3, 0, 20, 1, 2, 3, 4, 5, 6, 7, 8,
+                                  9,  0, 1, 2, 3,  4, 5, 6, 7, 8, 9, 0};
+  ASSERT_EQ(::send(client->fd(), forged, sizeof forged, 0), static_cast<ssize_t>(sizeof forged));
+  EXPECT_EQ(end_of(*server), io_status::failed);
+  EXPECT_THAT(server->failure(), AllOf(HasSubstr("TLS"), Not(HasSubstr("handshake"))));
+  EXPECT_EQ(write_from(*server, bytes_of("x")).status, io_status::failed);
+}
+
+TEST(tls, writing_to_a_peer_that_is_gone_fails_without_a_signal) {
+  auto [client, server] = established();
+  server.reset();
+  EXPECT_TRUE(test::eventually(
+      [&] { return write_from(*client, bytes_of("x")).status == io_status::failed; }));
+  EXPECT_EQ(end_of(*client), io_status::failed);
+}
+
+// ---- others are refused -------------------------------------------------------------------------
+
+TEST(tls, another_key_is_refused_on_both_sides) {
+  const ends both = refused(key("another key, just as long as it!"), key());
+  EXPECT_THAT(both.server->failure(), AllOf(HasSubstr("another key"), HasSubstr("key file")));
+  EXPECT_THAT(both.client->failure(), AllOf(HasSubstr("another key"), HasSubstr("key file")));
+  EXPECT_FALSE(both.client->is_established());
+}
+
+TEST(tls, a_key_of_another_name_is_refused) {
+  const ends both = refused(key(key_text, "one"), key(key_text, "another"));
+  EXPECT_THAT(both.server->failure(), HasSubstr("another key"));
+  EXPECT_THAT(both.client->failure(), HasSubstr("another key"));
+}
+
+TEST(tls, a_side_that_talks_plainly_is_named) {
+  const auto talks_no_tls = AllOf(HasSubstr("does not speak TLS"), HasSubstr("--plain"));
+  for (const std::string_view words :
+       {std::string_view("GET / HTTP/1.1\r\n\r\n"), std::string_view("farcall hello, and more"),
+        std::string_view("\0\0\0\0\0\0\0\0\0\0\0\0", 12)}) {
+    for (const bool is_server : {true, false}) {
+      auto [a, b] = tcp_pair();
+      const auto ours =
+          is_server ? tls_server(std::move(a), key()) : tls_client(std::move(a), key());
+      const auto theirs = plain_stream(std::move(b));
+      ASSERT_EQ(write_all(*theirs, bytes_of(words)), io_status::done);
+      EXPECT_EQ(end_of(*ours), io_status::failed);
+      EXPECT_THAT(ours->failure(), talks_no_tls) << words;
+    }
+  }
+}
+
+TEST(tls, garbage_is_refused) {
+  for (std::uint64_t n = 0; n < 50; ++n) {
+    for (const bool is_server : {true, false}) {
+      auto [a, b] = tcp_pair();
+      const auto ours =
+          is_server ? tls_server(std::move(a), key()) : tls_client(std::move(a), key());
+      const auto theirs = plain_stream(std::move(b));
+      bytes garbage = content(2000, n);
+      // Half of them look like a record of the handshake.
+      if (n % 2 == 0) std::memcpy(garbage.data(), "\x16\x03\x01\x01\x00\x01", 6);
+      ASSERT_EQ(write_all(*theirs, garbage), io_status::done);
+      theirs->finish();
+      EXPECT_EQ(end_of(*ours), io_status::failed) << n;
+      EXPECT_FALSE(ours->is_established());
+      EXPECT_THAT(ours->failure(), HasSubstr("handshake"));
+    }
+  }
+}
+
+TEST(tls, a_handshake_that_stops_half_way_is_a_failure) {
+  // What a client sends first, cut off at several places.
+  bytes hello;
+  {
+    auto [a, b] = tcp_pair();
+    const auto client = tls_client(std::move(a), key());
+    const auto listener = plain_stream(std::move(b));
+    bytes none(1);
+    EXPECT_EQ(read_into(*client, none).status, io_status::would_block);
+    wait_to_read(*listener);
+    hello.resize(10'000);
+    const io_result got = read_into(*listener, hello);
+    ASSERT_EQ(got.status, io_status::done);
+    hello.resize(got.bytes);
+  }
+  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{5}, std::size_t{100},
+                                 hello.size() - 1, hello.size()}) {
+    auto [a, b] = tcp_pair();
+    const auto server = tls_server(std::move(a), key());
+    const auto theirs = plain_stream(std::move(b));
+    ASSERT_EQ(
+        write_all(*theirs, bytes(hello.begin(), hello.begin() + static_cast<std::ptrdiff_t>(size))),
+        io_status::done);
+    bytes none(1);
+    EXPECT_TRUE(test::eventually(
+        [&] { return read_into(*server, none).status == io_status::would_block; }));
+    EXPECT_FALSE(server->is_established());
+    theirs->finish();
+    EXPECT_EQ(end_of(*server), io_status::failed) << size;
+    EXPECT_THAT(server->failure(), AllOf(HasSubstr("ended the connection"), HasSubstr("--plain")));
+  }
+}
+
+TEST(tls, a_hello_that_is_played_again_gets_nowhere) {
+  auto [a, b] = tcp_pair();
+  auto [c, d] = tcp_pair();
+  const auto client = tls_client(std::move(a), key());
+  const auto tap = plain_stream(std::move(b));
+  const auto server = tls_server(std::move(c), key());
+  const auto replay = plain_stream(std::move(d));
+  bytes none(1);
+  EXPECT_EQ(read_into(*client, none).status, io_status::would_block);
+  bytes hello(10'000);
+  wait_to_read(*tap);
+  hello.resize(read_into(*tap, hello).bytes);
+  ASSERT_EQ(write_all(*replay, hello), io_status::done);
+  // The binder is right, so the server answers; without the client's secret that is of no use.
+  EXPECT_EQ(read_into(*server, none).status, io_status::would_block);
+  ASSERT_EQ(write_all(*replay, hello), io_status::done);
+  EXPECT_EQ(end_of(*server), io_status::failed);
+  EXPECT_FALSE(server->is_established());
+}
+
+TEST(tls, says_that_nobody_listened) {
+  auto listeners = listen_on({"127.0.0.1", 0});
+  const socket_address at = resolve(local_address(listeners[0].get()))[0];
+  listeners.clear();
+  try {
+    const auto client = tls_client(start_connect(at), key());
+    EXPECT_EQ(end_of(*client), io_status::failed);
+    EXPECT_THAT(client->failure(), HasSubstr("farcall serve"));
+  } catch (const error& e) {
+    EXPECT_THAT(e.what(), HasSubstr("farcall serve"));
+  }
+}
+
+TEST(tls, an_identity_is_checked_when_it_is_made) {
+  EXPECT_THAT([] { (void)tls_identity::with_key("name", secret::random(31)); },
+              ThrowsMessage<setting_error>(AllOf(HasSubstr("name"), HasSubstr("32"))));
+  for (const std::string& name : {std::string(), std::string(129, 'a'), std::string("a\0b", 3)})
+    EXPECT_THROW((void)key(key_text, name), setting_error);
+  auto [a, b] = tcp_pair();
+  EXPECT_THROW((void)tls_client(std::move(a), nullptr), error);
+}
+
+// ---- certificates -------------------------------------------------------------------------------
+
+class tls_certificates : public ::testing::Test {
+ protected:
+  tls_certificates() {
+    maker_.certify("authority", "authority");
+    maker_.certify("host", "authority");
+    maker_.certify("target", "authority");
+    maker_.certify("stranger_authority", "stranger_authority");
+    maker_.certify("stranger", "stranger_authority");
+  }
+
+  [[nodiscard]] std::string file(const std::string& name) const { return maker_.file(name); }
+
+  [[nodiscard]] identity of(const std::string& name, const std::string& authority = "authority") {
+    return tls_identity::with_certificates(file(name + ".pem"), file(name + ".key"),
+                                           file(authority + ".pem"));
+  }
+
+  certificate_maker maker_;
+};
+
+TEST_F(tls_certificates, of_one_authority_trust_each_other) {
+  auto [client, server] = connected(of("host"), of("target"));
+  shake_hands({std::move(client), std::move(server)});
+  ends both = connected(of("host"), of("target"));
+  shake_hands(both);
+  ASSERT_EQ(write_all(*both.client, bytes_of("there")), io_status::done) << both.client->failure();
+  EXPECT_EQ(received(*both.server, 5), bytes_of("there"));
+  both.client->finish();
+  EXPECT_EQ(end_of(*both.server), io_status::closed);
+}
+
+TEST_F(tls_certificates, of_another_authority_are_refused) {
+  const ends both = refused(of("stranger"), of("target"));
+  EXPECT_THAT(both.server->failure(), HasSubstr("authority"));
+  EXPECT_THAT(both.client->failure(), HasSubstr("authority"));
+}
+
+TEST_F(tls_certificates, a_server_of_another_authority_is_refused) {
+  const ends both = refused(of("host"), of("stranger", "authority"));
+  EXPECT_THAT(both.client->failure(), AllOf(HasSubstr("not accepted"), HasSubstr("authority")));
+  EXPECT_FALSE(both.client->is_established());
+}
+
+TEST_F(tls_certificates, are_good_for_their_time_only) {
+  using std::chrono::hours;
+  maker_.certify("old", "authority", hours(-2), hours(-1));
+  maker_.certify("new", "authority", hours(1), hours(2));
+  EXPECT_THAT(refused(of("old"), of("target")).server->failure(), HasSubstr("expired"));
+  EXPECT_THAT(refused(of("new"), of("target")).server->failure(), HasSubstr("not yet valid"));
+  const ends both = refused(of("host"), of("old"));
+  EXPECT_FALSE(both.client->is_established());
+  EXPECT_THAT(both.client->failure(), HasSubstr("expired"));
+  EXPECT_THAT(both.server->failure(), HasSubstr("does not accept our certificate"));
+}
+
+TEST_F(tls_certificates, of_an_authority_that_has_expired_are_refused) {
+  using std::chrono::hours;
+  maker_.certify("old_authority", "old_authority", hours(-2), hours(-1));
+  maker_.certify("late", "old_authority");
+  EXPECT_THAT(refused(of("late", "old_authority"), of("late", "old_authority")).server->failure(),
+              HasSubstr("expired"));
+}
+
+/// Only an authority signs, or everybody who has a certificate could make more.
+TEST_F(tls_certificates, that_another_certificate_has_signed_are_refused) {
+  maker_.certify("made_by_host", "host");
+  EXPECT_THAT(refused(of("made_by_host"), of("target")).server->failure(),
+              HasSubstr("not accepted"));
+}
+
+TEST_F(tls_certificates, are_no_key) {
+  EXPECT_FALSE(refused(of("host"), key()).client->is_established());
+  const ends both = refused(key(), of("target"));
+  EXPECT_FALSE(both.client->is_established());
+  EXPECT_THAT(both.client->failure(), HasSubstr("key file"));
+}
+
+TEST_F(tls_certificates, files_that_do_not_fit_are_named) {
+  const auto refuses = [&](const char* certificate, const char* own_key, const char* authority,
+                           const char* culprit) {
+    EXPECT_THAT(
+        [&] {
+          (void)tls_identity::with_certificates(file(certificate), file(own_key), file(authority));
+        },
+        ThrowsMessage<setting_error>(HasSubstr(file(culprit))));
+  };
+  refuses("none.pem", "host.key", "authority.pem", "none.pem");
+  refuses("host.pem", "none.key", "authority.pem", "none.key");
+  refuses("host.pem", "host.key", "none.pem", "none.pem");
+  refuses("host.pem", "target.key", "authority.pem", "target.key");
+  refuses("host.key", "host.key", "authority.pem", "host.key");
+  refuses("host.pem", "host.key", "host.key", "host.key");
+  ASSERT_EQ(::chmod(file("host.pem").c_str(), 0600), 0);
+  refuses("host.pem", "host.pem", "authority.pem", "host.pem");
+  maker_.write_key("host", "pass");
+  refuses("host.pem", "host.key", "authority.pem", "host.key");
+  ASSERT_EQ(::chmod(file("target.key").c_str(), 0640), 0);
+  refuses("target.pem", "target.key", "authority.pem", "target.key");
+}
+
+} // namespace
+} // namespace farcall::tcp

@@ -1,0 +1,7 @@
+// expect: a C array cannot travel: pass a std::array
+// names: cannot_travel<(const )?int ?\[3\]>
+#include <farcall/farcall.hpp>
+
+int look(const int (&values)[3]);
+
+void f(const farcall::node& where, const int (&values)[3]) { farcall::post(where, look, values); }

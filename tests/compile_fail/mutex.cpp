@@ -1,0 +1,13 @@
+// expect: this type can be neither copied nor moved, so it cannot travel
+// names: cannot_travel<guarded>
+#include <farcall/farcall.hpp>
+
+#include <mutex>
+
+struct guarded {
+  std::mutex lock;
+};
+
+int look(const guarded& g);
+
+void f(const farcall::node& where, const guarded& g) { farcall::post(where, look, g); }

@@ -1,0 +1,7 @@
+// expect: a parameter of type T& cannot travel: the target would change a copy
+// names: travelling<int ?&>
+#include <farcall/farcall.hpp>
+
+void increment(int& value);
+
+void f(const farcall::node& where, int& value) { farcall::post(where, increment, value); }

@@ -1,0 +1,142 @@
+#include <farcall/base/error.hpp>
+#include <farcall/memory/segment.hpp>
+#include <farcall/transport/tcp/address.hpp>
+#include <farcall/transport/tcp/connection.hpp>
+#include <farcall/transport/tcp/socket.hpp>
+#include <farcall/transport/tcp/tcp.hpp>
+#include <tests/conformance/pairs.hpp>
+
+#include <array>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+namespace farcall::conformance {
+namespace {
+
+constexpr std::size_t window_bytes = std::size_t{16} << 20;
+
+/// A handler made of a function.
+class ready final : public tcp::event_handler {
+ public:
+  explicit ready(std::function<void()> what) : what_(std::move(what)) {}
+  void on_event(std::uint32_t /*events*/) noexcept override { what_(); }
+
+ private:
+  std::function<void()> what_;
+};
+
+unique_fd copy_of(int fd) { return unique_fd(::fcntl(fd, F_DUPFD_CLOEXEC, 0)); }
+
+/// What a server does for its nodes: reads the preamble and hands the connection on.
+void hand_on(int listener, tcp::tcp_transport& to) {
+  while (std::optional<unique_fd> socket = tcp::accept_from(listener)) {
+    tcp::preamble first;
+    // A test's own connections; the server's care is tested elsewhere.
+    ::fcntl(socket->get(), F_SETFL, 0);
+    if (::recv(socket->get(), &first, sizeof first, MSG_WAITALL) != sizeof first) continue;
+    ::fcntl(socket->get(), F_SETFL, O_NONBLOCK);
+    if (tcp::flaw_of(first) == nullptr) to.take_connection(std::move(*socket));
+  }
+}
+
+/// Node 1 can be dialled, node 0 cannot, as a server's target and its host.
+class tcp_end final : public node_end {
+ public:
+  tcp_end(node_id id, std::uint32_t ring_bytes, const tcp::job_credentials& credentials,
+          int listener, const std::string& address, int requests)
+      : id_(id), window_(segment::create("farcall-test-window", window_bytes)),
+        listener_(copy_of(listener)), requests_(copy_of(requests)), loop_("farcall-test") {
+    tcp::options o;
+    o.self = id;
+    o.nodes = 2;
+    o.ring_bytes = ring_bytes;
+    o.machine = "this one";
+    o.address = id == 1 ? address : "";
+    o.bells = bells_;
+    o.windows = {{reinterpret_cast<std::uintptr_t>(window_.data()), window_.size()}};
+    o.credentials = credentials.copy();
+    o.ask_to_dial = [fd = requests](node_id /*peer*/, const tcp::dial_request& request) {
+      ::send(fd, &request, sizeof request, MSG_NOSIGNAL);
+    };
+    transport_ = tcp::make(loop_, std::move(o));
+  }
+  ~tcp_end() override {
+    // What it has not sent may need one more connection.
+    transport_.reset();
+    loop_.remove(id_ == 1 ? listener_.get() : requests_.get());
+  }
+
+  node_id id() const override { return id_; }
+  transport& link() override { return *transport_; }
+  std::span<bell> bells() override { return bells_; }
+  std::span<std::byte> window() override { return {window_.data(), window_.size()}; }
+
+  void meet(const card& peer) override {
+    transport_->admit(peer);
+    if (std::exchange(has_met_, true)) return;
+    tcp::tcp_transport* const to = transport_.get();
+    if (id_ == 1) {
+      loop_.add(listener_.get(), EPOLLIN,
+                std::make_shared<ready>([this, to] { hand_on(listener_.get(), *to); }));
+    } else {
+      loop_.add(requests_.get(), EPOLLIN, std::make_shared<ready>([this, to] {
+                  tcp::dial_request request;
+                  while (::recv(requests_.get(), &request, sizeof request, MSG_DONTWAIT) ==
+                         static_cast<ssize_t>(sizeof request)) {
+                    to->take_request(1, request);
+                  }
+                }));
+    }
+  }
+
+ private:
+  node_id id_;
+  std::array<bell, 8> bells_;
+  segment window_;
+  unique_fd listener_;
+  unique_fd requests_;
+  bool has_met_ = false;
+  tcp::reactor loop_;
+  std::unique_ptr<tcp::tcp_transport> transport_;
+};
+
+class tcp_node_pair final : public node_pair {
+ public:
+  tcp_node_pair(std::uint32_t ring_bytes, bool is_encrypted)
+      : ring_bytes_(ring_bytes), credentials_(tcp::job_credentials::make(is_encrypted)),
+        listeners_(tcp::listen_on({"127.0.0.1", 0})) {
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+      throw_system_error("socketpair", errno);
+    }
+    requests_[0] = unique_fd(ends[0]);
+    requests_[1] = unique_fd(ends[1]);
+  }
+
+  std::unique_ptr<node_end> make_end(unsigned side) override {
+    return std::make_unique<tcp_end>(side, ring_bytes_, credentials_, listeners_[0].get(),
+                                     tcp::local_address(listeners_[0].get()).text(),
+                                     requests_[side].get());
+  }
+
+ private:
+  std::uint32_t ring_bytes_;
+  tcp::job_credentials credentials_;
+  std::vector<unique_fd> listeners_;
+  std::array<unique_fd, 2> requests_;
+};
+
+} // namespace
+
+std::unique_ptr<node_pair> tcp_pair(std::uint32_t ring_bytes) {
+  return std::make_unique<tcp_node_pair>(ring_bytes, false);
+}
+
+std::unique_ptr<node_pair> tls_pair(std::uint32_t ring_bytes) {
+  return std::make_unique<tcp_node_pair>(ring_bytes, true);
+}
+
+} // namespace farcall::conformance

@@ -1,0 +1,349 @@
+#include "tests/network/support.hpp"
+
+#include <farcall/offload/job_test_support.hpp>
+#include <farcall/transport/tcp/secret.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <stdexcept>
+
+#include <sys/resource.h>
+
+/// Ends of targets, servers and hosts that are not on one machine as far as farcall knows.
+namespace farcall::test {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::HasSubstr;
+
+constexpr milliseconds short_liveness{500};
+/// Generous: the machine may be busy with other things.
+constexpr seconds at_the_latest{20};
+
+job_options failing_job(const std::string& targets, const std::string& key = "") {
+  job_options o = network_job(targets, key);
+  o.liveness = short_liveness;
+  return o;
+}
+
+class network_failure_test : public testing::TestWithParam<bool> {
+ protected:
+  network_failure_test() {
+    if (GetParam()) {
+      key_ = folder_.file("key");
+      tcp::write_key_file(key_);
+    }
+    server_.emplace(local_server(key_));
+    job_.emplace(failing_job(url_of(*server_) + "?count=2,shm", key_));
+    victim_ = job_->targets()[0];
+    others_ = {job_->targets()[1], job_->targets()[2]};
+    for (const node& n : job_->targets())
+      pids_.push_back(sync(n, ::getpid));
+  }
+
+  /// The victim dies by `act`: what the host is told.
+  template <class F>
+  std::string end_of(F act) {
+    const auto e = thrown_by<node_failed>([&] { sync(victim_, act); });
+    if (!e) return "";
+    EXPECT_EQ(e->node(), victim_.id());
+    expect_only_the_victim_is_gone();
+    return e->what();
+  }
+
+  void expect_only_the_victim_is_gone() {
+    EXPECT_FALSE(victim_.alive());
+    EXPECT_THROW(sync(victim_, [] {}), node_failed);
+    EXPECT_THROW((void)victim_.allocate<int>(1), node_failed);
+    for (const node& other : others_) {
+      EXPECT_TRUE(other.alive());
+      EXPECT_EQ(sync(other, [] { return 5; }), 5);
+      const auto e = thrown_by<remote_error>(
+          [&] { sync(other, [](const node& n) { sync(n, [] {}); }, victim_); });
+      ASSERT_TRUE(e);
+      EXPECT_EQ(e->type_name(), "farcall::node_failed");
+    }
+    EXPECT_TRUE(all_end_within({pids_[0]}, at_the_latest));
+  }
+
+  scratch_folder folder_;
+  std::string key_;
+  std::optional<server> server_;
+  std::optional<job> job_;
+  node victim_;
+  std::vector<node> others_;
+  std::vector<pid_t> pids_;
+};
+
+INSTANTIATE_TEST_SUITE_P(plain_and_key, network_failure_test, testing::Bool(),
+                         [](const auto& info) { return info.param ? "key" : "plain"; });
+
+void crash_quietly() {
+  const rlimit none{0, 0};
+  ::setrlimit(RLIMIT_CORE, &none);
+}
+
+TEST_P(network_failure_test, exit_in_a_handler) {
+  const std::string why = end_of([] { std::exit(3); });
+  EXPECT_THAT(why, HasSubstr("node 1"));
+  EXPECT_THAT(why, HasSubstr(url_of(*server_)));
+  EXPECT_THAT(why, HasSubstr("exited with status 3"));
+}
+
+TEST_P(network_failure_test, abort_in_a_handler) {
+  EXPECT_THAT(end_of([] {
+                crash_quietly();
+                std::abort();
+              }),
+              testing::AnyOf(HasSubstr("SIGABRT"), HasSubstr("exited with status")));
+}
+
+TEST_P(network_failure_test, kill_while_it_works) {
+  future<void> f = async(victim_, [] { ::usleep(20'000'000); });
+  future<int> other = async(others_[0], [] {
+    ::usleep(300'000);
+    return 4;
+  });
+  ::kill(pids_[0], SIGKILL);
+  EXPECT_THAT(text_thrown_by<node_failed>([&] { f.get(); }),
+              testing::AllOf(HasSubstr("node 1"), HasSubstr("SIGKILL")));
+  EXPECT_EQ(other.get(), 4);
+  expect_only_the_victim_is_gone();
+}
+
+TEST_P(network_failure_test, every_call_ends_once_in_a_value_or_the_failure) {
+  constexpr std::size_t calls = 300;
+  std::vector<future<std::size_t>> all;
+  for (std::size_t i = 0; i < calls; ++i) {
+    all.push_back(async(
+        victim_,
+        [](const std::string& file, std::size_t v) {
+          mark(file);
+          if (v == 150) ::_exit(1);
+          return v;
+        },
+        folder_.file(std::to_string(i)), i));
+  }
+  std::size_t values = 0;
+  std::size_t failures = 0;
+  for (std::size_t i = 0; i < calls; ++i) {
+    try {
+      EXPECT_EQ(all[i].get(), i);
+      EXPECT_EQ(marks(folder_.file(std::to_string(i))), 1U);
+      ++values;
+    } catch (const node_failed&) {
+      EXPECT_LE(marks(folder_.file(std::to_string(i))), 1U);
+      ++failures;
+    }
+  }
+  EXPECT_LE(values, 150U);
+  EXPECT_EQ(values + failures, calls);
+}
+
+TEST_P(network_failure_test, copies_to_the_dead_end) {
+  const auto there = victim_.allocate<char>(30'000'000);
+  const std::vector<char> sent(30'000'000, 'x');
+  future<void> f = put(sent, there);
+  ::kill(pids_[0], SIGKILL);
+  try {
+    f.get(); // It may have been quick.
+  } catch (const node_failed&) {
+  }
+  EXPECT_THROW(sync(victim_, [] {}), node_failed);
+  EXPECT_THROW(put(sent, there).get(), node_failed);
+  EXPECT_THROW(copy(there, others_[0].allocate<char>(30'000'000)).get(), error);
+}
+
+TEST_P(network_failure_test, a_server_that_ends_takes_its_targets_along) {
+  future<void> f = async(victim_, [] { ::usleep(20'000'000); });
+  server_.reset();
+  EXPECT_THAT(text_thrown_by<node_failed>([&] { f.get(); }), HasSubstr("node 1"));
+  EXPECT_TRUE(all_end_within({pids_[0], pids_[1]}, at_the_latest));
+  EXPECT_THROW(sync(others_[0], [] {}), node_failed);
+  EXPECT_EQ(sync(others_[1], [] { return 6; }), 6);
+}
+
+TEST_P(network_failure_test, targets_that_hang_are_killed_when_the_job_ends) {
+  job_.reset();
+  job_options o = failing_job(url_of(*server_), key_);
+  o.stop_timeout = milliseconds(300);
+  pid_t pid = 0;
+  {
+    const job j(o);
+    pid = sync(j.targets()[0], ::getpid);
+    ::kill(pid, SIGSTOP);
+  }
+  EXPECT_TRUE(all_end_within({pid}, at_the_latest));
+  EXPECT_TRUE(comes_true([&] { return server_->targets() == 0; }));
+}
+
+TEST_P(network_failure_test, jobs_whose_targets_die_leave_nothing_behind) {
+  job_.reset();
+  ASSERT_TRUE(comes_true([&] { return server_->targets() == 0; }));
+  const holdings before = settled_holdings();
+  for (int i = 0; i < 20; ++i) {
+    const job j(failing_job(url_of(*server_) + "?count=2", key_));
+    EXPECT_THROW(sync(j.targets()[0], [] { ::_exit(1); }), node_failed);
+    EXPECT_EQ(sync(j.targets()[1], [] { return 2; }), 2);
+  }
+  ASSERT_TRUE(comes_true([&] { return server_->targets() == 0; }));
+  EXPECT_TRUE(nothing_left_since(before));
+}
+
+// ---- processes of their own ---------------------------------------------------------------------
+
+constexpr const char* url_variable = "FARCALL_TEST_URL";
+
+int be_host() {
+  const job j(failing_job(std::getenv(url_variable)));
+  for (const node& n : j.targets())
+    say(std::to_string(sync(n, ::getpid)));
+  // Both in the middle of something, or idle.
+  post(j.targets()[0], [] { ::usleep(30'000'000); });
+  say("ready");
+  ::pause();
+  return 0;
+}
+const role host_role("network_host", be_host);
+
+int be_server() {
+  block_end_signals();
+  const server s(local_server());
+  serve_until_signalled(s);
+  return 0;
+}
+const role server_role("network_server", be_server);
+
+class network_host_end_test : public testing::Test {
+ protected:
+  network_host_end_test() : url_(url_variable, (url_of(server_) + "?count=2").c_str()) {
+    for (int i = 0; i < 2; ++i)
+      pids_.push_back(std::stoi(host_.line()));
+    EXPECT_EQ(host_.line(), "ready");
+  }
+
+  void expect_targets_gone() {
+    EXPECT_TRUE(all_end_within(pids_, at_the_latest));
+    EXPECT_TRUE(comes_true([&] { return server_.targets() == 0; }));
+  }
+
+  server server_{local_server()};
+  scoped_variable url_;
+  role_process host_{"network_host"};
+  std::vector<pid_t> pids_;
+};
+
+TEST_F(network_host_end_test, targets_go_with_a_host_that_is_killed) {
+  host_.kill(SIGKILL);
+  expect_targets_gone();
+}
+
+TEST_F(network_host_end_test, targets_go_when_the_host_is_silent) {
+  const captured_log log;
+  host_.kill(SIGSTOP);
+  expect_targets_gone();
+  EXPECT_TRUE(log.comes_to_say("it was silent for 500 ms"));
+}
+
+TEST(network_server_end, hosts_hear_of_a_server_that_is_killed) {
+  role_process serving("network_server");
+  const std::string line = serving.line();
+  ASSERT_THAT(line, HasSubstr("farcall: serving at tcp://127.0.0.1:"));
+  const std::string url = line.substr(20, line.find(',') - 20);
+  const job j(failing_job(url + "?count=2,shm"));
+  std::vector<pid_t> pids;
+  for (const node& n : j.targets())
+    pids.push_back(sync(n, ::getpid));
+  pids.pop_back();
+  future<void> f = async(j.targets()[0], [] { ::usleep(30'000'000); });
+  serving.kill(SIGKILL);
+  EXPECT_THAT(text_thrown_by<node_failed>([&] { f.get(); }),
+              testing::AllOf(HasSubstr("node 1"), HasSubstr(url)));
+  EXPECT_TRUE(all_end_within(pids, at_the_latest));
+  EXPECT_EQ(sync(j.targets()[2], [] { return 7; }), 7);
+}
+
+TEST(network_server_end, a_server_ends_in_order_by_a_signal) {
+  role_process serving("network_server");
+  const std::string line = serving.line();
+  const job j(failing_job(line.substr(20, line.find(',') - 20)));
+  const pid_t pid = sync(j.targets()[0], ::getpid);
+  serving.kill(SIGTERM);
+  EXPECT_EQ(serving.wait(), 0);
+  EXPECT_TRUE(all_end_within({pid}, at_the_latest));
+  EXPECT_THROW(sync(j.targets()[0], [] {}), node_failed);
+}
+
+// ---- jobs that cannot start ---------------------------------------------------------------------
+
+std::string start_failure(const job_options& o) {
+  return text_thrown_by<start_failed>([&] { const job j(o); });
+}
+
+TEST(network_start, nobody_listens) {
+  std::string url;
+  {
+    const server s(local_server());
+    url = url_of(s);
+  }
+  EXPECT_THAT(start_failure(network_job(url)),
+              testing::AllOf(HasSubstr("node 1"), HasSubstr(url), HasSubstr("nothing listens")));
+}
+
+TEST(network_start, the_program_of_the_server_is_none_of_farcall) {
+  server_options o = local_server();
+  o.program = "/bin/true";
+  const server s(o);
+  const std::string why = start_failure(network_job(url_of(s)));
+  EXPECT_THAT(why, testing::AllOf(HasSubstr("node 1"), HasSubstr("exited with status 0")));
+  EXPECT_TRUE(comes_true([&] { return s.targets() == 0; }));
+}
+
+TEST(network_start, the_program_of_the_server_does_not_exist) {
+  server_options o = local_server();
+  o.program = "/does/not/exist";
+  const server s(o);
+  const captured_log log;
+  EXPECT_THAT(start_failure(network_job(url_of(s))),
+              testing::AllOf(HasSubstr("node 1"), HasSubstr("/does/not/exist")));
+  EXPECT_EQ(s.targets(), 0U);
+}
+
+TEST(network_start, a_program_that_never_joins_is_given_up) {
+  server_options o = local_server();
+  o.program = "/bin/sleep";
+  o.arguments = {"sleep", "100"};
+  const server s(o);
+  job_options j = network_job(url_of(s));
+  j.start_timeout = milliseconds(500);
+  EXPECT_THAT(start_failure(j), testing::AllOf(HasSubstr("node 1"), HasSubstr("in time")));
+  EXPECT_TRUE(comes_true([&] { return s.targets() == 0; }));
+}
+
+TEST(network_start, a_full_server_says_so_and_keeps_the_others) {
+  server_options o = local_server();
+  o.most_targets = 2;
+  const server s(o);
+  const job j(network_job(url_of(s) + "?count=2"));
+  const captured_log log;
+  EXPECT_THAT(start_failure(network_job(url_of(s))),
+              testing::AllOf(HasSubstr("node 1"), HasSubstr("as many targets as it may have")));
+  EXPECT_EQ(sync(j.targets()[1], [] { return 8; }), 8);
+}
+
+TEST(network_start, targets_that_did_start_go_when_another_cannot) {
+  const server s(local_server());
+  server_options o = local_server();
+  o.program = "/bin/true";
+  const server broken(o);
+  EXPECT_THAT(start_failure(network_job(url_of(s) + "?count=2," + url_of(broken))),
+              HasSubstr("node 3"));
+  EXPECT_TRUE(comes_true([&] { return s.targets() == 0; }));
+}
+
+} // namespace
+} // namespace farcall::test

@@ -1,0 +1,462 @@
+#include "tests/network/proxy.hpp"
+#include "tests/network/support.hpp"
+
+#include <farcall/job/relay.hpp>
+#include <farcall/job/remote_target.hpp>
+#include <farcall/offload/job_test_support.hpp>
+#include <farcall/transport/tcp/bulk.hpp>
+#include <farcall/transport/tcp/opening.hpp>
+#include <farcall/transport/tcp/secret.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <fstream>
+#include <list>
+#include <random>
+#include <sstream>
+
+/// Those who may not come in: they are refused with a reason in the log, and jobs go on.
+namespace farcall::test {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::HasSubstr;
+
+constexpr seconds at_the_latest{20};
+
+template <class T>
+std::string bytes_of(const T& value) {
+  return {reinterpret_cast<const char*>(&value), sizeof value};
+}
+
+tcp::preamble control_preamble(bool is_encrypted = false) {
+  tcp::preamble p;
+  p.kind = tcp::connection_kind::control;
+  p.is_encrypted = is_encrypted ? 1 : 0;
+  p.to = 1;
+  return p;
+}
+
+std::string content_of(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::stringstream all;
+  all << in.rdbuf();
+  return all.str();
+}
+
+/// A server and a job with one target that must not notice anything.
+class intruder_test : public testing::Test {
+ protected:
+  explicit intruder_test(bool has_key = true, milliseconds patience = milliseconds(400)) {
+    if (has_key) {
+      key_ = folder_.file("key");
+      tcp::write_key_file(key_);
+    }
+    server_options o = local_server(key_);
+    o.patience = patience;
+    server_.emplace(o);
+    between_.emplace(port_of(*server_));
+    job_options j = network_job(between_->url(), key_);
+    j.liveness = seconds(2);
+    job_.emplace(j);
+    target_ = job_->targets().front();
+    pid_ = sync(target_, ::getpid);
+    post(target_, mark, folder_.file("alive"));
+  }
+
+  void expect_job_undisturbed() {
+    EXPECT_EQ(server_->targets(), 1U);
+    EXPECT_EQ(sync(target_, ::getpid), pid_);
+    // With new connections, too.
+    const lane l(target_);
+    EXPECT_EQ(sync(l, ::getpid), pid_);
+    const auto there = target_.allocate<int>(100'000);
+    const std::vector<int> sent(100'000, 7);
+    std::vector<int> got(100'000);
+    put(sent, there).get();
+    get(there, got).get();
+    EXPECT_EQ(got, sent);
+  }
+
+  /// Says that to the server, which is to hang up.
+  void expect_refused(const std::string& bytes, const std::string& reason) {
+    const std::size_t before = log_.count(reason);
+    raw_client c(port_of(*server_));
+    c.send(bytes);
+    EXPECT_TRUE(c.is_ended_within(at_the_latest)) << reason;
+    EXPECT_TRUE(comes_true([&] { return log_.count(reason) > before; }, seconds(5))) << reason;
+    EXPECT_EQ(server_->targets(), 1U);
+  }
+
+  tcp::preamble own_preamble(tcp::connection_kind kind) {
+    tcp::preamble p;
+    std::memcpy(&p, between_->recorded().at(0).data(), sizeof p);
+    p.kind = kind;
+    return p;
+  }
+
+  /// Before the server and its targets, so that they write there.
+  captured_log log_;
+  scratch_folder folder_;
+  std::string key_;
+  std::optional<server> server_;
+  std::optional<proxy> between_;
+  std::optional<job> job_;
+  node target_;
+  pid_t pid_ = 0;
+};
+
+class plain_intruder_test : public intruder_test {
+ protected:
+  plain_intruder_test() : intruder_test(false) {}
+
+  /// In the clear the whole job lies open, which is what tests of its innermost checks need.
+  tcp::opening own_opening(tcp::connection_kind kind) {
+    tcp::opening o;
+    o.kind = kind;
+    o.from = 0;
+    const std::string request = between_->recorded().at(0).substr(sizeof(tcp::preamble));
+    std::memcpy(o.proof.data(), request.data() + sizeof(frame_header) + sizeof(tcp::job_name),
+                o.proof.size());
+    return o;
+  }
+};
+
+// ---- who has no key, or another -----------------------------------------------------------------
+
+std::string start_failure(const job_options& o) {
+  return text_thrown_by<start_failed>([&] { const job j(o); });
+}
+
+TEST_F(intruder_test, another_key_is_refused) {
+  const std::string other = folder_.file("other");
+  tcp::write_key_file(other);
+  EXPECT_THAT(start_failure(network_job(url_of(*server_), other)), HasSubstr("node 1"));
+  EXPECT_TRUE(log_.comes_to_say("refused"));
+  expect_job_undisturbed();
+}
+
+TEST_F(intruder_test, who_has_no_key_hears_that_he_needs_one) {
+  EXPECT_THAT(start_failure(network_job(url_of(*server_))), HasSubstr("it wants a key"));
+  EXPECT_TRUE(log_.comes_to_say("it came without a key"));
+  expect_job_undisturbed();
+}
+
+TEST_F(plain_intruder_test, who_has_a_key_hears_that_the_server_has_none) {
+  const std::string other = folder_.file("other");
+  tcp::write_key_file(other);
+  EXPECT_THAT(start_failure(network_job(url_of(*server_), other)),
+              HasSubstr("it was started without a key"));
+  EXPECT_TRUE(log_.comes_to_say("it has a key and we have none"));
+  expect_job_undisturbed();
+}
+
+TEST(server_safety, beyond_loopback_a_key_or_two_flags_are_needed) {
+  server_options o = local_server();
+  o.listen.host = "0.0.0.0";
+  const auto refusal = [&] { return text_thrown_by<setting_error>([&] { const server s(o); }); };
+  EXPECT_THAT(refusal(), HasSubstr("--key"));
+  o.plain = true;
+  EXPECT_THAT(refusal(), HasSubstr("--i-trust-this-network"));
+  o.trusts_network = true;
+  EXPECT_NO_THROW(const server s(o));
+  o.plain = false;
+  EXPECT_THAT(refusal(), HasSubstr("--key"));
+  const scratch_folder folder;
+  o.access.key = folder.file("key");
+  tcp::write_key_file(o.access.key);
+  o.trusts_network = false;
+  EXPECT_NO_THROW(const server s(o));
+  o.plain = true;
+  EXPECT_THAT(refusal(), HasSubstr("contradict"));
+}
+
+TEST(server_safety, a_host_sends_nothing_in_the_clear_beyond_loopback) {
+  EXPECT_THAT(start_failure(network_job("tcp://192.0.2.1:9")), HasSubstr("loopback"));
+}
+
+TEST_F(intruder_test, the_key_is_in_no_environment_command_line_or_log) {
+  (void)start_failure(network_job(url_of(*server_)));
+  const std::string digits = content_of(key_).substr(0, 64);
+  ASSERT_EQ(digits.size(), 64U);
+  std::string raw;
+  for (std::size_t i = 0; i < digits.size(); i += 2)
+    raw += static_cast<char>(std::stoi(digits.substr(i, 2), nullptr, 16));
+  for (const char* file : {"/environ", "/cmdline"}) {
+    const std::string text = content_of("/proc/" + std::to_string(pid_) + file);
+    EXPECT_FALSE(text.empty());
+    EXPECT_EQ(text.find(digits), std::string::npos) << file;
+    EXPECT_EQ(text.find(raw), std::string::npos) << file;
+  }
+  EXPECT_EQ(log_.text().find(digits), std::string::npos);
+  for (const std::string& sent : between_->recorded()) {
+    EXPECT_EQ(sent.find(raw), std::string::npos);
+    EXPECT_EQ(sent.find(digits), std::string::npos);
+  }
+}
+
+// ---- what is no connection of farcall -----------------------------------------------------------
+
+TEST_F(intruder_test, a_port_scanner_does_no_harm) {
+  const std::size_t before = open_descriptors();
+  for (int i = 0; i < 200; ++i)
+    const raw_client c(port_of(*server_));
+  EXPECT_TRUE(log_.comes_to_say("it ended before it said what it wants"));
+  EXPECT_TRUE(comes_true([&] { return open_descriptors() <= before; }));
+  expect_job_undisturbed();
+  // A flood of connections is no flood of lines.
+  EXPECT_LE(log_.count("\n"), 60U);
+}
+
+TEST_F(intruder_test, another_version_is_told_so) {
+  tcp::preamble p = control_preamble(true);
+  p.version = tcp::connection_version + 1;
+  raw_client c(port_of(*server_));
+  c.send(bytes_of(p));
+  EXPECT_TRUE(c.is_ended_within(at_the_latest));
+  ASSERT_EQ(c.heard().size(), sizeof(tcp::welcome_message));
+  tcp::welcome_message said;
+  std::memcpy(&said, c.heard().data(), sizeof said);
+  EXPECT_EQ(said.magic, tcp::preamble_magic);
+  EXPECT_EQ(said.word, tcp::welcome::other_version);
+  EXPECT_TRUE(log_.comes_to_say("another version of farcall"));
+  expect_job_undisturbed();
+}
+
+TEST_F(intruder_test, unknown_kinds_and_impossible_fields_are_refused) {
+  tcp::preamble p = control_preamble(true);
+  p.kind = static_cast<tcp::connection_kind>(6);
+  expect_refused(bytes_of(p), "it is of an unknown kind");
+  p.kind = static_cast<tcp::connection_kind>(0);
+  expect_refused(bytes_of(p), "it is of an unknown kind");
+  p = control_preamble(true);
+  p.is_encrypted = 2;
+  expect_refused(bytes_of(p), "neither plain nor encrypted");
+  expect_refused("GET / HTTP/1.1\r\nHost: example.org\r\nAccept: */*\r\n\r\n",
+                 "it does not begin as a connection of farcall does");
+  expect_job_undisturbed();
+}
+
+TEST_F(intruder_test, a_node_that_is_not_here_is_refused) {
+  tcp::preamble p = own_preamble(tcp::connection_kind::lane);
+  p.to = 2;
+  expect_refused(bytes_of(p), "it asks for a node that is not here");
+  p.to = 1;
+  p.job[3] ^= std::byte{1};
+  expect_refused(bytes_of(p), "it asks for a node that is not here");
+  expect_job_undisturbed();
+}
+
+TEST_F(intruder_test, garbage_after_any_part_of_a_valid_beginning_is_refused) {
+  const std::string valid = between_->recorded().at(0);
+  ASSERT_GT(valid.size(), sizeof(tcp::preamble) + 16);
+  std::mt19937 random(7);
+  std::list<raw_client> clients;
+  for (std::size_t length = 0; length < std::min<std::size_t>(valid.size(), 120); ++length) {
+    std::string bytes = valid.substr(0, length);
+    for (int i = 0; i < 300; ++i)
+      bytes += static_cast<char>(random());
+    clients.emplace_back(port_of(*server_)).send(bytes);
+    // The server is not to be full, or it would refuse for that reason.
+    if (clients.size() == 60) clients.pop_front();
+  }
+  for (raw_client& c : clients)
+    EXPECT_TRUE(c.is_ended_within(at_the_latest));
+  expect_job_undisturbed();
+}
+
+TEST_F(intruder_test, a_recorded_beginning_with_any_bit_flipped_is_refused) {
+  const std::string valid = between_->recorded().at(0);
+  for (std::size_t at = 0; at < std::min<std::size_t>(valid.size(), 400); ++at) {
+    std::string bytes = valid;
+    bytes[at] = static_cast<char>(bytes[at] ^ 1 << at % 8);
+    raw_client c(port_of(*server_));
+    c.send(bytes);
+    // What the server waits for in vain ends with its patience.
+    if (at % 20 == 0) {
+      EXPECT_TRUE(c.is_ended_within(at_the_latest)) << "byte " << at;
+    }
+    ASSERT_EQ(server_->targets(), 1U) << "byte " << at;
+  }
+  ::usleep(500'000);
+  expect_job_undisturbed();
+}
+
+TEST_F(intruder_test, recorded_connections_cannot_be_played_again) {
+  (void)lane(target_);
+  const auto recorded = between_->recorded();
+  ASSERT_GE(recorded.size(), 2U);
+  for (const std::string& bytes : recorded) {
+    raw_client c(port_of(*server_));
+    c.send(bytes);
+    EXPECT_TRUE(c.is_ended_within(at_the_latest));
+  }
+  EXPECT_TRUE(log_.comes_to_say("refused"));
+  EXPECT_EQ(
+      sync(target_, [](const std::string& f) { return marks(f); }, folder_.file("alive")), 1U);
+  expect_job_undisturbed();
+}
+
+// ---- those who take their time ------------------------------------------------------------------
+
+TEST_F(intruder_test, half_a_beginning_is_cut_after_the_patience) {
+  const std::string whole = bytes_of(control_preamble(true));
+  expect_refused("", "it did not say in time what it wants");
+  expect_refused(whole.substr(0, 20), "it did not say in time what it wants");
+  // The rest, the handshake, has to come in time as well.
+  expect_refused(whole, "it did not say in time what it wants");
+  expect_job_undisturbed();
+}
+
+TEST_F(intruder_test, a_byte_at_a_time_is_cut_after_the_patience) {
+  raw_client c(port_of(*server_));
+  const std::string whole = bytes_of(control_preamble(true));
+  std::size_t sent = 0;
+  while (sent < whole.size() && !c.is_ended_within(milliseconds(100))) {
+    if (!c.send(whole.substr(sent, 1))) break;
+    ++sent;
+  }
+  EXPECT_LT(sent, whole.size());
+  EXPECT_TRUE(log_.comes_to_say("it did not say in time what it wants"));
+  expect_job_undisturbed();
+}
+
+TEST_F(intruder_test, who_came_to_a_target_has_to_prove_himself_in_time) {
+  raw_client c(port_of(*server_));
+  c.send(bytes_of(own_preamble(tcp::connection_kind::lane)));
+  EXPECT_TRUE(c.is_ended_within(at_the_latest));
+  EXPECT_TRUE(log_.comes_to_say("it did not say in time what it wants"));
+  expect_job_undisturbed();
+}
+
+TEST_F(intruder_test, a_job_goes_on_in_a_flood_of_connections) {
+  expect_job_undisturbed(); // makes the connections that a job keeps
+  const std::size_t before = open_descriptors();
+  std::list<raw_client> flood;
+  for (int i = 0; i < 500; ++i) {
+    flood.emplace_back(port_of(*server_));
+    EXPECT_EQ(sync(target_, [](int v) { return v; }, i), i);
+  }
+  // Ours, and those that the server still listens to.
+  EXPECT_LE(open_descriptors(), before + 500 + 160);
+  expect_job_undisturbed();
+  EXPECT_TRUE(log_.comes_to_say("refused"));
+  for (raw_client& c : flood)
+    EXPECT_TRUE(c.is_ended_within(at_the_latest));
+  flood.clear();
+  EXPECT_TRUE(comes_true([&] { return open_descriptors() <= before; }, seconds(5)))
+      << open_descriptors() << " descriptors, " << before << " before";
+  const job another(network_job(url_of(*server_), key_));
+  EXPECT_EQ(sync(another.targets()[0], [] { return 3; }), 3);
+}
+
+// ---- in the clear, where the last checks can be reached -----------------------------------------
+
+TEST_F(plain_intruder_test, a_wrong_proof_is_refused_by_the_target) {
+  tcp::opening o = own_opening(tcp::connection_kind::lane);
+  o.ring_bytes = 65536;
+  const std::string preamble = bytes_of(own_preamble(tcp::connection_kind::lane));
+  tcp::opening stranger = o;
+  stranger.from = 7;
+  expect_refused(preamble + bytes_of(stranger), "it comes from a node that is not in the job");
+  std::size_t refused = 0;
+  for (int round = 0; round < 5; ++round) {
+    for (std::size_t at = 0; at < o.proof.size(); ++at) {
+      tcp::opening wrong = o;
+      wrong.proof[at] ^= std::byte{0x10};
+      raw_client c(port_of(*server_));
+      c.send(preamble + bytes_of(wrong));
+      if (c.is_ended_within(at_the_latest)) ++refused;
+    }
+  }
+  EXPECT_EQ(refused, 5 * o.proof.size());
+  EXPECT_TRUE(log_.comes_to_say("it does not know the job's secret"));
+  expect_job_undisturbed();
+  // A flood of connections is no flood of lines, at a target either.
+  EXPECT_LE(log_.count("\n"), 60U);
+}
+
+TEST_F(plain_intruder_test, impossible_lanes_are_refused) {
+  const std::string preamble = bytes_of(own_preamble(tcp::connection_kind::lane));
+  for (const std::uint32_t bytes : {0U, 1U, 100U, 65537U, 1U << 27, 0xffffffffU}) {
+    tcp::opening o = own_opening(tcp::connection_kind::lane);
+    o.ring_bytes = bytes;
+    expect_refused(preamble + bytes_of(o), "a lane of impossible size");
+  }
+  tcp::opening o = own_opening(tcp::connection_kind::control);
+  expect_refused(preamble + bytes_of(o), "of a kind that nodes do not take");
+  expect_job_undisturbed();
+}
+
+TEST_F(plain_intruder_test, memory_that_is_not_shared_cannot_be_copied) {
+  const auto there = target_.allocate<std::uint64_t>(1000);
+  const std::string beginning = bytes_of(own_preamble(tcp::connection_kind::bulk)) +
+                                bytes_of(own_opening(tcp::connection_kind::bulk));
+  const std::uint64_t inside = there.span().address();
+  const std::array<tcp::bulk_request, 6> bad{{
+      {tcp::bulk_operation::get, 0, 0x1000, 8},
+      {tcp::bulk_operation::put, 0, 0x1000, 8},
+      {tcp::bulk_operation::get, 0, inside, ~std::uint64_t{0}},
+      {tcp::bulk_operation::put, 0, inside, ~std::uint64_t{0} - inside + 1},
+      {tcp::bulk_operation::get, 0, ~std::uint64_t{0}, 2},
+      {static_cast<tcp::bulk_operation>(3), 0, inside, 8},
+  }};
+  for (const tcp::bulk_request& request : bad)
+    expect_refused(beginning + bytes_of(request), "memory that is not shared");
+  // The same with nothing wrong, so that the above is not refused for another reason.
+  raw_client c(port_of(*server_));
+  c.send(beginning + bytes_of(tcp::bulk_request{tcp::bulk_operation::get, 0, inside, 8}));
+  EXPECT_FALSE(c.is_ended_within(milliseconds(300)));
+  EXPECT_EQ(c.heard().size(), 16U);
+  expect_job_undisturbed();
+}
+
+TEST_F(plain_intruder_test, a_recorded_beginning_with_any_bit_flipped_leaves_the_job_alone) {
+  (void)lane(target_);
+  const auto recorded = between_->recorded();
+  ASSERT_GE(recorded.size(), 2U);
+  const std::string valid =
+      recorded[1].substr(0, sizeof(tcp::preamble) + sizeof(tcp::opening) + 32);
+  for (std::size_t at = 0; at < valid.size(); ++at) {
+    std::string bytes = valid;
+    bytes[at] = static_cast<char>(bytes[at] ^ 1 << at % 8);
+    raw_client c(port_of(*server_));
+    c.send(bytes);
+    if (at % 8 == 0) {
+      EXPECT_EQ(sync(target_, ::getpid), pid_) << "byte " << at;
+    }
+  }
+  expect_job_undisturbed();
+}
+
+TEST_F(plain_intruder_test, a_node_of_a_running_job_cannot_be_asked_for_again) {
+  expect_refused(between_->recorded().at(0).substr(0, sizeof(tcp::preamble) + request_frame_bytes),
+                 "it asks for a node twice");
+  expect_job_undisturbed();
+}
+
+TEST_F(plain_intruder_test, requests_that_make_no_sense_are_refused) {
+  const std::string preamble = bytes_of(control_preamble());
+  std::string request =
+      between_->recorded().at(0).substr(sizeof(tcp::preamble), request_frame_bytes);
+  std::string zero_liveness = request;
+  std::memset(zero_liveness.data() + request_frame_bytes - 4, 0, 4);
+  expect_refused(preamble + zero_liveness, "make no sense");
+  std::string long_liveness = request;
+  std::memset(long_liveness.data() + request_frame_bytes - 4, 0xff, 4);
+  expect_refused(preamble + long_liveness, "make no sense");
+  std::string other_kind = request;
+  other_kind[4] = static_cast<char>(other_kind[4] + 1);
+  expect_refused(preamble + other_kind, "something else than a request for a target");
+  std::string other_size = request;
+  other_size[0] = static_cast<char>(other_size[0] + 1);
+  expect_refused(preamble + other_size, "something else than a request for a target");
+  expect_job_undisturbed();
+}
+
+} // namespace
+} // namespace farcall::test

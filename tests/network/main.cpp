@@ -1,0 +1,12 @@
+#include <farcall/farcall.hpp>
+
+#include "tests/faults/support.hpp"
+
+#include <gtest/gtest.h>
+
+int main(int argc, char** argv) {
+  farcall::serve_if_target();
+  if (const int status = farcall::test::role::run_if_asked(); status >= 0) return status;
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,148 @@
+#include "tests/network/proxy.hpp"
+
+#include <farcall/transport/tcp/socket.hpp>
+
+#include <algorithm>
+#include <cerrno>
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace farcall::test {
+namespace {
+
+constexpr std::size_t most_recorded = 4096;
+constexpr std::size_t most_waiting = std::size_t{1} << 20;
+constexpr int look_interval_ms = 2;
+
+unique_fd connect_to_port(std::uint16_t port) {
+  return tcp::connect_to({"127.0.0.1", port}, clock::now() + std::chrono::seconds(10));
+}
+
+} // namespace
+
+proxy::proxy(std::uint16_t server_port) : server_port_(server_port) {
+  auto listeners = tcp::listen_on({"127.0.0.1", 0});
+  listener_ = std::move(listeners.front());
+  port_ = tcp::local_address(listener_.get()).port;
+  thread_ = std::thread([this] { run(); });
+}
+
+proxy::~proxy() {
+  stops_ = true;
+  thread_.join();
+}
+
+std::vector<std::string> proxy::recorded() const {
+  const std::lock_guard guard(mutex_);
+  return recorded_;
+}
+
+void proxy::end_connections(std::size_t from, bool reset) {
+  const std::lock_guard guard(mutex_);
+  for (pair& p : pairs_) {
+    if (p.number < from || !reset) continue;
+    const linger at_once{1, 0};
+    for (const int fd : {p.client.fd.get(), p.server.fd.get()})
+      ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  }
+  pairs_.remove_if([&](const pair& p) { return p.number >= from; });
+}
+
+void proxy::take() {
+  while (auto socket = tcp::accept_from(listener_.get())) {
+    if (turns_away_) continue;
+    pair p;
+    p.client.fd = std::move(*socket);
+    try {
+      p.server.fd = connect_to_port(server_port_);
+    } catch (const std::exception&) {
+      continue;
+    }
+    const std::lock_guard guard(mutex_);
+    p.number = recorded_.size();
+    recorded_.emplace_back();
+    pairs_.push_back(std::move(p));
+  }
+}
+
+void proxy::move(side& from, side& to, std::string* record, short events) {
+  if ((events & (POLLIN | POLLHUP | POLLERR)) != 0 && !from.has_ended &&
+      to.waiting.size() < most_waiting) {
+    char piece[65536];
+    const ssize_t got = ::recv(from.fd.get(), piece, sizeof piece, MSG_DONTWAIT);
+    if (got > 0) {
+      to.waiting.append(piece, static_cast<std::size_t>(got));
+      if (record != nullptr && record->size() < most_recorded) {
+        record->append(piece, static_cast<std::size_t>(got));
+      }
+    } else if (got == 0 || errno != EAGAIN) {
+      from.has_ended = true;
+    }
+  }
+  while (!to.waiting.empty()) {
+    const ssize_t put =
+        ::send(to.fd.get(), to.waiting.data(), to.waiting.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (put < 0 && errno != EAGAIN) to.waiting.clear();
+    if (put <= 0) break;
+    to.waiting.erase(0, static_cast<std::size_t>(put));
+  }
+  if (from.has_ended && to.waiting.empty()) ::shutdown(to.fd.get(), SHUT_WR);
+}
+
+void proxy::run() {
+  while (!stops_) {
+    if (is_silent_) {
+      ::usleep(look_interval_ms * 1000);
+      continue;
+    }
+    std::vector<pollfd> watched{{listener_.get(), POLLIN, 0}};
+    {
+      const std::lock_guard guard(mutex_);
+      for (const pair& p : pairs_) {
+        for (const side* s : {&p.client, &p.server}) {
+          const short in = s->has_ended ? 0 : POLLIN;
+          const short out = s->waiting.empty() ? 0 : POLLOUT;
+          watched.push_back({s->fd.get(), static_cast<short>(in | out), 0});
+        }
+      }
+    }
+    ::poll(watched.data(), watched.size(), look_interval_ms);
+    if (stops_ || is_silent_) continue;
+    {
+      const std::lock_guard guard(mutex_);
+      for (pair& p : pairs_) {
+        move(p.client, p.server, &recorded_[p.number], POLLIN);
+        move(p.server, p.client, nullptr, POLLIN);
+      }
+      pairs_.remove_if([](const pair& p) { return p.client.has_ended && p.server.has_ended; });
+    }
+    take();
+  }
+}
+
+raw_client::raw_client(std::uint16_t port) : fd_(connect_to_port(port)) {}
+
+bool raw_client::send(const std::string& bytes) {
+  return ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT) ==
+         static_cast<ssize_t>(bytes.size());
+}
+
+bool raw_client::is_ended_within(std::chrono::milliseconds bound) {
+  const time_point end = clock::now() + bound;
+  while (clock::now() < end) {
+    pollfd waiting{fd_.get(), POLLIN, 0};
+    if (::poll(&waiting, 1, look_interval_ms) <= 0) continue;
+    char piece[4096];
+    const ssize_t got = ::recv(fd_.get(), piece, sizeof piece, MSG_DONTWAIT);
+    if (got > 0) {
+      heard_.append(piece, static_cast<std::size_t>(got));
+    } else if (got == 0 || errno != EAGAIN) {
+      return true;
+    }
+  }
+  return false;
+}
+
+} // namespace farcall::test

@@ -1,0 +1,261 @@
+#include "tests/network/support.hpp"
+
+#include <farcall/offload/job_test_support.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+/// `farcall run --hosts`, with a stand-in for ssh that stays on this machine.
+namespace farcall::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::UnorderedElementsAre;
+
+/// The program that is run: a host that uses its targets and says what it found.
+int use_targets() {
+  const job j;
+  std::string said = "targets:";
+  for (const node& n : j.targets()) {
+    if (sync(n, [](int v) { return v + 1; }, 41) != 42) return 1;
+    said += " " + n.description().transport +
+            (n.description().route.find("encrypted") != std::string::npos ? "+key" : "");
+  }
+  say(said);
+  if (const char* file = std::getenv("FARCALL_KEY")) {
+    struct stat status{};
+    if (::stat(file, &status) != 0) return 2;
+    say("key " + std::string(file) + " " + std::to_string(status.st_mode & 0777));
+    std::ifstream environ_of("/proc/self/environ");
+    std::stringstream all;
+    all << environ_of.rdbuf();
+    std::ifstream in(file);
+    std::string digits;
+    in >> digits;
+    bool is_shown = all.str().find(digits) != std::string::npos;
+    for (const node& n : j.targets()) {
+      is_shown = is_shown || sync(
+                                 n,
+                                 [](const std::string& key) {
+                                   bool shown = false;
+                                   for (pid_t pid : {::getpid(), ::getppid()}) {
+                                     for (const char* name : {"/environ", "/cmdline"}) {
+                                       std::ifstream part("/proc/" + std::to_string(pid) + name);
+                                       std::stringstream text;
+                                       text << part.rdbuf();
+                                       shown = shown || text.str().empty() ||
+                                               text.str().find(key) != std::string::npos;
+                                     }
+                                   }
+                                   return shown;
+                                 },
+                                 digits);
+    }
+    say(is_shown ? "key is shown" : "key is hidden");
+  }
+  if (std::getenv("FARCALL_TEST_HANG") != nullptr) ::pause();
+  return 7;
+}
+const role use_role("use_targets", use_targets);
+
+struct outcome {
+  int status = -1;
+  std::string text;
+};
+
+class run_hosts_test : public testing::Test {
+ protected:
+  run_hosts_test() {
+    // What ssh does, but here: the host's name goes, and a shell takes the rest.
+    write(ssh_,
+          "#!/bin/sh\n"
+          "host=$1; shift\n"
+          "echo \"Welcome to $host\"\n"
+          "if [ $host = away ]; then echo 'no route to away' >&2; exit 255; fi\n"
+          "if [ $host = silent ]; then sleep 60; fi\n"
+          "echo \"$*\" >> " +
+              folder_.file("commands") +
+              "\n"
+              "PATH=" +
+              std::filesystem::path(FARCALL_COMMAND).parent_path().string() +
+              ":$PATH exec sh -c \"$*\"\n",
+          0755);
+  }
+
+  static void write(const std::string& file, const std::string& text, mode_t mode = 0644) {
+    std::ofstream{file} << text;
+    ::chmod(file.c_str(), mode);
+  }
+
+  std::string command(const std::string& hosts, const std::string& more = "") {
+    write(hosts_, hosts);
+    return "FARCALL_TEST_ROLE=use_targets TMPDIR=" + folder_.file("") +
+           " exec " FARCALL_COMMAND " run --hosts " + hosts_ + " --ssh " + ssh_ + " " + more + " " +
+           std::filesystem::read_symlink("/proc/self/exe").string() + " 'two words' " +
+           folder_.file("mark") + " 2>&1";
+  }
+
+  static outcome run(const std::string& command) {
+    outcome o;
+    FILE* out = ::popen(command.c_str(), "re");
+    char piece[4096];
+    for (std::size_t got = 0; (got = ::fread(piece, 1, sizeof piece, out)) != 0;)
+      o.text.append(piece, got);
+    const int status = ::pclose(out);
+    o.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return o;
+  }
+
+  /// True once all processes of this test have ended.
+  [[nodiscard]] bool nothing_runs() const {
+    return comes_true([&] {
+      for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+        std::ifstream in(entry.path() / "cmdline");
+        std::stringstream text;
+        text << in.rdbuf();
+        // Servers, targets and the program all have it among their words.
+        if (text.str().find(folder_.file("mark")) != std::string::npos) return false;
+      }
+      return true;
+    });
+  }
+
+  scratch_folder folder_;
+  std::string ssh_ = folder_.file("ssh");
+  std::string hosts_ = folder_.file("hosts");
+};
+
+TEST_F(run_hosts_test, the_program_gets_encrypted_targets_on_all_hosts) {
+  const outcome o = run(command("# machines\n"
+                                "one address=127.0.0.1 count=2\n"
+                                "\n"
+                                "me@two address=127.0.0.1 # another\n"));
+  EXPECT_EQ(o.status, 7) << o.text;
+  EXPECT_THAT(o.text, AllOf(HasSubstr("targets: tcp+key tcp+key tcp+key\n"), HasSubstr(" 384\n"),
+                            HasSubstr("key is hidden")));
+  EXPECT_TRUE(nothing_runs());
+  // The key went with the run.
+  const auto key = o.text.find("key /");
+  ASSERT_NE(key, std::string::npos) << o.text;
+  const std::string file = o.text.substr(key + 4, o.text.find(' ', key + 4) - key - 4);
+  EXPECT_FALSE(std::filesystem::exists(file)) << file;
+  EXPECT_FALSE(std::filesystem::exists(std::filesystem::path(file).parent_path()));
+  std::ifstream commands(folder_.file("commands"));
+  std::string line;
+  ASSERT_TRUE(std::getline(commands, line));
+  EXPECT_THAT(line, AllOf(HasSubstr("farcall serve --listen 127.0.0.1:0 --key-from-stdin /"),
+                          HasSubstr(" 'two words'")));
+}
+
+TEST_F(run_hosts_test, a_host_that_cannot_be_reached_is_named) {
+  const outcome o = run(command("here address=127.0.0.1\naway address=127.0.0.1\n"));
+  EXPECT_EQ(o.status, 1);
+  EXPECT_THAT(o.text, AllOf(HasSubstr("no route to away"), HasSubstr("host away"),
+                            HasSubstr("exited with status 255")));
+  EXPECT_TRUE(nothing_runs());
+}
+
+TEST_F(run_hosts_test, a_host_that_does_not_answer_is_given_up) {
+  const outcome o = run(command("silent address=127.0.0.1\n", "--start-timeout-ms 300"));
+  EXPECT_EQ(o.status, 1);
+  EXPECT_THAT(o.text, AllOf(HasSubstr("host silent"), HasSubstr("in time")));
+  EXPECT_TRUE(nothing_runs());
+}
+
+TEST_F(run_hosts_test, an_address_of_another_machine_is_an_error_with_its_reason) {
+  const outcome o = run(command("here address=192.0.2.1\n"));
+  EXPECT_EQ(o.status, 1);
+  EXPECT_THAT(o.text, AllOf(HasSubstr("host here"), HasSubstr("cannot listen on 192.0.2.1")));
+}
+
+TEST_F(run_hosts_test, ssh_that_is_not_there_is_named) {
+  write(hosts_, "here\n");
+  const outcome o = run("FARCALL_SSH=/does/not/exist " FARCALL_COMMAND " run --hosts " + hosts_ +
+                        " /bin/true 2>&1");
+  EXPECT_EQ(o.status, 1);
+  EXPECT_THAT(o.text, AllOf(HasSubstr("host here"), HasSubstr("/does/not/exist")));
+}
+
+TEST_F(run_hosts_test, mistakes_in_the_file_are_named_with_their_line) {
+  for (const char* line : {"here count=0", "here count=1000", "here what", "-oProxyCommand=x",
+                           "here address=", "count=2", "here address=a/b"}) {
+    const outcome o = run(command(std::string("# fine\n") + line + "\n"));
+    EXPECT_EQ(o.status, 2) << line << ": " << o.text;
+    EXPECT_THAT(o.text, HasSubstr("line 2")) << line;
+  }
+  EXPECT_THAT(run(command("# nobody\n")).text, HasSubstr("names no host"));
+  EXPECT_THAT(run(command("here\n", "-n 3")).text, HasSubstr("--hosts"));
+}
+
+TEST_F(run_hosts_test, a_run_that_is_told_to_end_ends_its_program_and_servers) {
+  const scoped_variable hang("FARCALL_TEST_HANG", "1");
+  FILE* out = ::popen(("echo $$; " + command("here address=127.0.0.1 count=2\n")).c_str(), "re");
+  char line[1000];
+  ASSERT_NE(::fgets(line, sizeof line, out), nullptr);
+  const pid_t pid = std::stoi(line);
+  std::string text;
+  while (text.find("key is hidden") == std::string::npos &&
+         ::fgets(line, sizeof line, out) != nullptr)
+    text += line;
+  EXPECT_THAT(text, HasSubstr("targets: tcp+key tcp+key"));
+  ::kill(pid, SIGTERM);
+  const int status = ::pclose(out);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 128 + SIGTERM);
+  EXPECT_TRUE(nothing_runs());
+}
+
+TEST_F(run_hosts_test, a_run_that_is_killed_leaves_nothing_behind) {
+  const scoped_variable hang("FARCALL_TEST_HANG", "1");
+  FILE* out = ::popen(("echo $$; " + command("here address=127.0.0.1 count=2\n")).c_str(), "re");
+  char line[1000];
+  ASSERT_NE(::fgets(line, sizeof line, out), nullptr);
+  const pid_t pid = std::stoi(line);
+  std::string text;
+  while (text.find("key is hidden") == std::string::npos &&
+         ::fgets(line, sizeof line, out) != nullptr)
+    text += line;
+  EXPECT_THAT(text, HasSubstr("targets: tcp+key tcp+key"));
+  ::kill(pid, SIGKILL);
+  const int status = ::pclose(out);
+  EXPECT_TRUE(WIFSIGNALED(status));
+  EXPECT_TRUE(nothing_runs()) << "servers or the program";
+  // No key either: only what this test has put there.
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.file("")))
+    files.push_back(entry.path().filename());
+  EXPECT_THAT(files, UnorderedElementsAre("ssh", "hosts", "commands"));
+}
+
+TEST_F(run_hosts_test, an_address_of_ipv6_gets_its_brackets) {
+  const int probe = ::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in6 loopback{};
+  loopback.sin6_family = AF_INET6;
+  loopback.sin6_addr = in6addr_loopback;
+  const bool has_ipv6 =
+      ::bind(probe, reinterpret_cast<const sockaddr*>(&loopback), sizeof loopback) == 0;
+  ::close(probe);
+  if (!has_ipv6) GTEST_SKIP() << "this machine has no IPv6";
+  const outcome o = run(command("here address=::1\n"));
+  EXPECT_EQ(o.status, 7) << o.text;
+  EXPECT_THAT(o.text, HasSubstr("targets: tcp+key\n"));
+  std::ifstream commands(folder_.file("commands"));
+  std::string line;
+  ASSERT_TRUE(std::getline(commands, line));
+  EXPECT_THAT(line, HasSubstr("--listen [::1]:0"));
+}
+
+} // namespace
+} // namespace farcall::test

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <farcall/base/unique_fd.hpp>
+#include <farcall/transport/tcp/stream.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <sys/eventfd.h>
+
+namespace farcall::test {
+
+/// A connection whose other side is the test: what it sends comes in pieces of given lengths.
+class scripted_stream final : public tcp::stream {
+ public:
+  /// Comes in pieces of these lengths in turn; none of them is 0.
+  scripted_stream(std::vector<std::byte> incoming, std::vector<std::size_t> pieces)
+      : incoming_(std::move(incoming)), pieces_(std::move(pieces)),
+        event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+  tcp::io_result read(std::span<const iovec> parts) noexcept override {
+    if (at_ == incoming_.size())
+      return {ends_ ? tcp::io_status::closed : tcp::io_status::would_block, 0};
+    std::size_t left = std::min(pieces_[next_++ % pieces_.size()], incoming_.size() - at_);
+    std::size_t got = 0;
+    for (const iovec& part : parts) {
+      const std::size_t bytes = std::min(left, part.iov_len);
+      std::memcpy(part.iov_base, incoming_.data() + at_, bytes);
+      at_ += bytes;
+      got += bytes;
+      left -= bytes;
+    }
+    return {tcp::io_status::done, got};
+  }
+  tcp::io_result write(std::span<const iovec> parts) noexcept override {
+    std::size_t put = 0;
+    for (const iovec& part : parts)
+      put += part.iov_len;
+    return {tcp::io_status::done, put};
+  }
+  void finish() noexcept override {}
+  bool read_wants_write() const noexcept override { return false; }
+  bool write_wants_read() const noexcept override { return false; }
+  bool has_buffered() const noexcept override { return false; }
+  int fd() const noexcept override { return event_.get(); }
+  std::string failure() const override { return ""; }
+  bool is_established() const noexcept override { return true; }
+
+  /// After the last piece the other side has ended in order, instead of being silent.
+  void end() noexcept { ends_ = true; }
+
+ private:
+  std::vector<std::byte> incoming_;
+  std::vector<std::size_t> pieces_;
+  std::size_t at_ = 0;
+  std::size_t next_ = 0;
+  bool ends_ = false;
+  unique_fd event_;
+};
+
+} // namespace farcall::test

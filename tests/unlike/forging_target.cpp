@@ -1,0 +1,66 @@
+// A target that says it is of another kind of machine. What the host must then say: forged_test.cpp
+#include <farcall/base/byte_stream.hpp>
+#include <farcall/job/control_socket.hpp>
+#include <farcall/transport/card.hpp>
+#include <farcall/transport/shm/shm.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+using namespace farcall;
+
+namespace {
+
+void overwrite(std::vector<std::byte>& bytes, std::size_t at, std::uint32_t value) {
+  std::memcpy(bytes.data() + at, &value, sizeof value);
+}
+
+/// `bytes` start with the first 16 bytes of a card.
+void forge(std::vector<std::byte>& bytes, std::string_view what) {
+  if (what == "byte-order") std::reverse(bytes.begin(), bytes.begin() + 4);
+  if (what == "version") overwrite(bytes, 4, 99);
+  if (what == "pointers") overwrite(bytes, 8, 4);
+  if (what == "something") overwrite(bytes, 0, 0x20544547);
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  const char* const socket = std::getenv("FARCALL_BOOTSTRAP");
+  if (socket == nullptr || argc != 3) {
+    std::puts("usage, by tests: forging_target first|card byte-order|version|pointers|something");
+    return 1;
+  }
+  const std::string_view where = argv[1];
+  const std::string_view what = argv[2];
+  control_socket host(unique_fd(std::atoi(socket)));
+
+  std::vector<std::byte> first = encode_format();
+  auto kind = control::present;
+  if (where == "first") {
+    forge(first, what);
+    // On such a machine every number is the other way round.
+    if (what == "byte-order") kind = static_cast<control>(std::uint32_t{1} << 24);
+  }
+  host.send(kind, first);
+
+  card mine;
+  mine.workers = 1;
+  mine.machine = shm::machine_identity();
+  while (std::optional<control_message> message = host.receive(no_deadline)) {
+    if (message->kind == control::shut_down) break;
+    if (message->kind != control::hello) continue;
+    byte_reader r(message->body, "a greeting");
+    (void)r.number<std::uint32_t>();
+    mine.id = r.number<node_id>();
+    std::vector<std::byte> bytes = encode(mine);
+    if (where == "card") forge(bytes, what);
+    host.send(control::joined, bytes);
+  }
+  return 0;
+}

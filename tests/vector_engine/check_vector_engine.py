@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""Compiles the core of a target for NEC's vector engine, as far as Debian's clang can.
+
+Run as: check_vector_engine.py <project root>. There are no headers for that machine, so those of
+the compiler for ARM stand in: they are of the same kind, 64 bits and without anything of x86. The
+layers below the job are made to object files, and the rest is looked at. Exits with 77 when clang or
+the headers are missing.
+"""
+
+import pathlib
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+
+COMPILER = "clang++-19"
+HEADERS = pathlib.Path("/usr/aarch64-linux-gnu/include")
+VECTOR_ENGINE = 251  # e_machine of its object files
+
+# Made to object files: rings, dispatch, packing.
+CORE = ("farcall/memory/ring.cpp", "farcall/am/served_lane.cpp", "farcall/call/invoke.cpp",
+        "tests/vector_engine/core.cpp")
+# Only looked at.
+FOLDERS = ("farcall/base", "farcall/memory", "farcall/am", "farcall/call")
+
+
+def compile_for_it(root, source, *options):
+    libraries = sorted((HEADERS / "c++").iterdir())[-1]
+    return subprocess.run(
+        [COMPILER, "--target=ve-unknown-linux-gnu", "-std=c++20", "-O1", "-Wall", "-Wextra",
+         "-Werror", "-nostdinc++", "-isystem", str(libraries), "-isystem",
+         str(libraries / "aarch64-linux-gnu"), "-isystem", str(HEADERS), f"-I{root}",
+         *options, str(source)], capture_output=True, text=True, timeout=250)
+
+
+def machine_of(file):
+    with open(file, "rb") as elf:
+        return struct.unpack_from("<H", elf.read(20), 18)[0]
+
+
+def main():
+    if len(sys.argv) != 2:
+        raise SystemExit(__doc__)
+    root = pathlib.Path(sys.argv[1]).resolve()
+    if shutil.which(COMPILER) is None:
+        print(f"{COMPILER} is not installed")
+        return 77
+    if not (HEADERS / "c++").is_dir():
+        print(f"{HEADERS}/c++ is not there: apt-get install g++-aarch64-linux-gnu")
+        return 77
+
+    failures = 0
+    with tempfile.TemporaryDirectory() as folder:
+        # A check that lets anything through is none.
+        wrong = pathlib.Path(folder) / "wrong.cpp"
+        wrong.write_text('int f() { int a = 0; asm volatile("cpuid" : "=a"(a)); return a; }\n')
+        if compile_for_it(root, wrong, "-fsyntax-only").returncode == 0:
+            print("code for x86 compiles too: this checks nothing")
+            failures += 1
+        sources = [root / name for name in CORE]
+        for name in FOLDERS:
+            sources += [path for path in sorted((root / name).glob("*.cpp"))
+                        if not path.name.endswith("_test.cpp") and path not in sources]
+        for path in sources:
+            made = pathlib.Path(folder) / "made.o"
+            is_core = str(path.relative_to(root)) in CORE
+            run = compile_for_it(root, path, *(("-c", "-o", str(made)) if is_core
+                                               else ("-fsyntax-only",)))
+            if run.returncode != 0:
+                print(f"{path.relative_to(root)} does not compile:\n{run.stderr}")
+                failures += 1
+            elif is_core and machine_of(made) != VECTOR_ENGINE:
+                print(f"{path.relative_to(root)} became code for machine {machine_of(made)}")
+                failures += 1
+    print(f"{len(sources)} files, {failures} failures")
+    return 1 if failures or len(sources) < 20 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

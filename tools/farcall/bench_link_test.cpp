@@ -1,0 +1,46 @@
+#include "bench_link.hpp"
+
+#include <gtest/gtest.h>
+
+namespace farcall::tool {
+namespace {
+
+TEST(with_option, it_is_added_where_it_is_missing) {
+  EXPECT_EQ(with_option("tcp://h:1", "cpu", 3), "tcp://h:1?cpu=3");
+  EXPECT_EQ(with_option("tcp://h:1?workers=2", "cpu", 3), "tcp://h:1?workers=2&cpu=3");
+}
+
+TEST(with_option, what_the_user_has_said_stays) {
+  EXPECT_EQ(with_option("tcp://h:1?cpu=0", "cpu", 3), "tcp://h:1?cpu=0");
+  EXPECT_EQ(with_option("tcp://h:1?workers=2&cpu=0", "cpu", 3), "tcp://h:1?workers=2&cpu=0");
+  EXPECT_EQ(with_option("tcp://h:1,tcp://h:2", "cpu", 3), "tcp://h:1,tcp://h:2");
+}
+
+TEST(kind_of, it_follows_transport_or_targets_and_key) {
+  bench_options options;
+  EXPECT_EQ(kind_of(options), link_kind::shm);
+  options.transport = "tls";
+  EXPECT_EQ(kind_of(options), link_kind::tls);
+  options.transport = "shm";
+  options.targets = "tcp://127.0.0.1:9000";
+  EXPECT_EQ(kind_of(options), link_kind::tcp);
+  options.key = "key";
+  EXPECT_EQ(kind_of(options), link_kind::tls);
+  options.targets = "";
+  EXPECT_THROW((void)kind_of(options), usage_problem);
+}
+
+TEST(cores_of, the_url_may_name_the_core_of_the_target) {
+  bench_options options;
+  options.targets = "tcp://127.0.0.1:9000?cpu=" + std::to_string(allowed_cpus().front());
+  EXPECT_EQ(cores_of(options).target, allowed_cpus().front());
+}
+
+TEST(url_of_announcement, the_address_ends_at_the_comma) {
+  EXPECT_EQ(url_of_announcement("farcall: serving at tcp://127.0.0.1:4242, in the clear"),
+            "tcp://127.0.0.1:4242");
+  EXPECT_EQ(url_of_announcement("farcall: something else"), "");
+}
+
+} // namespace
+} // namespace farcall::tool

@@ -1,0 +1,128 @@
+#include "hosts.hpp"
+#include "command.hpp"
+
+#include <farcall/base/error.hpp>
+#include <farcall/base/settings.hpp>
+#include <farcall/job/target_url.hpp>
+#include <farcall/transport/tcp/address.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <sstream>
+
+#include <fmt/format.h>
+
+namespace farcall::tool {
+
+namespace {
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream stream{text};
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;)
+    words.push_back(word);
+  return words;
+}
+
+std::string without_user(const std::string& name) {
+  const auto at = name.rfind('@');
+  return at == std::string::npos ? name : name.substr(at + 1);
+}
+
+void take_option(const std::string& word, const std::string& where, host_entry& host) {
+  const auto equals = word.find('=');
+  const std::string key = word.substr(0, equals);
+  const std::string value = equals == std::string::npos ? "" : word.substr(equals + 1);
+  if (key == "count") {
+    host.count = parse_number(value, where + ": count", 1, most_targets);
+  } else if (key == "address" && !value.empty()) {
+    host.address = value;
+  } else {
+    throw usage_problem(fmt::format(
+        "{}: \"{}\" is not understood; a line is: host [count=N] [address=NAME]", where, word));
+  }
+}
+
+host_entry parse_line(const std::vector<std::string>& words, const std::string& where) {
+  host_entry host;
+  host.name = words.front();
+  // It would be an option of ssh.
+  if (host.name.front() == '-' || host.name.find('=') != std::string::npos)
+    throw usage_problem(fmt::format("{}: \"{}\" is no name of a host", where, host.name));
+  host.address = without_user(host.name);
+  for (std::size_t i = 1; i < words.size(); ++i)
+    take_option(words[i], where, host);
+  const bool is_bare_ipv6 = host.address.find(':') != std::string::npos && host.address[0] != '[';
+  if (is_bare_ipv6) host.address = fmt::format("[{}]", host.address);
+  (void)tcp::parse_address(host.address + ":0", where, true);
+  return host;
+}
+
+bool is_plain(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+         std::string_view{"_-./:=@%+,[]"}.find(c) != std::string_view::npos;
+}
+
+} // namespace
+
+std::vector<host_entry> parse_hosts(std::string_view text, const std::string& what) {
+  std::vector<host_entry> hosts;
+  std::istringstream stream{std::string{text}};
+  std::size_t number = 0;
+  std::size_t targets = 0;
+  for (std::string line; std::getline(stream, line);) {
+    ++number;
+    const std::vector<std::string> words = words_of(line.substr(0, line.find('#')));
+    if (words.empty()) continue;
+    hosts.push_back(parse_line(words, fmt::format("{}, line {}", what, number)));
+    targets += hosts.back().count;
+  }
+  if (hosts.empty()) throw usage_problem(fmt::format("{} names no host", what));
+  if (targets > most_targets) {
+    throw usage_problem(fmt::format("{} names {} targets; a job has at most {}", what, targets,
+                                    std::size_t{most_targets}));
+  }
+  return hosts;
+}
+
+std::vector<host_entry> read_hosts(const std::string& file) {
+  std::ifstream stream{file};
+  std::stringstream text;
+  if (!stream || !(text << stream.rdbuf())) {
+    throw usage_problem(
+        fmt::format("--hosts {}: cannot be read, or is empty: {}", file, error_text(errno)));
+  }
+  return parse_hosts(text.str(), file);
+}
+
+std::string shell_text(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) {
+    if (!text.empty()) text += ' ';
+    if (!word.empty() && std::all_of(word.begin(), word.end(), is_plain)) {
+      text += word;
+      continue;
+    }
+    text += '\'';
+    for (const char c : word)
+      text += c == '\'' ? std::string{"'\\''"} : std::string(1, c);
+    text += '\'';
+  }
+  return text;
+}
+
+std::vector<std::string> serve_command(const std::string& ssh, const host_entry& host,
+                                       const std::string& program,
+                                       const std::vector<std::string>& arguments) {
+  std::vector<std::string> words = words_of(ssh);
+  if (words.empty()) throw usage_problem("--ssh or FARCALL_SSH is empty; give a command");
+  words.push_back(host.name);
+  std::vector<std::string> there{"farcall",          "serve", "--listen", host.address + ":0",
+                                 "--key-from-stdin", program};
+  there.insert(there.end(), arguments.begin(), arguments.end());
+  words.push_back(shell_text(there));
+  return words;
+}
+
+} // namespace farcall::tool

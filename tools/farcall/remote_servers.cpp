@@ -1,0 +1,237 @@
+#include "remote_servers.hpp"
+#include "command.hpp"
+
+#include <farcall/job/control_socket.hpp>
+
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+
+#include <fmt/format.h>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace farcall::tool {
+
+namespace {
+
+constexpr std::chrono::seconds ending_time{5};
+
+std::vector<char*> pointers_to(std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
+  for (std::string& word : words)
+    pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+/// A command that serves, with its standard input and output replaced; it starts with no signal
+/// blocked.
+pid_t spawn_server(std::vector<std::string> words, int input, int output) {
+  const std::vector<char*> arguments = pointers_to(words);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t signals;
+  sigemptyset(&signals);
+  posix_spawnattr_setsigmask(&attributes, &signals);
+  sigaddset(&signals, SIGPIPE);
+  posix_spawnattr_setsigdefault(&attributes, &signals);
+  // A group of its own: it is not to be ended by Control-C before the program that uses it.
+  posix_spawnattr_setflags(
+      &attributes,
+      static_cast<short>(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP));
+  pid_t pid = -1;
+  const int reason =
+      posix_spawnp(&pid, arguments[0], &actions, &attributes, arguments.data(), environ);
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&actions);
+  if (reason != 0)
+    throw failed_run(fmt::format("cannot start {}: {}", words.front(), error_text(reason)));
+  return pid;
+}
+
+/// In the child: becomes the program, or tells `failure` why it cannot. Other threads may hold any
+/// lock of the C library, so nothing here takes one.
+[[noreturn]] void become_program(const char* program, char* const* arguments, pid_t parent,
+                                 int failure) {
+  // However we end, the program does not stay behind without its servers.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(1);
+  std::signal(SIGPIPE, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  pthread_sigmask(SIG_SETMASK, &none, nullptr);
+  execv(program, arguments);
+  const int reason = errno;
+  [[maybe_unused]] const auto told = write(failure, &reason, sizeof reason);
+  _exit(127);
+}
+
+int shell_status(int status) {
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+std::string fate_text(int status) {
+  if (WIFSIGNALED(status)) return fmt::format("was killed by signal {}", WTERMSIG(status));
+  return fmt::format("exited with status {}", WEXITSTATUS(status));
+}
+
+std::pair<unique_fd, unique_fd> make_pipe() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0)
+    throw failed_run(fmt::format("cannot make a pipe: {}", error_text(errno)));
+  return {unique_fd{ends[0]}, unique_fd{ends[1]}};
+}
+
+/// A program that is killed when the thread that starts it ends.
+pid_t start_program(const std::string& program, std::vector<std::string> words) {
+  const std::vector<char*> arguments = pointers_to(words);
+  auto [answer, failure] = make_pipe();
+  const pid_t parent = getpid();
+  const pid_t pid = fork();
+  if (pid == 0) become_program(program.c_str(), arguments.data(), parent, failure.get());
+  int reason = pid < 0 ? errno : 0;
+  failure.reset();
+  // Ends without a word when the program has begun.
+  if (pid > 0 && read(answer.get(), &reason, sizeof reason) > 0) waitpid(pid, nullptr, 0);
+  if (reason != 0)
+    throw failed_run(fmt::format("cannot start {}: {}", program, error_text(reason)));
+  return pid;
+}
+
+void forward(int from) {
+  char piece[4096];
+  for (;;) {
+    const ssize_t got = read(from, piece, sizeof piece);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return;
+    for (ssize_t at = 0; at < got;) {
+      const ssize_t put = write(STDOUT_FILENO, piece + at, static_cast<std::size_t>(got - at));
+      if (put < 0 && errno != EINTR) break; // still read, or targets would wait for us
+      if (put > 0) at += put;
+    }
+  }
+}
+
+sigset_t our_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD})
+    sigaddset(&set, signal);
+  return set;
+}
+
+} // namespace
+
+// ---- servers ------------------------------------------------------------------------------------
+
+remote_server::remote_server(const host_entry& host, const std::vector<std::string>& command,
+                             const std::string& key_line)
+    : host_{host}, command_{shell_text(command)} {
+  auto [their_input, our_input] = make_pipe();
+  auto [our_output, their_output] = make_pipe();
+  try {
+    pid_ = spawn_server(command, their_input.get(), their_output.get());
+  } catch (const failed_run& e) {
+    throw failed_run(fmt::format("host {}: {}", host_.name, e.what()));
+  }
+  input_ = std::move(our_input);
+  output_ = std::move(our_output);
+  // A pipe has room for this. Whether somebody takes it shows in the answer.
+  [[maybe_unused]] const auto written = write(input_.get(), key_line.data(), key_line.size());
+}
+
+remote_server::~remote_server() {
+  input_.reset();
+  if (!has_ended_by(clock::now() + ending_time)) {
+    kill(-pid_, SIGKILL);
+    (void)has_ended_by(no_deadline);
+  }
+  if (forwarder_.joinable()) forwarder_.join();
+}
+
+bool remote_server::has_ended_by(time_point deadline) {
+  while (pid_ > 0) {
+    const pid_t got = waitpid(pid_, &status_, deadline == no_deadline ? 0 : WNOHANG);
+    if (got == pid_ || (got < 0 && errno != EINTR)) {
+      pid_ = -1;
+    } else if (clock::now() > deadline) {
+      return false;
+    } else {
+      usleep(1000);
+    }
+  }
+  return true;
+}
+
+void remote_server::give_up(const std::string& what) {
+  throw failed_run(
+      fmt::format("host {}: {} ({}); what it said stands above", host_.name, what, command_));
+}
+
+std::string remote_server::first_line(time_point deadline) {
+  std::string line;
+  for (char c = 0; c != '\n';) {
+    pollfd waiting{output_.get(), POLLIN, 0};
+    const int ready = poll(&waiting, 1, poll_timeout(deadline));
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready <= 0) give_up("no server began to serve there in time");
+    if (read(output_.get(), &c, 1) != 1) {
+      const bool ended = has_ended_by(clock::now() + ending_time);
+      give_up("no server was started there: the command " +
+              (ended ? fate_text(status_) : std::string{"closed its output"}));
+    }
+    line += c;
+  }
+  return line;
+}
+
+std::string remote_server::url(time_point deadline) {
+  constexpr std::string_view beginning = "farcall: serving at tcp://";
+  // What the login says there may come first.
+  std::string line = first_line(deadline);
+  while (!line.starts_with(beginning))
+    line = first_line(deadline);
+  const auto end = line.find(", ");
+  const auto colon = line.rfind(':', end);
+  unsigned port = 0;
+  const char* digits = line.data() + colon + 1;
+  const auto [rest, failure] = std::from_chars(digits, line.data() + line.size(), port);
+  if (failure != std::errc{} || port == 0 || port > 65535) give_up("its server named no port");
+  forwarder_ = std::thread([from = output_.get()] { forward(from); });
+  return fmt::format("tcp://{}:{}?count={}", host_.address, port, host_.count);
+}
+
+// ---- the program --------------------------------------------------------------------------------
+
+void block_signals() {
+  const sigset_t set = our_signals();
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  // A server that has gone shows in its answer.
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+int run_to_end(const std::string& program, const std::vector<std::string>& words) {
+  const pid_t pid = start_program(program, words);
+  const sigset_t set = our_signals();
+  for (;;) {
+    int status = 0;
+    if (waitpid(pid, &status, WNOHANG) == pid) return shell_status(status);
+    int signal = 0;
+    if (sigwait(&set, &signal) != 0) continue;
+    // SIGINT comes from a terminal, which tells the program, too.
+    if (signal == SIGTERM || signal == SIGHUP) kill(pid, signal);
+  }
+}
+
+} // namespace farcall::tool

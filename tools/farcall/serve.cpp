@@ -1,0 +1,136 @@
+#include "command.hpp"
+#include "key_in_memory.hpp"
+#include "run_plan.hpp"
+
+#include <farcall/base/unique_fd.hpp>
+#include <farcall/job/server.hpp>
+#include <farcall/transport/tcp/secret.hpp>
+
+#include <cerrno>
+#include <csignal>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace farcall::tool {
+
+namespace {
+
+struct serve_options {
+  std::string listen = "127.0.0.1:0";
+  server_options server;
+  unsigned patience_ms = 5000;
+  bool key_from_stdin = false;
+};
+
+/// One line from a descriptor, and not a byte more.
+std::string read_line(int from) {
+  constexpr std::size_t longest = 4096;
+  std::string line;
+  for (char c = 0; c != '\n' && line.size() < longest;) {
+    const ssize_t got = read(from, &c, 1);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) throw failed_run("--key-from-stdin: standard input ended before the key came");
+    line += c;
+  }
+  return line;
+}
+
+/// Ends this process as a signal would when standard input ends, whoever holds its other end then.
+/// Targets get an empty one.
+void end_with_stdin() {
+  const int input = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+  const unique_fd nothing{open("/dev/null", O_RDONLY | O_CLOEXEC)};
+  if (input < 0 || dup2(nothing.get(), STDIN_FILENO) < 0)
+    throw failed_run(fmt::format("cannot watch standard input: {}", error_text(errno)));
+  std::thread([input] {
+    char piece[256];
+    for (ssize_t got = 1; got > 0 || (got < 0 && errno == EINTR);)
+      got = read(input, piece, sizeof piece);
+    kill(getpid(), SIGTERM);
+  }).detach();
+}
+
+int serve_app(serve_options options, const std::vector<std::string>& command) {
+  const run_plan plan = make_run_plan({}, "shm", command);
+  options.server.listen = tcp::parse_address(options.listen, "--listen", true);
+  options.server.program = plan.program;
+  options.server.arguments = plan.words;
+  options.server.patience = std::chrono::milliseconds(options.patience_ms);
+  block_end_signals();
+  std::optional<key_in_memory> key;
+  if (options.key_from_stdin) {
+    if (!options.server.access.is_empty())
+      throw usage_problem("--key-from-stdin and another key or certificate; give one of them");
+    std::string line = read_line(STDIN_FILENO);
+    key.emplace(line);
+    options.server.access.key = key->path();
+    end_with_stdin();
+  }
+  const server serving(std::move(options.server));
+  key.reset();
+  serve_until_signalled(serving);
+  return 0;
+}
+
+} // namespace
+
+void add_serve(CLI::App& app, action& chosen) {
+  auto options = std::make_shared<serve_options>();
+  CLI::App* serve = app.add_subcommand(
+      "serve", "Let hosts elsewhere have targets on this machine: farcall serve --listen HOST:PORT "
+               "--key FILE ./app [its arguments ...]");
+  server_options& s = options->server;
+  serve->add_option("--listen", options->listen,
+                    "Address to listen at; port 0 is any that is free (default 127.0.0.1:0)");
+  serve->add_option("--key", s.access.key,
+                    "File with the key of those who may come ('farcall keygen' makes one)");
+  serve->add_flag("--key-from-stdin", options->key_from_stdin,
+                  "Read the key from standard input, and end when that ends ('farcall run --hosts' "
+                  "starts servers so)");
+  serve->add_option("--certificate", s.access.certificate, "Instead of a key: our certificate");
+  serve->add_option("--certificate-key", s.access.certificate_key, "Its key");
+  serve->add_option("--authority", s.access.authority,
+                    "Certificate of the authority whose certificates may come");
+  serve->add_flag("--plain", s.plain, "No encryption, and everybody may come");
+  serve->add_flag("--i-trust-this-network", s.trusts_network,
+                  "With --plain: also beyond this machine");
+  serve->add_option("--most-targets", s.most_targets, "Targets at a time (default 250)")
+      ->check(CLI::Range(1, 100000));
+  serve
+      ->add_option("--patience-ms", options->patience_ms,
+                   "How long a connection may take to say what it wants (default 5000)")
+      ->check(CLI::Range(10, 3'600'000));
+  serve->prefix_command();
+  serve->footer("Hosts name it as FARCALL_TARGETS=tcp://HOST:PORT. Without a key it listens on "
+                "loopback addresses only. Options come before the program. SIGINT or SIGTERM ends "
+                "it, with its targets.");
+  serve->callback([options, serve, &chosen] {
+    chosen = [=] { return serve_app(*options, serve->remaining()); };
+  });
+}
+
+void add_keygen(CLI::App& app, action& chosen) {
+  auto file = std::make_shared<std::string>();
+  CLI::App* keygen =
+      app.add_subcommand("keygen", "Make a file with a new key, for 'farcall serve --key' and "
+                                   "FARCALL_KEY: farcall keygen FILE");
+  keygen->add_option("FILE", *file, "File to make; must not exist")->required();
+  keygen->footer(
+      "Only its owner can read it. Copy it to each machine by a safe way, such as scp -p.");
+  keygen->callback([file, &chosen] {
+    chosen = [file] {
+      tcp::write_key_file(*file);
+      print(fmt::format("made {}\n", *file));
+      return 0;
+    };
+  });
+}
+
+} // namespace farcall::tool
