@@ -38,6 +38,7 @@ say "consumer with find_package"
   -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF
 "$cmake" --build "$temporary/find_package"
 "$temporary/find_package/hello"
+"$temporary/find_package/ham_hello"
 
 say "consumer with pkg-config"
 pc_folder=$(dirname "$(find "$prefix" -name farcall.pc)")

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cassert>
+#include <cstddef>
+#include <map>
+#include <ostream>
+#include <string>
+#include <typeinfo>
+#include <utility>
+#include <vector>
+
+namespace ham::msg {
+
+/// The messages of the program by number. Two programs number them alike if they have the same
+/// message types: offloads do not go this way, they are told apart by name.
+class msg_handler_registry_abi {
+ public:
+  using key_type = std::size_t;
+  using handler_type = void (*)(void* buffer);
+  using set_key_type = void (*)(key_type key);
+  using handler_map_type = std::map<std::string, std::pair<handler_type, set_key_type>>;
+  using handler_vector_type = std::vector<handler_type>;
+
+  /// Numbers the messages. Call once, before the first message is made.
+  static void init() {
+    handlers().clear();
+    for (const auto& [name, entry] : by_name()) {
+      entry.second(handlers().size());
+      handlers().push_back(entry.first);
+    }
+  }
+
+  static handler_type get_handler(key_type key) {
+    assert(key < handlers().size() && "ham: call msg_handler_registry::init() first");
+    return handlers()[key];
+  }
+
+  /// Called for each message type before main().
+  template <class Message>
+  static bool register_handler(const char* name, handler_type handler) {
+    by_name()[name] = {handler, &Message::set_key};
+    return true;
+  }
+
+  static void print_handler_map(std::ostream& out) {
+    for (const auto& [name, entry] : by_name())
+      out << name << " -> " << reinterpret_cast<void*>(entry.first) << '\n';
+  }
+  static void print_handler_vector(std::ostream& out) {
+    for (std::size_t key = 0; key < handlers().size(); ++key)
+      out << key << " -> " << reinterpret_cast<void*>(handlers()[key]) << '\n';
+  }
+
+ private:
+  static handler_map_type& by_name() {
+    static handler_map_type map;
+    return map;
+  }
+  static handler_vector_type& handlers() {
+    static handler_vector_type vector;
+    return vector;
+  }
+};
+
+using msg_handler_registry = msg_handler_registry_abi;
+
+} // namespace ham::msg

@@ -1,0 +1,37 @@
+// main() belongs to the program, and runs on targets too.
+
+#ifndef HAM_EXPLICIT // the build may define it too
+#define HAM_EXPLICIT
+#endif
+#include <ham/offload.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+namespace {
+
+int plus_one(int v) { return v + 1; }
+
+TEST(explicit_main, offloads) {
+  std::vector<ham::offload::future<int>> all;
+  for (std::size_t node = 1; node < ham::offload::num_nodes(); ++node)
+    all.push_back(ham::offload::async(static_cast<ham::node_t>(node), f2f(&plus_one, 1)));
+  ASSERT_EQ(all.size(), 2U);
+  for (auto& f : all)
+    EXPECT_EQ(f.get(), 2);
+}
+
+} // namespace
+
+int main(int argc, char* argv[]) {
+  if (!ham::offload::ham_init(&argc, argv)) {
+    std::puts("a target has ended in order");
+    return ham::offload::ham_finalise();
+  }
+  ::testing::InitGoogleTest(&argc, argv);
+  const int status = RUN_ALL_TESTS();
+  ham::offload::ham_finalise();
+  ham::offload::ham_finalise(); // once more does no harm
+  return status;
+}
