@@ -1,0 +1,599 @@
+#include "context.hpp"
+#include "last_error.hpp"
+#include "process.hpp"
+
+#include <farcall/base/error.hpp>
+#include <farcall/base/signals.hpp>
+#include <farcall/offload/transfer.hpp>
+
+#include <chrono>
+#include <cstring>
+#include <tuple>
+#include <utility>
+
+namespace farcall::veo {
+namespace {
+
+/// Bytes of the lane that a request may take besides its arguments: header, padding, answer.
+constexpr std::uint32_t request_cost = 64;
+/// What a request takes whose bytes travel beside the lane.
+constexpr std::uint32_t long_request_cost = 128;
+
+/// Requests in flight use at most half of the lane, so that sending one never waits.
+constexpr std::uint64_t most_in_flight = process::lane_bytes / 2;
+
+/// How long a full lane is waited for before requests are queued here.
+constexpr std::chrono::microseconds patience{50};
+
+/// Copies of at most this many bytes travel as messages, behind the calls before them.
+constexpr std::size_t message_bytes = std::size_t{8} << 10;
+
+/// Copies of at most this many bytes are done by the caller, when nothing is before them.
+constexpr std::size_t caller_bytes = std::size_t{256} << 10;
+
+std::uint32_t cost_of(std::size_t bytes) noexcept {
+  return bytes > process::lane_bytes / 8 ? long_request_cost
+                                         : request_cost + static_cast<std::uint32_t>(bytes);
+}
+
+std::uint32_t cost_of(const kernel_call& c) noexcept {
+  return cost_of(c.words.size_bytes() + c.kinds.size() + c.sent.size());
+}
+
+void copy_out(const std::vector<std::byte>& from, const std::vector<copy_back>& pieces) {
+  for (const copy_back& piece : pieces) {
+    if (piece.offset > from.size() || piece.bytes > from.size() - piece.offset) {
+      throw malformed_message("the answer of a kernel lacks bytes of its stack arguments");
+    }
+    if (piece.bytes != 0) std::memcpy(piece.to, from.data() + piece.offset, piece.bytes);
+  }
+}
+
+} // namespace
+
+// ---- what is done later -------------------------------------------------------------------------
+
+struct context::step {
+  step() = default;
+  step(const step&) = delete;
+  step& operator=(const step&) = delete;
+  virtual ~step() = default;
+  /// Of the lane; 0 for what is done here.
+  [[nodiscard]] virtual std::uint32_t cost() const noexcept = 0;
+  /// Sends the request.
+  virtual void send(context& /*c*/, request& /*r*/) {}
+  /// Does it here; the request's result. Throws.
+  virtual std::uint64_t run(context& /*c*/) { return 0; }
+  [[nodiscard]] bool runs_here() const noexcept { return cost() == 0; }
+};
+
+struct context::call_step final : step {
+  explicit call_step(prepared_call p) : call(std::move(p)) { call.keep(); }
+  [[nodiscard]] std::uint32_t cost() const noexcept override { return cost_of(call.message); }
+  void send(context& c, request& r) override {
+    call.message.done_by_host = c.take_done_by_host();
+    if (call.message.frame_bytes == 0) {
+      r.answer = async(c.lane_, run_kernel{}, call.message);
+    } else {
+      r.answer = async(c.lane_, run_kernel_with_frame{}, call.message);
+      r.results = std::make_unique<landing>(landing{std::move(call.results)});
+    }
+  }
+  prepared_call call;
+};
+
+template <class F, class... A>
+struct context::message_step final : step {
+  message_step(std::uint32_t cost, A... a) : cost_(cost), arguments(std::move(a)...) {}
+  [[nodiscard]] std::uint32_t cost() const noexcept override { return cost_; }
+  void send(context& c, request& r) override {
+    std::apply([&](const A&... a) { r.answer = async(c.lane_, F{}, a...); }, arguments);
+    if (to != nullptr) r.results = std::make_unique<landing>(landing{{{to, 0, bytes}}});
+  }
+  std::uint32_t cost_;
+  std::tuple<A...> arguments;
+  char* to = nullptr; ///< where bytes that come back go
+  std::size_t bytes = 0;
+};
+
+struct context::host_step final : step {
+  host_step(host_function f, void* a) : function(f), argument(a) {}
+  [[nodiscard]] std::uint32_t cost() const noexcept override { return 0; }
+  std::uint64_t run(context& /*c*/) override { return function(argument); }
+  host_function function;
+  void* argument;
+};
+
+struct context::copy_step final : step {
+  copy_step(std::uint64_t t, void* h, std::size_t n, bool w)
+      : there(t), here(h), bytes(n), is_write(w) {}
+  [[nodiscard]] std::uint32_t cost() const noexcept override { return 0; }
+  std::uint64_t run(context& c) override {
+    if (is_write) {
+      c.owner_.put(there, here, bytes);
+    } else {
+      c.owner_.get(here, there, bytes);
+    }
+    const locked lock(c.mutex_);
+    ++c.done_by_host_;
+    return 0;
+  }
+  std::uint64_t there;
+  void* here;
+  std::size_t bytes;
+  bool is_write;
+};
+
+// ---- life ---------------------------------------------------------------------------------------
+
+context::context(process& owner, const context_settings& settings)
+    : owner_(owner), lane_(owner.where()) {
+  sync(lane_, open_context{}, settings);
+}
+
+context::~context() {
+  {
+    const locked lock(mutex_);
+    closing_ = true;
+    changed_.notify_all();
+  }
+  if (worker_.joinable()) worker_.join();
+}
+
+// ---- the queue ----------------------------------------------------------------------------------
+
+context::request* context::find(std::uint64_t number) noexcept {
+  if (number < first_ || number >= end()) return nullptr;
+  request& r = at(number);
+  return r.at == phase::collected ? nullptr : &r;
+}
+
+bool context::has_room(std::uint32_t cost) const noexcept {
+  return in_flight_bytes_ == 0 || in_flight_bytes_ + cost <= most_in_flight;
+}
+
+std::uint32_t context::take_done_by_host() noexcept { return std::exchange(done_by_host_, 0); }
+
+void context::changed() noexcept {
+  if (sleepers_ != 0) changed_.notify_all();
+}
+
+/// Takes in answers, in order.
+void context::advance() noexcept {
+  for (; settled_ != sent_; ++settled_) {
+    request& r = at(settled_);
+    if (r.at == phase::sent) {
+      const bool ready = std::visit(
+          [](auto& answer) {
+            if constexpr (std::is_same_v<std::decay_t<decltype(answer)>, std::monostate>) {
+              return true;
+            } else {
+              return answer.test();
+            }
+          },
+          r.answer);
+      if (!ready) break;
+      // A thread that waits in the future takes the result from there itself.
+      if (r.waiters == 0) settle(r);
+    }
+    in_flight_bytes_ -= r.cost;
+  }
+}
+
+/// Takes the result of a request whose answer is there.
+void context::settle(request& r) noexcept {
+  try {
+    std::visit(
+        [&](auto& answer) {
+          using type = std::decay_t<decltype(answer)>;
+          if constexpr (std::is_same_v<type, future<outcome>>) {
+            r.value = owner_.accept(answer.get());
+          } else if constexpr (std::is_same_v<type, future<outcome_with_bytes>>) {
+            const outcome_with_bytes got = answer.get();
+            r.value = owner_.accept(got.what);
+            if (r.results) copy_out(got.received, r.results->pieces);
+          } else if constexpr (std::is_same_v<type, future<found>>) {
+            const found f = answer.get();
+            if (f.is_refused) throw error(f.why);
+            r.value = f.value;
+          }
+        },
+        r.answer);
+    r.state = command_state::ok;
+  } catch (const kernel_failed& e) {
+    r.state = command_state::exception;
+    r.value = static_cast<std::uint64_t>(e.signal());
+  } catch (...) {
+    owner_.note_failure(current_error());
+    r.state = command_state::error;
+    r.value = 0;
+  }
+  r.answer = std::monostate{};
+  r.results.reset();
+  r.at = phase::done;
+  changed();
+}
+
+/// Sends what can be sent of the requests that are held.
+void context::send_held() noexcept {
+  while (holds()) {
+    request& r = at(sent_);
+    if (r.at == phase::running || !r.held) return;
+    const bool dead = owner_.has_ended();
+    if (r.held->runs_here() && !dead) return;
+    if (!dead && !has_room(r.held->cost())) return;
+    r.cost = 0;
+    try {
+      if (dead) throw error(owner_.end_text());
+      const std::uint32_t cost = r.held->cost();
+      r.held->send(*this, r);
+      r.cost = cost;
+      r.at = phase::sent;
+    } catch (...) {
+      owner_.note_failure(current_error());
+      r.state = command_state::error;
+      r.at = phase::done;
+    }
+    r.held.reset();
+    in_flight_bytes_ += r.cost;
+    ++sent_;
+    changed();
+  }
+}
+
+/// The thread of the context: sends what is held, and does what is to be done here.
+void context::work() noexcept {
+  leave_signals_to_other_threads();
+  locked lock(mutex_);
+  for (;;) {
+    advance();
+    send_held();
+    if (!holds()) {
+      if (closing_) return;
+      ++sleepers_;
+      changed_.wait(lock);
+      --sleepers_;
+      continue;
+    }
+    if (settled_ != sent_) {
+      wait_for(lock, at(settled_));
+      continue;
+    }
+    // Nothing before it is left.
+    request& r = at(sent_);
+    r.at = phase::running;
+    lock.unlock();
+    command_state state = command_state::ok;
+    std::uint64_t value = 0;
+    try {
+      value = r.held->run(*this);
+    } catch (...) {
+      owner_.note_failure(current_error());
+      state = command_state::error;
+    }
+    lock.lock();
+    r.held.reset();
+    r.value = value;
+    r.state = state;
+    r.at = phase::done;
+    settled_ = ++sent_;
+    changed();
+  }
+}
+
+void context::need_worker() {
+  if (!worker_.joinable()) worker_ = std::thread([this] { work(); });
+}
+
+/// Waits until a request that was sent has its result.
+void context::wait_for(locked& lock, request& r, time_point deadline) noexcept {
+  if (r.at != phase::sent) return;
+  ++r.waiters;
+  lock.unlock();
+  const bool ready = std::visit(
+      [&](auto& answer) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(answer)>, std::monostate>) {
+          return true;
+        } else {
+          if (deadline != no_deadline) return answer.wait_for(deadline - clock::now());
+          answer.wait();
+          return true;
+        }
+      },
+      r.answer);
+  lock.lock();
+  --r.waiters;
+  if (!ready) return;
+  if (r.waiters == 0) {
+    if (r.at == phase::sent) settle(r);
+    return;
+  }
+  // The last to leave the future takes its result.
+  ++sleepers_;
+  changed_.wait(lock, [&] { return r.at != phase::sent || r.waiters == 0; });
+  --sleepers_;
+  if (r.at == phase::sent && r.waiters == 0) settle(r);
+}
+
+// ---- submission ---------------------------------------------------------------------------------
+
+void context::enter(locked& lock) {
+  if (block_depth_ != 0 && block_owner_ != std::this_thread::get_id()) {
+    ++sleepers_;
+    changed_.wait(lock, [&] { return block_depth_ == 0; });
+    --sleepers_;
+  }
+  if (owner_.has_ended()) [[unlikely]]
+    throw error(owner_.end_text());
+}
+
+bool context::make_room(std::uint32_t cost) noexcept {
+  if (holds()) return false;
+  if (has_room(cost)) [[likely]]
+    return true;
+  const time_point deadline = clock::now() + patience;
+  do {
+    advance();
+    if (has_room(cost)) return true;
+  } while (clock::now() < deadline);
+  return false;
+}
+
+template <class Send>
+std::uint64_t context::send_now(std::uint32_t cost, Send&& send) {
+  request& r = requests_.emplace_back();
+  try {
+    send(r);
+  } catch (...) {
+    requests_.pop_back();
+    throw;
+  }
+  r.at = phase::sent;
+  r.cost = cost;
+  in_flight_bytes_ += cost;
+  return sent_++;
+}
+
+std::uint64_t context::submit(std::unique_ptr<step> s) {
+  const std::uint32_t cost = s->cost();
+  if (cost != 0 && make_room(cost)) {
+    return send_now(cost, [&](request& r) { s->send(*this, r); });
+  }
+  need_worker();
+  request& r = requests_.emplace_back();
+  r.held = std::move(s);
+  changed_.notify_all();
+  return end() - 1;
+}
+
+std::uint64_t context::call(std::uint64_t address, const arguments& a) {
+  if (a.has_frame()) {
+    prepared_call prepared = a.prepare(address);
+    locked lock(mutex_);
+    enter(lock);
+    return submit(std::make_unique<call_step>(std::move(prepared)));
+  }
+  kernel_call message = a.message(address);
+  const std::uint32_t cost = cost_of(message);
+  locked lock(mutex_);
+  enter(lock);
+  if (make_room(cost)) [[likely]] {
+    return send_now(cost, [&](request& r) {
+      message.done_by_host = take_done_by_host();
+      r.answer = async(lane_, run_kernel{}, message);
+    });
+  }
+  prepared_call later;
+  later.message = message;
+  return submit(std::make_unique<call_step>(std::move(later)));
+}
+
+std::uint64_t context::call_here(host_function f, void* argument) {
+  if (f == nullptr) throw error("veo_call_async_vh needs a function");
+  locked lock(mutex_);
+  enter(lock);
+  return submit(std::make_unique<host_step>(f, argument));
+}
+
+std::uint64_t context::write(std::uint64_t to, const void* from, std::size_t bytes) {
+  locked lock(mutex_);
+  enter(lock);
+  if (bytes <= message_bytes) {
+    const auto* first = static_cast<const std::byte*>(from);
+    if (const std::uint32_t cost = cost_of(bytes); make_room(cost)) {
+      return send_now(cost, [&](request& r) {
+        r.answer = async(lane_, write_memory{}, to, std::span(first, bytes));
+      });
+    }
+    using later = message_step<write_memory, std::uint64_t, std::vector<std::byte>>;
+    return submit(
+        std::make_unique<later>(cost_of(bytes), to, std::vector<std::byte>(first, first + bytes)));
+  }
+  advance();
+  if (bytes <= caller_bytes && !holds() && settled_ == sent_) {
+    owner_.put(to, from, bytes);
+    ++done_by_host_;
+    requests_.emplace_back().at = phase::done;
+    requests_.back().state = command_state::ok;
+    settled_ = ++sent_;
+    return settled_ - 1;
+  }
+  return submit(std::make_unique<copy_step>(to, const_cast<void*>(from), bytes, true));
+}
+
+std::uint64_t context::read(void* to, std::uint64_t from, std::size_t bytes) {
+  locked lock(mutex_);
+  enter(lock);
+  if (bytes <= message_bytes) {
+    using later = message_step<read_memory, std::uint64_t, std::uint64_t>;
+    auto message = std::make_unique<later>(cost_of(bytes), from, std::uint64_t{bytes});
+    message->to = static_cast<char*>(to);
+    message->bytes = bytes;
+    return submit(std::move(message));
+  }
+  return submit(std::make_unique<copy_step>(from, to, bytes, false));
+}
+
+std::uint64_t context::allocate(std::size_t bytes) {
+  locked lock(mutex_);
+  enter(lock);
+  return submit(std::make_unique<message_step<allocate_memory, std::uint64_t>>(
+      request_cost, std::uint64_t{bytes}));
+}
+
+std::uint64_t context::release(std::uint64_t address) {
+  locked lock(mutex_);
+  enter(lock);
+  return submit(
+      std::make_unique<message_step<release_memory, std::uint64_t>>(request_cost, address));
+}
+
+void context::begin_block() {
+  locked lock(mutex_);
+  if (block_depth_ != 0 && block_owner_ != std::this_thread::get_id()) {
+    ++sleepers_;
+    changed_.wait(lock, [&] { return block_depth_ == 0; });
+    --sleepers_;
+  }
+  block_owner_ = std::this_thread::get_id();
+  ++block_depth_;
+}
+
+void context::end_block() {
+  const locked lock(mutex_);
+  if (block_depth_ == 0 || block_owner_ != std::this_thread::get_id()) {
+    throw error("veo_req_block_end: this thread has begun no block");
+  }
+  if (--block_depth_ == 0) changed();
+}
+
+// ---- results ------------------------------------------------------------------------------------
+
+context::taken context::collect(std::uint64_t number) {
+  request& r = at(number);
+  const taken result{r.state, r.value};
+  if (r.state != command_state::ok) set_last_error(owner_.failure_text());
+  r.at = phase::collected;
+  while (!requests_.empty() && first_ != settled_ && requests_.front().at == phase::collected &&
+         requests_.front().waiters == 0) {
+    requests_.pop_front();
+    ++first_;
+  }
+  return result;
+}
+
+context::taken context::peek(std::uint64_t number) {
+  const locked lock(mutex_);
+  advance();
+  const request* r = find(number);
+  if (r == nullptr) {
+    set_last_error("request " + std::to_string(number) +
+                   ": there is none of this number, or its result was taken before");
+    return {command_state::error, 0};
+  }
+  if (r->at != phase::done) return {command_state::unfinished, 0};
+  return collect(number);
+}
+
+context::taken context::wait(std::uint64_t number) {
+  locked lock(mutex_);
+  for (;;) {
+    request* r = find(number);
+    if (r == nullptr) {
+      set_last_error("request " + std::to_string(number) +
+                     ": there is none of this number, or its result was taken before");
+      return {command_state::error, 0};
+    }
+    if (r->at == phase::done) {
+      if (settled_ <= number) advance();
+      return collect(number);
+    }
+    if (r->at == phase::sent) {
+      wait_for(lock, *r);
+      continue;
+    }
+    ++sleepers_;
+    changed_.wait(lock);
+    --sleepers_;
+  }
+}
+
+bool context::finish(time_point deadline) {
+  locked lock(mutex_);
+  const std::uint64_t last = end();
+  for (;;) {
+    advance();
+    if (settled_ >= last) return true;
+    if (deadline != no_deadline && clock::now() >= deadline) return false;
+    if (sent_ < last) {
+      ++sleepers_;
+      if (deadline == no_deadline) {
+        changed_.wait(lock);
+      } else {
+        changed_.wait_until(lock, deadline);
+      }
+      --sleepers_;
+    } else {
+      // In order: with the last one, all have ended.
+      wait_for(lock, at(last - 1), deadline);
+    }
+  }
+}
+
+// ---- requests whose caller waits ----------------------------------------------------------------
+
+void context::await_held(locked& lock) {
+  enter(lock);
+  while (holds()) {
+    ++sleepers_;
+    changed_.wait(lock);
+    --sleepers_;
+  }
+  if (owner_.has_ended()) throw error(owner_.end_text());
+}
+
+void context::await_idle() {
+  {
+    locked lock(mutex_);
+    enter(lock);
+    advance();
+    if (settled_ == end()) [[likely]] {
+      ++done_by_host_;
+      return;
+    }
+  }
+  finish();
+  const locked lock(mutex_);
+  ++done_by_host_;
+}
+
+std::uint64_t context::call_and_wait(std::uint64_t address, const arguments& a) {
+  prepared_call call;
+  if (a.has_frame()) {
+    call = a.prepare(address);
+  } else {
+    call.message = a.message(address);
+  }
+  {
+    locked lock(mutex_);
+    await_held(lock);
+    call.message.done_by_host = take_done_by_host();
+  }
+  if (!a.has_frame()) return owner_.accept(sync(lane_, run_kernel{}, call.message));
+  const outcome_with_bytes got = sync(lane_, run_kernel_with_frame{}, call.message);
+  const std::uint64_t value = owner_.accept(got.what);
+  copy_out(got.received, call.results);
+  return value;
+}
+
+void context::write_and_wait(std::uint64_t to, const void* from, std::size_t bytes) {
+  await_idle();
+  owner_.put(to, from, bytes);
+}
+
+void context::read_and_wait(void* to, std::uint64_t from, std::size_t bytes) {
+  await_idle();
+  owner_.get(to, from, bytes);
+}
+
+} // namespace farcall::veo

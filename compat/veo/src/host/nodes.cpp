@@ -1,0 +1,179 @@
+#include "nodes.hpp"
+#include "debug_log.hpp"
+
+#include <farcall/base/error.hpp>
+#include <farcall/base/settings.hpp>
+#include <farcall/job/target_url.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+#include <vector>
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+namespace farcall::veo {
+namespace {
+
+constexpr const char* standard_nodes = "shm:8";
+constexpr int most_node_numbers = 4096;
+constexpr std::size_t most_words = 64;
+
+const char* variable(const char* name) noexcept {
+  const char* value = std::getenv(name);
+  return value == nullptr || *value == '\0' ? nullptr : value;
+}
+
+int number_in(const std::string& text, const std::string& what) {
+  return static_cast<int>(parse_number(text, what, 0, most_node_numbers));
+}
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> words;
+  for (std::string word; in >> word;)
+    words.push_back(word);
+  return words;
+}
+
+std::vector<target_url> configured() {
+  const char* nodes = variable("FARCALL_VEO_NODES");
+  return parse_targets(nodes == nullptr ? standard_nodes : nodes);
+}
+
+bool is_executable(const std::string& path) { return ::access(path.c_str(), X_OK) == 0; }
+
+/// The helper that lies beside this library, in one of the layouts it is installed in.
+std::string installed_helper() {
+  Dl_info here{};
+  std::string folder;
+  if (::dladdr(reinterpret_cast<const void*>(&node_count), &here) != 0 &&
+      here.dli_fname != nullptr) {
+    // It may be known by a link in another folder.
+    std::error_code unknown;
+    const std::filesystem::path library = std::filesystem::canonical(here.dli_fname, unknown);
+    folder = (unknown ? std::filesystem::path(here.dli_fname) : library).parent_path().string();
+    if (!folder.empty()) folder += '/';
+  }
+  std::string tried;
+  for (const char* place :
+       {"../libexec/farcall/veo/aveorun", "../../libexec/farcall/veo/aveorun",
+        "../veo/libexec/farcall/veo/aveorun", "../libexec/aveorun_ve1", "aveorun"}) {
+    const std::string path = folder + place;
+    if (is_executable(path)) return path;
+    tried += (tried.empty() ? "" : ", ") + path;
+  }
+  for (const char* path : {"/opt/nec/ve/veos/libexec/aveorun_ve1"}) {
+    if (is_executable(path)) return path;
+  }
+  throw error("the helper program aveorun is not where this library looks for it (" + tried +
+              "); name it with VEORUN_BIN=/path/to/aveorun");
+}
+
+std::string quoted(const std::string& word) {
+  const char quote = word.find('"') == std::string::npos ? '"' : '\'';
+  return quote + word + quote;
+}
+
+/// A word with a slash must be there; others are looked up when they are started.
+void require_program(const std::string& word, const std::string& named_by) {
+  if (word.find('/') != std::string::npos && !is_executable(word)) {
+    throw error("the helper program " + word + named_by + " is not there, or cannot be executed");
+  }
+}
+
+std::vector<std::string> debugger() {
+  const char* mode = variable("VEO_DEBUG");
+  if (mode == nullptr) return {};
+  const std::string wanted = mode;
+  if (wanted == "console") return {"gdb", "--args"};
+  if (wanted == "xterm") return {"/usr/bin/xterm", "-e", "gdb", "--args"};
+  debug_log("VEO_DEBUG=" + wanted + " is ignored; it can be console or xterm");
+  return {};
+}
+
+} // namespace
+
+int node_count() { return static_cast<int>(configured().size()); }
+
+int choose_node(int given) {
+  if (given < -1) {
+    throw error("node " + std::to_string(given) + ": nodes are numbered from 0; -1 means " +
+                "VE_NODE_NUMBER");
+  }
+  int node = given;
+  const char* wanted = variable("VE_NODE_NUMBER");
+  if (const char* list = variable("_VENODELIST")) {
+    const std::vector<std::string> listed = words_of(list);
+    if (given >= 0) {
+      if (static_cast<std::size_t>(given) >= listed.size()) {
+        throw error("node " + std::to_string(given) + ": _VENODELIST has " +
+                    std::to_string(listed.size()) + " nodes");
+      }
+      node = number_in(listed[static_cast<std::size_t>(given)], "_VENODELIST");
+    } else if (wanted != nullptr) {
+      if (std::find(listed.begin(), listed.end(), wanted) == listed.end()) {
+        throw error(std::string("VE_NODE_NUMBER is ") + wanted + ", which _VENODELIST lacks (" +
+                    list + ")");
+      }
+      node = number_in(wanted, "VE_NODE_NUMBER");
+    } else if (listed.empty()) {
+      throw error("_VENODELIST names no node");
+    } else {
+      node = number_in(listed.front(), "_VENODELIST");
+    }
+  } else if (given == -1) {
+    node = wanted == nullptr ? 0 : number_in(wanted, "VE_NODE_NUMBER");
+  }
+  if (const int count = node_count(); node >= count) {
+    throw error("node " + std::to_string(node) + " does not exist: there are " +
+                std::to_string(count) + " nodes; FARCALL_VEO_NODES says which (shm:16, " +
+                "tcp://host:port, …)");
+  }
+  return node;
+}
+
+std::string helper_url(int node, const std::string& program) {
+  const target_url url = configured().at(static_cast<std::size_t>(node));
+  std::string options;
+  const auto add = [&](const std::string& option) {
+    options += (options.empty() ? "?" : "&") + option;
+  };
+  if (url.cpu) add("cpu=" + std::to_string(*url.cpu));
+  if (url.plain) add("plain=yes");
+  if (!url.name.empty()) add("name=" + url.name);
+  if (url.scheme == "tcp") {
+    if (!program.empty()) {
+      throw error("node " + std::to_string(node) +
+                  " is a server elsewhere, which runs the helper " +
+                  "that it was started with, not " + program);
+    }
+    return "tcp://" + url.address + options;
+  }
+
+  std::vector<std::string> words = words_of(program);
+  const char* named = variable("VEORUN_BIN");
+  const bool is_named =
+      program.empty() && named != nullptr && url.command.empty() && url.program.empty();
+  if (program.empty()) {
+    words = !url.command.empty()   ? url.command
+            : !url.program.empty() ? std::vector<std::string>{url.program}
+            : named != nullptr     ? words_of(named)
+                                   : std::vector<std::string>{installed_helper()};
+  }
+  if (words.empty()) throw error("the helper program's name is empty");
+  if (words.size() > most_words) {
+    throw error("the helper's command line has more than " + std::to_string(most_words) + " words");
+  }
+  require_program(words.front(), is_named ? ", which VEORUN_BIN names," : "");
+  const std::vector<std::string> before = debugger();
+  words.insert(words.begin(), before.begin(), before.end());
+  std::string command;
+  for (const std::string& word : words)
+    command += (command.empty() ? "" : " ") + quoted(word);
+  return "exec:" + command + options;
+}
+
+} // namespace farcall::veo

@@ -1,0 +1,246 @@
+#include "process.hpp"
+#include "debug_log.hpp"
+#include "nodes.hpp"
+#include "vhcall.hpp"
+
+#include <farcall/base/error.hpp>
+#include <farcall/base/settings.hpp>
+#include <farcall/offload/transfer.hpp>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+
+#include <unistd.h>
+
+namespace farcall::veo {
+namespace {
+
+/// How long a helper has to start, as with NEC's library.
+constexpr std::chrono::seconds start_timeout{50};
+
+constexpr int most_cores = 4096;
+
+/// Memory that cannot be reached directly is copied by messages of this size.
+constexpr std::size_t message_piece = std::size_t{256} << 10;
+
+int core_setting(const char* name, int otherwise) {
+  const char* text = std::getenv(name);
+  if (text == nullptr || *text == '\0') return otherwise;
+  return static_cast<int>(parse_number(text, name, 0, most_cores));
+}
+
+/// What the runtime of the Vector Engine reads, under the names that this machine's does.
+std::vector<std::string> helper_environment(int node) {
+  std::vector<std::string> environment{"VE_NODE_NUMBER=" + std::to_string(node)};
+  constexpr std::pair<const char*, const char*> names[] = {
+      {"VE_OMP_NUM_THREADS", "OMP_NUM_THREADS"}, {"VE_LD_LIBRARY_PATH", "VE_LD_LIBRARY_PATH"}};
+  for (const auto& [theirs, ours] : names) {
+    if (const char* value = std::getenv(theirs)) {
+      environment.push_back(std::string(ours) + "=" + value);
+    }
+  }
+  return environment;
+}
+
+std::string signal_text(int signal) {
+  const char* name = ::sigabbrev_np(signal);
+  return name == nullptr ? "signal " + std::to_string(signal)
+                         : "signal " + std::to_string(signal) + " (SIG" + name + ")";
+}
+
+} // namespace
+
+process::process(int node, const std::string& program, int identifier)
+    : node_number_(node), identifier_(identifier) {
+  job_options o;
+  o.targets = helper_url(node, program);
+  o.start_timeout = start_timeout;
+  o.lane_bytes = lane_bytes;
+  debug_log("starts " + o.targets);
+  job_ = std::make_unique<job>(o);
+  where_ = job_->targets().front();
+  helper_ =
+      sync(where_, start_helper{},
+           helper_settings{node, identifier, serve_vhcall_if_asked(), helper_environment(node)});
+  if (!helper_.remark.empty()) debug_log("helper: " + helper_.remark);
+  contexts_.push_back(std::make_unique<context>(*this, settings_of_next({})));
+}
+
+process::~process() {
+  const time_point deadline = deadline_after(patience);
+  bool finished = true;
+  for (const auto& c : contexts_)
+    finished = c->finish(deadline) && finished;
+  if (!finished) {
+    // Threads of contexts still wait for their kernels.
+    debug_log("kernels did not end in time; the helper is killed");
+    if (where_.description().transport == "shm" && helper_.pid != 0) {
+      ::kill(static_cast<pid_t>(helper_.pid), SIGKILL);
+    } else {
+      job_.reset();
+    }
+  }
+  contexts_.clear();
+  job_.reset();
+}
+
+// ---- contexts -----------------------------------------------------------------------------------
+
+context_settings process::settings_of_next(const context_attributes& attributes) {
+  context_settings s;
+  s.stack_bytes = attributes.stack_bytes;
+  s.cores = std::max(1, core_setting("VE_OMP_NUM_THREADS", 1));
+  if (const int first = core_setting("VE_CORE_NUMBER", -1); first >= 0) {
+    s.first_core = first + static_cast<int>(contexts_made_) * s.cores;
+  }
+  ++contexts_made_;
+  return s;
+}
+
+context& process::open(const context_attributes& attributes) {
+  if (has_ended()) throw error(end_text());
+  context_settings settings;
+  {
+    const std::lock_guard guard(mutex_);
+    if (!std::exchange(main_is_open_, true)) return *contexts_.front();
+    settings = settings_of_next(attributes);
+  }
+  auto made = std::make_unique<context>(*this, settings);
+  const std::lock_guard guard(mutex_);
+  contexts_.push_back(std::move(made));
+  return *contexts_.back();
+}
+
+void process::close(context& c) {
+  if (&c == &main()) return;
+  (void)c.finish();
+  std::unique_ptr<context> ending;
+  {
+    const std::lock_guard guard(mutex_);
+    const auto it = std::find_if(contexts_.begin(), contexts_.end(),
+                                 [&](const auto& known) { return known.get() == &c; });
+    if (it == contexts_.end()) throw error("this context is not one of its process");
+    ending = std::move(*it);
+    contexts_.erase(it);
+  }
+}
+
+std::size_t process::contexts() const {
+  const std::lock_guard guard(mutex_);
+  return contexts_.size();
+}
+
+bool process::has(const context* c) const {
+  const std::lock_guard guard(mutex_);
+  return std::any_of(contexts_.begin(), contexts_.end(),
+                     [&](const auto& known) { return known.get() == c; });
+}
+
+context* process::context_at(int index) const {
+  const std::lock_guard guard(mutex_);
+  if (index < 0 || static_cast<std::size_t>(index) >= contexts_.size()) return nullptr;
+  return contexts_[static_cast<std::size_t>(index)].get();
+}
+
+// ---- libraries ----------------------------------------------------------------------------------
+
+std::uint64_t process::load(const std::string& path) {
+  const found f = main().ask(load_library{}, path);
+  if (f.value == 0) throw error(path + " cannot be loaded: " + f.why);
+  return f.value;
+}
+
+void process::unload(std::uint64_t library) {
+  {
+    const std::lock_guard guard(mutex_);
+    std::erase_if(symbols_, [&](const auto& known) { return known.first.first == library; });
+  }
+  const found f = main().ask(unload_library{}, library);
+  if (f.value == 0) throw error("the library cannot be unloaded: " + f.why);
+}
+
+std::uint64_t process::symbol(std::uint64_t library, const std::string& name) {
+  const std::pair key(library, name);
+  {
+    const std::lock_guard guard(mutex_);
+    if (const auto it = symbols_.find(key); it != symbols_.end()) return it->second;
+  }
+  const found f = main().ask(find_symbol{}, library, name);
+  if (f.value == 0) throw error("there is no symbol " + name + ": " + f.why);
+  const std::lock_guard guard(mutex_);
+  symbols_[key] = f.value;
+  return f.value;
+}
+
+// ---- memory -------------------------------------------------------------------------------------
+
+void process::put(std::uint64_t to, const void* from, std::size_t bytes) {
+  const auto* first = static_cast<const std::byte*>(from);
+  detail::job_state& state = *where_.job();
+  mover* m = state.engine->mover_to(where_.id());
+  if (m != nullptr && m->map(where_.id(), to, bytes) != nullptr) {
+    detail::put_bytes(state, where_.id(), to, first, bytes, detail::transfer_mode::async).get();
+    return;
+  }
+  if (m != nullptr && bytes >= m->worthwhile_from() && m->put(where_.id(), to, first, bytes))
+    return;
+  // The helper looks whether there is memory at the address.
+  for (std::size_t done = 0; done < bytes; done += message_piece) {
+    const std::size_t n = std::min(message_piece, bytes - done);
+    (void)accept(sync(where_, write_memory{}, to + done, std::span(first + done, n)));
+  }
+}
+
+void process::get(void* to, std::uint64_t from, std::size_t bytes) {
+  auto* first = static_cast<std::byte*>(to);
+  detail::job_state& state = *where_.job();
+  mover* m = state.engine->mover_to(where_.id());
+  if (m != nullptr && m->map(where_.id(), from, bytes) != nullptr) {
+    detail::get_bytes(state, where_.id(), from, first, bytes, detail::transfer_mode::async).get();
+    return;
+  }
+  if (m != nullptr && bytes >= m->worthwhile_from() && m->get(where_.id(), from, first, bytes)) {
+    return;
+  }
+  for (std::size_t done = 0; done < bytes; done += message_piece) {
+    const std::size_t n = std::min(message_piece, bytes - done);
+    const outcome_with_bytes got = sync(where_, read_memory{}, from + done, std::uint64_t{n});
+    (void)accept(got.what);
+    if (got.received.size() != n) throw malformed_message("a read came back short");
+    std::memcpy(first + done, got.received.data(), n);
+  }
+}
+
+// ---- its end ------------------------------------------------------------------------------------
+
+void process::refuse(const outcome& o) {
+  if (o.signal == outcome::refused) throw error(end_text());
+  if (o.signal == outcome::no_memory) {
+    throw error("the helper process has no memory at this address, or may not use it so");
+  }
+  const std::string text = "a kernel has ended the helper process by " + signal_text(o.signal);
+  note_failure(text);
+  kernel_failed_.store(true, std::memory_order_release);
+  throw kernel_failed(text, o.signal);
+}
+
+void process::note_failure(const std::string& text) noexcept {
+  const std::lock_guard guard(mutex_);
+  // The first reason is the one that explains the others.
+  if (failure_.empty()) failure_ = text;
+  debug_log("a request failed: " + text);
+}
+
+std::string process::failure_text() const {
+  const std::lock_guard guard(mutex_);
+  return failure_;
+}
+
+std::string process::end_text() const {
+  const std::string reason = failure_text();
+  return "the helper process has ended" + (reason.empty() ? "" : ": " + reason);
+}
+
+} // namespace farcall::veo

@@ -1,0 +1,101 @@
+#include "processes.hpp"
+#include "nodes.hpp"
+
+#include <farcall/base/error.hpp>
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace farcall::veo {
+namespace {
+
+/// How long kernels may go on when the program ends without having destroyed their process.
+constexpr std::chrono::milliseconds patience_at_exit{2'000};
+
+/// By identifier.
+struct all_processes {
+  std::mutex mutex;
+  std::vector<std::unique_ptr<process>> slots;
+  std::vector<bool> taken; ///< from before its process exists
+
+  ~all_processes() {
+    for (const auto& p : slots) {
+      if (p) p->patience = patience_at_exit;
+    }
+  }
+};
+
+all_processes& all() {
+  static all_processes the;
+  return the;
+}
+
+} // namespace
+
+process& create_process(int node, const std::string& program) {
+  const int chosen = choose_node(node);
+  all_processes& a = all();
+  std::size_t slot = 0;
+  {
+    const std::lock_guard guard(a.mutex);
+    slot = static_cast<std::size_t>(std::find(a.taken.begin(), a.taken.end(), false) -
+                                    a.taken.begin());
+    if (slot == a.taken.size()) {
+      a.taken.push_back(true);
+      a.slots.emplace_back();
+    }
+    a.taken[slot] = true;
+  }
+  try {
+    auto made = std::make_unique<process>(chosen, program, static_cast<int>(slot));
+    const std::lock_guard guard(a.mutex);
+    a.slots[slot] = std::move(made);
+    return *a.slots[slot];
+  } catch (...) {
+    const std::lock_guard guard(a.mutex);
+    a.taken[slot] = false;
+    throw;
+  }
+}
+
+void destroy_process(process* p) {
+  all_processes& a = all();
+  std::unique_ptr<process> ending;
+  {
+    const std::lock_guard guard(a.mutex);
+    const auto it = std::find_if(a.slots.begin(), a.slots.end(),
+                                 [&](const auto& known) { return known.get() == p; });
+    if (p == nullptr || it == a.slots.end()) throw error("there is no such process (any more)");
+    ending = std::move(*it);
+  }
+  const auto slot = static_cast<std::size_t>(ending->identifier());
+  // Its identifier is free once it has ended: kernels may still see addresses with it.
+  ending.reset();
+  const std::lock_guard guard(a.mutex);
+  a.taken[slot] = false;
+}
+
+int identifier_of(const process* p) noexcept {
+  all_processes& a = all();
+  const std::lock_guard guard(a.mutex);
+  const auto it = std::find_if(a.slots.begin(), a.slots.end(),
+                               [&](const auto& known) { return known.get() == p; });
+  return p == nullptr || it == a.slots.end() ? -1 : static_cast<int>(it - a.slots.begin());
+}
+
+bool is_context(const context* c) noexcept {
+  all_processes& a = all();
+  const std::lock_guard guard(a.mutex);
+  return std::any_of(a.slots.begin(), a.slots.end(), [&](const auto& p) { return p && p->has(c); });
+}
+
+process* process_with(int identifier) noexcept {
+  all_processes& a = all();
+  const std::lock_guard guard(a.mutex);
+  if (identifier < 0 || static_cast<std::size_t>(identifier) >= a.slots.size()) return nullptr;
+  return a.slots[static_cast<std::size_t>(identifier)].get();
+}
+
+} // namespace farcall::veo

@@ -1,0 +1,30 @@
+#include <vhshm.h>
+
+#include <errno.h>
+
+int vh_shmget(key_t key, size_t size, int flags) {
+  if ((flags & ~SHM_HUGETLB) != 0) {
+    errno = EINVAL;
+    return -1;
+  }
+  /* The segment exists, so its pages are what they are, and the permissions are those it has. */
+  return shmget(key, size, 0);
+}
+
+void* vh_shmat(int id, const void* address, int flags, void** vehva) {
+  if (address != NULL || (flags & ~SHM_RDONLY) != 0) {
+    errno = EINVAL;
+    return (void*)-1;
+  }
+  if (vehva == NULL) {
+    errno = EFAULT;
+    return (void*)-1;
+  }
+  void* memory = shmat(id, NULL, flags);
+  if (memory != (void*)-1) {
+    *vehva = memory;
+  }
+  return memory;
+}
+
+int vh_shmdt(const void* address) { return shmdt(address); }

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "signature.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+struct Dwarf;
+
+namespace farcall::veo {
+
+/// The debug information of one file, open. For one thread at a time.
+class debug_info {
+ public:
+  /// Never fails: a file that is missing, or has no debug information, says nothing of any
+  /// function.
+  explicit debug_info(const std::string& file) noexcept;
+  ~debug_info();
+  debug_info(const debug_info&) = delete;
+  debug_info& operator=(const debug_info&) = delete;
+
+  /// Of the function that starts at this address of the file.
+  std::optional<signature> signature_at(std::uint64_t address) const;
+
+ private:
+  int file_ = -1;
+  Dwarf* dwarf_ = nullptr;
+};
+
+} // namespace farcall::veo

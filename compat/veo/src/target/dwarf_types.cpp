@@ -1,0 +1,142 @@
+#include "dwarf_types.hpp"
+
+#include <cstddef>
+
+#include <dwarf.h>
+
+namespace farcall::veo {
+namespace {
+
+// No type is wrapped in more names and qualifiers than this; damaged information may be, endlessly.
+constexpr int most_steps = 64;
+
+value_class signed_integer(int bytes) {
+  switch (bytes) {
+  case 1:
+    return value_class::sint8;
+  case 2:
+    return value_class::sint16;
+  case 4:
+    return value_class::sint32;
+  case 8:
+    return value_class::integer64;
+  default:
+    return value_class::unknown;
+  }
+}
+
+value_class unsigned_integer(int bytes) {
+  switch (bytes) {
+  case 1:
+    return value_class::uint8;
+  case 2:
+    return value_class::uint16;
+  case 4:
+    return value_class::uint32;
+  case 8:
+    return value_class::integer64;
+  default:
+    return value_class::unknown;
+  }
+}
+
+value_class of_encoding(Dwarf_Word encoding, int bytes) {
+  switch (encoding) {
+  case DW_ATE_float:
+    if (bytes == 4) return value_class::real32;
+    return bytes == 8 ? value_class::real64 : value_class::unknown;
+  case DW_ATE_boolean:
+    // Fortran's wider ones are integers to the conventions.
+    return bytes == 1 ? value_class::boolean : signed_integer(bytes);
+  case DW_ATE_signed:
+  case DW_ATE_signed_char:
+    return signed_integer(bytes);
+  case DW_ATE_unsigned:
+  case DW_ATE_unsigned_char:
+  case DW_ATE_UTF:
+  case DW_ATE_address:
+    return unsigned_integer(bytes);
+  default:
+    return value_class::unknown;
+  }
+}
+
+value_class of_plain_type(Dwarf_Die& type) {
+  Dwarf_Word encoding = 0;
+  Dwarf_Attribute attribute;
+  if (::dwarf_attr(&type, DW_AT_encoding, &attribute) == nullptr ||
+      ::dwarf_formudata(&attribute, &encoding) != 0) {
+    return value_class::unknown;
+  }
+  return of_encoding(encoding, ::dwarf_bytesize(&type));
+}
+
+bool is_frame_register(Dwarf_Word number) {
+#if defined(__x86_64__)
+  return number == 6 || number == 7; // rbp, rsp
+#else
+  return number == 29 || number == 31; // x29, sp
+#endif
+}
+
+} // namespace
+
+value_class class_of_type(Dwarf_Attribute& type) {
+  Dwarf_Attribute link = type;
+  for (int step = 0; step < most_steps; ++step) {
+    Dwarf_Die die;
+    if (::dwarf_formref_die(&link, &die) == nullptr) return value_class::unknown;
+    switch (::dwarf_tag(&die)) {
+    case DW_TAG_base_type:
+      return of_plain_type(die);
+    case DW_TAG_pointer_type:
+    case DW_TAG_reference_type:
+    case DW_TAG_rvalue_reference_type:
+    case DW_TAG_unspecified_type: // that of nullptr
+      return value_class::integer64;
+    case DW_TAG_enumeration_type:
+      // Of the type, or where the whole of it is described.
+      if (::dwarf_attr(&die, DW_AT_type, &link) == nullptr &&
+          ::dwarf_attr(&die, DW_AT_signature, &link) == nullptr) {
+        return of_plain_type(die);
+      }
+      break;
+    case DW_TAG_typedef:
+    case DW_TAG_const_type:
+    case DW_TAG_volatile_type:
+    case DW_TAG_restrict_type:
+    case DW_TAG_atomic_type:
+      // A name for void has no type.
+      if (::dwarf_attr(&die, DW_AT_type, &link) == nullptr) return value_class::none;
+      break;
+    default:
+      return value_class::unknown;
+    }
+  }
+  return value_class::unknown;
+}
+
+passing passing_of(Dwarf_Die& parameter, Dwarf_Addr entry) {
+  Dwarf_Attribute location;
+  Dwarf_Op* operations = nullptr;
+  std::size_t count = 0;
+  if (::dwarf_attr(&parameter, DW_AT_location, &location) == nullptr ||
+      ::dwarf_getlocation_addr(&location, entry, &operations, &count, 1) != 1 || count == 0) {
+    return passing::unknown;
+  }
+  if (count > 1) {
+    return operations[count - 1].atom == DW_OP_deref ? passing::by_reference : passing::unknown;
+  }
+  const Dwarf_Op& only = *operations;
+  if (only.atom == DW_OP_fbreg) return passing::by_value;
+  if (only.atom == DW_OP_regx || (only.atom >= DW_OP_reg0 && only.atom <= DW_OP_reg31)) {
+    return passing::by_value;
+  }
+  // In memory at an address that is in a register: of the frame, or an argument.
+  if (only.atom >= DW_OP_breg0 && only.atom <= DW_OP_breg31) {
+    return is_frame_register(only.atom - DW_OP_breg0) ? passing::by_value : passing::by_reference;
+  }
+  return passing::unknown;
+}
+
+} // namespace farcall::veo

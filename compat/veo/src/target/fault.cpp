@@ -1,0 +1,282 @@
+#include "fault.hpp"
+
+#include "machine_context.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csetjmp>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <system_error>
+
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace farcall::veo {
+namespace {
+
+constexpr std::array fault_signals = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+
+// --- the stack of the handler ------------------------------------------------------------------
+
+// Enough for the registers of the widest processors, twice, and for the unwinder.
+constexpr std::size_t handler_stack_bytes = std::size_t{256} << 10;
+
+class handler_stack {
+ public:
+  handler_stack() noexcept {
+    ::sigaltstack(nullptr, &before_);
+    if ((before_.ss_flags & SS_DISABLE) == 0 && before_.ss_size >= handler_stack_bytes) return;
+    void* memory = ::mmap(nullptr, handler_stack_bytes, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+    // Without it all is well until a stack overflows, which then ends the process.
+    if (memory == MAP_FAILED) return;
+    stack_t ours{};
+    ours.ss_sp = memory;
+    ours.ss_size = handler_stack_bytes;
+    ::sigaltstack(&ours, nullptr);
+    memory_ = memory;
+  }
+
+  ~handler_stack() {
+    if (memory_ == nullptr) return;
+    stack_t now{};
+    ::sigaltstack(nullptr, &now);
+    if (now.ss_sp == memory_) ::sigaltstack(&before_, nullptr);
+    ::munmap(memory_, handler_stack_bytes);
+  }
+
+  handler_stack(const handler_stack&) = delete;
+  handler_stack& operator=(const handler_stack&) = delete;
+
+ private:
+  stack_t before_{};
+  void* memory_ = nullptr;
+};
+
+// --- the report: no allocation, no lock --------------------------------------------------------
+
+class report_line {
+ public:
+  report_line& operator<<(std::string_view text) noexcept {
+    const std::size_t fits = std::min(text.size(), text_.size() - length_);
+    std::copy_n(text.data(), fits, text_.data() + length_);
+    length_ += fits;
+    return *this;
+  }
+
+  report_line& number(std::uint64_t value, unsigned base = 10) noexcept {
+    std::array<char, 20> digits{};
+    std::size_t first = digits.size();
+    do {
+      digits[--first] = "0123456789abcdef"[value % base];
+      value /= base;
+    } while (value != 0);
+    return *this << std::string_view(digits.data() + first, digits.size() - first);
+  }
+
+  report_line& address(std::uint64_t value) noexcept { return (*this << "0x").number(value, 16); }
+
+  /// Name and library of code; functions that are not exported have no name.
+  report_line& code(const void* place) noexcept {
+    Dl_info info{};
+    const auto at = reinterpret_cast<std::uint64_t>(place);
+    if (::dladdr(place, &info) == 0 || info.dli_fname == nullptr) return address(at);
+    if (info.dli_sname != nullptr) {
+      *this << "'" << info.dli_sname << "'";
+    } else {
+      address(at - reinterpret_cast<std::uint64_t>(info.dli_fbase));
+    }
+    return *this << " of " << info.dli_fname;
+  }
+
+  void write() noexcept {
+    std::size_t written = 0;
+    while (written < length_) {
+      const ssize_t more = ::write(STDERR_FILENO, text_.data() + written, length_ - written);
+      if (more < 0 && errno == EINTR) continue;
+      if (more <= 0) break;
+      written += static_cast<std::size_t>(more);
+    }
+    length_ = 0;
+  }
+
+ private:
+  std::array<char, 1024> text_; // not cleared: length_ says what counts
+  std::size_t length_ = 0;
+};
+
+std::string_view name_of(int signal) noexcept {
+  switch (signal) {
+  case SIGSEGV:
+    return "SIGSEGV";
+  case SIGBUS:
+    return "SIGBUS";
+  case SIGFPE:
+    return "SIGFPE";
+  case SIGILL:
+    return "SIGILL";
+  case SIGABRT:
+    return "SIGABRT";
+  default:
+    return "a signal";
+  }
+}
+
+// An access so near is one to the stack.
+constexpr std::uint64_t around_the_stack_pointer = std::uint64_t{64} << 10;
+
+void describe(report_line& line, int signal, const siginfo_t& fault,
+              const machine_context& registers) noexcept {
+  const auto address = reinterpret_cast<std::uint64_t>(fault.si_addr);
+  if (fault.si_code <= 0) {
+    if (signal != SIGABRT) line << ", which this process sent itself";
+    return;
+  }
+  if (signal == SIGFPE || signal == SIGILL) {
+    line << ", raised by the instruction at ";
+    line.address(address);
+    return;
+  }
+  if (fault.si_code == SI_KERNEL) {
+    line << ", for an access to no possible address";
+    return;
+  }
+  line << ", for an access to ";
+  line.address(address);
+  if (address - registers.stack_pointer() + around_the_stack_pointer <
+      2 * around_the_stack_pointer) {
+    line << ": the stack has probably overflowed (veo_set_thr_ctxt_stacksize makes it larger)";
+  }
+}
+
+bool is_of_this_process(const siginfo_t& fault) noexcept {
+  return fault.si_code > 0 || fault.si_pid == ::getpid();
+}
+
+// Whose faults end calls. A process that a kernel has forked is in the middle of a call as well,
+// but its answer nobody waits for.
+std::atomic<pid_t> owner{0};
+static_assert(std::atomic<pid_t>::is_always_lock_free);
+
+// Where a fault of the report itself goes on; null outside of it.
+[[gnu::tls_model("initial-exec")]] constinit thread_local sigjmp_buf* rescue = nullptr;
+
+void unblock(std::span<const int> signals) noexcept {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : signals)
+    sigaddset(&set, signal);
+  ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+}
+
+void print_trace(machine_context registers, const siginfo_t& fault) noexcept {
+  sigjmp_buf here;
+  // What goes wrong in here shall come back to here.
+  unblock(fault_signals);
+  if (sigsetjmp(here, 0) == 0) {
+    rescue = &here;
+    // Nothing is known about the frame of code that is none; that of its caller is the next best.
+    if (fault.si_code > 0 &&
+        reinterpret_cast<std::uint64_t>(fault.si_addr) == registers.program_counter()) {
+      Dl_info unused{};
+      if (::dladdr(fault.si_addr, &unused) == 0) registers.leave_call();
+    }
+    std::array<void*, 64> frames{};
+    const int count = ::backtrace(frames.data(), static_cast<int>(frames.size()));
+    // The handler's own frames come first.
+    auto* const end = frames.data() + count;
+    auto* first =
+        std::find(frames.data(), end, reinterpret_cast<void*>(registers.program_counter()));
+    if (first == end) first = frames.data();
+    ::backtrace_symbols_fd(first, static_cast<int>(end - first), STDERR_FILENO);
+  } else {
+    (report_line() << "  (no further: the stack is damaged)\n").write();
+  }
+  rescue = nullptr;
+}
+
+void report(int signal, const siginfo_t& fault, machine_context registers,
+            const register_image* image) noexcept {
+  report_line line;
+  line << "farcall: ";
+  if (image != nullptr) {
+    (line << "kernel ").code(image->code);
+  } else {
+    (line << "thread ").number(static_cast<std::uint64_t>(::gettid())) << ", which runs no kernel,";
+  }
+  line << " got " << name_of(signal);
+  if (is_of_this_process(fault)) {
+    describe(line, signal, fault, registers);
+  } else {
+    (line << " from process ").number(static_cast<std::uint64_t>(fault.si_pid));
+  }
+  (line << "\n").write();
+  print_trace(registers, fault);
+}
+
+// --- the handler -------------------------------------------------------------------------------
+
+[[noreturn]] void die_of(int signal) noexcept {
+  struct sigaction standard{};
+  standard.sa_handler = SIG_DFL;
+  ::sigaction(signal, &standard, nullptr);
+  unblock(std::span(&signal, 1));
+  ::syscall(SYS_tgkill, ::getpid(), ::gettid(), signal);
+  ::_exit(128 + signal);
+}
+
+extern "C" void farcall_veo_on_fault(int signal, siginfo_t* fault, void* interrupted) {
+  if (rescue != nullptr) siglongjmp(*rescue, 1);
+  const int error_before = errno;
+  auto& context = *static_cast<ucontext_t*>(interrupted);
+  const bool is_access = signal == SIGSEGV || signal == SIGBUS;
+  if (!is_access || !strip_tags(*fault, context)) {
+    register_image* image = fault_guard::current();
+    machine_context registers(context);
+    report(signal, *fault, registers, image);
+    // Relaxed: nothing is published with it.
+    const bool is_ours =
+        is_of_this_process(*fault) && owner.load(std::memory_order_relaxed) == ::getpid();
+    if (image == nullptr || image->frame == nullptr || !is_ours) die_of(signal);
+    image->fault_signal = static_cast<std::uint64_t>(signal);
+    registers.land(*image);
+  }
+  errno = error_before;
+}
+
+} // namespace
+
+void fault_guard::prepare_thread() noexcept {
+  prepared_ = true;
+  thread_local const handler_stack stack;
+}
+
+void install_fault_handlers() {
+  static std::atomic_flag installed;
+  owner.store(::getpid(), std::memory_order_relaxed);
+  // Relaxed: the kernel publishes the handlers.
+  if (installed.test_and_set(std::memory_order_relaxed)) return;
+  // The first trace loads the unwinder, which allocates.
+  std::array<void*, 4> frames{};
+  ::backtrace(frames.data(), static_cast<int>(frames.size()));
+  struct sigaction action{};
+  action.sa_sigaction = farcall_veo_on_fault;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  sigemptyset(&action.sa_mask);
+  for (const int signal : fault_signals) {
+    if (::sigaction(signal, &action, nullptr) != 0) {
+      throw std::system_error(errno, std::generic_category(), "handling faults of kernels");
+    }
+  }
+}
+
+} // namespace farcall::veo

@@ -1,0 +1,402 @@
+#include "helper_process.hpp"
+#include "fault.hpp"
+#include "invoke.hpp"
+#include "result_history.hpp"
+#include "signature.hpp"
+#include "vhcall_forward.hpp"
+
+#include <farcall/base/bytes.hpp>
+#include <farcall/base/error.hpp>
+#include <farcall/base/log.hpp>
+#include <farcall/base/signals.hpp>
+#include <farcall/call/offer.hpp>
+#include <farcall/offload/buffer.hpp>
+#include <farcall/offload/job_state.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <sstream>
+#include <thread>
+
+#include <dlfcn.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+namespace farcall::veo {
+namespace {
+
+/// Room that a kernel has below its frame at least; larger frames lie elsewhere.
+constexpr std::size_t least_stack_below_frame = std::size_t{1} << 20;
+constexpr std::size_t frame_alignment = 64;
+
+/// How long answers that say how a kernel ended have to get away.
+constexpr std::chrono::milliseconds last_answers{100};
+constexpr int signal_status = 128;
+
+/// What a context's worker has.
+struct context_worker {
+  std::unique_ptr<kernel_stack> stack;
+  result_history results;
+  std::unique_ptr<std::byte[]> large_frame;
+  std::size_t large_frame_bytes = 0;
+};
+
+context_worker& this_worker() {
+  thread_local context_worker w;
+  return w;
+}
+
+// Set by the first kernel that fails; its thread cannot do more than that safely.
+sem_t kernel_failed; // NOLINT(cppcoreguidelines-interfaces-global-init): made in the constructor
+std::atomic<int> fatal_signal{0};
+
+/// aveorun-ftrace has something to write at the end, which only an orderly end does by itself.
+void write_profile() noexcept {
+  if (void* write = ::dlsym(RTLD_DEFAULT, "farcall_veo_ftrace_write")) {
+    (void)reinterpret_cast<int (*)()>(write)();
+  }
+}
+
+std::atomic<bool> is_serving{false};
+
+/// For a kernel that calls exit(): other threads go on meanwhile, and must not find this program's
+/// objects destroyed.
+void leave_at_once(int status, void* /*argument*/) {
+  if (!is_serving.load()) return;
+  write_profile();
+  (void)std::fflush(nullptr);
+  ::_exit(status);
+}
+
+void end_when_failed() {
+  leave_signals_to_other_threads();
+  while (::sem_wait(&kernel_failed) != 0) {
+  }
+  std::this_thread::sleep_for(last_answers);
+  write_profile();
+  ::_exit(signal_status + fatal_signal.load());
+}
+
+/// Addresses that the program hands us may be anything. The system copies without a fault.
+bool copy_carefully(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) {
+  constexpr std::uint64_t most = std::uint64_t{1} << 30;
+  while (bytes > 0) {
+    const std::uint64_t part = std::min(bytes, most);
+    const iovec here{reinterpret_cast<void*>(from), part};
+    const iovec there{reinterpret_cast<void*>(to), part};
+    const ssize_t done = ::process_vm_writev(::getpid(), &here, 1, &there, 1, 0);
+    if (done <= 0) return false;
+    const auto n = static_cast<std::uint64_t>(done);
+    to += n;
+    from += n;
+    bytes -= n;
+  }
+  return true;
+}
+
+/// Whether the range lies in memory that this node shares, which is all mapped.
+bool is_shared(std::uint64_t address, std::uint64_t bytes) {
+  static const auto windows = detail::current_job().engine->heap().windows();
+  return std::any_of(windows.begin(), windows.end(), [&](const auto& w) {
+    const std::uint64_t offset = address - w.first;
+    return offset <= w.second && bytes <= w.second - offset;
+  });
+}
+
+void pin(const context_settings& s) {
+  if (s.first_core < 0) return;
+  const long cores = ::sysconf(_SC_NPROCESSORS_CONF);
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (int i = 0; i < s.cores; ++i) {
+    CPU_SET(static_cast<std::size_t>((s.first_core + i) % cores), &set);
+  }
+  if (::pthread_setaffinity_np(::pthread_self(), sizeof set, &set) != 0) {
+    log::warning("a context cannot be pinned to core " + std::to_string(s.first_core) +
+                 "; VE_CORE_NUMBER names a core that this process may not use");
+  }
+}
+
+/// What hosts may ask for; this program asks nobody.
+void offer_messages() {
+  offer<start_helper, open_context, run_kernel, run_kernel_with_frame, load_library, unload_library,
+        find_symbol, allocate_memory, release_memory, write_memory, read_memory, copy_memory>();
+}
+
+/// Names without a folder are looked for in the path of the Vector Engine's libraries first.
+void* open_library(const std::string& name) {
+  constexpr int how = RTLD_NOW | RTLD_GLOBAL;
+  const char* path = std::getenv("VE_LD_LIBRARY_PATH");
+  if (path != nullptr && name.find('/') == std::string::npos) {
+    std::istringstream folders(path);
+    for (std::string folder; std::getline(folders, folder, ':');) {
+      const std::string file = folder + "/" + name;
+      if (!folder.empty() && ::access(file.c_str(), R_OK) == 0) return ::dlopen(file.c_str(), how);
+    }
+  }
+  return ::dlopen(name.c_str(), how);
+}
+
+std::string last_loader_error() {
+  const char* text = ::dlerror();
+  return text == nullptr ? "the loader gives no reason" : text;
+}
+
+} // namespace
+
+helper_process::helper_process() {
+  ::sem_init(&kernel_failed, 0, 0);
+  install_fault_handlers();
+  offer_messages();
+  instance = this;
+}
+
+helper_process::~helper_process() {
+  is_serving.store(false);
+  instance = nullptr;
+}
+
+helper_description helper_process::start(const helper_settings& settings) {
+  for (const std::string& variable : settings.environment) {
+    const auto equals = variable.find('=');
+    ::setenv(variable.substr(0, equals).c_str(), variable.c_str() + equals + 1, 1);
+  }
+  strip_tags_of(settings.identifier);
+  if (settings.serves_vhcall) forward_vhcall(settings.identifier);
+  std::thread(&end_when_failed).detach();
+  is_serving.store(true);
+  ::on_exit(&leave_at_once, nullptr);
+  helper_description d;
+  d.pid = static_cast<std::uint64_t>(::getpid());
+#if !FARCALL_VEO_HAS_DWARF
+  d.remark = "built without libdw: kernels are called as their arguments were set";
+#endif
+  return d;
+}
+
+void helper_process::open_context(const context_settings& settings) {
+  this_worker().stack = std::make_unique<kernel_stack>(settings.stack_bytes);
+  pin(settings);
+}
+
+// ---- kernels ------------------------------------------------------------------------------------
+
+void helper_process::end_soon(int signal) noexcept {
+  is_ending_.store(true, std::memory_order_release);
+  int none = 0;
+  if (fatal_signal.compare_exchange_strong(none, signal)) ::sem_post(&kernel_failed);
+}
+
+bool helper_process::is_ending(outcome& o) const noexcept {
+  if (!is_ending_.load(std::memory_order_acquire)) [[likely]]
+    return false;
+  o.signal = outcome::refused;
+  return true;
+}
+
+bool helper_process::is_ending(found& f) const {
+  if (!is_ending_.load(std::memory_order_acquire)) return false;
+  f.why = "a kernel has failed, and the process is ending";
+  f.is_refused = true;
+  return true;
+}
+
+outcome helper_process::finish(const kernel::result& r) noexcept {
+  if (r.fault_signal != 0) [[unlikely]] {
+    end_soon(r.fault_signal);
+    return {0, r.fault_signal};
+  }
+  this_worker().results.push(r.value);
+  return {r.value, 0};
+}
+
+outcome helper_process::run(const kernel_call& call) {
+  outcome o;
+  if (is_ending(o)) return o;
+  context_worker& w = this_worker();
+  if (!w.stack) throw error("this is no context: kernels run in lanes that were opened for them");
+  w.results.push_zeros(call.done_by_host);
+  return finish(kernels_.at(call.address).call(call.words, call.kinds, w.stack->top()));
+}
+
+outcome_with_bytes helper_process::run_with_frame(const kernel_call& call) {
+  outcome_with_bytes o;
+  if (is_ending(o.what)) return o;
+  context_worker& w = this_worker();
+  if (!w.stack) throw error("this is no context: kernels run in lanes that were opened for them");
+  w.results.push_zeros(call.done_by_host);
+
+  std::byte* top = static_cast<std::byte*>(w.stack->top());
+  std::byte* frame = nullptr;
+  if (call.frame_bytes + least_stack_below_frame <= w.stack->bytes()) {
+    const auto address = reinterpret_cast<std::uintptr_t>(top - call.frame_bytes);
+    top = frame = reinterpret_cast<std::byte*>(address & ~(frame_alignment - 1));
+  } else {
+    if (w.large_frame_bytes < call.frame_bytes) {
+      w.large_frame.reset();
+      w.large_frame = std::make_unique_for_overwrite<std::byte[]>(call.frame_bytes);
+      w.large_frame_bytes = call.frame_bytes;
+    }
+    frame = w.large_frame.get();
+  }
+  if (!call.sent.empty()) std::memcpy(frame, call.sent.data(), call.sent.size());
+
+  std::vector<std::uint64_t> words(call.words.begin(), call.words.end());
+  for (std::size_t i = 0; i < words.size() && i < call.kinds.size(); ++i) {
+    if (call.kinds[i] != argument_kind::frame) continue;
+    if (words[i] > call.frame_bytes)
+      throw malformed_message("a stack argument is outside its frame");
+    words[i] += reinterpret_cast<std::uintptr_t>(frame);
+  }
+  o.what = finish(kernels_.at(call.address).call(words, call.kinds, top));
+  if (o.what.signal == 0) o.sent = {frame + call.out_from, call.frame_bytes - call.out_from};
+  return o;
+}
+
+// ---- libraries ----------------------------------------------------------------------------------
+
+found helper_process::load(const std::string& path) {
+  found f;
+  if (is_ending(f)) return f;
+  // An empty name would be this program itself.
+  void* library = path.empty() ? nullptr : open_library(path);
+  if (path.empty()) {
+    f.why = "its name is empty";
+  } else if (library == nullptr) {
+    f.why = last_loader_error();
+  } else {
+    f.value = reinterpret_cast<std::uintptr_t>(library);
+    const std::lock_guard guard(libraries_mutex_);
+    libraries_.insert(f.value);
+  }
+  this_worker().results.push(f.value);
+  return f;
+}
+
+found helper_process::unload(std::uint64_t library) {
+  found ending;
+  if (is_ending(ending)) return ending;
+  const auto refuse = [](std::string why) { return found{0, std::move(why), false}; };
+  {
+    const std::lock_guard guard(libraries_mutex_);
+    const auto it = libraries_.find(library);
+    if (it == libraries_.end()) return refuse("there is no library with this handle");
+    libraries_.erase(it);
+  }
+  const int failed = ::dlclose(reinterpret_cast<void*>(library));
+  kernels_.forget();
+  this_worker().results.push(static_cast<std::uint64_t>(failed));
+  return failed != 0 ? refuse(last_loader_error()) : found{1, "", false};
+}
+
+found helper_process::symbol(std::uint64_t library, const std::string& name) {
+  found f;
+  if (is_ending(f)) return f;
+  if (library != 0) {
+    const std::lock_guard guard(libraries_mutex_);
+    if (!libraries_.contains(library)) f.why = "there is no library with this handle";
+  }
+  if (f.why.empty()) {
+    void* address =
+        ::dlsym(library == 0 ? RTLD_DEFAULT : reinterpret_cast<void*>(library), name.c_str());
+    if (address == nullptr) f.why = last_loader_error();
+    Dl_info found_in{};
+    Dl_info program{};
+    // Without a library only the kernels that were linked into this program are meant.
+    if (address != nullptr && library == 0 &&
+        (::dladdr(address, &found_in) == 0 ||
+         ::dladdr(reinterpret_cast<void*>(&farcall_veo_previous_result), &program) == 0 ||
+         found_in.dli_fbase != program.dli_fbase)) {
+      address = nullptr;
+      f.why = "this helper was not linked with a kernel of this name";
+    }
+    f.value = reinterpret_cast<std::uintptr_t>(address);
+  }
+  this_worker().results.push(f.value);
+  return f;
+}
+
+// ---- memory -------------------------------------------------------------------------------------
+
+found helper_process::allocate(std::uint64_t bytes) {
+  found f;
+  // The kernel that has failed may hold what is needed here.
+  if (is_ending(f)) return f;
+  try {
+    std::byte* block =
+        detail::current_job().engine->heap().allocate(std::max<std::uint64_t>(bytes, 1));
+    f.value = reinterpret_cast<std::uintptr_t>(block);
+  } catch (const out_of_memory& e) {
+    f.why = e.what();
+  }
+  this_worker().results.push(f.value);
+  return f;
+}
+
+outcome helper_process::release(std::uint64_t address) {
+  outcome o;
+  if (is_ending(o)) return o;
+  if (address != 0 &&
+      !detail::current_job().engine->heap().release(reinterpret_cast<std::byte*>(address))) {
+    log::warning("memory was freed that veo_alloc_mem did not make, or twice");
+  }
+  this_worker().results.push(0);
+  return {};
+}
+
+outcome helper_process::write(std::uint64_t address, std::span<const std::byte> bytes) {
+  outcome o;
+  if (is_ending(o)) return o;
+  this_worker().results.push(0);
+  if (is_shared(address, bytes.size())) {
+    std::memcpy(reinterpret_cast<void*>(address), bytes.data(), bytes.size());
+    return {};
+  }
+  if (copy_carefully(address, reinterpret_cast<std::uintptr_t>(bytes.data()), bytes.size()))
+    return {};
+  return {0, outcome::no_memory};
+}
+
+outcome_with_bytes helper_process::read(std::uint64_t address, std::uint64_t bytes) {
+  outcome_with_bytes o;
+  if (is_ending(o.what)) return o;
+  this_worker().results.push(0);
+  if (is_shared(address, bytes)) {
+    return {{}, {reinterpret_cast<const std::byte*>(address), bytes}, {}};
+  }
+  o.received.resize(bytes);
+  if (copy_carefully(reinterpret_cast<std::uintptr_t>(o.received.data()), address, bytes)) {
+    o.sent = o.received;
+  } else {
+    o.what.signal = outcome::no_memory;
+  }
+  return o;
+}
+
+outcome helper_process::copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) {
+  outcome o;
+  if (is_ending(o)) return o;
+  this_worker().results.push(0);
+  if (is_shared(to, bytes) && is_shared(from, bytes)) {
+    std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+    return {};
+  }
+  return copy_carefully(to, from, bytes) ? outcome{} : outcome{0, outcome::no_memory};
+}
+
+} // namespace farcall::veo
+
+int farcall_veo_previous_result(int offset, std::uint64_t* result) {
+  const auto value = farcall::veo::this_worker().results.before(offset);
+  if (!value || result == nullptr) return -1;
+  *result = *value;
+  return 0;
+}

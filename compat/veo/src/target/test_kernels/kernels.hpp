@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+
+// Of kernels.cpp; the tests find these by name, and know the types.
+extern "C" {
+std::uint64_t same(std::uint64_t value);
+double same_real(double value);
+float same_single(float value);
+
+/// Puts its arguments into `double mixed_seen[20]`.
+double mixed(int, double, float, long, double, short, float, double, unsigned char, double, float,
+             long, double, int, float, double, float, double, long, double);
+
+/// How many of the arguments are not 1, 4, 7, …
+long mismatches_of_forty(long, long, long, long, long, long, long, long, long, long, long, long,
+                         long, long, long, long, long, long, long, long, long, long, long, long,
+                         long, long, long, long, long, long, long, long, long, long, long, long,
+                         long, long, long, long);
+long mismatches(long count, ...);
+double sum_of_reals(long count, ...);
+
+std::uint64_t stack_misalignment();
+std::uint64_t address_of_local();
+int frames_of(void** frames, int room);
+long use_stack(long levels); // of 4 KiB and a little
+long meet(long others);      // returns when so many threads are in here
+
+long sum(const long* values, long count);
+long sum_until(const long* first, const long* last);
+void fill(long* values, long count, long value);
+double corner(const double* matrix, long rows, long columns); // the sum of its last row
+void copy(void* (*copier)(void*, const void*, unsigned long), void* to, const void* from,
+          unsigned long bytes);
+
+int read_far(std::uint64_t address);
+int divide(int dividend, int divisor);
+void abort_now();
+void terminate_now();
+void throw_now(); // sets `int unwound` if its stack is unwound
+void throw_in_noexcept();
+void exit_thread();
+void overflow();
+void jump_to(void (*code)());
+void illegal();
+void fault_with_registers_lost();
+void fault_in_a_thread();
+int fault_in_a_child(); // what waitpid says
+
+extern int unwound;
+}

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "../signature.hpp"
+
+#include <ostream>
+
+namespace farcall::veo {
+
+/// For the messages of the tests.
+inline std::ostream& operator<<(std::ostream& stream, const signature& shown) {
+  stream << static_cast<int>(shown.result) << " (";
+  for (const value_class parameter : shown.parameters)
+    stream << " " << static_cast<int>(parameter);
+  return stream << (shown.is_variadic ? " ...)" : " )");
+}
+
+} // namespace farcall::veo

@@ -1,0 +1,99 @@
+#include "support.hpp"
+
+#include <tests/faults/support.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+
+#include <sched.h>
+
+namespace veo_test {
+namespace {
+
+TEST(openmp, kernels_have_threads) {
+  process p;
+  EXPECT_EQ(call(p.main(), p.symbol("threads_seen", "openmp"), std::int32_t{4}), ok(4));
+}
+
+TEST(openmp, number_of_threads_is_that_of_the_environment) {
+  VEO_TEST_LOCAL_ONLY("helpers elsewhere have an environment of their own");
+  {
+    const environment_variable usual("OMP_NUM_THREADS", "5");
+    const environment_variable own("VE_OMP_NUM_THREADS", nullptr);
+    process p;
+    EXPECT_EQ(call(p.main(), p.symbol("most_threads", "openmp")), ok(5));
+    EXPECT_EQ(call(p.open(), p.symbol("most_threads", "openmp")), ok(5));
+  }
+  const environment_variable usual("OMP_NUM_THREADS", "5");
+  const environment_variable own("VE_OMP_NUM_THREADS", "3");
+  process p;
+  EXPECT_EQ(call(p.main(), p.symbol("most_threads", "openmp")), ok(3));
+  EXPECT_EQ(call(p.open(), p.symbol("most_threads", "openmp")), ok(3));
+}
+
+TEST(openmp, kernels_of_several_contexts_at_once) {
+  process p;
+  const std::uint64_t sum = p.symbol("sum_often", "openmp");
+  veo_thr_ctxt* const contexts[] = {p.main(), p.open(), p.open()};
+  std::uint64_t requests[3][5];
+  for (auto& row : requests) {
+    for (std::uint64_t& r : row)
+      r = submit(contexts[&row - requests], sum, std::int64_t{10000}, std::int32_t{20},
+                 std::int32_t{3});
+  }
+  for (const auto& row : requests) {
+    for (const std::uint64_t r : row)
+      EXPECT_EQ(collect(contexts[&row - requests], r), ok(50005000));
+  }
+}
+
+TEST(pinning, gives_each_context_one_processor) {
+  VEO_TEST_LOCAL_ONLY("helpers elsewhere have other processors");
+  {
+    const environment_variable core("VE_CORE_NUMBER", nullptr);
+    process p;
+    cpu_set_t set;
+    ASSERT_EQ(::sched_getaffinity(0, sizeof set, &set), 0);
+    EXPECT_EQ(p.call("processors"), static_cast<unsigned>(CPU_COUNT(&set)));
+  }
+  const environment_variable core("VE_CORE_NUMBER", "0");
+  process p;
+  EXPECT_EQ(p.call("processors"), 1U);
+  EXPECT_EQ(call(p.open(), p.symbol("processors")), ok(1));
+}
+
+TEST(debugging, with_a_way_that_is_none_is_ignored) {
+  const environment_variable way("VEO_DEBUG", "no such way");
+  process p;
+  EXPECT_EQ(p.call("same", std::uint64_t{1}), 1U);
+}
+
+int host_that_calls() {
+  process p;
+  const bool right = p.call("same", std::uint64_t{1}) == 1;
+  farcall::test::say("done");
+  return right ? 0 : 1;
+}
+const farcall::test::role calls_role("veo host that calls", &host_that_calls);
+
+/// The first line that such a program prints; it is one of its own, as the log may be set up once.
+std::string first_line_of_a_program() {
+  farcall::test::role_process host("veo host that calls");
+  std::string line = host.line();
+  EXPECT_EQ(host.wait(), 0);
+  return line;
+}
+
+TEST(debugging, log_goes_to_standard_output_when_asked_for) {
+  {
+    const environment_variable log("VEO_LOG_DEBUG", nullptr);
+    EXPECT_EQ(first_line_of_a_program(), "done");
+  }
+  const environment_variable log("VEO_LOG_DEBUG", "");
+  EXPECT_NE(first_line_of_a_program(), "done");
+}
+
+} // namespace
+} // namespace veo_test

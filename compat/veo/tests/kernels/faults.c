@@ -1,0 +1,41 @@
+/* Kernels that end their process. */
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static volatile int zero;
+static volatile int many = 1000;
+static int* volatile nowhere;
+
+uint64_t write_nowhere(void) {
+  *nowhere = 1;
+  return 0;
+}
+
+uint64_t divide_by_zero(void) {
+#if defined(__x86_64__)
+  return (uint64_t)(many / zero);
+#else
+  /* Other processors go on. */
+  raise(SIGFPE);
+  return (uint64_t)zero;
+#endif
+}
+
+uint64_t call_abort(void) { abort(); }
+
+uint64_t call_exit(int32_t status) { exit(status); }
+
+uint64_t call_exit_at_once(int32_t status) { _exit(status); }
+
+uint64_t raise_signal(int32_t number) { return (uint64_t)raise(number); }
+
+/* Until the stack is used up. */
+__attribute__((noinline)) uint64_t use_all_stack(uint64_t depth) {
+  volatile uint64_t frame[512];
+  frame[0] = depth;
+  if (zero != 0) return depth;
+  const uint64_t below = use_all_stack(depth + 1);
+  return below + frame[0];
+}

@@ -1,0 +1,38 @@
+! Kernels in Fortran: with its own conventions, and with those of C.
+
+! All by reference, and a name with an underscore behind it.
+integer(8) function scale_array(x, n, factor)
+  implicit none
+  integer(8), intent(in) :: n
+  real(8), intent(inout) :: x(n)
+  real(8), intent(in) :: factor
+  x = x * factor
+  scale_array = n
+end function scale_array
+
+subroutine add_arrays(a, b, c, n)
+  implicit none
+  integer(4), intent(in) :: n
+  real(4), intent(in) :: a(n), b(n)
+  real(4), intent(out) :: c(n)
+  c = a + b
+end subroutine add_arrays
+
+module veo_test_values
+  use, intrinsic :: iso_c_binding
+  implicit none
+contains
+  integer(c_int64_t) function weighted(a, x, b, y) bind(c, name="weighted")
+    integer(c_int32_t), value :: a
+    real(c_double), value :: x
+    integer(c_int64_t), value :: b
+    real(c_float), value :: y
+    weighted = a + 10 * int(x, c_int64_t) + 100 * b + 1000 * int(y, c_int64_t)
+  end function weighted
+
+  real(c_double) function dot(a, b, n) bind(c, name="dot")
+    integer(c_int64_t), value :: n
+    real(c_double), intent(in) :: a(n), b(n)
+    dot = dot_product(a, b)
+  end function dot
+end module veo_test_values

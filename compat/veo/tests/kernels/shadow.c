@@ -1,0 +1,16 @@
+/* A library with names that basic.c has too, and that uses what is in that one. */
+#include <stdint.h>
+
+extern int64_t table[16];
+
+uint64_t variable = 4242;
+
+/* In basic.c it returns its argument. */
+uint64_t same(uint64_t value) { return value + 1000; }
+
+uint64_t sum_of_table(void) {
+  int64_t sum = 0;
+  for (int i = 0; i < 16; ++i)
+    sum += table[i];
+  return (uint64_t)sum;
+}

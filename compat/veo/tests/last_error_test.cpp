@@ -1,0 +1,88 @@
+#include "support.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+
+namespace veo_test {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// Makes a call fail that names this file.
+void fail_with(process& p, const std::string& file) {
+  const bounded b("veo_load_library");
+  EXPECT_EQ(veo_load_library(p.get(), file.c_str()), 0U);
+}
+
+TEST(last_error_text, is_empty_until_a_call_fails) {
+  std::thread([] {
+    ASSERT_NE(farcall_veo_last_error(), nullptr);
+    EXPECT_STREQ(farcall_veo_last_error(), "");
+    process p;
+    EXPECT_EQ(p.call("same", std::uint64_t{1}), 1U);
+    EXPECT_STREQ(farcall_veo_last_error(), "");
+  }).join();
+}
+
+TEST(last_error_text, is_that_of_the_last_failure) {
+  process p;
+  fail_with(p, "/no/such/first.so");
+  EXPECT_THAT(last_error(), HasSubstr("/no/such/first.so"));
+  fail_with(p, "/no/such/second.so");
+  EXPECT_THAT(last_error(), HasSubstr("/no/such/second.so"));
+  EXPECT_EQ(last_error().find("first"), std::string::npos);
+  // What works leaves it.
+  EXPECT_EQ(p.call("same", std::uint64_t{1}), 1U);
+  EXPECT_THAT(last_error(), HasSubstr("/no/such/second.so"));
+}
+
+TEST(last_error_text, is_one_for_each_thread) {
+  process p;
+  fail_with(p, "/no/such/here.so");
+  std::thread([&] {
+    EXPECT_EQ(last_error(), "");
+    fail_with(p, "/no/such/there.so");
+    EXPECT_THAT(last_error(), HasSubstr("/no/such/there.so"));
+  }).join();
+  EXPECT_THAT(last_error(), HasSubstr("/no/such/here.so"));
+}
+
+TEST(last_error_text, names_what_the_call_was_about) {
+  process p;
+  const bounded b("calls that fail");
+  const std::uint64_t library = p.library("basic");
+  EXPECT_EQ(veo_get_sym(p.get(), library, "no_such_symbol"), 0U);
+  EXPECT_THAT(last_error(), HasSubstr("no_such_symbol"));
+  EXPECT_EQ(veo_proc_create(12345), nullptr);
+  EXPECT_THAT(last_error(), HasSubstr("12345"));
+  arguments a;
+  a.set(2, 1.0);
+  EXPECT_EQ(veo_call_async(p.main(), p.symbol("nothing"), a.get()), VEO_REQUEST_ID_INVALID);
+  EXPECT_THAT(last_error(), HasSubstr("0"));
+  veo_thr_ctxt_attr* const attributes = veo_alloc_thr_ctxt_attr();
+  EXPECT_EQ(veo_set_thr_ctxt_stacksize(attributes, 1000), -1);
+  EXPECT_THAT(last_error(), HasSubstr("1000"));
+  EXPECT_EQ(veo_free_thr_ctxt_attr(attributes), 0);
+  int here = 0;
+  EXPECT_EQ(veo_get_venum_from_hmem(&here), -1);
+}
+
+TEST(last_error_text, of_a_result_that_was_collected_already) {
+  process p;
+  const std::uint64_t request = submit(p.main(), p.symbol("same"), std::uint64_t{1});
+  EXPECT_EQ(collect(p.main(), request), ok(1));
+  EXPECT_EQ(collect(p.main(), request), error);
+  EXPECT_THAT(last_error(), HasSubstr(std::to_string(request)));
+}
+
+TEST(last_error_text, of_a_failed_kernel_names_the_signal) {
+  process p;
+  EXPECT_EQ(call(p.main(), p.symbol("divide_by_zero")), exception(SIGFPE));
+  EXPECT_THAT(last_error(), HasSubstr("SIGFPE"));
+}
+
+} // namespace
+} // namespace veo_test

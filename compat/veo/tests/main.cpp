@@ -1,0 +1,13 @@
+#include <tests/faults/support.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+int main(int argc, char** argv) {
+  // A helper that somebody asked for comes first.
+  ::setenv("VEORUN_BIN", VEO_TEST_HELPER, 0);
+  if (const int result = farcall::test::role::run_if_asked(); result >= 0) return result;
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

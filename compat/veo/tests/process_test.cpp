@@ -1,0 +1,355 @@
+#include "support.hpp"
+
+#include <tests/faults/support.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace veo_test {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// The number of the node that a process is on.
+int node_of(veo_proc_handle* proc) {
+  void* memory = nullptr;
+  if (veo_alloc_hmem(proc, &memory, 8) != 0) return -100;
+  const int node = veo_get_venum_from_hmem(memory);
+  veo_free_hmem(memory);
+  return node;
+}
+
+/// Creates a process, which must work, and says where it is.
+int node_of_new_process(int asked) {
+  const bounded b("veo_proc_create");
+  veo_proc_handle* const proc = veo_proc_create(asked);
+  if (proc == nullptr) return -200;
+  const int node = node_of(proc);
+  veo_proc_destroy(proc);
+  return node;
+}
+
+std::string environment_of(process& p, const std::string& name) {
+  std::array<char, 256> value{};
+  const std::uint64_t length = p.call("environment", in(name.c_str(), name.size() + 1),
+                                      out(value.data(), value.size()), std::uint64_t{value.size()});
+  return length == 0 ? "(not set)" : std::string(value.data(), length - 1);
+}
+
+TEST(library_version, is_16) {
+  EXPECT_EQ(veo_api_version(), 16);
+  EXPECT_EQ(VEO_API_VERSION, 16);
+}
+
+TEST(library_version, has_a_text_that_stays) {
+  const char* const text = veo_version_string();
+  ASSERT_NE(text, nullptr);
+  EXPECT_STRNE(text, "");
+  EXPECT_EQ(veo_version_string(), text);
+}
+
+TEST(process, is_created_calls_and_is_destroyed) {
+  process p;
+  EXPECT_EQ(p.call("add", std::int64_t{40}, std::int64_t{2}), 42U);
+  EXPECT_EQ(p.destroy(), 0);
+}
+
+TEST(process, is_another_one) {
+  VEO_TEST_LOCAL_ONLY("the helper's number is looked up here");
+  process p;
+  const auto pid = static_cast<pid_t>(p.call("process_id"));
+  EXPECT_NE(pid, ::getpid());
+  EXPECT_EQ(::kill(pid, 0), 0);
+  p.destroy();
+  // Ended, and waited for.
+  EXPECT_EQ(::kill(pid, 0), -1);
+  EXPECT_EQ(errno, ESRCH);
+}
+
+TEST(process, does_not_see_what_another_changes) {
+  process first;
+  process second(1);
+  first.write(first.symbol("variable"), std::uint64_t{1});
+  EXPECT_EQ(second.read<std::uint64_t>(second.symbol("variable")), 42U);
+  EXPECT_EQ(first.call("count"), 1U);
+  EXPECT_EQ(first.call("count"), 2U);
+  EXPECT_EQ(second.call("count"), 1U);
+}
+
+TEST(process, several_on_one_node_and_the_next) {
+  process a(0);
+  process b(1);
+  process c(0);
+  process d(1);
+  std::set<std::uint64_t> pids;
+  for (process* p : {&a, &b, &c, &d}) {
+    pids.insert(p->call("process_id"));
+    EXPECT_EQ(p->call("same", std::uint64_t{5}), 5U);
+  }
+  // On other machines, numbers may be the same.
+  if (helpers_are_local()) {
+    EXPECT_EQ(pids.size(), 4U);
+  }
+}
+
+TEST(process, inherits_the_working_folder) {
+  VEO_TEST_LOCAL_ONLY("helpers elsewhere have folders of their own");
+  process p;
+  std::array<char, 4096> folder{};
+  ASSERT_NE(p.call("working_folder", out(folder.data(), folder.size()), folder.size()), 0U);
+  EXPECT_EQ(folder.data(), std::filesystem::current_path().string());
+}
+
+TEST(process, outlives_the_thread_that_created_it) {
+  std::unique_ptr<process> p;
+  veo_thr_ctxt* context = nullptr;
+  std::thread([&] {
+    p = std::make_unique<process>();
+    context = p->open();
+  }).join();
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_EQ(p->call("same", std::int32_t{i}), static_cast<std::uint64_t>(i));
+    ASSERT_EQ(call(context, p->symbol("same"), std::int32_t{i}), ok(static_cast<unsigned>(i)));
+  }
+  EXPECT_EQ(p->destroy(), 0);
+}
+
+TEST(process, one_in_each_of_several_threads) {
+  std::vector<std::thread> threads;
+  std::atomic<int> right{0};
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 5; ++i) {
+        process p(t % 2);
+        if (p.call("add", std::int64_t{t}, std::int64_t{i}) == word(t + i)) ++right;
+      }
+    });
+  }
+  for (std::thread& t : threads)
+    t.join();
+  EXPECT_EQ(right, 20);
+}
+
+TEST(process, a_hundred_leave_nothing_behind) {
+  using farcall::test::holdings;
+  { // What is made once and stays.
+    process p;
+    (void)call(p.open(), p.symbol("count"));
+  }
+  const holdings before = holdings::now();
+  for (int i = 0; i < 100; ++i) {
+    const bounded b("a life of a process");
+    veo_proc_handle* const proc = veo_proc_create(i % 2);
+    ASSERT_NE(proc, nullptr) << "process " << i << ": " << last_error();
+    // Every third one is left with work and results.
+    if (i % 3 == 0) {
+      const std::uint64_t library = veo_load_library(proc, library_file("basic").c_str());
+      veo_thr_ctxt* const context = veo_context_open(proc);
+      ASSERT_NE(veo_context_open(proc), nullptr);
+      const arguments none;
+      for (int n = 0; n < 3; ++n)
+        ASSERT_NE(veo_call_async_by_name(context, library, "count", none.get()),
+                  VEO_REQUEST_ID_INVALID);
+    }
+    ASSERT_EQ(veo_proc_destroy(proc), 0);
+  }
+  EXPECT_TRUE(farcall::test::nothing_left_since(before));
+}
+
+TEST(process, destroyed_with_work_finishes_it) {
+  // The kernel stores into memory of this program's: the result is all that can tell afterwards.
+  std::uint64_t stored = 0;
+  {
+    process p;
+    veo_thr_ctxt* const context = p.open();
+    const std::uint64_t address = p.allocate(8);
+    p.write(address, std::uint64_t{1});
+    ASSERT_NE(submit(context, p.symbol("store_late"), address, std::uint64_t{77}),
+              VEO_REQUEST_ID_INVALID);
+    ASSERT_NE(veo_async_read_mem(context, &stored, address, sizeof stored), VEO_REQUEST_ID_INVALID);
+    EXPECT_EQ(p.destroy(), 0);
+  }
+  EXPECT_EQ(stored, 77U);
+}
+
+// --- identifiers ---------------------------------------------------------------------------------
+
+TEST(process_identifier, is_the_lowest_free_one) {
+  auto a = std::make_unique<process>();
+  const process b(1);
+  auto c = std::make_unique<process>(0);
+  EXPECT_EQ(veo_proc_identifier(a->get()), 0);
+  EXPECT_EQ(veo_proc_identifier(b.get()), 1);
+  EXPECT_EQ(veo_proc_identifier(c->get()), 2);
+  a.reset();
+  EXPECT_EQ(veo_proc_identifier(b.get()), 1);
+  const process d;
+  EXPECT_EQ(veo_proc_identifier(d.get()), 0);
+  c.reset();
+  const process e;
+  const process f;
+  EXPECT_EQ(veo_proc_identifier(e.get()), 2);
+  EXPECT_EQ(veo_proc_identifier(f.get()), 3);
+}
+
+TEST(process_identifier, of_no_process) { EXPECT_EQ(veo_proc_identifier(nullptr), -1); }
+
+TEST(process_identifier, more_processes_than_tags) {
+  std::vector<std::unique_ptr<process>> all;
+  for (int i = 0; i < veo_get_max_proc_identifier(); ++i)
+    all.push_back(std::make_unique<process>(i % 2));
+  void* memory = nullptr;
+  EXPECT_EQ(veo_alloc_hmem(all.back()->get(), &memory, 64), 0);
+  EXPECT_EQ(veo_get_proc_identifier_from_hmem(memory), 15);
+  EXPECT_EQ(veo_free_hmem(memory), 0);
+
+  process one_more;
+  EXPECT_EQ(one_more.call("same", std::uint64_t{6}), 6U);
+  EXPECT_EQ(veo_alloc_hmem(one_more.get(), &memory, 64), -1);
+  one_more.free(one_more.allocate(64));
+}
+
+// --- nodes ---------------------------------------------------------------------------------------
+
+TEST(process_node, is_the_one_asked_for) {
+  const environment_variable number("VE_NODE_NUMBER", nullptr);
+  const environment_variable list("_VENODELIST", nullptr);
+  EXPECT_EQ(node_of_new_process(0), 0);
+  EXPECT_EQ(node_of_new_process(1), 1);
+}
+
+TEST(process_node, minus_one_is_the_number_in_the_environment) {
+  const environment_variable list("_VENODELIST", nullptr);
+  const environment_variable number("VE_NODE_NUMBER", "1");
+  EXPECT_EQ(node_of_new_process(-1), 1);
+  EXPECT_EQ(node_of_new_process(0), 0);
+}
+
+TEST(process_node, minus_one_is_0_without_environment) {
+  const environment_variable list("_VENODELIST", nullptr);
+  const environment_variable number("VE_NODE_NUMBER", nullptr);
+  EXPECT_EQ(node_of_new_process(-1), 0);
+}
+
+TEST(process_node, is_an_index_into_a_list) {
+  const environment_variable number("VE_NODE_NUMBER", nullptr);
+  const environment_variable list("_VENODELIST", "1 0");
+  EXPECT_EQ(node_of_new_process(0), 1);
+  EXPECT_EQ(node_of_new_process(1), 0);
+  EXPECT_EQ(veo_proc_create(2), nullptr);
+}
+
+TEST(process_node, minus_one_is_the_first_of_a_list) {
+  const environment_variable number("VE_NODE_NUMBER", nullptr);
+  const environment_variable list("_VENODELIST", "1 0");
+  EXPECT_EQ(node_of_new_process(-1), 1);
+}
+
+TEST(process_node, minus_one_with_a_list_needs_a_number_from_it) {
+  const environment_variable list("_VENODELIST", "1 0");
+  {
+    const environment_variable number("VE_NODE_NUMBER", "0");
+    EXPECT_EQ(node_of_new_process(-1), 0);
+  }
+  const environment_variable number("VE_NODE_NUMBER", "5");
+  EXPECT_EQ(veo_proc_create(-1), nullptr);
+}
+
+TEST(process_node, a_number_that_is_none_is_refused) {
+  const environment_variable list("_VENODELIST", nullptr);
+  const environment_variable number("VE_NODE_NUMBER", "first");
+  EXPECT_EQ(veo_proc_create(-1), nullptr);
+  EXPECT_THAT(last_error(), HasSubstr("VE_NODE_NUMBER"));
+}
+
+TEST(process_node, a_list_that_is_none_is_refused) {
+  const environment_variable number("VE_NODE_NUMBER", nullptr);
+  const environment_variable list("_VENODELIST", "one two");
+  EXPECT_EQ(veo_proc_create(0), nullptr);
+  EXPECT_THAT(last_error(), HasSubstr("_VENODELIST"));
+}
+
+TEST(process_node, that_is_not_there) {
+  const environment_variable list("_VENODELIST", nullptr);
+  EXPECT_EQ(veo_proc_create(-2), nullptr);
+  EXPECT_THAT(last_error(), HasSubstr("-2"));
+  EXPECT_EQ(veo_proc_create(1000), nullptr);
+  EXPECT_THAT(last_error(), HasSubstr("1000"));
+}
+
+TEST(process_node, has_an_architecture) {
+  const int architecture = veo_get_ve_arch(0);
+  EXPECT_TRUE(architecture == 1 || architecture == 3) << architecture;
+  EXPECT_EQ(veo_get_ve_arch(-2), 0);
+  EXPECT_EQ(veo_get_ve_arch(1000), 0);
+}
+
+// --- the program that runs -----------------------------------------------------------------------
+
+TEST(process_program, is_the_one_given) {
+  VEO_TEST_LOCAL_ONLY("helpers elsewhere are started there");
+  const std::string helper = helper_program();
+  // What the environment names does not count then.
+  const environment_variable other("VEORUN_BIN", "/no/such/program");
+  const bounded b("veo_proc_create_static");
+  veo_proc_handle* const proc = veo_proc_create_static(0, helper.c_str());
+  ASSERT_NE(proc, nullptr) << last_error();
+  EXPECT_EQ(veo_get_context_state(veo_get_context(proc, 0)), VEO_STATE_RUNNING);
+  EXPECT_EQ(veo_proc_destroy(proc), 0);
+}
+
+TEST(process_program, may_have_words_before_it) {
+  VEO_TEST_LOCAL_ONLY("helpers elsewhere are started there");
+  const std::string command = "/usr/bin/env VEO_TEST_WORD=given " + helper_program();
+  const environment_variable words("VEORUN_BIN", command.c_str());
+  process p;
+  EXPECT_EQ(environment_of(p, "VEO_TEST_WORD"), "given");
+}
+
+TEST(process_program, that_is_not_there) {
+  VEO_TEST_LOCAL_ONLY("helpers elsewhere are started there");
+  const std::string helper = helper_program();
+  EXPECT_EQ(veo_proc_create_static(0, "/no/such/program"), nullptr);
+  EXPECT_THAT(last_error(), HasSubstr("/no/such/program"));
+  // The first word counts.
+  EXPECT_EQ(veo_proc_create_static(0, ("/no/such/program " + helper).c_str()), nullptr);
+  EXPECT_EQ(veo_proc_create_static(0, ""), nullptr);
+  const environment_variable missing("VEORUN_BIN", "/no/such/program");
+  EXPECT_EQ(veo_proc_create(0), nullptr);
+  EXPECT_THAT(last_error(), HasSubstr("VEORUN_BIN"));
+}
+
+TEST(process_program, that_is_no_helper) {
+  VEO_TEST_LOCAL_ONLY("helpers elsewhere are started there");
+  const bounded b("veo_proc_create_static of a program that is no helper");
+  EXPECT_EQ(veo_proc_create_static(0, "/bin/true"), nullptr);
+  EXPECT_THAT(last_error(), HasSubstr("/bin/true"));
+}
+
+TEST(process_program, knows_its_node) {
+  const environment_variable list("_VENODELIST", nullptr);
+  process p(1);
+  EXPECT_EQ(environment_of(p, "VE_NODE_NUMBER"), "1");
+}
+
+TEST(process_program, gets_the_environment) {
+  VEO_TEST_LOCAL_ONLY("helpers elsewhere have an environment of their own");
+  const environment_variable mark("VEO_TEST_MARK", "of the caller");
+  process p;
+  EXPECT_EQ(environment_of(p, "VEO_TEST_MARK"), "of the caller");
+  EXPECT_EQ(environment_of(p, "VEO_TEST_NO_SUCH_MARK"), "(not set)");
+}
+
+} // namespace
+} // namespace veo_test
