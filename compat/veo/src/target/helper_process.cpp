@@ -183,6 +183,8 @@ helper_description helper_process::start(const helper_settings& settings) {
 }
 
 void helper_process::open_context(const context_settings& settings) {
+  // From here on the context's thread sees what start() has set.
+  if (!is_serving.load()) throw error("a context cannot be opened before the helper is started");
   this_worker().stack = std::make_unique<kernel_stack>(settings.stack_bytes);
   pin(settings);
 }
