@@ -13,14 +13,6 @@ namespace {
 
 using namespace farcall::veo;
 
-/// Addresses may come with their tag.
-std::uint64_t untagged(const void* address) {
-  return reinterpret_cast<std::uintptr_t>(veo_get_hmem_addr(const_cast<void*>(address)));
-}
-std::uint64_t untagged(std::uint64_t address) {
-  return untagged(reinterpret_cast<const void*>(address));
-}
-
 /// The process that a tagged address belongs to. Throws error.
 process& owner_of(const void* address) {
   const int identifier = veo_get_proc_identifier_from_hmem(address);

@@ -24,6 +24,14 @@ void* tagged(const process& p, std::uint64_t address) noexcept {
   return veo_set_proc_identifier(reinterpret_cast<void*>(address), p.identifier());
 }
 
+std::uint64_t untagged(const void* address) noexcept {
+  return reinterpret_cast<std::uintptr_t>(veo_get_hmem_addr(const_cast<void*>(address)));
+}
+
+std::uint64_t untagged(std::uint64_t address) noexcept {
+  return untagged(reinterpret_cast<const void*>(address));
+}
+
 void keep_error() noexcept {
   const std::string text = current_error();
   try {

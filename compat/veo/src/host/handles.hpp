@@ -27,6 +27,10 @@ namespace farcall::veo {
 /// An address of the process with its tag.
 [[nodiscard]] void* tagged(const process& p, std::uint64_t address) noexcept;
 
+/// The address itself. Programs and kernels may give theirs with a tag or without.
+[[nodiscard]] std::uint64_t untagged(const void* address) noexcept;
+[[nodiscard]] std::uint64_t untagged(std::uint64_t address) noexcept;
+
 /// An argument that cannot be; errno becomes EINVAL.
 class invalid_argument : public error {
  public:

@@ -1,5 +1,6 @@
 #include "vhcall.hpp"
 #include "../vhcall_messages.hpp"
+#include "handles.hpp"
 #include "processes.hpp"
 
 #include "../kernel/vhcall_call.h"
@@ -36,12 +37,12 @@ int copy(int identifier, auto&& how) noexcept {
 
 int fetch(void* handle, void* to, std::uint64_t from, std::size_t bytes) {
   return copy(static_cast<veos_handle*>(handle)->process,
-              [&](process& p) { p.get(to, from, bytes); });
+              [&](process& p) { p.get(to, untagged(from), bytes); });
 }
 
 int deliver(void* handle, std::uint64_t to, const void* from, std::size_t bytes) {
   return copy(static_cast<veos_handle*>(handle)->process,
-              [&](process& p) { p.put(to, from, bytes); });
+              [&](process& p) { p.put(untagged(to), from, bytes); });
 }
 
 class library_service final : public vhcall_service {
