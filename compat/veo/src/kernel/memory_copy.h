@@ -5,9 +5,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Copies; tags of addresses (veo_hmem.h) are left out. 0, or -EFAULT when an address is not memory,
- * with a part perhaps copied. */
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Copies; tags of addresses (veo_hmem.h) are left out. 0, or -EFAULT when an address is not memory
+ * that may be used so, or minus another errno; a part may have been copied. */
 __attribute__((visibility("hidden"))) int farcall_veo_memory_copy(uint64_t to, uint64_t from,
                                                                   size_t size);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

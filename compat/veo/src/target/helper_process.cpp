@@ -5,6 +5,8 @@
 #include "signature.hpp"
 #include "vhcall_forward.hpp"
 
+#include "../kernel/memory_copy.h"
+
 #include <farcall/base/bytes.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/base/log.hpp>
@@ -27,7 +29,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 namespace farcall::veo {
@@ -85,21 +86,9 @@ void end_when_failed() {
   ::_exit(signal_status + fatal_signal.load());
 }
 
-/// Addresses that the program hands us may be anything. The system copies without a fault.
+/// Addresses that the program hands us may be anything.
 bool copy_carefully(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) {
-  constexpr std::uint64_t most = std::uint64_t{1} << 30;
-  while (bytes > 0) {
-    const std::uint64_t part = std::min(bytes, most);
-    const iovec here{reinterpret_cast<void*>(from), part};
-    const iovec there{reinterpret_cast<void*>(to), part};
-    const ssize_t done = ::process_vm_writev(::getpid(), &here, 1, &there, 1, 0);
-    if (done <= 0) return false;
-    const auto n = static_cast<std::uint64_t>(done);
-    to += n;
-    from += n;
-    bytes -= n;
-  }
-  return true;
+  return farcall_veo_memory_copy(to, from, bytes) == 0;
 }
 
 /// Whether the range lies in memory that this node shares, which is all mapped.
