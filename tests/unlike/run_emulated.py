@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Runs an example here with two targets that are the same example for another machine.
 
-Run as: run_emulated.py <machine> <build folder of that machine> <program> [argument...]. Exits with
+Run as: run_emulated.py <machine> <build folder of that machine> [--veo] <program> [argument...].
+With --veo the program is one that uses libveo, and its nodes run the helper of that machine. Exits with
 77 when the other program is not built, or nothing can run it; `./run test` says in FARCALL_CROSS
 which machines it has built for, and then that is a failure.
 """
@@ -16,8 +17,14 @@ import sys
 def main():
     if len(sys.argv) < 4:
         raise SystemExit(__doc__)
-    machine, folder, program, *arguments = sys.argv[1:]
-    other = pathlib.Path(folder) / "bin" / pathlib.Path(program).name
+    machine, folder, *command = sys.argv[1:]
+    folder = pathlib.Path(folder)
+    veo = command[0] == "--veo"
+    if veo:
+        del command[0]
+        other = folder / "veo" / "libexec" / "farcall" / "veo" / "aveorun"
+    else:
+        other = folder / "bin" / pathlib.Path(command[0]).name
     missing = None
     if not other.exists():
         missing = f"{other} is not built; ./run cross {machine} builds it"
@@ -28,9 +35,10 @@ def main():
         return 1 if machine in os.environ.get("FARCALL_CROSS", "").split() else 77
 
     targets = f"exec:qemu-{machine} -L /usr/{machine}-linux-gnu '{other}'?count=2"
-    run = subprocess.run([program, *arguments], timeout=200,
-                         env={**os.environ, "FARCALL_TARGETS": targets,
-                              "FARCALL_START_TIMEOUT_MS": "60000"})
+    environment = {"FARCALL_VEO_NODES" if veo else "FARCALL_TARGETS": targets,
+                   "FARCALL_START_TIMEOUT_MS": "60000",
+                   "VEO_TEST_KERNELS": str(folder / "compat" / "veo" / "tests" / "kernels")}
+    run = subprocess.run(command, timeout=280, env={**os.environ, **environment})
     return run.returncode
 
 
