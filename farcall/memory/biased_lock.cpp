@@ -10,6 +10,10 @@
 namespace farcall {
 namespace {
 
+/// As often a thread takes the lock, and no other but perhaps the owner, before it becomes its
+/// owner.
+constexpr std::uint32_t handed_over_after = 16;
+
 bool barriers_ready() noexcept {
   register_for_barriers();
   return process_barrier();
@@ -37,7 +41,8 @@ void biased_lock::lock_slow() noexcept {
   enter_as_other();
   // Acquire; partner: the owner's release store in unlock(). Bounded by the owner's critical
   // section, which never blocks.
-  for (unsigned spins = 0; held_by_owner_.load(std::memory_order_acquire) != 0; ++spins) {
+  const seat& theirs = *seat_.load(std::memory_order_relaxed);
+  for (unsigned spins = 0; theirs.held.load(std::memory_order_acquire) != 0; ++spins) {
     if (spins < 1000) {
       spin_pause();
     } else {
@@ -45,16 +50,31 @@ void biased_lock::lock_slow() noexcept {
     }
   }
   by_mutex_ = true;
-  if (owner_.load(std::memory_order_relaxed) == nullptr) {
-    owner_.store(this_thread_mark(), std::memory_order_relaxed);
+  consider_owner();
+}
+
+/// With the lock held by mutex_.
+void biased_lock::consider_owner() noexcept {
+  const void* const self = this_thread_mark();
+  seat* const now = seat_.load(std::memory_order_relaxed);
+  const void* const owner = now->owner.load(std::memory_order_relaxed);
+  if (owner == nullptr) {
+    now->owner.store(self, std::memory_order_relaxed);
+    return;
   }
+  in_a_row_ = self == last_ ? in_a_row_ + 1 : 1;
+  last_ = self;
+  if (owner == self || in_a_row_ < handed_over_after || now == &seats_.back()) return;
+  now[1].owner.store(self, std::memory_order_relaxed);
+  // Others see it at the latest behind the release in unlock_slow().
+  seat_.store(now + 1, std::memory_order_relaxed);
 }
 
 bool biased_lock::try_lock_slow() noexcept {
   if (!mutex_.try_lock()) return false;
   others_.fetch_add(1, std::memory_order_seq_cst);
   enter_as_other();
-  if (held_by_owner_.load(std::memory_order_acquire) == 0) {
+  if (seat_.load(std::memory_order_relaxed)->held.load(std::memory_order_acquire) == 0) {
     by_mutex_ = true;
     return true;
   }
@@ -64,9 +84,12 @@ bool biased_lock::try_lock_slow() noexcept {
 }
 
 void biased_lock::disown() noexcept {
-  if (owner_.load(std::memory_order_relaxed) != this_thread_mark()) return;
+  if (!is_owned_by_this_thread()) return;
   lock();
-  owner_.store(nullptr, std::memory_order_relaxed);
+  // Another may just have become its owner.
+  if (is_owned_by_this_thread()) {
+    seat_.load(std::memory_order_relaxed)->owner.store(nullptr, std::memory_order_relaxed);
+  }
   unlock();
 }
 

@@ -3,7 +3,9 @@
 #include <farcall/base/bytes.hpp>
 #include <farcall/base/clock.hpp>
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
 
@@ -20,13 +22,21 @@ namespace farcall {
 ///
 /// The owner announces itself and then looks for others; others announce themselves, make all
 /// threads pass a barrier, and then look for the owner (Dekker's scheme with the barrier paid by
-/// one side only). A lock without an owner is adopted by the first thread that calls lock().
-/// Ownership never moves without the owner's doing: it could be between two of its own stores.
+/// one side only). A lock without an owner is adopted by the first thread that calls lock(), and
+/// one that always the same other thread takes is handed over to it: a lane is often used by
+/// another thread than opened it. The former owner could be between two of its own stores at that
+/// moment, so each owner has a seat of its own to write to, and when all seats have been used the
+/// lock stays with its last owner.
 class alignas(line_bytes) biased_lock {
  public:
   biased_lock() noexcept = default;
   biased_lock(const biased_lock&) = delete;
   biased_lock& operator=(const biased_lock&) = delete;
+
+  [[nodiscard]] bool is_owned_by_this_thread() const noexcept {
+    return seat_.load(std::memory_order_relaxed)->owner.load(std::memory_order_relaxed) ==
+           this_thread_mark();
+  }
 
   /// Gives up ownership; does nothing when the calling thread is not the owner. A thread that ends
   /// must call it. Not while holding the lock.
@@ -39,7 +49,7 @@ class alignas(line_bytes) biased_lock {
   void unlock() noexcept {
     if (!by_mutex_) [[likely]] {
       // Release; partner: the acquire load in lock_slow().
-      held_by_owner_.store(0, std::memory_order_release);
+      seat_.load(std::memory_order_relaxed)->held.store(0, std::memory_order_release);
     } else {
       unlock_slow();
     }
@@ -53,19 +63,29 @@ class alignas(line_bytes) biased_lock {
   [[nodiscard]] bool try_lock() noexcept { return try_lock_as_owner() || try_lock_slow(); }
 
  private:
+  struct seat {
+    std::atomic<const void*> owner{nullptr};
+    std::atomic<std::uint32_t> held{0};
+  };
+  static constexpr std::size_t seats = 3; ///< what the owner uses is one line
+
   bool try_lock_as_owner() noexcept {
-    if (owner_.load(std::memory_order_relaxed) != this_thread_mark()) return false;
-    held_by_owner_.store(1, std::memory_order_relaxed);
+    seat* const mine = seat_.load(std::memory_order_relaxed);
+    if (mine->owner.load(std::memory_order_relaxed) != this_thread_mark()) return false;
+    mine->held.store(1, std::memory_order_relaxed);
     // Compiler order only; the other side's barrier supplies the rest.
     if (needs_fence_) {
       std::atomic_thread_fence(std::memory_order_seq_cst);
     } else {
       std::atomic_signal_fence(std::memory_order_seq_cst);
     }
-    // Acquire; partner: the release subtraction in unlock_slow().
-    if (others_.load(std::memory_order_acquire) == 0) [[likely]]
+    // Acquire; partner: the release subtraction in unlock_slow(). Whoever sees that one sees a new
+    // seat too, if there is one.
+    if (others_.load(std::memory_order_acquire) == 0 &&
+        seat_.load(std::memory_order_relaxed) == mine) [[likely]] {
       return true;
-    held_by_owner_.store(0, std::memory_order_release);
+    }
+    mine->held.store(0, std::memory_order_release);
     return false;
   }
 
@@ -73,13 +93,16 @@ class alignas(line_bytes) biased_lock {
   bool try_lock_slow() noexcept;
   void enter_as_other() noexcept;
   void unlock_slow() noexcept;
+  void consider_owner() noexcept;
 
   static const bool needs_fence_;
 
-  std::atomic<const void*> owner_{nullptr};
-  std::atomic<std::uint32_t> held_by_owner_{0};
-  std::atomic<std::uint32_t> others_{0}; ///< threads that hold mutex_, wait for it or leave it
-  bool by_mutex_ = false;                ///< how the holder took the lock; only it looks
+  std::array<seat, seats> seats_{};
+  std::atomic<seat*> seat_{seats_.data()}; ///< changes under mutex_, while nobody else is inside
+  std::atomic<std::uint32_t> others_{0};   ///< threads that hold mutex_, wait for it or leave it
+  bool by_mutex_ = false;                  ///< how the holder took the lock; only it looks
+  std::uint32_t in_a_row_ = 0;             ///< times that last_ took it since another did
+  const void* last_ = nullptr;
   std::mutex mutex_;
 };
 

@@ -165,6 +165,62 @@ TEST(biased_lock, counts_of_the_owner_and_of_others_are_all_there) {
   EXPECT_FALSE(g.two_at_once);
 }
 
+TEST(biased_lock, is_handed_over_to_the_thread_that_takes_it) {
+  guarded g;
+  g.lock_and_count();
+  EXPECT_TRUE(g.lock.is_owned_by_this_thread());
+  std::thread([&] {
+    EXPECT_FALSE(g.lock.is_owned_by_this_thread());
+    g.lock_and_count();
+    EXPECT_FALSE(g.lock.is_owned_by_this_thread());
+    for (int i = 0; i < 100; ++i)
+      g.lock_and_count();
+    EXPECT_TRUE(g.lock.is_owned_by_this_thread());
+    // For the next.
+    g.lock.disown();
+    EXPECT_FALSE(g.lock.is_owned_by_this_thread());
+  }).join();
+  EXPECT_FALSE(g.lock.is_owned_by_this_thread());
+  g.lock_and_count();
+  EXPECT_TRUE(g.lock.is_owned_by_this_thread());
+  EXPECT_EQ(g.counter, 103U);
+}
+
+TEST(biased_lock, is_handed_over_only_so_often_and_works_then_too) {
+  guarded g;
+  for (int round = 0; round < 20; ++round) {
+    std::thread([&] {
+      for (int i = 0; i < 100; ++i)
+        g.lock_and_count();
+    }).join();
+  }
+  EXPECT_EQ(g.counter, 2000U);
+}
+
+TEST(biased_lock, counts_are_all_there_while_it_is_handed_over) {
+  constexpr std::uint64_t turns = 400;
+  // A fresh lock each time, since the seats are used up soon.
+  for (std::uint64_t round = 0; round < some / 10; ++round) {
+    guarded g;
+    g.lock_and_count();
+    std::thread other([&] {
+      for (std::uint64_t n = 0; n < turns; ++n)
+        g.lock_and_count();
+    });
+    for (std::uint64_t n = 0; n < turns; ++n) {
+      g.lock_and_count();
+      // Stays away now and then, for long enough that the other is alone.
+      if (test::scrambled(round * turns + n) % 64 == 0) {
+        for (int spins = 0; spins < 500; ++spins)
+          spin_pause();
+      }
+    }
+    other.join();
+    ASSERT_EQ(g.counter, 2 * turns + 1);
+    ASSERT_FALSE(g.two_at_once);
+  }
+}
+
 TEST(biased_lock, lock_and_try_lock_exclude_each_other) {
   guarded g;
   std::thread other([&] {
