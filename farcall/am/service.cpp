@@ -20,6 +20,40 @@ constexpr std::chrono::milliseconds last_room_interval{100};
 /// Busy turns of a worker between two searches for closed lanes.
 constexpr unsigned tidy_interval = 4096;
 
+/// When a caller sends one request after the other without waiting for answers, whoever is faster
+/// than it looks all the time at the very line that it writes to, and each request costs both sides
+/// a trip of that line. So a worker that has seen this for a while lets a few requests gather
+/// between its looks. For the worker of a single lane: it keeps nobody else waiting.
+class gathering {
+ public:
+  /// After a turn that served `requests`, which began `empty_looks` after the one before.
+  void pause_after(unsigned requests, unsigned empty_looks) noexcept {
+    if (std::exchange(has_paused_, false)) {
+      // Few: the caller has stopped, or waits for answers once a number of them is outstanding.
+      turns_before_ = requests >= enough ? least_turns : std::min(2 * turns_before_, most_turns);
+      if (requests < enough) turns_ = 0;
+    }
+    if (requests == 1 && empty_looks > sooner_than_an_answer) turns_ = 0;
+    if (++turns_ <= turns_before_) return;
+    has_paused_ = true;
+    const time_point end = clock::now() + interval;
+    while (clock::now() < end)
+      spin_pause();
+  }
+
+ private:
+  /// A caller that waits for each answer cannot have sent its next request after so few looks.
+  static constexpr unsigned sooner_than_an_answer = 6;
+  static constexpr std::chrono::microseconds interval{2};
+  static constexpr unsigned enough = 20;
+  static constexpr unsigned least_turns = 4;
+  static constexpr unsigned most_turns = 8192;
+
+  unsigned turns_ = 0; ///< in a row that found requests of a caller that did not wait
+  unsigned turns_before_ = least_turns;
+  bool has_paused_ = false;
+};
+
 } // namespace
 
 bool engine::arrivals_changed() const noexcept {
@@ -145,14 +179,18 @@ void engine::run_worker(worker& w, bool until_empty) {
     return w.tidy();
   };
   time_point gives_up{};
+  gathering requests;
+  unsigned empty_looks = 0;
   for (unsigned busy_turns = 0;;) {
-    if (w.turn(false) != 0) {
+    if (const unsigned served = w.turn(false); served != 0) {
+      if (until_empty) requests.pause_after(served, std::exchange(empty_looks, 0));
       idle.renew();
       gives_up = {};
       // Closed lanes must be given back even if this worker is never idle.
       if (++busy_turns % tidy_interval == 0) tidy();
       continue;
     }
+    ++empty_looks;
     if (stopping_.load(std::memory_order_acquire)) {
       // A lane may have been opened, and another thread be about to hand it to us.
       if (!until_empty) accept_lanes();
