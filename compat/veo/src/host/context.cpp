@@ -158,21 +158,24 @@ void context::changed() noexcept {
   if (sleepers_ != 0) changed_.notify_all();
 }
 
+bool context::is_answered(request& r) noexcept {
+  return std::visit(
+      [](auto& answer) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(answer)>, std::monostate>) {
+          return true;
+        } else {
+          return answer.test();
+        }
+      },
+      r.answer);
+}
+
 /// Takes in answers, in order.
 void context::advance() noexcept {
   for (; settled_ != sent_; ++settled_) {
     request& r = at(settled_);
     if (r.at == phase::sent) {
-      const bool ready = std::visit(
-          [](auto& answer) {
-            if constexpr (std::is_same_v<std::decay_t<decltype(answer)>, std::monostate>) {
-              return true;
-            } else {
-              return answer.test();
-            }
-          },
-          r.answer);
-      if (!ready) break;
+      if (!is_answered(r)) break;
       // A thread that waits in the future takes the result from there itself.
       if (r.waiters == 0) settle(r);
     }
@@ -288,6 +291,10 @@ void context::need_worker() {
 /// Waits until a request that was sent has its result.
 void context::wait_for(locked& lock, request& r, time_point deadline) noexcept {
   if (r.at != phase::sent) return;
+  if (r.waiters == 0 && is_answered(r)) {
+    settle(r);
+    return;
+  }
   ++r.waiters;
   lock.unlock();
   const bool ready = std::visit(

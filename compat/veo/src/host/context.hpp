@@ -4,6 +4,7 @@
 
 #include <farcall/base/clock.hpp>
 #include <farcall/base/error.hpp>
+#include <farcall/memory/biased_lock.hpp>
 #include <farcall/offload/call.hpp>
 
 #include <condition_variable>
@@ -38,7 +39,7 @@ enum class command_state : int { ok = 0, exception = 1, error = 2, unfinished = 
 /// Their numbers are consecutive from 1. All members may be called by any thread.
 class context {
  private:
-  using locked = std::unique_lock<std::mutex>;
+  using locked = std::unique_lock<biased_lock>;
 
  public:
   static constexpr std::uint64_t invalid_request = ~std::uint64_t{0};
@@ -139,6 +140,7 @@ class context {
   void await_held(locked& lock);
   void await_idle();
 
+  [[nodiscard]] static bool is_answered(request& r) noexcept;
   void advance() noexcept;
   void send_held() noexcept;
   void settle(request& r) noexcept;
@@ -152,8 +154,10 @@ class context {
   process& owner_;
   lane lane_;
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  /// No read-modify-write between two submissions: it would wait until the other side's cache has
+  /// given up the line that the first one is written to.
+  biased_lock mutex_;
+  std::condition_variable_any changed_;
   std::uint32_t sleepers_ = 0;
   std::deque<request> requests_;
   std::uint64_t first_ = 1;   ///< number of the oldest request kept
