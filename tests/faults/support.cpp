@@ -120,7 +120,8 @@ role_process::role_process(const std::string& name) {
   if (::pipe2(ends, O_CLOEXEC) != 0)
     throw std::system_error(errno, std::generic_category(), "pipe");
   output_ = ends[0];
-  const std::string assignment = std::string(role_variable) + "=" + name;
+  std::string assignment = role_variable;
+  assignment.append("=").append(name);
   std::vector<char*> variables;
   for (char** v = environ; *v != nullptr; ++v)
     variables.push_back(*v);
