@@ -129,7 +129,7 @@ TEST_F(values, large_values_give_their_memory_back) {
   options.heap_bytes = 128U << 20;
   const job small(options);
   // Leaks would make more than there is from the fifth on.
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < 8; ++i) {
     ASSERT_EQ(sync(small.targets()[0], inverted, byte_list(30U << 20)).size(), 30U << 20);
   }
 }
