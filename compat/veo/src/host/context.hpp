@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <memory_resource>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -159,7 +160,9 @@ class context {
   biased_lock mutex_;
   std::condition_variable_any changed_;
   std::uint32_t sleepers_ = 0;
-  std::deque<request> requests_;
+  /// The allocator's locks would make each submission wait, as a mutex would.
+  std::pmr::unsynchronized_pool_resource requests_memory_;
+  std::pmr::deque<request> requests_{&requests_memory_};
   std::uint64_t first_ = 1;   ///< number of the oldest request kept
   std::uint64_t settled_ = 1; ///< requests before this one have ended
   std::uint64_t sent_ = 1;    ///< requests from this one on are held here
