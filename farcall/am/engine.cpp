@@ -17,6 +17,13 @@ std::uint64_t next_serial() noexcept {
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
+/// Lanes that outlive their engine. Never destroyed: what is in them may be held until the very
+/// end.
+std::vector<std::unique_ptr<lane>>& lanes_left_behind() {
+  static auto* const lanes = new std::vector<std::unique_ptr<lane>>;
+  return *lanes;
+}
+
 void release_answer(incoming& request, const void* /*context*/) noexcept {
   std::uint64_t address = 0;
   if (request.bytes() != sizeof address) return;
@@ -209,11 +216,10 @@ engine::~engine() {
   stop();
   join_threads();
   // Whoever holds a slot beyond the end holds a failed one, and gives it back to its lane.
-  static auto* const left_behind = new std::vector<std::unique_ptr<lane>>;
   static std::mutex mutex;
   const std::lock_guard guard(mutex);
   for (auto& l : lanes_) {
-    if (l->leave_engine() != 0) left_behind->push_back(std::move(l));
+    if (l->leave_engine() != 0) lanes_left_behind().push_back(std::move(l));
   }
 }
 

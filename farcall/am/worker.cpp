@@ -97,8 +97,7 @@ std::size_t worker::tidy() noexcept {
     }
     // Before the look at lookers_ in bury().
     lanes_[i].store(nullptr, std::memory_order_seq_cst);
-    graveyard_.push_back(std::move(e));
-    e.lane = nullptr;
+    graveyard_.push_back({e.via, std::move(e.lane)});
   }
   bury();
   return left;

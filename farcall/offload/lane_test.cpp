@@ -180,7 +180,7 @@ TEST_F(lanes, far_more_than_bells) {
   std::vector<lane> all;
   for (int i = 0; i < 200; ++i)
     all.emplace_back(target_);
-  for (int round = 0; round < 3; ++round) {
+  for (std::size_t round = 0; round < 3; ++round) {
     // Longer than a worker spins.
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -188,7 +188,7 @@ TEST_F(lanes, far_more_than_bells) {
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     // The first of two on a bell waits inside a handler for the second.
-    const auto first = static_cast<std::size_t>(2 * round);
+    const std::size_t first = 2 * round;
     future<bool> a = async(all[0], meet, gate_.span(), first, first + 1);
     future<bool> b = async(all[128], meet, gate_.span(), first + 1, first);
     EXPECT_TRUE(a.get());

@@ -46,7 +46,7 @@ void arguments::make_room(int number) {
 void arguments::set(int number, std::uint64_t word, argument_kind kind) {
   const auto i = static_cast<std::size_t>(number);
   // Programs set the same arguments again for each call.
-  if (!(i < words_.size() && given_[i] && frames_.empty())) make_room(number);
+  if (i >= words_.size() || !given_[i] || !frames_.empty()) make_room(number);
   words_[i] = word;
   kinds_[i] = kind;
   all_integers_ = all_integers_ && kind == argument_kind::integer;

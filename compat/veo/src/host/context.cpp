@@ -84,13 +84,13 @@ struct context::call_step final : step {
 
 template <class F, class... A>
 struct context::message_step final : step {
-  message_step(std::uint32_t cost, A... a) : cost_(cost), arguments(std::move(a)...) {}
-  [[nodiscard]] std::uint32_t cost() const noexcept override { return cost_; }
+  message_step(std::uint32_t c, A... a) : bytes_of_lane(c), arguments(std::move(a)...) {}
+  [[nodiscard]] std::uint32_t cost() const noexcept override { return bytes_of_lane; }
   void send(context& c, request& r) override {
     std::apply([&](const A&... a) { r.answer = async(c.lane_, F{}, a...); }, arguments);
     if (to != nullptr) r.results = std::make_unique<landing>(landing{{{to, 0, bytes}}});
   }
-  std::uint32_t cost_;
+  std::uint32_t bytes_of_lane;
   std::tuple<A...> arguments;
   char* to = nullptr; ///< where bytes that come back go
   std::size_t bytes = 0;

@@ -44,6 +44,15 @@ std::vector<std::string> helper_environment(int node) {
   return environment;
 }
 
+std::unique_ptr<job> started_job(const std::string& targets) {
+  job_options o;
+  o.targets = targets;
+  o.start_timeout = start_timeout;
+  o.lane_bytes = process::lane_bytes;
+  debug_log("starts " + targets);
+  return std::make_unique<job>(o);
+}
+
 std::string signal_text(int signal) {
   const char* name = ::sigabbrev_np(signal);
   return name == nullptr ? "signal " + std::to_string(signal)
@@ -53,17 +62,11 @@ std::string signal_text(int signal) {
 } // namespace
 
 process::process(int node, const std::string& program, int identifier)
-    : node_number_(node), identifier_(identifier) {
-  job_options o;
-  o.targets = helper_url(node, program);
-  o.start_timeout = start_timeout;
-  o.lane_bytes = lane_bytes;
-  debug_log("starts " + o.targets);
-  job_ = std::make_unique<job>(o);
-  where_ = job_->targets().front();
-  helper_ =
-      sync(where_, start_helper{},
-           helper_settings{node, identifier, serve_vhcall_if_asked(), helper_environment(node)});
+    : node_number_(node), identifier_(identifier), job_(started_job(helper_url(node, program))),
+      where_(job_->targets().front()),
+      helper_(sync(
+          where_, start_helper{},
+          helper_settings{node, identifier, serve_vhcall_if_asked(), helper_environment(node)})) {
   if (!helper_.remark.empty()) debug_log("helper: " + helper_.remark);
   contexts_.push_back(std::make_unique<context>(*this, settings_of_next({})));
 }
