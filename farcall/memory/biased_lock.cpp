@@ -40,7 +40,7 @@ void biased_lock::lock_slow() noexcept {
   mutex_.lock();
   enter_as_other();
   // Acquire; partner: the owner's release store in unlock(). Bounded by the owner's critical
-  // section, which never blocks.
+  // section, which lasts no longer than a copy of a few hundred KiB.
   const seat& theirs = *seat_.load(std::memory_order_relaxed);
   for (unsigned spins = 0; theirs.held.load(std::memory_order_acquire) != 0; ++spins) {
     if (spins < 1000) {

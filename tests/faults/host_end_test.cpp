@@ -9,14 +9,11 @@
 #include <csignal>
 #include <cstdlib>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 namespace farcall::test {
@@ -112,24 +109,9 @@ const role exits_role("host that exits", &host_that_exits);
 const role leaves_role("host that leaves", &host_that_leaves);
 const role aborts_role("host that aborts", &host_that_aborts);
 
-// NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): GoogleTest ends it by its base
 class host_end : public ::testing::Test {
  protected:
-  // Orphans come to us, so that they are there to be looked at, and can be waited for.
-  host_end() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
-  ~host_end() override {
-    ::prctl(PR_SET_CHILD_SUBREAPER, 0);
-    while (::waitpid(-1, nullptr, WNOHANG) > 0) {
-    }
-  }
-
-  static std::vector<pid_t> pids_in(const std::string& line) {
-    std::istringstream text(line);
-    std::vector<pid_t> pids;
-    for (pid_t pid = 0; text >> pid;)
-      pids.push_back(pid);
-    return pids;
-  }
+  const subreaper orphans_come_here_;
 
   void expect_targets_gone_with(const char* role);
 

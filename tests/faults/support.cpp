@@ -14,6 +14,7 @@
 
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -173,6 +174,22 @@ int role_process::wait(std::chrono::seconds bound) {
 void say(const std::string& line) {
   const std::string text = line + "\n";
   if (::write(STDOUT_FILENO, text.data(), text.size()) < 0) std::abort();
+}
+
+std::vector<pid_t> pids_in(const std::string& line) {
+  std::istringstream text(line);
+  std::vector<pid_t> pids;
+  for (pid_t pid = 0; text >> pid;)
+    pids.push_back(pid);
+  return pids;
+}
+
+subreaper::subreaper() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
+
+subreaper::~subreaper() {
+  ::prctl(PR_SET_CHILD_SUBREAPER, 0);
+  while (::waitpid(-1, nullptr, WNOHANG) > 0) {
+  }
 }
 
 } // namespace farcall::test

@@ -34,6 +34,19 @@ struct holdings {
 /// Waits until the processes have ended; false when one is still there after `bound`.
 [[nodiscard]] bool all_end_within(const std::vector<pid_t>& pids, std::chrono::milliseconds bound);
 
+/// The process numbers in a line that a role has said.
+[[nodiscard]] std::vector<pid_t> pids_in(const std::string& line);
+
+/// While it lives orphans come to this process, so that they are there to be looked at, and can be
+/// waited for.
+class subreaper {
+ public:
+  subreaper();
+  subreaper(const subreaper&) = delete;
+  subreaper& operator=(const subreaper&) = delete;
+  ~subreaper();
+};
+
 /// Code that needs a process of its own: "host" of a job that is killed, or with other limits. Its
 /// result is the exit status.
 class role {

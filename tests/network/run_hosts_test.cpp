@@ -107,6 +107,8 @@ class run_hosts_test : public testing::Test {
            folder_.file("mark") + " 2>&1";
   }
 
+  void run_until_signalled(int signal, int& status);
+
   static outcome run(const std::string& command) {
     outcome o;
     FILE* out = ::popen(command.c_str(), "re");
@@ -199,7 +201,8 @@ TEST_F(run_hosts_test, mistakes_in_the_file_are_named_with_their_line) {
   EXPECT_THAT(run(command("here\n", "-n 3")).text, HasSubstr("--hosts"));
 }
 
-TEST_F(run_hosts_test, a_run_that_is_told_to_end_ends_its_program_and_servers) {
+/// Runs the command until its targets are there, then signals it; its status.
+void run_hosts_test::run_until_signalled(int signal, int& status) {
   const scoped_variable hang("FARCALL_TEST_HANG", "1");
   FILE* out = ::popen(("echo $$; " + command("here address=127.0.0.1 count=2\n")).c_str(), "re");
   char line[1000];
@@ -210,26 +213,21 @@ TEST_F(run_hosts_test, a_run_that_is_told_to_end_ends_its_program_and_servers) {
          ::fgets(line, sizeof line, out) != nullptr)
     text += line;
   EXPECT_THAT(text, HasSubstr("targets: tcp+key tcp+key"));
-  ::kill(pid, SIGTERM);
-  const int status = ::pclose(out);
+  ::kill(pid, signal);
+  status = ::pclose(out);
+}
+
+TEST_F(run_hosts_test, a_run_that_is_told_to_end_ends_its_program_and_servers) {
+  int status = 0;
+  ASSERT_NO_FATAL_FAILURE(run_until_signalled(SIGTERM, status));
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 128 + SIGTERM);
   EXPECT_TRUE(nothing_runs());
 }
 
 TEST_F(run_hosts_test, a_run_that_is_killed_leaves_nothing_behind) {
-  const scoped_variable hang("FARCALL_TEST_HANG", "1");
-  FILE* out = ::popen(("echo $$; " + command("here address=127.0.0.1 count=2\n")).c_str(), "re");
-  char line[1000];
-  ASSERT_NE(::fgets(line, sizeof line, out), nullptr);
-  const pid_t pid = std::stoi(line);
-  std::string text;
-  while (text.find("key is hidden") == std::string::npos &&
-         ::fgets(line, sizeof line, out) != nullptr)
-    text += line;
-  EXPECT_THAT(text, HasSubstr("targets: tcp+key tcp+key"));
-  ::kill(pid, SIGKILL);
-  const int status = ::pclose(out);
+  int status = 0;
+  ASSERT_NO_FATAL_FAILURE(run_until_signalled(SIGKILL, status));
   EXPECT_TRUE(WIFSIGNALED(status));
   EXPECT_TRUE(nothing_runs()) << "servers or the program";
   // No key either: only what this test has put there.

@@ -7,13 +7,10 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 namespace veo_test {
@@ -21,9 +18,11 @@ namespace {
 
 using farcall::test::all_end_within;
 using farcall::test::has_ended;
+using farcall::test::pids_in;
 using farcall::test::role;
 using farcall::test::role_process;
 using farcall::test::say;
+using farcall::test::subreaper;
 
 /// What is promised for helpers whose program has died.
 constexpr std::chrono::milliseconds promised{1000};
@@ -83,25 +82,10 @@ const role leaves_role("veo host that leaves", &host_that_leaves);
 const role aborts_role("veo host that aborts", &host_that_aborts);
 const role forgets_role("veo host that forgets", &host_that_forgets);
 
-// NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): GoogleTest ends it by its base
 class host_death : public ::testing::Test {
  protected:
-  // Orphans come to us, so that they are there to be looked at, and can be waited for.
-  host_death() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
-  ~host_death() override {
-    ::prctl(PR_SET_CHILD_SUBREAPER, 0);
-    while (::waitpid(-1, nullptr, WNOHANG) > 0) {
-    }
-  }
+  const subreaper orphans_come_here_;
   void SetUp() override { VEO_TEST_LOCAL_ONLY("helpers are looked for by their numbers"); }
-
-  static std::vector<pid_t> pids_in(const std::string& line) {
-    std::istringstream text(line);
-    std::vector<pid_t> pids;
-    for (pid_t pid = 0; text >> pid;)
-      pids.push_back(pid);
-    return pids;
-  }
 
   static void expect_gone(const std::vector<pid_t>& pids) {
     const bool gone = all_end_within(pids, promised);
