@@ -190,6 +190,8 @@ int run_patterns(const bench_options& options, const std::string& api, std::size
   if (api == "veo") {
     helper.emplace(session.cores().target, chosen.back());
     session.wait_for_process(helper->pid());
+    // Threads of a helper that has just started still spin beside this one.
+    session.wait_for_idle_target();
     tests = helper->tests();
   }
 #endif

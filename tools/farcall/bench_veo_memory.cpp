@@ -172,6 +172,8 @@ int run_veo_memory(const bench_options& options) {
   bench_session session{options, "veo-mem", 4 + kinds * sizes.size()};
   veo_helper helper(session.cores().target, 1);
   session.wait_for_process(helper.pid());
+  // Threads of a helper that has just started still spin beside this one.
+  session.wait_for_idle_target();
 
   const std::size_t batches = options.batches_or(400, 50);
   constexpr std::size_t calls = 200;

@@ -53,6 +53,12 @@ struct found {
   bool is_refused = false; ///< not looked for, as the process is ending
 };
 
+/// What a call of the system gave, and errno when it failed.
+struct system_result {
+  std::int64_t value = 0;
+  std::int32_t error = 0;
+};
+
 /// What a helper is told when it starts.
 struct helper_settings {
   std::int32_t node = 0;       ///< VE_NODE_NUMBER
@@ -95,6 +101,10 @@ class helper {
   virtual outcome write(std::uint64_t address, std::span<const std::byte> bytes) = 0;
   virtual outcome_with_bytes read(std::uint64_t address, std::uint64_t bytes) = 0;
   virtual outcome copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) = 0;
+  /// System V segments that others have made.
+  virtual system_result find_segment(std::int64_t key, std::uint64_t bytes, std::int32_t flags) = 0;
+  virtual system_result attach_segment(std::int32_t id, std::int32_t flags) = 0;
+  virtual system_result detach_segment(std::uint64_t address) = 0;
 
   /// That of this process; null in the host.
   static helper* instance;
@@ -150,6 +160,21 @@ struct copy_memory {
     return this_helper().copy(to, from, bytes);
   }
 };
+struct find_segment {
+  system_result operator()(std::int64_t key, std::uint64_t bytes, std::int32_t flags) const {
+    return this_helper().find_segment(key, bytes, flags);
+  }
+};
+struct attach_segment {
+  system_result operator()(std::int32_t id, std::int32_t flags) const {
+    return this_helper().attach_segment(id, flags);
+  }
+};
+struct detach_segment {
+  system_result operator()(std::uint64_t address) const {
+    return this_helper().detach_segment(address);
+  }
+};
 
 } // namespace farcall::veo
 
@@ -164,12 +189,19 @@ struct packer<veo::kernel_call> {
   static constexpr std::uint32_t has_frame = 1U << 30;
   static constexpr std::uint32_t most_words = has_frame - 1;
 
+  /// What every call has; written in one piece, which is quicker than three.
+  struct head {
+    std::uint64_t address;
+    std::uint32_t done_by_host;
+    std::uint32_t words_and_flags;
+  };
+
   static void pack(writer& w, const veo::kernel_call& c) {
-    w(c.address, c.done_by_host,
-      static_cast<std::uint32_t>(c.words.size()) | (c.kinds.empty() ? 0 : has_kinds) |
-          (c.frame_bytes == 0 ? 0 : has_frame));
-    w.bytes(c.words.data(), c.words.size_bytes(), alignof(std::uint64_t));
-    w.bytes(c.kinds.data(), c.kinds.size());
+    w(head{c.address, c.done_by_host,
+           static_cast<std::uint32_t>(c.words.size()) | (c.kinds.empty() ? 0 : has_kinds) |
+               (c.frame_bytes == 0 ? 0 : has_frame)});
+    if (!c.words.empty()) w.bytes(c.words.data(), c.words.size_bytes(), alignof(std::uint64_t));
+    if (!c.kinds.empty()) w.bytes(c.kinds.data(), c.kinds.size());
     if (c.frame_bytes != 0) w(c.frame_bytes, c.out_from, c.sent);
   }
 

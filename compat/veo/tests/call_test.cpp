@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <fstream>
 #include <mutex>
 #include <set>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -262,6 +265,59 @@ TEST(result, a_hundred_thousand_outstanding_behind_a_kernel_that_waits) {
   g.open();
   EXPECT_EQ(collect(context, calls + 1), ok(calls));
   EXPECT_EQ(collect(context, 2), ok(1));
+}
+
+TEST(result, that_was_left_long_ago_can_be_collected_yet) {
+  process p;
+  veo_thr_ctxt* const context = p.open();
+  const std::uint64_t same = p.symbol("same");
+  constexpr std::uint64_t left = 30000;
+  for (std::uint64_t i = 1; i <= left; ++i)
+    ASSERT_EQ(submit(context, same, scrambled(i)), i);
+  veo_context_sync(context);
+  // Others come and go meanwhile.
+  for (std::uint64_t i = 0; i < 3000; ++i)
+    ASSERT_EQ(call(context, same, i), ok(i));
+  // In an order of its own: 7919 is a prime.
+  for (std::uint64_t n = 0; n < left; ++n) {
+    const std::uint64_t i = n * 7919 % left + 1;
+    ASSERT_EQ(peek(context, i), ok(scrambled(i)));
+    ASSERT_EQ(collect(context, i), error);
+  }
+  EXPECT_EQ(call(context, same, std::uint64_t{1}), ok(1));
+}
+
+TEST(result, that_nobody_collects_takes_little_memory) {
+  if (under_sanitizer) return; // they keep memory of their own
+  const auto resident_kib = [] {
+    std::ifstream status("/proc/self/status");
+    std::string word;
+    while (status >> word && word != "VmRSS:") {
+    }
+    std::size_t kib = 0;
+    status >> kib;
+    return kib;
+  };
+  process p;
+  veo_thr_ctxt* const context = p.open();
+  const std::uint64_t count = p.symbol("count");
+  const arguments none;
+  // Not more at once than are sent at once: what has to wait takes memory, too.
+  constexpr std::size_t at_once = 1000;
+  const auto collect_one_in_many = [&](std::size_t calls) {
+    std::uint64_t last = 0;
+    for (std::size_t i = 1; i <= calls; ++i) {
+      last = veo_call_async(context, count, none.get());
+      if (i % at_once != 0) continue;
+      ASSERT_EQ(collect(context, last), ok(last));
+    }
+  };
+  collect_one_in_many(20 * at_once);
+  const std::size_t before = resident_kib();
+  constexpr std::size_t calls = 300 * at_once;
+  collect_one_in_many(calls);
+  constexpr std::size_t most_bytes_each = 32;
+  EXPECT_LT(resident_kib(), before + calls * most_bytes_each / 1024);
 }
 
 TEST(result, that_nobody_collects_is_dropped_at_the_end_of_its_context) {

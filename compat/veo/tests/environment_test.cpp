@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <cstdint>
 #include <string>
 
@@ -62,6 +63,28 @@ TEST(pinning, gives_each_context_one_processor) {
   process p;
   EXPECT_EQ(p.call("processors"), 1U);
   EXPECT_EQ(call(p.open(), p.symbol("processors")), ok(1));
+}
+
+TEST(floating_point, goes_on_unless_exceptions_are_asked_for) {
+  {
+    const environment_variable none("VE_FPE_ENABLE", nullptr);
+    process p;
+    EXPECT_EQ(p.call("divide_double_by_zero"), 1U);
+  }
+  {
+    const environment_variable others("VE_FPE_ENABLE", "INV,no such,FOF");
+    process p;
+    EXPECT_EQ(p.call("divide_double_by_zero"), 1U);
+  }
+#if defined(__x86_64__)
+  VEO_TEST_LOCAL_ONLY("other processors may not have them");
+  const environment_variable division("VE_FPE_ENABLE", "INV,DIV");
+  for (const bool on_main : {true, false}) {
+    process p;
+    veo_thr_ctxt* const context = on_main ? p.main() : p.open();
+    EXPECT_EQ(call(context, p.symbol("divide_double_by_zero")), exception(SIGFPE));
+  }
+#endif
 }
 
 TEST(debugging, with_a_way_that_is_none_is_ignored) {

@@ -35,14 +35,17 @@ class exception_in : public ::testing::TestWithParam<std::tuple<way_to_fail, boo
 INSTANTIATE_TEST_SUITE_P(
     veo, exception_in,
     ::testing::Combine(
-        ::testing::Values(way_to_fail{"segv", "basic", "write_nowhere", 0, SIGSEGV},
-                          way_to_fail{"fpe", "basic", "divide_by_zero", 0, SIGFPE},
-                          way_to_fail{"abort", "basic", "call_abort", 0, SIGABRT},
-                          way_to_fail{"ill", "basic", "raise_signal", SIGILL, SIGILL},
-                          way_to_fail{"bus", "basic", "raise_signal", SIGBUS, SIGBUS},
-                          way_to_fail{"stack_overflow", "basic", "use_all_stack", 0, SIGSEGV},
-                          way_to_fail{"uncaught", "cxx", "throw_exception", 0, SIGABRT},
-                          way_to_fail{"stripped", "basic_stripped", "write_nowhere", 0, SIGSEGV}),
+        ::testing::Values(
+            way_to_fail{"segv", "basic", "write_nowhere", 0, SIGSEGV},
+            way_to_fail{"fpe", "basic", "divide_by_zero", 0, SIGFPE},
+            way_to_fail{"abort", "basic", "call_abort", 0, SIGABRT},
+            way_to_fail{"ill", "basic", "raise_signal", SIGILL, SIGILL},
+            way_to_fail{"bus", "basic", "raise_signal", SIGBUS, SIGBUS},
+            way_to_fail{"stack_overflow", "basic", "use_all_stack", 0, SIGSEGV},
+            way_to_fail{"uncaught", "cxx", "throw_exception", 0, SIGABRT},
+            way_to_fail{"thread_segv", "basic", "write_nowhere_in_a_thread", 0, SIGSEGV},
+            way_to_fail{"thread_abort", "basic", "call_abort_in_a_thread", 0, SIGABRT},
+            way_to_fail{"stripped", "basic_stripped", "write_nowhere", 0, SIGSEGV}),
         ::testing::Bool()),
     [](const auto& i) {
       return std::string(std::get<0>(i.param).name) + (std::get<1>(i.param) ? "_main" : "_other");
@@ -192,6 +195,21 @@ TEST(exception_of, a_request_while_another_context_copies) {
     EXPECT_THAT(collect(copies, r), AnyOf(ok(0), error));
   }
   expect_ended(p, {copies});
+}
+
+TEST(exception_of, threads_of_a_kernel_is_that_of_its_request_only) {
+  process p;
+  veo_thr_ctxt* const culprit = p.open();
+  veo_thr_ctxt* const other = p.open();
+  gate g(p);
+  const std::uint64_t fails = p.symbol("write_nowhere_in_threads", "openmp");
+  ASSERT_EQ(call(culprit, p.symbol("threads_seen", "openmp"), std::int32_t{3}), ok(3));
+  const std::uint64_t running = submit(other, p.symbol("wait_at"), g.address());
+  (void)g.wait_for_kernel();
+  EXPECT_EQ(call(culprit, fails, std::int32_t{3}), exception(SIGSEGV));
+  EXPECT_EQ(collect(other, running), error);
+  expect_ended(p, {culprit, other, p.main()});
+  EXPECT_EQ(p.destroy(), 0);
 }
 
 // --- what is around ------------------------------------------------------------------------------

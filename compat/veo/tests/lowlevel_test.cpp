@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdint>
 #include <vector>
 
@@ -18,10 +19,7 @@
 namespace veo_test {
 namespace {
 
-// Functions that were made for the card's own engines. On other machines they either do the same
-// in another way, or say that they are not supported; nothing else.
-
-using ::testing::AnyOf;
+// Functions that were made for the card's own engines.
 
 // NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): GoogleTest ends it by its base
 class dma : public ::testing::Test {
@@ -57,19 +55,11 @@ class dma : public ::testing::Test {
 
 constexpr std::uint64_t none = ~std::uint64_t{0};
 
-TEST_F(dma, copies_or_says_that_it_cannot) {
+TEST_F(dma, copies) {
   const bounded b("DMA");
-  errno = 0;
   const std::uint64_t from = veo_register_mem_to_dmaatb(source(), size);
-  if (from == none) {
-    EXPECT_EQ(errno, ENOTSUP);
-    EXPECT_EQ(veo_dma_post_wait(proc(), 0, 0, 4), -ENOTSUP);
-    ve_dma_handle_t handle = {};
-    EXPECT_EQ(veo_dma_post(proc(), 0, 0, 4, &handle), -ENOTSUP);
-    EXPECT_EQ(veo_dma_poll(proc(), &handle), -ENOTSUP);
-    return;
-  }
   const std::uint64_t to = veo_register_mem_to_dmaatb(target(), size);
+  ASSERT_NE(from, none);
   ASSERT_NE(to, none);
   ASSERT_EQ(veo_dma_post_wait(proc(), to, from, size), 0);
   expect_copied();
@@ -80,7 +70,7 @@ TEST_F(dma, copies_or_says_that_it_cannot) {
   ASSERT_EQ(veo_dma_post(proc(), to, from, size, &handle), 0);
   EXPECT_TRUE(eventually([&] {
     const int state = veo_dma_poll(proc(), &handle);
-    EXPECT_THAT(state, AnyOf(0, -EAGAIN));
+    EXPECT_THAT(state, ::testing::AnyOf(0, -EAGAIN));
     return state == 0;
   }));
   expect_copied();
@@ -88,10 +78,40 @@ TEST_F(dma, copies_or_says_that_it_cannot) {
   EXPECT_EQ(veo_unregister_mem_from_dmaatb(proc(), to), 0);
 }
 
-TEST_F(dma, without_a_handle_is_refused) {
+TEST_F(dma, of_no_memory_fails_and_harms_nobody) {
   const bounded b("DMA");
-  EXPECT_THAT(veo_dma_post(proc(), 0, 0, 4, nullptr), AnyOf(-EFAULT, -ENOTSUP));
-  EXPECT_THAT(veo_dma_poll(proc(), nullptr), AnyOf(-EFAULT, -ENOTSUP));
+  constexpr int missing_page = 0x4000;
+  const auto to = reinterpret_cast<std::uintptr_t>(veo_get_hmem_addr(target()));
+  EXPECT_EQ(veo_dma_post_wait(proc(), to, 8, 4), missing_page);
+  ve_dma_handle_t handle = {};
+  ASSERT_EQ(veo_dma_post(proc(), to, 8, 4, &handle), 0);
+  EXPECT_EQ(veo_dma_poll(proc(), &handle), missing_page);
+  EXPECT_EQ(veo_dma_post_wait(proc(), to, to + 64, 64), 0);
+}
+
+TEST_F(dma, of_what_cannot_be_is_refused) {
+  const bounded b("DMA");
+  EXPECT_EQ(veo_dma_post(proc(), 0, 0, 4, nullptr), -EFAULT);
+  EXPECT_EQ(veo_dma_poll(proc(), nullptr), -EFAULT);
+  EXPECT_EQ(veo_dma_post_wait(proc(), 0, 0, -1), -EINVAL);
+  EXPECT_EQ(veo_dma_post_wait(nullptr, 0, 0, 4), -EINVAL);
+  int mine = 0;
+  errno = 0;
+  EXPECT_EQ(veo_register_mem_to_dmaatb(&mine, sizeof mine), none);
+  EXPECT_EQ(errno, EINVAL);
+  EXPECT_EQ(veo_register_mem_to_dmaatb(source(), 0), none);
+  EXPECT_EQ(veo_unregister_mem_from_dmaatb(proc(), none), -1);
+}
+
+TEST(dma_of, a_process_that_has_ended_is_busy) {
+  process p;
+  const std::uint64_t address = p.allocate(64);
+  EXPECT_EQ(call(p.main(), p.symbol("write_nowhere")), exception(SIGSEGV));
+  const bounded b("DMA of a process that has ended");
+  EXPECT_EQ(veo_dma_post_wait(p.get(), address, address + 32, 32), -EBUSY);
+  errno = 0;
+  EXPECT_EQ(veo_shmget(p.get(), 1, 4096, 0), -1);
+  EXPECT_EQ(errno, EBUSY);
 }
 
 TEST_F(dma, has_no_writes_of_devices_to_wait_for) {
@@ -101,40 +121,28 @@ TEST_F(dma, has_no_writes_of_devices_to_wait_for) {
   EXPECT_EQ(veo_hmemcpy(&word, source(), 8), 0);
 }
 
-TEST(shared_memory, of_a_process_is_shared_or_said_not_to_be) {
-  process a;
-  process b(1);
+TEST(shared_memory, of_a_process_is_said_not_to_be_there) {
+  process p;
   void* memory = nullptr;
-  constexpr std::size_t size = std::size_t{64} << 20;
-  ASSERT_EQ(veo_alloc_hmem(a.get(), &memory, size), 0);
+  ASSERT_EQ(veo_alloc_hmem(p.get(), &memory, 4096), 0);
   const pid_t pid = veo_get_pid_from_hmem(memory);
-  const bounded bound("shared memory of processes");
   errno = 0;
-  if (veo_shared_mem_open(memory, size, 0, VE_REGISTER_VEMVA) != 0) {
-    EXPECT_EQ(errno, ENOTSUP);
-    errno = 0;
-    EXPECT_EQ(veo_shared_mem_attach(b.get(), pid, memory, size, 0, VE_REGISTER_VEMVA),
-              reinterpret_cast<void*>(-1));
-    EXPECT_EQ(errno, ENOTSUP);
-    EXPECT_EQ(veo_shared_mem_detach(b.get(), memory, VE_REGISTER_VEMVA), -1);
-    EXPECT_EQ(veo_shared_mem_close(memory, size, 0, VE_REGISTER_VEMVA), -1);
-  } else {
-    void* const there = veo_shared_mem_attach(b.get(), pid, memory, size, 0, VE_REGISTER_VEMVA);
-    ASSERT_NE(there, reinterpret_cast<void*>(-1));
-    const std::uint64_t word = 77;
-    ASSERT_EQ(veo_hmemcpy(memory, &word, 8), 0);
-    EXPECT_EQ(b.read<std::uint64_t>(reinterpret_cast<std::uintptr_t>(veo_get_hmem_addr(there))),
-              77U);
-    EXPECT_EQ(veo_shared_mem_detach(b.get(), there, VE_REGISTER_VEMVA), 0);
-    EXPECT_EQ(veo_shared_mem_close(memory, size, 0, VE_REGISTER_VEMVA), 0);
-  }
+  EXPECT_EQ(veo_shared_mem_open(memory, 4096, 0, VE_REGISTER_VEMVA), -1);
+  EXPECT_EQ(errno, ENOTSUP);
+  errno = 0;
+  EXPECT_EQ(veo_shared_mem_attach(p.get(), pid, memory, 4096, 0, VE_REGISTER_VEMVA),
+            reinterpret_cast<void*>(-1));
+  EXPECT_EQ(errno, ENOTSUP);
+  EXPECT_NE(last_error(), "");
+  EXPECT_EQ(veo_shared_mem_detach(p.get(), memory, VE_REGISTER_VEMVA), -1);
+  EXPECT_EQ(veo_shared_mem_close(memory, 4096, 0, VE_REGISTER_VEMVA), -1);
   EXPECT_EQ(veo_free_hmem(memory), 0);
 }
 
 /// A System V segment of this program, gone at the end.
 class segment {
  public:
-  segment() : id_(::shmget(IPC_PRIVATE, size, IPC_CREAT | 0600)) {
+  segment() : key_(::getpid()), id_(::shmget(key_, size, IPC_CREAT | IPC_EXCL | 0600)) {
     if (id_ >= 0) address_ = ::shmat(id_, nullptr, 0);
   }
   segment(const segment&) = delete;
@@ -145,37 +153,53 @@ class segment {
     ::shmctl(id_, IPC_RMID, nullptr);
   }
   static constexpr std::size_t size = 1 << 16;
+  [[nodiscard]] key_t key() const { return key_; }
   [[nodiscard]] int id() const { return id_; }
   [[nodiscard]] std::uint64_t* words() const { return static_cast<std::uint64_t*>(address_); }
 
  private:
+  key_t key_;
   int id_;
   void* address_ = nullptr;
 };
 
-TEST(shared_memory, of_this_machine_is_attached_or_said_not_to_be) {
+TEST(shared_memory, of_this_machine_can_be_attached) {
   VEO_TEST_LOCAL_ONLY("segments are of one machine");
   process p;
   const segment s;
   ASSERT_GE(s.id(), 0);
   s.words()[0] = 88;
-  void* for_copies = nullptr;
   const bounded b("System V shared memory");
-  errno = 0;
+  ASSERT_EQ(veo_shmget(p.get(), s.key(), segment::size, 0), s.id());
+  void* for_copies = nullptr;
   void* const there = veo_shmat(p.get(), s.id(), nullptr, 0, &for_copies);
-  if (there == reinterpret_cast<void*>(-1)) {
-    EXPECT_EQ(errno, ENOTSUP);
-    errno = 0;
-    EXPECT_EQ(veo_shmget(p.get(), IPC_PRIVATE, 4096, 0600), -1);
-    EXPECT_EQ(errno, ENOTSUP);
-    EXPECT_EQ(veo_shmdt(p.get(), nullptr), -1);
-    return;
-  }
+  ASSERT_NE(there, reinterpret_cast<void*>(-1));
   const auto address = reinterpret_cast<std::uintptr_t>(there);
   EXPECT_EQ(p.call("load_word", std::uint64_t{address}), 88U);
   EXPECT_EQ(p.call("store_word", std::uint64_t{address}, std::uint64_t{99}), 99U);
   EXPECT_EQ(s.words()[0], 99U);
+  const auto copies = reinterpret_cast<std::uintptr_t>(for_copies);
+  EXPECT_EQ(veo_dma_post_wait(p.get(), copies + 8, copies, 8), 0);
+  EXPECT_EQ(s.words()[1], 99U);
+  EXPECT_EQ(p.read<std::uint64_t>(address + 8), 99U);
   EXPECT_EQ(veo_shmdt(p.get(), there), 0);
+}
+
+TEST(shared_memory, of_this_machine_that_is_not_there) {
+  process p;
+  const bounded b("System V shared memory");
+  void* const failed = reinterpret_cast<void*>(-1);
+  void* for_copies = nullptr;
+  const auto error_of = [](bool has_failed) { return has_failed ? errno : 0; };
+  EXPECT_EQ(error_of(veo_shmget(p.get(), 0x7ab1e5, 4096, 0) == -1), ENOENT);
+  EXPECT_EQ(error_of(veo_shmget(p.get(), 0x7ab1e5, 4096, IPC_CREAT) == -1), EINVAL);
+  EXPECT_EQ(error_of(veo_shmat(p.get(), -1, nullptr, 0, &for_copies) == failed), EINVAL);
+  EXPECT_EQ(error_of(veo_shmat(p.get(), -1, nullptr, SHM_EXEC, &for_copies) == failed), EINVAL);
+  EXPECT_EQ(error_of(veo_shmat(p.get(), -1, nullptr, 0, nullptr) == failed), EFAULT);
+  EXPECT_EQ(error_of(veo_shmat(p.get(), -1, &for_copies, 0, &for_copies) == failed), EINVAL);
+  EXPECT_EQ(error_of(veo_shmdt(p.get(), nullptr) == -1), EINVAL);
+  EXPECT_NE(last_error(), "");
+  EXPECT_EQ(for_copies, nullptr);
 }
 
 // --- veo_hmem.h ----------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
-/* Memory of one process of kernels, shared with others. All block, and fail with errno: ENOTSUP
- * where it is not supported, EBUSY when the process does not answer, EINVAL. `mode` is of the bits
- * in veo_veshm_defs.h. */
+/* Memory of one process of kernels, shared with others. Not supported here: all fail with ENOTSUP.
+ * `mode` is of the bits in veo_veshm_defs.h. */
 #ifndef FARCALL_COMPAT_VEO_VEO_VESHM_H
 #define FARCALL_COMPAT_VEO_VEO_VESHM_H
 

@@ -1,5 +1,5 @@
-/* System V shared memory of this machine in a process of kernels. All block, and fail with errno:
- * ENOTSUP where it is not supported, EBUSY when the process does not answer, and those of
+/* System V shared memory of the machine that a process of kernels runs on. All block, in the queue
+ * of the main context, and fail with errno: EBUSY when the process does not answer, and those of
  * shmget(2), shmat(2) and shmdt(2). */
 #ifndef FARCALL_COMPAT_VEO_VEO_VHVESHM_H
 #define FARCALL_COMPAT_VEO_VEO_VHVESHM_H
@@ -12,11 +12,12 @@
 extern "C" {
 #endif
 
-/* The segment's number, as the process finds it; -1 when it fails. */
+/* The number of a segment that exists; -1 when there is none. The flag is 0 or SHM_HUGETLB, which
+ * only says what the segment is. */
 int veo_shmget(struct veo_proc_handle* proc, key_t key, size_t size, int shmflag);
 
-/* Attaches it; its address in the process, and in *vehva the one for copies. (void *)-1 when it
- * fails. */
+/* Attaches it; its address in the process, and in *vehva the one for copies, which is the same. The
+ * address asked for is NULL, and the flag 0 or SHM_RDONLY. (void *)-1 when it fails. */
 void* veo_shmat(struct veo_proc_handle* proc, int shmid, const void* shmaddr, int shmflag,
                 void** vehva);
 

@@ -1,6 +1,6 @@
-#include "last_error.hpp"
+#include "handles.hpp"
+#include "processes.hpp"
 
-#include <ve_offload.h>
 #include <veo_vedma.h>
 #include <veo_veshm.h>
 #include <veo_vhveshm.h>
@@ -8,54 +8,149 @@
 #include <cerrno>
 #include <string>
 
-/// The card's DMA engine and its shared memory, which no other machine has. Nobody calls these but
-/// NEC's MPI; they say so.
+/// What the card's DMA engine and its shared memory did. Copies within a process are copies, and
+/// segments of this machine can be attached in its helpers; memory of one process in another one
+/// would need the card's hardware, which its callers are told.
 namespace {
+
+using namespace farcall::veo;
+
+/// What NEC's hardware says when a page is missing.
+constexpr int missing_page = 0x4000;
+
+constexpr std::uint64_t no_dma_address = ~std::uint64_t{0};
+
+/// The low-level functions name errors otherwise than the others: EBUSY when the process does not
+/// answer.
+template <class R, class F>
+R with_low_level_errors(R otherwise, F&& f) noexcept {
+  const R got = guarded(otherwise, f);
+  if (got == otherwise && errno == EIO) errno = EBUSY;
+  return got;
+}
+
+/// The same for functions that return the error.
+template <class F>
+int negative_error(F&& f) noexcept {
+  constexpr int failed = -4096;
+  const int got = with_low_level_errors(failed, f);
+  return got == failed ? -errno : got;
+}
+
+/// What a call of the system in the helper gave; sets errno for one that failed.
+std::int64_t value_of(const system_result& r, const char* function) {
+  if (r.error != 0) {
+    set_last_error(std::string(function) + ": error " + std::to_string(r.error) +
+                   " in the helper process");
+    errno = r.error;
+  }
+  return r.value;
+}
+
+void* address_of(std::int64_t word) {
+  return reinterpret_cast<void*>(word); // NOLINT(performance-no-int-to-ptr): what the API returns
+}
 
 void refuse(const char* function) {
   errno = ENOTSUP;
-  farcall::veo::set_last_error(std::string(function) +
-                               " needs the Vector Engine's own hardware; use veo_write_mem, "
-                               "veo_read_mem, or memory of farcall");
-}
-
-void* no_address() {
-  return reinterpret_cast<void*>(-1); // NOLINT(performance-no-int-to-ptr): what the API returns
+  set_last_error(std::string(function) +
+                 " needs the Vector Engine's own hardware; use veo_write_mem, veo_read_mem, or a "
+                 "System V segment and veo_shmat");
 }
 
 } // namespace
 
 extern "C" {
 
-int veo_dma_post(veo_proc_handle* /*proc*/, uint64_t /*dst*/, uint64_t /*src*/, int /*size*/,
-                 ve_dma_handle_t* /*handle*/) {
-  refuse("veo_dma_post");
-  return -ENOTSUP;
+// ---- copies -------------------------------------------------------------------------------------
+
+int veo_dma_post(veo_proc_handle* proc, uint64_t dst, uint64_t src, int size,
+                 ve_dma_handle_t* handle) {
+  if (handle == nullptr) return -EFAULT;
+  const int done = veo_dma_post_wait(proc, dst, src, size);
+  if (done < 0) return done;
+  handle->index = 0;
+  handle->status = done;
+  return 0;
 }
 
-int veo_dma_poll(veo_proc_handle* /*proc*/, ve_dma_handle_t* /*handle*/) {
-  refuse("veo_dma_poll");
-  return -ENOTSUP;
+int veo_dma_poll(veo_proc_handle* proc, ve_dma_handle_t* handle) {
+  if (handle == nullptr) return -EFAULT;
+  return negative_error([&] {
+    (void)behind(proc);
+    return handle->status;
+  });
 }
 
-int veo_dma_post_wait(veo_proc_handle* /*proc*/, uint64_t /*dst*/, uint64_t /*src*/, int /*size*/) {
-  refuse("veo_dma_post_wait");
-  return -ENOTSUP;
+int veo_dma_post_wait(veo_proc_handle* proc, uint64_t dst, uint64_t src, int size) {
+  return negative_error([&] {
+    process& p = behind(proc);
+    if (size < 0) throw invalid_argument("a copy of " + std::to_string(size) + " bytes");
+    const outcome o =
+        p.main().ask(copy_memory{}, untagged(dst), untagged(src), static_cast<std::uint64_t>(size));
+    if (o.signal == outcome::no_memory) return missing_page;
+    (void)p.accept(o);
+    return 0;
+  });
 }
 
-uint64_t veo_register_mem_to_dmaatb(void* /*addr*/, size_t /*size*/) {
-  refuse("veo_register_mem_to_dmaatb");
-  return ~uint64_t{0};
+uint64_t veo_register_mem_to_dmaatb(void* addr, size_t size) {
+  return with_low_level_errors(no_dma_address, [&] {
+    if (size == 0 || process_with(veo_get_proc_identifier_from_hmem(addr)) == nullptr) {
+      throw invalid_argument("veo_register_mem_to_dmaatb: this is no memory of veo_alloc_hmem");
+    }
+    return untagged(addr);
+  });
 }
 
-int veo_unregister_mem_from_dmaatb(veo_proc_handle* /*proc*/, uint64_t /*vehva*/) {
-  refuse("veo_unregister_mem_from_dmaatb");
-  return -1;
+int veo_unregister_mem_from_dmaatb(veo_proc_handle* proc, uint64_t vehva) {
+  return with_low_level_errors(-1, [&] {
+    (void)behind(proc);
+    if (vehva == 0 || vehva == no_dma_address) {
+      throw invalid_argument("veo_unregister_mem_from_dmaatb: this address was not registered");
+    }
+    return 0;
+  });
 }
 
 void veo_access_pcircvsyc_register(veo_proc_handle* /*proc*/) {
-  refuse("veo_access_pcircvsyc_register");
+  // No device writes to the helper's memory behind its back.
 }
+
+// ---- memory of this machine ---------------------------------------------------------------------
+
+int veo_shmget(veo_proc_handle* proc, key_t key, size_t size, int flag) {
+  return with_low_level_errors(-1, [&] {
+    const system_result r =
+        behind(proc).main().ask(find_segment{}, std::int64_t{key}, std::uint64_t{size}, flag);
+    return static_cast<int>(value_of(r, "veo_shmget"));
+  });
+}
+
+void* veo_shmat(veo_proc_handle* proc, int id, const void* addr, int flag, void** vehva) {
+  void* const none = address_of(-1);
+  return with_low_level_errors(none, [&] {
+    process& p = behind(proc);
+    if (addr != nullptr) throw invalid_argument("veo_shmat: the address cannot be chosen");
+    if (vehva == nullptr) {
+      errno = EFAULT;
+      set_last_error("veo_shmat: the pointer to the address for copies is NULL");
+      return none;
+    }
+    void* const there = address_of(value_of(p.main().ask(attach_segment{}, id, flag), "veo_shmat"));
+    if (there != none) *vehva = there;
+    return there;
+  });
+}
+
+int veo_shmdt(veo_proc_handle* proc, const void* addr) {
+  return with_low_level_errors(-1, [&] {
+    const system_result r = behind(proc).main().ask(detach_segment{}, untagged(addr));
+    return static_cast<int>(value_of(r, "veo_shmdt"));
+  });
+}
+
+// ---- memory of another process ------------------------------------------------------------------
 
 int veo_shared_mem_open(void* /*addr*/, size_t /*size*/, int /*syncnum*/, long long /*mode*/) {
   refuse("veo_shared_mem_open");
@@ -70,27 +165,11 @@ int veo_shared_mem_close(void* /*addr*/, size_t /*size*/, int /*syncnum*/, long 
 void* veo_shared_mem_attach(veo_proc_handle* /*proc*/, pid_t /*pid*/, void* /*addr*/,
                             size_t /*size*/, int /*syncnum*/, long long /*mode*/) {
   refuse("veo_shared_mem_attach");
-  return no_address();
+  return address_of(-1);
 }
 
 int veo_shared_mem_detach(veo_proc_handle* /*proc*/, void* /*addr*/, long long /*mode*/) {
   refuse("veo_shared_mem_detach");
-  return -1;
-}
-
-int veo_shmget(veo_proc_handle* /*proc*/, key_t /*key*/, size_t /*size*/, int /*flag*/) {
-  refuse("veo_shmget");
-  return -1;
-}
-
-void* veo_shmat(veo_proc_handle* /*proc*/, int /*id*/, const void* /*addr*/, int /*flag*/,
-                void** /*vehva*/) {
-  refuse("veo_shmat");
-  return no_address();
-}
-
-int veo_shmdt(veo_proc_handle* /*proc*/, const void* /*addr*/) {
-  refuse("veo_shmdt");
   return -1;
 }
 }

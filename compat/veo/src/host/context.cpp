@@ -142,10 +142,10 @@ context::~context() {
 
 // ---- the queue ----------------------------------------------------------------------------------
 
-context::request* context::find(std::uint64_t number) noexcept {
+context::result* context::find(std::uint64_t number) noexcept {
   if (number < first_ || number >= end()) return nullptr;
-  request& r = at(number);
-  return r.at == phase::collected ? nullptr : &r;
+  result& r = result_of(number);
+  return r.was_taken ? nullptr : &r;
 }
 
 bool context::has_room(std::uint32_t cost) const noexcept {
@@ -177,39 +177,43 @@ void context::advance() noexcept {
     if (r.at == phase::sent) {
       if (!is_answered(r)) break;
       // A thread that waits in the future takes the result from there itself.
-      if (r.waiters == 0) settle(r);
+      if (r.waiters == 0) settle(settled_);
     }
     in_flight_bytes_ -= r.cost;
   }
+  for (; oldest_ != settled_ && requests_.front().at == phase::done; ++oldest_)
+    requests_.pop_front();
 }
 
 /// Takes the result of a request whose answer is there.
-void context::settle(request& r) noexcept {
+void context::settle(std::uint64_t number) noexcept {
+  request& r = at(number);
+  result& to = result_of(number);
   try {
     std::visit(
         [&](auto& answer) {
           using type = std::decay_t<decltype(answer)>;
           if constexpr (std::is_same_v<type, future<outcome>>) {
-            r.value = owner_.accept(answer.get());
+            to.value = owner_.accept(answer.get());
           } else if constexpr (std::is_same_v<type, future<outcome_with_bytes>>) {
             const outcome_with_bytes got = answer.get();
-            r.value = owner_.accept(got.what);
+            const std::uint64_t value = owner_.accept(got.what);
             if (r.results) copy_out(got.received, r.results->pieces);
+            to.value = value;
           } else if constexpr (std::is_same_v<type, future<found>>) {
             const found f = answer.get();
             if (f.is_refused) throw error(f.why);
-            r.value = f.value;
+            to.value = f.value;
           }
         },
         r.answer);
-    r.state = command_state::ok;
+    to.state = command_state::ok;
   } catch (const kernel_failed& e) {
-    r.state = command_state::exception;
-    r.value = static_cast<std::uint64_t>(e.signal());
+    to.state = command_state::exception;
+    to.value = static_cast<std::uint64_t>(e.signal());
   } catch (...) {
     owner_.note_failure(current_error());
-    r.state = command_state::error;
-    r.value = 0;
+    to.state = command_state::error;
   }
   r.answer = std::monostate{};
   r.results.reset();
@@ -234,7 +238,7 @@ void context::send_held() noexcept {
       r.at = phase::sent;
     } catch (...) {
       owner_.note_failure(current_error());
-      r.state = command_state::error;
+      result_of(sent_).state = command_state::error;
       r.at = phase::done;
     }
     r.held.reset();
@@ -259,7 +263,7 @@ void context::work() noexcept {
       continue;
     }
     if (settled_ != sent_) {
-      wait_for(lock, at(settled_));
+      wait_for(lock, settled_);
       continue;
     }
     // Nothing before it is left.
@@ -276,8 +280,7 @@ void context::work() noexcept {
     }
     lock.lock();
     r.held.reset();
-    r.value = value;
-    r.state = state;
+    result_of(sent_) = {value, state};
     r.at = phase::done;
     settled_ = ++sent_;
     changed();
@@ -288,11 +291,12 @@ void context::need_worker() {
   if (!worker_.joinable()) worker_ = std::thread([this] { work(); });
 }
 
-/// Waits until a request that was sent has its result.
-void context::wait_for(locked& lock, request& r, time_point deadline) noexcept {
+/// Waits until a request that was sent has its result, or a moment: callers look again.
+void context::wait_for(locked& lock, std::uint64_t number, time_point deadline) noexcept {
+  request& r = at(number);
   if (r.at != phase::sent) return;
   if (r.waiters == 0 && is_answered(r)) {
-    settle(r);
+    settle(number);
     return;
   }
   ++r.waiters;
@@ -310,16 +314,16 @@ void context::wait_for(locked& lock, request& r, time_point deadline) noexcept {
       r.answer);
   lock.lock();
   --r.waiters;
-  if (!ready) return;
+  if (r.at != phase::sent) return;
   if (r.waiters == 0) {
-    if (r.at == phase::sent) settle(r);
+    if (ready || is_answered(r)) settle(number);
     return;
   }
-  // The last to leave the future takes its result.
+  if (!ready) return;
+  // The last to leave the future takes its result. Afterwards the request may be gone.
   ++sleepers_;
-  changed_.wait(lock, [&] { return r.at != phase::sent || r.waiters == 0; });
+  changed_.wait(lock);
   --sleepers_;
-  if (r.at == phase::sent && r.waiters == 0) settle(r);
 }
 
 // ---- submission ---------------------------------------------------------------------------------
@@ -346,13 +350,24 @@ bool context::make_room(std::uint32_t cost) noexcept {
   return false;
 }
 
+context::request& context::add() {
+  results_.emplace_back();
+  try {
+    return requests_.emplace_back();
+  } catch (...) {
+    results_.pop_back();
+    throw;
+  }
+}
+
 template <class Send>
 std::uint64_t context::send_now(std::uint32_t cost, Send&& send) {
-  request& r = requests_.emplace_back();
+  request& r = add();
   try {
     send(r);
   } catch (...) {
     requests_.pop_back();
+    results_.pop_back();
     throw;
   }
   r.at = phase::sent;
@@ -367,8 +382,7 @@ std::uint64_t context::submit(std::unique_ptr<step> s) {
     return send_now(cost, [&](request& r) { s->send(*this, r); });
   }
   need_worker();
-  request& r = requests_.emplace_back();
-  r.held = std::move(s);
+  add().held = std::move(s);
   changed_.notify_all();
   return end() - 1;
 }
@@ -420,8 +434,8 @@ std::uint64_t context::write(std::uint64_t to, const void* from, std::size_t byt
   if (bytes <= caller_bytes && !holds() && settled_ == sent_) {
     owner_.put(to, from, bytes);
     ++done_by_host_;
-    requests_.emplace_back().at = phase::done;
-    requests_.back().state = command_state::ok;
+    add().at = phase::done;
+    results_.back().state = command_state::ok;
     settled_ = ++sent_;
     return settled_ - 1;
   }
@@ -476,47 +490,42 @@ void context::end_block() {
 
 // ---- results ------------------------------------------------------------------------------------
 
+context::taken context::refuse(std::uint64_t number) const {
+  set_last_error("request " + std::to_string(number) +
+                 ": there is none of this number, or its result was taken before");
+  return {command_state::error, 0};
+}
+
 context::taken context::collect(std::uint64_t number) {
-  request& r = at(number);
-  const taken result{r.state, r.value};
-  if (r.state != command_state::ok) set_last_error(owner_.failure_text());
-  r.at = phase::collected;
-  while (!requests_.empty() && first_ != settled_ && requests_.front().at == phase::collected &&
-         requests_.front().waiters == 0) {
-    requests_.pop_front();
-    ++first_;
-  }
-  return result;
+  result& r = result_of(number);
+  const taken t{r.state, r.value};
+  if (t.state != command_state::ok) set_last_error(owner_.failure_text());
+  r.was_taken = true;
+  for (; !results_.empty() && results_.front().was_taken; ++first_)
+    results_.pop_front();
+  return t;
 }
 
 context::taken context::peek(std::uint64_t number) {
   const locked lock(mutex_);
   advance();
-  const request* r = find(number);
-  if (r == nullptr) {
-    set_last_error("request " + std::to_string(number) +
-                   ": there is none of this number, or its result was taken before");
-    return {command_state::error, 0};
-  }
-  if (r->at != phase::done) return {command_state::unfinished, 0};
+  const result* r = find(number);
+  if (r == nullptr) return refuse(number);
+  if (r->state == command_state::unfinished) return {command_state::unfinished, 0};
   return collect(number);
 }
 
 context::taken context::wait(std::uint64_t number) {
   locked lock(mutex_);
   for (;;) {
-    request* r = find(number);
-    if (r == nullptr) {
-      set_last_error("request " + std::to_string(number) +
-                     ": there is none of this number, or its result was taken before");
-      return {command_state::error, 0};
-    }
-    if (r->at == phase::done) {
+    const result* r = find(number);
+    if (r == nullptr) return refuse(number);
+    if (r->state != command_state::unfinished) {
       if (settled_ <= number) advance();
       return collect(number);
     }
-    if (r->at == phase::sent) {
-      wait_for(lock, *r);
+    if (at(number).at == phase::sent) {
+      wait_for(lock, number);
       continue;
     }
     ++sleepers_;
@@ -542,7 +551,7 @@ bool context::finish(time_point deadline) {
       --sleepers_;
     } else {
       // In order: with the last one, all have ended.
-      wait_for(lock, at(last - 1), deadline);
+      wait_for(lock, last - 1, deadline);
     }
   }
 }

@@ -107,27 +107,37 @@ class context {
   template <class F, class... A>
   struct message_step;
 
-  enum class phase : std::uint8_t { held, running, sent, done, collected };
+  enum class phase : std::uint8_t { held, running, sent, done };
 
   /// Where the bytes of an answer go.
   struct landing {
     std::vector<copy_back> pieces;
   };
 
+  /// A request until it has ended.
   struct request {
     std::variant<std::monostate, future<outcome>, future<outcome_with_bytes>, future<found>> answer;
-    std::uint64_t value = 0;
     std::unique_ptr<step> held;
     std::unique_ptr<landing> results;
     std::uint32_t cost = 0;    ///< bytes of the lane
     std::uint32_t waiters = 0; ///< threads inside the future
     phase at = phase::held;
-    command_state state = command_state::unfinished;
   };
 
-  [[nodiscard]] std::uint64_t end() const noexcept { return first_ + requests_.size(); }
-  [[nodiscard]] request& at(std::uint64_t number) noexcept { return requests_[number - first_]; }
-  [[nodiscard]] request* find(std::uint64_t number) noexcept;
+  /// What is left of it. Programs that wait for the last of many calls leave the results of the
+  /// others for ever, so it should be little.
+  struct result {
+    std::uint64_t value = 0;
+    command_state state = command_state::unfinished;
+    bool was_taken = false;
+  };
+
+  [[nodiscard]] std::uint64_t end() const noexcept { return oldest_ + requests_.size(); }
+  [[nodiscard]] request& at(std::uint64_t number) noexcept { return requests_[number - oldest_]; }
+  [[nodiscard]] result& result_of(std::uint64_t number) noexcept {
+    return results_[number - first_];
+  }
+  [[nodiscard]] result* find(std::uint64_t number) noexcept;
   [[nodiscard]] bool holds() const noexcept { return sent_ != end(); }
   [[nodiscard]] bool has_room(std::uint32_t cost) const noexcept;
 
@@ -135,6 +145,7 @@ class context {
   void enter(locked& lock);
   /// Room for a request of this cost, now or after a moment.
   [[nodiscard]] bool make_room(std::uint32_t cost) noexcept;
+  request& add();
   template <class Send>
   std::uint64_t send_now(std::uint32_t cost, Send&& send);
   std::uint64_t submit(std::unique_ptr<step> s);
@@ -144,8 +155,9 @@ class context {
   [[nodiscard]] static bool is_answered(request& r) noexcept;
   void advance() noexcept;
   void send_held() noexcept;
-  void settle(request& r) noexcept;
-  void wait_for(locked& lock, request& r, time_point deadline = no_deadline) noexcept;
+  void settle(std::uint64_t number) noexcept;
+  void wait_for(locked& lock, std::uint64_t number, time_point deadline = no_deadline) noexcept;
+  [[nodiscard]] taken refuse(std::uint64_t number) const;
   taken collect(std::uint64_t number);
   void work() noexcept;
   void need_worker();
@@ -162,8 +174,10 @@ class context {
   std::uint32_t sleepers_ = 0;
   /// The allocator's locks would make each submission wait, as a mutex would.
   std::pmr::unsynchronized_pool_resource requests_memory_;
-  std::pmr::deque<request> requests_{&requests_memory_};
-  std::uint64_t first_ = 1;   ///< number of the oldest request kept
+  std::pmr::deque<request> requests_{&requests_memory_}; ///< from oldest_ on
+  std::pmr::deque<result> results_{&requests_memory_};   ///< from first_ on
+  std::uint64_t first_ = 1;   ///< number of the oldest request whose result may be asked for
+  std::uint64_t oldest_ = 1;  ///< requests before this one have ended, and nobody waits for them
   std::uint64_t settled_ = 1; ///< requests before this one have ended
   std::uint64_t sent_ = 1;    ///< requests from this one on are held here
   std::uint64_t in_flight_bytes_ = 0;

@@ -35,7 +35,9 @@ int core_setting(const char* name, int otherwise) {
 std::vector<std::string> helper_environment(int node) {
   std::vector<std::string> environment{"VE_NODE_NUMBER=" + std::to_string(node)};
   constexpr std::pair<const char*, const char*> names[] = {
-      {"VE_OMP_NUM_THREADS", "OMP_NUM_THREADS"}, {"VE_LD_LIBRARY_PATH", "VE_LD_LIBRARY_PATH"}};
+      {"VE_OMP_NUM_THREADS", "OMP_NUM_THREADS"},
+      {"VE_LD_LIBRARY_PATH", "VE_LD_LIBRARY_PATH"},
+      {"VE_FPE_ENABLE", "VE_FPE_ENABLE"}};
   for (const auto& [theirs, ours] : names) {
     if (const char* value = std::getenv(theirs)) {
       environment.push_back(std::string(ours) + "=" + value);

@@ -10,6 +10,8 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
+#include <new>
 #include <span>
 #include <string_view>
 #include <system_error>
@@ -17,6 +19,7 @@
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -204,14 +207,18 @@ void print_trace(machine_context registers, const siginfo_t& fault) noexcept {
   rescue = nullptr;
 }
 
-void report(int signal, const siginfo_t& fault, machine_context registers,
+/// Who got it: one who runs a kernel, a thread that such a one has made, or anybody.
+enum class victim : std::uint8_t { kernel, thread_of_kernel, other };
+
+void report(int signal, const siginfo_t& fault, machine_context registers, victim who,
             const register_image* image) noexcept {
   report_line line;
   line << "farcall: ";
-  if (image != nullptr) {
+  if (who == victim::kernel) {
     (line << "kernel ").code(image->code);
   } else {
-    (line << "thread ").number(static_cast<std::uint64_t>(::gettid())) << ", which runs no kernel,";
+    (line << "thread ").number(static_cast<std::uint64_t>(::gettid()));
+    line << (who == victim::other ? ", which runs no kernel," : ", which a kernel has made,");
   }
   line << " got " << name_of(signal);
   if (is_of_this_process(fault)) {
@@ -221,6 +228,49 @@ void report(int signal, const siginfo_t& fault, machine_context registers,
   }
   (line << "\n").write();
   print_trace(registers, fault);
+}
+
+// --- threads that call kernels, and those that kernels make --------------------------------------
+
+// Only ever grows, at its front, since a handler may be anywhere in it.
+std::atomic<kernel_thread*> all_threads{nullptr};
+static_assert(std::atomic<kernel_thread*>::is_always_lock_free);
+
+std::array<std::uint64_t, 2> name_of_this_thread() noexcept {
+  std::array<std::uint64_t, 2> name{};
+  ::prctl(PR_GET_NAME, name.data());
+  return name;
+}
+
+bool has_name(const kernel_thread& t, const std::array<std::uint64_t, 2>& name) noexcept {
+  return t.name[0].load(std::memory_order_relaxed) == name[0] &&
+         t.name[1].load(std::memory_order_relaxed) == name[1];
+}
+
+/// Calls `f` with each thread whose call may have made the calling one. Whose name nobody has may
+/// be of any: a thread can be given another name.
+template <class F>
+void for_each_possible_maker(F f) noexcept {
+  const auto name = name_of_this_thread();
+  bool is_known = false;
+  for (const bool any : {false, true}) {
+    if (any && is_known) return;
+    // Acquire; partner: the release exchange in join().
+    for (kernel_thread* t = all_threads.load(std::memory_order_acquire); t != nullptr;
+         t = t->next) {
+      // Acquire; partner: the release store in join().
+      if (t->id.load(std::memory_order_acquire) <= 0) continue;
+      if (!any && !has_name(*t, name)) continue;
+      is_known = true;
+      if (t->current.load(std::memory_order_relaxed) != nullptr) f(*t);
+    }
+  }
+}
+
+bool has_maker() noexcept {
+  bool any = false;
+  for_each_possible_maker([&](const kernel_thread&) { any = true; });
+  return any;
 }
 
 // --- the handler -------------------------------------------------------------------------------
@@ -234,19 +284,65 @@ void report(int signal, const siginfo_t& fault, machine_context registers,
   ::_exit(128 + signal);
 }
 
+/// A thread that a kernel has made cannot go on, nor can the kernel without it: lets the kernel's
+/// call end, and stays here until the process does.
+[[noreturn]] void end_with_maker(int signal) noexcept {
+  for_each_possible_maker([&](kernel_thread& t) {
+    t.told.store(signal, std::memory_order_relaxed);
+    ::syscall(SYS_tgkill, ::getpid(), t.id.load(std::memory_order_relaxed), signal);
+  });
+  // A kernel that has blocked the signal does not end.
+  timespec left{.tv_sec = 2, .tv_nsec = 0};
+  while (::nanosleep(&left, &left) != 0) {
+  }
+  die_of(signal);
+}
+
+/// Whether this is what end_with_maker() sends. Then the call, if it is still in the middle, ends.
+bool was_told(int signal, const siginfo_t& fault, ucontext_t& context) noexcept {
+  kernel_thread* const self = fault_guard::this_thread();
+  if (self == nullptr || fault.si_code != SI_TKILL || fault.si_pid != ::getpid() ||
+      self->told.load(std::memory_order_relaxed) != signal) {
+    return false;
+  }
+  register_image* const image = self->current.load(std::memory_order_relaxed);
+  // It may have returned meanwhile; or have a fault of its own, which is being reported.
+  if (image == nullptr || image->frame == nullptr || rescue != nullptr) return true;
+  report_line line;
+  (line << "farcall: kernel ").code(image->code) << " ends with it\n";
+  line.write();
+  image->fault_signal = static_cast<std::uint64_t>(signal);
+  machine_context(context).land(*image);
+  return true;
+}
+
 extern "C" void farcall_veo_on_fault(int signal, siginfo_t* fault, void* interrupted) {
-  if (rescue != nullptr) siglongjmp(*rescue, 1);
   const int error_before = errno;
   auto& context = *static_cast<ucontext_t*>(interrupted);
+  if (was_told(signal, *fault, context)) {
+    errno = error_before;
+    return;
+  }
+  if (rescue != nullptr) siglongjmp(*rescue, 1);
   const bool is_access = signal == SIGSEGV || signal == SIGBUS;
   if (!is_access || !strip_tags(*fault, context)) {
-    register_image* image = fault_guard::current();
+    kernel_thread* const self = fault_guard::this_thread();
+    register_image* const image =
+        self == nullptr ? nullptr : self->current.load(std::memory_order_relaxed);
     machine_context registers(context);
-    report(signal, *fault, registers, image);
     // Relaxed: nothing is published with it.
     const bool is_ours =
         is_of_this_process(*fault) && owner.load(std::memory_order_relaxed) == ::getpid();
-    if (image == nullptr || image->frame == nullptr || !is_ours) die_of(signal);
+    if (image == nullptr) {
+      // A thread that calls kernels itself has not been made by one.
+      const bool is_made = is_ours && self == nullptr && has_maker();
+      report(signal, *fault, registers, is_made ? victim::thread_of_kernel : victim::other,
+             nullptr);
+      if (is_made) end_with_maker(signal);
+      die_of(signal);
+    }
+    report(signal, *fault, registers, victim::kernel, image);
+    if (image->frame == nullptr || !is_ours) die_of(signal);
     image->fault_signal = static_cast<std::uint64_t>(signal);
     registers.land(*image);
   }
@@ -255,9 +351,53 @@ extern "C" void farcall_veo_on_fault(int signal, siginfo_t* fault, void* interru
 
 } // namespace
 
-void fault_guard::prepare_thread() noexcept {
-  prepared_ = true;
-  thread_local const handler_stack stack;
+/// What a thread that calls kernels has until it ends.
+class kernel_thread_entry {
+ public:
+  kernel_thread_entry() noexcept : thread_(free_entry()) {
+    const auto name = name_of_this_thread();
+    thread_->name[0].store(name[0], std::memory_order_relaxed);
+    thread_->name[1].store(name[1], std::memory_order_relaxed);
+    thread_->told.store(0, std::memory_order_relaxed);
+    // Release; partner: the acquire load in for_each_possible_maker().
+    thread_->id.store(::gettid(), std::memory_order_release);
+  }
+  ~kernel_thread_entry() {
+    fault_guard::this_thread_ = nullptr;
+    if (thread_ != &spare_) thread_->id.store(0, std::memory_order_release);
+  }
+  kernel_thread_entry(const kernel_thread_entry&) = delete;
+  kernel_thread_entry& operator=(const kernel_thread_entry&) = delete;
+
+  kernel_thread* thread() const noexcept { return thread_; }
+
+ private:
+  kernel_thread* free_entry() noexcept {
+    for (kernel_thread* t = all_threads.load(std::memory_order_acquire); t != nullptr;
+         t = t->next) {
+      pid_t none = 0;
+      if (t->id.compare_exchange_strong(none, -1, std::memory_order_acquire)) return t;
+    }
+    auto* made = new (std::nothrow) kernel_thread;
+    // Without it all is well unless a thread of the kernel faults.
+    if (made == nullptr) return &spare_;
+    made->id.store(-1, std::memory_order_relaxed);
+    made->next = all_threads.load(std::memory_order_relaxed);
+    // Release; partner: the acquire loads of the readers.
+    while (!all_threads.compare_exchange_weak(made->next, made, std::memory_order_release)) {
+    }
+    return made;
+  }
+
+  handler_stack stack_;
+  kernel_thread spare_;
+  kernel_thread* thread_;
+};
+
+kernel_thread* fault_guard::join() noexcept {
+  thread_local const kernel_thread_entry entry;
+  this_thread_ = entry.thread();
+  return this_thread_;
 }
 
 void install_fault_handlers() {

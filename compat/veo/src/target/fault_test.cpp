@@ -202,9 +202,49 @@ class fatal_fault : public fault {
 
 using fatal_fault_death_test = fatal_fault;
 
-TEST_F(fatal_fault_death_test, in_a_thread_of_a_kernel) {
-  EXPECT_EXIT(call("fault_in_a_thread"), ::testing::KilledBySignal(SIGSEGV),
-              "which runs no kernel, got SIGSEGV, for an access to 0x10");
+TEST_F(fatal_fault_death_test, in_a_thread_of_a_kernel_ends_the_call_first) {
+  EXPECT_EXIT(::_exit(call("fault_in_a_thread").fault_signal), ::testing::ExitedWithCode(SIGSEGV),
+              "which a kernel has made, got SIGSEGV, for an access to 0x10(.|\n)*"
+              "kernel 'fault_in_a_thread' of .* ends with it");
+}
+
+TEST_F(fatal_fault_death_test, in_a_thread_of_a_kernel_ends_the_process_then) {
+  EXPECT_EXIT(
+      {
+        call("fault_in_a_thread");
+        for (;;)
+          ::pause();
+      },
+      ::testing::KilledBySignal(SIGSEGV), "which a kernel has made, got SIGSEGV");
+}
+
+TEST_F(fatal_fault_death_test, in_a_thread_of_a_kernel_ends_calls_of_the_same_name_only) {
+  // Another thread, of another name, has a call as well, which goes on: it is what exits here.
+  EXPECT_EXIT(
+      {
+        std::thread other([&] {
+          ::pthread_setname_np(::pthread_self(), "another");
+          const kernel_stack own(std::size_t{1} << 20);
+          const auto waits = kernel(kernels()["meet"]);
+          const std::array<std::uint64_t, 1> two = {2};
+          ::_exit(waits.call(two, {}, own.top()).fault_signal == 0 ? 40 : 41);
+        });
+        ::usleep(100000);
+        const int signal = call("fault_in_a_thread").fault_signal;
+        if (signal != SIGSEGV) ::_exit(42);
+        call("meet", std::int64_t{2});
+        other.join();
+      },
+      ::testing::ExitedWithCode(40), "which a kernel has made, got SIGSEGV");
+}
+
+TEST_F(fatal_fault_death_test, in_a_thread_that_a_kernel_left_behind) {
+  EXPECT_EXIT(
+      {
+        call("fault_in_a_thread_later");
+        ::sleep(10);
+      },
+      ::testing::KilledBySignal(SIGSEGV), "which runs no kernel, got SIGSEGV");
 }
 
 TEST_F(fatal_fault_death_test, outside_of_any_kernel) {

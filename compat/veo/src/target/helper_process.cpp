@@ -16,19 +16,25 @@
 #include <farcall/offload/job_state.hpp>
 
 #include <algorithm>
+#include <cerrno>
+#include <cfenv>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <sstream>
+#include <string_view>
 #include <thread>
+#include <utility>
 
 #include <dlfcn.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
+#include <sys/shm.h>
 #include <unistd.h>
 
 namespace farcall::veo {
@@ -41,6 +47,8 @@ constexpr std::size_t frame_alignment = 64;
 /// How long answers that say how a kernel ended have to get away.
 constexpr std::chrono::milliseconds last_answers{100};
 constexpr int signal_status = 128;
+
+constexpr std::size_t longest_thread_name = 15;
 
 /// What a context's worker has.
 struct context_worker {
@@ -114,10 +122,43 @@ void pin(const context_settings& s) {
   }
 }
 
+/// Which floating-point exceptions shall end a kernel, by the words of NEC's runtime.
+int trapped_exceptions() {
+  constexpr std::pair<std::string_view, int> known[] = {{"DIV", FE_DIVBYZERO},
+                                                        {"FOF", FE_OVERFLOW},
+                                                        {"FUF", FE_UNDERFLOW},
+                                                        {"INV", FE_INVALID},
+                                                        {"INE", FE_INEXACT}};
+  const char* text = std::getenv("VE_FPE_ENABLE");
+  std::istringstream words(text == nullptr ? "" : text);
+  int trapped = 0;
+  for (std::string word; std::getline(words, word, ',');) {
+    const auto* found = std::find_if(std::begin(known), std::end(known),
+                                     [&](const auto& k) { return k.first == word; });
+    if (found == std::end(known)) {
+      log::warning("VE_FPE_ENABLE: '" + word + "' is none of DIV, FOF, FUF, INV, INE; ignored");
+    } else {
+      trapped |= found->second;
+    }
+  }
+  return trapped;
+}
+
+/// For the calling thread and those that it makes.
+void trap_exceptions(int which) {
+  if (which == 0) return;
+  // Those that are pending already would trap now.
+  std::feclearexcept(FE_ALL_EXCEPT);
+  if (::feenableexcept(which) == -1) {
+    log::warning("VE_FPE_ENABLE: this processor does not trap floating-point exceptions");
+  }
+}
+
 /// What hosts may ask for; this program asks nobody.
 void offer_messages() {
   offer<start_helper, open_context, run_kernel, run_kernel_with_frame, load_library, unload_library,
-        find_symbol, allocate_memory, release_memory, write_memory, read_memory, copy_memory>();
+        find_symbol, allocate_memory, release_memory, write_memory, read_memory, copy_memory,
+        find_segment, attach_segment, detach_segment>();
 }
 
 /// Names without a folder are looked for in the path of the Vector Engine's libraries first.
@@ -174,8 +215,12 @@ helper_description helper_process::start(const helper_settings& settings) {
 void helper_process::open_context(const context_settings& settings) {
   // From here on the context's thread sees what start() has set.
   if (!is_serving.load()) throw error("a context cannot be opened before the helper is started");
+  // The threads that its kernels make inherit the name, by which a fault of theirs finds them.
+  const std::string name = "veo-context-" + std::to_string(contexts_made_.fetch_add(1));
+  (void)::pthread_setname_np(::pthread_self(), name.substr(0, longest_thread_name).c_str());
   this_worker().stack = std::make_unique<kernel_stack>(settings.stack_bytes);
   pin(settings);
+  trap_exceptions(trapped_exceptions());
 }
 
 // ---- kernels ------------------------------------------------------------------------------------
@@ -381,6 +426,33 @@ outcome helper_process::copy(std::uint64_t to, std::uint64_t from, std::uint64_t
     return {};
   }
   return copy_carefully(to, from, bytes) ? outcome{} : outcome{0, outcome::no_memory};
+}
+
+// ---- System V segments --------------------------------------------------------------------------
+
+system_result helper_process::ended(std::int64_t value) noexcept {
+  const std::int32_t error = value == -1 ? errno : 0;
+  this_worker().results.push(static_cast<std::uint64_t>(value));
+  return {value, error};
+}
+
+system_result helper_process::find_segment(std::int64_t key, std::uint64_t bytes,
+                                           std::int32_t flags) {
+  if (is_ending_.load(std::memory_order_acquire)) return {-1, EBUSY};
+  // It exists, so its pages are what they are, and the permissions those that it has.
+  if ((flags & ~SHM_HUGETLB) != 0) return {-1, EINVAL};
+  return ended(::shmget(static_cast<key_t>(key), bytes, 0));
+}
+
+system_result helper_process::attach_segment(std::int32_t id, std::int32_t flags) {
+  if (is_ending_.load(std::memory_order_acquire)) return {-1, EBUSY};
+  if ((flags & ~SHM_RDONLY) != 0) return {-1, EINVAL};
+  return ended(reinterpret_cast<std::int64_t>(::shmat(id, nullptr, flags)));
+}
+
+system_result helper_process::detach_segment(std::uint64_t address) {
+  if (is_ending_.load(std::memory_order_acquire)) return {-1, EBUSY};
+  return ended(::shmdt(reinterpret_cast<const void*>(address)));
 }
 
 } // namespace farcall::veo

@@ -31,11 +31,16 @@ class helper_process final : public helper {
   outcome write(std::uint64_t address, std::span<const std::byte> bytes) override;
   outcome_with_bytes read(std::uint64_t address, std::uint64_t bytes) override;
   outcome copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) override;
+  system_result find_segment(std::int64_t key, std::uint64_t bytes, std::int32_t flags) override;
+  system_result attach_segment(std::int32_t id, std::int32_t flags) override;
+  system_result detach_segment(std::uint64_t address) override;
 
  private:
   /// Once a kernel has failed nothing else is done; the answer says so.
   [[nodiscard]] bool is_ending(outcome& o) const noexcept;
   [[nodiscard]] bool is_ending(found& f) const;
+  /// Of a call of the system that gave `value`, with errno as it left it.
+  [[nodiscard]] system_result ended(std::int64_t value) noexcept;
   [[nodiscard]] outcome finish(const kernel::result& r) noexcept;
   void end_soon(int signal) noexcept;
 
@@ -43,6 +48,7 @@ class helper_process final : public helper {
   std::mutex libraries_mutex_;
   std::multiset<std::uint64_t> libraries_; ///< handles that were given out
   std::atomic<bool> is_ending_{false};
+  std::atomic<unsigned> contexts_made_{0};
 };
 
 } // namespace farcall::veo

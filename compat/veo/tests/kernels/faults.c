@@ -1,4 +1,5 @@
 /* Kernels that end their process. */
+#include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -13,6 +14,32 @@ uint64_t write_nowhere(void) {
   return 0;
 }
 
+static void* thread_that_writes_nowhere(void* unused) {
+  (void)unused;
+  *nowhere = 1;
+  return 0;
+}
+
+/* A thread of its own does it, and the kernel waits for that one. */
+uint64_t write_nowhere_in_a_thread(void) {
+  pthread_t thread;
+  if (pthread_create(&thread, 0, thread_that_writes_nowhere, 0) != 0) return 1;
+  pthread_join(thread, 0);
+  return 0;
+}
+
+static void* thread_that_aborts(void* unused) {
+  (void)unused;
+  abort();
+}
+
+uint64_t call_abort_in_a_thread(void) {
+  pthread_t thread;
+  if (pthread_create(&thread, 0, thread_that_aborts, 0) != 0) return 1;
+  pthread_join(thread, 0);
+  return 0;
+}
+
 uint64_t divide_by_zero(void) {
 #if defined(__x86_64__)
   return (uint64_t)(many / zero);
@@ -21,6 +48,14 @@ uint64_t divide_by_zero(void) {
   raise(SIGFPE);
   return (uint64_t)zero;
 #endif
+}
+
+static volatile double nothing;
+
+/* 1 when it goes on. */
+uint64_t divide_double_by_zero(void) {
+  const double infinity = 1.0 / nothing;
+  return infinity > 1.0;
 }
 
 uint64_t call_abort(void) { abort(); }

@@ -11,6 +11,16 @@ uint64_t threads_seen(int32_t wanted) {
   return seen;
 }
 
+/* The threads besides the kernel's own write where there is no memory. */
+uint64_t write_nowhere_in_threads(int32_t threads) {
+  static int* volatile nowhere;
+#pragma omp parallel num_threads(threads)
+  {
+    if (omp_get_thread_num() != 0) *nowhere = 1;
+  }
+  return 0;
+}
+
 /* 1 + 2 + ... + n, with all threads, so often. 0 when one of the sums was wrong. */
 uint64_t sum_often(int64_t n, int32_t times, int32_t threads) {
   uint64_t sum = 0;

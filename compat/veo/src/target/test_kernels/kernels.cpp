@@ -241,6 +241,17 @@ void fault_in_a_thread() {
   ::pthread_join(thread, nullptr);
 }
 
+void fault_in_a_thread_later() {
+  pthread_t thread;
+  ::pthread_create(
+      &thread, nullptr,
+      [](void*) -> void* {
+        ::usleep(200000);
+        return read_nowhere(nullptr);
+      },
+      nullptr);
+}
+
 int fault_in_a_child() {
   const pid_t child = ::fork();
   if (child == 0) read_far(16);

@@ -45,6 +45,7 @@ void jump_to(void (*code)());
 void illegal();
 void fault_with_registers_lost();
 void fault_in_a_thread();
+void fault_in_a_thread_later();
 int fault_in_a_child(); // what waitpid says
 
 extern int unwound;
