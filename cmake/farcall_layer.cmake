@@ -2,14 +2,15 @@
 #               HEADERS          <public headers, installed>
 #               INTERNAL_HEADERS <headers for our own sources only>
 #               SOURCES          <.cpp files>
+#               GPU_SOURCES      <what only programs with code for GPUs need, for farcall_cuda>
 #               TESTS            <_test.cpp files>)
 #
 # Called once by each farcall/<layer>/CMakeLists.txt. Adds the layer's files to the one library;
 # its tests are gathered for farcall_unit_tests, which tests/CMakeLists.txt builds.
 function(farcall_layer)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "HEADERS;INTERNAL_HEADERS;SOURCES;TESTS")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "HEADERS;INTERNAL_HEADERS;SOURCES;GPU_SOURCES;TESTS")
   farcall_refuse_leftovers(farcall_layer)
-  foreach(kind IN ITEMS HEADERS INTERNAL_HEADERS SOURCES TESTS)
+  foreach(kind IN ITEMS HEADERS INTERNAL_HEADERS SOURCES GPU_SOURCES TESTS)
     list(TRANSFORM arg_${kind} PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/")
   endforeach()
 
@@ -18,5 +19,6 @@ function(farcall_layer)
     PRIVATE ${arg_SOURCES}
     PUBLIC FILE_SET HEADERS FILES ${arg_HEADERS})
   target_sources(farcall_internal_headers INTERFACE FILE_SET HEADERS FILES ${arg_INTERNAL_HEADERS})
+  set_property(GLOBAL APPEND PROPERTY FARCALL_GPU_SOURCES ${arg_GPU_SOURCES})
   set_property(GLOBAL APPEND PROPERTY FARCALL_UNIT_TESTS ${arg_TESTS})
 endfunction()

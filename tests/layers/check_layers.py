@@ -10,7 +10,7 @@ import re
 import sys
 
 TABLE = "docs/architecture.md"
-CODE = {".hpp", ".cpp", ".h", ".c"}
+CODE = {".hpp", ".cpp", ".h", ".c", ".cu", ".cuh"}
 CODE_FOLDERS = ("farcall", "compat", "tools", "examples", "tests", "bench", "fuzz")
 LONGEST_FILE = 700
 LONGEST_README = 12
