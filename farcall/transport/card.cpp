@@ -39,6 +39,8 @@ void check(const preamble& head) {
 
 } // namespace
 
+bool is_device(const card& c) noexcept { return c.transport.starts_with("cuda"); }
+
 std::vector<std::byte> encode_format() {
   byte_writer w;
   w.number(preamble{});

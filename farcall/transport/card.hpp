@@ -39,6 +39,10 @@ struct card {
   std::vector<memory_window> windows;
 };
 
+/// Whether the node is a device, as a GPU: it runs no program of its own, and its owner, the host
+/// of the job, speaks for it.
+[[nodiscard]] bool is_device(const card& c) noexcept;
+
 /// Version, byte order and pointer size of this program, in 16 bytes that any node can read: what a
 /// target says first, before anything that depends on them.
 [[nodiscard]] std::vector<std::byte> encode_format();

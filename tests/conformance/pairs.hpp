@@ -15,6 +15,9 @@ namespace farcall::conformance {
 [[nodiscard]] std::unique_ptr<node_pair> tcp_pair(std::uint32_t ring_bytes);
 [[nodiscard]] std::unique_ptr<node_pair> tls_pair(std::uint32_t ring_bytes);
 
+/// A device and the process that owns it.
+[[nodiscard]] std::unique_ptr<node_pair> cuda_pair(std::uint32_t ring_bytes);
+
 /// A node and itself.
 [[nodiscard]] std::unique_ptr<node_pair> self_pair(std::uint32_t ring_bytes);
 

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <farcall/transport/cuda/slot.hpp>
+
+#include <cstdint>
+
+namespace farcall::cuda {
+
+/// A block of a GPU as one of its threads sees it. A group is a warp, which looks at a whole slot
+/// with one access.
+class block_team {
+ public:
+  __device__ std::uint32_t rank() const { return threadIdx.x; }
+  __device__ std::uint32_t size() const { return blockDim.x; }
+  __device__ void sync() { __syncthreads(); }
+
+  __device__ std::uint32_t group() const { return threadIdx.x / warp; }
+  __device__ std::uint32_t groups() const { return blockDim.x / warp; }
+  __device__ std::uint32_t group_rank() const { return threadIdx.x % warp; }
+  __device__ void group_sync() { __syncwarp(); }
+  __device__ std::uint32_t of_first(std::uint32_t value) const {
+    return __shfl_sync(all, value, 0);
+  }
+
+  /// 16 bytes by each thread: one access of the bus. The acquire drops the cache's lines, so that a
+  /// handler sees what the host and the copy engines have written since the message before.
+  __device__ bool take(const slot& from, std::uint32_t lap, std::uint32_t* payload) {
+    const std::uint32_t at = 2 * group_rank();
+    std::uint64_t first = 0;
+    std::uint64_t second = 0;
+    load_acquire_pair(&from.words[at], first, second);
+    const std::uint32_t head = __shfl_sync(all, payload_of(first), 0);
+    const std::uint32_t head_lap = __shfl_sync(all, lap_in(first), 0);
+    if (head_lap != lap) return false;
+    const std::uint32_t words = words_of(head);
+    const bool whole =
+        (at >= words || lap_in(first) == lap) && (at + 1 >= words || lap_in(second) == lap);
+    if (__all_sync(all, whole) == 0) return false;
+    payload[at] = payload_of(first);
+    payload[at + 1] = payload_of(second);
+    __syncwarp();
+    return true;
+  }
+
+  __device__ void put(slot& to, const std::uint32_t* payload, std::uint32_t words,
+                      std::uint32_t lap) {
+    __syncwarp();
+    const std::uint32_t at = 2 * group_rank();
+    if (at >= words) return;
+    store_relaxed_pair(&to.words[at], word_of(payload[at], lap), word_of(payload[at + 1], lap));
+  }
+
+  __device__ std::uint64_t now() const {
+    std::uint64_t ns;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(ns));
+    return ns;
+  }
+  __device__ void rest(std::uint64_t idle) {
+    if (idle > spin_ns) __nanosleep(idle > 20 * spin_ns ? 500 : 100);
+  }
+
+ private:
+  static constexpr std::uint32_t warp = 32;
+  static constexpr std::uint32_t all = 0xFFFFFFFF;
+  static constexpr std::uint64_t spin_ns = 50'000;
+};
+
+} // namespace farcall::cuda

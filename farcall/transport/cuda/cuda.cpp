@@ -1,0 +1,387 @@
+#include <farcall/base/error.hpp>
+#include <farcall/memory/heap.hpp>
+#include <farcall/transport/cuda/cuda.hpp>
+#include <farcall/transport/cuda/host_lane.hpp>
+#include <farcall/transport/cuda/workers.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+namespace farcall::cuda {
+namespace {
+
+/// How long what needs an idle device waits for it.
+constexpr std::chrono::seconds quiesce_timeout{10};
+
+constexpr std::uint64_t device_alignment = 256;
+
+/// Ids of channels: the lane, whether it leads up, and how often it was opened.
+constexpr std::uint64_t lane_mask = 0xFFFF;
+constexpr std::uint64_t up_bit = 0x10000;
+constexpr unsigned generation_shift = 17;
+
+class books final : public device_memory {
+ public:
+  books(device_api& device, workers& all, node_id node, std::uint64_t bytes)
+      : device_(&device), workers_(&all), node_(node), range_(device.reserve(bytes)),
+        heap_(0, range_.bytes),
+        provided_(std::make_unique<std::atomic<bool>[]>(range_.bytes / piece + 1)) {}
+
+  std::uint64_t allocate(std::uint64_t bytes, std::uint64_t alignment) override {
+    const std::lock_guard guard(mutex_);
+    const auto offset = heap_.allocate(bytes, std::max(alignment, device_alignment));
+    if (!offset) {
+      throw out_of_memory(std::to_string(bytes) + " bytes do not fit: the device has " +
+                              std::to_string(range_.bytes) + " for this job, of which " +
+                              std::to_string(heap_.bytes_in_use()) + " are in use and at most " +
+                              std::to_string(heap_.largest_free()) + " free in one piece",
+                          node_);
+    }
+    try {
+      provide(*offset, bytes);
+    } catch (...) {
+      heap_.release(*offset);
+      throw;
+    }
+    return range_.address + *offset;
+  }
+
+  bool release(std::uint64_t address) noexcept override {
+    const std::lock_guard guard(mutex_);
+    return address >= range_.address && heap_.release(address - range_.address).has_value();
+  }
+
+  bool holds(std::uint64_t address, std::uint64_t bytes) const noexcept override {
+    if (address < range_.address || address - range_.address > range_.bytes ||
+        bytes > range_.bytes - (address - range_.address)) {
+      return false;
+    }
+    // A worker that touches what is not there would be the end of the device.
+    const std::uint64_t offset = address - range_.address;
+    for (std::uint64_t i = offset / piece; i * piece < offset + bytes; ++i) {
+      if (!provided_[i].load(std::memory_order_acquire)) return false;
+    }
+    return true;
+  }
+
+ private:
+  /// Memory comes in large pieces, since each makes the device idle for a moment.
+  static constexpr std::uint64_t piece = std::uint64_t{64} << 20;
+
+  void provide(std::uint64_t offset, std::uint64_t bytes) {
+    const std::uint64_t first = offset / piece;
+    const std::uint64_t end = (offset + std::max<std::uint64_t>(bytes, 1) + piece - 1) / piece;
+    for (std::uint64_t i = first; i < end; ++i) {
+      if (provided_[i].load(std::memory_order_relaxed)) continue;
+      if (!workers_->quiesce(clock::now() + quiesce_timeout)) {
+        throw out_of_memory("more memory of the device needs it idle, and a handler did not end " +
+                                std::string("within 10 s"),
+                            node_);
+      }
+      try {
+        device_->provide(range_.address + i * piece, std::min(piece, range_.bytes - i * piece));
+      } catch (...) {
+        workers_->resume();
+        throw;
+      }
+      workers_->resume();
+      // Release; partner: the acquire load in holds().
+      provided_[i].store(true, std::memory_order_release);
+    }
+  }
+
+  device_api* device_;
+  workers* workers_;
+  node_id node_;
+  device_api::range range_;
+  std::mutex mutex_;
+  heap heap_;
+  std::unique_ptr<std::atomic<bool>[]> provided_; ///< by piece
+};
+
+class transport_to_device final : public cuda_transport, public mover {
+ public:
+  explicit transport_to_device(options o) : own_(std::move(o)), device_(std::move(own_.device)) {
+    const std::uint32_t ups = own_.calls_to_host == 0 ? own_.workers : own_.calls_to_host;
+    const std::uint32_t downs = own_.workers * lanes_per_worker;
+    const std::uint64_t stride = lane_block::stride(own_.ring_bytes);
+    auto* const controls =
+        reinterpret_cast<worker_control*>(device_->share(own_.workers * sizeof(worker_control)));
+    std::byte* const blocks = device_->share((downs + ups) * stride);
+    const std::uint64_t* const handlers = device_->upload(own_.handlers);
+    const auto block = [&](std::uint32_t i) {
+      return reinterpret_cast<lane_block*>(blocks + i * stride);
+    };
+    std::vector<worker_setup> setups;
+    for (std::uint32_t w = 0; w < own_.workers; ++w) {
+      worker_setup s{};
+      s.control = controls + w;
+      s.first_lane = blocks + w * stride;
+      s.lane_stride = own_.workers * stride;
+      s.host_calls = block(downs + w);
+      s.handlers = handlers;
+      s.handler_count = static_cast<std::uint32_t>(own_.handlers.size());
+      s.lanes = lanes_per_worker;
+      s.ring_bytes = own_.ring_bytes;
+      s.node = own_.node;
+      s.idle_ns = static_cast<std::uint64_t>(own_.idle.count());
+      s.call_ns = static_cast<std::uint64_t>(own_.call_timeout.count());
+      setups.push_back(s);
+    }
+    workers_.emplace(*device_, std::move(setups));
+    // A counter of blocks for each lane, a word apart.
+    const std::vector<std::uint64_t> zeroes(own_.launch_of ? downs : 0);
+    auto* const counters = reinterpret_cast<std::uint32_t*>(
+        const_cast<std::uint64_t*>(zeroes.empty() ? nullptr : device_->upload(zeroes)));
+    for (std::uint32_t i = 0; i < downs; ++i) {
+      launching launches{own_.launch_of, device_.get(), own_.node, i % launch_streams,
+                         counters == nullptr ? nullptr : counters + std::size_t{2} * i};
+      down_.push_back(std::make_unique<end>(*block(i), own_.ring_bytes, *workers_, i % own_.workers,
+                                            std::move(launches)));
+    }
+    for (std::uint32_t i = 0; i < ups; ++i) {
+      up_.push_back(
+          std::make_unique<end>(*block(downs + i), own_.ring_bytes, *workers_, i % own_.workers));
+    }
+    books_.emplace(*device_, *workers_, own_.node, own_.memory_bytes);
+    if (own_.try_out) workers_->try_out();
+    workers_->begin({[this](std::uint32_t w) { return has_unread(w); },
+                     [this] { return has_launches(); }, [this] { receive(); }});
+  }
+
+  ~transport_to_device() override { (void)stop(clock::now()); }
+
+  // ---- the transport
+
+  std::string_view scheme() const noexcept override { return "cuda"; }
+  transport_traits traits() const noexcept override {
+    return {record_limit(own_.ring_bytes), false};
+  }
+  void describe(card& /*mine*/) const override {}
+
+  reach reach_of(const card& peer) const override {
+    if (peer.id != own_.node) return {false, 0, "not this device"};
+    return {true, 5, "the device is driven by this process"};
+  }
+
+  channel open(node_id peer, const lane_shape& shape) override {
+    const std::lock_guard guard(mutex_);
+    for (std::uint32_t i = 0; i < down_.size(); ++i) {
+      end& e = *down_[i];
+      if (e.is_open || !e.lane.is_free()) continue;
+      e.is_open = true;
+      ++e.generation;
+      if (!e.was_opened) workers_->add_lane(i % own_.workers, i / own_.workers);
+      e.was_opened = true;
+      e.lane.open(shape, own_.bells[shape.bell]);
+      workers_->wake(i % own_.workers);
+      channel c;
+      e.lane.fill(c);
+      c.peer = own_.node;
+      c.worker = shape.worker;
+      c.own_worker = shape.own_worker;
+      c.id = i | e.generation << generation_shift;
+      return c;
+    }
+    throw error(node_text(peer) + " has no lane left: its workers serve " +
+                    std::to_string(down_.size()) +
+                    " at a time; let threads end or close lanes, or start it with more workers=",
+                peer);
+  }
+
+  const std::atomic<std::uint32_t>& arrivals() const noexcept override { return arrivals_; }
+
+  std::optional<channel> accept() override {
+    const std::lock_guard guard(mutex_);
+    for (std::uint32_t i = 0; i < up_.size() && !is_forgotten_; ++i) {
+      end& e = *up_[i];
+      if (e.is_open || !e.lane.has_been_opened()) continue;
+      const lane_news news = e.lane.opening();
+      e.is_open = true;
+      e.is_announced = false;
+      ++e.generation;
+      e.lane.accept(own_.bells[news.worker % own_.bells.size()]);
+      channel c;
+      e.lane.fill(c);
+      c.peer = own_.node;
+      c.worker = news.worker;
+      c.own_worker = news.own_worker != 0;
+      c.id = i | up_bit | e.generation << generation_shift;
+      return c;
+    }
+    return std::nullopt;
+  }
+
+  bool is_closed(const channel& accepted) const noexcept override {
+    const std::lock_guard guard(mutex_);
+    end* e = find(accepted);
+    if (e == nullptr) return true;
+    return e->lane.has_ended() && !has_record(accepted.in, accepted.in.tail);
+  }
+
+  void close(const channel& c) noexcept override {
+    const std::lock_guard guard(mutex_);
+    end* e = find(c);
+    if (e == nullptr) return;
+    e->is_open = false;
+    if ((c.id & up_bit) != 0) {
+      e->lane.end();
+    } else {
+      e->lane.close();
+    }
+  }
+
+  void forget(node_id /*peer*/) noexcept override {
+    const std::lock_guard guard(mutex_);
+    is_forgotten_ = true;
+  }
+
+  void progress() noexcept override { receive(); }
+  void watch() noexcept override { workers_->expect_soon(); }
+
+  farcall::mover* mover() noexcept override { return this; }
+
+  // ---- the mover
+
+  std::uint64_t worthwhile_from() const noexcept override { return device_->copies_from(); }
+  std::byte* map(node_id /*peer*/, std::uint64_t /*address*/,
+                 std::uint64_t /*bytes*/) noexcept override {
+    return nullptr;
+  }
+  bool put(node_id peer, std::uint64_t to, const std::byte* from,
+           std::uint64_t bytes) noexcept override {
+    return copy(peer, to, to, reinterpret_cast<std::uintptr_t>(from), bytes);
+  }
+  bool get(node_id peer, std::uint64_t from, std::byte* to, std::uint64_t bytes) noexcept override {
+    return copy(peer, from, reinterpret_cast<std::uintptr_t>(to), from, bytes);
+  }
+  std::string failure(node_id /*peer*/, std::uint64_t address, std::uint64_t bytes) override {
+    if (workers_->has_failed()) return workers_->failure();
+    if (!books_->holds(address, bytes)) return "no memory of the device lies there";
+    const std::lock_guard guard(copy_mutex_);
+    return copy_failure_;
+  }
+
+  // ---- the device
+
+  device_description describe_device() const override { return device_->describe(); }
+  device_memory& memory() noexcept override { return *books_; }
+  int failure_fd() const noexcept override { return workers_->failure_fd(); }
+  std::string failure() const override { return workers_->failure(); }
+  bool quiesce(time_point deadline) override {
+    if (!workers_->quiesce(deadline)) return false;
+    workers_->resume();
+    return true;
+  }
+  void pin_resident(bool stay) override {
+    workers_->set_idle(stay ? std::chrono::nanoseconds::max() : own_.idle);
+    if (!stay) (void)quiesce(clock::now() + quiesce_timeout);
+  }
+  std::uint64_t starts() const noexcept override { return workers_->starts(); }
+  void* stream_of(const channel& opened) noexcept override {
+    return device_->stream(static_cast<std::uint32_t>(opened.id & lane_mask) % launch_streams);
+  }
+  void give_up(const std::string& why) noexcept override { workers_->fail(why); }
+  bool stop(time_point deadline) noexcept override { return workers_->stop(deadline); }
+
+  std::vector<lane_block*> lanes_down() override { return blocks_of(down_); }
+  std::vector<lane_block*> lanes_up() override { return blocks_of(up_); }
+
+ private:
+  struct end {
+    end(lane_block& b, std::uint32_t ring_bytes, workers& all, std::uint32_t worker,
+        launching launches = {})
+        : block(&b), lane(b, ring_bytes, all, worker, std::move(launches)) {}
+    lane_block* block;
+    host_lane lane;
+    bool is_open = false;
+    bool was_opened = false;
+    bool is_announced = false; ///< arrivals() has changed for it
+    std::uint64_t generation = 0;
+  };
+  using ends = std::vector<std::unique_ptr<end>>;
+
+  static std::vector<lane_block*> blocks_of(const ends& all) {
+    std::vector<lane_block*> blocks;
+    for (const auto& e : all)
+      blocks.push_back(e->block);
+    return blocks;
+  }
+
+  /// Null for a channel that was given back.
+  [[nodiscard]] end* find(const channel& c) const noexcept {
+    const ends& all = (c.id & up_bit) != 0 ? up_ : down_;
+    const std::uint64_t index = c.id & lane_mask;
+    if (index >= all.size()) return nullptr;
+    end& e = *all[index];
+    return e.is_open && e.generation == c.id >> generation_shift ? &e : nullptr;
+  }
+
+  [[nodiscard]] bool has_unread(std::uint32_t worker) const noexcept {
+    for (std::size_t i = worker; i < down_.size(); i += own_.workers) {
+      if (down_[i]->lane.has_unread()) return true;
+    }
+    return false;
+  }
+
+  [[nodiscard]] bool has_launches() const noexcept {
+    return std::any_of(down_.begin(), down_.end(),
+                       [](const auto& e) { return e->lane.has_launches(); });
+  }
+
+  void receive() noexcept {
+    for (const auto& e : down_)
+      e->lane.progress();
+    for (const auto& e : up_) {
+      e->lane.progress();
+      if (!e->lane.has_been_opened()) continue;
+      {
+        const std::lock_guard guard(mutex_);
+        if (e->is_open || std::exchange(e->is_announced, true)) continue;
+      }
+      // Sequentially consistent, so that a receiver about to sleep sees it or is seen.
+      arrivals_.fetch_add(1, std::memory_order_seq_cst);
+      const lane_news news = e->lane.opening();
+      ring_if_asleep(news.own_worker != 0 ? own_.bells.back()
+                                          : own_.bells[news.worker % own_.bells.size()]);
+    }
+  }
+
+  [[nodiscard]] bool copy(node_id peer, std::uint64_t on_device, std::uint64_t to,
+                          std::uint64_t from, std::uint64_t bytes) noexcept {
+    if (peer != own_.node || workers_->has_failed() || !books_->holds(on_device, bytes))
+      return false;
+    try {
+      device_->copy(to, from, bytes);
+      return true;
+    } catch (const std::exception& e) {
+      const std::lock_guard guard(copy_mutex_);
+      copy_failure_ = e.what();
+      return false;
+    }
+  }
+
+  options own_;
+  std::unique_ptr<device_api> device_;
+  std::optional<workers> workers_;
+  mutable std::mutex mutex_;
+  ends down_;
+  ends up_;
+  std::optional<books> books_;
+  bool is_forgotten_ = false; ///< the device has failed
+  std::atomic<std::uint32_t> arrivals_{0};
+  std::mutex copy_mutex_;
+  std::string copy_failure_;
+};
+
+} // namespace
+
+std::unique_ptr<cuda_transport> make(options o) {
+  return std::make_unique<transport_to_device>(std::move(o));
+}
+
+} // namespace farcall::cuda

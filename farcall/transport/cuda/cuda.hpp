@@ -1,0 +1,83 @@
+#pragma once
+
+#include <farcall/memory/bell.hpp>
+#include <farcall/transport/cuda/device_api.hpp>
+#include <farcall/transport/transport.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+/// A GPU as a node, reached from the process that owns it.
+///
+/// Resident workers on the device poll slots in pinned memory of the host, so a call needs neither
+/// a launch nor a synchronisation. The idea is that of HAM's protocol by DMA, where the card polled
+/// the host's memory in the same way.
+namespace farcall::cuda {
+
+struct options {
+  node_id self = 0; ///< the process that owns the device
+  node_id node = 1; ///< the device
+  std::uint32_t ring_bytes = 0;
+  std::span<bell> bells; ///< of this process; outlive the transport
+  std::unique_ptr<device_api> device;
+  std::uint32_t workers = 1;
+  std::uint32_t calls_to_host = 0; ///< lanes from the device; 0: one for each worker
+  std::chrono::nanoseconds idle{std::chrono::milliseconds(5)};     ///< then a worker leaves
+  std::chrono::nanoseconds call_timeout{std::chrono::seconds(30)}; ///< for the host's answers
+  std::vector<std::uint64_t> handlers; ///< addresses on the device, by key
+  /// See launching::find; null where the program has no kernels.
+  std::function<launcher(const std::byte* record, std::uint32_t bytes, launch_plan& plan)>
+      launch_of;
+  bool try_out = true;            ///< start the workers once before anything else
+  std::uint64_t memory_bytes = 0; ///< most that allocate() gives; 0: what the device has
+};
+
+/// Memory of a device, which its owner keeps the books of.
+class device_memory {
+ public:
+  virtual ~device_memory() = default;
+  /// `bytes`, aligned to 256 bytes at least. May wait until the device is idle. Throws
+  /// out_of_memory naming sizes, and node_failed.
+  [[nodiscard]] virtual std::uint64_t allocate(std::uint64_t bytes, std::uint64_t alignment) = 0;
+  /// False when no block starts there.
+  virtual bool release(std::uint64_t address) noexcept = 0;
+  /// Whether the addresses are this device's.
+  [[nodiscard]] virtual bool holds(std::uint64_t address, std::uint64_t bytes) const noexcept = 0;
+};
+
+class cuda_transport : public transport {
+ public:
+  [[nodiscard]] virtual device_description describe_device() const = 0;
+  [[nodiscard]] virtual device_memory& memory() noexcept = 0;
+
+  /// Readable once the device has failed; failure() then says why.
+  [[nodiscard]] virtual int failure_fd() const noexcept = 0;
+  [[nodiscard]] virtual std::string failure() const = 0;
+
+  /// Waits until no worker runs on the device. False when one has not left until `deadline`.
+  [[nodiscard]] virtual bool quiesce(time_point deadline) = 0;
+  /// Workers stay as long as the job, or, as at first, until they are idle.
+  virtual void pin_resident(bool stay) = 0;
+  /// Workers were started so many times.
+  [[nodiscard]] virtual std::uint64_t starts() const noexcept = 0;
+  /// CUDA's stream on which launches of this opened lane run; null where there is no CUDA.
+  [[nodiscard]] virtual void* stream_of(const channel& opened) noexcept = 0;
+  /// The device is given up: what runs on it is not waited for.
+  virtual void give_up(const std::string& why) noexcept = 0;
+  /// No more messages. False when a worker has not left until `deadline` and was left behind.
+  virtual bool stop(time_point deadline) noexcept = 0;
+
+  /// Blocks of the lanes, for the device's end: those that the host opens, then the others.
+  [[nodiscard]] virtual std::vector<lane_block*> lanes_down() = 0;
+  [[nodiscard]] virtual std::vector<lane_block*> lanes_up() = 0;
+};
+
+/// Throws error with the device's text when it cannot be used.
+[[nodiscard]] std::unique_ptr<cuda_transport> make(options o);
+
+} // namespace farcall::cuda

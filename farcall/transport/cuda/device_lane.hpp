@@ -1,0 +1,101 @@
+#pragma once
+
+#include <farcall/base/device.hpp>
+#include <farcall/transport/cuda/slot.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace farcall::cuda {
+
+/// The device's end of a lane. Lives in memory of the worker's team; all members are for one thread
+/// of it. What must outlast the worker is kept in the block by park().
+struct device_lane {
+  lane_block* block;
+  std::uint32_t ring_bytes;
+  bool is_staged; ///< `message` holds one that is not taken yet
+  std::uint64_t down_next;
+  std::uint64_t down_told;
+  std::uint64_t up_next;
+  std::uint64_t up_consumed; ///< as far as we know
+  std::uint64_t cell_used_at[long_cells];
+  std::uint32_t next_cell;
+  std::uint32_t calls_made; ///< in a lane to the host, which is opened by the first one
+  alignas(16) std::uint32_t message[slot_words];
+
+  /// Takes up where the worker before has left.
+  FARCALL_HOST_DEVICE void resume(lane_block& b, std::uint32_t bytes) noexcept {
+    block = &b;
+    ring_bytes = bytes;
+    is_staged = false;
+    down_next = b.down_next;
+    down_told = down_next;
+    up_next = b.up_next;
+    up_consumed = load_acquire(&b.up_consumed);
+    next_cell = b.next_cell;
+    calls_made = b.calls_made;
+    for (std::uint32_t i = 0; i < long_cells; ++i)
+      cell_used_at[i] = b.cell_used_at[i];
+  }
+  FARCALL_HOST_DEVICE void park() noexcept {
+    block->down_next = down_next;
+    block->up_next = up_next;
+    block->next_cell = next_cell;
+    block->calls_made = calls_made;
+    for (std::uint32_t i = 0; i < long_cells; ++i)
+      block->cell_used_at[i] = cell_used_at[i];
+  }
+
+  [[nodiscard]] FARCALL_HOST_DEVICE const slot& next_down() const noexcept {
+    return block->down[slot_at(down_next)];
+  }
+
+  /// Where the record in `message` lies, header first.
+  [[nodiscard]] FARCALL_HOST_DEVICE const std::byte* record() const noexcept {
+    if (record_bytes(message[0]) <= slot_bytes) return reinterpret_cast<const std::byte*>(message);
+    return block->requests() + message[2];
+  }
+
+  /// The message in `message` is done with, its slot can be written again.
+  FARCALL_HOST_DEVICE void take() noexcept {
+    is_staged = false;
+    ++down_next;
+  }
+  /// Tells the host how far we are. `now`: not only now and then.
+  FARCALL_HOST_DEVICE void tell_consumed(bool now) noexcept {
+    if (down_next == down_told || (!now && down_next - down_told < ring_slots / 4)) return;
+    down_told = down_next;
+    store_release(&block->down_consumed, down_next);
+  }
+
+  /// Whether a record of any length can be sent now. Reads across the bus only when it seems not.
+  [[nodiscard]] FARCALL_HOST_DEVICE bool has_room() noexcept {
+    const std::uint64_t cell_free_at = cell_used_at[next_cell % long_cells];
+    if (up_next - up_consumed < ring_slots && cell_free_at <= up_consumed) return true;
+    up_consumed = load_acquire(&block->up_consumed);
+    return up_next - up_consumed < ring_slots && cell_free_at <= up_consumed;
+  }
+
+  /// Offset of the cell for the next long record, which send() then names.
+  [[nodiscard]] FARCALL_HOST_DEVICE std::uint32_t next_cell_offset() const noexcept {
+    return next_cell % long_cells * (ring_bytes / long_cells);
+  }
+  FARCALL_HOST_DEVICE void use_cell() noexcept {
+    cell_used_at[next_cell % long_cells] = up_next + 1;
+    ++next_cell;
+  }
+
+  [[nodiscard]] FARCALL_HOST_DEVICE slot& next_up() noexcept { return block->up[slot_at(up_next)]; }
+
+  /// One thread sends a message of `words`, for which there is room.
+  FARCALL_HOST_DEVICE void send(const std::uint32_t* payload, std::uint32_t words) noexcept {
+    store_slot(next_up(), payload, words, lap_of(up_next));
+    ++up_next;
+  }
+  /// One thread looks for a message, which is then in `message`.
+  [[nodiscard]] FARCALL_HOST_DEVICE bool look() noexcept {
+    return load_slot(next_down(), lap_of(down_next), message);
+  }
+};
+
+} // namespace farcall::cuda

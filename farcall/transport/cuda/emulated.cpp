@@ -1,0 +1,299 @@
+#include <farcall/base/error.hpp>
+#include <farcall/base/signals.hpp>
+#include <farcall/memory/copy.hpp>
+#include <farcall/transport/cuda/emulated.hpp>
+
+#include <array>
+#include <cerrno>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <new>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <pthread.h>
+#include <sched.h>
+#include <sys/mman.h>
+
+namespace farcall::cuda {
+namespace {
+
+using std::chrono::microseconds;
+
+/// Zeroed memory that costs nothing before it is touched.
+class anonymous_memory {
+ public:
+  explicit anonymous_memory(std::uint64_t bytes) : bytes_(bytes) {
+    void* const at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED) {
+      throw_system_error("memory of an emulated device, " + std::to_string(bytes) + " bytes",
+                         errno);
+    }
+    start_ = static_cast<std::byte*>(at);
+  }
+  anonymous_memory(anonymous_memory&& other) noexcept
+      : start_(std::exchange(other.start_, nullptr)), bytes_(other.bytes_) {}
+  anonymous_memory(const anonymous_memory&) = delete;
+  anonymous_memory& operator=(anonymous_memory&&) = delete;
+  ~anonymous_memory() {
+    if (start_ != nullptr) ::munmap(start_, bytes_);
+  }
+  [[nodiscard]] std::byte* data() const noexcept { return start_; }
+
+ private:
+  std::byte* start_ = nullptr;
+  std::uint64_t bytes_;
+};
+
+/// Where threads of an emulated device run.
+cpu_set_t processors_of(const emulated_options& o) {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+    throw_system_error("asking for this process' processors", errno);
+  if (!o.cpu) return allowed;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  if (*o.cpu < CPU_SETSIZE) CPU_SET(*o.cpu, &one);
+  // Tried, since what this thread is bound to says nothing about others.
+  if (::sched_setaffinity(0, sizeof one, &one) != 0) {
+    throw error("this process may not use processor " + std::to_string(*o.cpu) +
+                ", which cpu= names");
+  }
+  (void)::sched_setaffinity(0, sizeof allowed, &allowed);
+  return one;
+}
+
+struct state_delete {
+  void operator()(std::byte* memory) const noexcept {
+    ::operator delete[](memory, std::align_val_t{line_bytes});
+  }
+};
+
+bool take_one(std::atomic<int>& count) noexcept {
+  int left = count.load();
+  while (left > 0 && !count.compare_exchange_weak(left, left - 1)) {
+  }
+  return left > 0;
+}
+
+/// Runs launches one after the other, on a thread of its own from the first one on.
+class emulated_stream {
+ public:
+  emulated_stream() = default;
+  emulated_stream(const emulated_stream&) = delete;
+  emulated_stream& operator=(const emulated_stream&) = delete;
+  ~emulated_stream() {
+    {
+      const std::lock_guard guard(mutex_);
+      is_ending_ = true;
+      changed_.notify_one();
+    }
+    if (thread_.joinable()) thread_.join();
+  }
+
+  /// `failed` is told, once, what an emulated trap says; nothing runs after it.
+  void add(launcher run, const launch_plan& plan, std::function<void(const char*)> failed) {
+    const std::lock_guard guard(mutex_);
+    failed_ = std::move(failed);
+    waiting_.push_back({run, plan, {plan.arguments, plan.arguments + plan.bytes}});
+    changed_.notify_one();
+    if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
+  }
+
+ private:
+  struct waiting {
+    launcher run;
+    launch_plan plan;
+    std::vector<std::byte> arguments;
+  };
+
+  void work() {
+    leave_signals_to_other_threads();
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [this] { return is_ending_ || !waiting_.empty(); });
+      if (waiting_.empty()) return;
+      waiting next = std::move(waiting_.front());
+      waiting_.pop_front();
+      lock.unlock();
+      next.plan.arguments = next.arguments.data();
+      try {
+        (void)next.run(next.plan);
+      } catch (const emulated_fault& fault) {
+        failed_(fault.what);
+        return;
+      } catch (const std::exception& e) {
+        failed_(e.what());
+        return;
+      }
+      lock.lock();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<waiting> waiting_;
+  std::function<void(const char*)> failed_;
+  bool is_ending_ = false;
+  std::thread thread_;
+};
+
+/// What the threads of the workers use. They own it together with the device, which may be given up
+/// while they run.
+class emulation {
+ public:
+  explicit emulation(const emulated_options& o)
+      : options(o), processors(processors_of(o)),
+        faults(o.faults ? o.faults : std::make_shared<emulated_faults>()) {
+    for (std::uint32_t i = 0; i < o.workers; ++i)
+      workers.push_back(std::make_unique<worker>(o));
+  }
+
+  struct worker {
+    explicit worker(const emulated_options& o)
+        : state(new(std::align_val_t{line_bytes}) std::byte[o.executor.state_bytes]()),
+          meeting(o.threads), threads(o.threads) {}
+    std::unique_ptr<std::byte[], state_delete> state;
+    meeting_point meeting;
+    worker_setup setup{};
+    std::vector<std::thread> threads;
+  };
+
+  void run(worker& w, std::uint32_t rank) {
+    leave_signals_to_other_threads();
+    // Or it would be bound to what the thread is bound to that has started it.
+    (void)::pthread_setaffinity_np(::pthread_self(), sizeof processors, &processors);
+    if (const auto delay = faults->start_delay_us.load(); delay != 0)
+      std::this_thread::sleep_for(microseconds(delay));
+    thread_team team(w.meeting, w.state.get(), w.setup.node, rank, options.threads);
+    thread_team::current = &team;
+    try {
+      options.executor.run(team, w.setup, w.state.get());
+    } catch (const emulated_fault& fault) {
+      fail(fault.what);
+      w.meeting.break_up();
+    } catch (const std::exception& e) {
+      // On a GPU nothing can be thrown: it would have been a trap.
+      fail(e.what());
+      w.meeting.break_up();
+    }
+    running.fetch_sub(1);
+  }
+
+  void fail(const char* why) {
+    const std::lock_guard guard(failure_mutex);
+    if (!failure) failure = why;
+  }
+
+  emulated_options options;
+  cpu_set_t processors;
+  std::shared_ptr<emulated_faults> faults;
+  std::vector<anonymous_memory> memory;
+  std::vector<std::unique_ptr<std::vector<std::uint64_t>>> uploads;
+  std::vector<std::unique_ptr<worker>> workers;
+  std::array<emulated_stream, launch_streams> streams;
+  std::atomic<std::uint32_t> running{0}; ///< threads
+  std::mutex failure_mutex;
+  std::optional<std::string> failure;
+};
+
+class emulated_device final : public device_api {
+ public:
+  explicit emulated_device(const emulated_options& o) : it_(std::make_shared<emulation>(o)) {}
+
+  ~emulated_device() override {
+    for (std::uint32_t i = 0; i < it_->workers.size(); ++i)
+      join(i);
+  }
+
+  device_description describe() const override {
+    device_description d;
+    d.name = "threads of this machine";
+    d.architecture = "emulated";
+    d.memory_bytes = it_->options.memory_bytes;
+    d.processors = it_->options.workers;
+    return d;
+  }
+
+  std::byte* share(std::uint64_t bytes) override { return it_->memory.emplace_back(bytes).data(); }
+
+  const std::uint64_t* upload(std::span<const std::uint64_t> numbers) override {
+    return it_->uploads
+        .emplace_back(std::make_unique<std::vector<std::uint64_t>>(numbers.begin(), numbers.end()))
+        ->data();
+  }
+
+  range reserve(std::uint64_t at_most) override {
+    const std::uint64_t all = it_->options.memory_bytes;
+    const std::uint64_t bytes = at_most == 0 ? all : std::min(at_most, all);
+    return {reinterpret_cast<std::uintptr_t>(it_->memory.emplace_back(bytes).data()), bytes};
+  }
+
+  void provide(std::uint64_t /*address*/, std::uint64_t /*bytes*/) override {}
+
+  void start(std::uint32_t index, const worker_setup& setup) override {
+    if (take_one(it_->faults->starts_that_fail)) {
+      throw error("the worker could not be started (emulated)");
+    }
+    join(index);
+    emulation::worker& w = *it_->workers[index];
+    w.setup = setup;
+    for (std::uint32_t rank = 0; rank < it_->options.threads; ++rank) {
+      it_->running.fetch_add(1);
+      w.threads[rank] = std::thread([it = it_, &w, rank] { it->run(w, rank); });
+    }
+  }
+
+  std::optional<std::string> failure() override {
+    const std::lock_guard guard(it_->failure_mutex);
+    return it_->failure;
+  }
+
+  void join(std::uint32_t index) override {
+    for (std::thread& t : it_->workers[index]->threads)
+      if (t.joinable()) t.join();
+  }
+
+  void abandon() noexcept override {
+    // After a fault the others of the team are about to end.
+    const time_point deadline = clock::now() + std::chrono::milliseconds(100);
+    while (it_->running.load() != 0 && clock::now() < deadline)
+      std::this_thread::yield();
+    if (it_->running.load() == 0) return;
+    for (const auto& w : it_->workers) {
+      for (std::thread& t : w->threads)
+        if (t.joinable()) t.detach();
+    }
+  }
+
+  void launch(std::uint32_t stream, launcher run, const launch_plan& plan) override {
+    it_->streams[stream].add(run, plan, [it = it_.get()](const char* why) { it->fail(why); });
+  }
+  void* stream(std::uint32_t /*index*/) override { return nullptr; }
+
+  /// Nothing is quicker than a copy here; a few go the way that a GPU's would.
+  std::uint64_t copies_from() const noexcept override { return 65; }
+  void copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) override {
+    if (const auto delay = it_->faults->copy_delay_us.load(); delay != 0)
+      std::this_thread::sleep_for(microseconds(delay));
+    if (take_one(it_->faults->copies_that_fail)) throw error("a copy has failed (emulated)");
+    copy_bytes(reinterpret_cast<std::byte*>(to), reinterpret_cast<const std::byte*>(from), bytes);
+  }
+
+ private:
+  std::shared_ptr<emulation> it_;
+};
+
+} // namespace
+
+std::unique_ptr<device_api> make_emulated_device(const emulated_options& o) {
+  return std::make_unique<emulated_device>(o);
+}
+
+} // namespace farcall::cuda

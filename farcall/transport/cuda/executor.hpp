@@ -1,0 +1,33 @@
+#pragma once
+
+#include <farcall/base/device.hpp>
+#include <farcall/transport/cuda/lease.hpp>
+#include <farcall/transport/cuda/slot.hpp>
+
+#include <cstdint>
+
+namespace farcall::cuda {
+
+/// Lanes that one worker serves at most.
+inline constexpr std::uint32_t lanes_per_worker = 8;
+
+/// What a worker on a device is told when it starts. Addresses are the device's.
+struct worker_setup {
+  worker_control* control;
+  std::byte* first_lane;     ///< block of this worker's lane 0
+  std::uint64_t lane_stride; ///< from there to its next one
+  lane_block* host_calls;    ///< the lane that the worker itself opens to the host
+  const std::uint64_t* handlers;
+  std::uint32_t handler_count;
+  std::uint32_t lanes; ///< at most lanes_per_worker
+  std::uint32_t ring_bytes;
+  std::uint32_t node;
+  std::uint64_t idle_ns; ///< without a message for that long, the worker leaves
+  std::uint64_t call_ns; ///< an answer of the host that takes longer is not waited for
+
+  [[nodiscard]] FARCALL_HOST_DEVICE lane_block* lane(std::uint32_t i) const noexcept {
+    return reinterpret_cast<lane_block*>(first_lane + i * lane_stride);
+  }
+};
+
+} // namespace farcall::cuda

@@ -1,0 +1,482 @@
+#include <farcall/base/clock.hpp>
+#include <farcall/base/error.hpp>
+#include <farcall/memory/copy.hpp>
+#include <farcall/transport/cuda/gpu_device.hpp>
+#include <farcall/transport/cuda/link_speed.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+namespace farcall::cuda {
+namespace {
+
+[[nodiscard]] std::string text_of(cudaError_t status) {
+  return std::string("CUDA: ") + cudaGetErrorString(status) + " (" + cudaGetErrorName(status) + ")";
+}
+
+void check(cudaError_t status, const char* what) {
+  if (status == cudaSuccess) return;
+  // The runtime would report it again to whoever asks next.
+  (void)cudaGetLastError();
+  throw error(std::string(what) + ": " + text_of(status));
+}
+
+/// A thread of the user's must find the device selected that it had.
+class device_scope {
+ public:
+  explicit device_scope(int device) {
+    (void)cudaGetDevice(&before_);
+    if (before_ != device) check(cudaSetDevice(device), "selecting the device");
+    is_other_ = before_ != device;
+  }
+  device_scope(const device_scope&) = delete;
+  device_scope& operator=(const device_scope&) = delete;
+  ~device_scope() {
+    if (is_other_) (void)cudaSetDevice(before_);
+  }
+
+ private:
+  int before_ = 0;
+  bool is_other_ = false;
+};
+
+/// Functions of the driver that the runtime has no name for.
+template <class Function>
+Function driver_function(const char* name) {
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult result{};
+  constexpr unsigned version = 12000;
+  check(cudaGetDriverEntryPointByVersion(name, &found, version, cudaEnableDefault, &result), name);
+  if (found == nullptr) throw error(std::string("the driver has no ") + name + "; it is too old");
+  return reinterpret_cast<Function>(found);
+}
+
+struct driver_functions {
+  decltype(&cuMemAddressReserve) reserve = nullptr;
+  decltype(&cuMemAddressFree) free = nullptr;
+  decltype(&cuMemCreate) create = nullptr;
+  decltype(&cuMemRelease) release = nullptr;
+  decltype(&cuMemMap) map = nullptr;
+  decltype(&cuMemUnmap) unmap = nullptr;
+  decltype(&cuMemSetAccess) set_access = nullptr;
+  decltype(&cuMemGetAllocationGranularity) granularity = nullptr;
+
+  static driver_functions load() {
+    driver_functions f;
+    f.reserve = driver_function<decltype(f.reserve)>("cuMemAddressReserve");
+    f.free = driver_function<decltype(f.free)>("cuMemAddressFree");
+    f.create = driver_function<decltype(f.create)>("cuMemCreate");
+    f.release = driver_function<decltype(f.release)>("cuMemRelease");
+    f.map = driver_function<decltype(f.map)>("cuMemMap");
+    f.unmap = driver_function<decltype(f.unmap)>("cuMemUnmap");
+    f.set_access = driver_function<decltype(f.set_access)>("cuMemSetAccess");
+    f.granularity = driver_function<decltype(f.granularity)>("cuMemGetAllocationGranularity");
+    return f;
+  }
+};
+
+void check_driver(CUresult status, const char* what) {
+  if (status != CUDA_SUCCESS) {
+    throw error(std::string(what) + ": CUDA error " + std::to_string(static_cast<int>(status)));
+  }
+}
+
+/// A copy engine takes several microseconds to start, about three times a message of this size.
+/// From published times; not measured.
+constexpr std::uint64_t by_copy_engine_from = 2049;
+
+/// Copies of pageable memory go through pinned pieces, two of them, so that the copy engine and the
+/// processor work at the same time.
+constexpr std::uint64_t staging_piece = std::uint64_t{4} << 20;
+/// Shorter ones are left to the driver.
+constexpr std::uint64_t staged_from = std::uint64_t{256} << 10;
+
+std::string link_of(int device) {
+  std::array<char, 32> bus{};
+  if (cudaDeviceGetPCIBusId(bus.data(), bus.size(), device) != cudaSuccess) return {};
+  return link_speed(bus.data());
+}
+
+std::string version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+class gpu_device final : public device_api {
+ public:
+  explicit gpu_device(const gpu_options& o) : options_(o), device_(static_cast<int>(o.device)) {
+    prepare_environment();
+    find_device();
+    const device_scope scope(device_);
+    // Makes the context, before anything else.
+    check(cudaFree(nullptr), "using the device");
+    load_kernel();
+    driver_ = driver_functions::load();
+    int least = 0;
+    int greatest = 0;
+    check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for priorities");
+    // First, so that no other stream comes to share a hardware queue with them.
+    for (std::uint32_t i = 0; i < o.workers; ++i) {
+      workers_.emplace_back();
+      check(cudaStreamCreateWithPriority(&workers_.back(), cudaStreamNonBlocking, greatest),
+            "making a stream");
+    }
+    for (cudaStream_t& s : streams_)
+      check(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking), "making a stream");
+    for (copy_way& way : ways_) {
+      check(cudaStreamCreateWithFlags(&way.stream, cudaStreamNonBlocking), "making a stream");
+      for (staging& s : way.pieces) {
+        void* memory = nullptr;
+        check(cudaHostAlloc(&memory, staging_piece, cudaHostAllocPortable), "pinning memory");
+        s.memory = static_cast<std::byte*>(memory);
+        check(cudaEventCreateWithFlags(&s.done, cudaEventDisableTiming), "making an event");
+      }
+    }
+  }
+
+  ~gpu_device() override {
+    if (is_abandoned_) return;
+    try {
+      const device_scope scope(device_);
+      if (cudaGetLastError() != cudaSuccess || failure()) {
+        // Nothing of the context can be used, or freed, any more.
+        (void)cudaDeviceReset();
+        return;
+      }
+      give_back();
+    } catch (const std::exception&) {
+      // The device is gone, and everything with it.
+    }
+  }
+
+  device_description describe() const override {
+    device_description d;
+    cudaDeviceProp properties{};
+    if (cudaGetDeviceProperties(&properties, device_) == cudaSuccess) {
+      d.name = properties.name;
+      d.architecture = "sm_" + std::to_string(properties.major) + std::to_string(properties.minor);
+      d.memory_bytes = properties.totalGlobalMem;
+      d.processors = static_cast<std::uint32_t>(properties.multiProcessorCount);
+    }
+    int driver = 0;
+    int runtime = 0;
+    (void)cudaDriverGetVersion(&driver);
+    (void)cudaRuntimeGetVersion(&runtime);
+    d.driver = "driver for CUDA " + version_text(driver) + ", runtime " + version_text(runtime);
+    d.link = link_of(device_);
+    return d;
+  }
+
+  std::byte* share(std::uint64_t bytes) override {
+    const device_scope scope(device_);
+    void* memory = nullptr;
+    check(cudaHostAlloc(&memory, bytes, cudaHostAllocMapped | cudaHostAllocPortable),
+          "pinning memory for messages");
+    shared_.push_back(memory);
+    void* there = nullptr;
+    check(cudaHostGetDevicePointer(&there, memory, 0), "mapping memory for messages");
+    if (there != memory) {
+      throw error("the device sees the host's memory under other addresses, as no 64-bit system "
+                  "that CUDA runs on should");
+    }
+    std::memset(memory, 0, bytes);
+    return static_cast<std::byte*>(memory);
+  }
+
+  const std::uint64_t* upload(std::span<const std::uint64_t> numbers) override {
+    const device_scope scope(device_);
+    void* memory = nullptr;
+    check(cudaMalloc(&memory, std::max<std::size_t>(numbers.size_bytes(), 8)),
+          "allocating the table of handlers");
+    tables_.push_back(memory);
+    check(cudaMemcpy(memory, numbers.data(), numbers.size_bytes(), cudaMemcpyHostToDevice),
+          "copying the table of handlers");
+    return static_cast<const std::uint64_t*>(memory);
+  }
+
+  range reserve(std::uint64_t at_most) override {
+    const device_scope scope(device_);
+    std::size_t free = 0;
+    std::size_t total = 0;
+    check(cudaMemGetInfo(&free, &total), "asking for the device's memory");
+    allocation_.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    allocation_.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    allocation_.location.id = device_;
+    check_driver(driver_.granularity(&granule_, &allocation_, CU_MEM_ALLOC_GRANULARITY_MINIMUM),
+                 "asking for the size of pages");
+    const std::uint64_t bytes =
+        (at_most == 0 ? total : std::min<std::uint64_t>(at_most, total)) / granule_ * granule_;
+    CUdeviceptr start = 0;
+    check_driver(driver_.reserve(&start, bytes, 0, 0, 0), "reserving addresses");
+    range_ = {start, bytes};
+    return range_;
+  }
+
+  void provide(std::uint64_t address, std::uint64_t bytes) override {
+    const device_scope scope(device_);
+    const std::uint64_t whole = align_up(bytes, granule_);
+    CUmemGenericAllocationHandle handle{};
+    const CUresult made = driver_.create(&handle, whole, &allocation_, 0);
+    if (made != CUDA_SUCCESS) {
+      std::size_t free = 0;
+      std::size_t total = 0;
+      (void)cudaMemGetInfo(&free, &total);
+      throw out_of_memory(std::to_string(whole) + " bytes more are not to be had: the device has " +
+                          std::to_string(free) + " free of " + std::to_string(total) +
+                          ", other programs' use included");
+    }
+    const CUresult mapped = driver_.map(address, whole, 0, handle, 0);
+    // The mapping keeps it.
+    (void)driver_.release(handle);
+    check_driver(mapped, "mapping memory of the device");
+    pieces_.push_back({address, whole});
+    CUmemAccessDesc access{};
+    access.location = allocation_.location;
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    check_driver(driver_.set_access(address, whole, &access, 1), "mapping memory of the device");
+  }
+
+  void start(std::uint32_t index, const worker_setup& setup) override {
+    const device_scope scope(device_);
+    worker_setup copy = setup;
+    std::array<void*, 1> arguments{&copy};
+    check(cudaLaunchKernel(options_.kernel, dim3(1), dim3(options_.threads), arguments.data(),
+                           options_.kernel_memory, workers_[index]),
+          "starting a worker");
+  }
+
+  std::optional<std::string> failure() override {
+    // Errors of kernels stick to the context, so one stream tells about all.
+    const cudaError_t status = cudaStreamQuery(workers_.front());
+    if (status == cudaSuccess || status == cudaErrorNotReady) return std::nullopt;
+    return text_of(status);
+  }
+
+  void join(std::uint32_t index) override {
+    const device_scope scope(device_);
+    check(cudaStreamSynchronize(workers_[index]), "waiting for a worker");
+  }
+
+  void abandon() noexcept override { is_abandoned_ = true; }
+
+  void launch(std::uint32_t stream, launcher run, const launch_plan& plan) override {
+    const device_scope scope(device_);
+    launch_plan here = plan;
+    here.stream = streams_[stream];
+    if (const char* why = run(here)) throw error(std::string("launching a kernel: ") + why);
+  }
+  void* stream(std::uint32_t index) override { return streams_[index]; }
+
+  std::uint64_t copies_from() const noexcept override { return by_copy_engine_from; }
+  void copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) override {
+    if (bytes == 0) return;
+    const device_scope scope(device_);
+    const bool is_to_device = lies_on_device(to);
+    copy_way& way = ways_[is_to_device ? 0 : 1];
+    const std::lock_guard guard(way.mutex);
+    if (bytes >= staged_from && is_to_device && is_pageable(from)) {
+      copy_in(way, to, reinterpret_cast<const std::byte*>(from), bytes);
+    } else if (bytes >= staged_from && !is_to_device && is_pageable(to)) {
+      copy_out(way, reinterpret_cast<std::byte*>(to), from, bytes);
+    } else {
+      check(cudaMemcpyAsync(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes,
+                            cudaMemcpyDefault, way.stream),
+            "copying");
+      finish(way);
+    }
+  }
+
+ private:
+  struct staging {
+    std::byte* memory = nullptr;
+    cudaEvent_t done = nullptr;
+  };
+  /// To the device, and from it.
+  struct copy_way {
+    std::mutex mutex;
+    cudaStream_t stream = nullptr;
+    std::array<staging, 2> pieces;
+  };
+
+  static void prepare_environment() {
+    if (const char* blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
+        blocking != nullptr && std::strcmp(blocking, "0") != 0) {
+      throw error(
+          "CUDA_LAUNCH_BLOCKING is set, so a launch waits for its kernel, and workers stay; "
+          "unset it to call GPUs");
+    }
+    // What the program or its user has said counts. Code that is loaded at its first use waits for
+    // an idle device, and streams that share a queue wait for each other.
+    ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+    ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+  }
+
+  void find_device() const {
+    int count = 0;
+    const cudaError_t status = cudaGetDeviceCount(&count);
+    if (status == cudaErrorInsufficientDriver) {
+      int driver = 0;
+      int runtime = 0;
+      (void)cudaDriverGetVersion(&driver);
+      (void)cudaRuntimeGetVersion(&runtime);
+      (void)cudaGetLastError();
+      throw error(driver == 0
+                      ? "there is no NVIDIA driver on this machine"
+                      : "the NVIDIA driver is too old: it knows CUDA " + version_text(driver) +
+                            ", and this program was built with " + version_text(runtime));
+    }
+    check(status, "looking for GPUs");
+    if (device_ >= count) {
+      throw error("there is no GPU " + std::to_string(device_) + ": this machine has " +
+                  std::to_string(count) + ", counted from 0");
+    }
+  }
+
+  void load_kernel() const {
+    cudaFuncAttributes attributes{};
+    const cudaError_t status = cudaFuncGetAttributes(&attributes, options_.kernel);
+    if (status == cudaErrorNoKernelImageForDevice || status == cudaErrorInvalidDeviceFunction) {
+      (void)cudaGetLastError();
+      cudaDeviceProp properties{};
+      (void)cudaGetDeviceProperties(&properties, device_);
+      throw error("this program has no code for " + std::string(properties.name) + " (sm_" +
+                  std::to_string(properties.major) + std::to_string(properties.minor) +
+                  "); build it with CMAKE_CUDA_ARCHITECTURES=" + std::to_string(properties.major) +
+                  std::to_string(properties.minor));
+    }
+    check(status, "loading the workers' code");
+    if (attributes.maxThreadsPerBlock < static_cast<int>(options_.threads)) {
+      throw error("functions of this program need so many registers that a team has at most " +
+                  std::to_string(attributes.maxThreadsPerBlock) + " threads, not " +
+                  std::to_string(options_.threads) +
+                  "; say threads=" + std::to_string(attributes.maxThreadsPerBlock / 32 * 32) +
+                  ", or compile with -maxrregcount");
+    }
+  }
+
+  [[nodiscard]] bool lies_on_device(std::uint64_t address) const noexcept {
+    return address >= range_.address && address - range_.address < range_.bytes;
+  }
+
+  [[nodiscard]] static bool is_pageable(std::uint64_t address) {
+    cudaPointerAttributes attributes{};
+    if (cudaPointerGetAttributes(&attributes, reinterpret_cast<const void*>(address)) !=
+        cudaSuccess) {
+      (void)cudaGetLastError();
+      return true;
+    }
+    return attributes.type == cudaMemoryTypeUnregistered;
+  }
+
+  static void finish(const copy_way& way) {
+    // Spinning, since a copy that is worth a sleep is rare, and waking costs more than most copies.
+    cudaError_t status = cudaStreamQuery(way.stream);
+    while (status == cudaErrorNotReady) {
+      spin_pause();
+      status = cudaStreamQuery(way.stream);
+    }
+    check(status, "copying");
+  }
+
+  static void copy_in(copy_way& way, std::uint64_t to, const std::byte* from, std::uint64_t bytes) {
+    unsigned turn = 0;
+    for (std::uint64_t done = 0; done < bytes; done += staging_piece, ++turn) {
+      const std::uint64_t n = std::min(staging_piece, bytes - done);
+      staging& s = way.pieces[turn % way.pieces.size()];
+      check(cudaEventSynchronize(s.done), "copying");
+      copy_bytes(s.memory, from + done, n);
+      check(cudaMemcpyAsync(reinterpret_cast<void*>(to + done), s.memory, n, cudaMemcpyHostToDevice,
+                            way.stream),
+            "copying");
+      check(cudaEventRecord(s.done, way.stream), "copying");
+    }
+    finish(way);
+  }
+
+  static void copy_out(copy_way& way, std::byte* to, std::uint64_t from, std::uint64_t bytes) {
+    const auto fetch = [&](std::uint64_t done, unsigned turn) {
+      staging& s = way.pieces[turn % way.pieces.size()];
+      const std::uint64_t n = std::min(staging_piece, bytes - done);
+      check(cudaMemcpyAsync(s.memory, reinterpret_cast<const void*>(from + done), n,
+                            cudaMemcpyDeviceToHost, way.stream),
+            "copying");
+      check(cudaEventRecord(s.done, way.stream), "copying");
+    };
+    fetch(0, 0);
+    unsigned turn = 0;
+    for (std::uint64_t done = 0; done < bytes; done += staging_piece, ++turn) {
+      if (done + staging_piece < bytes) fetch(done + staging_piece, turn + 1);
+      const staging& s = way.pieces[turn % way.pieces.size()];
+      check(cudaEventSynchronize(s.done), "copying");
+      copy_bytes(to + done, s.memory, std::min(staging_piece, bytes - done));
+    }
+  }
+
+  void give_back() noexcept {
+    for (const cudaStream_t s : workers_) {
+      (void)cudaStreamSynchronize(s);
+      (void)cudaStreamDestroy(s);
+    }
+    for (const cudaStream_t s : streams_)
+      (void)cudaStreamDestroy(s);
+    for (copy_way& way : ways_) {
+      (void)cudaStreamDestroy(way.stream);
+      for (const staging& s : way.pieces) {
+        (void)cudaEventDestroy(s.done);
+        (void)cudaFreeHost(s.memory);
+      }
+    }
+    for (const range& piece : pieces_)
+      (void)driver_.unmap(piece.address, piece.bytes);
+    if (range_.bytes != 0) (void)driver_.free(range_.address, range_.bytes);
+    for (void* table : tables_)
+      (void)cudaFree(table);
+    for (void* memory : shared_)
+      (void)cudaFreeHost(memory);
+  }
+
+  gpu_options options_;
+  int device_;
+  driver_functions driver_;
+  CUmemAllocationProp allocation_{};
+  std::size_t granule_ = 0;
+  range range_;
+  std::vector<range> pieces_;
+  std::vector<cudaStream_t> workers_;
+  std::array<cudaStream_t, launch_streams> streams_{};
+  std::array<copy_way, 2> ways_;
+  std::vector<void*> shared_;
+  std::vector<void*> tables_;
+  bool is_abandoned_ = false;
+};
+
+} // namespace
+
+std::unique_ptr<device_api> make_gpu_device(const gpu_options& o) {
+  return std::make_unique<gpu_device>(o);
+}
+
+void with_device(std::uint32_t device, const std::function<void()>& what) {
+  const device_scope scope(static_cast<int>(device));
+  what();
+}
+
+std::uint64_t read_device_symbol(const void* symbol) {
+  std::uint64_t value = 0;
+  check(cudaMemcpyFromSymbol(&value, symbol, sizeof value), "asking for a function's address");
+  return value;
+}
+
+void write_device_symbol(const void* symbol, std::uint32_t value) {
+  check(cudaMemcpyToSymbol(symbol, &value, sizeof value), "telling the device a function's key");
+}
+
+} // namespace farcall::cuda

@@ -1,0 +1,148 @@
+#pragma once
+
+#include <farcall/memory/bell.hpp>
+#include <farcall/memory/ring.hpp>
+#include <farcall/transport/cuda/device_api.hpp>
+#include <farcall/transport/cuda/slot.hpp>
+#include <farcall/transport/transport.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <new>
+
+namespace farcall::cuda {
+
+class workers;
+
+/// What a lane needs for requests that are launches.
+struct launching {
+  /// The launcher of a request, whose shape and arguments go into the plan; null for others.
+  std::function<launcher(const std::byte* record, std::uint32_t bytes, launch_plan& plan)> find;
+  device_api* device = nullptr;
+  node_id node = 0;
+  std::uint32_t stream = 0;
+  std::uint32_t* blocks_done = nullptr;
+};
+
+struct line_aligned_delete {
+  void operator()(std::byte* memory) const noexcept {
+    ::operator delete[](memory, std::align_val_t{line_bytes});
+  }
+};
+using line_aligned_memory = std::unique_ptr<std::byte[], line_aligned_delete>;
+
+/// The host's end of a lane to or from a device: what its user commits goes from the ring into
+/// slots at once, and slots that the device has written become records of the other ring. Longer
+/// records the device reads in the ring itself, which lies in memory that both share.
+class host_lane final : public carrier {
+ public:
+  /// `worker` is the device's that serves the lane, if one does.
+  host_lane(lane_block& block, std::uint32_t ring_bytes, workers& all, std::uint32_t worker,
+            launching launches = {});
+  ~host_lane();
+
+  // ---- lanes to the device
+
+  /// Begins a lane for a user here, whose bell answers ring.
+  void open(const lane_shape& shape, bell& wakes);
+  /// The user is done: what was committed is still sent, what comes is dropped.
+  void close() noexcept;
+  /// After close(): the device has taken everything, and all its answers were dropped. Moves bytes.
+  [[nodiscard]] bool is_free() noexcept;
+
+  // ---- lanes from the device
+
+  /// True once for each lane that the device opens; moves bytes. One thread at a time.
+  [[nodiscard]] bool has_been_opened() noexcept;
+  [[nodiscard]] const lane_news& opening() const noexcept { return opening_; }
+  /// `wakes` is the bell of whoever serves it.
+  void accept(bell& wakes) noexcept;
+  /// The device has closed it.
+  [[nodiscard]] bool has_ended() noexcept;
+  /// The server is done. The lane can be opened again.
+  void end() noexcept;
+
+  // ---- both
+
+  void fill(channel& end) noexcept;
+  void progress() noexcept override;
+  void watch() noexcept override;
+  /// The device has not taken all that was sent.
+  [[nodiscard]] bool has_unread() const noexcept;
+  /// Launches are under way.
+  [[nodiscard]] bool has_launches() const noexcept {
+    return launches_ended_.load(std::memory_order_acquire) !=
+           launches_begun_.load(std::memory_order_acquire);
+  }
+  /// Nothing more will come or go.
+  void cut() noexcept;
+
+ private:
+  enum class state : std::uint8_t { free, open, closing };
+
+  static void committed(void* self) noexcept;
+  void reset_rings(bell& wakes) noexcept;
+  void take_credit() noexcept;
+  [[nodiscard]] bool has_room() noexcept;
+  void send_locked() noexcept;
+  bool send_news(record_kind kind, const lane_shape& shape) noexcept;
+  void put(const std::uint32_t* payload) noexcept;
+  /// False when it has to wait.
+  [[nodiscard]] bool launch(launcher run, launch_plan& plan, std::uint32_t slot) noexcept;
+  void end_launches() noexcept;
+  void receive_locked() noexcept;
+  [[nodiscard]] bool take(const std::uint32_t* message) noexcept;
+
+  lane_block* block_;
+  std::uint32_t size_;
+  workers* all_;
+  std::uint32_t worker_;
+  launching launching_;
+  line_aligned_memory received_;
+
+  // ---- down; send_mutex_
+  mutable std::mutex send_mutex_;
+  state state_ = state::free;
+  bool is_cut_ = false;
+  bool is_refused_ = false;             ///< by our user, who sends no more
+  std::atomic<bool> is_waiting_{false}; ///< for room, or for long records to be read
+  bool is_close_due_ = false;           ///< the news of the end have not found room
+  std::uint64_t walked_ = 0;            ///< up to here the ring's records were sent
+  std::atomic<std::uint64_t> next_down_{0};
+  std::uint64_t down_consumed_ = 0; ///< as far as we know
+  struct long_record {
+    std::uint64_t slot;  ///< position after it
+    std::uint64_t start; ///< in the ring
+  };
+  std::deque<long_record> long_records_; ///< sent, and perhaps not yet read
+  std::atomic<std::uint64_t> launches_begun_{0};
+  alignas(line_bytes) std::atomic<std::uint64_t> out_consumed_{0};
+
+  // ---- up; receive_mutex_
+  std::mutex receive_mutex_;
+  outbox writer_; ///< into received_
+  std::uint64_t next_up_ = 0;
+  std::uint64_t up_told_ = 0;
+  bool is_dropping_ = false;
+  bool is_opened_ = false; ///< seen, not yet asked for
+  bool is_ended_ = false;
+  bool was_accepted_ = false;
+  lane_news opening_{};
+  unsigned misses_ = 0;
+  /// Of the launches under way, by number: the slot of the answer, and why it was not possible.
+  struct launched {
+    std::uint32_t slot = 0;
+    const char* failure = nullptr;
+  };
+  std::array<launched, most_launches> launched_;
+  std::atomic<std::uint64_t> launches_ended_{0};
+  alignas(line_bytes) std::atomic<std::uint64_t> in_consumed_{0};
+};
+
+} // namespace farcall::cuda

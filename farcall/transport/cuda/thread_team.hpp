@@ -1,0 +1,111 @@
+#pragma once
+
+#include <farcall/base/clock.hpp>
+#include <farcall/transport/cuda/slot.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <thread>
+
+namespace farcall::cuda {
+
+/// Thrown by code that emulates a trap, an access to no memory and the like.
+struct emulated_fault {
+  const char* what;
+};
+
+/// What the threads of a team meet at. Yields early: they may be more than processors.
+class meeting_point {
+ public:
+  explicit meeting_point(std::uint32_t threads) noexcept : threads_(threads) {}
+
+  /// Throws emulated_fault when the team was broken up.
+  void meet() {
+    if (threads_ == 1) return;
+    const std::uint32_t turn = turn_.load(std::memory_order_relaxed);
+    // Acquire-release: what each has written before is seen by all afterwards.
+    if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads_) {
+      arrived_.store(0, std::memory_order_relaxed);
+      turn_.store(turn + 1, std::memory_order_release);
+      return;
+    }
+    while (turn_.load(std::memory_order_acquire) == turn) {
+      if (is_broken_up_.load(std::memory_order_acquire)) throw emulated_fault{"the team has ended"};
+      std::this_thread::yield();
+    }
+  }
+  /// One of the threads has ended: nobody shall wait for it.
+  void break_up() noexcept { is_broken_up_.store(true, std::memory_order_release); }
+
+ private:
+  std::uint32_t threads_;
+  std::atomic<std::uint32_t> arrived_{0};
+  std::atomic<std::uint32_t> turn_{0};
+  std::atomic<bool> is_broken_up_{false};
+};
+
+/// A team of threads of a processor that stands for a block of a GPU, as one of its threads sees
+/// it. Each thread is a group by itself.
+class thread_team {
+ public:
+  thread_team(meeting_point& all, void* state, std::uint32_t node, std::uint32_t rank,
+              std::uint32_t size) noexcept
+      : all_(&all), state_(state), node_(node), rank_(rank), size_(size) {}
+
+  /// What the team shares; the executor knows what it is.
+  [[nodiscard]] void* state() const noexcept { return state_; }
+
+  /// The device that the team is a part of.
+  [[nodiscard]] std::uint32_t node() const noexcept { return node_; }
+
+  [[nodiscard]] std::uint32_t rank() const noexcept { return rank_; }
+  [[nodiscard]] std::uint32_t size() const noexcept { return size_; }
+  void sync() { all_->meet(); }
+
+  // ---- groups: threads that look at memory together
+
+  [[nodiscard]] std::uint32_t group() const noexcept { return rank_; }
+  [[nodiscard]] std::uint32_t groups() const noexcept { return size_; }
+  [[nodiscard]] std::uint32_t group_rank() const noexcept { return 0; }
+  void group_sync() noexcept {}
+  /// The first thread's value, for the whole group.
+  [[nodiscard]] std::uint32_t of_first(std::uint32_t value) const noexcept { return value; }
+  /// True when the message of `lap` is there, which is then in `payload`.
+  [[nodiscard]] bool take(const slot& from, std::uint32_t lap, std::uint32_t* payload) noexcept {
+    return load_slot(from, lap, payload);
+  }
+  void put(slot& to, const std::uint32_t* payload, std::uint32_t words,
+           std::uint32_t lap) noexcept {
+    store_slot(to, payload, words, lap);
+  }
+
+  /// Nanoseconds of a clock that all teams share.
+  [[nodiscard]] static std::uint64_t now() noexcept {
+    return static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now().time_since_epoch())
+            .count());
+  }
+  /// Between two looks, after `idle` nanoseconds without a message.
+  void rest(std::uint64_t idle) noexcept {
+    if (idle < spin_ns) {
+      spin_pause();
+    } else {
+      std::this_thread::yield();
+    }
+  }
+
+  /// The team whose thread this is, or null.
+  static inline constinit thread_local thread_team* current = nullptr;
+
+ private:
+  static constexpr std::uint64_t spin_ns = 20'000;
+
+  meeting_point* all_;
+  void* state_;
+  std::uint32_t node_;
+  std::uint32_t rank_;
+  std::uint32_t size_;
+};
+
+} // namespace farcall::cuda

@@ -1,0 +1,255 @@
+#include <farcall/base/error.hpp>
+#include <farcall/base/log.hpp>
+#include <farcall/base/signals.hpp>
+#include <farcall/transport/cuda/workers.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+namespace farcall::cuda {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+constexpr nanoseconds check_interval = milliseconds(1);
+/// How soon a sleeper's message is taken in, at first; later after an eighth of the time waited.
+constexpr nanoseconds shortest_interval = microseconds(50);
+
+/// A worker that looks a last time has decided after two accesses of the bus.
+constexpr nanoseconds decision_time = microseconds(200);
+
+/// Code is loaded, and other programs may use the device.
+constexpr std::chrono::seconds first_start_time{10};
+
+} // namespace
+
+workers::workers(device_api& device, std::vector<worker_setup> setups)
+    : device_(&device), setups_(std::move(setups)), failure_event_(::eventfd(0, EFD_CLOEXEC)) {
+  if (!failure_event_) throw_system_error("watching a device (descriptor limit?)", errno);
+}
+
+workers::~workers() { stop(clock::now()); }
+
+void workers::try_out() {
+  command(worker_command::leave);
+  const time_point deadline = clock::now() + first_start_time;
+  for (std::uint32_t i = 0; i < setups_.size(); ++i) {
+    store_release(&setups_[i].control->state, static_cast<std::uint32_t>(worker_state::running));
+    try {
+      device_->start(i, setups_[i]);
+    } catch (const error&) {
+      store_release(&setups_[i].control->state, static_cast<std::uint32_t>(worker_state::left));
+      throw;
+    }
+  }
+  for (std::uint32_t i = 0; i < setups_.size(); ++i) {
+    while (state_of(i) != worker_state::left) {
+      if (const auto why = device_->failure()) {
+        device_->abandon();
+        throw error("its workers cannot run: " + *why);
+      }
+      if (clock::now() >= deadline) {
+        device_->abandon();
+        throw error("its workers have not started within 10 s; is it busy with something else?");
+      }
+      std::this_thread::yield();
+    }
+    device_->join(i);
+  }
+  command(worker_command::serve);
+}
+
+void workers::begin(look_after calls) {
+  calls_ = std::move(calls);
+  keeper_ = std::thread([this] {
+    leave_signals_to_other_threads();
+    look_after_workers();
+  });
+}
+
+worker_state workers::state_of(std::uint32_t worker) const noexcept {
+  return static_cast<worker_state>(load_acquire(&setups_[worker].control->state));
+}
+
+bool workers::all_have_left() const noexcept {
+  for (std::uint32_t i = 0; i < setups_.size(); ++i) {
+    if (state_of(i) != worker_state::left) return false;
+  }
+  return true;
+}
+
+// ---- starting -----------------------------------------------------------------------------------
+
+void workers::start_locked(std::uint32_t worker) noexcept {
+  if (is_quiet_ || is_stopping_ || has_failed() || state_of(worker) != worker_state::left) return;
+  worker_control& control = *setups_[worker].control;
+  // Before the start: the worker itself only ever says that it leaves, or stays.
+  store_release(&control.state, static_cast<std::uint32_t>(worker_state::running));
+  starts_.fetch_add(1, std::memory_order_relaxed);
+  try {
+    device_->start(worker, setups_[worker]);
+  } catch (const std::exception& e) {
+    store_release(&control.state, static_cast<std::uint32_t>(worker_state::left));
+    if (failure_.empty()) failure_ = e.what();
+  }
+  is_news_ = true;
+  wanted_.notify_one();
+}
+
+void workers::wake_slow(std::uint32_t worker) noexcept {
+  const time_point deadline = clock::now() + decision_time;
+  while (state_of(worker) == worker_state::leaving && clock::now() < deadline)
+    spin_pause();
+  const std::lock_guard guard(mutex_);
+  start_locked(worker);
+}
+
+void workers::add_lane(std::uint32_t worker, std::uint32_t lane) noexcept {
+  const std::lock_guard guard(mutex_);
+  worker_control& control = *setups_[worker].control;
+  store_release(&control.lanes, control.lanes | 1U << lane);
+}
+
+// ---- looking after ------------------------------------------------------------------------------
+
+void workers::expect_soon() noexcept {
+  expected_since_.store(clock::now().time_since_epoch().count(), std::memory_order_relaxed);
+  const std::lock_guard guard(mutex_);
+  is_news_ = true;
+  wanted_.notify_one();
+}
+
+nanoseconds workers::interval() const noexcept {
+  const time_point since{time_point::duration(expected_since_.load(std::memory_order_relaxed))};
+  return std::clamp<nanoseconds>((clock::now() - since) / 8, shortest_interval, check_interval);
+}
+
+void workers::look(time_point now) noexcept {
+  time_point::rep due = next_look_.load(std::memory_order_relaxed);
+  const time_point::rep next = (now + check_interval).time_since_epoch().count();
+  if (now.time_since_epoch().count() < due ||
+      !next_look_.compare_exchange_strong(due, next, std::memory_order_relaxed)) {
+    return;
+  }
+  check();
+}
+
+void workers::check() noexcept {
+  try {
+    if (const auto why = device_->failure()) fail(*why);
+  } catch (const std::exception& e) {
+    fail(e.what());
+  }
+  for (std::uint32_t i = 0; i < setups_.size(); ++i) {
+    if (state_of(i) == worker_state::left && calls_.has_unread(i)) wake_slow(i);
+  }
+}
+
+void workers::look_after_workers() {
+  std::unique_lock lock(mutex_);
+  while (!is_stopping_) {
+    const auto is_wanted = [this] { return is_news_ || is_stopping_; };
+    // A worker that fails never says that it has left.
+    if (has_failed() || (all_have_left() && !calls_.has_launches())) {
+      wanted_.wait(lock, is_wanted);
+    } else {
+      wanted_.wait_for(lock, interval(), is_wanted);
+    }
+    is_news_ = false;
+    const std::string could_not_start = failure_;
+    lock.unlock();
+    if (!could_not_start.empty() && !has_failed()) fail(could_not_start);
+    calls_.receive();
+    check();
+    lock.lock();
+  }
+}
+
+// ---- leaving ------------------------------------------------------------------------------------
+
+void workers::command(worker_command what) noexcept {
+  for (const worker_setup& s : setups_)
+    store_release(&s.control->command, static_cast<std::uint32_t>(what));
+}
+
+bool workers::quiesce(time_point deadline) {
+  {
+    const std::lock_guard guard(mutex_);
+    is_quiet_ = true;
+    command(worker_command::leave);
+  }
+  while (!all_have_left() && !has_failed()) {
+    if (clock::now() >= deadline) {
+      resume();
+      return false;
+    }
+    std::this_thread::yield();
+  }
+  if (!has_failed()) {
+    for (std::uint32_t i = 0; i < setups_.size(); ++i)
+      device_->join(i);
+  }
+  return true;
+}
+
+void workers::resume() noexcept {
+  {
+    const std::lock_guard guard(mutex_);
+    is_quiet_ = false;
+    command(worker_command::serve);
+  }
+  for (std::uint32_t i = 0; i < setups_.size(); ++i) {
+    if (calls_.has_unread && calls_.has_unread(i)) wake(i);
+  }
+}
+
+void workers::set_idle(nanoseconds idle) noexcept {
+  const std::lock_guard guard(mutex_);
+  for (worker_setup& s : setups_)
+    s.idle_ns = static_cast<std::uint64_t>(idle.count());
+}
+
+void workers::fail(const std::string& why) noexcept {
+  {
+    const std::lock_guard guard(mutex_);
+    if (has_failed_.load(std::memory_order_relaxed)) return;
+    try {
+      failure_ = why;
+    } catch (const std::bad_alloc&) {
+      // That it has failed is what counts.
+    }
+    has_failed_.store(true, std::memory_order_release);
+  }
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = ::write(failure_event_.get(), &one, sizeof one);
+}
+
+std::string workers::failure() const {
+  const std::lock_guard guard(mutex_);
+  return failure_;
+}
+
+bool workers::stop(time_point deadline) noexcept {
+  {
+    const std::lock_guard guard(mutex_);
+    if (is_stopped_) return true;
+    is_stopped_ = is_stopping_ = true;
+    is_quiet_ = true;
+    command(worker_command::leave);
+    wanted_.notify_one();
+  }
+  if (keeper_.joinable()) keeper_.join();
+  while (!all_have_left() && !has_failed() && clock::now() < deadline)
+    std::this_thread::yield();
+  if (all_have_left()) return true;
+  device_->abandon();
+  return false;
+}
+
+} // namespace farcall::cuda

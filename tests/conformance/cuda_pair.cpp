@@ -1,0 +1,380 @@
+// A process that owns a device, and the device, whose end of the lanes is the code that workers
+// use.
+
+#include <farcall/base/error.hpp>
+#include <farcall/memory/ring.hpp>
+#include <farcall/transport/cuda/cuda.hpp>
+#include <farcall/transport/cuda/device_lane.hpp>
+#include <farcall/transport/cuda/host_lane.hpp>
+#include <tests/conformance/pairs.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <thread>
+
+namespace farcall::conformance {
+namespace {
+
+constexpr std::uint32_t device_workers = 4;
+constexpr std::uint32_t lanes_each_way = device_workers * cuda::lanes_per_worker;
+constexpr std::uint64_t device_bytes = std::uint64_t{16} << 20;
+
+/// Memory only: what serves the lanes is the other end of the pair.
+class memory_only final : public cuda::device_api {
+ public:
+  cuda::device_description describe() const override { return {}; }
+  std::byte* share(std::uint64_t bytes) override {
+    shared_.emplace_back(new (std::align_val_t{line_bytes}) std::byte[bytes]());
+    return shared_.back().get();
+  }
+  const std::uint64_t* upload(std::span<const std::uint64_t> /*numbers*/) override {
+    return nullptr;
+  }
+  range reserve(std::uint64_t /*at_most*/) override {
+    return {reinterpret_cast<std::uintptr_t>(share(device_bytes)), device_bytes};
+  }
+  void provide(std::uint64_t /*address*/, std::uint64_t /*bytes*/) override {}
+  void start(std::uint32_t /*index*/, const cuda::worker_setup& /*setup*/) override {}
+  std::optional<std::string> failure() override { return std::nullopt; }
+  void join(std::uint32_t /*index*/) override {}
+  void abandon() noexcept override {}
+  void launch(std::uint32_t /*stream*/, cuda::launcher /*run*/,
+              const cuda::launch_plan& /*plan*/) override {}
+  void* stream(std::uint32_t /*index*/) override { return nullptr; }
+  std::uint64_t copies_from() const noexcept override { return 0; }
+  void copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) override {
+    if (bytes == 0) return;
+    std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+  }
+
+ private:
+  std::vector<cuda::line_aligned_memory> shared_;
+};
+
+/// The device's end of all lanes, as a transport.
+class device_side final : public transport {
+ public:
+  device_side(cuda::cuda_transport& other, std::uint32_t ring_bytes, std::span<bell> bells)
+      : ring_bytes_(ring_bytes), bells_(bells) {
+    for (cuda::lane_block* b : other.lanes_down())
+      down_.push_back(std::make_unique<end>(*b, ring_bytes, *this));
+    for (cuda::lane_block* b : other.lanes_up())
+      up_.push_back(std::make_unique<end>(*b, ring_bytes, *this));
+    poller_ = std::thread([this] {
+      while (!stopping_.load()) {
+        pump();
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
+      }
+    });
+  }
+  ~device_side() override {
+    stopping_.store(true);
+    poller_.join();
+    pump();
+  }
+
+  std::string_view scheme() const noexcept override { return "cuda-device"; }
+  transport_traits traits() const noexcept override { return {record_limit(ring_bytes_), false}; }
+  void describe(card& /*mine*/) const override {}
+  reach reach_of(const card& /*peer*/) const override { return {true, 5, "its owner"}; }
+
+  channel open(node_id peer, const lane_shape& shape) override {
+    const std::lock_guard guard(mutex_);
+    for (std::size_t i = 0; i < up_.size(); ++i) {
+      end& e = *up_[i];
+      // What it has sent must have been taken up, or the host has it still.
+      if (e.is_open || e.is_closing || e.has_unsent()) continue;
+      e.reset(bells_[shape.bell]);
+      e.is_open = true;
+      ++e.generation;
+      e.news.push_back({{commit_word(sizeof(cuda::lane_news), cuda::lane_opened), shape.bell},
+                        shape.worker,
+                        shape.own_worker ? 1U : 0U});
+      pump_locked(e);
+      return channel_of(e, i | up_bit, peer, shape.worker, shape.own_worker);
+    }
+    throw error(node_text(peer) + " has no lane left: there are " + std::to_string(up_.size()) +
+                    "; close some",
+                peer);
+  }
+
+  const std::atomic<std::uint32_t>& arrivals() const noexcept override { return arrivals_; }
+
+  std::optional<channel> accept() override {
+    const std::lock_guard guard(mutex_);
+    if (waiting_.empty()) return std::nullopt;
+    const std::size_t i = waiting_.front();
+    waiting_.pop_front();
+    end& e = *down_[i];
+    const auto* news = reinterpret_cast<const cuda::lane_news*>(e.opening.data());
+    e.reset(bells_[news->worker % bells_.size()]);
+    e.is_open = true;
+    ++e.generation;
+    return channel_of(e, i, 0, news->worker, news->own_worker != 0);
+  }
+
+  bool is_closed(const channel& accepted) const noexcept override {
+    const std::lock_guard guard(mutex_);
+    const end* e = find(accepted);
+    return e == nullptr || (e->is_ended && !has_record(accepted.in, accepted.in.tail));
+  }
+
+  void close(const channel& c) noexcept override {
+    const std::lock_guard guard(mutex_);
+    end* e = find(c);
+    if (e == nullptr) return;
+    e->is_open = false;
+    if ((c.id & up_bit) != 0) {
+      e->is_closing = true;
+      pump_locked(*e);
+    } else if (e->is_ended) {
+      // The news of the end: the lane is the host's again.
+      e->lane.take();
+      e->lane.tell_consumed(true);
+      e->is_ended = false;
+    }
+  }
+
+  void forget(node_id /*peer*/) noexcept override {}
+  void progress() noexcept override { pump(); }
+
+ private:
+  static constexpr std::uint64_t up_bit = 0x10000;
+  static constexpr std::uint64_t lane_mask = 0xFFFF;
+  static constexpr unsigned generation_shift = 17;
+
+  struct end final : carrier {
+    end(cuda::lane_block& b, std::uint32_t ring_bytes, device_side& all)
+        : size(ring_bytes), owner(&all) {
+      lane.resume(b, ring_bytes);
+      rings.reset(new (std::align_val_t{line_bytes}) std::byte[std::size_t{ring_bytes} * 2]());
+    }
+    void progress() noexcept override { owner->pump(); }
+    void watch() noexcept override {}
+
+    void reset(bell& wakes) {
+      ring_detail::commit_at(rings.get(), 0).store(0);
+      ring_detail::commit_at(rings.get() + size, 0).store(0);
+      walked = 0;
+      is_refused = false;
+      out_consumed.store(0);
+      in_consumed.store(0);
+      attach(writer, rings.get() + size, size, in_consumed);
+      writer.attention = &wakes.word;
+      writer.kick = &kick_bell;
+      writer.kick_context = &wakes;
+    }
+    [[nodiscard]] bool has_unsent() const { return !news.empty(); }
+
+    std::uint32_t size;
+    device_side* owner;
+    cuda::device_lane lane{};
+    cuda::line_aligned_memory rings; ///< out, then in
+    outbox writer;
+    std::uint64_t walked = 0;
+    bool is_open = false;
+    bool is_closing = false;
+    bool is_ended = false;
+    bool is_refused = false;
+    std::uint64_t generation = 0;
+    std::deque<cuda::lane_news> news;
+    alignas(4) std::array<std::byte, sizeof(cuda::lane_news)> opening{};
+    alignas(line_bytes) std::atomic<std::uint64_t> out_consumed{0};
+    alignas(line_bytes) std::atomic<std::uint64_t> in_consumed{0};
+  };
+
+  channel channel_of(end& e, std::uint64_t index, node_id peer, std::uint32_t worker,
+                     bool own_worker) {
+    static constexpr std::atomic<std::uint32_t> always{1};
+    channel c;
+    attach(c.out, e.rings.get(), e.size, e.out_consumed);
+    attach(c.in, e.rings.get() + e.size, e.size, e.in_consumed);
+    c.out.attention = &always;
+    c.out.kick = [](void* self) noexcept { static_cast<end*>(self)->progress(); };
+    c.out.kick_context = &e;
+    c.carrier = &e;
+    c.peer = peer;
+    c.worker = worker;
+    c.own_worker = own_worker;
+    c.id = index | e.generation << generation_shift;
+    return c;
+  }
+
+  [[nodiscard]] end* find(const channel& c) const {
+    const auto& all = (c.id & up_bit) != 0 ? up_ : down_;
+    end& e = *all.at(c.id & lane_mask);
+    return e.is_open && e.generation == c.id >> generation_shift ? &e : nullptr;
+  }
+
+  void pump() noexcept {
+    const std::lock_guard guard(mutex_);
+    for (const auto& e : down_)
+      pump_locked(*e);
+    for (const auto& e : up_)
+      pump_locked(*e);
+  }
+
+  static void put(end& e, const std::uint32_t* words) {
+    cuda::store_slot(e.lane.next_up(), words, cuda::words_of(words[0]),
+                     cuda::lap_of(e.lane.up_next));
+    ++e.lane.up_next;
+  }
+
+  static void send(end& e) {
+    while (!e.news.empty() && e.lane.has_room()) {
+      put(e, reinterpret_cast<const std::uint32_t*>(&e.news.front()));
+      e.news.pop_front();
+    }
+    while ((e.is_open || e.is_closing) && !e.is_refused && e.news.empty()) {
+      std::byte* const record = e.rings.get() + (e.walked & (e.size - 1));
+      const std::uint32_t word = ring_detail::commit_at(record, 0).load(std::memory_order_acquire);
+      if (word == 0) break;
+      if (commit_kind(word) == record_kind::corrupt) {
+        e.is_refused = true;
+        break;
+      }
+      const std::uint32_t bytes = commit_bytes(word);
+      if (commit_kind(word) != record_kind::pad) {
+        if (!e.lane.has_room()) return;
+        if (bytes <= cuda::slot_bytes) {
+          put(e, reinterpret_cast<const std::uint32_t*>(record));
+        } else {
+          std::memcpy(e.lane.block->cell(e.lane.next_cell_offset(), e.size), record, bytes);
+          std::uint32_t words[4] = {};
+          std::memcpy(words, record, sizeof(record_header));
+          words[2] = e.lane.next_cell_offset();
+          e.lane.use_cell();
+          cuda::full_fence();
+          put(e, words);
+        }
+      }
+      e.walked += align_up(std::uint64_t{bytes}, record_alignment);
+      e.out_consumed.store(e.walked, std::memory_order_release);
+    }
+    if (e.is_closing && e.news.empty()) {
+      e.is_closing = false;
+      e.news.push_back({{commit_word(sizeof(cuda::lane_news), cuda::lane_closed), 0}, 0, 0});
+      send(e);
+    }
+  }
+
+  void receive(end& e, std::size_t index, bool is_down) {
+    for (;;) {
+      if (!e.lane.is_staged &&
+          !cuda::load_slot(e.lane.next_down(), cuda::lap_of(e.lane.down_next), e.lane.message)) {
+        return;
+      }
+      e.lane.is_staged = true;
+      const std::uint32_t bytes = cuda::record_bytes(e.lane.message[0]);
+      const record_kind kind = commit_kind(e.lane.message[0]);
+      if (kind == cuda::lane_opened) {
+        std::memcpy(e.opening.data(), e.lane.message, e.opening.size());
+        waiting_.push_back(index);
+        arrivals_.fetch_add(1);
+        const auto* news = reinterpret_cast<const cuda::lane_news*>(e.opening.data());
+        ring_if_asleep(news->own_worker != 0 ? bells_.back()
+                                             : bells_[news->worker % bells_.size()]);
+      } else if (kind == cuda::lane_closed) {
+        if (e.is_open && !e.is_ended) {
+          e.is_ended = true;
+          ring_if_asleep(*static_cast<bell*>(e.writer.kick_context));
+        }
+        return;
+      } else if (e.is_open) {
+        std::byte* const to = try_reserve(e.writer, bytes);
+        if (to == nullptr) return;
+        std::memcpy(to + 4, e.lane.record() + 4, bytes - 4);
+        commit(e.writer, to, bytes, kind);
+      } else if (is_down) {
+        return; // not accepted yet
+      }
+      const bool was_long = bytes > cuda::slot_bytes;
+      e.lane.take();
+      e.lane.tell_consumed(was_long);
+    }
+  }
+
+  void pump_locked(end& e) {
+    send(e);
+    const bool is_down = std::any_of(down_.begin(), down_.end(),
+                                     [&](const auto& other) { return other.get() == &e; });
+    std::size_t index = 0;
+    while (is_down && down_[index].get() != &e)
+      ++index;
+    receive(e, index, is_down);
+    e.lane.tell_consumed(true);
+  }
+
+  std::uint32_t ring_bytes_;
+  std::span<bell> bells_;
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<end>> down_;
+  std::vector<std::unique_ptr<end>> up_;
+  std::deque<std::size_t> waiting_;
+  std::atomic<std::uint32_t> arrivals_{0};
+  std::atomic<bool> stopping_{false};
+  std::thread poller_;
+};
+
+class cuda_node_pair final : public node_pair {
+ public:
+  explicit cuda_node_pair(std::uint32_t ring_bytes) {
+    cuda::options o;
+    o.self = 0;
+    o.node = 1;
+    o.ring_bytes = ring_bytes;
+    o.bells = bells_[0];
+    auto device = std::make_unique<memory_only>();
+    o.device = std::move(device);
+    o.workers = device_workers;
+    o.try_out = false;
+    o.calls_to_host = lanes_each_way;
+    owner_ = cuda::make(std::move(o));
+    const std::uint64_t address = owner_->memory().allocate(window_bytes, 64);
+    window_ = {reinterpret_cast<std::byte*>(address), window_bytes};
+    device_ = std::make_unique<device_side>(*owner_, ring_bytes, bells_[1]);
+  }
+
+  std::unique_ptr<node_end> make_end(unsigned side) override {
+    return std::make_unique<one_end>(*this, side);
+  }
+
+ private:
+  static constexpr std::uint64_t window_bytes = device_bytes - 4096;
+
+  class one_end final : public node_end {
+   public:
+    one_end(cuda_node_pair& pair, unsigned side) : pair_(pair), side_(side) {}
+    node_id id() const override { return side_; }
+    transport& link() override {
+      if (side_ == 0) return *pair_.owner_;
+      return *pair_.device_;
+    }
+    std::span<bell> bells() override { return pair_.bells_[side_]; }
+    std::span<std::byte> window() override {
+      return side_ == 0 ? std::span<std::byte>(pair_.host_window_) : pair_.window_;
+    }
+
+   private:
+    cuda_node_pair& pair_;
+    unsigned side_;
+  };
+
+  std::array<std::array<bell, 8>, 2> bells_;
+  std::unique_ptr<cuda::cuda_transport> owner_;
+  std::span<std::byte> window_;
+  std::vector<std::byte> host_window_ = std::vector<std::byte>(4096);
+  std::unique_ptr<device_side> device_;
+};
+
+} // namespace
+
+std::unique_ptr<node_pair> cuda_pair(std::uint32_t ring_bytes) {
+  return std::make_unique<cuda_node_pair>(ring_bytes);
+}
+
+} // namespace farcall::conformance
