@@ -109,12 +109,19 @@ void engine::give_back(port& p) noexcept {
   idle_ports_.push_back(&p);
 }
 
-lane& engine::open_own_lane(node_id node) {
-  if (node >= options_.nodes || peers_[node].via == nullptr) {
-    throw error("there is no way to " + node_text(node) + ": the job has " +
-                    std::to_string(options_.nodes) + " nodes, and 'farcall info' shows the routes",
+void engine::throw_no_way(node_id node) const {
+  if (node < options_.nodes && !peers_[node].no_way.empty()) {
+    throw error("there is no way to " + node_text(node) + " from " + node_text(options_.self) +
+                    ": " + peers_[node].no_way,
                 node);
   }
+  throw error("there is no way to " + node_text(node) + ": the job has " +
+                  std::to_string(options_.nodes) + " nodes, and 'farcall info' shows the routes",
+              node);
+}
+
+lane& engine::open_own_lane(node_id node) {
+  if (node >= options_.nodes || peers_[node].via == nullptr) throw_no_way(node);
   port& own = own_port();
   if (lane* lost = own.lanes[node]) {
     if (!lost->is_lost()) return *lost;
@@ -139,9 +146,7 @@ lane* engine::take_idle_lane(node_id node) {
 }
 
 lane& engine::open_lane(node_id node) {
-  if (node >= options_.nodes || peers_[node].via == nullptr) {
-    throw error("there is no way to " + node_text(node), node);
-  }
+  if (node >= options_.nodes || peers_[node].via == nullptr) throw_no_way(node);
   return open_on(node, own_port().bell, true);
 }
 

@@ -29,6 +29,9 @@ namespace farcall::am {
 inline constexpr handler_key release_answer_key = 0;
 inline constexpr handler_key fence_key = 1; ///< does nothing, and is answered
 inline constexpr handler_key first_user_key = 16;
+/// Devices copy few bytes themselves; see device_code_address.
+inline constexpr handler_key device_write_key = 2;
+inline constexpr handler_key device_read_key = 3;
 
 /// Another node's bytes that can be read here: in place, or a copy that this object owns.
 struct foreign_bytes {
@@ -81,6 +84,8 @@ class engine : public std::enable_shared_from_this<engine> {
 
   /// Reaches `node` by `t`, which outlives the engine. `workers` is how many the node has.
   void route(node_id node, transport& t, std::uint32_t workers);
+  /// There is no way to `node`; calls to it throw error with `why`.
+  void no_route(node_id node, const std::string& why) { peers_[node].no_way = why; }
   /// Every transport through which lanes may arrive.
   void listen(transport& t);
 
@@ -161,6 +166,7 @@ class engine : public std::enable_shared_from_this<engine> {
   struct peer {
     transport* via = nullptr;
     std::uint32_t workers = 1;
+    std::string no_way; ///< why `via` is null
     std::atomic<bool> failed{false};
     std::exception_ptr why; ///< guarded by mutex_ until failed, constant afterwards
   };
@@ -174,6 +180,7 @@ class engine : public std::enable_shared_from_this<engine> {
 
   class waiter;
 
+  [[noreturn]] void throw_no_way(node_id node) const;
   lane& open_own_lane(node_id node);
   lane& open_on(node_id node, std::uint32_t bell, bool own_worker);
   port& own_port();

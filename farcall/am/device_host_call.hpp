@@ -1,0 +1,119 @@
+#pragma once
+
+#include <farcall/am/device_worker.hpp>
+#include <farcall/am/message.hpp>
+#include <farcall/base/device.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <thread>
+
+/// Calls from a device to the host: the worker is the opener of a lane of its own.
+namespace farcall::am {
+
+/// Bytes of arguments that fit a call to the host.
+inline constexpr std::uint32_t largest_host_call = cuda::slot_bytes - request_body;
+
+/// Nanoseconds of a clock that all threads of the device share.
+[[nodiscard]] FARCALL_HOST_DEVICE inline std::uint64_t device_now() noexcept {
+#ifdef FARCALL_ON_GPU
+  std::uint64_t ns;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(ns));
+  return ns;
+#else
+  return cuda::thread_team::now();
+#endif
+}
+
+/// Between two looks. Threads of a processor may be more than its cores.
+FARCALL_HOST_DEVICE inline void device_pause() noexcept {
+#ifndef FARCALL_ON_GPU
+  std::this_thread::yield();
+#endif
+}
+
+/// A request that one thread makes up, word by word.
+struct alignas(16) host_request {
+  std::uint32_t words[cuda::slot_words] = {};
+
+  [[nodiscard]] FARCALL_HOST_DEVICE std::byte* arguments() noexcept {
+    return reinterpret_cast<std::byte*>(words) + request_body;
+  }
+};
+
+/// Sends the request and waits for its answer, whose bytes are then returned, `answer_bytes` of
+/// them; null when there is none, and then the request that the team serves has failed. By one
+/// thread of a team at a time. Idea of LLVM's calls from GPUs, where the GPU is the client as well.
+[[nodiscard]] FARCALL_HOST_DEVICE inline const std::byte*
+call_host(device_team_state& s, host_request& request, handler_key key,
+          std::uint32_t argument_bytes, bool wants_answer, std::uint32_t answer_bytes) {
+  cuda::device_lane& l = s.host;
+  const std::uint64_t begun = device_now();
+  const auto is_late = [&] { return device_now() - begun > s.setup.call_ns; };
+  const auto wait_for_room = [&] {
+    while (!l.has_room()) {
+      if (is_late()) return false;
+      device_pause();
+    }
+    return true;
+  };
+  if (l.calls_made == 0) {
+    std::uint32_t opening[sizeof(cuda::lane_news) / sizeof(std::uint32_t)] = {};
+    opening[0] = commit_word(sizeof(cuda::lane_news), cuda::lane_opened);
+    if (wait_for_room()) l.send(opening, sizeof opening / sizeof opening[0]);
+  }
+  const std::uint32_t number = ++l.calls_made;
+  request.words[0] = commit_word(request_body + argument_bytes, record_kind::request);
+  request.words[1] = wants_answer ? number : no_slot;
+  request.words[2] = key;
+  request.words[3] = 0;
+  if (!wait_for_room()) {
+    s.request.fail("the host does not take calls of the device");
+    return nullptr;
+  }
+  // What the arguments point to has been written before.
+  cuda::release_fence();
+  l.send(request.words, cuda::words_of(request.words[0]));
+  if (!wants_answer) return l.record();
+  for (;;) {
+    while (!l.look()) {
+      if (is_late()) {
+        s.request.fail("the host has not answered a call of the device in time");
+        return nullptr;
+      }
+      device_pause();
+    }
+    const std::byte* const record = l.record();
+    const auto* const header = reinterpret_cast<const record_header*>(record);
+    const std::uint32_t bytes = cuda::record_bytes(l.message[0]);
+    const record_kind kind = commit_kind(l.message[0]);
+    // Not told before the next one: the caller reads the bytes.
+    const bool is_ours = header->slot == number;
+    l.take();
+    if (!is_ours) continue; // the answer of a call that was given up
+    if (kind == record_kind::reply && bytes >= reply_body + answer_bytes) {
+      l.tell_consumed(bytes <= cuda::slot_bytes);
+      return record + reply_body;
+    }
+    if (kind == record_kind::reply_error && bytes > 2 * reply_body) {
+      // Two lengths, the type, the text; the text is copied up to its end.
+      const std::uint32_t type_bytes = l.message[2];
+      const std::uint32_t text_bytes = l.message[3];
+      const auto* const text = reinterpret_cast<const char*>(record) + 16;
+      char kept[128];
+      std::uint32_t n = 0;
+      for (; n + 1 < sizeof kept && n < text_bytes && 16 + type_bytes + n < bytes; ++n)
+        kept[n] = text[type_bytes + n];
+      kept[n] = '\0';
+      s.request.fail(kept);
+    } else {
+      s.request.fail(kind == record_kind::reply_unknown
+                         ? "the host has no such function"
+                         : "the host's answer to a call of the device is none");
+    }
+    l.tell_consumed(true);
+    return nullptr;
+  }
+}
+
+} // namespace farcall::am

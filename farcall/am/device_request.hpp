@@ -1,0 +1,64 @@
+#pragma once
+
+#include <farcall/base/device.hpp>
+#include <farcall/memory/record.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace farcall::am {
+
+/// How a device has dealt with a request.
+enum class device_outcome : std::uint32_t {
+  answered,
+  failed,  ///< the answer is a text
+  unknown, ///< there is no such handler
+};
+
+/// Bytes of the longest answer that needs no memory beyond the team's.
+inline constexpr std::uint32_t short_device_answer = 248;
+
+/// A request on a device, as its handler gets it. All threads of the team call the handler; it lies
+/// in memory that they share, and one of them, mostly the first, writes the answer.
+struct device_request {
+  const std::byte* arguments; ///< aligned to 16
+  std::uint32_t bytes;
+  std::uint32_t extra;
+  device_outcome outcome;
+  bool is_pure; ///< the handler has written nothing but its answer
+  std::uint32_t answer_bytes;
+  std::uint32_t long_answer_room;
+  std::byte* short_answer; ///< short_device_answer bytes fit
+  std::byte* long_answer;  ///< for more
+
+  /// Where an answer of `count` bytes goes; null when it is too long.
+  [[nodiscard]] FARCALL_HOST_DEVICE std::byte* answer_of(std::uint32_t count) noexcept {
+    answer_bytes = count;
+    if (count <= short_device_answer) return short_answer;
+    return count <= long_answer_room ? long_answer : nullptr;
+  }
+
+  /// Answers with an error instead. The text is cut to what fits.
+  FARCALL_HOST_DEVICE void fail(const char* text) noexcept {
+    outcome = device_outcome::failed;
+    answer_bytes = 0;
+    while (answer_bytes < short_device_answer - 64 && text[answer_bytes] != '\0') {
+      short_answer[answer_bytes] = static_cast<std::byte>(text[answer_bytes]);
+      ++answer_bytes;
+    }
+  }
+};
+
+/// Code on a device that runs a request.
+using device_handler = void (*)(device_request& request);
+
+/// A device's handlers by key: addresses there, or one of these.
+enum class device_code_address : std::uint64_t {
+  none = 0,
+  nothing = 1, ///< does nothing, and is answered
+  write = 2,   ///< arguments: address (8), count (8), bytes that go there
+  read = 3, ///< arguments: address (8), count (8); answer: a gap (8), count (8), bytes from there
+  last = read,
+};
+
+} // namespace farcall::am

@@ -1,0 +1,13 @@
+#include <farcall/am/device_threads.hpp>
+#include <farcall/am/device_worker.hpp>
+
+namespace farcall::am {
+
+cuda::thread_executor device_worker_on_threads() noexcept {
+  return {sizeof(device_team_state),
+          [](cuda::thread_team& team, const cuda::worker_setup& setup, void* state) {
+            serve_device(team, setup, *static_cast<device_team_state*>(state));
+          }};
+}
+
+} // namespace farcall::am

@@ -1,0 +1,281 @@
+// A worker on an emulated device, at the level of records: what faulty devices and hosts do to it.
+
+#include <farcall/am/device_threads.hpp>
+#include <farcall/am/device_worker.hpp>
+#include <farcall/am/message.hpp>
+#include <farcall/base/error.hpp>
+#include <farcall/transport/cuda/cuda.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <poll.h>
+
+namespace farcall::am {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+constexpr std::uint32_t ring_bytes = 4096;
+constexpr handler_key add_key = 5;
+constexpr handler_key long_key = 6;
+constexpr handler_key fail_key = 7;
+
+void add(device_request& r) {
+  std::array<std::uint32_t, 2> values{};
+  if (r.bytes < sizeof values) return r.fail("too short");
+  std::memcpy(values.data(), r.arguments, sizeof values);
+  const std::uint32_t sum = values[0] + values[1];
+  std::memcpy(r.answer_of(sizeof sum), &sum, sizeof sum);
+}
+/// Answers with what it was given, however long.
+void give_back(device_request& r) {
+  if (std::byte* const to = r.answer_of(r.bytes)) {
+    std::memcpy(to, r.arguments, r.bytes);
+  } else {
+    r.fail("too long");
+  }
+}
+void fail(device_request& r) { r.fail(std::string(1000, 'x').c_str()); }
+
+template <class F>
+bool eventually(F done) {
+  const time_point deadline = clock::now() + 30s;
+  while (!done()) {
+    if (clock::now() > deadline) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+class device_worker : public ::testing::Test {
+ protected:
+  cuda::options options() {
+    cuda::emulated_options e;
+    e.executor = device_worker_on_threads();
+    e.faults = faults_;
+    e.memory_bytes = 1 << 20;
+    cuda::options o;
+    o.ring_bytes = ring_bytes;
+    o.bells = bells_;
+    o.idle = 1ms;
+    o.device = cuda::make_emulated_device(e);
+    o.handlers.resize(8);
+    o.handlers[fence_like_] = static_cast<std::uint64_t>(device_code_address::nothing);
+    o.handlers[add_key] = reinterpret_cast<std::uintptr_t>(&add);
+    o.handlers[long_key] = reinterpret_cast<std::uintptr_t>(&give_back);
+    o.handlers[fail_key] = reinterpret_cast<std::uintptr_t>(&fail);
+    return o;
+  }
+
+  void begin() {
+    device_ = cuda::make(options());
+    lane_ = device_->open(1, {});
+  }
+
+  void send(handler_key key, std::span<const std::byte> arguments, std::uint32_t slot) {
+    const auto bytes = static_cast<std::uint32_t>(request_body + arguments.size());
+    std::byte* record = nullptr;
+    ASSERT_TRUE(eventually([&] {
+      lane_.carrier->progress();
+      return (record = try_reserve(lane_.out, bytes)) != nullptr;
+    }));
+    const request_header header{{0, slot}, key, 0};
+    std::memcpy(record + 4, reinterpret_cast<const std::byte*>(&header) + 4, sizeof header - 4);
+    if (!arguments.empty()) std::memcpy(record + request_body, arguments.data(), arguments.size());
+    commit(lane_.out, record, bytes, record_kind::request);
+  }
+  void send_sum(std::uint32_t a, std::uint32_t b, std::uint32_t slot) {
+    const std::array values{a, b};
+    send(add_key, std::as_bytes(std::span(values)), slot);
+  }
+
+  struct answer {
+    record_kind kind = record_kind::none;
+    std::uint32_t slot = 0;
+    std::vector<std::byte> body;
+  };
+  answer receive() {
+    record_view record;
+    EXPECT_TRUE(eventually([&] {
+      lane_.carrier->progress();
+      return static_cast<bool>(record = peek(lane_.in));
+    }));
+    answer a;
+    if (!record) return a;
+    a.kind = record.kind;
+    std::memcpy(&a.slot, record.data + 4, sizeof a.slot);
+    a.body.assign(record.data + reply_body, record.data + record.bytes);
+    release(lane_.in, record);
+    return a;
+  }
+
+  static constexpr handler_key fence_like_ = 1;
+  std::array<bell, 8> bells_;
+  std::shared_ptr<cuda::emulated_faults> faults_ = std::make_shared<cuda::emulated_faults>();
+  std::unique_ptr<cuda::cuda_transport> device_;
+  channel lane_;
+};
+
+TEST_F(device_worker, answers_requests_in_order) {
+  begin();
+  for (std::uint32_t round = 0; round < 300; ++round) {
+    for (std::uint32_t i = 0; i < 10; ++i)
+      send_sum(round, i, i);
+    for (std::uint32_t i = 0; i < 10; ++i) {
+      const answer a = receive();
+      ASSERT_EQ(a.kind, record_kind::reply);
+      ASSERT_EQ(a.slot, i);
+      std::uint32_t sum = 0;
+      ASSERT_EQ(a.body.size(), sizeof sum);
+      std::memcpy(&sum, a.body.data(), sizeof sum);
+      ASSERT_EQ(sum, round + i);
+    }
+  }
+}
+
+TEST_F(device_worker, passes_long_records_both_ways) {
+  begin();
+  // A quarter ring, header included, is the longest request; the answer's header is shorter.
+  for (const std::size_t bytes : {239U, 240U, 241U, 247U, 248U, 249U, 500U, 1008U}) {
+    std::vector<std::byte> sent(bytes);
+    for (std::uint32_t round = 0; round < 40; ++round) {
+      for (std::size_t i = 0; i < bytes; ++i)
+        sent[i] = static_cast<std::byte>(i * 7 + round);
+      send(long_key, sent, round);
+      const answer a = receive();
+      ASSERT_EQ(a.kind, record_kind::reply);
+      ASSERT_EQ(a.slot, round);
+      ASSERT_EQ(a.body, sent) << bytes;
+    }
+  }
+}
+
+TEST_F(device_worker, says_that_it_does_not_know_a_handler) {
+  begin();
+  for (const handler_key key : {0U, 2U, 8U, 1'000'000U, UINT32_MAX}) {
+    send(key, {}, 77);
+    const answer a = receive();
+    EXPECT_EQ(a.kind, record_kind::reply_unknown);
+    EXPECT_EQ(a.slot, 77U);
+  }
+  send(fence_like_, {}, 3);
+  EXPECT_EQ(receive().kind, record_kind::reply);
+}
+
+TEST_F(device_worker, cuts_long_texts_of_errors) {
+  begin();
+  send(fail_key, {}, 1);
+  const answer a = receive();
+  EXPECT_EQ(a.kind, record_kind::reply_error);
+  std::array<std::uint32_t, 2> lengths{};
+  ASSERT_GE(a.body.size(), sizeof lengths);
+  std::memcpy(lengths.data(), a.body.data(), sizeof lengths);
+  EXPECT_EQ(a.body.size(), sizeof lengths + lengths[0] + lengths[1]);
+  const auto* text = reinterpret_cast<const char*>(a.body.data()) + sizeof lengths;
+  EXPECT_EQ(std::string(text, lengths[0]), "farcall::device_error");
+  EXPECT_EQ(std::string(text + lengths[0], lengths[1]), std::string(lengths[1], 'x'));
+}
+
+TEST_F(device_worker, answers_nobody_who_does_not_ask) {
+  begin();
+  for (int i = 0; i < 1000; ++i)
+    send_sum(1, 2, no_slot);
+  send_sum(1, 2, 9);
+  EXPECT_EQ(receive().slot, 9U);
+}
+
+// Nobody takes the answers: the worker stops taking requests, and goes on when somebody does.
+TEST_F(device_worker, waits_for_room_for_its_answers) {
+  begin();
+  std::uint32_t sent = 0;
+  for (std::byte* room = nullptr; (room = try_reserve(lane_.out, 24)) != nullptr; ++sent) {
+    const request_header header{{0, sent}, add_key, 0};
+    std::memcpy(room + 4, reinterpret_cast<const std::byte*>(&header) + 4, sizeof header - 4);
+    std::memset(room + request_body, 0, 8);
+    commit(lane_.out, room, 24, record_kind::request);
+    std::this_thread::yield();
+    if (sent > 10'000) break;
+  }
+  EXPECT_GT(sent, cuda::ring_slots);
+  EXPECT_LT(sent, 10'000U);
+  for (std::uint32_t i = 0; i < sent; ++i)
+    ASSERT_EQ(receive().slot, i);
+}
+
+TEST_F(device_worker, starts_late_and_loses_nothing) {
+  begin();
+  send_sum(1, 1, 1);
+  EXPECT_EQ(receive().slot, 1U);
+  ASSERT_TRUE(device_->quiesce(clock::now() + 10s));
+  faults_->start_delay_us = 20'000;
+  for (std::uint32_t i = 0; i < 50; ++i)
+    send_sum(i, i, i);
+  for (std::uint32_t i = 0; i < 50; ++i)
+    EXPECT_EQ(receive().slot, i);
+}
+
+TEST_F(device_worker, that_cannot_be_started_first_is_an_error) {
+  faults_->starts_that_fail = 1;
+  try {
+    begin();
+    ADD_FAILURE() << "it was started";
+  } catch (const error& e) {
+    EXPECT_THAT(e.what(), HasSubstr("could not be started"));
+  }
+}
+
+TEST_F(device_worker, that_cannot_be_started_again_is_a_failure_of_the_device) {
+  begin();
+  send_sum(1, 1, 1);
+  EXPECT_EQ(receive().slot, 1U);
+  ASSERT_TRUE(device_->quiesce(clock::now() + 10s));
+  faults_->starts_that_fail = 1;
+  send_sum(1, 2, 3);
+  pollfd failed{device_->failure_fd(), POLLIN, 0};
+  EXPECT_EQ(::poll(&failed, 1, 10'000), 1);
+  EXPECT_THAT(device_->failure(), HasSubstr("could not be started"));
+}
+
+TEST_F(device_worker, that_writes_nonsense_is_a_failure_of_the_device) {
+  for (const std::uint32_t word :
+       {commit_word(0, record_kind::reply), commit_word(7, record_kind::reply),
+        commit_word(ring_bytes / 4 + 1, record_kind::reply),
+        commit_word(largest_record, record_kind::reply)}) {
+    begin();
+    const std::array<std::uint32_t, 4> nonsense{word, 1, 0, 0};
+    cuda::slot& next = device_->lanes_down()[0]->up[0];
+    cuda::store_slot(next, nonsense.data(), 4, cuda::lap_of(0));
+    EXPECT_TRUE(eventually([this] {
+      lane_.carrier->progress();
+      return !device_->failure().empty();
+    }));
+    EXPECT_THAT(device_->failure(), HasSubstr("record that is none"));
+    EXPECT_FALSE(peek(lane_.in));
+  }
+}
+
+TEST_F(device_worker, whose_copies_fail_says_why) {
+  begin();
+  const std::uint64_t memory = device_->memory().allocate(100, 8);
+  std::array<std::byte, 100> bytes{};
+  mover& m = *device_->mover();
+  EXPECT_TRUE(m.put(1, memory, bytes.data(), bytes.size()));
+  faults_->copies_that_fail = 1;
+  EXPECT_FALSE(m.put(1, memory, bytes.data(), bytes.size()));
+  EXPECT_THAT(m.failure(1, memory, 100), HasSubstr("a copy has failed"));
+  EXPECT_TRUE(m.get(1, memory, bytes.data(), bytes.size()));
+  EXPECT_FALSE(m.get(1, memory - (1 << 21), bytes.data(), bytes.size()));
+  EXPECT_THAT(m.failure(1, memory - (1 << 21), 100), HasSubstr("no memory"));
+}
+
+} // namespace
+} // namespace farcall::am
