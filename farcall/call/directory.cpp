@@ -1,7 +1,10 @@
 #include <farcall/base/error.hpp>
+#include <farcall/call/device_code.hpp>
 #include <farcall/call/directory.hpp>
 #include <farcall/call/request.hpp>
 
+#include <algorithm>
+#include <cstring>
 #include <numeric>
 
 namespace farcall {
@@ -13,6 +16,15 @@ constexpr am::handler_key grant_key = am::first_user_key + 1;
 constexpr am::handler_key first_row_key = am::first_user_key + 2;
 
 using name_list = std::vector<std::pair<std::string, std::string>>;
+
+device_code::kind kind_of(const card& device) {
+  return device.transport == "cuda" ? device_code::kind::gpu : device_code::kind::threads;
+}
+
+device_code::kind launches_of(const card& device) {
+  return kind_of(device) == device_code::kind::gpu ? device_code::kind::launch_on_gpu
+                                                   : device_code::kind::launch_on_threads;
+}
 
 name_list names_here() { return entry_table::instance().names(); }
 
@@ -47,6 +59,55 @@ R take(am::call_slot& slot, time_point deadline) {
 
 const call_context* current_context() noexcept { return detail::context_scope::current_; }
 
+namespace {
+
+/// CUDA's compiler gives these other names than the processor's, so that a program that the other
+/// one has built would not know them.
+void refuse_unstable_names() {
+  const std::vector<bool> code = device_code::existing(device_code::kind::gpu);
+  for (std::uint32_t row = 0; row < code.size(); ++row) {
+    if (!code[row]) continue;
+    const entry_table::row& r = entry_table::instance().rows()[row];
+    if (r.name.find("_GLOBAL__N_") == std::string::npos &&
+        r.name.find("__nv_") == std::string::npos) {
+      continue;
+    }
+    throw error("the function " + demangle(r.name.c_str()) +
+                " cannot be called on GPUs: CUDA's compiler makes up names for what is in an "
+                "unnamed namespace and for lambdas; put it into a namespace that has a name");
+  }
+}
+
+} // namespace
+
+am::handler_key directory::own_key(const entry& e) noexcept { return first_row_key + e.index(); }
+
+std::vector<std::uint64_t> directory::device_handlers(device_code::kind kind) {
+  if (kind == device_code::kind::gpu) refuse_unstable_names();
+  std::vector<std::uint64_t> by_key(first_row_key);
+  by_key[am::fence_key] = static_cast<std::uint64_t>(am::device_code_address::nothing);
+  by_key[am::device_write_key] = static_cast<std::uint64_t>(am::device_code_address::write);
+  by_key[am::device_read_key] = static_cast<std::uint64_t>(am::device_code_address::read);
+  for (const std::uint64_t address : device_code::addresses(kind))
+    by_key.push_back(address);
+  return by_key;
+}
+
+directory::launch_finder directory::device_launches(device_code::kind kind) {
+  std::vector<std::uint64_t> by_row = device_code::addresses(kind);
+  if (std::all_of(by_row.begin(), by_row.end(), [](std::uint64_t a) { return a == 0; })) return {};
+  return [by_row = std::move(by_row)](const std::byte* record, std::uint32_t bytes,
+                                      cuda::launch_plan& plan) -> cuda::launcher {
+    const auto* const header = reinterpret_cast<const am::request_header*>(record);
+    const std::uint32_t row = header->key - first_row_key;
+    if (header->key < first_row_key || row >= by_row.size() || by_row[row] == 0) return nullptr;
+    plan.arguments = record + am::request_body;
+    plan.bytes = bytes - am::request_body;
+    std::memcpy(&plan.shape, plan.arguments, sizeof plan.shape);
+    return reinterpret_cast<cuda::launcher>(by_row[row]);
+  };
+}
+
 std::vector<am::handler> directory::handlers(const call_context& context) {
   std::vector<am::handler> all{{&names_call::run, &context}, {&grant_call::run, &context}};
   for (const entry_table::row& r : entry_table::instance().rows()) {
@@ -70,6 +131,13 @@ directory::peer_rows directory::rows_of_peer(am::lane& l, time_point deadline) {
   if (cards_[l.peer()].key_digest == own.digest()) {
     found.rows.resize(own.rows().size());
     std::iota(found.rows.begin(), found.rows.end(), 0U);
+    if (is_device(cards_[l.peer()])) {
+      const std::vector<bool> code = device_code::existing(kind_of(cards_[l.peer()]));
+      const std::vector<bool> launches = device_code::existing(launches_of(cards_[l.peer()]));
+      for (std::uint32_t row = 0; row < code.size(); ++row) {
+        if (!code[row] && !launches[row]) found.rows[row] = 0;
+      }
+    }
     return found;
   }
   const auto theirs = take<name_list>(
@@ -138,11 +206,28 @@ am::handler_key directory::key_slow(am::lane& l, const entry& e, time_point dead
                                "which is meant; give the functions different names",
                            l.peer());
   }
+  if (is_device(cards_[l.peer()])) {
+    throw unknown_function(node_text(l.peer()) + " is a device, and this program has no code for " +
+                               "it that runs " + what +
+                               "; call a function as fc::device_fn<f> or " + "fc::team_fn<f>" +
+                               (kind_of(cards_[l.peer()]) == device_code::kind::gpu
+                                    ? ", in a file that CUDA's compiler reads"
+                                    : ""),
+                           l.peer());
+  }
   throw unknown_function("the program of " + node_text(l.peer()) + " has no callable " + what +
                              ", or has it more than once, or one of the programs is stripped of "
                              "its symbols; build both programs from the same " +
                              "sources, with the call in both" + why_missing(l.peer(), e.index()),
                          l.peer());
+}
+
+void directory::refuse_long_on_device(node_id peer, std::uint64_t bytes, std::uint64_t most) const {
+  if (!is_device(cards_[peer])) return;
+  throw error(node_text(peer) + " is a device, which takes " + std::to_string(most) +
+                  " bytes of arguments at most, not " + std::to_string(bytes) +
+                  "; put them into a buffer and pass its span, or raise the job's lane_bytes",
+              peer);
 }
 
 function_token directory::token_slow(am::lane& l, any_function f, time_point deadline) {

@@ -3,9 +3,11 @@
 #include <farcall/am/engine.hpp>
 #include <farcall/call/callable.hpp>
 #include <farcall/call/context.hpp>
+#include <farcall/call/device_code.hpp>
 #include <farcall/call/entry.hpp>
 #include <farcall/call/program_image.hpp>
 #include <farcall/transport/card.hpp>
+#include <farcall/transport/cuda/launch.hpp>
 
 #include <functional>
 #include <map>
@@ -26,6 +28,16 @@ class directory {
 
   /// Handlers for the engine, in key order. `context` is theirs.
   [[nodiscard]] static std::vector<am::handler> handlers(const call_context& context);
+
+  /// The key that nodes with our table have for `e`.
+  [[nodiscard]] static am::handler_key own_key(const entry& e) noexcept;
+
+  /// What a device of that kind runs, by key: addresses there.
+  [[nodiscard]] static std::vector<std::uint64_t> device_handlers(device_code::kind kind);
+  /// Tells requests that are launches from others, by such launchers; null where there are none.
+  using launch_finder = std::function<cuda::launcher(const std::byte* record, std::uint32_t bytes,
+                                                     cuda::launch_plan& plan)>;
+  [[nodiscard]] static launch_finder device_launches(device_code::kind kind);
 
   /// `cards` by node.
   explicit directory(std::vector<card> cards);
@@ -66,6 +78,9 @@ class directory {
   /// Number for the function with that symbol name in this program, 0 when there is none or
   /// several.
   [[nodiscard]] std::uint32_t grant(const std::string& symbol);
+
+  /// Throws error when the peer is a device, which takes no arguments that do not fit its rings.
+  void refuse_long_on_device(node_id peer, std::uint64_t bytes, std::uint64_t most) const;
 
  private:
   /// What our rows are in a peer's table, and what helps to say why one is missing there.

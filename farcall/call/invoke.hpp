@@ -69,7 +69,9 @@ template <class... S, class Use>
 void with_arguments(am::incoming& request, Use&& use) {
   if constexpr ((is_bitwise<S> && ...)) {
     using layout = bitwise_layout<S...>;
-    if (request.bytes() < layout::size) throw_message_too_short(layout::size, request.bytes());
+    if constexpr (layout::size != 0) {
+      if (request.bytes() < layout::size) throw_message_too_short(layout::size, request.bytes());
+    }
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       std::tuple<S...> values{layout::template load<I>(request.arguments())...};
       request.release();
@@ -99,6 +101,13 @@ void with_arguments(am::incoming& request, Use&& use) {
     std::apply(use, values);
   }
 }
+
+/// A step on the way to R(S...), without which CUDA's compiler gives up at functions that take
+/// nothing.
+template <class R, class... S>
+struct function_of {
+  using type = R(S...);
+};
 
 /// One callable as peers know it: F with a result R for parameters P.
 template <class F, class R, class... P>
@@ -130,7 +139,8 @@ struct far_call {
 template <class F, class R, class... P>
 entry far_call<F, R, P...>::self{
     type_name<F>(),
-    &callable_text<F, typename travelling_result<R>::type(typename travelling<P>::type...)>,
+    &callable_text<F, typename function_of<typename travelling_result<R>::type,
+                                           typename travelling<P>::type...>::type>,
     &far_call::run, entry_compiler};
 
 } // namespace farcall::detail

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <farcall/call/device_call.hpp>
+#include <farcall/call/device_launch.hpp>
 #include <farcall/call/invoke.hpp>
 
 #include <exception>
@@ -108,7 +110,18 @@ struct caller<F, signature<R, P...>> {
                              bool abandoned, const F& f,
                              const typename travelling<P>::type&... args) {
     require_callable<F>();
+    if constexpr (is_device_fn<F>) name_device_code<F, R, &far::self, P...>();
+    if constexpr (is_on_grid<F>) name_launch<F>::template run<R, &far::self, P...>();
     const am::handler_key key = directory::key_for(l, far::self, context, deadline);
+    if constexpr ((is_device_fn<F> || is_on_grid<F>) &&
+                  (is_bitwise<std::remove_cvref_t<P>> && ...)) {
+      constexpr std::uint64_t bytes = bitwise_layout<F, std::remove_cvref_t<P>...>::size;
+      // What fits the smallest ring fits all.
+      if constexpr (bytes > record_limit(smallest_ring) - am::request_body) {
+        if (bytes > l.largest_arguments()) [[unlikely]]
+          context.functions->refuse_long_on_device(l.peer(), bytes, l.largest_arguments());
+      }
+    }
     if constexpr (is_function_pointer<F>::value) {
       const function_token token =
           context.functions->token_for(l, reinterpret_cast<any_function>(f), deadline);

@@ -1,0 +1,29 @@
+#include <farcall/call/device_code.hpp>
+
+namespace farcall {
+
+constinit device_code* device_code::first_ = nullptr;
+constinit gpu_key* gpu_key::first_ = nullptr;
+
+void gpu_key::for_each(const std::function<void(const entry&, const void* symbol)>& tell) {
+  for (const gpu_key* k = first_; k != nullptr; k = k->next_)
+    tell(*k->what_, k->symbol_);
+}
+
+std::vector<bool> device_code::existing(kind k) {
+  std::vector<bool> all(entry_table::instance().rows().size());
+  for (const device_code* c = first_; c != nullptr; c = c->next_) {
+    if (c->kind_ == k) all[c->what_->index()] = true;
+  }
+  return all;
+}
+
+std::vector<std::uint64_t> device_code::addresses(kind k) {
+  std::vector<std::uint64_t> all(entry_table::instance().rows().size());
+  for (const device_code* c = first_; c != nullptr; c = c->next_) {
+    if (c->kind_ == k) all[c->what_->index()] = c->address_();
+  }
+  return all;
+}
+
+} // namespace farcall

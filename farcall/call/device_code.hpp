@@ -1,0 +1,68 @@
+#pragma once
+
+#include <farcall/am/device_request.hpp>
+#include <farcall/call/entry.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace farcall {
+
+/// Code that runs a callable on devices: one static object for each callable and kind of device.
+/// They find together in a list before main(), as entries do.
+class device_code {
+ public:
+  enum class kind : std::uint8_t {
+    threads, ///< the emulated device
+    gpu,
+    launch_on_threads, ///< launches a kernel; code of the host
+    launch_on_gpu,
+  };
+  /// Address of the code; asked for when a job is made.
+  using address_function = std::uint64_t (*)();
+
+  device_code(kind k, const entry& what, address_function address) noexcept
+      : kind_(k), what_(&what), address_(address), next_(first_) {
+    first_ = this;
+  }
+  device_code(const device_code&) = delete;
+  device_code& operator=(const device_code&) = delete;
+
+  /// By row of the entry table: the address, or 0 where there is no code of that kind.
+  [[nodiscard]] static std::vector<std::uint64_t> addresses(kind k);
+  /// By row, whether there is code of that kind. Asks no device.
+  [[nodiscard]] static std::vector<bool> existing(kind k);
+
+ private:
+  static constinit device_code* first_;
+
+  kind kind_;
+  const entry* what_;
+  address_function address_;
+  device_code* next_;
+};
+
+/// Where a GPU finds the key of a function of the host that its code calls: keys are the host's.
+class gpu_key {
+ public:
+  /// `symbol` is that of a std::uint32_t in device code.
+  gpu_key(const entry& what, const void* symbol) noexcept
+      : what_(&what), symbol_(symbol), next_(first_) {
+    first_ = this;
+  }
+  gpu_key(const gpu_key&) = delete;
+  gpu_key& operator=(const gpu_key&) = delete;
+
+  /// Calls `tell` for each of them.
+  static void for_each(const std::function<void(const entry&, const void* symbol)>& tell);
+
+ private:
+  static constinit gpu_key* first_;
+
+  const entry* what_;
+  const void* symbol_;
+  gpu_key* next_;
+};
+
+} // namespace farcall

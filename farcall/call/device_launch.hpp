@@ -1,0 +1,192 @@
+#pragma once
+
+#include <farcall/call/device_call.hpp>
+#include <farcall/transport/cuda/launch.hpp>
+#include <farcall/transport/cuda/thread_team.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace farcall {
+
+/// How large a launch is: so many blocks of so many threads, with so much shared memory.
+using grid = cuda::launch_shape;
+
+/// A function for devices as a kernel of its own: what `async(node, fc::grid{…}, f, …)` calls. On
+/// ordinary nodes one thread runs the function as a grid of one.
+template <class F>
+struct on_grid {
+  grid shape;
+
+  template <class... A>
+  FARCALL_HOST_DEVICE constexpr void operator()(A&&... a) const {
+    F{}(std::forward<A>(a)...);
+  }
+};
+
+namespace detail {
+
+template <class F, class... A>
+struct signature_of<on_grid<F>, A...> : signature_of<F, A...> {};
+template <class F>
+inline constexpr bool is_fn<on_grid<F>> = true;
+
+template <class F>
+inline constexpr bool is_on_grid = false;
+template <class F>
+inline constexpr bool is_on_grid<on_grid<F>> = true;
+
+/// The emulated grid's thread, for this_grid().
+struct grid_place {
+  std::uint32_t block = 0;
+  std::uint32_t blocks = 1;
+};
+inline constinit thread_local grid_place current_place{};
+
+#ifdef __CUDACC__
+
+/// The kernel that runs f with the values of a request, and then says so.
+template <class F, class... P>
+__global__ void launched(std::uint64_t* done, std::uint64_t value, std::uint32_t* blocks_done,
+                         P... args) {
+  F{}(args...);
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  // Behind the barrier: all that the block has written is seen by the last block.
+  __threadfence();
+  if (atomicAdd(blocks_done, 1U) + 1 != gridDim.x) return;
+  *blocks_done = 0;
+  cuda::release_fence();
+  cuda::store_release(done, value);
+}
+
+#endif
+
+template <class F, class R, class... P>
+struct device_launch {
+  static_assert(std::is_void_v<R>,
+                "farcall: a function that is launched as a grid returns nothing; write results to "
+                "a buffer.");
+  using layout = bitwise_layout<on_grid<F>, std::remove_cvref_t<P>...>;
+  static_assert(layout::size <= 4000, "farcall: a kernel takes 4000 bytes of arguments at most; "
+                                      "pass a remote_span of more.");
+
+  static const char* on_threads(const cuda::launch_plan& plan) {
+    cuda::meeting_point alone(1);
+    cuda::thread_team team(alone, nullptr, plan.node, 0, 1);
+    cuda::thread_team::current = &team;
+    for (std::uint32_t block = 0; block < plan.shape.blocks; ++block) {
+      current_place = {block, plan.shape.blocks};
+      with_values(plan, [](const auto&... values) { F{}(values...); });
+    }
+    current_place = {};
+    cuda::thread_team::current = nullptr;
+    cuda::store_release(plan.done, plan.done_value);
+    return nullptr;
+  }
+
+#ifdef __CUDACC__
+  static const char* on_gpu(const cuda::launch_plan& plan) {
+    const char* why = nullptr;
+    with_values(plan, [&](std::remove_cvref_t<P>... values) {
+      void* arguments[] = {const_cast<std::uint64_t**>(&plan.done),
+                           const_cast<std::uint64_t*>(&plan.done_value),
+                           const_cast<std::uint32_t**>(&plan.blocks_done), &values...};
+      const cudaError_t status =
+          cudaLaunchKernel(reinterpret_cast<const void*>(&launched<F, std::remove_cvref_t<P>...>),
+                           dim3(plan.shape.blocks), dim3(plan.shape.threads), arguments,
+                           plan.shape.shared_bytes, static_cast<cudaStream_t>(plan.stream));
+      if (status == cudaSuccess) return;
+      (void)cudaGetLastError();
+      why = cudaGetErrorString(status);
+    });
+    return why;
+  }
+#endif
+
+ private:
+  template <class Use>
+  static void with_values(const cuda::launch_plan& plan, Use&& use) {
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      // The shape comes first.
+      std::forward<Use>(use)(
+          device_load<std::remove_cvref_t<P>>(plan.arguments + layout::offset(I + 1))...);
+    }(std::index_sequence_for<P...>{});
+  }
+};
+
+template <class Launch, const entry* What>
+struct thread_launcher {
+  static std::uint64_t address() { return reinterpret_cast<std::uintptr_t>(&Launch::on_threads); }
+  static device_code self;
+};
+template <class Launch, const entry* What>
+device_code thread_launcher<Launch, What>::self{device_code::kind::launch_on_threads, *What,
+                                                &thread_launcher::address};
+
+#ifdef __CUDACC__
+/// The launcher's address, by code that the program must have to use GPUs: a program that does
+/// nothing but launch would else be linked without it.
+[[nodiscard]] std::uint64_t gpu_launcher_address(cuda::launcher run);
+
+template <class Launch, const entry* What>
+struct gpu_launcher {
+  static std::uint64_t address() { return gpu_launcher_address(&Launch::on_gpu); }
+  static device_code self;
+};
+template <class Launch, const entry* What>
+device_code gpu_launcher<Launch, What>::self{device_code::kind::launch_on_gpu, *What,
+                                             &gpu_launcher::address};
+#endif
+
+template <class>
+struct name_launch;
+template <class F>
+struct name_launch<on_grid<F>> {
+  template <class R, const entry* What, class... P>
+  static void run() {
+    static_assert(travels_to_devices<R, std::remove_cvref_t<P>...>,
+                  "farcall: a kernel takes what is trivially copyable: numbers, plain structs, "
+                  "remote_span.");
+    if constexpr (travels_to_devices<R, std::remove_cvref_t<P>...>) {
+      using launch = device_launch<F, R, P...>;
+      (void)&thread_launcher<launch, What>::self;
+#ifdef __CUDACC__
+      (void)&gpu_launcher<launch, What>::self;
+#endif
+    }
+  }
+};
+
+} // namespace detail
+
+namespace device {
+
+/// The threads of a launch. On ordinary nodes there is one; the emulated device has one in a block.
+class whole_grid {
+ public:
+  [[nodiscard]] FARCALL_HOST_DEVICE std::uint64_t rank() const noexcept {
+#ifdef FARCALL_ON_GPU
+    return std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+#else
+    return farcall::detail::current_place.block;
+#endif
+  }
+  [[nodiscard]] FARCALL_HOST_DEVICE std::uint64_t size() const noexcept {
+#ifdef FARCALL_ON_GPU
+    return std::uint64_t{gridDim.x} * blockDim.x;
+#else
+    return farcall::detail::current_place.blocks;
+#endif
+  }
+};
+
+/// The grid that runs the calling function.
+[[nodiscard]] FARCALL_HOST_DEVICE inline whole_grid this_grid() noexcept { return {}; }
+
+} // namespace device
+} // namespace farcall

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <farcall/base/device.hpp>
+#include <farcall/transport/cuda/thread_team.hpp>
+
+#include <cstdint>
+
+/// What functions that run on devices can ask and do. They run on ordinary nodes too, where they
+/// are a team of one thread.
+namespace farcall::device {
+
+/// The threads that run a function together: a block of a GPU.
+class team {
+ public:
+  /// Number of this thread, from 0 to size() - 1.
+  [[nodiscard]] FARCALL_HOST_DEVICE std::uint32_t rank() const noexcept {
+#ifdef FARCALL_ON_GPU
+    return threadIdx.x;
+#else
+    const cuda::thread_team* t = cuda::thread_team::current;
+    return t == nullptr ? 0 : t->rank();
+#endif
+  }
+  [[nodiscard]] FARCALL_HOST_DEVICE std::uint32_t size() const noexcept {
+#ifdef FARCALL_ON_GPU
+    return blockDim.x;
+#else
+    const cuda::thread_team* t = cuda::thread_team::current;
+    return t == nullptr ? 1 : t->size();
+#endif
+  }
+  /// Waits for all threads of the team, which must all come here. What each has written before is
+  /// seen by all afterwards.
+  FARCALL_HOST_DEVICE void sync() const {
+#ifdef FARCALL_ON_GPU
+    __syncthreads();
+#else
+    if (cuda::thread_team* t = cuda::thread_team::current; t != nullptr) t->sync();
+#endif
+  }
+};
+
+/// The team that runs the calling function.
+[[nodiscard]] FARCALL_HOST_DEVICE inline team this_team() noexcept { return {}; }
+
+} // namespace farcall::device
