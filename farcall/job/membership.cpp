@@ -195,7 +195,10 @@ void membership::find_ways() {
             std::string(refusals.empty() ? "" : ", ") + std::string(t->scheme()) + ": " + r.reason;
       }
     }
-    if (ways_[node].via == nullptr) ways_[node].reason = refusals;
+    if (ways_[node].via == nullptr) {
+      ways_[node].reason =
+          is_device(cards_[node]) ? "a device, which only the host of the job can call" : refusals;
+    }
     if (ways_[node].via == shm_transport_.get()) shm_transport_->admit(cards_[node]);
     if (ways_[node].via == tcp_transport_.get() && tcp_transport_) {
       tcp_transport_->admit(cards_[node]);
@@ -206,7 +209,13 @@ void membership::find_ways() {
 std::vector<transport*> membership::transports() const {
   std::vector<transport*> all{self_transport_.get(), shm_transport_.get()};
   if (tcp_transport_) all.push_back(tcp_transport_.get());
+  for (const auto& device : devices_)
+    all.push_back(device.get());
   return all;
+}
+
+cuda::cuda_transport* membership::device_of(node_id node) const noexcept {
+  return node < processes_.size() ? processes_[node].device : nullptr;
 }
 
 membership::~membership() {

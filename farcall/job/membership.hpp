@@ -8,6 +8,7 @@
 #include <farcall/job/remote_target.hpp>
 #include <farcall/job/target_url.hpp>
 #include <farcall/memory/shared_heap.hpp>
+#include <farcall/transport/cuda/cuda.hpp>
 #include <farcall/transport/shm/shm.hpp>
 #include <farcall/transport/tcp/reactor.hpp>
 #include <farcall/transport/tcp/tcp.hpp>
@@ -35,8 +36,18 @@ struct program_identity {
   std::uint64_t key_digest = 0;
 };
 
+/// A device as the layers below want it driven, and what it runs: addresses by key.
+struct device_with_code {
+  std::unique_ptr<cuda::device_api> device;
+  std::vector<std::uint64_t> handlers;
+  /// See cuda::launching::find.
+  std::function<cuda::launcher(const std::byte*, std::uint32_t, cuda::launch_plan&)> launch_of;
+};
+
 struct membership_options {
   std::vector<target_url> targets;
+  /// Makes the device of a URL. Throws error that says why there is none.
+  std::function<device_with_code(const target_url&)> make_device;
   std::string program;                ///< of targets whose URL names none; empty: our own
   std::vector<std::string> arguments; ///< of the targets, argv[0] included
   std::chrono::milliseconds start_timeout{10'000}; ///< for all targets to join
@@ -86,6 +97,9 @@ class membership {
   };
   [[nodiscard]] const way& way_to(node_id node) const { return ways_.at(node); }
 
+  /// The device that the node is, or null for one that is a process, or another's device.
+  [[nodiscard]] cuda::cuda_transport* device_of(node_id node) const noexcept;
+
   /// How long targets may take to finish.
   [[nodiscard]] std::chrono::milliseconds stop_timeout() const noexcept { return stop_timeout_; }
 
@@ -120,7 +134,8 @@ class membership {
     bool is_told_to_stop = false;
     std::deque<std::vector<std::byte>> news; ///< of nodes that have failed, not yet sent
     std::string program;
-    std::optional<std::string> end; ///< of a server's target, in words
+    std::optional<std::string> end;         ///< of a server's target, in words
+    cuda::cuda_transport* device = nullptr; ///< the node is one, and no process
     [[nodiscard]] bool is_remote() const noexcept { return link != nullptr; }
   };
   /// What a node that makes its own memory needs to know.
@@ -135,6 +150,7 @@ class membership {
   void prepare_network(const membership_options& o);
   void start_remote(node_id node, const target_url& url, time_point deadline);
   void start_targets(const membership_options& o, time_point deadline);
+  void make_devices(const membership_options& o, const program_identity& program);
   void greet(node_id node, const membership_options& o, const std::vector<node_memory>& memory,
              time_point deadline);
   void take_card(node_id node, time_point deadline);
@@ -150,6 +166,7 @@ class membership {
   [[nodiscard]] bool hear_remote(node_id node);
   void pass_on_request(node_id from, std::span<const std::byte> body);
   void watch_targets();
+  void stop_devices();
   /// The others are to be told.
   void spread_end(node_id node, const std::string& why);
   void send_news(member_process& to) noexcept;
@@ -175,6 +192,7 @@ class membership {
   std::unique_ptr<transport> self_transport_;
   std::unique_ptr<shm::shm_transport> shm_transport_;
   std::unique_ptr<tcp::tcp_transport> tcp_transport_;
+  std::vector<std::unique_ptr<cuda::cuda_transport>> devices_; ///< host
 
   control_socket to_host_;                ///< targets
   unique_fd host_process_;                ///< targets; none where the system cannot tell

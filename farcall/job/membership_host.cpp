@@ -44,6 +44,8 @@ bool is_emulated(const target_url& target) {
 
 bool is_remote(const target_url& url) { return url.scheme == "tcp"; }
 
+bool has_memory_here(const target_url& url) { return !is_remote(url) && !is_device(url); }
+
 } // namespace
 
 std::unique_ptr<membership> membership::launch(const membership_options& o,
@@ -64,15 +66,18 @@ std::unique_ptr<membership> membership::launch(const membership_options& o,
     const bool any_emulated = std::any_of(o.targets.begin(), o.targets.end(), is_emulated);
     std::vector<node_memory> memory(nodes);
     for (node_id node = 0; node < nodes; ++node) {
-      if (node != host_id && is_remote(o.targets[node - 1])) continue;
+      if (node != host_id && !has_memory_here(o.targets[node - 1])) continue;
       memory[node] = make_memory(node, {o.lane_bytes, o.heap_bytes, nodes, any_emulated});
     }
     made->start_targets(o, deadline);
-    for (node_id node = 1; node < nodes; ++node)
-      made->greet(node, o, memory, deadline);
+    for (node_id node = 1; node < nodes; ++node) {
+      if (!is_device(o.targets[node - 1])) made->greet(node, o, memory, deadline);
+    }
     made->set_up(std::move(memory), program, o.lane_bytes, node_name(host_id), "self", 1, "");
-    for (node_id node = 1; node < nodes; ++node)
-      made->take_card(node, deadline);
+    made->make_devices(o, program);
+    for (node_id node = 1; node < nodes; ++node) {
+      if (made->device_of(node) == nullptr) made->take_card(node, deadline);
+    }
     made->spread_cards(deadline);
     made->find_ways();
     made->is_started_ = true;
@@ -117,6 +122,7 @@ void membership::start_targets(const membership_options& o, time_point deadline)
   processes_.resize(o.targets.size() + 1);
   for (node_id node = 1; node < processes_.size(); ++node) {
     const target_url& url = o.targets[node - 1];
+    if (is_device(url)) continue;
     if (is_remote(url)) {
       start_remote(node, url, deadline);
       continue;
@@ -141,6 +147,46 @@ void membership::start_targets(const membership_options& o, time_point deadline)
     } catch (const start_failed& e) {
       throw start_failed(node_text(node) + ": " + e.what(), node);
     }
+  }
+}
+
+void membership::make_devices(const membership_options& o, const program_identity& program) {
+  for (node_id node = 1; node < processes_.size(); ++node) {
+    const target_url& url = o.targets[node - 1];
+    if (!is_device(url)) continue;
+    try {
+      device_with_code made = o.make_device(url);
+      cuda::options c;
+      c.self = self_;
+      c.node = node;
+      c.ring_bytes = o.lane_bytes;
+      c.bells = home_.bells();
+      c.device = std::move(made.device);
+      c.workers = url.workers;
+      if (url.idle_ms) c.idle = std::chrono::milliseconds(*url.idle_ms);
+      c.handlers = std::move(made.handlers);
+      c.launch_of = std::move(made.launch_of);
+      c.memory_bytes = o.heap_bytes;
+      devices_.push_back(cuda::make(std::move(c)));
+    } catch (const error& e) {
+      throw start_failed(node_text(node) + ": " + e.what(), node);
+    }
+    cuda::cuda_transport& device = *devices_.back();
+    processes_[node].device = &device;
+    const cuda::device_description d = device.describe_device();
+    card c;
+    c.id = node;
+    c.name = url.name.empty() ? node_name(node) : url.name;
+    c.host = cards_[self_].host;
+    c.architecture = d.architecture;
+    c.transport = url.scheme;
+    c.pid = cards_[self_].pid;
+    c.cores = d.processors;
+    c.workers = url.workers;
+    c.build = program.build;
+    c.key_digest = program.key_digest;
+    c.lane_bytes = o.lane_bytes;
+    cards_[node] = std::move(c);
   }
 }
 
@@ -250,6 +296,7 @@ void membership::take_card(node_id node, time_point deadline) {
 
 void membership::spread_cards(time_point deadline) {
   for (node_id to = 1; to < processes_.size(); ++to) {
+    if (processes_[to].device != nullptr) continue;
     control_socket& socket = processes_[to].socket;
     bool sent = true;
     for (const card& c : cards_)
@@ -261,6 +308,9 @@ void membership::spread_cards(time_point deadline) {
 
 std::string membership::end_of(node_id node, time_point deadline) {
   member_process& member = processes_[node];
+  if (member.device != nullptr) {
+    return node_text(node) + " (" + cards_[node].transport + "): " + member.device->failure();
+  }
   if (member.is_remote()) {
     return node_text(node) + " (" + member.program +
            "): " + member.end.value_or("the connection to its server has ended");
@@ -286,7 +336,7 @@ void membership::spread_end(node_id node, const std::string& why) {
   w.text(why.substr(0, byte_reader::longest_text));
   const std::vector<std::byte> body = std::move(w).bytes();
   for (node_id other = 1; other < processes_.size(); ++other) {
-    if (processes_[other].failed) continue;
+    if (processes_[other].failed || processes_[other].device != nullptr) continue;
     processes_[other].news.push_back(body);
     send_news(processes_[other]);
   }
@@ -327,7 +377,8 @@ void membership::pass_on_request(node_id from, std::span<const std::byte> body) 
     tcp_transport_->take_request(from, request);
     return;
   }
-  if (to >= processes_.size()) throw malformed_message("it asks for a node that does not exist");
+  if (to >= processes_.size() || processes_[to].device != nullptr)
+    throw malformed_message("it asks for a node that does not exist");
   byte_writer w;
   w.number(from);
   w.number(request);
@@ -352,7 +403,9 @@ void membership::watch_targets() {
       if (member.failed) continue;
       send_news(member);
       has_news = has_news || !member.news.empty();
-      const int end = member.process.end_fd() >= 0 ? member.process.end_fd() : member.socket.fd();
+      const int end = member.device != nullptr       ? member.device->failure_fd()
+                      : member.process.end_fd() >= 0 ? member.process.end_fd()
+                                                     : member.socket.fd();
       watched.push_back({end, POLLIN, 0});
       whose.push_back(node);
     }
@@ -372,17 +425,31 @@ void membership::watch_targets() {
   }
 }
 
+void membership::stop_devices() {
+  const time_point deadline = clock::now() + stop_timeout_;
+  for (node_id node = 1; node < processes_.size(); ++node) {
+    cuda::cuda_transport* const device = processes_[node].device;
+    if (device == nullptr || device->stop(deadline) || processes_[node].failed) continue;
+    log::warning(node_text(node) + " did not finish within " +
+                 std::to_string(stop_timeout_.count()) + " ms and is left behind");
+  }
+}
+
 void membership::shut_down(const std::function<void()>& meanwhile) {
   if (is_shut_down_) return;
   is_shut_down_ = true;
   stop_watching();
+  stop_devices();
   const time_point deadline = clock::now() + stop_timeout_;
   for (;;) {
     meanwhile();
     std::vector<pollfd> running;
     for (node_id node = 1; node < processes_.size(); ++node) {
       member_process& member = processes_[node];
-      if (member.failed || (member.process.pid() == 0 && !member.is_remote())) continue;
+      if (member.failed || member.device != nullptr ||
+          (member.process.pid() == 0 && !member.is_remote())) {
+        continue;
+      }
       if (!member.is_told_to_stop) {
         member.is_told_to_stop = member.socket.try_send(control::shut_down);
       }
@@ -403,7 +470,10 @@ void membership::shut_down(const std::function<void()>& meanwhile) {
   }
   for (node_id node = 1; node < processes_.size(); ++node) {
     member_process& member = processes_[node];
-    if (member.failed || (member.process.pid() == 0 && !member.is_remote())) continue;
+    if (member.failed || member.device != nullptr ||
+        (member.process.pid() == 0 && !member.is_remote())) {
+      continue;
+    }
     if (is_started_) {
       log::warning(node_text(node) + " did not finish within " +
                    std::to_string(stop_timeout_.count()) + " ms and is killed");

@@ -10,14 +10,19 @@ namespace {
 
 constexpr unsigned most_workers = 64;
 constexpr unsigned most_cpus = 4096;
+constexpr unsigned most_devices = 64;
+constexpr unsigned default_gpu_workers = 8;
+constexpr unsigned most_gpu_threads = 256;
+constexpr unsigned most_emulated_threads = 16;
+constexpr unsigned most_idle_ms = 3'600'000;
 
 constexpr std::string_view exec_prefix = "exec:";
 
 [[noreturn]] void refuse(const std::string& piece, const std::string& why) {
   throw setting_error("target \"" + piece + "\": " + why +
                       "; targets look like shm, shm:4, shm:2?workers=2&cpu=1&program=./app, "
-                      "tcp://host:port?count=2 or exec:qemu-aarch64 ./app?count=2, separated by "
-                      "commas");
+                      "tcp://host:port?count=2, cuda:0?workers=4 or exec:qemu-aarch64 "
+                      "./app?count=2, separated by commas");
 }
 
 /// First of `stops` outside quotes at or after `from`, or the end of the text.
@@ -78,17 +83,25 @@ void take_options(target_url& url, std::uint64_t& count, const std::string& piec
                   std::string_view query) {
   const bool is_command = !url.command.empty();
   const bool is_remote = url.scheme == "tcp";
+  const bool on_device = is_device(url);
   std::set<std::string> given;
   for (const auto& [key, value] : parse_query(query)) {
     if (!given.insert(key).second) refuse(piece, "option \"" + key + "\" is given twice");
     const std::string what = key + " in \"" + piece + "\"";
     if (key == "workers") {
       url.workers = static_cast<std::uint32_t>(parse_number(value, what, 1, most_workers));
-    } else if (key == "cpu") {
+    } else if (key == "threads" && on_device) {
+      const bool is_gpu = url.scheme == "cuda";
+      url.threads = static_cast<std::uint32_t>(
+          parse_number(value, what, 1, is_gpu ? most_gpu_threads : most_emulated_threads));
+      if (is_gpu && url.threads % 32 != 0) refuse(piece, "threads= of a GPU is a multiple of 32");
+    } else if (key == "idle_ms" && on_device) {
+      url.idle_ms = static_cast<std::uint32_t>(parse_number(value, what, 1, most_idle_ms));
+    } else if (key == "cpu" && url.scheme != "cuda") {
       url.cpu = static_cast<unsigned>(parse_number(value, what, 0, most_cpus));
     } else if (key == "program" && is_remote) {
       refuse(piece, "what a server runs is said where it is started ('farcall serve … PROGRAM')");
-    } else if (key == "program" && !is_command) {
+    } else if (key == "program" && !is_command && !on_device) {
       if (value.empty()) refuse(piece, "program= needs a path");
       url.program = value;
     } else if (key == "count" && (is_command || is_remote)) {
@@ -100,10 +113,12 @@ void take_options(target_url& url, std::uint64_t& count, const std::string& piec
       if (value.empty() || value.size() > 100) refuse(piece, "name= needs 1 to 100 characters");
       url.name = value;
     } else {
-      refuse(piece, "unknown option \"" + key + "\" (known: workers, cpu, " +
-                        (is_command  ? "count"
-                         : is_remote ? "count, plain"
-                                     : "program") +
+      refuse(piece, "unknown option \"" + key + "\" (known: workers, " +
+                        (is_command             ? "cpu, count"
+                         : is_remote            ? "cpu, count, plain"
+                         : url.scheme == "cuda" ? "threads, idle_ms"
+                         : on_device            ? "threads, idle_ms, cpu"
+                                                : "cpu, program") +
                         ", name)");
     }
   }
@@ -120,9 +135,18 @@ std::uint64_t parse_place(const std::string& piece, target_url& url) {
     url.address = tcp::parse_address(place.substr(6), "target \"" + piece + "\"").text();
     return 1;
   }
+  if (is_device(url)) {
+    if (url.scheme == "cuda") url.workers = default_gpu_workers;
+    if (colon != std::string::npos) {
+      url.device = static_cast<std::uint32_t>(
+          parse_number(std::string_view(place).substr(colon + 1),
+                       "the number of the device in \"" + piece + "\"", 0, most_devices));
+    }
+    return 1;
+  }
   if (url.scheme != "shm") {
     refuse(piece, "this build has no transport \"" + url.scheme +
-                      "\" (it has shm, exec over shm, and tcp)");
+                      "\" (it has shm, exec over shm, tcp, cuda and cuda-emulated)");
   }
   if (colon == std::string::npos) return 1;
   return parse_number(std::string_view(place).substr(colon + 1),

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <farcall/base/device.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/offload/node.hpp>
 
@@ -13,7 +14,8 @@
 namespace farcall {
 
 namespace detail {
-[[noreturn]] void throw_wrong_node(node_id owner);
+/// Throws wrong_node unless the calling thread stands for that node.
+void require_on(node_id owner);
 [[noreturn]] void throw_out_of_range(std::size_t offset, std::size_t count, std::size_t size);
 /// Memory on a node; throws out_of_memory.
 [[nodiscard]] std::uint64_t allocate_on(const node& where, std::uint64_t count,
@@ -46,11 +48,13 @@ class remote_span {
   remote_span(const remote_span<U>& other) noexcept
       : remote_span(other.node(), other.address(), other.size()) {}
 
-  [[nodiscard]] node_id node() const noexcept { return node_; }
-  [[nodiscard]] std::uint64_t address() const noexcept { return address_; }
-  [[nodiscard]] std::size_t size() const noexcept { return size_; }
-  [[nodiscard]] std::size_t size_bytes() const noexcept { return size_ * sizeof(T); }
-  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+  [[nodiscard]] FARCALL_HOST_DEVICE node_id node() const noexcept { return node_; }
+  [[nodiscard]] FARCALL_HOST_DEVICE std::uint64_t address() const noexcept { return address_; }
+  [[nodiscard]] FARCALL_HOST_DEVICE std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] FARCALL_HOST_DEVICE std::size_t size_bytes() const noexcept {
+    return size_ * sizeof(T);
+  }
+  [[nodiscard]] FARCALL_HOST_DEVICE bool empty() const noexcept { return size_ == 0; }
 
   /// A part. Throws error when it does not lie inside.
   [[nodiscard]] remote_span subspan(std::size_t offset, std::size_t count) const {
@@ -67,16 +71,19 @@ class remote_span {
     return subspan(size_ - count, count);
   }
 
-  // In place, on the node that owns the memory; throws wrong_node elsewhere.
-  [[nodiscard]] T* data() const {
+  // In place, on the node that owns the memory; throws wrong_node elsewhere. On a GPU, which cannot
+  // throw, nothing looks.
+  [[nodiscard]] FARCALL_HOST_DEVICE T* data() const {
+#ifndef FARCALL_ON_GPU
     if (node_ != detail::own_id()) [[unlikely]]
-      detail::throw_wrong_node(node_);
+      detail::require_on(node_);
+#endif
     return reinterpret_cast<T*>(address_);
   }
-  [[nodiscard]] std::span<T> local() const { return {data(), size_}; }
-  [[nodiscard]] T& operator[](std::size_t i) const { return data()[i]; }
-  [[nodiscard]] T* begin() const { return data(); }
-  [[nodiscard]] T* end() const { return data() + size_; }
+  [[nodiscard]] FARCALL_HOST_DEVICE std::span<T> local() const { return {data(), size_}; }
+  [[nodiscard]] FARCALL_HOST_DEVICE T& operator[](std::size_t i) const { return data()[i]; }
+  [[nodiscard]] FARCALL_HOST_DEVICE T* begin() const { return data(); }
+  [[nodiscard]] FARCALL_HOST_DEVICE T* end() const { return data() + size_; }
 
  private:
   std::uint64_t address_ = 0;
@@ -86,7 +93,7 @@ class remote_span {
 
 /// Elements on a node, freed at the end of the buffer's life. Move-only. Made by node::allocate.
 template <class T>
-class [[nodiscard]] buffer {
+class FARCALL_NODISCARD_CLASS buffer {
  public:
   buffer() noexcept = default;
   buffer(buffer&& other) noexcept

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <farcall/am/engine.hpp>
+#include <farcall/base/device.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/call/result.hpp>
 
@@ -56,7 +57,7 @@ struct future_access;
 /// stood for goes on. A future may be moved to another thread and waited for there. One that
 /// outlives its job holds node_failed.
 template <class T>
-class [[nodiscard]] future {
+class FARCALL_NODISCARD_CLASS future {
  public:
   future() noexcept = default;
   future(future&& other) noexcept

@@ -3,6 +3,7 @@
 #include <farcall/base/log.hpp>
 #include <farcall/base/settings.hpp>
 #include <farcall/job/server.hpp>
+#include <farcall/offload/devices.hpp>
 #include <farcall/offload/job.hpp>
 #include <farcall/offload/job_state.hpp>
 
@@ -247,6 +248,11 @@ void set_up(detail::job_state& state, const wait_policy& waiting) {
   for (node_id node = 0; node < m.nodes(); ++node) {
     cards.push_back(m.card_of(node));
     if (m.way_to(node).via == nullptr) {
+      // Others' devices stay without a way.
+      if (is_device(m.card_of(node))) {
+        state.engine->no_route(node, m.way_to(node).reason);
+        continue;
+      }
       throw start_failed(node_text(node) + " cannot be reached: " + m.way_to(node).reason, node);
     }
     state.engine->route(node, *m.way_to(node).via, m.card_of(node).workers);
@@ -346,8 +352,10 @@ node_description node::description() const {
   if (job_ == nullptr) throw error("this node handle belongs to no job");
   const card& c = job_->members->card_of(id_);
   const membership::way& way = job_->members->way_to(id_);
-  return {c.id,           c.name,  c.host,    c.pid,
-          c.architecture, c.cores, c.workers, std::string(way.via->scheme()),
+  return {c.id,           c.name,
+          c.host,         c.pid,
+          c.architecture, c.cores,
+          c.workers,      way.via != nullptr ? std::string(way.via->scheme()) : "none",
           way.reason};
 }
 
@@ -412,6 +420,7 @@ void job::start(const job_options& options) {
   o.access = {options.key, options.certificate, options.certificate_key, options.authority};
   o.liveness = options.liveness;
   o.settings = encode_waiting(options.waiting);
+  o.make_device = &detail::make_device;
   state_ = std::make_unique<detail::job_state>();
   state_->members = membership::launch(o, identity());
   set_up(*state_, options.waiting);

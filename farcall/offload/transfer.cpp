@@ -3,6 +3,7 @@
 #include <farcall/memory/copy.hpp>
 #include <farcall/offload/call.hpp>
 #include <farcall/offload/transfer.hpp>
+#include <farcall/transport/cuda/thread_team.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -161,6 +162,31 @@ void by_calls(const transfer& t) {
     take_one();
 }
 
+/// Few bytes to or from a device, by its worker. False when the memory is not the device's.
+bool by_worker(const transfer& t) {
+  cuda::cuda_transport* const device = t.job->members->device_of(t.peer);
+  if (device == nullptr || !device->memory().holds(t.there, t.bytes)) return false;
+  am::lane& lane = t.job->engine->lane_to(t.peer);
+  const auto key = t.is_put ? am::device_write_key : am::device_read_key;
+  if (t.is_put) {
+    detail::future_access::make<void>(detail::send<void>(lane, key, {}, no_deadline, false, t.there,
+                                                         detail::bytes_sent{{t.here, t.bytes}}),
+                                      no_deadline)
+        .get();
+    return true;
+  }
+  const std::vector<std::byte> got =
+      detail::future_access::make<detail::bytes_read>(
+          detail::send<detail::bytes_read>(lane, key, {}, no_deadline, false, t.there,
+                                           std::uint64_t{t.bytes}),
+          no_deadline)
+          .get()
+          .bytes;
+  if (got.size() != t.bytes) throw malformed_message("a get came back short");
+  copy_bytes(t.here, got.data(), got.size());
+  return true;
+}
+
 /// By this thread, now. Throws.
 void move_now(const transfer& t) {
   if (const std::exception_ptr why = t.job->engine->failure_of(t.peer)) std::rethrow_exception(why);
@@ -171,6 +197,14 @@ void move_now(const transfer& t) {
     return;
   }
   if (const std::exception_ptr why = t.job->engine->failure_of(t.peer)) std::rethrow_exception(why);
+  if (t.peer < t.job->members->nodes() && is_device(t.job->members->card_of(t.peer))) {
+    if (m != nullptr && t.bytes < m->worthwhile_from() && by_worker(t)) return;
+    // A device has no other way.
+    throw error("a copy " + std::string(t.is_put ? "to " : "from ") + node_text(t.peer) +
+                    " was not possible" +
+                    (m == nullptr ? "" : ": " + m->failure(t.peer, t.there, t.bytes)),
+                t.peer);
+  }
   by_calls(t);
 }
 
@@ -263,6 +297,45 @@ future<void> start(const transfer& t, transfer_mode mode) {
 
 namespace detail {
 
+namespace {
+
+/// One of the two nodes is a device of this process, so this process copies.
+future<void> copy_with_device(job_state& job, node_id from, std::uint64_t from_address, node_id to,
+                              std::uint64_t to_address, std::size_t bytes) {
+  cuda::cuda_transport* const source = job.members->device_of(from);
+  cuda::cuda_transport* const target = job.members->device_of(to);
+  if (target != nullptr) {
+    // A device's memory has an address that its owner's copies know.
+    std::byte* const here = source != nullptr ? reinterpret_cast<std::byte*>(from_address)
+                                              : directly(job, from, from_address, bytes);
+    mover& m = *job.engine->mover_to(to);
+    if (source != nullptr && bytes < m.worthwhile_from()) {
+      // Not as a message: this processor cannot read that address.
+      if (const std::exception_ptr why = job.engine->failure_of(to)) return failed_future(why);
+      if (m.put(to, to_address, here, bytes)) return ready_future<void>();
+      return failed_future(std::make_exception_ptr(error(
+          "a copy to " + node_text(to) + " was not possible: " + m.failure(to, to_address, bytes),
+          to)));
+    }
+    if (here != nullptr) return put_bytes(job, to, to_address, here, bytes, transfer_mode::async);
+  } else if (std::byte* const here = directly(job, to, to_address, bytes)) {
+    return get_bytes(job, from, from_address, here, bytes, transfer_mode::async);
+  }
+  try {
+    std::vector<std::byte> piece(std::min(bytes, call_piece));
+    for (std::size_t done = 0; done < bytes; done += piece.size()) {
+      const std::size_t n = std::min(piece.size(), bytes - done);
+      get_bytes(job, from, from_address + done, piece.data(), n, transfer_mode::sync).get();
+      put_bytes(job, to, to_address + done, piece.data(), n, transfer_mode::sync).get();
+    }
+  } catch (...) {
+    return failed_future(std::current_exception());
+  }
+  return ready_future<void>();
+}
+
+} // namespace
+
 future<void> put_bytes(job_state& job, node_id to, std::uint64_t address, const std::byte* from,
                        std::size_t bytes, transfer_mode mode) {
   return start({&job, to, address, const_cast<std::byte*>(from), bytes, true}, mode);
@@ -283,6 +356,9 @@ future<void> copy_between(job_state& job, node_id from, std::uint64_t from_addre
     return put_bytes(job, to, to_address, reinterpret_cast<const std::byte*>(from_address), bytes,
                      transfer_mode::async);
   }
+  if (job.members->device_of(from) != nullptr || job.members->device_of(to) != nullptr) {
+    return copy_with_device(job, from, from_address, to, to_address, bytes);
+  }
   return async(node(job, to), fn<&fetch_here>, from, from_address, to_address,
                std::uint64_t{bytes});
 }
@@ -295,6 +371,21 @@ std::byte* map_bytes(job_state& job, node_id node, std::uint64_t address, std::s
       node);
 }
 
+namespace {
+
+[[nodiscard]] cuda::cuda_transport* device_of(const node& where) {
+  return where.job() == nullptr ? nullptr : where.job()->members->device_of(where.id());
+}
+
+/// Ready when the calls that this thread has made to the node have ended.
+[[nodiscard]] future<void> fence_on(const node& where) {
+  am::lane& lane = where.job()->engine->lane_to(where.id());
+  return future_access::make<void>(send<void>(lane, am::fence_key, {}, no_deadline, false),
+                                   no_deadline);
+}
+
+} // namespace
+
 std::uint64_t allocate_on(const node& where, std::uint64_t count, std::uint64_t element_bytes,
                           std::uint64_t alignment) {
   if (count > UINT64_MAX / element_bytes) {
@@ -303,6 +394,17 @@ std::uint64_t allocate_on(const node& where, std::uint64_t count, std::uint64_t 
                         where.id());
   }
   const std::uint64_t bytes = count * element_bytes;
+  if (cuda::cuda_transport* const device = device_of(where)) {
+    if (const std::exception_ptr why = where.job()->engine->failure_of(where.id()))
+      std::rethrow_exception(why);
+    try {
+      return device->memory().allocate(bytes, alignment);
+    } catch (const out_of_memory&) {
+      // Blocks that were freed may still wait for the calls before them.
+      fence_on(where).get();
+      return device->memory().allocate(bytes, alignment);
+    }
+  }
   const auto [address, why] = where.id() == own_id()
                                   ? allocate_in(*where.job(), bytes, alignment)
                                   : sync(where, fn<&allocate_here>, bytes, alignment);
@@ -314,7 +416,12 @@ void release_on(const node& where, std::uint64_t address) noexcept {
   // All memory goes with the job.
   if (!where.has_job()) return;
   try {
-    if (where.id() == own_id()) {
+    if (cuda::cuda_transport* const device = device_of(where)) {
+      // Behind the calls that may use it.
+      if (!where.alive()) return;
+      static_cast<void>(fence_on(where).then(
+          [device, address](const future<void>& /*done*/) { device->memory().release(address); }));
+    } else if (where.id() == own_id()) {
       (void)where.job()->engine->heap().release(reinterpret_cast<std::byte*>(address));
     } else if (where.alive()) {
       post(where, fn<&release_here>, address);
@@ -326,12 +433,15 @@ void release_on(const node& where, std::uint64_t address) noexcept {
   }
 }
 
-void throw_wrong_node(node_id owner) {
+void require_on(node_id owner) {
+  const cuda::thread_team* const team = cuda::thread_team::current;
+  if (team != nullptr && team->node() == owner) return;
   if (owner == no_node) {
     throw wrong_node("this view is empty: it was made without memory, or its buffer was moved from",
                      owner);
   }
-  throw wrong_node("memory of " + node_text(owner) + " is used in place on " + node_text(own_id()) +
+  throw wrong_node("memory of " + node_text(owner) + " is used in place on " +
+                       node_text(team != nullptr ? team->node() : own_id()) +
                        "; use fc::get, fc::put or fc::map there",
                    owner);
 }

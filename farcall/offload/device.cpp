@@ -1,0 +1,46 @@
+#include <farcall/base/error.hpp>
+#include <farcall/offload/device.hpp>
+#include <farcall/offload/job_state.hpp>
+
+namespace farcall::device {
+namespace {
+
+cuda::cuda_transport& transport_of(const node& n) {
+  cuda::cuda_transport* const device =
+      n.job() == nullptr ? nullptr : n.job()->members->device_of(n.id());
+  if (device == nullptr) {
+    throw error(node_text(n.id()) + " is no device of this process; the host of a job owns its " +
+                    "devices (cuda:0, cuda-emulated:0)",
+                n.id());
+  }
+  return *device;
+}
+
+} // namespace
+
+bool is_device(const node& n) {
+  return n.job() != nullptr && farcall::is_device(n.job()->members->card_of(n.id()));
+}
+
+void quiesce(const node& device, std::chrono::nanoseconds within) {
+  if (!transport_of(device).quiesce(deadline_after(within))) {
+    throw timeout("a handler on " + node_text(device.id()) + " has not ended in time, so the " +
+                      "device is not idle",
+                  device.id());
+  }
+}
+
+void pin_resident(const node& device, bool stay) { transport_of(device).pin_resident(stay); }
+
+void* stream(const node& device) {
+  cuda::cuda_transport& transport = transport_of(device);
+  return transport.stream_of(device.job()->engine->lane_to(device.id()).ends());
+}
+
+void give_up(const node& device) {
+  transport_of(device).give_up("it was given up by this program");
+}
+
+std::uint64_t worker_starts(const node& device) { return transport_of(device).starts(); }
+
+} // namespace farcall::device

@@ -1,0 +1,155 @@
+#pragma once
+
+#include <farcall/am/device_host_call.hpp>
+#include <farcall/base/device.hpp>
+#include <farcall/base/error.hpp>
+#include <farcall/call/device_call.hpp>
+#include <farcall/offload/call.hpp>
+
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+/// What functions for devices can do besides computing. On ordinary nodes it works, too.
+namespace farcall {
+namespace detail {
+
+#ifdef __CUDACC__
+/// The host's key for a function, on a GPU.
+template <class Far>
+__device__ std::uint32_t gpu_key_of = 0;
+
+template <class Far>
+struct gpu_caller {
+  static gpu_key self;
+};
+template <class Far>
+gpu_key gpu_caller<Far>::self{Far::self, reinterpret_cast<const void*>(&gpu_key_of<Far>)};
+#endif
+
+template <class F, class Signature>
+struct host_call;
+
+template <class F, class R, class... P>
+struct host_call<F, signature<R, P...>> {
+  using far = far_call<F, R, P...>;
+  using layout = bitwise_layout<F, std::remove_cvref_t<P>...>;
+  using result = std::remove_cvref_t<R>;
+
+  static_assert(travels_to_devices<R, std::remove_cvref_t<P>...>,
+                "farcall: a device passes to the host, and gets, what is trivially copyable.");
+  static_assert(layout::size <= am::largest_host_call,
+                "farcall: a device passes the host 240 bytes of arguments at most; pass a "
+                "remote_span of more.");
+
+  [[nodiscard]] static FARCALL_HOST_DEVICE am::handler_key key() {
+#ifdef FARCALL_ON_GPU
+    return gpu_key_of<far>;
+#else
+#ifdef __CUDACC__
+    (void)&gpu_caller<far>::self;
+#endif
+    return directory::own_key(far::self);
+#endif
+  }
+
+  template <class T>
+  static FARCALL_HOST_DEVICE void store([[maybe_unused]] std::byte* to, const T& value) {
+    if constexpr (packed_bytes<T> != 0) memcpy(to, &value, sizeof(T));
+  }
+
+  static FARCALL_HOST_DEVICE result run(am::device_team_state& s, bool wants_answer,
+                                        const std::remove_cvref_t<P>&... args) {
+    am::host_request request;
+    store_all(request.arguments(), std::index_sequence_for<P...>{}, args...);
+    constexpr auto bytes = static_cast<std::uint32_t>(layout::size);
+    if constexpr (std::is_void_v<R>) {
+      (void)am::call_host(s, request, key(), bytes, wants_answer, 0);
+    } else {
+      constexpr auto answer_bytes = static_cast<std::uint32_t>(packed_bytes<result>);
+      const std::byte* const answer =
+          am::call_host(s, request, key(), bytes, wants_answer, answer_bytes);
+      alignas(result) unsigned char none[sizeof(result)] = {};
+      if (answer == nullptr || !wants_answer) return *reinterpret_cast<const result*>(none);
+      return device_load<result>(answer);
+    }
+  }
+
+ private:
+  template <std::size_t... I>
+  static FARCALL_HOST_DEVICE void store_all([[maybe_unused]] std::byte* to,
+                                            std::index_sequence<I...> /*all*/,
+                                            const std::remove_cvref_t<P>&... args) {
+    // The callable itself comes first, and takes no bytes.
+    (store(to + std::integral_constant<std::size_t, layout::offset(I + 1)>::value, args), ...);
+  }
+};
+
+template <class F>
+using host_call_of = host_call<F, typename signature_of<F>::type>;
+
+} // namespace detail
+
+namespace device {
+
+/// The team that the calling function is run by; null on ordinary nodes. A kernel that was launched
+/// has none, and faults here: nobody could be told otherwise.
+[[nodiscard]] FARCALL_HOST_DEVICE inline am::device_team_state* serving_team() {
+  am::device_team_state* const team = am::current_device_team();
+#ifdef FARCALL_ON_GPU
+  if (team == nullptr) asm volatile("trap;");
+#else
+  if (team == nullptr && cuda::thread_team::current != nullptr)
+    throw cuda::emulated_fault{"a launched function has called the host, or fail()"};
+#endif
+  return team;
+}
+
+/// Nanoseconds of a clock that only goes forward, to measure what a function takes. A GPU's goes in
+/// steps, of a microsecond on some.
+[[nodiscard]] FARCALL_HOST_DEVICE inline std::uint64_t now() noexcept { return am::device_now(); }
+
+/// Calls `f(args...)`, a function of the host's program as fc::fn<f>, from a device, and waits for
+/// its result. Called by one thread of a team at a time, as the first. The host serves it on a
+/// thread that waits for an answer, or else within about a millisecond. When it throws, or does not
+/// answer for 30 s, the call that the team serves fails with that text, and the result here is
+/// zeroes. 240 bytes of arguments at most. On ordinary nodes a call of the host as any other.
+template <class F, class... A>
+FARCALL_HOST_DEVICE auto call_host(F f, const A&... args) {
+  static_assert(detail::is_fn<F>, "farcall: a device calls the host's functions as fc::fn<f>");
+  using call = detail::host_call_of<F>;
+  am::device_team_state* const team = serving_team();
+#ifndef FARCALL_ON_GPU
+  if (team == nullptr) return sync(host(), f, args...);
+#endif
+  (void)f;
+  return call::run(*team, true, args...);
+}
+
+/// The same without waiting, for a function whose result nobody needs: a trace, a count.
+template <class F, class... A>
+FARCALL_HOST_DEVICE void post_host(F f, const A&... args) {
+  static_assert(detail::is_fn<F>, "farcall: a device calls the host's functions as fc::fn<f>");
+  using call = detail::host_call_of<F>;
+  am::device_team_state* const team = serving_team();
+#ifndef FARCALL_ON_GPU
+  if (team == nullptr) return post(host(), f, args...);
+#endif
+  (void)f;
+  static_cast<void>(call::run(*team, false, args...));
+}
+
+/// Makes the call that is being served fail: it throws remote_error with `text`, of which a device
+/// keeps 184 characters, on the node that made it. A device goes on and returns as usual, since
+/// nothing can be thrown there; ordinary nodes throw device_error.
+FARCALL_HOST_DEVICE inline void fail(const char* text) {
+  am::device_team_state* const team = serving_team();
+#ifndef FARCALL_ON_GPU
+  if (team == nullptr) throw device_error(text);
+#endif
+  team->request.fail(text);
+}
+
+} // namespace device
+} // namespace farcall

@@ -1,0 +1,208 @@
+#include <farcall/offload/device_test_support.hpp>
+
+#include <sched.h>
+
+namespace farcall::device_tests {
+
+INSTANTIATE_TEST_SUITE_P(emulated, device_test,
+                         ::testing::Values("cuda-emulated:0?idle_ms=1",
+                                           "cuda-emulated:0?workers=2&threads=3&idle_ms=1"));
+
+// ---- what is not about one device ---------------------------------------------------------------
+
+TEST(devices, are_mixed_with_processes) {
+  job all(test::with_targets("shm,cuda-emulated:0,shm,cuda-emulated:1?name=second"));
+  ASSERT_EQ(all.targets().size(), 4U);
+  EXPECT_EQ(all.targets()[3].name(), "second");
+  for (const node& n : all.targets())
+    EXPECT_EQ(sync(n, device_fn<add>, 20.0, n.id()), 20.0 + n.id());
+  EXPECT_FALSE(device::is_device(all.targets()[0]));
+  EXPECT_TRUE(device::is_device(all.targets()[1]));
+
+  // Memory of one into the other, both ways.
+  std::vector<std::uint32_t> values(50'000, 7);
+  const auto there = all.targets()[0].allocate<std::uint32_t>(values.size());
+  const auto on_device = all.targets()[1].allocate<std::uint32_t>(values.size());
+  const auto on_other = all.targets()[3].allocate<std::uint32_t>(values.size());
+  put(values, there).get();
+  copy(there, on_device).get();
+  copy(on_device, on_other).get();
+  copy(on_other, there).get();
+  std::vector<std::uint32_t> back(values.size());
+  get(there, back).get();
+  EXPECT_EQ(back, values);
+}
+
+TEST(devices, that_fail_end_their_calls_with_the_reason_and_leave_others_alone) {
+  for (const char* targets :
+       {"cuda-emulated:0,cuda-emulated:1,shm", "cuda-emulated:0?threads=3,cuda-emulated:1,shm"}) {
+    job all(test::with_targets(targets));
+    const node& device = all.targets()[0];
+    const auto memory = device.allocate<double>(10);
+    EXPECT_EQ(sync(device, device_fn<add>, 1.0, 2.0), 3.0);
+    future<void> failing = async(device, device_fn<trap>);
+    const std::string why = text_thrown_by<node_failed>([&] { failing.get(); });
+    EXPECT_THAT(why, AllOf(HasSubstr("node 1"), HasSubstr("cuda-emulated"),
+                           HasSubstr("illegal memory access")));
+    EXPECT_FALSE(device.alive());
+    EXPECT_THROW((void)sync(device, device_fn<add>, 1.0, 2.0), node_failed);
+    EXPECT_THROW((void)device.allocate<double>(10), node_failed);
+    std::vector<double> values(10);
+    EXPECT_THROW(put(values, memory).get(), node_failed);
+    EXPECT_EQ(sync(all.targets()[1], device_fn<add>, 1.0, 2.0), 3.0);
+    EXPECT_EQ(sync(all.targets()[2], device_fn<add>, 1.0, 2.0), 3.0);
+    job next(test::with_targets("cuda-emulated:0"));
+    EXPECT_EQ(sync(next.targets()[0], device_fn<add>, 1.0, 2.0), 3.0);
+  }
+}
+
+TEST(devices, whose_grid_fails_are_reported_too) {
+  job all(test::with_targets("cuda-emulated:0"));
+  future<void> failing = async(all.targets()[0], grid{.blocks = 3}, device_fn<trap>);
+  const std::string why = text_thrown_by<node_failed>([&] { failing.get(); });
+  EXPECT_THAT(why, HasSubstr("illegal memory access"));
+}
+
+FARCALL_HOST_DEVICE inline void call_from_grid() { device::post_host(fn<count_one>); }
+FARCALL_HOST_DEVICE inline void fail_in_grid() { device::fail("no"); }
+
+TEST(devices, whose_grid_calls_the_host_fail) {
+  for (const int which : {0, 1}) {
+    job all(test::with_targets("cuda-emulated:0"));
+    const node& device = all.targets()[0];
+    future<void> failing = which == 0 ? async(device, grid{}, device_fn<call_from_grid>)
+                                      : async(device, grid{}, device_fn<fail_in_grid>);
+    EXPECT_THAT(text_thrown_by<node_failed>([&] { failing.get(); }),
+                HasSubstr("launched function"));
+  }
+}
+
+TEST(devices, memory_of_another_node_is_not_used_in_place) {
+  job all(test::with_targets("cuda-emulated:0,shm"));
+  const auto elsewhere = all.targets()[1].allocate<std::uint64_t>(10);
+  const std::string why = text_thrown_by<node_failed>(
+      [&] { (void)sync(all.targets()[0], team_fn<square_all>, elsewhere.span()); });
+  EXPECT_THAT(why, AllOf(HasSubstr("memory of node 2"), HasSubstr("node 1")));
+}
+
+// What does not fit is refused at once, or by the device, and nobody waits for it. Not compiled for
+// GPUs, where values as large as these take the compiler for ever.
+struct large_block {
+  std::array<std::byte, 1'000'000> bytes;
+};
+FARCALL_HOST_DEVICE inline std::size_t first_of(const large_block& b) {
+  return static_cast<std::size_t>(b.bytes[0]);
+}
+FARCALL_HOST_DEVICE inline large_block long_result() { return {}; }
+
+TEST(devices, take_no_arguments_and_give_no_results_that_are_too_long) {
+  job all(test::with_targets("cuda-emulated:0,shm"));
+  const node& device = all.targets()[0];
+  const std::string arguments =
+      text_thrown_by<error>([&] { (void)sync(device, device_fn<first_of>, large_block{}); });
+  EXPECT_THAT(arguments, AllOf(HasSubstr("node 1"), HasSubstr("1000000"), HasSubstr("lane_bytes")));
+  const std::string result =
+      text_thrown_by<remote_error>([&] { (void)sync(device, device_fn<long_result>); });
+  EXPECT_THAT(result, HasSubstr("lane_bytes"));
+  EXPECT_EQ(sync(device, device_fn<add>, 1.0, 2.0), 3.0);
+  // Processes take them.
+  EXPECT_EQ(sync(all.targets()[1], device_fn<first_of>, large_block{}), 0U);
+}
+
+TEST(devices, that_do_not_end_a_call_can_be_given_up) {
+  may_end = false;
+  {
+    job_options o = test::with_targets("cuda-emulated:0");
+    o.stop_timeout = 50ms;
+    job all(o);
+    const node& device = all.targets()[0];
+    future<void> endless = async(device.within(20ms), device_fn<run_until_allowed>);
+    EXPECT_THROW(endless.get(), timeout);
+    EXPECT_THAT(text_thrown_by<timeout>([&] { device::quiesce(device, 20ms); }),
+                AllOf(HasSubstr("node 1"), HasSubstr("not idle")));
+    device::give_up(device);
+    EXPECT_THAT(
+        text_thrown_by<node_failed>([&] { async(device, device_fn<run_until_allowed>).get(); }),
+        HasSubstr("given up"));
+  }
+  may_end = true;
+}
+
+TEST(devices, that_do_not_end_a_call_do_not_keep_a_job_from_ending) {
+  may_end = false;
+  {
+    job_options o = test::with_targets("cuda-emulated:0");
+    o.stop_timeout = 50ms;
+    job all(o);
+    post(all.targets()[0], device_fn<run_until_allowed>);
+  }
+  may_end = true;
+}
+
+TEST(devices, that_are_not_there_are_errors_at_the_start) {
+  EXPECT_THAT(
+      text_thrown_by<start_failed>([] { job all(test::with_targets("cuda:0")); }),
+      AllOf(HasSubstr("node 1"), HasSubstr("no code for GPUs"), HasSubstr("farcall_cuda_target")));
+}
+
+TEST(devices, are_asked_for_by_name_only_where_they_are) {
+  job all(test::with_targets("shm"));
+  EXPECT_THAT(text_thrown_by<error>([&] { device::quiesce(all.targets()[0]); }),
+              AllOf(HasSubstr("node 1"), HasSubstr("no device")));
+}
+
+// A worker is started by whichever thread calls, and must not be bound to what that is bound to.
+FARCALL_HOST_DEVICE std::int32_t count_processors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : -1;
+}
+
+int first_of(const cpu_set_t& set) {
+  std::size_t i = 0;
+  while (!CPU_ISSET(i, &set))
+    ++i;
+  return static_cast<int>(i);
+}
+
+TEST(devices, that_are_emulated_run_where_the_url_or_their_maker_says) {
+  const std::int32_t here = count_processors();
+  job free(test::with_targets("cuda-emulated:0"));
+  cpu_set_t before;
+  CPU_ZERO(&before);
+  ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);
+  const int first = first_of(before);
+  std::thread bound([&] {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<std::size_t>(first), &one);
+    ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
+    EXPECT_EQ(sync(free.targets().front(), device_fn<count_processors>), here);
+  });
+  bound.join();
+  job pinned(test::with_targets("cuda-emulated:0?cpu=" + std::to_string(first)));
+  EXPECT_EQ(sync(pinned.targets().front(), device_fn<count_processors>), 1);
+  EXPECT_THAT(text_thrown_by<start_failed>(
+                  [] { job none(test::with_targets("cuda-emulated:0?cpu=4000")); }),
+              HasSubstr("4000"));
+}
+
+TEST(devices, functions_for_devices_run_on_ordinary_nodes) {
+  job all(test::with_targets("shm"));
+  const node& target = all.targets().front();
+  EXPECT_EQ(sync(target, device_fn<sum_of_squares>, 10), 385);
+  const auto e = thrown_by<remote_error>([&] { (void)sync(target, device_fn<refuse>, -5); });
+  ASSERT_TRUE(e.has_value());
+  EXPECT_EQ(e->type_name(), "farcall::device_error");
+  EXPECT_EQ(e->text(), "a negative number");
+}
+
+TEST(devices, of_the_host_are_no_way_for_targets) {
+  job all(test::with_targets("shm,cuda-emulated:0"));
+  const std::string why = text_thrown_by<remote_error>([&] {
+    (void)sync(all.targets()[0], [] { return sync(node_at(2), device_fn<add>, 1.0, 2.0); });
+  });
+  EXPECT_THAT(why, AllOf(HasSubstr("node 2"), HasSubstr("host")));
+}
+
+} // namespace farcall::device_tests

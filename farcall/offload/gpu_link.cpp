@@ -1,0 +1,46 @@
+// Linked into programs that have code for GPUs, which ask it for the addresses of that code.
+
+#include <farcall/am/device_executor.hpp>
+#include <farcall/call/directory.hpp>
+#include <farcall/offload/devices.hpp>
+#include <farcall/transport/cuda/gpu_device.hpp>
+
+namespace farcall::detail {
+namespace {
+
+device_with_code make_gpu(std::uint32_t device, std::uint32_t workers, std::uint32_t threads) {
+  cuda::gpu_options o;
+  o.device = device;
+  o.workers = workers;
+  o.threads = threads;
+  o.kernel = am::device_executor();
+  o.kernel_memory = am::device_executor_memory();
+  device_with_code made;
+  made.device = cuda::make_gpu_device(o);
+  made.launch_of = directory::device_launches(device_code::kind::launch_on_gpu);
+  cuda::with_device(device, [&made] {
+    made.handlers = directory::device_handlers(device_code::kind::gpu);
+    gpu_key::for_each([](const entry& what, const void* symbol) {
+      cuda::write_device_symbol(symbol, directory::own_key(what));
+    });
+  });
+  return made;
+}
+
+const bool is_linked = [] {
+  linked_gpu_maker = &make_gpu;
+  return true;
+}();
+
+} // namespace
+
+std::uint64_t read_gpu_address(const void* symbol) {
+  // Mentioned, so that it is there.
+  return is_linked ? cuda::read_device_symbol(symbol) : 0;
+}
+
+std::uint64_t gpu_launcher_address(cuda::launcher run) {
+  return is_linked ? reinterpret_cast<std::uintptr_t>(run) : 0;
+}
+
+} // namespace farcall::detail
