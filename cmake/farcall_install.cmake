@@ -15,6 +15,17 @@ install(
   FILE farcall-targets.cmake
   DESTINATION "${package_dir}")
 
+# With its own export set: it asks its users for CUDA.
+if(TARGET farcall_cuda)
+  install(TARGETS farcall_cuda EXPORT farcall_cuda_targets)
+  install(
+    EXPORT farcall_cuda_targets
+    NAMESPACE farcall::
+    FILE farcall-cuda-targets.cmake
+    DESTINATION "${package_dir}")
+endif()
+install(FILES cmake/farcall_cuda_target.cmake DESTINATION "${package_dir}")
+
 # A static library has its users link OpenSSL, a shared one brings it along.
 set(needs_openssl OFF)
 set(pc_requires "")

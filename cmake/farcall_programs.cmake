@@ -37,28 +37,64 @@ function(farcall_test_program)
                        PROPERTIES ${properties})
 endfunction()
 
-# farcall_example(<folder> [SOURCES <.cpp>…, default main.cpp] [ARGS <argument>…])
+# farcall_example(<folder> [SOURCES <.cpp>…, default main.cpp] [CUDA <.cpp>…] [ARGS <argument>…])
 #
-# Builds examples/<folder> as the program example-<folder> and has ctest run it.
+# Builds examples/<folder> as the program example-<folder> and has ctest run it. Those of its sources
+# that are named behind CUDA have code for devices: where CUDA's compiler is, there is a second
+# program, example-<folder>-cuda, for which it compiles them.
 function(farcall_example folder)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;ARGS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;CUDA;ARGS")
   farcall_refuse_leftovers(farcall_example)
   if(NOT arg_SOURCES)
     set(arg_SOURCES main.cpp)
   endif()
-  list(TRANSFORM arg_SOURCES PREPEND "${folder}/")
 
   set(program example-${folder})
-  add_executable(${program} ${arg_SOURCES})
+  list(TRANSFORM arg_SOURCES PREPEND "${folder}/" OUTPUT_VARIABLE sources)
+  add_executable(${program} ${sources})
   target_link_libraries(${program} PRIVATE farcall::farcall)
   add_dependencies(farcall_examples ${program})
-  if(FARCALL_BUILD_TESTS)
-    add_test(
-      NAME example.${folder}
-      COMMAND ${program} ${arg_ARGS}
-      WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
-    set_tests_properties(example.${folder} PROPERTIES TIMEOUT 120 LABELS example)
+  farcall_example_run(${folder} ARGS ${arg_ARGS})
+
+  if(arg_CUDA AND TARGET farcall_cuda)
+    list(REMOVE_ITEM arg_SOURCES ${arg_CUDA})
+    list(TRANSFORM arg_SOURCES PREPEND "${folder}/" OUTPUT_VARIABLE sources)
+    foreach(source IN LISTS arg_CUDA)
+      # A file has one language for all programs of a folder, so this one gets files of its own.
+      cmake_path(REPLACE_EXTENSION source cu OUTPUT_VARIABLE unit)
+      cmake_path(ABSOLUTE_PATH unit BASE_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/${folder}")
+      file(CONFIGURE OUTPUT "${unit}"
+           CONTENT "#include \"${CMAKE_CURRENT_SOURCE_DIR}/${folder}/${source}\"\n" @ONLY)
+      list(APPEND sources "${unit}")
+    endforeach()
+    add_executable(${program}-cuda ${sources})
+    target_link_libraries(${program}-cuda PRIVATE farcall::farcall)
+    farcall_cuda_target(${program}-cuda)
+    add_dependencies(farcall_examples ${program}-cuda)
   endif()
+endfunction()
+
+# farcall_example_run(<folder> [NAME <text>] [PROGRAM <program>] [ARGS <argument>…])
+#
+# Has ctest run an example's program, example-<folder> unless one is named, as example.<folder>, or
+# example.<folder>.<text>. Exit status 77 means that something is not there that it needs.
+function(farcall_example_run folder)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "NAME;PROGRAM" "ARGS")
+  if(NOT FARCALL_BUILD_TESTS)
+    return()
+  endif()
+  set(name example.${folder})
+  if(arg_NAME)
+    string(APPEND name ".${arg_NAME}")
+  endif()
+  if(NOT arg_PROGRAM)
+    set(arg_PROGRAM example-${folder})
+  endif()
+  add_test(
+    NAME ${name}
+    COMMAND ${arg_PROGRAM} ${arg_ARGS}
+    WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+  set_tests_properties(${name} PROPERTIES TIMEOUT 120 LABELS example SKIP_RETURN_CODE 77)
 endfunction()
 
 # farcall_benchmark(NAME <program> SOURCES <.cpp>… [LIBRARIES <target>…])

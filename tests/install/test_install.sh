@@ -39,6 +39,9 @@ say "consumer with find_package"
 "$cmake" --build "$temporary/find_package"
 "$temporary/find_package/hello"
 "$temporary/find_package/ham_hello"
+if [[ -e $prefix/lib/cmake/farcall/farcall-cuda-targets.cmake ]]; then
+  "$temporary/find_package/gpu_hello"
+fi
 
 say "consumer with pkg-config"
 pc_folder=$(dirname "$(find "$prefix" -name farcall.pc)")
