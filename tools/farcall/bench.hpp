@@ -30,6 +30,7 @@ struct bench_options {
   std::string transport = "shm"; ///< "shm", or "tcp" or "tls" to a server of our own
   std::string targets;           ///< URLs of targets elsewhere, instead
   std::string key;               ///< file with the key of their server
+  bool takes_devices = false;    ///< the benchmark can call devices
 
   /// The number asked for, else one of the two defaults.
   [[nodiscard]] std::size_t batches_or(std::size_t usual, std::size_t quickly) const {

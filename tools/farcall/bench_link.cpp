@@ -18,6 +18,9 @@ bool has_option(const std::string& url, std::string_view key) {
   return url.find('?' + name) != std::string::npos || url.find('&' + name) != std::string::npos;
 }
 
+/// Both ends share memory, so that the floor is that of a cache line.
+bool is_memory(link_kind kind) { return kind == link_kind::shm || kind == link_kind::emulated; }
+
 void check(const bench_options& options) {
   if (!options.key.empty() && options.targets.empty())
     throw usage_problem("--key goes with --targets; --transport tls makes a key of its own");
@@ -31,6 +34,8 @@ const char* word_of(link_kind kind) {
     return "tcp";
   case link_kind::tls:
     return "tls";
+  case link_kind::emulated:
+    return "cuda-emulated";
   default:
     return "shm";
   }
@@ -39,7 +44,13 @@ const char* word_of(link_kind kind) {
 link_kind kind_of(const bench_options& options) {
   check(options);
   if (!options.targets.empty()) {
-    if (parse_targets(options.targets).front().scheme == "shm") return link_kind::shm;
+    const std::string scheme = parse_targets(options.targets).front().scheme;
+    if (scheme == "shm") return link_kind::shm;
+    if (is_device(parse_targets(options.targets).front()) && !options.takes_devices)
+      throw usage_problem("devices are measured by 'farcall bench offload' only");
+    if (scheme == "cuda-emulated") return link_kind::emulated;
+    if (scheme == "cuda")
+      throw usage_problem("this command has no code for GPUs; bench/cuda/run measures them");
     return options.key.empty() ? link_kind::tcp : link_kind::tls;
   }
   if (options.transport == "tcp") return link_kind::tcp;
@@ -48,7 +59,7 @@ link_kind kind_of(const bench_options& options) {
 
 bench_link::bench_link(const bench_options& options, std::optional<int> cpu)
     : kind_(kind_of(options)), given_(options.targets), key_(options.key) {
-  if (!given_.empty() || kind_ == link_kind::shm) return;
+  if (!given_.empty() || is_memory(kind_)) return;
   server_ = std::make_unique<server_process>(kind_ == link_kind::tls, cpu);
   key_ = server_->key_file();
 }
@@ -59,8 +70,7 @@ job_options bench_link::one_target(int cpu) const {
 }
 
 job_options bench_link::targets(std::size_t n) const {
-  if (!given_.empty())
-    return job_at(kind_ == link_kind::shm ? given_ : with_option(given_, "count", n));
+  if (!given_.empty()) return job_at(is_memory(kind_) ? given_ : with_option(given_, "count", n));
   return job_at(server_ ? fmt::format("{}?count={}", server_->url(), n) : fmt::format("shm:{}", n));
 }
 
@@ -100,7 +110,7 @@ nlohmann::ordered_json link_session::circumstances() const {
 }
 
 std::unique_ptr<floor_probe> make_floor(link_kind kind, core_pair cores) {
-  if (kind == link_kind::shm) return std::make_unique<floor_meter>(cores, floor_places, 1000);
+  if (is_memory(kind)) return std::make_unique<floor_meter>(cores, floor_places, 1000);
   return std::make_unique<connection_floor>(cores, floor_places, connection_floor_calls);
 }
 

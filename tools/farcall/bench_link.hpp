@@ -18,9 +18,11 @@
 namespace farcall::tool {
 
 /// What carries calls between the host and the targets of a benchmark.
-enum class link_kind { shm, tcp, tls };
+/// The emulated device is reached through memory, as a process over shm, but knows only functions
+/// for devices.
+enum class link_kind { shm, tcp, tls, emulated };
 
-/// "shm", "tcp" or "tls".
+/// "shm", "tcp", "tls" or "cuda-emulated".
 [[nodiscard]] const char* word_of(link_kind kind);
 
 /// As the options say.

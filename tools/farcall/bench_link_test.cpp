@@ -26,6 +26,14 @@ TEST(kind_of, it_follows_transport_or_targets_and_key) {
   EXPECT_EQ(kind_of(options), link_kind::tcp);
   options.key = "key";
   EXPECT_EQ(kind_of(options), link_kind::tls);
+  options.key = "";
+  options.targets = "cuda-emulated:0?workers=2";
+  EXPECT_THROW((void)kind_of(options), usage_problem);
+  options.takes_devices = true;
+  EXPECT_EQ(kind_of(options), link_kind::emulated);
+  options.targets = "cuda:0";
+  EXPECT_THROW((void)kind_of(options), usage_problem);
+  options.key = "key";
   options.targets = "";
   EXPECT_THROW((void)kind_of(options), usage_problem);
 }

@@ -5,6 +5,8 @@
 #include "table.hpp"
 
 #include <farcall/farcall.hpp>
+#include <farcall/transport/cuda/find_gpus.hpp>
+#include <farcall/transport/tcp/tls.hpp>
 
 #include <array>
 #include <exception>
@@ -61,6 +63,22 @@ std::vector<transport_state> transports_here(const std::vector<probe>& kernel) {
     }
   }
   transports.push_back(std::move(shm));
+  transports.push_back({"tcp", true,
+                        tcp::tls_is_built_in()
+                            ? "other machines, encrypted or not"
+                            : "other machines, in the clear: built without TLS"});
+  transports.push_back({"cuda-emulated", true, "a device made of threads of this process"});
+  const cuda::gpus_found found = cuda::find_gpus();
+  if (found.gpus.empty()) transports.push_back({"cuda", false, found.why_none});
+  for (std::size_t i = 0; i < found.gpus.size(); ++i) {
+    const cuda::device_description& d = found.gpus[i];
+    transports.push_back(
+        {fmt::format("cuda:{}", i), true,
+         fmt::format("{}, {}, {} multiprocessors, {}, {}, {}; for programs with "
+                     "code for GPUs",
+                     d.name, d.architecture, d.processors, format_bytes(d.memory_bytes), d.driver,
+                     d.link.empty() ? "link unknown" : d.link)});
+  }
   return transports;
 }
 
