@@ -1,0 +1,119 @@
+// How long a GPU is lost to others when a process with resident workers is killed.
+
+#include "kill.hpp"
+#include "session.hpp"
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char** environ;
+
+namespace farcall::bench {
+namespace {
+
+constexpr int patience_ms = 30'000;
+
+/// This program again, which says one line when it has made a call.
+class process {
+ public:
+  process(const char* role, const std::string& target) {
+    std::array<int, 2> ends{};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0)
+      throw std::system_error(errno, std::generic_category(), "pipe");
+    from_ = ends[0];
+    posix_spawn_file_actions_t files;
+    (void)::posix_spawn_file_actions_init(&files);
+    (void)::posix_spawn_file_actions_adddup2(&files, ends[1], STDOUT_FILENO);
+    std::array<std::string, 4> words{"farcall_cuda_bench", role, "--targets", target};
+    std::array<char*, 5> arguments{words[0].data(), words[1].data(), words[2].data(),
+                                   words[3].data(), nullptr};
+    const int status =
+        ::posix_spawn(&pid_, "/proc/self/exe", &files, nullptr, arguments.data(), environ);
+    (void)::posix_spawn_file_actions_destroy(&files);
+    (void)::close(ends[1]);
+    if (status != 0) {
+      (void)::close(from_);
+      throw std::system_error(status, std::generic_category(), "starting this program again");
+    }
+  }
+  process(const process&) = delete;
+  process& operator=(const process&) = delete;
+  ~process() {
+    if (pid_ > 0) {
+      (void)::kill(pid_, SIGKILL);
+      (void)::waitpid(pid_, nullptr, 0);
+    }
+    (void)::close(from_);
+  }
+
+  /// Returns when it has made its call.
+  void await_call() const {
+    pollfd end{from_, POLLIN, 0};
+    char said = 0;
+    if (::poll(&end, 1, patience_ms) != 1 || ::read(from_, &said, 1) != 1 || said != '+')
+      throw std::runtime_error("a process that was started to call the device has not done so");
+  }
+  /// Returns when the system has taken it away.
+  void kill_and_wait() {
+    (void)::kill(pid_, SIGKILL);
+    wait();
+  }
+  void wait() {
+    (void)::waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+  }
+
+ private:
+  pid_t pid_ = -1;
+  int from_ = -1;
+};
+
+double call_from_a_new_process(const std::string& target) {
+  const auto begun = stopwatch_clock::now();
+  process p("--once", target);
+  p.await_call();
+  const double ns = ns_between(begun, stopwatch_clock::now());
+  p.wait();
+  return ns;
+}
+
+} // namespace
+
+void measure_kill(session& s) {
+  s.out.begin("kill");
+  const unbound processes(s.cpus);
+  const std::string target = with_option(s.asked.target, "workers", s.is_gpu() ? 8 : 1);
+  std::vector<double> undisturbed;
+  std::vector<double> gone;
+  std::vector<double> next;
+  for (std::size_t i = 0; i < s.asked.choose(8, 3); ++i) {
+    undisturbed.push_back(call_from_a_new_process(target));
+    process victim("--hold", target);
+    victim.await_call();
+    const auto begun = stopwatch_clock::now();
+    victim.kill_and_wait();
+    gone.push_back(ns_between(begun, stopwatch_clock::now()));
+    next.push_back(call_from_a_new_process(target));
+  }
+  const row& usual =
+      s.out.add_duration("new process to its first answer, device free", std::move(undisturbed));
+  row after{
+      .what = "the same, right after the kill", .unit = "ns", .value = summarize(std::move(next))};
+  after.ratio = after.value.p50 / usual.value.p50;
+  after.against = usual.what;
+  s.out.add_duration("kill -9 with resident workers to process gone", std::move(gone));
+  s.out.add(std::move(after));
+}
+
+} // namespace farcall::bench

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "options.hpp"
+
+namespace farcall::bench {
+
+/// In a process that was started to be killed: makes a call, says so on standard output, and keeps
+/// workers on the device until then.
+int hold_device(const options& o);
+
+/// Makes one call and says so.
+int call_once(const options& o);
+
+} // namespace farcall::bench

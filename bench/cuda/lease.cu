@@ -1,0 +1,134 @@
+// What it costs that workers come and go, and that they stay.
+
+#include "check.hpp"
+#include "functions.hpp"
+#include "session.hpp"
+
+#include <string>
+
+namespace farcall::bench {
+namespace {
+
+void measure_start(session& s) {
+  const job j = s.start(1);
+  const node device = j.targets().front();
+  sync(device.within(first_call_patience), pure_fn<nothing>);
+  std::vector<double> samples;
+  for (std::size_t i = 0; i < s.asked.choose(2000, 200); ++i) {
+    device::quiesce(device);
+    const auto begun = stopwatch_clock::now();
+    sync(device, pure_fn<nothing>);
+    samples.push_back(ns_between(begun, stopwatch_clock::now()));
+  }
+  s.out.add_duration("first call after the worker has left", std::move(samples));
+}
+
+// ---- a kernel that wants all of the memory's bandwidth ------------------------------------------
+
+__global__ void scale(float4* to, const float4* from, std::size_t count) {
+  const std::size_t step = std::size_t{gridDim.x} * blockDim.x;
+  for (std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += step) {
+    const float4 v = from[i];
+    to[i] = make_float4(2 * v.x, 2 * v.y, 2 * v.z, 2 * v.w);
+  }
+}
+
+class bandwidth_kernel {
+ public:
+  explicit bandwidth_kernel(std::size_t bytes)
+      : count_(bytes / sizeof(float4)), from_(count_), to_(count_) {
+    int device = 0;
+    int processors = 0;
+    check(cudaGetDevice(&device), "asking for the device");
+    check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device),
+          "asking for the device");
+    blocks_ = static_cast<unsigned>(processors) * 8;
+    check(cudaMemset(from_.get(), 0, bytes), "clearing memory");
+    check(cudaEventCreate(&begin_), "making an event");
+    check(cudaEventCreate(&end_), "making an event");
+    check(cudaDeviceSynchronize(), "clearing memory");
+  }
+  bandwidth_kernel(const bandwidth_kernel&) = delete;
+  bandwidth_kernel& operator=(const bandwidth_kernel&) = delete;
+  ~bandwidth_kernel() {
+    (void)cudaEventDestroy(begin_);
+    (void)cudaEventDestroy(end_);
+  }
+
+  /// Nanoseconds of one run, by the device's clock.
+  [[nodiscard]] double run() {
+    check(cudaEventRecord(begin_, stream_.get()), "timing a kernel");
+    scale<<<blocks_, 256, 0, stream_.get()>>>(to_.get(), from_.get(), count_);
+    check(cudaEventRecord(end_, stream_.get()), "timing a kernel");
+    check(cudaEventSynchronize(end_), "timing a kernel");
+    float ms = 0;
+    check(cudaEventElapsedTime(&ms, begin_, end_), "timing a kernel");
+    return double{ms} * 1e6;
+  }
+
+ private:
+  std::size_t count_;
+  unsigned blocks_ = 0;
+  device_array<float4> from_;
+  device_array<float4> to_;
+  own_stream stream_;
+  cudaEvent_t begin_ = nullptr;
+  cudaEvent_t end_ = nullptr;
+};
+
+/// A call through every worker, so that all are there.
+void wake_all(const std::vector<lane>& lanes) {
+  for (const lane& l : lanes)
+    sync(l, pure_fn<nothing>);
+}
+
+void measure_idle_workers(session& s, std::size_t workers) {
+  bandwidth_kernel kernel(std::size_t{1} << (s.asked.quick ? 27 : 29));
+  const job j = s.start(workers);
+  const node device = j.targets().front();
+  sync(device.within(first_call_patience), pure_fn<nothing>);
+  std::vector<lane> lanes;
+  for (std::size_t i = 0; i < workers; ++i)
+    lanes.emplace_back(device);
+  std::vector<double> alone;
+  std::vector<double> beside;
+  const std::size_t runs = 20;
+  for (std::size_t turn = 0; turn < s.asked.choose(10, 3); ++turn) {
+    device::pin_resident(device, false);
+    device::quiesce(device);
+    for (std::size_t i = 0; i <= runs; ++i) {
+      const double ns = kernel.run();
+      if (i != 0) alone.push_back(ns);
+    }
+    device::pin_resident(device);
+    wake_all(lanes);
+    for (std::size_t i = 0; i <= runs; ++i) {
+      const double ns = kernel.run();
+      if (i != 0) beside.push_back(ns);
+    }
+  }
+  device::pin_resident(device, false);
+  const std::string n = std::to_string(workers);
+  row without{.what = "bandwidth kernel alone, in turn with " + n + " workers",
+              .unit = "ns",
+              .value = summarize(std::move(alone))};
+  row with{.what = "bandwidth kernel, " + n + " idle workers",
+           .unit = "ns",
+           .value = summarize(std::move(beside))};
+  with.ratio = with.value.p50 / without.value.p50;
+  with.against = without.what;
+  s.out.add(std::move(without));
+  s.out.add(std::move(with));
+}
+
+} // namespace
+
+void measure_lease(session& s) {
+  s.out.begin("lease");
+  measure_start(s);
+  if (!s.is_gpu()) return;
+  measure_idle_workers(s, 1);
+  measure_idle_workers(s, 8);
+}
+
+} // namespace farcall::bench

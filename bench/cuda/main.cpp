@@ -1,0 +1,106 @@
+#include "circumstances.hpp"
+#include "goals.hpp"
+#include "kill.hpp"
+#include "pinning.hpp"
+#include "session.hpp"
+#include "smoke.hpp"
+
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+
+#include <cuda_runtime_api.h>
+
+namespace farcall::bench {
+namespace {
+
+constexpr int skipped = 77;
+
+/// Empty when the device can be used, as far as CUDA knows.
+std::string missing_gpu(const options& o) {
+  // As the library would have it, which comes later than our own first call of CUDA.
+  (void)::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+  (void)::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status != cudaSuccess) return cudaGetErrorString(status);
+  int number = 0;
+  const std::size_t colon = o.target.find(':');
+  if (colon != std::string::npos)
+    std::from_chars(o.target.data() + colon + 1, o.target.data() + o.target.size(), number);
+  if (number >= count) return "this machine has " + std::to_string(count) + " of them";
+  // Or waiting for a stream would sleep, and launches be slower than they need to be.
+  (void)cudaSetDevice(number);
+  (void)cudaSetDeviceFlags(cudaDeviceScheduleSpin);
+  return {};
+}
+
+struct group {
+  const char* name;
+  void (*measure)(session& s);
+};
+constexpr group groups[] = {{"floor", measure_floor}, {"launches", measure_launches},
+                            {"calls", measure_calls}, {"rates", measure_rates},
+                            {"grids", measure_grids}, {"copies", measure_copies},
+                            {"lease", measure_lease}, {"kill", measure_kill}};
+
+int measure(const options& o) {
+  report out(o.json, o.csv);
+  session s{o, out, cpus_for(o)};
+  add_circumstances(out, o, s.cpus);
+  pin_this_thread(s.cpus.front());
+  int status = EXIT_SUCCESS;
+  for (const group& g : groups) {
+    if (!o.wants(g.name)) continue;
+    try {
+      g.measure(s);
+    } catch (const std::exception& e) {
+      out.add_note(std::string(g.name) + " has failed: " + e.what());
+      status = EXIT_FAILURE;
+    }
+    out.save();
+  }
+  print_goals(out, s.is_gpu());
+  return status;
+}
+
+int run(int argc, char** argv) {
+  const options o = parse_options({argv + 1, argv + argc});
+  if (o.help) {
+    std::fputs(help_text(), stdout);
+    return EXIT_SUCCESS;
+  }
+  if (o.is_gpu()) {
+    if (const std::string why = missing_gpu(o); !why.empty()) {
+      std::printf("farcall_cuda_bench: no GPU for %s: %s\n", o.target.c_str(), why.c_str());
+      return skipped;
+    }
+  }
+  switch (o.what) {
+  case role::smoke:
+    return smoke(o);
+  case role::hold:
+    return hold_device(o);
+  case role::once:
+    return call_once(o);
+  default:
+    return measure(o);
+  }
+}
+
+} // namespace
+} // namespace farcall::bench
+
+int main(int argc, char** argv) {
+  farcall::serve_if_target();
+  try {
+    return farcall::bench::run(argc, argv);
+  } catch (const farcall::bench::usage_error& e) {
+    std::fprintf(stderr, "farcall_cuda_bench: %s\n", e.what());
+    return 2;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "farcall_cuda_bench: %s\n", e.what());
+    return EXIT_FAILURE;
+  }
+}

@@ -1,0 +1,111 @@
+#include "options.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+namespace farcall::bench {
+namespace {
+
+constexpr std::array<std::string_view, 8> groups{"floor", "launches", "calls", "rates",
+                                                 "grids", "copies",   "lease", "kill"};
+constexpr std::size_t quick_samples = 20'000;
+
+std::vector<std::string> split(const std::string& list) {
+  std::vector<std::string> words;
+  std::size_t from = 0;
+  for (;;) {
+    const std::size_t comma = list.find(',', from);
+    words.push_back(list.substr(from, comma - from));
+    if (std::find(groups.begin(), groups.end(), words.back()) == groups.end())
+      throw usage_error("--only: there is no group \"" + words.back() + "\"; see --help");
+    if (comma == std::string::npos) return words;
+    from = comma + 1;
+  }
+}
+
+std::size_t number_of(const std::string& option, const std::string& text) {
+  std::size_t number = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (status != std::errc{} || end != text.data() + text.size() || number < 100)
+    throw usage_error(option + " needs a number from 100, not \"" + text + "\"");
+  return number;
+}
+
+} // namespace
+
+bool options::wants(std::string_view group) const {
+  return only.empty() || std::find(only.begin(), only.end(), group) != only.end();
+}
+
+options parse_options(const std::vector<std::string>& arguments) {
+  options o;
+  bool has_samples = false;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    const auto value = [&]() -> const std::string& {
+      if (i + 1 == arguments.size()) throw usage_error(word + " needs a value");
+      return arguments[++i];
+    };
+    if (word == "--targets") {
+      o.target = value();
+    } else if (word == "--json") {
+      o.json = value();
+    } else if (word == "--csv") {
+      o.csv = value();
+    } else if (word == "--only") {
+      o.only = split(value());
+    } else if (word == "--samples") {
+      o.samples = number_of(word, value());
+      has_samples = true;
+    } else if (word == "--quick") {
+      o.quick = true;
+    } else if (word == "--smoke") {
+      o.what = role::smoke;
+    } else if (word == "--hold") {
+      o.what = role::hold;
+    } else if (word == "--once") {
+      o.what = role::once;
+    } else if (word == "--help" || word == "-h") {
+      o.help = true;
+    } else {
+      throw usage_error("there is no option \"" + word + "\"; see --help");
+    }
+  }
+  if (o.quick && !has_samples) o.samples = quick_samples;
+  if (o.target.find(',') != std::string::npos ||
+      !(o.is_gpu() || o.target.starts_with("cuda-emulated")))
+    throw usage_error("--targets needs one device, cuda:0 or cuda-emulated:0, not \"" + o.target +
+                      "\"");
+  return o;
+}
+
+const char* help_text() {
+  return R"(usage: farcall_cuda_bench [options]
+
+Measures what a call of a GPU costs, beside the floor of the bus and beside launches of kernels.
+
+  --targets URL    the device: cuda:0 (default), or cuda-emulated:0 for all that needs no GPU
+  --only GROUPS    floor, launches, calls, rates, grids, copies, lease, kill; separated by commas
+  --samples N      of each latency (200000, with --quick 20000)
+  --quick          fewer samples: some seconds
+  --json FILE      write all figures as one JSON document, too
+  --csv FILE       and as a table for programs
+  --smoke          only make a few calls of each kind and check their results
+
+Exit status: 0; 1 when something has failed; 2 for a wrong command line; 77 without a GPU.
+)";
+}
+
+std::string with_option(const std::string& url, std::string_view key, std::size_t value) {
+  const std::string wanted = std::string(key) + '=' + std::to_string(value);
+  for (const char before : {'?', '&'}) {
+    const std::size_t at = url.find(before + std::string(key) + '=');
+    if (at == std::string::npos) continue;
+    const std::size_t end = url.find('&', at + 1);
+    return url.substr(0, at + 1) + wanted + (end == std::string::npos ? "" : url.substr(end));
+  }
+  return url + (url.find('?') == std::string::npos ? '?' : '&') + wanted;
+}
+
+} // namespace farcall::bench

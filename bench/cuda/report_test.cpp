@@ -1,0 +1,62 @@
+#include "report.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace farcall::bench {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(summarize, percentiles_lie_between_the_sorted_samples) {
+  std::vector<double> samples;
+  for (int i = 100; i >= 0; --i)
+    samples.push_back(i);
+  const summary s = summarize(samples);
+  EXPECT_DOUBLE_EQ(s.p1, 1);
+  EXPECT_DOUBLE_EQ(s.p50, 50);
+  EXPECT_DOUBLE_EQ(s.p99, 99);
+  EXPECT_EQ(s.samples, 101U);
+  EXPECT_DOUBLE_EQ(summarize({1, 2}).p50, 1.5);
+  EXPECT_EQ(summarize({}).samples, 0U);
+}
+
+TEST(text_of_ns, has_three_digits) {
+  EXPECT_EQ(text_of_ns(5.123), "5.12 ns");
+  EXPECT_EQ(text_of_ns(999.4), "999 ns");
+  EXPECT_EQ(text_of_ns(999.6), "1.00 us");
+  EXPECT_EQ(text_of_ns(12'340), "12.3 us");
+  EXPECT_EQ(text_of_ns(4.5e9), "4.50 s");
+  EXPECT_EQ(text_of_ns(4.5e13), "45000 s");
+}
+
+TEST(quoted, what_json_forbids_is_escaped) {
+  EXPECT_EQ(quoted("a \"b\" \\ c\n"), "\"a \\\"b\\\" \\\\ c\\u000a\"");
+}
+
+TEST(report, figures_stand_beside_the_floor_and_the_best_launch) {
+  testing::internal::CaptureStdout();
+  report out("", "");
+  out.add_circumstance("cpu", "one");
+  out.begin("calls");
+  out.set_floor(100);
+  out.offer_launch(5000);
+  out.offer_launch(4000);
+  out.offer_launch(6000);
+  out.add({.what = "empty, \"pure\"", .unit = "ns", .value = {190, 200, 210, 7}, .is_call = true});
+  out.add(
+      {.what = "put", .unit = "GB/s", .value = {1, 2, 3, 7}, .ratio = 0.5, .against = "memcpy"});
+  (void)testing::internal::GetCapturedStdout();
+  EXPECT_EQ(out.launch_ns(), 4000);
+  ASSERT_NE(out.find("put"), nullptr);
+  EXPECT_EQ(out.find("get"), nullptr);
+  EXPECT_EQ(out.csv(), "group,what,unit,p1,p50,p99,samples,to_floor,to_best_launch,ratio,against\n"
+                       "calls,\"empty, \"\"pure\"\"\",ns,190,200,210,7,2,0.05,,\n"
+                       "calls,put,GB/s,1,2,3,7,,,0.5,memcpy\n");
+  EXPECT_THAT(out.json(), HasSubstr("\"cpu\": \"one\""));
+  EXPECT_THAT(out.json(), HasSubstr("\"to_floor\": 2, \"to_best_launch\": 0.05}"));
+  EXPECT_THAT(out.json(), HasSubstr("\"ratio\": 0.5, \"against\": \"memcpy\"}"));
+}
+
+} // namespace
+} // namespace farcall::bench

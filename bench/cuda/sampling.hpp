@@ -1,0 +1,36 @@
+#pragma once
+
+#include "summary.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <vector>
+
+namespace farcall::bench {
+
+using stopwatch_clock = std::chrono::steady_clock;
+
+[[nodiscard]] inline double ns_between(stopwatch_clock::time_point a,
+                                       stopwatch_clock::time_point b) {
+  return std::chrono::duration<double, std::nano>(b - a).count();
+}
+
+/// Nanoseconds of each of `count` calls of `what`, after some that do not count. The clock is read
+/// once for each, and that time is in the sample.
+template <class What>
+[[nodiscard]] std::vector<double> sample(std::size_t count, What&& what) {
+  for (std::size_t i = 0; i < std::min<std::size_t>(count / 10 + 1, 2000); ++i)
+    what();
+  std::vector<double> samples(count);
+  auto before = stopwatch_clock::now();
+  for (double& s : samples) {
+    what();
+    const auto after = stopwatch_clock::now();
+    s = ns_between(before, after);
+    before = after;
+  }
+  return samples;
+}
+
+} // namespace farcall::bench
