@@ -8,7 +8,6 @@ using std::chrono::nanoseconds;
 using std::chrono::steady_clock;
 
 namespace cg {
-namespace {
 
 /// What a kernel needs to know; trivially copyable, so it travels as it is.
 struct kernel_arguments {
@@ -19,21 +18,23 @@ struct kernel_arguments {
   fc::remote_span<double> q;
 };
 
-/// Runs on a target, on its own memory; returns how long the arithmetic took there.
-nanoseconds multiply_block(const kernel_arguments& a) {
-  const auto start = steady_clock::now();
-  multiply_rows(a.row_start.local(), a.column.local(), a.value.local(), a.p.local(), a.q.local());
-  return std::chrono::duration_cast<nanoseconds>(steady_clock::now() - start);
+/// Runs on a target, on its own memory; returns how many nanoseconds the arithmetic took there. On
+/// a GPU by a team of threads, which share the rows.
+FARCALL_HOST_DEVICE std::uint64_t multiply_block(const kernel_arguments& a) {
+  const auto start = fc::device::now();
+  const fc::device::team team = fc::device::this_team();
+  multiply_rows(a.row_start.local(), a.column.local(), a.value.local(), a.p.local(), a.q.local(),
+                team.rank(), team.size());
+  team.sync();
+  return fc::device::now() - start;
 }
 
 template <typename T>
-fc::buffer<T> upload(const fc::node& target, const std::vector<T>& values) {
+static fc::buffer<T> upload(const fc::node& target, const std::vector<T>& values) {
   auto buffer = target.allocate<T>(values.size());
   fc::put_sync(values, buffer);
   return buffer;
 }
-
-} // namespace
 
 distributed_matrix::distributed_matrix(const csr_matrix& matrix,
                                        std::span<const fc::node> targets) {
@@ -58,7 +59,7 @@ void distributed_matrix::multiply(std::span<const double> p, std::span<double> q
   for (block& b : blocks_) {
     // Only the part of p that these rows touch; the targets served first compute meanwhile.
     fc::put_sync(p.subspan(b.first_column, b.p.size()), b.p);
-    b.kernel = fc::async(b.target, fc::fn<multiply_block>,
+    b.kernel = fc::async(b.target, fc::team_fn<multiply_block>,
                          kernel_arguments{.row_start = b.row_start.span(),
                                           .column = b.column.span(),
                                           .value = b.value.span(),
@@ -68,7 +69,7 @@ void distributed_matrix::multiply(std::span<const double> p, std::span<double> q
   }
   nanoseconds slowest{};
   for (block& b : blocks_) {
-    slowest = std::max(slowest, b.kernel.get());
+    slowest = std::max(slowest, nanoseconds{b.kernel.get()});
     fc::get_sync(b.q, q.subspan(b.rows.first, b.rows.size()));
   }
   times_.kernels += slowest;

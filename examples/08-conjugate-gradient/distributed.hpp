@@ -50,7 +50,7 @@ class distributed_matrix {
     farcall::buffer<double> value;
     farcall::buffer<double> p;
     farcall::buffer<double> q;
-    farcall::future<std::chrono::nanoseconds> kernel;
+    farcall::future<std::uint64_t> kernel;
   };
 
   std::vector<block> blocks_;

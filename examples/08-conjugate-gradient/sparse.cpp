@@ -44,17 +44,6 @@ double poisson_bytes(std::uint64_t edge) noexcept {
   return rows * (sizeof(std::uint64_t) + 7 * (sizeof(double) + sizeof(std::uint32_t)));
 }
 
-void multiply_rows(std::span<const std::uint64_t> row_start, std::span<const std::uint32_t> column,
-                   std::span<const double> value, std::span<const double> p, std::span<double> q) {
-  for (std::size_t row = 0; row < q.size(); ++row) {
-    double sum = 0;
-    for (std::uint64_t k = row_start[row]; k < row_start[row + 1]; ++k) {
-      sum += value[k] * p[column[k]];
-    }
-    q[row] = sum;
-  }
-}
-
 void multiply(const csr_matrix& matrix, std::span<const double> p, std::span<double> q) {
   multiply_rows(matrix.row_start, matrix.column, matrix.value, p, q);
 }

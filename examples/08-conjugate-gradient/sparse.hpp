@@ -50,9 +50,19 @@ csr_matrix poisson(std::uint64_t edge);
 /// Bytes that poisson(edge) occupies, to ask before building it.
 double poisson_bytes(std::uint64_t edge) noexcept;
 
-/// q = A p for the rows described by row_start; the same code runs on the host and on targets.
-void multiply_rows(std::span<const std::uint64_t> row_start, std::span<const std::uint32_t> column,
-                   std::span<const double> value, std::span<const double> p, std::span<double> q);
+/// q = A p for the rows described by row_start, or for every step-th of them from `first` on; the
+/// same code runs on the host and on targets. Being constexpr, it may be compiled for GPUs.
+constexpr void multiply_rows(std::span<const std::uint64_t> row_start,
+                             std::span<const std::uint32_t> column, std::span<const double> value,
+                             std::span<const double> p, std::span<double> q, std::size_t first = 0,
+                             std::size_t step = 1) {
+  for (std::size_t row = first; row < q.size(); row += step) {
+    double sum = 0;
+    for (std::uint64_t k = row_start[row]; k < row_start[row + 1]; ++k)
+      sum += value[k] * p[column[k]];
+    q[row] = sum;
+  }
+}
 
 /// q = A p for the whole matrix.
 void multiply(const csr_matrix& matrix, std::span<const double> p, std::span<double> q);
