@@ -52,10 +52,8 @@ FARCALL_HOST_DEVICE inline void solve(farcall::remote_span<double> system, unsig
 /// All of them, launched as a grid: each block takes the next system that is its own.
 FARCALL_HOST_DEVICE inline void solve_all(farcall::remote_span<double> systems, unsigned n) {
   const farcall::device::whole_grid grid = farcall::device::this_grid();
-  const std::size_t threads = farcall::device::this_team().size();
   const std::size_t length = std::size_t{n} * (n + 1);
-  const std::size_t stride = grid.size() / threads * length;
-  for (std::size_t at = grid.rank() / threads * length; at < systems.size(); at += stride)
+  for (std::size_t at = grid.block() * length; at < systems.size(); at += grid.blocks() * length)
     eliminate(systems.data() + at, n);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <farcall/call/device_call.hpp>
+#include <farcall/call/device_team.hpp>
 #include <farcall/transport/cuda/launch.hpp>
 #include <farcall/transport/cuda/thread_team.hpp>
 
@@ -166,19 +167,28 @@ struct name_launch<on_grid<F>> {
 
 namespace device {
 
-/// The threads of a launch. On ordinary nodes there is one; the emulated device has one in a block.
+/// The blocks of a launch and their threads. On ordinary nodes there is one block of one thread;
+/// the emulated device has one thread in a block.
 class whole_grid {
  public:
+  /// Number of this thread among those of all blocks, from 0 to size() - 1.
   [[nodiscard]] FARCALL_HOST_DEVICE std::uint64_t rank() const noexcept {
+    return std::uint64_t{block()} * this_team().size() + this_team().rank();
+  }
+  [[nodiscard]] FARCALL_HOST_DEVICE std::uint64_t size() const noexcept {
+    return std::uint64_t{blocks()} * this_team().size();
+  }
+  /// Number of this thread's block, which is its team, from 0 to blocks() - 1.
+  [[nodiscard]] FARCALL_HOST_DEVICE std::uint32_t block() const noexcept {
 #ifdef FARCALL_ON_GPU
-    return std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+    return blockIdx.x;
 #else
     return farcall::detail::current_place.block;
 #endif
   }
-  [[nodiscard]] FARCALL_HOST_DEVICE std::uint64_t size() const noexcept {
+  [[nodiscard]] FARCALL_HOST_DEVICE std::uint32_t blocks() const noexcept {
 #ifdef FARCALL_ON_GPU
-    return std::uint64_t{gridDim.x} * blockDim.x;
+    return gridDim.x;
 #else
     return farcall::detail::current_place.blocks;
 #endif

@@ -36,7 +36,7 @@ class remote_span {
 
   remote_span() noexcept = default;
   /// Memory that lies at `address` on node `where`.
-  remote_span(node_id where, std::uint64_t address, std::size_t size) noexcept
+  FARCALL_HOST_DEVICE remote_span(node_id where, std::uint64_t address, std::size_t size) noexcept
       : address_(address), size_(size), node_(where) {}
   /// Memory of this node, for others to use.
   explicit remote_span(std::span<T> local) noexcept
@@ -45,7 +45,7 @@ class remote_span {
   /// T to const T.
   template <class U>
     requires std::is_convertible_v<U (*)[], T (*)[]>
-  remote_span(const remote_span<U>& other) noexcept
+  FARCALL_HOST_DEVICE remote_span(const remote_span<U>& other) noexcept
       : remote_span(other.node(), other.address(), other.size()) {}
 
   [[nodiscard]] FARCALL_HOST_DEVICE node_id node() const noexcept { return node_; }
@@ -56,23 +56,31 @@ class remote_span {
   }
   [[nodiscard]] FARCALL_HOST_DEVICE bool empty() const noexcept { return size_ == 0; }
 
-  /// A part. Throws error when it does not lie inside.
-  [[nodiscard]] remote_span subspan(std::size_t offset, std::size_t count) const {
+  /// A part. Throws error when it does not lie inside; on a GPU, which cannot throw, nothing looks.
+  [[nodiscard]] FARCALL_HOST_DEVICE remote_span subspan(std::size_t offset,
+                                                        std::size_t count) const {
+#ifndef FARCALL_ON_GPU
     if (offset > size_ || count > size_ - offset) detail::throw_out_of_range(offset, count, size_);
+#endif
     return {node_, address_ + offset * sizeof(T), count};
   }
-  [[nodiscard]] remote_span subspan(std::size_t offset) const {
+  [[nodiscard]] FARCALL_HOST_DEVICE remote_span subspan(std::size_t offset) const {
+#ifndef FARCALL_ON_GPU
     if (offset > size_) detail::throw_out_of_range(offset, 0, size_);
+#endif
     return subspan(offset, size_ - offset);
   }
-  [[nodiscard]] remote_span first(std::size_t count) const { return subspan(0, count); }
-  [[nodiscard]] remote_span last(std::size_t count) const {
+  [[nodiscard]] FARCALL_HOST_DEVICE remote_span first(std::size_t count) const {
+    return subspan(0, count);
+  }
+  [[nodiscard]] FARCALL_HOST_DEVICE remote_span last(std::size_t count) const {
+#ifndef FARCALL_ON_GPU
     if (count > size_) detail::throw_out_of_range(0, count, size_);
+#endif
     return subspan(size_ - count, count);
   }
 
-  // In place, on the node that owns the memory; throws wrong_node elsewhere. On a GPU, which cannot
-  // throw, nothing looks.
+  // In place, on the node that owns the memory; throws wrong_node elsewhere, but on a GPU.
   [[nodiscard]] FARCALL_HOST_DEVICE T* data() const {
 #ifndef FARCALL_ON_GPU
     if (node_ != detail::own_id()) [[unlikely]]

@@ -37,6 +37,10 @@ void* stream(const node& device) {
   return transport.stream_of(device.job()->engine->lane_to(device.id()).ends());
 }
 
+void* stream(const lane& to_device) {
+  return transport_of(to_device.where()).stream_of(to_device.messages().ends());
+}
+
 void give_up(const node& device) {
   transport_of(device).give_up("it was given up by this program");
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <farcall/call/device_team.hpp>
+#include <farcall/offload/call.hpp>
 #include <farcall/offload/node.hpp>
 
 #include <chrono>
@@ -27,6 +28,8 @@ void pin_resident(const node& device, bool stay = true);
 /// libraries, graphs and kernels of one's own. Ready when a launch behind it is. Null for emulated
 /// devices.
 [[nodiscard]] void* stream(const node& device);
+/// The same for the launches of a lane.
+[[nodiscard]] void* stream(const lane& to_device);
 
 /// Gives the device up: its calls end with node_failed, and what runs there, as a handler that does
 /// not end, is not waited for. Only the end of the process takes it off the device.
