@@ -86,7 +86,7 @@ FARCALL_HOST_DEVICE void decide(Team& team, device_team_state& s) noexcept {
   using step = device_team_state::step;
   const cuda::worker_setup& setup = s.setup;
   s.open_lanes = s.lanes_seen;
-  if (s.command == static_cast<std::uint32_t>(cuda::worker_command::leave)) {
+  if (s.command != static_cast<std::uint32_t>(cuda::worker_command::serve)) {
     // What has come stays where it is, for the next worker.
     for (std::uint32_t i = 0; i < setup.lanes; ++i)
       s.lanes[i].tell_consumed(true);

@@ -28,6 +28,7 @@ constexpr std::uint32_t ring_bytes = 4096;
 constexpr handler_key add_key = 5;
 constexpr handler_key long_key = 6;
 constexpr handler_key fail_key = 7;
+constexpr handler_key launch_key = 9;
 
 void add(device_request& r) {
   std::array<std::uint32_t, 2> values{};
@@ -45,6 +46,11 @@ void give_back(device_request& r) {
   }
 }
 void fail(device_request& r) { r.fail(std::string(1000, 'x').c_str()); }
+
+const char* end_at_once(const cuda::launch_plan& plan) {
+  cuda::store_release(plan.done, plan.done_value);
+  return nullptr;
+}
 
 template <class F>
 bool eventually(F done) {
@@ -73,6 +79,11 @@ class device_worker : public ::testing::Test {
     o.handlers[add_key] = reinterpret_cast<std::uintptr_t>(&add);
     o.handlers[long_key] = reinterpret_cast<std::uintptr_t>(&give_back);
     o.handlers[fail_key] = reinterpret_cast<std::uintptr_t>(&fail);
+    o.launch_of = [](const std::byte* record, std::uint32_t, cuda::launch_plan& plan) {
+      plan.arguments = record;
+      return reinterpret_cast<const request_header*>(record)->key == launch_key ? &end_at_once
+                                                                                : nullptr;
+    };
     return o;
   }
 
@@ -82,16 +93,20 @@ class device_worker : public ::testing::Test {
   }
 
   void send(handler_key key, std::span<const std::byte> arguments, std::uint32_t slot) {
+    send_on(lane_, key, arguments, slot);
+  }
+  static void send_on(channel& lane, handler_key key, std::span<const std::byte> arguments,
+                      std::uint32_t slot) {
     const auto bytes = static_cast<std::uint32_t>(request_body + arguments.size());
     std::byte* record = nullptr;
     ASSERT_TRUE(eventually([&] {
-      lane_.carrier->progress();
-      return (record = try_reserve(lane_.out, bytes)) != nullptr;
+      lane.carrier->progress();
+      return (record = try_reserve(lane.out, bytes)) != nullptr;
     }));
     const request_header header{{0, slot}, key, 0};
     std::memcpy(record + 4, reinterpret_cast<const std::byte*>(&header) + 4, sizeof header - 4);
     if (!arguments.empty()) std::memcpy(record + request_body, arguments.data(), arguments.size());
-    commit(lane_.out, record, bytes, record_kind::request);
+    commit(lane.out, record, bytes, record_kind::request);
   }
   void send_sum(std::uint32_t a, std::uint32_t b, std::uint32_t slot) {
     const std::array values{a, b};
@@ -103,18 +118,19 @@ class device_worker : public ::testing::Test {
     std::uint32_t slot = 0;
     std::vector<std::byte> body;
   };
-  answer receive() {
+  answer receive() { return receive_on(lane_); }
+  static answer receive_on(channel& lane) {
     record_view record;
     EXPECT_TRUE(eventually([&] {
-      lane_.carrier->progress();
-      return static_cast<bool>(record = peek(lane_.in));
+      lane.carrier->progress();
+      return static_cast<bool>(record = peek(lane.in));
     }));
     answer a;
     if (!record) return a;
     a.kind = record.kind;
     std::memcpy(&a.slot, record.data + 4, sizeof a.slot);
     a.body.assign(record.data + reply_body, record.data + record.bytes);
-    release(lane_.in, record);
+    release(lane.in, record);
     return a;
   }
 
@@ -221,6 +237,39 @@ TEST_F(device_worker, starts_late_and_loses_nothing) {
     send_sum(i, i, i);
   for (std::uint32_t i = 0; i < 50; ++i)
     EXPECT_EQ(receive().slot, i);
+}
+
+// Whole words are all that a bus promises.
+TEST_F(device_worker, may_have_its_words_arrive_in_any_order) {
+  begin();
+  faults_->is_scattering = true;
+  for (const std::size_t bytes : {0U, 3U, 8U, 100U, 239U, 248U, 249U, 1000U}) {
+    std::vector<std::byte> sent(bytes);
+    for (std::uint32_t round = 0; round < 200; ++round) {
+      for (std::size_t i = 0; i < bytes; ++i)
+        sent[i] = static_cast<std::byte>(i * 5 + round);
+      send(long_key, sent, round);
+      const answer a = receive();
+      ASSERT_EQ(a.kind, record_kind::reply);
+      ASSERT_EQ(a.slot, round);
+      ASSERT_EQ(a.body, sent) << bytes;
+    }
+  }
+}
+
+TEST_F(device_worker, has_launches_that_overtake_those_of_other_lanes) {
+  begin();
+  channel other = device_->open(1, {});
+  faults_->launch_delay_us = 3000;
+  for (std::uint32_t i = 0; i < 20; ++i) {
+    send_on(lane_, launch_key, {}, i);
+    send_on(other, launch_key, {}, 100 + i);
+  }
+  // In order in each lane.
+  for (std::uint32_t i = 0; i < 20; ++i)
+    EXPECT_EQ(receive_on(other).slot, 100 + i);
+  for (std::uint32_t i = 0; i < 20; ++i)
+    EXPECT_EQ(receive_on(lane_).slot, i);
 }
 
 TEST_F(device_worker, that_cannot_be_started_first_is_an_error) {

@@ -10,19 +10,22 @@ void gpu_key::for_each(const std::function<void(const entry&, const void* symbol
     tell(*k->what_, k->symbol_);
 }
 
+void device_code::for_each(kind k,
+                           const std::function<void(const entry&, address_function)>& tell) {
+  for (const device_code* c = first_; c != nullptr; c = c->next_) {
+    if (c->kind_ == k) tell(*c->what_, c->address_);
+  }
+}
+
 std::vector<bool> device_code::existing(kind k) {
   std::vector<bool> all(entry_table::instance().rows().size());
-  for (const device_code* c = first_; c != nullptr; c = c->next_) {
-    if (c->kind_ == k) all[c->what_->index()] = true;
-  }
+  for_each(k, [&](const entry& what, address_function /*ask*/) { all[what.index()] = true; });
   return all;
 }
 
 std::vector<std::uint64_t> device_code::addresses(kind k) {
   std::vector<std::uint64_t> all(entry_table::instance().rows().size());
-  for (const device_code* c = first_; c != nullptr; c = c->next_) {
-    if (c->kind_ == k) all[c->what_->index()] = c->address_();
-  }
+  for_each(k, [&](const entry& what, address_function ask) { all[what.index()] = ask(); });
   return all;
 }
 

@@ -29,6 +29,8 @@ class device_code {
   device_code(const device_code&) = delete;
   device_code& operator=(const device_code&) = delete;
 
+  /// Calls `tell` for all code of that kind.
+  static void for_each(kind k, const std::function<void(const entry&, address_function)>& tell);
   /// By row of the entry table: the address, or 0 where there is no code of that kind.
   [[nodiscard]] static std::vector<std::uint64_t> addresses(kind k);
   /// By row, whether there is code of that kind. Asks no device.

@@ -1,4 +1,4 @@
-#include <farcall/offload/device_test_support.hpp>
+#include <tests/conformance/device.hpp>
 
 #include <sched.h>
 
@@ -75,6 +75,47 @@ TEST(devices, whose_grid_calls_the_host_fail) {
     EXPECT_THAT(text_thrown_by<node_failed>([&] { failing.get(); }),
                 HasSubstr("launched function"));
   }
+}
+
+TEST(devices, keep_memory_that_a_launch_still_uses) {
+  job all(test::with_targets("cuda-emulated:0"));
+  const node& device = all.targets()[0];
+  may_end = false;
+  auto first = device.allocate<std::byte>(900 << 20);
+  const std::uint64_t address = first.span().address();
+  future<void> endless = async(device, grid{}, device_fn<run_until_allowed>);
+  first.reset();
+  sync(device, pure_fn<nothing>); // behind which memory is freed
+  const auto small = device.allocate<std::byte>(1 << 20);
+  EXPECT_NE(small.span().address(), address);
+  std::atomic<bool> is_there{false};
+  std::thread waiting([&] {
+    EXPECT_EQ(device.allocate<std::byte>(900 << 20).span().address(), address);
+    is_there = true;
+  });
+  std::this_thread::sleep_for(20ms);
+  EXPECT_FALSE(is_there);
+  may_end = true;
+  waiting.join();
+  endless.get();
+}
+
+TEST(devices, are_quiet_for_one_at_a_time) {
+  job all(test::with_targets("cuda-emulated:0?workers=2&idle_ms=1000"));
+  const node& device = all.targets()[0];
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 100; ++i) {
+        if (t % 2 == 0) device::quiesce(device, test::patience);
+        EXPECT_EQ(sync(device, device_fn<add>, t, i), t + i);
+        // Memory that is not there yet makes the device quiet, too.
+        if (i % 25 == 0) (void)device.allocate<std::byte>(100 << 20);
+      }
+    });
+  }
+  for (std::thread& t : threads)
+    t.join();
 }
 
 TEST(devices, memory_of_another_node_is_not_used_in_place) {

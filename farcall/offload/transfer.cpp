@@ -417,7 +417,7 @@ void release_on(const node& where, std::uint64_t address) noexcept {
   if (!where.has_job()) return;
   try {
     if (cuda::cuda_transport* const device = device_of(where)) {
-      // Behind the calls that may use it.
+      // Behind the calls that may use it; the device knows of launches.
       if (!where.alive()) return;
       static_cast<void>(fence_on(where).then(
           [device, address](const future<void>& /*done*/) { device->memory().release(address); }));

@@ -1,7 +1,6 @@
 // What devices must do, on a GPU. Where there is none, these tests skip.
 
-#include <farcall/offload/device_test_support.hpp>
-#include <farcall/transport/cuda/find_gpus.hpp>
+#include <tests/conformance/device.hpp>
 
 #include <cuda_runtime_api.h>
 
@@ -15,7 +14,7 @@ INSTANTIATE_TEST_SUITE_P(gpu, device_test,
 class gpu : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (cuda::find_gpus().gpus.empty()) GTEST_SKIP() << cuda::find_gpus().why_none;
+    if (!why_no_gpu().empty()) GTEST_SKIP() << why_no_gpu();
   }
 };
 

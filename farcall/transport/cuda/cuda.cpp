@@ -6,16 +6,22 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <utility>
+#include <vector>
 
 namespace farcall::cuda {
 namespace {
 
 /// How long what needs an idle device waits for it.
 constexpr std::chrono::seconds quiesce_timeout{10};
+
+/// How often an allocation that waits for launches looks whether they have ended.
+constexpr std::chrono::microseconds launch_check_interval{200};
 
 constexpr std::uint64_t device_alignment = 256;
 
@@ -24,35 +30,47 @@ constexpr std::uint64_t lane_mask = 0xFFFF;
 constexpr std::uint64_t up_bit = 0x10000;
 constexpr unsigned generation_shift = 17;
 
+/// A lane's launches that had begun at some moment.
+struct begun_launches {
+  const host_lane* lane;
+  std::uint64_t count;
+  [[nodiscard]] bool have_ended() const noexcept { return lane->have_ended(count); }
+};
+
 class books final : public device_memory {
  public:
-  books(device_api& device, workers& all, node_id node, std::uint64_t bytes)
-      : device_(&device), workers_(&all), node_(node), range_(device.reserve(bytes)),
-        heap_(0, range_.bytes),
+  /// `under_way` tells which launches have not ended.
+  books(device_api& device, workers& all, node_id node, std::uint64_t bytes,
+        std::function<std::vector<begun_launches>()> under_way)
+      : device_(&device), workers_(&all), node_(node), under_way_(std::move(under_way)),
+        range_(device.reserve(bytes)), heap_(0, range_.bytes),
         provided_(std::make_unique<std::atomic<bool>[]>(range_.bytes / piece + 1)) {}
 
   std::uint64_t allocate(std::uint64_t bytes, std::uint64_t alignment) override {
-    const std::lock_guard guard(mutex_);
-    const auto offset = heap_.allocate(bytes, std::max(alignment, device_alignment));
-    if (!offset) {
-      throw out_of_memory(std::to_string(bytes) + " bytes do not fit: the device has " +
-                              std::to_string(range_.bytes) + " for this job, of which " +
-                              std::to_string(heap_.bytes_in_use()) + " are in use and at most " +
-                              std::to_string(heap_.largest_free()) + " free in one piece",
-                          node_);
-    }
+    std::unique_lock lock(mutex_);
+    const std::uint64_t offset = find_room(lock, bytes, std::max(alignment, device_alignment));
     try {
-      provide(*offset, bytes);
+      provide(offset, bytes);
     } catch (...) {
-      heap_.release(*offset);
+      heap_.release(offset);
       throw;
     }
-    return range_.address + *offset;
+    return range_.address + offset;
   }
 
   bool release(std::uint64_t address) noexcept override {
     const std::lock_guard guard(mutex_);
-    return address >= range_.address && heap_.release(address - range_.address).has_value();
+    free_unused();
+    if (address < range_.address || !heap_.block_size(address - range_.address)) return false;
+    const std::uint64_t offset = address - range_.address;
+    try {
+      std::vector<begun_launches> users = under_way_();
+      if (users.empty()) return heap_.release(offset).has_value();
+      in_use_.push_back({offset, std::move(users)});
+    } catch (const std::bad_alloc&) {
+      // It stays allocated: nothing is left to remember by whom it is used.
+    }
+    return true;
   }
 
   bool holds(std::uint64_t address, std::uint64_t bytes) const noexcept override {
@@ -71,6 +89,43 @@ class books final : public device_memory {
  private:
   /// Memory comes in large pieces, since each makes the device idle for a moment.
   static constexpr std::uint64_t piece = std::uint64_t{64} << 20;
+
+  struct released_block {
+    std::uint64_t offset;
+    std::vector<begun_launches> users;
+    [[nodiscard]] bool is_unused() const noexcept {
+      return std::all_of(users.begin(), users.end(),
+                         [](const begun_launches& l) { return l.have_ended(); });
+    }
+  };
+
+  void free_unused() noexcept {
+    std::erase_if(in_use_, [this](const released_block& b) {
+      if (!b.is_unused()) return false;
+      (void)heap_.release(b.offset);
+      return true;
+    });
+  }
+
+  /// Waits for launches when only blocks that they use are in the way; without the lock, which
+  /// whoever takes in the launches' ends may need.
+  [[nodiscard]] std::uint64_t find_room(std::unique_lock<std::mutex>& lock, std::uint64_t bytes,
+                                        std::uint64_t alignment) {
+    const time_point deadline = clock::now() + quiesce_timeout;
+    for (;;) {
+      free_unused();
+      if (const auto offset = heap_.allocate(bytes, alignment)) return *offset;
+      if (in_use_.empty() || workers_->has_failed() || clock::now() >= deadline) break;
+      lock.unlock();
+      std::this_thread::sleep_for(launch_check_interval);
+      lock.lock();
+    }
+    throw out_of_memory(std::to_string(bytes) + " bytes do not fit: the device has " +
+                            std::to_string(range_.bytes) + " for this job, of which " +
+                            std::to_string(heap_.bytes_in_use()) + " are in use and at most " +
+                            std::to_string(heap_.largest_free()) + " free in one piece",
+                        node_);
+  }
 
   void provide(std::uint64_t offset, std::uint64_t bytes) {
     const std::uint64_t first = offset / piece;
@@ -97,9 +152,11 @@ class books final : public device_memory {
   device_api* device_;
   workers* workers_;
   node_id node_;
+  std::function<std::vector<begun_launches>()> under_way_;
   device_api::range range_;
   std::mutex mutex_;
   heap heap_;
+  std::vector<released_block> in_use_; ///< by launches that began before they were released
   std::unique_ptr<std::atomic<bool>[]> provided_; ///< by piece
 };
 
@@ -147,7 +204,8 @@ class transport_to_device final : public cuda_transport, public mover {
       up_.push_back(
           std::make_unique<end>(*block(downs + i), own_.ring_bytes, *workers_, i % own_.workers));
     }
-    books_.emplace(*device_, *workers_, own_.node, own_.memory_bytes);
+    books_.emplace(*device_, *workers_, own_.node, own_.memory_bytes,
+                   [this] { return launches_under_way(); });
     if (own_.try_out) workers_->try_out();
     workers_->begin({[this](std::uint32_t w) { return has_unread(w); },
                      [this] { return has_launches(); }, [this] { receive(); }});
@@ -285,7 +343,7 @@ class transport_to_device final : public cuda_transport, public mover {
   void* stream_of(const channel& opened) noexcept override {
     return device_->stream(static_cast<std::uint32_t>(opened.id & lane_mask) % launch_streams);
   }
-  void give_up(const std::string& why) noexcept override { workers_->fail(why); }
+  void give_up(const std::string& why) noexcept override { workers_->give_up(why); }
   bool stop(time_point deadline) noexcept override { return workers_->stop(deadline); }
 
   std::vector<lane_block*> lanes_down() override { return blocks_of(down_); }
@@ -326,6 +384,15 @@ class transport_to_device final : public cuda_transport, public mover {
       if (down_[i]->lane.has_unread()) return true;
     }
     return false;
+  }
+
+  [[nodiscard]] std::vector<begun_launches> launches_under_way() const {
+    std::vector<begun_launches> all;
+    for (const auto& e : down_) {
+      const begun_launches l{&e->lane, e->lane.launches_begun()};
+      if (!l.have_ended()) all.push_back(l);
+    }
+    return all;
   }
 
   [[nodiscard]] bool has_launches() const noexcept {

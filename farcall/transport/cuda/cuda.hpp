@@ -41,10 +41,11 @@ struct options {
 class device_memory {
  public:
   virtual ~device_memory() = default;
-  /// `bytes`, aligned to 256 bytes at least. May wait until the device is idle. Throws
-  /// out_of_memory naming sizes, and node_failed.
+  /// `bytes`, aligned to 256 bytes at least. May wait until the device is idle, and for launches
+  /// that use blocks which were released. Throws out_of_memory naming sizes, and node_failed.
   [[nodiscard]] virtual std::uint64_t allocate(std::uint64_t bytes, std::uint64_t alignment) = 0;
-  /// False when no block starts there.
+  /// Frees the block when the launches that have begun before have ended. Does not wait. False when
+  /// no block starts there.
   virtual bool release(std::uint64_t address) noexcept = 0;
   /// Whether the addresses are this device's.
   [[nodiscard]] virtual bool holds(std::uint64_t address, std::uint64_t bytes) const noexcept = 0;

@@ -97,11 +97,13 @@ class emulated_stream {
     if (thread_.joinable()) thread_.join();
   }
 
-  /// `failed` is told, once, what an emulated trap says; nothing runs after it.
-  void add(launcher run, const launch_plan& plan, std::function<void(const char*)> failed) {
+  /// Runs it `delay` late. `failed` is told, once, what an emulated trap says; nothing runs after
+  /// it.
+  void add(launcher run, const launch_plan& plan, microseconds delay,
+           std::function<void(const char*)> failed) {
     const std::lock_guard guard(mutex_);
     failed_ = std::move(failed);
-    waiting_.push_back({run, plan, {plan.arguments, plan.arguments + plan.bytes}});
+    waiting_.push_back({run, plan, delay, {plan.arguments, plan.arguments + plan.bytes}});
     changed_.notify_one();
     if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
   }
@@ -110,6 +112,7 @@ class emulated_stream {
   struct waiting {
     launcher run;
     launch_plan plan;
+    microseconds delay;
     std::vector<std::byte> arguments;
   };
 
@@ -123,6 +126,7 @@ class emulated_stream {
       waiting_.pop_front();
       lock.unlock();
       next.plan.arguments = next.arguments.data();
+      if (next.delay != microseconds{0}) std::this_thread::sleep_for(next.delay);
       try {
         (void)next.run(next.plan);
       } catch (const emulated_fault& fault) {
@@ -171,7 +175,8 @@ class emulation {
     (void)::pthread_setaffinity_np(::pthread_self(), sizeof processors, &processors);
     if (const auto delay = faults->start_delay_us.load(); delay != 0)
       std::this_thread::sleep_for(microseconds(delay));
-    thread_team team(w.meeting, w.state.get(), w.setup.node, rank, options.threads);
+    thread_team team(w.meeting, w.state.get(), w.setup.node, rank, options.threads,
+                     &faults->is_scattering);
     thread_team::current = &team;
     try {
       options.executor.run(team, w.setup, w.state.get());
@@ -273,7 +278,9 @@ class emulated_device final : public device_api {
   }
 
   void launch(std::uint32_t stream, launcher run, const launch_plan& plan) override {
-    it_->streams[stream].add(run, plan, [it = it_.get()](const char* why) { it->fail(why); });
+    const microseconds delay{stream % 2 == 0 ? it_->faults->launch_delay_us.load() : 0};
+    it_->streams[stream].add(run, plan, delay,
+                             [it = it_.get()](const char* why) { it->fail(why); });
   }
   void* stream(std::uint32_t /*index*/) override { return nullptr; }
 

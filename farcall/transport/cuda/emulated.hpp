@@ -22,6 +22,10 @@ struct thread_executor {
 struct emulated_faults {
   std::atomic<std::int64_t> start_delay_us{0}; ///< before a worker runs
   std::atomic<std::int64_t> copy_delay_us{0};
+  /// Before each launch on every other stream, so that streams overtake each other.
+  std::atomic<std::int64_t> launch_delay_us{0};
+  /// The words of a worker's message become visible one by one, the last ones first.
+  std::atomic<bool> is_scattering{false};
   std::atomic<int> starts_that_fail{0}; ///< from now on, so many
   std::atomic<int> copies_that_fail{0};
 };

@@ -116,42 +116,23 @@ class gpu_device final : public device_api {
     prepare_environment();
     find_device();
     const device_scope scope(device_);
-    // Makes the context, before anything else.
-    check(cudaFree(nullptr), "using the device");
-    load_kernel();
-    driver_ = driver_functions::load();
-    int least = 0;
-    int greatest = 0;
-    check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for priorities");
-    // First, so that no other stream comes to share a hardware queue with them.
-    for (std::uint32_t i = 0; i < o.workers; ++i) {
-      workers_.emplace_back();
-      check(cudaStreamCreateWithPriority(&workers_.back(), cudaStreamNonBlocking, greatest),
-            "making a stream");
-    }
-    for (cudaStream_t& s : streams_)
-      check(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking), "making a stream");
-    for (copy_way& way : ways_) {
-      check(cudaStreamCreateWithFlags(&way.stream, cudaStreamNonBlocking), "making a stream");
-      for (staging& s : way.pieces) {
-        void* memory = nullptr;
-        check(cudaHostAlloc(&memory, staging_piece, cudaHostAllocPortable), "pinning memory");
-        s.memory = static_cast<std::byte*>(memory);
-        check(cudaEventCreateWithFlags(&s.done, cudaEventDisableTiming), "making an event");
-      }
+    try {
+      make();
+    } catch (...) {
+      give_back();
+      throw;
     }
   }
 
   ~gpu_device() override {
-    if (is_abandoned_) return;
     try {
       const device_scope scope(device_);
-      if (cudaGetLastError() != cudaSuccess || failure()) {
-        // Nothing of the context can be used, or freed, any more.
+      if (failure()) {
+        // Nothing of the context can be used, or freed, any more. A new one may be.
         (void)cudaDeviceReset();
-        return;
+      } else if (!is_abandoned_) {
+        give_back();
       }
-      give_back();
     } catch (const std::exception&) {
       // The device is gone, and everything with it.
     }
@@ -306,6 +287,33 @@ class gpu_device final : public device_api {
     std::array<staging, 2> pieces;
   };
 
+  void make() {
+    // Makes the context, before anything else.
+    check(cudaFree(nullptr), "using the device");
+    load_kernel();
+    driver_ = driver_functions::load();
+    int least = 0;
+    int greatest = 0;
+    check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for priorities");
+    // First, so that no other stream comes to share a hardware queue with them.
+    for (std::uint32_t i = 0; i < options_.workers; ++i) {
+      workers_.emplace_back();
+      check(cudaStreamCreateWithPriority(&workers_.back(), cudaStreamNonBlocking, greatest),
+            "making a stream");
+    }
+    for (cudaStream_t& s : streams_)
+      check(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking), "making a stream");
+    for (copy_way& way : ways_) {
+      check(cudaStreamCreateWithFlags(&way.stream, cudaStreamNonBlocking), "making a stream");
+      for (staging& s : way.pieces) {
+        void* memory = nullptr;
+        check(cudaHostAlloc(&memory, staging_piece, cudaHostAllocPortable), "pinning memory");
+        s.memory = static_cast<std::byte*>(memory);
+        check(cudaEventCreateWithFlags(&s.done, cudaEventDisableTiming), "making an event");
+      }
+    }
+  }
+
   static void prepare_environment() {
     if (const char* blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
         blocking != nullptr && std::strcmp(blocking, "0") != 0) {
@@ -420,18 +428,20 @@ class gpu_device final : public device_api {
     }
   }
 
+  /// What there is of it: something may have failed while it was made.
   void give_back() noexcept {
-    for (const cudaStream_t s : workers_) {
+    const auto end = [](cudaStream_t s) {
+      if (s == nullptr) return; // to CUDA a stream, too
       (void)cudaStreamSynchronize(s);
       (void)cudaStreamDestroy(s);
-    }
-    for (const cudaStream_t s : streams_)
-      (void)cudaStreamDestroy(s);
+    };
+    std::for_each(workers_.begin(), workers_.end(), end);
+    std::for_each(streams_.begin(), streams_.end(), end);
     for (copy_way& way : ways_) {
-      (void)cudaStreamDestroy(way.stream);
+      end(way.stream);
       for (const staging& s : way.pieces) {
-        (void)cudaEventDestroy(s.done);
-        (void)cudaFreeHost(s.memory);
+        if (s.done != nullptr) (void)cudaEventDestroy(s.done);
+        if (s.memory != nullptr) (void)cudaFreeHost(s.memory);
       }
     }
     for (const range& piece : pieces_)

@@ -76,9 +76,14 @@ class host_lane final : public carrier {
   /// The device has not taken all that was sent.
   [[nodiscard]] bool has_unread() const noexcept;
   /// Launches are under way.
-  [[nodiscard]] bool has_launches() const noexcept {
-    return launches_ended_.load(std::memory_order_acquire) !=
-           launches_begun_.load(std::memory_order_acquire);
+  [[nodiscard]] bool has_launches() const noexcept { return !have_ended(launches_begun()); }
+  /// How many launches have begun.
+  [[nodiscard]] std::uint64_t launches_begun() const noexcept {
+    return launches_begun_.load(std::memory_order_acquire);
+  }
+  /// The first `launches` of them have ended.
+  [[nodiscard]] bool have_ended(std::uint64_t launches) const noexcept {
+    return launches_ended_.load(std::memory_order_acquire) >= launches;
   }
   /// Nothing more will come or go.
   void cut() noexcept;

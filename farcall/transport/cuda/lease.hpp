@@ -22,7 +22,8 @@ enum class worker_state : std::uint32_t {
 
 enum class worker_command : std::uint32_t {
   serve = 0,
-  leave = 1, ///< as soon as nothing is to be done
+  leave = 1, ///< when the request that is served has been answered
+  end = 2,   ///< the same, and no answer of the host will come any more
 };
 
 /// One worker's words in memory that host and device share.

@@ -50,8 +50,9 @@ class meeting_point {
 class thread_team {
  public:
   thread_team(meeting_point& all, void* state, std::uint32_t node, std::uint32_t rank,
-              std::uint32_t size) noexcept
-      : all_(&all), state_(state), node_(node), rank_(rank), size_(size) {}
+              std::uint32_t size, const std::atomic<bool>* is_scattering = nullptr) noexcept
+      : all_(&all), state_(state), node_(node), rank_(rank), size_(size),
+        is_scattering_(is_scattering) {}
 
   /// What the team shares; the executor knows what it is.
   [[nodiscard]] void* state() const noexcept { return state_; }
@@ -77,7 +78,15 @@ class thread_team {
   }
   void put(slot& to, const std::uint32_t* payload, std::uint32_t words,
            std::uint32_t lap) noexcept {
-    store_slot(to, payload, words, lap);
+    if (is_scattering_ == nullptr || !is_scattering_->load(std::memory_order_relaxed)) {
+      store_slot(to, payload, words, lap);
+      return;
+    }
+    // As a bus may: whole words, in any order, whenever.
+    for (std::uint32_t i = words; i > 0; --i) {
+      store_relaxed(&to.words[i - 1], word_of(payload[i - 1], lap));
+      if (i % 4 == 1) std::this_thread::yield();
+    }
   }
 
   /// Nanoseconds of a clock that all teams share.
@@ -106,6 +115,7 @@ class thread_team {
   std::uint32_t node_;
   std::uint32_t rank_;
   std::uint32_t size_;
+  const std::atomic<bool>* is_scattering_; ///< an emulated fault; may be null
 };
 
 } // namespace farcall::cuda

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <exception>
 #include <utility>
 
 #include <sys/eventfd.h>
@@ -24,6 +25,9 @@ constexpr nanoseconds shortest_interval = microseconds(50);
 /// A worker that looks a last time has decided after two accesses of the bus.
 constexpr nanoseconds decision_time = microseconds(200);
 
+/// At the end, how long calls of the host by handlers may still be answered.
+constexpr nanoseconds answer_time = milliseconds(100);
+
 /// Code is loaded, and other programs may use the device.
 constexpr std::chrono::seconds first_start_time{10};
 
@@ -39,15 +43,17 @@ workers::~workers() { stop(clock::now()); }
 void workers::try_out() {
   command(worker_command::leave);
   const time_point deadline = clock::now() + first_start_time;
-  for (std::uint32_t i = 0; i < setups_.size(); ++i) {
+  std::exception_ptr why_not;
+  for (std::uint32_t i = 0; i < setups_.size() && !why_not; ++i) {
     store_release(&setups_[i].control->state, static_cast<std::uint32_t>(worker_state::running));
     try {
       device_->start(i, setups_[i]);
     } catch (const error&) {
       store_release(&setups_[i].control->state, static_cast<std::uint32_t>(worker_state::left));
-      throw;
+      why_not = std::current_exception();
     }
   }
+  // Also those before one that did not start: they use what is given back after an error.
   for (std::uint32_t i = 0; i < setups_.size(); ++i) {
     while (state_of(i) != worker_state::left) {
       if (const auto why = device_->failure()) {
@@ -60,8 +66,13 @@ void workers::try_out() {
       }
       std::this_thread::yield();
     }
-    device_->join(i);
+    try {
+      device_->join(i);
+    } catch (const error&) {
+      why_not = std::current_exception();
+    }
   }
+  if (why_not) std::rethrow_exception(why_not);
   command(worker_command::serve);
 }
 
@@ -180,20 +191,25 @@ void workers::command(worker_command what) noexcept {
 
 bool workers::quiesce(time_point deadline) {
   {
-    const std::lock_guard guard(mutex_);
+    std::unique_lock lock(mutex_);
+    const auto is_free = [this] { return !is_quiet_ || is_stopping_; };
+    if (!resumed_.wait_until(lock, deadline, is_free)) return false;
     is_quiet_ = true;
     command(worker_command::leave);
   }
-  while (!all_have_left() && !has_failed()) {
-    if (clock::now() >= deadline) {
-      resume();
-      return false;
+  try {
+    while (!all_have_left() && !has_failed()) {
+      if (clock::now() >= deadline) {
+        resume();
+        return false;
+      }
+      std::this_thread::yield();
     }
-    std::this_thread::yield();
-  }
-  if (!has_failed()) {
-    for (std::uint32_t i = 0; i < setups_.size(); ++i)
+    for (std::uint32_t i = 0; i < setups_.size() && !has_failed(); ++i)
       device_->join(i);
+  } catch (...) {
+    resume();
+    throw;
   }
   return true;
 }
@@ -201,8 +217,10 @@ bool workers::quiesce(time_point deadline) {
 void workers::resume() noexcept {
   {
     const std::lock_guard guard(mutex_);
+    if (is_stopping_) return;
     is_quiet_ = false;
     command(worker_command::serve);
+    resumed_.notify_one();
   }
   for (std::uint32_t i = 0; i < setups_.size(); ++i) {
     if (calls_.has_unread && calls_.has_unread(i)) wake(i);
@@ -230,6 +248,19 @@ void workers::fail(const std::string& why) noexcept {
   [[maybe_unused]] const auto written = ::write(failure_event_.get(), &one, sizeof one);
 }
 
+void workers::give_up(const std::string& why) noexcept {
+  is_given_up_.store(true);
+  fail(why);
+}
+
+bool workers::has_faulted() const noexcept {
+  try {
+    return device_->failure().has_value();
+  } catch (const std::exception&) {
+    return true;
+  }
+}
+
 std::string workers::failure() const {
   const std::lock_guard guard(mutex_);
   return failure_;
@@ -243,10 +274,14 @@ bool workers::stop(time_point deadline) noexcept {
     is_quiet_ = true;
     command(worker_command::leave);
     wanted_.notify_one();
+    resumed_.notify_all();
   }
   if (keeper_.joinable()) keeper_.join();
-  while (!all_have_left() && !has_failed() && clock::now() < deadline)
+  const time_point last_answers = clock::now() + (has_failed() ? nanoseconds{0} : answer_time);
+  while (!all_have_left() && !is_given_up_.load() && !has_faulted() && clock::now() < deadline) {
+    if (clock::now() >= last_answers) command(worker_command::end);
     std::this_thread::yield();
+  }
   if (all_have_left()) return true;
   device_->abandon();
   return false;

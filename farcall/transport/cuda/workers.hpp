@@ -61,8 +61,9 @@ class workers {
   /// A thread that waits for an answer calls this now and then.
   void look(time_point now) noexcept;
 
-  /// Returns when no worker runs, and none starts before resume(). False when one has not left
-  /// until `deadline`, as when its handler does not end; then they go on.
+  /// Returns when no worker runs, and none starts before resume(). One caller at a time is quiet,
+  /// others wait. False when that was not so until `deadline`, as when a handler does not end; then
+  /// they go on. Throws error with the device's text.
   [[nodiscard]] bool quiesce(time_point deadline);
   void resume() noexcept;
 
@@ -71,6 +72,8 @@ class workers {
 
   /// The device takes no more part.
   void fail(const std::string& why) noexcept;
+  /// The same, and what runs there is not waited for.
+  void give_up(const std::string& why) noexcept;
   [[nodiscard]] bool has_failed() const noexcept {
     return has_failed_.load(std::memory_order_acquire);
   }
@@ -92,6 +95,8 @@ class workers {
   [[nodiscard]] bool all_have_left() const noexcept;
   [[nodiscard]] std::chrono::nanoseconds interval() const noexcept;
   void command(worker_command what) noexcept;
+  /// No worker runs any more, and none will say so.
+  [[nodiscard]] bool has_faulted() const noexcept;
   void look_after_workers();
   void check() noexcept;
 
@@ -100,12 +105,14 @@ class workers {
   look_after calls_;
   unique_fd failure_event_;
   std::atomic<bool> has_failed_{false};
+  std::atomic<bool> is_given_up_{false};
   std::atomic<std::uint64_t> starts_{0};
   std::atomic<time_point::rep> expected_since_{0};
   std::atomic<time_point::rep> next_look_{0};
 
   mutable std::mutex mutex_;
   std::condition_variable wanted_;
+  std::condition_variable resumed_;
   std::string failure_;
   bool is_news_ = false;  ///< the keeper is to look now
   bool is_quiet_ = false; ///< between quiesce() and resume()

@@ -1,0 +1,302 @@
+#pragma once
+
+#include <farcall/offload/device_test_support.hpp>
+
+/// What every device must do, emulated or not: tests, which one file of a test program includes and
+/// instantiates with its targets' URLs.
+namespace farcall::device_tests {
+
+/// Each test has a job with the device as its first target.
+class device_test : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (std::string_view(GetParam()).starts_with("cuda:") && !why_no_gpu().empty())
+      GTEST_SKIP() << why_no_gpu();
+    job_.emplace(test::with_targets(GetParam()));
+    target_ = job_->targets().front();
+  }
+
+  std::optional<job> job_;
+  node target_;
+};
+
+TEST_P(device_test, calls_functions_with_all_kinds_of_values) {
+  EXPECT_TRUE(device::is_device(target_));
+  sync(target_, pure_fn<nothing>);
+  EXPECT_EQ(sync(target_, device_fn<add>, 1.5, 2.0), 3.5);
+  EXPECT_EQ(sync(target_, pure_fn<add>, 1, 2), 3.0);
+  const point p = sync(target_, device_fn<moved>, point{1.0, 7}, std::int8_t{-2});
+  EXPECT_EQ(p.x, -1.0);
+  EXPECT_EQ(p.n, 8);
+  EXPECT_FALSE(sync(target_, device_fn<negate>, true));
+}
+
+template <std::size_t N>
+void turn_on(const node& target) {
+  for (std::uint32_t round = 0; round < 200; ++round) {
+    block_of<N> b{};
+    std::iota(b.words.begin(), b.words.end(), round);
+    const block_of<N> back = sync(target, device_fn<turned<N>>, b);
+    for (std::size_t i = 0; i < N; ++i)
+      ASSERT_EQ(back.words[i], round + N - 1 - i) << N << " words, round " << round;
+  }
+}
+
+// Around what fits a slot (240 bytes of arguments, 248 of the answer), up to what fits a record.
+TEST_P(device_test, arguments_and_results_of_all_lengths_cross) {
+  turn_on<1>(target_);
+  turn_on<59>(target_);
+  turn_on<60>(target_);
+  turn_on<61>(target_);
+  turn_on<62>(target_);
+  turn_on<63>(target_);
+  turn_on<64>(target_);
+  turn_on<256>(target_);
+  turn_on<1000>(target_);
+#ifndef __CUDACC__
+  // A GPU's compiler would take minutes.
+  turn_on<4000>(target_);
+#endif
+}
+
+TEST_P(device_test, many_calls_are_under_way_and_answered_in_order) {
+  std::vector<future<double>> all;
+  for (int i = 0; i < 20'000; ++i)
+    all.push_back(async(target_, device_fn<add>, i, 0.5));
+  for (int i = 0; i < 20'000; ++i)
+    ASSERT_EQ(all[static_cast<std::size_t>(i)].get(), i + 0.5);
+}
+
+TEST_P(device_test, memory_is_allocated_copied_and_used_by_teams) {
+  constexpr std::size_t n = 100'003;
+  std::vector<std::uint64_t> values(n);
+  std::iota(values.begin(), values.end(), 0U);
+  const auto memory = target_.allocate<std::uint64_t>(n);
+  put(values, memory).get();
+  const std::uint64_t sum = sync(target_, team_fn<square_all>, memory.span());
+  EXPECT_EQ(sum, (n - 1) * n * (2 * n - 1) / 6);
+  std::vector<std::uint64_t> back(n);
+  get(memory, back).get();
+  for (std::size_t i = 0; i < n; ++i)
+    ASSERT_EQ(back[i], i * i);
+}
+
+TEST_P(device_test, large_copies_and_copies_between_nodes_arrive) {
+  constexpr std::size_t n = std::size_t{3} << 20;
+  std::vector<std::uint32_t> values(n);
+  std::iota(values.begin(), values.end(), 5U);
+  auto a = target_.allocate<std::uint32_t>(n);
+  auto b = target_.allocate<std::uint32_t>(n);
+  const auto here = job_->host().allocate<std::uint32_t>(n);
+  put(values, a).get();
+  copy(a, b).get();
+  copy(b, here).get();
+  std::vector<std::uint32_t> back(n);
+  get(here, back).get();
+  EXPECT_EQ(back, values);
+}
+
+// Few bytes go by messages to a worker, more by copies.
+TEST_P(device_test, copies_of_any_length_arrive_and_touch_nothing_else) {
+  constexpr std::size_t n = 5000;
+  const auto memory = target_.allocate<std::uint8_t>(n);
+  std::vector<std::uint8_t> right(n, 0xEE);
+  put(right, memory).get();
+  std::uint8_t value = 1;
+  for (const std::size_t length :
+       {0U, 1U, 7U, 8U, 63U, 64U, 65U, 66U, 223U, 224U, 233U, 500U, 2047U, 2048U, 2049U, 4096U}) {
+    for (const std::size_t at : {0U, 1U, 13U}) {
+      const std::vector<std::uint8_t> some(length, ++value);
+      put(some, memory.subspan(at, length)).get();
+      std::fill_n(right.begin() + static_cast<std::ptrdiff_t>(at), length, value);
+      std::vector<std::uint8_t> back(length);
+      get(memory.subspan(at, length), back).get();
+      ASSERT_EQ(back, some) << length << " at " << at;
+    }
+    std::vector<std::uint8_t> all(n);
+    get(memory, all).get();
+    ASSERT_EQ(all, right) << length;
+  }
+}
+
+TEST_P(device_test, memory_that_nobody_allocated_is_an_error_and_no_fault) {
+  const auto memory = target_.allocate<std::uint8_t>(100);
+  // Far behind it, where addresses are the device's and memory is not there yet.
+  const remote_span<std::uint8_t> wild(target_.id(), memory.span().address() + (512U << 20), 8);
+  std::vector<std::uint8_t> bytes(8);
+  EXPECT_THROW(put(bytes, wild).get(), error);
+  EXPECT_THROW(get(wild, bytes).get(), error);
+  EXPECT_EQ(sync(target_, device_fn<add>, 1.0, 2.0), 3.0);
+}
+
+TEST_P(device_test, a_few_bytes_are_copied_inside_a_device) {
+  const auto a = target_.allocate<std::uint8_t>(100);
+  const auto b = target_.allocate<std::uint8_t>(100);
+  std::vector<std::uint8_t> values(100);
+  std::iota(values.begin(), values.end(), std::uint8_t{1});
+  put(values, a).get();
+  copy(a.subspan(3, 5), b.subspan(0, 5)).get();
+  std::vector<std::uint8_t> back(5);
+  get(b, back).get();
+  EXPECT_EQ(back, std::vector<std::uint8_t>(values.begin() + 3, values.begin() + 8));
+}
+
+TEST_P(device_test, memory_is_given_back) {
+  for (int round = 0; round < 20; ++round) {
+    const auto most = target_.allocate<std::byte>(std::size_t{900} << 20);
+    EXPECT_EQ(most.size(), std::size_t{900} << 20);
+    // Freed behind the calls before it, so wait for the last of them.
+    sync(target_, pure_fn<nothing>);
+  }
+}
+
+TEST_P(device_test, memory_that_is_not_there_is_an_error_with_sizes) {
+  const std::string why = text_thrown_by<out_of_memory>(
+      [this] { (void)target_.allocate<std::byte>(std::size_t{1} << 40); });
+  EXPECT_THAT(why, AllOf(HasSubstr("1099511627776 bytes"), HasSubstr("the device has")));
+}
+
+TEST_P(device_test, functions_without_device_code_are_errors_that_name_them) {
+  const std::string pointer =
+      text_thrown_by<unknown_function>([this] { (void)sync(target_, add, 1.0, 2.0); });
+  EXPECT_THAT(pointer, AllOf(HasSubstr("node 1"), HasSubstr("device_fn")));
+  const std::string named =
+      text_thrown_by<unknown_function>([this] { (void)sync(target_, fn<add>, 1.0, 2.0); });
+  EXPECT_THAT(named, AllOf(HasSubstr("add"), HasSubstr("device_fn")));
+  // And the device is well.
+  EXPECT_EQ(sync(target_, device_fn<add>, 1.0, 2.0), 3.0);
+}
+
+TEST_P(device_test, handlers_call_the_host_which_serves_while_it_waits) {
+  EXPECT_EQ(sync(target_, device_fn<sum_of_squares>, 200), 200 * 201 * 401 / 6);
+  EXPECT_EQ(sync(target_, device_fn<square_there>, -1 + 2), 1);
+}
+
+TEST_P(device_test, what_the_host_throws_ends_the_call_with_its_text) {
+  const auto e =
+      thrown_by<remote_error>([this] { (void)sync(target_, device_fn<square_there>, -3); });
+  ASSERT_TRUE(e.has_value());
+  EXPECT_EQ(e->type_name(), "farcall::device_error");
+  EXPECT_EQ(e->text(), "no square of -3");
+  EXPECT_EQ(sync(target_, device_fn<square_there>, 4), 16);
+}
+
+TEST_P(device_test, calls_to_the_host_may_be_posted) {
+  posted = 0;
+  sync(target_, device_fn<count_there>, 500);
+  for (const auto begun = clock::now();
+       posted.load() != 500 && clock::now() < begun + test::patience;)
+    std::this_thread::yield();
+  EXPECT_EQ(posted.load(), 500);
+}
+
+TEST_P(device_test, handlers_fail_with_a_text) {
+  EXPECT_EQ(sync(target_, device_fn<refuse>, 5), 5);
+  const auto e = thrown_by<remote_error>([this] { (void)sync(target_, device_fn<refuse>, -5); });
+  ASSERT_TRUE(e.has_value());
+  EXPECT_EQ(e->text(), "a negative number");
+  EXPECT_EQ(e->node(), 1U);
+  EXPECT_EQ(sync(target_, device_fn<refuse>, 6), 6);
+}
+
+TEST_P(device_test, grids_run_and_complete_futures) {
+  constexpr std::size_t n = 10'000;
+  const std::vector<float> ones(n, 1.0F);
+  const auto memory = target_.allocate<float>(n);
+  put(ones, memory).get();
+  std::vector<future<void>> all;
+  for (int i = 0; i < 200; ++i)
+    all.push_back(async(target_, grid{.blocks = 7}, device_fn<add_to_all>, memory.span(), 0.5F));
+  for (future<void>& f : all)
+    f.get();
+  std::vector<float> back(n);
+  get(memory, back).get();
+  EXPECT_EQ(back, std::vector<float>(n, 101.0F));
+  // Beside others, and from nodes that wait in their sleep.
+  future<void> f = async(target_, grid{}, device_fn<add_to_all>, memory.span(), 1.0F);
+  EXPECT_EQ(sync(target_, device_fn<add>, 1.0, 2.0), 3.0);
+  EXPECT_TRUE(f.wait_for(test::patience));
+  f.get();
+}
+
+TEST_P(device_test, grids_know_their_blocks) {
+  constexpr std::uint32_t blocks = 9;
+  constexpr std::size_t each = 77;
+  const auto memory = target_.allocate<std::uint32_t>(blocks * each);
+  std::vector<std::uint32_t> values(blocks * each, 5);
+  put(values, memory).get();
+  sync(target_, grid{.blocks = blocks, .threads = 32}, device_fn<number_blocks>, memory.span(),
+       each);
+  get(memory, values).get();
+  for (std::size_t i = 0; i < values.size(); ++i)
+    ASSERT_EQ(values[i], 5 + 1000 * blocks + i / each);
+}
+
+// Nobody but the launches uses the memory any more when its buffer goes.
+TEST_P(device_test, memory_stays_until_the_launches_that_use_it_have_ended) {
+  constexpr std::size_t n = std::size_t{1} << 16;
+  const lane other(target_);
+  std::vector<future<void>> all;
+  std::vector<std::uint32_t> ones(n, 1);
+  for (int round = 0; round < 30; ++round) {
+    auto memory = target_.allocate<std::uint32_t>(n);
+    put(ones, memory).get();
+    for (const std::uint32_t blocks : {4U, 8U})
+      all.push_back(async(other, grid{.blocks = blocks}, device_fn<number_blocks>, memory.span(),
+                          n / blocks));
+    if (round != 29) continue;
+    for (future<void>& f : all)
+      f.get();
+    get(memory, ones).get();
+  }
+  EXPECT_EQ(ones.front(), 1 + 4000U + 8000U);
+  EXPECT_EQ(ones.back(), 1 + 4003U + 8007U);
+}
+
+TEST_P(device_test, workers_leave_when_idle_and_the_next_call_starts_them) {
+  device::quiesce(target_);
+  const std::uint64_t before = device::worker_starts(target_);
+  for (int round = 0; round < 5; ++round) {
+    EXPECT_EQ(sync(target_, device_fn<add>, 1.0, round), 1.0 + round);
+    device::quiesce(target_);
+  }
+  EXPECT_EQ(device::worker_starts(target_), before + 5);
+}
+
+// Calls race with workers that are about to leave: none may be left behind.
+TEST_P(device_test, no_call_is_lost_when_workers_leave) {
+  for (int round = 0; round < 300; ++round) {
+    std::this_thread::sleep_for(std::chrono::microseconds(800 + round));
+    ASSERT_EQ(sync(target_, device_fn<add>, 1.0, round), 1.0 + round);
+  }
+}
+
+TEST_P(device_test, workers_may_stay) {
+  device::pin_resident(target_);
+  sync(target_, pure_fn<nothing>);
+  const std::uint64_t before = device::worker_starts(target_);
+  std::this_thread::sleep_for(20ms);
+  sync(target_, pure_fn<nothing>);
+  EXPECT_EQ(device::worker_starts(target_), before);
+  device::pin_resident(target_, false);
+}
+
+TEST_P(device_test, several_threads_call_at_once) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 6; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 500; ++i)
+        EXPECT_EQ(sync(target_, device_fn<add>, t, i), t + i);
+    });
+  }
+  for (std::thread& t : threads)
+    t.join();
+}
+
+TEST_P(device_test, a_call_that_is_waited_for_in_sleep_is_answered) {
+  future<double> f = async(target_, device_fn<add>, 1.0, 1.0);
+  EXPECT_TRUE(f.wait_for(10s));
+  EXPECT_EQ(f.get(), 2.0);
+}
+
+} // namespace farcall::device_tests
