@@ -2,14 +2,14 @@
 
 # farcall_test_program(NAME <program> SOURCES <.cpp>…
 #                      [LABEL <label>] [LIBRARIES <target>…] [TIMEOUT <seconds, default 120>]
-#                      [RUN_SERIAL] [OWN_MAIN])
+#                      [PREFIX <text before the tests' names>] [RUN_SERIAL] [OWN_MAIN])
 #
 # A GoogleTest program. Each of its tests becomes a ctest test, found when ctest runs, so that
 # cross-built and sanitized programs need not run during the build. The main() comes from
 # tests/test_main.cpp unless OWN_MAIN is given. One label only: gtest_discover_tests cannot pass a
 # list on. The label `no-sanitizer` keeps a program out of `./run asan` and `./run tsan`.
 function(farcall_test_program)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "RUN_SERIAL;OWN_MAIN" "NAME;LABEL;TIMEOUT"
+  cmake_parse_arguments(PARSE_ARGV 0 arg "RUN_SERIAL;OWN_MAIN" "NAME;LABEL;TIMEOUT;PREFIX"
                         "SOURCES;LIBRARIES")
   farcall_refuse_leftovers(farcall_test_program)
   if(NOT arg_TIMEOUT)
@@ -34,7 +34,7 @@ function(farcall_test_program)
     list(APPEND properties RUN_SERIAL TRUE)
   endif()
   gtest_discover_tests(${arg_NAME} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-                       PROPERTIES ${properties})
+                       TEST_PREFIX "${arg_PREFIX}" PROPERTIES ${properties})
 endfunction()
 
 # farcall_example(<folder> [SOURCES <.cpp>…, default main.cpp] [CUDA <.cpp>…] [ARGS <argument>…])

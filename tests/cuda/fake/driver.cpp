@@ -1,0 +1,121 @@
+// The driver's functions, which have a way of their own to be found.
+
+#include "machine.hpp"
+
+#include <sys/mman.h>
+
+namespace farcall::fake_cuda {
+namespace {
+
+constexpr std::uint64_t page_of_device = std::uint64_t{2} << 20;
+
+CUresult for_driver(const std::optional<cudaError_t>& status) {
+  return static_cast<CUresult>(*status); // the numbers are the same where it matters
+}
+
+CUresult reserve(CUdeviceptr* address, std::size_t bytes, std::size_t, CUdeviceptr,
+                 unsigned long long) {
+  if (const auto status = begins("cuMemAddressReserve")) return for_driver(status);
+  void* const at =
+      ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (at == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+  const std::lock_guard guard(here().mutex);
+  here().reserved.add(number_of(at), bytes);
+  *address = number_of(at);
+  return CUDA_SUCCESS;
+}
+
+CUresult unreserve(CUdeviceptr address, std::size_t bytes) {
+  if (const auto status = begins("cuMemAddressFree")) return for_driver(status);
+  const std::lock_guard guard(here().mutex);
+  if (!here().reserved.remove(address)) return CUDA_ERROR_INVALID_VALUE;
+  ::munmap(reinterpret_cast<void*>(address), bytes);
+  return CUDA_SUCCESS;
+}
+
+CUresult create(CUmemGenericAllocationHandle* handle, std::size_t bytes,
+                const CUmemAllocationProp* /*properties*/, unsigned long long) {
+  if (const auto status = begins("cuMemCreate")) return for_driver(status);
+  wait_for_idle_device("cuMemCreate");
+  machine& m = here();
+  const std::lock_guard guard(m.mutex);
+  if (bytes % page_of_device != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (m.mapped.bytes() + m.allocated.bytes() + bytes > m.memory) return CUDA_ERROR_OUT_OF_MEMORY;
+  *handle = m.next_handle++;
+  m.created[*handle] = bytes;
+  return CUDA_SUCCESS;
+}
+
+CUresult release(CUmemGenericAllocationHandle handle) {
+  if (const auto status = begins("cuMemRelease")) return for_driver(status);
+  const std::lock_guard guard(here().mutex);
+  return here().created.erase(handle) != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult map(CUdeviceptr address, std::size_t bytes, std::size_t,
+             CUmemGenericAllocationHandle handle, unsigned long long) {
+  if (const auto status = begins("cuMemMap")) return for_driver(status);
+  wait_for_idle_device("cuMemMap");
+  machine& m = here();
+  const std::lock_guard guard(m.mutex);
+  const auto created = m.created.find(handle);
+  if (created == m.created.end() || created->second != bytes || !m.reserved.hold(address, bytes) ||
+      m.mapped.hold(address, 1)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  m.mapped.add(address, bytes);
+  return CUDA_SUCCESS;
+}
+
+CUresult unmap(CUdeviceptr address, std::size_t bytes) {
+  if (const auto status = begins("cuMemUnmap")) return for_driver(status);
+  wait_for_idle_device("cuMemUnmap");
+  machine& m = here();
+  const std::lock_guard guard(m.mutex);
+  if (!m.mapped.remove(address)) return CUDA_ERROR_INVALID_VALUE;
+  (void)m.accessible.remove(address);
+  // Whoever touches it now faults.
+  (void)::mmap(reinterpret_cast<void*>(address), bytes, PROT_NONE,
+               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  return CUDA_SUCCESS;
+}
+
+CUresult set_access(CUdeviceptr address, std::size_t bytes, const CUmemAccessDesc* what,
+                    std::size_t) {
+  if (const auto status = begins("cuMemSetAccess")) return for_driver(status);
+  wait_for_idle_device("cuMemSetAccess");
+  machine& m = here();
+  const std::lock_guard guard(m.mutex);
+  if (!m.mapped.hold(address, bytes) || what->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (::mprotect(reinterpret_cast<void*>(address), bytes, PROT_READ | PROT_WRITE) != 0)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  m.accessible.add(address, bytes);
+  return CUDA_SUCCESS;
+}
+
+CUresult granularity(std::size_t* bytes, const CUmemAllocationProp*,
+                     CUmemAllocationGranularity_flags) {
+  if (const auto status = begins("cuMemGetAllocationGranularity")) return for_driver(status);
+  *bytes = page_of_device;
+  return CUDA_SUCCESS;
+}
+
+} // namespace
+
+void* driver_function(const std::string& name) {
+  static const std::map<std::string, void*> all = {
+      {"cuMemAddressReserve", reinterpret_cast<void*>(&reserve)},
+      {"cuMemAddressFree", reinterpret_cast<void*>(&unreserve)},
+      {"cuMemCreate", reinterpret_cast<void*>(&create)},
+      {"cuMemRelease", reinterpret_cast<void*>(&release)},
+      {"cuMemMap", reinterpret_cast<void*>(&map)},
+      {"cuMemUnmap", reinterpret_cast<void*>(&unmap)},
+      {"cuMemSetAccess", reinterpret_cast<void*>(&set_access)},
+      {"cuMemGetAllocationGranularity", reinterpret_cast<void*>(&granularity)},
+  };
+  const auto found = all.find(name);
+  return found == all.end() ? nullptr : found->second;
+}
+
+} // namespace farcall::fake_cuda

@@ -1,0 +1,272 @@
+// What farcall does with CUDA, where CUDA is late, refuses, or fails.
+
+#include "fake_cuda.hpp"
+
+#include <farcall/offload/device_test_support.hpp>
+
+#include <algorithm>
+#include <numeric>
+
+namespace farcall::device_tests {
+namespace {
+
+class fake_gpu : public ::testing::Test {
+ protected:
+  void SetUp() override { fake_cuda::begin(); }
+  void TearDown() override { EXPECT_EQ(fake_cuda::left_behind(), ""); }
+};
+
+std::vector<std::uint8_t> pattern(std::size_t bytes, unsigned seed) {
+  std::vector<std::uint8_t> values(bytes);
+  for (std::size_t i = 0; i < bytes; ++i)
+    values[i] = static_cast<std::uint8_t>(i * 31 + i / 4096 + seed);
+  return values;
+}
+
+/// A bit of everything.
+void use(const node& device) {
+  for (int i = 0; i < 20; ++i)
+    ASSERT_EQ(sync(device, device_fn<add>, i, 1.0), i + 1.0);
+  const auto memory = device.allocate<std::uint8_t>(1 << 20);
+  const std::vector<std::uint8_t> sent = pattern(1 << 20, 3);
+  put(sent, memory).get();
+  std::vector<std::uint8_t> back(sent.size());
+  get(memory, back).get();
+  ASSERT_EQ(back, sent);
+  ASSERT_EQ(sync(device, device_fn<sum_of_squares>, 3), 14);
+  const auto floats = device.allocate<float>(100);
+  put(std::vector<float>(100, 1.0F), floats).get();
+  sync(device, grid{.blocks = 2}, device_fn<add_to_all>, floats.span(), 2.0F);
+}
+
+TEST_F(fake_gpu, is_given_back_whole) {
+  const job all(test::with_targets("cuda:0?workers=2"));
+  use(all.targets()[0]);
+}
+
+// Else a call would wait for a worker, which waits for calls.
+TEST_F(fake_gpu, is_asked_for_nothing_that_waits_for_workers_while_they_run) {
+  {
+    const job all(test::with_targets("cuda:0?workers=2&idle_ms=2000"));
+    const node& device = all.targets()[0];
+    use(device);
+    const auto more = device.allocate<std::uint8_t>(200 << 20);
+    use(device);
+  }
+  EXPECT_EQ(fake_cuda::calls_that_waited(), "");
+}
+
+TEST_F(fake_gpu, may_copy_as_late_as_it_likes) {
+  const job all(test::with_targets("cuda:0?workers=2"));
+  const node& device = all.targets()[0];
+  fake_cuda::set_most_delay(300);
+  void* pinned = nullptr;
+  ASSERT_EQ(cudaHostAlloc(&pinned, 16 << 20, cudaHostAllocDefault), cudaSuccess);
+  const std::span<std::uint8_t> pinned_bytes(static_cast<std::uint8_t*>(pinned), 16 << 20);
+  const auto memory = device.allocate<std::uint8_t>(16 << 20);
+  unsigned seed = 0;
+  // Around what is staged, and around one and two pieces of 4 MiB.
+  for (const std::size_t bytes :
+       {std::size_t{3000}, std::size_t{256} << 10, (std::size_t{4} << 20) - 1, std::size_t{4} << 20,
+        (std::size_t{8} << 20) + 1, (std::size_t{13} << 20) + 77}) {
+    for (const bool is_pinned : {false, true}) {
+      const auto part = memory.subspan(5, bytes);
+      const std::vector<std::uint8_t> sent = pattern(bytes, ++seed);
+      std::vector<std::uint8_t> back(bytes);
+      if (is_pinned) {
+        std::copy(sent.begin(), sent.end(), pinned_bytes.begin());
+        put(pinned_bytes.first(bytes), part).get();
+        std::fill_n(pinned_bytes.begin(), bytes, std::uint8_t{0});
+        get(part, pinned_bytes.first(bytes)).get();
+        std::copy_n(pinned_bytes.begin(), bytes, back.begin());
+      } else {
+        put(sent, part).get();
+        get(part, back).get();
+      }
+      ASSERT_EQ(back, sent) << bytes << (is_pinned ? ", pinned" : "");
+    }
+  }
+  device::quiesce(device);
+  EXPECT_EQ(cudaFreeHost(pinned), cudaSuccess);
+}
+
+TEST_F(fake_gpu, copies_both_ways_at_a_time) {
+  const job all(test::with_targets("cuda:0?workers=2"));
+  const node& device = all.targets()[0];
+  fake_cuda::set_most_delay(200);
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 3; ++t) {
+    threads.emplace_back([&device, t] {
+      constexpr std::size_t bytes = (std::size_t{5} << 20) + 3;
+      const auto memory = device.allocate<std::uint8_t>(bytes);
+      std::vector<std::uint8_t> back(bytes);
+      for (unsigned round = 0; round < 4; ++round) {
+        const std::vector<std::uint8_t> sent = pattern(bytes, 10 * t + round);
+        put(sent, memory).get();
+        get(memory, back).get();
+        ASSERT_EQ(back, sent);
+      }
+    });
+  }
+  for (std::thread& t : threads)
+    t.join();
+}
+
+TEST_F(fake_gpu, launches_overtake_each_other_and_complete) {
+  const job all(test::with_targets("cuda:0?workers=4"));
+  const node& device = all.targets()[0];
+  fake_cuda::set_most_delay(500);
+  std::vector<lane> lanes;
+  for (int i = 0; i < 4; ++i)
+    lanes.emplace_back(device);
+  const auto values = device.allocate<float>(4 * 64);
+  put(std::vector<float>(4 * 64, 0.0F), values).get();
+  std::vector<future<void>> ends;
+  for (int round = 0; round < 100; ++round) {
+    for (std::size_t i = 0; i < lanes.size(); ++i) {
+      ends.push_back(async(lanes[i], grid{.blocks = 3}, device_fn<add_to_all>,
+                           values.subspan(i * 64, 64), 1.0F));
+    }
+  }
+  for (future<void>& f : ends)
+    f.get();
+  std::vector<float> back(4 * 64);
+  get(values, back).get();
+  EXPECT_EQ(back, std::vector<float>(4 * 64, 100.0F));
+}
+
+TEST_F(fake_gpu, leaves_the_selected_device_as_it_was) {
+  fake_cuda::set_devices(2);
+  ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+  {
+    const job all(test::with_targets("cuda:0,cuda:1"));
+    use(all.targets()[0]);
+    use(all.targets()[1]);
+    int selected = -1;
+    EXPECT_EQ(cudaGetDevice(&selected), cudaSuccess);
+    EXPECT_EQ(selected, 1);
+    std::thread([&] { use(all.targets()[1]); }).join();
+  }
+  EXPECT_EQ(cudaSetDevice(0), cudaSuccess);
+}
+
+/// After a call that failed. Where that call asked for faults, kernels may run that nobody waits
+/// for, and nothing is given back; and what could not be given back is there.
+void expect_nothing_left() {
+  const std::string failed = fake_cuda::failed_function();
+  if (failed == "cudaStreamQuery" || failed == "cuMemRelease") {
+    fake_cuda::begin();
+  } else {
+    EXPECT_EQ(fake_cuda::left_behind(), "") << failed;
+  }
+}
+
+// Whichever call fails while a job starts: an error in one line, and nothing stays behind.
+TEST_F(fake_gpu, may_refuse_any_call_at_the_start) {
+  int failed = 0;
+  for (std::int64_t call = 1;; ++call) {
+    fake_cuda::begin();
+    fake_cuda::fail_call(call, cudaErrorMemoryAllocation);
+    try {
+      const job all(test::with_targets("cuda:0?workers=2"));
+      fake_cuda::fail_no_call();
+      if (fake_cuda::failed_function().empty()) break;
+    } catch (const start_failed& e) {
+      ++failed;
+      EXPECT_THAT(e.what(), HasSubstr("node 1"));
+      EXPECT_EQ(std::string_view(e.what()).find('\n'), std::string_view::npos);
+      expect_nothing_left();
+    }
+  }
+  EXPECT_GT(failed, 40);
+}
+
+// Whichever call fails later: an error or none, and the job ends.
+TEST_F(fake_gpu, may_refuse_any_call_while_it_works) {
+  int failed = 0;
+  for (std::int64_t call = 1;; call += 1 + call / 16) {
+    fake_cuda::begin();
+    {
+      const job all(test::with_targets("cuda:0?workers=2&idle_ms=1"));
+      fake_cuda::fail_call(call, cudaErrorMemoryAllocation);
+      try {
+        use(all.targets()[0]);
+      } catch (const error&) {
+        ++failed;
+      }
+      fake_cuda::fail_no_call();
+      if (fake_cuda::failed_function().empty()) break;
+    }
+    expect_nothing_left();
+  }
+  EXPECT_GT(failed, 5);
+}
+
+TEST_F(fake_gpu, says_what_is_not_there) {
+  fake_cuda::set_devices(0);
+  EXPECT_THAT(text_thrown_by<start_failed>([] { job all(test::with_targets("cuda:0")); }),
+              HasSubstr("GPU"));
+  fake_cuda::begin();
+  fake_cuda::fail_function("cudaGetDeviceCount", cudaErrorInsufficientDriver);
+  EXPECT_THAT(text_thrown_by<start_failed>([] { job all(test::with_targets("cuda:0")); }),
+              HasSubstr("driver is too old"));
+  fake_cuda::begin();
+  fake_cuda::fail_function("cudaFuncGetAttributes", cudaErrorNoKernelImageForDevice);
+  EXPECT_THAT(text_thrown_by<start_failed>([] { job all(test::with_targets("cuda:0")); }),
+              AllOf(HasSubstr("sm_90"), HasSubstr("CMAKE_CUDA_ARCHITECTURES=90")));
+}
+
+TEST_F(fake_gpu, says_what_memory_there_is) {
+  fake_cuda::set_memory(std::uint64_t{300} << 20);
+  const job all(test::with_targets("cuda:0"));
+  const node& device = all.targets()[0];
+  // Others have taken most of it since.
+  fake_cuda::set_memory(std::uint64_t{100} << 20);
+  const auto some = device.allocate<std::byte>(50 << 20);
+  const std::string why =
+      text_thrown_by<out_of_memory>([&] { (void)device.allocate<std::byte>(150 << 20); });
+  EXPECT_THAT(why, AllOf(HasSubstr("free of 104857600"), HasSubstr("other programs")));
+  use(device);
+}
+
+TEST_F(fake_gpu, refuses_a_copy_and_goes_on) {
+  const job all(test::with_targets("cuda:0"));
+  const node& device = all.targets()[0];
+  const auto memory = device.allocate<std::uint8_t>(9 << 20);
+  std::vector<std::uint8_t> bytes = pattern(9 << 20, 1);
+  for (const char* function : {"cudaMemcpyAsync", "cudaEventRecord", "cudaEventSynchronize"}) {
+    fake_cuda::fail_function(function, cudaErrorInvalidValue);
+    EXPECT_THAT(text_thrown_by<error>([&] { put(bytes, memory).get(); }), HasSubstr("copying"));
+    EXPECT_THAT(text_thrown_by<error>([&] { get(memory, bytes).get(); }), HasSubstr("copying"));
+    fake_cuda::fail_function(function, cudaSuccess);
+  }
+  use(device);
+}
+
+TEST_F(fake_gpu, that_does_not_start_a_worker_again_has_failed) {
+  const job all(test::with_targets("cuda:0?idle_ms=1,shm"));
+  const node& device = all.targets()[0];
+  use(device);
+  sync(device, device_fn<nothing>); // behind what frees memory
+  device::quiesce(device);
+  fake_cuda::fail_function("cudaLaunchKernel", cudaErrorMemoryAllocation);
+  EXPECT_THAT(
+      text_thrown_by<node_failed>([&] { sync(device, device_fn<nothing>); }),
+      AllOf(HasSubstr("node 1"), HasSubstr("starting a worker"), HasSubstr("out of memory")));
+  EXPECT_EQ(sync(all.targets()[1], device_fn<add>, 1.0, 2.0), 3.0);
+}
+
+TEST_F(fake_gpu, that_has_faulted_serves_a_new_job) {
+  for (int round = 0; round < 3; ++round) {
+    const job all(test::with_targets("cuda:0?workers=2"));
+    const node& device = all.targets()[0];
+    use(device);
+    future<void> failing =
+        round == 1 ? async(device, grid{}, device_fn<trap>) : async(device, device_fn<trap>);
+    EXPECT_THAT(text_thrown_by<node_failed>([&] { failing.get(); }),
+                AllOf(HasSubstr("node 1"), HasSubstr("illegal memory access")));
+  }
+}
+
+} // namespace
+} // namespace farcall::device_tests

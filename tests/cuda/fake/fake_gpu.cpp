@@ -1,0 +1,93 @@
+// Has jobs of this program find a GPU that is made by fake_cuda: its workers are those of the
+// emulated device, each on the thread of a stream.
+
+#include "fake_cuda.hpp"
+
+#include <farcall/am/device_threads.hpp>
+#include <farcall/call/directory.hpp>
+#include <farcall/offload/device_test_support.hpp>
+#include <farcall/offload/devices.hpp>
+#include <farcall/transport/cuda/gpu_device.hpp>
+#include <farcall/transport/cuda/thread_team.hpp>
+
+#include <deque>
+#include <memory>
+#include <new>
+#include <utility>
+#include <vector>
+
+namespace farcall::fake_cuda {
+namespace {
+
+constexpr char kernel = 0;
+
+void run_worker(const void* argument) {
+  const auto& setup = *static_cast<const cuda::worker_setup*>(argument);
+  const cuda::thread_executor executor = am::device_worker_on_threads();
+  struct release {
+    void operator()(std::byte* memory) const {
+      ::operator delete[](memory, std::align_val_t{line_bytes});
+    }
+  };
+  const std::unique_ptr<std::byte[], release> state(new (std::align_val_t{line_bytes})
+                                                        std::byte[executor.state_bytes]());
+  cuda::meeting_point alone(1);
+  cuda::thread_team team(alone, state.get(), setup.node, 0, 1);
+  cuda::thread_team::current = &team;
+  executor.run(team, setup, state.get());
+  cuda::thread_team::current = nullptr;
+}
+
+/// What a request asks to be launched, from when it is found until it is launched.
+thread_local cuda::launcher found = nullptr;
+
+const char* launch_on_stream(const cuda::launch_plan& plan) {
+  const std::vector<std::byte> arguments(plan.arguments, plan.arguments + plan.bytes);
+  enqueue_kernel(static_cast<cudaStream_t>(plan.stream), [plan, arguments, run = found] {
+    cuda::launch_plan here = plan;
+    here.arguments = arguments.data();
+    (void)run(here);
+  });
+  return nullptr;
+}
+
+/// What the emulated device can run, the fake can.
+void offer_code() {
+  static std::deque<device_code> offered;
+  if (!offered.empty()) return;
+  using kind = device_code::kind;
+  for (const auto& [from, to] : {std::pair{kind::threads, kind::gpu},
+                                 std::pair{kind::launch_on_threads, kind::launch_on_gpu}}) {
+    device_code::for_each(from, [to](const entry& what, device_code::address_function address) {
+      offered.emplace_back(to, what, address);
+    });
+  }
+}
+
+device_with_code make_fake_gpu(std::uint32_t device, std::uint32_t workers, std::uint32_t threads) {
+  offer_code();
+  add_kernel(&kernel, sizeof(cuda::worker_setup), &run_worker);
+  cuda::gpu_options o;
+  o.device = device;
+  o.workers = workers;
+  o.threads = threads;
+  o.kernel = &kernel;
+  device_with_code made;
+  made.device = cuda::make_gpu_device(o);
+  made.handlers = directory::device_handlers(device_code::kind::gpu);
+  made.launch_of = [find = directory::device_launches(device_code::kind::launch_on_gpu)](
+                       const std::byte* record, std::uint32_t bytes, cuda::launch_plan& plan) {
+    found = find(record, bytes, plan);
+    return found == nullptr ? nullptr : &launch_on_stream;
+  };
+  return made;
+}
+
+const bool is_linked = [] {
+  detail::linked_gpu_maker = &make_fake_gpu;
+  device_tests::why_no_gpu = [] { return std::string(); };
+  return true;
+}();
+
+} // namespace
+} // namespace farcall::fake_cuda

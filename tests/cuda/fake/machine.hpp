@@ -1,0 +1,156 @@
+#pragma once
+
+#include "fake_cuda.hpp"
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+/// What the fake's functions share.
+namespace farcall::fake_cuda {
+
+struct fault {
+  std::int64_t call = 0;
+  cudaError_t status = cudaSuccess;
+};
+
+class stream;
+struct event {
+  int device = 0;
+  stream* on = nullptr;
+  std::uint64_t ticket = 0;
+};
+
+/// Blocks by their first address.
+class blocks {
+ public:
+  void add(std::uint64_t address, std::uint64_t bytes) { all_[address] = bytes; }
+  [[nodiscard]] bool remove(std::uint64_t address) { return all_.erase(address) != 0; }
+  [[nodiscard]] bool hold(std::uint64_t address, std::uint64_t bytes) const {
+    auto next = all_.upper_bound(address);
+    std::uint64_t at = address;
+    // Several that lie next to each other hold it, too.
+    while (next != all_.begin()) {
+      const auto& [start, length] = *std::prev(next);
+      if (at < start || at >= start + length) return false;
+      at = start + length;
+      if (address + bytes <= at) return true;
+      next = all_.upper_bound(at);
+    }
+    return false;
+  }
+  [[nodiscard]] std::uint64_t bytes() const {
+    std::uint64_t sum = 0;
+    for (const auto& [start, length] : all_)
+      sum += length;
+    return sum;
+  }
+  [[nodiscard]] const std::map<std::uint64_t, std::uint64_t>& all() const { return all_; }
+  void clear() { all_.clear(); }
+
+ private:
+  std::map<std::uint64_t, std::uint64_t> all_;
+};
+
+/// Everything but the streams, whose threads need it.
+struct machine {
+  std::mutex mutex;
+  std::int64_t calls = 0;
+  fault once;
+  std::map<std::string, cudaError_t> always;
+  std::string failed;
+  std::set<std::string> waited;
+  std::int64_t most_delay_us = 0;
+  int devices = 1;
+  std::uint64_t memory = std::uint64_t{2} << 30;
+  blocks pinned;     ///< with cudaHostAlloc
+  blocks allocated;  ///< with cudaMalloc
+  blocks reserved;   ///< addresses
+  blocks mapped;     ///< parts of them with memory
+  blocks accessible; ///< parts of those
+  std::map<CUmemGenericAllocationHandle, std::uint64_t> created;
+  std::uint64_t next_handle = 1;
+  std::set<stream*> streams;
+  std::set<event*> events;
+  std::atomic<int> context_error{cudaSuccess}; ///< of a kernel; sticks
+  std::atomic<int> kernels{0};                 ///< that have not ended
+};
+
+[[nodiscard]] machine& here();
+
+struct kernel {
+  std::size_t argument_bytes;
+  std::function<void(const void*)> run;
+};
+[[nodiscard]] std::map<const void*, kernel>& kernels();
+
+/// A thread that does what was put on it, in order.
+class stream {
+ public:
+  explicit stream(int device);
+  stream(const stream&) = delete;
+  stream& operator=(const stream&) = delete;
+  /// Everything has been done then.
+  ~stream();
+
+  [[nodiscard]] int device() const { return device_; }
+  void add(std::function<void()> task);
+  /// What it throws is a fault.
+  void add_kernel(std::function<void()> run);
+  /// How many tasks there have been.
+  [[nodiscard]] std::uint64_t added() const;
+  [[nodiscard]] bool is_idle() const;
+  /// Until the first `ticket` tasks have been done.
+  void wait_for(std::uint64_t ticket);
+  void wait() { wait_for(added()); }
+
+ private:
+  void work();
+
+  int device_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> tasks_;
+  std::uint64_t added_ = 0;
+  std::uint64_t done_ = 0;
+  bool is_ending_ = false;
+  std::thread thread_;
+};
+
+inline thread_local int current_device = 0;
+inline thread_local cudaError_t last_error = cudaSuccess;
+
+/// The same, and CUDA's last error.
+cudaError_t failing(cudaError_t status);
+/// What every function does first: the status that it ends with at once, if it does.
+[[nodiscard]] std::optional<cudaError_t> begins(const char* function);
+/// What CUDA does with functions that may need the device for themselves.
+void wait_for_idle_device(const char* function);
+/// As the end of a process, or of a context, does.
+void free_everything();
+
+/// Null for a handle that is none.
+[[nodiscard]] stream* find(cudaStream_t handle);
+[[nodiscard]] event* find(cudaEvent_t handle);
+
+[[nodiscard]] inline std::uint64_t number_of(const void* address) {
+  return reinterpret_cast<std::uintptr_t>(address);
+}
+
+/// A function of the driver; null when the fake has none of that name.
+[[nodiscard]] void* driver_function(const std::string& name);
+
+} // namespace farcall::fake_cuda
