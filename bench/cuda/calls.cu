@@ -1,7 +1,8 @@
 // Calls of resident workers, one after the other.
 
-#include "functions.hpp"
 #include "session.hpp"
+
+#include <tools/gpu/functions.hpp>
 
 #include <stdexcept>
 #include <string>
@@ -21,10 +22,10 @@ namespace {
 
 template <std::size_t Bytes>
 void measure_payload(session& s, const node& device) {
-  block<Bytes> b{};
+  gpu::block<Bytes> b{};
   const std::string rival = "copy + launch + copy, " + std::to_string(Bytes) + " B each way";
   s.latency("call, " + std::to_string(Bytes) + " B each way",
-            [&] { b = sync(device, pure_fn<raised<Bytes>>, b); }, {.against = rival});
+            [&] { b = sync(device, pure_fn<gpu::raised<Bytes>>, b); }, {.against = rival});
   if (b.words[0] == 0 || b.words[0] != b.words[Bytes / 4 - 1])
     throw std::runtime_error("a call has answered wrongly");
 }
@@ -34,7 +35,7 @@ void measure_host_calls(session& s, const node& device) {
   const std::size_t samples = s.asked.choose(20'000, 2000);
   s.latency("call whose handler calls the host once",
             [&] { (void)sync(device, device_fn<ask_host>, 1U); }, {.samples = samples});
-  std::vector<double> each = sample(samples / 10, [&] {
+  std::vector<double> each = gpu::sample(samples / 10, [&] {
     if (sync(device, device_fn<ask_host>, many) != many)
       throw std::runtime_error("calls of the host have answered wrongly");
   });
@@ -49,13 +50,13 @@ void measure_calls(session& s) {
   s.out.begin("calls");
   const job j = s.start(1);
   const node device = j.targets().front();
-  sync(device.within(first_call_patience), pure_fn<nothing>);
-  s.latency("empty call, fc::pure_fn", [&] { sync(device, pure_fn<nothing>); });
-  s.latency("empty call, fc::device_fn", [&] { sync(device, device_fn<nothing>); });
-  block<64> b{};
+  sync(device.within(first_call_patience), pure_fn<gpu::nothing>);
+  s.latency("empty call, fc::pure_fn", [&] { sync(device, pure_fn<gpu::nothing>); });
+  s.latency("empty call, fc::device_fn", [&] { sync(device, device_fn<gpu::nothing>); });
+  gpu::block<64> b{};
   b.words[3] = 5;
   std::uint64_t sum = 0;
-  s.latency("call, 64 B in, 8 B out", [&] { sum = sync(device, pure_fn<sum_of>, b); });
+  s.latency("call, 64 B in, 8 B out", [&] { sum = sync(device, pure_fn<gpu::sum_of>, b); });
   if (sum != 5) throw std::runtime_error("a call has summed up wrongly");
   measure_payload<64>(s, device);
   measure_payload<256>(s, device);

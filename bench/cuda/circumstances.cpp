@@ -1,6 +1,8 @@
 #include "circumstances.hpp"
 #include "pinning.hpp"
 
+#include <tools/gpu/sampling.hpp>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -107,7 +109,7 @@ void add_gpu(report& out, int device) {
 
 /// In each sample of a latency.
 double clock_ns() {
-  return summarize(sample(10'000, [] {})).p50;
+  return summarize(gpu::sample(10'000, [] {})).p50;
 }
 
 } // namespace

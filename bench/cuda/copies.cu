@@ -1,8 +1,9 @@
 // put and get, beside the copies that CUDA makes without us.
 
-#include "check.hpp"
-#include "functions.hpp"
 #include "session.hpp"
+
+#include <tools/gpu/check.hpp>
+#include <tools/gpu/functions.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -68,7 +69,7 @@ class copies {
         "put", "pageable", rival, bytes, [&] { put(here, part).get(); },
         [&] {
           if (is_gpu) {
-            check(cudaMemcpy(address, here.data(), bytes, cudaMemcpyHostToDevice), "copying");
+            gpu::check(cudaMemcpy(address, here.data(), bytes, cudaMemcpyHostToDevice), "copying");
           } else {
             std::memcpy(address, here.data(), bytes);
           }
@@ -77,7 +78,7 @@ class copies {
         "get", "pageable", rival, bytes, [&] { get(part, here).get(); },
         [&] {
           if (is_gpu) {
-            check(cudaMemcpy(here.data(), address, bytes, cudaMemcpyDeviceToHost), "copying");
+            gpu::check(cudaMemcpy(here.data(), address, bytes, cudaMemcpyDeviceToHost), "copying");
           } else {
             std::memcpy(here.data(), address, bytes);
           }
@@ -88,7 +89,7 @@ class copies {
 
  private:
   void copy_async(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
-    check(cudaMemcpyAsync(to, from, bytes, kind, stream_->get()), "copying");
+    gpu::check(cudaMemcpyAsync(to, from, bytes, kind, stream_->get()), "copying");
     stream_->synchronize();
   }
 
@@ -100,14 +101,14 @@ class copies {
     std::vector<double> their_ns;
     const std::size_t rounds = rounds_of(*s_, bytes);
     for (std::size_t i = 0; i < rounds + 1; ++i) {
-      const auto a = stopwatch_clock::now();
+      const auto a = gpu::stopwatch_clock::now();
       ours();
-      const auto b = stopwatch_clock::now();
+      const auto b = gpu::stopwatch_clock::now();
       theirs();
-      const auto c = stopwatch_clock::now();
+      const auto c = gpu::stopwatch_clock::now();
       if (i == 0) continue;
-      our_ns.push_back(ns_between(a, b));
-      their_ns.push_back(ns_between(b, c));
+      our_ns.push_back(gpu::ns_between(a, b));
+      their_ns.push_back(gpu::ns_between(b, c));
     }
     const std::string rest = std::string(" ") + memory + ", " + text_of_bytes(bytes);
     row theirs_row{.what = rival + std::string(", ") + way + rest,
@@ -123,8 +124,8 @@ class copies {
 
   session* s_;
   buffer<std::byte> there_;
-  std::optional<pinned<std::byte>> pinned_;
-  std::optional<own_stream> stream_;
+  std::optional<gpu::pinned<std::byte>> pinned_;
+  std::optional<gpu::own_stream> stream_;
   std::vector<std::byte> pageable_;
 };
 
@@ -134,7 +135,7 @@ void measure_copies(session& s) {
   s.out.begin("copies");
   const job j = s.start(1);
   const node device = j.targets().front();
-  sync(device.within(first_call_patience), pure_fn<nothing>);
+  sync(device.within(first_call_patience), pure_fn<gpu::nothing>);
   copies all(s, device);
   for (const std::size_t bytes : sizes)
     all.run(bytes);

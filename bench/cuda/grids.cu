@@ -1,13 +1,14 @@
 // Calls that are launches of whole grids, with the same futures as others.
 
-#include "functions.hpp"
 #include "session.hpp"
+
+#include <tools/gpu/functions.hpp>
 
 #include <string>
 
 namespace farcall::bench {
 
-FARCALL_HOST_DEVICE void look_at(block<64> /*b*/) {}
+FARCALL_HOST_DEVICE void look_at(gpu::block<64> /*b*/) {}
 
 namespace {
 
@@ -19,16 +20,16 @@ void measure_window(session& s, const node& device, const grid& shape) {
   std::vector<double> rates;
   std::vector<future<void>> window(depth);
   for (std::size_t i = 0; i < s.asked.choose(200, 30); ++i) {
-    const auto begun = stopwatch_clock::now();
+    const auto begun = gpu::stopwatch_clock::now();
     for (std::size_t k = 0; k < calls; ++k) {
       future<void>& place = window[k % depth];
       if (place.valid()) place.get();
       // CUDA's compiler takes what an assignment returns for lost.
-      (void)(place = async(device, shape, device_fn<look_at>, block<64>{}));
+      (void)(place = async(device, shape, device_fn<look_at>, gpu::block<64>{}));
     }
     for (future<void>& place : window)
       place.get();
-    rates.push_back(double{calls} * 1e9 / ns_between(begun, stopwatch_clock::now()));
+    rates.push_back(double{calls} * 1e9 / gpu::ns_between(begun, gpu::stopwatch_clock::now()));
   }
   s.out.add_rate("async(gpu, grid{1, 256}, f), window 16", std::move(rates));
 }
@@ -39,12 +40,12 @@ void measure_grids(session& s) {
   s.out.begin("grids");
   const job j = s.start(1);
   const node device = j.targets().front();
-  async(device.within(first_call_patience), grid{}, device_fn<look_at>, block<64>{}).get();
+  async(device.within(first_call_patience), grid{}, device_fn<look_at>, gpu::block<64>{}).get();
   // Emulated launches are passed on to a thread that sleeps.
   const std::size_t samples = s.is_gpu() ? s.asked.samples : s.asked.samples / 10;
   const auto one = [&](const grid& shape) {
     s.latency("async(gpu, grid{" + std::to_string(shape.blocks) + ", 256}, f)",
-              [&] { async(device, shape, device_fn<look_at>, block<64>{}).get(); },
+              [&] { async(device, shape, device_fn<look_at>, gpu::block<64>{}).get(); },
               {.samples = samples, .against = rival});
   };
   one(grid{.blocks = 1});

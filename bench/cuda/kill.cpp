@@ -80,10 +80,10 @@ class process {
 };
 
 double call_from_a_new_process(const std::string& target) {
-  const auto begun = stopwatch_clock::now();
+  const auto begun = gpu::stopwatch_clock::now();
   process p("--once", target);
   p.await_call();
-  const double ns = ns_between(begun, stopwatch_clock::now());
+  const double ns = gpu::ns_between(begun, gpu::stopwatch_clock::now());
   p.wait();
   return ns;
 }
@@ -101,9 +101,9 @@ void measure_kill(session& s) {
     undisturbed.push_back(call_from_a_new_process(target));
     process victim("--hold", target);
     victim.await_call();
-    const auto begun = stopwatch_clock::now();
+    const auto begun = gpu::stopwatch_clock::now();
     victim.kill_and_wait();
-    gone.push_back(ns_between(begun, stopwatch_clock::now()));
+    gone.push_back(gpu::ns_between(begun, gpu::stopwatch_clock::now()));
     next.push_back(call_from_a_new_process(target));
   }
   const row& usual =

@@ -1,8 +1,9 @@
 // What it costs that workers come and go, and that they stay.
 
-#include "check.hpp"
-#include "functions.hpp"
 #include "session.hpp"
+
+#include <tools/gpu/check.hpp>
+#include <tools/gpu/functions.hpp>
 
 #include <string>
 
@@ -12,13 +13,13 @@ namespace {
 void measure_start(session& s) {
   const job j = s.start(1);
   const node device = j.targets().front();
-  sync(device.within(first_call_patience), pure_fn<nothing>);
+  sync(device.within(first_call_patience), pure_fn<gpu::nothing>);
   std::vector<double> samples;
   for (std::size_t i = 0; i < s.asked.choose(2000, 200); ++i) {
     device::quiesce(device);
-    const auto begun = stopwatch_clock::now();
-    sync(device, pure_fn<nothing>);
-    samples.push_back(ns_between(begun, stopwatch_clock::now()));
+    const auto begun = gpu::stopwatch_clock::now();
+    sync(device, pure_fn<gpu::nothing>);
+    samples.push_back(gpu::ns_between(begun, gpu::stopwatch_clock::now()));
   }
   s.out.add_duration("first call after the worker has left", std::move(samples));
 }
@@ -39,14 +40,14 @@ class bandwidth_kernel {
       : count_(bytes / sizeof(float4)), from_(count_), to_(count_) {
     int device = 0;
     int processors = 0;
-    check(cudaGetDevice(&device), "asking for the device");
-    check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device),
-          "asking for the device");
+    gpu::check(cudaGetDevice(&device), "asking for the device");
+    gpu::check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device),
+               "asking for the device");
     blocks_ = static_cast<unsigned>(processors) * 8;
-    check(cudaMemset(from_.get(), 0, bytes), "clearing memory");
-    check(cudaEventCreate(&begin_), "making an event");
-    check(cudaEventCreate(&end_), "making an event");
-    check(cudaDeviceSynchronize(), "clearing memory");
+    gpu::check(cudaMemset(from_.get(), 0, bytes), "clearing memory");
+    gpu::check(cudaEventCreate(&begin_), "making an event");
+    gpu::check(cudaEventCreate(&end_), "making an event");
+    gpu::check(cudaDeviceSynchronize(), "clearing memory");
   }
   bandwidth_kernel(const bandwidth_kernel&) = delete;
   bandwidth_kernel& operator=(const bandwidth_kernel&) = delete;
@@ -57,21 +58,21 @@ class bandwidth_kernel {
 
   /// Nanoseconds of one run, by the device's clock.
   [[nodiscard]] double run() {
-    check(cudaEventRecord(begin_, stream_.get()), "timing a kernel");
+    gpu::check(cudaEventRecord(begin_, stream_.get()), "timing a kernel");
     scale<<<blocks_, 256, 0, stream_.get()>>>(to_.get(), from_.get(), count_);
-    check(cudaEventRecord(end_, stream_.get()), "timing a kernel");
-    check(cudaEventSynchronize(end_), "timing a kernel");
+    gpu::check(cudaEventRecord(end_, stream_.get()), "timing a kernel");
+    gpu::check(cudaEventSynchronize(end_), "timing a kernel");
     float ms = 0;
-    check(cudaEventElapsedTime(&ms, begin_, end_), "timing a kernel");
+    gpu::check(cudaEventElapsedTime(&ms, begin_, end_), "timing a kernel");
     return double{ms} * 1e6;
   }
 
  private:
   std::size_t count_;
   unsigned blocks_ = 0;
-  device_array<float4> from_;
-  device_array<float4> to_;
-  own_stream stream_;
+  gpu::device_array<float4> from_;
+  gpu::device_array<float4> to_;
+  gpu::own_stream stream_;
   cudaEvent_t begin_ = nullptr;
   cudaEvent_t end_ = nullptr;
 };
@@ -79,14 +80,14 @@ class bandwidth_kernel {
 /// A call through every worker, so that all are there.
 void wake_all(const std::vector<lane>& lanes) {
   for (const lane& l : lanes)
-    sync(l, pure_fn<nothing>);
+    sync(l, pure_fn<gpu::nothing>);
 }
 
 void measure_idle_workers(session& s, std::size_t workers) {
   bandwidth_kernel kernel(std::size_t{1} << (s.asked.quick ? 27 : 29));
   const job j = s.start(workers);
   const node device = j.targets().front();
-  sync(device.within(first_call_patience), pure_fn<nothing>);
+  sync(device.within(first_call_patience), pure_fn<gpu::nothing>);
   std::vector<lane> lanes;
   for (std::size_t i = 0; i < workers; ++i)
     lanes.emplace_back(device);

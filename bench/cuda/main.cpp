@@ -5,6 +5,8 @@
 #include "session.hpp"
 #include "smoke.hpp"
 
+#include <tools/gpu/select_device.hpp>
+
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -30,9 +32,7 @@ std::string missing_gpu(const options& o) {
   if (colon != std::string::npos)
     std::from_chars(o.target.data() + colon + 1, o.target.data() + o.target.size(), number);
   if (number >= count) return "this machine has " + std::to_string(count) + " of them";
-  // Or waiting for a stream would sleep, and launches be slower than they need to be.
-  (void)cudaSetDevice(number);
-  (void)cudaSetDeviceFlags(cudaDeviceScheduleSpin);
+  gpu::select_device(number);
   return {};
 }
 

@@ -1,8 +1,9 @@
 // How many calls a second go through, from one thread of the host and from several.
 
-#include "functions.hpp"
 #include "pinning.hpp"
 #include "session.hpp"
+
+#include <tools/gpu/functions.hpp>
 
 #include <algorithm>
 #include <barrier>
@@ -15,7 +16,7 @@ namespace {
 
 /// Keeps as many calls under way as there are futures.
 void make_calls(const node& device, std::vector<future<std::uint64_t>>& window, std::size_t calls) {
-  block<64> b{};
+  gpu::block<64> b{};
   std::uint64_t sum = 0;
   std::size_t at = 0;
   for (std::size_t i = 0; i < calls; ++i) {
@@ -23,7 +24,7 @@ void make_calls(const node& device, std::vector<future<std::uint64_t>>& window, 
     if (place.valid()) sum += place.get();
     b.words[0] = static_cast<std::uint32_t>(i);
     // CUDA's compiler takes what an assignment returns for lost.
-    (void)(place = async(device, pure_fn<sum_of>, b));
+    (void)(place = async(device, pure_fn<gpu::sum_of>, b));
     if (++at == window.size()) at = 0;
   }
   for (future<std::uint64_t>& place : window) {
@@ -36,16 +37,17 @@ void make_calls(const node& device, std::vector<future<std::uint64_t>>& window, 
 void measure_windows(session& s) {
   const job j = s.start(1);
   const node device = j.targets().front();
-  sync(device.within(first_call_patience), pure_fn<nothing>);
+  sync(device.within(first_call_patience), pure_fn<gpu::nothing>);
   for (const std::size_t depth : {1U, 16U, 64U, 256U}) {
     std::vector<future<std::uint64_t>> window(depth);
     const std::size_t calls = std::max<std::size_t>(1000, 16 * depth);
     make_calls(device, window, calls);
     std::vector<double> rates;
     for (std::size_t i = 0; i < s.asked.choose(200, 30); ++i) {
-      const auto begun = stopwatch_clock::now();
+      const auto begun = gpu::stopwatch_clock::now();
       make_calls(device, window, calls);
-      rates.push_back(static_cast<double>(calls) * 1e9 / ns_between(begun, stopwatch_clock::now()));
+      rates.push_back(static_cast<double>(calls) * 1e9 /
+                      gpu::ns_between(begun, gpu::stopwatch_clock::now()));
     }
     s.out.add_rate("one thread, window " + std::to_string(depth), std::move(rates));
   }
@@ -59,16 +61,16 @@ void measure_threads(session& s, std::size_t threads) {
   const job j = s.start(threads);
   const node device = j.targets().front();
   std::vector<double> rates(rounds);
-  stopwatch_clock::time_point begun;
+  gpu::stopwatch_clock::time_point begun;
   bool is_first = true;
   std::size_t round = 0;
   // Once at the start of each round, and once at its end.
   const auto turn = [&]() noexcept {
-    const auto now = stopwatch_clock::now();
+    const auto now = gpu::stopwatch_clock::now();
     if (is_first) {
       begun = now;
     } else {
-      rates[round++] = static_cast<double>(threads * calls) * 1e9 / ns_between(begun, now);
+      rates[round++] = static_cast<double>(threads * calls) * 1e9 / gpu::ns_between(begun, now);
     }
     is_first = !is_first;
   };
@@ -80,7 +82,7 @@ void measure_threads(session& s, std::size_t threads) {
       try {
         if (s.is_gpu()) pin_this_thread(s.cpus[t]);
         std::vector<future<std::uint64_t>> window(depth);
-        sync(device.within(first_call_patience), pure_fn<nothing>);
+        sync(device.within(first_call_patience), pure_fn<gpu::nothing>);
         make_calls(device, window, calls);
         for (std::size_t r = 0; r < rounds; ++r) {
           meeting.arrive_and_wait();

@@ -3,7 +3,8 @@
 #include "options.hpp"
 #include "pinning.hpp"
 #include "report.hpp"
-#include "sampling.hpp"
+
+#include <tools/gpu/sampling.hpp>
 
 #include <farcall/farcall.hpp>
 
@@ -44,7 +45,7 @@ struct session {
     const std::size_t samples = how.samples != 0 ? how.samples : asked.samples;
     row r{.what = name,
           .unit = "ns",
-          .value = summarize(sample(samples, std::forward<What>(what))),
+          .value = summarize(gpu::sample(samples, std::forward<What>(what))),
           .is_call = true};
     if (const row* other = out.find(how.against)) {
       r.ratio = r.value.p50 / other->value.p50;

@@ -1,9 +1,10 @@
 // Whether the device can be called at all, in a second or two.
 
-#include "functions.hpp"
 #include "kill.hpp"
 #include "session.hpp"
 #include "smoke.hpp"
+
+#include <tools/gpu/functions.hpp>
 
 #include <chrono>
 #include <cstdio>
@@ -34,9 +35,9 @@ void say(const char* what, bool is_right) {
 
 template <std::size_t Bytes>
 bool echoes(const node& device) {
-  block<Bytes> b{};
+  gpu::block<Bytes> b{};
   for (std::uint32_t i = 0; i < 100; ++i) {
-    b = sync(device, device_fn<raised<Bytes>>, b);
+    b = sync(device, device_fn<gpu::raised<Bytes>>, b);
     for (const std::uint32_t word : b.words)
       if (word != i + 1) return false;
   }
@@ -50,11 +51,11 @@ int smoke(const options& o) {
   const node device = j.targets().front();
   const node_description d = device.description();
   std::printf("smoke: %s, %s, %s\n", d.transport.c_str(), d.architecture.c_str(), d.route.c_str());
-  sync(device.within(first_call_patience), pure_fn<nothing>);
+  sync(device.within(first_call_patience), pure_fn<gpu::nothing>);
   say("an empty call", true);
-  block<64> b{};
+  gpu::block<64> b{};
   std::iota(std::begin(b.words), std::end(b.words), 1U);
-  say("64 bytes in, 8 out", sync(device, pure_fn<sum_of>, b) == 136);
+  say("64 bytes in, 8 out", sync(device, pure_fn<gpu::sum_of>, b) == 136);
   say("64 bytes each way", echoes<64>(device));
   say("256 bytes each way", echoes<256>(device));
   say("1024 bytes each way", echoes<1024>(device));
@@ -70,7 +71,7 @@ int smoke(const options& o) {
     value *= 2;
   say("put, a grid, get", back == values);
   device::quiesce(device);
-  say("a call after the workers have left", sync(device, pure_fn<sum_of>, b) == 136);
+  say("a call after the workers have left", sync(device, pure_fn<gpu::sum_of>, b) == 136);
   return 0;
 }
 
@@ -79,7 +80,7 @@ int smoke(const options& o) {
 namespace {
 
 void make_one_call(const node& device) {
-  sync(device.within(first_call_patience), pure_fn<nothing>);
+  sync(device.within(first_call_patience), pure_fn<gpu::nothing>);
   std::printf("+");
   (void)std::fflush(stdout);
 }
@@ -93,7 +94,7 @@ int hold_device(const options& o) {
   std::vector<lane> lanes;
   for (std::uint32_t i = 0; i < device.description().workers; ++i) {
     lanes.emplace_back(device);
-    sync(lanes.back(), pure_fn<nothing>);
+    sync(lanes.back(), pure_fn<gpu::nothing>);
   }
   make_one_call(device);
   // Should whoever kills us have gone, the device is given back by an ordinary end.

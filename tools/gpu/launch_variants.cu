@@ -1,8 +1,6 @@
-// What a call costs that is a launch: the same function, by all the ways that CUDA has.
-
 #include "check.hpp"
 #include "functions.hpp"
-#include "session.hpp"
+#include "launch_variants.hpp"
 
 #include <farcall/base/clock.hpp>
 #include <farcall/transport/cuda/system_scope.hpp>
@@ -10,8 +8,10 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <stdexcept>
+#include <string>
 
-namespace farcall::bench {
+namespace farcall::gpu {
 namespace {
 
 constexpr unsigned threads = 32; // fewer than a worker has, which favours launches
@@ -69,7 +69,7 @@ void spin_on(std::uint64_t& flag, std::uint64_t number) {
 
 class launches {
  public:
-  explicit launches(session& s) : s_(&s) {
+  explicit launches(const launch_visitor& visit) : visit_(&visit) {
     for (std::uint32_t i = 0; i < 16; ++i)
       b_.words[i] = i;
   }
@@ -87,9 +87,8 @@ class launches {
   }
 
  private:
-  template <class What>
-  void offer(const char* name, What&& what) {
-    s_->out.offer_launch(s_->latency(name, std::forward<What>(what)));
+  void offer(const std::string& name, const std::function<void()>& call) {
+    (*visit_)({name}, call);
   }
   void expect_sum(std::uint64_t sum) const {
     if (sum != sum_of(b_)) throw std::runtime_error("a launched kernel has summed up wrongly");
@@ -129,7 +128,7 @@ class launches {
     const device_array<block<64>> in(1);
     const device_array<std::uint64_t> out(1);
     *from = b_;
-    s_->latency("copy + launch + copy, 64 B in, 8 B out", [&] {
+    offer("copy + launch + copy, 64 B in, 8 B out", [&] {
       (void)cudaMemcpyAsync(in.get(), from.get(), sizeof b_, cudaMemcpyHostToDevice, stream_.get());
       sum_in_memory<<<1, threads, 0, stream_.get()>>>(in.get(), out.get());
       (void)cudaMemcpyAsync(back.get(), out.get(), sizeof *back, cudaMemcpyDeviceToHost,
@@ -146,7 +145,7 @@ class launches {
     const pinned<block<Bytes>> back;
     const device_array<block<Bytes>> in(1);
     const device_array<block<Bytes>> out(1);
-    s_->latency("copy + launch + copy, " + std::to_string(Bytes) + " B each way", [&] {
+    offer("copy + launch + copy, " + std::to_string(Bytes) + " B each way", [&] {
       (void)cudaMemcpyAsync(in.get(), from.get(), Bytes, cudaMemcpyHostToDevice, stream_.get());
       raise_kernel<Bytes><<<1, threads, 0, stream_.get()>>>(in.get(), out.get());
       (void)cudaMemcpyAsync(back.get(), out.get(), Bytes, cudaMemcpyDeviceToHost, stream_.get());
@@ -224,22 +223,19 @@ class launches {
     to_->flag = 0;
   }
 
-  /// How many one thread of the host can launch, nobody waiting for each.
+  /// As fast as one thread of the host can launch, nobody waiting for each.
   void many() {
-    constexpr std::size_t batch = 1000;
-    std::vector<double> rates;
-    for (std::size_t i = 0; i < s_->asked.choose(200, 30); ++i) {
-      const auto begun = stopwatch_clock::now();
-      for (std::size_t k = 0; k < batch; ++k)
+    constexpr std::size_t launches = 1000;
+    (*visit_)({"launches of one thread, waited for by the thousand", launches}, [&] {
+      for (std::size_t k = 0; k < launches; ++k)
         sum_kernel<<<1, threads, 0, stream_.get()>>>(b_, &to_->result);
       stream_.synchronize();
-      rates.push_back(double{batch} * 1e9 / ns_between(begun, stopwatch_clock::now()));
-    }
+    });
     check(cudaGetLastError(), "launching");
-    s_->out.add_rate("launches of one thread, waited for by the thousand", std::move(rates));
+    expect_sum(to_->result);
   }
 
-  session* s_;
+  const launch_visitor* visit_;
   own_stream stream_;
   pinned<outcome> to_;
   block<64> b_{};
@@ -247,10 +243,6 @@ class launches {
 
 } // namespace
 
-void measure_launches(session& s) {
-  if (!s.is_gpu()) return;
-  s.out.begin("launches");
-  launches(s).run();
-}
+void visit_launches(const launch_visitor& visit) { launches(visit).run(); }
 
-} // namespace farcall::bench
+} // namespace farcall::gpu

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 /// What is called: the same code by resident workers, by launches and by processors.
-namespace farcall::bench {
+namespace farcall::gpu {
 
 template <std::size_t Bytes>
 struct block {
@@ -32,4 +32,4 @@ FARCALL_HOST_DEVICE inline std::uint64_t sum_of(const block<64>& b) {
   return sum;
 }
 
-} // namespace farcall::bench
+} // namespace farcall::gpu

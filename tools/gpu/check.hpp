@@ -1,11 +1,12 @@
 #pragma once
 
+#include <cstddef>
 #include <stdexcept>
 #include <string>
 
 #include <cuda_runtime_api.h>
 
-namespace farcall::bench {
+namespace farcall::gpu {
 
 /// A call of CUDA's runtime has to succeed.
 inline void check(cudaError_t status, const char* what) {
@@ -71,4 +72,4 @@ class own_stream {
   cudaStream_t stream_ = nullptr;
 };
 
-} // namespace farcall::bench
+} // namespace farcall::gpu

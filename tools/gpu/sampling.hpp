@@ -1,13 +1,11 @@
 #pragma once
 
-#include "summary.hpp"
-
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <vector>
 
-namespace farcall::bench {
+namespace farcall::gpu {
 
 using stopwatch_clock = std::chrono::steady_clock;
 
@@ -16,11 +14,16 @@ using stopwatch_clock = std::chrono::steady_clock;
   return std::chrono::duration<double, std::nano>(b - a).count();
 }
 
+/// How many calls do not count before so many that do.
+[[nodiscard]] constexpr std::size_t warm_up_of(std::size_t samples) {
+  return std::min<std::size_t>(samples / 10 + 1, 2000);
+}
+
 /// Nanoseconds of each of `count` calls of `what`, after some that do not count. The clock is read
 /// once for each, and that time is in the sample.
 template <class What>
 [[nodiscard]] std::vector<double> sample(std::size_t count, What&& what) {
-  for (std::size_t i = 0; i < std::min<std::size_t>(count / 10 + 1, 2000); ++i)
+  for (std::size_t i = 0; i < warm_up_of(count); ++i)
     what();
   std::vector<double> samples(count);
   auto before = stopwatch_clock::now();
@@ -33,4 +36,4 @@ template <class What>
   return samples;
 }
 
-} // namespace farcall::bench
+} // namespace farcall::gpu

@@ -1,0 +1,77 @@
+// What no call can beat: one word there and one back, with nothing between.
+
+#include "pinning.hpp"
+#include "session.hpp"
+
+#include <tools/gpu/bus_floor.hpp>
+#include <tools/gpu/ping_pong.hpp>
+
+#include <farcall/base/clock.hpp>
+
+#include <atomic>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace farcall::bench {
+namespace {
+
+/// The answers come from a thread.
+std::vector<double> between_threads(std::size_t samples, int cpu) {
+  auto b = std::make_unique<gpu::flag_board>();
+  std::atomic<bool> is_done{false};
+  std::thread echo([&] {
+    pin_this_thread(cpu);
+    std::uint64_t number = 1;
+    while (!is_done.load(std::memory_order_relaxed)) {
+      const std::size_t at = number % gpu::flag_places;
+      if (std::atomic_ref(b->ping[at].number).load(std::memory_order_acquire) != number) {
+        spin_pause();
+        continue;
+      }
+      std::atomic_ref(b->pong[at].number).store(number, std::memory_order_release);
+      ++number;
+    }
+  });
+  std::vector<double> taken;
+  try {
+    taken = gpu::time_flags(*b, samples, 1);
+  } catch (const std::exception&) {
+    // No figures then.
+  }
+  is_done = true;
+  echo.join();
+  if (taken.empty()) throw std::runtime_error("the other thread of the floor did not run");
+  return taken;
+}
+
+void measure_gpu(session& s) {
+  const row& r =
+      s.out.add_call("flag ping-pong over the bus", gpu::time_flags_over_bus(s.asked.samples));
+  s.out.set_floor(r.value.p50);
+  for (const std::uint32_t bytes : {8U, 64U, 256U}) {
+    s.out.add_call("slot ping-pong, " + std::to_string(bytes) + " B",
+                   gpu::time_slots_over_bus(s.asked.samples, bytes));
+  }
+}
+
+} // namespace
+
+void measure_floor(session& s) {
+  s.out.begin("floor");
+  if (s.is_gpu()) {
+    measure_gpu(s);
+    return;
+  }
+  if (s.cpus.size() < 2) {
+    s.out.add_note("no floor: it needs two processors");
+    return;
+  }
+  const row& r = s.out.add_call("flag ping-pong between two threads",
+                                between_threads(s.asked.samples, s.cpus[1]));
+  s.out.set_floor(r.value.p50);
+}
+
+} // namespace farcall::bench
