@@ -28,7 +28,7 @@ void add_link_options(CLI::App& app, bench_options& options) {
           ->capture_default_str();
   app.add_option("--targets", options.targets,
                  "Targets elsewhere instead: tcp://HOST:PORT of a 'farcall serve' that runs this "
-                 "same program")
+                 "same program; 'offload' takes devices too: cuda:0, cuda-emulated:0")
       ->excludes(transport);
   app.add_option("--key", options.key, "File with the key of that server");
 }

@@ -215,6 +215,15 @@ std::vector<double> connection_floor::take_samples() {
   return samples;
 }
 
+bus_floor::bus_floor(core_pair cores, std::uint32_t device, std::size_t batches, std::size_t calls)
+    : floor_probe(cores), code_(code_for_gpus()), device_(device), batches_(batches),
+      calls_(calls) {}
+
+std::vector<double> bus_floor::take_samples() {
+  const scoped_pin pin{cores().host};
+  return code_.time_flags(device_, batches_, calls_);
+}
+
 namespace {
 
 int run_floor(const bench_options& options) {
@@ -227,7 +236,7 @@ int run_floor(const bench_options& options) {
   floor_meter meter{cores, batches, calls};
   const summary floor = summarize(meter.measure());
   bar.begin_step("round trips over a bare connection");
-  connection_floor connection{cores, floor_places, connection_floor_calls};
+  connection_floor connection{cores, floor_places, far_floor_calls};
   const summary over_tcp = summarize(connection.measure());
   bar.finish();
   if (options.json) {

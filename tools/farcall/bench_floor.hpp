@@ -1,5 +1,6 @@
 #pragma once
 
+#include "bench_gpu.hpp"
 #include "loopback_peer.hpp"
 #include "pinning.hpp"
 #include "statistics.hpp"
@@ -15,8 +16,8 @@ namespace farcall::tool {
 /// of it make figures that can be compared.
 inline constexpr std::size_t floor_places = 64;
 
-/// Round trips per batch of the floor of connections, which take far longer.
-inline constexpr std::size_t connection_floor_calls = 200;
+/// Round trips per batch of the floors of connections and of GPUs, which take far longer.
+inline constexpr std::size_t far_floor_calls = 200;
 
 /// What no offload over the same two cores can beat, measured in the run whose figures are compared
 /// with it. Measurements are made bound to the host's core; between them nothing of it runs.
@@ -93,6 +94,25 @@ class connection_floor final : public floor_probe {
   std::vector<double> take_samples() override;
 
   loopback_peer peer_;
+  std::size_t batches_;
+  std::size_t calls_;
+};
+
+/// The floor of GPUs: the round trip of a flag between the host and a kernel, one word each way
+/// over the bus, no message, no handler.
+///
+/// Uses the GPU only to measure: the job comes first, and says why there is none.
+class bus_floor final : public floor_probe {
+ public:
+  /// Throws usage_problem when this command has no code for GPUs.
+  bus_floor(core_pair cores, std::uint32_t device, std::size_t batches, std::size_t calls);
+  [[nodiscard]] const char* what() const override { return "one word each way over the bus"; }
+
+ private:
+  std::vector<double> take_samples() override;
+
+  const gpu_code& code_;
+  std::uint32_t device_;
   std::size_t batches_;
   std::size_t calls_;
 };

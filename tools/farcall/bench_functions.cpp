@@ -6,8 +6,6 @@ namespace farcall::tool::offloaded {
 
 void nothing() {}
 
-double add(double a, double b) { return a + b; }
-
 std::uint64_t successor(std::uint64_t value) { return value + 1; }
 
 std::uint64_t ends_of(std::span<const std::byte> payload) {

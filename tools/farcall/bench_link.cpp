@@ -36,6 +36,8 @@ const char* word_of(link_kind kind) {
     return "tls";
   case link_kind::emulated:
     return "cuda-emulated";
+  case link_kind::gpu:
+    return "cuda";
   default:
     return "shm";
   }
@@ -49,8 +51,7 @@ link_kind kind_of(const bench_options& options) {
     if (is_device(parse_targets(options.targets).front()) && !options.takes_devices)
       throw usage_problem("devices are measured by 'farcall bench offload' only");
     if (scheme == "cuda-emulated") return link_kind::emulated;
-    if (scheme == "cuda")
-      throw usage_problem("this command has no code for GPUs; bench/cuda/run measures them");
+    if (scheme == "cuda") return link_kind::gpu;
     return options.key.empty() ? link_kind::tcp : link_kind::tls;
   }
   if (options.transport == "tcp") return link_kind::tcp;
@@ -65,6 +66,7 @@ bench_link::bench_link(const bench_options& options, std::optional<int> cpu)
 }
 
 job_options bench_link::one_target(int cpu) const {
+  if (kind_ == link_kind::gpu) return job_at(given_);
   if (!given_.empty()) return job_at(with_option(given_, "cpu", static_cast<std::size_t>(cpu)));
   return job_at(server_ ? fmt::format("{}?cpu={}", server_->url(), cpu) : shm_target_on(cpu));
 }
@@ -109,12 +111,19 @@ nlohmann::ordered_json link_session::circumstances() const {
   return json;
 }
 
-std::unique_ptr<floor_probe> make_floor(link_kind kind, core_pair cores) {
+std::unique_ptr<floor_probe> make_floor(link_kind kind, core_pair cores, std::uint32_t device) {
+  if (kind == link_kind::gpu)
+    return std::make_unique<bus_floor>(cores, device, floor_places, far_floor_calls);
   if (is_memory(kind)) return std::make_unique<floor_meter>(cores, floor_places, 1000);
-  return std::make_unique<connection_floor>(cores, floor_places, connection_floor_calls);
+  return std::make_unique<connection_floor>(cores, floor_places, far_floor_calls);
 }
 
 core_pair cores_of(const bench_options& options) {
+  if (kind_of(options) == link_kind::gpu) {
+    if (options.target_cpu)
+      throw usage_problem("--target-cpu: a GPU runs on none of this machine's processors");
+    return {choose_cores(options.host_cpu, std::nullopt).host, no_core};
+  }
   if (options.targets.empty() || options.target_cpu) return options.cores();
   const std::optional<unsigned> named = parse_targets(options.targets).front().cpu;
   const std::vector<int> here = allowed_cpus();

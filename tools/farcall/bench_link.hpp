@@ -9,6 +9,7 @@
 #include <farcall/farcall.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,10 +20,10 @@ namespace farcall::tool {
 
 /// What carries calls between the host and the targets of a benchmark.
 /// The emulated device is reached through memory, as a process over shm, but knows only functions
-/// for devices.
-enum class link_kind { shm, tcp, tls, emulated };
+/// for devices. A GPU is reached over its bus, and knows the same.
+enum class link_kind { shm, tcp, tls, emulated, gpu };
 
-/// "shm", "tcp", "tls" or "cuda-emulated".
+/// "shm", "tcp", "tls", "cuda-emulated" or "cuda".
 [[nodiscard]] const char* word_of(link_kind kind);
 
 /// As the options say.
@@ -39,7 +40,7 @@ class bench_link {
 
   [[nodiscard]] link_kind kind() const { return kind_; }
 
-  /// A job with one target, on that processor unless the user's URL names another.
+  /// A job with one target, on that processor unless the user's URL names another, or a GPU.
   [[nodiscard]] job_options one_target(int cpu) const;
   /// A job with so many targets, wherever; the user's URL may name another number.
   [[nodiscard]] job_options targets(std::size_t n) const;
@@ -56,8 +57,9 @@ class bench_link {
   std::unique_ptr<server_process> server_;
 };
 
-/// The floor of that kind of link, between those cores.
-[[nodiscard]] std::unique_ptr<floor_probe> make_floor(link_kind kind, core_pair cores);
+/// The floor of that kind of link, between those cores; of a GPU, which.
+[[nodiscard]] std::unique_ptr<floor_probe> make_floor(link_kind kind, core_pair cores,
+                                                      std::uint32_t device = 0);
 
 /// The set-up that benchmarks share whose threads are not pinned: a link, and its floor before and
 /// after.
@@ -85,7 +87,7 @@ class link_session {
   bench_link link_;
 };
 
-/// The cores of the options; the target's is the one that its URL names, if any.
+/// The cores of the options; the target's is the one that its URL names, if any. A GPU has none.
 [[nodiscard]] core_pair cores_of(const bench_options& options);
 
 /// The URL with `key=value`, unless it has that option already. A list stays as it is.

@@ -31,7 +31,9 @@ TEST(kind_of, it_follows_transport_or_targets_and_key) {
   EXPECT_THROW((void)kind_of(options), usage_problem);
   options.takes_devices = true;
   EXPECT_EQ(kind_of(options), link_kind::emulated);
-  options.targets = "cuda:0";
+  options.targets = "cuda:0?workers=2";
+  EXPECT_EQ(kind_of(options), link_kind::gpu);
+  options.takes_devices = false;
   EXPECT_THROW((void)kind_of(options), usage_problem);
   options.key = "key";
   options.targets = "";
@@ -42,6 +44,32 @@ TEST(cores_of, the_url_may_name_the_core_of_the_target) {
   bench_options options;
   options.targets = "tcp://127.0.0.1:9000?cpu=" + std::to_string(allowed_cpus().front());
   EXPECT_EQ(cores_of(options).target, allowed_cpus().front());
+}
+
+TEST(cores_of, a_gpu_has_none) {
+  bench_options options;
+  options.takes_devices = true;
+  options.targets = "cuda:0";
+  options.host_cpu = allowed_cpus().back();
+  EXPECT_EQ(cores_of(options).host, allowed_cpus().back());
+  EXPECT_EQ(cores_of(options).target, no_core);
+  EXPECT_FALSE(cores_of(options).shared());
+  options.target_cpu = allowed_cpus().front();
+  EXPECT_THROW((void)cores_of(options), usage_problem);
+}
+
+TEST(one_target, a_gpu_is_bound_to_no_processor) {
+  bench_options options;
+  options.takes_devices = true;
+  options.targets = "cuda:1?threads=64";
+  const bench_link link(options, no_core);
+  EXPECT_EQ(link.one_target(no_core).targets, options.targets);
+  EXPECT_STREQ(word_of(link.kind()), "cuda");
+}
+
+// The tests are no program with code for GPUs.
+TEST(make_floor, without_code_for_gpus_there_is_none_of_a_gpu) {
+  EXPECT_THROW((void)make_floor(link_kind::gpu, {0, no_core}), usage_problem);
 }
 
 TEST(url_of_announcement, the_address_ends_at_the_comma) {

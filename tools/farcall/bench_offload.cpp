@@ -71,6 +71,12 @@ nlohmann::ordered_json to_json(const offload_figures& f, const bench_session& se
       {"post_ns_per_op", rounded(f.post.ns.p50)},
       {"post_ns_per_op_percentiles", figure_json(f.post)},
   };
+  if (!f.launches.empty()) {
+    nlohmann::ordered_json launches;
+    for (const figure& fig : f.launches)
+      launches[fig.what] = figure_json(fig);
+    json["launch_ns"] = launches;
+  }
   if (!f.left_out.empty()) json["left_out"] = f.left_out;
   json["env"] = session.circumstances();
   return json;
@@ -92,17 +98,20 @@ std::string to_table(const offload_figures& f) {
   for (const auto& [depth, fig] : f.async)
     add(fig);
   add(f.post);
+  for (const figure& fig : f.launches)
+    add(fig);
   std::string text = out.text();
   if (!f.left_out.empty()) text += "left out: " + f.left_out + '\n';
   return text;
 }
 
 int run_offload(const bench_options& options) {
-  const bool on_device = kind_of(options) == link_kind::emulated;
-  const std::size_t sizes = on_device       ? device_payloads
-                            : options.quick ? quick_payloads.size()
-                                            : payloads.size();
-  bench_session session{options, "offload", 4 + sizes + windows_of(options).size()};
+  const link_kind kind = kind_of(options);
+  const bool on_device = kind == link_kind::emulated || kind == link_kind::gpu;
+  const std::size_t figures_besides = on_device       ? device_figures(kind)
+                                      : options.quick ? 4 + quick_payloads.size()
+                                                      : 4 + payloads.size();
+  bench_session session{options, "offload", figures_besides + windows_of(options).size()};
   const offload_figures figures =
       on_device ? measure_device(session, options) : measure_process(session, options);
   session.bar().finish();

@@ -26,7 +26,8 @@ struct offload_figures {
   std::vector<std::pair<std::size_t, figure>> payload;
   std::vector<std::pair<std::size_t, figure>> async;
   figure post;
-  std::string left_out; ///< what such a target cannot do; empty when it can do everything
+  std::vector<figure> launches; ///< of a GPU: the ways to call without resident workers
+  std::string left_out;         ///< what such a target cannot do; empty when it can do everything
 };
 
 inline constexpr std::array<std::size_t, 11> windows{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
@@ -112,9 +113,9 @@ template <class F>
   });
 }
 
-/// How many payloads measure_device() knows.
-inline constexpr std::size_t device_payloads = 6;
-
 [[nodiscard]] offload_figures measure_device(bench_session& session, const bench_options& options);
+
+/// How many figures that makes, besides those of windows.
+[[nodiscard]] std::size_t device_figures(link_kind kind);
 
 } // namespace farcall::tool

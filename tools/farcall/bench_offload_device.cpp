@@ -1,60 +1,75 @@
-#include "bench_functions.hpp"
+#include "bench_functions_device.hpp"
+#include "bench_gpu.hpp"
 #include "bench_offload.hpp"
 #include "table.hpp"
 
-#include <cstdint>
+#include <utility>
 
 namespace farcall::tool {
 namespace {
 
-/// Devices take values, so each size is a type.
-template <std::size_t Bytes>
-struct payload {
-  unsigned char bytes[Bytes];
-};
-
-template <std::size_t Bytes>
-FARCALL_HOST_DEVICE std::uint64_t ends_of(const payload<Bytes>& p) {
-  return std::uint64_t{p.bytes[0]} + p.bytes[Bytes - 1];
-}
+using offloaded::device_payloads;
 
 template <std::size_t Bytes>
 void measure_payload(offload_figures& f, bench_session& session, std::size_t batches) {
-  payload<Bytes> p{};
-  p.bytes[0] = p.bytes[Bytes - 1] = 1;
+  const gpu::block<Bytes> payload = offloaded::some_payload<Bytes>();
   constexpr std::size_t calls = Bytes <= 1024 ? sync_calls : sync_calls / 10;
   f.payload.emplace_back(
-      Bytes, session.measure(fmt::format("sync, {} as argument", format_bytes(Bytes)), batches,
-                             calls, [&] {
-                               for (std::size_t i = 0; i < calls; ++i) {
-                                 require(sync(session.target(), pure_fn<ends_of<Bytes>>, p) == 2,
-                                         "ends of the payload");
-                               }
-                             }));
+      Bytes, session.measure(
+                 fmt::format("sync, {} as argument", format_bytes(Bytes)), batches, calls, [&] {
+                   for (std::size_t i = 0; i < calls; ++i) {
+                     require(sync(session.target(), pure_fn<offloaded::ends_of_block<Bytes>>,
+                                  payload) == 2,
+                             "ends of the payload");
+                   }
+                 }));
+}
+
+template <std::size_t... Bytes>
+void measure_payloads(offload_figures& f, bench_session& session, std::size_t batches,
+                      std::index_sequence<Bytes...> /*sizes*/) {
+  (measure_payload<Bytes>(f, session, batches), ...);
+}
+
+std::vector<figure> measure_launches(bench_session& session, std::size_t batches) {
+  constexpr std::size_t launches = 200; // in a batch
+  std::vector<figure> figures;
+  // No worker is there: the floor before has seen to that, and nothing calls one.
+  code_for_gpus().visit_launches(
+      session.device(), [&](const gpu::launch_variant& variant, const std::function<void()>& call) {
+        const std::size_t calls = variant.launches == 1 ? launches : 1;
+        figures.push_back(
+            session.measure(variant.name, batches, calls * variant.launches, [&call, calls] {
+              for (std::size_t i = 0; i < calls; ++i)
+                call();
+            }));
+      });
+  return figures;
 }
 
 } // namespace
 
 offload_figures measure_device(bench_session& session, const bench_options& options) {
   const std::size_t batches = options.batches_or(200, 20);
+  const bool is_gpu = session.kind() == link_kind::gpu;
+  if (is_gpu) code_for_gpus().try_out(session.target());
   offload_figures f;
   f.sync_empty =
-      measure_empty(session, "sync, empty, as fc::pure_fn", batches, pure_fn<offloaded::nothing>);
-  f.sync_fixed = measure_empty(session, "sync, empty, as fc::device_fn", batches,
-                               device_fn<offloaded::nothing>);
+      measure_empty(session, "sync, empty, as fc::pure_fn", batches, pure_fn<gpu::nothing>);
+  f.sync_fixed =
+      measure_empty(session, "sync, empty, as fc::device_fn", batches, device_fn<gpu::nothing>);
   f.sync_2d = measure_sums(session, batches, pure_fn<offloaded::add>);
-  measure_payload<8>(f, session, batches);
-  measure_payload<32>(f, session, batches);
-  measure_payload<64>(f, session, batches);
-  measure_payload<256>(f, session, batches);
-  measure_payload<1024>(f, session, batches);
-  measure_payload<4096>(f, session, batches);
-  static_assert(device_payloads == 6);
+  measure_payloads(f, session, batches, device_payloads{});
   f.async = measure_windows(session, options, pure_fn<offloaded::add>);
-  f.post = measure_posts(session, batches, pure_fn<offloaded::nothing>);
+  f.post = measure_posts(session, batches, pure_fn<gpu::nothing>);
+  if (is_gpu) f.launches = measure_launches(session, batches);
   f.left_out = "functions by pointer and arguments of no fixed size, which devices do not take; "
                "more than 4 KiB goes to a device by put()";
   return f;
+}
+
+std::size_t device_figures(link_kind kind) {
+  return 4 + device_payloads::size() + (kind == link_kind::gpu ? gpu::launch_variants : 0);
 }
 
 } // namespace farcall::tool

@@ -1,9 +1,15 @@
 #include "bench_session.hpp"
+#include "gpu_text.hpp"
 #include "table.hpp"
+
+#include <farcall/job/target_url.hpp>
+#include <farcall/transport/cuda/find_gpus.hpp>
 
 #include <chrono>
 #include <ctime>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -16,29 +22,52 @@ namespace {
 
 constexpr std::size_t warm_up_batches = 5;
 
+std::uint32_t device_of(const bench_options& options) {
+  return kind_of(options) == link_kind::gpu ? parse_targets(options.targets).front().device : 0;
+}
+
+std::string text_of_gpu(std::uint32_t device) {
+  const cuda::gpus_found found = cuda::find_gpus();
+  return device < found.gpus.size() ? gpu_text(found.gpus[device]) : found.why_none;
+}
+
+/// Binds the thread that starts the job, and by that all threads of the job. Not for a GPU: there
+/// they would share the core of the calls.
+std::optional<scoped_pin> pin_for_start(link_kind kind, int cpu) {
+  if (kind == link_kind::gpu) return std::nullopt;
+  return std::optional<scoped_pin>{std::in_place, cpu};
+}
+
 } // namespace
 
 bench_session::bench_session(const bench_options& options, const std::string& title,
                              std::size_t steps)
-    : env_(read_environment()), cores_(cores_of(options)), bar_(title, steps),
-      meter_(make_floor(kind_of(options), cores_)), link_(options, cores_.target),
-      pin_(cores_.host), job_(link_.one_target(cores_.target)), target_(job_.targets().front()) {
+    : env_(read_environment()), cores_(cores_of(options)), device_(device_of(options)),
+      bar_(title, steps), meter_(make_floor(kind_of(options), cores_, device_)),
+      link_(options, cores_.target), pin_(pin_for_start(link_.kind(), cores_.host)),
+      job_(link_.one_target(cores_.target)), target_(job_.targets().front()) {
+  if (!pin_) pin_.emplace(cores_.host);
   last_floor_ = measure_floor();
 }
 
 std::string bench_session::heading() const {
   std::string above = environment_text(env_, cores_);
   if (kind() == link_kind::shm) return above;
-  return above + link_.text() + fmt::format("floor: {}\n", meter_->what());
+  above += link_.text();
+  if (kind() == link_kind::gpu) above += fmt::format("GPU: {}\n", text_of_gpu(device_));
+  return above + fmt::format("floor: {}\n", meter_->what());
 }
 
 nlohmann::ordered_json bench_session::circumstances() const {
   nlohmann::ordered_json json = environment_json(env_, cores_);
   json["transport"] = word_of(kind());
+  if (kind() == link_kind::gpu) json["gpu"] = text_of_gpu(device_);
   return json;
 }
 
 void bench_session::wait_for_idle_target() const {
+  // Workers that are still there would look at their slots meanwhile.
+  if (device::is_device(target_)) device::quiesce(target_);
   for (const int pid : pids_of(job_))
     wait_until_idle(pid);
   if (other_pid_ != 0) wait_until_idle(other_pid_);

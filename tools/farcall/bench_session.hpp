@@ -8,8 +8,10 @@
 
 #include <farcall/farcall.hpp>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,6 +59,9 @@ class bench_session {
   /// The same for programs.
   [[nodiscard]] nlohmann::ordered_json circumstances() const;
 
+  /// The number of the GPU, if the target is one.
+  [[nodiscard]] std::uint32_t device() const { return device_; }
+
   /// Waits until the target uses no processor time, and neither do the threads here.
   void wait_for_idle_target() const;
 
@@ -66,10 +71,11 @@ class bench_session {
  private:
   environment env_;
   core_pair cores_;
+  std::uint32_t device_;
   progress bar_;
   std::unique_ptr<floor_probe> meter_; // before the job, as the link: they fork
   bench_link link_;
-  scoped_pin pin_;
+  std::optional<scoped_pin> pin_;
   job job_;
   node target_;
   std::vector<double> last_floor_;

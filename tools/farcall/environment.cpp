@@ -142,6 +142,7 @@ nlohmann::ordered_json environment_json(const environment& env, std::optional<co
   if (cores) {
     json["host_cpu"] = cores->host;
     json["target_cpu"] = cores->target;
+    if (cores->target == no_core) json["target_cpu"] = nullptr;
   }
   return json;
 }
@@ -158,6 +159,8 @@ std::string environment_text(const environment& env, std::optional<core_pair> co
     text += fmt::format("host and target SHARE processor {}: the figures say what switching costs, "
                         "not what an offload costs\n",
                         cores->host);
+  } else if (cores && cores->target == no_core) {
+    text += fmt::format("host on processor {}\n", cores->host);
   } else if (cores) {
     text +=
         fmt::format("host on processor {}, target on processor {}\n", cores->host, cores->target);

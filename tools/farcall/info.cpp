@@ -1,6 +1,7 @@
 #include "bench_session.hpp"
 #include "command.hpp"
 #include "environment.hpp"
+#include "gpu_text.hpp"
 #include "probes.hpp"
 #include "table.hpp"
 
@@ -71,13 +72,8 @@ std::vector<transport_state> transports_here(const std::vector<probe>& kernel) {
   const cuda::gpus_found found = cuda::find_gpus();
   if (found.gpus.empty()) transports.push_back({"cuda", false, found.why_none});
   for (std::size_t i = 0; i < found.gpus.size(); ++i) {
-    const cuda::device_description& d = found.gpus[i];
-    transports.push_back(
-        {fmt::format("cuda:{}", i), true,
-         fmt::format("{}, {}, {} multiprocessors, {}, {}, {}; for programs with "
-                     "code for GPUs",
-                     d.name, d.architecture, d.processors, format_bytes(d.memory_bytes), d.driver,
-                     d.link.empty() ? "link unknown" : d.link)});
+    transports.push_back({fmt::format("cuda:{}", i), true,
+                          gpu_text(found.gpus[i]) + "; for programs with code for GPUs"});
   }
   return transports;
 }

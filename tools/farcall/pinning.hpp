@@ -32,6 +32,9 @@ class scoped_pin {
   cpu_set_t before_{};
 };
 
+/// Instead of the core of a target that has none of this machine: a GPU.
+inline constexpr int no_core = -1;
+
 /// Where the two ends of a measurement run.
 struct core_pair {
   int host = 0;
