@@ -12,7 +12,7 @@ namespace farcall::am {
 namespace {
 
 /// Turns between two looks for lanes that peers have opened.
-constexpr unsigned look_interval = 8;
+constexpr unsigned arrival_look_interval = 8;
 
 /// How long a worker that is to stop waits for room for its answers while nothing moves.
 constexpr std::chrono::milliseconds last_room_interval{100};
@@ -201,7 +201,8 @@ void engine::run_worker(worker& w, bool until_empty) {
         if (clock::now() >= gives_up) break;
       }
     }
-    if (!until_empty && idle.turn() % look_interval == look_interval - 1 && arrivals_changed()) {
+    if (!until_empty && idle.turn() % arrival_look_interval == arrival_look_interval - 1 &&
+        arrivals_changed()) {
       accept_lanes();
     }
     if (!idle.is_over()) continue;

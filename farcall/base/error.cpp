@@ -21,8 +21,10 @@ remote_error::remote_error(node_id node, std::string type_name, const std::strin
     : error(remote_text(node, type_name, text), node), type_name_(std::move(type_name)),
       text_(text) {}
 
+std::string reason_text(int error_number) { return std::generic_category().message(error_number); }
+
 void throw_system_error(const std::string& what, int error_number, node_id node) {
-  throw error(what + ": " + std::generic_category().message(error_number), node);
+  throw error(what + ": " + reason_text(error_number), node);
 }
 
 std::string demangle(const char* name) {

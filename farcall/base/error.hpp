@@ -90,6 +90,9 @@ class malformed_message : public error {
   using error::error;
 };
 
+/// The system's text for an errno.
+[[nodiscard]] std::string reason_text(int error_number);
+
 /// Throws `error` with `what`, the text of `error_number` appended.
 [[noreturn]] void throw_system_error(const std::string& what, int error_number,
                                      node_id node = no_node);

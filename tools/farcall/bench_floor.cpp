@@ -117,7 +117,7 @@ struct floor_meter::echo {
         mmap(nullptr, sizeof(board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) {
       throw failed_run(
-          fmt::format("cannot map the shared memory of the floor: {}", error_text(errno)));
+          fmt::format("cannot map the shared memory of the floor: {}", reason_text(errno)));
     }
     shared = new (memory) board;
     const pid_t parent = getpid();

@@ -38,7 +38,7 @@ struct pipe_pair {
   pipe_pair() {
     std::array<int, 2> ends{};
     if (pipe2(ends.data(), O_CLOEXEC) != 0) {
-      throw failed_run(fmt::format("cannot create a pipe: {}", error_text(errno)));
+      throw failed_run(fmt::format("cannot create a pipe: {}", reason_text(errno)));
     }
     read_end = ends[0];
     write_end = ends[1];
@@ -94,7 +94,7 @@ pid_t fork_after_flush() {
 child_process::child_process(const std::function<int()>& body, group membership)
     : pid_(fork_after_flush()), membership_(membership) {
   if (pid_ < 0)
-    throw failed_run(fmt::format("cannot start a helper process: {}", error_text(errno)));
+    throw failed_run(fmt::format("cannot start a helper process: {}", reason_text(errno)));
   if (pid_ > 0) {
     // Both sides do it, so that neither depends on who runs first.
     if (membership_ == group::own) setpgid(pid_, pid_);
@@ -172,7 +172,7 @@ program_result run_program(const std::vector<std::string>& words, std::chrono::s
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0)
-    throw failed_run(fmt::format("cannot start {}: {}", words.front(), error_text(error)));
+    throw failed_run(fmt::format("cannot start {}: {}", words.front(), reason_text(error)));
   pipe_pair::close_end(out.write_end);
   pipe_pair::close_end(err.write_end);
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <farcall/base/error.hpp>
+
 #include <functional>
 #include <stdexcept>
 #include <string>
@@ -28,9 +30,6 @@ void add_run(CLI::App& app, action& chosen);
 void add_serve(CLI::App& app, action& chosen);
 void add_keygen(CLI::App& app, action& chosen);
 void add_bench(CLI::App& app, action& chosen);
-
-/// The system's text for an errno value.
-[[nodiscard]] std::string error_text(int error_number);
 
 /// Writes to standard output and flushes; a full disk or closed output is a failed_run.
 void print(const std::string& text);

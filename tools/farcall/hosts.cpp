@@ -91,7 +91,7 @@ std::vector<host_entry> read_hosts(const std::string& file) {
   std::stringstream text;
   if (!stream || !(text << stream.rdbuf())) {
     throw usage_problem(
-        fmt::format("--hosts {}: cannot be read, or is empty: {}", file, error_text(errno)));
+        fmt::format("--hosts {}: cannot be read, or is empty: {}", file, reason_text(errno)));
   }
   return parse_hosts(text.str(), file);
 }

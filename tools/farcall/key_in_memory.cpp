@@ -20,7 +20,7 @@ namespace {
 unique_fd private_file() {
   unique_fd file{memfd_create("farcall-key", MFD_CLOEXEC)};
   if (!file || fchmod(file.get(), S_IRUSR | S_IWUSR) != 0)
-    throw failed_run(fmt::format("cannot keep a key in memory: {}", error_text(errno)));
+    throw failed_run(fmt::format("cannot keep a key in memory: {}", reason_text(errno)));
   return file;
 }
 
@@ -37,7 +37,7 @@ key_in_memory::key_in_memory(std::string& line)
       write(file_.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size());
   const int reason = errno;
   explicit_bzero(line.data(), line.size());
-  if (!done) throw failed_run(fmt::format("cannot keep the key: {}", error_text(reason)));
+  if (!done) throw failed_run(fmt::format("cannot keep the key: {}", reason_text(reason)));
 }
 
 std::string key_in_memory::line() const {

@@ -57,7 +57,7 @@ local_memory::local_memory(std::size_t bytes, pages kind)
   if (mapping_ == MAP_FAILED) {
     throw failed_run(
         fmt::format("cannot get {} bytes of memory: {}; limit the sizes with --max-bytes", mapped_,
-                    error_text(errno)));
+                    reason_text(errno)));
   }
   const std::size_t over = reinterpret_cast<std::uintptr_t>(mapping_) % huge_page;
   data_ = static_cast<std::byte*>(mapping_) + (over == 0 ? 0 : huge_page - over);

@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t piece = std::size_t{1} << 20;
 
 [[noreturn]] void fail(const char* what) {
-  throw failed_run(fmt::format("{}: {}", what, error_text(errno)));
+  throw failed_run(fmt::format("{}: {}", what, reason_text(errno)));
 }
 
 /// Without it Nagle's algorithm holds back every second small message.

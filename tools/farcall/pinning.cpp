@@ -16,7 +16,7 @@ cpu_set_t current_set() {
   CPU_ZERO(&set);
   if (sched_getaffinity(0, sizeof set, &set) != 0) {
     throw failed_run(
-        fmt::format("cannot read the processors this process may use: {}", error_text(errno)));
+        fmt::format("cannot read the processors this process may use: {}", reason_text(errno)));
   }
   return set;
 }
@@ -60,7 +60,7 @@ void pin_this_thread(int cpu) {
   CPU_ZERO(&set);
   CPU_SET(static_cast<std::size_t>(cpu), &set);
   if (sched_setaffinity(0, sizeof set, &set) != 0) {
-    throw failed_run(fmt::format("cannot bind to processor {}: {}", cpu, error_text(errno)));
+    throw failed_run(fmt::format("cannot bind to processor {}: {}", cpu, reason_text(errno)));
   }
 }
 

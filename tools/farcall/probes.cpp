@@ -37,7 +37,7 @@ int read_from(pid_t other, const std::uint64_t* address) {
 }
 
 std::string outcome(int error) {
-  return error == 0 ? "allowed" : fmt::format("refused ({})", error_text(error));
+  return error == 0 ? "allowed" : fmt::format("refused ({})", reason_text(error));
 }
 
 /// Descriptors that only serve to see whether they can be had.
@@ -49,7 +49,7 @@ bool close_if_open(long fd) {
 probe tried(std::string name, bool works, const char* good, const std::string& advice) {
   const int error = errno;
   if (works) return {std::move(name), true, good, {}};
-  return {std::move(name), false, fmt::format("refused ({})", error_text(error)), advice};
+  return {std::move(name), false, fmt::format("refused ({})", reason_text(error)), advice};
 }
 
 } // namespace

@@ -56,7 +56,7 @@ pid_t spawn_server(std::vector<std::string> words, int input, int output) {
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   if (reason != 0)
-    throw failed_run(fmt::format("cannot start {}: {}", words.front(), error_text(reason)));
+    throw failed_run(fmt::format("cannot start {}: {}", words.front(), reason_text(reason)));
   return pid;
 }
 
@@ -89,7 +89,7 @@ std::string fate_text(int status) {
 std::pair<unique_fd, unique_fd> make_pipe() {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
-    throw failed_run(fmt::format("cannot make a pipe: {}", error_text(errno)));
+    throw failed_run(fmt::format("cannot make a pipe: {}", reason_text(errno)));
   return {unique_fd{ends[0]}, unique_fd{ends[1]}};
 }
 
@@ -105,7 +105,7 @@ pid_t start_program(const std::string& program, std::vector<std::string> words) 
   // Ends without a word when the program has begun.
   if (pid > 0 && read(answer.get(), &reason, sizeof reason) > 0) waitpid(pid, nullptr, 0);
   if (reason != 0)
-    throw failed_run(fmt::format("cannot start {}: {}", program, error_text(reason)));
+    throw failed_run(fmt::format("cannot start {}: {}", program, reason_text(reason)));
   return pid;
 }
 

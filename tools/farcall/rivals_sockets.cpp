@@ -24,7 +24,7 @@ namespace farcall::tool {
 namespace {
 
 [[noreturn]] void fail(const char* what) {
-  throw failed_run(fmt::format("{}: {}", what, error_text(errno)));
+  throw failed_run(fmt::format("{}: {}", what, reason_text(errno)));
 }
 
 /// One end of a two-way byte stream; a socket has the same descriptor twice.

@@ -39,7 +39,7 @@ struct run_options {
 void set_variable(const char* name, const std::string& value) {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing else uses the environment meanwhile.
   if (setenv(name, value.c_str(), 1) != 0)
-    throw failed_run(fmt::format("cannot set {}: {}", name, error_text(errno)));
+    throw failed_run(fmt::format("cannot set {}: {}", name, reason_text(errno)));
 }
 
 int start(const run_plan& plan) {
@@ -56,7 +56,7 @@ int start(const run_plan& plan) {
                                  "first line, or the loader that it was linked for)",
                                  plan.program));
   }
-  throw failed_run(fmt::format("cannot start {}: {}", plan.program, error_text(errno)));
+  throw failed_run(fmt::format("cannot start {}: {}", plan.program, reason_text(errno)));
 }
 
 std::string ssh_command(const run_options& options) {

@@ -48,7 +48,7 @@ void end_with_stdin() {
   const int input = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
   const unique_fd nothing{open("/dev/null", O_RDONLY | O_CLOEXEC)};
   if (input < 0 || dup2(nothing.get(), STDIN_FILENO) < 0)
-    throw failed_run(fmt::format("cannot watch standard input: {}", error_text(errno)));
+    throw failed_run(fmt::format("cannot watch standard input: {}", reason_text(errno)));
   std::thread([input] {
     char piece[256];
     for (ssize_t got = 1; got > 0 || (got < 0 && errno == EINTR);)

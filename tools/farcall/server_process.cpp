@@ -39,7 +39,7 @@ int become_server(const std::string& program, const std::string& key_file, int o
     arguments.push_back(word.data());
   arguments.push_back(nullptr);
   execv(program.c_str(), arguments.data());
-  throw failed_run(fmt::format("cannot start {}: {}", program, error_text(errno)));
+  throw failed_run(fmt::format("cannot start {}: {}", program, reason_text(errno)));
 }
 
 /// The first line of what comes; without the newline, empty at an early end.
@@ -71,7 +71,7 @@ server_process::server_process(bool encrypted, std::optional<int> cpu) {
   const std::string program = std::filesystem::read_symlink("/proc/self/exe");
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0)
-    throw failed_run(fmt::format("cannot create a pipe: {}", error_text(errno)));
+    throw failed_run(fmt::format("cannot create a pipe: {}", reason_text(errno)));
   const unique_fd from{ends[0]};
   unique_fd to{ends[1]};
   process_ = std::make_unique<child_process>([&] {

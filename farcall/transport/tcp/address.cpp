@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
-#include <system_error>
 
 #include <arpa/inet.h>
 #include <netdb.h>
@@ -120,8 +119,8 @@ std::vector<socket_address> resolve(const address& where) {
   const int status =
       ::getaddrinfo(where.host.c_str(), std::to_string(where.port).c_str(), &hints, &first);
   if (status != 0) {
-    const std::string reason = status == EAI_SYSTEM ? std::generic_category().message(errno)
-                                                    : std::string(::gai_strerror(status));
+    const std::string reason =
+        status == EAI_SYSTEM ? reason_text(errno) : std::string(::gai_strerror(status));
     throw error("host \"" + where.host + "\" cannot be found: " + reason +
                 "; check its spelling, or give its address in numbers");
   }

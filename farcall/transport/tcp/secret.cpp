@@ -5,7 +5,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <system_error>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -17,8 +16,6 @@ namespace farcall::tcp {
 namespace {
 
 constexpr std::size_t hex_digits = 2 * key_bytes;
-
-std::string reason_text(int error_number) { return std::generic_category().message(error_number); }
 
 /// As one word of a shell command.
 std::string quoted(const std::string& path) {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
-#include <system_error>
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -16,8 +15,6 @@ namespace {
 
 constexpr int waiting_connections = 128;
 constexpr int deadline_passed = -1;
-
-std::string reason_text(int error_number) { return std::generic_category().message(error_number); }
 
 int set_number(int fd, int level, int option, int value) noexcept {
   return ::setsockopt(fd, level, option, &value, sizeof value);

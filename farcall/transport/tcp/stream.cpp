@@ -1,3 +1,4 @@
+#include <farcall/base/error.hpp>
 #include <farcall/transport/tcp/socket_io.hpp>
 #include <farcall/transport/tcp/stream.hpp>
 
@@ -5,7 +6,6 @@
 #include <atomic>
 #include <cerrno>
 #include <mutex>
-#include <system_error>
 #include <utility>
 
 #include <climits>
@@ -101,7 +101,7 @@ socket_result send_some(int fd, std::span<const iovec> parts) noexcept {
 }
 
 std::string socket_failure_text(int reason) {
-  std::string text = std::generic_category().message(reason);
+  std::string text = reason_text(reason);
   switch (reason) {
   case 0:
     return "nothing has failed";
