@@ -24,6 +24,11 @@ if(FARCALL_BUILD_TESTS OR FARCALL_BUILD_TOOLS OR FARCALL_BUILD_BENCH OR FARCALL_
   target_link_libraries(farcall_private_libraries INTERFACE fmt::fmt)
 endif()
 
+# Files that are compiled as one look like headers to a warning about unnamed namespaces.
+if(FARCALL_UNITY_BUILD)
+  add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>")
+endif()
+
 add_library(farcall)
 add_library(farcall::farcall ALIAS farcall)
 target_compile_features(farcall PUBLIC cxx_std_20)
@@ -47,6 +52,7 @@ set_target_properties(
   farcall
   PROPERTIES LINKER_LANGUAGE CXX
              POSITION_INDEPENDENT_CODE ON
+             UNITY_BUILD ${FARCALL_UNITY_BUILD}
              VERSION ${PROJECT_VERSION}
              SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 target_sources(farcall PUBLIC FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}"
