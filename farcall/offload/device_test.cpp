@@ -180,6 +180,23 @@ TEST(devices, that_do_not_end_a_call_do_not_keep_a_job_from_ending) {
   may_end = true;
 }
 
+// A launch that never ends must not keep what runs it.
+TEST(devices, that_do_not_end_a_launch_can_be_given_up_or_left) {
+  for (const bool is_given_up : {true, false}) {
+    may_end = false;
+    {
+      job_options o = test::with_targets("cuda-emulated:0");
+      o.stop_timeout = 50ms;
+      job all(o);
+      const node& device = all.targets()[0];
+      const future<void> endless = async(device, grid{}, device_fn<run_until_allowed>);
+      sync(device, pure_fn<nothing>);
+      if (is_given_up) device::give_up(device);
+    }
+    may_end = true;
+  }
+}
+
 TEST(devices, that_are_not_there_are_errors_at_the_start) {
   EXPECT_THAT(
       text_thrown_by<start_failed>([] { job all(test::with_targets("cuda:0")); }),

@@ -3,6 +3,7 @@
 #include <farcall/memory/copy.hpp>
 #include <farcall/transport/cuda/emulated.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <condition_variable>
@@ -108,6 +109,8 @@ class emulated_stream {
     if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
   }
 
+  [[nodiscard]] bool is_running() const noexcept { return is_running_; }
+
  private:
   struct waiting {
     launcher run;
@@ -124,20 +127,27 @@ class emulated_stream {
       if (waiting_.empty()) return;
       waiting next = std::move(waiting_.front());
       waiting_.pop_front();
+      is_running_ = true;
       lock.unlock();
       next.plan.arguments = next.arguments.data();
       if (next.delay != microseconds{0}) std::this_thread::sleep_for(next.delay);
       try {
         (void)next.run(next.plan);
       } catch (const emulated_fault& fault) {
-        failed_(fault.what);
+        end_by(fault.what);
         return;
       } catch (const std::exception& e) {
-        failed_(e.what());
+        end_by(e.what());
         return;
       }
+      is_running_ = false;
       lock.lock();
     }
+  }
+
+  void end_by(const char* fault) {
+    is_running_ = false;
+    failed_(fault);
   }
 
   std::mutex mutex_;
@@ -145,6 +155,7 @@ class emulated_stream {
   std::deque<waiting> waiting_;
   std::function<void(const char*)> failed_;
   bool is_ending_ = false;
+  std::atomic<bool> is_running_{false};
   std::thread thread_;
 };
 
@@ -208,6 +219,14 @@ class emulation {
   std::optional<std::string> failure;
 };
 
+/// The threads of its streams are parts of it, and a launch of one of them may never end.
+void keep_for_ever(const std::shared_ptr<emulation>& it) {
+  static std::mutex mutex;
+  static auto* const all = new std::vector<std::shared_ptr<emulation>>;
+  const std::lock_guard guard(mutex);
+  all->push_back(it);
+}
+
 class emulated_device final : public device_api {
  public:
   explicit emulated_device(const emulated_options& o) : it_(std::make_shared<emulation>(o)) {}
@@ -270,11 +289,16 @@ class emulated_device final : public device_api {
     const time_point deadline = clock::now() + std::chrono::milliseconds(100);
     while (it_->running.load() != 0 && clock::now() < deadline)
       std::this_thread::yield();
-    if (it_->running.load() == 0) return;
-    for (const auto& w : it_->workers) {
-      for (std::thread& t : w->threads)
-        if (t.joinable()) t.detach();
+    if (it_->running.load() != 0) {
+      for (const auto& w : it_->workers) {
+        for (std::thread& t : w->threads)
+          if (t.joinable()) t.detach();
+      }
     }
+    const auto& streams = it_->streams;
+    const bool is_launch_left =
+        std::any_of(streams.begin(), streams.end(), [](const auto& s) { return s.is_running(); });
+    if (is_launch_left) keep_for_ever(it_);
   }
 
   void launch(std::uint32_t stream, launcher run, const launch_plan& plan) override {

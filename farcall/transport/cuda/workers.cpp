@@ -95,6 +95,10 @@ bool workers::all_have_left() const noexcept {
   return true;
 }
 
+bool workers::is_idle() const noexcept {
+  return all_have_left() && !(calls_.has_launches && calls_.has_launches());
+}
+
 // ---- starting -----------------------------------------------------------------------------------
 
 void workers::start_locked(std::uint32_t worker) noexcept {
@@ -167,7 +171,7 @@ void workers::look_after_workers() {
   while (!is_stopping_) {
     const auto is_wanted = [this] { return is_news_ || is_stopping_; };
     // A worker that fails never says that it has left.
-    if (has_failed() || (all_have_left() && !calls_.has_launches())) {
+    if (has_failed() || is_idle()) {
       wanted_.wait(lock, is_wanted);
     } else {
       wanted_.wait_for(lock, interval(), is_wanted);
@@ -278,11 +282,12 @@ bool workers::stop(time_point deadline) noexcept {
   }
   if (keeper_.joinable()) keeper_.join();
   const time_point last_answers = clock::now() + (has_failed() ? nanoseconds{0} : answer_time);
-  while (!all_have_left() && !is_given_up_.load() && !has_faulted() && clock::now() < deadline) {
+  while (!is_idle() && !is_given_up_.load() && !has_faulted() && clock::now() < deadline) {
     if (clock::now() >= last_answers) command(worker_command::end);
+    if (calls_.receive) calls_.receive();
     std::this_thread::yield();
   }
-  if (all_have_left()) return true;
+  if (is_idle()) return true;
   device_->abandon();
   return false;
 }

@@ -85,7 +85,8 @@ class workers {
   /// How often a worker was started.
   [[nodiscard]] std::uint64_t starts() const noexcept { return starts_.load(); }
 
-  /// Ends everything: workers leave until `deadline`, or the device is abandoned. False then.
+  /// Ends everything: workers and kernels end until `deadline`, or the device is abandoned. False
+  /// then.
   bool stop(time_point deadline) noexcept;
 
  private:
@@ -93,6 +94,8 @@ class workers {
   void start_locked(std::uint32_t worker) noexcept;
   [[nodiscard]] worker_state state_of(std::uint32_t worker) const noexcept;
   [[nodiscard]] bool all_have_left() const noexcept;
+  /// The same, and no kernel is under way.
+  [[nodiscard]] bool is_idle() const noexcept;
   [[nodiscard]] std::chrono::nanoseconds interval() const noexcept;
   void command(worker_command what) noexcept;
   /// No worker runs any more, and none will say so.

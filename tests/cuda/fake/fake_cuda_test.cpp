@@ -256,6 +256,24 @@ TEST_F(fake_gpu, that_does_not_start_a_worker_again_has_failed) {
   EXPECT_EQ(sync(all.targets()[1], device_fn<add>, 1.0, 2.0), 3.0);
 }
 
+TEST_F(fake_gpu, that_does_not_end_a_launch_is_left_as_it_is) {
+  for (const bool is_given_up : {true, false}) {
+    may_end = false;
+    {
+      job_options o = test::with_targets("cuda:0?workers=2");
+      o.stop_timeout = 50ms;
+      const job all(o);
+      const node& device = all.targets()[0];
+      const future<void> endless = async(device, grid{}, device_fn<run_until_allowed>);
+      sync(device, pure_fn<nothing>);
+      if (is_given_up) device::give_up(device);
+    }
+    EXPECT_NE(fake_cuda::left_behind(), "");
+    may_end = true;
+    fake_cuda::begin();
+  }
+}
+
 TEST_F(fake_gpu, that_has_faulted_serves_a_new_job) {
   for (int round = 0; round < 3; ++round) {
     const job all(test::with_targets("cuda:0?workers=2"));
