@@ -263,15 +263,12 @@ class gpu_device final : public device_api {
     const bool is_to_device = lies_on_device(to);
     copy_way& way = ways_[is_to_device ? 0 : 1];
     const std::lock_guard guard(way.mutex);
-    if (bytes >= staged_from && is_to_device && is_pageable(from)) {
-      copy_in(way, to, reinterpret_cast<const std::byte*>(from), bytes);
-    } else if (bytes >= staged_from && !is_to_device && is_pageable(to)) {
-      copy_out(way, reinterpret_cast<std::byte*>(to), from, bytes);
-    } else {
-      check(cudaMemcpyAsync(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes,
-                            cudaMemcpyDefault, way.stream),
-            "copying");
-      finish(way);
+    try {
+      copy(way, to, from, bytes, is_to_device);
+    } catch (...) {
+      // What has begun must not outlast the memory, nor meet the next copy.
+      (void)cudaStreamSynchronize(way.stream);
+      throw;
     }
   }
 
@@ -392,6 +389,20 @@ class gpu_device final : public device_api {
       status = cudaStreamQuery(way.stream);
     }
     check(status, "copying");
+  }
+
+  static void copy(copy_way& way, std::uint64_t to, std::uint64_t from, std::uint64_t bytes,
+                   bool is_to_device) {
+    if (bytes >= staged_from && is_to_device && is_pageable(from)) {
+      copy_in(way, to, reinterpret_cast<const std::byte*>(from), bytes);
+    } else if (bytes >= staged_from && !is_to_device && is_pageable(to)) {
+      copy_out(way, reinterpret_cast<std::byte*>(to), from, bytes);
+    } else {
+      check(cudaMemcpyAsync(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes,
+                            cudaMemcpyDefault, way.stream),
+            "copying");
+      finish(way);
+    }
   }
 
   static void copy_in(copy_way& way, std::uint64_t to, const std::byte* from, std::uint64_t bytes) {
