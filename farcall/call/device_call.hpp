@@ -30,8 +30,8 @@ FARCALL_HOST_DEVICE T device_load(const std::byte* from) {
 
 /// Whether values of these types go to and from devices.
 template <class R, class... S>
-inline constexpr bool travels_to_devices =
-    (std::is_void_v<R> || is_bitwise<R>) && (is_bitwise<S> && ...);
+inline constexpr bool travels_to_devices = (std::is_void_v<R> || is_bitwise<R>) &&
+                                           std::conjunction_v<std::bool_constant<is_bitwise<S>>...>;
 
 template <class F, class R, class... P>
 struct device_call {
@@ -83,6 +83,7 @@ struct thread_code {
   static device_code self;
 };
 template <class Call, const entry* What>
+// NOLINTNEXTLINE(cppcoreguidelines-interfaces-global-init): of the entry only the address is kept
 device_code thread_code<Call, What>::self{device_code::kind::threads, *What, &thread_code::address};
 
 #ifdef __CUDACC__

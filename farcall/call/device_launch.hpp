@@ -126,6 +126,7 @@ struct thread_launcher {
   static device_code self;
 };
 template <class Launch, const entry* What>
+// NOLINTNEXTLINE(cppcoreguidelines-interfaces-global-init): of the entry only the address is kept
 device_code thread_launcher<Launch, What>::self{device_code::kind::launch_on_threads, *What,
                                                 &thread_launcher::address};
 
