@@ -256,6 +256,18 @@ TEST_F(fake_gpu, that_does_not_start_a_worker_again_has_failed) {
   EXPECT_EQ(sync(all.targets()[1], device_fn<add>, 1.0, 2.0), 3.0);
 }
 
+TEST_F(fake_gpu, is_not_reset_for_an_error_that_the_program_has_made) {
+  cudaStream_t own = nullptr;
+  ASSERT_EQ(cudaStreamCreate(&own), cudaSuccess);
+  {
+    const job all(test::with_targets("cuda:0"));
+    use(all.targets()[0]);
+    EXPECT_NE(cudaSetDevice(7), cudaSuccess); // CUDA remembers it until somebody asks
+  }
+  EXPECT_EQ(fake_cuda::left_behind(), "1 streams");
+  EXPECT_EQ(cudaStreamDestroy(own), cudaSuccess);
+}
+
 TEST_F(fake_gpu, that_does_not_end_a_launch_is_left_as_it_is) {
   for (const bool is_given_up : {true, false}) {
     may_end = false;
