@@ -33,14 +33,6 @@ std::string after_colon(const std::string& file, const std::string& key) {
   return {};
 }
 
-int number_of_device(const options& o) {
-  int number = 0;
-  const std::size_t colon = o.target.find(':');
-  if (colon != std::string::npos)
-    std::from_chars(o.target.data() + colon + 1, o.target.data() + o.target.size(), number);
-  return number;
-}
-
 /// Where the kernel tells about the device; empty when it does not.
 std::string folder_of(int device) {
   std::array<char, 32> bus{};
@@ -117,8 +109,7 @@ double clock_ns() {
 std::vector<int> cpus_for(const options& o) {
   std::vector<int> cpus = allowed_cpus();
   if (!o.is_gpu()) return cpus;
-  const std::vector<int> near =
-      numbers_in(first_line(folder_of(number_of_device(o)) + "local_cpulist"));
+  const std::vector<int> near = numbers_in(first_line(folder_of(o.device()) + "local_cpulist"));
   std::stable_partition(cpus.begin(), cpus.end(), [&near](int cpu) {
     return std::find(near.begin(), near.end(), cpu) != near.end();
   });
@@ -136,7 +127,7 @@ void add_circumstances(report& out, const options& o, const std::vector<int>& cp
                                   (is_virtual ? ", virtual machine" : ""));
   out.add_circumstance("system", std::string(system.sysname) + ' ' + system.release + ", load " +
                                      first_line("/proc/loadavg"));
-  if (o.is_gpu()) add_gpu(out, number_of_device(o));
+  if (o.is_gpu()) add_gpu(out, o.device());
 #if defined(__VERSION__)
   std::string compilers = "g++ " __VERSION__;
 #else

@@ -7,7 +7,6 @@
 
 #include <tools/gpu/select_device.hpp>
 
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -27,12 +26,8 @@ std::string missing_gpu(const options& o) {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status != cudaSuccess) return cudaGetErrorString(status);
-  int number = 0;
-  const std::size_t colon = o.target.find(':');
-  if (colon != std::string::npos)
-    std::from_chars(o.target.data() + colon + 1, o.target.data() + o.target.size(), number);
-  if (number >= count) return "this machine has " + std::to_string(count) + " of them";
-  gpu::select_device(number);
+  if (o.device() >= count) return "this machine has " + std::to_string(count) + " of them";
+  gpu::select_device(o.device());
   return {};
 }
 

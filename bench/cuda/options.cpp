@@ -1,5 +1,7 @@
 #include "options.hpp"
 
+#include <farcall/job/target_url.hpp>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -37,6 +39,8 @@ std::size_t number_of(const std::string& option, const std::string& text) {
 bool options::wants(std::string_view group) const {
   return only.empty() || std::find(only.begin(), only.end(), group) != only.end();
 }
+
+int options::device() const { return static_cast<int>(parse_targets(target).front().device); }
 
 options parse_options(const std::vector<std::string>& arguments) {
   options o;

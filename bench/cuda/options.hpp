@@ -38,6 +38,8 @@ struct options {
   }
   [[nodiscard]] bool wants(std::string_view group) const;
   [[nodiscard]] bool is_gpu() const { return target.starts_with("cuda:") || target == "cuda"; }
+  /// Number of the GPU. Throws farcall::setting_error for a URL that is none.
+  [[nodiscard]] int device() const;
 };
 
 /// Throws usage_error.

@@ -134,6 +134,20 @@ class device_worker : public ::testing::Test {
     return a;
   }
 
+  /// Records of that length go there and come back, each with other bytes.
+  void expect_given_back(std::size_t bytes, std::uint32_t rounds) {
+    std::vector<std::byte> sent(bytes);
+    for (std::uint32_t round = 0; round < rounds; ++round) {
+      for (std::size_t i = 0; i < bytes; ++i)
+        sent[i] = static_cast<std::byte>(i * 7 + round);
+      send(long_key, sent, round);
+      const answer a = receive();
+      ASSERT_EQ(a.kind, record_kind::reply);
+      ASSERT_EQ(a.slot, round);
+      ASSERT_EQ(a.body, sent) << bytes;
+    }
+  }
+
   static constexpr handler_key fence_like_ = 1;
   std::array<bell, 8> bells_;
   std::shared_ptr<cuda::emulated_faults> faults_ = std::make_shared<cuda::emulated_faults>();
@@ -162,16 +176,7 @@ TEST_F(device_worker, passes_long_records_both_ways) {
   begin();
   // A quarter ring, header included, is the longest request; the answer's header is shorter.
   for (const std::size_t bytes : {239U, 240U, 241U, 247U, 248U, 249U, 500U, 1008U}) {
-    std::vector<std::byte> sent(bytes);
-    for (std::uint32_t round = 0; round < 40; ++round) {
-      for (std::size_t i = 0; i < bytes; ++i)
-        sent[i] = static_cast<std::byte>(i * 7 + round);
-      send(long_key, sent, round);
-      const answer a = receive();
-      ASSERT_EQ(a.kind, record_kind::reply);
-      ASSERT_EQ(a.slot, round);
-      ASSERT_EQ(a.body, sent) << bytes;
-    }
+    expect_given_back(bytes, 40);
   }
 }
 
@@ -244,16 +249,7 @@ TEST_F(device_worker, may_have_its_words_arrive_in_any_order) {
   begin();
   faults_->is_scattering = true;
   for (const std::size_t bytes : {0U, 3U, 8U, 100U, 239U, 248U, 249U, 1000U}) {
-    std::vector<std::byte> sent(bytes);
-    for (std::uint32_t round = 0; round < 200; ++round) {
-      for (std::size_t i = 0; i < bytes; ++i)
-        sent[i] = static_cast<std::byte>(i * 5 + round);
-      send(long_key, sent, round);
-      const answer a = receive();
-      ASSERT_EQ(a.kind, record_kind::reply);
-      ASSERT_EQ(a.slot, round);
-      ASSERT_EQ(a.body, sent) << bytes;
-    }
+    expect_given_back(bytes, 200);
   }
 }
 

@@ -446,10 +446,7 @@ void membership::shut_down(const std::function<void()>& meanwhile) {
     std::vector<pollfd> running;
     for (node_id node = 1; node < processes_.size(); ++node) {
       member_process& member = processes_[node];
-      if (member.failed || member.device != nullptr ||
-          (member.process.pid() == 0 && !member.is_remote())) {
-        continue;
-      }
+      if (member.failed || (member.process.pid() == 0 && !member.is_remote())) continue;
       if (!member.is_told_to_stop) {
         member.is_told_to_stop = member.socket.try_send(control::shut_down);
       }
@@ -470,10 +467,7 @@ void membership::shut_down(const std::function<void()>& meanwhile) {
   }
   for (node_id node = 1; node < processes_.size(); ++node) {
     member_process& member = processes_[node];
-    if (member.failed || member.device != nullptr ||
-        (member.process.pid() == 0 && !member.is_remote())) {
-      continue;
-    }
+    if (member.failed || (member.process.pid() == 0 && !member.is_remote())) continue;
     if (is_started_) {
       log::warning(node_text(node) + " did not finish within " +
                    std::to_string(stop_timeout_.count()) + " ms and is killed");
