@@ -1,12 +1,15 @@
 #pragma once
 
-#include "summary.hpp"
+#include <tools/farcall/statistics.hpp>
 
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace farcall::bench {
+
+using tool::summarize;
+using tool::summary;
 
 /// One measured figure.
 struct row {

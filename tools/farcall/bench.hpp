@@ -3,7 +3,7 @@
 #include "command.hpp"
 #include "environment.hpp"
 #include "pinning.hpp"
-#include "statistics.hpp"
+#include "statistics_json.hpp"
 
 #include <cstddef>
 #include <functional>

@@ -1,10 +1,7 @@
 #include "statistics.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
-
-#include <nlohmann/json.hpp>
 
 namespace farcall::tool {
 
@@ -27,17 +24,6 @@ summary summarize(std::vector<double> samples) {
   result.highest = percentile(samples, 1.0);
   result.samples = samples.size();
   return result;
-}
-
-double rounded(double value, int decimals) {
-  const double scale = std::pow(10.0, decimals);
-  return std::round(value * scale) / scale;
-}
-
-nlohmann::ordered_json percentiles_json(const summary& s, int decimals) {
-  return {{"p1", rounded(s.p1, decimals)},
-          {"p50", rounded(s.p50, decimals)},
-          {"p99", rounded(s.p99, decimals)}};
 }
 
 } // namespace farcall::tool

@@ -5,8 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
 namespace farcall::tool {
 
 /// What is reported of a set of raw samples. A mean is left out on purpose: one interrupted batch
@@ -40,11 +38,5 @@ template <class Convert>
   }
   return result;
 }
-
-/// {"p1":…,"p50":…,"p99":…}, rounded to hundredths; `decimals` for other units than nanoseconds.
-[[nodiscard]] nlohmann::ordered_json percentiles_json(const summary& s, int decimals = 2);
-
-/// Rounds to a number of decimals, so that JSON shows no more digits than were measured.
-[[nodiscard]] double rounded(double value, int decimals = 2);
 
 } // namespace farcall::tool

@@ -1,4 +1,4 @@
-#include "statistics.hpp"
+#include "statistics_json.hpp"
 
 #include <cmath>
 
