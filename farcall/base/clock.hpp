@@ -1,9 +1,11 @@
 #pragma once
 
+// libstdc++'s <chrono> brings iostreams, 30,000 lines that every program would compile. Durations,
+// clocks and literals are all that is needed.
+#if __has_include(<bits/chrono.h>)
+#include <bits/chrono.h>
+#else
 #include <chrono>
-
-#if defined(__x86_64__) || defined(__i386__)
-#include <immintrin.h>
 #endif
 
 namespace farcall {
@@ -22,7 +24,7 @@ inline constexpr time_point no_deadline = time_point::max();
 /// Tells the core that this is a spin loop, so that it saves power and leaves the line alone.
 inline void spin_pause() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
-  _mm_pause();
+  __builtin_ia32_pause();
 #elif defined(__aarch64__)
   asm volatile("yield" ::: "memory");
 #elif defined(__riscv)

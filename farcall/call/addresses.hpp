@@ -1,13 +1,13 @@
 #pragma once
 
+#include <farcall/call/standard_types.hpp>
+
 #include <compare>
 #include <coroutine>
-#include <functional>
 #include <initializer_list>
 #include <iterator>
 #include <span>
 #include <string_view>
-#include <system_error>
 #include <type_traits>
 #include <typeindex>
 
@@ -15,16 +15,14 @@ namespace farcall::detail {
 
 template <class T>
 inline constexpr bool is_address_holder = false;
-template <class T>
-inline constexpr bool is_address_holder<std::reference_wrapper<T>> = true;
+template <wrapped_reference T>
+inline constexpr bool is_address_holder<T> = true;
+template <categorised_error T>
+inline constexpr bool is_address_holder<T> = true;
 template <class T>
 inline constexpr bool is_address_holder<std::initializer_list<T>> = true;
 template <class T>
 inline constexpr bool is_address_holder<std::coroutine_handle<T>> = true;
-template <>
-inline constexpr bool is_address_holder<std::error_code> = true;
-template <>
-inline constexpr bool is_address_holder<std::error_condition> = true;
 template <>
 inline constexpr bool is_address_holder<std::type_index> = true;
 

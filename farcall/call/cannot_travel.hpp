@@ -1,8 +1,8 @@
 #pragma once
 
 #include <farcall/call/packer.hpp>
+#include <farcall/call/standard_types.hpp>
 
-#include <memory>
 #include <span>
 #include <type_traits>
 
@@ -35,19 +35,12 @@ template <class T>
 inline constexpr bool is_bound_to_node = false;
 
 template <class T>
-inline constexpr bool is_shared_owner = false;
-template <class T>
-inline constexpr bool is_shared_owner<std::shared_ptr<T>> = true;
-template <class T>
-inline constexpr bool is_shared_owner<std::weak_ptr<T>> = true;
-
-template <class T>
 struct owner_obstacle : std::false_type {};
-template <class T, class Deleter>
-struct owner_obstacle<std::unique_ptr<T, Deleter>> : std::true_type {
+template <unique_owner T>
+struct owner_obstacle<T> : std::true_type {
   static consteval obstacle why() {
-    if constexpr (std::is_class_v<T>) {
-      if (std::is_polymorphic_v<T>) return obstacle::polymorphic_owner;
+    if constexpr (std::is_class_v<typename T::element_type>) {
+      if (std::is_polymorphic_v<typename T::element_type>) return obstacle::polymorphic_owner;
     }
     return obstacle::other_owner;
   }
@@ -80,7 +73,7 @@ consteval obstacle why_not() {
     return obstacle::member_pointer;
   } else if constexpr (has_packer<T>) {
     return obstacle::bad_packer;
-  } else if constexpr (is_shared_owner<T>) {
+  } else if constexpr (shared_owner<T>) {
     return obstacle::shared_ownership;
   } else if constexpr (owner_obstacle<T>::value) {
     return owner_obstacle<T>::why();

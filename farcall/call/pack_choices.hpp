@@ -1,11 +1,11 @@
 #pragma once
 
 #include <farcall/call/reader.hpp>
+#include <farcall/call/standard_types.hpp>
 #include <farcall/call/writer.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -30,18 +30,19 @@ struct packer<std::optional<T>> {
 
 /// A flag (one byte), then the object if there is one. Not for polymorphic classes, which would
 /// arrive as their base.
-template <class T>
-  requires(!std::is_array_v<T> && !std::is_polymorphic_v<T>)
-struct packer<std::unique_ptr<T>> {
-  using parts = detail::types<T>;
+template <detail::plain_unique_owner T>
+  requires(!std::is_polymorphic_v<typename T::element_type>)
+struct packer<T> {
+  using element = typename T::element_type;
+  using parts = detail::types<element>;
 
-  static void pack(writer& w, const std::unique_ptr<T>& value) {
+  static void pack(writer& w, const T& value) {
     w(value != nullptr);
     if (value) w(*value);
   }
-  static std::unique_ptr<T> unpack(reader& r) {
+  static T unpack(reader& r) {
     if (!r.read<bool>()) return nullptr;
-    return std::make_unique<T>(r.read<std::remove_cv_t<T>>());
+    return T(new element(r.read<std::remove_cv_t<element>>()));
   }
 };
 

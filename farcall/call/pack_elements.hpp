@@ -3,7 +3,6 @@
 #include <farcall/call/reader.hpp>
 #include <farcall/call/writer.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -14,7 +13,8 @@
 namespace farcall::detail {
 
 template <class T>
-inline constexpr std::size_t element_alignment = std::min(alignof(T), body_alignment);
+inline constexpr std::size_t element_alignment =
+    alignof(T) < body_alignment ? alignof(T) : body_alignment;
 
 inline void pack_count(writer& w, std::size_t count) { w(static_cast<std::uint64_t>(count)); }
 
@@ -39,7 +39,8 @@ template <class T>
 /// peer claims. Further elements make room as they turn out to be there.
 template <class T>
 [[nodiscard]] std::size_t justified(std::size_t count, const reader& r) noexcept {
-  return std::min(count, r.remaining() / sizeof(T));
+  const std::size_t most = r.remaining() / sizeof(T);
+  return count < most ? count : most;
 }
 
 /// The elements of any range.

@@ -2,12 +2,9 @@
 
 #include <farcall/call/pack_elements.hpp>
 #include <farcall/call/pack_tuples.hpp>
+#include <farcall/call/standard_types.hpp>
 
 #include <cstddef>
-#include <map>
-#include <set>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 namespace farcall {
@@ -48,35 +45,11 @@ struct associative_packer {
 
 } // namespace detail
 
-template <class Key, class... T>
-struct packer<std::set<Key, T...>> : detail::associative_packer<std::set<Key, T...>, Key> {};
+template <detail::associative_container T>
+struct packer<T> : detail::associative_packer<T, typename T::key_type> {};
 
-template <class Key, class... T>
-struct packer<std::multiset<Key, T...>>
-    : detail::associative_packer<std::multiset<Key, T...>, Key> {};
-
-template <class Key, class... T>
-struct packer<std::unordered_set<Key, T...>>
-    : detail::associative_packer<std::unordered_set<Key, T...>, Key> {};
-
-template <class Key, class... T>
-struct packer<std::unordered_multiset<Key, T...>>
-    : detail::associative_packer<std::unordered_multiset<Key, T...>, Key> {};
-
-template <class Key, class Value, class... T>
-struct packer<std::map<Key, Value, T...>>
-    : detail::associative_packer<std::map<Key, Value, T...>, Key, Value> {};
-
-template <class Key, class Value, class... T>
-struct packer<std::multimap<Key, Value, T...>>
-    : detail::associative_packer<std::multimap<Key, Value, T...>, Key, Value> {};
-
-template <class Key, class Value, class... T>
-struct packer<std::unordered_map<Key, Value, T...>>
-    : detail::associative_packer<std::unordered_map<Key, Value, T...>, Key, Value> {};
-
-template <class Key, class Value, class... T>
-struct packer<std::unordered_multimap<Key, Value, T...>>
-    : detail::associative_packer<std::unordered_multimap<Key, Value, T...>, Key, Value> {};
+template <detail::map_container T>
+struct packer<T>
+    : detail::associative_packer<T, typename T::key_type, typename T::mapped_type> {};
 
 } // namespace farcall

@@ -1,13 +1,12 @@
 #pragma once
 
 #include <farcall/call/pack_elements.hpp>
+#include <farcall/call/standard_types.hpp>
 
 #include <array>
 #include <climits>
 #include <concepts>
 #include <cstddef>
-#include <deque>
-#include <list>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -159,10 +158,7 @@ struct sequence_packer {
 
 } // namespace detail
 
-template <class T, class Allocator>
-struct packer<std::deque<T, Allocator>> : detail::sequence_packer<std::deque<T, Allocator>> {};
-
-template <class T, class Allocator>
-struct packer<std::list<T, Allocator>> : detail::sequence_packer<std::list<T, Allocator>> {};
+template <detail::sequence_container T>
+struct packer<T> : detail::sequence_packer<T> {};
 
 } // namespace farcall

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <farcall/call/pack_elements.hpp>
+#include <farcall/call/standard_types.hpp>
 
 #include <cstddef>
-#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -43,14 +43,12 @@ struct packer<std::basic_string<Char, Traits, Allocator>> {
 };
 
 /// In the native format, unchanged: what it names on the other node is for the program to say.
-template <>
-struct packer<std::filesystem::path> {
+template <detail::path_class T>
+struct packer<T> {
   using parts = detail::types<>;
 
-  static void pack(writer& w, const std::filesystem::path& path) { w(path.native()); }
-  static std::filesystem::path unpack(reader& r) {
-    return {r.read<std::filesystem::path::string_type>(), std::filesystem::path::native_format};
-  }
+  static void pack(writer& w, const T& path) { w(path.native()); }
+  static T unpack(reader& r) { return {r.read<typename T::string_type>(), T::native_format}; }
 };
 
 } // namespace farcall

@@ -2,7 +2,6 @@
 
 #include <farcall/call/addresses.hpp>
 
-#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <type_traits>
@@ -159,6 +158,8 @@ inline constexpr std::size_t packed_bytes =
 template <class T>
   requires is_bitwise<T>
 inline constexpr std::size_t packed_alignment =
-    packed_bytes<T> == 0 ? 1 : std::min(alignof(T), body_alignment);
+    packed_bytes<T> == 0               ? 1
+    : alignof(T) < body_alignment ? alignof(T)
+                                  : body_alignment;
 
 } // namespace farcall

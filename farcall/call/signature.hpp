@@ -1,9 +1,9 @@
 #pragma once
 
 #include <farcall/call/pack.hpp>
+#include <farcall/call/standard_types.hpp>
 
 #include <array>
-#include <complex>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -34,8 +34,8 @@ inline constexpr std::string_view library_mark;
 /// What holds values of one type and nothing else is as fixed as that type.
 template <class T>
 struct only_holds : std::type_identity<T> {};
-template <class T>
-struct only_holds<std::complex<T>> : only_holds<T> {};
+template <complex_number T>
+struct only_holds<T> : only_holds<typename T::value_type> {};
 template <class T, std::size_t N>
 struct only_holds<std::array<T, N>> : only_holds<T> {};
 

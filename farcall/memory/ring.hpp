@@ -3,7 +3,6 @@
 #include <farcall/base/bytes.hpp>
 #include <farcall/memory/record.hpp>
 
-#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -89,7 +88,8 @@ inline void prefetch_for_write(const std::byte* line) noexcept {
 /// The line behind the head has moved from `from` on to `to`: makes the lines ours that have come
 /// within reach.
 inline void take_lines_ahead(const outbox& out, std::uint64_t from, std::uint64_t to) noexcept {
-  for (std::uint64_t n = std::min((to - from) / line_bytes, lines_ahead); n-- > 0;) {
+  const std::uint64_t lines = (to - from) / line_bytes;
+  for (std::uint64_t n = lines < lines_ahead ? lines : lines_ahead; n-- > 0;) {
     const std::uint64_t line = to + (lines_ahead - n) * line_bytes;
     prefetch_for_write(out.base + (line & (out.size - 1)));
   }
