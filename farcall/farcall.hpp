@@ -7,8 +7,6 @@
 #include <farcall/offload/call.hpp>
 #include <farcall/offload/combine.hpp>
 #include <farcall/offload/coroutine.hpp>
-#include <farcall/offload/device.hpp>
-#include <farcall/offload/device_calls.hpp>
 #include <farcall/offload/future.hpp>
 #include <farcall/offload/job.hpp>
 #include <farcall/offload/node.hpp>

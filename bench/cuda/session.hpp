@@ -6,7 +6,7 @@
 
 #include <tools/gpu/sampling.hpp>
 
-#include <farcall/farcall.hpp>
+#include <farcall/gpu/gpu.hpp>
 
 #include <chrono>
 #include <string>

@@ -1,5 +1,7 @@
 #include "distributed.hpp"
 
+#include <farcall/gpu/gpu.hpp>
+
 #include <algorithm>
 #include <stdexcept>
 

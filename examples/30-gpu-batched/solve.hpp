@@ -2,7 +2,7 @@
 /// What runs on the device: small dense linear systems, each solved by a team of threads.
 #pragma once
 
-#include <farcall/farcall.hpp>
+#include <farcall/gpu/gpu.hpp>
 
 #include <cmath>
 #include <cstddef>

@@ -2,7 +2,7 @@
 // behind it makes a future ready.
 //
 //   example-31-gpu-library      exits with status 77 where there is no GPU
-#include <farcall/farcall.hpp>
+#include <farcall/gpu/gpu.hpp>
 
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>

@@ -24,7 +24,7 @@ void local_completion::complete(std::exception_ptr failure) noexcept {
   failure_ = std::move(failure);
   continuation* then = mark_ready();
   guard().unlock();
-  if (engine* e = owner()) e->notify_local();
+  if (owner() != nullptr) engine_of(*owner()).notify_local();
   if (then != nullptr) then->run();
   release();
 }

@@ -8,7 +8,7 @@
 
 namespace farcall::am {
 
-class engine;
+class client;
 class lane;
 
 /// Code to run when a completion becomes ready. Runs once, on the thread that made it ready, with
@@ -28,8 +28,8 @@ class continuation {
 /// ready() happens under `guard`, which is the lane's for calls.
 class completion {
  public:
-  completion(engine* e, lane* l, biased_lock& guard) noexcept
-      : engine_(e), lane_(l), guard_(&guard) {}
+  completion(client* owner, lane* l, biased_lock& guard) noexcept
+      : owner_(owner), lane_(l), guard_(&guard) {}
   completion(const completion&) = delete;
   completion& operator=(const completion&) = delete;
 
@@ -48,7 +48,7 @@ class completion {
   [[nodiscard]] bool detach(const continuation* c) noexcept;
 
   /// Whose threads make it ready; null for a local event that was ready from the start.
-  [[nodiscard]] engine* owner() const noexcept { return engine_; }
+  [[nodiscard]] client* owner() const noexcept { return owner_; }
   [[nodiscard]] lane* source() const noexcept { return lane_; }
   [[nodiscard]] biased_lock& guard() const noexcept { return *guard_; }
 
@@ -65,7 +65,7 @@ class completion {
     return then;
   }
 
-  engine* engine_;
+  client* owner_;
   lane* lane_; ///< whose replies make it ready; null for local events
   biased_lock* guard_;
   std::atomic<bool> ready_{false};
@@ -79,10 +79,10 @@ class completion {
 // NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): release() destroys it
 class local_completion : public completion {
  public:
-  explicit local_completion(engine* e) noexcept : completion(e, nullptr, own_guard_) {}
+  explicit local_completion(client* owner) noexcept : completion(owner, nullptr, own_guard_) {}
 
   /// For an event that learns only later whose threads it depends on; before anybody waits.
-  void bind(engine& e) noexcept { engine_ = &e; }
+  void bind(client& owner) noexcept { owner_ = &owner; }
 
   /// Gives a waiting thread a piece of the work to do; false when there is none.
   virtual bool help() noexcept { return false; }

@@ -204,7 +204,7 @@ void engine::reap_retired() noexcept {
 // ---- life ---------------------------------------------------------------------------------------
 
 engine::engine(engine_options o)
-    : options_(std::move(o)), serial_(next_serial()), handlers_(first_user_key),
+    : client(o.self, next_serial(), o.context), options_(std::move(o)), handlers_(first_user_key),
       peers_(std::make_unique<peer[]>(options_.nodes)), cover_(options_.bells[0]),
       next_bell_(options_.workers) {
   register_for_barriers();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <farcall/am/client.hpp>
 #include <farcall/am/cover.hpp>
 #include <farcall/am/incoming.hpp>
 #include <farcall/am/lane.hpp>
@@ -25,14 +26,6 @@
 /// workers that run handlers, waiting, and what happens when a node fails.
 namespace farcall::am {
 
-/// Handlers that the layer itself needs; the user's follow from first_user_key.
-inline constexpr handler_key release_answer_key = 0;
-inline constexpr handler_key fence_key = 1; ///< does nothing, and is answered
-inline constexpr handler_key first_user_key = 16;
-/// Devices copy few bytes themselves; see device_code_address.
-inline constexpr handler_key device_write_key = 2;
-inline constexpr handler_key device_read_key = 3;
-
 /// Another node's bytes that can be read here: in place, or a copy that this object owns.
 struct foreign_bytes {
   const std::byte* data = nullptr;
@@ -53,32 +46,18 @@ struct engine_options {
   const void* context = nullptr; ///< for the layers below
 };
 
-/// Lanes of one thread, at most one per node. Goes to another thread when its own ends.
-struct port {
-  std::uint32_t bell = 0;
-  std::vector<lane*> lanes; ///< by node; null until first used
-};
-
-/// What a thread remembers of the engine that it used last; `serial` 0 is none.
-struct cached_port {
-  std::uint64_t serial = 0;
-  port* own = nullptr;
-};
-
-class engine : public std::enable_shared_from_this<engine> {
+class engine : public client, public std::enable_shared_from_this<engine> {
  public:
   explicit engine(engine_options o);
   engine(const engine&) = delete;
   engine& operator=(const engine&) = delete;
   ~engine();
 
-  [[nodiscard]] node_id self() const noexcept { return options_.self; }
   [[nodiscard]] std::size_t nodes() const noexcept { return options_.nodes; }
   [[nodiscard]] shared_heap& heap() const noexcept { return *options_.heap; }
   /// From the heap; out_of_memory names this node.
   [[nodiscard]] std::byte* allocate_block(std::uint64_t bytes);
   [[nodiscard]] const wait_policy& waiting() const noexcept { return options_.waiting; }
-  [[nodiscard]] const void* context() const noexcept { return options_.context; }
 
   // ---- set-up, before the first call ----
 
@@ -91,32 +70,14 @@ class engine : public std::enable_shared_from_this<engine> {
 
   // ---- calls ----
 
-  /// The calling thread's lane to `node`, opened on first use. Throws error when the node cannot
-  /// be reached.
-  [[nodiscard]] lane& lane_to(node_id node) {
-    if (cached_.serial == serial_ && node < cached_.own->lanes.size()) [[likely]] {
-      if (lane* l = cached_.own->lanes[node]; l != nullptr && !l->is_lost()) [[likely]]
-        return *l;
-    }
-    return open_own_lane(node);
-  }
-
-  /// A lane of its own, served by a worker of its own on the other side.
+  // What client says, without the step through it.
+  [[nodiscard]] lane& open_own_lane(node_id node);
   [[nodiscard]] lane& open_lane(node_id node);
-  /// Gives a lane from open_lane() back; it is closed when its last call has ended.
   void retire(lane& l) noexcept;
-
-  /// Room for a request in a lane that has none: pumps, serves and waits. Called and returns with
-  /// the lane's guard held, but releases it meanwhile. Null when the lane has failed. Throws
-  /// timeout, with the guard released.
   [[nodiscard]] std::byte* wait_for_room(lane& l, std::uint32_t bytes, time_point deadline);
-
-  /// Waits until `c` is ready, serving incoming requests meanwhile. False when the deadline passed.
   [[nodiscard]] bool wait(completion& c, time_point deadline = no_deadline);
-
-  /// Takes answers that are there and runs what waits for them; never blocks. For test().
   void poll(completion& c);
-  /// The same for all calls, of all threads.
+  /// poll() for all calls, of all threads.
   void poll_all() { pump_all(true); }
 
   // ---- service ----
@@ -181,7 +142,6 @@ class engine : public std::enable_shared_from_this<engine> {
   class waiter;
 
   [[noreturn]] void throw_no_way(node_id node) const;
-  lane& open_own_lane(node_id node);
   lane& open_on(node_id node, std::uint32_t bell, bool own_worker);
   port& own_port();
   port& take_port();
@@ -227,13 +187,11 @@ class engine : public std::enable_shared_from_this<engine> {
   /// nobody rings when room appears.
   static constexpr std::chrono::microseconds room_interval{100};
 
-  static inline constinit thread_local cached_port cached_{};
   static inline constinit thread_local worker* current_worker_ = nullptr;
   /// How many handlers the thread runs, one inside the wait of the other, as a waiting thread.
   static inline constinit thread_local unsigned serving_depth_ = 0;
 
   engine_options options_;
-  const std::uint64_t serial_;
   std::vector<handler> handlers_;
   std::unique_ptr<peer[]> peers_;
 
@@ -265,5 +223,8 @@ class engine : public std::enable_shared_from_this<engine> {
 
   bell local_bell_;
 };
+
+/// The engine behind a client.
+[[nodiscard]] inline engine& engine_of(client& c) noexcept { return static_cast<engine&>(c); }
 
 } // namespace farcall::am

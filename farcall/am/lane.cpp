@@ -40,9 +40,9 @@ std::exception_ptr error_in(node_id peer, const std::byte* body, std::uint32_t b
 
 /// Slots never move and are never given back before the lane ends: a pointer to one stays valid.
 struct slot_chunk {
-  slot_chunk(engine& e, lane& l, biased_lock& guard, std::uint32_t first) {
+  slot_chunk(client& owner, lane& l, biased_lock& guard, std::uint32_t first) {
     for (std::uint32_t i = 0; i < chunk_slots; ++i) {
-      new (memory + i * sizeof(call_slot)) call_slot(e, l, guard, first + i);
+      new (memory + i * sizeof(call_slot)) call_slot(owner, l, guard, first + i);
     }
   }
   slot_chunk(const slot_chunk&) = delete;
@@ -57,13 +57,26 @@ struct slot_chunk {
   alignas(call_slot) std::byte memory[chunk_slots * sizeof(call_slot)];
 };
 
-lane::lane(engine& e, const channel& c, bell& wakes) : engine_(&e), channel_(c), wakes_(&wakes) {}
+lane::lane(client& owner, const channel& c, bell& wakes)
+    : owner_(&owner), channel_(c), wakes_(&wakes) {}
 
-lane::~lane() = default;
+lane::~lane() {
+  for (slot_chunk* const chunk : chunks_)
+    delete chunk;
+}
+
+void lane::refuse_long_arguments(std::uint64_t bytes) const {
+  throw error(node_text(peer()) + " takes " + std::to_string(largest_arguments()) +
+                  " bytes of arguments at most, not " + std::to_string(bytes) +
+                  "; put them into a buffer and pass its span, or raise the job's lane_bytes",
+              peer());
+}
 
 void lane::grow() {
   const auto first = static_cast<std::uint32_t>(chunks_.size()) * chunk_slots;
-  chunks_.push_back(std::make_unique<slot_chunk>(*engine_, *this, guard_, first));
+  auto chunk = std::make_unique<slot_chunk>(*owner_, *this, guard_, first);
+  chunks_.push_back(chunk.get());
+  (void)chunk.release();
   for (std::uint32_t i = chunk_slots; i-- > 0;) {
     call_slot& slot = chunks_.back()->slot(i);
     slot.next_free_ = free_;
@@ -139,7 +152,7 @@ void lane::read_long(call_slot& slot, const record_view& record) {
   long_body where{};
   std::memcpy(&where, record.data + long_body_at, sizeof where);
   releases_.push_back(where.address);
-  const foreign_bytes bytes = engine_->read_foreign(peer(), where.address, where.bytes);
+  const foreign_bytes bytes = engine_of(*owner_).read_foreign(peer(), where.address, where.bytes);
   slot.read_(slot, slot_action::read, {bytes.data, where.bytes});
 }
 
@@ -156,7 +169,7 @@ void lane::send_releases() noexcept {
 void lane::finish(call_slot& slot) noexcept {
   slot.in_flight_ = false;
   if (slot.request_block_ != nullptr) {
-    engine_->heap().release(slot.request_block_);
+    owner_->release_block(slot.request_block_);
     slot.request_block_ = nullptr;
   }
   if (slot.abandoned_) {
@@ -183,7 +196,7 @@ void lane::fail(const std::exception_ptr& why) noexcept {
   channel_.out.limit = channel_.out.head;
   channel_.out.consumed = &impossible_;
   releases_.clear();
-  for (const auto& chunk : chunks_) {
+  for (slot_chunk* const chunk : chunks_) {
     for (std::uint32_t i = 0; i < chunk_slots; ++i) {
       call_slot& slot = chunk->slot(i);
       if (!slot.in_flight_) continue;
@@ -195,10 +208,10 @@ void lane::fail(const std::exception_ptr& why) noexcept {
 
 std::size_t lane::leave_engine() noexcept {
   guard_.lock();
-  engine_ = nullptr;
-  for (const auto& chunk : chunks_) {
+  owner_ = nullptr;
+  for (slot_chunk* const chunk : chunks_) {
     for (std::uint32_t i = 0; i < chunk_slots; ++i)
-      chunk->slot(i).engine_ = nullptr;
+      chunk->slot(i).owner_ = nullptr;
   }
   const std::size_t held = taken_;
   guard_.unlock();

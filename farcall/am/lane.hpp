@@ -3,12 +3,12 @@
 #include <farcall/am/completion.hpp>
 #include <farcall/am/message.hpp>
 #include <farcall/base/clock.hpp>
+#include <farcall/memory/bell.hpp>
 #include <farcall/memory/ring.hpp>
-#include <farcall/transport/transport.hpp>
+#include <farcall/transport/channel.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <new>
 #include <vector>
 
@@ -33,8 +33,8 @@ inline constexpr std::size_t slot_storage = 48;
 
 class alignas(line_bytes) call_slot : public completion {
  public:
-  call_slot(engine& e, lane& l, biased_lock& guard, std::uint32_t index) noexcept
-      : completion(&e, &l, guard), index_(index) {}
+  call_slot(client& owner, lane& l, biased_lock& guard, std::uint32_t index) noexcept
+      : completion(&owner, &l, guard), index_(index) {}
   ~call_slot() = default;
 
   [[nodiscard]] std::byte* storage() noexcept { return storage_; }
@@ -59,13 +59,13 @@ struct slot_chunk;
 /// under `guard`, which costs the thread that owns the lane next to nothing.
 class lane {
  public:
-  lane(engine& e, const channel& c, bell& wakes);
+  lane(client& owner, const channel& c, bell& wakes);
   lane(const lane&) = delete;
   lane& operator=(const lane&) = delete;
   ~lane();
 
   [[nodiscard]] node_id peer() const noexcept { return channel_.peer; }
-  [[nodiscard]] engine& owner() const noexcept { return *engine_; }
+  [[nodiscard]] client& owner() const noexcept { return *owner_; }
   [[nodiscard]] biased_lock& guard() noexcept { return guard_; }
   [[nodiscard]] bell& wakes() const noexcept { return *wakes_; }
   [[nodiscard]] const channel& ends() const noexcept { return channel_; }
@@ -73,6 +73,11 @@ class lane {
   /// Most bytes of arguments that fit a record.
   [[nodiscard]] std::uint32_t largest_arguments() const noexcept {
     return record_limit(channel_.out.size) - request_body;
+  }
+
+  /// Throws error when the peer cannot fetch `bytes` of arguments, which do not fit a record.
+  void require_long_arguments(std::uint64_t bytes) const {
+    if (!channel_.takes_long) refuse_long_arguments(bytes);
   }
 
   // ---- with the guard held ----
@@ -179,6 +184,7 @@ class lane {
   static void run(continuation* due) noexcept;
 
  private:
+  [[noreturn]] void refuse_long_arguments(std::uint64_t bytes) const;
   void grow();
   [[nodiscard]] call_slot* find(std::uint32_t index) noexcept;
   void take_answer(const record_view& record) noexcept;
@@ -186,7 +192,7 @@ class lane {
   void finish(call_slot& slot) noexcept;
   void send_releases() noexcept;
 
-  engine* engine_;
+  client* owner_;
   channel channel_;
   bell* wakes_;
   call_slot* free_ = nullptr;
@@ -196,7 +202,7 @@ class lane {
   std::exception_ptr failure_;
   std::atomic<bool> is_lost_{false};
   std::atomic<std::uint64_t> impossible_{0}; ///< what a failed lane takes for its peer's counter
-  std::vector<std::unique_ptr<slot_chunk>> chunks_;
+  std::vector<slot_chunk*> chunks_; ///< owned
   std::vector<std::uint64_t> releases_; ///< peer's blocks that we are done with
   biased_lock guard_;
 };

@@ -12,6 +12,14 @@ namespace farcall::am {
 /// Number of a handler on the node that runs it.
 using handler_key = std::uint32_t;
 
+/// Handlers that the layer itself needs; the user's follow from first_user_key.
+inline constexpr handler_key release_answer_key = 0;
+inline constexpr handler_key fence_key = 1; ///< does nothing, and is answered
+inline constexpr handler_key first_user_key = 16;
+/// Few bytes to and from the memory of a peer that has a memory_domain (docs/wire.md).
+inline constexpr handler_key write_memory_key = 2;
+inline constexpr handler_key read_memory_key = 3;
+
 /// The slot of a request that wants no reply.
 inline constexpr std::uint32_t no_slot = UINT32_MAX;
 

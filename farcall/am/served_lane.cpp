@@ -5,11 +5,25 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
+#include <memory>
 #include <new>
+#include <set>
 #include <string>
 #include <typeinfo>
 
 namespace farcall::am {
+
+struct served_lane::backlog {
+  struct waiting_answer {
+    std::unique_ptr<std::byte[]> record;
+    std::uint32_t bytes;
+    record_kind kind;
+  };
+  std::deque<waiting_answer> waiting;
+  std::unique_ptr<std::byte[]> pending; ///< answer under construction that found no room
+  std::set<std::uint64_t> long_answers; ///< in our heap, until the caller has read them
+};
 
 // ---- incoming -----------------------------------------------------------------------------------
 
@@ -22,7 +36,7 @@ void incoming::commit_long_answer(std::byte* answer, std::uint64_t bytes) noexce
     std::byte* record = lane_->reserve(*this, long_record_bytes);
     const long_body where{reinterpret_cast<std::uintptr_t>(answer), bytes};
     std::memcpy(record + long_body_at, &where, sizeof where);
-    if (wants_answer()) lane_->long_answers_.insert(where.address);
+    if (wants_answer()) lane_->backlog_->long_answers.insert(where.address);
     lane_->send(*this, record, long_record_bytes, record_kind::reply_long);
     if (!wants_answer()) cancel_long_answer(answer);
   } catch (const std::bad_alloc&) {
@@ -84,10 +98,13 @@ void incoming::answer_unknown() noexcept {
 
 // ---- served_lane --------------------------------------------------------------------------------
 
+served_lane::served_lane(engine& e, const channel& c)
+    : engine_(&e), channel_(c), backlog_(new backlog) {}
+
 served_lane::~served_lane() {
-  for (const std::uint64_t address : long_answers_) {
+  for (const std::uint64_t address : backlog_->long_answers)
     engine_->heap().release(reinterpret_cast<std::byte*>(address));
-  }
+  delete backlog_;
 }
 
 bool served_lane::try_hold(bool& nested) noexcept {
@@ -104,7 +121,7 @@ bool served_lane::try_hold(bool& nested) noexcept {
 void served_lane::let_go() noexcept { holder_.store(nullptr, std::memory_order_release); }
 
 bool served_lane::serve_one() noexcept {
-  if (!waiting_.empty() && !flush()) [[unlikely]]
+  if (blocked() && !flush()) [[unlikely]]
     return false;
   // A handler that waits before it has released its record would run it again.
   if (current_ || is_cut()) [[unlikely]]
@@ -177,14 +194,14 @@ void served_lane::answer_nothing(incoming& request) noexcept {
 
 std::byte* served_lane::reserve_aside(incoming& request, std::uint32_t bytes) {
   request.reserved_in_ring_ = false;
-  pending_ = std::make_unique<std::byte[]>(bytes);
-  return pending_.get();
+  backlog_->pending = std::make_unique<std::byte[]>(bytes);
+  return backlog_->pending.get();
 }
 
 void served_lane::keep(std::uint32_t bytes, record_kind kind) noexcept {
   if (is_cut()) return;
   try {
-    waiting_.push_back({std::move(pending_), bytes, kind});
+    backlog_->waiting.push_back({std::move(backlog_->pending), bytes, kind});
     blocked_.store(true, std::memory_order_relaxed);
   } catch (const std::bad_alloc&) {
     log::error("no memory to keep an answer for " + node_text(channel_.peer) + "; its lane is cut");
@@ -193,16 +210,17 @@ void served_lane::keep(std::uint32_t bytes, record_kind kind) noexcept {
 }
 
 bool served_lane::flush() noexcept {
-  while (!waiting_.empty() && !is_cut()) {
-    const waiting_answer& answer = waiting_.front();
+  auto& waiting = backlog_->waiting;
+  while (!waiting.empty() && !is_cut()) {
+    const backlog::waiting_answer& answer = waiting.front();
     std::byte* record = try_reserve(channel_.out, answer.bytes);
     if (record == nullptr) return false;
     std::memcpy(record + sizeof(std::uint32_t), answer.record.get() + sizeof(std::uint32_t),
                 answer.bytes - sizeof(std::uint32_t));
     commit(channel_.out, record, answer.bytes, answer.kind);
-    waiting_.pop_front();
+    waiting.pop_front();
   }
-  waiting_.clear();
+  waiting.clear();
   blocked_.store(false, std::memory_order_relaxed);
   return true;
 }
@@ -214,7 +232,7 @@ void served_lane::refuse_more() noexcept {
 }
 
 void served_lane::release_answer(std::uint64_t address) noexcept {
-  if (long_answers_.erase(address) != 0) {
+  if (backlog_->long_answers.erase(address) != 0) {
     engine_->heap().release(reinterpret_cast<std::byte*>(address));
   }
 }

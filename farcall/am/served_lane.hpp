@@ -2,15 +2,12 @@
 
 #include <farcall/am/incoming.hpp>
 #include <farcall/memory/biased_lock.hpp>
-#include <farcall/transport/transport.hpp>
+#include <farcall/transport/channel.hpp>
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <deque>
-#include <memory>
-#include <set>
 
 namespace farcall::am {
 
@@ -20,7 +17,7 @@ namespace farcall::am {
 /// (nested), so a handler that calls back to its caller cannot deadlock.
 class served_lane {
  public:
-  served_lane(engine& e, const channel& c) : engine_(&e), channel_(c) {}
+  served_lane(engine& e, const channel& c);
   served_lane(const served_lane&) = delete;
   served_lane& operator=(const served_lane&) = delete;
   ~served_lane();
@@ -78,11 +75,8 @@ class served_lane {
  private:
   friend class incoming;
 
-  struct waiting_answer {
-    std::unique_ptr<std::byte[]> record;
-    std::uint32_t bytes;
-    record_kind kind;
-  };
+  /// Answers that found no room, and long ones that are not read yet: what calls rarely need.
+  struct backlog;
 
   void run(incoming& request, handler_key key) noexcept;
   void run_long(incoming& request, handler_key key) noexcept;
@@ -102,13 +96,10 @@ class served_lane {
   std::atomic<bool> blocked_{false};
   std::atomic<bool> cut_{false}; ///< either of the two
   std::atomic<bool> is_abandoned_{false};
-  std::deque<waiting_answer> waiting_;
-  std::unique_ptr<std::byte[]> pending_; ///< answer under construction that found no room
-  std::set<std::uint64_t> long_answers_; ///< in our heap, until the caller has read them
+  backlog* backlog_; ///< owned
 };
 
-// ---- what every call goes through, inline
-// ---------------------------------------------------------
+// ---- what every call goes through, inline ----
 
 inline void served_lane::release_current() noexcept {
   farcall::release(channel_.in, current_);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <chrono>
+#include <farcall/base/clock.hpp>
 
 namespace farcall {
 

@@ -2,6 +2,7 @@
 
 #include <farcall/am/served_lane.hpp>
 #include <farcall/memory/bell.hpp>
+#include <farcall/transport/transport.hpp>
 
 #include <array>
 #include <atomic>

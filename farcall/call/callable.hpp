@@ -28,10 +28,25 @@ struct function_token {
   std::uint32_t value = 0;
 };
 
+class entry;
+
 namespace detail {
 
 template <class... T>
 struct type_list {};
+
+/// What a kind of callable needs wherever a program calls it. A module that brings a kind of its
+/// own specialises it; name() then stands in every call, so that what it mentions is linked.
+template <class F>
+struct call_policy {
+  template <class R, const entry* What, class... P>
+  static void name() noexcept {}
+};
+
+/// Types that stand in front of the callable and say how it runs. A module that has such a type
+/// specialises it, and gives async() an overload for it.
+template <class T>
+inline constexpr bool is_call_shape = false;
 
 template <class R, class... P>
 struct signature {

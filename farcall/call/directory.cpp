@@ -1,11 +1,16 @@
 #include <farcall/base/error.hpp>
-#include <farcall/call/device_code.hpp>
 #include <farcall/call/directory.hpp>
 #include <farcall/call/request.hpp>
+#include <farcall/transport/card.hpp>
+#include <farcall/transport/transport.hpp>
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <numeric>
+#include <unordered_map>
 
 namespace farcall {
 namespace {
@@ -13,18 +18,9 @@ namespace {
 /// Keys of what this layer itself calls; the rows of the entry table follow.
 constexpr am::handler_key names_key = am::first_user_key;
 constexpr am::handler_key grant_key = am::first_user_key + 1;
-constexpr am::handler_key first_row_key = am::first_user_key + 2;
+static_assert(directory::first_row_key > grant_key);
 
 using name_list = std::vector<std::pair<std::string, std::string>>;
-
-device_code::kind kind_of(const card& device) {
-  return device.transport == "cuda" ? device_code::kind::gpu : device_code::kind::threads;
-}
-
-device_code::kind launches_of(const card& device) {
-  return kind_of(device) == device_code::kind::gpu ? device_code::kind::launch_on_gpu
-                                                   : device_code::kind::launch_on_threads;
-}
 
 name_list names_here() { return entry_table::instance().names(); }
 
@@ -59,54 +55,46 @@ R take(am::call_slot& slot, time_point deadline) {
 
 const call_context* current_context() noexcept { return detail::context_scope::current_; }
 
-namespace {
+/// What our rows are in a peer's table, and what helps to say why one is missing there.
+struct directory::peer_rows {
+  std::vector<std::uint32_t> rows;
+  std::string differing_library;                        ///< empty when it has the same as we
+  std::map<std::uint32_t, std::string> other_signature; ///< of rows whose name alone is there
+};
 
-/// CUDA's compiler gives these other names than the processor's, so that a program that the other
-/// one has built would not know them.
-void refuse_unstable_names() {
-  const std::vector<bool> code = device_code::existing(device_code::kind::gpu);
-  for (std::uint32_t row = 0; row < code.size(); ++row) {
-    if (!code[row]) continue;
-    const entry_table::row& r = entry_table::instance().rows()[row];
-    if (r.name.find("_GLOBAL__N_") == std::string::npos &&
-        r.name.find("__nv_") == std::string::npos) {
-      continue;
-    }
-    throw error("the function " + demangle(r.name.c_str()) +
-                " cannot be called on GPUs: CUDA's compiler makes up names for what is in an "
-                "unnamed namespace and for lambdas; put it into a namespace that has a name");
+struct directory::state {
+  struct node_names {
+    std::mutex mutex;
+    std::atomic<const am::handler_key*> keys{nullptr};
+    std::vector<am::handler_key> storage;
+    peer_rows known; ///< written once, before `keys`
+    std::unordered_map<any_function, std::uint32_t> tokens;
+  };
+
+  static constexpr std::size_t most_grants = 65536;
+
+  state(std::vector<card> of_nodes, std::vector<const transport*> to_nodes)
+      : cards(std::move(of_nodes)), ways(std::move(to_nodes)) {}
+
+  /// Null where there is none, or the peer runs all that is in its table.
+  [[nodiscard]] const transport* way_to(node_id peer) const noexcept {
+    return peer < ways.size() ? ways[peer] : nullptr;
   }
-}
+
+  std::vector<card> cards; ///< by node
+  std::vector<const transport*> ways;
+  std::vector<std::unique_ptr<node_names>> nodes;
+  std::mutex grant_mutex;
+  std::unordered_map<std::string, std::uint32_t> granted_numbers;
+  std::unique_ptr<std::atomic<any_function>[]> granted =
+      std::make_unique<std::atomic<any_function>[]>(most_grants);
+};
+
+namespace {
 
 } // namespace
 
 am::handler_key directory::own_key(const entry& e) noexcept { return first_row_key + e.index(); }
-
-std::vector<std::uint64_t> directory::device_handlers(device_code::kind kind) {
-  if (kind == device_code::kind::gpu) refuse_unstable_names();
-  std::vector<std::uint64_t> by_key(first_row_key);
-  by_key[am::fence_key] = static_cast<std::uint64_t>(am::device_code_address::nothing);
-  by_key[am::device_write_key] = static_cast<std::uint64_t>(am::device_code_address::write);
-  by_key[am::device_read_key] = static_cast<std::uint64_t>(am::device_code_address::read);
-  for (const std::uint64_t address : device_code::addresses(kind))
-    by_key.push_back(address);
-  return by_key;
-}
-
-directory::launch_finder directory::device_launches(device_code::kind kind) {
-  std::vector<std::uint64_t> by_row = device_code::addresses(kind);
-  if (std::all_of(by_row.begin(), by_row.end(), [](std::uint64_t a) { return a == 0; })) return {};
-  return [by_row = std::move(by_row)](const std::byte* record, std::uint32_t bytes,
-                                      cuda::launch_plan& plan) -> cuda::launcher {
-    const auto* const header = reinterpret_cast<const am::request_header*>(record);
-    const std::uint32_t row = header->key - first_row_key;
-    if (header->key < first_row_key || row >= by_row.size() || by_row[row] == 0) return nullptr;
-    plan.arguments = record + am::request_body;
-    plan.bytes = bytes - am::request_body;
-    std::memcpy(&plan.shape, plan.arguments, sizeof plan.shape);
-    return reinterpret_cast<cuda::launcher>(by_row[row]);
-  };
-}
 
 std::vector<am::handler> directory::handlers(const call_context& context) {
   std::vector<am::handler> all{{&names_call::run, &context}, {&grant_call::run, &context}};
@@ -116,26 +104,25 @@ std::vector<am::handler> directory::handlers(const call_context& context) {
   return all;
 }
 
-directory::directory(std::vector<card> cards)
-    : image_(&program_image::instance()), cards_(std::move(cards)),
-      granted_(std::make_unique<std::atomic<any_function>[]>(most_grants)) {
-  for (const card& c : cards_) {
-    nodes_.push_back(std::make_unique<node_names>());
+directory::directory(std::vector<card> cards, std::vector<const transport*> ways)
+    : image_(&program_image::instance()), state_(new state(std::move(cards), std::move(ways))) {
+  for (const card& c : state_->cards) {
+    state_->nodes.push_back(std::make_unique<state::node_names>());
     same_build_.push_back(c.build == image_->build() ? 1 : 0);
   }
 }
 
+directory::~directory() { delete state_; }
+
 directory::peer_rows directory::rows_of_peer(am::lane& l, time_point deadline) {
   const entry_table& own = entry_table::instance();
   peer_rows found;
-  if (cards_[l.peer()].key_digest == own.digest()) {
+  if (state_->cards[l.peer()].key_digest == own.digest()) {
     found.rows.resize(own.rows().size());
     std::iota(found.rows.begin(), found.rows.end(), 0U);
-    if (is_device(cards_[l.peer()])) {
-      const std::vector<bool> code = device_code::existing(kind_of(cards_[l.peer()]));
-      const std::vector<bool> launches = device_code::existing(launches_of(cards_[l.peer()]));
-      for (std::uint32_t row = 0; row < code.size(); ++row) {
-        if (!code[row] && !launches[row]) found.rows[row] = 0;
+    if (const transport* const way = state_->way_to(l.peer())) {
+      for (std::uint32_t row = entry_table::first_index; row < found.rows.size(); ++row) {
+        if (!way->runs_handler(first_row_key + row)) found.rows[row] = 0;
       }
     }
     return found;
@@ -160,7 +147,7 @@ directory::peer_rows directory::rows_of_peer(am::lane& l, time_point deadline) {
 }
 
 std::string directory::why_missing(node_id peer, std::uint32_t row) const {
-  const peer_rows& known = nodes_[peer]->known;
+  const peer_rows& known = state_->nodes[peer]->known;
   if (!known.differing_library.empty()) {
     return "; it is built with another standard library, " + known.differing_library +
            ", so only functions whose types name nothing of std, and hold no classes, are the same";
@@ -172,7 +159,7 @@ std::string directory::why_missing(node_id peer, std::uint32_t row) const {
 }
 
 void directory::prepare(am::lane& l, time_point deadline) {
-  node_names& names = *nodes_[l.peer()];
+  state::node_names& names = *state_->nodes[l.peer()];
   if (names.keys.load(std::memory_order_acquire) == nullptr) {
     // Without the lock: the wait inside may run handlers that come here too.
     peer_rows found = rows_of_peer(l, deadline);
@@ -206,14 +193,9 @@ am::handler_key directory::key_slow(am::lane& l, const entry& e, time_point dead
                                "which is meant; give the functions different names",
                            l.peer());
   }
-  if (is_device(cards_[l.peer()])) {
-    throw unknown_function(node_text(l.peer()) + " is a device, and this program has no code for " +
-                               "it that runs " + what +
-                               "; call a function as fc::device_fn<f> or " + "fc::team_fn<f>" +
-                               (kind_of(cards_[l.peer()]) == device_code::kind::gpu
-                                    ? ", in a file that CUDA's compiler reads"
-                                    : ""),
-                           l.peer());
+  if (const transport* const way = state_->way_to(l.peer())) {
+    const std::string why = way->missing_handler_text(what);
+    if (!why.empty()) throw unknown_function(node_text(l.peer()) + why, l.peer());
   }
   throw unknown_function("the program of " + node_text(l.peer()) + " has no callable " + what +
                              ", or has it more than once, or one of the programs is stripped of "
@@ -222,18 +204,10 @@ am::handler_key directory::key_slow(am::lane& l, const entry& e, time_point dead
                          l.peer());
 }
 
-void directory::refuse_long_on_device(node_id peer, std::uint64_t bytes, std::uint64_t most) const {
-  if (!is_device(cards_[peer])) return;
-  throw error(node_text(peer) + " is a device, which takes " + std::to_string(most) +
-                  " bytes of arguments at most, not " + std::to_string(bytes) +
-                  "; put them into a buffer and pass its span, or raise the job's lane_bytes",
-              peer);
-}
-
 function_token directory::token_slow(am::lane& l, any_function f, time_point deadline) {
   if (f == nullptr)
     throw error("a null function pointer cannot be called on " + node_text(l.peer()));
-  node_names& names = *nodes_[l.peer()];
+  state::node_names& names = *state_->nodes[l.peer()];
   {
     const std::lock_guard guard(names.mutex);
     const auto at = names.tokens.find(f);
@@ -265,18 +239,18 @@ function_token directory::token_slow(am::lane& l, any_function f, time_point dea
 
 any_function directory::granted(std::uint32_t number) const noexcept {
   // Acquire; partner: the release store in grant().
-  return number < most_grants ? granted_[number].load(std::memory_order_acquire) : nullptr;
+  return number < state::most_grants ? state_->granted[number].load(std::memory_order_acquire) : nullptr;
 }
 
 std::uint32_t directory::grant(const std::string& symbol) {
-  const std::lock_guard guard(grant_mutex_);
-  if (const auto at = granted_numbers_.find(symbol); at != granted_numbers_.end())
+  const std::lock_guard guard(state_->grant_mutex);
+  if (const auto at = state_->granted_numbers.find(symbol); at != state_->granted_numbers.end())
     return at->second;
   const any_function f = image_->by_name(symbol);
-  const auto number = static_cast<std::uint32_t>(granted_numbers_.size() + 1);
-  if (f == nullptr || number >= most_grants) return 0;
-  granted_[number].store(f, std::memory_order_release);
-  granted_numbers_.emplace(symbol, number);
+  const auto number = static_cast<std::uint32_t>(state_->granted_numbers.size() + 1);
+  if (f == nullptr || number >= state::most_grants) return 0;
+  state_->granted[number].store(f, std::memory_order_release);
+  state_->granted_numbers.emplace(symbol, number);
   return number;
 }
 

@@ -1,23 +1,21 @@
 #pragma once
 
-#include <farcall/am/engine.hpp>
+#include <farcall/am/lane.hpp>
+#include <farcall/am/message.hpp>
 #include <farcall/call/callable.hpp>
 #include <farcall/call/context.hpp>
-#include <farcall/call/device_code.hpp>
 #include <farcall/call/entry.hpp>
 #include <farcall/call/program_image.hpp>
-#include <farcall/transport/card.hpp>
-#include <farcall/transport/cuda/launch.hpp>
 
-#include <functional>
-#include <map>
-#include <memory>
-#include <mutex>
+#include <atomic>
+#include <cstdint>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 namespace farcall {
+
+struct card;
+class transport;
 
 /// Keys of callables between this node and each other one of a job. Peers with an equal table use
 /// each other's rows as they are; for others the names are fetched once, on the first call.
@@ -26,23 +24,20 @@ class directory {
   /// A key that no row has: the peer has no such callable, or it is not known yet.
   static constexpr am::handler_key no_key = UINT32_MAX;
 
+  /// Key of row 0 of the table of callables; the keys before it are the library's.
+  static constexpr am::handler_key first_row_key = am::first_user_key + 2;
+
   /// Handlers for the engine, in key order. `context` is theirs.
   [[nodiscard]] static std::vector<am::handler> handlers(const call_context& context);
 
   /// The key that nodes with our table have for `e`.
   [[nodiscard]] static am::handler_key own_key(const entry& e) noexcept;
 
-  /// What a device of that kind runs, by key: addresses there.
-  [[nodiscard]] static std::vector<std::uint64_t> device_handlers(device_code::kind kind);
-  /// Tells requests that are launches from others, by such launchers; null where there are none.
-  using launch_finder = std::function<cuda::launcher(const std::byte* record, std::uint32_t bytes,
-                                                     cuda::launch_plan& plan)>;
-  [[nodiscard]] static launch_finder device_launches(device_code::kind kind);
-
-  /// `cards` by node.
-  explicit directory(std::vector<card> cards);
+  /// Both by node; `ways`, null or missing where there is none, outlive the directory.
+  explicit directory(std::vector<card> cards, std::vector<const transport*> ways = {});
   directory(const directory&) = delete;
   directory& operator=(const directory&) = delete;
+  ~directory();
 
   /// The peer's key for `e`. The first call to a node with another table waits for its names.
   /// Throws unknown_function that names the callable when the peer lacks it, and timeout.
@@ -79,23 +74,10 @@ class directory {
   /// several.
   [[nodiscard]] std::uint32_t grant(const std::string& symbol);
 
-  /// Throws error when the peer is a device, which takes no arguments that do not fit its rings.
-  void refuse_long_on_device(node_id peer, std::uint64_t bytes, std::uint64_t most) const;
-
  private:
-  /// What our rows are in a peer's table, and what helps to say why one is missing there.
-  struct peer_rows {
-    std::vector<std::uint32_t> rows;
-    std::string differing_library;                        ///< empty when it has the same as we
-    std::map<std::uint32_t, std::string> other_signature; ///< of rows whose name alone is there
-  };
-  struct node_names {
-    std::mutex mutex;
-    std::atomic<const am::handler_key*> keys{nullptr};
-    std::vector<am::handler_key> storage;
-    peer_rows known; ///< written once, before `keys`
-    std::unordered_map<any_function, std::uint32_t> tokens;
-  };
+  /// What is only looked at before the first call to a node, and when something is missing.
+  struct state;
+  struct peer_rows;
 
   /// Marks a token that is a number given out by the receiver; others are offsets.
   static constexpr std::uint32_t granted_bit = std::uint32_t{1} << 31;
@@ -108,15 +90,9 @@ class directory {
   /// Why a row, or a function pointer, is missing in the peer's program.
   [[nodiscard]] std::string why_missing(node_id peer, std::uint32_t row) const;
 
-  static constexpr std::size_t most_grants = 65536;
-
   const program_image* image_;
-  std::vector<card> cards_;
   std::vector<char> same_build_; ///< by node
-  std::vector<std::unique_ptr<node_names>> nodes_;
-  std::mutex grant_mutex_;
-  std::unordered_map<std::string, std::uint32_t> granted_numbers_;
-  std::unique_ptr<std::atomic<any_function>[]> granted_;
+  state* state_;                 ///< owned
 };
 
 } // namespace farcall

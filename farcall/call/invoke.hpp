@@ -7,8 +7,6 @@
 #include <farcall/call/signature.hpp>
 
 #include <cstring>
-#include <memory>
-#include <optional>
 #include <tuple>
 #include <type_traits>
 
@@ -20,6 +18,21 @@ void answer_exception(am::incoming& request) noexcept;
 
 /// Views into arguments of at most this size are kept on the handler's stack.
 inline constexpr std::size_t stack_arguments = 1024;
+
+/// Arguments on the heap, for as long as views refer to them.
+class kept_arguments {
+ public:
+  kept_arguments() noexcept = default;
+  kept_arguments(const kept_arguments&) = delete;
+  kept_arguments& operator=(const kept_arguments&) = delete;
+  ~kept_arguments() { delete[] bytes_; }
+
+  /// Uninitialised, aligned to 16. Once.
+  [[nodiscard]] std::byte* allocate(std::size_t bytes) { return bytes_ = new std::byte[bytes]; }
+
+ private:
+  std::byte* bytes_ = nullptr;
+};
 
 template <class R>
 void answer(am::incoming& request, const R& result) {
@@ -80,14 +93,13 @@ void with_arguments(am::incoming& request, Use&& use) {
   } else {
     const std::byte* from = request.arguments();
     [[maybe_unused]] alignas(16) std::byte near[(has_views<S> || ...) ? stack_arguments : 1];
-    std::unique_ptr<std::byte[]> far;
+    kept_arguments far;
     if constexpr ((has_views<S> || ...)) {
       // The ring's space must not stay taken while the handler runs.
       if (request.in_ring()) {
         std::byte* kept = near;
         if (request.bytes() > stack_arguments) {
-          far = std::make_unique_for_overwrite<std::byte[]>(request.bytes());
-          kept = far.get();
+          kept = far.allocate(request.bytes());
         }
         std::memcpy(kept, from, request.bytes());
         from = kept;

@@ -32,7 +32,7 @@ struct packer<std::optional<T>> {
 /// arrive as their base.
 template <detail::plain_unique_owner T>
   requires(!std::is_polymorphic_v<typename T::element_type>)
-struct packer<T> {
+struct detail::standard_packer<T> {
   using element = typename T::element_type;
   using parts = detail::types<element>;
 

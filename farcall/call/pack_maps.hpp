@@ -46,10 +46,10 @@ struct associative_packer {
 } // namespace detail
 
 template <detail::associative_container T>
-struct packer<T> : detail::associative_packer<T, typename T::key_type> {};
+struct detail::standard_packer<T> : detail::associative_packer<T, typename T::key_type> {};
 
 template <detail::map_container T>
-struct packer<T>
+struct detail::standard_packer<T>
     : detail::associative_packer<T, typename T::key_type, typename T::mapped_type> {};
 
 } // namespace farcall

@@ -159,6 +159,6 @@ struct sequence_packer {
 } // namespace detail
 
 template <detail::sequence_container T>
-struct packer<T> : detail::sequence_packer<T> {};
+struct detail::standard_packer<T> : detail::sequence_packer<T> {};
 
 } // namespace farcall

@@ -44,7 +44,7 @@ struct packer<std::basic_string<Char, Traits, Allocator>> {
 
 /// In the native format, unchanged: what it names on the other node is for the program to say.
 template <detail::path_class T>
-struct packer<T> {
+struct detail::standard_packer<T> {
   using parts = detail::types<>;
 
   static void pack(writer& w, const T& path) { w(path.native()); }

@@ -11,6 +11,17 @@ namespace farcall {
 class writer;
 class reader;
 
+namespace detail {
+
+/// Packers of the standard's types that are recognised by their shape (standard_types.hpp). Not
+/// specialisations of packer, so that programs may add constrained ones of their own.
+template <class T>
+struct standard_packer {
+  using no_packer = void;
+};
+
+} // namespace detail
+
 /// How values of type T become bytes and values again: the customisation point of farcall.
 ///
 /// Not needed for trivially copyable types, which travel by memcpy, nor for the standard types
@@ -37,9 +48,7 @@ class reader;
 /// sender's number, and a bool, enum or std::variant in it is whatever the peer sent. Give such a
 /// type a packer when that matters.
 template <class T>
-struct packer {
-  using no_packer = void;
-};
+struct packer : detail::standard_packer<T> {};
 
 /// Whether a bitwise class has the same bytes wherever its size and alignment are the same. Between
 /// programs of different standard libraries, calls with other classes are refused, because members

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <span>
+#include <unordered_map>
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -116,47 +117,57 @@ program_image::program_image() {
   if (build_.empty()) build_ = file_identity();
 }
 
+struct program_image::symbols {
+  std::unordered_map<std::uint64_t, std::string> names;   ///< by offset
+  std::unordered_map<std::string, std::uint64_t> offsets; ///< without those that exist twice
+};
+
 const program_image::symbols& program_image::table() const {
-  std::call_once(loaded_, [this] {
-    const elf_file file(own_file);
-    ElfW(Ehdr) header;
-    if (!file.read(0, header)) return;
-    const auto section = [&](std::uint64_t i, ElfW(Shdr) & s) {
-      return file.read(header.e_shoff + i * sizeof s, s);
-    };
-    std::unordered_map<std::string, std::uint64_t> twice;
-    for (std::uint64_t i = 0; i < header.e_shnum; ++i) {
-      ElfW(Shdr) symbols{};
-      ElfW(Shdr) strings{};
-      if (!section(i, symbols) ||
-          (symbols.sh_type != SHT_SYMTAB && symbols.sh_type != SHT_DYNSYM) ||
-          !section(symbols.sh_link, strings)) {
-        continue;
-      }
-      std::string source;
-      for (std::uint64_t at = 0; at + sizeof(ElfW(Sym)) <= symbols.sh_size;
-           at += sizeof(ElfW(Sym))) {
-        ElfW(Sym) symbol;
-        if (!file.read(symbols.sh_offset + at, symbol)) break;
-        // Kind and binding are in the same bits for 32 and 64 bit files. A file's name stands in
-        // front of its local symbols.
-        if (ELF64_ST_TYPE(symbol.st_info) == STT_FILE) {
-          source = file.text(strings.sh_offset + symbol.st_name);
-          source.erase(0, source.rfind('/') + 1);
-        }
-        if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_shndx == SHN_UNDEF) continue;
-        std::string name = file.text(strings.sh_offset + symbol.st_name);
-        // A static function is only itself in its own file.
-        if (ELF64_ST_BIND(symbol.st_info) == STB_LOCAL) name += source_mark + source;
-        symbols_.names.emplace(symbol.st_value, name);
-        const auto [known, is_new] = symbols_.offsets.emplace(name, symbol.st_value);
-        if (!is_new && known->second != symbol.st_value) twice.emplace(name, 0);
-      }
+  // There is one program. Never destroyed: a job may end after static objects have gone.
+  static const auto* const all = new symbols(read_symbols());
+  return *all;
+}
+
+program_image::symbols program_image::read_symbols() const {
+  symbols all;
+  const elf_file file(own_file);
+  ElfW(Ehdr) header;
+  if (!file.read(0, header)) return all;
+  const auto section = [&](std::uint64_t i, ElfW(Shdr) & s) {
+    return file.read(header.e_shoff + i * sizeof s, s);
+  };
+  std::unordered_map<std::string, std::uint64_t> twice;
+  for (std::uint64_t i = 0; i < header.e_shnum; ++i) {
+    ElfW(Shdr) table{};
+    ElfW(Shdr) strings{};
+    if (!section(i, table) ||
+        (table.sh_type != SHT_SYMTAB && table.sh_type != SHT_DYNSYM) ||
+        !section(table.sh_link, strings)) {
+      continue;
     }
-    for (const auto& [name, unused] : twice)
-      symbols_.offsets.erase(name);
-  });
-  return symbols_;
+    std::string source;
+    for (std::uint64_t at = 0; at + sizeof(ElfW(Sym)) <= table.sh_size;
+         at += sizeof(ElfW(Sym))) {
+      ElfW(Sym) symbol;
+      if (!file.read(table.sh_offset + at, symbol)) break;
+      // Kind and binding are in the same bits for 32 and 64 bit files. A file's name stands in
+      // front of its local symbols.
+      if (ELF64_ST_TYPE(symbol.st_info) == STT_FILE) {
+        source = file.text(strings.sh_offset + symbol.st_name);
+        source.erase(0, source.rfind('/') + 1);
+      }
+      if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_shndx == SHN_UNDEF) continue;
+      std::string name = file.text(strings.sh_offset + symbol.st_name);
+      // A static function is only itself in its own file.
+      if (ELF64_ST_BIND(symbol.st_info) == STB_LOCAL) name += source_mark + source;
+      all.names.emplace(symbol.st_value, name);
+      const auto [known, is_new] = all.offsets.emplace(name, symbol.st_value);
+      if (!is_new && known->second != symbol.st_value) twice.emplace(name, 0);
+    }
+  }
+  for (const auto& [name, unused] : twice)
+    all.offsets.erase(name);
+  return all;
 }
 
 std::string program_image::name_of(any_function f) const {

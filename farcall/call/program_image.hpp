@@ -1,11 +1,8 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 namespace farcall {
@@ -53,10 +50,7 @@ class program_image {
     std::uint64_t begin;
     std::uint64_t bytes;
   };
-  struct symbols {
-    std::unordered_map<std::uint64_t, std::string> names;   ///< by offset
-    std::unordered_map<std::string, std::uint64_t> offsets; ///< without those that exist twice
-  };
+  struct symbols;
 
   [[nodiscard]] bool is_code(std::uint64_t offset) const noexcept {
     for (const range& r : code_) {
@@ -65,13 +59,13 @@ class program_image {
     return false;
   }
 
+  /// Read from the file by the first that asks.
   [[nodiscard]] const symbols& table() const;
+  [[nodiscard]] symbols read_symbols() const;
 
   std::string build_;
   std::uint64_t base_ = 0;
   std::vector<range> code_; ///< executable parts, as offsets
-  mutable std::once_flag loaded_;
-  mutable symbols symbols_;
 };
 
 } // namespace farcall

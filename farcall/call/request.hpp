@@ -1,7 +1,5 @@
 #pragma once
 
-#include <farcall/call/device_call.hpp>
-#include <farcall/call/device_launch.hpp>
 #include <farcall/call/invoke.hpp>
 
 #include <exception>
@@ -16,7 +14,8 @@ namespace farcall::detail {
 /// null is returned.
 ///
 /// Does not wait unless the lane is full. Throws timeout when it stays full until `deadline`,
-/// out_of_memory for arguments that find no room, and what packing throws.
+/// out_of_memory for arguments that find no room, error for a peer that takes no long ones, and what
+/// packing throws.
 template <class R, class... S>
 am::call_slot* send(am::lane& l, am::handler_key key, function_token token, time_point deadline,
                     bool abandoned, const S&... args) {
@@ -38,11 +37,12 @@ am::call_slot* send(am::lane& l, am::handler_key key, function_token token, time
 
   std::byte* block = nullptr;
   if (bytes > l.largest_arguments()) [[unlikely]] {
+    l.require_long_arguments(bytes);
     block = l.owner().allocate_block(bytes);
     try {
       fill(block);
     } catch (...) {
-      l.owner().heap().release(block);
+      l.owner().release_block(block);
       throw;
     }
   }
@@ -79,12 +79,12 @@ am::call_slot* send(am::lane& l, am::handler_key key, function_token token, time
                        block != nullptr ? record_kind::request_long : record_kind::request);
     } else {
       // The node has failed. That is the answer.
-      if (block != nullptr) l.owner().heap().release(std::exchange(block, nullptr));
+      if (block != nullptr) l.owner().release_block(std::exchange(block, nullptr));
       if (abandoned) std::rethrow_exception(l.failure());
       l.fail_slot(*slot, l.failure());
     }
   } catch (...) {
-    if (to == nullptr && block != nullptr) l.owner().heap().release(block);
+    if (to == nullptr && block != nullptr) l.owner().release_block(block);
     if (slot != nullptr) l.return_slot(*slot);
     l.guard().unlock();
     throw;
@@ -110,18 +110,8 @@ struct caller<F, signature<R, P...>> {
                              bool abandoned, const F& f,
                              const typename travelling<P>::type&... args) {
     require_callable<F>();
-    if constexpr (is_device_fn<F>) name_device_code<F, R, &far::self, P...>();
-    if constexpr (is_on_grid<F>) name_launch<F>::template run<R, &far::self, P...>();
+    call_policy<F>::template name<R, &far::self, P...>();
     const am::handler_key key = directory::key_for(l, far::self, context, deadline);
-    if constexpr ((is_device_fn<F> || is_on_grid<F>) &&
-                  (is_bitwise<std::remove_cvref_t<P>> && ...)) {
-      constexpr std::uint64_t bytes = bitwise_layout<F, std::remove_cvref_t<P>...>::size;
-      // What fits the smallest ring fits all.
-      if constexpr (bytes > record_limit(smallest_ring) - am::request_body) {
-        if (bytes > l.largest_arguments()) [[unlikely]]
-          context.functions->refuse_long_on_device(l.peer(), bytes, l.largest_arguments());
-      }
-    }
     if constexpr (is_function_pointer<F>::value) {
       const function_token token =
           context.functions->token_for(l, reinterpret_cast<any_function>(f), deadline);

@@ -1,10 +1,9 @@
 #pragma once
 
-#include <farcall/am/engine.hpp>
+#include <farcall/am/client.hpp>
 #include <farcall/call/context.hpp>
 #include <farcall/call/pack.hpp>
 
-#include <memory>
 #include <new>
 #include <type_traits>
 

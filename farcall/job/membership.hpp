@@ -39,9 +39,7 @@ struct program_identity {
 /// A device as the layers below want it driven, and what it runs: addresses by key.
 struct device_with_code {
   std::unique_ptr<cuda::device_api> device;
-  std::vector<std::uint64_t> handlers;
-  /// See cuda::launching::find.
-  std::function<cuda::launcher(const std::byte*, std::uint32_t, cuda::launch_plan&)> launch_of;
+  cuda::device_program program;
 };
 
 struct membership_options {

@@ -164,8 +164,7 @@ void membership::make_devices(const membership_options& o, const program_identit
       c.device = std::move(made.device);
       c.workers = url.workers;
       if (url.idle_ms) c.idle = std::chrono::milliseconds(*url.idle_ms);
-      c.handlers = std::move(made.handlers);
-      c.launch_of = std::move(made.launch_of);
+      c.program = std::move(made.program);
       c.memory_bytes = o.heap_bytes;
       devices_.push_back(cuda::make(std::move(c)));
     } catch (const error& e) {

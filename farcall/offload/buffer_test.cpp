@@ -1,6 +1,7 @@
 #include <farcall/call/signature.hpp>
 #include <farcall/offload/buffer.hpp>
 #include <farcall/offload/call.hpp>
+#include <farcall/offload/job_state.hpp>
 #include <farcall/offload/job_test_support.hpp>
 #include <farcall/offload/transfer.hpp>
 

@@ -5,11 +5,11 @@ namespace farcall {
 
 lane::lane(const node& where) : where_(where) {
   if (where.job() == nullptr) detail::throw_no_node();
-  lane_ = &where.job()->engine->open_lane(where.id());
+  lane_ = &where.job()->client->open_lane(where.id());
 }
 
 lane::~lane() {
-  if (lane_ != nullptr && where_.has_job()) where_.job()->engine->retire(*lane_);
+  if (lane_ != nullptr && where_.has_job()) where_.job()->client->retire(*lane_);
 }
 
 void detail::throw_no_node() {

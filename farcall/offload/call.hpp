@@ -2,10 +2,9 @@
 
 #include <farcall/call/request.hpp>
 #include <farcall/offload/future.hpp>
-#include <farcall/offload/job_state.hpp>
 #include <farcall/offload/node.hpp>
 
-#include <chrono>
+#include <type_traits>
 #include <utility>
 
 namespace farcall {
@@ -44,7 +43,7 @@ namespace detail {
 
 /// What a place that calls can go to comes down to.
 struct call_place {
-  job_state& job;
+  job_core& job;
   am::lane& messages;
   time_point deadline;
 };
@@ -54,7 +53,7 @@ struct call_place {
 inline call_place place_of(const node& n) {
   if (n.job() == nullptr) [[unlikely]]
     throw_no_node();
-  return {*n.job(), n.job()->engine->lane_to(n.id()), no_deadline};
+  return {*n.job(), n.job()->client->lane_to(n.id()), no_deadline};
 }
 inline call_place place_of(const timed_node& t) {
   call_place p = place_of(t.where());
@@ -95,7 +94,7 @@ void explain_call_to() {
 /// shows in the future; node_failed is thrown only where the calling thread has no lane to it yet.
 /// Throws unknown_function, timeout (node::within), out_of_memory.
 template <class Place, class F, class... A>
-  requires(!std::is_same_v<std::remove_cvref_t<F>, grid>)
+  requires(!detail::is_call_shape<std::remove_cvref_t<F>>)
 [[nodiscard]] auto async(const Place& place, F&& f, A&&... args) {
   if constexpr (detail::is_sound_call_to<Place, F, A...>()) {
     using caller = detail::caller_for<F, A...>;
@@ -107,18 +106,6 @@ template <class Place, class F, class... A>
     detail::explain_call_to<Place, F, A...>();
     return future<void>();
   }
-}
-
-/// Launches f as a kernel of its own on a device, for work of the whole device. The future is ready
-/// when the kernel has ended. Launches of one thread to one device start in order, beside its other
-/// calls. `f` returns nothing, and is a device_fn, in which device::this_grid() tells the threads
-/// apart. Takes a launch: some microseconds; see fc::device_fn for what takes less. On ordinary
-/// nodes one thread runs f.
-template <class Place, class F, class... A>
-[[nodiscard]] auto async(const Place& place, const grid& shape, const F& /*f*/, A&&... args) {
-  static_assert(detail::is_device_fn<F>,
-                "farcall: what is launched as a grid is a function, as fc::device_fn<f>");
-  return async(place, on_grid<F>{shape}, std::forward<A>(args)...);
 }
 
 /// Calls and waits for the result.

@@ -1,12 +1,11 @@
 #pragma once
 
+#include <farcall/base/counted.hpp>
 #include <farcall/offload/future.hpp>
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
-#include <memory>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -18,9 +17,9 @@ namespace detail {
 /// Holds futures until all are ready: each one's continuation keeps it alive, and its end completes
 /// the future of all.
 template <class Futures>
-class all_of {
+class all_of : public counted {
  public:
-  all_of(Futures futures, am::engine* e)
+  all_of(Futures futures, am::client* e)
       : futures_(std::move(futures)), out_(new local_state<Futures>(e)) {}
   all_of(const all_of&) = delete;
   all_of& operator=(const all_of&) = delete;
@@ -33,11 +32,11 @@ class all_of {
 
   class waits_for_one final : public am::continuation {
    public:
-    explicit waits_for_one(std::shared_ptr<all_of> all) noexcept : all_(std::move(all)) {}
+    explicit waits_for_one(counted_ptr<all_of> all) noexcept : all_(std::move(all)) {}
     void run() noexcept override { delete this; }
 
    private:
-    std::shared_ptr<all_of> all_;
+    counted_ptr<all_of> all_;
   };
 
  private:
@@ -47,10 +46,10 @@ class all_of {
 
 /// The one engine that all depend on; null when all are ready from the start. Whoever waits for
 /// several futures takes in the answers of one job, so they must belong to one.
-[[nodiscard]] inline am::engine* common_owner(std::span<am::completion* const> states) {
-  am::engine* common = nullptr;
+[[nodiscard]] inline am::client* common_owner(std::span<am::completion* const> states) {
+  am::client* common = nullptr;
   for (const am::completion* s : states) {
-    am::engine* const owner = s == nullptr ? nullptr : s->owner();
+    am::client* const owner = s == nullptr ? nullptr : s->owner();
     if (common != nullptr && owner != nullptr && owner != common) {
       throw_different_jobs();
     }
@@ -66,11 +65,15 @@ void require_all_valid(const std::vector<future<T>>& futures) {
   }
 }
 
+[[nodiscard]] inline time_point later(time_point a, time_point b) noexcept {
+  return a < b ? b : a;
+}
+
 template <class T>
 [[nodiscard]] time_point latest_deadline(const std::vector<future<T>>& futures) noexcept {
   time_point latest = time_point::min();
   for (const future<T>& f : futures)
-    latest = std::max(latest, future_access::deadline(f));
+    latest = later(latest, future_access::deadline(f));
   return futures.empty() ? no_deadline : latest;
 }
 
@@ -78,7 +81,8 @@ template <class T>
 template <class Futures>
 [[nodiscard]] future<Futures>
 hold_until_ready(Futures futures, std::span<am::completion* const> states, time_point deadline) {
-  auto all = std::make_shared<all_of<Futures>>(std::move(futures), common_owner(states));
+  const counted_ptr<all_of<Futures>> all(
+      new all_of<Futures>(std::move(futures), common_owner(states)));
   auto made = future_access::make<Futures>(all->out(), deadline);
   for (am::completion* s : states)
     run_when_ready(s, new typename all_of<Futures>::waits_for_one(all));
@@ -97,8 +101,8 @@ template <class... T>
     throw error("when_all and when_any need futures that are not empty");
   }
   const std::array<am::completion*, sizeof...(T)> states{detail::future_access::state(futures)...};
-  const time_point latest =
-      std::max({time_point::min(), detail::future_access::deadline(futures)...});
+  time_point latest = time_point::min();
+  ((latest = detail::later(latest, detail::future_access::deadline(futures))), ...);
   return detail::hold_until_ready(result(std::move(futures)...), states,
                                   sizeof...(T) == 0 ? no_deadline : latest);
 }
@@ -123,16 +127,16 @@ namespace detail {
 
 /// The first ready future decides; the others are given back as they are.
 template <class T>
-class any_of : public std::enable_shared_from_this<any_of<T>> {
+class any_of : public counted {
  public:
-  any_of(std::vector<future<T>> futures, am::engine* e)
+  any_of(std::vector<future<T>> futures, am::client* e)
       : futures_(std::move(futures)), watches_(futures_.size()),
         out_(new local_state<when_any_result<T>>(e)) {}
 
   [[nodiscard]] future<when_any_result<T>> start() {
     auto made = future_access::make<when_any_result<T>>(out_, latest_deadline(futures_));
     for (std::size_t i = 0; i < futures_.size(); ++i) {
-      auto* w = new watch(this->shared_from_this(), i);
+      auto* w = new watch(counted_ptr<any_of>(this), i);
       watches_[i] = w;
       run_when_ready(future_access::state(futures_[i]), w);
     }
@@ -146,14 +150,14 @@ class any_of : public std::enable_shared_from_this<any_of<T>> {
 
   class watch final : public am::continuation {
    public:
-    watch(std::shared_ptr<any_of> all, std::size_t index) : all_(std::move(all)), index_(index) {}
+    watch(counted_ptr<any_of> all, std::size_t index) : all_(std::move(all)), index_(index) {}
     void run() noexcept override {
       all_->ready(index_);
       delete this;
     }
 
    private:
-    std::shared_ptr<any_of> all_;
+    counted_ptr<any_of> all_;
     std::size_t index_;
   };
 
@@ -194,8 +198,9 @@ template <class T>
   std::vector<am::completion*> states;
   for (const future<T>& f : futures)
     states.push_back(detail::future_access::state(f));
-  am::engine* const e = detail::common_owner(states);
-  return std::make_shared<detail::any_of<T>>(std::move(futures), e)->start();
+  am::client* const e = detail::common_owner(states);
+  const counted_ptr<detail::any_of<T>> any(new detail::any_of<T>(std::move(futures), e));
+  return any->start();
 }
 
 } // namespace farcall

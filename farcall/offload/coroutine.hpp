@@ -38,7 +38,7 @@ class future_awaiter final : public am::continuation {
     waiting_.resume();
   }
 
-  [[nodiscard]] am::engine* owner() const noexcept {
+  [[nodiscard]] am::client* owner() const noexcept {
     return state() != nullptr ? state()->owner() : nullptr;
   }
 

@@ -3,7 +3,7 @@
 namespace farcall::detail {
 
 void wait_or_throw(am::completion& c, time_point deadline) {
-  am::engine* e = c.owner();
+  am::client* e = c.owner();
   if (e == nullptr) {
     throw error("this future waits for a coroutine that waits for nothing of farcall's");
   }
@@ -31,7 +31,7 @@ void run_when_ready(am::completion* state, am::continuation* c) {
 }
 
 void depend_on(am::local_completion& to, const am::completion* state) {
-  am::engine* const owner = state == nullptr ? nullptr : state->owner();
+  am::client* const owner = state == nullptr ? nullptr : state->owner();
   if (owner == nullptr || owner == to.owner()) return;
   if (to.owner() != nullptr) throw_different_jobs();
   to.bind(*owner);

@@ -1,11 +1,10 @@
 #pragma once
 
-#include <farcall/am/engine.hpp>
+#include <farcall/am/client.hpp>
 #include <farcall/base/device.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/call/result.hpp>
 
-#include <chrono>
 #include <coroutine>
 #include <exception>
 #include <optional>
@@ -82,7 +81,7 @@ class FARCALL_NODISCARD_CLASS future {
   [[nodiscard]] bool test() {
     require_valid();
     if (state_ == nullptr || state_->ready()) return true;
-    if (am::engine* e = state_->owner()) e->poll(*state_);
+    if (am::client* e = state_->owner()) e->poll(*state_);
     return state_->ready();
   }
 

@@ -3,9 +3,9 @@
 #include <farcall/base/log.hpp>
 #include <farcall/base/settings.hpp>
 #include <farcall/job/server.hpp>
-#include <farcall/offload/devices.hpp>
 #include <farcall/offload/job.hpp>
 #include <farcall/offload/job_state.hpp>
+#include <farcall/offload/transfer.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -64,10 +64,10 @@ struct registry {
     const std::lock_guard guard(mutex);
     std::erase(jobs, job);
   }
-  bool has(const detail::job_state* job, std::uint32_t serial) {
+  bool has(const detail::job_core* job, std::uint32_t serial) {
     const std::lock_guard guard(mutex);
     return std::any_of(jobs.begin(), jobs.end(),
-                       [&](const detail::job_state* j) { return j == job && j->serial == serial; });
+                       [&](const detail::job_core* j) { return j == job && j->serial == serial; });
   }
 };
 
@@ -243,10 +243,13 @@ void set_up(detail::job_state& state, const wait_policy& waiting) {
   o.heap = m.heap();
   o.context = &state.context;
   state.engine = std::make_shared<am::engine>(std::move(o));
+  state.client = state.engine.get();
 
   std::vector<card> cards;
+  std::vector<const transport*> ways;
   for (node_id node = 0; node < m.nodes(); ++node) {
     cards.push_back(m.card_of(node));
+    ways.push_back(m.way_to(node).via);
     if (m.way_to(node).via == nullptr) {
       // Others' devices stay without a way.
       if (is_device(m.card_of(node))) {
@@ -259,7 +262,7 @@ void set_up(detail::job_state& state, const wait_policy& waiting) {
   }
   for (transport* t : m.transports())
     state.engine->listen(*t);
-  state.functions = std::make_unique<directory>(std::move(cards));
+  state.functions = std::make_unique<directory>(std::move(cards), std::move(ways));
   state.context.functions = state.functions.get();
   registry::instance().add(&state);
 }
@@ -307,9 +310,9 @@ void serve() {
 
 // ---- job_state ----------------------------------------------------------------------------------
 
-std::uint32_t detail::job_state::next_serial() noexcept {
+detail::job_state::job_state() noexcept {
   static std::atomic<std::uint32_t> last{0};
-  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+  serial = last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
 detail::job_state::~job_state() {
@@ -339,10 +342,9 @@ detail::job_state& detail::current_job() {
                                "job.node_at(i))");
 }
 
-// ---- node ---------------------------------------------------------------------------------------
+detail::job_core& detail::current_core() { return current_job(); }
 
-node::node(detail::job_state& job, node_id id) noexcept
-    : job_(&job), job_serial_(job.serial), id_(id) {}
+// ---- node ---------------------------------------------------------------------------------------
 
 bool node::has_job() const noexcept {
   return job_ != nullptr && registry::instance().has(job_, job_serial_);
@@ -350,8 +352,9 @@ bool node::has_job() const noexcept {
 
 node_description node::description() const {
   if (job_ == nullptr) throw error("this node handle belongs to no job");
-  const card& c = job_->members->card_of(id_);
-  const membership::way& way = job_->members->way_to(id_);
+  const membership& members = *detail::state_of(*job_).members;
+  const card& c = members.card_of(id_);
+  const membership::way& way = members.way_to(id_);
   return {c.id,           c.name,
           c.host,         c.pid,
           c.architecture, c.cores,
@@ -361,7 +364,7 @@ node_description node::description() const {
 
 bool node::alive() const {
   if (job_ == nullptr) throw error("this node handle belongs to no job");
-  return !job_->engine->has_failed(id_);
+  return !detail::state_of(*job_).engine->has_failed(id_);
 }
 
 node this_node() {
@@ -399,9 +402,18 @@ job::job(int& argc, char** argv, const job_options& options) {
   start(o);
 }
 
-job::job(job&& other) noexcept = default;
-job& job::operator=(job&& other) noexcept = default;
-job::~job() = default;
+job::job(job&& other) noexcept
+    : state_(std::exchange(other.state_, nullptr)), targets_(std::move(other.targets_)) {}
+
+job& job::operator=(job&& other) noexcept {
+  if (this != &other) {
+    delete std::exchange(state_, std::exchange(other.state_, nullptr));
+    targets_ = std::move(other.targets_);
+  }
+  return *this;
+}
+
+job::~job() { delete state_; }
 
 void job::start(const job_options& options) {
   if (detail::own_id() != host_id) {
@@ -421,16 +433,17 @@ void job::start(const job_options& options) {
   o.liveness = options.liveness;
   o.settings = encode_waiting(options.waiting);
   o.make_device = &detail::make_device;
-  state_ = std::make_unique<detail::job_state>();
-  state_->members = membership::launch(o, identity());
-  set_up(*state_, options.waiting);
-  am::engine& engine = *state_->engine;
-  state_->members->watch(
+  auto state = std::make_unique<detail::job_state>();
+  state->members = membership::launch(o, identity());
+  set_up(*state, options.waiting);
+  am::engine& engine = *state->engine;
+  state->members->watch(
       {.node_failed = [&](node_id n, const std::string& why) { engine.fail(n, why); },
        .shut_down = {}});
   engine.start_workers(0);
-  for (node_id id = 1; id < state_->members->nodes(); ++id)
-    targets_.emplace_back(*state_, id);
+  for (node_id id = 1; id < state->members->nodes(); ++id)
+    targets_.emplace_back(*state, id);
+  state_ = state.release();
 }
 
 node job::host() const noexcept { return {*state_, host_id}; }

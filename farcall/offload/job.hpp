@@ -3,13 +3,14 @@
 #include <farcall/am/wait_policy.hpp>
 #include <farcall/offload/node.hpp>
 
-#include <chrono>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
 namespace farcall {
+namespace detail {
+struct job_state;
+}
 
 /// How a job is made. What is left as it is comes from the environment, else from the default.
 /// Where the program hands its command line over, that and the environment come before all this.
@@ -79,7 +80,7 @@ class job {
  private:
   void start(const job_options& options);
 
-  std::unique_ptr<detail::job_state> state_;
+  detail::job_state* state_ = nullptr; ///< owned
   std::vector<node> targets_;
 };
 

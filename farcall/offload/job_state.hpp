@@ -11,22 +11,28 @@
 
 namespace farcall::detail {
 
-/// Everything that a job is made of in one process. Handles of users point here.
-struct job_state {
-  std::uint32_t serial = next_serial();
-  std::unique_ptr<membership> members;
-  call_context context;
-  std::shared_ptr<am::engine> engine;
-  std::unique_ptr<directory> functions;
-  copier copies;
-
+/// Everything that a job is made of in one process. Handles of users point to its core.
+struct job_state : job_core {
+  job_state() noexcept;
+  job_state(const job_state&) = delete;
+  job_state& operator=(const job_state&) = delete;
   /// The host waits for copies and targets to finish, at most for the stop timeout each; then
   /// whatever is left ends.
   ~job_state();
 
- private:
-  [[nodiscard]] static std::uint32_t next_serial() noexcept;
+  std::unique_ptr<membership> members;
+  std::shared_ptr<am::engine> engine;
+  std::unique_ptr<directory> functions;
+  copier copies;
 };
+
+[[nodiscard]] inline job_state& state_of(job_core& core) noexcept {
+  return static_cast<job_state&>(core);
+}
+
+/// The device of a target's URL with the code that this program has for it; by the module that has
+/// devices. Throws error that says why there is none, and setting_error.
+[[nodiscard]] device_with_code make_device(const target_url& url);
 
 /// The job of the handler that runs, or the only one of the process. Throws error otherwise.
 [[nodiscard]] job_state& current_job();

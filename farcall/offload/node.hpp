@@ -1,10 +1,12 @@
 #pragma once
 
-#include <farcall/am/engine.hpp>
+#include <farcall/am/client.hpp>
+#include <farcall/base/clock.hpp>
 #include <farcall/base/node_id.hpp>
+#include <farcall/call/context.hpp>
 #include <farcall/call/pack.hpp>
 
-#include <chrono>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -12,8 +14,16 @@
 namespace farcall {
 
 namespace detail {
-struct job_state;
-}
+
+/// What calls and futures need of a job. The rest, job_state, is only for the library's sources.
+struct job_core {
+  std::uint32_t serial = 0; ///< tells a job from a later one at the same address
+  call_context context;
+  am::client* client = nullptr;
+};
+
+} // namespace detail
+
 template <class T>
 class buffer;
 
@@ -37,7 +47,8 @@ class timed_node;
 class node {
  public:
   node() noexcept = default;
-  node(detail::job_state& job, node_id id) noexcept;
+  node(detail::job_core& job, node_id id) noexcept
+      : job_(&job), job_serial_(job.serial), id_(id) {}
   // Not trivial on purpose: a lambda that captures a node would otherwise travel by memcpy, and
   // take along a handle that means nothing elsewhere. Pass nodes as arguments.
   // NOLINTBEGIN(modernize-use-equals-default, bugprone-unhandled-self-assignment)
@@ -69,14 +80,14 @@ class node {
   /// for room, and get() of the future, throw timeout when it has passed.
   [[nodiscard]] timed_node within(std::chrono::nanoseconds duration) const noexcept;
 
-  [[nodiscard]] detail::job_state* job() const noexcept { return job_; }
+  [[nodiscard]] detail::job_core* job() const noexcept { return job_; }
   /// False once the job has ended; then nothing but this may be asked.
   [[nodiscard]] bool has_job() const noexcept;
   friend bool operator==(const node& a, const node& b) noexcept = default;
 
  private:
-  detail::job_state* job_ = nullptr;
-  std::uint32_t job_serial_ = 0; ///< tells a job from a later one at the same address
+  detail::job_core* job_ = nullptr;
+  std::uint32_t job_serial_ = 0;
   node_id id_ = no_node;
 };
 

@@ -2,8 +2,8 @@
 #include <farcall/base/log.hpp>
 #include <farcall/memory/copy.hpp>
 #include <farcall/offload/call.hpp>
+#include <farcall/offload/job_state.hpp>
 #include <farcall/offload/transfer.hpp>
-#include <farcall/transport/cuda/thread_team.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -162,12 +162,17 @@ void by_calls(const transfer& t) {
     take_one();
 }
 
-/// Few bytes to or from a device, by its worker. False when the memory is not the device's.
-bool by_worker(const transfer& t) {
-  cuda::cuda_transport* const device = t.job->members->device_of(t.peer);
-  if (device == nullptr || !device->memory().holds(t.there, t.bytes)) return false;
+/// The memory of a node that this process hands out; null for a node that does so itself.
+memory_domain* domain_of(const job_state& job, node_id node) {
+  transport* const way = node < job.members->nodes() ? job.members->way_to(node).via : nullptr;
+  return way == nullptr ? nullptr : way->memory();
+}
+
+/// Few bytes to or from a peer's memory domain, as messages. False when the memory is not its.
+bool by_messages(const transfer& t, const memory_domain& domain) {
+  if (!domain.holds(t.there, t.bytes)) return false;
   am::lane& lane = t.job->engine->lane_to(t.peer);
-  const auto key = t.is_put ? am::device_write_key : am::device_read_key;
+  const auto key = t.is_put ? am::write_memory_key : am::read_memory_key;
   if (t.is_put) {
     detail::future_access::make<void>(detail::send<void>(lane, key, {}, no_deadline, false, t.there,
                                                          detail::bytes_sent{{t.here, t.bytes}}),
@@ -197,9 +202,9 @@ void move_now(const transfer& t) {
     return;
   }
   if (const std::exception_ptr why = t.job->engine->failure_of(t.peer)) std::rethrow_exception(why);
-  if (t.peer < t.job->members->nodes() && is_device(t.job->members->card_of(t.peer))) {
-    if (m != nullptr && t.bytes < m->worthwhile_from() && by_worker(t)) return;
-    // A device has no other way.
+  if (const memory_domain* const domain = domain_of(*t.job, t.peer)) {
+    if (m != nullptr && t.bytes < m->worthwhile_from() && by_messages(t, *domain)) return;
+    // There is no program at the other end that could do it.
     throw error("a copy " + std::string(t.is_put ? "to " : "from ") + node_text(t.peer) +
                     " was not possible" +
                     (m == nullptr ? "" : ": " + m->failure(t.peer, t.there, t.bytes)),
@@ -299,13 +304,13 @@ namespace detail {
 
 namespace {
 
-/// One of the two nodes is a device of this process, so this process copies.
-future<void> copy_with_device(job_state& job, node_id from, std::uint64_t from_address, node_id to,
+/// This process hands out the memory of one of the two nodes, so it copies.
+future<void> copy_with_domain(job_state& job, node_id from, std::uint64_t from_address, node_id to,
                               std::uint64_t to_address, std::size_t bytes) {
-  cuda::cuda_transport* const source = job.members->device_of(from);
-  cuda::cuda_transport* const target = job.members->device_of(to);
+  const memory_domain* const source = domain_of(job, from);
+  const memory_domain* const target = domain_of(job, to);
   if (target != nullptr) {
-    // A device's memory has an address that its owner's copies know.
+    // Memory of a domain has addresses that its owner's copies know.
     std::byte* const here = source != nullptr ? reinterpret_cast<std::byte*>(from_address)
                                               : directly(job, from, from_address, bytes);
     mover& m = *job.engine->mover_to(to);
@@ -336,18 +341,19 @@ future<void> copy_with_device(job_state& job, node_id from, std::uint64_t from_a
 
 } // namespace
 
-future<void> put_bytes(job_state& job, node_id to, std::uint64_t address, const std::byte* from,
+future<void> put_bytes(job_core& job, node_id to, std::uint64_t address, const std::byte* from,
                        std::size_t bytes, transfer_mode mode) {
-  return start({&job, to, address, const_cast<std::byte*>(from), bytes, true}, mode);
+  return start({&state_of(job), to, address, const_cast<std::byte*>(from), bytes, true}, mode);
 }
 
-future<void> get_bytes(job_state& job, node_id from, std::uint64_t address, std::byte* to,
+future<void> get_bytes(job_core& job, node_id from, std::uint64_t address, std::byte* to,
                        std::size_t bytes, transfer_mode mode) {
-  return start({&job, from, address, to, bytes, false}, mode);
+  return start({&state_of(job), from, address, to, bytes, false}, mode);
 }
 
-future<void> copy_between(job_state& job, node_id from, std::uint64_t from_address, node_id to,
+future<void> copy_between(job_core& core, node_id from, std::uint64_t from_address, node_id to,
                           std::uint64_t to_address, std::size_t bytes) {
+  job_state& job = state_of(core);
   if (to == own_id()) {
     return get_bytes(job, from, from_address, reinterpret_cast<std::byte*>(to_address), bytes,
                      transfer_mode::async);
@@ -356,15 +362,15 @@ future<void> copy_between(job_state& job, node_id from, std::uint64_t from_addre
     return put_bytes(job, to, to_address, reinterpret_cast<const std::byte*>(from_address), bytes,
                      transfer_mode::async);
   }
-  if (job.members->device_of(from) != nullptr || job.members->device_of(to) != nullptr) {
-    return copy_with_device(job, from, from_address, to, to_address, bytes);
+  if (domain_of(job, from) != nullptr || domain_of(job, to) != nullptr) {
+    return copy_with_domain(job, from, from_address, to, to_address, bytes);
   }
   return async(node(job, to), fn<&fetch_here>, from, from_address, to_address,
                std::uint64_t{bytes});
 }
 
-std::byte* map_bytes(job_state& job, node_id node, std::uint64_t address, std::size_t bytes) {
-  if (std::byte* here = directly(job, node, address, bytes)) return here;
+std::byte* map_bytes(job_core& job, node_id node, std::uint64_t address, std::size_t bytes) {
+  if (std::byte* here = directly(state_of(job), node, address, bytes)) return here;
   throw error(
       "this memory of " + node_text(node) + " cannot be used in place here: it was not " +
           "allocated with node::allocate, or the node is on another machine; use get and put",
@@ -373,13 +379,13 @@ std::byte* map_bytes(job_state& job, node_id node, std::uint64_t address, std::s
 
 namespace {
 
-[[nodiscard]] cuda::cuda_transport* device_of(const node& where) {
-  return where.job() == nullptr ? nullptr : where.job()->members->device_of(where.id());
+[[nodiscard]] memory_domain* domain_of(const node& where) {
+  return where.job() == nullptr ? nullptr : farcall::domain_of(state_of(*where.job()), where.id());
 }
 
 /// Ready when the calls that this thread has made to the node have ended.
 [[nodiscard]] future<void> fence_on(const node& where) {
-  am::lane& lane = where.job()->engine->lane_to(where.id());
+  am::lane& lane = where.job()->client->lane_to(where.id());
   return future_access::make<void>(send<void>(lane, am::fence_key, {}, no_deadline, false),
                                    no_deadline);
 }
@@ -394,19 +400,19 @@ std::uint64_t allocate_on(const node& where, std::uint64_t count, std::uint64_t 
                         where.id());
   }
   const std::uint64_t bytes = count * element_bytes;
-  if (cuda::cuda_transport* const device = device_of(where)) {
-    if (const std::exception_ptr why = where.job()->engine->failure_of(where.id()))
+  if (memory_domain* const domain = domain_of(where)) {
+    if (const std::exception_ptr why = state_of(*where.job()).engine->failure_of(where.id()))
       std::rethrow_exception(why);
     try {
-      return device->memory().allocate(bytes, alignment);
+      return domain->allocate(bytes, alignment);
     } catch (const out_of_memory&) {
       // Blocks that were freed may still wait for the calls before them.
       fence_on(where).get();
-      return device->memory().allocate(bytes, alignment);
+      return domain->allocate(bytes, alignment);
     }
   }
   const auto [address, why] = where.id() == own_id()
-                                  ? allocate_in(*where.job(), bytes, alignment)
+                                  ? allocate_in(state_of(*where.job()), bytes, alignment)
                                   : sync(where, fn<&allocate_here>, bytes, alignment);
   if (address == 0) throw out_of_memory(node_text(where.id()) + ": " + why, where.id());
   return address;
@@ -416,13 +422,13 @@ void release_on(const node& where, std::uint64_t address) noexcept {
   // All memory goes with the job.
   if (!where.has_job()) return;
   try {
-    if (cuda::cuda_transport* const device = device_of(where)) {
-      // Behind the calls that may use it; the device knows of launches.
+    if (memory_domain* const domain = domain_of(where)) {
+      // Behind the calls that may use it; the domain knows of what else is under way.
       if (!where.alive()) return;
       static_cast<void>(fence_on(where).then(
-          [device, address](const future<void>& /*done*/) { device->memory().release(address); }));
+          [domain, address](const future<void>& /*done*/) { domain->release(address); }));
     } else if (where.id() == own_id()) {
-      (void)where.job()->engine->heap().release(reinterpret_cast<std::byte*>(address));
+      (void)state_of(*where.job()).engine->heap().release(reinterpret_cast<std::byte*>(address));
     } else if (where.alive()) {
       post(where, fn<&release_here>, address);
     }
@@ -434,14 +440,13 @@ void release_on(const node& where, std::uint64_t address) noexcept {
 }
 
 void require_on(node_id owner) {
-  const cuda::thread_team* const team = cuda::thread_team::current;
-  if (team != nullptr && team->node() == owner) return;
+  const node_id here = acting_node != no_node ? acting_node : own_id();
+  if (here == owner) return;
   if (owner == no_node) {
     throw wrong_node("this view is empty: it was made without memory, or its buffer was moved from",
                      owner);
   }
-  throw wrong_node("memory of " + node_text(owner) + " is used in place on " +
-                       node_text(team != nullptr ? team->node() : own_id()) +
+  throw wrong_node("memory of " + node_text(owner) + " is used in place on " + node_text(here) +
                        "; use fc::get, fc::put or fc::map there",
                    owner);
 }

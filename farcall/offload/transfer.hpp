@@ -2,10 +2,8 @@
 
 #include <farcall/offload/buffer.hpp>
 #include <farcall/offload/future.hpp>
-#include <farcall/offload/job_state.hpp>
 
 #include <cstddef>
-#include <ranges>
 #include <span>
 #include <type_traits>
 
@@ -20,33 +18,36 @@ enum class transfer_mode { async, sync };
 
 /// The job that a buffer's memory belongs to; null for a bare span, which may be of any.
 template <class T>
-[[nodiscard]] job_state* known_job(const buffer<T>& b) noexcept {
+[[nodiscard]] job_core* known_job(const buffer<T>& b) noexcept {
   return b.node().job();
 }
 template <class T>
-[[nodiscard]] job_state* known_job(const remote_span<T>& /*span*/) noexcept {
+[[nodiscard]] job_core* known_job(const remote_span<T>& /*span*/) noexcept {
   return nullptr;
 }
+
+/// That of current_job().
+[[nodiscard]] job_core& current_core();
 
 /// The job of all of them; the current one when they are bare spans. Throws error when they belong
 /// to several.
 template <class... Remote>
-[[nodiscard]] job_state& job_of(const Remote&... remote) {
-  job_state* job = nullptr;
-  for (job_state* known : {known_job(remote)...}) {
+[[nodiscard]] job_core& job_of(const Remote&... remote) {
+  job_core* job = nullptr;
+  for (job_core* known : {known_job(remote)...}) {
     if (job != nullptr && known != nullptr && known != job) throw_different_jobs();
     if (known != nullptr) job = known;
   }
-  return job != nullptr ? *job : current_job();
+  return job != nullptr ? *job : current_core();
 }
 
-[[nodiscard]] future<void> put_bytes(job_state& job, node_id to, std::uint64_t address,
+[[nodiscard]] future<void> put_bytes(job_core& job, node_id to, std::uint64_t address,
                                      const std::byte* from, std::size_t bytes, transfer_mode mode);
-[[nodiscard]] future<void> get_bytes(job_state& job, node_id from, std::uint64_t address,
+[[nodiscard]] future<void> get_bytes(job_core& job, node_id from, std::uint64_t address,
                                      std::byte* to, std::size_t bytes, transfer_mode mode);
-[[nodiscard]] future<void> copy_between(job_state& job, node_id from, std::uint64_t from_address,
+[[nodiscard]] future<void> copy_between(job_core& job, node_id from, std::uint64_t from_address,
                                         node_id to, std::uint64_t to_address, std::size_t bytes);
-[[nodiscard]] std::byte* map_bytes(job_state& job, node_id node, std::uint64_t address,
+[[nodiscard]] std::byte* map_bytes(job_core& job, node_id node, std::uint64_t address,
                                    std::size_t bytes);
 
 [[noreturn]] void throw_too_long(std::size_t local, std::size_t remote);

@@ -2,8 +2,9 @@
 
 #include <farcall/base/node_id.hpp>
 #include <farcall/memory/bell.hpp>
-#include <farcall/memory/ring.hpp>
 #include <farcall/transport/card.hpp>
+#include <farcall/transport/channel.hpp>
+#include <farcall/transport/memory_domain.hpp>
 #include <farcall/transport/mover.hpp>
 
 #include <atomic>
@@ -26,34 +27,6 @@ struct lane_shape {
   /// The peer shall give the lane a worker of its own. Its last bell, that of whoever accepts such
   /// lanes, rings once it is open.
   bool own_worker = false;
-};
-
-/// Carries the bytes of a lane whose ends do not share memory: from the outbox to the peer, and
-/// from the peer into the inbox. All members may be called by several threads at once; none blocks,
-/// and none runs handlers.
-class carrier {
- public:
-  /// Sends what was committed and takes in what has arrived.
-  virtual void progress() noexcept = 0;
-
-  /// The lane's user is about to sleep on its bell: from now on until the next record arrives the
-  /// transport looks by itself, and rings. Call between prepare_sleep() and the second look.
-  virtual void watch() noexcept = 0;
-
- protected:
-  ~carrier() = default;
-};
-
-/// One end of a lane: two rings, and where it leads. The rings stay valid until close().
-struct channel {
-  outbox out;
-  inbox in;
-  node_id peer = no_node;
-  std::uint32_t worker = 0;
-  bool own_worker = false;
-  std::uint64_t id = 0; ///< for close(); unique per transport and end
-  /// Null where the two rings are the peer's own. Valid until close().
-  farcall::carrier* carrier = nullptr;
 };
 
 /// Whether a peer can be reached, at what cost (lower is better), and why or why not, in words.
@@ -113,6 +86,18 @@ class transport {
   virtual void progress() noexcept {}
   /// carrier::watch() for all lanes.
   virtual void watch() noexcept {}
+
+  /// Memory of the peers that this process hands out, or null where they do so themselves.
+  [[nodiscard]] virtual memory_domain* memory() noexcept { return nullptr; }
+
+  /// Whether the peers have code for the handler with that key. All have what is in their table,
+  /// but for those that run a part of this program's.
+  [[nodiscard]] virtual bool runs_handler(std::uint32_t /*key*/) const noexcept { return true; }
+  /// What to tell somebody whose call such a peer has no code for: the rest of a sentence that
+  /// starts with the node's name and ends with the callable's.
+  [[nodiscard]] virtual std::string missing_handler_text(const std::string& /*callable*/) const {
+    return {};
+  }
 
   /// Copies bulk memory, or null when there is no faster way than the lanes.
   [[nodiscard]] virtual farcall::mover* mover() noexcept { return nullptr; }

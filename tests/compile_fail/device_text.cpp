@@ -1,6 +1,6 @@
 // expect: a function for devices takes and returns what is trivially copyable
 // names: travels_to_devices<int, std::(__cxx11::)?basic_string<char
-#include <farcall/farcall.hpp>
+#include <farcall/gpu/gpu.hpp>
 
 #include <string>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <farcall/offload/device_test_support.hpp>
+#include <farcall/gpu/device_test_support.hpp>
 
 /// What every device must do, emulated or not: tests, which one file of a test program includes and
 /// instantiates with its targets' URLs.

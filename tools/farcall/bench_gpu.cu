@@ -1,7 +1,7 @@
 #include "bench_functions_device.hpp"
 #include "bench_gpu.hpp"
 
-#include <farcall/farcall.hpp>
+#include <farcall/gpu/gpu.hpp>
 #include <tools/gpu/bus_floor.hpp>
 #include <tools/gpu/select_device.hpp>
 

@@ -3,6 +3,8 @@
 #include "bench_offload.hpp"
 #include "table.hpp"
 
+#include <farcall/gpu/gpu.hpp>
+
 #include <utility>
 
 namespace farcall::tool {

@@ -2,6 +2,7 @@
 #include "gpu_text.hpp"
 #include "table.hpp"
 
+#include <farcall/gpu/device.hpp>
 #include <farcall/job/target_url.hpp>
 #include <farcall/transport/cuda/find_gpus.hpp>
 

@@ -37,7 +37,7 @@ struct begun_launches {
   [[nodiscard]] bool have_ended() const noexcept { return lane->have_ended(count); }
 };
 
-class books final : public device_memory {
+class books final : public memory_domain {
  public:
   /// `under_way` tells which launches have not ended.
   books(device_api& device, workers& all, node_id node, std::uint64_t bytes,
@@ -169,7 +169,7 @@ class transport_to_device final : public cuda_transport, public mover {
     auto* const controls =
         reinterpret_cast<worker_control*>(device_->share(own_.workers * sizeof(worker_control)));
     std::byte* const blocks = device_->share((downs + ups) * stride);
-    const std::uint64_t* const handlers = device_->upload(own_.handlers);
+    const std::uint64_t* const handlers = device_->upload(own_.program.handlers);
     const auto block = [&](std::uint32_t i) {
       return reinterpret_cast<lane_block*>(blocks + i * stride);
     };
@@ -181,7 +181,7 @@ class transport_to_device final : public cuda_transport, public mover {
       s.lane_stride = own_.workers * stride;
       s.host_calls = block(downs + w);
       s.handlers = handlers;
-      s.handler_count = static_cast<std::uint32_t>(own_.handlers.size());
+      s.handler_count = static_cast<std::uint32_t>(own_.program.handlers.size());
       s.lanes = lanes_per_worker;
       s.ring_bytes = own_.ring_bytes;
       s.node = own_.node;
@@ -191,11 +191,11 @@ class transport_to_device final : public cuda_transport, public mover {
     }
     workers_.emplace(*device_, std::move(setups));
     // A counter of blocks for each lane, a word apart.
-    const std::vector<std::uint64_t> zeroes(own_.launch_of ? downs : 0);
+    const std::vector<std::uint64_t> zeroes(own_.program.launch_of ? downs : 0);
     auto* const counters = reinterpret_cast<std::uint32_t*>(
         const_cast<std::uint64_t*>(zeroes.empty() ? nullptr : device_->upload(zeroes)));
     for (std::uint32_t i = 0; i < downs; ++i) {
-      launching launches{own_.launch_of, device_.get(), own_.node, i % launch_streams,
+      launching launches{own_.program.launch_of, device_.get(), own_.node, i % launch_streams,
                          counters == nullptr ? nullptr : counters + std::size_t{2} * i};
       down_.push_back(std::make_unique<end>(*block(i), own_.ring_bytes, *workers_, i % own_.workers,
                                             std::move(launches)));
@@ -324,10 +324,20 @@ class transport_to_device final : public cuda_transport, public mover {
     return copy_failure_;
   }
 
+  bool runs_handler(std::uint32_t key) const noexcept override {
+    const device_program& p = own_.program;
+    return (key < p.handlers.size() && p.handlers[key] != 0) ||
+           (key < p.launches.size() && p.launches[key]);
+  }
+  std::string missing_handler_text(const std::string& callable) const override {
+    return " is a device, and this program has no code for it that runs " + callable +
+           own_.program.how_to_get_code;
+  }
+
   // ---- the device
 
   device_description describe_device() const override { return device_->describe(); }
-  device_memory& memory() noexcept override { return *books_; }
+  memory_domain* memory() noexcept override { return books_ ? &*books_ : nullptr; }
   int failure_fd() const noexcept override { return workers_->failure_fd(); }
   std::string failure() const override { return workers_->failure(); }
   bool quiesce(time_point deadline) override {

@@ -19,6 +19,16 @@
 /// the host's memory in the same way.
 namespace farcall::cuda {
 
+/// What of the program a device runs.
+struct device_program {
+  std::vector<std::uint64_t> handlers; ///< addresses on the device, by key
+  std::vector<bool> launches;          ///< by key: what `launch_of` finds
+  /// See launching::find; null where the program has no kernels.
+  std::function<launcher(const std::byte* record, std::uint32_t bytes, launch_plan& plan)>
+      launch_of;
+  std::string how_to_get_code; ///< for whoever misses some: the end of a sentence
+};
+
 struct options {
   node_id self = 0; ///< the process that owns the device
   node_id node = 1; ///< the device
@@ -29,32 +39,14 @@ struct options {
   std::uint32_t calls_to_host = 0; ///< lanes from the device; 0: one for each worker
   std::chrono::nanoseconds idle{std::chrono::milliseconds(5)};     ///< then a worker leaves
   std::chrono::nanoseconds call_timeout{std::chrono::seconds(30)}; ///< for the host's answers
-  std::vector<std::uint64_t> handlers; ///< addresses on the device, by key
-  /// See launching::find; null where the program has no kernels.
-  std::function<launcher(const std::byte* record, std::uint32_t bytes, launch_plan& plan)>
-      launch_of;
+  device_program program;
   bool try_out = true;            ///< start the workers once before anything else
   std::uint64_t memory_bytes = 0; ///< most that allocate() gives; 0: what the device has
-};
-
-/// Memory of a device, which its owner keeps the books of.
-class device_memory {
- public:
-  virtual ~device_memory() = default;
-  /// `bytes`, aligned to 256 bytes at least. May wait until the device is idle, and for launches
-  /// that use blocks which were released. Throws out_of_memory naming sizes, and node_failed.
-  [[nodiscard]] virtual std::uint64_t allocate(std::uint64_t bytes, std::uint64_t alignment) = 0;
-  /// Frees the block when the launches that have begun before have ended. Does not wait. False when
-  /// no block starts there.
-  virtual bool release(std::uint64_t address) noexcept = 0;
-  /// Whether the addresses are this device's.
-  [[nodiscard]] virtual bool holds(std::uint64_t address, std::uint64_t bytes) const noexcept = 0;
 };
 
 class cuda_transport : public transport {
  public:
   [[nodiscard]] virtual device_description describe_device() const = 0;
-  [[nodiscard]] virtual device_memory& memory() noexcept = 0;
 
   /// Readable once the device has failed; failure() then says why.
   [[nodiscard]] virtual int failure_fd() const noexcept = 0;

@@ -188,7 +188,7 @@ class emulation {
       std::this_thread::sleep_for(microseconds(delay));
     thread_team team(w.meeting, w.state.get(), w.setup.node, rank, options.threads,
                      &faults->is_scattering);
-    thread_team::current = &team;
+    thread_team::set_current(&team);
     try {
       options.executor.run(team, w.setup, w.state.get());
     } catch (const emulated_fault& fault) {

@@ -52,6 +52,7 @@ void host_lane::fill(channel& end) noexcept {
   end.out.kick = &host_lane::committed;
   end.out.kick_context = this;
   end.carrier = this;
+  end.takes_long = false;
 }
 
 // ---- down ---------------------------------------------------------------------------------------

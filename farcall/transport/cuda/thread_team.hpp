@@ -1,6 +1,7 @@
 #pragma once
 
 #include <farcall/base/clock.hpp>
+#include <farcall/base/node_id.hpp>
 #include <farcall/transport/cuda/slot.hpp>
 
 #include <atomic>
@@ -106,6 +107,11 @@ class thread_team {
 
   /// The team whose thread this is, or null.
   static inline constinit thread_local thread_team* current = nullptr;
+  /// From now on the calling thread is `team`'s, and stands for its device; null: for itself again.
+  static void set_current(thread_team* team) noexcept {
+    current = team;
+    acting_node = team == nullptr ? no_node : team->node();
+  }
 
  private:
   static constexpr std::uint64_t spin_ns = 20'000;

@@ -2,7 +2,7 @@
 
 #include "fake_cuda.hpp"
 
-#include <farcall/offload/device_test_support.hpp>
+#include <farcall/gpu/device_test_support.hpp>
 
 #include <algorithm>
 #include <numeric>

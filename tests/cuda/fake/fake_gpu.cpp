@@ -3,10 +3,10 @@
 
 #include "fake_cuda.hpp"
 
-#include <farcall/am/device_threads.hpp>
-#include <farcall/call/directory.hpp>
-#include <farcall/offload/device_test_support.hpp>
-#include <farcall/offload/devices.hpp>
+#include <farcall/gpu/worker_on_threads.hpp>
+#include <farcall/gpu/program.hpp>
+#include <farcall/gpu/device_test_support.hpp>
+#include <farcall/gpu/make_device.hpp>
 #include <farcall/transport/cuda/gpu_device.hpp>
 #include <farcall/transport/cuda/thread_team.hpp>
 
@@ -33,9 +33,9 @@ void run_worker(const void* argument) {
                                                         std::byte[executor.state_bytes]());
   cuda::meeting_point alone(1);
   cuda::thread_team team(alone, state.get(), setup.node, 0, 1);
-  cuda::thread_team::current = &team;
+  cuda::thread_team::set_current(&team);
   executor.run(team, setup, state.get());
-  cuda::thread_team::current = nullptr;
+  cuda::thread_team::set_current(nullptr);
 }
 
 /// What a request asks to be launched, from when it is found until it is launched.
@@ -74,8 +74,8 @@ device_with_code make_fake_gpu(std::uint32_t device, std::uint32_t workers, std:
   o.kernel = &kernel;
   device_with_code made;
   made.device = cuda::make_gpu_device(o);
-  made.handlers = directory::device_handlers(device_code::kind::gpu);
-  made.launch_of = [find = directory::device_launches(device_code::kind::launch_on_gpu)](
+  made.program = device_program_of(device_code::kind::gpu, device_code::kind::launch_on_gpu);
+  made.program.launch_of = [find = made.program.launch_of](
                        const std::byte* record, std::uint32_t bytes, cuda::launch_plan& plan) {
     found = find(record, bytes, plan);
     return found == nullptr ? nullptr : &launch_on_stream;

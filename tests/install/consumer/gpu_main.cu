@@ -1,4 +1,4 @@
-#include <farcall/farcall.hpp>
+#include <farcall/gpu/gpu.hpp>
 
 __host__ __device__ int twice(int n) { return 2 * n; }
 

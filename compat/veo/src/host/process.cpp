@@ -5,6 +5,7 @@
 
 #include <farcall/base/error.hpp>
 #include <farcall/base/settings.hpp>
+#include <farcall/offload/job_state.hpp>
 #include <farcall/offload/transfer.hpp>
 
 #include <algorithm>
@@ -183,7 +184,7 @@ std::uint64_t process::symbol(std::uint64_t library, const std::string& name) {
 
 void process::put(std::uint64_t to, const void* from, std::size_t bytes) {
   const auto* first = static_cast<const std::byte*>(from);
-  detail::job_state& state = *where_.job();
+  detail::job_state& state = detail::state_of(*where_.job());
   mover* m = state.engine->mover_to(where_.id());
   if (m != nullptr && m->map(where_.id(), to, bytes) != nullptr) {
     detail::put_bytes(state, where_.id(), to, first, bytes, detail::transfer_mode::async).get();
@@ -200,7 +201,7 @@ void process::put(std::uint64_t to, const void* from, std::size_t bytes) {
 
 void process::get(void* to, std::uint64_t from, std::size_t bytes) {
   auto* first = static_cast<std::byte*>(to);
-  detail::job_state& state = *where_.job();
+  detail::job_state& state = detail::state_of(*where_.job());
   mover* m = state.engine->mover_to(where_.id());
   if (m != nullptr && m->map(where_.id(), from, bytes) != nullptr) {
     detail::get_bytes(state, where_.id(), from, first, bytes, detail::transfer_mode::async).get();

@@ -1,12 +1,28 @@
 #pragma once
 
-#include <farcall/call/device_team.hpp>
+#include <farcall/gpu/grid.hpp>
+#include <farcall/gpu/team.hpp>
 #include <farcall/offload/call.hpp>
 #include <farcall/offload/node.hpp>
 
-#include <chrono>
 #include <cstdint>
 #include <string>
+
+namespace farcall {
+
+/// Launches f as a kernel of its own on a device, for work of the whole device. The future is ready
+/// when the kernel has ended. Launches of one thread to one device start in order, beside its other
+/// calls. `f` returns nothing, and is a device_fn, in which device::this_grid() tells the threads
+/// apart. Takes a launch: some microseconds; see fc::device_fn for what takes less. On ordinary
+/// nodes one thread runs f.
+template <class Place, class F, class... A>
+[[nodiscard]] auto async(const Place& place, const grid& shape, const F& /*f*/, A&&... args) {
+  static_assert(detail::is_device_fn<F>,
+                "farcall: what is launched as a grid is a function, as fc::device_fn<f>");
+  return async(place, on_grid<F>{shape}, std::forward<A>(args)...);
+}
+
+} // namespace farcall
 
 /// What the host does with a node that is a device, besides calling it. All throw error for a node
 /// that is none, or that another process owns.

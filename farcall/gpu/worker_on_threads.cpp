@@ -1,5 +1,5 @@
-#include <farcall/am/device_threads.hpp>
-#include <farcall/am/device_worker.hpp>
+#include <farcall/gpu/worker_on_threads.hpp>
+#include <farcall/gpu/worker.hpp>
 
 namespace farcall::am {
 

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <farcall/am/device_host_call.hpp>
+#include <farcall/gpu/call_host.hpp>
 #include <farcall/base/device.hpp>
 #include <farcall/base/error.hpp>
-#include <farcall/call/device_call.hpp>
+#include <farcall/gpu/handler.hpp>
 #include <farcall/offload/call.hpp>
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <farcall/am/device_request.hpp>
+#include <farcall/gpu/request.hpp>
 #include <farcall/am/message.hpp>
 #include <farcall/base/device.hpp>
 #include <farcall/transport/cuda/device_lane.hpp>

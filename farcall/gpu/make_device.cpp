@@ -1,7 +1,9 @@
-#include <farcall/am/device_threads.hpp>
+#include <farcall/gpu/worker_on_threads.hpp>
 #include <farcall/base/error.hpp>
+#include <farcall/gpu/program.hpp>
 #include <farcall/call/directory.hpp>
-#include <farcall/offload/devices.hpp>
+#include <farcall/gpu/make_device.hpp>
+#include <farcall/offload/job_state.hpp>
 #include <farcall/transport/cuda/emulated.hpp>
 
 namespace farcall::detail {
@@ -21,8 +23,8 @@ device_with_code make_device(const target_url& url) {
     if (url.threads != 0) o.threads = url.threads;
     o.cpu = url.cpu;
     made.device = cuda::make_emulated_device(o);
-    made.handlers = directory::device_handlers(device_code::kind::threads);
-    made.launch_of = directory::device_launches(device_code::kind::launch_on_threads);
+    made.program =
+        device_program_of(device_code::kind::threads, device_code::kind::launch_on_threads);
     return made;
   }
   if (linked_gpu_maker == nullptr) {

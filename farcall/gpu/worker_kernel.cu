@@ -1,5 +1,5 @@
-#include <farcall/am/device_executor.hpp>
-#include <farcall/am/device_worker.hpp>
+#include <farcall/gpu/worker_kernel.hpp>
+#include <farcall/gpu/worker.hpp>
 #include <farcall/transport/cuda/block_team.cuh>
 
 namespace farcall::am {

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <farcall/call/device_call.hpp>
-#include <farcall/call/device_team.hpp>
+#include <farcall/gpu/handler.hpp>
+#include <farcall/gpu/team.hpp>
 #include <farcall/transport/cuda/launch.hpp>
 #include <farcall/transport/cuda/thread_team.hpp>
 
@@ -36,10 +36,8 @@ struct signature_of<on_grid<F>, A...> : signature_of<F, A...> {};
 template <class F>
 inline constexpr bool is_fn<on_grid<F>> = true;
 
-template <class F>
-inline constexpr bool is_on_grid = false;
-template <class F>
-inline constexpr bool is_on_grid<on_grid<F>> = true;
+template <>
+inline constexpr bool is_call_shape<grid> = true;
 
 /// The emulated grid's thread, for this_grid().
 struct grid_place {
@@ -79,13 +77,13 @@ struct device_launch {
   static const char* on_threads(const cuda::launch_plan& plan) {
     cuda::meeting_point alone(1);
     cuda::thread_team team(alone, nullptr, plan.node, 0, 1);
-    cuda::thread_team::current = &team;
+    cuda::thread_team::set_current(&team);
     for (std::uint32_t block = 0; block < plan.shape.blocks; ++block) {
       current_place = {block, plan.shape.blocks};
       with_values(plan, [](const auto&... values) { F{}(values...); });
     }
     current_place = {};
-    cuda::thread_team::current = nullptr;
+    cuda::thread_team::set_current(nullptr);
     cuda::store_release(plan.done, plan.done_value);
     return nullptr;
   }
@@ -145,12 +143,11 @@ device_code gpu_launcher<Launch, What>::self{device_code::kind::launch_on_gpu, *
                                              &gpu_launcher::address};
 #endif
 
-template <class>
-struct name_launch;
+/// Makes the program have the launch wherever it is called.
 template <class F>
-struct name_launch<on_grid<F>> {
+struct call_policy<on_grid<F>> {
   template <class R, const entry* What, class... P>
-  static void run() {
+  static void name() {
     static_assert(travels_to_devices<R, std::remove_cvref_t<P>...>,
                   "farcall: a kernel takes what is trivially copyable: numbers, plain structs, "
                   "remote_span.");

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <farcall/am/device_request.hpp>
+#include <farcall/gpu/request.hpp>
 #include <farcall/call/entry.hpp>
 
 #include <cstdint>

@@ -1,8 +1,9 @@
 // Linked into programs that have code for GPUs, which ask it for the addresses of that code.
 
-#include <farcall/am/device_executor.hpp>
+#include <farcall/gpu/worker_kernel.hpp>
+#include <farcall/gpu/program.hpp>
 #include <farcall/call/directory.hpp>
-#include <farcall/offload/devices.hpp>
+#include <farcall/gpu/make_device.hpp>
 #include <farcall/transport/cuda/gpu_device.hpp>
 
 namespace farcall::detail {
@@ -17,9 +18,8 @@ device_with_code make_gpu(std::uint32_t device, std::uint32_t workers, std::uint
   o.kernel_memory = am::device_executor_memory();
   device_with_code made;
   made.device = cuda::make_gpu_device(o);
-  made.launch_of = directory::device_launches(device_code::kind::launch_on_gpu);
   cuda::with_device(device, [&made] {
-    made.handlers = directory::device_handlers(device_code::kind::gpu);
+    made.program = device_program_of(device_code::kind::gpu, device_code::kind::launch_on_gpu);
     gpu_key::for_each([](const entry& what, const void* symbol) {
       cuda::write_device_symbol(symbol, directory::own_key(what));
     });

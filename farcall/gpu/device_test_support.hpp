@@ -1,7 +1,7 @@
 #pragma once
 
-#include <farcall/offload/device.hpp>
-#include <farcall/offload/device_calls.hpp>
+#include <farcall/gpu/device.hpp>
+#include <farcall/gpu/device_calls.hpp>
 #include <farcall/offload/job_test_support.hpp>
 #include <farcall/transport/cuda/emulated.hpp>
 #include <farcall/transport/cuda/find_gpus.hpp>

@@ -1,7 +1,7 @@
 // A worker on an emulated device, at the level of records: what faulty devices and hosts do to it.
 
-#include <farcall/am/device_threads.hpp>
-#include <farcall/am/device_worker.hpp>
+#include <farcall/gpu/worker_on_threads.hpp>
+#include <farcall/gpu/worker.hpp>
 #include <farcall/am/message.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/transport/cuda/cuda.hpp>
@@ -74,12 +74,12 @@ class device_worker : public ::testing::Test {
     o.bells = bells_;
     o.idle = 1ms;
     o.device = cuda::make_emulated_device(e);
-    o.handlers.resize(8);
-    o.handlers[fence_like_] = static_cast<std::uint64_t>(device_code_address::nothing);
-    o.handlers[add_key] = reinterpret_cast<std::uintptr_t>(&add);
-    o.handlers[long_key] = reinterpret_cast<std::uintptr_t>(&give_back);
-    o.handlers[fail_key] = reinterpret_cast<std::uintptr_t>(&fail);
-    o.launch_of = [](const std::byte* record, std::uint32_t, cuda::launch_plan& plan) {
+    o.program.handlers.resize(8);
+    o.program.handlers[fence_like_] = static_cast<std::uint64_t>(device_code_address::nothing);
+    o.program.handlers[add_key] = reinterpret_cast<std::uintptr_t>(&add);
+    o.program.handlers[long_key] = reinterpret_cast<std::uintptr_t>(&give_back);
+    o.program.handlers[fail_key] = reinterpret_cast<std::uintptr_t>(&fail);
+    o.program.launch_of = [](const std::byte* record, std::uint32_t, cuda::launch_plan& plan) {
       plan.arguments = record;
       return reinterpret_cast<const request_header*>(record)->key == launch_key ? &end_at_once
                                                                                 : nullptr;
@@ -310,7 +310,7 @@ TEST_F(device_worker, that_writes_nonsense_is_a_failure_of_the_device) {
 
 TEST_F(device_worker, whose_copies_fail_says_why) {
   begin();
-  const std::uint64_t memory = device_->memory().allocate(100, 8);
+  const std::uint64_t memory = device_->memory()->allocate(100, 8);
   std::array<std::byte, 100> bytes{};
   mover& m = *device_->mover();
   EXPECT_TRUE(m.put(1, memory, bytes.data(), bytes.size()));

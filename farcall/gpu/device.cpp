@@ -1,5 +1,5 @@
 #include <farcall/base/error.hpp>
-#include <farcall/offload/device.hpp>
+#include <farcall/gpu/device.hpp>
 #include <farcall/offload/job_state.hpp>
 
 namespace farcall::device {
@@ -7,7 +7,7 @@ namespace {
 
 cuda::cuda_transport& transport_of(const node& n) {
   cuda::cuda_transport* const device =
-      n.job() == nullptr ? nullptr : n.job()->members->device_of(n.id());
+      n.job() == nullptr ? nullptr : detail::state_of(*n.job()).members->device_of(n.id());
   if (device == nullptr) {
     throw error(node_text(n.id()) + " is no device of this process; the host of a job owns its " +
                     "devices (cuda:0, cuda-emulated:0)",
@@ -19,7 +19,7 @@ cuda::cuda_transport& transport_of(const node& n) {
 } // namespace
 
 bool is_device(const node& n) {
-  return n.job() != nullptr && farcall::is_device(n.job()->members->card_of(n.id()));
+  return n.job() != nullptr && farcall::is_device(detail::state_of(*n.job()).members->card_of(n.id()));
 }
 
 void quiesce(const node& device, std::chrono::nanoseconds within) {
@@ -34,7 +34,7 @@ void pin_resident(const node& device, bool stay) { transport_of(device).pin_resi
 
 void* stream(const node& device) {
   cuda::cuda_transport& transport = transport_of(device);
-  return transport.stream_of(device.job()->engine->lane_to(device.id()).ends());
+  return transport.stream_of(device.job()->client->lane_to(device.id()).ends());
 }
 
 void* stream(const lane& to_device) {

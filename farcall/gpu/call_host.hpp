@@ -1,6 +1,6 @@
 #pragma once
 
-#include <farcall/am/device_worker.hpp>
+#include <farcall/gpu/worker.hpp>
 #include <farcall/am/message.hpp>
 #include <farcall/base/device.hpp>
 

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <farcall/am/device_request.hpp>
+#include <farcall/gpu/request.hpp>
 #include <farcall/base/device.hpp>
 #include <farcall/call/bitwise.hpp>
-#include <farcall/call/device_code.hpp>
-#include <farcall/call/device_fn.hpp>
-#include <farcall/call/device_team.hpp>
+#include <farcall/gpu/code.hpp>
+#include <farcall/gpu/device_fn.hpp>
+#include <farcall/gpu/team.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -107,20 +107,25 @@ device_code gpu_code<Call, What>::self{device_code::kind::gpu, *What, &gpu_code:
 
 #endif
 
-/// Makes the program have the code: to be mentioned where the callable is.
-template <class F, class R, const entry* What, class... P>
-void name_device_code() {
-  static_assert(travels_to_devices<R, std::remove_cvref_t<P>...>,
+/// Makes the program have the code wherever the callable is called.
+template <auto Function, device_use Use>
+struct call_policy<device_fn_t<Function, Use>> {
+  using callable = device_fn_t<Function, Use>;
+
+  template <class R, const entry* What, class... P>
+  static void name() {
+    static_assert(travels_to_devices<R, std::remove_cvref_t<P>...>,
                 "farcall: a function for devices takes and returns what is trivially copyable: "
                 "numbers, plain structs, remote_span.");
-  // Or else clang goes on to complain about what lies deeper.
-  if constexpr (travels_to_devices<R, std::remove_cvref_t<P>...>) {
-    using call = device_call<F, R, P...>;
-    (void)&thread_code<call, What>::self;
+    // Or else clang goes on to complain about what lies deeper.
+    if constexpr (travels_to_devices<R, std::remove_cvref_t<P>...>) {
+      using call = device_call<callable, R, P...>;
+      (void)&thread_code<call, What>::self;
 #ifdef __CUDACC__
-    (void)&gpu_code<call, What>::self;
+      (void)&gpu_code<call, What>::self;
 #endif
+    }
   }
-}
+};
 
 } // namespace farcall::detail

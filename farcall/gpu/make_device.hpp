@@ -6,10 +6,6 @@
 
 namespace farcall::detail {
 
-/// The device of a target's URL with the code that this program has for it. Throws error that says
-/// why there is none, and setting_error.
-[[nodiscard]] device_with_code make_device(const target_url& url);
-
 /// What makes GPUs, in a program that has code for them; null in others.
 using gpu_maker = device_with_code (*)(std::uint32_t device, std::uint32_t workers,
                                        std::uint32_t threads);

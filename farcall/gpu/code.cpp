@@ -1,4 +1,4 @@
-#include <farcall/call/device_code.hpp>
+#include <farcall/gpu/code.hpp>
 
 namespace farcall {
 

@@ -1,0 +1,12 @@
+#pragma once
+
+/// GPUs as nodes: functions that have code for devices, launches, and what a device is asked. Start
+/// with device_fn.hpp and device.hpp. In a file that CUDA's compiler reads, and elsewhere too.
+
+#include <farcall/farcall.hpp>
+#include <farcall/gpu/device.hpp>
+#include <farcall/gpu/device_calls.hpp>
+#include <farcall/gpu/device_fn.hpp>
+#include <farcall/gpu/grid.hpp>
+#include <farcall/gpu/handler.hpp>
+#include <farcall/gpu/team.hpp>

@@ -1,0 +1,76 @@
+#include <farcall/am/message.hpp>
+#include <farcall/base/error.hpp>
+#include <farcall/gpu/program.hpp>
+#include <farcall/call/directory.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace farcall {
+namespace {
+
+constexpr am::handler_key first_row_key = directory::first_row_key;
+
+/// CUDA's compiler gives these other names than the processor's, so that a program that the other
+/// one has built would not know them.
+void refuse_unstable_names() {
+  const std::vector<bool> code = device_code::existing(device_code::kind::gpu);
+  for (std::uint32_t row = 0; row < code.size(); ++row) {
+    if (!code[row]) continue;
+    const entry_table::row& r = entry_table::instance().rows()[row];
+    if (r.name.find("_GLOBAL__N_") == std::string::npos &&
+        r.name.find("__nv_") == std::string::npos) {
+      continue;
+    }
+    throw error("the function " + demangle(r.name.c_str()) +
+                " cannot be called on GPUs: CUDA's compiler makes up names for what is in an "
+                "unnamed namespace and for lambdas; put it into a namespace that has a name");
+  }
+}
+
+std::vector<std::uint64_t> handlers_of(device_code::kind kind) {
+  std::vector<std::uint64_t> by_key(first_row_key);
+  by_key[am::fence_key] = static_cast<std::uint64_t>(am::device_code_address::nothing);
+  by_key[am::write_memory_key] = static_cast<std::uint64_t>(am::device_code_address::write);
+  by_key[am::read_memory_key] = static_cast<std::uint64_t>(am::device_code_address::read);
+  for (const std::uint64_t address : device_code::addresses(kind))
+    by_key.push_back(address);
+  return by_key;
+}
+
+/// The launcher of a request, by row; sees to its plan. Null for requests that are no launches.
+cuda::launcher find_launcher(const std::vector<std::uint64_t>& by_row, const std::byte* record,
+                             std::uint32_t bytes, cuda::launch_plan& plan) {
+  const auto* const header = reinterpret_cast<const am::request_header*>(record);
+  const std::uint32_t row = header->key - first_row_key;
+  if (header->key < first_row_key || row >= by_row.size() || by_row[row] == 0) return nullptr;
+  plan.arguments = record + am::request_body;
+  plan.bytes = bytes - am::request_body;
+  std::memcpy(&plan.shape, plan.arguments, sizeof plan.shape);
+  return reinterpret_cast<cuda::launcher>(by_row[row]);
+}
+
+} // namespace
+
+cuda::device_program device_program_of(device_code::kind handlers, device_code::kind launches) {
+  if (handlers == device_code::kind::gpu) refuse_unstable_names();
+  cuda::device_program program;
+  program.handlers = handlers_of(handlers);
+  std::vector<std::uint64_t> by_row = device_code::addresses(launches);
+  program.launches.resize(first_row_key);
+  for (const std::uint64_t address : by_row)
+    program.launches.push_back(address != 0);
+  if (std::any_of(by_row.begin(), by_row.end(), [](std::uint64_t a) { return a != 0; })) {
+    program.launch_of = [by_row = std::move(by_row)](const std::byte* record, std::uint32_t bytes,
+                                                     cuda::launch_plan& plan) {
+      return find_launcher(by_row, record, bytes, plan);
+    };
+  }
+  program.how_to_get_code = "; call a function as fc::device_fn<f> or fc::team_fn<f>";
+  if (handlers == device_code::kind::gpu)
+    program.how_to_get_code += ", in a file that CUDA's compiler reads";
+  return program;
+}
+
+} // namespace farcall
