@@ -37,22 +37,31 @@ function(farcall_test_program)
                        TEST_PREFIX "${arg_PREFIX}" PROPERTIES ${properties})
 endfunction()
 
-# farcall_example(<folder> [SOURCES <.cpp>…, default main.cpp] [CUDA <.cpp>…] [ARGS <argument>…])
+# farcall_example(<folder> [SOURCES <.cpp>…, default main.cpp] [CUDA <.cpp>…] [PARTS <.cpp>…]
+#                 [ARGS <argument>…])
 #
 # Builds examples/<folder> as the program example-<folder> and has ctest run it. Those of its sources
 # that are named behind CUDA have code for devices: where CUDA's compiler is, there is a second
-# program, example-<folder>-cuda, for which it compiles them.
+# program, example-<folder>-cuda, for which it compiles them. PARTS are compiled once, into the library
+# example-<folder>-parts, for both programs and for tests.
 function(farcall_example folder)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;CUDA;ARGS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;CUDA;PARTS;ARGS")
   farcall_refuse_leftovers(farcall_example)
   if(NOT arg_SOURCES)
     set(arg_SOURCES main.cpp)
   endif()
 
   set(program example-${folder})
+  set(parts "")
+  if(arg_PARTS)
+    set(parts ${program}-parts)
+    list(TRANSFORM arg_PARTS PREPEND "${folder}/")
+    add_library(${parts} STATIC ${arg_PARTS})
+    target_link_libraries(${parts} PUBLIC farcall::farcall)
+  endif()
   list(TRANSFORM arg_SOURCES PREPEND "${folder}/" OUTPUT_VARIABLE sources)
   add_executable(${program} ${sources})
-  target_link_libraries(${program} PRIVATE farcall::farcall)
+  target_link_libraries(${program} PRIVATE farcall::farcall ${parts})
   add_dependencies(farcall_examples ${program})
   farcall_example_run(${folder} ARGS ${arg_ARGS})
 
@@ -68,8 +77,9 @@ function(farcall_example folder)
       list(APPEND sources "${unit}")
     endforeach()
     add_executable(${program}-cuda ${sources})
-    target_link_libraries(${program}-cuda PRIVATE farcall::farcall)
+    target_link_libraries(${program}-cuda PRIVATE farcall::farcall ${parts})
     farcall_cuda_target(${program}-cuda)
+    farcall_for_one_gpu(${program}-cuda)
     add_dependencies(farcall_examples ${program}-cuda)
   endif()
 endfunction()
