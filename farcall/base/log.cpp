@@ -1,6 +1,10 @@
 #include <farcall/base/log.hpp>
+#include <farcall/base/settings.hpp>
+#include <farcall/base/settings_table.hpp>
 
-#include <cstdlib>
+#include <algorithm>
+#include <iterator>
+#include <new>
 #include <string>
 
 #include <unistd.h>
@@ -8,24 +12,30 @@
 namespace farcall::log {
 namespace {
 
+constexpr std::string_view names[] = {"error", "warning", "info", "debug"};
+
+level chosen_level() {
+  const setting& s = settings::row("log");
+  const std::string variable = settings::variable_of(s);
+  const std::string value = environment(variable.c_str()).value_or(settings::default_of(s));
+  const auto* const found = std::find(std::begin(names), std::end(names), value);
+  if (found != std::end(names)) return static_cast<level>(found - std::begin(names));
+  const std::string message = "farcall: " + variable + " is \"" + value + "\"; give " +
+                              settings::accepted_by(s) + "; warning is taken\n";
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, message.data(), message.size());
+  return level::warning;
+}
+
 level threshold() noexcept {
   static const level chosen = [] {
-    const char* text = std::getenv("FARCALL_LOG");
-    const std::string_view name = text ? text : "";
-    if (name == "error") return level::error;
-    if (name == "info") return level::info;
-    if (name == "debug") return level::debug;
-    if (!name.empty() && name != "warning") {
-      constexpr std::string_view message =
-          "farcall: FARCALL_LOG is none of error, warning, info and debug; warning is taken\n";
-      [[maybe_unused]] const auto written = ::write(STDERR_FILENO, message.data(), message.size());
+    try {
+      return chosen_level();
+    } catch (const std::bad_alloc&) {
+      return level::warning;
     }
-    return level::warning;
   }();
   return chosen;
 }
-
-constexpr std::string_view names[] = {"error", "warning", "info", "debug"};
 
 } // namespace
 

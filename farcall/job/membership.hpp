@@ -46,15 +46,15 @@ struct membership_options {
   std::vector<target_url> targets;
   /// Makes the device of a URL. Throws error that says why there is none.
   std::function<device_with_code(const target_url&)> make_device;
-  std::string program;                ///< of targets whose URL names none; empty: our own
-  std::vector<std::string> arguments; ///< of the targets, argv[0] included
-  std::chrono::milliseconds start_timeout{10'000}; ///< for all targets to join
-  std::chrono::milliseconds stop_timeout{2'000};   ///< for targets to finish, then they are killed
-  std::uint32_t lane_bytes = 64 << 10;             ///< size of a ring; a power of two
-  std::uint64_t heap_bytes = 0; ///< most memory a node can share; 0: all the machine has
-  farcall::access access;       ///< to servers; empty: in the clear
-  std::chrono::milliseconds liveness{5'000}; ///< a server that is silent for longer is gone
-  std::vector<std::byte> settings;           ///< passed on to the targets, for the layers below
+  std::string program;                        ///< of targets whose URL names none; empty: our own
+  std::vector<std::string> arguments;         ///< of the targets, argv[0] included
+  std::chrono::milliseconds start_timeout{0}; ///< for all targets to join
+  std::chrono::milliseconds stop_timeout{0};  ///< for targets to finish, then they are killed
+  std::uint32_t lane_bytes = 0;               ///< size of a ring; a power of two
+  std::uint64_t heap_bytes = 0;          ///< most memory a node can share; 0: all the machine has
+  farcall::access access;                ///< to servers; empty: in the clear
+  std::chrono::milliseconds liveness{0}; ///< a server that is silent for longer is gone
+  std::vector<std::byte> settings;       ///< passed on to the targets, for the layers below
 };
 
 /// Called on a thread of the membership's own, one at a time.

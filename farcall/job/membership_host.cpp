@@ -50,10 +50,6 @@ bool has_memory_here(const target_url& url) { return !is_remote(url) && !is_devi
 
 std::unique_ptr<membership> membership::launch(const membership_options& o,
                                                const program_identity& program) {
-  if (o.lane_bytes < smallest_ring || !is_power_of_two(o.lane_bytes) || o.lane_bytes > (1U << 26)) {
-    throw setting_error("the lane size is " + std::to_string(o.lane_bytes) +
-                        " bytes; it must be a power of two from 4096 to 67108864");
-  }
   std::unique_ptr<membership> made(new membership);
   const std::size_t nodes = o.targets.size() + 1;
   const time_point deadline = clock::now() + o.start_timeout;

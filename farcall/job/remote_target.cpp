@@ -1,5 +1,6 @@
 #include <farcall/base/byte_stream.hpp>
 #include <farcall/base/error.hpp>
+#include <farcall/base/settings_table.hpp>
 #include <farcall/job/remote_target.hpp>
 #include <farcall/transport/tcp/address.hpp>
 #include <farcall/transport/tcp/opening.hpp>
@@ -16,8 +17,8 @@
 namespace farcall {
 namespace {
 
-constexpr std::chrono::milliseconds shortest_liveness{10};
-constexpr std::chrono::milliseconds longest_liveness = std::chrono::hours(24);
+constexpr std::chrono::milliseconds shortest_liveness{settings::row("liveness-ms").low};
+constexpr std::chrono::milliseconds longest_liveness{settings::row("liveness-ms").high};
 
 /// Exactly one welcome. Throws error.
 tcp::welcome receive_welcome(int socket, time_point deadline) {

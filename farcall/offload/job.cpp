@@ -1,10 +1,12 @@
 #include <farcall/base/byte_stream.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/base/log.hpp>
-#include <farcall/base/settings.hpp>
+#include <farcall/base/settings_source.hpp>
+#include <farcall/base/settings_table.hpp>
 #include <farcall/job/server.hpp>
 #include <farcall/offload/job.hpp>
 #include <farcall/offload/job_state.hpp>
+#include <farcall/offload/other_variables.hpp>
 #include <farcall/offload/transfer.hpp>
 
 #include <algorithm>
@@ -23,28 +25,6 @@ using std::chrono::milliseconds;
 
 /// Status with which a target ends that cannot join; the host reports the reason.
 constexpr int cannot_join_status = 70;
-
-constexpr const char* help_text =
-    "Options of farcall (each also as environment variable):\n"
-    "  --farcall-targets=URLS            FARCALL_TARGETS, e.g. shm:4 or shm?cpu=1&workers=2\n"
-    "  --farcall-program=PATH            FARCALL_PROGRAM, what targets run instead of this "
-    "program\n"
-    "  --farcall-start-timeout-ms=N      FARCALL_START_TIMEOUT_MS, default 10000\n"
-    "  --farcall-stop-timeout-ms=N       FARCALL_STOP_TIMEOUT_MS, default 2000\n"
-    "  --farcall-lane-bytes=N            FARCALL_LANE_BYTES, default 65536\n"
-    "  --farcall-heap-bytes=N            FARCALL_HEAP_BYTES, default all memory\n"
-    "  --farcall-key=FILE                FARCALL_KEY, of servers (tcp://); 'farcall keygen' makes "
-    "one\n"
-    "  --farcall-certificate=FILE        FARCALL_CERTIFICATE, instead of a key; also\n"
-    "  --farcall-certificate-key=FILE    FARCALL_CERTIFICATE_KEY and\n"
-    "  --farcall-authority=FILE          FARCALL_AUTHORITY\n"
-    "  --farcall-liveness-ms=N           FARCALL_LIVENESS_MS, default 5000\n"
-    "  --farcall-serve=HOST:PORT         be a server: run targets of this program for other hosts\n"
-    "  --farcall-plain=yes               server: in the clear\n"
-    "  --farcall-i-trust-this-network=yes  server: in the clear beyond loopback\n"
-    "  --farcall-spin-us=N               FARCALL_SPIN_US, default 2000\n"
-    "  --farcall-yield-after-us=N        FARCALL_YIELD_AFTER_US, default 20\n"
-    "  FARCALL_LOG=error|warning|info|debug\n";
 
 /// The jobs of this process, for code that asks where it runs without saying in which job.
 struct registry {
@@ -71,136 +51,57 @@ struct registry {
   }
 };
 
-/// Settings from the command line, else those of the program, else the environment.
-class settings_source {
- public:
-  settings_source() = default;
-
-  settings_source(int& argc, char** argv) : user_decides_(true) {
-    int kept = 1;
-    bool ours_may_follow = true;
-    for (int i = 1; i < argc; ++i) {
-      const std::string argument = argv[i];
-      ours_may_follow = ours_may_follow && argument != "--";
-      if (!ours_may_follow || !argument.starts_with("--farcall-")) {
-        argv[kept++] = argv[i];
-        continue;
-      }
-      const auto equals = argument.find('=');
-      const std::string name =
-          argument.substr(10, equals == std::string::npos ? equals : equals - 10);
-      if (name == "help") {
-        std::fputs(help_text, stdout);
-        std::exit(0);
-      }
-      if (std::find(std::begin(known), std::end(known), name) == std::end(known)) {
-        throw setting_error("unknown option " + argument + "; --farcall-help lists them");
-      }
-      if (equals == std::string::npos && i + 1 == argc) {
-        throw setting_error("option " + argument + " needs a value: " + argument + "=…");
-      }
-      const std::string value =
-          equals == std::string::npos ? argv[++i] : argument.substr(equals + 1);
-      if (value.empty()) throw setting_error("option --farcall-" + name + " has an empty value");
-      // As usual, the last one counts.
-      given_.emplace(given_.begin(), name, value);
-    }
-    argv[kept] = nullptr;
-    argc = kept;
+/// A setting of which 0 in job_options leaves it open.
+template <class T>
+void settle(T& option, const setting& s, const settings_source& given) {
+  using number_type = decltype(T(0) / T(1));
+  const bool is_set = option != T(0);
+  if (const auto value = given.number(s, is_set)) {
+    option = T(static_cast<number_type>(*value));
+  } else if (is_set) {
+    // The program's own is held to the same range.
+    settings::check(s, "job_options::" + std::string(s.field), std::to_string(option / T(1)));
+  } else {
+    option = T(static_cast<number_type>(s.number));
   }
+}
 
-  /// A program that hands its command line over lets the user have the last word: first the command
-  /// line, then the environment, then the program. Otherwise the environment only fills in.
-  [[nodiscard]] std::optional<std::string> text(const std::string& name, bool is_set) const {
-    if (auto value = given(name)) return value;
-    if (is_set && !user_decides_) return std::nullopt;
-    return environment(variable(name).c_str());
+void settle(std::string& option, const setting& s, const settings_source& given) {
+  if (auto value = given.text(s, !option.empty())) option = std::move(*value);
+}
+
+/// A setting in µs, of which less than 0 leaves it open. The program's own may be as long as it
+/// likes.
+void settle_spin(std::chrono::nanoseconds& option, const setting& s, const settings_source& given) {
+  const bool is_set = option >= std::chrono::nanoseconds::zero();
+  if (const auto value = given.number(s, is_set)) {
+    option = microseconds(*value);
+  } else if (!is_set) {
+    option = microseconds(s.number);
   }
-
-  /// From the command line only.
-  [[nodiscard]] std::optional<std::string> given(const std::string& name) const {
-    for (const auto& [n, value] : given_) {
-      if (n == name) return value;
-    }
-    return std::nullopt;
-  }
-
-  [[nodiscard]] std::optional<std::uint64_t> number(const std::string& name, bool is_set,
-                                                    std::uint64_t low, std::uint64_t high) const {
-    const auto value = text(name, is_set);
-    if (!value) return std::nullopt;
-    return parse_number(*value, "--farcall-" + name + " or " + variable(name), low, high);
-  }
-
- private:
-  static constexpr const char* known[] = {"targets",
-                                          "program",
-                                          "start-timeout-ms",
-                                          "stop-timeout-ms",
-                                          "lane-bytes",
-                                          "heap-bytes",
-                                          "spin-us",
-                                          "yield-after-us",
-                                          "key",
-                                          "certificate",
-                                          "certificate-key",
-                                          "authority",
-                                          "liveness-ms",
-                                          "serve",
-                                          "plain",
-                                          "i-trust-this-network"};
-
-  static std::string variable(const std::string& name) {
-    std::string text = "FARCALL_";
-    for (const char c : name) {
-      text += c == '-' ? '_' : static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
-    }
-    return text;
-  }
-
-  std::vector<std::pair<std::string, std::string>> given_;
-  bool user_decides_ = false;
-};
+}
 
 job_options complete(job_options o, const settings_source& given) {
-  constexpr std::uint64_t most_ms = 3'600'000;
-  if (const auto v = given.text("targets", !o.targets.empty())) o.targets = *v;
-  if (o.targets.empty()) o.targets = "shm";
-  if (const auto v = given.text("program", !o.program.empty())) o.program = *v;
+  using settings::row;
+  settings::warn_of_unknown(other_variables());
+  settle(o.targets, row("targets"), given);
+  if (o.targets.empty()) o.targets = settings::default_of(row("targets"));
+  settle(o.program, row("program"), given);
   if (o.arguments.empty()) o.arguments = own_arguments();
-  for (const auto& [option, name] :
-       {std::pair{&o.key, "key"}, std::pair{&o.certificate, "certificate"},
-        std::pair{&o.certificate_key, "certificate-key"}, std::pair{&o.authority, "authority"}}) {
-    if (auto v = given.text(name, !option->empty())) *option = std::move(*v);
-  }
-  const auto fill = [&](auto& option, const char* name, std::uint64_t low, std::uint64_t high,
-                        std::uint64_t otherwise) {
-    using option_type = std::remove_reference_t<decltype(option)>;
-    using number_type = decltype(option_type(0) / option_type(1));
-    const bool is_set = option != option_type(0);
-    if (const auto value = given.number(name, is_set, low, high)) {
-      option = option_type(static_cast<number_type>(*value));
-    } else if (!is_set) {
-      option = option_type(static_cast<number_type>(otherwise));
-    }
-  };
-  fill(o.start_timeout, "start-timeout-ms", 1, most_ms, 10'000);
-  fill(o.stop_timeout, "stop-timeout-ms", 1, most_ms, 2'000);
-  fill(o.liveness, "liveness-ms", 10, most_ms, 5'000);
-  fill(o.lane_bytes, "lane-bytes", smallest_ring, 1U << 26, 64U << 10);
-  fill(o.heap_bytes, "heap-bytes", 1U << 20, std::uint64_t{1} << 46, 0);
-  const wait_policy standard;
-  const auto spin = [&](std::chrono::nanoseconds& option, const char* name,
-                        std::chrono::nanoseconds otherwise) {
-    const bool is_set = option >= std::chrono::nanoseconds::zero();
-    if (const auto value = given.number(name, is_set, 0, 60'000'000)) {
-      option = microseconds(*value);
-    } else if (!is_set) {
-      option = otherwise;
-    }
-  };
-  spin(o.waiting.spin, "spin-us", standard.spin);
-  spin(o.waiting.yield_after, "yield-after-us", standard.yield_after);
+  settle(o.key, row("key"), given);
+  settle(o.certificate, row("certificate"), given);
+  settle(o.certificate_key, row("certificate-key"), given);
+  settle(o.authority, row("authority"), given);
+  settle(o.start_timeout, row("start-timeout-ms"), given);
+  settle(o.stop_timeout, row("stop-timeout-ms"), given);
+  settle(o.liveness, row("liveness-ms"), given);
+  static_assert(row("lane-bytes").low == smallest_ring);
+  settle(o.lane_bytes, row("lane-bytes"), given);
+  settle(o.heap_bytes, row("heap-bytes"), given);
+  settle_spin(o.waiting.spin, row("spin-us"), given);
+  settle_spin(o.waiting.yield_after, row("yield-after-us"), given);
+  static_assert(wait_policy{}.spin == microseconds(row("spin-us").number));
+  static_assert(wait_policy{}.yield_after == microseconds(row("yield-after-us").number));
   return o;
 }
 
@@ -213,8 +114,8 @@ job_options complete(job_options o, const settings_source& given) {
   s.arguments = o.arguments;
   std::erase_if(s.arguments, [](const std::string& a) { return a.starts_with("--farcall-"); });
   s.access = {o.key, o.certificate, o.certificate_key, o.authority};
-  s.plain = given.given("plain") == "yes";
-  s.trusts_network = given.given("i-trust-this-network") == "yes";
+  s.plain = given.text(settings::row("plain")) == "yes";
+  s.trusts_network = given.text(settings::row("i-trust-this-network")) == "yes";
   block_end_signals();
   {
     const server serving(std::move(s));
@@ -397,8 +298,12 @@ job::job(const job_options& options) {
 job::job(int& argc, char** argv, const job_options& options) {
   serve_if_target();
   const settings_source given(argc, argv);
+  if (given.asks_for_help()) {
+    std::fputs(settings::help().c_str(), stdout);
+    std::exit(0);
+  }
   const job_options o = complete(options, given);
-  if (const auto where = given.given("serve")) serve_hosts(*where, o, given);
+  if (const auto where = given.text(settings::row("serve"))) serve_hosts(*where, o, given);
   start(o);
 }
 

@@ -535,6 +535,52 @@ TEST(job_settings, bad_values) {
   EXPECT_THAT(setting_error_of({}), AllOf(HasSubstr("FARCALL_YIELD_AFTER_US"), HasSubstr("much")));
 }
 
+TEST(job_settings, values_of_the_program_have_the_same_ranges) {
+  job_options options;
+  options.liveness = std::chrono::milliseconds(9);
+  EXPECT_THAT(setting_error_of({}, options),
+              AllOf(HasSubstr("job_options::liveness is \"9\""), HasSubstr("from 10 to")));
+  options = {};
+  options.start_timeout = std::chrono::milliseconds(-5);
+  EXPECT_THAT(setting_error_of({}, options), HasSubstr("job_options::start_timeout is \"-5\""));
+  options = {};
+  options.stop_timeout = std::chrono::hours(25);
+  EXPECT_THAT(setting_error_of({}, options), HasSubstr("job_options::stop_timeout"));
+  options = {};
+  options.heap_bytes = 1U << 19;
+  EXPECT_THAT(setting_error_of({}, options), HasSubstr("job_options::heap_bytes is \"524288\""));
+}
+
+TEST(job_settings, options_of_servers_are_yes_or_no) {
+  EXPECT_THAT(setting_error_of({"--farcall-plain=true"}),
+              AllOf(HasSubstr("--farcall-plain is \"true\""), HasSubstr("yes or no")));
+}
+
+/// Standard output and error of this program, run again by a shell with these variables.
+std::string text_of_own_run(const std::string& variables, const std::string& filter) {
+  const std::string command = variables + " /proc/" + std::to_string(::getpid()) +
+                              "/exe --gtest_filter=" + filter + " 2>&1";
+  std::FILE* const from = ::popen(command.c_str(), "r");
+  std::string text;
+  for (int c = std::fgetc(from); c != EOF; c = std::fgetc(from))
+    text += static_cast<char>(c);
+  EXPECT_EQ(::pclose(from), 0) << text;
+  return text;
+}
+
+TEST(job_settings, unknown_variables_are_warned_about_once_per_process) {
+  const std::string text = "FARCALL_SPIN_UZ is not a setting; did you mean FARCALL_SPIN_US?";
+  // Several jobs with several targets each.
+  const std::string told = text_of_own_run("FARCALL_SPIN_UZ=5", "several_jobs.do_not_meet");
+  const auto first = told.find(text);
+  ASSERT_NE(first, std::string::npos) << told;
+  EXPECT_EQ(told.find(text, first + 1), std::string::npos) << told;
+  EXPECT_THAT(told, HasSubstr("warning: FARCALL_SPIN_UZ"));
+  const std::string quiet =
+      text_of_own_run("FARCALL_LOG=error FARCALL_SPIN_UZ=5", "several_jobs.do_not_meet");
+  EXPECT_EQ(quiet.find(text), std::string::npos) << quiet;
+}
+
 TEST(job_settings, empty_variables_count_as_unset) {
   const scoped_variable targets("FARCALL_TARGETS", "");
   const job j;

@@ -58,6 +58,7 @@ class tcp_end final : public node_end {
     o.bells = bells_;
     o.windows = {{reinterpret_cast<std::uintptr_t>(window_.data()), window_.size()}};
     o.credentials = credentials.copy();
+    o.liveness = std::chrono::seconds(5);
     o.ask_to_dial = [fd = requests](node_id /*peer*/, const tcp::dial_request& request) {
       ::send(fd, &request, sizeof request, MSG_NOSIGNAL);
     };

@@ -53,7 +53,7 @@ struct options {
   std::span<bell> bells;        ///< of this node; outlive the transport
   std::vector<memory_window> windows; ///< memory here that peers may copy
   job_credentials credentials;
-  std::chrono::milliseconds liveness{5'000}; ///< a peer that is silent for longer is gone
+  std::chrono::milliseconds liveness{0}; ///< a peer that is silent for longer is gone
   /// Passes a request on to a peer, past this transport. On any thread; must not block.
   std::function<void(node_id peer, const dial_request&)> ask_to_dial;
 };

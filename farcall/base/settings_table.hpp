@@ -1,0 +1,208 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace farcall {
+
+enum class setting_kind : unsigned char { text, number, power_of_two, choice };
+
+/// Where a user may give it.
+enum class setting_source : unsigned char { anywhere, environment, command_line };
+
+/// How targets get it.
+enum class setting_reach : unsigned char {
+  host,      ///< they do not: only the host uses it
+  forwarded, ///< the host passes its value on to all targets
+  inherited  ///< each process reads its environment, which targets on the same machine inherit
+};
+
+/// One row of a table of settings. Everything about a setting follows from its row: the names under
+/// which it is given, how a value is checked, the text of errors, `--farcall-help`, and the table
+/// in docs/settings.md, which a test compares.
+struct setting {
+  std::string_view name; ///< "spin-us" is FARCALL_SPIN_US and --farcall-spin-us
+  setting_kind kind = setting_kind::text;
+  std::string_view takes{};     ///< what a text is, the unit of a number, or choices: "yes|no"
+  std::uint64_t low = 0;        ///< smallest number that is accepted
+  std::uint64_t high = 0;       ///< largest
+  std::uint64_t number = 0;     ///< default of a number
+  std::string_view otherwise{}; ///< default in words, where that is no number
+  setting_source source = setting_source::anywhere;
+  setting_reach reach = setting_reach::host;
+  std::string_view field{}; ///< member of job_options that says the same; empty: none does
+  std::string_view text{};  ///< one sentence for people
+};
+
+namespace settings {
+
+inline constexpr std::uint64_t day_ms = 86'400'000;
+
+/// The settings of the library. A new one is a row here and the line of code that uses it.
+inline constexpr setting core[] = {
+    {.name = "targets",
+     .takes = "URLs",
+     .otherwise = "shm",
+     .field = "targets",
+     .text = "Targets of the job: shm:4, shm?cpu=1&workers=2, tcp://host:port"},
+    {.name = "program",
+     .takes = "path",
+     .otherwise = "this program",
+     .field = "program",
+     .text = "What targets run"},
+    {.name = "start-timeout-ms",
+     .kind = setting_kind::number,
+     .takes = "ms",
+     .low = 1,
+     .high = day_ms,
+     .number = 10'000,
+     .field = "start_timeout",
+     .text = "How long all targets together may take to join"},
+    {.name = "stop-timeout-ms",
+     .kind = setting_kind::number,
+     .takes = "ms",
+     .low = 1,
+     .high = day_ms,
+     .number = 2'000,
+     .field = "stop_timeout",
+     .text = "How long targets may take to finish when the job ends; then they are killed"},
+    {.name = "lane-bytes",
+     .kind = setting_kind::power_of_two,
+     .takes = "bytes",
+     .low = 4096,
+     .high = 1U << 26,
+     .number = 64U << 10,
+     .reach = setting_reach::forwarded,
+     .field = "lane_bytes",
+     .text = "Size of a lane's ring"},
+    {.name = "heap-bytes",
+     .kind = setting_kind::number,
+     .takes = "bytes",
+     .low = 1U << 20,
+     .high = std::uint64_t{1} << 46,
+     .otherwise = "all memory",
+     .reach = setting_reach::forwarded,
+     .field = "heap_bytes",
+     .text = "Most memory that a node can share; less than 64 MiB is taken as 64 MiB"},
+    {.name = "key",
+     .takes = "file",
+     .otherwise = "none",
+     .field = "key",
+     .text =
+         "Key that this program and servers (tcp://) have in common; 'farcall keygen' makes one"},
+    {.name = "certificate",
+     .takes = "file",
+     .otherwise = "none",
+     .field = "certificate",
+     .text = "Instead of a key: the certificate of this side, PEM"},
+    {.name = "certificate-key",
+     .takes = "file",
+     .otherwise = "none",
+     .field = "certificate_key",
+     .text = "Private key of the certificate, PEM"},
+    {.name = "authority",
+     .takes = "file",
+     .otherwise = "none",
+     .field = "authority",
+     .text = "Certificate of the authority whose certificates are accepted, PEM"},
+    {.name = "liveness-ms",
+     .kind = setting_kind::number,
+     .takes = "ms",
+     .low = 10,
+     .high = day_ms,
+     .number = 5'000,
+     .reach = setting_reach::forwarded,
+     .field = "liveness",
+     .text = "A server that is silent for longer has failed, with its targets"},
+    {.name = "serve",
+     .takes = "HOST:PORT",
+     .otherwise = "off",
+     .source = setting_source::command_line,
+     .text = "Be a server: run targets of this program for other hosts"},
+    {.name = "plain",
+     .kind = setting_kind::choice,
+     .takes = "yes|no",
+     .otherwise = "no",
+     .source = setting_source::command_line,
+     .text = "Server: no encryption, and everybody may come"},
+    {.name = "i-trust-this-network",
+     .kind = setting_kind::choice,
+     .takes = "yes|no",
+     .otherwise = "no",
+     .source = setting_source::command_line,
+     .text = "Server: no encryption beyond this machine either"},
+    {.name = "spin-us",
+     .kind = setting_kind::number,
+     .takes = "µs",
+     .high = 60'000'000,
+     .number = 2'000,
+     .reach = setting_reach::forwarded,
+     .field = "waiting.spin",
+     .text = "How long a waiting thread spins before it sleeps"},
+    {.name = "yield-after-us",
+     .kind = setting_kind::number,
+     .takes = "µs",
+     .high = 60'000'000,
+     .number = 20,
+     .reach = setting_reach::forwarded,
+     .field = "waiting.yield_after",
+     .text = "How long a thread spins before it lets others run between its looks"},
+    {.name = "log",
+     .kind = setting_kind::choice,
+     .takes = "error|warning|info|debug",
+     .otherwise = "warning",
+     .source = setting_source::environment,
+     .reach = setting_reach::inherited,
+     .text = "Least severe lines that are written to standard error"},
+};
+
+/// Row of a setting of the library; a name that has none does not compile.
+consteval const setting& row(std::string_view name) {
+  for (const setting& s : core) {
+    if (s.name == name) return s;
+  }
+  throw "there is no such setting";
+}
+
+/// Rows of a compatibility layer, a module or a tool: from now on they are in help() and known to
+/// unknown(). They must outlive the process's last job. Call it before the first job is made; rows
+/// that are there already are not added again. Any thread.
+void add(std::span<const setting> rows);
+
+/// Every row: the library's, then those that were added.
+[[nodiscard]] std::vector<const setting*> all();
+
+[[nodiscard]] std::string variable_of(const setting& s); ///< "FARCALL_SPIN_US"
+[[nodiscard]] std::string option_of(const setting& s);   ///< "--farcall-spin-us"
+[[nodiscard]] std::string accepted_by(const setting& s); ///< "a whole number from 0 to 9 (ms)"
+[[nodiscard]] std::string default_of(const setting& s);  ///< "2000", "all memory"
+
+/// Checks `value`, which was given as `what` (a variable, an option, a member of job_options).
+/// Throws setting_error that names `what`, the value and what is accepted.
+void check(const setting& s, const std::string& what, std::string_view value);
+
+/// The same for numbers.
+[[nodiscard]] std::uint64_t number_of(const setting& s, const std::string& what,
+                                      std::string_view value);
+
+/// The text of --farcall-help.
+[[nodiscard]] std::string help();
+
+/// The one of `names` that differs from `name` in the fewest letters; empty when none is near.
+[[nodiscard]] std::string_view nearest(std::string_view name,
+                                       std::span<const std::string_view> names);
+
+/// One line for each variable of `environment` ("NAME=value" each, null at the end) that begins
+/// with FARCALL_ and is not a setting. An empty variable counts as unset. `others` are variables
+/// that are no settings either, but have a reader: names, or beginnings of names, with '*' behind.
+[[nodiscard]] std::vector<std::string> unknown(const char* const* environment,
+                                               std::span<const std::string_view> others);
+
+/// Logs the lines of unknown() as warnings, once per process.
+void warn_of_unknown(std::span<const std::string_view> others);
+
+} // namespace settings
+} // namespace farcall

@@ -1,0 +1,20 @@
+#include <farcall/offload/other_variables.hpp>
+
+namespace farcall {
+
+std::span<const std::string_view> other_variables() noexcept {
+  static constexpr std::string_view variables[] = {
+      // Set by a host for the targets that it starts.
+      "FARCALL_BOOTSTRAP",
+      // The farcall command.
+      "FARCALL_SSH",
+      // Programs of the Vector Engine, and the compilers and tools for their kernels.
+      "FARCALL_VEO_*", "FARCALL_VHCALL", "FARCALL_AVEORUN_ARCHIVE", "FARCALL_CC", "FARCALL_CXX",
+      "FARCALL_FC", "FARCALL_AR", "FARCALL_NM", "FARCALL_RANLIB",
+      // This project's own tests.
+      "FARCALL_TEST_*", "FARCALL_CROSS", "FARCALL_CUDA_TOOLS", "FARCALL_FUZZ_SECONDS",
+      "FARCALL_LAW_TRACED"};
+  return variables;
+}
+
+} // namespace farcall

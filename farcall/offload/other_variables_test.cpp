@@ -1,0 +1,40 @@
+#include <farcall/base/settings_table.hpp>
+#include <farcall/job/process.hpp>
+#include <farcall/offload/other_variables.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+namespace farcall {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+TEST(other_variables, are_no_settings) {
+  for (const std::string_view v : other_variables()) {
+    EXPECT_TRUE(v.starts_with("FARCALL_")) << v;
+    for (const setting& s : settings::core)
+      EXPECT_NE(settings::variable_of(s), v);
+  }
+}
+
+TEST(other_variables, have_what_a_host_sets_for_its_targets) {
+  std::string entry = bootstrap_variable;
+  entry += "=5";
+  const char* const environment[] = {entry.c_str(), "FARCALL_VEO_NODES=shm", nullptr};
+  EXPECT_THAT(settings::unknown(environment, other_variables()), IsEmpty());
+}
+
+TEST(other_variables, leave_misspelt_settings_to_be_warned_about) {
+  const char* const environment[] = {"FARCALL_TARGET=shm", nullptr};
+  EXPECT_THAT(settings::unknown(environment, other_variables()),
+              ElementsAre(HasSubstr("FARCALL_TARGETS?")));
+}
+
+} // namespace
+} // namespace farcall
