@@ -1,8 +1,10 @@
 #include "nodes.hpp"
 #include "debug_log.hpp"
+#include "settings.hpp"
 
 #include <farcall/base/error.hpp>
 #include <farcall/base/settings.hpp>
+#include <farcall/base/settings_source.hpp>
 #include <farcall/job/target_url.hpp>
 
 #include <algorithm>
@@ -17,7 +19,6 @@
 namespace farcall::veo {
 namespace {
 
-constexpr const char* standard_nodes = "shm:8";
 constexpr int most_node_numbers = 4096;
 constexpr std::size_t most_words = 64;
 
@@ -39,8 +40,8 @@ std::vector<std::string> words_of(const std::string& text) {
 }
 
 std::vector<target_url> configured() {
-  const char* nodes = variable("FARCALL_VEO_NODES");
-  return parse_targets(nodes == nullptr ? standard_nodes : nodes);
+  return parse_targets(
+      settings_source().text(nodes_setting).value_or(settings::default_of(nodes_setting)));
 }
 
 bool is_executable(const std::string& path) { return ::access(path.c_str(), X_OK) == 0; }
@@ -129,8 +130,8 @@ int choose_node(int given) {
   }
   if (const int count = node_count(); node >= count) {
     throw error("node " + std::to_string(node) + " does not exist: there are " +
-                std::to_string(count) + " nodes; FARCALL_VEO_NODES says which (shm:16, " +
-                "tcp://host:port, …)");
+                std::to_string(count) + " nodes; " + settings::variable_of(nodes_setting) +
+                " says which (shm:16, tcp://host:port, …)");
   }
   return node;
 }

@@ -1,6 +1,7 @@
 #include "process.hpp"
 #include "debug_log.hpp"
 #include "nodes.hpp"
+#include "settings.hpp"
 #include "vhcall.hpp"
 
 #include <farcall/base/error.hpp>
@@ -48,6 +49,7 @@ std::vector<std::string> helper_environment(int node) {
 }
 
 std::unique_ptr<job> started_job(const std::string& targets) {
+  settings::add(settings_of_veo);
   job_options o;
   o.targets = targets;
   o.start_timeout = start_timeout;

@@ -2,11 +2,12 @@
 #include "../vhcall_messages.hpp"
 #include "handles.hpp"
 #include "processes.hpp"
+#include "settings.hpp"
 
 #include "../kernel/vhcall_call.h"
 #include "../kernel/vhcall_library.h"
 
-#include <farcall/base/error.hpp>
+#include <farcall/base/settings_source.hpp>
 #include <farcall/call/offer.hpp>
 
 #include <cerrno>
@@ -82,11 +83,7 @@ int fail(int error) noexcept {
 } // namespace
 
 bool serve_vhcall_if_asked() {
-  const char* wanted = std::getenv("FARCALL_VHCALL");
-  if (wanted == nullptr || std::string_view(wanted) == "helper") return false;
-  if (std::string_view(wanted) != "program") {
-    throw error(std::string("FARCALL_VHCALL is \"") + wanted + "\"; it can be helper or program");
-  }
+  if (settings_source().text(vhcall_setting) != "program") return false;
   offer<install_here, find_here, invoke_here, invoke_with_args_here, uninstall_here>();
   static library_service service;
   vhcall_service::instance = &service;

@@ -78,7 +78,7 @@ class offload(toolchain.test_case):
 
     def test_vhcall_in_no_such_place(self):
         text = self.bad(self.shared_program(), self.kernel_library(), FARCALL_VHCALL="moon")
-        self.assertIn('FARCALL_VHCALL is "moon"; it can be helper or program', text)
+        self.assertIn('FARCALL_VHCALL is "moon"; give helper or program', text)
 
 
 if __name__ == "__main__":
