@@ -4,6 +4,8 @@
 #include "remote_servers.hpp"
 #include "run_plan.hpp"
 
+#include <farcall/base/settings_source.hpp>
+
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -22,10 +24,11 @@ namespace farcall::tool {
 
 namespace {
 
-constexpr const char* variable = "FARCALL_TARGETS";
-constexpr const char* key_variable = "FARCALL_KEY";
-constexpr const char* ssh_variable = "FARCALL_SSH";
-constexpr const char* usual_ssh = "ssh -o BatchMode=yes";
+constexpr setting ssh_setting{.name = "ssh",
+                              .takes = "a command",
+                              .otherwise = "ssh -o BatchMode=yes",
+                              .source = setting_source::environment,
+                              .text = "With --hosts: how a command is run on a host"};
 
 struct run_options {
   std::optional<std::size_t> processes;
@@ -36,14 +39,15 @@ struct run_options {
   bool json = false;
 };
 
-void set_variable(const char* name, const std::string& value) {
+void set_variable(const setting& which, const std::string& value) {
+  const std::string name = settings::variable_of(which);
   // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing else uses the environment meanwhile.
-  if (setenv(name, value.c_str(), 1) != 0)
+  if (setenv(name.c_str(), value.c_str(), 1) != 0)
     throw failed_run(fmt::format("cannot set {}: {}", name, reason_text(errno)));
 }
 
 int start(const run_plan& plan) {
-  set_variable(variable, plan.targets);
+  set_variable(settings::row("targets"), plan.targets);
   std::vector<std::string> words = plan.words;
   std::vector<char*> arguments;
   arguments.reserve(words.size() + 1);
@@ -59,11 +63,11 @@ int start(const run_plan& plan) {
   throw failed_run(fmt::format("cannot start {}: {}", plan.program, reason_text(errno)));
 }
 
+std::string variable_of_targets() { return settings::variable_of(settings::row("targets")); }
+
 std::string ssh_command(const run_options& options) {
   if (!options.ssh.empty()) return options.ssh;
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): there is one thread.
-  const char* set = std::getenv(ssh_variable);
-  return set == nullptr ? usual_ssh : set;
+  return settings_source().text(ssh_setting).value_or(settings::default_of(ssh_setting));
 }
 
 /// What is to be started where, for each host.
@@ -101,8 +105,8 @@ int run_on_hosts(const run_options& options, const std::vector<std::string>& com
   std::string urls;
   for (const auto& server : servers)
     urls += (urls.empty() ? "" : ",") + server->url(deadline);
-  set_variable(variable, urls);
-  set_variable(key_variable, key.path());
+  set_variable(settings::row("targets"), urls);
+  set_variable(settings::row("key"), key.path());
   return run_to_end(plan.program, plan.words);
 }
 
@@ -112,7 +116,7 @@ int run_app(const run_options& options, const std::vector<std::string>& command)
   if (!options.json) return start(plan);
   const nlohmann::ordered_json json{{"program", plan.program},
                                     {"arguments", plan.words},
-                                    {"environment", {{variable, plan.targets}}}};
+                                    {"environment", {{variable_of_targets(), plan.targets}}}};
   print(json.dump(2) + '\n');
   return 0;
 }
@@ -126,16 +130,15 @@ void add_run(CLI::App& app, action& chosen) {
   CLI::Option* number = run->add_option("-n", options->processes,
                                         "Number of processes, the host included, as with mpirun: "
                                         "-n 4 is the host and three shm targets");
-  run->add_option("--targets", options->targets,
-                  "Targets by URL, comma separated, e.g. shm:4 or shm?workers=2&cpu=1")
+  run->add_option("--targets", options->targets, std::string(settings::row("targets").text))
       ->excludes(number);
   run->add_option("--hosts", options->hosts,
                   "File with a line for each machine that has targets: host [count=N] "
                   "[address=NAME]. Starts 'farcall serve' there for this run");
   run->add_option("--ssh", options->ssh,
-                  fmt::format("With --hosts: how a command is run on a host (default {}, else "
-                              "'{}')",
-                              ssh_variable, usual_ssh));
+                  fmt::format("{} (default {}, else '{}')", ssh_setting.text,
+                              settings::variable_of(ssh_setting),
+                              settings::default_of(ssh_setting)));
   run->add_option("--start-timeout-ms", options->start_timeout_ms,
                   "With --hosts: how long the servers may take to start (default 30000)")
       ->check(CLI::Range(1, 3'600'000));
@@ -147,7 +150,7 @@ void add_run(CLI::App& app, action& chosen) {
       "shm target. Options come before the program. With --hosts it runs the program as a child; "
       "the program must have the same path on all machines, and farcall be on the PATH there. Each "
       "run has a key of its own, which goes through ssh.",
-      variable));
+      variable_of_targets()));
   run->callback(
       [options, run, &chosen] { chosen = [=] { return run_app(*options, run->remaining()); }; });
 }

@@ -2,6 +2,7 @@
 #include "key_in_memory.hpp"
 #include "run_plan.hpp"
 
+#include <farcall/base/settings_table.hpp>
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/job/server.hpp>
 #include <farcall/transport/tcp/secret.hpp>
@@ -25,7 +26,7 @@ namespace {
 struct serve_options {
   std::string listen = "127.0.0.1:0";
   server_options server;
-  unsigned patience_ms = 5000;
+  unsigned patience_ms = static_cast<unsigned>(server.patience.count());
   bool key_from_stdin = false;
 };
 
@@ -94,18 +95,22 @@ void add_serve(CLI::App& app, action& chosen) {
   serve->add_flag("--key-from-stdin", options->key_from_stdin,
                   "Read the key from standard input, and end when that ends ('farcall run --hosts' "
                   "starts servers so)");
-  serve->add_option("--certificate", s.access.certificate, "Instead of a key: our certificate");
-  serve->add_option("--certificate-key", s.access.certificate_key, "Its key");
-  serve->add_option("--authority", s.access.authority,
-                    "Certificate of the authority whose certificates may come");
-  serve->add_flag("--plain", s.plain, "No encryption, and everybody may come");
+  const auto text_of = [](const setting& mirrored) { return std::string(mirrored.text); };
+  serve->add_option("--certificate", s.access.certificate, text_of(settings::row("certificate")));
+  serve->add_option("--certificate-key", s.access.certificate_key,
+                    text_of(settings::row("certificate-key")));
+  serve->add_option("--authority", s.access.authority, text_of(settings::row("authority")));
+  serve->add_flag("--plain", s.plain, text_of(settings::row("plain")));
   serve->add_flag("--i-trust-this-network", s.trusts_network,
-                  "With --plain: also beyond this machine");
-  serve->add_option("--most-targets", s.most_targets, "Targets at a time (default 250)")
+                  text_of(settings::row("i-trust-this-network")));
+  serve
+      ->add_option("--most-targets", s.most_targets,
+                   fmt::format("Targets at a time (default {})", s.most_targets))
       ->check(CLI::Range(1, 100000));
   serve
       ->add_option("--patience-ms", options->patience_ms,
-                   "How long a connection may take to say what it wants (default 5000)")
+                   fmt::format("How long a connection may take to say what it wants (default {})",
+                               options->patience_ms))
       ->check(CLI::Range(10, 3'600'000));
   serve->prefix_command();
   serve->footer("Hosts name it as FARCALL_TARGETS=tcp://HOST:PORT. Without a key it listens on "

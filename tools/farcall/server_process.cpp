@@ -3,6 +3,7 @@
 #include "command.hpp"
 #include "pinning.hpp"
 
+#include <farcall/base/settings_table.hpp>
 #include <farcall/base/unique_fd.hpp>
 
 #include <array>
@@ -58,9 +59,10 @@ std::string read_line(int fd, std::chrono::steady_clock::time_point deadline) {
 
 /// What the environment says about keys is for other servers than ours.
 void forget_keys_of_environment() {
-  for (const char* name :
-       {"FARCALL_KEY", "FARCALL_CERTIFICATE", "FARCALL_CERTIFICATE_KEY", "FARCALL_AUTHORITY"})
-    unsetenv(name);
+  using settings::row;
+  for (const setting* s :
+       {&row("key"), &row("certificate"), &row("certificate-key"), &row("authority")})
+    unsetenv(settings::variable_of(*s).c_str());
 }
 
 } // namespace
