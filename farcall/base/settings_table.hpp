@@ -47,7 +47,7 @@ inline constexpr setting core[] = {
      .takes = "URLs",
      .otherwise = "shm",
      .field = "targets",
-     .text = "Targets of the job: shm:4, shm?cpu=1&workers=2, tcp://host:port"},
+     .text = "Targets by URL, comma separated: shm:4,shm?cpu=1&workers=2,tcp://host:port"},
     {.name = "program",
      .takes = "path",
      .otherwise = "this program",
