@@ -1,0 +1,267 @@
+#include <farcall/am/lane_test_support.hpp>
+#include <farcall/am/worker.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace farcall::test {
+namespace {
+
+using namespace am;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+std::vector<std::string> seen;
+worker* worker_of_handlers = nullptr;
+fake_transport* transport_of_handlers = nullptr;
+
+void note(incoming& request, const void* /*context*/) noexcept {
+  seen.emplace_back(reinterpret_cast<const char*>(request.arguments()),
+                    static_cast<std::size_t>(request.bytes()));
+}
+
+/// Fills most of a record.
+void answer_much(incoming& request, const void* /*context*/) noexcept {
+  std::byte* to = request.reserve_answer(500);
+  std::memset(to, 'x', 500);
+  request.commit_answer(to, 500);
+}
+
+void tidy_inside(incoming& /*request*/, const void* /*context*/) noexcept {
+  (void)worker_of_handlers->tidy();
+  seen.emplace_back(transport_of_handlers->closed.empty() ? "kept" : "destroyed while looked at");
+}
+
+enum key : handler_key { note_key = first_user_key, much_key, tidy_key };
+
+std::vector<handler> handlers() {
+  return {{&note, nullptr}, {&answer_much, nullptr}, {&tidy_inside, nullptr}};
+}
+
+/// A worker, and the openers' ends of the lanes that it serves.
+class workers : public ::testing::TestWithParam<bool> {
+ protected:
+  struct opened {
+    std::unique_ptr<ring_pair> rings;
+    fake_carrier carrier;
+    outbox requests;
+    inbox answers;
+    std::uint64_t id = 0;
+  };
+
+  workers() : engine_(handlers()), worker_(*engine_, 0, engine_.bell_of(0), GetParam()) {
+    seen.clear();
+    worker_of_handlers = &worker_;
+    transport_of_handlers = &engine_.via;
+  }
+
+  opened& open(node_id from = peer_id) {
+    lanes_.push_back(std::make_unique<opened>());
+    opened& made = *lanes_.back();
+    made.rings = std::make_unique<ring_pair>();
+    made.requests = made.rings->opener().out;
+    made.answers = made.rings->opener().in;
+    made.id = lanes_.size();
+    channel c = made.rings->server();
+    c.carrier = &made.carrier;
+    c.peer = from;
+    c.id = made.id;
+    EXPECT_TRUE(worker_.add(engine_.via, c));
+    return made;
+  }
+
+  /// Until an answer waits for room.
+  void block(opened& lane) {
+    for (int i = 0; !worker_.is_blocked(); ++i) {
+      ASSERT_LT(i, 100);
+      ASSERT_TRUE(send_request(lane.requests, much_key, 1));
+      ASSERT_EQ(worker_.turn(true), 1U);
+    }
+  }
+
+  static void drain(opened& lane) {
+    while (const record_view record = peek(lane.answers))
+      release(lane.answers, record);
+  }
+
+  idle_engine engine_;
+  std::vector<std::unique_ptr<opened>> lanes_;
+  worker worker_;
+};
+
+TEST_P(workers, serve_all_their_lanes) {
+  opened& a = open();
+  opened& b = open();
+  EXPECT_FALSE(worker_.has_work());
+  EXPECT_EQ(worker_.turn(false), 0U);
+  ASSERT_TRUE(send_request(b.requests, note_key, 1, "b1"));
+  ASSERT_TRUE(send_request(a.requests, note_key, 1, "a1"));
+  ASSERT_TRUE(send_request(a.requests, note_key, 1, "a2"));
+  EXPECT_TRUE(worker_.has_work());
+  EXPECT_EQ(worker_.turn(false), 3U);
+  EXPECT_THAT(seen, ElementsAre("a1", "a2", "b1"));
+  EXPECT_FALSE(worker_.has_work());
+}
+
+TEST_P(workers, serve_a_single_request_for_who_waits) {
+  opened& a = open();
+  opened& b = open();
+  for (opened* lane : {&a, &a, &b})
+    ASSERT_TRUE(send_request(lane->requests, note_key, 1, "x"));
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(worker_.turn(true), 1U);
+  EXPECT_EQ(worker_.turn(true), 0U);
+}
+
+TEST_P(workers, give_each_lane_its_turn) {
+  opened& a = open();
+  opened& b = open();
+  for (int i = 0; i < 100; ++i)
+    ASSERT_TRUE(send_request(a.requests, note_key, no_slot, "a"));
+  ASSERT_TRUE(send_request(b.requests, note_key, no_slot, "b"));
+  EXPECT_EQ(worker_.turn(false), 65U) << "a batch of one, all of the other";
+  EXPECT_EQ(seen.back(), "b");
+  EXPECT_EQ(worker_.turn(false), 36U);
+}
+
+TEST_P(workers, have_a_limited_number_of_lanes) {
+  for (int i = 0; i < 512; ++i)
+    (void)open();
+  const ring_pair one_more;
+  EXPECT_FALSE(worker_.add(engine_.via, one_more.server()));
+  engine_.via.ended = {17};
+  EXPECT_EQ(worker_.tidy(), 511U);
+  EXPECT_TRUE(worker_.add(engine_.via, one_more.server())) << "a place is free again";
+}
+
+TEST_P(workers, move_bytes_for_all_lanes) {
+  opened& a = open();
+  opened& b = open();
+  worker_.progress();
+  worker_.watch();
+  (void)worker_.turn(false);
+  for (const opened* lane : {&a, &b}) {
+    EXPECT_EQ(lane->carrier.progressed, 2);
+    EXPECT_EQ(lane->carrier.watched, 1);
+  }
+}
+
+TEST_P(workers, are_blocked_while_answers_find_no_room) {
+  opened& a = open();
+  opened& b = open();
+  EXPECT_FALSE(worker_.is_blocked());
+  block(a);
+  ASSERT_TRUE(send_request(a.requests, note_key, 1, "behind"));
+  EXPECT_FALSE(worker_.has_work()) << "it cannot be served now";
+  EXPECT_EQ(worker_.turn(false), 0U);
+  ASSERT_TRUE(send_request(b.requests, note_key, 1, "another lane"));
+  EXPECT_TRUE(worker_.has_work());
+  EXPECT_EQ(worker_.turn(false), 1U);
+  drain(a);
+  EXPECT_EQ(worker_.turn(false), 1U);
+  EXPECT_FALSE(worker_.is_blocked());
+  EXPECT_EQ(seen.back(), "behind");
+}
+
+TEST_P(workers, give_closed_lanes_back) {
+  const opened& a = open();
+  (void)open();
+  EXPECT_EQ(worker_.tidy(), 2U);
+  EXPECT_THAT(engine_.via.closed, IsEmpty());
+  engine_.via.ended = {a.id};
+  EXPECT_EQ(worker_.tidy(), 1U);
+  EXPECT_THAT(engine_.via.closed, ElementsAre(a.id));
+  EXPECT_EQ(worker_.tidy(), 1U);
+  EXPECT_THAT(engine_.via.closed, ElementsAre(a.id)) << "once";
+}
+
+TEST_P(workers, keep_closed_lanes_whose_answers_wait) {
+  opened& a = open();
+  block(a);
+  engine_.via.ended = {a.id};
+  EXPECT_EQ(worker_.tidy(), 1U);
+  drain(a);
+  (void)worker_.turn(false);
+  EXPECT_EQ(worker_.tidy(), 0U);
+}
+
+TEST_P(workers, cut_the_lanes_of_a_peer) {
+  opened& a = open();
+  const opened& b = open();
+  opened& other = open(0);
+  block(a);
+  worker_.cut(peer_id);
+  EXPECT_FALSE(worker_.is_blocked()) << "nobody will read the answers";
+  ASSERT_TRUE(send_request(other.requests, note_key, 1, "of another peer"));
+  EXPECT_TRUE(worker_.has_work());
+  EXPECT_EQ(worker_.turn(false), 1U);
+  EXPECT_EQ(worker_.tidy(), 1U);
+  EXPECT_THAT(engine_.via.closed, UnorderedElementsAre(a.id, b.id));
+}
+
+TEST_P(workers, find_no_work_in_cut_lanes) {
+  opened& a = open();
+  ASSERT_TRUE(send_request(a.requests, note_key, 1, "x"));
+  worker_.cut(peer_id);
+  EXPECT_FALSE(worker_.has_work());
+  EXPECT_EQ(worker_.turn(false), 0U);
+  EXPECT_THAT(seen, IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(alone, workers, ::testing::Values(false));
+INSTANTIATE_TEST_SUITE_P(with_waiting_threads, workers, ::testing::Values(true));
+
+// ---- who holds a lane ---------------------------------------------------------------------------
+
+class shared_workers : public workers {};
+class own_workers : public workers {};
+
+TEST_P(own_workers, keep_their_lanes_for_themselves) {
+  opened& a = open();
+  ASSERT_TRUE(send_request(a.requests, note_key, 1, "mine"));
+  EXPECT_EQ(worker_.turn(false), 1U);
+  ASSERT_TRUE(send_request(a.requests, note_key, 1, "mine too"));
+  std::thread([&] {
+    EXPECT_FALSE(worker_.has_work());
+    EXPECT_EQ(worker_.turn(false), 0U);
+  }).join();
+  EXPECT_EQ(worker_.turn(false), 1U);
+}
+
+INSTANTIATE_TEST_SUITE_P(alone, own_workers, ::testing::Values(false));
+
+TEST_P(shared_workers, let_go_of_their_lanes) {
+  opened& a = open();
+  ASSERT_TRUE(send_request(a.requests, note_key, 1, "here"));
+  EXPECT_EQ(worker_.turn(false), 1U);
+  ASSERT_TRUE(send_request(a.requests, note_key, 1, "there"));
+  std::thread([&] {
+    EXPECT_TRUE(worker_.has_work());
+    EXPECT_EQ(worker_.turn(true), 1U);
+  }).join();
+  EXPECT_THAT(seen, ElementsAre("here", "there"));
+}
+
+TEST_P(shared_workers, destroy_no_lane_that_somebody_looks_at) {
+  opened& a = open();
+  const opened& b = open();
+  engine_.via.ended = {b.id};
+  ASSERT_TRUE(send_request(a.requests, tidy_key, 1));
+  EXPECT_EQ(worker_.turn(false), 1U);
+  EXPECT_THAT(seen, ElementsAre("kept"));
+  EXPECT_EQ(worker_.tidy(), 1U);
+  EXPECT_THAT(engine_.via.closed, ElementsAre(b.id));
+}
+
+INSTANTIATE_TEST_SUITE_P(with_waiting_threads, shared_workers, ::testing::Values(true));
+
+} // namespace
+} // namespace farcall::test
