@@ -1,7 +1,7 @@
 #include "circumstances.hpp"
 #include "pinning.hpp"
 
-#include <tools/gpu/sampling.hpp>
+#include <bench/gpu/sampling.hpp>
 
 #include <algorithm>
 #include <array>

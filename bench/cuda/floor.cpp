@@ -3,8 +3,8 @@
 #include "pinning.hpp"
 #include "session.hpp"
 
-#include <tools/gpu/bus_floor.hpp>
-#include <tools/gpu/ping_pong.hpp>
+#include <bench/gpu/bus_floor.hpp>
+#include <bench/gpu/ping_pong.hpp>
 
 #include <farcall/base/clock.hpp>
 

@@ -2,7 +2,7 @@
 
 #include "session.hpp"
 
-#include <tools/gpu/functions.hpp>
+#include <bench/gpu/functions.hpp>
 
 #include <string>
 

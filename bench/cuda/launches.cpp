@@ -2,7 +2,7 @@
 
 #include "session.hpp"
 
-#include <tools/gpu/launch_variants.hpp>
+#include <bench/gpu/launch_variants.hpp>
 
 #include <functional>
 #include <utility>

@@ -2,8 +2,8 @@
 
 #include "session.hpp"
 
-#include <tools/gpu/check.hpp>
-#include <tools/gpu/functions.hpp>
+#include <bench/gpu/check.hpp>
+#include <bench/gpu/functions.hpp>
 
 #include <string>
 

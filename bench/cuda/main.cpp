@@ -5,7 +5,7 @@
 #include "session.hpp"
 #include "smoke.hpp"
 
-#include <tools/gpu/select_device.hpp>
+#include <bench/gpu/select_device.hpp>
 
 #include <cstdio>
 #include <cstdlib>

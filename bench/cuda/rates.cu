@@ -3,7 +3,7 @@
 #include "pinning.hpp"
 #include "session.hpp"
 
-#include <tools/gpu/functions.hpp>
+#include <bench/gpu/functions.hpp>
 
 #include <algorithm>
 #include <barrier>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tools/farcall/statistics.hpp>
+#include <bench/report/statistics.hpp>
 
 #include <string>
 #include <utility>

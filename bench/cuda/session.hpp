@@ -4,7 +4,7 @@
 #include "pinning.hpp"
 #include "report.hpp"
 
-#include <tools/gpu/sampling.hpp>
+#include <bench/gpu/sampling.hpp>
 
 #include <farcall/gpu/gpu.hpp>
 

@@ -4,7 +4,7 @@
 #include "session.hpp"
 #include "smoke.hpp"
 
-#include <tools/gpu/functions.hpp>
+#include <bench/gpu/functions.hpp>
 
 #include <chrono>
 #include <cstdio>

@@ -1,5 +1,6 @@
 #include "hosts.hpp"
-#include "command.hpp"
+
+#include <tools/common/outcome.hpp>
 
 #include <farcall/base/error.hpp>
 #include <farcall/base/settings.hpp>

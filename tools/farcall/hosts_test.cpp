@@ -1,5 +1,6 @@
-#include "command.hpp"
 #include "hosts.hpp"
+
+#include <tools/common/outcome.hpp>
 
 #include <farcall/base/error.hpp>
 

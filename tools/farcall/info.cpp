@@ -1,9 +1,11 @@
-#include "bench_session.hpp"
-#include "command.hpp"
-#include "environment.hpp"
-#include "gpu_text.hpp"
+#include "commands.hpp"
 #include "probes.hpp"
-#include "table.hpp"
+
+#include <tools/common/environment.hpp>
+#include <tools/common/gpu_text.hpp>
+#include <tools/common/json.hpp>
+#include <tools/common/outcome.hpp>
+#include <tools/common/table.hpp>
 
 #include <farcall/farcall.hpp>
 #include <farcall/transport/cuda/find_gpus.hpp>
@@ -16,7 +18,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <unistd.h>
 
@@ -94,17 +95,20 @@ machine_state look_around() {
 }
 
 std::vector<node_description> describe_nodes(const std::string& targets) {
-  const job j{job_of_this_program(targets)};
+  job_options options;
+  options.targets = targets;
+  options.program = "/proc/self/exe"; // whatever the environment says that targets run
+  const job j{options};
   std::vector<node_description> nodes{j.host().description()};
   for (const node& target : j.targets())
     nodes.push_back(target.description());
   return nodes;
 }
 
-nlohmann::ordered_json probe_json(const probe& p) {
-  nlohmann::ordered_json json{{"works", p.works}, {"detail", p.detail}};
-  if (!p.advice.empty()) json["advice"] = p.advice;
-  return json;
+json probe_json(const probe& p) {
+  json document{{"works", p.works}, {"detail", p.detail}};
+  if (!p.advice.empty()) document["advice"] = p.advice;
+  return document;
 }
 
 /// "transparent huge pages" -> "transparent_huge_pages".
@@ -115,48 +119,47 @@ std::string as_key(std::string name) {
   return name;
 }
 
-nlohmann::ordered_json probes_json(const std::vector<probe>& probes) {
-  nlohmann::ordered_json json;
+json probes_json(const std::vector<probe>& probes) {
+  json document;
   for (const probe& p : probes)
-    json[as_key(p.name)] = probe_json(p);
-  return json;
+    document[as_key(p.name)] = probe_json(p);
+  return document;
 }
 
-nlohmann::ordered_json limits_json(const std::vector<limit>& limits) {
-  nlohmann::ordered_json json;
-  const auto value = [](std::uint64_t v) -> nlohmann::ordered_json {
-    return limit_text(v) == "unlimited" ? nlohmann::ordered_json("unlimited")
-                                        : nlohmann::ordered_json(v);
+json limits_json(const std::vector<limit>& limits) {
+  json document;
+  const auto value = [](std::uint64_t v) -> json {
+    return limit_text(v) == "unlimited" ? json("unlimited") : json(v);
   };
   for (const limit& l : limits)
-    json[as_key(l.name)] = {{"soft", value(l.soft)}, {"hard", value(l.hard)}};
-  return json;
+    document[as_key(l.name)] = {{"soft", value(l.soft)}, {"hard", value(l.hard)}};
+  return document;
 }
 
-nlohmann::ordered_json nodes_json(const std::vector<node_description>& nodes) {
-  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+json nodes_json(const std::vector<node_description>& nodes) {
+  json document = json::array();
   for (const node_description& n : nodes) {
-    json.push_back({{"id", n.id},
-                    {"name", n.name},
-                    {"host", n.host},
-                    {"pid", n.pid},
-                    {"architecture", n.architecture},
-                    {"cores", n.cores},
-                    {"transport", n.transport},
-                    {"workers", n.workers},
-                    {"route", n.route}});
+    document.push_back({{"id", n.id},
+                        {"name", n.name},
+                        {"host", n.host},
+                        {"pid", n.pid},
+                        {"architecture", n.architecture},
+                        {"cores", n.cores},
+                        {"transport", n.transport},
+                        {"workers", n.workers},
+                        {"route", n.route}});
   }
-  return json;
+  return document;
 }
 
-nlohmann::ordered_json to_json(const machine_state& state) {
-  nlohmann::ordered_json transports = nlohmann::ordered_json::array();
+json to_json(const machine_state& state) {
+  json transports = json::array();
   for (const transport_state& t : state.transports) {
     transports.push_back({{"name", t.name}, {"present", t.present}, {"reason", t.reason}});
   }
-  nlohmann::ordered_json kernel = probes_json(state.kernel);
-  nlohmann::ordered_json attach = kernel["cross_memory_attach"];
-  attach["allowed"] = attach["works"];
+  json kernel = probes_json(state.kernel);
+  json attach = kernel["cross_memory_attach"];
+  attach["allowed"] = json(attach.at("works"));
   kernel.erase("cross_memory_attach");
   return {{"version", FARCALL_TOOL_VERSION},
           {"machine",
@@ -248,10 +251,10 @@ int run_info(const info_options& options) {
     }
   }
   if (options.json) {
-    nlohmann::ordered_json json = to_json(state);
-    json["targets"] = options.no_targets ? "" : options.targets;
-    json["nodes"] = nodes_json(nodes);
-    print(json.dump(2) + '\n');
+    json document = to_json(state);
+    document["targets"] = options.no_targets ? "" : options.targets;
+    document["nodes"] = nodes_json(nodes);
+    print(document.dump(2) + '\n');
   } else {
     print(to_text(state));
     if (!nodes.empty()) print(nodes_text(options.targets, nodes));
@@ -262,18 +265,21 @@ int run_info(const info_options& options) {
 
 } // namespace
 
-void add_info(CLI::App& app, action& chosen) {
+command command_info() {
   auto options = std::make_shared<info_options>();
-  CLI::App* info =
-      app.add_subcommand("info", "What this machine offers, and the route to each node of a job");
-  CLI::Option* targets =
-      info->add_option("--targets", options->targets,
-                       "Targets to start and to describe, e.g. shm:4 or shm?workers=2")
-          ->capture_default_str();
-  info->add_flag("--no-targets", options->no_targets, "Start no targets: look at the machine only")
-      ->excludes(targets);
-  info->add_flag("--json", options->json, "Print one JSON document");
-  info->callback([options, &chosen] { chosen = [options] { return run_info(*options); }; });
+  info_options& o = *options;
+  return {.name = "info",
+          .text = "What this machine offers, and the route to each node of a job",
+          .options = {{.name = "--targets",
+                       .value = &o.targets,
+                       .text = "Targets to start and to describe, e.g. shm:4 or shm?workers=2",
+                       .shows_default = true},
+                      {.name = "--no-targets",
+                       .value = &o.no_targets,
+                       .text = "Start no targets: look at the machine only",
+                       .excludes = "--targets"},
+                      {.name = "--json", .value = &o.json, .text = "Print one JSON document"}},
+          .run = [options](const auto& /*rest*/) { return run_info(*options); }};
 }
 
 } // namespace farcall::tool

@@ -1,8 +1,10 @@
 #include "probes.hpp"
-#include "child_process.hpp"
-#include "command.hpp"
-#include "environment.hpp"
 
+#include <tools/common/child_process.hpp>
+#include <tools/common/environment.hpp>
+#include <tools/common/outcome.hpp>
+
+#include <farcall/base/error.hpp>
 #include <farcall/memory/bell.hpp>
 
 #include <array>

@@ -1,6 +1,8 @@
 #include "remote_servers.hpp"
-#include "command.hpp"
 
+#include <tools/common/outcome.hpp>
+
+#include <farcall/base/error.hpp>
 #include <farcall/job/control_socket.hpp>
 
 #include <cerrno>

@@ -1,9 +1,13 @@
-#include "command.hpp"
+#include "commands.hpp"
 #include "hosts.hpp"
-#include "key_in_memory.hpp"
 #include "remote_servers.hpp"
 #include "run_plan.hpp"
 
+#include <tools/common/json.hpp>
+#include <tools/common/key_in_memory.hpp>
+#include <tools/common/outcome.hpp>
+
+#include <farcall/base/error.hpp>
 #include <farcall/base/settings_source.hpp>
 
 #include <cerrno>
@@ -16,7 +20,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <unistd.h>
 
@@ -91,9 +94,9 @@ int run_on_hosts(const run_options& options, const std::vector<std::string>& com
   const std::vector<host_entry> hosts = read_hosts(*options.hosts);
   const auto commands = serve_commands(options, hosts, plan);
   if (options.json) {
-    const nlohmann::ordered_json json{
+    const json document{
         {"program", plan.program}, {"arguments", plan.words}, {"servers", commands}};
-    print(json.dump(2) + '\n');
+    print(document.dump(2) + '\n');
     return 0;
   }
   block_signals();
@@ -114,45 +117,56 @@ int run_app(const run_options& options, const std::vector<std::string>& command)
   if (options.hosts) return run_on_hosts(options, command);
   const run_plan plan = make_run_plan(options.processes, options.targets, command);
   if (!options.json) return start(plan);
-  const nlohmann::ordered_json json{{"program", plan.program},
-                                    {"arguments", plan.words},
-                                    {"environment", {{variable_of_targets(), plan.targets}}}};
-  print(json.dump(2) + '\n');
+  const json document{{"program", plan.program},
+                      {"arguments", plan.words},
+                      {"environment", {{variable_of_targets(), plan.targets}}}};
+  print(document.dump(2) + '\n');
   return 0;
 }
 
 } // namespace
 
-void add_run(CLI::App& app, action& chosen) {
+command command_run() {
   auto options = std::make_shared<run_options>();
-  CLI::App* run = app.add_subcommand("run", "Start a farcall program with targets: farcall run [-n "
-                                            "N | --targets URLS] ./app [its arguments ...]");
-  CLI::Option* number = run->add_option("-n", options->processes,
-                                        "Number of processes, the host included, as with mpirun: "
-                                        "-n 4 is the host and three shm targets");
-  run->add_option("--targets", options->targets, std::string(settings::row("targets").text))
-      ->excludes(number);
-  run->add_option("--hosts", options->hosts,
-                  "File with a line for each machine that has targets: host [count=N] "
-                  "[address=NAME]. Starts 'farcall serve' there for this run");
-  run->add_option("--ssh", options->ssh,
-                  fmt::format("{} (default {}, else '{}')", ssh_setting.text,
-                              settings::variable_of(ssh_setting),
-                              settings::default_of(ssh_setting)));
-  run->add_option("--start-timeout-ms", options->start_timeout_ms,
-                  "With --hosts: how long the servers may take to start (default 30000)")
-      ->check(CLI::Range(1, 3'600'000));
-  run->add_flag("--json", options->json, "Print what would be started, and start nothing");
-  // From the program's name on everything belongs to the program, its options included.
-  run->prefix_command();
-  run->footer(fmt::format(
-      "Sets {} and executes the program in place of this command. Without -n and --targets: one "
-      "shm target. Options come before the program. With --hosts it runs the program as a child; "
-      "the program must have the same path on all machines, and farcall be on the PATH there. Each "
-      "run has a key of its own, which goes through ssh.",
-      variable_of_targets()));
-  run->callback(
-      [options, run, &chosen] { chosen = [=] { return run_app(*options, run->remaining()); }; });
+  run_options& o = *options;
+  return {
+      .name = "run",
+      .text =
+          "Start a farcall program with targets: farcall run [-n N | --targets URLS] ./app [its "
+          "arguments ...]",
+      .footer = fmt::format(
+          "Sets {} and executes the program in place of this command. Without -n and --targets: "
+          "one shm target. Options come before the program. With --hosts it runs the program as a "
+          "child; the program must have the same path on all machines, and farcall be on the PATH "
+          "there. Each run has a key of its own, which goes through ssh.",
+          variable_of_targets()),
+      .options =
+          {{.name = "-n",
+            .value = &o.processes,
+            .text = "Number of processes, the host included, as with mpirun: -n 4 is the host and "
+                    "three shm targets"},
+           {.name = "--targets",
+            .value = &o.targets,
+            .text = std::string(settings::row("targets").text),
+            .excludes = "-n"},
+           {.name = "--hosts",
+            .value = &o.hosts,
+            .text = "File with a line for each machine that has targets: host [count=N] "
+                    "[address=NAME]. Starts 'farcall serve' there for this run"},
+           {.name = "--ssh",
+            .value = &o.ssh,
+            .text = fmt::format("{} (default {}, else '{}')", ssh_setting.text,
+                                 settings::variable_of(ssh_setting),
+                                 settings::default_of(ssh_setting))},
+           {.name = "--start-timeout-ms",
+            .value = &o.start_timeout_ms,
+            .text = "With --hosts: how long the servers may take to start (default 30000)",
+            .range = {{1, 3'600'000}}},
+           {.name = "--json",
+            .value = &o.json,
+            .text = "Print what would be started, and start nothing"}},
+      .takes_rest = command::rest::after_options,
+      .run = [options](const std::vector<std::string>& rest) { return run_app(*options, rest); }};
 }
 
 } // namespace farcall::tool

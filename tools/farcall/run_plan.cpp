@@ -1,6 +1,8 @@
 #include "run_plan.hpp"
-#include "command.hpp"
 
+#include <tools/common/outcome.hpp>
+
+#include <farcall/base/error.hpp>
 #include <farcall/job/target_url.hpp>
 
 #include <algorithm>
@@ -21,7 +23,7 @@ namespace fs = std::filesystem;
 
 bool is_executable_file(const std::string& file) {
   std::error_code error;
-  return fs::is_regular_file(file, error) && access(file.c_str(), X_OK) == 0;
+  return fs::is_regular_file(file, error) && ::access(file.c_str(), X_OK) == 0;
 }
 
 /// The kernel starts ELF files and scripts with a first line; what a shell would interpret by

@@ -1,6 +1,7 @@
-#include "command.hpp"
-
 #include "run_plan.hpp"
+
+#include <tools/common/outcome.hpp>
+
 #include <farcall/base/error.hpp>
 
 #include <cstdio>

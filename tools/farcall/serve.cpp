@@ -1,7 +1,11 @@
-#include "command.hpp"
-#include "key_in_memory.hpp"
+#include "bench.hpp"
+#include "commands.hpp"
 #include "run_plan.hpp"
 
+#include <tools/common/key_in_memory.hpp>
+#include <tools/common/outcome.hpp>
+
+#include <farcall/base/error.hpp>
 #include <farcall/base/settings_table.hpp>
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/job/server.hpp>
@@ -61,7 +65,7 @@ void end_with_stdin() {
 int serve_app(serve_options options, const std::vector<std::string>& command) {
   const run_plan plan = make_run_plan({}, "shm", command);
   options.server.listen = tcp::parse_address(options.listen, "--listen", true);
-  options.server.program = plan.program;
+  options.server.program = served_for_benchmarks(plan.program);
   options.server.arguments = plan.words;
   options.server.patience = std::chrono::milliseconds(options.patience_ms);
   block_end_signals();
@@ -82,60 +86,69 @@ int serve_app(serve_options options, const std::vector<std::string>& command) {
 
 } // namespace
 
-void add_serve(CLI::App& app, action& chosen) {
+command command_serve() {
   auto options = std::make_shared<serve_options>();
-  CLI::App* serve = app.add_subcommand(
-      "serve", "Let hosts elsewhere have targets on this machine: farcall serve --listen HOST:PORT "
-               "--key FILE ./app [its arguments ...]");
-  server_options& s = options->server;
-  serve->add_option("--listen", options->listen,
-                    "Address to listen at; port 0 is any that is free (default 127.0.0.1:0)");
-  serve->add_option("--key", s.access.key,
-                    "File with the key of those who may come ('farcall keygen' makes one)");
-  serve->add_flag("--key-from-stdin", options->key_from_stdin,
-                  "Read the key from standard input, and end when that ends ('farcall run --hosts' "
-                  "starts servers so)");
-  const auto text_of = [](const setting& mirrored) { return std::string(mirrored.text); };
-  serve->add_option("--certificate", s.access.certificate, text_of(settings::row("certificate")));
-  serve->add_option("--certificate-key", s.access.certificate_key,
-                    text_of(settings::row("certificate-key")));
-  serve->add_option("--authority", s.access.authority, text_of(settings::row("authority")));
-  serve->add_flag("--plain", s.plain, text_of(settings::row("plain")));
-  serve->add_flag("--i-trust-this-network", s.trusts_network,
-                  text_of(settings::row("i-trust-this-network")));
-  serve
-      ->add_option("--most-targets", s.most_targets,
-                   fmt::format("Targets at a time (default {})", s.most_targets))
-      ->check(CLI::Range(1, 100000));
-  serve
-      ->add_option("--patience-ms", options->patience_ms,
-                   fmt::format("How long a connection may take to say what it wants (default {})",
-                               options->patience_ms))
-      ->check(CLI::Range(10, 3'600'000));
-  serve->prefix_command();
-  serve->footer("Hosts name it as FARCALL_TARGETS=tcp://HOST:PORT. Without a key it listens on "
+  serve_options& o = *options;
+  access& a = o.server.access;
+  return {
+      .name = "serve",
+      .text = "Let hosts elsewhere have targets on this machine: farcall serve --listen HOST:PORT "
+              "--key FILE ./app [its arguments ...]",
+      .footer = "Hosts name it as FARCALL_TARGETS=tcp://HOST:PORT. Without a key it listens on "
                 "loopback addresses only. Options come before the program. SIGINT or SIGTERM ends "
-                "it, with its targets.");
-  serve->callback([options, serve, &chosen] {
-    chosen = [=] { return serve_app(*options, serve->remaining()); };
-  });
+                "it, with its targets.",
+      .options = {{.name = "--listen",
+                   .value = &o.listen,
+                   .text =
+                       "Address to listen at; port 0 is any that is free (default 127.0.0.1:0)"},
+                  {.name = "--key",
+                   .value = &a.key,
+                   .text = "File with the key of those who may come ('farcall keygen' makes one)"},
+                  {.name = "--key-from-stdin",
+                   .value = &o.key_from_stdin,
+                   .text = "Read the key from standard input, and end when that ends ('farcall run "
+                           "--hosts' starts servers so)"},
+                  {.name = "--certificate",
+                   .value = &a.certificate,
+                   .text = std::string(settings::row("certificate").text)},
+                  {.name = "--certificate-key", .value = &a.certificate_key, .text = std::string(settings::row("certificate-key").text)},
+                  {.name = "--authority",
+                   .value = &a.authority,
+                   .text = std::string(settings::row("authority").text)},
+                  {.name = "--plain",
+                   .value = &o.server.plain,
+                   .text = std::string(settings::row("plain").text)},
+                  {.name = "--i-trust-this-network",
+                   .value = &o.server.trusts_network,
+                   .text = std::string(settings::row("i-trust-this-network").text)},
+                  {.name = "--most-targets",
+                   .value = &o.server.most_targets,
+                   .text = "Targets at a time (default 250)",
+                   .range = {{1, 100'000}}},
+                  {.name = "--patience-ms",
+                   .value = &o.patience_ms,
+                   .text = "How long a connection may take to say what it wants (default 5000)",
+                   .range = {{10, 3'600'000}}}},
+      .takes_rest = command::rest::after_options,
+      .run = [options](const std::vector<std::string>& rest) { return serve_app(*options, rest); }};
 }
 
-void add_keygen(CLI::App& app, action& chosen) {
+command command_keygen() {
   auto file = std::make_shared<std::string>();
-  CLI::App* keygen =
-      app.add_subcommand("keygen", "Make a file with a new key, for 'farcall serve --key' and "
-                                   "FARCALL_KEY: farcall keygen FILE");
-  keygen->add_option("FILE", *file, "File to make; must not exist")->required();
-  keygen->footer(
-      "Only its owner can read it. Copy it to each machine by a safe way, such as scp -p.");
-  keygen->callback([file, &chosen] {
-    chosen = [file] {
-      tcp::write_key_file(*file);
-      print(fmt::format("made {}\n", *file));
-      return 0;
-    };
-  });
+  return {.name = "keygen",
+          .text = "Make a file with a new key, for 'farcall serve --key' and FARCALL_KEY: farcall "
+                  "keygen FILE",
+          .footer = "Only its owner can read it. Copy it to each machine by a safe way, such as "
+                    "scp -p.",
+          .options = {{.name = "FILE",
+                       .value = file.get(),
+                       .text = "File to make; must not exist",
+                       .is_required = true}},
+          .run = [file](const auto& /*rest*/) {
+            tcp::write_key_file(*file);
+            print(fmt::format("made {}\n", *file));
+            return 0;
+          }};
 }
 
 } // namespace farcall::tool

@@ -1,0 +1,185 @@
+#include "bandwidth.hpp"
+
+#include <bench/runner/local_memory.hpp>
+#include <bench/runner/loopback_peer.hpp>
+#include <bench/runner/session.hpp>
+#include <tools/common/json.hpp>
+#include <tools/common/table.hpp>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace farcall::tool {
+
+namespace {
+
+constexpr std::size_t kib = 1024;
+constexpr std::size_t mib = 1024 * kib;
+constexpr std::array<std::size_t, 13> sizes{8,        64,       512,       1 * kib, 4 * kib,
+                                            16 * kib, 64 * kib, 256 * kib, 1 * mib, 4 * mib,
+                                            16 * mib, 64 * mib, 256 * mib};
+constexpr std::size_t quick_limit = 64 * mib;
+
+struct row_of_copies {
+  std::size_t bytes = 0;
+  summary put; ///< nanoseconds each
+  summary get;
+  summary plain_put;
+  summary plain_get;
+  summary floor;
+};
+
+struct bandwidth_result {
+  std::vector<row_of_copies> rows;
+  std::vector<std::string> left_out; ///< what was not measured, and why
+};
+
+/// Operations per sample: enough that reading the clock does not count, and few, since each takes a
+/// round trip.
+std::size_t operations_for(std::size_t bytes) {
+  return std::clamp<std::size_t>(mib / bytes, 1, 200);
+}
+
+/// The four copies take turns, each after one of its own kind that is not timed. The bare ones wait
+/// until the target has left its core, and their peer sleeps while the target is at work.
+row_of_copies measure_row(bench_session& session, loopback_peer& peer, std::size_t bytes,
+                          std::size_t batches) {
+  session.bar().begin_step(format_bytes(bytes));
+  const local_memory source{bytes, pages::small};
+  const local_memory sink{bytes, pages::small};
+  buffer<std::byte> remote = session.target().allocate<std::byte>(bytes);
+  check_round_trip(source.bytes(), sink.bytes(), remote);
+
+  const std::span<const std::byte> from = source.bytes();
+  const std::span<std::byte> to = sink.bytes();
+  const auto far = remote.span();
+  const std::array<std::function<void()>, 4> copies{
+      [&] { put_sync(from, far); },
+      [&] { get_sync(far, to); },
+      [&] { peer.send(from); },
+      [&] { peer.fetch(to); },
+  };
+  constexpr std::size_t first_bare = 2;
+  std::array<std::vector<double>, 4> samples;
+  const std::size_t operations = operations_for(bytes);
+  std::vector<double> floor = session.measure_floor();
+  peer.connect();
+  peer.reserve(bytes);
+  for (std::size_t batch = 0; batch < batches; ++batch) {
+    peer.rest();
+    for (std::size_t c = 0; c < copies.size(); ++c) {
+      if (c == first_bare) session.wait_for_idle_target();
+      copies[c]();
+      samples[c].push_back(time_one(operations, copies[c]));
+    }
+  }
+  peer.disconnect();
+  const std::vector<double> floor_after = session.measure_floor();
+  floor.insert(floor.end(), floor_after.begin(), floor_after.end());
+  return {bytes,
+          summarize(std::move(samples[0])),
+          summarize(std::move(samples[1])),
+          summarize(std::move(samples[2])),
+          summarize(std::move(samples[3])),
+          summarize(std::move(floor))};
+}
+
+/// Bytes per nanosecond are gigabytes per second.
+double gb_per_second(const summary& ns, std::size_t bytes) {
+  return static_cast<double>(bytes) / ns.p50;
+}
+
+double put_to_plain(const row_of_copies& row) { return row.plain_put.p50 / row.put.p50; }
+double get_to_plain(const row_of_copies& row) { return row.plain_get.p50 / row.get.p50; }
+
+json to_json(const bandwidth_result& result, const bench_session& session) {
+  json rows = json::array();
+  for (const row_of_copies& row : result.rows) {
+    rows.push_back({
+        {"bytes", row.bytes},
+        {"put_gb_s", rounded(gb_per_second(row.put, row.bytes), 4)},
+        {"get_gb_s", rounded(gb_per_second(row.get, row.bytes), 4)},
+        {"plain_put_gb_s", rounded(gb_per_second(row.plain_put, row.bytes), 4)},
+        {"plain_get_gb_s", rounded(gb_per_second(row.plain_get, row.bytes), 4)},
+        {"put_to_plain", rounded(put_to_plain(row), 3)},
+        {"get_to_plain", rounded(get_to_plain(row), 3)},
+        {"put_ns", percentiles_json(row.put)},
+        {"get_ns", percentiles_json(row.get)},
+        {"plain_put_ns", percentiles_json(row.plain_put)},
+        {"plain_get_ns", percentiles_json(row.plain_get)},
+        {"batches", row.put.samples},
+        {"floor_ns", percentiles_json(row.floor)},
+        {"env", session.circumstances()},
+    });
+  }
+  return rows;
+}
+
+std::string to_table(const bandwidth_result& result) {
+  table out{{{"bytes"},
+             {"plain put GB/s"},
+             {"put GB/s"},
+             {"put:plain"},
+             {"plain get GB/s"},
+             {"get GB/s"},
+             {"get:plain"},
+             {"put p1"},
+             {"p50"},
+             {"p99"},
+             {"get p1"},
+             {"p50"},
+             {"p99"},
+             {"floor"}}};
+  for (const row_of_copies& row : result.rows) {
+    std::vector<std::string> cells{format_bytes(row.bytes),
+                                   fmt::format("{:.3g}", gb_per_second(row.plain_put, row.bytes)),
+                                   fmt::format("{:.3g}", gb_per_second(row.put, row.bytes)),
+                                   format_ratio(put_to_plain(row)),
+                                   fmt::format("{:.3g}", gb_per_second(row.plain_get, row.bytes)),
+                                   fmt::format("{:.3g}", gb_per_second(row.get, row.bytes)),
+                                   format_ratio(get_to_plain(row))};
+    for (const summary& s : {row.put, row.get}) {
+      for (std::string& cell : percentile_cells(s, format_time))
+        cells.push_back(std::move(cell));
+    }
+    cells.push_back(format_time(row.floor.p50));
+    out.add_row(std::move(cells));
+  }
+  return "bandwidths are medians; plain: one bare TCP connection over loopback in the clear; a "
+         "ratio above 1 means faster than that\n\n" +
+         out.text();
+}
+
+bandwidth_result measure_all(bench_session& session, loopback_peer& peer,
+                             const bandwidth_options& options,
+                             const std::vector<std::size_t>& chosen) {
+  bandwidth_result result;
+  for (const std::size_t bytes : chosen) {
+    if (const std::size_t available = available_memory(); available < 5 * bytes + 64 * mib) {
+      result.left_out.push_back(
+          fmt::format("{}: needs four blocks of it, and {} of memory are available",
+                      format_bytes(bytes), format_bytes(available)));
+      continue;
+    }
+    const std::size_t batches = options.batches_or(bytes >= 256 * mib ? 20 : 40, 20);
+    result.rows.push_back(measure_row(session, peer, bytes, batches));
+  }
+  return result;
+}
+
+} // namespace
+
+int run_bandwidth_over_connection(const bandwidth_options& options) {
+  const std::vector<std::size_t> chosen =
+      chosen_sizes(sizes, options, options.quick ? quick_limit : sizes.back());
+  loopback_peer peer{cores_of(options)}; // before the session, which starts threads
+  bench_session session{options, "bandwidth", chosen.size()};
+  const bandwidth_result result = measure_all(session, peer, options, chosen);
+  print_bandwidth(options, session, to_json(result, session), to_table(result), result.left_out);
+  return 0;
+}
+
+} // namespace farcall::tool

@@ -1,0 +1,91 @@
+# farcall-bench, which measures what the farcall command's `bench` asks for, the helper of its MPI
+# comparison, and the tests of its parts.
+
+# Everything but main(), so that the tests can link it.
+add_library(
+  farcall_bench_parts STATIC
+  bandwidth/bandwidth.cpp
+  bandwidth/connection.cpp
+  floor/floor.cpp
+  load/load.cpp
+  offload/device.cpp
+  offload/offload.cpp
+  patterns/patterns.cpp
+  report/statistics.cpp
+  rivals/mpi.cpp
+  rivals/rivals.cpp
+  rivals/sockets.cpp
+  rivals/ucx.cpp
+  runner/floor.cpp
+  runner/functions.cpp
+  runner/gpu_code.cpp
+  runner/link.cpp
+  runner/local_memory.cpp
+  runner/loopback.cpp
+  runner/loopback_peer.cpp
+  runner/options.cpp
+  runner/progress.cpp
+  runner/server_process.cpp
+  runner/session.cpp
+  scale/connection.cpp
+  scale/scale.cpp)
+target_link_libraries(farcall_bench_parts PUBLIC farcall_tool_common ${CMAKE_DL_LIBS})
+set_target_properties(farcall_bench_parts PROPERTIES UNITY_BUILD ${FARCALL_UNITY_BUILD})
+# These have names of their own that others have, too.
+set_source_files_properties(
+  bandwidth/connection.cpp load/load.cpp runner/loopback.cpp scale/connection.cpp veo/memory.cpp
+  PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+# Most of the time to compile these goes into the same two headers.
+target_precompile_headers(farcall_bench_parts PRIVATE <farcall/farcall.hpp> <fmt/format.h>)
+
+# The interface of VEO, where this build has it.
+if(TARGET farcall_veo_host)
+  target_sources(farcall_bench_parts PRIVATE veo/helper.cpp veo/memory.cpp)
+  target_compile_definitions(farcall_bench_parts PUBLIC FARCALL_TOOL_HAS_VEO=1)
+  target_link_libraries(farcall_bench_parts PRIVATE farcall_veo_host)
+endif()
+
+# UCX: only its headers are needed here, the library is loaded when it is measured.
+find_path(FARCALL_UCX_INCLUDE_DIR ucp/api/ucp.h)
+mark_as_advanced(FARCALL_UCX_INCLUDE_DIR)
+if(FARCALL_UCX_INCLUDE_DIR)
+  target_compile_definitions(farcall_bench_parts PRIVATE FARCALL_TOOL_HAS_UCX=1)
+  target_include_directories(farcall_bench_parts SYSTEM PRIVATE "${FARCALL_UCX_INCLUDE_DIR}")
+endif()
+
+add_executable(farcall_bench main.cpp)
+set_target_properties(farcall_bench PROPERTIES OUTPUT_NAME farcall-bench)
+target_link_libraries(farcall_bench PRIVATE farcall_bench_parts)
+# In the program only: the tests of its parts need no code for GPUs.
+if(TARGET farcall_cuda)
+  target_sources(farcall_bench PRIVATE runner/gpu_code.cu)
+  target_link_libraries(farcall_bench PRIVATE farcall_gpu_rivals)
+  farcall_cuda_target(farcall_bench)
+endif()
+add_dependencies(farcall_tools farcall_bench)
+install(TARGETS farcall_bench RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+
+# MPI: a program of its own, looked for beside farcall-bench, so that that does not link MPI.
+find_package(MPI COMPONENTS CXX QUIET)
+if(MPI_CXX_FOUND)
+  add_executable(farcall_rival_mpi rivals/mpi_program.cpp)
+  set_target_properties(farcall_rival_mpi PROPERTIES OUTPUT_NAME farcall-rival-mpi)
+  # The C++ bindings were removed from MPI and would only add their library.
+  target_compile_definitions(farcall_rival_mpi PRIVATE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
+  target_link_libraries(farcall_rival_mpi PRIVATE MPI::MPI_CXX)
+  add_dependencies(farcall_bench farcall_rival_mpi)
+  install(TARGETS farcall_rival_mpi RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+endif()
+
+if(FARCALL_BUILD_TESTS)
+  farcall_test_program(
+    NAME farcall_bench_tests
+    SOURCES report/statistics_test.cpp runner/floor_test.cpp runner/link_test.cpp
+            runner/loopback_peer_test.cpp runner/progress_test.cpp
+    LIBRARIES farcall_bench_parts)
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
+  add_test(NAME tool.bench_gpu
+           COMMAND Python3::Interpreter -B "${CMAKE_CURRENT_SOURCE_DIR}/offload/gpu_test.py"
+                   $<TARGET_FILE:farcall_command> $<TARGET_EXISTS:farcall_cuda>)
+  set_tests_properties(tool.bench_gpu PROPERTIES TIMEOUT 300 LABELS no-sanitizer)
+endif()

@@ -1,0 +1,36 @@
+// farcall-bench, which `farcall bench` starts.
+
+#include "commands.hpp"
+
+#include <farcall/offload/job.hpp>
+
+#include <string_view>
+
+namespace {
+
+/// Named as people start it, so that messages and help speak of what they have typed.
+farcall::tool::command program() {
+  using namespace farcall::tool;
+  command all{.name = "farcall bench",
+              .text = "Measure what an offload costs here, beside the floor of the same run",
+              .footer = "docs/benchmarks.md says how each figure is measured."};
+  all.commands = {command_floor(),     command_offload(), command_patterns(),
+                  command_bandwidth(), command_scale(),   command_load()};
+#ifdef FARCALL_TOOL_HAS_VEO
+  all.commands.push_back(command_veo_memory());
+#endif
+  all.commands.push_back(command_rivals());
+  return all;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  farcall::serve_if_target(); // the benchmarks start this very program as their targets
+  const std::string_view first = argc > 1 ? argv[1] : "";
+  if (first.starts_with("--farcall-serve=")) {
+    const farcall::job server{argc, argv}; // ends with a signal, and does not come back
+    return 0;
+  }
+  return farcall::tool::run_command_line(program(), "", argc, argv);
+}

@@ -1,0 +1,139 @@
+#include "offload.hpp"
+
+#include <bench/commands.hpp>
+#include <bench/runner/functions.hpp>
+#include <bench/runner/options.hpp>
+#include <tools/common/json.hpp>
+#include <tools/common/table.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace farcall::tool {
+
+namespace {
+
+constexpr std::array<std::size_t, 10> payloads{0, 8, 32, 64, 256, 1024, 4096, 16384, 32768, 65536};
+constexpr std::array<std::size_t, 5> quick_payloads{0, 64, 1024, 16384, 65536};
+
+offload_figures measure_process(bench_session& session, const bench_options& options) {
+  const std::size_t batches = options.batches_or(200, 20);
+  const node& target = session.target();
+  offload_figures f;
+  f.sync_empty = measure_empty(session, "sync, empty", batches, offloaded::nothing);
+  f.sync_fixed = measure_empty(session, "sync, empty, as fc::fn", batches, fn<offloaded::nothing>);
+  f.sync_2d = measure_sums(session, batches, offloaded::add);
+
+  const std::vector<std::byte> bytes(payloads.back(), std::byte{1});
+  const auto sizes = options.quick ? std::span<const std::size_t>{quick_payloads}
+                                   : std::span<const std::size_t>{payloads};
+  for (const std::size_t size : sizes) {
+    // Large payloads take longer each; the batches stay about as long.
+    const std::size_t calls = size <= 1024 ? sync_calls : sync_calls / 10;
+    const std::span<const std::byte> payload{bytes.data(), size};
+    f.payload.emplace_back(
+        size, session.measure(fmt::format("sync, {} as argument", format_bytes(size)), batches,
+                              calls, [&] {
+                                const std::uint64_t expected = size == 0 ? 0 : 2;
+                                for (std::size_t i = 0; i < calls; ++i) {
+                                  require(sync(target, offloaded::ends_of, payload) == expected,
+                                          "ends of the payload");
+                                }
+                              }));
+  }
+
+  f.async = measure_windows(session, options, offloaded::add);
+  f.post = measure_posts(session, batches, offloaded::nothing);
+  return f;
+}
+
+json to_json(const offload_figures& f, const bench_session& session) {
+  json payload;
+  for (const auto& [size, fig] : f.payload)
+    payload[fmt::format("{}", size)] = figure_json(fig);
+  json medians;
+  json spread;
+  for (const auto& [depth, fig] : f.async) {
+    medians[fmt::format("{}", depth)] = rounded(fig.ns.p50);
+    spread[fmt::format("{}", depth)] = figure_json(fig);
+  }
+  json document = {
+      {"floor_ns", percentiles_json(session.floor())},
+      {"sync_empty_ns", figure_json(f.sync_empty)},
+      {"sync_empty_fn_ns", figure_json(f.sync_fixed)},
+      {"sync_2d_ns", figure_json(f.sync_2d)},
+      {"sync_payload_ns", payload},
+      {"async_ns_per_op", medians},
+      {"async_ns_per_op_percentiles", spread},
+      {"post_ns_per_op", rounded(f.post.ns.p50)},
+      {"post_ns_per_op_percentiles", figure_json(f.post)},
+  };
+  if (!f.launches.empty()) {
+    json launches;
+    for (const figure& fig : f.launches)
+      launches[fig.what] = figure_json(fig);
+    document["launch_ns"] = launches;
+  }
+  if (!f.left_out.empty()) document["left_out"] = f.left_out;
+  document["env"] = session.circumstances();
+  return document;
+}
+
+std::string to_table(const offload_figures& f) {
+  table out{{{"per call", table::align::left}, {"p1"}, {"p50"}, {"p99"}, {"floor"}, {"to floor"}}};
+  const auto add = [&](const figure& fig) {
+    std::vector<std::string> row{fig.what};
+    for (std::string& cell : figure_cells(fig))
+      row.push_back(std::move(cell));
+    out.add_row(std::move(row));
+  };
+  add(f.sync_empty);
+  add(f.sync_fixed);
+  add(f.sync_2d);
+  for (const auto& [size, fig] : f.payload)
+    add(fig);
+  for (const auto& [depth, fig] : f.async)
+    add(fig);
+  add(f.post);
+  for (const figure& fig : f.launches)
+    add(fig);
+  std::string text = out.text();
+  if (!f.left_out.empty()) text += "left out: " + f.left_out + '\n';
+  return text;
+}
+
+int run_offload(const bench_options& options) {
+  const link_kind kind = kind_of(options);
+  const bool on_device = kind == link_kind::emulated || kind == link_kind::gpu;
+  const std::size_t figures_besides = on_device       ? device_figures(kind)
+                                      : options.quick ? 4 + quick_payloads.size()
+                                                      : 4 + payloads.size();
+  bench_session session{options, "offload", figures_besides + windows_of(options).size()};
+  const offload_figures figures =
+      on_device ? measure_device(session, options) : measure_process(session, options);
+  session.bar().finish();
+  if (options.json) {
+    print_json(to_json(figures, session));
+  } else {
+    print(session.heading() + '\n' + to_table(figures));
+  }
+  return 0;
+}
+
+} // namespace
+
+command command_offload() {
+  auto options = std::make_shared<bench_options>();
+  options->takes_devices = true;
+  return benchmark(
+      "offload",
+      "Calls to one target: synchronous, with payloads, pipelined with futures, fire and forget",
+      link_options(*options), options, run_offload);
+}
+
+} // namespace farcall::tool

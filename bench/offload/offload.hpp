@@ -1,0 +1,121 @@
+#pragma once
+
+#include <bench/runner/session.hpp>
+#include <tools/common/outcome.hpp>
+
+#include <farcall/farcall.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+/// What `farcall bench offload` measures, for processes and for devices, which are called by other
+/// kinds of functions.
+namespace farcall::tool {
+
+struct offload_figures {
+  figure sync_empty;
+  figure sync_fixed; ///< the same, with the function fixed at compile time
+  figure sync_2d;
+  std::vector<std::pair<std::size_t, figure>> payload;
+  std::vector<std::pair<std::size_t, figure>> async;
+  figure post;
+  std::vector<figure> launches; ///< of a GPU: the ways to call without resident workers
+  std::string left_out;         ///< what such a target cannot do; empty when it can do everything
+};
+
+inline constexpr std::array<std::size_t, 11> windows{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
+inline constexpr std::array<std::size_t, 5> quick_windows{1, 16, 64, 256, 1024};
+inline constexpr std::size_t sync_calls = 1000;
+inline constexpr std::size_t post_calls = 4096;
+
+[[nodiscard]] inline std::span<const std::size_t> windows_of(const bench_options& options) {
+  if (options.quick) return quick_windows;
+  return windows;
+}
+
+/// Many times the window, so that filling and emptying it hardly count, and otherwise few, so that
+/// a batch is short enough to often escape interruptions.
+[[nodiscard]] constexpr std::size_t pipelined_calls(std::size_t window) {
+  return std::max<std::size_t>(1000, 16 * window);
+}
+
+inline void require(bool right, const char* what) {
+  if (!right) throw failed_run(fmt::format("wrong result: {}", what));
+}
+
+template <class F>
+[[nodiscard]] figure measure_empty(bench_session& session, const char* what, std::size_t batches,
+                                   F nothing) {
+  return session.measure(what, batches, sync_calls, [&] {
+    for (std::size_t i = 0; i < sync_calls; ++i)
+      sync(session.target(), nothing);
+  });
+}
+
+template <class F>
+[[nodiscard]] figure measure_sums(bench_session& session, std::size_t batches, F add) {
+  return session.measure("sync, two doubles in, one out", batches, sync_calls, [&] {
+    for (std::size_t i = 0; i < sync_calls; ++i) {
+      const auto x = static_cast<double>(i);
+      require(sync(session.target(), add, x, 1.0) == x + 1.0, "sum of two doubles");
+    }
+  });
+}
+
+/// Keeps as many calls under way as there are futures: waits for the oldest one before the next is
+/// made, and for the rest at the end.
+template <class F>
+void pipeline(const node& target, std::vector<future<double>>& window, std::size_t calls, F add) {
+  double sum = 0;
+  std::size_t slot = 0;
+  for (std::size_t call = 0; call < calls; ++call) {
+    future<double>& place = window[slot];
+    if (place.valid()) sum += place.get();
+    place = async(target, add, static_cast<double>(call), 1.0);
+    if (++slot == window.size()) slot = 0;
+  }
+  for (future<double>& place : window) {
+    if (place.valid()) sum += place.get();
+  }
+  const auto n = static_cast<double>(calls);
+  require(sum == n * (n + 1) / 2, "the answers of the pipelined calls do not add up");
+}
+
+template <class F>
+[[nodiscard]] std::vector<std::pair<std::size_t, figure>>
+measure_windows(bench_session& session, const bench_options& options, F add) {
+  std::vector<std::pair<std::size_t, figure>> figures;
+  for (const std::size_t depth : windows_of(options)) {
+    std::vector<future<double>> window(depth);
+    const std::size_t calls = pipelined_calls(depth);
+    figures.emplace_back(depth, session.measure(fmt::format("async, window {}, double back", depth),
+                                                options.batches_or(200, 20), calls, [&] {
+                                                  pipeline(session.target(), window, calls, add);
+                                                }));
+  }
+  return figures;
+}
+
+template <class F>
+[[nodiscard]] figure measure_posts(bench_session& session, std::size_t batches, F nothing) {
+  return session.measure("post, and a sync after the last", batches, post_calls, [&] {
+    for (std::size_t i = 1; i < post_calls; ++i)
+      post(session.target(), nothing);
+    // Calls of one thread to one node run in order, so this answer says that all of them have run.
+    sync(session.target(), nothing);
+  });
+}
+
+[[nodiscard]] offload_figures measure_device(bench_session& session, const bench_options& options);
+
+/// How many figures that makes, besides those of windows.
+[[nodiscard]] std::size_t device_figures(link_kind kind);
+
+} // namespace farcall::tool

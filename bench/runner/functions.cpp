@@ -1,0 +1,23 @@
+#include "functions.hpp"
+
+#include <atomic>
+
+namespace farcall::tool::offloaded {
+
+void nothing() {}
+
+std::uint64_t successor(std::uint64_t value) { return value + 1; }
+
+std::uint64_t ends_of(std::span<const std::byte> payload) {
+  if (payload.empty()) return 0;
+  return std::to_integer<std::uint64_t>(payload.front()) +
+         std::to_integer<std::uint64_t>(payload.back());
+}
+
+std::uint64_t count(bool restart) {
+  static std::atomic<std::uint64_t> calls{0};
+  if (restart) calls.store(0, std::memory_order_relaxed);
+  return calls.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+} // namespace farcall::tool::offloaded

@@ -1,0 +1,60 @@
+#pragma once
+
+#include "loopback.hpp"
+
+#include <tools/common/pinning.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+namespace farcall::tool {
+
+class child_process;
+
+/// A process on the target's core at the other end of a bare TCP connection over loopback: what a
+/// transport over TCP is compared with. Both sides poll; between measurements the process sleeps.
+///
+/// The process is forked by the constructor, so make it before any thread or job is started.
+class loopback_peer {
+ public:
+  explicit loopback_peer(core_pair cores);
+  ~loopback_peer();
+  loopback_peer(const loopback_peer&) = delete;
+  loopback_peer& operator=(const loopback_peer&) = delete;
+  loopback_peer(loopback_peer&&) = delete;
+  loopback_peer& operator=(loopback_peer&&) = delete;
+
+  /// A fresh connection, instead of one that there may be.
+  void connect();
+  void disconnect();
+
+  /// Sixteen bytes there and the same back.
+  void round_trip();
+
+  /// Gives the peer a buffer of that size, touched.
+  void reserve(std::size_t bytes);
+  /// Sends the bytes, as many as the peer's buffer has at most, and waits for the word that all of
+  /// them have arrived in it.
+  void send(std::span<const std::byte> from);
+  /// Asks for the first bytes of the peer's buffer and receives them.
+  void fetch(std::span<std::byte> to);
+
+  /// Has the peer sleep until something is asked of it.
+  void rest();
+
+ private:
+  struct request;
+  void exchange(std::uint32_t kind, std::uint64_t number);
+  void require(bool done);
+
+  core_pair cores_;
+  unique_fd listener_;
+  std::unique_ptr<child_process> process_;
+  std::optional<polling_stream> stream_;
+  std::uint64_t sent_ = 0;
+};
+
+} // namespace farcall::tool

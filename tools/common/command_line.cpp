@@ -1,0 +1,144 @@
+// The only file that includes CLI11, which takes seconds to compile.
+
+#include "command_line.hpp"
+#include "outcome.hpp"
+
+#include <farcall/base/error.hpp>
+
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <string>
+#include <type_traits>
+
+#include <CLI/CLI.hpp>
+
+namespace farcall::tool {
+
+namespace {
+
+constexpr int run_failed = 1;
+constexpr int usage_wrong = 2;
+
+/// The command that was named, and the words that it takes as they are.
+struct choice {
+  const command* chosen = nullptr;
+  std::vector<std::string> rest;
+};
+
+template <class T>
+struct number_of {
+  using type = T;
+};
+template <class T>
+struct number_of<std::optional<T>> {
+  using type = T;
+};
+
+template <class T>
+void add_range(CLI::Option& made, const option& described) {
+  using number = typename number_of<T>::type;
+  if constexpr (std::is_arithmetic_v<number> && !std::is_same_v<number, bool>) {
+    const auto [least, most] = *described.range;
+    made.check(CLI::Range(static_cast<number>(least), static_cast<number>(most)));
+  }
+}
+
+template <class T>
+CLI::Option* add_one(CLI::App& app, const option& described, T& value) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return app.add_flag(described.name, value, described.text);
+  } else {
+    CLI::Option* made = app.add_option(described.name, value, described.text);
+    if (described.is_size) made->transform(CLI::AsSizeValue(false));
+    if (described.range) add_range<T>(*made, described);
+    return made;
+  }
+}
+
+void add_option(CLI::App& app, const option& described) {
+  CLI::Option* made =
+      std::visit([&](auto* value) { return add_one(app, described, *value); }, described.value);
+  if (!described.choices.empty()) made->check(CLI::IsMember(described.choices));
+  if (!described.excludes.empty()) made->excludes(app.get_option(described.excludes));
+  if (described.shows_default) made->capture_default_str();
+  if (described.is_required) made->required();
+}
+
+void describe(CLI::App& app, const command& described, choice& chosen) {
+  app.footer(described.footer.empty() ? app.get_footer() : described.footer);
+  if (described.takes_rest != command::rest::refused) app.prefix_command();
+  if (described.takes_rest == command::rest::everything) app.set_help_flag();
+  for (const option& o : described.options)
+    add_option(app, o);
+  if (!described.commands.empty()) app.require_subcommand(1);
+  for (const command& below : described.commands)
+    describe(*app.add_subcommand(below.name, below.text), below, chosen);
+  if (described.run) {
+    app.callback([&app, &described, &chosen] { chosen = {&described, app.remaining()}; });
+  }
+}
+
+/// The first word that stands where a command is expected and is none; empty when there is none.
+std::string unknown_word(const CLI::App& app, int argc, const char* const* argv) {
+  const CLI::App* at = &app;
+  for (int i = 1; i < argc; ++i) {
+    std::string word = argv[i];
+    if (at->get_subcommands([](const CLI::App*) { return true; }).empty()) return "";
+    const auto found =
+        at->get_subcommands([&](const CLI::App* one) { return one->check_name(word); });
+    if (found.empty()) return word;
+    at = found.front();
+  }
+  return "";
+}
+
+std::string first_word(const std::string& name) { return name.substr(0, name.find(' ')); }
+
+int complain(const command& program, int status, const std::string& what) {
+  std::fputs((first_word(program.name) + ": " + what + '\n').c_str(), stderr);
+  return status;
+}
+
+int run_chosen(const command& program, const choice& made) {
+  try {
+    return made.chosen->run(made.rest);
+  } catch (const usage_problem& e) {
+    return complain(program, usage_wrong, e.what());
+  } catch (const setting_error& e) {
+    return complain(program, usage_wrong, e.what());
+  } catch (const std::exception& e) {
+    return complain(program, run_failed, e.what());
+  }
+}
+
+} // namespace
+
+int run_command_line(const command& program, const std::string& version, int argc,
+                     const char* const* argv) {
+  CLI::App app{program.text};
+  app.name(program.name);
+  if (!version.empty()) app.set_version_flag("--version", version);
+  choice made;
+  describe(app, program, made);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& e) { // --help and --version
+    return app.exit(e);
+  } catch (const CLI::RequiredError& e) {
+    const std::string word = unknown_word(app, argc, argv);
+    if (!word.empty()) {
+      return complain(program, usage_wrong,
+                      "there is no command \"" + word + "\"; " + program.name +
+                          " --help lists them");
+    }
+    app.exit(e);
+    return usage_wrong;
+  } catch (const CLI::ParseError& e) {
+    app.exit(e); // prints what was wrong and where help is
+    return usage_wrong;
+  }
+  return run_chosen(program, made);
+}
+
+} // namespace farcall::tool

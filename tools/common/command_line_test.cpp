@@ -1,0 +1,149 @@
+#include "command_line.hpp"
+#include "outcome.hpp"
+
+#include <farcall/base/error.hpp>
+
+#include <stdexcept>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace farcall::tool {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// A program with two commands, and what it was asked for.
+class command_line : public testing::Test {
+ protected:
+  int run(std::vector<const char*> words) {
+    words.insert(words.begin(), "program");
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    const int status =
+        run_command_line(program(), "1.2", static_cast<int>(words.size()), words.data());
+    out_ = testing::internal::GetCapturedStdout();
+    err_ = testing::internal::GetCapturedStderr();
+    return status;
+  }
+
+  command program() {
+    const auto act = [this](const std::vector<std::string>& rest) {
+      rest_ = rest;
+      return acts_ ? acts_() : 7;
+    };
+    command measure{.name = "measure", .text = "Measures"};
+    measure.options = {
+        {.name = "--count",
+         .value = &count_,
+         .text = "How many",
+         .range = {{20, 100}},
+         .shows_default = true},
+        {.name = "--bytes", .value = &bytes_, .text = "How large", .is_size = true},
+        {.name = "--over", .value = &over_, .text = "What", .choices = {"shm", "tcp"}},
+        {.name = "--to", .value = &to_, .text = "Where", .excludes = "--over"},
+        {.name = "--quick", .value = &quick_, .text = "Soon"},
+    };
+    measure.run = act;
+    command start{.name = "start", .text = "Starts"};
+    start.options = {{.name = "-n", .value = &processes_, .text = "How many"}};
+    start.takes_rest = command::rest::after_options;
+    start.run = act;
+    command pass{.name = "pass", .text = "Passes all on"};
+    pass.takes_rest = command::rest::everything;
+    pass.run = act;
+    command make{.name = "make", .text = "Makes"};
+    make.options = {{.name = "FILE", .value = &to_, .text = "Which", .is_required = true}};
+    make.run = act;
+    return {.name = "the program",
+            .text = "A program",
+            .footer = "That is all.",
+            .commands = {measure, start, pass, make}};
+  }
+
+  std::size_t count_ = 20;
+  std::size_t bytes_ = 0;
+  std::string over_ = "shm";
+  std::string to_;
+  bool quick_ = false;
+  std::optional<std::size_t> processes_;
+  std::vector<std::string> rest_;
+  std::function<int()> acts_;
+  std::string out_;
+  std::string err_;
+};
+
+TEST_F(command_line, options_of_each_kind_are_set_and_the_command_runs) {
+  EXPECT_EQ(run({"measure", "--count", "30", "--bytes", "2MiB", "--over", "tcp", "--quick"}), 7);
+  EXPECT_EQ(count_, 30U);
+  EXPECT_EQ(bytes_, std::size_t{2} << 20);
+  EXPECT_EQ(over_, "tcp");
+  EXPECT_TRUE(quick_);
+  EXPECT_THAT(err_, IsEmpty());
+}
+
+TEST_F(command_line, what_is_not_given_stays_as_it_was) {
+  EXPECT_EQ(run({"measure"}), 7);
+  EXPECT_EQ(count_, 20U);
+  EXPECT_FALSE(processes_.has_value());
+}
+
+TEST_F(command_line, a_wrong_option_is_a_usage_problem_and_nothing_runs) {
+  acts_ = [] {
+    ADD_FAILURE() << "it ran";
+    return 0;
+  };
+  EXPECT_EQ(run({"measure", "--count", "19"}), 2);
+  EXPECT_THAT(err_, HasSubstr("--count"));
+  EXPECT_EQ(run({"measure", "--over", "sea"}), 2);
+  EXPECT_EQ(run({"measure", "--over", "tcp", "--to", "there"}), 2);
+  EXPECT_THAT(err_, HasSubstr("excludes"));
+  EXPECT_EQ(run({"measure", "--fast"}), 2);
+  EXPECT_EQ(run({"measure", "more"}), 2);
+  EXPECT_EQ(run({"make"}), 2);
+  EXPECT_EQ(run({}), 2);
+}
+
+TEST_F(command_line, an_unknown_command_is_named) {
+  EXPECT_EQ(run({"measur"}), 2);
+  EXPECT_EQ(err_, "the: there is no command \"measur\"; the program --help lists them\n");
+}
+
+TEST_F(command_line, words_of_another_program_are_left_alone) {
+  EXPECT_EQ(run({"start", "-n", "3", "./app", "-n", "5", "--help"}), 7);
+  EXPECT_EQ(processes_, 3U);
+  EXPECT_THAT(rest_, ElementsAre("./app", "-n", "5", "--help"));
+}
+
+TEST_F(command_line, everything_means_options_and_help_too) {
+  EXPECT_EQ(run({"pass", "--help", "x", "--count=3", "-q", "--version"}), 7);
+  EXPECT_THAT(rest_, ElementsAre("--help", "x", "--count=3", "-q", "--version"));
+  EXPECT_EQ(run({"pass"}), 7);
+  EXPECT_THAT(rest_, IsEmpty());
+}
+
+TEST_F(command_line, help_says_what_there_is_to_say) {
+  EXPECT_EQ(run({"measure", "--help"}), 0);
+  EXPECT_THAT(out_, HasSubstr("Usage: the program measure [OPTIONS]"));
+  EXPECT_THAT(out_, HasSubstr("UINT in [20 - 100]=20"));
+  EXPECT_THAT(out_, HasSubstr("How many"));
+  EXPECT_THAT(out_, HasSubstr("That is all."));
+  EXPECT_EQ(run({"--version"}), 0);
+  EXPECT_EQ(out_, "1.2\n");
+}
+
+TEST_F(command_line, what_a_command_throws_becomes_a_line_and_a_status) {
+  acts_ = []() -> int { throw usage_problem("that cannot be"); };
+  EXPECT_EQ(run({"measure"}), 2);
+  EXPECT_EQ(err_, "the: that cannot be\n");
+  acts_ = []() -> int { throw failed_run("it went wrong"); };
+  EXPECT_EQ(run({"measure"}), 1);
+  EXPECT_EQ(err_, "the: it went wrong\n");
+  acts_ = []() -> int { throw std::runtime_error("unforeseen"); };
+  EXPECT_EQ(run({"measure"}), 1);
+}
+
+} // namespace
+} // namespace farcall::tool

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <tools/common/command_line.hpp>
+
+namespace farcall::tool {
+
+/// The commands of `farcall`, each in a file of its own name.
+[[nodiscard]] command command_info();
+[[nodiscard]] command command_run();
+[[nodiscard]] command command_serve();
+[[nodiscard]] command command_keygen(); ///< with `serve`, which needs the keys
+[[nodiscard]] command command_bench();
+
+} // namespace farcall::tool
