@@ -20,12 +20,6 @@ namespace farcall::tool {
 
 namespace {
 
-constexpr std::size_t kib = 1024;
-constexpr std::size_t mib = 1024 * kib;
-constexpr std::size_t gib = 1024 * mib;
-constexpr std::array<std::size_t, 14> sizes{8,        64,       512,       1 * kib, 4 * kib,
-                                            16 * kib, 64 * kib, 256 * kib, 1 * mib, 4 * mib,
-                                            16 * mib, 64 * mib, 256 * mib, gib};
 constexpr std::size_t quick_limit = 16 * mib;
 /// Larger blocks leave nothing in any cache, so there is nothing to warm.
 constexpr std::size_t largest_warmed = 256 * mib;
@@ -34,15 +28,11 @@ struct bandwidth_row {
   std::size_t bytes = 0;
   bool huge_here = false;   ///< pages of the memory in this process, as found
   bool huge_target = false; ///< pages of the target's buffer, as found
-  figure copy;              ///< libc memcpy between two blocks of this process
-  figure put;
-  figure get;
+  summary copy;             ///< libc memcpy between two blocks of this process
+  summary put;
+  summary get;
+  summary floor;
 };
-
-/// Operations per sample: enough that reading the clock does not count.
-std::size_t operations_for(std::size_t bytes) {
-  return std::clamp<std::size_t>(mib / bytes, 1, 2000);
-}
 
 /// A full comparison would double the time of a gigabyte copy, so the ends and the middle are
 /// looked at.
@@ -52,11 +42,37 @@ bool same_at_the_ends(std::span<const std::byte> a, std::span<const std::byte> b
 
 } // namespace
 
-double time_one(std::size_t operations, const std::function<void()>& operation) {
-  const stopwatch watch;
-  for (std::size_t i = 0; i < operations; ++i)
-    operation();
-  return watch.nanoseconds() / static_cast<double>(operations);
+std::vector<summary> take_turns(const turns& how, std::span<const std::function<void()>> kinds) {
+  std::vector<std::vector<double>> samples(kinds.size());
+  for (std::size_t batch = 0; batch < how.batches; ++batch) {
+    for (std::size_t k = 0; k < kinds.size(); ++k) {
+      if (how.before) how.before(k);
+      if (how.is_warm) kinds[k]();
+      const stopwatch watch;
+      for (std::size_t i = 0; i < how.copies; ++i)
+        kinds[k]();
+      samples[k].push_back(watch.nanoseconds() / static_cast<double>(how.copies));
+    }
+  }
+  std::vector<summary> result;
+  for (std::vector<double>& all : samples)
+    result.push_back(summarize(std::move(all)));
+  return result;
+}
+
+std::function<void()> libc_copy(std::span<std::byte> to, std::span<const std::byte> from) {
+  return [to, from] {
+    void* (*volatile copy)(void*, const void*, std::size_t) = std::memcpy;
+    copy(to.data(), from.data(), from.size());
+  };
+}
+
+std::size_t copies_of(std::size_t bytes, std::size_t most) {
+  return std::clamp<std::size_t>(mib / bytes, 1, most);
+}
+
+double mib_per_second(const summary& ns, std::size_t bytes) {
+  return static_cast<double>(bytes) / static_cast<double>(mib) / (ns.p50 / 1e9);
 }
 
 void check_round_trip(std::span<std::byte> from, std::span<std::byte> back,
@@ -71,14 +87,23 @@ void check_round_trip(std::span<std::byte> from, std::span<std::byte> back,
     throw failed_run("wrong result: put and get gave back other bytes");
 }
 
-std::vector<std::size_t> chosen_sizes(std::span<const std::size_t> sizes,
-                                      const bandwidth_options& options, std::size_t usual) {
-  const std::size_t limit = options.max_bytes != 0 ? options.max_bytes : usual;
+std::vector<std::size_t> chosen_sizes(const bandwidth_options& options, std::size_t usual,
+                                      std::size_t most) {
+  const std::size_t limit = std::min(options.max_bytes != 0 ? options.max_bytes : usual, most);
   std::vector<std::size_t> chosen;
-  for (const std::size_t bytes : sizes) {
+  for (const std::size_t bytes : block_sizes) {
     if (bytes <= limit) chosen.push_back(bytes);
   }
   return chosen;
+}
+
+void append_spread(std::vector<std::string>& cells, const summary& put, const summary& get,
+                   const summary& floor) {
+  for (const summary& s : {put, get}) {
+    for (std::string& cell : percentile_cells(s, format_time))
+      cells.push_back(std::move(cell));
+  }
+  cells.push_back(format_time(floor.p50));
 }
 
 void print_bandwidth(const bandwidth_options& options, bench_session& session, const json& rows,
@@ -111,9 +136,6 @@ bool target_pages_are_huge(buffer<std::byte>& remote, std::size_t bytes) {
   }
 }
 
-/// The three copies take turns, each after one of its own kind that is not timed, so that a change
-/// of the machine in between strikes all of them and none finds the caches as another one left
-/// them.
 bandwidth_row measure_row(bench_session& session, std::size_t bytes, pages kind,
                           std::size_t batches) {
   session.bar().begin_step(
@@ -126,39 +148,24 @@ bandwidth_row measure_row(bench_session& session, std::size_t bytes, pages kind,
   const std::span<const std::byte> from = source.bytes();
   const std::span<std::byte> to = sink.bytes();
   const auto far = remote.span();
-  // Through a volatile pointer, or the compiler might drop copies that nobody reads, or inline the
-  // small ones.
-  void* (*volatile libc_memcpy)(void*, const void*, std::size_t) = std::memcpy;
   const std::array<std::function<void()>, 3> copies{
-      [&] { libc_memcpy(to.data(), from.data(), bytes); },
+      libc_copy(to, from),
       [&] { put_sync(from, far); },
       [&] { get_sync(far, to); },
   };
-  std::array<std::vector<double>, 3> samples;
-  const std::size_t operations = operations_for(bytes);
-  const std::vector<double> floor_before = session.measure_floor();
-  for (std::size_t batch = 0; batch < batches; ++batch) {
-    for (std::size_t c = 0; c < copies.size(); ++c) {
-      if (bytes <= largest_warmed) copies[c]();
-      samples[c].push_back(time_one(operations, copies[c]));
-    }
-  }
   std::vector<double> floor = session.measure_floor();
-  floor.insert(floor.end(), floor_before.begin(), floor_before.end());
-  const summary around = summarize(std::move(floor));
-
-  bandwidth_row row;
-  row.bytes = bytes;
-  row.huge_here = huge_bytes_at(from.data()) >= bytes / 2 && bytes >= 2 * mib;
-  row.huge_target = target_pages_are_huge(remote, bytes);
-  row.copy = {"memcpy", summarize(std::move(samples[0])), around};
-  row.put = {"put", summarize(std::move(samples[1])), around};
-  row.get = {"get", summarize(std::move(samples[2])), around};
-  return row;
-}
-
-double mib_per_second(const figure& f, std::size_t bytes) {
-  return static_cast<double>(bytes) / static_cast<double>(mib) / (f.ns.p50 / 1e9);
+  const std::vector<summary> ns = take_turns(
+      {.batches = batches, .copies = copies_of(bytes, 2000), .is_warm = bytes <= largest_warmed},
+      copies);
+  const std::vector<double> floor_after = session.measure_floor();
+  floor.insert(floor.end(), floor_after.begin(), floor_after.end());
+  return {.bytes = bytes,
+          .huge_here = huge_bytes_at(from.data()) >= bytes / 2 && bytes >= 2 * mib,
+          .huge_target = target_pages_are_huge(remote, bytes),
+          .copy = ns[0],
+          .put = ns[1],
+          .get = ns[2],
+          .floor = summarize(std::move(floor))};
 }
 
 struct bandwidth_result {
@@ -177,16 +184,16 @@ json to_json(const bandwidth_result& result, const bench_session& session) {
         {"memcpy_mib_s", rounded(mib_per_second(row.copy, row.bytes))},
         {"put_mib_s", rounded(mib_per_second(row.put, row.bytes))},
         {"get_mib_s", rounded(mib_per_second(row.get, row.bytes))},
-        {"memcpy_p50_ns", rounded(row.copy.ns.p50)},
-        {"put_p50_ns", rounded(row.put.ns.p50)},
-        {"get_p50_ns", rounded(row.get.ns.p50)},
-        {"put_to_memcpy", rounded(row.copy.ns.p50 / row.put.ns.p50, 3)},
-        {"get_to_memcpy", rounded(row.copy.ns.p50 / row.get.ns.p50, 3)},
-        {"memcpy_ns", percentiles_json(row.copy.ns)},
-        {"put_ns", percentiles_json(row.put.ns)},
-        {"get_ns", percentiles_json(row.get.ns)},
-        {"batches", row.put.ns.samples},
-        {"floor_ns", percentiles_json(row.put.floor)},
+        {"memcpy_p50_ns", rounded(row.copy.p50)},
+        {"put_p50_ns", rounded(row.put.p50)},
+        {"get_p50_ns", rounded(row.get.p50)},
+        {"put_to_memcpy", rounded(row.copy.p50 / row.put.p50, 3)},
+        {"get_to_memcpy", rounded(row.copy.p50 / row.get.p50, 3)},
+        {"memcpy_ns", percentiles_json(row.copy)},
+        {"put_ns", percentiles_json(row.put)},
+        {"get_ns", percentiles_json(row.get)},
+        {"batches", row.put.samples},
+        {"floor_ns", percentiles_json(row.floor)},
         {"env", session.circumstances()},
     });
   }
@@ -215,13 +222,9 @@ std::string to_table(const bandwidth_result& result) {
                                    fmt::format("{:.0f}", mib_per_second(row.copy, row.bytes)),
                                    fmt::format("{:.0f}", mib_per_second(row.put, row.bytes)),
                                    fmt::format("{:.0f}", mib_per_second(row.get, row.bytes)),
-                                   format_ratio(row.copy.ns.p50 / row.put.ns.p50),
-                                   format_ratio(row.copy.ns.p50 / row.get.ns.p50)};
-    for (const summary& s : {row.put.ns, row.get.ns}) {
-      for (std::string& cell : percentile_cells(s, format_time))
-        cells.push_back(std::move(cell));
-    }
-    cells.push_back(format_time(row.put.floor.p50));
+                                   format_ratio(row.copy.p50 / row.put.p50),
+                                   format_ratio(row.copy.p50 / row.get.p50)};
+    append_spread(cells, row.put, row.get, row.floor);
     out.add_row(std::move(cells));
   }
   return "bandwidths are medians; a ratio above 1 means faster than memcpy\n\n" + out.text();
@@ -264,7 +267,7 @@ bandwidth_result measure_all(bench_session& session, const bandwidth_options& op
 int run_bandwidth(const bandwidth_options& options) {
   if (kind_of(options) != link_kind::shm) return run_bandwidth_over_connection(options);
   const std::vector<std::size_t> chosen =
-      chosen_sizes(sizes, options, options.quick ? quick_limit : gib);
+      chosen_sizes(options, options.quick ? quick_limit : gib, gib);
   std::size_t steps = 0;
   for (const std::size_t bytes : chosen)
     steps += bytes >= 2 * mib && options.pages == "both" ? 2 : 1;
@@ -290,7 +293,7 @@ command command_bandwidth() {
                  .value = &o.max_bytes,
                  .text = "Largest block, e.g. 64MiB (default: 1GiB, quick: 16MiB; over TCP 256MiB, "
                          "quick: 64MiB)",
-                 .range = {{sizes.front(), sizes.back()}},
+                 .range = {{block_sizes.front(), block_sizes.back()}},
                  .is_size = true});
   all.push_back({.name = "--pages",
                  .value = &o.pages,

@@ -6,6 +6,7 @@
 
 #include <farcall/farcall.hpp>
 
+#include <array>
 #include <cstddef>
 #include <functional>
 #include <span>
@@ -13,6 +14,15 @@
 #include <vector>
 
 namespace farcall::tool {
+
+inline constexpr std::size_t kib = 1024;
+inline constexpr std::size_t mib = 1024 * kib;
+inline constexpr std::size_t gib = 1024 * mib;
+
+/// Blocks that are copied, as far as options and links allow.
+inline constexpr std::array<std::size_t, 14> block_sizes{
+    8,         64,      512,     1 * kib,  4 * kib,  16 * kib,  64 * kib,
+    256 * kib, 1 * mib, 4 * mib, 16 * mib, 64 * mib, 256 * mib, gib};
 
 struct bandwidth_options : bench_options {
   std::size_t max_bytes = 0; ///< 0: as much as is usual for the link
@@ -22,18 +32,44 @@ struct bandwidth_options : bench_options {
 /// `put` and `get` over a connection against bare copies over one.
 int run_bandwidth_over_connection(const bandwidth_options& options);
 
-/// Nanoseconds per operation.
-[[nodiscard]] double time_one(std::size_t operations, const std::function<void()>& operation);
+/// How copies take turns.
+struct turns {
+  std::size_t batches = 0; ///< samples of each copy
+  std::size_t copies = 0;  ///< of one kind in a sample
+  bool is_warm = true;     ///< each is made once untimed before it counts
+  /// What has to be done before the copies of a kind, by its number; may be empty.
+  std::function<void(std::size_t)> before = {};
+};
+
+/// Nanoseconds per copy, for each kind. They take turns within each batch, so that a change of the
+/// machine strikes all of them, and when they are warm none finds the caches as another one left
+/// them.
+[[nodiscard]] std::vector<summary> take_turns(const turns& how,
+                                              std::span<const std::function<void()>> kinds);
+
+/// libc's copy, neither inlined nor dropped by the compiler when nobody reads what was copied.
+[[nodiscard]] std::function<void()> libc_copy(std::span<std::byte> to,
+                                              std::span<const std::byte> from);
+
+/// Copies in a sample: so many that reading the clock does not count, and `most` of small blocks.
+[[nodiscard]] std::size_t copies_of(std::size_t bytes, std::size_t most);
+
+/// Of the median.
+[[nodiscard]] double mib_per_second(const summary& ns, std::size_t bytes);
 
 /// Puts a pattern to the target and gets it back, which touches all memory that takes part. Throws
 /// failed_run when something else comes back.
 void check_round_trip(std::span<std::byte> from, std::span<std::byte> back,
                       buffer<std::byte>& remote);
 
-/// Those of `sizes` that are to be measured: none above what the options say, or above `usual`.
-[[nodiscard]] std::vector<std::size_t> chosen_sizes(std::span<const std::size_t> sizes,
-                                                    const bandwidth_options& options,
-                                                    std::size_t usual);
+/// The blocks that are measured: none above what the options say, else above `usual`, and in no
+/// case above `most`.
+[[nodiscard]] std::vector<std::size_t> chosen_sizes(const bandwidth_options& options,
+                                                    std::size_t usual, std::size_t most);
+
+/// The last cells of a row: put and get as p1, p50, p99 each, and the floor.
+void append_spread(std::vector<std::string>& cells, const summary& put, const summary& get,
+                   const summary& floor);
 
 /// Prints the rows or the table, and what was left out with the reasons.
 void print_bandwidth(const bandwidth_options& options, bench_session& session, const json& rows,

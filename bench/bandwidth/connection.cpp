@@ -16,11 +16,7 @@ namespace farcall::tool {
 
 namespace {
 
-constexpr std::size_t kib = 1024;
-constexpr std::size_t mib = 1024 * kib;
-constexpr std::array<std::size_t, 13> sizes{8,        64,       512,       1 * kib, 4 * kib,
-                                            16 * kib, 64 * kib, 256 * kib, 1 * mib, 4 * mib,
-                                            16 * mib, 64 * mib, 256 * mib};
+constexpr std::size_t largest = 256 * mib;
 constexpr std::size_t quick_limit = 64 * mib;
 
 struct row_of_copies {
@@ -37,14 +33,11 @@ struct bandwidth_result {
   std::vector<std::string> left_out; ///< what was not measured, and why
 };
 
-/// Operations per sample: enough that reading the clock does not count, and few, since each takes a
-/// round trip.
-std::size_t operations_for(std::size_t bytes) {
-  return std::clamp<std::size_t>(mib / bytes, 1, 200);
-}
+/// In a sample: few, since each copy takes a round trip.
+constexpr std::size_t most_copies = 200;
 
-/// The four copies take turns, each after one of its own kind that is not timed. The bare ones wait
-/// until the target has left its core, and their peer sleeps while the target is at work.
+/// The bare copies wait until the target has left its core, and their peer sleeps while the target
+/// is at work.
 row_of_copies measure_row(bench_session& session, loopback_peer& peer, std::size_t bytes,
                           std::size_t batches) {
   session.bar().begin_step(format_bytes(bytes));
@@ -63,28 +56,20 @@ row_of_copies measure_row(bench_session& session, loopback_peer& peer, std::size
       [&] { peer.fetch(to); },
   };
   constexpr std::size_t first_bare = 2;
-  std::array<std::vector<double>, 4> samples;
-  const std::size_t operations = operations_for(bytes);
   std::vector<double> floor = session.measure_floor();
   peer.connect();
   peer.reserve(bytes);
-  for (std::size_t batch = 0; batch < batches; ++batch) {
-    peer.rest();
-    for (std::size_t c = 0; c < copies.size(); ++c) {
-      if (c == first_bare) session.wait_for_idle_target();
-      copies[c]();
-      samples[c].push_back(time_one(operations, copies[c]));
-    }
-  }
+  const auto change_places = [&](std::size_t kind) {
+    if (kind == 0) peer.rest();
+    if (kind == first_bare) session.wait_for_idle_target();
+  };
+  const std::vector<summary> ns = take_turns(
+      {.batches = batches, .copies = copies_of(bytes, most_copies), .before = change_places},
+      copies);
   peer.disconnect();
   const std::vector<double> floor_after = session.measure_floor();
   floor.insert(floor.end(), floor_after.begin(), floor_after.end());
-  return {bytes,
-          summarize(std::move(samples[0])),
-          summarize(std::move(samples[1])),
-          summarize(std::move(samples[2])),
-          summarize(std::move(samples[3])),
-          summarize(std::move(floor))};
+  return {bytes, ns[0], ns[1], ns[2], ns[3], summarize(std::move(floor))};
 }
 
 /// Bytes per nanosecond are gigabytes per second.
@@ -141,11 +126,7 @@ std::string to_table(const bandwidth_result& result) {
                                    fmt::format("{:.3g}", gb_per_second(row.plain_get, row.bytes)),
                                    fmt::format("{:.3g}", gb_per_second(row.get, row.bytes)),
                                    format_ratio(get_to_plain(row))};
-    for (const summary& s : {row.put, row.get}) {
-      for (std::string& cell : percentile_cells(s, format_time))
-        cells.push_back(std::move(cell));
-    }
-    cells.push_back(format_time(row.floor.p50));
+    append_spread(cells, row.put, row.get, row.floor);
     out.add_row(std::move(cells));
   }
   return "bandwidths are medians; plain: one bare TCP connection over loopback in the clear; a "
@@ -174,7 +155,7 @@ bandwidth_result measure_all(bench_session& session, loopback_peer& peer,
 
 int run_bandwidth_over_connection(const bandwidth_options& options) {
   const std::vector<std::size_t> chosen =
-      chosen_sizes(sizes, options, options.quick ? quick_limit : sizes.back());
+      chosen_sizes(options, options.quick ? quick_limit : largest, largest);
   loopback_peer peer{cores_of(options)}; // before the session, which starts threads
   bench_session session{options, "bandwidth", chosen.size()};
   const bandwidth_result result = measure_all(session, peer, options, chosen);

@@ -21,8 +21,6 @@ namespace farcall::tool {
 
 namespace {
 
-constexpr std::size_t mib = std::size_t{1} << 20;
-constexpr std::size_t gib = 1024 * mib;
 /// Kept of a measurement at most; the first ones.
 constexpr std::size_t most_samples = 4'000'000;
 /// Copies that are under way at a time, so that there is always one.

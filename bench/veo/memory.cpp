@@ -19,9 +19,6 @@
 namespace farcall::tool {
 namespace {
 
-constexpr std::size_t kib = 1024;
-constexpr std::size_t mib = 1024 * kib;
-constexpr std::size_t gib = 1024 * mib;
 constexpr std::size_t quick_limit = 16 * mib;
 constexpr std::size_t largest_warmed = 256 * mib;
 /// AVEO 0.9.6 on its card, in microseconds.
@@ -31,9 +28,9 @@ constexpr double published_read_us = 12.9;
 struct memory_row {
   std::size_t bytes = 0;
   pages kind = pages::small;
-  figure copy; ///< memcpy in this process
-  figure write;
-  figure read;
+  summary copy; ///< memcpy in this process
+  summary write;
+  summary read;
 };
 
 struct memory_result {
@@ -45,13 +42,7 @@ struct memory_result {
   std::string no_huge_pages; ///< why they were left out; empty when they were not
 };
 
-double mib_per_second(const figure& f, std::size_t bytes) {
-  return static_cast<double>(bytes) / static_cast<double>(mib) / (f.ns.p50 / 1e9);
-}
-
-double share_of_memcpy(const figure& f, const memory_row& row) {
-  return row.copy.ns.p50 / f.ns.p50;
-}
+double share_of_memcpy(const summary& ns, const memory_row& row) { return row.copy.p50 / ns.p50; }
 
 memory_row measure_row(bench_session& session, veo_helper& helper, std::size_t bytes, pages kind,
                        std::size_t batches) {
@@ -70,28 +61,16 @@ memory_row measure_row(bench_session& session, veo_helper& helper, std::size_t b
     throw failed_run("wrong result: veo_read_mem gave back other bytes than were written");
   }
 
-  void* (*volatile libc_memcpy)(void*, const void*, std::size_t) = std::memcpy;
   const std::array<std::function<void()>, 3> copies{
-      [&] { libc_memcpy(to.data(), from.data(), bytes); },
+      libc_copy(to, from),
       [&] { helper.write(there, from.data(), bytes); },
       [&] { helper.read(to.data(), there, bytes); },
   };
-  std::array<std::vector<double>, 3> samples;
-  const std::size_t operations = std::clamp<std::size_t>(mib / bytes, 1, 1000);
-  // The three take turns, each after one of its own kind that is not timed.
-  for (std::size_t batch = 0; batch < batches; ++batch) {
-    for (std::size_t c = 0; c < copies.size(); ++c) {
-      if (bytes <= largest_warmed) copies[c]();
-      samples[c].push_back(time_one(operations, copies[c]));
-    }
-  }
+  const std::vector<summary> ns = take_turns(
+      {.batches = batches, .copies = copies_of(bytes, 1000), .is_warm = bytes <= largest_warmed},
+      copies);
   helper.release(there);
-  const summary floor = summarize(session.measure_floor());
-  return {bytes,
-          kind,
-          {"memcpy", summarize(std::move(samples[0])), floor},
-          {"write", summarize(std::move(samples[1])), floor},
-          {"read", summarize(std::move(samples[2])), floor}};
+  return {bytes, kind, ns[0], ns[1], ns[2]};
 }
 
 json to_json(const memory_result& r, const bench_session& session) {
@@ -104,9 +83,9 @@ json to_json(const memory_result& r, const bench_session& session) {
                     {"read_mib_s", rounded(mib_per_second(row.read, row.bytes))},
                     {"write_to_memcpy", rounded(share_of_memcpy(row.write, row), 3)},
                     {"read_to_memcpy", rounded(share_of_memcpy(row.read, row), 3)},
-                    {"memcpy_ns", percentiles_json(row.copy.ns)},
-                    {"write_ns", percentiles_json(row.write.ns)},
-                    {"read_ns", percentiles_json(row.read.ns)}});
+                    {"memcpy_ns", percentiles_json(row.copy)},
+                    {"write_ns", percentiles_json(row.write)},
+                    {"read_ns", percentiles_json(row.read)}});
   }
   return {{"call_sync", figure_json(r.call_sync)},
           {"call_async_wait", figure_json(r.call_and_wait)},
