@@ -1,10 +1,10 @@
 // What no call can beat: one word there and one back, with nothing between.
 
-#include "pinning.hpp"
 #include "session.hpp"
 
 #include <bench/gpu/bus_floor.hpp>
 #include <bench/gpu/ping_pong.hpp>
+#include <tools/common/pinning.hpp>
 
 #include <farcall/base/clock.hpp>
 
@@ -23,7 +23,7 @@ std::vector<double> between_threads(std::size_t samples, int cpu) {
   auto b = std::make_unique<gpu::flag_board>();
   std::atomic<bool> is_done{false};
   std::thread echo([&] {
-    pin_this_thread(cpu);
+    tool::pin_this_thread(cpu);
     std::uint64_t number = 1;
     while (!is_done.load(std::memory_order_relaxed)) {
       const std::size_t at = number % gpu::flag_places;

@@ -3,6 +3,8 @@
 #include "kill.hpp"
 #include "session.hpp"
 
+#include <tools/common/pinning.hpp>
+
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -92,7 +94,7 @@ double call_from_a_new_process(const std::string& target) {
 
 void measure_kill(session& s) {
   s.out.begin("kill");
-  const unbound processes(s.cpus);
+  const tool::scoped_pin processes(s.cpus);
   const std::string target = with_option(s.asked.target, "workers", s.is_gpu() ? 8 : 1);
   std::vector<double> undisturbed;
   std::vector<double> gone;

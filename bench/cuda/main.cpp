@@ -1,11 +1,11 @@
 #include "circumstances.hpp"
 #include "goals.hpp"
 #include "kill.hpp"
-#include "pinning.hpp"
 #include "session.hpp"
 #include "smoke.hpp"
 
 #include <bench/gpu/select_device.hpp>
+#include <tools/common/pinning.hpp>
 
 #include <cstdio>
 #include <cstdlib>
@@ -44,7 +44,7 @@ int measure(const options& o) {
   report out(o.json, o.csv);
   session s{o, out, cpus_for(o)};
   add_circumstances(out, o, s.cpus);
-  pin_this_thread(s.cpus.front());
+  tool::pin_this_thread(s.cpus.front());
   int status = EXIT_SUCCESS;
   for (const group& g : groups) {
     if (!o.wants(g.name)) continue;

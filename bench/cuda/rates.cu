@@ -1,9 +1,9 @@
 // How many calls a second go through, from one thread of the host and from several.
 
-#include "pinning.hpp"
 #include "session.hpp"
 
 #include <bench/gpu/functions.hpp>
+#include <tools/common/pinning.hpp>
 
 #include <algorithm>
 #include <barrier>
@@ -80,7 +80,7 @@ void measure_threads(session& s, std::size_t threads) {
   for (std::size_t t = 0; t < threads; ++t) {
     all.emplace_back([&, t] {
       try {
-        if (s.is_gpu()) pin_this_thread(s.cpus[t]);
+        if (s.is_gpu()) tool::pin_this_thread(s.cpus[t]);
         std::vector<future<std::uint64_t>> window(depth);
         sync(device.within(first_call_patience), pure_fn<gpu::nothing>);
         make_calls(device, window, calls);

@@ -1,7 +1,10 @@
 #include "report.hpp"
 
+#include <tools/common/table.hpp>
+
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <stdexcept>
 
@@ -17,21 +20,13 @@ std::string printed(const char* format, A... values) {
 
 std::string number(double value) { return printed("%.6g", value); }
 
-/// Three digits and a word.
-std::string scaled(double value, std::initializer_list<std::pair<double, const char*>> units) {
-  for (const auto& [size, word] : units) {
-    if (value < size * 999.5 || word == (units.end() - 1)->second) {
-      const double n = value / size;
-      return printed(n < 9.995 ? "%.2f %s" : n < 99.95 ? "%.1f %s" : "%.0f %s", n, word);
-    }
-  }
-  return {};
-}
+/// With no more digits than were measured.
+double six_digits(double value) { return std::strtod(number(value).c_str(), nullptr); }
 
 std::string text_of(double value, const std::string& unit) {
-  if (unit == "ns") return text_of_ns(value);
-  if (unit == "calls/s") return scaled(value, {{1, "/s"}, {1e3, "k/s"}, {1e6, "M/s"}});
-  return scaled(value, {{1, unit.c_str()}});
+  if (unit == "ns") return tool::format_time(value);
+  if (unit == "calls/s") return tool::format_rate(value);
+  return tool::format_number(value) + ' ' + unit;
 }
 
 void write(const std::string& file, const std::string& text) {
@@ -52,25 +47,6 @@ std::string csv_cell(const std::string& text) {
 std::string csv_ratio(double value) { return value == 0 ? "" : number(value); }
 
 } // namespace
-
-std::string text_of_ns(double ns) {
-  return scaled(ns, {{1, "ns"}, {1e3, "us"}, {1e6, "ms"}, {1e9, "s"}});
-}
-
-std::string quoted(const std::string& text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      result += '\\';
-      result += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      result += printed("\\u%04x", static_cast<unsigned>(c));
-    } else {
-      result += c;
-    }
-  }
-  return result + '"';
-}
 
 void report::add_circumstance(const std::string& name, const std::string& value) {
   circumstances_.emplace_back(name, value);
@@ -121,39 +97,36 @@ double report::to_launch(const row& r) const {
 }
 
 void report::save() const {
-  if (!json_file_.empty()) write(json_file_, json());
+  if (!json_file_.empty()) write(json_file_, document().dump(2) + '\n');
   if (!csv_file_.empty()) write(csv_file_, csv());
 }
 
-std::string report::json() const {
-  std::string text = "{\n  \"circumstances\": {";
-  const char* before = "\n";
-  for (const auto& [name, value] : circumstances_) {
-    text += before + ("    " + quoted(name)) + ": " + quoted(value);
-    before = ",\n";
-  }
-  text += "\n  },\n  \"floor_ns\": " + number(floor_ns_) +
-          ",\n  \"best_launch_ns\": " + number(launch_ns_) + ",\n  \"figures\": [";
-  before = "\n";
+tool::json report::document() const {
+  tool::json circumstances;
+  for (const auto& [name, value] : circumstances_)
+    circumstances[name] = value;
+  tool::json figures = tool::json::array();
   for (const row& r : rows_) {
-    text += before + ("    {\"group\": " + quoted(r.group)) + ", \"what\": " + quoted(r.what) +
-            ", \"unit\": " + quoted(r.unit) + ", \"p1\": " + number(r.value.p1) +
-            ", \"p50\": " + number(r.value.p50) + ", \"p99\": " + number(r.value.p99) +
-            ", \"samples\": " + std::to_string(r.value.samples);
-    if (to_floor(r) != 0) text += ", \"to_floor\": " + number(to_floor(r));
-    if (to_launch(r) != 0) text += ", \"to_best_launch\": " + number(to_launch(r));
-    if (r.ratio != 0)
-      text += ", \"ratio\": " + number(r.ratio) + ", \"against\": " + quoted(r.against);
-    text += '}';
-    before = ",\n";
+    tool::json figure{{"group", r.group},
+                      {"what", r.what},
+                      {"unit", r.unit},
+                      {"p1", six_digits(r.value.p1)},
+                      {"p50", six_digits(r.value.p50)},
+                      {"p99", six_digits(r.value.p99)},
+                      {"samples", r.value.samples}};
+    if (to_floor(r) != 0) figure["to_floor"] = six_digits(to_floor(r));
+    if (to_launch(r) != 0) figure["to_best_launch"] = six_digits(to_launch(r));
+    if (r.ratio != 0) {
+      figure["ratio"] = six_digits(r.ratio);
+      figure["against"] = r.against;
+    }
+    figures.push_back(std::move(figure));
   }
-  text += "\n  ],\n  \"notes\": [";
-  before = "\n";
-  for (const std::string& note : notes_) {
-    text += before + ("    " + quoted(note));
-    before = ",\n";
-  }
-  return text + "\n  ]\n}\n";
+  return {{"circumstances", std::move(circumstances)},
+          {"floor_ns", six_digits(floor_ns_)},
+          {"best_launch_ns", six_digits(launch_ns_)},
+          {"figures", std::move(figures)},
+          {"notes", notes_}};
 }
 
 std::string report::csv() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <bench/report/statistics.hpp>
+#include <tools/common/json.hpp>
 
 #include <string>
 #include <utility>
@@ -63,7 +64,7 @@ class report {
   /// std::runtime_error when one cannot be written.
   void save() const;
 
-  [[nodiscard]] std::string json() const;
+  [[nodiscard]] tool::json document() const;
   [[nodiscard]] std::string csv() const;
 
  private:
@@ -79,11 +80,5 @@ class report {
   std::vector<row> rows_;
   std::vector<std::string> notes_;
 };
-
-/// "1.85 us", "12.3 ms": three digits.
-[[nodiscard]] std::string text_of_ns(double ns);
-
-/// A text between quotes, as JSON wants it.
-[[nodiscard]] std::string quoted(const std::string& text);
 
 } // namespace farcall::bench

@@ -1,10 +1,10 @@
 #pragma once
 
 #include "options.hpp"
-#include "pinning.hpp"
 #include "report.hpp"
 
 #include <bench/gpu/sampling.hpp>
+#include <tools/common/pinning.hpp>
 
 #include <farcall/gpu/gpu.hpp>
 
@@ -31,7 +31,7 @@ struct session {
     // Threads that emulate are bound, too, as far as processors go round.
     if (!is_gpu() && workers == 1 && cpus.size() > 1)
       url = with_option(url, "cpu", static_cast<std::size_t>(cpus[1]));
-    const unbound threads(cpus);
+    const tool::scoped_pin threads(cpus);
     return job(job_options{.targets = url});
   }
 

@@ -4,8 +4,6 @@
 #include <charconv>
 #include <fstream>
 
-#include <fmt/format.h>
-
 #include <sys/utsname.h>
 
 namespace farcall::tool {
@@ -46,11 +44,15 @@ std::string hypervisor() {
   return name.empty() ? "hypervisor unknown" : name;
 }
 
+std::string version_text(int major, int minor, int patch) {
+  return std::to_string(major) + '.' + std::to_string(minor) + '.' + std::to_string(patch);
+}
+
 std::string compiler_text() {
 #if defined(__clang__)
-  return fmt::format("clang {}.{}.{}", __clang_major__, __clang_minor__, __clang_patchlevel__);
+  return "clang " + version_text(__clang_major__, __clang_minor__, __clang_patchlevel__);
 #elif defined(__GNUC__)
-  return fmt::format("gcc {}.{}.{}", __GNUC__, __GNUC_MINOR__, __GNUC_PATCHLEVEL__);
+  return "gcc " + version_text(__GNUC__, __GNUC_MINOR__, __GNUC_PATCHLEVEL__);
 #else
   return "unknown compiler";
 #endif
@@ -99,7 +101,7 @@ environment read_environment() {
   uname(&name);
   env.cpu_model = cpu_model();
   env.architecture = name.machine;
-  env.kernel = fmt::format("{} {}", name.sysname, name.release);
+  env.kernel = std::string(name.sysname) + ' ' + name.release;
   env.compiler = compiler_text();
   env.build_type = build_type_text();
   env.hypervisor = hypervisor();
@@ -147,24 +149,20 @@ json environment_json(const environment& env, std::optional<core_pair> cores) {
 }
 
 std::string environment_text(const environment& env, std::optional<core_pair> cores) {
-  std::string text =
-      fmt::format("{} ({} of its processors may be used: {}){}\n", env.cpu_model, env.cpus.size(),
-                  cpu_list_text(env.cpus),
-                  env.hypervisor.empty() ? "" : ", virtual machine (" + env.hypervisor + ")");
-  text +=
-      fmt::format("{}, built by {}, {}, governor {}, load average {}\n", env.kernel, env.compiler,
-                  env.build_type, env.governor.empty() ? "unknown" : env.governor, env.load);
-  if (cores && cores->shared()) {
-    text += fmt::format("host and target SHARE processor {}: the figures say what switching costs, "
-                        "not what an offload costs\n",
-                        cores->host);
-  } else if (cores && cores->target == no_core) {
-    text += fmt::format("host on processor {}\n", cores->host);
-  } else if (cores) {
-    text +=
-        fmt::format("host on processor {}, target on processor {}\n", cores->host, cores->target);
+  std::string text = env.cpu_model + " (" + std::to_string(env.cpus.size()) +
+                     " of its processors may be used: " + cpu_list_text(env.cpus) + ')';
+  if (!env.hypervisor.empty()) text += ", virtual machine (" + env.hypervisor + ')';
+  text += '\n' + env.kernel + ", built by " + env.compiler + ", " + env.build_type + ", governor " +
+          (env.governor.empty() ? "unknown" : env.governor) + ", load average " + env.load + '\n';
+  if (!cores) return text;
+  const std::string host = std::to_string(cores->host);
+  if (cores->shared()) {
+    return text + "host and target SHARE processor " + host +
+           ": the figures say what switching costs, not what an offload costs\n";
   }
-  return text;
+  text += "host on processor " + host;
+  if (cores->target != no_core) text += ", target on processor " + std::to_string(cores->target);
+  return text + '\n';
 }
 
 } // namespace farcall::tool

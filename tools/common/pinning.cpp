@@ -7,8 +7,6 @@
 #include <cerrno>
 #include <cstddef>
 
-#include <fmt/format.h>
-
 namespace farcall::tool {
 
 namespace {
@@ -17,17 +15,26 @@ cpu_set_t current_set() {
   cpu_set_t set;
   CPU_ZERO(&set);
   if (sched_getaffinity(0, sizeof set, &set) != 0) {
-    throw failed_run(
-        fmt::format("cannot read the processors this process may use: {}", reason_text(errno)));
+    throw failed_run("cannot read the processors this process may use: " + reason_text(errno));
   }
   return set;
 }
 
+void bind_this_thread(const std::vector<int>& cpus) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int cpu : cpus)
+    CPU_SET(static_cast<std::size_t>(cpu), &set);
+  if (sched_setaffinity(0, sizeof set, &set) != 0) {
+    throw failed_run("cannot bind to processor " + cpu_list_text(cpus) + ": " + reason_text(errno));
+  }
+}
+
 void check_allowed(const char* option, int cpu, const std::vector<int>& allowed) {
   if (std::find(allowed.begin(), allowed.end(), cpu) == allowed.end()) {
-    throw usage_problem(
-        fmt::format("{}={}: this process may not use that processor; choose one of {}", option, cpu,
-                    cpu_list_text(allowed)));
+    throw usage_problem(option + ('=' + std::to_string(cpu)) +
+                        ": this process may not use that processor; choose one of " +
+                        cpu_list_text(allowed));
   }
 }
 
@@ -49,24 +56,20 @@ std::string cpu_list_text(const std::vector<int>& cpus) {
     while (last + 1 < cpus.size() && cpus[last + 1] == cpus[last] + 1)
       ++last;
     if (!text.empty()) text += ',';
-    text += last == first ? fmt::format("{}", cpus[first])
-                          : fmt::format("{}-{}", cpus[first], cpus[last]);
+    text += std::to_string(cpus[first]);
+    if (last != first) text += '-' + std::to_string(cpus[last]);
     first = last + 1;
   }
   return text;
 }
 
-void pin_this_thread(int cpu) {
-  check_allowed("cpu", cpu, allowed_cpus());
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(static_cast<std::size_t>(cpu), &set);
-  if (sched_setaffinity(0, sizeof set, &set) != 0) {
-    throw failed_run(fmt::format("cannot bind to processor {}: {}", cpu, reason_text(errno)));
-  }
-}
+void pin_this_thread(int cpu) { bind_this_thread({cpu}); }
 
-scoped_pin::scoped_pin(int cpu) : before_(current_set()) { pin_this_thread(cpu); }
+scoped_pin::scoped_pin(int cpu) : scoped_pin(std::vector<int>{cpu}) {}
+
+scoped_pin::scoped_pin(const std::vector<int>& cpus) : before_(current_set()) {
+  bind_this_thread(cpus);
+}
 
 scoped_pin::~scoped_pin() { sched_setaffinity(0, sizeof before_, &before_); }
 

@@ -14,14 +14,16 @@ namespace farcall::tool {
 /// "0-3,8": the usual short form of a list of processors.
 [[nodiscard]] std::string cpu_list_text(const std::vector<int>& cpus);
 
-/// Binds the calling thread to one processor; throws usage_problem when it may not use that one.
+/// Binds the calling thread to one processor; throws failed_run when it may not use that one.
 void pin_this_thread(int cpu);
 
-/// The calling thread is bound to one processor as long as this lives, and then to what it was
+/// The calling thread is bound to other processors as long as this lives, and then to what it was
 /// bound to before.
 class scoped_pin {
  public:
   explicit scoped_pin(int cpu);
+  /// To some, for threads and processes that it starts meanwhile.
+  explicit scoped_pin(const std::vector<int>& cpus);
   ~scoped_pin();
   scoped_pin(const scoped_pin&) = delete;
   scoped_pin& operator=(const scoped_pin&) = delete;

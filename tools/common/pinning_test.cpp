@@ -29,6 +29,20 @@ TEST(pinning, a_core_that_is_not_there_is_a_usage_problem) {
   EXPECT_THROW((void)choose_cores({}, -1), usage_problem);
 }
 
+TEST(pinning, a_pin_to_one_can_be_widened_for_a_while) {
+  const std::vector<int> all = allowed_cpus();
+  const scoped_pin narrow{all.front()};
+  {
+    const scoped_pin wide{all};
+    EXPECT_EQ(allowed_cpus(), all);
+  }
+  EXPECT_EQ(allowed_cpus(), std::vector<int>{all.front()});
+}
+
+TEST(pinning, a_thread_cannot_be_bound_to_a_processor_that_is_not_there) {
+  EXPECT_THROW(pin_this_thread(CPU_SETSIZE - 1), failed_run);
+}
+
 TEST(pinning, a_scoped_pin_gives_the_cores_back) {
   const std::vector<int> before = allowed_cpus();
   {

@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdio>
 #include <span>
 #include <stdexcept>
 #include <utility>
-
-#include <fmt/format.h>
 
 namespace farcall::tool {
 
@@ -26,6 +25,12 @@ void finish_line(std::string& out) {
   out += '\n';
 }
 
+std::string with_decimals(double value, int decimals) {
+  std::array<char, 400> text{};
+  (void)std::snprintf(text.data(), text.size(), "%.*f", decimals, value);
+  return text.data();
+}
+
 std::string with_prefix(double value, double step, std::span<const char* const> units) {
   std::size_t unit = 0;
   // 999.5 would print as 1000 with three digits, so the next unit begins there.
@@ -33,15 +38,15 @@ std::string with_prefix(double value, double step, std::span<const char* const> 
     value /= step;
     ++unit;
   }
-  return fmt::format("{} {}", format_number(value), units[unit]);
+  return format_number(value) + ' ' + units[unit];
 }
 
 } // namespace
 
 void table::add_row(std::vector<std::string> cells) {
   if (cells.size() > columns_.size()) {
-    throw std::logic_error(fmt::format("table row has {} cells, the table has {} columns",
-                                       cells.size(), columns_.size()));
+    throw std::logic_error("table row has " + std::to_string(cells.size()) +
+                           " cells, the table has " + std::to_string(columns_.size()) + " columns");
   }
   cells.resize(columns_.size());
   rows_.push_back(std::move(cells));
@@ -86,9 +91,7 @@ std::size_t display_width(std::string_view text) {
 std::string format_number(double value) {
   if (!std::isfinite(value)) return "-";
   const double size = std::abs(value);
-  if (size >= 99.95) return fmt::format("{:.0f}", value);
-  if (size >= 9.995) return fmt::format("{:.1f}", value);
-  return fmt::format("{:.2f}", value);
+  return with_decimals(value, size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
 }
 
 std::string format_time(double nanoseconds) {
@@ -112,12 +115,11 @@ std::string format_bytes(std::uint64_t bytes) {
     ++unit;
   }
   const bool whole = value == std::floor(value);
-  return whole ? fmt::format("{:.0f} {}", value, units[unit])
-               : fmt::format("{:.1f} {}", value, units[unit]);
+  return with_decimals(value, whole ? 0 : 1) + ' ' + units[unit];
 }
 
 std::string format_ratio(double ratio) {
-  return std::isfinite(ratio) ? fmt::format("{} x", format_number(ratio)) : "-";
+  return std::isfinite(ratio) ? format_number(ratio) + " x" : "-";
 }
 
 } // namespace farcall::tool

@@ -37,10 +37,12 @@ TEST(table, width_counts_code_points_not_bytes) {
 TEST(format, time_takes_the_unit_that_suits) {
   EXPECT_EQ(format_time(5.25), "5.25 ns");
   EXPECT_EQ(format_time(187.4), "187 ns");
+  EXPECT_EQ(format_time(999.4), "999 ns");
   EXPECT_EQ(format_time(999.9), "1.00 us");
   EXPECT_EQ(format_time(1050), "1.05 us");
   EXPECT_EQ(format_time(12.34e6), "12.3 ms");
   EXPECT_EQ(format_time(2.5e9), "2.50 s");
+  EXPECT_EQ(format_time(4.5e13), "45000 s");
   EXPECT_EQ(format_time(std::numeric_limits<double>::quiet_NaN()), "-");
 }
 
