@@ -1,8 +1,8 @@
 #pragma once
 
+#include <farcall/am/lane.hpp>
 #include <farcall/base/clock.hpp>
 #include <farcall/base/node_id.hpp>
-#include <farcall/am/lane.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -90,9 +90,7 @@ struct directory::state {
       std::make_unique<std::atomic<any_function>[]>(most_grants);
 };
 
-namespace {
-
-} // namespace
+namespace {} // namespace
 
 am::handler_key directory::own_key(const entry& e) noexcept { return first_row_key + e.index(); }
 
@@ -239,7 +237,8 @@ function_token directory::token_slow(am::lane& l, any_function f, time_point dea
 
 any_function directory::granted(std::uint32_t number) const noexcept {
   // Acquire; partner: the release store in grant().
-  return number < state::most_grants ? state_->granted[number].load(std::memory_order_acquire) : nullptr;
+  return number < state::most_grants ? state_->granted[number].load(std::memory_order_acquire)
+                                     : nullptr;
 }
 
 std::uint32_t directory::grant(const std::string& symbol) {

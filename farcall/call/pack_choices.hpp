@@ -28,13 +28,15 @@ struct packer<std::optional<T>> {
   }
 };
 
+namespace detail {
+
 /// A flag (one byte), then the object if there is one. Not for polymorphic classes, which would
 /// arrive as their base.
-template <detail::plain_unique_owner T>
+template <plain_unique_owner T>
   requires(!std::is_polymorphic_v<typename T::element_type>)
-struct detail::standard_packer<T> {
+struct standard_packer<T> {
   using element = typename T::element_type;
-  using parts = detail::types<element>;
+  using parts = types<element>;
 
   static void pack(writer& w, const T& value) {
     w(value != nullptr);
@@ -45,6 +47,8 @@ struct detail::standard_packer<T> {
     return T(new element(r.read<std::remove_cv_t<element>>()));
   }
 };
+
+} // namespace detail
 
 /// The index (two bytes), then the value.
 template <class... T>

@@ -43,13 +43,12 @@ struct associative_packer {
   }
 };
 
+template <associative_container T>
+struct standard_packer<T> : associative_packer<T, typename T::key_type> {};
+
+template <map_container T>
+struct standard_packer<T> : associative_packer<T, typename T::key_type, typename T::mapped_type> {};
+
 } // namespace detail
-
-template <detail::associative_container T>
-struct detail::standard_packer<T> : detail::associative_packer<T, typename T::key_type> {};
-
-template <detail::map_container T>
-struct detail::standard_packer<T>
-    : detail::associative_packer<T, typename T::key_type, typename T::mapped_type> {};
 
 } // namespace farcall

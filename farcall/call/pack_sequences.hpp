@@ -156,9 +156,9 @@ struct sequence_packer {
   }
 };
 
-} // namespace detail
+template <sequence_container T>
+struct standard_packer<T> : sequence_packer<T> {};
 
-template <detail::sequence_container T>
-struct detail::standard_packer<T> : detail::sequence_packer<T> {};
+} // namespace detail
 
 } // namespace farcall

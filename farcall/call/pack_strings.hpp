@@ -42,13 +42,17 @@ struct packer<std::basic_string<Char, Traits, Allocator>> {
   }
 };
 
+namespace detail {
+
 /// In the native format, unchanged: what it names on the other node is for the program to say.
-template <detail::path_class T>
-struct detail::standard_packer<T> {
-  using parts = detail::types<>;
+template <path_class T>
+struct standard_packer<T> {
+  using parts = types<>;
 
   static void pack(writer& w, const T& path) { w(path.native()); }
   static T unpack(reader& r) { return {r.read<typename T::string_type>(), T::native_format}; }
 };
+
+} // namespace detail
 
 } // namespace farcall

@@ -166,9 +166,8 @@ inline constexpr std::size_t packed_bytes =
 /// Alignment of a bitwise T in a message, relative to its beginning.
 template <class T>
   requires is_bitwise<T>
-inline constexpr std::size_t packed_alignment =
-    packed_bytes<T> == 0               ? 1
-    : alignof(T) < body_alignment ? alignof(T)
-                                  : body_alignment;
+inline constexpr std::size_t packed_alignment = packed_bytes<T> == 0          ? 1
+                                                : alignof(T) < body_alignment ? alignof(T)
+                                                                              : body_alignment;
 
 } // namespace farcall

@@ -140,14 +140,12 @@ program_image::symbols program_image::read_symbols() const {
   for (std::uint64_t i = 0; i < header.e_shnum; ++i) {
     ElfW(Shdr) table{};
     ElfW(Shdr) strings{};
-    if (!section(i, table) ||
-        (table.sh_type != SHT_SYMTAB && table.sh_type != SHT_DYNSYM) ||
+    if (!section(i, table) || (table.sh_type != SHT_SYMTAB && table.sh_type != SHT_DYNSYM) ||
         !section(table.sh_link, strings)) {
       continue;
     }
     std::string source;
-    for (std::uint64_t at = 0; at + sizeof(ElfW(Sym)) <= table.sh_size;
-         at += sizeof(ElfW(Sym))) {
+    for (std::uint64_t at = 0; at + sizeof(ElfW(Sym)) <= table.sh_size; at += sizeof(ElfW(Sym))) {
       ElfW(Sym) symbol;
       if (!file.read(table.sh_offset + at, symbol)) break;
       // Kind and binding are in the same bits for 32 and 64 bit files. A file's name stands in

@@ -14,8 +14,8 @@ namespace farcall::detail {
 /// null is returned.
 ///
 /// Does not wait unless the lane is full. Throws timeout when it stays full until `deadline`,
-/// out_of_memory for arguments that find no room, error for a peer that takes no long ones, and what
-/// packing throws.
+/// out_of_memory for arguments that find no room, error for a peer that takes no long ones, and
+/// what packing throws.
 template <class R, class... S>
 am::call_slot* send(am::lane& l, am::handler_key key, function_token token, time_point deadline,
                     bool abandoned, const S&... args) {

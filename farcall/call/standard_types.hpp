@@ -62,9 +62,8 @@ concept unique_owner = standard_class<T> && requires(T& owner) {
 
 /// unique_ptr with the default deleter, to one object.
 template <class T>
-concept plain_unique_owner =
-    unique_owner<T> && standard_class<typename T::deleter_type> &&
-    requires(const T& owner) { owner.operator->(); };
+concept plain_unique_owner = unique_owner<T> && standard_class<typename T::deleter_type> &&
+                             requires(const T& owner) { owner.operator->(); };
 
 /// shared_ptr and weak_ptr.
 template <class T>

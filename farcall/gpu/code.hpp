@@ -1,7 +1,7 @@
 #pragma once
 
-#include <farcall/gpu/request.hpp>
 #include <farcall/call/entry.hpp>
+#include <farcall/gpu/request.hpp>
 
 #include <cstdint>
 #include <functional>

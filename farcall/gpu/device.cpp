@@ -19,7 +19,8 @@ cuda::cuda_transport& transport_of(const node& n) {
 } // namespace
 
 bool is_device(const node& n) {
-  return n.job() != nullptr && farcall::is_device(detail::state_of(*n.job()).members->card_of(n.id()));
+  return n.job() != nullptr &&
+         farcall::is_device(detail::state_of(*n.job()).members->card_of(n.id()));
 }
 
 void quiesce(const node& device, std::chrono::nanoseconds within) {

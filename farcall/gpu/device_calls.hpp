@@ -1,8 +1,8 @@
 #pragma once
 
-#include <farcall/gpu/call_host.hpp>
 #include <farcall/base/device.hpp>
 #include <farcall/base/error.hpp>
+#include <farcall/gpu/call_host.hpp>
 #include <farcall/gpu/handler.hpp>
 #include <farcall/offload/call.hpp>
 

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <farcall/gpu/request.hpp>
 #include <farcall/base/device.hpp>
 #include <farcall/call/bitwise.hpp>
 #include <farcall/gpu/code.hpp>
 #include <farcall/gpu/device_fn.hpp>
+#include <farcall/gpu/request.hpp>
 #include <farcall/gpu/team.hpp>
 
 #include <cstddef>
@@ -115,8 +115,8 @@ struct call_policy<device_fn_t<Function, Use>> {
   template <class R, const entry* What, class... P>
   static void name() {
     static_assert(travels_to_devices<R, std::remove_cvref_t<P>...>,
-                "farcall: a function for devices takes and returns what is trivially copyable: "
-                "numbers, plain structs, remote_span.");
+                  "farcall: a function for devices takes and returns what is trivially copyable: "
+                  "numbers, plain structs, remote_span.");
     // Or else clang goes on to complain about what lies deeper.
     if constexpr (travels_to_devices<R, std::remove_cvref_t<P>...>) {
       using call = device_call<callable, R, P...>;

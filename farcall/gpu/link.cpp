@@ -1,9 +1,9 @@
 // Linked into programs that have code for GPUs, which ask it for the addresses of that code.
 
-#include <farcall/gpu/worker_kernel.hpp>
-#include <farcall/gpu/program.hpp>
 #include <farcall/call/directory.hpp>
 #include <farcall/gpu/make_device.hpp>
+#include <farcall/gpu/program.hpp>
+#include <farcall/gpu/worker_kernel.hpp>
 #include <farcall/transport/cuda/gpu_device.hpp>
 
 namespace farcall::detail {

@@ -1,8 +1,8 @@
-#include <farcall/gpu/worker_on_threads.hpp>
 #include <farcall/base/error.hpp>
-#include <farcall/gpu/program.hpp>
 #include <farcall/call/directory.hpp>
 #include <farcall/gpu/make_device.hpp>
+#include <farcall/gpu/program.hpp>
+#include <farcall/gpu/worker_on_threads.hpp>
 #include <farcall/offload/job_state.hpp>
 #include <farcall/transport/cuda/emulated.hpp>
 

@@ -1,7 +1,7 @@
 #include <farcall/am/message.hpp>
 #include <farcall/base/error.hpp>
-#include <farcall/gpu/program.hpp>
 #include <farcall/call/directory.hpp>
+#include <farcall/gpu/program.hpp>
 
 #include <algorithm>
 #include <cstring>

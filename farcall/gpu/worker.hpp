@@ -1,8 +1,8 @@
 #pragma once
 
-#include <farcall/gpu/request.hpp>
 #include <farcall/am/message.hpp>
 #include <farcall/base/device.hpp>
+#include <farcall/gpu/request.hpp>
 #include <farcall/transport/cuda/device_lane.hpp>
 #include <farcall/transport/cuda/executor.hpp>
 #include <farcall/transport/cuda/thread_team.hpp>

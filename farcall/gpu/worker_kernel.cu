@@ -1,5 +1,5 @@
-#include <farcall/gpu/worker_kernel.hpp>
 #include <farcall/gpu/worker.hpp>
+#include <farcall/gpu/worker_kernel.hpp>
 #include <farcall/transport/cuda/block_team.cuh>
 
 namespace farcall::am {

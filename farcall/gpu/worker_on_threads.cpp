@@ -1,5 +1,5 @@
-#include <farcall/gpu/worker_on_threads.hpp>
 #include <farcall/gpu/worker.hpp>
+#include <farcall/gpu/worker_on_threads.hpp>
 
 namespace farcall::am {
 

@@ -1,9 +1,9 @@
 // A worker on an emulated device, at the level of records: what faulty devices and hosts do to it.
 
-#include <farcall/gpu/worker_on_threads.hpp>
-#include <farcall/gpu/worker.hpp>
 #include <farcall/am/message.hpp>
 #include <farcall/base/error.hpp>
+#include <farcall/gpu/worker.hpp>
+#include <farcall/gpu/worker_on_threads.hpp>
 #include <farcall/transport/cuda/cuda.hpp>
 
 #include <gmock/gmock.h>

@@ -65,9 +65,7 @@ void require_all_valid(const std::vector<future<T>>& futures) {
   }
 }
 
-[[nodiscard]] inline time_point later(time_point a, time_point b) noexcept {
-  return a < b ? b : a;
-}
+[[nodiscard]] inline time_point later(time_point a, time_point b) noexcept { return a < b ? b : a; }
 
 template <class T>
 [[nodiscard]] time_point latest_deadline(const std::vector<future<T>>& futures) noexcept {

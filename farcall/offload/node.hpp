@@ -47,8 +47,7 @@ class timed_node;
 class node {
  public:
   node() noexcept = default;
-  node(detail::job_core& job, node_id id) noexcept
-      : job_(&job), job_serial_(job.serial), id_(id) {}
+  node(detail::job_core& job, node_id id) noexcept : job_(&job), job_serial_(job.serial), id_(id) {}
   // Not trivial on purpose: a lambda that captures a node would otherwise travel by memcpy, and
   // take along a handle that means nothing elsewhere. Pass nodes as arguments.
   // NOLINTBEGIN(modernize-use-equals-default, bugprone-unhandled-self-assignment)

@@ -32,7 +32,7 @@ struct channel {
   std::uint32_t worker = 0;
   bool own_worker = false;
   bool takes_long = true; ///< the peer can fetch arguments that do not fit a record
-  std::uint64_t id = 0; ///< for close(); unique per transport and end
+  std::uint64_t id = 0;   ///< for close(); unique per transport and end
   /// Null where the two rings are the peer's own. Valid until close().
   farcall::carrier* carrier = nullptr;
 };

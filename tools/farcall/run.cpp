@@ -155,9 +155,9 @@ command command_run() {
                     "[address=NAME]. Starts 'farcall serve' there for this run"},
            {.name = "--ssh",
             .value = &o.ssh,
-            .text = fmt::format("{} (default {}, else '{}')", ssh_setting.text,
-                                 settings::variable_of(ssh_setting),
-                                 settings::default_of(ssh_setting))},
+            .text =
+                fmt::format("{} (default {}, else '{}')", ssh_setting.text,
+                            settings::variable_of(ssh_setting), settings::default_of(ssh_setting))},
            {.name = "--start-timeout-ms",
             .value = &o.start_timeout_ms,
             .text = "With --hosts: how long the servers may take to start (default 30000)",

@@ -3,10 +3,10 @@
 
 #include "fake_cuda.hpp"
 
-#include <farcall/gpu/worker_on_threads.hpp>
-#include <farcall/gpu/program.hpp>
 #include <farcall/gpu/device_test_support.hpp>
 #include <farcall/gpu/make_device.hpp>
+#include <farcall/gpu/program.hpp>
+#include <farcall/gpu/worker_on_threads.hpp>
 #include <farcall/transport/cuda/gpu_device.hpp>
 #include <farcall/transport/cuda/thread_team.hpp>
 
@@ -75,8 +75,9 @@ device_with_code make_fake_gpu(std::uint32_t device, std::uint32_t workers, std:
   device_with_code made;
   made.device = cuda::make_gpu_device(o);
   made.program = device_program_of(device_code::kind::gpu, device_code::kind::launch_on_gpu);
-  made.program.launch_of = [find = made.program.launch_of](
-                       const std::byte* record, std::uint32_t bytes, cuda::launch_plan& plan) {
+  made.program.launch_of = [find = made.program.launch_of](const std::byte* record,
+                                                           std::uint32_t bytes,
+                                                           cuda::launch_plan& plan) {
     found = find(record, bytes, plan);
     return found == nullptr ? nullptr : &launch_on_stream;
   };
