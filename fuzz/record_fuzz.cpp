@@ -4,6 +4,7 @@
 // The input is a program: one byte chooses where the ring starts and what it holds at first, then
 // each step is one byte for what to do and eight for its argument.
 
+#include <farcall/base/line_aligned_memory.hpp>
 #include <farcall/memory/ring.hpp>
 
 #include <atomic>
@@ -11,8 +12,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
-#include <new>
 
 namespace {
 
@@ -23,13 +22,6 @@ constexpr std::uint64_t size = smallest_ring;
 void require(bool condition) {
   if (!condition) std::abort();
 }
-
-/// Memory exactly as long as the ring, so that AddressSanitizer sees the first byte too many.
-struct release_memory {
-  void operator()(std::byte* memory) const {
-    ::operator delete[](memory, std::align_val_t{line_bytes});
-  }
-};
 
 class steps {
  public:
@@ -49,8 +41,8 @@ class steps {
 };
 
 struct hostile_ring {
-  std::unique_ptr<std::byte[], release_memory> memory{new (std::align_val_t{line_bytes})
-                                                          std::byte[size]()};
+  // Exactly as long as the ring, so that AddressSanitizer sees the first byte too many.
+  line_aligned_memory memory = make_line_aligned(size);
   std::atomic<std::uint64_t> consumed{0};
   outbox out;
   inbox in;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <farcall/base/line_aligned_memory.hpp>
 #include <farcall/memory/ring.hpp>
 #include <tests/support.hpp>
 
@@ -7,8 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
-#include <new>
 #include <string>
 
 namespace farcall::test {
@@ -17,7 +16,7 @@ namespace farcall::test {
 class private_ring {
  public:
   explicit private_ring(std::uint64_t size, std::uint64_t start = 0)
-      : memory_(new(std::align_val_t{line_bytes}) std::byte[size]()), consumed_(start) {
+      : memory_(make_line_aligned(size)), consumed_(start) {
     attach(out, base(), size, consumed_);
     attach(in, base(), size, consumed_);
     out.head = start;
@@ -38,12 +37,7 @@ class private_ring {
   inbox in;
 
  private:
-  struct release_memory {
-    void operator()(std::byte* memory) const noexcept {
-      ::operator delete[](memory, std::align_val_t{line_bytes});
-    }
-  };
-  std::unique_ptr<std::byte[], release_memory> memory_;
+  line_aligned_memory memory_;
   std::atomic<std::uint64_t> consumed_;
 };
 

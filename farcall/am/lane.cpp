@@ -191,10 +191,7 @@ void lane::fail_slot(call_slot& slot, std::exception_ptr why) noexcept {
 void lane::fail(const std::exception_ptr& why) noexcept {
   if (failure_) return;
   failure_ = why;
-  // A counter ahead of the head is impossible, so every reservation finds no room.
-  impossible_.store(channel_.out.head + 1, std::memory_order_relaxed);
-  channel_.out.limit = channel_.out.head;
-  channel_.out.consumed = &impossible_;
+  close(channel_.out);
   releases_.clear();
   for (slot_chunk* const chunk : chunks_) {
     for (std::uint32_t i = 0; i < chunk_slots; ++i) {

@@ -201,9 +201,8 @@ class lane {
   std::atomic<std::uint64_t> seen_{0}; ///< where the next answer will be
   std::exception_ptr failure_;
   std::atomic<bool> is_lost_{false};
-  std::atomic<std::uint64_t> impossible_{0}; ///< what a failed lane takes for its peer's counter
-  std::vector<slot_chunk*> chunks_;          ///< owned
-  std::vector<std::uint64_t> releases_;      ///< peer's blocks that we are done with
+  std::vector<slot_chunk*> chunks_;     ///< owned
+  std::vector<std::uint64_t> releases_; ///< peer's blocks that we are done with
   biased_lock guard_;
 };
 

@@ -70,8 +70,6 @@ void ring(bell& b) noexcept {
   ::syscall(SYS_futex, &b.word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-void kick_bell(void* context) noexcept { ring(*static_cast<bell*>(context)); }
-
 void prepare_sleep(std::span<watched_bell> bells) noexcept {
   // Relaxed: the barrier below orders it before our second look, and makes it visible to every
   // sender that has not yet loaded the flag after its commit.

@@ -39,9 +39,6 @@ inline void ring_if_asleep(bell& b) noexcept {
   if ((b.word.load(std::memory_order_relaxed) & asleep_flag) != 0) ring(b);
 }
 
-/// An `outbox::kick` whose context is a bell.
-void kick_bell(void* context) noexcept;
-
 /// One of the bells that a thread is about to sleep on.
 struct watched_bell {
   bell* which;

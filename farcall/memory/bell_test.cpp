@@ -72,13 +72,6 @@ TEST(bell, every_ring_changes_the_word_and_none_raises_the_flag) {
   }
 }
 
-TEST(bell, is_rung_by_a_kick) {
-  bell b;
-  b.word = asleep_flag;
-  kick_bell(&b);
-  EXPECT_FALSE(is_up(b));
-}
-
 TEST(bell, rung_between_the_second_look_and_the_sleep_is_not_slept_on) {
   for (const std::size_t count : {1U, 2U, 5U}) {
     std::vector<bell> bells(count);

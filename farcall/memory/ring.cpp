@@ -1,3 +1,4 @@
+#include <farcall/memory/bell.hpp>
 #include <farcall/memory/ring.hpp>
 
 namespace farcall {
@@ -6,7 +7,12 @@ namespace {
 /// For rings whose other side watches them by itself.
 constexpr std::atomic<std::uint32_t> no_attention{0};
 
+/// For senders of whom every commit has to be noticed.
+constexpr std::atomic<std::uint32_t> every_commit{1};
+
 void no_kick(void* /*context*/) noexcept {}
+
+void kick_bell(void* context) noexcept { ring(*static_cast<bell*>(context)); }
 
 } // namespace
 
@@ -18,6 +24,7 @@ std::byte* reserve_slow(outbox& out, std::uint64_t need) noexcept {
   const std::uint64_t pad = offset + need <= out.size ? 0 : out.size - offset;
   const std::uint64_t room = pad + need + record_alignment;
   if (room > out.limit - out.head) {
+    if (out.consumed == nullptr) return nullptr; // closed
     // Acquire; partner: the release store in release().
     const std::uint64_t consumed = out.consumed->load(std::memory_order_acquire);
     FARCALL_RING_HOOK(reserve_after_look);
@@ -64,6 +71,28 @@ void refuse(outbox& out) noexcept {
   ring_detail::commit_at(out.base, out.head & (out.size - 1))
       .store(commit_word(0, record_kind::corrupt), std::memory_order_release);
   ring_detail::kick_if_asked(out);
+}
+
+void close(outbox& out) noexcept {
+  out.limit = out.head;
+  out.consumed = nullptr;
+}
+
+void notify_on_commit(outbox& out, bell& wakes) noexcept {
+  out.attention = &wakes.word;
+  out.kick = &kick_bell;
+  out.kick_context = &wakes;
+}
+
+void notify_on_commit(outbox& out, void (*hook)(void* context) noexcept, void* context) noexcept {
+  out.attention = &every_commit;
+  out.kick = hook;
+  out.kick_context = context;
+}
+
+void clear_ring(std::byte* base) noexcept {
+  // The word that the first look finds. Relaxed: who hands the ring out orders it.
+  ring_detail::commit_at(base, 0).store(0, std::memory_order_relaxed);
 }
 
 void attach(outbox& out, std::byte* base, std::uint64_t size,

@@ -27,6 +27,8 @@ namespace farcall {
 #define FARCALL_RING_HOOK(window) ((void)0)
 #endif
 
+struct bell;
+
 /// Sending end. Owned by one thread at a time. `base` is aligned to a line.
 struct alignas(line_bytes) outbox {
   std::byte* base = nullptr;
@@ -34,7 +36,7 @@ struct alignas(line_bytes) outbox {
   std::uint32_t cleared = 0; ///< offset of the line behind head's, if its first word reads zero
   std::uint64_t head = 0;    ///< position where the next record starts, counted from the beginning
   std::uint64_t limit = 0;   ///< positions below this may be written without looking at `consumed`
-  const std::atomic<std::uint64_t>* consumed = nullptr;  ///< written by the receiver
+  const std::atomic<std::uint64_t>* consumed = nullptr;  ///< written by the receiver; null: closed
   const std::atomic<std::uint32_t>* attention = nullptr; ///< odd: kick after a commit
   void (*kick)(void* context) noexcept = nullptr;        ///< wakes or prods the other side
   void* kick_context = nullptr;
@@ -189,6 +191,17 @@ inline void release(inbox& in, const record_view& record) noexcept {
 /// Tells the receiver that nothing sensible will follow: its next peek() finds `corrupt`. For a
 /// sender that must give up; it must not commit afterwards.
 void refuse(outbox& out) noexcept;
+
+/// The sender gives up: no reservation finds room from now on. The receiver is not told.
+void close(outbox& out) noexcept;
+
+/// Whoever sleeps on `wakes` is woken after a commit.
+void notify_on_commit(outbox& out, bell& wakes) noexcept;
+/// `hook` is called after every commit.
+void notify_on_commit(outbox& out, void (*hook)(void* context) noexcept, void* context) noexcept;
+
+/// Makes the memory of a ring that has been in use read as empty again.
+void clear_ring(std::byte* base) noexcept;
 
 /// Ends over fresh, zeroed ring memory of `size` bytes.
 void attach(outbox& out, std::byte* base, std::uint64_t size,

@@ -120,9 +120,7 @@ TEST(ring_sleep_stress, no_record_is_slept_through) {
   private_ring r(smallest_ring);
   bell b;
   watched_bell watched{&b};
-  r.out.attention = &b.word;
-  r.out.kick = &kick_bell;
-  r.out.kick_context = &b;
+  notify_on_commit(r.out, b);
   std::atomic<std::uint64_t> read{0};
   std::atomic<bool> overslept{false};
   std::thread receiver([&] {

@@ -1,3 +1,4 @@
+#include <farcall/memory/bell.hpp>
 #include <farcall/memory/ring.hpp>
 #include <tests/ring_support.hpp>
 
@@ -427,11 +428,8 @@ TEST(ring, any_mixture_of_lengths_arrives_in_order) {
 TEST(ring, a_refusal_follows_what_was_sent_and_ends_it) {
   for (std::uint64_t start = small - 192; start < small + 64; start += 16) {
     private_ring r(small, start);
-    const std::atomic<std::uint32_t> attention{1};
     int kicks = 0;
-    r.out.attention = &attention;
-    r.out.kick = [](void* context) noexcept { ++*static_cast<int*>(context); };
-    r.out.kick_context = &kicks;
+    notify_on_commit(r.out, [](void* context) noexcept { ++*static_cast<int*>(context); }, &kicks);
     ASSERT_TRUE(send(r.out, 100, 1));
     refuse(r.out);
     EXPECT_EQ(kicks, 2);
@@ -458,6 +456,30 @@ TEST(ring, even_a_full_ring_can_be_refused) {
   EXPECT_EQ(peek(r.in).kind, record_kind::corrupt);
 }
 
+TEST(ring, a_closed_ring_has_no_room_wherever_it_stands_and_what_was_sent_is_still_read) {
+  for (const std::uint64_t start : {std::uint64_t{0}, small - 16, small * 5 + 64,
+                                    std::uint64_t{0} - small, std::uint64_t{1} << 63}) {
+    private_ring r(small, start);
+    ASSERT_TRUE(send(r.out, 100, 1));
+    close(r.out);
+    close(r.out);
+    for (const std::uint32_t bytes : {8U, 16U, 100U, record_limit(small)})
+      EXPECT_EQ(try_reserve(r.out, bytes), nullptr) << start << ", " << bytes;
+    const record_view record = peek(r.in);
+    ASSERT_EQ(wrong_with(record, 100, 1), "");
+    release(r.in, record);
+    EXPECT_FALSE(peek(r.in));
+    EXPECT_EQ(try_reserve(r.out, 8), nullptr) << "what is read gives no room either";
+  }
+}
+
+TEST(ring, a_cleared_ring_reads_as_empty) {
+  private_ring r(small);
+  ASSERT_TRUE(send(r.out, 100, 1));
+  clear_ring(r.base());
+  EXPECT_FALSE(peek(r.in));
+}
+
 // ---- waking -------------------------------------------------------------------------------------
 
 TEST(ring, a_commit_kicks_when_attention_is_asked_for_and_only_then) {
@@ -478,13 +500,21 @@ TEST(ring, a_commit_kicks_when_attention_is_asked_for_and_only_then) {
   EXPECT_EQ(kicks, 2);
 }
 
+TEST(ring, a_bell_is_rung_by_a_commit_while_its_flag_is_up) {
+  private_ring r(small);
+  bell wakes;
+  notify_on_commit(r.out, wakes);
+  ASSERT_TRUE(send(r.out, 24, 0));
+  EXPECT_EQ(wakes.word, 0U);
+  wakes.word = asleep_flag;
+  ASSERT_TRUE(send(r.out, 24, 1));
+  EXPECT_EQ(wakes.word, 2U) << "the flag is down, one ring is counted";
+}
+
 TEST(ring, nobody_is_kicked_by_a_reservation_or_a_pad) {
   private_ring r(small, small - 16);
-  const std::atomic<std::uint32_t> attention{1};
   int kicks = 0;
-  r.out.attention = &attention;
-  r.out.kick = [](void* context) noexcept { ++*static_cast<int*>(context); };
-  r.out.kick_context = &kicks;
+  notify_on_commit(r.out, [](void* context) noexcept { ++*static_cast<int*>(context); }, &kicks);
   ASSERT_NE(try_reserve(r.out, 64), nullptr);
   EXPECT_EQ(kicks, 0);
 }

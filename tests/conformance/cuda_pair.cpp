@@ -2,6 +2,7 @@
 // use.
 
 #include <farcall/base/error.hpp>
+#include <farcall/base/line_aligned_memory.hpp>
 #include <farcall/memory/ring.hpp>
 #include <farcall/transport/cuda/cuda.hpp>
 #include <farcall/transport/cuda/device_lane.hpp>
@@ -28,7 +29,7 @@ class memory_only final : public cuda::device_api {
  public:
   cuda::device_description describe() const override { return {}; }
   std::byte* share(std::uint64_t bytes) override {
-    shared_.emplace_back(new (std::align_val_t{line_bytes}) std::byte[bytes]());
+    shared_.push_back(make_line_aligned(bytes));
     return shared_.back().get();
   }
   const std::uint64_t* upload(std::span<const std::uint64_t> /*numbers*/) override {
@@ -52,7 +53,7 @@ class memory_only final : public cuda::device_api {
   }
 
  private:
-  std::vector<cuda::line_aligned_memory> shared_;
+  std::vector<line_aligned_memory> shared_;
 };
 
 /// The device's end of all lanes, as a transport.
@@ -151,29 +152,27 @@ class device_side final : public transport {
     end(cuda::lane_block& b, std::uint32_t ring_bytes, device_side& all)
         : size(ring_bytes), owner(&all) {
       lane.resume(b, ring_bytes);
-      rings.reset(new (std::align_val_t{line_bytes}) std::byte[std::size_t{ring_bytes} * 2]());
+      rings = make_line_aligned(std::size_t{ring_bytes} * 2);
     }
     void progress() noexcept override { owner->pump(); }
     void watch() noexcept override {}
 
     void reset(bell& wakes) {
-      ring_detail::commit_at(rings.get(), 0).store(0);
-      ring_detail::commit_at(rings.get() + size, 0).store(0);
+      clear_ring(rings.get());
+      clear_ring(rings.get() + size);
       walked = 0;
       is_refused = false;
       out_consumed.store(0);
       in_consumed.store(0);
       attach(writer, rings.get() + size, size, in_consumed);
-      writer.attention = &wakes.word;
-      writer.kick = &kick_bell;
-      writer.kick_context = &wakes;
+      notify_on_commit(writer, wakes);
     }
     [[nodiscard]] bool has_unsent() const { return !news.empty(); }
 
     std::uint32_t size;
     device_side* owner;
     cuda::device_lane lane{};
-    cuda::line_aligned_memory rings; ///< out, then in
+    line_aligned_memory rings; ///< out, then in
     outbox writer;
     std::uint64_t walked = 0;
     bool is_open = false;
@@ -189,13 +188,10 @@ class device_side final : public transport {
 
   channel channel_of(end& e, std::uint64_t index, node_id peer, std::uint32_t worker,
                      bool own_worker) {
-    static constexpr std::atomic<std::uint32_t> always{1};
     channel c;
     attach(c.out, e.rings.get(), e.size, e.out_consumed);
     attach(c.in, e.rings.get() + e.size, e.size, e.in_consumed);
-    c.out.attention = &always;
-    c.out.kick = [](void* self) noexcept { static_cast<end*>(self)->progress(); };
-    c.out.kick_context = &e;
+    notify_on_commit(c.out, [](void* self) noexcept { static_cast<end*>(self)->progress(); }, &e);
     c.carrier = &e;
     c.peer = peer;
     c.worker = worker;

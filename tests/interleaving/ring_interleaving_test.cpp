@@ -232,9 +232,7 @@ TEST(ring_interleaving, a_sleeper_who_raises_the_flag_in_any_window_is_rung_or_s
     private_ring r(small);
     bell b;
     watched_bell watched{&b};
-    r.out.attention = &b.word;
-    r.out.kick = &kick_bell;
-    r.out.kick_context = &b;
+    notify_on_commit(r.out, b);
     bool went_to_sleep = false;
     bool saw_it = false;
     const auto fall_asleep = [&] {

@@ -1,4 +1,5 @@
 #include <farcall/base/error.hpp>
+#include <farcall/base/line_aligned_memory.hpp>
 #include <farcall/base/signals.hpp>
 #include <farcall/memory/copy.hpp>
 #include <farcall/transport/cuda/emulated.hpp>
@@ -11,7 +12,6 @@
 #include <deque>
 #include <functional>
 #include <mutex>
-#include <new>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -69,12 +69,6 @@ cpu_set_t processors_of(const emulated_options& o) {
   (void)::sched_setaffinity(0, sizeof allowed, &allowed);
   return one;
 }
-
-struct state_delete {
-  void operator()(std::byte* memory) const noexcept {
-    ::operator delete[](memory, std::align_val_t{line_bytes});
-  }
-};
 
 bool take_one(std::atomic<int>& count) noexcept {
   int left = count.load();
@@ -172,9 +166,9 @@ class emulation {
 
   struct worker {
     explicit worker(const emulated_options& o)
-        : state(new(std::align_val_t{line_bytes}) std::byte[o.executor.state_bytes]()),
-          meeting(o.threads), threads(o.threads) {}
-    std::unique_ptr<std::byte[], state_delete> state;
+        : state(make_line_aligned(o.executor.state_bytes)), meeting(o.threads), threads(o.threads) {
+    }
+    line_aligned_memory state;
     meeting_point meeting;
     worker_setup setup{};
     std::vector<std::thread> threads;

@@ -23,34 +23,27 @@ host_lane::host_lane(lane_block& block, std::uint32_t ring_bytes, workers& all,
                      std::uint32_t worker, launching launches)
     : block_(&block), size_(ring_bytes), all_(&all), worker_(worker),
       launching_(std::move(launches)) {
-  received_.reset(new (std::align_val_t{line_bytes}) std::byte[ring_bytes]());
+  received_ = make_line_aligned(ring_bytes);
 }
 
 host_lane::~host_lane() = default;
 
 void host_lane::reset_rings(bell& wakes) noexcept {
-  // The words that the first looks of both sides find.
-  ring_detail::commit_at(block_->requests(), 0).store(0, std::memory_order_relaxed);
-  ring_detail::commit_at(received_.get(), 0).store(0, std::memory_order_relaxed);
+  clear_ring(block_->requests());
+  clear_ring(received_.get());
   walked_ = 0;
   is_refused_ = false;
   long_records_.clear();
   out_consumed_.store(0, std::memory_order_relaxed);
   in_consumed_.store(0, std::memory_order_relaxed);
   farcall::attach(writer_, received_.get(), size_, in_consumed_);
-  writer_.attention = &wakes.word;
-  writer_.kick = &kick_bell;
-  writer_.kick_context = &wakes;
+  notify_on_commit(writer_, wakes);
 }
 
 void host_lane::fill(channel& end) noexcept {
-  // Every commit has to be noticed.
-  static constexpr std::atomic<std::uint32_t> always{1};
   farcall::attach(end.out, block_->requests(), size_, out_consumed_);
   farcall::attach(end.in, received_.get(), size_, in_consumed_);
-  end.out.attention = &always;
-  end.out.kick = &host_lane::committed;
-  end.out.kick_context = this;
+  notify_on_commit(end.out, &host_lane::committed, this);
   end.carrier = this;
   end.takes_long = false;
 }

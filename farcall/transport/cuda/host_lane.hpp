@@ -1,5 +1,6 @@
 #pragma once
 
+#include <farcall/base/line_aligned_memory.hpp>
 #include <farcall/memory/bell.hpp>
 #include <farcall/memory/ring.hpp>
 #include <farcall/transport/cuda/device_api.hpp>
@@ -14,7 +15,6 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <new>
 
 namespace farcall::cuda {
 
@@ -29,13 +29,6 @@ struct launching {
   std::uint32_t stream = 0;
   std::uint32_t* blocks_done = nullptr;
 };
-
-struct line_aligned_delete {
-  void operator()(std::byte* memory) const noexcept {
-    ::operator delete[](memory, std::align_val_t{line_bytes});
-  }
-};
-using line_aligned_memory = std::unique_ptr<std::byte[], line_aligned_delete>;
 
 /// The host's end of a lane to or from a device: what its user commits goes from the ring into
 /// slots at once, and slots that the device has written become records of the other ring. Longer

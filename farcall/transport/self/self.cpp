@@ -1,9 +1,9 @@
 #include <farcall/base/error.hpp>
+#include <farcall/base/line_aligned_memory.hpp>
 #include <farcall/transport/self/self.hpp>
 
 #include <map>
 #include <mutex>
-#include <new>
 #include <vector>
 
 namespace farcall::self {
@@ -11,13 +11,6 @@ namespace {
 
 /// Both ends' ids of one lane differ in the lowest bit.
 constexpr std::uint64_t opener_bit = 1;
-
-struct line_aligned_delete {
-  void operator()(std::byte* memory) const noexcept {
-    ::operator delete[](memory, std::align_val_t{line_bytes});
-  }
-};
-using line_aligned_memory = std::unique_ptr<std::byte[], line_aligned_delete>;
 
 struct counter {
   alignas(line_bytes) std::atomic<std::uint64_t> consumed{0};
@@ -53,7 +46,7 @@ class self_transport final : public transport {
   channel open(node_id /*peer*/, const lane_shape& shape) override {
     auto made = std::make_unique<self_lane>();
     const std::size_t bytes = std::size_t{own_.ring_bytes} * 2;
-    made->rings.reset(new (std::align_val_t{line_bytes}) std::byte[bytes]());
+    made->rings = make_line_aligned(bytes);
     made->bell = shape.bell;
     made->worker = shape.worker;
     made->own_worker = shape.own_worker;
@@ -70,7 +63,7 @@ class self_transport final : public transport {
     channel end = end_of(lane, id | opener_bit);
     attach(end.out, lane.rings.get(), own_.ring_bytes, lane.requests.consumed);
     attach(end.in, lane.rings.get() + own_.ring_bytes, own_.ring_bytes, lane.replies.consumed);
-    kick_on(end.out, own_.bells[shape.worker]);
+    notify_on_commit(end.out, own_.bells[shape.worker]);
     // Sequentially consistent, so that a receiver about to sleep sees it or is seen.
     arrivals_.fetch_add(1, std::memory_order_seq_cst);
     ring_if_asleep(shape.own_worker ? own_.bells.back() : own_.bells[shape.worker]);
@@ -88,7 +81,7 @@ class self_transport final : public transport {
     channel end = end_of(lane, id);
     attach(end.in, lane.rings.get(), own_.ring_bytes, lane.requests.consumed);
     attach(end.out, lane.rings.get() + own_.ring_bytes, own_.ring_bytes, lane.replies.consumed);
-    kick_on(end.out, own_.bells[lane.bell]);
+    notify_on_commit(end.out, own_.bells[lane.bell]);
     return end;
   }
 
@@ -116,12 +109,6 @@ class self_transport final : public transport {
   void forget(node_id /*peer*/) noexcept override {}
 
  private:
-  static void kick_on(outbox& out, bell& wakes) noexcept {
-    out.attention = &wakes.word;
-    out.kick = &kick_bell;
-    out.kick_context = &wakes;
-  }
-
   channel end_of(const self_lane& lane, std::uint64_t id) const noexcept {
     channel end;
     end.peer = own_.self;

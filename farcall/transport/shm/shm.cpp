@@ -274,16 +274,14 @@ class shm_transport_impl final : public shm_transport {
     block.replies_consumed.store(0, std::memory_order_relaxed);
     prefault(there.request_ring(lane), std::size_t{size} * 2);
     // An earlier lane may have left records where this one starts.
-    ring_detail::commit_at(there.request_ring(lane), 0).store(0, std::memory_order_relaxed);
-    ring_detail::commit_at(there.reply_ring(lane), 0).store(0, std::memory_order_relaxed);
+    clear_ring(there.request_ring(lane));
+    clear_ring(there.reply_ring(lane));
 
     channel end;
     attach(end.out, there.request_ring(lane), size, block.requests_consumed);
     attach(end.in, there.reply_ring(lane), size, block.replies_consumed);
     bell& wakes = there.bells()[shape.worker];
-    end.out.attention = &wakes.word;
-    end.out.kick = &kick_bell;
-    end.out.kick_context = &wakes;
+    notify_on_commit(end.out, wakes);
     end.peer = peer;
     end.worker = shape.worker;
     end.own_worker = shape.own_worker;
@@ -306,9 +304,7 @@ class shm_transport_impl final : public shm_transport {
     channel end;
     attach(end.in, here.request_ring(lane), here.ring_bytes(), block.requests_consumed);
     attach(end.out, here.reply_ring(lane), here.ring_bytes(), block.replies_consumed);
-    end.out.attention = &wakes.word;
-    end.out.kick = &kick_bell;
-    end.out.kick_context = &wakes;
+    notify_on_commit(end.out, wakes);
     end.peer = opener;
     end.worker = block.worker;
     end.own_worker = block.own_worker != 0;

@@ -37,20 +37,15 @@ constexpr std::uint64_t record_span(std::uint32_t word) noexcept {
 
 lane_end::lane_end(reactor& loop, std::uint32_t ring_bytes, bell& wakes, bool is_opener)
     : loop_(&loop), size_(ring_bytes), wakes_(&wakes), is_opener_(is_opener) {
-  const std::size_t bytes = std::size_t{ring_bytes} * 2;
-  rings_.reset(new (std::align_val_t{line_bytes}) std::byte[bytes]());
+  rings_ = make_line_aligned(std::size_t{ring_bytes} * 2);
 }
 
 lane_end::~lane_end() = default;
 
 void lane_end::fill(channel& end) noexcept {
-  // Every commit has to be noticed.
-  static constexpr std::atomic<std::uint32_t> always{1};
   farcall::attach(end.out, rings_.get(), size_, out_consumed_);
   farcall::attach(end.in, rings_.get() + size_, size_, in_consumed_);
-  end.out.attention = &always;
-  end.out.kick = &lane_end::committed;
-  end.out.kick_context = this;
+  notify_on_commit(end.out, &lane_end::committed, this);
   end.carrier = this;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <farcall/base/line_aligned_memory.hpp>
 #include <farcall/memory/bell.hpp>
 #include <farcall/memory/ring.hpp>
 #include <farcall/transport/tcp/opening.hpp>
@@ -13,17 +14,9 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <vector>
 
 namespace farcall::tcp {
-
-struct line_aligned_delete {
-  void operator()(std::byte* memory) const noexcept {
-    ::operator delete[](memory, std::align_val_t{line_bytes});
-  }
-};
-using line_aligned_memory = std::unique_ptr<std::byte[], line_aligned_delete>;
 
 /// One end of a lane over a connection. What its user commits goes out of the ring as it stands
 /// there, and what comes in goes into the other ring as it stood in the peer's: a position in the

@@ -3,6 +3,7 @@
 
 #include "fake_cuda.hpp"
 
+#include <farcall/base/line_aligned_memory.hpp>
 #include <farcall/gpu/device_test_support.hpp>
 #include <farcall/gpu/make_device.hpp>
 #include <farcall/gpu/program.hpp>
@@ -12,7 +13,6 @@
 
 #include <deque>
 #include <memory>
-#include <new>
 #include <utility>
 #include <vector>
 
@@ -24,13 +24,7 @@ constexpr char kernel = 0;
 void run_worker(const void* argument) {
   const auto& setup = *static_cast<const cuda::worker_setup*>(argument);
   const cuda::thread_executor executor = am::device_worker_on_threads();
-  struct release {
-    void operator()(std::byte* memory) const {
-      ::operator delete[](memory, std::align_val_t{line_bytes});
-    }
-  };
-  const std::unique_ptr<std::byte[], release> state(new (std::align_val_t{line_bytes})
-                                                        std::byte[executor.state_bytes]());
+  const line_aligned_memory state = make_line_aligned(executor.state_bytes);
   cuda::meeting_point alone(1);
   cuda::thread_team team(alone, state.get(), setup.node, 0, 1);
   cuda::thread_team::set_current(&team);
