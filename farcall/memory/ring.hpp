@@ -188,6 +188,19 @@ inline void release(inbox& in, const record_view& record) noexcept {
   }
 }
 
+/// Passes over what is committed, pads included, without a look at lengths: for a thread that sends
+/// the ring's bytes on, whose committer is in this process. Returns the word where it stops: 0, or
+/// the mark of refuse().
+inline std::uint32_t skip_committed(inbox& in) noexcept {
+  for (;;) {
+    // Acquire; partner: the release store in commit().
+    const std::uint32_t word =
+        ring_detail::commit_at(in.base, in.tail & (in.size - 1)).load(std::memory_order_acquire);
+    if (word == 0 || commit_kind(word) == record_kind::corrupt) return word;
+    in.tail += align_up(std::uint64_t{commit_bytes(word)}, record_alignment);
+  }
+}
+
 /// Tells the receiver that nothing sensible will follow: its next peek() finds `corrupt`. For a
 /// sender that must give up; it must not commit afterwards.
 void refuse(outbox& out) noexcept;

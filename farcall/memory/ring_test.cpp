@@ -480,6 +480,22 @@ TEST(ring, a_cleared_ring_reads_as_empty) {
   EXPECT_FALSE(peek(r.in));
 }
 
+TEST(ring, passing_over_ends_behind_what_is_committed_pads_and_all) {
+  private_ring r(small);
+  for (std::uint64_t n = 0; n < 200; ++n) {
+    ASSERT_TRUE(send(r.out, static_cast<std::uint32_t>(8 + n * 37 % 1000), n));
+    if (n % 3 == 0) {
+      ASSERT_TRUE(send(r.out, 16, n));
+    }
+    EXPECT_EQ(skip_committed(r.in), 0U);
+    ASSERT_EQ(r.in.tail, r.out.head);
+    r.consumed().store(r.in.tail);
+  }
+  refuse(r.out);
+  EXPECT_EQ(skip_committed(r.in), commit_word(0, record_kind::corrupt));
+  EXPECT_EQ(r.in.tail, r.out.head);
+}
+
 // ---- waking -------------------------------------------------------------------------------------
 
 TEST(ring, a_commit_kicks_when_attention_is_asked_for_and_only_then) {
