@@ -35,7 +35,8 @@ void receive_lane(std::vector<std::byte> bytes, std::vector<std::size_t> pieces)
   static farcall::tcp::reactor loop("fuzz");
   constexpr std::uint32_t ring = farcall::smallest_ring;
   farcall::bell wakes;
-  const auto lane = std::make_shared<farcall::tcp::lane_end>(loop, ring, wakes, false);
+  const auto lane =
+      std::make_shared<farcall::tcp::lane_end>(loop, ring, wakes, farcall::lane_role::acceptor);
   farcall::channel end;
   lane->fill(end);
   lane->attach(

@@ -2,8 +2,7 @@
 #include <farcall/transport/tcp/lane.hpp>
 
 #include <algorithm>
-#include <cstring>
-#include <string>
+#include <array>
 #include <utility>
 
 #include <sys/epoll.h>
@@ -27,37 +26,45 @@ constexpr unsigned looks_per_clock = 16;
 /// How long a lane that was cut off waits for news of its node, which say more than the lane can.
 constexpr std::chrono::milliseconds news_interval{500};
 
-constexpr std::size_t word_bytes = sizeof(std::uint32_t);
-
-constexpr std::uint64_t record_span(std::uint32_t word) noexcept {
-  return align_up(std::uint64_t{commit_bytes(word)}, record_alignment);
+/// What goes out next: `first`, then the ring's bytes from `sent` to `end`.
+std::size_t parts_to_send(std::array<iovec, 3>& parts, std::span<std::byte> first,
+                          const staged_outbox& out, std::uint64_t sent,
+                          std::uint64_t end) noexcept {
+  std::size_t count = 0;
+  if (!first.empty()) parts[count++] = {first.data(), first.size()};
+  const std::uint64_t offset = sent & (out.size() - 1);
+  const std::uint64_t left = end - sent;
+  const std::uint64_t straight = std::min<std::uint64_t>(left, out.size() - offset);
+  if (straight != 0) parts[count++] = {out.base() + offset, straight};
+  if (left != straight) parts[count++] = {out.base(), left - straight};
+  return count;
 }
 
 } // namespace
 
-lane_end::lane_end(reactor& loop, std::uint32_t ring_bytes, bell& wakes, bool is_opener)
-    : loop_(&loop), size_(ring_bytes), wakes_(&wakes), is_opener_(is_opener) {
-  rings_ = make_line_aligned(std::size_t{ring_bytes} * 2);
+lane_end::lane_end(reactor& loop, std::uint32_t ring_bytes, bell& wakes, lane_role role)
+    : staged_lane(&lane_end::committed), loop_(&loop),
+      rings_(make_line_aligned(std::size_t{ring_bytes} * 2)),
+      assembler_(rings_.get() + ring_bytes, ring_bytes) {
+  begin(rings_.get(), rings_.get() + ring_bytes, ring_bytes, role, wakes);
 }
 
 lane_end::~lane_end() = default;
 
-void lane_end::fill(channel& end) noexcept {
-  farcall::attach(end.out, rings_.get(), size_, out_consumed_);
-  farcall::attach(end.in, rings_.get() + size_, size_, in_consumed_);
-  notify_on_commit(end.out, &lane_end::committed, this);
-  end.carrier = this;
+bool lane_end::is_established() const noexcept {
+  const stream* const to = link();
+  return to != nullptr && to->is_established();
 }
 
 // ---- sending ------------------------------------------------------------------------------------
 
-void lane_end::committed(void* self) noexcept {
-  auto& lane = *static_cast<lane_end*>(self);
+void lane_end::committed(void* lane) noexcept {
+  auto& self = static_cast<lane_end&>(*static_cast<staged_lane*>(lane));
   const time_point::rep now = clock::now().time_since_epoch().count();
-  if (now >= lane.send_again_.load(std::memory_order_relaxed)) {
-    lane.flush();
-  } else if (!lane.deferred_.exchange(true, std::memory_order_seq_cst)) {
-    lane.loop_->note_deferral();
+  if (now >= self.send_again_.load(std::memory_order_relaxed)) {
+    self.flush();
+  } else if (!self.deferred_.exchange(true, std::memory_order_seq_cst)) {
+    self.loop_->note_deferral();
   }
 }
 
@@ -72,63 +79,47 @@ void lane_end::flush() noexcept {
 }
 
 void lane_end::flush_locked() noexcept {
-  if (!is_attached_.load(std::memory_order_acquire) || is_finished_ ||
-      state_.load(std::memory_order_relaxed) == state::lost) {
+  if (!is_sending(out_.state())) return;
+  stream* const to = link();
+  if (to == nullptr) {
+    out_.on(send_event::block);
     return;
   }
   // Before the look at the ring: who commits after it puts the mark back.
   deferred_.exchange(false, std::memory_order_seq_cst);
-  std::byte* const ring = rings_.get();
-  const std::uint64_t mask = size_ - 1;
-  while (!is_refused_) {
-    // Acquire; partner: the release store in commit().
-    const std::uint32_t word =
-        ring_detail::commit_at(ring, walked_ & mask).load(std::memory_order_acquire);
-    if (word == 0) break;
-    if (commit_kind(word) == record_kind::corrupt) {
-      // The mark of refuse(): it has no length, and nothing comes behind it.
-      is_refused_ = true;
-      is_finishing_ = true;
-      walked_ += record_alignment;
-    } else {
-      walked_ += record_span(word);
-    }
-  }
-  while (!first_.empty() || sent_ != walked_) {
+  const std::uint64_t end = out_.take_all();
+  while (!first_.empty() || sent_ != end) {
     std::array<iovec, 3> parts{};
-    std::size_t count = 0;
-    if (!first_.empty()) parts[count++] = {first_.data(), first_.size()};
-    const std::uint64_t offset = sent_ & mask;
-    const std::uint64_t left = walked_ - sent_;
-    const std::uint64_t straight = std::min<std::uint64_t>(left, size_ - offset);
-    if (straight != 0) parts[count++] = {ring + offset, straight};
-    if (left != straight) parts[count++] = {ring, left - straight};
-    const io_result wrote = stream_->write({parts.data(), count});
+    const std::size_t count = parts_to_send(parts, first_, out_, sent_, end);
+    const io_result wrote = to->write({parts.data(), count});
     if (wrote.status == io_status::would_block) {
-      is_out_blocked_.store(true, std::memory_order_relaxed);
+      out_.on(send_event::block);
       arm();
       return;
     }
     if (wrote.status != io_status::done) {
-      end(state::lost);
+      lose();
       return;
     }
-    std::uint64_t bytes = wrote.bytes;
-    const auto of_first = std::min<std::uint64_t>(bytes, first_.size());
-    first_.erase(first_.begin(), first_.begin() + static_cast<std::ptrdiff_t>(of_first));
-    bytes -= of_first;
-    sent_ += bytes;
-    // Release: our reads of the records happen before they are overwritten. Partner: the acquire
-    // load in reserve_slow().
-    out_consumed_.store(sent_ & ~std::uint64_t{record_alignment - 1}, std::memory_order_release);
+    note_sent(wrote.bytes);
   }
-  is_out_blocked_.store(false, std::memory_order_relaxed);
   send_again_.store((clock::now() + send_gap).time_since_epoch().count(),
                     std::memory_order_relaxed);
-  if (is_finishing_) {
-    is_finished_ = true;
-    stream_->finish();
-  }
+  if (out_.state() != send_state::open) [[unlikely]]
+    settle(*to);
+}
+
+/// Sending has come to the end of what there is.
+void lane_end::settle(stream& to) noexcept {
+  if (is_blocked(out_.state())) out_.on(send_event::unblock);
+  if (out_.state() == send_state::closing && out_.on(send_event::finish)) to.finish();
+}
+
+void lane_end::note_sent(std::uint64_t bytes) noexcept {
+  const auto of_first = std::min<std::uint64_t>(bytes, first_.size());
+  first_.erase(first_.begin(), first_.begin() + static_cast<std::ptrdiff_t>(of_first));
+  sent_ += bytes - of_first;
+  out_.give_credit(sent_);
 }
 
 void lane_end::send_deferred() noexcept {
@@ -137,137 +128,80 @@ void lane_end::send_deferred() noexcept {
 
 // ---- receiving ----------------------------------------------------------------------------------
 
-std::uint32_t lane_end::word_at(std::uint64_t position) const noexcept {
-  return ring_detail::commit_at(rings_.get() + size_, position & (size_ - 1))
-      .load(std::memory_order_relaxed);
-}
-
-void lane_end::put_word(std::uint64_t position, std::uint32_t word) noexcept {
-  // Release; partner: the acquire load in peek().
-  ring_detail::commit_at(rings_.get() + size_, position & (size_ - 1))
-      .store(word, std::memory_order_release);
-}
-
-std::size_t lane_end::parts_to_fill(std::array<iovec, 3>& parts) noexcept {
-  std::byte* const ring = rings_.get() + size_;
-  // Acquire; partner: the release store in release(). The word behind the last record is written
-  // too, hence the one granule.
-  const std::uint64_t limit =
-      in_consumed_.load(std::memory_order_acquire) + size_ - record_alignment;
-  std::uint64_t from = received_;
-  std::size_t count = 0;
-  if (const std::uint64_t have = received_ - whole_; have < word_bytes) {
-    if (from >= limit) return 0;
-    parts[count++] = {reinterpret_cast<std::byte*>(&word_) + have, word_bytes - have};
-    from = whole_ + word_bytes;
-  }
-  if (from >= limit) return count;
-  const std::uint64_t offset = from & (size_ - 1);
-  const std::uint64_t straight = std::min<std::uint64_t>(limit - from, size_ - offset);
-  parts[count++] = {ring + offset, straight};
-  if (limit - from != straight) parts[count++] = {ring, limit - from - straight};
-  return count;
-}
-
 void lane_end::receive_locked() noexcept {
-  if (!is_attached_.load(std::memory_order_acquire) || has_ended()) return;
-  if (is_dropping_) {
-    drop_received();
-    return;
+  stream* const from = link();
+  if (from == nullptr) return;
+  const receive_state state = in_.state();
+  if (state == receive_state::open || state == receive_state::full) {
+    fill_ring(*from);
+  } else if (state == receive_state::dropping) {
+    drop_received(*from);
   }
-  if (is_garbled_) return;
+}
+
+void lane_end::fill_ring(stream& from) noexcept {
   for (;;) {
-    std::array<iovec, 3> parts{};
-    const std::size_t count = parts_to_fill(parts);
-    is_full_ = count == 0;
-    if (is_full_) return;
+    record_assembler::parts parts{};
+    const std::size_t count = assembler_.room(parts, in_.consumed());
+    if (count == 0) {
+      in_.on(receive_event::fill);
+      return;
+    }
+    if (in_.state() == receive_state::full) in_.on(receive_event::drain);
     std::size_t wanted = 0;
     for (std::size_t i = 0; i < count; ++i)
       wanted += parts[i].iov_len;
-    const io_result got = stream_->read({parts.data(), count});
+    const io_result got = from.read({parts.data(), count});
     if (got.status == io_status::would_block) {
-      if (++misses_ % looks_per_clock == 0) {
-        const time_point now = clock::now();
-        if (misses_ == looks_per_clock) quiet_since_ = now;
-        if (now - quiet_since_ > quiet_for) watch();
-      }
+      note_miss();
       return;
     }
     if (got.status != io_status::done) {
-      const bool in_order = got.status == io_status::closed && !is_opener_ && received_ == whole_;
-      end(in_order ? state::ended : state::lost);
+      const bool in_order = got.status == io_status::closed && role() == lane_role::acceptor &&
+                            assembler_.is_between_records();
+      if (!in_order) {
+        lose();
+      } else if (in_.on(receive_event::end)) {
+        in_.wake();
+      }
       return;
     }
-    received_ += got.bytes;
     misses_ = 0;
-    publish_records();
-    if (got.bytes < wanted && !stream_->has_buffered()) return;
+    if (!assembler_.add(got.bytes)) {
+      in_.on(receive_event::corrupt);
+      return;
+    }
+    if (got.bytes < wanted && !from.has_buffered()) return;
   }
 }
 
-void lane_end::drop_received() noexcept {
-  const iovec all{rings_.get() + size_, size_};
+void lane_end::note_miss() noexcept {
+  if (++misses_ % looks_per_clock != 0) return;
+  const time_point now = clock::now();
+  if (misses_ == looks_per_clock) quiet_since_ = now;
+  if (now - quiet_since_ > quiet_for) watch();
+}
+
+void lane_end::drop_received(stream& from) noexcept {
+  const iovec all{in_.base(), in_.size()};
   for (;;) {
-    const io_result got = stream_->read({&all, 1});
+    const io_result got = from.read({&all, 1});
     if (got.status == io_status::done) continue;
-    if (got.status != io_status::would_block) {
-      end(state::ended);
+    if (got.status != io_status::would_block && in_.on(receive_event::end)) {
+      in_.wake();
       loop_->note_deferral();
     }
     return;
   }
 }
 
-void lane_end::publish_records() noexcept {
-  if (received_ - whole_ < word_bytes) return;
-  const std::uint64_t begin = whole_;
-  const std::uint32_t first = word_;
-  std::uint64_t at = begin;
-  std::uint32_t word = first;
-  for (;;) {
-    const std::uint64_t to_end = size_ - (at & (size_ - 1));
-    const std::uint64_t span = record_span(word);
-    // What its reader will find to be no record ends the stream; a record never wraps.
-    if (commit_bytes(word) < word_bytes || span > to_end ||
-        (commit_kind(word) != record_kind::pad && span > record_limit(size_))) {
-      is_garbled_ = true;
-      if (at != begin) put_word(at, commit_word(0, record_kind::corrupt));
-      break;
-    }
-    if (received_ - at < span) break;
-    at += span;
-    const std::uint64_t have = received_ - at;
-    if (have < word_bytes) {
-      std::memcpy(&word_, rings_.get() + size_ + (at & (size_ - 1)), have);
-      break;
-    }
-    word = word_at(at);
-    word_ = word;
-  }
-  if (is_garbled_ && at == begin) {
-    put_word(begin, commit_word(0, record_kind::corrupt));
-    return;
-  }
-  if (at == begin) return;
-  // What lies behind is not whole: it reads as "nothing yet".
-  if (!is_garbled_) put_word(at, 0);
-  whole_ = at;
-  put_word(begin, first);
-}
-
-bool lane_end::is_established() const noexcept {
-  return is_attached_.load(std::memory_order_acquire) && stream_->is_established();
-}
-
 void lane_end::progress() noexcept {
-  const bool has_commits =
-      ring_detail::commit_at(rings_.get(),
-                             out_consumed_.load(std::memory_order_relaxed) & (size_ - 1))
-          .load(std::memory_order_relaxed) != 0;
+  const send_state sending = out_.state();
+  const bool is_stuck = is_blocked(sending);
+  const bool has_work = is_stuck || out_.has_commits() || deferred_.load(std::memory_order_relaxed);
   // During a handshake what a send waits for may have been taken in by a look for records.
-  const bool may_send = !is_out_blocked_.load(std::memory_order_relaxed) || !is_established();
-  if ((has_commits || deferred_.load(std::memory_order_relaxed)) && may_send &&
-      send_mutex_.try_lock()) {
+  const bool may_send = is_sending(sending) && (!is_stuck || !is_established());
+  if (has_work && may_send && send_mutex_.try_lock()) {
     flush_locked();
     send_mutex_.unlock();
   }
@@ -283,42 +217,45 @@ void lane_end::watch() noexcept {
 }
 
 void lane_end::arm() noexcept {
-  if (!is_attached_.load(std::memory_order_acquire)) return;
+  stream* const from = link();
+  if (from == nullptr) return;
   const std::lock_guard guard(arm_mutex_);
   std::uint32_t events = EPOLLONESHOT;
   if (is_watched_.load(std::memory_order_seq_cst)) {
     // The socket does not know what the stream has taken from it already.
-    if (stream_->has_buffered()) {
+    if (from->has_buffered()) {
       loop_->post([self = shared_from_this()] { self->on_event(0); });
       return;
     }
     events |= EPOLLIN;
-    if (stream_->read_wants_write()) events |= EPOLLOUT;
+    if (from->read_wants_write()) events |= EPOLLOUT;
   }
-  if (is_out_blocked_.load(std::memory_order_seq_cst)) {
-    events |= stream_->write_wants_read() && !is_established() ? EPOLLIN : EPOLLOUT;
+  if (is_blocked(out_.state())) {
+    events |= from->write_wants_read() && !is_established() ? EPOLLIN : EPOLLOUT;
   }
-  loop_->modify(stream_->fd(), events);
+  loop_->modify(from->fd(), events);
 }
 
 void lane_end::on_event(std::uint32_t /*events*/) noexcept {
   bool has_news = false;
   {
     const std::lock_guard guard(send_mutex_);
-    is_out_blocked_.store(false, std::memory_order_relaxed);
+    if (is_blocked(out_.state())) out_.on(send_event::unblock);
     flush_locked();
   }
   {
     const std::lock_guard guard(receive_mutex_);
-    const std::uint64_t before = whole_;
+    const std::uint64_t before = assembler_.whole();
     is_watched_.store(false, std::memory_order_relaxed);
     receive_locked();
     // A full ring is for its user to empty, who has not slept since.
-    has_news = whole_ != before || is_full_ || is_garbled_ || has_ended();
+    const receive_state now = in_.state();
+    has_news = assembler_.whole() != before ||
+               (now != receive_state::open && now != receive_state::dropping);
   }
   if (has_news) {
-    ring_if_asleep(*wakes_);
-    if (is_out_blocked_.load(std::memory_order_relaxed)) arm();
+    in_.wake();
+    if (is_blocked(out_.state())) arm();
   } else {
     is_watched_.store(true, std::memory_order_seq_cst);
     arm();
@@ -327,15 +264,16 @@ void lane_end::on_event(std::uint32_t /*events*/) noexcept {
 
 void lane_end::attach(std::unique_ptr<stream> connection, std::span<const std::byte> first) {
   {
-    const std::lock_guard guard(send_mutex_);
+    const std::scoped_lock guard(send_mutex_, receive_mutex_);
     first_.assign(first.begin(), first.end());
-    const std::lock_guard receive_guard(receive_mutex_);
     stream_ = std::move(connection);
     loop_->add(stream_->fd(), EPOLLONESHOT, shared_from_this());
-    is_attached_.store(true, std::memory_order_seq_cst);
+    // Sequentially consistent: either cut() sees the connection, or we see that it was called.
+    link_.store(stream_.get(), std::memory_order_seq_cst);
+    out_.on(send_event::unblock);
     flush_locked();
   }
-  if (state_.load(std::memory_order_seq_cst) == state::lost) {
+  if (out_.state() == send_state::cut) {
     // It was cut while it was being connected.
     cut();
     return;
@@ -346,30 +284,29 @@ void lane_end::attach(std::unique_ptr<stream> connection, std::span<const std::b
 
 void lane_end::give_up(const std::string& why) {
   log::warning("a lane could not be connected: " + why);
-  end(state::lost);
+  lose();
 }
 
-void lane_end::end(state how) noexcept {
-  state expected = state::open;
-  if (!state_.compare_exchange_strong(expected, how, std::memory_order_acq_rel)) return;
-  if (how == state::ended || !is_opener_) {
-    ring_if_asleep(*wakes_);
+void lane_end::lose() noexcept {
+  out_.on(send_event::cut);
+  if (!in_.on(receive_event::lose)) return;
+  if (role() == lane_role::acceptor) {
+    in_.wake();
     return;
   }
   try {
     loop_->at(clock::now() + news_interval, [self = shared_from_this()] { self->declare_lost(); });
   } catch (const std::exception&) {
-    ring_if_asleep(*wakes_);
+    in_.wake();
   }
 }
 
 void lane_end::declare_lost() noexcept {
   {
     const std::lock_guard guard(receive_mutex_);
-    is_garbled_ = true;
-    put_word(whole_, commit_word(0, record_kind::lost));
+    assembler_.mark(record_kind::lost);
   }
-  ring(*wakes_);
+  ring(in_.wakes());
 }
 
 // ---- the end ------------------------------------------------------------------------------------
@@ -377,34 +314,29 @@ void lane_end::declare_lost() noexcept {
 void lane_end::finish() noexcept {
   {
     const std::lock_guard guard(send_mutex_);
-    is_finishing_ = true;
-    if (is_attached_.load(std::memory_order_acquire)) flush_locked();
+    out_.on(send_event::close);
+    flush_locked();
   }
   {
     const std::lock_guard guard(receive_mutex_);
-    is_dropping_ = true;
+    in_.on(receive_event::close);
   }
   is_watched_.store(true, std::memory_order_seq_cst);
   arm();
 }
 
-bool lane_end::is_lingering() noexcept {
-  return state_.load(std::memory_order_relaxed) == state::open;
-}
-
 bool lane_end::has_unsent() noexcept {
-  if (state_.load(std::memory_order_relaxed) == state::lost) return false;
   const std::lock_guard guard(send_mutex_);
   flush_locked();
-  if (is_attached_.load(std::memory_order_relaxed)) return !first_.empty() || sent_ != walked_;
-  return ring_detail::commit_at(rings_.get(), 0).load(std::memory_order_relaxed) != 0;
+  return is_sending(out_.state()) && (!first_.empty() || sent_ != out_.take_all());
 }
 
 void lane_end::cut() noexcept {
-  state_.store(state::lost, std::memory_order_seq_cst);
-  if (is_attached_.load(std::memory_order_seq_cst)) {
-    loop_->remove(stream_->fd());
-    ::shutdown(stream_->fd(), SHUT_RDWR);
+  out_.on(send_event::cut);
+  in_.on(receive_event::lose);
+  if (stream* const to = link()) {
+    loop_->remove(to->fd());
+    ::shutdown(to->fd(), SHUT_RDWR);
   }
 }
 

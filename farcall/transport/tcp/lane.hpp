@@ -1,19 +1,19 @@
 #pragma once
 
+#include <farcall/base/clock.hpp>
 #include <farcall/base/line_aligned_memory.hpp>
-#include <farcall/memory/bell.hpp>
-#include <farcall/memory/ring.hpp>
-#include <farcall/transport/tcp/opening.hpp>
+#include <farcall/memory/record_assembler.hpp>
+#include <farcall/transport/staged_lane.hpp>
 #include <farcall/transport/tcp/reactor.hpp>
 #include <farcall/transport/tcp/stream.hpp>
-#include <farcall/transport/transport.hpp>
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
+#include <string>
 #include <vector>
 
 namespace farcall::tcp {
@@ -25,17 +25,14 @@ namespace farcall::tcp {
 ///
 /// Whoever uses the lane moves the bytes while it looks for some; the reactor does when the user
 /// sleeps, or has found nothing for a while.
-class lane_end final : public carrier,
+class lane_end final : public staged_lane,
                        public event_handler,
                        public std::enable_shared_from_this<lane_end> {
  public:
   /// `wakes` is the bell of the lane's user here. The opener's end takes the end of the connection
   /// for a loss, the acceptor's for the opener's goodbye.
-  lane_end(reactor& loop, std::uint32_t ring_bytes, bell& wakes, bool is_opener);
+  lane_end(reactor& loop, std::uint32_t ring_bytes, bell& wakes, lane_role role);
   ~lane_end() override;
-
-  /// Both ends of the rings, for the lane's user.
-  void fill(channel& end) noexcept;
 
   /// The connection stands: sends `first`, then what was committed meanwhile. Once, on the
   /// reactor's thread.
@@ -44,7 +41,7 @@ class lane_end final : public carrier,
   void give_up(const std::string& why);
   /// The same, unless it has come about. On the reactor's thread.
   void give_up_if_late(const std::string& why) {
-    if (!is_attached_.load(std::memory_order_acquire) && !has_ended()) give_up(why);
+    if (link() == nullptr && !has_ended()) give_up(why);
   }
 
   void progress() noexcept override;
@@ -54,79 +51,60 @@ class lane_end final : public carrier,
   /// Sends what its user had put off.
   void send_deferred() noexcept;
 
-  /// The peer has ended its sending in order, and all that it sent lies in the ring.
-  [[nodiscard]] bool has_ended() const noexcept {
-    return state_.load(std::memory_order_acquire) != state::open;
-  }
+  /// Nothing more comes: the peer has ended its sending in order, and all that it sent lies in the
+  /// ring, or the connection is lost.
+  [[nodiscard]] bool has_ended() const noexcept { return is_over(in_.state()); }
 
   /// The user is done with the rings; what was committed is still sent, what comes is dropped.
   void finish() noexcept;
   /// After finish(): the peer has not taken everything yet. A socket that is closed before that, or
   /// with something unread, may lose what it has sent.
-  [[nodiscard]] bool is_lingering() noexcept;
+  [[nodiscard]] bool is_lingering() const noexcept { return !has_ended(); }
   /// Something was committed that has not gone to the system.
   [[nodiscard]] bool has_unsent() noexcept;
   /// Gives the connection up at once. The rings stay.
   void cut() noexcept;
 
  private:
-  enum class state : std::uint8_t {
-    open,
-    ended, ///< by the peer, in order
-    lost,
-  };
-
-  static void committed(void* self) noexcept;
+  static void committed(void* lane) noexcept;
   void flush() noexcept;
   void flush_locked() noexcept;
+  void note_sent(std::uint64_t bytes) noexcept;
+  void settle(stream& to) noexcept;
   void receive_locked() noexcept;
-  [[nodiscard]] bool is_established() const noexcept;
-  [[nodiscard]] std::size_t parts_to_fill(std::array<iovec, 3>& parts) noexcept;
-  void publish_records() noexcept;
-  void put_word(std::uint64_t position, std::uint32_t word) noexcept;
-  [[nodiscard]] std::uint32_t word_at(std::uint64_t position) const noexcept;
-  void drop_received() noexcept;
-  void end(state how) noexcept;
+  void fill_ring(stream& from) noexcept;
+  void drop_received(stream& from) noexcept;
+  void note_miss() noexcept;
+  void lose() noexcept;
   void declare_lost() noexcept;
   void arm() noexcept;
 
+  /// Null while the connection does not stand.
+  [[nodiscard]] stream* link() const noexcept { return link_.load(std::memory_order_seq_cst); }
+  [[nodiscard]] bool is_established() const noexcept;
+
   reactor* loop_;
-  std::uint32_t size_;
-  bell* wakes_;
-  bool is_opener_;
   line_aligned_memory rings_; ///< out, then in
 
   // ---- sending; send_mutex_
-  std::mutex send_mutex_;
-  std::vector<std::byte> first_;      ///< goes before the ring's bytes
-  std::uint64_t walked_ = 0;          ///< up to here the ring holds whole records
-  std::uint64_t sent_ = 0;            ///< up to here they went to the system
-  std::atomic<bool> deferred_{false}; ///< the user counts on the reactor to send
-  std::atomic<bool> is_out_blocked_{false};
-  bool is_refused_ = false; ///< by our user, who sends no more
-  bool is_finishing_ = false;
-  bool is_finished_ = false;
+  std::vector<std::byte> first_;               ///< goes before the ring's bytes
+  std::uint64_t sent_ = 0;                     ///< up to here the ring's went to the system
   std::atomic<time_point::rep> send_again_{0}; ///< before that, commits are put off
-  alignas(line_bytes) std::atomic<std::uint64_t> out_consumed_{0};
+  /// A mark that passes between threads without the lock: somebody counts on whoever looks next, or
+  /// the reactor, to send.
+  std::atomic<bool> deferred_{false};
 
   // ---- receiving; receive_mutex_
-  std::mutex receive_mutex_;
-  std::uint64_t whole_ = 0;    ///< up to here the user sees records
-  std::uint64_t received_ = 0; ///< up to here bytes have come
-  /// First word of the record at whole_, which the user must not see before the rest is there.
-  std::uint32_t word_ = 0;
-  bool is_garbled_ = false;
-  bool is_full_ = false;
-  bool is_dropping_ = false;
+  record_assembler assembler_;
   unsigned misses_ = 0; ///< looks since something came
   time_point quiet_since_{};
-  alignas(line_bytes) std::atomic<std::uint64_t> in_consumed_{0};
 
-  std::atomic<bool> is_watched_{false}; ///< by the reactor, which then receives
-  std::atomic<bool> is_attached_{false};
-  std::atomic<state> state_{state::open};
+  /// Who looks for what comes: the reactor, or else the user. Handed over without a lock, and in
+  /// every state of the lane.
+  std::atomic<bool> is_watched_{false};
   std::mutex arm_mutex_;
-  std::unique_ptr<stream> stream_; ///< constant once is_attached_
+  std::unique_ptr<stream> stream_;
+  std::atomic<stream*> link_{nullptr}; ///< stream_, once it may be used
 };
 
 } // namespace farcall::tcp

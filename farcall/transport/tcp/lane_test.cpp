@@ -41,9 +41,9 @@ class lane_ends : public ::testing::Test {
     if (lane_) lane_->cut();
   }
 
-  void connect(std::vector<std::byte> incoming, std::vector<std::size_t> pieces, bool is_opener,
+  void connect(std::vector<std::byte> incoming, std::vector<std::size_t> pieces, lane_role role,
                bool ends = false) {
-    lane_ = std::make_shared<lane_end>(loop_, ring_bytes, bell_, is_opener);
+    lane_ = std::make_shared<lane_end>(loop_, ring_bytes, bell_, role);
     lane_->fill(channel_);
     auto s = std::make_unique<test::scripted_stream>(std::move(incoming), std::move(pieces));
     if (ends) s->end();
@@ -81,7 +81,7 @@ TEST_F(lane_ends, records_are_seen_whole_however_they_are_cut) {
                                                  {100, 1, 1, 1},
                                                  {1000},
                                                  {100'000}}) {
-    connect(sent, pieces, true);
+    connect(sent, pieces, lane_role::opener);
     for (std::uint64_t n = 0; n < count; ++n) {
       const record_view record = next();
       ASSERT_EQ(test::wrong_with(record, length_of(n), n), "") << n << ", " << pieces[0];
@@ -94,7 +94,7 @@ TEST_F(lane_ends, records_are_seen_whole_however_they_are_cut) {
 
 TEST_F(lane_ends, a_full_ring_takes_nothing_more) {
   constexpr std::uint64_t count = 100;
-  connect(stream_of_records(count), {100'000}, true);
+  connect(stream_of_records(count), {100'000}, lane_role::opener);
   for (int i = 0; i < 10; ++i)
     lane_->on_event(0);
   for (std::uint64_t n = 0; n < count; ++n) {
@@ -105,7 +105,7 @@ TEST_F(lane_ends, a_full_ring_takes_nothing_more) {
 }
 
 TEST_F(lane_ends, the_end_is_seen_after_the_last_record) {
-  connect(stream_of_records(3), {10}, false, true);
+  connect(stream_of_records(3), {10}, lane_role::acceptor, true);
   for (std::uint64_t n = 0; n < 3; ++n) {
     const record_view record = next();
     ASSERT_EQ(test::wrong_with(record, length_of(n), n), "");
@@ -120,7 +120,7 @@ TEST_F(lane_ends, the_end_is_seen_after_the_last_record) {
 TEST_F(lane_ends, a_record_that_was_cut_off_is_never_seen) {
   std::vector<std::byte> sent = stream_of_records(2);
   sent.resize(sent.size() - 1);
-  connect(sent, {50}, false, true);
+  connect(sent, {50}, lane_role::acceptor, true);
   const record_view record = next();
   ASSERT_EQ(test::wrong_with(record, length_of(0), 0), "");
   release(channel_.in, record);
@@ -138,7 +138,7 @@ TEST_F(lane_ends, what_is_no_record_is_marked_as_such_and_ends_it) {
     const std::size_t good = sent.size();
     sent.resize(good + 4096);
     std::memcpy(sent.data() + good, &word, sizeof word);
-    connect(sent, {sent.size()}, true);
+    connect(sent, {sent.size()}, lane_role::opener);
     for (std::uint64_t n = 0; n < 2; ++n) {
       const record_view record = next();
       ASSERT_EQ(test::wrong_with(record, length_of(n), n), "") << word;
@@ -152,7 +152,7 @@ TEST_F(lane_ends, what_is_no_record_is_marked_as_such_and_ends_it) {
 }
 
 TEST_F(lane_ends, a_loss_is_told_to_the_opener) {
-  connect({}, {1}, true, true);
+  connect({}, {1}, lane_role::opener, true);
   EXPECT_EQ(peek(channel_.in).kind, record_kind::none) << "news of the node come first";
   ASSERT_TRUE(test::eventually([&] { return peek(channel_.in).kind == record_kind::lost; }));
 }

@@ -128,8 +128,8 @@ class tcp_transport_impl final : public tcp_transport {
   channel open(node_id peer, const lane_shape& shape) override {
     peer_entry& p = peers_.at(peer);
     if (!p.is_admitted) throw error(node_text(peer) + " cannot be reached by TCP", peer);
-    const auto lane =
-        std::make_shared<lane_end>(*loop_, own_.ring_bytes, own_.bells[shape.bell], true);
+    const auto lane = std::make_shared<lane_end>(*loop_, own_.ring_bytes, own_.bells[shape.bell],
+                                                 lane_role::opener);
     channel end;
     lane->fill(end);
     end.peer = peer;
@@ -397,7 +397,7 @@ class tcp_transport_impl final : public tcp_transport {
   void add_accepted(node_id peer, std::unique_ptr<stream> s, std::span<const std::byte> first,
                     std::uint32_t worker, std::uint32_t own_worker, std::uint32_t ring_bytes) {
     bell& wakes = own_.bells[worker < own_.bells.size() ? worker : 0];
-    const auto lane = std::make_shared<lane_end>(*loop_, ring_bytes, wakes, false);
+    const auto lane = std::make_shared<lane_end>(*loop_, ring_bytes, wakes, lane_role::acceptor);
     channel end;
     lane->fill(end);
     end.peer = peer;
