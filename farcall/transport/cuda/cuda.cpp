@@ -239,6 +239,7 @@ class transport_to_device final : public cuda_transport, public mover {
       workers_->wake(i % own_.workers);
       channel c;
       e.lane.fill(c);
+      c.takes_long = false;
       c.peer = own_.node;
       c.worker = shape.worker;
       c.own_worker = shape.own_worker;
@@ -265,6 +266,7 @@ class transport_to_device final : public cuda_transport, public mover {
       e.lane.accept(own_.bells[news.worker % own_.bells.size()]);
       channel c;
       e.lane.fill(c);
+      c.takes_long = false;
       c.peer = own_.node;
       c.worker = news.worker;
       c.own_worker = news.own_worker != 0;

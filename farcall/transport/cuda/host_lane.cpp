@@ -13,47 +13,21 @@ namespace {
 /// Every so many looks in vain a waiting thread sees whether the device is well.
 constexpr unsigned looks_per_check = 1024;
 
-constexpr std::uint64_t record_span(std::uint32_t word) noexcept {
-  return align_up(std::uint64_t{commit_bytes(word)}, record_alignment);
-}
-
 } // namespace
 
 host_lane::host_lane(lane_block& block, std::uint32_t ring_bytes, workers& all,
                      std::uint32_t worker, launching launches)
-    : block_(&block), size_(ring_bytes), all_(&all), worker_(worker),
-      launching_(std::move(launches)) {
-  received_ = make_line_aligned(ring_bytes);
-}
+    : staged_lane(&host_lane::committed), block_(&block), size_(ring_bytes), all_(&all),
+      worker_(worker), launching_(std::move(launches)), received_(make_line_aligned(ring_bytes)) {}
 
 host_lane::~host_lane() = default;
 
-void host_lane::reset_rings(bell& wakes) noexcept {
-  clear_ring(block_->requests());
-  clear_ring(received_.get());
-  walked_ = 0;
-  is_refused_ = false;
-  long_records_.clear();
-  out_consumed_.store(0, std::memory_order_relaxed);
-  in_consumed_.store(0, std::memory_order_relaxed);
-  farcall::attach(writer_, received_.get(), size_, in_consumed_);
-  notify_on_commit(writer_, wakes);
-}
-
-void host_lane::fill(channel& end) noexcept {
-  farcall::attach(end.out, block_->requests(), size_, out_consumed_);
-  farcall::attach(end.in, received_.get(), size_, in_consumed_);
-  notify_on_commit(end.out, &host_lane::committed, this);
-  end.carrier = this;
-  end.takes_long = false;
-}
-
 // ---- down ---------------------------------------------------------------------------------------
 
-void host_lane::committed(void* self) noexcept {
-  auto& lane = *static_cast<host_lane*>(self);
-  const std::lock_guard guard(lane.send_mutex_);
-  lane.send_locked();
+void host_lane::committed(void* lane) noexcept {
+  auto& self = static_cast<host_lane&>(*static_cast<staged_lane*>(lane));
+  const std::lock_guard guard(self.send_mutex_);
+  self.send_locked();
 }
 
 void host_lane::take_credit() noexcept {
@@ -80,61 +54,48 @@ void host_lane::put(const std::uint32_t* payload) noexcept {
 }
 
 void host_lane::send_locked() noexcept {
-  if (is_cut_ || state_ == state::free) return;
-  std::byte* const ring = block_->requests();
-  const std::uint64_t mask = size_ - 1;
-  bool any = false;
-  bool is_full = false;
+  if (!is_sending(out_.state())) return;
+  const std::uint64_t before = next_down_.load(std::memory_order_relaxed);
   if (!long_records_.empty()) take_credit();
-  while (!is_refused_) {
-    // Acquire; partner: the release store in commit().
-    const std::uint32_t word =
-        ring_detail::commit_at(ring, walked_ & mask).load(std::memory_order_acquire);
-    if (word == 0) break;
-    if (commit_kind(word) == record_kind::corrupt) {
-      is_refused_ = true;
-      break;
-    }
-    if (commit_kind(word) == record_kind::pad) {
-      walked_ += record_span(word);
-      continue;
-    }
-    const std::byte* const record = ring + (walked_ & mask);
+  bool has_gone = true;
+  while (const record_view record = out_.next()) {
+    has_gone = send(record);
+    if (!has_gone) break;
+    out_.take(record);
+  }
+  out_.give_credit(long_records_.empty() ? out_.taken() : long_records_.front().start);
+  if (has_gone == is_blocked(out_.state()))
+    out_.on(has_gone ? send_event::unblock : send_event::block);
+  if (out_.state() == send_state::closing) say_goodbye();
+  if (next_down_.load(std::memory_order_relaxed) != before) all_->wake(worker_);
+}
+
+bool host_lane::send(const record_view& record) noexcept {
+  if (launching_.find) {
     launch_plan plan;
-    if (launching_.find) {
-      if (const launcher run = launching_.find(record, commit_bytes(word), plan)) {
-        std::uint32_t slot = 0;
-        std::memcpy(&slot, record + offsetof(record_header, slot), sizeof slot);
-        is_full = !launch(run, plan, slot);
-        if (is_full) break;
-        walked_ += record_span(word);
-        continue;
-      }
+    if (const launcher run = launching_.find(record.data, record.bytes, plan)) {
+      std::uint32_t slot = 0;
+      std::memcpy(&slot, record.data + offsetof(record_header, slot), sizeof slot);
+      return launch(run, plan, slot);
     }
-    is_full = !has_room();
-    if (is_full) break;
-    if (commit_bytes(word) <= slot_bytes) {
-      put(reinterpret_cast<const std::uint32_t*>(record));
-    } else {
-      long_slot where{};
-      std::memcpy(&where.record, record, sizeof where.record);
-      where.offset = static_cast<std::uint32_t>(walked_ & mask);
-      long_records_.push_back({next_down_.load(std::memory_order_relaxed) + 1, walked_});
-      put(reinterpret_cast<const std::uint32_t*>(&where));
-    }
-    walked_ += record_span(word);
-    any = true;
   }
-  // Release: our reads of the records happen before they are overwritten. Partner: the acquire load
-  // in reserve_slow().
-  out_consumed_.store(long_records_.empty() ? walked_ : long_records_.front().start,
-                      std::memory_order_release);
-  if (is_close_due_ && send_news(lane_closed, {})) {
-    is_close_due_ = false;
-    any = true;
+  if (!has_room()) return false;
+  if (record.bytes <= slot_bytes) {
+    put(reinterpret_cast<const std::uint32_t*>(record.data));
+    return true;
   }
-  is_waiting_.store(is_full || is_close_due_ || !long_records_.empty(), std::memory_order_relaxed);
-  if (any) all_->wake(worker_);
+  long_slot where{};
+  std::memcpy(&where.record, record.data, sizeof where.record);
+  where.offset = static_cast<std::uint32_t>(record.data - out_.base());
+  long_records_.push_back({next_down_.load(std::memory_order_relaxed) + 1, out_.taken()});
+  put(reinterpret_cast<const std::uint32_t*>(&where));
+  return true;
+}
+
+/// Everything has been sent of a lane that closes. Only an opener says so to the device.
+void host_lane::say_goodbye() noexcept {
+  const bool has_gone = role() == lane_role::acceptor || send_news(lane_closed, {});
+  out_.on(has_gone ? send_event::finish : send_event::block);
 }
 
 bool host_lane::launch(launcher run, launch_plan& plan, std::uint32_t slot) noexcept {
@@ -168,7 +129,7 @@ void host_lane::end_launches() noexcept {
     const std::size_t place = number % most_launches;
     if (load_acquire(&block_->launches_done[place]) != number + 1) return;
     const launched& l = launched_[place];
-    if (l.slot != UINT32_MAX && !is_dropping_) {
+    if (l.slot != UINT32_MAX && in_.state() != receive_state::dropping) {
       // As a device's worker answers, in host memory.
       alignas(16) std::uint32_t answer[slot_words] = {};
       answer[1] = l.slot;
@@ -206,30 +167,29 @@ bool host_lane::has_unread() const noexcept {
 
 // ---- up -----------------------------------------------------------------------------------------
 
-/// True when the message was dealt with, false when it has to wait.
 bool host_lane::take(const std::uint32_t* message) noexcept {
-  const std::uint32_t word = message[0];
-  const std::uint32_t bytes = commit_bytes(word);
-  const record_kind kind = commit_kind(word);
-  if (kind == lane_opened || kind == lane_closed) {
-    if (kind == lane_opened) {
-      // Not while the lane before is still in use.
-      if (was_accepted_ || is_opened_) return false;
-      std::memcpy(&opening_, message, sizeof opening_);
-      is_opened_ = true;
-      is_dropping_ = is_ended_ = false;
-    } else {
-      // Not before somebody serves the lane, who then sees its end.
-      if (is_opened_) return false;
-      is_ended_ = true;
-      if ((writer_.attention->load(std::memory_order_seq_cst) & asleep_flag) != 0)
-        writer_.kick(writer_.kick_context);
-    }
+  const record_kind kind = commit_kind(message[0]);
+  if (kind == lane_opened) {
+    // Not while the lane before is still in use.
+    if (!in_.on(receive_event::offer)) return false;
+    std::memcpy(&opening_, message, sizeof opening_);
     return true;
   }
-  if (is_dropping_ || is_ended_) return true;
-  if (is_opened_ || writer_.base == nullptr) return false;
-  std::byte* const to = try_reserve(writer_, bytes);
+  // The rest is for whoever accepts the lane.
+  const receive_state state = in_.state();
+  if (state == receive_state::offered) return false;
+  if (kind == lane_closed) {
+    if (in_.on(receive_event::end)) in_.wake();
+    return true;
+  }
+  if (state != receive_state::open && state != receive_state::full) return true;
+  return put_into_ring(message);
+}
+
+bool host_lane::put_into_ring(const std::uint32_t* message) noexcept {
+  const std::uint32_t word = message[0];
+  const std::uint32_t bytes = commit_bytes(word);
+  std::byte* const to = in_.reserve(bytes);
   if (to == nullptr) return false;
   if (bytes <= slot_bytes) {
     std::memcpy(to + sizeof word, message + 1, bytes - sizeof word);
@@ -239,32 +199,37 @@ bool host_lane::take(const std::uint32_t* message) noexcept {
     std::memcpy(to + sizeof(record_header), block_->cell(message[2], size_) + sizeof(record_header),
                 bytes - sizeof(record_header));
   }
-  commit(writer_, to, bytes, kind);
+  in_.commit(to, bytes, commit_kind(word));
   return true;
+}
+
+/// A record that cannot be one ends the lane, as it would in its user's hands.
+bool host_lane::is_sane(const std::uint32_t* message) const noexcept {
+  const std::uint32_t bytes = commit_bytes(message[0]);
+  return bytes >= sizeof(record_header) && bytes <= record_limit(size_) &&
+         (bytes <= slot_bytes || message[2] <= size_ - size_ / long_cells);
 }
 
 void host_lane::receive_locked() noexcept {
   alignas(16) std::uint32_t message[slot_words];
-  if (has_launches() && !is_cut_) end_launches();
+  if (in_.state() == receive_state::corrupt) return;
+  if (has_launches()) end_launches();
   for (;;) {
     const slot& next = block_->up[slot_at(next_up_)];
-    if (is_cut_ || !load_slot(next, lap_of(next_up_), message)) {
+    if (!load_slot(next, lap_of(next_up_), message)) {
       if (++misses_ % looks_per_check == 0) all_->look(clock::now());
       return;
     }
     misses_ = 0;
-    const bool was_long = commit_bytes(message[0]) > slot_bytes;
-    // A record that cannot be one ends the lane, as it would in its user's hands.
-    const bool is_sane = commit_bytes(message[0]) >= sizeof(record_header) &&
-                         commit_bytes(message[0]) <= record_limit(size_) &&
-                         (!was_long || message[2] <= size_ - size_ / long_cells);
-    if (!is_sane) {
+    if (!is_sane(message)) {
+      in_.on(receive_event::corrupt);
+      out_.on(send_event::cut);
       all_->fail("it has written a record that is none");
-      is_cut_ = true;
       return;
     }
     if (!take(message)) return;
     ++next_up_;
+    const bool was_long = commit_bytes(message[0]) > slot_bytes;
     if (was_long || next_up_ - up_told_ >= ring_slots / 4) {
       up_told_ = next_up_;
       // Release: our reads happen before the device writes there again.
@@ -275,12 +240,14 @@ void host_lane::receive_locked() noexcept {
 
 // ---- life ---------------------------------------------------------------------------------------
 
+void host_lane::begin(lane_role role, bell& wakes) noexcept {
+  long_records_.clear();
+  staged_lane::begin(block_->requests(), received_.get(), size_, role, wakes);
+}
+
 void host_lane::open(const lane_shape& shape, bell& wakes) {
   const std::scoped_lock guard(send_mutex_, receive_mutex_);
-  reset_rings(wakes);
-  is_dropping_ = is_ended_ = false;
-  was_accepted_ = true;
-  state_ = state::open;
+  begin(lane_role::opener, wakes);
   // The ring was drained, so there is room.
   (void)send_news(lane_opened, shape);
 }
@@ -288,59 +255,46 @@ void host_lane::open(const lane_shape& shape, bell& wakes) {
 void host_lane::close() noexcept {
   {
     const std::lock_guard guard(receive_mutex_);
-    is_dropping_ = true;
+    in_.on(receive_event::close);
   }
   const std::lock_guard guard(send_mutex_);
-  if (state_ != state::open) return;
-  is_close_due_ = true;
-  send_locked();
-  state_ = state::closing;
+  if (out_.on(send_event::close)) send_locked();
 }
 
 bool host_lane::is_free() noexcept {
   const std::scoped_lock guard(send_mutex_, receive_mutex_);
-  if (state_ == state::free) return true;
-  if (state_ == state::open) return false;
+  if (out_.state() == send_state::idle) return true;
   send_locked();
   // In this order: what was consumed has been answered.
-  const bool is_consumed = !is_close_due_ && !has_unread();
+  const bool is_consumed = out_.state() == send_state::finished && !has_unread();
   receive_locked();
   if (!is_consumed || has_launches()) return false;
-  state_ = state::free;
+  out_.on(send_event::release);
+  in_.on(receive_event::release);
   return true;
 }
 
 bool host_lane::has_been_opened() noexcept {
   const std::lock_guard guard(receive_mutex_);
   receive_locked();
-  return is_opened_;
+  return in_.state() == receive_state::offered;
 }
 
 void host_lane::accept(bell& wakes) noexcept {
   const std::scoped_lock guard(send_mutex_, receive_mutex_);
-  reset_rings(wakes);
-  is_opened_ = is_ended_ = false;
-  was_accepted_ = true;
-  state_ = state::open;
+  begin(lane_role::acceptor, wakes);
 }
 
 bool host_lane::has_ended() noexcept {
   const std::lock_guard guard(receive_mutex_);
   receive_locked();
-  return is_ended_;
+  return in_.state() == receive_state::ended;
 }
 
 void host_lane::end() noexcept {
   const std::scoped_lock guard(send_mutex_, receive_mutex_);
-  state_ = state::free;
-  was_accepted_ = false;
-  is_dropping_ = !is_ended_;
-  is_ended_ = false;
-}
-
-void host_lane::cut() noexcept {
-  const std::scoped_lock guard(send_mutex_, receive_mutex_);
-  is_cut_ = true;
+  out_.on(send_event::release);
+  in_.on(receive_event::close);
 }
 
 void host_lane::progress() noexcept {
@@ -349,7 +303,7 @@ void host_lane::progress() noexcept {
     receive_locked();
     receive_mutex_.unlock();
   }
-  if (is_waiting_.load(std::memory_order_relaxed) && send_mutex_.try_lock()) {
+  if ((is_blocked(out_.state()) || out_.is_held()) && send_mutex_.try_lock()) {
     send_locked();
     send_mutex_.unlock();
   }

@@ -1,11 +1,9 @@
 #pragma once
 
 #include <farcall/base/line_aligned_memory.hpp>
-#include <farcall/memory/bell.hpp>
-#include <farcall/memory/ring.hpp>
 #include <farcall/transport/cuda/device_api.hpp>
 #include <farcall/transport/cuda/slot.hpp>
-#include <farcall/transport/transport.hpp>
+#include <farcall/transport/staged_lane.hpp>
 
 #include <array>
 #include <atomic>
@@ -33,7 +31,7 @@ struct launching {
 /// The host's end of a lane to or from a device: what its user commits goes from the ring into
 /// slots at once, and slots that the device has written become records of the other ring. Longer
 /// records the device reads in the ring itself, which lies in memory that both share.
-class host_lane final : public carrier {
+class host_lane final : public staged_lane {
  public:
   /// `worker` is the device's that serves the lane, if one does.
   host_lane(lane_block& block, std::uint32_t ring_bytes, workers& all, std::uint32_t worker,
@@ -63,7 +61,6 @@ class host_lane final : public carrier {
 
   // ---- both
 
-  void fill(channel& end) noexcept;
   void progress() noexcept override;
   void watch() noexcept override;
   /// The device has not taken all that was sent.
@@ -78,40 +75,33 @@ class host_lane final : public carrier {
   [[nodiscard]] bool have_ended(std::uint64_t launches) const noexcept {
     return launches_ended_.load(std::memory_order_acquire) >= launches;
   }
-  /// Nothing more will come or go.
-  void cut() noexcept;
 
  private:
-  enum class state : std::uint8_t { free, open, closing };
-
-  static void committed(void* self) noexcept;
-  void reset_rings(bell& wakes) noexcept;
+  static void committed(void* lane) noexcept;
+  void begin(lane_role role, bell& wakes) noexcept;
   void take_credit() noexcept;
   [[nodiscard]] bool has_room() noexcept;
   void send_locked() noexcept;
-  bool send_news(record_kind kind, const lane_shape& shape) noexcept;
-  void put(const std::uint32_t* payload) noexcept;
-  /// False when it has to wait.
+  // These return false when it has to wait.
+  [[nodiscard]] bool send(const record_view& record) noexcept;
+  [[nodiscard]] bool send_news(record_kind kind, const lane_shape& shape) noexcept;
   [[nodiscard]] bool launch(launcher run, launch_plan& plan, std::uint32_t slot) noexcept;
+  [[nodiscard]] bool take(const std::uint32_t* message) noexcept;
+  [[nodiscard]] bool put_into_ring(const std::uint32_t* message) noexcept;
+  void say_goodbye() noexcept;
+  void put(const std::uint32_t* payload) noexcept;
   void end_launches() noexcept;
   void receive_locked() noexcept;
-  [[nodiscard]] bool take(const std::uint32_t* message) noexcept;
+  [[nodiscard]] bool is_sane(const std::uint32_t* message) const noexcept;
 
   lane_block* block_;
   std::uint32_t size_;
   workers* all_;
   std::uint32_t worker_;
   launching launching_;
-  line_aligned_memory received_;
+  line_aligned_memory received_; ///< the ring of what has come
 
   // ---- down; send_mutex_
-  mutable std::mutex send_mutex_;
-  state state_ = state::free;
-  bool is_cut_ = false;
-  bool is_refused_ = false;             ///< by our user, who sends no more
-  std::atomic<bool> is_waiting_{false}; ///< for room, or for long records to be read
-  bool is_close_due_ = false;           ///< the news of the end have not found room
-  std::uint64_t walked_ = 0;            ///< up to here the ring's records were sent
   std::atomic<std::uint64_t> next_down_{0};
   std::uint64_t down_consumed_ = 0; ///< as far as we know
   struct long_record {
@@ -120,17 +110,10 @@ class host_lane final : public carrier {
   };
   std::deque<long_record> long_records_; ///< sent, and perhaps not yet read
   std::atomic<std::uint64_t> launches_begun_{0};
-  alignas(line_bytes) std::atomic<std::uint64_t> out_consumed_{0};
 
   // ---- up; receive_mutex_
-  std::mutex receive_mutex_;
-  outbox writer_; ///< into received_
   std::uint64_t next_up_ = 0;
   std::uint64_t up_told_ = 0;
-  bool is_dropping_ = false;
-  bool is_opened_ = false; ///< seen, not yet asked for
-  bool is_ended_ = false;
-  bool was_accepted_ = false;
   lane_news opening_{};
   unsigned misses_ = 0;
   /// Of the launches under way, by number: the slot of the answer, and why it was not possible.
@@ -140,7 +123,6 @@ class host_lane final : public carrier {
   };
   std::array<launched, most_launches> launched_;
   std::atomic<std::uint64_t> launches_ended_{0};
-  alignas(line_bytes) std::atomic<std::uint64_t> in_consumed_{0};
 };
 
 } // namespace farcall::cuda
