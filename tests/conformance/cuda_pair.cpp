@@ -6,7 +6,7 @@
 #include <farcall/memory/ring.hpp>
 #include <farcall/transport/cuda/cuda.hpp>
 #include <farcall/transport/cuda/device_lane.hpp>
-#include <farcall/transport/cuda/host_lane.hpp>
+#include <farcall/transport/staged_lane.hpp>
 #include <tests/conformance/pairs.hpp>
 
 #include <algorithm>
@@ -158,14 +158,8 @@ class device_side final : public transport {
     void watch() noexcept override {}
 
     void reset(bell& wakes) {
-      clear_ring(rings.get());
-      clear_ring(rings.get() + size);
-      walked = 0;
-      is_refused = false;
-      out_consumed.store(0);
-      in_consumed.store(0);
-      attach(writer, rings.get() + size, size, in_consumed);
-      notify_on_commit(writer, wakes);
+      out.reset(rings.get(), size);
+      in.reset(rings.get() + size, size, wakes);
     }
     [[nodiscard]] bool has_unsent() const { return !news.empty(); }
 
@@ -173,24 +167,21 @@ class device_side final : public transport {
     device_side* owner;
     cuda::device_lane lane{};
     line_aligned_memory rings; ///< out, then in
-    outbox writer;
-    std::uint64_t walked = 0;
+    staged_outbox out;
+    staged_inbox in;
     bool is_open = false;
     bool is_closing = false;
     bool is_ended = false;
-    bool is_refused = false;
     std::uint64_t generation = 0;
     std::deque<cuda::lane_news> news;
     alignas(4) std::array<std::byte, sizeof(cuda::lane_news)> opening{};
-    alignas(line_bytes) std::atomic<std::uint64_t> out_consumed{0};
-    alignas(line_bytes) std::atomic<std::uint64_t> in_consumed{0};
   };
 
   channel channel_of(end& e, std::uint64_t index, node_id peer, std::uint32_t worker,
                      bool own_worker) {
     channel c;
-    attach(c.out, e.rings.get(), e.size, e.out_consumed);
-    attach(c.in, e.rings.get() + e.size, e.size, e.in_consumed);
+    e.out.attach(c.out);
+    e.in.attach(c.in);
     notify_on_commit(c.out, [](void* self) noexcept { static_cast<end*>(self)->progress(); }, &e);
     c.carrier = &e;
     c.peer = peer;
@@ -225,31 +216,24 @@ class device_side final : public transport {
       put(e, reinterpret_cast<const std::uint32_t*>(&e.news.front()));
       e.news.pop_front();
     }
-    while ((e.is_open || e.is_closing) && !e.is_refused && e.news.empty()) {
-      std::byte* const record = e.rings.get() + (e.walked & (e.size - 1));
-      const std::uint32_t word = ring_detail::commit_at(record, 0).load(std::memory_order_acquire);
-      if (word == 0) break;
-      if (commit_kind(word) == record_kind::corrupt) {
-        e.is_refused = true;
-        break;
+    while ((e.is_open || e.is_closing) && e.news.empty()) {
+      const record_view record = e.out.next();
+      if (!record) break;
+      if (!e.lane.has_room()) return;
+      if (record.bytes <= cuda::slot_bytes) {
+        put(e, reinterpret_cast<const std::uint32_t*>(record.data));
+      } else {
+        std::memcpy(e.lane.block->cell(e.lane.next_cell_offset(), e.size), record.data,
+                    record.bytes);
+        std::uint32_t words[4] = {};
+        std::memcpy(words, record.data, sizeof(record_header));
+        words[2] = e.lane.next_cell_offset();
+        e.lane.use_cell();
+        cuda::full_fence();
+        put(e, words);
       }
-      const std::uint32_t bytes = commit_bytes(word);
-      if (commit_kind(word) != record_kind::pad) {
-        if (!e.lane.has_room()) return;
-        if (bytes <= cuda::slot_bytes) {
-          put(e, reinterpret_cast<const std::uint32_t*>(record));
-        } else {
-          std::memcpy(e.lane.block->cell(e.lane.next_cell_offset(), e.size), record, bytes);
-          std::uint32_t words[4] = {};
-          std::memcpy(words, record, sizeof(record_header));
-          words[2] = e.lane.next_cell_offset();
-          e.lane.use_cell();
-          cuda::full_fence();
-          put(e, words);
-        }
-      }
-      e.walked += align_up(std::uint64_t{bytes}, record_alignment);
-      e.out_consumed.store(e.walked, std::memory_order_release);
+      e.out.take(record);
+      e.out.give_credit(e.out.taken());
     }
     if (e.is_closing && e.news.empty()) {
       e.is_closing = false;
@@ -277,14 +261,14 @@ class device_side final : public transport {
       } else if (kind == cuda::lane_closed) {
         if (e.is_open && !e.is_ended) {
           e.is_ended = true;
-          ring_if_asleep(*static_cast<bell*>(e.writer.kick_context));
+          e.in.wake();
         }
         return;
       } else if (e.is_open) {
-        std::byte* const to = try_reserve(e.writer, bytes);
+        std::byte* const to = e.in.reserve(bytes);
         if (to == nullptr) return;
         std::memcpy(to + 4, e.lane.record() + 4, bytes - 4);
-        commit(e.writer, to, bytes, kind);
+        e.in.commit(to, bytes, kind);
       } else if (is_down) {
         return; // not accepted yet
       }
