@@ -2,9 +2,9 @@
 // for targets, and the bytes of a lane, in pieces of any length.
 
 #include <farcall/base/error.hpp>
-#include <farcall/job/remote_target.hpp>
 #include <farcall/transport/tcp/lane.hpp>
 #include <farcall/transport/tcp/opening.hpp>
+#include <farcall/transport/tcp/remote_target.hpp>
 #include <tests/scripted_stream.hpp>
 
 #include <cstddef>

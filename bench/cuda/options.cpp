@@ -1,6 +1,6 @@
 #include "options.hpp"
 
-#include <farcall/job/target_url.hpp>
+#include <farcall/transport/target_url.hpp>
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 #include "link.hpp"
 #include "session.hpp"
 
-#include <farcall/job/target_url.hpp>
+#include <farcall/transport/target_url.hpp>
 
 #include <algorithm>
 #include <vector>

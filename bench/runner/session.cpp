@@ -5,7 +5,7 @@
 #include <tools/common/table.hpp>
 
 #include <farcall/gpu/device.hpp>
-#include <farcall/job/target_url.hpp>
+#include <farcall/transport/target_url.hpp>
 #include <farcall/transport/cuda/find_gpus.hpp>
 
 #include <chrono>

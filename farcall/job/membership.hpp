@@ -1,16 +1,16 @@
 #pragma once
 
 #include <farcall/base/unique_fd.hpp>
-#include <farcall/job/access.hpp>
-#include <farcall/job/control_socket.hpp>
-#include <farcall/job/process.hpp>
-#include <farcall/job/relay.hpp>
-#include <farcall/job/remote_target.hpp>
-#include <farcall/job/target_url.hpp>
 #include <farcall/memory/shared_heap.hpp>
+#include <farcall/transport/control_socket.hpp>
 #include <farcall/transport/cuda/cuda.hpp>
+#include <farcall/transport/process.hpp>
 #include <farcall/transport/shm/shm.hpp>
+#include <farcall/transport/target_url.hpp>
+#include <farcall/transport/tcp/access.hpp>
 #include <farcall/transport/tcp/reactor.hpp>
+#include <farcall/transport/tcp/relay.hpp>
+#include <farcall/transport/tcp/remote_target.hpp>
 #include <farcall/transport/tcp/tcp.hpp>
 #include <farcall/transport/transport.hpp>
 

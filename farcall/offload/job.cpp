@@ -3,7 +3,7 @@
 #include <farcall/base/log.hpp>
 #include <farcall/base/settings_source.hpp>
 #include <farcall/base/settings_table.hpp>
-#include <farcall/job/server.hpp>
+#include <farcall/transport/tcp/server.hpp>
 #include <farcall/offload/job.hpp>
 #include <farcall/offload/job_state.hpp>
 #include <farcall/offload/other_variables.hpp>

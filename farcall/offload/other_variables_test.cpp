@@ -1,5 +1,5 @@
 #include <farcall/base/settings_table.hpp>
-#include <farcall/job/process.hpp>
+#include <farcall/transport/process.hpp>
 #include <farcall/offload/other_variables.hpp>
 
 #include <gmock/gmock.h>

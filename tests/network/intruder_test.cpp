@@ -1,11 +1,11 @@
 #include "tests/network/proxy.hpp"
 #include "tests/network/support.hpp"
 
-#include <farcall/job/relay.hpp>
-#include <farcall/job/remote_target.hpp>
 #include <farcall/offload/job_test_support.hpp>
 #include <farcall/transport/tcp/bulk.hpp>
 #include <farcall/transport/tcp/opening.hpp>
+#include <farcall/transport/tcp/relay.hpp>
+#include <farcall/transport/tcp/remote_target.hpp>
 #include <farcall/transport/tcp/secret.hpp>
 
 #include <gmock/gmock.h>

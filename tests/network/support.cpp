@@ -1,7 +1,7 @@
 #include "tests/network/support.hpp"
 
 #include <farcall/base/settings.hpp>
-#include <farcall/job/process.hpp>
+#include <farcall/transport/process.hpp>
 
 #include <cerrno>
 #include <cstdlib>

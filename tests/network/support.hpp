@@ -2,7 +2,7 @@
 
 #include <farcall/farcall.hpp>
 
-#include <farcall/job/server.hpp>
+#include <farcall/transport/tcp/server.hpp>
 
 #include "tests/faults/support.hpp"
 

@@ -1,7 +1,7 @@
 // A target that says it is of another kind of machine. What the host must then say: forged_test.cpp
 #include <farcall/base/byte_stream.hpp>
-#include <farcall/job/control_socket.hpp>
 #include <farcall/transport/card.hpp>
+#include <farcall/transport/control_socket.hpp>
 #include <farcall/transport/shm/shm.hpp>
 
 #include <algorithm>

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <farcall/farcall.hpp>
-#include <farcall/job/process.hpp>
-#include <farcall/job/server.hpp>
 #include <farcall/offload/job_test_support.hpp>
+#include <farcall/transport/process.hpp>
+#include <farcall/transport/tcp/server.hpp>
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 
 #include "tests/unlike/program.hpp"
 
-#include <farcall/job/process.hpp>
+#include <farcall/transport/process.hpp>
 
 #include <algorithm>
 #include <array>

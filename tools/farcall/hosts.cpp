@@ -4,7 +4,7 @@
 
 #include <farcall/base/error.hpp>
 #include <farcall/base/settings.hpp>
-#include <farcall/job/target_url.hpp>
+#include <farcall/transport/target_url.hpp>
 #include <farcall/transport/tcp/address.hpp>
 
 #include <algorithm>

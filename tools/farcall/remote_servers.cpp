@@ -3,7 +3,7 @@
 #include <tools/common/outcome.hpp>
 
 #include <farcall/base/error.hpp>
-#include <farcall/job/control_socket.hpp>
+#include <farcall/transport/control_socket.hpp>
 
 #include <cerrno>
 #include <charconv>

@@ -3,7 +3,7 @@
 #include <tools/common/outcome.hpp>
 
 #include <farcall/base/error.hpp>
-#include <farcall/job/target_url.hpp>
+#include <farcall/transport/target_url.hpp>
 
 #include <algorithm>
 #include <cstdlib>

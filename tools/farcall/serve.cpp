@@ -8,8 +8,8 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/settings_table.hpp>
 #include <farcall/base/unique_fd.hpp>
-#include <farcall/job/server.hpp>
 #include <farcall/transport/tcp/secret.hpp>
+#include <farcall/transport/tcp/server.hpp>
 
 #include <cerrno>
 #include <csignal>

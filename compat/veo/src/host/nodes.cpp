@@ -5,7 +5,7 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/settings.hpp>
 #include <farcall/base/settings_source.hpp>
-#include <farcall/job/target_url.hpp>
+#include <farcall/transport/target_url.hpp>
 
 #include <algorithm>
 #include <cstdlib>

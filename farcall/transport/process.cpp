@@ -1,7 +1,7 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/settings.hpp>
-#include <farcall/job/control_socket.hpp>
-#include <farcall/job/process.hpp>
+#include <farcall/transport/control_socket.hpp>
+#include <farcall/transport/process.hpp>
 
 #include <cerrno>
 #include <csignal>

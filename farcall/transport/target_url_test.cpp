@@ -1,5 +1,5 @@
 #include <farcall/base/error.hpp>
-#include <farcall/job/target_url.hpp>
+#include <farcall/transport/target_url.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

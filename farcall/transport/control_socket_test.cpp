@@ -1,6 +1,6 @@
 #include <farcall/base/error.hpp>
-#include <farcall/job/control_socket.hpp>
 #include <farcall/memory/segment.hpp>
+#include <farcall/transport/control_socket.hpp>
 #include <tests/child.hpp>
 #include <tests/support.hpp>
 

@@ -1,6 +1,6 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/log.hpp>
-#include <farcall/job/relay.hpp>
+#include <farcall/transport/tcp/relay.hpp>
 
 #include <array>
 #include <cstring>

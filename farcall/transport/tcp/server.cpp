@@ -2,12 +2,12 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/limited_log.hpp>
 #include <farcall/base/log.hpp>
-#include <farcall/job/process.hpp>
-#include <farcall/job/relay.hpp>
-#include <farcall/job/remote_target.hpp>
-#include <farcall/job/server.hpp>
+#include <farcall/transport/process.hpp>
 #include <farcall/transport/tcp/opening.hpp>
 #include <farcall/transport/tcp/reactor.hpp>
+#include <farcall/transport/tcp/relay.hpp>
+#include <farcall/transport/tcp/remote_target.hpp>
+#include <farcall/transport/tcp/server.hpp>
 #include <farcall/transport/tcp/socket.hpp>
 #include <farcall/transport/tcp/stream.hpp>
 

@@ -1,7 +1,7 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/settings.hpp>
-#include <farcall/job/process.hpp>
 #include <farcall/memory/segment.hpp>
+#include <farcall/transport/process.hpp>
 #include <tests/support.hpp>
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
 #include <farcall/base/error.hpp>
-#include <farcall/job/control_socket.hpp>
+#include <farcall/transport/control_socket.hpp>
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include <farcall/job/relay.hpp>
+#include <farcall/transport/tcp/relay.hpp>
 #include <farcall/transport/tcp/stream_test_support.hpp>
 
 #include <gmock/gmock.h>

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <farcall/base/clock.hpp>
-#include <farcall/job/control_socket.hpp>
-#include <farcall/job/relay.hpp>
-#include <farcall/job/target_url.hpp>
+#include <farcall/transport/control_socket.hpp>
+#include <farcall/transport/target_url.hpp>
 #include <farcall/transport/tcp/reactor.hpp>
+#include <farcall/transport/tcp/relay.hpp>
 #include <farcall/transport/tcp/tcp.hpp>
 #include <farcall/transport/tcp/tls.hpp>
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <farcall/base/clock.hpp>
-#include <farcall/job/control_socket.hpp>
+#include <farcall/transport/control_socket.hpp>
 #include <farcall/transport/tcp/reactor.hpp>
 #include <farcall/transport/tcp/stream.hpp>
 

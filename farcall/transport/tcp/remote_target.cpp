@@ -1,7 +1,7 @@
 #include <farcall/base/byte_stream.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/base/settings_table.hpp>
-#include <farcall/job/remote_target.hpp>
+#include <farcall/transport/tcp/remote_target.hpp>
 #include <farcall/transport/tcp/address.hpp>
 #include <farcall/transport/tcp/opening.hpp>
 #include <farcall/transport/tcp/socket.hpp>

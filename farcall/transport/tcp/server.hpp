@@ -1,6 +1,6 @@
 #pragma once
 
-#include <farcall/job/access.hpp>
+#include <farcall/transport/tcp/access.hpp>
 #include <farcall/transport/tcp/address.hpp>
 
 #include <chrono>
