@@ -1,9 +1,9 @@
-#include <farcall/base/byte_stream.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/base/log.hpp>
 #include <farcall/base/signals.hpp>
 #include <farcall/job/membership.hpp>
 #include <farcall/memory/ring.hpp>
+#include <farcall/transport/control_messages.hpp>
 #include <farcall/transport/self/self.hpp>
 
 #include <algorithm>
@@ -167,11 +167,9 @@ void membership::make_network(card& mine, const std::string& address, std::uint3
   o.credentials = network_->credentials.copy();
   o.liveness = network_->liveness;
   o.ask_to_dial = [this](node_id peer, const tcp::dial_request& request) {
-    byte_writer w;
-    w.number(peer);
-    w.number(request);
+    const messages::dial m{peer, tcp::encode(request)};
     // The host can dial all; a target asks by way of the host.
-    if (!to_host_.send(control::dial, w.bytes(), {}, clock::now() + std::chrono::seconds(1))) {
+    if (!messages::send(to_host_, m, clock::now() + std::chrono::seconds(1))) {
       log::error(node_text(peer) + " cannot be asked for a connection");
     }
   };

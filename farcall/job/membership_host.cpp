@@ -1,8 +1,8 @@
-#include <farcall/base/byte_stream.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/base/log.hpp>
 #include <farcall/job/membership.hpp>
 #include <farcall/memory/ring.hpp>
+#include <farcall/transport/control_messages.hpp>
 #include <farcall/transport/tcp/address.hpp>
 
 #include <algorithm>
@@ -212,12 +212,10 @@ control_message membership::expect(node_id node, control kind, const char* what,
   std::optional<control_message> message = member.socket.receive(deadline);
   if (!message) throw_not_joined(node, what);
   if (message->kind == control::refused) {
-    byte_reader r(message->body, "a target's refusal");
-    throw start_failed(who + " cannot join: " + r.text(), node);
+    throw start_failed(who + " cannot join: " + messages::refused::decode(message->body).why, node);
   }
   if (message->kind == control::ended) {
-    byte_reader r(message->body, "a target's end");
-    throw start_failed(who + " did not join: " + r.text(), node);
+    throw start_failed(who + " did not join: " + messages::ended::decode(message->body).how, node);
   }
   if (message->kind == other_byte_order(kind)) {
     throw start_failed(who + " cannot join: it has the other byte order; farcall needs one byte " +
@@ -235,7 +233,7 @@ void membership::greet(node_id node, const membership_options& o,
                        const std::vector<node_memory>& memory, time_point deadline) {
   const control_message present = expect(node, control::present, "report", deadline);
   try {
-    check_format(present.body);
+    (void)messages::present::decode(present.body);
   } catch (const error& e) {
     throw start_failed(
         node_text(node) + " (\"" + processes_[node].program + "\") cannot join: " + e.what(), node);
@@ -248,31 +246,29 @@ void membership::greet(node_id node, const membership_options& o,
   }
   for (node_id of = 0; of < memory.size() && is_near; ++of) {
     if (!memory[of].home) continue;
-    byte_writer w;
-    w.number(of);
-    w.number(std::uint64_t{memory[of].home.size()});
-    w.number(static_cast<std::uint32_t>(memory[of].windows.size()));
+    messages::memory m;
+    m.node = of;
+    m.home_bytes = memory[of].home.size();
     std::vector<int> files{memory[of].home.fd()};
     for (const segment& window : memory[of].windows) {
-      w.number(std::uint64_t{window.size()});
+      m.window_bytes.push_back(window.size());
       files.push_back(window.fd());
     }
-    sent = sent && socket.send(control::memory, w.bytes(), files, deadline);
+    sent = sent && messages::send(socket, m, deadline, files);
   }
   const target_url& url = o.targets[node - 1];
-  byte_writer w;
-  w.number(wire_version);
-  w.number(node);
-  w.number(static_cast<std::uint32_t>(memory.size()));
-  w.number(o.lane_bytes);
-  w.number(o.heap_bytes);
-  w.text(url.address);
-  w.number(url.workers);
-  w.number(url.cpu ? static_cast<std::int32_t>(*url.cpu) : -1);
-  w.text(url.name.empty() ? node_name(node) : url.name);
-  w.text(url.scheme);
-  w.block(o.settings);
-  sent = sent && socket.send(control::hello, w.bytes(), {}, deadline);
+  messages::hello m;
+  m.node = node;
+  m.nodes = static_cast<std::uint32_t>(memory.size());
+  m.lane_bytes = o.lane_bytes;
+  m.heap_bytes = o.heap_bytes;
+  m.address = url.address;
+  m.workers = url.workers;
+  m.cpu = url.cpu;
+  m.name = url.name.empty() ? node_name(node) : url.name;
+  m.scheme = url.scheme;
+  m.settings = o.settings;
+  sent = sent && messages::send(socket, m, deadline);
   // A target that has gone, or hangs, is reported by expect(), with its exit status.
   if (!sent) (void)expect(node, control::joined, "join", deadline);
 }
@@ -280,7 +276,7 @@ void membership::greet(node_id node, const membership_options& o,
 void membership::take_card(node_id node, time_point deadline) {
   const control_message message = expect(node, control::joined, "join", deadline);
   try {
-    card c = decode_card(message.body);
+    card c = messages::joined::decode(message.body).mine;
     if (c.id != node) throw malformed_message("its card bears another number");
     cards_[node] = std::move(c);
   } catch (const error& e) {
@@ -295,8 +291,8 @@ void membership::spread_cards(time_point deadline) {
     control_socket& socket = processes_[to].socket;
     bool sent = true;
     for (const card& c : cards_)
-      sent = sent && socket.send(control::member, encode(c), {}, deadline);
-    sent = sent && socket.send(control::start, {}, {}, deadline);
+      sent = sent && messages::send(socket, messages::member{c}, deadline);
+    sent = sent && messages::send(socket, messages::start{}, deadline);
     if (!sent) throw_not_joined(to, "take what it has to know about the other nodes");
   }
 }
@@ -316,8 +312,7 @@ std::string membership::end_of(node_id node, time_point deadline) {
   try {
     const auto message = member.socket.receive(clock::now());
     if (message && message->kind == control::refused) {
-      byte_reader r(message->body, "a target's last words");
-      text += ": " + r.text();
+      text += ": " + messages::refused::decode(message->body).why;
     }
   } catch (const error& e) {
     log::warning(node_text(node) + " ended with a message that cannot be read: " + e.what());
@@ -326,10 +321,7 @@ std::string membership::end_of(node_id node, time_point deadline) {
 }
 
 void membership::spread_end(node_id node, const std::string& why) {
-  byte_writer w;
-  w.number(node);
-  w.text(why.substr(0, byte_reader::longest_text));
-  const std::vector<std::byte> body = std::move(w).bytes();
+  const std::vector<std::byte> body = messages::node_failed{node, why}.encode();
   for (node_id other = 1; other < processes_.size(); ++other) {
     if (processes_[other].failed || processes_[other].device != nullptr) continue;
     processes_[other].news.push_back(body);
@@ -350,12 +342,11 @@ bool membership::hear_remote(node_id node) {
         pass_on_request(node, message->body);
         continue;
       }
-      if (message->kind == control::ended || message->kind == control::refused) {
-        byte_reader r(message->body, "a target's last words");
-        std::string text = r.text();
-        if (!member.end || message->kind == control::ended) {
-          member.end = member.end ? text + ": " + *member.end : text;
-        }
+      if (message->kind == control::ended) {
+        const std::string how = messages::ended::decode(message->body).how;
+        member.end = member.end ? how + ": " + *member.end : how;
+      } else if (message->kind == control::refused && !member.end) {
+        member.end = messages::refused::decode(message->body).why;
       }
     } catch (const std::exception& e) {
       member.end = std::string("it sent what cannot be read: ") + e.what();
@@ -365,19 +356,14 @@ bool membership::hear_remote(node_id node) {
 }
 
 void membership::pass_on_request(node_id from, std::span<const std::byte> body) {
-  byte_reader r(body, "a request for a connection");
-  const auto to = r.number<node_id>();
-  const auto request = r.number<tcp::dial_request>();
+  const auto [to, bytes] = messages::dial::decode(body);
   if (to == self_) {
-    tcp_transport_->take_request(from, request);
+    tcp_transport_->take_request(from, tcp::decode_dial_request(bytes));
     return;
   }
   if (to >= processes_.size() || processes_[to].device != nullptr)
     throw malformed_message("it asks for a node that does not exist");
-  byte_writer w;
-  w.number(from);
-  w.number(request);
-  if (!processes_[to].socket.try_send(control::dial, w.bytes())) {
+  if (!messages::try_send(processes_[to].socket, messages::dial{from, bytes})) {
     log::error(node_text(to) + " cannot be asked for a connection to " + node_text(from));
   }
 }

@@ -1,8 +1,8 @@
-#include <farcall/base/byte_stream.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/base/log.hpp>
 #include <farcall/base/settings.hpp>
 #include <farcall/job/membership.hpp>
+#include <farcall/transport/control_messages.hpp>
 
 #include <cerrno>
 #include <cstdlib>
@@ -71,7 +71,7 @@ std::unique_ptr<membership> membership::join(const program_identity& program) {
   std::unique_ptr<membership> made(new membership);
   made->to_host_ = control_socket(unique_fd(fd));
   control_socket& host = made->to_host_;
-  host.send(control::present, encode_format());
+  messages::send(host, messages::present{});
   made->host_process_ = process_behind(host.fd());
   try {
     std::map<node_id, node_memory> given;
@@ -80,62 +80,52 @@ std::unique_ptr<membership> membership::join(const program_identity& program) {
       std::optional<control_message> message = host.receive(time_point::max());
       // The host went away while we started; there is nobody to tell.
       if (!message) ::_exit(1);
-      byte_reader r(message->body, "a control message");
       if (message->kind == control::memory) {
-        const auto of = r.number<node_id>();
-        if (of > most_targets) throw malformed_message("there are not so many nodes");
-        const auto home_bytes = r.number<std::uint64_t>();
-        const auto windows = r.number<std::uint32_t>();
-        if (windows == 0 || message->files.size() != windows + 1U) {
+        const auto told = messages::memory::decode(message->body);
+        if (told.node > most_targets) throw malformed_message("there are not so many nodes");
+        if (message->files.size() != told.window_bytes.size() + 1) {
           throw malformed_message("a node's memory came without its descriptors");
         }
         node_memory m;
-        m.home = segment::map(std::move(message->files[0]), home_bytes);
-        for (std::uint32_t i = 0; i < windows; ++i) {
-          m.windows.push_back(
-              segment::map(std::move(message->files[i + 1]), r.number<std::uint64_t>()));
+        m.home = segment::map(std::move(message->files[0]), told.home_bytes);
+        for (std::size_t i = 0; i < told.window_bytes.size(); ++i) {
+          m.windows.push_back(segment::map(std::move(message->files[i + 1]), told.window_bytes[i]));
         }
-        given[of] = std::move(m);
+        given[told.node] = std::move(m);
       } else if (message->kind == control::credentials) {
         made->network_.emplace(decode_credentials(message->body));
       } else if (message->kind == control::connection) {
         for (unique_fd& socket : message->files)
           early.push_back(std::move(socket));
       } else if (message->kind == control::hello) {
-        if (r.number<std::uint32_t>() != wire_version) {
-          throw error("the host is built with another version of farcall");
-        }
-        made->self_ = r.number<node_id>();
-        const auto nodes = r.number<std::uint32_t>();
-        if (made->self_ == host_id || made->self_ >= nodes || nodes > most_targets + 1 ||
-            (!given.empty() && given.rbegin()->first >= nodes)) {
+        auto hello = messages::hello::decode(message->body);
+        made->self_ = hello.node;
+        if (hello.nodes > most_targets + 1 ||
+            (!given.empty() && given.rbegin()->first >= hello.nodes)) {
           throw malformed_message("the host's greeting is inconsistent");
         }
-        const auto lane_bytes = r.number<std::uint32_t>();
-        const auto heap_bytes = r.number<std::uint64_t>();
-        const std::string address = r.text();
-        if (!tcp::is_ring_size(lane_bytes)) throw malformed_message("lanes have no such size");
-        made->cards_.resize(nodes);
-        std::vector<node_memory> memory(nodes);
+        if (!tcp::is_ring_size(hello.lane_bytes)) {
+          throw malformed_message("lanes have no such size");
+        }
+        made->cards_.resize(hello.nodes);
+        std::vector<node_memory> memory(hello.nodes);
         for (auto& [of, m] : given)
           memory[of] = std::move(m);
         if (!memory[made->self_].home) {
           if (!made->network_) throw malformed_message("the host gave us no memory");
-          memory[made->self_] = make_memory(made->self_, {lane_bytes, heap_bytes, 1});
+          memory[made->self_] = make_memory(made->self_, {hello.lane_bytes, hello.heap_bytes, 1});
         }
-        const auto workers = r.number<std::uint32_t>();
-        if (const auto cpu = r.number<std::int32_t>(); cpu >= 0) pin_to(static_cast<unsigned>(cpu));
-        const std::string name = r.text();
-        const std::string scheme = r.text();
-        const auto settings = r.block();
-        made->settings_.assign(settings.begin(), settings.end());
-        made->set_up(std::move(memory), program, lane_bytes, name, scheme, workers, address);
-        host.send(control::joined, encode(made->cards_[made->self_]));
+        if (hello.cpu) pin_to(*hello.cpu);
+        made->settings_ = std::move(hello.settings);
+        made->set_up(std::move(memory), program, hello.lane_bytes, hello.name, hello.scheme,
+                     hello.workers, hello.address);
+        messages::send(host, messages::joined{made->cards_[made->self_]});
       } else if (message->kind == control::member) {
-        card c = decode_card(message->body);
+        card c = messages::member::decode(message->body).node;
         const node_id node = c.id;
         if (node != made->self_) made->cards_.at(node) = std::move(c);
       } else if (message->kind == control::start) {
+        (void)messages::start::decode(message->body);
         break;
       } else {
         throw malformed_message("the host sent something unexpected while we joined");
@@ -156,9 +146,7 @@ void membership::take_connection(unique_fd socket) {
 }
 
 void membership::give_up(const std::string& why) {
-  byte_writer w;
-  w.text(why.substr(0, byte_reader::longest_text));
-  (void)to_host_.try_send(control::refused, w.bytes());
+  (void)messages::try_send(to_host_, messages::refused{why});
 }
 
 void membership::watch_host() {
@@ -174,9 +162,7 @@ void membership::watch_host() {
     try {
       message = to_host_.receive(clock::now());
       if (message && message->kind == control::node_failed) {
-        byte_reader r(message->body, "news of a node");
-        const auto node = r.number<node_id>();
-        const std::string why = r.text();
+        const auto [node, why] = messages::node_failed::decode(message->body);
         if (node < cards_.size() && node != self_) events_.node_failed(node, why);
       } else if (message && message->kind == control::shut_down) {
         events_.shut_down();
@@ -184,9 +170,8 @@ void membership::watch_host() {
         for (unique_fd& socket : message->files)
           take_connection(std::move(socket));
       } else if (message && message->kind == control::dial && tcp_transport_) {
-        byte_reader r(message->body, "a request for a connection");
-        const auto from = r.number<node_id>();
-        tcp_transport_->take_request(from, r.number<tcp::dial_request>());
+        const auto [from, bytes] = messages::dial::decode(message->body);
+        tcp_transport_->take_request(from, tcp::decode_dial_request(bytes));
       }
     } catch (const std::exception& e) {
       log::error(std::string("the host's control socket: ") + e.what());

@@ -1,6 +1,7 @@
 #include <farcall/base/byte_stream.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/base/settings_table.hpp>
+#include <farcall/transport/control_messages.hpp>
 #include <farcall/transport/tcp/remote_target.hpp>
 #include <farcall/transport/tcp/address.hpp>
 #include <farcall/transport/tcp/opening.hpp>
@@ -104,16 +105,14 @@ start_remote_target(tcp::reactor& loop, const target_url& url, node_id node,
         loop, std::move(theirs), std::move(connection), request.liveness,
         [url](control_socket& near, const std::string& why) {
           if (why.empty()) return;
-          byte_writer w;
-          w.text(("tcp://" + url.address + " can no longer be reached: " + why)
-                     .substr(0, byte_reader::longest_text));
-          (void)near.try_send(control::ended, w.bytes());
+          (void)messages::try_send(
+              near, messages::ended{"tcp://" + url.address + " can no longer be reached: " + why});
         });
     link->start();
     if (!ours.send(control::credentials, encode_credentials(request), {}, deadline)) {
       const auto last = ours.receive(clock::now());
       if (!last || last->kind != control::ended) throw error("the connection ended at once");
-      throw error(byte_reader(last->body, "the end of a connection").text());
+      throw error(messages::ended::decode(last->body).how);
     }
     return {std::move(ours), std::move(link)};
   } catch (const error& e) {

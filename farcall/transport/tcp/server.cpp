@@ -1,7 +1,7 @@
-#include <farcall/base/byte_stream.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/base/limited_log.hpp>
 #include <farcall/base/log.hpp>
+#include <farcall/transport/control_messages.hpp>
 #include <farcall/transport/process.hpp>
 #include <farcall/transport/tcp/opening.hpp>
 #include <farcall/transport/tcp/reactor.hpp>
@@ -311,9 +311,7 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
   }
 
   static void tell_end(relay& to_host, const std::string& how) {
-    byte_writer w;
-    w.text(how.substr(0, byte_reader::longest_text));
-    to_host.finish_far(control::ended, w.bytes());
+    to_host.finish_far(control::ended, messages::ended{how}.encode());
   }
 
   void lose_target(const target_name& name) {

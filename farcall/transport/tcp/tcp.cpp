@@ -1,3 +1,4 @@
+#include <farcall/base/byte_stream.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/base/limited_log.hpp>
 #include <farcall/base/log.hpp>
@@ -482,6 +483,19 @@ job_credentials job_credentials::copy() const {
   other.proof = secret::copy_of(proof.bytes());
   other.is_encrypted = is_encrypted;
   return other;
+}
+
+std::vector<std::byte> encode(const dial_request& request) {
+  byte_writer w;
+  w.number(request);
+  return std::move(w).bytes();
+}
+
+dial_request decode_dial_request(std::span<const std::byte> bytes) {
+  byte_reader r(bytes, "a request to dial");
+  const auto request = r.number<dial_request>();
+  if (!r.empty()) throw malformed_message("a request to dial is followed by something else");
+  return request;
 }
 
 std::unique_ptr<tcp_transport> make(reactor& loop, options o) {

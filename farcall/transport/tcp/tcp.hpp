@@ -44,6 +44,10 @@ struct dial_request {
 };
 static_assert(sizeof(dial_request) == 32);
 
+[[nodiscard]] std::vector<std::byte> encode(const dial_request& request);
+/// Throws malformed_message.
+[[nodiscard]] dial_request decode_dial_request(std::span<const std::byte> bytes);
+
 struct options {
   node_id self = 0;
   std::size_t nodes = 1;

@@ -1,0 +1,164 @@
+#include <farcall/base/byte_stream.hpp>
+#include <farcall/base/error.hpp>
+#include <farcall/transport/control_messages.hpp>
+
+namespace farcall::messages {
+namespace {
+
+/// A node's home and windows come with a descriptor each.
+constexpr std::uint32_t most_windows = 7;
+constexpr std::uint32_t most_workers = 256;
+
+void require_end(const byte_reader& r, const char* what) {
+  if (!r.empty()) throw malformed_message(std::string(what) + " is followed by something else");
+}
+
+void require_nothing(std::span<const std::byte> body, const char* what) {
+  require_end(byte_reader(body, what), what);
+}
+
+std::vector<std::byte> encode_text(const std::string& text) {
+  byte_writer w;
+  w.text(text.substr(0, byte_reader::longest_text));
+  return std::move(w).bytes();
+}
+
+std::string decode_text(std::span<const std::byte> body, const char* what) {
+  byte_reader r(body, what);
+  std::string text = r.text();
+  require_end(r, what);
+  return text;
+}
+
+} // namespace
+
+std::vector<std::byte> present::encode() const { return encode_format(); }
+
+present present::decode(std::span<const std::byte> body) {
+  check_format(body);
+  return {};
+}
+
+std::vector<std::byte> memory::encode() const {
+  byte_writer w;
+  w.number(node);
+  w.number(home_bytes);
+  w.number(static_cast<std::uint32_t>(window_bytes.size()));
+  for (const std::uint64_t bytes : window_bytes)
+    w.number(bytes);
+  return std::move(w).bytes();
+}
+
+memory memory::decode(std::span<const std::byte> body) {
+  constexpr const char* what = "the message of a node's memory";
+  byte_reader r(body, what);
+  memory m;
+  m.node = r.number<node_id>();
+  m.home_bytes = r.number<std::uint64_t>();
+  const auto windows = r.number<std::uint32_t>();
+  if (windows == 0 || windows > most_windows) {
+    throw malformed_message("a node has an impossible number of windows");
+  }
+  for (std::uint32_t i = 0; i < windows; ++i)
+    m.window_bytes.push_back(r.number<std::uint64_t>());
+  require_end(r, what);
+  return m;
+}
+
+std::vector<std::byte> hello::encode() const {
+  byte_writer w;
+  w.number(wire_version);
+  w.number(node);
+  w.number(nodes);
+  w.number(lane_bytes);
+  w.number(heap_bytes);
+  w.text(address);
+  w.number(workers);
+  w.number(cpu ? static_cast<std::int32_t>(*cpu) : -1);
+  w.text(name);
+  w.text(scheme);
+  w.block(settings);
+  return std::move(w).bytes();
+}
+
+hello hello::decode(std::span<const std::byte> body) {
+  constexpr const char* what = "the host's greeting";
+  byte_reader r(body, what);
+  if (r.number<std::uint32_t>() != wire_version) {
+    throw error("the host is built with another version of farcall");
+  }
+  hello m;
+  m.node = r.number<node_id>();
+  m.nodes = r.number<std::uint32_t>();
+  m.lane_bytes = r.number<std::uint32_t>();
+  m.heap_bytes = r.number<std::uint64_t>();
+  m.address = r.text();
+  m.workers = r.number<std::uint32_t>();
+  if (const auto cpu = r.number<std::int32_t>(); cpu >= 0) m.cpu = static_cast<unsigned>(cpu);
+  m.name = r.text();
+  m.scheme = r.text();
+  const auto settings = r.block();
+  m.settings.assign(settings.begin(), settings.end());
+  require_end(r, what);
+  if (m.node == host_id || m.node >= m.nodes || m.workers == 0 || m.workers > most_workers) {
+    throw malformed_message("the host's greeting is inconsistent");
+  }
+  return m;
+}
+
+start start::decode(std::span<const std::byte> body) {
+  require_nothing(body, "the word to start");
+  return {};
+}
+
+std::vector<std::byte> node_failed::encode() const {
+  byte_writer w;
+  w.number(node);
+  w.text(why.substr(0, byte_reader::longest_text));
+  return std::move(w).bytes();
+}
+
+node_failed node_failed::decode(std::span<const std::byte> body) {
+  constexpr const char* what = "news of a node";
+  byte_reader r(body, what);
+  node_failed m;
+  m.node = r.number<node_id>();
+  m.why = r.text();
+  require_end(r, what);
+  return m;
+}
+
+shut_down shut_down::decode(std::span<const std::byte> body) {
+  require_nothing(body, "the word to end");
+  return {};
+}
+
+std::vector<std::byte> refused::encode() const { return encode_text(why); }
+
+refused refused::decode(std::span<const std::byte> body) {
+  return {decode_text(body, "a target's refusal")};
+}
+
+std::vector<std::byte> ended::encode() const { return encode_text(how); }
+
+ended ended::decode(std::span<const std::byte> body) {
+  return {decode_text(body, "a target's end")};
+}
+
+std::vector<std::byte> dial::encode() const {
+  byte_writer w;
+  w.number(peer);
+  std::vector<std::byte> bytes = std::move(w).bytes();
+  bytes.insert(bytes.end(), request.begin(), request.end());
+  return bytes;
+}
+
+dial dial::decode(std::span<const std::byte> body) {
+  dial m;
+  m.peer = byte_reader(body, "a request for a connection").number<node_id>();
+  const auto request = body.subspan(sizeof m.peer);
+  m.request.assign(request.begin(), request.end());
+  return m;
+}
+
+} // namespace farcall::messages

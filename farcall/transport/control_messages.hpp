@@ -1,0 +1,136 @@
+#pragma once
+
+#include <farcall/base/clock.hpp>
+#include <farcall/base/node_id.hpp>
+#include <farcall/transport/card.hpp>
+#include <farcall/transport/control_socket.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+/// Bodies of the messages on control sockets (docs/wire.md), one struct each. encode() gives the
+/// bytes; decode() reads those of another process, and throws malformed_message for anything else,
+/// bytes behind the end included.
+namespace farcall::messages {
+
+/// Target: I am here, and this is my format.
+struct present {
+  static constexpr control kind = control::present;
+  [[nodiscard]] std::vector<std::byte> encode() const;
+  /// Throws error, too, for a format that this program cannot work with.
+  [[nodiscard]] static present decode(std::span<const std::byte> body);
+};
+
+/// Host: memory of a node of this machine. The descriptors follow: of its home, then of each
+/// window.
+struct memory {
+  static constexpr control kind = control::memory;
+  node_id node = no_node;
+  std::uint64_t home_bytes = 0;
+  std::vector<std::uint64_t> window_bytes;
+  [[nodiscard]] std::vector<std::byte> encode() const;
+  [[nodiscard]] static memory decode(std::span<const std::byte> body);
+};
+
+/// Host: who you are in this job.
+struct hello {
+  static constexpr control kind = control::hello;
+  node_id node = no_node;
+  std::uint32_t nodes = 0;
+  std::uint32_t lane_bytes = 0; ///< size of a ring
+  std::uint64_t heap_bytes = 0; ///< most memory that a node shares; 0: all the machine has
+  std::string address;          ///< where the node can be dialled
+  std::uint32_t workers = 1;
+  std::optional<unsigned> cpu;
+  std::string name;
+  std::string scheme;
+  std::vector<std::byte> settings; ///< for the layers that follow
+  [[nodiscard]] std::vector<std::byte> encode() const;
+  /// Throws error for the greeting of another wire version.
+  [[nodiscard]] static hello decode(std::span<const std::byte> body);
+};
+
+/// Target: my card.
+struct joined {
+  static constexpr control kind = control::joined;
+  card mine;
+  [[nodiscard]] std::vector<std::byte> encode() const { return farcall::encode(mine); }
+  [[nodiscard]] static joined decode(std::span<const std::byte> body) {
+    return {decode_card(body)};
+  }
+};
+
+/// Host: a node's card.
+struct member {
+  static constexpr control kind = control::member;
+  card node;
+  [[nodiscard]] std::vector<std::byte> encode() const { return farcall::encode(node); }
+  [[nodiscard]] static member decode(std::span<const std::byte> body) {
+    return {decode_card(body)};
+  }
+};
+
+/// Host: all cards were sent.
+struct start {
+  static constexpr control kind = control::start;
+  [[nodiscard]] std::vector<std::byte> encode() const { return {}; }
+  [[nodiscard]] static start decode(std::span<const std::byte> body);
+};
+
+/// Host: a node takes no more part.
+struct node_failed {
+  static constexpr control kind = control::node_failed;
+  node_id node = no_node;
+  std::string why; ///< the beginning, if it is too long for a text
+  [[nodiscard]] std::vector<std::byte> encode() const;
+  [[nodiscard]] static node_failed decode(std::span<const std::byte> body);
+};
+
+/// Host: finish what has arrived and end.
+struct shut_down {
+  static constexpr control kind = control::shut_down;
+  [[nodiscard]] std::vector<std::byte> encode() const { return {}; }
+  [[nodiscard]] static shut_down decode(std::span<const std::byte> body);
+};
+
+/// Target: why it cannot join, or go on.
+struct refused {
+  static constexpr control kind = control::refused;
+  std::string why; ///< the beginning, if it is too long for a text
+  [[nodiscard]] std::vector<std::byte> encode() const;
+  [[nodiscard]] static refused decode(std::span<const std::byte> body);
+};
+
+/// Server: how the target has ended, or why it cannot be reached any more.
+struct ended {
+  static constexpr control kind = control::ended;
+  std::string how; ///< the beginning, if it is too long for a text
+  [[nodiscard]] std::vector<std::byte> encode() const;
+  [[nodiscard]] static ended decode(std::span<const std::byte> body);
+};
+
+/// A node wants the peer to dial; goes by way of the host.
+struct dial {
+  static constexpr control kind = control::dial;
+  node_id peer = no_node;         ///< to the host: who shall dial; from it: who asks
+  std::vector<std::byte> request; ///< a tcp::dial_request
+  [[nodiscard]] std::vector<std::byte> encode() const;
+  [[nodiscard]] static dial decode(std::span<const std::byte> body);
+};
+
+/// Sends a message; see control_socket.
+template <class Message>
+bool send(control_socket& to, const Message& m, time_point deadline = no_deadline,
+          std::span<const int> files = {}) {
+  return to.send(Message::kind, m.encode(), files, deadline);
+}
+template <class Message>
+bool try_send(control_socket& to, const Message& m) {
+  return to.try_send(Message::kind, m.encode());
+}
+
+} // namespace farcall::messages

@@ -1,0 +1,182 @@
+#include <farcall/base/byte_stream.hpp>
+#include <farcall/base/error.hpp>
+#include <farcall/transport/control_messages.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace farcall::messages {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+hello full_hello() {
+  hello m;
+  m.node = 3;
+  m.nodes = 7;
+  m.lane_bytes = 65536;
+  m.heap_bytes = std::uint64_t{1} << 40;
+  m.workers = 4;
+  m.cpu = 11;
+  m.name = "solver";
+  m.scheme = "shm";
+  m.settings = {std::byte{1}, std::byte{2}};
+  return m;
+}
+
+/// Every body with fields, each the longest of its kind that tests need.
+std::vector<std::pair<control, std::vector<std::byte>>> all_bodies() {
+  card c;
+  c.workers = 1;
+  return {{present::kind, present{}.encode()},
+          {memory::kind, memory{2, 4096, {65536, 8192}}.encode()},
+          {hello::kind, full_hello().encode()},
+          {joined::kind, joined{c}.encode()},
+          {member::kind, member{c}.encode()},
+          {node_failed::kind, node_failed{5, "it was killed"}.encode()},
+          {refused::kind, refused{"no memory"}.encode()},
+          {ended::kind, ended{"exit 3"}.encode()}};
+}
+
+void decode_any(control kind, std::span<const std::byte> body) {
+  switch (kind) {
+  case control::present:
+    (void)present::decode(body);
+    break;
+  case control::memory:
+    (void)memory::decode(body);
+    break;
+  case control::hello:
+    (void)hello::decode(body);
+    break;
+  case control::joined:
+    (void)joined::decode(body);
+    break;
+  case control::member:
+    (void)member::decode(body);
+    break;
+  case control::node_failed:
+    (void)node_failed::decode(body);
+    break;
+  case control::refused:
+    (void)refused::decode(body);
+    break;
+  case control::ended:
+    (void)ended::decode(body);
+    break;
+  default:
+    ADD_FAILURE() << "no such message here";
+  }
+}
+
+TEST(control_messages, are_read_as_they_were_written) {
+  const memory m = memory::decode(memory{2, 4096, {65536, 8192}}.encode());
+  EXPECT_EQ(m.node, 2U);
+  EXPECT_EQ(m.home_bytes, 4096U);
+  EXPECT_EQ(m.window_bytes, (std::vector<std::uint64_t>{65536, 8192}));
+
+  const hello h = hello::decode(full_hello().encode());
+  EXPECT_EQ(h.node, 3U);
+  EXPECT_EQ(h.nodes, 7U);
+  EXPECT_EQ(h.lane_bytes, 65536U);
+  EXPECT_EQ(h.heap_bytes, std::uint64_t{1} << 40);
+  EXPECT_EQ(h.workers, 4U);
+  EXPECT_EQ(h.cpu, 11U);
+  EXPECT_EQ(h.name, "solver");
+  EXPECT_EQ(h.scheme, "shm");
+  EXPECT_EQ(h.settings.size(), 2U);
+
+  const node_failed f = node_failed::decode(node_failed{5, "it was killed"}.encode());
+  EXPECT_EQ(f.node, 5U);
+  EXPECT_EQ(f.why, "it was killed");
+  EXPECT_EQ(refused::decode(refused{"no memory"}.encode()).why, "no memory");
+  EXPECT_EQ(ended::decode(ended{"exit 3"}.encode()).how, "exit 3");
+}
+
+TEST(control_messages, no_processor_stays_none) {
+  hello m = full_hello();
+  m.cpu.reset();
+  EXPECT_EQ(hello::decode(m.encode()).cpu, std::nullopt);
+}
+
+TEST(control_messages, cut_anywhere_are_refused) {
+  for (const auto& [kind, body] : all_bodies()) {
+    for (std::size_t size = 0; size < body.size(); ++size) {
+      EXPECT_THROW(decode_any(kind, std::span(body).first(size)), error)
+          << "kind " << static_cast<int>(kind) << ", " << size << " bytes";
+    }
+  }
+}
+
+TEST(control_messages, followed_by_anything_are_refused) {
+  for (auto& [kind, body] : all_bodies()) {
+    if (kind == control::present) continue; // later versions may say more there
+    body.push_back(std::byte{0});
+    EXPECT_THROW(decode_any(kind, body), malformed_message) << static_cast<int>(kind);
+  }
+  const std::vector<std::byte> something(1);
+  EXPECT_THROW((void)start::decode(something), malformed_message);
+  EXPECT_THROW((void)shut_down::decode(something), malformed_message);
+}
+
+TEST(control_messages, texts_that_are_too_long_are_cut_by_the_sender) {
+  const std::string endless(100'000, 'x');
+  EXPECT_EQ(refused::decode(refused{endless}.encode()).why.size(), byte_reader::longest_text);
+  EXPECT_EQ(ended::decode(ended{endless}.encode()).how.size(), byte_reader::longest_text);
+  EXPECT_EQ(node_failed::decode(node_failed{1, endless}.encode()).why.size(),
+            byte_reader::longest_text);
+}
+
+TEST(control_messages, memory_without_windows_or_with_too_many_is_refused) {
+  EXPECT_THROW((void)memory::decode(memory{1, 4096, {}}.encode()), malformed_message);
+  EXPECT_THROW((void)memory::decode(memory{1, 4096, std::vector<std::uint64_t>(8, 4096)}.encode()),
+               malformed_message);
+  // And a number that its bytes do not hold.
+  auto body = memory{1, 4096, {4096}}.encode();
+  const std::uint32_t many = 0xFFFFFFFF;
+  std::memcpy(body.data() + 12, &many, sizeof many);
+  EXPECT_THROW((void)memory::decode(body), malformed_message);
+}
+
+TEST(control_messages, greeting_that_is_inconsistent_is_refused) {
+  hello m = full_hello();
+  m.node = host_id;
+  EXPECT_THROW((void)hello::decode(m.encode()), malformed_message);
+  m = full_hello();
+  m.node = m.nodes;
+  EXPECT_THROW((void)hello::decode(m.encode()), malformed_message);
+  for (const std::uint32_t workers : {0U, 257U, 0xFFFFFFFFU}) {
+    m = full_hello();
+    m.workers = workers;
+    EXPECT_THROW((void)hello::decode(m.encode()), malformed_message) << workers;
+  }
+}
+
+TEST(control_messages, greeting_of_another_version_is_refused) {
+  auto body = full_hello().encode();
+  body[0] ^= std::byte{0x40};
+  EXPECT_THAT([&] { (void)hello::decode(body); },
+              ThrowsMessage<error>(HasSubstr("another version")));
+}
+
+TEST(control_messages, travel_over_a_socket) {
+  auto [here, there] = control_socket::make_pair();
+  ASSERT_TRUE(send(here, node_failed{4, "gone"}));
+  ASSERT_TRUE(try_send(here, shut_down{}));
+  const auto first = there.receive(clock::now());
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->kind, control::node_failed);
+  EXPECT_EQ(node_failed::decode(first->body).node, 4U);
+  const auto second = there.receive(clock::now());
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->kind, control::shut_down);
+}
+
+} // namespace
+} // namespace farcall::messages
