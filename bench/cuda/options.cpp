@@ -1,6 +1,6 @@
 #include "options.hpp"
 
-#include <farcall/transport/target_url.hpp>
+#include <farcall/transport/cuda/entry.hpp>
 
 #include <algorithm>
 #include <array>
@@ -40,7 +40,9 @@ bool options::wants(std::string_view group) const {
   return only.empty() || std::find(only.begin(), only.end(), group) != only.end();
 }
 
-int options::device() const { return static_cast<int>(parse_targets(target).front().device); }
+int options::device() const {
+  return static_cast<int>(cuda::device_number(parse_targets(target).front()));
+}
 
 options parse_options(const std::vector<std::string>& arguments) {
   options o;

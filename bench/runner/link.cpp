@@ -1,7 +1,7 @@
 #include "link.hpp"
 #include "session.hpp"
 
-#include <farcall/transport/target_url.hpp>
+#include <farcall/transport/cuda/entry.hpp>
 
 #include <algorithm>
 #include <vector>
@@ -45,12 +45,14 @@ const char* word_of(link_kind kind) {
 link_kind kind_of(const bench_options& options) {
   check(options);
   if (!options.targets.empty()) {
-    const std::string scheme = parse_targets(options.targets).front().scheme;
-    if (scheme == "shm") return link_kind::shm;
-    if (is_device(parse_targets(options.targets).front()) && !options.takes_devices)
-      throw usage_problem("devices are measured by 'farcall bench offload' only");
-    if (scheme == "cuda-emulated") return link_kind::emulated;
-    if (scheme == "cuda") return link_kind::gpu;
+    const target_url url = parse_targets(options.targets).front();
+    const transport_entry& row = *find_transport(transports(), url.scheme);
+    if (row.host) {
+      if (!options.takes_devices)
+        throw usage_problem("devices are measured by 'farcall bench offload' only");
+      return cuda::is_emulated(url) ? link_kind::emulated : link_kind::gpu;
+    }
+    if (!row.make_launcher) return link_kind::shm;
     return options.key.empty() ? link_kind::tcp : link_kind::tls;
   }
   if (options.transport == "tcp") return link_kind::tcp;

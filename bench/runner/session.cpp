@@ -5,7 +5,7 @@
 #include <tools/common/table.hpp>
 
 #include <farcall/gpu/device.hpp>
-#include <farcall/transport/target_url.hpp>
+#include <farcall/transport/cuda/entry.hpp>
 #include <farcall/transport/cuda/find_gpus.hpp>
 
 #include <chrono>
@@ -25,7 +25,9 @@ namespace {
 constexpr std::size_t warm_up_batches = 5;
 
 std::uint32_t device_of(const bench_options& options) {
-  return kind_of(options) == link_kind::gpu ? parse_targets(options.targets).front().device : 0;
+  return kind_of(options) == link_kind::gpu
+             ? cuda::device_number(parse_targets(options.targets).front())
+             : 0;
 }
 
 std::string text_of_gpu(std::uint32_t device) {

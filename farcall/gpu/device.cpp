@@ -1,5 +1,6 @@
 #include <farcall/base/error.hpp>
 #include <farcall/gpu/device.hpp>
+#include <farcall/gpu/make_device.hpp>
 #include <farcall/offload/job_state.hpp>
 
 namespace farcall::device {
@@ -7,7 +8,8 @@ namespace {
 
 cuda::cuda_transport& transport_of(const node& n) {
   cuda::cuda_transport* const device =
-      n.job() == nullptr ? nullptr : detail::state_of(*n.job()).members->device_of(n.id());
+      n.job() == nullptr ? nullptr
+                         : detail::device_of(*detail::state_of(*n.job()).members, n.id());
   if (device == nullptr) {
     throw error(node_text(n.id()) + " is no device of this process; the host of a job owns its " +
                     "devices (cuda:0, cuda-emulated:0)",
@@ -19,8 +21,7 @@ cuda::cuda_transport& transport_of(const node& n) {
 } // namespace
 
 bool is_device(const node& n) {
-  return n.job() != nullptr &&
-         farcall::is_device(detail::state_of(*n.job()).members->card_of(n.id()));
+  return n.job() != nullptr && is_hosted(detail::state_of(*n.job()).members->card_of(n.id()));
 }
 
 void quiesce(const node& device, std::chrono::nanoseconds within) {

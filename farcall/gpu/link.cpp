@@ -9,14 +9,15 @@
 namespace farcall::detail {
 namespace {
 
-device_with_code make_gpu(std::uint32_t device, std::uint32_t workers, std::uint32_t threads) {
+cuda::device_with_code make_gpu(std::uint32_t device, std::uint32_t workers,
+                                std::uint32_t threads) {
   cuda::gpu_options o;
   o.device = device;
   o.workers = workers;
   o.threads = threads;
   o.kernel = am::device_executor();
   o.kernel_memory = am::device_executor_memory();
-  device_with_code made;
+  cuda::device_with_code made;
   made.device = cuda::make_gpu_device(o);
   cuda::with_device(device, [&made] {
     made.program = device_program_of(device_code::kind::gpu, device_code::kind::launch_on_gpu);

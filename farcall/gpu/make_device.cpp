@@ -14,13 +14,13 @@ constexpr std::uint32_t gpu_threads = 32 * cuda::lanes_per_worker;
 
 } // namespace
 
-device_with_code make_device(const target_url& url) {
-  device_with_code made;
-  if (url.scheme == "cuda-emulated") {
+cuda::device_with_code make_device(const target_url& url) {
+  cuda::device_with_code made;
+  if (cuda::is_emulated(url)) {
     cuda::emulated_options o;
     o.executor = am::device_worker_on_threads();
     o.workers = url.workers;
-    if (url.threads != 0) o.threads = url.threads;
+    if (const auto threads = url.number("threads")) o.threads = *threads;
     o.cpu = url.cpu;
     made.device = cuda::make_emulated_device(o);
     made.program =
@@ -32,7 +32,12 @@ device_with_code make_device(const target_url& url) {
         "this program has no code for GPUs; have CUDA's compiler compile the files with such "
         "functions, and call farcall_cuda_target() in CMake, or use cuda-emulated:0");
   }
-  return linked_gpu_maker(url.device, url.workers, url.threads != 0 ? url.threads : gpu_threads);
+  return linked_gpu_maker(cuda::device_number(url), url.workers,
+                          url.number("threads").value_or(gpu_threads));
+}
+
+cuda::cuda_transport* device_of(const membership& members, node_id node) noexcept {
+  return dynamic_cast<cuda::cuda_transport*>(members.hosted(node));
 }
 
 } // namespace farcall::detail

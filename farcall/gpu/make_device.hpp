@@ -1,14 +1,22 @@
 #pragma once
 
 #include <farcall/job/membership.hpp>
+#include <farcall/transport/cuda/entry.hpp>
 
 #include <cstdint>
 
 namespace farcall::detail {
 
+/// The device of a target's URL with the code that this program has for it. Throws error that says
+/// why there is none, and setting_error.
+[[nodiscard]] cuda::device_with_code make_device(const target_url& url);
+
+/// The device that a node is, or null for one that is a process, or another's device.
+[[nodiscard]] cuda::cuda_transport* device_of(const membership& members, node_id node) noexcept;
+
 /// What makes GPUs, in a program that has code for them; null in others.
-using gpu_maker = device_with_code (*)(std::uint32_t device, std::uint32_t workers,
-                                       std::uint32_t threads);
+using gpu_maker = cuda::device_with_code (*)(std::uint32_t device, std::uint32_t workers,
+                                             std::uint32_t threads);
 inline constinit gpu_maker linked_gpu_maker = nullptr;
 
 /// Where a GPU has what the symbol of device code points to. For the GPU that is selected.

@@ -3,11 +3,13 @@
 #include <farcall/base/signals.hpp>
 #include <farcall/job/membership.hpp>
 #include <farcall/memory/ring.hpp>
-#include <farcall/transport/control_messages.hpp>
-#include <farcall/transport/self/self.hpp>
+#include <farcall/transport/process.hpp>
+#include <farcall/transport/shm/home.hpp>
+#include <farcall/transport/transport_entry.hpp>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <fstream>
 #include <utility>
 
@@ -17,13 +19,9 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+/// What host and targets have in common.
 namespace farcall {
 namespace {
-
-/// What does not fit a record costs another round trip, and a wake-up: worth some memory where
-/// lanes are connections.
-constexpr std::uint32_t network_ring_factor = 4;
-constexpr std::uint32_t largest_network_ring = std::uint32_t{1} << 26;
 
 constexpr std::uint64_t smallest_heap = std::uint64_t{64} << 20;
 
@@ -84,10 +82,9 @@ std::vector<unsigned> allowed_processors() {
 
 bool membership::is_target() noexcept { return std::getenv(bootstrap_variable) != nullptr; }
 
-// ---- common -------------------------------------------------------------------------------------
-
-membership::node_memory membership::make_memory(node_id node, const memory_sizes& sizes) {
+node_memory membership::make_memory(node_id node, const memory_sizes& sizes) {
   node_memory made;
+  made.node = node;
   const std::string label = "farcall-" + std::to_string(::getpid()) + "-" + std::to_string(node);
   made.home = segment::create(label + "-home", shm::home::bytes(sizes.lane_bytes));
   (void)shm::home::format(made.home, sizes.lane_bytes);
@@ -111,119 +108,89 @@ membership::node_memory membership::make_memory(node_id node, const memory_sizes
   return made;
 }
 
-void membership::set_up(std::vector<node_memory> memory, const program_identity& program,
-                        std::uint32_t lane_bytes, const std::string& name,
-                        const std::string& scheme, std::uint32_t workers,
-                        const std::string& address) {
-  node_memory& own = memory[self_];
-  home_memory_ = std::move(own.home);
-  home_memory_.close_file();
-  home_ = shm::home::view(home_memory_);
+void membership::set_up(std::vector<node_memory> memory, std::span<const transport_entry> table,
+                        const part& own, const program_identity& program) {
+  const auto ours = std::find_if(memory.begin(), memory.end(),
+                                 [this](const node_memory& m) { return m.node == self(); });
+  home_ = std::move(ours->home);
+  home_.close_file();
+  bells_ = shm::home::view(home_).bells();
+  segment normal = std::move(ours->windows.at(0));
+  segment huge = ours->windows.size() > 1 ? std::move(ours->windows[1]) : segment{};
+  heap_ = std::make_shared<shared_heap>(std::move(normal), std::move(huge));
+  memory.erase(ours);
+  for (node_memory& other : memory) {
+    for (segment& window : other.windows)
+      window.close_file();
+    other.home.close_file();
+  }
 
   card mine = describe_process();
-  mine.id = self_;
-  mine.name = name;
-  mine.transport = scheme;
-  mine.workers = workers;
+  mine.id = self();
+  mine.name = own.name;
+  mine.transport = own.scheme;
+  mine.machine = machine_identity();
+  mine.workers = own.workers;
   mine.build = program.build;
   mine.key_digest = program.key_digest;
-  mine.lane_bytes = lane_bytes;
-
-  segment normal = std::move(own.windows.at(0));
-  segment huge = own.windows.size() > 1 ? std::move(own.windows[1]) : segment{};
-  heap_ = std::make_shared<shared_heap>(std::move(normal), std::move(huge));
+  mine.lane_bytes = own.lane_bytes;
   for (const auto& [address, bytes] : heap_->windows())
     mine.windows.push_back({address, bytes});
 
-  shm::options shm_options;
-  shm_options.self = self_;
-  shm_options.machine = shm::machine_identity();
-  shm_options.own_home = home_;
-  for (node_id node = 0; node < memory.size(); ++node) {
-    if (node == self_ || !memory[node].home) continue;
-    for (segment& window : memory[node].windows)
-      window.close_file();
-    memory[node].home.close_file();
-    shm_options.peers.push_back(
-        {node, std::move(memory[node].home), std::move(memory[node].windows)});
+  for (const transport_entry& row : table) {
+    if (!row.make) continue;
+    transport_site site;
+    site.self = self();
+    site.nodes = nodes();
+    site.lane_bytes = own.lane_bytes;
+    site.bells = bells_;
+    site.machine = mine.machine;
+    site.windows = mine.windows;
+    site.home = &home_;
+    site.others = &memory;
+    if (const auto at = own.launchers.find(row.scheme); at != own.launchers.end()) {
+      site.started_by = at->second;
+    }
+    if (const auto at = own.setups.find(row.scheme); at != own.setups.end()) {
+      site.setup = at->second;
+    }
+    site.tell = [this, scheme = row.scheme](node_id peer, std::span<const std::byte> bytes,
+                                            std::span<const int> files) {
+      return tell(peer, scheme, bytes, files);
+    };
+    auto made = row.make(site);
+    if (made == nullptr) continue;
+    made->describe(mine);
+    transports_.push_back(std::move(made));
   }
-  self_transport_ = self::make({self_, lane_bytes, home_.bells()});
-  shm_transport_ = shm::make(std::move(shm_options));
-  self_transport_->describe(mine);
-  shm_transport_->describe(mine);
-  if (network_) make_network(mine, address, lane_bytes);
-  cards_[self_] = std::move(mine);
+  roster_.add(std::move(mine));
 }
 
-void membership::make_network(card& mine, const std::string& address, std::uint32_t lane_bytes) {
-  tcp::options o;
-  o.self = self_;
-  o.nodes = cards_.size();
-  o.ring_bytes = std::min(lane_bytes * network_ring_factor, largest_network_ring);
-  o.machine = mine.machine;
-  o.address = address;
-  o.bells = home_.bells();
-  o.windows = mine.windows;
-  o.credentials = network_->credentials.copy();
-  o.liveness = network_->liveness;
-  o.ask_to_dial = [this](node_id peer, const tcp::dial_request& request) {
-    const messages::dial m{peer, tcp::encode(request)};
-    // The host can dial all; a target asks by way of the host.
-    if (!messages::send(to_host_, m, clock::now() + std::chrono::seconds(1))) {
-      log::error(node_text(peer) + " cannot be asked for a connection");
-    }
-  };
-  if (!reactor_) reactor_ = std::make_unique<tcp::reactor>("farcall-tcp");
-  tcp_transport_ = tcp::make(*reactor_, std::move(o));
-  tcp_transport_->describe(mine);
-}
+void membership::choose_routes() { roster_.choose_routes(transports()); }
 
-void membership::find_ways() {
-  ways_.resize(cards_.size());
-  for (node_id node = 0; node < cards_.size(); ++node) {
-    unsigned best = UINT_MAX;
-    std::string refusals;
-    for (transport* t : transports()) {
-      const reach r = t->reach_of(cards_[node]);
-      if (r.possible && r.cost < best) {
-        best = r.cost;
-        ways_[node] = {t, r.reason};
-      } else if (!r.possible) {
-        refusals +=
-            std::string(refusals.empty() ? "" : ", ") + std::string(t->scheme()) + ": " + r.reason;
-      }
-    }
-    if (ways_[node].via == nullptr) {
-      ways_[node].reason =
-          is_device(cards_[node]) ? "a device, which only the host of the job can call" : refusals;
-    }
-    if (ways_[node].via == shm_transport_.get()) shm_transport_->admit(cards_[node]);
-    if (ways_[node].via == tcp_transport_.get() && tcp_transport_) {
-      tcp_transport_->admit(cards_[node]);
-    }
+void membership::deliver(node_id from, const std::string& scheme, std::span<const std::byte> bytes,
+                         std::vector<unique_fd> files) noexcept {
+  const auto to = std::find_if(transports_.begin(), transports_.end(),
+                               [&](const auto& t) { return t->scheme() == scheme; });
+  try {
+    if (to == transports_.end()) throw error("this node has no such transport");
+    (*to)->take_message(from, bytes, std::move(files));
+  } catch (const std::exception& e) {
+    log::error("a message for the transport \"" + scheme + "\" from " +
+               (from == no_node ? "a server" : node_text(from)) + ": " + e.what());
   }
 }
 
 std::vector<transport*> membership::transports() const {
-  std::vector<transport*> all{self_transport_.get(), shm_transport_.get()};
-  if (tcp_transport_) all.push_back(tcp_transport_.get());
-  for (const auto& device : devices_)
-    all.push_back(device.get());
+  std::vector<transport*> all;
+  for (const auto& t : transports_)
+    all.push_back(t.get());
+  for (transport* t : hosted_transports())
+    all.push_back(t);
   return all;
 }
 
-cuda::cuda_transport* membership::device_of(node_id node) const noexcept {
-  return node < processes_.size() ? processes_[node].device : nullptr;
-}
-
-membership::~membership() {
-  stop_watching();
-  if (self_ == host_id) shut_down([] {});
-  // What is left on the reactor's thread uses the rest.
-  tcp_transport_.reset();
-  processes_.clear();
-  reactor_.reset();
-}
+membership::~membership() = default;
 
 void membership::watch(membership_events events) {
   events_ = std::move(events);
@@ -231,11 +198,7 @@ void membership::watch(membership_events events) {
   if (!stop_signal_) throw_system_error("watching the nodes (descriptor limit?)", errno);
   watcher_ = std::thread([this] {
     leave_signals_to_other_threads();
-    if (self_ == host_id) {
-      watch_targets();
-    } else {
-      watch_host();
-    }
+    watch_others(stop_signal_.get());
   });
 }
 

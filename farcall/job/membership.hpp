@@ -1,28 +1,21 @@
 #pragma once
 
+#include <farcall/base/clock.hpp>
 #include <farcall/base/unique_fd.hpp>
+#include <farcall/job/roster.hpp>
+#include <farcall/memory/bell.hpp>
+#include <farcall/memory/segment.hpp>
 #include <farcall/memory/shared_heap.hpp>
-#include <farcall/transport/control_socket.hpp>
-#include <farcall/transport/cuda/cuda.hpp>
-#include <farcall/transport/process.hpp>
-#include <farcall/transport/shm/shm.hpp>
+#include <farcall/transport/access.hpp>
+#include <farcall/transport/card.hpp>
 #include <farcall/transport/target_url.hpp>
-#include <farcall/transport/tcp/access.hpp>
-#include <farcall/transport/tcp/reactor.hpp>
-#include <farcall/transport/tcp/relay.hpp>
-#include <farcall/transport/tcp/remote_target.hpp>
-#include <farcall/transport/tcp/tcp.hpp>
-#include <farcall/transport/transport.hpp>
 
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
+#include <map>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -30,22 +23,23 @@
 
 namespace farcall {
 
+class hosted_node;
+class launcher;
+struct node_memory;
+struct transport_entry;
+
 /// What a program is, for nodes that must know whether they run the same one.
 struct program_identity {
   std::string build;
   std::uint64_t key_digest = 0;
 };
 
-/// A device as the layers below want it driven, and what it runs: addresses by key.
-struct device_with_code {
-  std::unique_ptr<cuda::device_api> device;
-  cuda::device_program program;
-};
-
 struct membership_options {
+  std::span<const transport_entry> transports; ///< the table; outlives the membership
   std::vector<target_url> targets;
-  /// Makes the device of a URL. Throws error that says why there is none.
-  std::function<device_with_code(const target_url&)> make_device;
+  /// Processes of this machine that exist already and become the last targets, each with the other
+  /// end of a socket; see existing_launcher.
+  std::vector<unique_fd> existing;
   std::string program;                        ///< of targets whose URL names none; empty: our own
   std::vector<std::string> arguments;         ///< of the targets, argv[0] included
   std::chrono::milliseconds start_timeout{0}; ///< for all targets to join
@@ -63,9 +57,9 @@ struct membership_events {
   std::function<void()> shut_down; ///< targets only: finish and end
 };
 
-/// Who is in the job, how each node is reached, and whether it still lives. On the host it owns the
-/// target processes; on a target it owns the tie to the host: when the host goes, so does the
-/// process.
+/// This process's part in a job: the roster, the transports to the others, and the memory that they
+/// reach. On the host it owns the targets; on a target it owns the tie to the host: when the host
+/// goes, so does the process.
 class membership {
  public:
   /// True in a process that was started as a target.
@@ -73,30 +67,28 @@ class membership {
 
   /// Host: starts the targets and waits until all have joined. Throws start_failed naming the node
   /// and the reason; nothing is left running then.
-  [[nodiscard]] static std::unique_ptr<membership> launch(const membership_options& o,
+  [[nodiscard]] static std::unique_ptr<membership> launch(membership_options o,
                                                           const program_identity& program);
 
-  /// Target: joins the job of the host that started us. Throws error.
-  [[nodiscard]] static std::unique_ptr<membership> join(const program_identity& program);
+  /// Target: joins the job of the host at the other end of `socket`, or of the one that started us.
+  /// Throws error.
+  [[nodiscard]] static std::unique_ptr<membership>
+  join(unique_fd socket, std::span<const transport_entry> table, const program_identity& program);
+  [[nodiscard]] static std::unique_ptr<membership> join(std::span<const transport_entry> table,
+                                                        const program_identity& program);
 
   membership(const membership&) = delete;
   membership& operator=(const membership&) = delete;
-  ~membership();
+  virtual ~membership();
 
-  [[nodiscard]] node_id self() const noexcept { return self_; }
-  [[nodiscard]] std::size_t nodes() const noexcept { return cards_.size(); }
-  [[nodiscard]] const card& card_of(node_id node) const { return cards_.at(node); }
+  [[nodiscard]] node_id self() const noexcept { return roster_.self(); }
+  [[nodiscard]] std::size_t nodes() const noexcept { return roster_.size(); }
+  [[nodiscard]] const card& card_of(node_id node) const { return roster_.card_of(node); }
+  [[nodiscard]] const route& way_to(node_id node) const { return roster_.route_to(node); }
   [[nodiscard]] std::span<const std::byte> settings() const noexcept { return settings_; }
 
-  /// How a node is reached. Both ends come to the same result.
-  struct way {
-    transport* via = nullptr;
-    std::string reason;
-  };
-  [[nodiscard]] const way& way_to(node_id node) const { return ways_.at(node); }
-
-  /// The device that the node is, or null for one that is a process, or another's device.
-  [[nodiscard]] cuda::cuda_transport* device_of(node_id node) const noexcept;
+  /// The node if it lives in this process; null for one that is a process, or lives in another's.
+  [[nodiscard]] virtual hosted_node* hosted(node_id /*node*/) const noexcept { return nullptr; }
 
   /// How long targets may take to finish.
   [[nodiscard]] std::chrono::milliseconds stop_timeout() const noexcept { return stop_timeout_; }
@@ -104,38 +96,20 @@ class membership {
   /// Every transport through which lanes may arrive.
   [[nodiscard]] std::vector<transport*> transports() const;
 
-  [[nodiscard]] std::span<bell> bells() const noexcept { return home_.bells(); }
+  [[nodiscard]] std::span<bell> bells() const noexcept { return bells_; }
   [[nodiscard]] const std::shared_ptr<shared_heap>& heap() const noexcept { return heap_; }
 
   /// Target: tells the host why this process cannot go on with the job; before it ends.
-  void give_up(const std::string& why);
+  virtual void give_up(const std::string& /*why*/) {}
 
   /// Starts watching. Call once, before the first lane is opened.
   void watch(membership_events events);
 
   /// Stops watching. Host: tells the targets to finish, waits for them, and kills those that do not
   /// end in time. Calls `meanwhile` every millisecond: targets may need something to finish.
-  void shut_down(const std::function<void()>& meanwhile);
+  virtual void shut_down(const std::function<void()>& meanwhile) = 0;
 
- private:
-  membership() = default;
-
-  struct node_memory {
-    segment home;
-    std::vector<segment> windows;
-  };
-  struct member_process {
-    child_process process;       ///< none for a target of a server
-    std::shared_ptr<relay> link; ///< to the server, if the target is one's
-    control_socket socket;
-    bool failed = false;
-    bool is_told_to_stop = false;
-    std::deque<std::vector<std::byte>> news; ///< of nodes that have failed, not yet sent
-    std::string program;
-    std::optional<std::string> end;         ///< of a server's target, in words
-    cuda::cuda_transport* device = nullptr; ///< the node is one, and no process
-    [[nodiscard]] bool is_remote() const noexcept { return link != nullptr; }
-  };
+ protected:
   /// What a node that makes its own memory needs to know.
   struct memory_sizes {
     std::uint32_t lane_bytes = 0;
@@ -143,64 +117,50 @@ class membership {
     std::size_t nodes = 1;        ///< whose heaps one process maps
     bool is_emulated = false;     ///< one of the processes is, and pays for what it maps
   };
+  /// What a process is told of its own part.
+  struct part {
+    std::uint32_t lane_bytes = 0;
+    std::uint32_t workers = 1;
+    std::string name;
+    std::string scheme;
+    std::map<std::string, std::vector<std::byte>, std::less<>> setups; ///< of transports, by scheme
+    std::map<std::string, launcher*, std::less<>> launchers;           ///< host, by scheme
+  };
+
+  membership() = default;
 
   [[nodiscard]] static node_memory make_memory(node_id node, const memory_sizes& sizes);
-  void prepare_network(const membership_options& o);
-  void start_remote(node_id node, const target_url& url, time_point deadline);
-  void start_targets(const membership_options& o, time_point deadline);
-  void make_devices(const membership_options& o, const program_identity& program);
-  void greet(node_id node, const membership_options& o, const std::vector<node_memory>& memory,
-             time_point deadline);
-  void take_card(node_id node, time_point deadline);
-  void spread_cards(time_point deadline);
-  [[noreturn]] void throw_not_joined(node_id node, const char* what);
-  control_message expect(node_id node, control kind, const char* what, time_point deadline);
-  void set_up(std::vector<node_memory> memory, const program_identity& program,
-              std::uint32_t lane_bytes, const std::string& name, const std::string& scheme,
-              std::uint32_t workers, const std::string& address);
-  void make_network(card& mine, const std::string& address, std::uint32_t lane_bytes);
-  void find_ways();
-  /// A server's target: takes what it has said; true once it has ended.
-  [[nodiscard]] bool hear_remote(node_id node);
-  void pass_on_request(node_id from, std::span<const std::byte> body);
-  void watch_targets();
-  void stop_devices();
-  /// The others are to be told.
-  void spread_end(node_id node, const std::string& why);
-  void send_news(member_process& to) noexcept;
-  [[nodiscard]] std::string end_of(node_id node, time_point deadline);
-  void watch_host();
+  /// Takes the memory, makes the transports and enters our own card into the roster.
+  void set_up(std::vector<node_memory> memory, std::span<const transport_entry> table,
+              const part& own, const program_identity& program);
+  void choose_routes();
+  /// Brings what another node's transport has said to ours.
+  void deliver(node_id from, const std::string& scheme, std::span<const std::byte> bytes,
+               std::vector<unique_fd> files) noexcept;
   void stop_watching();
-  /// Target: a connection that came to our server.
-  void take_connection(unique_fd socket);
+  /// The transports go; what others' threads still do for them ends.
+  void drop_transports() noexcept { transports_.clear(); }
 
-  node_id self_ = 0;
+  /// Runs on a thread of its own until `stop_signal` is readable.
+  virtual void watch_others(int stop_signal) = 0;
+  /// Sends a transport's message to the peer's; see transport_site::tell.
+  virtual bool tell(node_id peer, const std::string& scheme, std::span<const std::byte> bytes,
+                    std::span<const int> files) noexcept = 0;
+  /// Transports of nodes that live here.
+  [[nodiscard]] virtual std::vector<transport*> hosted_transports() const { return {}; }
+
+  roster roster_;
   std::chrono::milliseconds stop_timeout_{0};
   std::vector<std::byte> settings_;
-  std::vector<card> cards_;
-  std::vector<way> ways_;
-
-  std::unique_ptr<tcp::reactor> reactor_; ///< in jobs with servers' targets
-  std::optional<target_request> network_; ///< the same
-  std::shared_ptr<const tcp::tls_identity> identity_;
-
-  segment home_memory_;
-  shm::home home_;
-  std::shared_ptr<shared_heap> heap_;
-  std::unique_ptr<transport> self_transport_;
-  std::unique_ptr<shm::shm_transport> shm_transport_;
-  std::unique_ptr<tcp::tcp_transport> tcp_transport_;
-  std::vector<std::unique_ptr<cuda::cuda_transport>> devices_; ///< host
-
-  control_socket to_host_;                ///< targets
-  unique_fd host_process_;                ///< targets; none where the system cannot tell
-  std::vector<member_process> processes_; ///< host; by node, the first unused
-
   membership_events events_;
+
+ private:
+  segment home_;
+  std::span<bell> bells_;
+  std::shared_ptr<shared_heap> heap_;
+  std::vector<std::unique_ptr<transport>> transports_;
   unique_fd stop_signal_;
   std::thread watcher_;
-  bool is_started_ = false; ///< host: all targets have joined
-  bool is_shut_down_ = false;
 };
 
 /// Processors that this process may run on, by number.

@@ -1,17 +1,20 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/log.hpp>
+#include <farcall/job/child_launcher.hpp>
+#include <farcall/job/existing_launcher.hpp>
 #include <farcall/job/membership.hpp>
 #include <farcall/memory/ring.hpp>
 #include <farcall/transport/control_messages.hpp>
-#include <farcall/transport/tcp/address.hpp>
+#include <farcall/transport/transport_entry.hpp>
 
 #include <algorithm>
-#include <tuple>
+#include <deque>
+#include <optional>
 #include <utility>
 
 #include <poll.h>
 
-/// The host's part: starting targets, watching them, and ending them.
+/// The host's part: getting targets, watching them, and ending them.
 namespace farcall {
 namespace {
 
@@ -29,54 +32,527 @@ control other_byte_order(control kind) {
   return static_cast<control>(__builtin_bswap32(static_cast<std::uint32_t>(kind)));
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words)
-    text.append(text.empty() ? "" : " ").append(word);
-  return text;
-}
-
 bool is_emulated(const target_url& target) {
   return std::any_of(target.command.begin(), target.command.end(), [](const std::string& word) {
     return word.substr(word.rfind('/') + 1).starts_with("qemu-");
   });
 }
 
-bool is_remote(const target_url& url) { return url.scheme == "tcp"; }
+/// A target: a process, or a node that lives in this one.
+struct target {
+  target_url url;
+  std::unique_ptr<target_process> process;
+  std::unique_ptr<hosted_node> hosted;
+  bool is_told_to_stop = false;
+  bool is_deaf = false;                    ///< its socket has ended
+  std::string last_words;                  ///< why it ends, as it has said, or its server
+  std::deque<std::vector<std::byte>> news; ///< of nodes that have failed, not yet sent
+};
 
-bool has_memory_here(const target_url& url) { return !is_remote(url) && !is_device(url); }
+class host_membership final : public membership {
+ public:
+  host_membership(membership_options o, const program_identity& program);
+  ~host_membership() override;
+
+  void start(time_point deadline);
+
+  hosted_node* hosted(node_id node) const noexcept override {
+    return node < targets_.size() ? targets_[node].hosted.get() : nullptr;
+  }
+  void shut_down(const std::function<void()>& meanwhile) override;
+
+ private:
+  void watch_others(int stop_signal) override;
+  bool tell(node_id peer, const std::string& scheme, std::span<const std::byte> bytes,
+            std::span<const int> files) noexcept override;
+  std::vector<transport*> hosted_transports() const override;
+
+  // ---- starting
+  [[nodiscard]] launcher& launcher_of(const transport_entry& row);
+  void start_processes(time_point deadline);
+  [[nodiscard]] std::vector<node_memory> make_memories();
+  [[nodiscard]] bool maps_memory(node_id node) const;
+  void greet(node_id node, const std::vector<node_memory>& memory, time_point deadline);
+  [[nodiscard]] part own_part();
+  void host_nodes();
+  void take_card(node_id node, time_point deadline);
+  void spread_cards(time_point deadline);
+  [[nodiscard]] std::string who(node_id node) const {
+    return node_text(node) + " (\"" + targets_[node].process->program() + "\")";
+  }
+  [[noreturn]] void throw_not_joined(node_id node, const char* what);
+  control_message expect(node_id node, control kind, const char* what, time_point deadline);
+
+  // ---- watching
+  /// Takes what the target has said; false once its socket has ended.
+  [[nodiscard]] bool hear(node_id node);
+  void take_message(node_id from, control_message message);
+  void pass_on(node_id from, const messages::transport& m, std::vector<unique_fd> files);
+  /// As far as can be told without waiting.
+  [[nodiscard]] bool has_ended(node_id node);
+  void lose(node_id node);
+  /// The others are to be told.
+  void spread_end(node_id node, const std::string& why);
+  static void send_news(target& to) noexcept;
+
+  // ---- ending
+  void stop_hosted();
+  void kill_rest();
+
+  membership_options options_;
+  program_identity program_;
+  launch_site site_;
+  std::map<std::string, std::unique_ptr<launcher>, std::less<>> launchers_; ///< of rows, by scheme
+  std::unique_ptr<launcher> children_;
+  std::unique_ptr<launcher> existing_;
+  std::vector<target> targets_; ///< by node, the first unused
+  bool is_started_ = false;     ///< all targets have joined
+  bool is_shut_down_ = false;
+};
+
+const transport_entry& row_of(std::span<const transport_entry> rows, const target_url& url) {
+  const transport_entry* const row = find_transport(rows, url.scheme);
+  if (row == nullptr) throw setting_error("there is no transport \"" + url.scheme + "\"");
+  return *row;
+}
+
+/// The row of processes of this machine: what existing ones are.
+const transport_entry& row_of_processes(std::span<const transport_entry> rows) {
+  const auto row = std::find_if(rows.begin(), rows.end(), [](const transport_entry& r) {
+    return !r.example.empty() && r.make && !r.make_launcher;
+  });
+  if (row == rows.end()) throw setting_error("there is no transport between processes");
+  return *row;
+}
+
+host_membership::host_membership(membership_options o, const program_identity& program)
+    : options_(std::move(o)), program_(program) {
+  roster_ = roster(host_id, options_.targets.size() + options_.existing.size() + 1);
+  stop_timeout_ = options_.stop_timeout;
+  settings_ = options_.settings;
+  for (std::size_t i = 0; i < options_.existing.size(); ++i) {
+    target_url url;
+    url.scheme = row_of_processes(options_.transports).scheme;
+    options_.targets.push_back(std::move(url));
+  }
+  site_ = {options_.targets, options_.program, options_.arguments, options_.access,
+           options_.liveness};
+}
+
+host_membership::~host_membership() {
+  stop_watching();
+  shut_down([] {});
+  // What is left on others' threads uses the rest.
+  drop_transports();
+  targets_.clear();
+}
+
+// ---- starting -----------------------------------------------------------------------------------
+
+void host_membership::start(time_point deadline) {
+  start_processes(deadline);
+  std::vector<node_memory> memory = make_memories();
+  for (node_id node = 1; node < targets_.size(); ++node) {
+    if (targets_[node].process) greet(node, memory, deadline);
+  }
+  set_up(std::move(memory), options_.transports, own_part(), program_);
+  host_nodes();
+  for (node_id node = 1; node < targets_.size(); ++node) {
+    if (targets_[node].process) take_card(node, deadline);
+  }
+  spread_cards(deadline);
+  choose_routes();
+  is_started_ = true;
+}
+
+launcher& host_membership::launcher_of(const transport_entry& row) {
+  if (!row.make_launcher) {
+    if (!children_) children_ = std::make_unique<child_launcher>(site_);
+    return *children_;
+  }
+  auto& made = launchers_[row.scheme];
+  if (!made) made = row.make_launcher(site_);
+  return *made;
+}
+
+void host_membership::start_processes(time_point deadline) {
+  targets_.resize(nodes());
+  const std::size_t first_existing = nodes() - options_.existing.size();
+  existing_ = std::make_unique<existing_launcher>(std::move(options_.existing));
+  for (node_id node = 1; node < targets_.size(); ++node) {
+    target& t = targets_[node];
+    t.url = options_.targets[node - 1];
+    const transport_entry& row = row_of(options_.transports, t.url);
+    if (row.host) continue;
+    launcher& from = node < first_existing ? launcher_of(row) : *existing_;
+    t.process = from.start(node, t.url, deadline);
+  }
+}
+
+std::vector<node_memory> host_membership::make_memories() {
+  memory_sizes sizes{options_.lane_bytes, options_.heap_bytes, nodes(), false};
+  sizes.is_emulated = std::any_of(options_.targets.begin(), options_.targets.end(), is_emulated);
+  std::vector<node_memory> memory;
+  for (node_id node = 0; node < targets_.size(); ++node) {
+    if (node == host_id || maps_memory(node)) {
+      memory.push_back(make_memory(node, sizes));
+    }
+  }
+  return memory;
+}
+
+bool host_membership::maps_memory(node_id node) const {
+  const target& t = targets_[node];
+  return t.process && t.process->is_near() && row_of(options_.transports, t.url).maps_memory;
+}
+
+void host_membership::throw_not_joined(node_id node, const char* what) {
+  throw start_failed(who(node) + targets_[node].process->silence_text(what), node);
+}
+
+control_message host_membership::expect(node_id node, control kind, const char* what,
+                                        time_point deadline) {
+  std::optional<control_message> message = targets_[node].process->socket().receive(deadline);
+  if (!message) throw_not_joined(node, what);
+  if (message->kind == control::refused) {
+    throw start_failed(who(node) + " cannot join: " + messages::refused::decode(message->body).why,
+                       node);
+  }
+  if (message->kind == control::ended) {
+    throw start_failed(who(node) + " did not join: " + messages::ended::decode(message->body).how,
+                       node);
+  }
+  if (message->kind == other_byte_order(kind)) {
+    throw start_failed(who(node) + " cannot join: it has the other byte order; farcall needs one " +
+                           "byte order in a job",
+                       node);
+  }
+  if (message->kind != kind) {
+    throw start_failed(who(node) + " sent something else than expected; is it built with another " +
+                           "farcall?",
+                       node);
+  }
+  return std::move(*message);
+}
+
+/// A node's memory, and the descriptors that go with it.
+bool send_memory(control_socket& to, const node_memory& of, time_point deadline) {
+  messages::memory m;
+  m.node = of.node;
+  m.home_bytes = of.home.size();
+  std::vector<int> files{of.home.fd()};
+  for (const segment& window : of.windows) {
+    m.window_bytes.push_back(window.size());
+    files.push_back(window.fd());
+  }
+  return messages::send(to, m, deadline, files);
+}
+
+void host_membership::greet(node_id node, const std::vector<node_memory>& memory,
+                            time_point deadline) {
+  const control_message present = expect(node, control::present, "report", deadline);
+  try {
+    (void)messages::present::decode(present.body);
+  } catch (const error& e) {
+    throw start_failed(who(node) + " cannot join: " + e.what(), node);
+  }
+  control_socket& socket = targets_[node].process->socket();
+  bool sent = true;
+  for (const auto& [scheme, made] : launchers_)
+    sent = sent && messages::send(socket, messages::setup{scheme, made->setup(node)}, deadline);
+  for (const node_memory& of : memory)
+    sent = sent && (!maps_memory(node) || send_memory(socket, of, deadline));
+  const target_url& url = targets_[node].url;
+  messages::hello m;
+  m.node = node;
+  m.nodes = static_cast<std::uint32_t>(nodes());
+  m.lane_bytes = options_.lane_bytes;
+  m.heap_bytes = options_.heap_bytes;
+  m.workers = url.workers;
+  m.cpu = url.cpu;
+  m.name = url.name.empty() ? node_name(node) : url.name;
+  m.scheme = url.scheme;
+  m.settings = options_.settings;
+  sent = sent && messages::send(socket, m, deadline);
+  // A target that has gone, or hangs, is reported by expect(), with its exit status.
+  if (!sent) (void)expect(node, control::joined, "join", deadline);
+}
+
+host_membership::part host_membership::own_part() {
+  part own;
+  own.lane_bytes = options_.lane_bytes;
+  own.name = node_name(host_id);
+  own.scheme = "self";
+  for (const auto& [scheme, made] : launchers_) {
+    own.setups[scheme] = made->setup(host_id);
+    own.launchers[scheme] = made.get();
+  }
+  return own;
+}
+
+void host_membership::host_nodes() {
+  for (node_id node = 1; node < targets_.size(); ++node) {
+    target& t = targets_[node];
+    const transport_entry& row = row_of(options_.transports, t.url);
+    if (!row.host) continue;
+    try {
+      t.hosted = row.host(t.url, {self(), node, options_.lane_bytes, options_.heap_bytes, bells()});
+    } catch (const error& e) {
+      throw start_failed(node_text(node) + ": " + e.what(), node);
+    }
+    const card& mine = card_of(self());
+    card c;
+    c.id = node;
+    c.owner = self();
+    c.name = t.url.name.empty() ? node_name(node) : t.url.name;
+    c.host = mine.host;
+    c.transport = t.url.scheme;
+    c.pid = mine.pid;
+    c.workers = t.url.workers;
+    c.build = program_.build;
+    c.key_digest = program_.key_digest;
+    c.lane_bytes = options_.lane_bytes;
+    t.hosted->describe_node(c);
+    roster_.add(std::move(c));
+  }
+}
+
+void host_membership::take_card(node_id node, time_point deadline) {
+  const control_message message = expect(node, control::joined, "join", deadline);
+  try {
+    card c = messages::joined::decode(message.body).mine;
+    if (c.id != node) throw malformed_message("its card bears another number");
+    if (is_hosted(c)) throw malformed_message("its card says that it is no process");
+    roster_.add(std::move(c));
+  } catch (const error& e) {
+    throw start_failed(who(node) + " cannot join: " + e.what(), node);
+  }
+}
+
+void host_membership::spread_cards(time_point deadline) {
+  for (node_id to = 1; to < targets_.size(); ++to) {
+    if (!targets_[to].process) continue;
+    control_socket& socket = targets_[to].process->socket();
+    bool sent = true;
+    for (node_id of = 0; of < nodes(); ++of)
+      sent = sent && messages::send(socket, messages::member{card_of(of)}, deadline);
+    sent = sent && messages::send(socket, messages::start{}, deadline);
+    if (!sent) throw_not_joined(to, "take what it has to know about the other nodes");
+  }
+}
+
+// ---- watching -----------------------------------------------------------------------------------
+
+std::vector<transport*> host_membership::hosted_transports() const {
+  std::vector<transport*> all;
+  for (const target& t : targets_) {
+    if (t.hosted) all.push_back(t.hosted.get());
+  }
+  return all;
+}
+
+bool host_membership::tell(node_id peer, const std::string& scheme,
+                           std::span<const std::byte> bytes, std::span<const int> files) noexcept {
+  try {
+    if (peer >= targets_.size() || !targets_[peer].process) return false;
+    target_process& process = *targets_[peer].process;
+    if (!files.empty() && !process.is_near()) return false;
+    const messages::transport m{self(), scheme, {bytes.begin(), bytes.end()}};
+    // Who does not read must not keep us from watching the others.
+    return messages::send(process.socket(), m, clock::now(), files);
+  } catch (const std::exception& e) {
+    log::error(e.what());
+    return false;
+  }
+}
+
+bool host_membership::hear(node_id node) {
+  target& t = targets_[node];
+  control_socket& socket = t.process->socket();
+  while (!t.is_deaf) {
+    pollfd waiting{socket.fd(), POLLIN, 0};
+    if (socket.fd() >= 0 && ::poll(&waiting, 1, 0) <= 0) return true;
+    try {
+      std::optional<control_message> message = socket.receive(clock::now());
+      t.is_deaf = !message;
+      if (message) take_message(node, std::move(*message));
+    } catch (const std::exception& e) {
+      t.last_words = std::string("it sent what cannot be read: ") + e.what();
+      t.is_deaf = true;
+    }
+  }
+  return false;
+}
+
+void host_membership::take_message(node_id from, control_message message) {
+  std::string& words = targets_[from].last_words;
+  if (message.kind == control::transport) {
+    pass_on(from, messages::transport::decode(message.body), std::move(message.files));
+  } else if (message.kind == control::ended) {
+    const std::string how = messages::ended::decode(message.body).how;
+    words = words.empty() ? how : how + ": " + words;
+  } else if (message.kind == control::refused && words.empty()) {
+    words = messages::refused::decode(message.body).why;
+  }
+}
+
+void host_membership::pass_on(node_id from, const messages::transport& m,
+                              std::vector<unique_fd> files) {
+  if (m.peer == self()) {
+    deliver(from, m.scheme, m.bytes, std::move(files));
+    return;
+  }
+  if (m.peer >= targets_.size() || !targets_[m.peer].process) {
+    throw malformed_message("it asks for a node that does not exist");
+  }
+  target_process& to = *targets_[m.peer].process;
+  std::vector<int> numbers;
+  for (const unique_fd& file : files)
+    numbers.push_back(file.get());
+  if ((!numbers.empty() && !to.is_near()) ||
+      !messages::send(to.socket(), messages::transport{from, m.scheme, m.bytes}, clock::now(),
+                      numbers)) {
+    log::error(node_text(m.peer) + " cannot be asked for a connection to " + node_text(from));
+  }
+}
+
+void host_membership::spread_end(node_id node, const std::string& why) {
+  const std::vector<std::byte> body = messages::node_failed{node, why}.encode();
+  for (node_id other = 1; other < targets_.size(); ++other) {
+    if (roster_.has_failed(other) || !targets_[other].process) continue;
+    targets_[other].news.push_back(body);
+    send_news(targets_[other]);
+  }
+}
+
+void host_membership::send_news(target& to) noexcept {
+  // A target that does not read its socket must not keep us from watching the others.
+  while (!to.news.empty() && to.process->socket().try_send(control::node_failed, to.news.front())) {
+    to.news.pop_front();
+  }
+}
+
+void host_membership::lose(node_id node) {
+  target& t = targets_[node];
+  roster_.fail(node);
+  std::string why = node_text(node);
+  if (t.hosted) {
+    why += " (" + card_of(node).transport + "): " + t.hosted->failure();
+  } else {
+    // What it said last.
+    (void)hear(node);
+    why += t.process->end_text(t.last_words);
+  }
+  if (events_.node_failed) events_.node_failed(node, why);
+  // Not before: its number could become that of another process while copies go there.
+  if (t.process) t.process->reap();
+  spread_end(node, why);
+}
+
+void host_membership::watch_others(int stop_signal) {
+  for (;;) {
+    std::vector<pollfd> watched{{stop_signal, POLLIN, 0}};
+    std::vector<node_id> whose{host_id};
+    const auto add = [&](int fd, node_id node) {
+      watched.push_back({fd, POLLIN, 0});
+      whose.push_back(node);
+    };
+    bool has_news = false;
+    for (node_id node = 1; node < targets_.size(); ++node) {
+      target& t = targets_[node];
+      if (roster_.has_failed(node)) continue;
+      if (t.hosted) {
+        add(t.hosted->failure_fd(), node);
+        continue;
+      }
+      send_news(t);
+      has_news = has_news || !t.news.empty();
+      if (t.process->end_fd() >= 0) add(t.process->end_fd(), node);
+      if (!t.is_deaf) add(t.process->socket().fd(), node);
+    }
+    if (::poll(watched.data(), watched.size(), has_news ? news_interval : -1) < 0) continue;
+    if (watched[0].revents != 0) return;
+    for (std::size_t i = 1; i < watched.size(); ++i) {
+      const node_id node = whose[i];
+      if (watched[i].revents == 0 || roster_.has_failed(node)) continue;
+      target& t = targets_[node];
+      const bool is_end = t.hosted || watched[i].fd == t.process->end_fd();
+      // Where a process tells its own end, that of its socket is none.
+      if (is_end || (!hear(node) && t.process->end_fd() < 0)) lose(node);
+    }
+  }
+}
+
+// ---- ending -------------------------------------------------------------------------------------
+
+void host_membership::stop_hosted() {
+  const time_point deadline = clock::now() + stop_timeout_;
+  for (node_id node = 1; node < targets_.size(); ++node) {
+    hosted_node* const hosted = targets_[node].hosted.get();
+    if (hosted == nullptr || hosted->stop(deadline) || roster_.has_failed(node)) continue;
+    log::warning(node_text(node) + " did not finish within " +
+                 std::to_string(stop_timeout_.count()) + " ms and is left behind");
+  }
+}
+
+bool host_membership::has_ended(node_id node) {
+  target& t = targets_[node];
+  return (!hear(node) && t.process->end_fd() < 0) || t.process->wait(clock::now()).has_value();
+}
+
+void host_membership::shut_down(const std::function<void()>& meanwhile) {
+  if (is_shut_down_) return;
+  is_shut_down_ = true;
+  stop_watching();
+  stop_hosted();
+  // Nobody is told any more: calls end otherwise.
+  events_ = {};
+  const time_point deadline = clock::now() + stop_timeout_;
+  for (;;) {
+    meanwhile();
+    std::vector<pollfd> running;
+    for (node_id node = 1; node < targets_.size(); ++node) {
+      target& t = targets_[node];
+      if (roster_.has_failed(node) || !t.process) continue;
+      if (!t.is_told_to_stop)
+        t.is_told_to_stop = messages::try_send(t.process->socket(), messages::shut_down{});
+      send_news(t);
+      if (has_ended(node)) {
+        // Another one may wait for it.
+        lose(node);
+        continue;
+      }
+      if (t.process->end_fd() >= 0) running.push_back({t.process->end_fd(), POLLIN, 0});
+      if (!t.is_deaf) running.push_back({t.process->socket().fd(), POLLIN, 0});
+    }
+    if (running.empty() || clock::now() >= deadline) break;
+    // Without descriptors of processes this is a short sleep.
+    ::poll(running.data(), running.size(), look_interval_ms);
+  }
+  kill_rest();
+}
+
+void host_membership::kill_rest() {
+  for (node_id node = 1; node < targets_.size(); ++node) {
+    if (roster_.has_failed(node) || !targets_[node].process) continue;
+    if (is_started_) {
+      log::warning(node_text(node) + " did not finish within " +
+                   std::to_string(stop_timeout_.count()) + " ms and is killed");
+    }
+    targets_[node].process->kill();
+    targets_[node].process->socket().close();
+  }
+}
 
 } // namespace
 
-std::unique_ptr<membership> membership::launch(const membership_options& o,
+std::unique_ptr<membership> membership::launch(membership_options o,
                                                const program_identity& program) {
-  std::unique_ptr<membership> made(new membership);
-  const std::size_t nodes = o.targets.size() + 1;
   const time_point deadline = clock::now() + o.start_timeout;
-  made->stop_timeout_ = o.stop_timeout;
-  made->settings_ = o.settings;
-
+  std::unique_ptr<host_membership> made;
   try {
-    made->cards_.resize(nodes);
-    made->prepare_network(o);
-    const bool any_emulated = std::any_of(o.targets.begin(), o.targets.end(), is_emulated);
-    std::vector<node_memory> memory(nodes);
-    for (node_id node = 0; node < nodes; ++node) {
-      if (node != host_id && !has_memory_here(o.targets[node - 1])) continue;
-      memory[node] = make_memory(node, {o.lane_bytes, o.heap_bytes, nodes, any_emulated});
-    }
-    made->start_targets(o, deadline);
-    for (node_id node = 1; node < nodes; ++node) {
-      if (!is_device(o.targets[node - 1])) made->greet(node, o, memory, deadline);
-    }
-    made->set_up(std::move(memory), program, o.lane_bytes, node_name(host_id), "self", 1, "");
-    made->make_devices(o, program);
-    for (node_id node = 1; node < nodes; ++node) {
-      if (made->device_of(node) == nullptr) made->take_card(node, deadline);
-    }
-    made->spread_cards(deadline);
-    made->find_ways();
-    made->is_started_ = true;
+    made = std::make_unique<host_membership>(std::move(o), program);
+    made->start(deadline);
   } catch (const start_failed&) {
     // Here and not by unwinding: when nobody catches the exception, there is none.
     made.reset();
@@ -86,377 +562,6 @@ std::unique_ptr<membership> membership::launch(const membership_options& o,
     throw start_failed(std::string("the job cannot be started: ") + e.what());
   }
   return made;
-}
-
-void membership::prepare_network(const membership_options& o) {
-  if (std::none_of(o.targets.begin(), o.targets.end(), is_remote)) return;
-  identity_ = make_identity(o.access);
-  for (const target_url& url : o.targets) {
-    if (identity_ || url.plain || !is_remote(url)) continue;
-    for (const tcp::socket_address& a : tcp::resolve(tcp::parse_address(url.address, "a server"))) {
-      if (a.is_loopback()) continue;
-      throw setting_error("without a key only servers at loopback addresses are used; " +
-                          url.address + " needs FARCALL_KEY=FILE, certificates, or plain=yes in " +
-                          "the URL of a target in a network that you trust");
-    }
-  }
-  target_request request;
-  request.credentials = tcp::job_credentials::make(identity_ != nullptr);
-  request.liveness = o.liveness;
-  network_.emplace(std::move(request));
-  reactor_ = std::make_unique<tcp::reactor>("farcall-tcp");
-}
-
-void membership::start_remote(node_id node, const target_url& url, time_point deadline) {
-  member_process& member = processes_[node];
-  member.program = "tcp://" + url.address;
-  std::tie(member.socket, member.link) =
-      start_remote_target(*reactor_, url, node, *network_, identity_, deadline);
-}
-
-void membership::start_targets(const membership_options& o, time_point deadline) {
-  processes_.resize(o.targets.size() + 1);
-  for (node_id node = 1; node < processes_.size(); ++node) {
-    const target_url& url = o.targets[node - 1];
-    if (is_device(url)) continue;
-    if (is_remote(url)) {
-      start_remote(node, url, deadline);
-      continue;
-    }
-    auto [ours, theirs] = control_socket::make_pair();
-    member_process& member = processes_[node];
-    member.socket = std::move(ours);
-    const bool is_command = !url.command.empty();
-    const bool is_ours = !is_command && url.program.empty() && o.program.empty();
-    member.program = is_command             ? joined(url.command)
-                     : is_ours              ? own_program()
-                     : !url.program.empty() ? url.program
-                                            : o.program;
-    try {
-      // Under its own name, or this program could be another by now.
-      const std::string file = is_command ? find_command(url.command.front())
-                               : is_ours  ? running_program
-                                          : member.program;
-      member.process =
-          child_process::start(file, is_command ? url.command : o.arguments, bootstrap_variable,
-                               std::to_string(theirs.fd()), theirs.fd());
-    } catch (const start_failed& e) {
-      throw start_failed(node_text(node) + ": " + e.what(), node);
-    }
-  }
-}
-
-void membership::make_devices(const membership_options& o, const program_identity& program) {
-  for (node_id node = 1; node < processes_.size(); ++node) {
-    const target_url& url = o.targets[node - 1];
-    if (!is_device(url)) continue;
-    try {
-      device_with_code made = o.make_device(url);
-      cuda::options c;
-      c.self = self_;
-      c.node = node;
-      c.ring_bytes = o.lane_bytes;
-      c.bells = home_.bells();
-      c.device = std::move(made.device);
-      c.workers = url.workers;
-      if (url.idle_ms) c.idle = std::chrono::milliseconds(*url.idle_ms);
-      c.program = std::move(made.program);
-      c.memory_bytes = o.heap_bytes;
-      devices_.push_back(cuda::make(std::move(c)));
-    } catch (const error& e) {
-      throw start_failed(node_text(node) + ": " + e.what(), node);
-    }
-    cuda::cuda_transport& device = *devices_.back();
-    processes_[node].device = &device;
-    const cuda::device_description d = device.describe_device();
-    card c;
-    c.id = node;
-    c.name = url.name.empty() ? node_name(node) : url.name;
-    c.host = cards_[self_].host;
-    c.architecture = d.architecture;
-    c.transport = url.scheme;
-    c.pid = cards_[self_].pid;
-    c.cores = d.processors;
-    c.workers = url.workers;
-    c.build = program.build;
-    c.key_digest = program.key_digest;
-    c.lane_bytes = o.lane_bytes;
-    cards_[node] = std::move(c);
-  }
-}
-
-void membership::throw_not_joined(node_id node, const char* what) {
-  member_process& member = processes_[node];
-  const std::string who = node_text(node) + " (\"" + member.program + "\")";
-  if (member.is_remote()) {
-    throw start_failed(who + " did not " + what +
-                           " in time; does the server run a farcall program "
-                           "that makes a farcall::job early in main()? Its log may tell",
-                       node);
-  }
-  if (const auto ended = member.process.wait(clock::now() + std::chrono::milliseconds(200))) {
-    throw start_failed(who + " " + *ended + " before it joined the job; is it a farcall program " +
-                           "that makes a farcall::job, or calls farcall::serve_if_target(), " +
-                           "early in main()?",
-                       node);
-  }
-  throw start_failed(who + " did not " + what + " in time; is it a farcall program that makes a " +
-                         "farcall::job early in main()? (job_options::start_timeout)",
-                     node);
-}
-
-control_message membership::expect(node_id node, control kind, const char* what,
-                                   time_point deadline) {
-  member_process& member = processes_[node];
-  const std::string who = node_text(node) + " (\"" + member.program + "\")";
-  std::optional<control_message> message = member.socket.receive(deadline);
-  if (!message) throw_not_joined(node, what);
-  if (message->kind == control::refused) {
-    throw start_failed(who + " cannot join: " + messages::refused::decode(message->body).why, node);
-  }
-  if (message->kind == control::ended) {
-    throw start_failed(who + " did not join: " + messages::ended::decode(message->body).how, node);
-  }
-  if (message->kind == other_byte_order(kind)) {
-    throw start_failed(who + " cannot join: it has the other byte order; farcall needs one byte " +
-                           "order in a job",
-                       node);
-  }
-  if (message->kind != kind) {
-    throw start_failed(
-        who + " sent something else than expected; is it built with another farcall?", node);
-  }
-  return std::move(*message);
-}
-
-void membership::greet(node_id node, const membership_options& o,
-                       const std::vector<node_memory>& memory, time_point deadline) {
-  const control_message present = expect(node, control::present, "report", deadline);
-  try {
-    (void)messages::present::decode(present.body);
-  } catch (const error& e) {
-    throw start_failed(
-        node_text(node) + " (\"" + processes_[node].program + "\") cannot join: " + e.what(), node);
-  }
-  control_socket& socket = processes_[node].socket;
-  const bool is_near = !processes_[node].is_remote();
-  bool sent = true;
-  if (network_ && is_near) {
-    sent = socket.send(control::credentials, encode_credentials(*network_), {}, deadline);
-  }
-  for (node_id of = 0; of < memory.size() && is_near; ++of) {
-    if (!memory[of].home) continue;
-    messages::memory m;
-    m.node = of;
-    m.home_bytes = memory[of].home.size();
-    std::vector<int> files{memory[of].home.fd()};
-    for (const segment& window : memory[of].windows) {
-      m.window_bytes.push_back(window.size());
-      files.push_back(window.fd());
-    }
-    sent = sent && messages::send(socket, m, deadline, files);
-  }
-  const target_url& url = o.targets[node - 1];
-  messages::hello m;
-  m.node = node;
-  m.nodes = static_cast<std::uint32_t>(memory.size());
-  m.lane_bytes = o.lane_bytes;
-  m.heap_bytes = o.heap_bytes;
-  m.address = url.address;
-  m.workers = url.workers;
-  m.cpu = url.cpu;
-  m.name = url.name.empty() ? node_name(node) : url.name;
-  m.scheme = url.scheme;
-  m.settings = o.settings;
-  sent = sent && messages::send(socket, m, deadline);
-  // A target that has gone, or hangs, is reported by expect(), with its exit status.
-  if (!sent) (void)expect(node, control::joined, "join", deadline);
-}
-
-void membership::take_card(node_id node, time_point deadline) {
-  const control_message message = expect(node, control::joined, "join", deadline);
-  try {
-    card c = messages::joined::decode(message.body).mine;
-    if (c.id != node) throw malformed_message("its card bears another number");
-    cards_[node] = std::move(c);
-  } catch (const error& e) {
-    throw start_failed(
-        node_text(node) + " (\"" + processes_[node].program + "\") cannot join: " + e.what(), node);
-  }
-}
-
-void membership::spread_cards(time_point deadline) {
-  for (node_id to = 1; to < processes_.size(); ++to) {
-    if (processes_[to].device != nullptr) continue;
-    control_socket& socket = processes_[to].socket;
-    bool sent = true;
-    for (const card& c : cards_)
-      sent = sent && messages::send(socket, messages::member{c}, deadline);
-    sent = sent && messages::send(socket, messages::start{}, deadline);
-    if (!sent) throw_not_joined(to, "take what it has to know about the other nodes");
-  }
-}
-
-std::string membership::end_of(node_id node, time_point deadline) {
-  member_process& member = processes_[node];
-  if (member.device != nullptr) {
-    return node_text(node) + " (" + cards_[node].transport + "): " + member.device->failure();
-  }
-  if (member.is_remote()) {
-    return node_text(node) + " (" + member.program +
-           "): " + member.end.value_or("the connection to its server has ended");
-  }
-  const auto ended = member.process.wait(deadline);
-  std::string text = node_text(node) + " (process " + std::to_string(member.process.pid()) + ") " +
-                     ended.value_or("closed its control socket");
-  try {
-    const auto message = member.socket.receive(clock::now());
-    if (message && message->kind == control::refused) {
-      text += ": " + messages::refused::decode(message->body).why;
-    }
-  } catch (const error& e) {
-    log::warning(node_text(node) + " ended with a message that cannot be read: " + e.what());
-  }
-  return text;
-}
-
-void membership::spread_end(node_id node, const std::string& why) {
-  const std::vector<std::byte> body = messages::node_failed{node, why}.encode();
-  for (node_id other = 1; other < processes_.size(); ++other) {
-    if (processes_[other].failed || processes_[other].device != nullptr) continue;
-    processes_[other].news.push_back(body);
-    send_news(processes_[other]);
-  }
-}
-
-bool membership::hear_remote(node_id node) {
-  member_process& member = processes_[node];
-  for (;;) {
-    pollfd waiting{member.socket.fd(), POLLIN, 0};
-    if (member.socket.fd() < 0) return true;
-    if (::poll(&waiting, 1, 0) <= 0) return false;
-    try {
-      const std::optional<control_message> message = member.socket.receive(clock::now());
-      if (!message) return true;
-      if (message->kind == control::dial) {
-        pass_on_request(node, message->body);
-        continue;
-      }
-      if (message->kind == control::ended) {
-        const std::string how = messages::ended::decode(message->body).how;
-        member.end = member.end ? how + ": " + *member.end : how;
-      } else if (message->kind == control::refused && !member.end) {
-        member.end = messages::refused::decode(message->body).why;
-      }
-    } catch (const std::exception& e) {
-      member.end = std::string("it sent what cannot be read: ") + e.what();
-      return true;
-    }
-  }
-}
-
-void membership::pass_on_request(node_id from, std::span<const std::byte> body) {
-  const auto [to, bytes] = messages::dial::decode(body);
-  if (to == self_) {
-    tcp_transport_->take_request(from, tcp::decode_dial_request(bytes));
-    return;
-  }
-  if (to >= processes_.size() || processes_[to].device != nullptr)
-    throw malformed_message("it asks for a node that does not exist");
-  if (!messages::try_send(processes_[to].socket, messages::dial{from, bytes})) {
-    log::error(node_text(to) + " cannot be asked for a connection to " + node_text(from));
-  }
-}
-
-void membership::send_news(member_process& to) noexcept {
-  // A target that does not read its socket must not keep us from watching the others.
-  while (!to.news.empty() && to.socket.try_send(control::node_failed, to.news.front()))
-    to.news.pop_front();
-}
-
-void membership::watch_targets() {
-  for (;;) {
-    std::vector<pollfd> watched{{stop_signal_.get(), POLLIN, 0}};
-    std::vector<node_id> whose{host_id};
-    bool has_news = false;
-    for (node_id node = 1; node < processes_.size(); ++node) {
-      member_process& member = processes_[node];
-      if (member.failed) continue;
-      send_news(member);
-      has_news = has_news || !member.news.empty();
-      const int end = member.device != nullptr       ? member.device->failure_fd()
-                      : member.process.end_fd() >= 0 ? member.process.end_fd()
-                                                     : member.socket.fd();
-      watched.push_back({end, POLLIN, 0});
-      whose.push_back(node);
-    }
-    if (::poll(watched.data(), watched.size(), has_news ? news_interval : -1) < 0) continue;
-    if (watched[0].revents != 0) return;
-    for (std::size_t i = 1; i < watched.size(); ++i) {
-      if (watched[i].revents == 0) continue;
-      const node_id node = whose[i];
-      if (processes_[node].is_remote() && !hear_remote(node)) continue;
-      processes_[node].failed = true;
-      const std::string why = end_of(node, clock::now() + std::chrono::seconds(1));
-      events_.node_failed(node, why);
-      // Not before: its number could become that of another process while copies go there.
-      processes_[node].process.reap();
-      spread_end(node, why);
-    }
-  }
-}
-
-void membership::stop_devices() {
-  const time_point deadline = clock::now() + stop_timeout_;
-  for (node_id node = 1; node < processes_.size(); ++node) {
-    cuda::cuda_transport* const device = processes_[node].device;
-    if (device == nullptr || device->stop(deadline) || processes_[node].failed) continue;
-    log::warning(node_text(node) + " did not finish within " +
-                 std::to_string(stop_timeout_.count()) + " ms and is left behind");
-  }
-}
-
-void membership::shut_down(const std::function<void()>& meanwhile) {
-  if (is_shut_down_) return;
-  is_shut_down_ = true;
-  stop_watching();
-  stop_devices();
-  const time_point deadline = clock::now() + stop_timeout_;
-  for (;;) {
-    meanwhile();
-    std::vector<pollfd> running;
-    for (node_id node = 1; node < processes_.size(); ++node) {
-      member_process& member = processes_[node];
-      if (member.failed || (member.process.pid() == 0 && !member.is_remote())) continue;
-      if (!member.is_told_to_stop) {
-        member.is_told_to_stop = member.socket.try_send(control::shut_down);
-      }
-      send_news(member);
-      if (member.is_remote() ? !hear_remote(node) : !member.process.wait(clock::now())) {
-        running.push_back(
-            {member.is_remote() ? member.socket.fd() : member.process.end_fd(), POLLIN, 0});
-        continue;
-      }
-      // Another one may wait for it.
-      member.failed = true;
-      spread_end(node, end_of(node, clock::now()));
-      member.process.reap();
-    }
-    if (running.empty() || clock::now() >= deadline) break;
-    // Without descriptors of processes this is a short sleep.
-    ::poll(running.data(), running.size(), look_interval_ms);
-  }
-  for (node_id node = 1; node < processes_.size(); ++node) {
-    member_process& member = processes_[node];
-    if (member.failed || (member.process.pid() == 0 && !member.is_remote())) continue;
-    if (is_started_) {
-      log::warning(node_text(node) + " did not finish within " +
-                   std::to_string(stop_timeout_.count()) + " ms and is killed");
-    }
-    member.process.kill();
-    // Its server does it.
-    member.socket.close();
-  }
 }
 
 } // namespace farcall

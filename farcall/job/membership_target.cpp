@@ -3,11 +3,14 @@
 #include <farcall/base/settings.hpp>
 #include <farcall/job/membership.hpp>
 #include <farcall/transport/control_messages.hpp>
+#include <farcall/transport/process.hpp>
+#include <farcall/transport/transport_entry.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
-#include <map>
+#include <optional>
 #include <utility>
 
 #include <fcntl.h>
@@ -52,108 +55,154 @@ void pin_to(unsigned cpu) {
   }
 }
 
-} // namespace
+class target_membership final : public membership {
+ public:
+  explicit target_membership(unique_fd host)
+      : to_host_(std::move(host)), host_process_(process_behind(to_host_.fd())) {}
 
-std::unique_ptr<membership> membership::join(const program_identity& program) {
-  const std::string text = environment(bootstrap_variable).value_or("");
-  // Our own children must not take themselves for targets.
-  ::unsetenv(bootstrap_variable);
-  const auto fd = static_cast<int>(parse_number(text, bootstrap_variable, 3, 1'000'000));
-  struct stat status{};
-  if (::fstat(fd, &status) != 0 || !S_ISSOCK(status.st_mode)) {
-    throw setting_error(std::string(bootstrap_variable) + " is set to " + text +
-                        ", which is no socket of a farcall host; only farcall sets this variable: "
-                        "unset it");
+  ~target_membership() override {
+    stop_watching();
+    drop_transports();
   }
-  ::fcntl(fd, F_SETFD, FD_CLOEXEC);
 
-  name_process();
-  std::unique_ptr<membership> made(new membership);
-  made->to_host_ = control_socket(unique_fd(fd));
-  control_socket& host = made->to_host_;
-  messages::send(host, messages::present{});
-  made->host_process_ = process_behind(host.fd());
-  try {
-    std::map<node_id, node_memory> given;
-    std::vector<unique_fd> early; ///< connections of nodes that are faster than we
-    for (;;) {
-      std::optional<control_message> message = host.receive(time_point::max());
-      // The host went away while we started; there is nobody to tell.
-      if (!message) ::_exit(1);
-      if (message->kind == control::memory) {
-        const auto told = messages::memory::decode(message->body);
-        if (told.node > most_targets) throw malformed_message("there are not so many nodes");
-        if (message->files.size() != told.window_bytes.size() + 1) {
-          throw malformed_message("a node's memory came without its descriptors");
-        }
-        node_memory m;
-        m.home = segment::map(std::move(message->files[0]), told.home_bytes);
-        for (std::size_t i = 0; i < told.window_bytes.size(); ++i) {
-          m.windows.push_back(segment::map(std::move(message->files[i + 1]), told.window_bytes[i]));
-        }
-        given[told.node] = std::move(m);
-      } else if (message->kind == control::credentials) {
-        made->network_.emplace(decode_credentials(message->body));
-      } else if (message->kind == control::connection) {
-        for (unique_fd& socket : message->files)
-          early.push_back(std::move(socket));
-      } else if (message->kind == control::hello) {
-        auto hello = messages::hello::decode(message->body);
-        made->self_ = hello.node;
-        if (hello.nodes > most_targets + 1 ||
-            (!given.empty() && given.rbegin()->first >= hello.nodes)) {
-          throw malformed_message("the host's greeting is inconsistent");
-        }
-        if (!tcp::is_ring_size(hello.lane_bytes)) {
-          throw malformed_message("lanes have no such size");
-        }
-        made->cards_.resize(hello.nodes);
-        std::vector<node_memory> memory(hello.nodes);
-        for (auto& [of, m] : given)
-          memory[of] = std::move(m);
-        if (!memory[made->self_].home) {
-          if (!made->network_) throw malformed_message("the host gave us no memory");
-          memory[made->self_] = make_memory(made->self_, {hello.lane_bytes, hello.heap_bytes, 1});
-        }
-        if (hello.cpu) pin_to(*hello.cpu);
-        made->settings_ = std::move(hello.settings);
-        made->set_up(std::move(memory), program, hello.lane_bytes, hello.name, hello.scheme,
-                     hello.workers, hello.address);
-        messages::send(host, messages::joined{made->cards_[made->self_]});
-      } else if (message->kind == control::member) {
-        card c = messages::member::decode(message->body).node;
-        const node_id node = c.id;
-        if (node != made->self_) made->cards_.at(node) = std::move(c);
-      } else if (message->kind == control::start) {
-        (void)messages::start::decode(message->body);
-        break;
-      } else {
-        throw malformed_message("the host sent something unexpected while we joined");
-      }
-    }
-    made->find_ways();
-    for (unique_fd& socket : early)
-      made->take_connection(std::move(socket));
-  } catch (const std::exception& e) {
-    made->give_up(e.what());
-    throw;
+  /// Blocks until the host says that all have joined.
+  void enter(std::span<const transport_entry> table, const program_identity& program);
+
+  void give_up(const std::string& why) override {
+    (void)messages::try_send(to_host_, messages::refused{why});
   }
-  return made;
+  void shut_down(const std::function<void()>& /*meanwhile*/) override { stop_watching(); }
+
+ private:
+  /// What has come before the transports were there.
+  struct early_message {
+    messages::transport what;
+    std::vector<unique_fd> files;
+  };
+
+  void watch_others(int stop_signal) override;
+  bool tell(node_id peer, const std::string& scheme, std::span<const std::byte> bytes,
+            std::span<const int> files) noexcept override;
+
+  void take_memory(control_message message);
+  void take_part(const messages::hello& hello, std::span<const transport_entry> table,
+                 const program_identity& program);
+  void take_card(card c);
+  void take_message(control_message message);
+
+  control_socket to_host_;
+  unique_fd host_process_; ///< none where the system cannot tell
+  // While joining.
+  part own_;
+  std::vector<node_memory> memory_;
+  std::vector<early_message> early_;
+};
+
+void target_membership::take_memory(control_message message) {
+  const auto told = messages::memory::decode(message.body);
+  if (told.node > most_targets) throw malformed_message("there are not so many nodes");
+  if (message.files.size() != told.window_bytes.size() + 1) {
+    throw malformed_message("a node's memory came without its descriptors");
+  }
+  node_memory m;
+  m.node = told.node;
+  m.home = segment::map(std::move(message.files[0]), told.home_bytes);
+  for (std::size_t i = 0; i < told.window_bytes.size(); ++i) {
+    m.windows.push_back(segment::map(std::move(message.files[i + 1]), told.window_bytes[i]));
+  }
+  std::erase_if(memory_, [&](const node_memory& other) { return other.node == m.node; });
+  memory_.push_back(std::move(m));
 }
 
-void membership::take_connection(unique_fd socket) {
-  if (tcp_transport_) tcp_transport_->take_connection(std::move(socket));
+void target_membership::take_part(const messages::hello& hello,
+                                  std::span<const transport_entry> table,
+                                  const program_identity& program) {
+  if (nodes() != 0) throw malformed_message("the host greets us twice");
+  if (hello.nodes > most_targets + 1 ||
+      std::any_of(memory_.begin(), memory_.end(),
+                  [&](const node_memory& m) { return m.node >= hello.nodes; })) {
+    throw malformed_message("the host's greeting is inconsistent");
+  }
+  roster_ = roster(hello.node, hello.nodes);
+  if (std::none_of(memory_.begin(), memory_.end(),
+                   [&](const node_memory& m) { return m.node == hello.node; })) {
+    memory_.push_back(make_memory(hello.node, {hello.lane_bytes, hello.heap_bytes, 1}));
+  }
+  if (hello.cpu) pin_to(*hello.cpu);
+  settings_ = hello.settings;
+  own_.lane_bytes = hello.lane_bytes;
+  own_.workers = hello.workers;
+  own_.name = hello.name;
+  own_.scheme = hello.scheme;
+  set_up(std::move(memory_), table, own_, program);
+  messages::send(to_host_, messages::joined{card_of(self())});
 }
 
-void membership::give_up(const std::string& why) {
-  (void)messages::try_send(to_host_, messages::refused{why});
+void target_membership::take_card(card c) {
+  if (c.id != self()) roster_.add(std::move(c));
 }
 
-void membership::watch_host() {
+void target_membership::take_message(control_message message) {
+  const messages::transport m = messages::transport::decode(message.body);
+  deliver(m.peer, m.scheme, m.bytes, std::move(message.files));
+}
+
+void target_membership::enter(std::span<const transport_entry> table,
+                              const program_identity& program) {
+  messages::send(to_host_, messages::present{});
   for (;;) {
-    pollfd watched[3] = {{stop_signal_.get(), POLLIN, 0},
-                         {to_host_.fd(), POLLIN, 0},
-                         {host_process_.get(), POLLIN, 0}};
+    std::optional<control_message> message = to_host_.receive(time_point::max());
+    // The host went away while we started; there is nobody to tell.
+    if (!message) ::_exit(1);
+    switch (message->kind) {
+    case control::setup: {
+      messages::setup m = messages::setup::decode(message->body);
+      own_.setups[m.scheme] = std::move(m.bytes);
+      continue;
+    }
+    case control::memory:
+      take_memory(std::move(*message));
+      continue;
+    case control::transport:
+      early_.push_back({messages::transport::decode(message->body), std::move(message->files)});
+      continue;
+    case control::hello:
+      take_part(messages::hello::decode(message->body), table, program);
+      continue;
+    case control::member:
+      take_card(messages::member::decode(message->body).node);
+      continue;
+    case control::start:
+      (void)messages::start::decode(message->body);
+      break;
+    default:
+      throw malformed_message("the host sent something unexpected while we joined");
+    }
+    break;
+  }
+  if (nodes() == 0) throw malformed_message("the host starts before it has greeted us");
+  choose_routes();
+  for (early_message& m : std::exchange(early_, {}))
+    deliver(m.what.peer, m.what.scheme, m.what.bytes, std::move(m.files));
+}
+
+bool target_membership::tell(node_id peer, const std::string& scheme,
+                             std::span<const std::byte> bytes,
+                             std::span<const int> files) noexcept {
+  try {
+    // By way of the host, which soon reads it.
+    return messages::send(to_host_, messages::transport{peer, scheme, {bytes.begin(), bytes.end()}},
+                          clock::now() + std::chrono::seconds(1), files);
+  } catch (const std::exception& e) {
+    log::error(e.what());
+    return false;
+  }
+}
+
+void target_membership::watch_others(int stop_signal) {
+  for (;;) {
+    pollfd watched[3] = {
+        {stop_signal, POLLIN, 0}, {to_host_.fd(), POLLIN, 0}, {host_process_.get(), POLLIN, 0}};
     if (::poll(watched, 3, -1) < 0) continue;
     if (watched[0].revents != 0) return;
     // A child that the host has forked may hold the socket.
@@ -163,15 +212,12 @@ void membership::watch_host() {
       message = to_host_.receive(clock::now());
       if (message && message->kind == control::node_failed) {
         const auto [node, why] = messages::node_failed::decode(message->body);
-        if (node < cards_.size() && node != self_) events_.node_failed(node, why);
+        if (node < nodes() && node != self()) events_.node_failed(node, why);
       } else if (message && message->kind == control::shut_down) {
         events_.shut_down();
-      } else if (message && message->kind == control::connection) {
-        for (unique_fd& socket : message->files)
-          take_connection(std::move(socket));
-      } else if (message && message->kind == control::dial && tcp_transport_) {
-        const auto [from, bytes] = messages::dial::decode(message->body);
-        tcp_transport_->take_request(from, tcp::decode_dial_request(bytes));
+      } else if (message && message->kind == control::transport) {
+        take_message(std::move(*message));
+        continue;
       }
     } catch (const std::exception& e) {
       log::error(std::string("the host's control socket: ") + e.what());
@@ -180,6 +226,46 @@ void membership::watch_host() {
     // outlives the process.
     if (!message) ::_exit(1);
   }
+}
+
+/// The socket that the host has left to us.
+unique_fd inherited_socket() {
+  const std::string text = environment(bootstrap_variable).value_or("");
+  // Our own children must not take themselves for targets.
+  ::unsetenv(bootstrap_variable);
+  unique_fd socket(static_cast<int>(parse_number(text, bootstrap_variable, 3, 1'000'000)));
+  struct stat status{};
+  if (::fstat(socket.get(), &status) != 0 || !S_ISSOCK(status.st_mode)) {
+    // It is somebody else's.
+    (void)socket.release();
+    throw setting_error(std::string(bootstrap_variable) + " is set to " + text +
+                        ", which is no socket of a farcall host; only farcall sets this variable: "
+                        "unset it");
+  }
+  return socket;
+}
+
+} // namespace
+
+std::unique_ptr<membership> membership::join(unique_fd socket,
+                                             std::span<const transport_entry> table,
+                                             const program_identity& program) {
+  ::fcntl(socket.get(), F_SETFD, FD_CLOEXEC);
+  auto made = std::make_unique<target_membership>(std::move(socket));
+  try {
+    made->enter(table, program);
+  } catch (const std::exception& e) {
+    made->give_up(e.what());
+    throw;
+  }
+  return made;
+}
+
+std::unique_ptr<membership> membership::join(std::span<const transport_entry> table,
+                                             const program_identity& program) {
+  unique_fd socket = inherited_socket();
+  name_process();
+  return join(std::move(socket), table, program);
 }
 
 } // namespace farcall

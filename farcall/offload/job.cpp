@@ -8,6 +8,8 @@
 #include <farcall/offload/job_state.hpp>
 #include <farcall/offload/other_variables.hpp>
 #include <farcall/offload/transfer.hpp>
+#include <farcall/transport/process.hpp>
+#include <farcall/transport/transport_entry.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -152,8 +154,8 @@ void set_up(detail::job_state& state, const wait_policy& waiting) {
     cards.push_back(m.card_of(node));
     ways.push_back(m.way_to(node).via);
     if (m.way_to(node).via == nullptr) {
-      // Others' devices stay without a way.
-      if (is_device(m.card_of(node))) {
+      // Nodes that live in other processes stay without a way.
+      if (is_hosted(m.card_of(node))) {
         state.engine->no_route(node, m.way_to(node).reason);
         continue;
       }
@@ -186,7 +188,7 @@ wait_policy decode_waiting(std::span<const std::byte> bytes) {
 void serve() {
   auto state = std::make_unique<detail::job_state>();
   try {
-    state->members = membership::join(identity());
+    state->members = membership::join(transports(), identity());
     membership& members = *state->members;
     detail::process_node.store(members.self(), std::memory_order_relaxed);
     set_up(*state, decode_waiting(members.settings()));
@@ -255,7 +257,7 @@ node_description node::description() const {
   if (job_ == nullptr) throw error("this node handle belongs to no job");
   const membership& members = *detail::state_of(*job_).members;
   const card& c = members.card_of(id_);
-  const membership::way& way = members.way_to(id_);
+  const route& way = members.way_to(id_);
   return {c.id,           c.name,
           c.host,         c.pid,
           c.architecture, c.cores,
@@ -337,9 +339,9 @@ void job::start(const job_options& options) {
   o.access = {options.key, options.certificate, options.certificate_key, options.authority};
   o.liveness = options.liveness;
   o.settings = encode_waiting(options.waiting);
-  o.make_device = &detail::make_device;
+  o.transports = transports();
   auto state = std::make_unique<detail::job_state>();
-  state->members = membership::launch(o, identity());
+  state->members = membership::launch(std::move(o), identity());
   set_up(*state, options.waiting);
   am::engine& engine = *state->engine;
   state->members->watch(

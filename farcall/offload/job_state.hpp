@@ -30,10 +30,6 @@ struct job_state : job_core {
   return static_cast<job_state&>(core);
 }
 
-/// The device of a target's URL with the code that this program has for it; by the module that has
-/// devices. Throws error that says why there is none, and setting_error.
-[[nodiscard]] device_with_code make_device(const target_url& url);
-
 /// The job of the handler that runs, or the only one of the process. Throws error otherwise.
 [[nodiscard]] job_state& current_job();
 

@@ -2,12 +2,18 @@
 #include <farcall/base/error.hpp>
 #include <farcall/transport/card.hpp>
 
+#include <fstream>
+
+#include <unistd.h>
+
 namespace farcall {
 namespace {
 
 constexpr std::uint32_t card_magic = 0x66617263; // "farc" read as a big-endian word
 constexpr std::size_t most_windows = 16;
 constexpr std::uint32_t most_workers = 256;
+constexpr std::uint32_t most_transports = 16;
+constexpr std::size_t most_transport_bytes = 4096;
 
 /// Everything before the body that must be readable whatever the other side is.
 struct preamble {
@@ -39,7 +45,17 @@ void check(const preamble& head) {
 
 } // namespace
 
-bool is_device(const card& c) noexcept { return c.transport.starts_with("cuda"); }
+std::span<const std::byte> bytes_for(const card& c, std::string_view scheme) noexcept {
+  const auto at = c.transports.find(scheme);
+  return at == c.transports.end() ? std::span<const std::byte>{} : at->second;
+}
+
+std::string machine_identity() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string boot;
+  if (!std::getline(file, boot)) return "";
+  return boot + "/" + std::to_string(::geteuid());
+}
 
 std::vector<std::byte> encode_format() {
   byte_writer w;
@@ -60,7 +76,6 @@ std::vector<std::byte> encode(const card& c) {
   w.text(c.host);
   w.text(c.machine);
   w.text(c.architecture);
-  w.text(c.address);
   w.text(c.transport);
   w.number(c.pid);
   w.number(c.cores);
@@ -71,6 +86,12 @@ std::vector<std::byte> encode(const card& c) {
   w.number(static_cast<std::uint32_t>(c.windows.size()));
   for (const memory_window& window : c.windows)
     w.number(window);
+  w.number(c.owner);
+  w.number(static_cast<std::uint32_t>(c.transports.size()));
+  for (const auto& [scheme, bytes] : c.transports) {
+    w.text(scheme);
+    w.block(bytes);
+  }
   return std::move(w).bytes();
 }
 
@@ -83,7 +104,6 @@ card decode_card(std::span<const std::byte> bytes) {
   c.host = r.text();
   c.machine = r.text();
   c.architecture = r.text();
-  c.address = r.text();
   c.transport = r.text();
   c.pid = r.number<std::uint64_t>();
   c.cores = r.number<std::uint32_t>();
@@ -102,6 +122,19 @@ card decode_card(std::span<const std::byte> bytes) {
       throw malformed_message("a node's card announces memory that wraps around");
     }
     c.windows.push_back(window);
+  }
+  c.owner = r.number<node_id>();
+  const auto transports = r.number<std::uint32_t>();
+  if (transports > most_transports) {
+    throw malformed_message("a node's card speaks to too many transports");
+  }
+  for (std::uint32_t i = 0; i < transports; ++i) {
+    std::string scheme = r.text();
+    const auto bytes = r.block();
+    if (bytes.size() > most_transport_bytes ||
+        !c.transports.emplace(std::move(scheme), std::vector(bytes.begin(), bytes.end())).second) {
+      throw malformed_message("a node's card tells a transport too much");
+    }
   }
   if (!r.empty()) throw malformed_message("a node's card is followed by something else");
   return c;

@@ -4,14 +4,17 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace farcall {
 
 /// Version of everything in docs/wire.md. Nodes of different versions refuse each other.
-inline constexpr std::uint32_t wire_version = 2;
+inline constexpr std::uint32_t wire_version = 3;
 
 /// Memory of a node that its peers may map or copy from and to: an address range there.
 struct memory_window {
@@ -28,7 +31,6 @@ struct card {
   std::string host;         ///< host name of the machine
   std::string machine;      ///< identifies the running machine: equal means shared memory works
   std::string architecture; ///< "x86_64", "aarch64", …
-  std::string address;      ///< "host:port" where the node can be dialled; empty: nowhere
   std::string transport;    ///< scheme of the URL that the node was started with
   std::uint64_t pid = 0;
   std::uint32_t cores = 0;      ///< processors that the node may run on
@@ -37,11 +39,20 @@ struct card {
   std::uint64_t key_digest = 0; ///< of the sorted table of callables
   std::uint32_t lane_bytes = 0; ///< ring size of lanes that are opened to this node
   std::vector<memory_window> windows;
+  /// Node whose process this one lives in, and which alone can call it; no_node: it is a process.
+  node_id owner = no_node;
+  /// By scheme: what the transport there tells its peers, which nobody else reads.
+  std::map<std::string, std::vector<std::byte>, std::less<>> transports;
 };
 
-/// Whether the node is a device, as a GPU: it runs no program of its own, and its owner, the host
-/// of the job, speaks for it.
-[[nodiscard]] bool is_device(const card& c) noexcept;
+/// Whether the node is no process of its own: its owner runs it and speaks for it.
+[[nodiscard]] inline bool is_hosted(const card& c) noexcept { return c.owner != no_node; }
+
+/// What the card says to the transport of a scheme; empty: nothing.
+[[nodiscard]] std::span<const std::byte> bytes_for(const card& c, std::string_view scheme) noexcept;
+
+/// Identifies the running system: its boot id and the user, or empty when it cannot be told.
+[[nodiscard]] std::string machine_identity();
 
 /// Version, byte order and pointer size of this program, in 16 bytes that any node can read: what a
 /// target says first, before anything that depends on them.

@@ -42,6 +42,9 @@ card full_card() {
   c.key_digest = 0x0123456789ABCDEF;
   c.lane_bytes = 65536;
   c.windows = {{0x7F0000000000, 1 << 30}, {0x7E0000000000, 4096}};
+  c.owner = 1;
+  c.transports["tcp"] = {std::byte{1}, std::byte{2}};
+  c.transports["pipe"] = {std::byte{3}};
   return c;
 }
 
@@ -59,6 +62,8 @@ void expect_equal(const card& a, const card& b) {
   EXPECT_EQ(a.key_digest, b.key_digest);
   EXPECT_EQ(a.lane_bytes, b.lane_bytes);
   EXPECT_EQ(a.windows, b.windows);
+  EXPECT_EQ(a.owner, b.owner);
+  EXPECT_EQ(a.transports, b.transports);
 }
 
 template <class Number>
@@ -179,8 +184,11 @@ TEST(card, more_windows_than_there_can_be_are_refused) {
   c.windows.assign(17, {4096, 4096});
   EXPECT_THROW((void)decode_card(encode(c)), malformed_message);
   // And a number that its bytes do not hold.
-  auto bytes = encode(full_card());
-  overwrite(bytes, bytes.size() - 2 * sizeof(memory_window) - 4, 0xFFFFFFFFU);
+  c.windows = {{4096, 4096}, {8192, 4096}};
+  c.transports.clear();
+  auto bytes = encode(c);
+  constexpr std::size_t behind = sizeof(node_id) + sizeof(std::uint32_t);
+  overwrite(bytes, bytes.size() - behind - 2 * sizeof(memory_window) - 4, 0xFFFFFFFFU);
   EXPECT_THROW((void)decode_card(bytes), malformed_message);
 }
 
@@ -192,6 +200,30 @@ TEST(card, windows_that_wrap_around_are_refused) {
     c.windows = {window};
     EXPECT_THROW((void)decode_card(encode(c)), malformed_message) << window.address;
   }
+}
+
+TEST(card, transports_read_what_they_wrote_and_nobody_elses) {
+  const card c = decode_card(encode(full_card()));
+  EXPECT_EQ(bytes_for(c, "tcp").size(), 2U);
+  EXPECT_EQ(bytes_for(c, "pipe").size(), 1U);
+  EXPECT_TRUE(bytes_for(c, "shm").empty());
+}
+
+TEST(card, nodes_without_an_owner_are_processes) {
+  card c = full_card();
+  EXPECT_TRUE(is_hosted(c));
+  c.owner = no_node;
+  EXPECT_FALSE(is_hosted(decode_card(encode(c))));
+}
+
+TEST(card, more_for_transports_than_there_can_be_is_refused) {
+  card many = full_card();
+  for (int i = 0; i < 17; ++i)
+    many.transports["t" + std::to_string(i)] = {};
+  EXPECT_THROW((void)decode_card(encode(many)), malformed_message);
+  card large = full_card();
+  large.transports["tcp"].resize(4097);
+  EXPECT_THROW((void)decode_card(encode(large)), malformed_message);
 }
 
 TEST(card, texts_that_are_too_long_are_refused) {

@@ -1,5 +1,6 @@
 #include <farcall/base/byte_stream.hpp>
 #include <farcall/base/error.hpp>
+#include <farcall/memory/ring.hpp>
 #include <farcall/transport/control_messages.hpp>
 
 namespace farcall::messages {
@@ -8,6 +9,7 @@ namespace {
 /// A node's home and windows come with a descriptor each.
 constexpr std::uint32_t most_windows = 7;
 constexpr std::uint32_t most_workers = 256;
+constexpr std::uint32_t largest_ring = std::uint32_t{1} << 26;
 
 void require_end(const byte_reader& r, const char* what) {
   if (!r.empty()) throw malformed_message(std::string(what) + " is followed by something else");
@@ -72,7 +74,6 @@ std::vector<std::byte> hello::encode() const {
   w.number(nodes);
   w.number(lane_bytes);
   w.number(heap_bytes);
-  w.text(address);
   w.number(workers);
   w.number(cpu ? static_cast<std::int32_t>(*cpu) : -1);
   w.text(name);
@@ -92,7 +93,6 @@ hello hello::decode(std::span<const std::byte> body) {
   m.nodes = r.number<std::uint32_t>();
   m.lane_bytes = r.number<std::uint32_t>();
   m.heap_bytes = r.number<std::uint64_t>();
-  m.address = r.text();
   m.workers = r.number<std::uint32_t>();
   if (const auto cpu = r.number<std::int32_t>(); cpu >= 0) m.cpu = static_cast<unsigned>(cpu);
   m.name = r.text();
@@ -102,6 +102,10 @@ hello hello::decode(std::span<const std::byte> body) {
   require_end(r, what);
   if (m.node == host_id || m.node >= m.nodes || m.workers == 0 || m.workers > most_workers) {
     throw malformed_message("the host's greeting is inconsistent");
+  }
+  if (m.lane_bytes < smallest_ring || !is_power_of_two(m.lane_bytes) ||
+      m.lane_bytes > largest_ring) {
+    throw malformed_message("lanes have no such size");
   }
   return m;
 }
@@ -145,19 +149,41 @@ ended ended::decode(std::span<const std::byte> body) {
   return {decode_text(body, "a target's end")};
 }
 
-std::vector<std::byte> dial::encode() const {
+std::vector<std::byte> setup::encode() const {
   byte_writer w;
-  w.number(peer);
-  std::vector<std::byte> bytes = std::move(w).bytes();
-  bytes.insert(bytes.end(), request.begin(), request.end());
-  return bytes;
+  w.text(scheme);
+  w.block(bytes);
+  return std::move(w).bytes();
 }
 
-dial dial::decode(std::span<const std::byte> body) {
-  dial m;
-  m.peer = byte_reader(body, "a request for a connection").number<node_id>();
-  const auto request = body.subspan(sizeof m.peer);
-  m.request.assign(request.begin(), request.end());
+setup setup::decode(std::span<const std::byte> body) {
+  constexpr const char* what = "what a transport must know";
+  byte_reader r(body, what);
+  setup m;
+  m.scheme = r.text();
+  const auto bytes = r.block();
+  m.bytes.assign(bytes.begin(), bytes.end());
+  require_end(r, what);
+  return m;
+}
+
+std::vector<std::byte> transport::encode() const {
+  byte_writer w;
+  w.number(peer);
+  w.text(scheme);
+  w.block(bytes);
+  return std::move(w).bytes();
+}
+
+transport transport::decode(std::span<const std::byte> body) {
+  constexpr const char* what = "a transport's message";
+  byte_reader r(body, what);
+  transport m;
+  m.peer = r.number<node_id>();
+  m.scheme = r.text();
+  const auto bytes = r.block();
+  m.bytes.assign(bytes.begin(), bytes.end());
+  require_end(r, what);
   return m;
 }
 

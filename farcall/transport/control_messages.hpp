@@ -43,7 +43,6 @@ struct hello {
   std::uint32_t nodes = 0;
   std::uint32_t lane_bytes = 0; ///< size of a ring
   std::uint64_t heap_bytes = 0; ///< most memory that a node shares; 0: all the machine has
-  std::string address;          ///< where the node can be dialled
   std::uint32_t workers = 1;
   std::optional<unsigned> cpu;
   std::string name;
@@ -113,13 +112,24 @@ struct ended {
   [[nodiscard]] static ended decode(std::span<const std::byte> body);
 };
 
-/// A node wants the peer to dial; goes by way of the host.
-struct dial {
-  static constexpr control kind = control::dial;
-  node_id peer = no_node;         ///< to the host: who shall dial; from it: who asks
-  std::vector<std::byte> request; ///< a tcp::dial_request
+/// Host, before hello: what the node's transport of this scheme must know, in its own bytes.
+struct setup {
+  static constexpr control kind = control::setup;
+  std::string scheme;
+  std::vector<std::byte> bytes;
   [[nodiscard]] std::vector<std::byte> encode() const;
-  [[nodiscard]] static dial decode(std::span<const std::byte> body);
+  [[nodiscard]] static setup decode(std::span<const std::byte> body);
+};
+
+/// From a transport to that of the same scheme on another node, in its own bytes, with its own
+/// descriptors; goes by way of the host.
+struct transport {
+  static constexpr control kind = control::transport;
+  node_id peer = no_node; ///< to the host: for whom; from it: from whom; no_node: our server
+  std::string scheme;
+  std::vector<std::byte> bytes;
+  [[nodiscard]] std::vector<std::byte> encode() const;
+  [[nodiscard]] static transport decode(std::span<const std::byte> body);
 };
 
 /// Sends a message; see control_socket.

@@ -41,7 +41,9 @@ std::vector<std::pair<control, std::vector<std::byte>>> all_bodies() {
           {member::kind, member{c}.encode()},
           {node_failed::kind, node_failed{5, "it was killed"}.encode()},
           {refused::kind, refused{"no memory"}.encode()},
-          {ended::kind, ended{"exit 3"}.encode()}};
+          {ended::kind, ended{"exit 3"}.encode()},
+          {setup::kind, setup{"tcp", {std::byte{1}}}.encode()},
+          {transport::kind, transport{2, "tcp", {std::byte{1}}}.encode()}};
 }
 
 void decode_any(control kind, std::span<const std::byte> body) {
@@ -70,6 +72,12 @@ void decode_any(control kind, std::span<const std::byte> body) {
   case control::ended:
     (void)ended::decode(body);
     break;
+  case control::setup:
+    (void)setup::decode(body);
+    break;
+  case control::transport:
+    (void)transport::decode(body);
+    break;
   default:
     ADD_FAILURE() << "no such message here";
   }
@@ -97,6 +105,23 @@ TEST(control_messages, are_read_as_they_were_written) {
   EXPECT_EQ(f.why, "it was killed");
   EXPECT_EQ(refused::decode(refused{"no memory"}.encode()).why, "no memory");
   EXPECT_EQ(ended::decode(ended{"exit 3"}.encode()).how, "exit 3");
+
+  const std::vector<std::byte> bytes{std::byte{7}, std::byte{0}};
+  const setup s = setup::decode(setup{"tcp", bytes}.encode());
+  EXPECT_EQ(s.scheme, "tcp");
+  EXPECT_EQ(s.bytes, bytes);
+  const transport t = transport::decode(transport{6, "pipe", bytes}.encode());
+  EXPECT_EQ(t.peer, 6U);
+  EXPECT_EQ(t.scheme, "pipe");
+  EXPECT_EQ(t.bytes, bytes);
+}
+
+TEST(control_messages, greeting_with_impossible_lanes_is_refused) {
+  for (const std::uint32_t bytes : {0U, 2048U, 65535U, 1U << 27}) {
+    hello m = full_hello();
+    m.lane_bytes = bytes;
+    EXPECT_THROW((void)hello::decode(m.encode()), malformed_message) << bytes;
+  }
 }
 
 TEST(control_messages, no_processor_stays_none) {

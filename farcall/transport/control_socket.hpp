@@ -14,19 +14,19 @@ namespace farcall {
 
 /// What the host and a target tell each other outside the lanes. See docs/wire.md.
 enum class control : std::uint32_t {
-  present = 1,      ///< target: I am here, and this is my format
-  memory = 2,       ///< host: segments of one node, with their descriptors
-  hello = 3,        ///< host: who you are in this job
-  joined = 4,       ///< target: my card
-  member = 5,       ///< host: card of a node
-  start = 6,        ///< host: all cards were sent
-  node_failed = 7,  ///< host: number of a node, and why
-  shut_down = 8,    ///< host: finish what has arrived and end
-  refused = 9,      ///< target: why it cannot join
-  credentials = 10, ///< host: what the job's nodes know each other by
-  connection = 11,  ///< server: a connection for the node, with its descriptor
-  dial = 12,        ///< a node that cannot dial another asks it to, by way of the host
-  ended = 13,       ///< server: how the target has ended, or why it cannot be reached any more
+  present = 1,     ///< target: I am here, and this is my format
+  memory = 2,      ///< host: segments of one node, with their descriptors
+  hello = 3,       ///< host: who you are in this job
+  joined = 4,      ///< target: my card
+  member = 5,      ///< host: card of a node
+  start = 6,       ///< host: all cards were sent
+  node_failed = 7, ///< host: number of a node, and why
+  shut_down = 8,   ///< host: finish what has arrived and end
+  refused = 9,     ///< target: why it cannot join
+  setup = 10,      ///< host: what a transport of the node must know
+  request = 11,    ///< host, to a server: a target is wanted
+  transport = 12,  ///< a transport to that of the same scheme on another node, by way of the host
+  ended = 13,      ///< server: how the target has ended, or why it cannot be reached any more
 };
 
 struct control_message {

@@ -1,28 +1,39 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/settings.hpp>
 #include <farcall/transport/target_url.hpp>
-#include <farcall/transport/tcp/address.hpp>
+#include <farcall/transport/transport_entry.hpp>
 
+#include <algorithm>
 #include <set>
 
 namespace farcall {
 namespace {
 
 constexpr unsigned most_workers = 64;
-constexpr unsigned most_cpus = 4096;
-constexpr unsigned most_devices = 64;
-constexpr unsigned default_gpu_workers = 8;
-constexpr unsigned most_gpu_threads = 256;
-constexpr unsigned most_emulated_threads = 16;
-constexpr unsigned most_idle_ms = 3'600'000;
 
 constexpr std::string_view exec_prefix = "exec:";
 
-[[noreturn]] void refuse(const std::string& piece, const std::string& why) {
-  throw setting_error("target \"" + piece + "\": " + why +
-                      "; targets look like shm, shm:4, shm:2?workers=2&cpu=1&program=./app, "
-                      "tcp://host:port?count=2, cuda:0?workers=4 or exec:qemu-aarch64 "
-                      "./app?count=2, separated by commas");
+using table = std::span<const transport_entry>;
+
+std::string examples(table rows) {
+  std::string text;
+  for (const transport_entry& row : rows) {
+    if (!row.example.empty()) text += row.example + ", ";
+  }
+  return text;
+}
+
+std::string schemes(table rows) {
+  std::string text;
+  for (const transport_entry& row : rows) {
+    if (!row.example.empty()) text += (text.empty() ? "" : ", ") + row.scheme;
+  }
+  return text;
+}
+
+[[noreturn]] void refuse(const std::string& piece, const std::string& why, table rows) {
+  throw setting_error("target \"" + piece + "\": " + why + "; targets look like " + examples(rows) +
+                      "or exec:qemu-aarch64 ./app?count=2, separated by commas");
 }
 
 /// First of `stops` outside quotes at or after `from`, or the end of the text.
@@ -55,7 +66,7 @@ std::vector<std::string> pieces_of(std::string_view text) {
   }
 }
 
-std::vector<std::string> words_of(const std::string& piece, std::string_view command) {
+std::vector<std::string> words_of(const std::string& piece, std::string_view command, table rows) {
   std::vector<std::string> words;
   for (std::size_t at = command.find_first_not_of(' '); at < command.size();) {
     const std::size_t end = find_unquoted(command, at, " ");
@@ -70,104 +81,118 @@ std::vector<std::string> words_of(const std::string& piece, std::string_view com
         word += c;
       }
     }
-    if (quote != 0) refuse(piece, std::string("a quote ") + quote + " is not closed");
+    if (quote != 0) refuse(piece, std::string("a quote ") + quote + " is not closed", rows);
     words.push_back(std::move(word));
     at = command.find_first_not_of(' ', end);
   }
-  if (words.empty() || words.front().empty()) refuse(piece, "exec: needs a command line");
+  if (words.empty() || words.front().empty()) refuse(piece, "exec: needs a command line", rows);
   return words;
+}
+
+/// What a target of this row may be told. Those whose command line is given know no other program.
+std::vector<url_option> options_of(const transport_entry& row, bool is_command) {
+  return is_command ? std::vector{cpu_option(), count_option()} : row.options;
+}
+
+/// The value of a row's option; throws where it is none.
+void check(const url_option& o, const std::string& value, const std::string& what,
+           const std::string& piece, table rows) {
+  if (!o.only.empty()) {
+    if (value != o.only) refuse(piece, o.name + "= has one value, " + o.only, rows);
+    return;
+  }
+  if (parse_number(value, what, o.low, o.high) % o.multiple_of != 0) {
+    refuse(piece, o.name + "= is a multiple of " + std::to_string(o.multiple_of), rows);
+  }
 }
 
 /// Reads the options; the number of targets may be one of them.
 void take_options(target_url& url, std::uint64_t& count, const std::string& piece,
-                  std::string_view query) {
-  const bool is_command = !url.command.empty();
-  const bool is_remote = url.scheme == "tcp";
-  const bool on_device = is_device(url);
+                  std::string_view query, const transport_entry& row, table rows) {
+  const std::vector<url_option> options = options_of(row, !url.command.empty());
   std::set<std::string> given;
   for (const auto& [key, value] : parse_query(query)) {
-    if (!given.insert(key).second) refuse(piece, "option \"" + key + "\" is given twice");
+    if (!given.insert(key).second) refuse(piece, "option \"" + key + "\" is given twice", rows);
     const std::string what = key + " in \"" + piece + "\"";
     if (key == "workers") {
       url.workers = static_cast<std::uint32_t>(parse_number(value, what, 1, most_workers));
-    } else if (key == "threads" && on_device) {
-      const bool is_gpu = url.scheme == "cuda";
-      url.threads = static_cast<std::uint32_t>(
-          parse_number(value, what, 1, is_gpu ? most_gpu_threads : most_emulated_threads));
-      if (is_gpu && url.threads % 32 != 0) refuse(piece, "threads= of a GPU is a multiple of 32");
-    } else if (key == "idle_ms" && on_device) {
-      url.idle_ms = static_cast<std::uint32_t>(parse_number(value, what, 1, most_idle_ms));
-    } else if (key == "cpu" && url.scheme != "cuda") {
-      url.cpu = static_cast<unsigned>(parse_number(value, what, 0, most_cpus));
-    } else if (key == "program" && is_remote) {
-      refuse(piece, "what a server runs is said where it is started ('farcall serve … PROGRAM')");
-    } else if (key == "program" && !is_command && !on_device) {
-      if (value.empty()) refuse(piece, "program= needs a path");
-      url.program = value;
-    } else if (key == "count" && (is_command || is_remote)) {
-      count = parse_number(value, what, 1, most_targets);
-    } else if (key == "plain" && is_remote) {
-      if (value != "yes") refuse(piece, "plain= has one value, yes");
-      url.plain = true;
-    } else if (key == "name") {
-      if (value.empty() || value.size() > 100) refuse(piece, "name= needs 1 to 100 characters");
+      continue;
+    }
+    if (key == "name") {
+      if (value.empty() || value.size() > 100)
+        refuse(piece, "name= needs 1 to 100 characters", rows);
       url.name = value;
+      continue;
+    }
+    const auto o = std::find_if(options.begin(), options.end(),
+                                [&](const url_option& known) { return known.name == key; });
+    if (o == options.end()) {
+      std::string known;
+      for (const url_option& other : options) {
+        if (other.refusal.empty()) known += other.name + ", ";
+      }
+      refuse(piece, "unknown option \"" + key + "\" (known: workers, " + known + "name)", rows);
+    }
+    if (!o->refusal.empty()) refuse(piece, o->refusal, rows);
+    if (key == program_option().name) {
+      if (value.empty()) refuse(piece, "program= needs a path", rows);
+      url.program = value;
+      continue;
+    }
+    check(*o, value, what, piece, rows);
+    if (key == cpu_option().name) {
+      url.cpu = static_cast<unsigned>(parse_number(value, what, o->low, o->high));
+    } else if (key == count_option().name) {
+      count = parse_number(value, what, o->low, o->high);
     } else {
-      refuse(piece, "unknown option \"" + key + "\" (known: workers, " +
-                        (is_command             ? "cpu, count"
-                         : is_remote            ? "cpu, count, plain"
-                         : url.scheme == "cuda" ? "threads, idle_ms"
-                         : on_device            ? "threads, idle_ms, cpu"
-                                                : "cpu, program") +
-                        ", name)");
+      url.options[key] = value;
     }
   }
 }
 
-/// What stands before the options, and how many targets it means.
-std::uint64_t parse_place(const std::string& piece, target_url& url) {
-  const std::string place = piece.substr(0, piece.find('?'));
-  const auto colon = place.find(':');
-  url.scheme = place.substr(0, colon);
-  if (url.scheme.empty()) refuse(piece, "it has no transport");
-  if (url.scheme == "tcp") {
-    if (!place.starts_with("tcp://")) refuse(piece, "an address follows: tcp://host:port");
-    url.address = tcp::parse_address(place.substr(6), "target \"" + piece + "\"").text();
-    return 1;
+const transport_entry& row_of(const std::string& piece, const std::string& scheme, table rows) {
+  if (scheme.empty()) refuse(piece, "it has no transport", rows);
+  const transport_entry* const row = find_transport(rows, scheme);
+  if (row == nullptr || row->example.empty()) {
+    refuse(piece,
+           "this build has no transport \"" + scheme + "\" (it has " + schemes(rows) + " and exec)",
+           rows);
   }
-  if (is_device(url)) {
-    if (url.scheme == "cuda") url.workers = default_gpu_workers;
-    if (colon != std::string::npos) {
-      url.device = static_cast<std::uint32_t>(
-          parse_number(std::string_view(place).substr(colon + 1),
-                       "the number of the device in \"" + piece + "\"", 0, most_devices));
-    }
-    return 1;
-  }
-  if (url.scheme != "shm") {
-    refuse(piece, "this build has no transport \"" + url.scheme +
-                      "\" (it has shm, exec over shm, tcp, cuda and cuda-emulated)");
-  }
-  if (colon == std::string::npos) return 1;
-  return parse_number(std::string_view(place).substr(colon + 1),
-                      "the number of targets in \"" + piece + "\"", 1, most_targets);
+  return *row;
 }
 
-std::vector<target_url> parse_one(const std::string& piece) {
-  if (piece.empty()) refuse(piece, "an entry of the list is empty");
+/// Where a process that the host starts itself belongs: to the first row of such.
+const transport_entry& row_of_commands(const std::string& piece, table rows) {
+  for (const transport_entry& row : rows) {
+    if (!row.example.empty() && row.make && !row.make_launcher) return row;
+  }
+  refuse(piece, "this build has no transport between processes of one machine", rows);
+}
+
+std::vector<target_url> parse_one(const std::string& piece, table rows) {
+  if (piece.empty()) refuse(piece, "an entry of the list is empty", rows);
   target_url url;
   std::uint64_t count = 1;
   std::size_t question = piece.find('?');
+  const transport_entry* row = nullptr;
   if (piece.starts_with(exec_prefix)) {
     question = find_unquoted(piece, 0, "?");
-    url.scheme = "shm";
-    url.command =
-        words_of(piece, std::string_view(piece).substr(0, question).substr(exec_prefix.size()));
+    row = &row_of_commands(piece, rows);
+    url.command = words_of(
+        piece, std::string_view(piece).substr(0, question).substr(exec_prefix.size()), rows);
   } else {
-    count = parse_place(piece, url);
+    const std::string_view place = std::string_view(piece).substr(0, question);
+    row = &row_of(piece, std::string(place.substr(0, place.find(':'))), rows);
+    url.workers = row->workers;
+    if (row->read_place) {
+      count = row->read_place(place, "\"" + piece + "\"", url);
+    } else if (place != row->scheme) {
+      refuse(piece, "nothing follows \"" + row->scheme + "\"", rows);
+    }
   }
+  url.scheme = row->scheme;
   if (question < piece.size()) {
-    take_options(url, count, piece, std::string_view(piece).substr(question + 1));
+    take_options(url, count, piece, std::string_view(piece).substr(question + 1), *row, rows);
   }
   std::vector<target_url> targets;
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -180,10 +205,16 @@ std::vector<target_url> parse_one(const std::string& piece) {
 
 } // namespace
 
-std::vector<target_url> parse_targets(std::string_view text) {
+std::optional<std::uint32_t> target_url::number(std::string_view option) const {
+  const auto at = options.find(option);
+  if (at == options.end()) return std::nullopt;
+  return static_cast<std::uint32_t>(parse_number(at->second, at->first + "=", 0, UINT32_MAX));
+}
+
+std::vector<target_url> parse_targets(std::string_view text, table rows) {
   std::vector<target_url> targets;
   for (const std::string& piece : pieces_of(text)) {
-    for (target_url& url : parse_one(piece))
+    for (target_url& url : parse_one(piece, rows))
       targets.push_back(std::move(url));
   }
   if (targets.size() > most_targets) {
@@ -191,6 +222,10 @@ std::vector<target_url> parse_targets(std::string_view text) {
                         " targets; a job has at most " + std::to_string(most_targets));
   }
   return targets;
+}
+
+std::vector<target_url> parse_targets(std::string_view text) {
+  return parse_targets(text, transports());
 }
 
 } // namespace farcall

@@ -1,4 +1,5 @@
 #include <farcall/base/error.hpp>
+#include <farcall/transport/cuda/entry.hpp>
 #include <farcall/transport/target_url.hpp>
 
 #include <gmock/gmock.h>
@@ -88,20 +89,20 @@ TEST(parse_targets, devices_have_numbers_and_teams) {
                                      "cuda-emulated:2?threads=3");
   ASSERT_EQ(targets.size(), 3U);
   EXPECT_EQ(targets[0].scheme, "cuda");
-  EXPECT_EQ(targets[0].device, 0U);
+  EXPECT_EQ(cuda::device_number(targets[0]), 0U);
   EXPECT_EQ(targets[0].workers, 8U);
-  EXPECT_EQ(targets[0].threads, 0U);
-  EXPECT_TRUE(is_device(targets[0]));
-  EXPECT_EQ(targets[1].device, 3U);
+  EXPECT_EQ(targets[0].number("threads"), std::nullopt);
+  EXPECT_TRUE(cuda::is_device(targets[0]));
+  EXPECT_EQ(cuda::device_number(targets[1]), 3U);
   EXPECT_EQ(targets[1].workers, 4U);
-  EXPECT_EQ(targets[1].threads, 128U);
-  EXPECT_EQ(targets[1].idle_ms, 7U);
+  EXPECT_EQ(targets[1].number("threads"), 128U);
+  EXPECT_EQ(targets[1].number("idle_ms"), 7U);
   EXPECT_EQ(targets[1].name, "fast");
   EXPECT_EQ(targets[2].scheme, "cuda-emulated");
-  EXPECT_EQ(targets[2].device, 2U);
+  EXPECT_EQ(cuda::device_number(targets[2]), 2U);
   EXPECT_EQ(targets[2].workers, 1U);
-  EXPECT_EQ(targets[2].threads, 3U);
-  EXPECT_FALSE(is_device(parse_targets("shm")[0]));
+  EXPECT_EQ(targets[2].number("threads"), 3U);
+  EXPECT_FALSE(cuda::is_device(parse_targets("shm")[0]));
 }
 
 using words = std::vector<std::string>;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <farcall/base/node_id.hpp>
+#include <farcall/base/unique_fd.hpp>
 #include <farcall/memory/bell.hpp>
 #include <farcall/transport/card.hpp>
 #include <farcall/transport/channel.hpp>
@@ -11,8 +12,10 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 /// The seam. A transport is whatever makes bytes committed in ring A appear, in order, in ring B.
 /// Messages never pass through this interface: it is used per lane and per turn. Transports never
@@ -56,6 +59,16 @@ class transport {
   /// Whether the node with this card can be reached. Symmetric: both ends get the same answer from
   /// the two cards. Never blocks.
   [[nodiscard]] virtual reach reach_of(const card& peer) const = 0;
+
+  /// The peer has joined, and this transport is the way to it. Once per peer, before its first
+  /// lane; the card may hold anything. May block while a name is looked up. Throws error.
+  virtual void admit(const card& /*peer*/) {}
+
+  /// What the peer's transport of the same scheme has told us by way of the host, or, from no_node,
+  /// whoever has started this process; hostile. On a thread of the job's own; must not wait for
+  /// peers. Throws error, which is logged.
+  virtual void take_message(node_id /*from*/, std::span<const std::byte> /*bytes*/,
+                            std::vector<unique_fd> /*files*/) {}
 
   /// Opens a lane to `peer`, which must be reachable. The caller owns the channel until close().
   /// May take system calls, does not wait for the peer. Throws error when the peer has no lane

@@ -25,7 +25,7 @@ class shm_end final : public node_end {
       : id_(id), home_memory_(map_again(home)), window_(map_again(window)) {
     shm::options o;
     o.self = id;
-    o.machine = shm::machine_identity();
+    o.machine = machine_identity();
     o.own_home = shm::home::view(home_memory_);
     o.peers.resize(1);
     o.peers[0].id = peer;
@@ -46,7 +46,7 @@ class shm_end final : public node_end {
   segment home_memory_;
   segment window_;
   shm::home home_;
-  std::unique_ptr<shm::shm_transport> transport_;
+  std::unique_ptr<transport> transport_;
 };
 
 class shm_node_pair final : public node_pair {

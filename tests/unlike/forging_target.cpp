@@ -51,7 +51,7 @@ int main(int argc, char** argv) {
 
   card mine;
   mine.workers = 1;
-  mine.machine = shm::machine_identity();
+  mine.machine = machine_identity();
   while (std::optional<control_message> message = host.receive(no_deadline)) {
     if (message->kind == control::shut_down) break;
     if (message->kind != control::hello) continue;

@@ -8,8 +8,7 @@
 #include <tools/common/table.hpp>
 
 #include <farcall/farcall.hpp>
-#include <farcall/transport/cuda/find_gpus.hpp>
-#include <farcall/transport/tcp/tls.hpp>
+#include <farcall/transport/transport_entry.hpp>
 
 #include <array>
 #include <exception>
@@ -31,12 +30,6 @@ struct info_options {
   bool json = false;
 };
 
-struct transport_state {
-  std::string name;
-  bool present = false;
-  std::string reason;
-};
-
 struct machine_state {
   std::string host;
   environment env;
@@ -45,7 +38,7 @@ struct machine_state {
   std::vector<probe> huge_pages;
   std::vector<probe> kernel;
   std::vector<limit> limits;
-  std::vector<transport_state> transports;
+  std::vector<availability> transports;
 };
 
 std::string host_name() {
@@ -54,29 +47,13 @@ std::string host_name() {
   return name.data();
 }
 
-std::vector<transport_state> transports_here(const std::vector<probe>& kernel) {
-  std::vector<transport_state> transports{{"self", true, "calls of a node to itself"}};
-  transport_state shm{"shm", true, "processes on this machine, through shared memory"};
-  for (const probe& p : kernel) {
-    const bool needed = p.name == "memfd" || p.name == "futex";
-    if (needed && !p.works) {
-      shm.present = false;
-      shm.reason = fmt::format("needs {}: {}; {}", p.name, p.detail, p.advice);
-    }
+std::vector<availability> transports_here() {
+  std::vector<availability> all;
+  for (const transport_entry& row : farcall::transports()) {
+    for (availability& a : row.available())
+      all.push_back(std::move(a));
   }
-  transports.push_back(std::move(shm));
-  transports.push_back({"tcp", true,
-                        tcp::tls_is_built_in()
-                            ? "other machines, encrypted or not"
-                            : "other machines, in the clear: built without TLS"});
-  transports.push_back({"cuda-emulated", true, "a device made of threads of this process"});
-  const cuda::gpus_found found = cuda::find_gpus();
-  if (found.gpus.empty()) transports.push_back({"cuda", false, found.why_none});
-  for (std::size_t i = 0; i < found.gpus.size(); ++i) {
-    transports.push_back({fmt::format("cuda:{}", i), true,
-                          gpu_text(found.gpus[i]) + "; for programs with code for GPUs"});
-  }
-  return transports;
+  return all;
 }
 
 machine_state look_around() {
@@ -90,7 +67,7 @@ machine_state look_around() {
   state.kernel = {probe_cross_memory_attach(), probe_membarrier(), probe_futex(), probe_pidfd(),
                   probe_memfd()};
   state.limits = process_limits();
-  state.transports = transports_here(state.kernel);
+  state.transports = transports_here();
   return state;
 }
 
@@ -154,8 +131,8 @@ json nodes_json(const std::vector<node_description>& nodes) {
 
 json to_json(const machine_state& state) {
   json transports = json::array();
-  for (const transport_state& t : state.transports) {
-    transports.push_back({{"name", t.name}, {"present", t.present}, {"reason", t.reason}});
+  for (const availability& t : state.transports) {
+    transports.push_back({{"name", t.name}, {"present", t.present}, {"reason", t.text}});
   }
   json kernel = probes_json(state.kernel);
   json attach = kernel["cross_memory_attach"];
@@ -213,8 +190,8 @@ std::string to_text(const machine_state& state) {
                         limit_text(l.hard));
   }
   text += "\nTransports\n";
-  for (const transport_state& t : state.transports) {
-    text += fmt::format("  {:14} {}: {}\n", t.name, t.present ? "present" : "absent", t.reason);
+  for (const availability& t : state.transports) {
+    text += fmt::format("  {:14} {}: {}\n", t.name, t.present ? "present" : "absent", t.text);
   }
   return text;
 }

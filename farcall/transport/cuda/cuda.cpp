@@ -338,6 +338,13 @@ class transport_to_device final : public cuda_transport, public mover {
 
   // ---- the device
 
+  void describe_node(card& its) const override {
+    const device_description d = device_->describe();
+    its.architecture = d.architecture;
+    its.cores = d.processors;
+    its.workers = own_.workers;
+  }
+
   device_description describe_device() const override { return device_->describe(); }
   memory_domain* memory() noexcept override { return books_ ? &*books_ : nullptr; }
   int failure_fd() const noexcept override { return workers_->failure_fd(); }

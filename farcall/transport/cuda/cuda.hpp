@@ -2,7 +2,7 @@
 
 #include <farcall/memory/bell.hpp>
 #include <farcall/transport/cuda/device_api.hpp>
-#include <farcall/transport/transport.hpp>
+#include <farcall/transport/hosted_node.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -44,13 +44,9 @@ struct options {
   std::uint64_t memory_bytes = 0; ///< most that allocate() gives; 0: what the device has
 };
 
-class cuda_transport : public transport {
+class cuda_transport : public hosted_node {
  public:
   [[nodiscard]] virtual device_description describe_device() const = 0;
-
-  /// Readable once the device has failed; failure() then says why.
-  [[nodiscard]] virtual int failure_fd() const noexcept = 0;
-  [[nodiscard]] virtual std::string failure() const = 0;
 
   /// Waits until no worker runs on the device. False when one has not left until `deadline`.
   [[nodiscard]] virtual bool quiesce(time_point deadline) = 0;
@@ -62,8 +58,6 @@ class cuda_transport : public transport {
   [[nodiscard]] virtual void* stream_of(const channel& opened) noexcept = 0;
   /// The device is given up: what runs on it is not waited for.
   virtual void give_up(const std::string& why) noexcept = 0;
-  /// No more messages. False when a worker has not left until `deadline` and was left behind.
-  virtual bool stop(time_point deadline) noexcept = 0;
 
   /// Blocks of the lanes, for the device's end: those that the host opens, then the others.
   [[nodiscard]] virtual std::vector<lane_block*> lanes_down() = 0;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 
 #include <sys/uio.h>
 #include <sys/utsname.h>
@@ -121,9 +120,9 @@ class shm_mover final : public mover {
   std::vector<target> targets_;
 };
 
-class shm_transport_impl final : public shm_transport {
+class shm_transport final : public transport {
  public:
-  explicit shm_transport_impl(options o)
+  explicit shm_transport(options o)
       : own_(std::move(o)), peers_(node_count(own_)), mover_(node_count(own_)) {
     for (peer_memory& peer : own_.peers) {
       peers_[peer.id].home = home::view(peer.home);
@@ -321,15 +320,6 @@ class shm_transport_impl final : public shm_transport {
 
 } // namespace
 
-std::unique_ptr<shm_transport> make(options o) {
-  return std::make_unique<shm_transport_impl>(std::move(o));
-}
-
-std::string machine_identity() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string boot;
-  if (!std::getline(file, boot)) return "";
-  return boot + "/" + std::to_string(::geteuid());
-}
+std::unique_ptr<transport> make(options o) { return std::make_unique<shm_transport>(std::move(o)); }
 
 } // namespace farcall::shm

@@ -25,16 +25,8 @@ struct options {
   std::vector<peer_memory> peers;
 };
 
-/// Lanes and copies to the other nodes of this machine.
-class shm_transport : public transport {
- public:
-  /// The peer has joined: from now on its windows can be mapped, at the addresses in its card.
-  virtual void admit(const card& peer) = 0;
-};
-
-[[nodiscard]] std::unique_ptr<shm_transport> make(options o);
-
-/// Identifies the running system: its boot id and the user, or empty when it cannot be told.
-[[nodiscard]] std::string machine_identity();
+/// Lanes and copies to the other nodes of this machine. A peer's windows can be mapped, at the
+/// addresses in its card, once it was admitted.
+[[nodiscard]] std::unique_ptr<transport> make(options o);
 
 } // namespace farcall::shm

@@ -4,6 +4,7 @@
 #include <farcall/transport/control_messages.hpp>
 #include <farcall/transport/tcp/remote_target.hpp>
 #include <farcall/transport/tcp/address.hpp>
+#include <farcall/transport/tcp/identity.hpp>
 #include <farcall/transport/tcp/opening.hpp>
 #include <farcall/transport/tcp/socket.hpp>
 #include <farcall/transport/tcp/stream.hpp>
@@ -42,6 +43,34 @@ tcp::welcome receive_welcome(int socket, time_point deadline) {
   return m.word;
 }
 
+/// The server watches the process; its end is that of the socket.
+class remote_process final : public target_process {
+ public:
+  remote_process(control_socket socket, std::shared_ptr<relay> link, std::string server)
+      : link_(std::move(link)) {
+    set(std::move(socket), std::move(server));
+  }
+
+  bool is_near() const noexcept override { return false; }
+
+  std::string end_text(const std::string& last_words) override {
+    return " (" + program() +
+           "): " + (last_words.empty() ? "the connection to its server has ended" : last_words);
+  }
+
+  std::string silence_text(const char* what) override {
+    return std::string(" did not ") + what +
+           " in time; does the server run a farcall program that makes a farcall::job early in "
+           "main()? Its log may tell";
+  }
+
+  /// Its server does it.
+  void kill() noexcept override { socket().close(); }
+
+ private:
+  std::shared_ptr<relay> link_; ///< lengthens the socket
+};
+
 } // namespace
 
 std::vector<std::byte> encode_credentials(const target_request& request) {
@@ -73,50 +102,86 @@ target_request decode_request(std::span<const std::byte> frame) {
   byte_reader r(frame, "a host's request");
   const auto header = r.number<frame_header>();
   if (header.bytes != request_body_bytes ||
-      header.kind != static_cast<std::uint32_t>(control::credentials)) {
+      header.kind != static_cast<std::uint32_t>(control::request)) {
     throw malformed_message("it sent something else than a request for a target");
   }
   return decode_credentials(frame.subspan(sizeof header));
 }
 
-std::pair<control_socket, std::shared_ptr<relay>>
-start_remote_target(tcp::reactor& loop, const target_url& url, node_id node,
-                    const target_request& request,
-                    const std::shared_ptr<const tcp::tls_identity>& identity, time_point deadline) {
-  const std::string who = node_text(node) + " (tcp://" + url.address + ")";
+std::vector<std::byte> encode(const tcp_setup& setup) {
+  byte_writer w;
+  w.block(encode_credentials(setup.job));
+  w.text(setup.address);
+  return std::move(w).bytes();
+}
+
+tcp_setup decode_setup(std::span<const std::byte> bytes) {
+  byte_reader r(bytes, "what TCP must know");
+  tcp_setup setup;
+  setup.job = decode_credentials(r.block());
+  setup.address = r.text();
+  if (!r.empty()) throw malformed_message("what TCP must know is followed by something else");
+  return setup;
+}
+
+server_launcher::server_launcher(const launch_site& site) : identity_(make_identity(site.access)) {
+  for (const target_url& url : site.targets) {
+    if (identity_ || url.scheme != "tcp" || url.has("plain")) continue;
+    for (const tcp::socket_address& a : tcp::resolve(tcp::parse_address(url.address, "a server"))) {
+      if (a.is_loopback()) continue;
+      throw setting_error("without a key only servers at loopback addresses are used; " +
+                          url.address + " needs FARCALL_KEY=FILE, certificates, or plain=yes in " +
+                          "the URL of a target in a network that you trust");
+    }
+  }
+  request_.credentials = tcp::job_credentials::make(identity_ != nullptr);
+  request_.liveness = site.liveness;
+  loop_ = std::make_shared<tcp::reactor>("farcall-tcp");
+}
+
+std::vector<std::byte> server_launcher::setup(node_id node) const {
+  const auto at = addresses_.find(node);
+  return encode(tcp_setup{{request_.credentials.copy(), request_.liveness},
+                          at == addresses_.end() ? "" : at->second});
+}
+
+std::unique_ptr<target_process> server_launcher::start(node_id node, const target_url& url,
+                                                       time_point deadline) {
+  const std::string server = "tcp://" + url.address;
   try {
     unique_fd socket =
         tcp::connect_to(tcp::parse_address(url.address, "the address of a server"), deadline);
-    tcp::set_options(socket.get(), request.liveness);
+    tcp::set_options(socket.get(), request_.liveness);
     tcp::preamble p;
     p.kind = tcp::connection_kind::control;
-    p.is_encrypted = identity ? 1 : 0;
+    p.is_encrypted = identity_ ? 1 : 0;
     p.to = node;
-    p.job = request.credentials.name;
+    p.job = request_.credentials.name;
     if (::send(socket.get(), &p, sizeof p, MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof p)) {
       throw_system_error("it has cut the connection", errno);
     }
     const tcp::welcome word = receive_welcome(socket.get(), deadline);
     if (word != tcp::welcome::come_in) throw error(tcp::refusal_text(word));
-    auto connection = identity ? tcp::tls_client(std::move(socket), identity)
-                               : tcp::plain_stream(std::move(socket));
+    auto connection = identity_ ? tcp::tls_client(std::move(socket), identity_)
+                                : tcp::plain_stream(std::move(socket));
     auto [ours, theirs] = control_socket::make_pair();
     auto link = std::make_shared<relay>(
-        loop, std::move(theirs), std::move(connection), request.liveness,
-        [url](control_socket& near, const std::string& why) {
+        *loop_, std::move(theirs), std::move(connection), request_.liveness,
+        [server](control_socket& near, const std::string& why) {
           if (why.empty()) return;
-          (void)messages::try_send(
-              near, messages::ended{"tcp://" + url.address + " can no longer be reached: " + why});
+          (void)messages::try_send(near,
+                                   messages::ended{server + " can no longer be reached: " + why});
         });
     link->start();
-    if (!ours.send(control::credentials, encode_credentials(request), {}, deadline)) {
+    if (!ours.send(control::request, encode_credentials(request_), {}, deadline)) {
       const auto last = ours.receive(clock::now());
       if (!last || last->kind != control::ended) throw error("the connection ended at once");
       throw error(messages::ended::decode(last->body).how);
     }
-    return {std::move(ours), std::move(link)};
+    addresses_[node] = url.address;
+    return std::make_unique<remote_process>(std::move(ours), std::move(link), server);
   } catch (const error& e) {
-    throw start_failed(who + " cannot be started: " + e.what(), node);
+    throw start_failed(node_text(node) + " (" + server + ") cannot be started: " + e.what(), node);
   }
 }
 

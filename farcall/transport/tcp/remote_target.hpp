@@ -1,8 +1,6 @@
 #pragma once
 
-#include <farcall/base/clock.hpp>
-#include <farcall/transport/control_socket.hpp>
-#include <farcall/transport/target_url.hpp>
+#include <farcall/transport/launcher.hpp>
 #include <farcall/transport/tcp/reactor.hpp>
 #include <farcall/transport/tcp/relay.hpp>
 #include <farcall/transport/tcp/tcp.hpp>
@@ -10,9 +8,10 @@
 
 #include <chrono>
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <span>
-#include <utility>
+#include <string>
 #include <vector>
 
 /// A target on another machine, as the host asks a server for it.
@@ -31,17 +30,38 @@ inline constexpr std::size_t request_frame_bytes = sizeof(frame_header) + reques
 /// Reads the message, header included. Throws malformed_message.
 [[nodiscard]] target_request decode_request(std::span<const std::byte> frame);
 
-/// What all nodes of the job are told, the body of control::credentials; the same bytes as the
-/// request's body.
+/// What all nodes of the job are told; the same bytes as the request's body.
 [[nodiscard]] std::vector<std::byte> encode_credentials(const target_request& request);
 [[nodiscard]] target_request decode_credentials(std::span<const std::byte> body);
 
-/// Connects to the server of `url` and asks for a target, which becomes node `node`. Returns our
-/// end of its control socket, and what lengthens it. Blocks until the server has let us in. Throws
-/// start_failed with the reason.
-[[nodiscard]] std::pair<control_socket, std::shared_ptr<relay>>
-start_remote_target(tcp::reactor& loop, const target_url& url, node_id node,
-                    const target_request& request,
-                    const std::shared_ptr<const tcp::tls_identity>& identity, time_point deadline);
+/// What a node's transport must know: the credentials, and where the node can be dialled.
+struct tcp_setup {
+  target_request job;
+  std::string address; ///< "host:port"; empty: nowhere
+};
+[[nodiscard]] std::vector<std::byte> encode(const tcp_setup& setup);
+/// Throws malformed_message.
+[[nodiscard]] tcp_setup decode_setup(std::span<const std::byte> bytes);
+
+/// Has servers start targets: one connection each, which the control socket goes over. Throws
+/// setting_error for servers that are not to be trusted without a key.
+class server_launcher final : public launcher {
+ public:
+  explicit server_launcher(const launch_site& site);
+
+  /// Blocks until the server has let us in.
+  [[nodiscard]] std::unique_ptr<target_process> start(node_id node, const target_url& url,
+                                                      time_point deadline) override;
+  [[nodiscard]] std::vector<std::byte> setup(node_id node) const override;
+
+  /// The host's transport uses it too.
+  [[nodiscard]] const std::shared_ptr<tcp::reactor>& loop() const noexcept { return loop_; }
+
+ private:
+  std::shared_ptr<const tcp::tls_identity> identity_;
+  target_request request_;
+  std::shared_ptr<tcp::reactor> loop_;
+  std::map<node_id, std::string> addresses_; ///< of the servers
+};
 
 } // namespace farcall

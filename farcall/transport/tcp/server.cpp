@@ -299,7 +299,6 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
       tell_end(*t.to_host, failure);
       return;
     }
-    (void)t.to_host->send_near(control::credentials, encode_credentials(request));
     const int end = t.process.end_fd();
     log::info("target " + std::to_string(t.process.pid()) + " started for " + t.from);
     targets_[name] = std::move(t);
@@ -344,7 +343,8 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     }
     loop_->remove(v.socket.get());
     const int fd = v.socket.get();
-    if (!at->second.to_host->send_near(control::connection, {}, std::span(&fd, 1))) {
+    const std::vector<std::byte> for_node = messages::transport{no_node, "tcp", {}}.encode();
+    if (!at->second.to_host->send_near(control::transport, for_node, std::span(&fd, 1))) {
       send_away(number, "its node does not take connections");
       return;
     }

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <farcall/transport/tcp/access.hpp>
 #include <farcall/transport/tcp/address.hpp>
+#include <farcall/transport/tcp/identity.hpp>
 
 #include <chrono>
 #include <cstdint>

@@ -47,6 +47,17 @@ bool is_loopback(const std::string& address) {
          resolve(parse_address(address, "a node's address")).at(0).is_loopback();
 }
 
+/// Where the node can be dialled; empty: nowhere. Throws malformed_message.
+std::string address_of(const card& peer) {
+  const std::span<const std::byte> bytes = bytes_for(peer, "tcp");
+  if (bytes.empty()) return "";
+  constexpr const char* what = "a node's address";
+  byte_reader r(bytes, what);
+  std::string address = r.text();
+  if (!r.empty()) throw malformed_message(std::string(what) + " is followed by something else");
+  return address;
+}
+
 std::string not_called_back(node_id peer) {
   return node_text(peer) + " was asked to connect, and has not";
 }
@@ -95,18 +106,23 @@ class tcp_transport_impl final : public tcp_transport {
   }
 
   void describe(card& mine) const override {
-    mine.address = own_.address;
+    if (!own_.address.empty()) {
+      byte_writer w;
+      w.text(own_.address);
+      mine.transports[std::string(scheme())] = std::move(w).bytes();
+    }
     mine.machine = own_.machine;
   }
 
   reach reach_of(const card& peer) const override {
     if (peer.id == own_.self) return {false, 0, "the node itself"};
-    if (peer.address.empty() && own_.address.empty()) {
-      return {false, 0, "neither of the two was started by a server that can be dialled"};
-    }
     const bool is_here = !peer.machine.empty() && peer.machine == own_.machine;
     try {
-      if (!is_here && (own_is_loopback_ || is_loopback(peer.address))) {
+      const std::string address = address_of(peer);
+      if (address.empty() && own_.address.empty()) {
+        return {false, 0, "neither of the two was started by a server that can be dialled"};
+      }
+      if (!is_here && (own_is_loopback_ || is_loopback(address))) {
         return {false, 0,
                 "the server was named by a loopback address, and the node is on another machine"};
       }
@@ -120,7 +136,8 @@ class tcp_transport_impl final : public tcp_transport {
   void admit(const card& peer) override {
     if (peer.id == own_.self || peer.id >= peers_.size()) return;
     peer_entry& p = peers_[peer.id];
-    if (!peer.address.empty()) p.where = resolve(parse_address(peer.address, "a node's address"));
+    const std::string address = address_of(peer);
+    if (!address.empty()) p.where = resolve(parse_address(address, "a node's address"));
     p.is_admitted = true;
     p.is_gone = false;
     mover_.admit(peer.id, peer.windows);
@@ -233,6 +250,13 @@ class tcp_transport_impl final : public tcp_transport {
   }
 
   farcall::mover* mover() noexcept override { return &mover_; }
+
+  void take_message(node_id from, std::span<const std::byte> bytes,
+                    std::vector<unique_fd> files) override {
+    for (unique_fd& socket : files)
+      take_connection(std::move(socket));
+    if (!bytes.empty()) take_request(from, decode_dial_request(bytes));
+  }
 
   void take_connection(unique_fd socket) override {
     if (unproved_->fetch_add(1) >= most_unproved) {

@@ -60,13 +60,11 @@ struct options {
   std::chrono::milliseconds liveness{0}; ///< a peer that is silent for longer is gone
   /// Passes a request on to a peer, past this transport. On any thread; must not block.
   std::function<void(node_id peer, const dial_request&)> ask_to_dial;
+  std::shared_ptr<reactor> loop; ///< whose last user the transport may be; else null
 };
 
 class tcp_transport : public transport {
  public:
-  /// The peer has joined. Blocks while its name is looked up. Throws error.
-  virtual void admit(const card& peer) = 0;
-
   /// A connection for us has come to our server, which has read its preamble.
   virtual void take_connection(unique_fd socket) = 0;
 

@@ -58,7 +58,8 @@ void offer_code() {
   }
 }
 
-device_with_code make_fake_gpu(std::uint32_t device, std::uint32_t workers, std::uint32_t threads) {
+cuda::device_with_code make_fake_gpu(std::uint32_t device, std::uint32_t workers,
+                                     std::uint32_t threads) {
   offer_code();
   add_kernel(&kernel, sizeof(cuda::worker_setup), &run_worker);
   cuda::gpu_options o;
@@ -66,7 +67,7 @@ device_with_code make_fake_gpu(std::uint32_t device, std::uint32_t workers, std:
   o.workers = workers;
   o.threads = threads;
   o.kernel = &kernel;
-  device_with_code made;
+  cuda::device_with_code made;
   made.device = cuda::make_gpu_device(o);
   made.program = device_program_of(device_code::kind::gpu, device_code::kind::launch_on_gpu);
   made.program.launch_of = [find = made.program.launch_of](const std::byte* record,

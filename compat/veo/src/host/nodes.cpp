@@ -5,7 +5,7 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/settings.hpp>
 #include <farcall/base/settings_source.hpp>
-#include <farcall/transport/target_url.hpp>
+#include <farcall/transport/transport_entry.hpp>
 
 #include <algorithm>
 #include <cstdlib>
@@ -143,15 +143,17 @@ std::string helper_url(int node, const std::string& program) {
     options += (options.empty() ? "?" : "&") + option;
   };
   if (url.cpu) add("cpu=" + std::to_string(*url.cpu));
-  if (url.plain) add("plain=yes");
+  for (const auto& [option, value] : url.options)
+    add(option + "=" + value);
   if (!url.name.empty()) add("name=" + url.name);
-  if (url.scheme == "tcp") {
+  const transport_entry* const row = find_transport(transports(), url.scheme);
+  if (row != nullptr && row->make_launcher) {
     if (!program.empty()) {
       throw error("node " + std::to_string(node) +
                   " is a server elsewhere, which runs the helper " +
                   "that it was started with, not " + program);
     }
-    return "tcp://" + url.address + options;
+    return url.scheme + "://" + url.address + options;
   }
 
   std::vector<std::string> words = words_of(program);

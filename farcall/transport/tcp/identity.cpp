@@ -1,5 +1,5 @@
 #include <farcall/base/error.hpp>
-#include <farcall/transport/tcp/access.hpp>
+#include <farcall/transport/tcp/identity.hpp>
 #include <farcall/transport/tcp/secret.hpp>
 
 namespace farcall {

@@ -1,8 +1,5 @@
 #pragma once
 
-#include <farcall/transport/tcp/tls.hpp>
-
-#include <memory>
 #include <string>
 
 namespace farcall {
@@ -17,9 +14,5 @@ struct access {
 
   [[nodiscard]] bool is_empty() const noexcept { return key.empty() && certificate.empty(); }
 };
-
-/// Reads the files; null for empty access. Throws setting_error for files that are missing or open
-/// to others, and for an incomplete set of certificates.
-[[nodiscard]] std::shared_ptr<const tcp::tls_identity> make_identity(const access& a);
 
 } // namespace farcall

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <farcall/transport/launcher.hpp>
+#include <farcall/transport/process.hpp>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace farcall {
+
+/// Starts targets as children of this process: the program of the URL, its command line, or our own
+/// program once more.
+class child_launcher final : public launcher {
+ public:
+  explicit child_launcher(const launch_site& site)
+      : program_(site.program), arguments_(site.arguments) {}
+
+  [[nodiscard]] std::unique_ptr<target_process> start(node_id node, const target_url& url,
+                                                      time_point deadline) override;
+
+ private:
+  std::string program_;
+  std::vector<std::string> arguments_;
+};
+
+} // namespace farcall

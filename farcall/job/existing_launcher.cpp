@@ -1,0 +1,80 @@
+#include <farcall/base/error.hpp>
+#include <farcall/job/existing_launcher.hpp>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace farcall {
+namespace {
+
+pid_t process_behind(int socket) {
+  ucred who{};
+  socklen_t bytes = sizeof who;
+  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &bytes) == 0 ? who.pid : 0;
+}
+
+/// Its end is that of its socket: the credentials are those of whoever made the pair, which may
+/// have handed its end on.
+class existing_process final : public target_process {
+ public:
+  explicit existing_process(unique_fd socket) : pid_(process_behind(socket.get())) {
+    set(control_socket(std::move(socket)), "a process that existed");
+  }
+
+  bool is_near() const noexcept override { return true; }
+
+  std::string end_text(const std::string& last_words) override {
+    return " (" + name() + ") closed its control socket" +
+           (last_words.empty() ? "" : ": " + last_words);
+  }
+
+  std::string silence_text(const char* what) override {
+    return std::string(" did not ") + what +
+           " in time; it joins by farcall::serve_as_target() with the other end of its socket "
+           "(job_options::start_timeout)";
+  }
+
+  /// A target whose host is gone ends.
+  void kill() noexcept override { socket().close(); }
+
+ private:
+  [[nodiscard]] std::string name() const {
+    return pid_ == 0 || pid_ == ::getpid() ? "a process that existed"
+                                           : "process " + std::to_string(pid_);
+  }
+
+  pid_t pid_;
+};
+
+} // namespace
+
+existing_launcher::existing_launcher(std::vector<unique_fd> sockets)
+    : sockets_(std::move(sockets)) {
+  for (const unique_fd& socket : sockets_) {
+    int type = 0;
+    socklen_t bytes = sizeof type;
+    if (::getsockopt(socket.get(), SOL_SOCKET, SO_TYPE, &type, &bytes) != 0 ||
+        type != SOCK_SEQPACKET) {
+      throw setting_error("descriptor " + std::to_string(socket.get()) +
+                          " of a process that shall join is no socket that keeps messages apart; "
+                          "make both ends with socketpair(AF_UNIX, SOCK_SEQPACKET, …)");
+    }
+    ::fcntl(socket.get(), F_SETFD, FD_CLOEXEC);
+  }
+  std::reverse(sockets_.begin(), sockets_.end());
+}
+
+std::unique_ptr<target_process> existing_launcher::start(node_id node, const target_url& /*url*/,
+                                                         time_point /*deadline*/) {
+  if (sockets_.empty()) throw start_failed(node_text(node) + " has no process", node);
+  unique_fd socket = std::move(sockets_.back());
+  sockets_.pop_back();
+  return std::make_unique<existing_process>(std::move(socket));
+}
+
+} // namespace farcall

@@ -1,0 +1,291 @@
+#include <farcall/base/error.hpp>
+#include <farcall/job/existing_launcher.hpp>
+#include <farcall/job/membership.hpp>
+#include <farcall/transport/process.hpp>
+#include <farcall/transport/self/entry.hpp>
+#include <farcall/transport/shm/entry.hpp>
+#include <farcall/transport/transport_entry.hpp>
+#include <tests/support.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace farcall {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+using ::testing::ThrowsMessage;
+
+/// Targets are this program, whose main() serves them.
+membership_options options(const std::string& targets) {
+  membership_options o;
+  o.transports = transports();
+  if (!targets.empty()) o.targets = parse_targets(targets);
+  o.arguments = own_arguments();
+  o.heap_bytes = std::uint64_t{64} << 20;
+  o.settings.resize(2 * sizeof(std::int64_t)); // no spinning
+  return o;
+}
+
+/// What a membership has told about nodes.
+class ends {
+ public:
+  membership_events events() {
+    return {.node_failed =
+                [this](node_id node, const std::string& why) {
+                  const std::lock_guard guard(mutex_);
+                  all_.emplace_back(node, why);
+                },
+            .shut_down = {}};
+  }
+  std::vector<std::pair<node_id, std::string>> all() {
+    const std::lock_guard guard(mutex_);
+    return all_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::pair<node_id, std::string>> all_;
+};
+
+pid_t pid_of(const membership& m, node_id node) { return static_cast<pid_t>(m.card_of(node).pid); }
+
+bool is_running(pid_t pid) { return ::kill(pid, 0) == 0; }
+
+TEST(membership, targets_join_with_their_cards_and_routes) {
+  const auto m = membership::launch(options("shm:2?name=worker"), {"a build", 7});
+  ASSERT_EQ(m->nodes(), 3U);
+  EXPECT_EQ(m->self(), host_id);
+  EXPECT_EQ(m->card_of(host_id).build, "a build");
+  EXPECT_EQ(m->card_of(1).name, "worker-1");
+  EXPECT_EQ(m->card_of(2).name, "worker-2");
+  for (node_id node : {1U, 2U}) {
+    EXPECT_NE(pid_of(*m, node), ::getpid());
+    ASSERT_NE(m->way_to(node).via, nullptr);
+    EXPECT_EQ(m->way_to(node).via->scheme(), "shm");
+    EXPECT_EQ(m->hosted(node), nullptr);
+  }
+  EXPECT_EQ(m->way_to(host_id).via->scheme(), "self");
+}
+
+TEST(membership, targets_have_ended_after_it_was_shut_down) {
+  const auto m = membership::launch(options("shm:2"), {});
+  const pid_t first = pid_of(*m, 1);
+  const pid_t second = pid_of(*m, 2);
+  EXPECT_TRUE(is_running(first));
+  m->watch({});
+  unsigned turns = 0;
+  m->shut_down([&turns] { ++turns; });
+  EXPECT_GT(turns, 0U);
+  EXPECT_FALSE(is_running(first));
+  EXPECT_FALSE(is_running(second));
+}
+
+TEST(membership, a_target_that_is_killed_is_reported_once_with_its_signal) {
+  ends heard;
+  const auto m = membership::launch(options("shm:2"), {});
+  m->watch(heard.events());
+  ::kill(pid_of(*m, 1), SIGKILL);
+  ASSERT_TRUE(test::eventually([&] { return !heard.all().empty(); }));
+  m->shut_down([] {});
+  ASSERT_THAT(heard.all(), SizeIs(1));
+  EXPECT_EQ(heard.all()[0].first, 1U);
+  EXPECT_THAT(heard.all()[0].second, AllOf(HasSubstr("node 1 (process "), HasSubstr("kill")));
+}
+
+TEST(membership, a_program_that_cannot_be_started_is_an_error_that_names_the_node) {
+  EXPECT_THAT([] { (void)membership::launch(options("shm,shm?program=/nowhere/app"), {}); },
+              ThrowsMessage<start_failed>(AllOf(HasSubstr("node 2"), HasSubstr("/nowhere/app"))));
+}
+
+TEST(membership, an_impossible_lane_is_refused) {
+  membership_options o = options("shm");
+  o.lane_bytes = 5000;
+  EXPECT_THAT([&] { (void)membership::launch(std::move(o), {}); },
+              ThrowsMessage<setting_error>(HasSubstr("5000")));
+}
+
+// ---- processes that exist already ---------------------------------------------------------------
+
+/// A process that somebody else has started, as a launcher starts its ranks.
+struct rank {
+  rank() {
+    auto [ours, theirs] = control_socket::make_pair();
+    process = child_process::start(running_program, own_arguments(), bootstrap_variable,
+                                   std::to_string(theirs.fd()), theirs.fd());
+    socket = unique_fd(::dup(ours.fd()));
+  }
+  child_process process;
+  unique_fd socket;
+};
+
+TEST(membership, processes_that_exist_become_the_last_targets) {
+  rank first;
+  rank second;
+  membership_options o = options("shm");
+  o.existing.push_back(std::move(first.socket));
+  o.existing.push_back(std::move(second.socket));
+  const auto m = membership::launch(std::move(o), {});
+  ASSERT_EQ(m->nodes(), 4U);
+  EXPECT_EQ(pid_of(*m, 2), first.process.pid());
+  EXPECT_EQ(pid_of(*m, 3), second.process.pid());
+  EXPECT_EQ(m->way_to(3).via->scheme(), "shm");
+  m->watch({});
+  m->shut_down([] {});
+  EXPECT_TRUE(first.process.wait(clock::now() + test::patience));
+  EXPECT_TRUE(second.process.wait(clock::now() + test::patience));
+}
+
+TEST(membership, the_end_of_a_process_that_existed_is_reported) {
+  rank only;
+  membership_options o = options("");
+  o.existing.push_back(std::move(only.socket));
+  ends heard;
+  const auto m = membership::launch(std::move(o), {});
+  m->watch(heard.events());
+  only.process.kill();
+  ASSERT_TRUE(test::eventually([&] { return !heard.all().empty(); }));
+  EXPECT_EQ(heard.all()[0].first, 1U);
+  EXPECT_THAT(heard.all()[0].second, HasSubstr("closed its control socket"));
+}
+
+TEST(existing_launcher, what_is_no_socket_that_keeps_messages_is_refused) {
+  int stream[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, stream), 0);
+  const unique_fd other(stream[1]);
+  std::vector<unique_fd> sockets;
+  sockets.emplace_back(stream[0]);
+  EXPECT_THAT([&] { (void)existing_launcher(std::move(sockets)); },
+              ThrowsMessage<setting_error>(HasSubstr("SOCK_SEQPACKET")));
+}
+
+TEST(existing_launcher, has_as_many_processes_as_it_was_given) {
+  auto [ours, theirs] = control_socket::make_pair();
+  std::vector<unique_fd> sockets;
+  sockets.emplace_back(::dup(ours.fd()));
+  existing_launcher all(std::move(sockets));
+  EXPECT_TRUE(all.start(1, {}, no_deadline)->is_near());
+  EXPECT_THROW((void)all.start(2, {}, no_deadline), start_failed);
+}
+
+// ---- nodes without a process --------------------------------------------------------------------
+
+/// What a test does to a hosted node, and what it has seen of it.
+struct puppet {
+  unique_fd failure{::eventfd(0, EFD_CLOEXEC)};
+  std::atomic<unsigned> stops{0};
+  void fail() const {
+    const std::uint64_t one = 1;
+    ASSERT_EQ(::write(failure.get(), &one, sizeof one), static_cast<ssize_t>(sizeof one));
+  }
+};
+
+class hosted_puppet final : public hosted_node {
+ public:
+  hosted_puppet(puppet& strings, node_id node) : strings_(strings), node_(node) {}
+
+  void describe_node(card& its) const override { its.architecture = "wood"; }
+  int failure_fd() const noexcept override { return strings_.failure.get(); }
+  std::string failure() const override { return "a string tore"; }
+  bool stop(time_point /*deadline*/) noexcept override {
+    ++strings_.stops;
+    return true;
+  }
+
+  std::string_view scheme() const noexcept override { return "puppet"; }
+  transport_traits traits() const noexcept override { return {}; }
+  void describe(card& /*mine*/) const override {}
+  reach reach_of(const card& peer) const override {
+    return {peer.id == node_, 1, peer.id == node_ ? "on strings" : "no puppet"};
+  }
+  channel open(node_id /*peer*/, const lane_shape& /*shape*/) override { return {}; }
+  const std::atomic<std::uint32_t>& arrivals() const noexcept override { return arrivals_; }
+  std::optional<channel> accept() override { return std::nullopt; }
+  bool is_closed(const channel& /*accepted*/) const noexcept override { return true; }
+  void close(const channel& /*end*/) noexcept override {}
+  void forget(node_id /*peer*/) noexcept override {}
+
+ private:
+  puppet& strings_;
+  node_id node_;
+  std::atomic<std::uint32_t> arrivals_{0};
+};
+
+/// The table with a row for puppets.
+std::vector<transport_entry> table_with(puppet& strings) {
+  transport_entry row;
+  row.scheme = "puppet";
+  row.example = "puppet";
+  row.host = [&strings](const target_url& /*url*/, const hosting_site& site) {
+    return std::make_unique<hosted_puppet>(strings, site.node);
+  };
+  return {self::entry(), shm::entry(), row};
+}
+
+TEST(membership, a_node_can_live_in_the_hosts_process) {
+  puppet strings;
+  const std::vector<transport_entry> table = table_with(strings);
+  membership_options o = options("");
+  o.transports = table;
+  o.targets = parse_targets("shm,puppet?name=Pinocchio", table);
+  const auto m = membership::launch(std::move(o), {"a build", 7});
+  EXPECT_NE(m->hosted(2), nullptr);
+  EXPECT_EQ(m->hosted(1), nullptr);
+  const card& c = m->card_of(2);
+  EXPECT_EQ(c.owner, host_id);
+  EXPECT_EQ(c.name, "Pinocchio");
+  EXPECT_EQ(c.architecture, "wood");
+  EXPECT_EQ(c.transport, "puppet");
+  EXPECT_EQ(c.key_digest, 7U);
+  EXPECT_EQ(m->way_to(2).via, m->hosted(2));
+  m->watch({});
+  m->shut_down([] {});
+  EXPECT_EQ(strings.stops, 1U);
+}
+
+TEST(membership, the_failure_of_a_hosted_node_is_reported) {
+  puppet strings;
+  const std::vector<transport_entry> table = table_with(strings);
+  membership_options o = options("");
+  o.transports = table;
+  o.targets = parse_targets("puppet", table);
+  ends heard;
+  const auto m = membership::launch(std::move(o), {});
+  m->watch(heard.events());
+  strings.fail();
+  ASSERT_TRUE(test::eventually([&] { return !heard.all().empty(); }));
+  m->shut_down([] {});
+  ASSERT_THAT(heard.all(), SizeIs(1));
+  EXPECT_THAT(heard.all()[0].second,
+              AllOf(HasSubstr("node 1 (puppet)"), HasSubstr("a string tore")));
+}
+
+TEST(membership, a_hosted_node_that_cannot_be_made_is_an_error_that_names_it) {
+  puppet strings;
+  std::vector<transport_entry> table = table_with(strings);
+  table.back().host = [](const target_url&, const hosting_site&) -> std::unique_ptr<hosted_node> {
+    throw error("no wood");
+  };
+  membership_options o = options("");
+  o.transports = table;
+  o.targets = parse_targets("puppet", table);
+  EXPECT_THAT([&] { (void)membership::launch(std::move(o), {}); },
+              ThrowsMessage<start_failed>(AllOf(HasSubstr("node 1"), HasSubstr("no wood"))));
+}
+
+} // namespace
+} // namespace farcall

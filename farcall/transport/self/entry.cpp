@@ -1,0 +1,18 @@
+#include <farcall/transport/self/entry.hpp>
+#include <farcall/transport/self/self.hpp>
+
+namespace farcall::self {
+
+transport_entry entry() {
+  transport_entry row;
+  row.scheme = "self";
+  row.available = [] {
+    return std::vector<availability>{{"self", true, "calls of a node to itself"}};
+  };
+  row.make = [](transport_site& site) {
+    return self::make({site.self, site.lane_bytes, site.bells});
+  };
+  return row;
+}
+
+} // namespace farcall::self

@@ -1,0 +1,43 @@
+#include <farcall/base/error.hpp>
+#include <farcall/transport/shm/entry.hpp>
+#include <farcall/transport/shm/shm.hpp>
+
+#include <utility>
+
+namespace farcall::shm {
+namespace {
+
+std::vector<availability> available() {
+  try {
+    (void)segment::create("farcall-probe", page_bytes());
+    return {{"shm", true, "processes on this machine, through shared memory"}};
+  } catch (const error& e) {
+    return {{"shm", false, std::string("needs memory files (memfd): ") + e.what()}};
+  }
+}
+
+std::unique_ptr<transport> make_here(transport_site& site) {
+  options o;
+  o.self = site.self;
+  o.machine = site.machine;
+  o.own_home = home::view(*site.home);
+  for (node_memory& m : std::exchange(*site.others, {}))
+    o.peers.push_back({m.node, std::move(m.home), std::move(m.windows)});
+  return shm::make(std::move(o));
+}
+
+} // namespace
+
+transport_entry entry() {
+  transport_entry row;
+  row.scheme = "shm";
+  row.example = "shm, shm:4, shm:2?workers=2&cpu=1&program=./app";
+  row.options = {cpu_option(), program_option()};
+  row.maps_memory = true;
+  row.read_place = &read_count;
+  row.available = &available;
+  row.make = &make_here;
+  return row;
+}
+
+} // namespace farcall::shm

@@ -1,0 +1,83 @@
+#include <farcall/base/error.hpp>
+#include <farcall/base/log.hpp>
+#include <farcall/transport/tcp/address.hpp>
+#include <farcall/transport/tcp/entry.hpp>
+#include <farcall/transport/tcp/remote_target.hpp>
+#include <farcall/transport/tcp/tcp.hpp>
+
+#include <algorithm>
+
+namespace farcall::tcp {
+namespace {
+
+constexpr std::string_view scheme = "tcp";
+
+/// What does not fit a record costs another round trip, and a wake-up: worth some memory where
+/// lanes are connections.
+constexpr std::uint32_t ring_factor = 4;
+constexpr std::uint32_t largest_ring = std::uint32_t{1} << 26;
+
+std::uint64_t read_address(std::string_view place, const std::string& what, target_url& url) {
+  constexpr std::string_view prefix = "tcp://";
+  if (!place.starts_with(prefix)) {
+    throw setting_error("target " + what + ": an address follows: tcp://host:port");
+  }
+  url.address = parse_address(place.substr(prefix.size()), "target " + what).text();
+  return 1;
+}
+
+std::vector<availability> available() {
+  return {{std::string(scheme), true,
+           tls_is_built_in() ? "other machines, encrypted or not"
+                             : "other machines, in the clear: built without TLS"}};
+}
+
+std::unique_ptr<transport> make_here(transport_site& site) {
+  if (site.setup.empty()) return nullptr;
+  tcp_setup setup = decode_setup(site.setup);
+  options o;
+  o.self = site.self;
+  o.nodes = site.nodes;
+  o.ring_bytes = std::min(site.lane_bytes * ring_factor, largest_ring);
+  o.machine = site.machine;
+  o.address = std::move(setup.address);
+  o.bells = site.bells;
+  o.windows = site.windows;
+  o.credentials = std::move(setup.job.credentials);
+  o.liveness = setup.job.liveness;
+  o.ask_to_dial = [tell = site.tell](node_id peer, const dial_request& request) {
+    if (!tell(peer, encode(request), {})) {
+      log::error(node_text(peer) + " cannot be asked for a connection");
+    }
+  };
+  const auto* const started_by = static_cast<const server_launcher*>(site.started_by);
+  o.loop = started_by != nullptr ? started_by->loop() : std::make_shared<reactor>("farcall-tcp");
+  reactor& loop = *o.loop;
+  return tcp::make(loop, std::move(o));
+}
+
+} // namespace
+
+transport_entry entry() {
+  url_option plain{"plain", "yes: in the clear beyond loopback too", 0, 0, 1, "yes", ""};
+  url_option program{"program",
+                     "",
+                     0,
+                     0,
+                     1,
+                     "",
+                     "what a server runs is said where it is started ('farcall serve … PROGRAM')"};
+  transport_entry row;
+  row.scheme = scheme;
+  row.example = "tcp://host:port?count=2";
+  row.options = {cpu_option(), count_option(), plain, program};
+  row.read_place = &read_address;
+  row.available = &available;
+  row.make = &make_here;
+  row.make_launcher = [](const launch_site& site) {
+    return std::make_unique<server_launcher>(site);
+  };
+  return row;
+}
+
+} // namespace farcall::tcp
