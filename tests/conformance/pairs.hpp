@@ -18,6 +18,9 @@ namespace farcall::conformance {
 /// A device and the process that owns it.
 [[nodiscard]] std::unique_ptr<node_pair> cuda_pair(std::uint32_t ring_bytes);
 
+/// Two nodes with pipes between them.
+[[nodiscard]] std::unique_ptr<node_pair> pipe_pair(std::uint32_t ring_bytes);
+
 /// A node and itself.
 [[nodiscard]] std::unique_ptr<node_pair> self_pair(std::uint32_t ring_bytes);
 

@@ -1,0 +1,97 @@
+#include <farcall/base/error.hpp>
+#include <farcall/transport/control_messages.hpp>
+#include <tests/conformance/pairs.hpp>
+#include <tests/pipe/pipe_transport.hpp>
+
+#include <array>
+#include <thread>
+#include <utility>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+namespace farcall::conformance {
+namespace {
+
+/// A node with a thread that does what a job's would: it brings the transport its messages, and has
+/// it move bytes when its descriptor says so.
+class pipe_end final : public node_end {
+ public:
+  pipe_end(node_id id, std::uint32_t ring_bytes, int to_peer)
+      : id_(id), to_peer_(unique_fd(::fcntl(to_peer, F_DUPFD_CLOEXEC, 0))),
+        stop_(::eventfd(0, EFD_CLOEXEC)) {
+    transport_site site;
+    site.self = id;
+    site.nodes = 2;
+    site.lane_bytes = ring_bytes;
+    site.bells = bells_;
+    site.machine = "here";
+    site.tell = [this](node_id, std::span<const std::byte> bytes, std::span<const int> files) {
+      const messages::transport m{id_, "pipe", {bytes.begin(), bytes.end()}};
+      return messages::send(to_peer_, m, no_deadline, files);
+    };
+    transport_ = pipes::entry().make(site);
+    thread_ = std::thread([this] { run(); });
+  }
+  ~pipe_end() override {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = ::write(stop_.get(), &one, sizeof one);
+    thread_.join();
+  }
+  pipe_end(const pipe_end&) = delete;
+  pipe_end& operator=(const pipe_end&) = delete;
+
+  node_id id() const override { return id_; }
+  transport& link() override { return *transport_; }
+  std::span<bell> bells() override { return bells_; }
+  void meet(const card& peer) override { transport_->admit(peer); }
+
+ private:
+  void run() {
+    for (;;) {
+      pollfd watched[3] = {{stop_.get(), POLLIN, 0},
+                           {to_peer_.fd(), POLLIN, 0},
+                           {pipes::events_of(*transport_), POLLIN, 0}};
+      if (::poll(watched, 3, -1) < 0) continue;
+      if (watched[0].revents != 0) return;
+      if (watched[2].revents != 0) transport_->progress();
+      if (watched[1].revents == 0) continue;
+      auto message = to_peer_.receive(clock::now());
+      if (!message) return;
+      const auto m = messages::transport::decode(message->body);
+      transport_->take_message(m.peer, m.bytes, std::move(message->files));
+    }
+  }
+
+  node_id id_;
+  control_socket to_peer_;
+  unique_fd stop_;
+  std::array<bell, 8> bells_;
+  std::unique_ptr<transport> transport_;
+  std::thread thread_;
+};
+
+class pipe_node_pair final : public node_pair {
+ public:
+  explicit pipe_node_pair(std::uint32_t ring_bytes)
+      : ring_bytes_(ring_bytes), ends_(control_socket::make_pair()) {}
+
+  std::unique_ptr<node_end> make_end(unsigned side) override {
+    const int own = side == 0 ? ends_.first.fd() : ends_.second.fd();
+    return std::make_unique<pipe_end>(side, ring_bytes_, own);
+  }
+
+ private:
+  std::uint32_t ring_bytes_;
+  std::pair<control_socket, control_socket> ends_;
+};
+
+} // namespace
+
+std::unique_ptr<node_pair> pipe_pair(std::uint32_t ring_bytes) {
+  return std::make_unique<pipe_node_pair>(ring_bytes);
+}
+
+} // namespace farcall::conformance

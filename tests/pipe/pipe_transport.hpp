@@ -1,0 +1,15 @@
+#pragma once
+
+#include <farcall/transport/transport_entry.hpp>
+
+/// A transport as small as one can be: every lane is a pair of pipes, whose ends the opener sends
+/// to the peer by way of the host. For tests, and to read before one writes another transport.
+namespace farcall::pipes {
+
+/// The row: "pipe", "pipe:4".
+[[nodiscard]] transport_entry entry();
+
+/// Readable when a lane that somebody watches has something to move; then call progress().
+[[nodiscard]] int events_of(const transport& pipes);
+
+} // namespace farcall::pipes
