@@ -55,6 +55,8 @@ static_assert(sizeof(inbox) == line_bytes);
 
 /// Rings are at least this long, so that a quarter holds a useful record.
 inline constexpr std::uint64_t smallest_ring = 4096;
+/// And at most this long: a lane is no place for bulk data.
+inline constexpr std::uint64_t largest_ring = std::uint64_t{1} << 26;
 
 /// Largest record for a ring of `size` bytes; a multiple of record_alignment.
 [[nodiscard]] constexpr std::uint32_t record_limit(std::uint64_t size) noexcept {

@@ -9,7 +9,6 @@ namespace {
 /// A node's home and windows come with a descriptor each.
 constexpr std::uint32_t most_windows = 7;
 constexpr std::uint32_t most_workers = 256;
-constexpr std::uint32_t largest_ring = std::uint32_t{1} << 26;
 
 void require_end(const byte_reader& r, const char* what) {
   if (!r.empty()) throw malformed_message(std::string(what) + " is followed by something else");

@@ -1,6 +1,7 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/log.hpp>
 #include <farcall/transport/tcp/address.hpp>
+#include <farcall/memory/ring.hpp>
 #include <farcall/transport/tcp/entry.hpp>
 #include <farcall/transport/tcp/remote_target.hpp>
 #include <farcall/transport/tcp/tcp.hpp>
@@ -15,7 +16,6 @@ constexpr std::string_view scheme = "tcp";
 /// What does not fit a record costs another round trip, and a wake-up: worth some memory where
 /// lanes are connections.
 constexpr std::uint32_t ring_factor = 4;
-constexpr std::uint32_t largest_ring = std::uint32_t{1} << 26;
 
 std::uint64_t read_address(std::string_view place, const std::string& what, target_url& url) {
   constexpr std::string_view prefix = "tcp://";
@@ -38,7 +38,7 @@ std::unique_ptr<transport> make_here(transport_site& site) {
   options o;
   o.self = site.self;
   o.nodes = site.nodes;
-  o.ring_bytes = std::min(site.lane_bytes * ring_factor, largest_ring);
+  o.ring_bytes = std::min(site.lane_bytes * ring_factor, static_cast<std::uint32_t>(largest_ring));
   o.machine = site.machine;
   o.address = std::move(setup.address);
   o.bells = site.bells;

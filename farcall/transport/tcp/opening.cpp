@@ -3,12 +3,6 @@
 #include <farcall/transport/tcp/opening.hpp>
 
 namespace farcall::tcp {
-namespace {
-
-constexpr std::uint64_t largest_ring = std::uint64_t{1} << 26;
-
-} // namespace
-
 const char* flaw_of(const preamble& p) noexcept {
   if (p.magic != preamble_magic) return "it does not begin as a connection of farcall does";
   if (p.version != connection_version) return "it comes from another version of farcall";
