@@ -7,6 +7,7 @@ namespace farcall {
 /// How long a waiting thread spins before it sleeps. Waking a sleeping core costs a few
 /// microseconds on bare metal and tens of them on virtual machines, a spinning one a tenth of one.
 struct wait_policy {
+  /// How long a thread spins in all, before it sleeps.
   std::chrono::nanoseconds spin = std::chrono::milliseconds(2);
   /// After so long, a spinning thread lets other threads run between its looks: where there are
   /// more of them than processors, the one that it waits for may be among those.

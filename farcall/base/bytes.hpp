@@ -18,6 +18,7 @@ template <class Integer>
   return static_cast<Integer>((value + alignment - 1) & ~(alignment - 1));
 }
 
+/// False for 0.
 [[nodiscard]] constexpr bool is_power_of_two(std::uint64_t value) noexcept {
   return value != 0 && (value & (value - 1)) == 0;
 }

@@ -8,9 +8,10 @@
 namespace farcall {
 
 /// Base of everything farcall throws. `what()` names the node, the operation and the cause, and
-/// says what to do where there is something to do.
+/// says what to do where there is something to do. As of std::runtime_error, threads may share one.
 class error : public std::runtime_error {
  public:
+  /// `node`: the node that the failure concerns.
   explicit error(const std::string& what, node_id node = no_node)
       : std::runtime_error(what), node_(node) {}
 
@@ -24,6 +25,7 @@ class error : public std::runtime_error {
 /// A handler threw on the node that ran it. Carries the name of the exception's type and its text.
 class remote_error : public error {
  public:
+  /// What handlers of `node` threw.
   remote_error(node_id node, std::string type_name, const std::string& text);
 
   /// Demangled name of the type thrown, e.g. "std::out_of_range".
@@ -90,17 +92,18 @@ class malformed_message : public error {
   using error::error;
 };
 
-/// The system's text for an errno.
+/// The system's text for an errno. Throws std::bad_alloc.
 [[nodiscard]] std::string reason_text(int error_number);
 
 /// Throws `error` with `what`, the text of `error_number` appended.
 [[noreturn]] void throw_system_error(const std::string& what, int error_number,
                                      node_id node = no_node);
 
-/// Demangled form of an Itanium ABI name; the name itself where it cannot be demangled.
+/// Demangled form of an Itanium ABI name; the name itself where it cannot be demangled. Throws
+/// std::bad_alloc.
 [[nodiscard]] std::string demangle(const char* name);
 
-/// "node 3" or "the host (node 0)": how messages speak of a node.
+/// "node 3" or "the host (node 0)": how messages speak of a node. Throws std::bad_alloc.
 [[nodiscard]] std::string node_text(node_id node);
 
 } // namespace farcall

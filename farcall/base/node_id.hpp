@@ -7,6 +7,7 @@ namespace farcall {
 /// Number of a node in its job. The host is node 0, targets follow from 1.
 using node_id = std::uint32_t;
 
+/// The host, in every job.
 inline constexpr node_id host_id = 0;
 
 /// Stands for "no node" where an error concerns none.

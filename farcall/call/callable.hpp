@@ -14,18 +14,20 @@ namespace farcall {
 /// cast.
 template <auto Function>
 struct fn_t {
+  /// Calls the function here.
   template <class... A>
   constexpr decltype(auto) operator()(A&&... a) const {
     return Function(std::forward<A>(a)...);
   }
 };
+/// `fc::fn<f>`: the callable for `f`.
 template <auto Function>
 inline constexpr fn_t<Function> fn{};
 
 /// A plain function pointer on its way: an offset into the image between equal builds, else a
 /// number that the receiving node gave out for a symbol name. Goes in the request's header.
 struct function_token {
-  std::uint32_t value = 0;
+  std::uint32_t value = 0; ///< bit 31: a number that the receiver gave out
 };
 
 class entry;

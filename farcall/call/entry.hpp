@@ -63,6 +63,7 @@ class entry_table {
   /// Rows before this one are no entries, so that row 0 can mean "not in the table".
   static constexpr std::uint32_t first_index = 1;
 
+  /// One entry, and what peers must know to match it.
   struct row {
     entry* code = nullptr;
     std::string name;

@@ -148,6 +148,7 @@ inline constexpr bool is_bitwise = detail::bitwise<std::remove_cv_t<T>>();
 template <class T>
 inline constexpr bool can_travel_v = detail::travels<std::remove_cv_t<T>>();
 
+/// Types whose values can be sent to another node.
 template <class T>
 concept packable = can_travel_v<T>;
 

@@ -20,11 +20,12 @@ namespace farcall {
 /// body_alignment, and must outlive values of types that have views. Used by one thread at a time.
 class reader {
  public:
+  /// Reads `bytes` bytes from `from`, which is aligned to body_alignment.
   reader(const std::byte* from, std::size_t bytes) noexcept : from_(from), size_(bytes) {
     assert(reinterpret_cast<std::uintptr_t>(from) % body_alignment == 0);
   }
 
-  /// The next value.
+  /// The next value. Throws malformed_message when the bytes left hold none.
   template <class T>
   [[nodiscard]] T read() {
     if constexpr (!packable<T>) {
@@ -39,7 +40,8 @@ class reader {
   }
 
   /// The next `n` bytes, behind the zero bytes up to a multiple of `alignment`: the counterpart of
-  /// writer::bytes. The address is aligned accordingly unless `n` is 0.
+  /// writer::bytes. The address is aligned accordingly unless `n` is 0. Throws malformed_message
+  /// when there are fewer.
   [[nodiscard]] const std::byte* bytes(std::size_t n, std::size_t alignment = 1) {
     assert(is_power_of_two(alignment) && alignment <= body_alignment);
     if (n == 0) return from_ + position_;
@@ -51,7 +53,8 @@ class reader {
   }
 
   /// The next value of an unsigned integer type, fetched once: for counts and the like, which a
-  /// packer checks before it relies on them, from memory that a peer may still write to.
+  /// packer checks before it relies on them, from memory that a peer may still write to. Throws
+  /// malformed_message when too few bytes are left.
   template <class Integer>
   [[nodiscard]] Integer number() {
     return detail::load_once<Integer>(bytes(sizeof(Integer), sizeof(Integer)));

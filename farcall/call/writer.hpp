@@ -27,7 +27,8 @@ class writer {
   /// Writes nothing: afterwards size() is the room that the same values need.
   [[nodiscard]] static writer counting() noexcept { return writer(nullptr); }
 
-  /// Packs any types that can travel, in this order.
+  /// Packs values of any packable types, in this order. Throws error when they do not fit, and what
+  /// their packers throw.
   template <class... T>
   void operator()(const T&... values) {
     if constexpr ((packable<T> && ...)) {
@@ -38,7 +39,8 @@ class writer {
   }
 
   /// Copies `n` bytes as they are, behind zero bytes up to a multiple of `alignment` (at most
-  /// body_alignment). No bytes take no room, whatever their alignment.
+  /// body_alignment). No bytes take no space, whatever their alignment. Throws error when they do
+  /// not fit.
   void bytes(const void* from, std::size_t n, std::size_t alignment = 1) {
     assert(is_power_of_two(alignment) && alignment <= body_alignment);
     if (n == 0) return;
@@ -75,7 +77,7 @@ class writer {
   std::size_t depth_ = 0;
 };
 
-/// Bytes that a writer needs for these values.
+/// Bytes that a writer needs for these values. Throws what their packers throw.
 template <class... T>
 [[nodiscard]] std::size_t packed_size(const T&... values) {
   auto count = writer::counting();

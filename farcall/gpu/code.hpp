@@ -13,6 +13,7 @@ namespace farcall {
 /// They find together in a list before main(), as entries do.
 class device_code {
  public:
+  /// Who runs the code, and as what.
   enum class kind : std::uint8_t {
     threads, ///< the emulated device
     gpu,

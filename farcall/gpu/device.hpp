@@ -28,7 +28,7 @@ template <class Place, class F, class... A>
 /// that is none, or that another process owns.
 namespace farcall::device {
 
-/// True for nodes that are GPUs, or emulate one.
+/// True for nodes that are GPUs, or emulate one. Never fails.
 [[nodiscard]] bool is_device(const node& n);
 
 /// Waits until no worker runs on the device, and so nothing in CUDA waits for one; the next call
@@ -37,21 +37,22 @@ void quiesce(const node& device, std::chrono::nanoseconds within = std::chrono::
 
 /// With `stay`, workers no longer leave by themselves when they are idle: calls never wait for a
 /// start, and what in CUDA waits for an idle device waits until quiesce(). For those who know that
-/// nothing does.
+/// nothing does. Throws error for what is no device of this process, as all below do.
 void pin_resident(const node& device, bool stay = true);
 
 /// The stream, a cudaStream_t, on which the calling thread's launches on the device run: for
 /// libraries, graphs and kernels of one's own. Ready when a launch behind it is. Null for emulated
-/// devices.
+/// devices. Throws error; see pin_resident().
 [[nodiscard]] void* stream(const node& device);
-/// The same for the launches of a lane.
+/// The same for the launches of a lane. Throws error; see pin_resident().
 [[nodiscard]] void* stream(const lane& to_device);
 
 /// Gives the device up: its calls end with node_failed, and what runs there, as a handler that does
-/// not end, is not waited for. Only the end of the process takes it off the device.
+/// not end, is not waited for. Only the end of the process takes it off the device. Throws error;
+/// see pin_resident().
 void give_up(const node& device);
 
-/// How often a worker was started there.
+/// How often a worker was started there. Throws error; see pin_resident().
 [[nodiscard]] std::uint64_t worker_starts(const node& device);
 
 } // namespace farcall::device

@@ -94,7 +94,8 @@ using host_call_of = host_call<F, typename signature_of<F>::type>;
 namespace device {
 
 /// The team that the calling function is run by; null on ordinary nodes. A kernel that was launched
-/// has none, and faults here: nobody could be told otherwise.
+/// has none, and faults here, which is the exception that it throws on the emulated device: nobody
+/// could be told otherwise.
 [[nodiscard]] FARCALL_HOST_DEVICE inline am::device_team_state* serving_team() {
   am::device_team_state* const team = am::current_device_team();
 #ifdef FARCALL_ON_GPU
@@ -127,7 +128,8 @@ FARCALL_HOST_DEVICE auto call_host(F f, const A&... args) {
   return call::run(*team, true, args...);
 }
 
-/// The same without waiting, for a function whose result nobody needs: a trace, a count.
+/// The same without waiting, for a function whose result nobody needs: a trace, a count. On
+/// ordinary nodes throws as post() does.
 template <class F, class... A>
 FARCALL_HOST_DEVICE void post_host(F f, const A&... args) {
   static_assert(detail::is_fn<F>, "farcall: a device calls the host's functions as fc::fn<f>");

@@ -18,6 +18,7 @@ enum class device_use {
 /// A function that has code for devices as well, as a callable. Runs on every kind of node.
 template <auto Function, device_use Use>
 struct device_fn_t {
+  /// Calls the function here, on this thread alone.
   template <class... A>
   FARCALL_HOST_DEVICE constexpr decltype(auto) operator()(A&&... a) const {
     return Function(std::forward<A>(a)...);

@@ -21,8 +21,9 @@ using grid = cuda::launch_shape;
 /// ordinary nodes one thread runs the function as a grid of one.
 template <class F>
 struct on_grid {
-  grid shape;
+  grid shape; ///< of the launch
 
+  /// Calls the function here, as a grid of one thread.
   template <class... A>
   FARCALL_HOST_DEVICE constexpr void operator()(A&&... a) const {
     F{}(std::forward<A>(a)...);
@@ -166,13 +167,14 @@ struct call_policy<on_grid<F>> {
 namespace device {
 
 /// The blocks of a launch and their threads. On ordinary nodes there is one block of one thread;
-/// the emulated device has one thread in a block.
+/// the emulated device has one thread in a block. Each thread asks for itself.
 class whole_grid {
  public:
   /// Number of this thread among those of all blocks, from 0 to size() - 1.
   [[nodiscard]] FARCALL_HOST_DEVICE std::uint64_t rank() const noexcept {
     return std::uint64_t{block()} * this_team().size() + this_team().rank();
   }
+  /// Number of threads in all blocks.
   [[nodiscard]] FARCALL_HOST_DEVICE std::uint64_t size() const noexcept {
     return std::uint64_t{blocks()} * this_team().size();
   }
@@ -184,6 +186,7 @@ class whole_grid {
     return farcall::detail::current_place.block;
 #endif
   }
+  /// Number of blocks.
   [[nodiscard]] FARCALL_HOST_DEVICE std::uint32_t blocks() const noexcept {
 #ifdef FARCALL_ON_GPU
     return gridDim.x;

@@ -21,6 +21,7 @@ class team {
     return t == nullptr ? 0 : t->rank();
 #endif
   }
+  /// Number of threads in the team.
   [[nodiscard]] FARCALL_HOST_DEVICE std::uint32_t size() const noexcept {
 #ifdef FARCALL_ON_GPU
     return blockDim.x;
@@ -30,7 +31,7 @@ class team {
 #endif
   }
   /// Waits for all threads of the team, which must all come here. What each has written before is
-  /// seen by all afterwards.
+  /// seen by all afterwards. Never fails.
   FARCALL_HOST_DEVICE void sync() const {
 #ifdef FARCALL_ON_GPU
     __syncthreads();

@@ -34,6 +34,7 @@ struct program_identity {
   std::uint64_t key_digest = 0;
 };
 
+/// What a host needs to start its targets; see job_options, which most of it comes from.
 struct membership_options {
   std::span<const transport_entry> transports; ///< the table; outlives the membership
   std::vector<target_url> targets;

@@ -34,12 +34,15 @@ static_assert(sizeof(record_header) == 8 && alignof(record_header) == 4);
 /// Largest record that a ring can be asked for whatever its size, in bytes.
 inline constexpr std::uint32_t largest_record = (1U << 24) - 1;
 
+/// The word that makes a record of that length and kind visible.
 [[nodiscard]] constexpr std::uint32_t commit_word(std::uint32_t bytes, record_kind kind) noexcept {
   return bytes | static_cast<std::uint32_t>(kind) << 24;
 }
+/// Length of a record, header included, from its commit word.
 [[nodiscard]] constexpr std::uint32_t commit_bytes(std::uint32_t word) noexcept {
   return word & largest_record;
 }
+/// Kind of a record from its commit word; any of 256.
 [[nodiscard]] constexpr record_kind commit_kind(std::uint32_t word) noexcept {
   return static_cast<record_kind>(word >> 24);
 }

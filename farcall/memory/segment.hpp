@@ -8,6 +8,7 @@
 
 namespace farcall {
 
+/// Size of the pages that memory is mapped in: the usual ones, or those of the huge page pool.
 enum class page_kind { normal, huge };
 
 /// A piece of memory that can be shared with other processes: an anonymous memory file and its
@@ -58,6 +59,7 @@ class segment {
 /// Maps `bytes` at `data` in this process ahead of their first use. A hint: failure is harmless.
 void prefault(std::byte* data, std::size_t bytes) noexcept;
 
+/// Size of a normal page.
 [[nodiscard]] std::size_t page_bytes() noexcept;
 
 } // namespace farcall

@@ -24,15 +24,16 @@ void release_on(const node& where, std::uint64_t address) noexcept;
 } // namespace detail
 
 /// A view of `size` elements in the memory of one node. Trivially copyable: travels as an argument.
-/// On its node it is used in place, elsewhere with put, get, copy and map. Does not own.
+/// On its node it is used in place, elsewhere with put, get, copy and map. Does not own. A value:
+/// any thread may use its own copy; threads that access the same elements synchronise themselves.
 template <class T>
 class remote_span {
   static_assert(std::is_trivially_copyable_v<T>,
                 "farcall: remote memory holds trivially copyable types");
 
  public:
-  using element_type = T;
-  using value_type = std::remove_cv_t<T>;
+  using element_type = T;                 ///< as of std::span
+  using value_type = std::remove_cv_t<T>; ///< the same without const
 
   remote_span() noexcept = default;
   /// Memory that lies at `address` on node `where`.
@@ -48,12 +49,17 @@ class remote_span {
   FARCALL_HOST_DEVICE remote_span(const remote_span<U>& other) noexcept
       : remote_span(other.node(), other.address(), other.size()) {}
 
+  /// The node whose memory it is.
   [[nodiscard]] FARCALL_HOST_DEVICE node_id node() const noexcept { return node_; }
+  /// Where the elements begin, as an address of that node.
   [[nodiscard]] FARCALL_HOST_DEVICE std::uint64_t address() const noexcept { return address_; }
+  /// Number of elements.
   [[nodiscard]] FARCALL_HOST_DEVICE std::size_t size() const noexcept { return size_; }
+  /// Number of bytes.
   [[nodiscard]] FARCALL_HOST_DEVICE std::size_t size_bytes() const noexcept {
     return size_ * sizeof(T);
   }
+  /// True when it has no elements.
   [[nodiscard]] FARCALL_HOST_DEVICE bool empty() const noexcept { return size_ == 0; }
 
   /// A part. Throws error when it does not lie inside; on a GPU, which cannot throw, nothing looks.
@@ -64,15 +70,18 @@ class remote_span {
 #endif
     return {node_, address_ + offset * sizeof(T), count};
   }
+  /// All elements from `offset` on. Throws as the other one.
   [[nodiscard]] FARCALL_HOST_DEVICE remote_span subspan(std::size_t offset) const {
 #ifndef FARCALL_ON_GPU
     if (offset > size_) detail::throw_out_of_range(offset, 0, size_);
 #endif
     return subspan(offset, size_ - offset);
   }
+  /// The first `count` elements. Throws as subspan().
   [[nodiscard]] FARCALL_HOST_DEVICE remote_span first(std::size_t count) const {
     return subspan(0, count);
   }
+  /// The last `count` elements. Throws as subspan().
   [[nodiscard]] FARCALL_HOST_DEVICE remote_span last(std::size_t count) const {
 #ifndef FARCALL_ON_GPU
     if (count > size_) detail::throw_out_of_range(0, count, size_);
@@ -80,7 +89,8 @@ class remote_span {
     return subspan(size_ - count, count);
   }
 
-  // In place, on the node that owns the memory; throws wrong_node elsewhere, but on a GPU.
+  /// The elements in place, on the node that owns them. Throws wrong_node elsewhere; a GPU does not
+  /// check.
   [[nodiscard]] FARCALL_HOST_DEVICE T* data() const {
 #ifndef FARCALL_ON_GPU
     if (node_ != detail::own_id()) [[unlikely]]
@@ -88,9 +98,13 @@ class remote_span {
 #endif
     return reinterpret_cast<T*>(address_);
   }
+  /// The elements as a std::span, checked once: for inner loops. Throws as data().
   [[nodiscard]] FARCALL_HOST_DEVICE std::span<T> local() const { return {data(), size_}; }
+  /// Element `i`, which must exist. Throws as data().
   [[nodiscard]] FARCALL_HOST_DEVICE T& operator[](std::size_t i) const { return data()[i]; }
+  /// The first element. Throws as data().
   [[nodiscard]] FARCALL_HOST_DEVICE T* begin() const { return data(); }
+  /// Behind the last element. Throws as data().
   [[nodiscard]] FARCALL_HOST_DEVICE T* end() const { return data() + size_; }
 
  private:
@@ -100,6 +114,7 @@ class remote_span {
 };
 
 /// Elements on a node, freed at the end of the buffer's life. Move-only. Made by node::allocate.
+/// Used by one thread at a time; its views may be used by all.
 template <class T>
 class FARCALL_NODISCARD_CLASS buffer {
  public:
@@ -115,25 +130,32 @@ class FARCALL_NODISCARD_CLASS buffer {
   buffer& operator=(const buffer&) = delete;
   ~buffer() { reset(); }
 
+  /// A view of all elements; valid as long as the buffer.
   [[nodiscard]] remote_span<T> span() const noexcept { return span_; }
+  /// The same.
   operator remote_span<T>() const noexcept { return span_; }
+  /// The same, to be read only.
   operator remote_span<const T>() const noexcept
     requires(!std::is_const_v<T>)
   {
     return span_;
   }
+  /// The node that the memory is on.
   [[nodiscard]] const farcall::node& node() const noexcept { return where_; }
+  /// Number of elements.
   [[nodiscard]] std::size_t size() const noexcept { return span_.size(); }
+  /// True when it has no elements, as after a move.
   [[nodiscard]] bool empty() const noexcept { return span_.empty(); }
   /// On the owner's node only; throws wrong_node elsewhere.
   [[nodiscard]] T* data() const { return span_.data(); }
+  /// A part. Throws error when it does not lie inside.
   [[nodiscard]] remote_span<T> subspan(std::size_t offset, std::size_t count) const {
     return span_.subspan(offset, count);
   }
 
   /// Gives the memory up without freeing it.
   [[nodiscard]] remote_span<T> release() noexcept { return std::exchange(span_, remote_span<T>{}); }
-  /// Takes over what release() gave up. `memory` must begin where it began.
+  /// Takes over what release() gave up. `memory` must begin where it began. Never fails.
   [[nodiscard]] static buffer adopt(const farcall::node& where, const remote_span<T>& memory) {
     return buffer(where, memory.address(), memory.size());
   }

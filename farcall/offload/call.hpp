@@ -28,7 +28,9 @@ class lane {
   lane& operator=(const lane&) = delete;
   ~lane();
 
+  /// The node that it leads to.
   [[nodiscard]] const node& where() const noexcept { return where_; }
+  /// For the library itself: what sends the messages.
   [[nodiscard]] am::lane& messages() const noexcept { return *lane_; }
 
  private:
@@ -108,7 +110,7 @@ template <class Place, class F, class... A>
   }
 }
 
-/// Calls and waits for the result.
+/// Calls and waits for the result. Throws what async() and future::get() throw.
 template <class Place, class F, class... A>
 auto sync(const Place& place, F&& f, A&&... args) {
   return async(place, std::forward<F>(f), std::forward<A>(args)...).get();

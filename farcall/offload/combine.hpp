@@ -105,6 +105,7 @@ template <class... T>
                                   sizeof...(T) == 0 ? no_deadline : latest);
 }
 
+/// The same for any number of futures of one type.
 template <class T>
 [[nodiscard]] future<std::vector<future<T>>> when_all(std::vector<future<T>> futures) {
   detail::require_all_valid(futures);
@@ -115,6 +116,7 @@ template <class T>
   return detail::hold_until_ready(std::move(futures), states, latest);
 }
 
+/// What when_any() gives.
 template <class T>
 struct when_any_result {
   std::size_t index = 0;          ///< of a future that is ready

@@ -77,7 +77,8 @@ class FARCALL_NODISCARD_CLASS future {
   /// True until the result has been taken.
   [[nodiscard]] bool valid() const noexcept { return valid_; }
 
-  /// True when get() would not wait. Takes in answers that have arrived; never blocks.
+  /// True when get() would not wait. Takes in answers that have arrived; never blocks. Throws error
+  /// for an empty future.
   [[nodiscard]] bool test() {
     require_valid();
     if (state_ == nullptr || state_->ready()) return true;
@@ -92,7 +93,7 @@ class FARCALL_NODISCARD_CLASS future {
     if (state_ != nullptr && !state_->ready()) detail::wait_or_throw(*state_, deadline_);
   }
 
-  /// Waits at most `duration`; true when the result is there.
+  /// Waits at most `duration`; true when the result is there. Throws error for an empty future.
   [[nodiscard]] bool wait_for(std::chrono::nanoseconds duration) {
     require_valid();
     if (state_ == nullptr || state_->ready()) return true;
@@ -127,7 +128,8 @@ class FARCALL_NODISCARD_CLASS future {
 
   /// Runs `f` with this future, ready, once it is; its result is that of the returned future. When
   /// `f` returns a future, that one's result is taken. `f` runs on whichever thread takes the
-  /// answer in, or at once; it should be short. This future is empty afterwards.
+  /// answer in, or at once; it should be short. This future is empty afterwards. Throws error for
+  /// an empty future; what `f` throws is in the returned one.
   template <class F>
   auto then(F f);
 
@@ -312,11 +314,13 @@ auto future<T>::then(F f) {
   return made;
 }
 
-/// A future that is ready.
+/// A future that is ready, with that value. Throws std::bad_alloc, and what moving the value
+/// throws.
 template <class T>
 [[nodiscard]] future<std::decay_t<T>> make_ready_future(T&& value) {
   return detail::ready_future<std::decay_t<T>>(std::forward<T>(value));
 }
+/// A future that is ready. Never fails.
 [[nodiscard]] inline future<void> make_ready_future() { return detail::ready_future<void>(); }
 
 } // namespace farcall

@@ -56,10 +56,13 @@ struct job_options {
 /// calls until the job ends and never returns, so make the job first in main(), before anything
 /// that only the host shall do. The destructor lets the targets finish what has arrived, and ends
 /// them. What outlives its job (futures, buffers, lanes, nodes) may be destroyed, and futures hold
-/// node_failed; nothing else may be done with it. Several jobs may exist at a time.
+/// node_failed; nothing else may be done with it. Several jobs may exist at a time. Any thread may
+/// use a job; one makes, moves and destroys it.
 class job {
  public:
+  /// Starts the targets that the environment names, or one. Throws start_failed and setting_error.
   job();
+  /// The same with these options, which come before the environment. Throws the same.
   explicit job(const job_options& options);
   /// Takes the options that start with --farcall- out of the command line. They, and then the
   /// environment, come before `options`. `--farcall-help` prints them and exits.
@@ -70,7 +73,9 @@ class job {
   job& operator=(const job&) = delete;
   ~job();
 
+  /// All nodes but the host, in the order of their numbers.
   [[nodiscard]] const std::vector<node>& targets() const noexcept { return targets_; }
+  /// Node 0: this process.
   [[nodiscard]] node host() const noexcept;
   /// Throws error when the job has no such node.
   [[nodiscard]] node node_at(node_id id) const;
@@ -85,11 +90,13 @@ class job {
 };
 
 /// In a process that was started as a target, serves the job and never returns; elsewhere does
-/// nothing. For programs that make their jobs late: call it first in main().
+/// nothing. For programs that make their jobs late: call it first in main(). In a target, throws
+/// error when it cannot join.
 void serve_if_target();
 
 /// In a process that was started as a target, serves the job until it ends; true then. For programs
 /// whose targets have something to do afterwards. Call it first in main(), instead of the above.
+/// Throws the same.
 [[nodiscard]] bool serve_as_target();
 
 } // namespace farcall

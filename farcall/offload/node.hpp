@@ -29,24 +29,25 @@ class buffer;
 
 /// What is known about a node.
 struct node_description {
-  node_id id = 0;
-  std::string name; ///< "host", "node 2", or name= of its URL
-  std::string host; ///< name of the machine
-  std::uint64_t pid = 0;
+  node_id id = 0;            ///< its number in the job
+  std::string name;          ///< "host", "node 2", or name= of its URL
+  std::string host;          ///< name of the machine
+  std::uint64_t pid = 0;     ///< process
   std::string architecture;  ///< "x86_64", …
   std::uint32_t cores = 0;   ///< processors that the node may run on
   std::uint32_t workers = 0; ///< threads that run handlers
-  std::string transport;     ///< how it is reached from here: "shm", "self"
-  std::string route;         ///< why so, in words
+  std::string transport;     ///< its scheme, "shm" or "tcp"; "none" if there is no route from here
+  std::string route;         ///< why this transport, or why none, in words
 };
 
 class timed_node;
 
 /// A node of a job: where a call goes. A cheap value; valid as long as its job. Can be passed to
-/// other nodes, which get their own handle to it.
+/// other nodes, which get their own handle to it. Any thread may use it.
 class node {
  public:
   node() noexcept = default;
+  /// Node `id` of a job; programs use job::targets() and node_at().
   node(detail::job_core& job, node_id id) noexcept : job_(&job), job_serial_(job.serial), id_(id) {}
   // Not trivial on purpose: a lambda that captures a node would otherwise travel by memcpy, and
   // take along a handle that means nothing elsewhere. Pass nodes as arguments.
@@ -62,16 +63,20 @@ class node {
   // NOLINTEND(modernize-use-equals-default, bugprone-unhandled-self-assignment)
   ~node() = default;
 
+  /// Its number in the job; the host is 0.
   [[nodiscard]] node_id id() const noexcept { return id_; }
+  /// What is known about it. Throws error for a handle that belongs to no job.
   [[nodiscard]] node_description description() const;
+  /// As in description(), and throws the same.
   [[nodiscard]] std::string name() const { return description().name; }
 
-  /// False once the node has exited, was killed or cannot be reached any more.
+  /// False once the node has exited, was killed or cannot be reached any more. Throws error for a
+  /// handle that belongs to no job.
   [[nodiscard]] bool alive() const;
 
-  /// `n` elements on the node, uninitialised, aligned for T and at least to 64 bytes, in memory
-  /// that this machine's nodes share. Blocks for a round trip. Throws out_of_memory naming the
-  /// sizes, node_failed.
+  /// `n` elements on the node, uninitialised, aligned for T and at least to 64 bytes. Nodes of one
+  /// machine share this memory; a device's is its own. Blocks for a round trip. Throws
+  /// out_of_memory naming the sizes, node_failed.
   template <class T>
   [[nodiscard]] buffer<T> allocate(std::size_t n) const;
 
@@ -79,6 +84,7 @@ class node {
   /// for room, and get() of the future, throw timeout when it has passed.
   [[nodiscard]] timed_node within(std::chrono::nanoseconds duration) const noexcept;
 
+  /// For the library itself: the job, null for none.
   [[nodiscard]] detail::job_core* job() const noexcept { return job_; }
   /// False once the job has ended; then nothing but this may be asked.
   [[nodiscard]] bool has_job() const noexcept;
@@ -90,12 +96,15 @@ class node {
   node_id id_ = no_node;
 };
 
-/// A node and a point in time; see node::within().
+/// A node and a point in time; see node::within(). A value, as a node is: any thread may use it.
 class timed_node {
  public:
+  /// What is started on `where` has to be done by `deadline`.
   timed_node(const node& where, time_point deadline) noexcept
       : where_(where), deadline_(deadline) {}
+  /// The node.
   [[nodiscard]] const node& where() const noexcept { return where_; }
+  /// When its time is over.
   [[nodiscard]] time_point deadline() const noexcept { return deadline_; }
 
  private:
@@ -111,19 +120,21 @@ inline timed_node node::within(std::chrono::nanoseconds duration) const noexcept
 /// the process. Throws error when there is no job, or several.
 [[nodiscard]] node this_node();
 
-/// Node 0 of the same job as this_node().
+/// Node 0 of the same job as this_node(). Throws as that does.
 [[nodiscard]] node host();
 
 /// Node `id` of the same job. Throws error when the job has no such node.
 [[nodiscard]] node node_at(node_id id);
 
-/// How many nodes the job of this_node() has, the host included.
+/// How many nodes the job of this_node() has, the host included. Throws as that does.
 [[nodiscard]] std::size_t node_count();
 
 /// A node travels as its number.
 template <>
 struct packer<node> {
+  /// Writes the number.
   static void pack(writer& w, const node& n) { w(n.id()); }
+  /// Throws error when the job of the call has no such node.
   static node unpack(reader& r) { return node_at(r.read<node_id>()); }
 };
 

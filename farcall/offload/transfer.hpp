@@ -110,7 +110,7 @@ template <detail::remote_range Remote>
 [[nodiscard]] future<void> put(std::span<const detail::element<Remote>> from, const Remote& to) {
   return detail::put_as(from, to, detail::transfer_mode::async);
 }
-/// As put, by the calling thread, done on return.
+/// As put, by the calling thread, done on return. Throws what put throws, and node_failed.
 template <detail::remote_range Remote>
 void put_sync(std::span<const detail::element<Remote>> from, const Remote& to) {
   detail::put_as(from, to, detail::transfer_mode::sync).get();
@@ -118,19 +118,21 @@ void put_sync(std::span<const detail::element<Remote>> from, const Remote& to) {
 
 /// Copies the beginning of `from`, on another node, to `to`, memory of this one. `to` may be
 /// shorter than `from`, not longer, and must be left alone until the future is ready. Otherwise as
-/// put.
+/// put, and throws the same.
 template <detail::remote_range Remote>
 [[nodiscard]] future<void> get(const Remote& from,
                                std::span<std::remove_const_t<detail::element<Remote>>> to) {
   return detail::get_as(from, to, detail::transfer_mode::async);
 }
+/// As get, by the calling thread, done on return. Throws what get throws, and node_failed.
 template <detail::remote_range Remote>
 void get_sync(const Remote& from, std::span<std::remove_const_t<detail::element<Remote>>> to) {
   detail::get_as(from, to, detail::transfer_mode::sync).get();
 }
 
 /// Copies between two nodes, directly: the destination's node fetches from the source's. `from` may
-/// be shorter than `to`, not longer. They must not overlap.
+/// be shorter than `to`, not longer. They must not overlap. Throws error for too long a source; the
+/// future holds node_failed.
 template <detail::remote_range From, detail::remote_range To>
 [[nodiscard]] future<void> copy(const From& from, const To& to) {
   static_assert(std::is_same_v<std::remove_const_t<detail::element<From>>, detail::element<To>>,
@@ -141,6 +143,7 @@ template <detail::remote_range From, detail::remote_range To>
   return detail::copy_between(detail::job_of(from, to), source.node(), source.address(),
                               target.node(), target.address(), source.size_bytes());
 }
+/// As copy, done on return. Throws what copy throws, and node_failed.
 template <detail::remote_range From, detail::remote_range To>
 void copy_sync(const From& from, const To& to) {
   copy(from, to).get();

@@ -29,6 +29,7 @@ enum class control : std::uint32_t {
   ended = 13,      ///< server: how the target has ended, or why it cannot be reached any more
 };
 
+/// A message as it was received; owns the descriptors that came with it.
 struct control_message {
   control kind{};
   std::vector<std::byte> body;

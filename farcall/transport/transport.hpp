@@ -39,11 +39,13 @@ struct reach {
   std::string reason;
 };
 
+/// What is the same for all lanes of a transport.
 struct transport_traits {
   std::uint32_t largest_record = 0; ///< bytes, header included
   bool shares_memory = false;       ///< put and get are plain copies by the caller
 };
 
+/// A way to reach nodes. Members say what must not run at the same time.
 class transport {
  public:
   virtual ~transport() = default;
