@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""Makes the reference and the guide into one site: build.py <output folder>, from the project root.
+
+Doxygen reads the headers that docs/reference/interface.txt names and copies of the Markdown pages in
+which links lead to pages of the site. What is public and has no comment is an error, as is every
+other warning. Needs no network.
+"""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+from xml.sax.saxutils import quoteattr
+
+HERE = pathlib.Path("docs/reference")
+# What the tree on the left shows: a title, and pages in their order.
+SECTIONS = (
+    ("Guide", ["docs/guide/*.md", "docs/gotchas.md", "docs/glossary.md"]),
+    ("Inside", ["docs/architecture.md", "docs/wire.md", "docs/performance.md", "docs/benchmarks.md",
+                "CONTRIBUTING.md", "CHANGELOG.md"]),
+    ("Decisions", ["docs/decisions/*.md"]),
+)
+MAIN_PAGE = "README.md"
+
+LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)")
+FENCE = re.compile(r"^```", re.M)
+# Members that say nothing which the language does not: copies, moves, comparisons by default, and
+# constructors taken over from the base class.
+OBVIOUS = re.compile(r"Member (?:operator==|operator=)\(|Member (\w+)\(\1 ?(?:const )?&&? ?\w*\)|"
+                     r"Member (\w+)\(const \2 &\w*\)|Member error\(const std::string &what")
+# Doxygen 1.9.4 does not connect a specialisation of a variable with its template elsewhere.
+UNTRUE = re.compile(r"documented symbol '.*(?:is_bound_to_node|refers_to).*' was not declared")
+
+
+def interface():
+    lines = (HERE / "interface.txt").read_text(encoding="utf-8").splitlines()
+    return [l for l in lines if l and not l.startswith("#")]
+
+
+def pages():
+    """(section, path) of every page, in order."""
+    for section, patterns in SECTIONS:
+        for pattern in patterns:
+            for path in sorted(pathlib.Path().glob(pattern)):
+                yield section, path
+
+
+def page_id(path):
+    return "page_" + re.sub(r"\W", "_", path.with_suffix("").as_posix())
+
+
+def title_of(text):
+    match = re.search(r"^# +(.+)$", text, re.M)
+    return match.group(1) if match else "farcall"
+
+
+def outside_code(text, change):
+    """Applies `change` to what is no fenced block."""
+    parts = re.split(r"(^```.*?^```$)", text, flags=re.M | re.S)
+    return "".join(p if p.startswith("```") else change(p) for p in parts)
+
+
+def for_doxygen(path, known):
+    """The page, with links to other pages of the site, and an identifier of its own."""
+    text = path.read_text(encoding="utf-8")
+
+    def target(match):
+        label, link = match.group(1), match.group(2)
+        if "://" in link or link.startswith("#"):
+            return match.group(0)
+        file = (path.parent / link.split("#")[0]).resolve().relative_to(pathlib.Path().resolve())
+        if file == pathlib.Path(MAIN_PAGE):
+            return f"[{label}](index.html)"
+        if file in known:
+            return f"[{label}]({page_id(file)}.html)"
+        return label if "`" in label else f"{label} (`{file.as_posix()}`)"
+
+    text = outside_code(text, lambda part: LINK.sub(target, part))
+    if path == pathlib.Path(MAIN_PAGE):
+        return re.sub(r"^# +.+$", "# farcall {#mainpage}", text, count=1, flags=re.M)
+    return re.sub(r"^# +(.+)$", rf"# \1 {{#{page_id(path)}}}", text, count=1, flags=re.M)
+
+
+def header(path):
+    """The header, with the comment that stands before its namespace taken for the file's."""
+    text = path.read_text(encoding="utf-8")
+    return re.sub(r"^\n((?:///.*\n)+namespace )", r"/// @file\n\1", text, flags=re.M)
+
+
+def layout(folder):
+    """Doxygen's own layout, with the pages of the site instead of its lists of pages and files."""
+    subprocess.run(["doxygen", "-l", folder / "layout.xml"], check=True, stdout=subprocess.DEVNULL)
+    text = (folder / "layout.xml").read_text(encoding="utf-8")
+    tabs = ['    <tab type="mainpage" visible="yes" title="farcall"/>']
+    for section, _ in SECTIONS[:1]:
+        tabs += section_tabs(section)
+    tabs.append('    <tab type="usergroup" url="@ref farcall" visible="yes" title="Reference">\n'
+                '      <tab type="user" url="@ref farcall" visible="yes" title="Functions"/>\n'
+                '      <tab type="classlist" visible="yes" title="Classes"/>\n'
+                '      <tab type="user" url="@ref farcall::device" visible="yes" title="For devices"/>\n'
+                '      <tab type="filelist" visible="yes" title="Headers"/>\n'
+                '    </tab>')
+    for section, _ in SECTIONS[1:]:
+        tabs += section_tabs(section)
+    text = re.sub(r"<navindex>.*</navindex>",
+                  lambda _: "<navindex>\n" + "\n".join(tabs) + "\n  </navindex>", text, flags=re.S)
+    # What a class or namespace is for comes before the list of its members.
+    whole = '<detaileddescription visible="yes" title=""/>'
+    for kind in ("class", "namespace"):
+        part = re.search(rf"<{kind}>.*?</{kind}>", text, re.S).group()
+        moved = re.sub(r"\n *<detaileddescription [^>]*/>", "", part)
+        moved = re.sub(r"<briefdescription [^>]*/>", whole, moved)
+        text = text.replace(part, moved)
+    (folder / "layout.xml").write_text(text, encoding="utf-8")
+
+
+def section_tabs(section):
+    own = [path for name, path in pages() if name == section]
+    yield f'    <tab type="usergroup" visible="yes" title={quoteattr(section)} url="@ref {page_id(own[0])}">'
+    for path in own:
+        title = title_of(path.read_text(encoding="utf-8"))
+        yield (f'      <tab type="user" visible="yes" url="@ref {page_id(path)}" '
+               f"title={quoteattr(title)}/>")
+    yield "    </tab>"
+
+
+def run(output):
+    work = output / "work"
+    shutil.rmtree(output, ignore_errors=True)
+    work.mkdir(parents=True)
+    known = {path for _, path in pages()}
+    texts = {p: for_doxygen(p, known) for p in (pathlib.Path(MAIN_PAGE), *(p for _, p in pages()))}
+    texts |= {pathlib.Path(p): header(pathlib.Path(p)) for p in interface()}
+    for path, text in texts.items():
+        copy = work / path
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text(text, encoding="utf-8")
+    layout(work)
+    inputs = [HERE / "namespaces.dox", *(work / path for path in texts)]
+    config = (HERE / "Doxyfile").read_text(encoding="utf-8") + (
+        f"\nOUTPUT_DIRECTORY = {output}\nLAYOUT_FILE = {work / 'layout.xml'}\n"
+        f"STRIP_FROM_PATH = {work.resolve()}\nSTRIP_FROM_INC_PATH = {work.resolve()}\n"
+        f"USE_MDFILE_AS_MAINPAGE = {work / MAIN_PAGE}\n"
+        f"INPUT = {' '.join(map(str, inputs))}\n")
+    done = subprocess.run(["doxygen", "-"], input=config, text=True, capture_output=True)
+    shutil.rmtree(work)
+    lines = done.stderr.replace(f"{work.resolve()}/", "").splitlines()
+    real = [l for l in lines if l.strip() and not OBVIOUS.search(l) and not UNTRUE.search(l)]
+    if done.returncode != 0 and not real:
+        real = [f"doxygen ended with {done.returncode}"]
+    return real
+
+
+def main():
+    if shutil.which("doxygen") is None:
+        raise SystemExit("build.py: doxygen is missing; on Debian: apt-get install doxygen")
+    output = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "build/docs")
+    wrong = run(output)
+    for line in wrong:
+        print(line, file=sys.stderr)
+    if wrong:
+        raise SystemExit(f"build.py: {len(wrong)} complaints; public names need a /// comment")
+    print(f"{output}/index.html")
+
+
+if __name__ == "__main__":
+    main()
