@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""Checks the Markdown pages: check_markdown.py [project root] [-- compiler and its options].
+
+* A link leads to a file or folder that exists, and to a heading that exists if it names one.
+* The C++ blocks of the README, and those of each page of the guide one behind the other, compile.
+"""
+
+import concurrent.futures
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+CODE_FOLDERS_WITHOUT_PAGES = {"build", ".git"}
+COMPILED = ("README.md", "docs/guide/*.md")
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+NO_SUCH_HEADER = re.compile(r"fatal error: .*(?:No such file|file not found)")
+# Headers that need not be there; a page's blocks that include one are left out with it.
+OPTIONAL_HEADERS = ("cuda_runtime_api.h",)
+
+
+def pages(root):
+    return sorted(p for p in root.rglob("*.md")
+                  if not CODE_FOLDERS_WITHOUT_PAGES & set(p.relative_to(root).parts))
+
+
+def without_code(text):
+    """Fenced blocks and code in lines become blanks; numbers of lines stay."""
+    text = BLOCK.sub(lambda m: "\n" * m.group().count("\n"), text)
+    return re.sub(r"`[^`\n]*`", lambda m: " " * len(m.group()), text)
+
+
+def anchors(text):
+    """What GitHub makes of headings."""
+    for heading in re.findall(r"^#+ +(.+)$", BLOCK.sub("", text), re.M):
+        plain = re.sub(r"[^\w\- ]", "", heading.lower().replace("`", ""))
+        yield plain.replace(" ", "-")
+
+
+def check_links(root):
+    for page in pages(root):
+        text = page.read_text(encoding="utf-8")
+        name = page.relative_to(root).as_posix()
+        for number, line in enumerate(without_code(text).splitlines(), 1):
+            for link in LINK.findall(line):
+                if "://" in link or link.startswith("mailto:"):
+                    continue
+                path, _, anchor = link.partition("#")
+                target = (page.parent / path) if path else page
+                if not target.exists():
+                    yield f"{name}:{number}: the link leads to {link}, which does not exist"
+                elif anchor and target.suffix == ".md" and anchor not in set(
+                        anchors(target.read_text(encoding="utf-8"))):
+                    yield f"{name}:{number}: {path or name} has no heading for #{anchor}"
+
+
+def program_of(page, left_out=()):
+    """The page's C++ blocks as one file, with lines numbered as in the page."""
+    text = page.read_text(encoding="utf-8")
+    parts = []
+    for match in BLOCK.finditer(text):
+        language, block = match.groups()
+        if language == "cpp" and not any(h in block for h in left_out):
+            line = text.count("\n", 0, match.start()) + 2
+            parts.append(f'#line {line} "{page.as_posix()}"\n{block}')
+    return "".join(parts)
+
+
+def compile_page(page, compiler):
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "page.cpp"
+        for left_out in ((), OPTIONAL_HEADERS):
+            program = program_of(page, left_out)
+            if not program:
+                return None
+            file.write_text(program, encoding="utf-8")
+            done = subprocess.run([*compiler, "-fsyntax-only", str(file)],
+                                  text=True, capture_output=True)
+            if done.returncode == 0:
+                return None
+            if not (NO_SUCH_HEADER.search(done.stderr)
+                    and any(h in done.stderr for h in OPTIONAL_HEADERS)):
+                break
+    errors = [l for l in done.stderr.splitlines() if "error" in l] or done.stderr.splitlines()
+    return "\n  ".join(errors[:5])
+
+
+def check_programs(root, compiler):
+    chosen = [p for pattern in COMPILED for p in sorted(root.glob(pattern))]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for page, wrong in zip(chosen, pool.map(lambda p: compile_page(p, compiler), chosen)):
+            if wrong:
+                yield f"{page.relative_to(root).as_posix()} does not compile:\n  {wrong}"
+
+
+def main():
+    arguments = sys.argv[1:]
+    compiler = []
+    if "--" in arguments:
+        at = arguments.index("--")
+        arguments, compiler = arguments[:at], arguments[at + 1:]
+    root = pathlib.Path(arguments[0] if arguments else ".").resolve()
+    problems = list(check_links(root))
+    if compiler:
+        problems += check_programs(root, compiler)
+    for problem in problems:
+        print(problem)
+    print(f"{len(problems)} problem(s) in the Markdown pages")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
