@@ -111,8 +111,8 @@ measured stream_round_trip(stream_pair (*connect_pair)(), waiting how,
     const pid_t parent = getpid();
     child_process echo{[&] {
       // Its own copy of the host's ends would keep it from seeing that the host has gone.
-      close(pair.host.in);
-      if (pair.host.out != pair.host.in) close(pair.host.out);
+      ::close(pair.host.in);
+      if (pair.host.out != pair.host.in) ::close(pair.host.out);
       pin_this_thread(settings.cores.target);
       std::uint64_t value = 0;
       while (!orphaned(parent) && receive(pair.target.in, value)) {
@@ -120,8 +120,8 @@ measured stream_round_trip(stream_pair (*connect_pair)(), waiting how,
       }
       return 0;
     }};
-    close(pair.target.in);
-    if (pair.target.out != pair.target.in) close(pair.target.out);
+    ::close(pair.target.in);
+    if (pair.target.out != pair.target.in) ::close(pair.target.out);
     pin_this_thread(settings.cores.host);
     const std::size_t calls = how == waiting::blocking ? settings.sleeping_calls : settings.calls;
     std::uint64_t sent = 0;

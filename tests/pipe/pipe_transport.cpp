@@ -22,8 +22,6 @@ namespace {
 constexpr unsigned cost = 50; ///< more than shared memory, less than a network
 constexpr std::uint64_t opener_bit = 1;
 
-/// Somebody always has to move what was committed.
-constexpr std::atomic<std::uint32_t> always{1};
 
 std::pair<unique_fd, unique_fd> make_pipe() {
   int ends[2];
@@ -78,12 +76,9 @@ class lane final : public carrier {
   lane(std::uint32_t ring_bytes, bell& wakes, unique_fd from, unique_fd to, int events)
       : sent_(ring_bytes), arrived_(ring_bytes), from_(std::move(from)), to_(std::move(to)),
         events_(events) {
-    sent_.out.attention = &always;
-    sent_.out.kick = [](void* self) noexcept { static_cast<lane*>(self)->progress(); };
-    sent_.out.kick_context = this;
-    arrived_.out.attention = &wakes.word;
-    arrived_.out.kick = &kick_bell;
-    arrived_.out.kick_context = &wakes;
+    notify_on_commit(
+        sent_.out, [](void* self) noexcept { static_cast<lane*>(self)->progress(); }, this);
+    notify_on_commit(arrived_.out, wakes);
     // Nobody waits yet.
     epoll_event none{};
     ::epoll_ctl(events_, EPOLL_CTL_ADD, from_.get(), &none);

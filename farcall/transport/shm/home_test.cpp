@@ -145,7 +145,7 @@ struct two_nodes {
   segment home_of_0 = formatted();
   segment home_of_1 = formatted();
   home own = home::view(home_of_0);
-  std::unique_ptr<shm_transport> t = [this] {
+  std::unique_ptr<transport> t = [this] {
     options o;
     o.self = 0;
     o.machine = "here";
