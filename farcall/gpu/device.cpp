@@ -8,8 +8,7 @@ namespace {
 
 cuda::cuda_transport& transport_of(const node& n) {
   cuda::cuda_transport* const device =
-      n.job() == nullptr ? nullptr
-                         : detail::device_of(*detail::state_of(*n.job()).members, n.id());
+      n.job() == nullptr ? nullptr : detail::device_of(*detail::state_of(*n.job()).members, n.id());
   if (device == nullptr) {
     throw error(node_text(n.id()) + " is no device of this process; the host of a job owns its " +
                     "devices (cuda:0, cuda-emulated:0)",

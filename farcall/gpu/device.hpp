@@ -14,7 +14,7 @@ namespace farcall {
 /// when the kernel has ended. Launches of one thread to one device start in order, beside its other
 /// calls. `f` returns nothing, and is a device_fn, in which device::this_grid() tells the threads
 /// apart. Takes a launch: some microseconds; see fc::device_fn for what takes less. On ordinary
-/// nodes one thread runs f.
+/// nodes one thread runs f. Throws what async() throws.
 template <class Place, class F, class... A>
 [[nodiscard]] auto async(const Place& place, const grid& shape, const F& /*f*/, A&&... args) {
   static_assert(detail::is_device_fn<F>,

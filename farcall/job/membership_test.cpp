@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <mutex>
 #include <string>
@@ -36,7 +37,11 @@ membership_options options(const std::string& targets) {
   o.transports = transports();
   if (!targets.empty()) o.targets = parse_targets(targets);
   o.arguments = own_arguments();
+  o.start_timeout = std::chrono::seconds(10);
+  o.stop_timeout = std::chrono::seconds(2);
+  o.lane_bytes = 64 << 10;
   o.heap_bytes = std::uint64_t{64} << 20;
+  o.liveness = std::chrono::seconds(5);
   o.settings.resize(2 * sizeof(std::int64_t)); // no spinning
   return o;
 }

@@ -3,12 +3,12 @@
 #include <farcall/base/log.hpp>
 #include <farcall/base/settings_source.hpp>
 #include <farcall/base/settings_table.hpp>
-#include <farcall/transport/tcp/server.hpp>
 #include <farcall/offload/job.hpp>
 #include <farcall/offload/job_state.hpp>
 #include <farcall/offload/other_variables.hpp>
 #include <farcall/offload/transfer.hpp>
 #include <farcall/transport/process.hpp>
+#include <farcall/transport/tcp/server.hpp>
 #include <farcall/transport/transport_entry.hpp>
 
 #include <algorithm>

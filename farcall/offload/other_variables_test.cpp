@@ -1,6 +1,6 @@
 #include <farcall/base/settings_table.hpp>
-#include <farcall/transport/process.hpp>
 #include <farcall/offload/other_variables.hpp>
+#include <farcall/transport/process.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

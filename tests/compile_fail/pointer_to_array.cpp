@@ -2,4 +2,6 @@
 // names: cannot_travel<std::unique_ptr<int ?\[\].*> ?>
 #include <farcall/call/pack.hpp>
 
+#include <memory>
+
 std::size_t f(const std::unique_ptr<int[]>& value) { return farcall::packed_size(value); }

@@ -2,6 +2,8 @@
 // names: cannot_travel<std::unique_ptr<shape.*> ?>
 #include <farcall/call/pack.hpp>
 
+#include <memory>
+
 struct shape {
   virtual ~shape() = default;
 };

@@ -2,4 +2,6 @@
 // names: cannot_travel<std::shared_ptr<int> ?>
 #include <farcall/call/pack.hpp>
 
+#include <memory>
+
 std::size_t f(const std::shared_ptr<int>& value) { return farcall::packed_size(value); }

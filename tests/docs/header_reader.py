@@ -196,7 +196,7 @@ class Reader:
         if rest and rest[0] == "extern":
             self.scopes.append(Scope("namespace", "C"))
             return True
-        words = [t for t in rest if t not in ("FARCALL_NODISCARD_CLASS",)]
+        words = [t for t in rest if not re.fullmatch(r"[A-Z]+_\w+_CLASS", t)]  # attributes as macros
         if words and words[0] in ("class", "struct", "union", "enum") and "(" not in words[:1]:
             kind = words[0]
             i = 2 if words[1:2] and words[1] in ("class", "struct") else 1

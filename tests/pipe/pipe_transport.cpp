@@ -22,7 +22,6 @@ namespace {
 constexpr unsigned cost = 50; ///< more than shared memory, less than a network
 constexpr std::uint64_t opener_bit = 1;
 
-
 std::pair<unique_fd, unique_fd> make_pipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) throw_system_error("making a pipe", errno);

@@ -3,6 +3,7 @@
 
 #include <farcall/call/signature.hpp>
 
+#include <complex>
 #include <cstdio>
 
 enum class colour : short { red };

@@ -1,7 +1,7 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/log.hpp>
-#include <farcall/transport/tcp/address.hpp>
 #include <farcall/memory/ring.hpp>
+#include <farcall/transport/tcp/address.hpp>
 #include <farcall/transport/tcp/entry.hpp>
 #include <farcall/transport/tcp/remote_target.hpp>
 #include <farcall/transport/tcp/tcp.hpp>

@@ -2,10 +2,10 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/settings_table.hpp>
 #include <farcall/transport/control_messages.hpp>
-#include <farcall/transport/tcp/remote_target.hpp>
 #include <farcall/transport/tcp/address.hpp>
 #include <farcall/transport/tcp/identity.hpp>
 #include <farcall/transport/tcp/opening.hpp>
+#include <farcall/transport/tcp/remote_target.hpp>
 #include <farcall/transport/tcp/socket.hpp>
 #include <farcall/transport/tcp/stream.hpp>
 
