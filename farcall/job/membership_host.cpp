@@ -1,5 +1,6 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/log.hpp>
+#include <farcall/base/settings_table.hpp>
 #include <farcall/job/child_launcher.hpp>
 #include <farcall/job/existing_launcher.hpp>
 #include <farcall/job/membership.hpp>
@@ -548,6 +549,7 @@ void host_membership::kill_rest() {
 
 std::unique_ptr<membership> membership::launch(membership_options o,
                                                const program_identity& program) {
+  settings::check(settings::row("lane-bytes"), "the size of a lane", std::to_string(o.lane_bytes));
   const time_point deadline = clock::now() + o.start_timeout;
   std::unique_ptr<host_membership> made;
   try {
