@@ -65,7 +65,9 @@ class ring_pair {
   std::byte* record = try_reserve(out, bytes);
   if (record == nullptr) return false;
   std::memcpy(record + offsetof(record_header, slot), &slot, sizeof slot);
-  std::memcpy(record + sizeof(record_header), body.data(), body.size());
+  // Not memcpy: the text may be empty, and its address null.
+  std::transform(body.begin(), body.end(), record + sizeof(record_header),
+                 [](char c) { return static_cast<std::byte>(c); });
   commit(out, record, bytes, kind);
   return true;
 }
