@@ -33,12 +33,11 @@ class pipe_end final : public node_end {
       return messages::send(to_peer_, m, no_deadline, files);
     };
     transport_ = pipes::entry().make(site);
-    thread_ = std::thread([this] { run(); });
   }
   ~pipe_end() override {
     const std::uint64_t one = 1;
     [[maybe_unused]] const auto written = ::write(stop_.get(), &one, sizeof one);
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
   }
   pipe_end(const pipe_end&) = delete;
   pipe_end& operator=(const pipe_end&) = delete;
@@ -46,7 +45,12 @@ class pipe_end final : public node_end {
   node_id id() const override { return id_; }
   transport& link() override { return *transport_; }
   std::span<bell> bells() override { return bells_; }
-  void meet(const card& peer) override { transport_->admit(peer); }
+  /// Only now is there a thread: the other node may be a process that is forked before, and a fork
+  /// beside a thread can find a lock taken for ever.
+  void meet(const card& peer) override {
+    transport_->admit(peer);
+    if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+  }
 
  private:
   void run() {

@@ -10,6 +10,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <set>
 #include <utility>
 
 #include <fcntl.h>
@@ -250,6 +251,7 @@ class pipe_transport final : public transport {
     if (!reader.empty() || files.size() != 2 || r.worker >= own_.bells.size()) {
       throw malformed_message("what should open a lane of pipes does not");
     }
+    if (is_forgotten(from)) return; // sent before it died
     bell& wakes = own_.bells[r.worker];
     const channel end = add(from, {r.bell, r.worker, r.own_worker != 0}, std::move(files[0]),
                             std::move(files[1]), wakes, 0);
@@ -290,6 +292,7 @@ class pipe_transport final : public transport {
 
   void forget(node_id peer) noexcept override {
     const std::lock_guard guard(mutex_);
+    forgotten_.insert(peer);
     std::erase_if(waiting_,
                   [&](const channel& c) { return c.peer == peer && lanes_.erase(c.id) != 0; });
   }
@@ -322,6 +325,11 @@ class pipe_transport final : public transport {
     return end;
   }
 
+  [[nodiscard]] bool is_forgotten(node_id peer) const noexcept {
+    const std::lock_guard guard(mutex_);
+    return forgotten_.contains(peer);
+  }
+
   std::vector<std::shared_ptr<lane>> all() {
     const std::lock_guard guard(mutex_);
     std::vector<std::shared_ptr<lane>> all = closing_;
@@ -333,6 +341,7 @@ class pipe_transport final : public transport {
   transport_site own_;
   unique_fd events_;
   mutable std::mutex mutex_;
+  std::set<node_id> forgotten_;
   std::uint64_t next_id_ = 0;
   std::map<std::uint64_t, std::shared_ptr<lane>> lanes_;
   std::vector<std::shared_ptr<lane>> closing_;
