@@ -90,8 +90,6 @@ struct directory::state {
       std::make_unique<std::atomic<any_function>[]>(most_grants);
 };
 
-namespace {} // namespace
-
 am::handler_key directory::own_key(const entry& e) noexcept { return first_row_key + e.index(); }
 
 std::vector<am::handler> directory::handlers(const call_context& context) {

@@ -3,8 +3,24 @@
 
 #include <farcall/call/signature.hpp>
 
+#include <array>
+#include <bitset>
 #include <complex>
 #include <cstdio>
+#include <deque>
+#include <filesystem>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <unordered_set>
+#include <variant>
+#include <vector>
 
 enum class colour : short { red };
 enum plain { one };
