@@ -2,7 +2,7 @@
 // so that a row may also be made of what stands above the seam.
 
 #include <farcall/gpu/make_device.hpp>
-#include <farcall/transport/cuda/entry.hpp>
+#include <farcall/gpu/transport/entry.hpp>
 #include <farcall/transport/self/entry.hpp>
 #include <farcall/transport/shm/entry.hpp>
 #include <farcall/transport/tcp/entry.hpp>

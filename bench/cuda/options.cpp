@@ -1,6 +1,6 @@
 #include "options.hpp"
 
-#include <farcall/transport/cuda/entry.hpp>
+#include <farcall/gpu/transport/entry.hpp>
 
 #include <algorithm>
 #include <array>

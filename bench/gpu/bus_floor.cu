@@ -2,8 +2,8 @@
 #include "check.hpp"
 #include "ping_pong.hpp"
 
-#include <farcall/transport/cuda/block_team.cuh>
-#include <farcall/transport/cuda/slot.hpp>
+#include <farcall/gpu/transport/block_team.cuh>
+#include <farcall/gpu/transport/slot.hpp>
 
 namespace farcall::gpu {
 namespace {

@@ -3,7 +3,7 @@
 #include "launch_variants.hpp"
 
 #include <farcall/base/clock.hpp>
-#include <farcall/transport/cuda/system_scope.hpp>
+#include <farcall/gpu/transport/system_scope.hpp>
 
 #include <array>
 #include <atomic>

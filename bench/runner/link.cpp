@@ -1,7 +1,7 @@
 #include "link.hpp"
 #include "session.hpp"
 
-#include <farcall/transport/cuda/entry.hpp>
+#include <farcall/gpu/transport/entry.hpp>
 
 #include <algorithm>
 #include <vector>

@@ -5,8 +5,8 @@
 #include <tools/common/table.hpp>
 
 #include <farcall/gpu/device.hpp>
-#include <farcall/transport/cuda/entry.hpp>
-#include <farcall/transport/cuda/find_gpus.hpp>
+#include <farcall/gpu/transport/entry.hpp>
+#include <farcall/gpu/transport/find_gpus.hpp>
 
 #include <chrono>
 #include <ctime>

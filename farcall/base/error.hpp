@@ -62,12 +62,6 @@ class unknown_function : public error {
   using error::error;
 };
 
-/// A function that also runs on devices has failed: device::fail() on an ordinary node.
-class device_error : public error {
- public:
-  using error::error;
-};
-
 /// Memory of one node was used in place on another.
 class wrong_node : public error {
  public:

@@ -114,8 +114,7 @@ void with_arguments(am::incoming& request, Use&& use) {
   }
 }
 
-/// A step on the way to R(S...), without which CUDA's compiler gives up at functions that take
-/// nothing.
+/// A step on the way to R(S...), without which nvcc gives up at functions that take nothing.
 template <class R, class... S>
 struct function_of {
   using type = R(S...);

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <farcall/am/message.hpp>
-#include <farcall/base/device.hpp>
 #include <farcall/gpu/worker.hpp>
+#include <farcall/offload/host_device.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <farcall/base/device.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/gpu/call_host.hpp>
 #include <farcall/gpu/handler.hpp>
 #include <farcall/offload/call.hpp>
+#include <farcall/offload/host_device.hpp>
 
 #include <cstdint>
 #include <cstring>
@@ -13,6 +13,13 @@
 
 /// What functions for devices can do besides computing. On ordinary nodes it works, too.
 namespace farcall {
+
+/// A function that also runs on devices has failed: device::fail() on an ordinary node.
+class device_error : public error {
+ public:
+  using error::error;
+};
+
 namespace detail {
 
 #ifdef __CUDACC__

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <farcall/base/device.hpp>
 #include <farcall/call/callable.hpp>
+#include <farcall/offload/host_device.hpp>
 
 #include <type_traits>
 #include <utility>

@@ -2,9 +2,9 @@
 
 #include <farcall/gpu/device.hpp>
 #include <farcall/gpu/device_calls.hpp>
+#include <farcall/gpu/transport/emulated.hpp>
+#include <farcall/gpu/transport/find_gpus.hpp>
 #include <farcall/offload/job_test_support.hpp>
-#include <farcall/transport/cuda/emulated.hpp>
-#include <farcall/transport/cuda/find_gpus.hpp>
 
 #include <gmock/gmock.h>
 

@@ -2,8 +2,8 @@
 
 #include <farcall/gpu/handler.hpp>
 #include <farcall/gpu/team.hpp>
-#include <farcall/transport/cuda/launch.hpp>
-#include <farcall/transport/cuda/thread_team.hpp>
+#include <farcall/gpu/transport/launch.hpp>
+#include <farcall/gpu/transport/thread_team.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <farcall/base/device.hpp>
 #include <farcall/call/bitwise.hpp>
 #include <farcall/gpu/code.hpp>
 #include <farcall/gpu/device_fn.hpp>
 #include <farcall/gpu/request.hpp>
 #include <farcall/gpu/team.hpp>
+#include <farcall/offload/host_device.hpp>
 
 #include <cstddef>
 #include <cstdint>

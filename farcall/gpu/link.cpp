@@ -3,8 +3,8 @@
 #include <farcall/call/directory.hpp>
 #include <farcall/gpu/make_device.hpp>
 #include <farcall/gpu/program.hpp>
+#include <farcall/gpu/transport/gpu_device.hpp>
 #include <farcall/gpu/worker_kernel.hpp>
-#include <farcall/transport/cuda/gpu_device.hpp>
 
 namespace farcall::detail {
 namespace {

@@ -2,9 +2,9 @@
 #include <farcall/call/directory.hpp>
 #include <farcall/gpu/make_device.hpp>
 #include <farcall/gpu/program.hpp>
+#include <farcall/gpu/transport/emulated.hpp>
 #include <farcall/gpu/worker_on_threads.hpp>
 #include <farcall/offload/job_state.hpp>
-#include <farcall/transport/cuda/emulated.hpp>
 
 namespace farcall::detail {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
+#include <farcall/gpu/transport/entry.hpp>
 #include <farcall/job/membership.hpp>
-#include <farcall/transport/cuda/entry.hpp>
 
 #include <cstdint>
 

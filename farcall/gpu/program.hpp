@@ -1,7 +1,7 @@
 #pragma once
 
 #include <farcall/gpu/code.hpp>
-#include <farcall/transport/cuda/cuda.hpp>
+#include <farcall/gpu/transport/cuda.hpp>
 
 namespace farcall {
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <farcall/base/device.hpp>
 #include <farcall/memory/record.hpp>
+#include <farcall/offload/host_device.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <farcall/base/device.hpp>
-#include <farcall/transport/cuda/thread_team.hpp>
+#include <farcall/gpu/transport/thread_team.hpp>
+#include <farcall/offload/host_device.hpp>
 
 #include <cstdint>
 

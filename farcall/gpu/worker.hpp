@@ -1,11 +1,11 @@
 #pragma once
 
 #include <farcall/am/message.hpp>
-#include <farcall/base/device.hpp>
 #include <farcall/gpu/request.hpp>
-#include <farcall/transport/cuda/device_lane.hpp>
-#include <farcall/transport/cuda/executor.hpp>
-#include <farcall/transport/cuda/thread_team.hpp>
+#include <farcall/gpu/transport/device_lane.hpp>
+#include <farcall/gpu/transport/executor.hpp>
+#include <farcall/gpu/transport/thread_team.hpp>
+#include <farcall/offload/host_device.hpp>
 
 #include <cstddef>
 #include <cstdint>

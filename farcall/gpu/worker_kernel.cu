@@ -1,6 +1,6 @@
+#include <farcall/gpu/transport/block_team.cuh>
 #include <farcall/gpu/worker.hpp>
 #include <farcall/gpu/worker_kernel.hpp>
-#include <farcall/transport/cuda/block_team.cuh>
 
 namespace farcall::am {
 __global__ void __launch_bounds__(256) farcall_executor(const cuda::worker_setup setup) {

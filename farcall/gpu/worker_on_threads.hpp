@@ -1,6 +1,6 @@
 #pragma once
 
-#include <farcall/transport/cuda/emulated.hpp>
+#include <farcall/gpu/transport/emulated.hpp>
 
 namespace farcall::am {
 

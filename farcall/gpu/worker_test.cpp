@@ -2,9 +2,9 @@
 
 #include <farcall/am/message.hpp>
 #include <farcall/base/error.hpp>
+#include <farcall/gpu/transport/cuda.hpp>
 #include <farcall/gpu/worker.hpp>
 #include <farcall/gpu/worker_on_threads.hpp>
-#include <farcall/transport/cuda/cuda.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <farcall/base/device.hpp>
 #include <farcall/base/error.hpp>
+#include <farcall/offload/host_device.hpp>
 #include <farcall/offload/node.hpp>
 
 #include <cstddef>

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <farcall/am/client.hpp>
-#include <farcall/base/device.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/call/result.hpp>
+#include <farcall/offload/host_device.hpp>
 
 #include <coroutine>
 #include <exception>

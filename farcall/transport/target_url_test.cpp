@@ -1,5 +1,4 @@
 #include <farcall/base/error.hpp>
-#include <farcall/transport/cuda/entry.hpp>
 #include <farcall/transport/target_url.hpp>
 
 #include <gmock/gmock.h>
@@ -82,27 +81,6 @@ TEST(parse_targets, limits_are_inclusive) {
   EXPECT_EQ(parse_targets("shm?cpu=0")[0].cpu, 0U);
   EXPECT_EQ(parse_targets("shm?name=" + std::string(100, 'x'))[0].name.size(), 100U);
   EXPECT_EQ(parse_targets("shm:249,shm").size(), 250U);
-}
-
-TEST(parse_targets, devices_have_numbers_and_teams) {
-  const auto targets = parse_targets("cuda,cuda:3?workers=4&threads=128&idle_ms=7&name=fast,"
-                                     "cuda-emulated:2?threads=3");
-  ASSERT_EQ(targets.size(), 3U);
-  EXPECT_EQ(targets[0].scheme, "cuda");
-  EXPECT_EQ(cuda::device_number(targets[0]), 0U);
-  EXPECT_EQ(targets[0].workers, 8U);
-  EXPECT_EQ(targets[0].number("threads"), std::nullopt);
-  EXPECT_TRUE(cuda::is_device(targets[0]));
-  EXPECT_EQ(cuda::device_number(targets[1]), 3U);
-  EXPECT_EQ(targets[1].workers, 4U);
-  EXPECT_EQ(targets[1].number("threads"), 128U);
-  EXPECT_EQ(targets[1].number("idle_ms"), 7U);
-  EXPECT_EQ(targets[1].name, "fast");
-  EXPECT_EQ(targets[2].scheme, "cuda-emulated");
-  EXPECT_EQ(cuda::device_number(targets[2]), 2U);
-  EXPECT_EQ(targets[2].workers, 1U);
-  EXPECT_EQ(targets[2].number("threads"), 3U);
-  EXPECT_FALSE(cuda::is_device(parse_targets("shm")[0]));
 }
 
 using words = std::vector<std::string>;
@@ -195,15 +173,8 @@ TEST(parse_targets, mistakes_are_refused_with_what_was_wrong_and_what_to_do) {
       {"shm?program", "program=", "needs a path"},
       {"shm?name=", "name=", "1 to 100 characters"},
       {"shm?count=2", "\"count\"", "known: workers, cpu, program, name"},
-      // Command lines.
-      {"cuda:x", "\"cuda:x\"", "number of the device"},
-      {"cuda:65", "\"cuda:65\"", "64"},
-      {"cuda:0?cpu=1", "\"cuda:0?cpu=1\"", "threads, idle_ms"},
-      {"cuda:0?program=x", "\"cuda:0?program=x\"", "threads, idle_ms"},
-      {"cuda:0?threads=33", "\"cuda:0?threads=33\"", "multiple of 32"},
-      {"cuda:0?threads=512", "\"cuda:0?threads=512\"", "256"},
-      {"cuda-emulated:0?threads=17", "\"cuda-emulated:0?threads=17\"", "16"},
       {"shm?threads=2", "\"shm?threads=2\"", "unknown option"},
+      // Command lines.
       {"exec", "\"exec\"", "exec:qemu-aarch64 ./app"},
       {"exec:", "\"exec:\"", "needs a command line"},
       {"exec:  ?count=2", "\"exec:  ?count=2\"", "needs a command line"},

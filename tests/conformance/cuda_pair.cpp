@@ -3,9 +3,9 @@
 
 #include <farcall/base/error.hpp>
 #include <farcall/base/line_aligned_memory.hpp>
+#include <farcall/gpu/transport/cuda.hpp>
+#include <farcall/gpu/transport/device_lane.hpp>
 #include <farcall/memory/ring.hpp>
-#include <farcall/transport/cuda/cuda.hpp>
-#include <farcall/transport/cuda/device_lane.hpp>
 #include <farcall/transport/staged_lane.hpp>
 #include <tests/conformance/pairs.hpp>
 

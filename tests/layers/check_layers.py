@@ -14,6 +14,9 @@ CODE = {".hpp", ".cpp", ".h", ".c", ".cu", ".cuh"}
 CODE_FOLDERS = ("farcall", "compat", "tools", "examples", "tests", "bench", "fuzz")
 LONGEST_FILE = 700
 LONGEST_README = 12
+# The core knows nothing of devices: it asks transports, memory domains and call policies.
+CORE = ("base", "memory", "job", "am", "call")
+NOT_IN_THE_CORE = re.compile(r"(?<![a-z])(device|gpu|cuda)", re.IGNORECASE)
 
 TABLE_ROW = re.compile(r"^\|[^|]*\|\s*`farcall/(\w+)/`\s*\|[^|]+\|\s*$")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
@@ -113,6 +116,16 @@ def check_build_lists(root, layers):
                        f"farcall/{layer}/CMakeLists.txt")
 
 
+def check_words(root):
+    for layer in CORE:
+        for path in code_files(root, f"farcall/{layer}"):
+            for number, line in enumerate(lines_of(path), 1):
+                word = NOT_IN_THE_CORE.search(line)
+                if word:
+                    yield (f"{path.relative_to(root).as_posix()}:{number}: \"{word.group()}\" belongs "
+                           "to farcall/gpu/; say it in general terms")
+
+
 def check(root):
     root = root.resolve()
     layers = read_layers(root)
@@ -121,6 +134,7 @@ def check(root):
         *check_readmes(root, layers),
         *check_lengths(root),
         *check_build_lists(root, layers),
+        *check_words(root),
     ]
 
 

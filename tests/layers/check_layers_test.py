@@ -98,6 +98,10 @@ class CheckLayers(unittest.TestCase):
         self.write("farcall/base/a_test_support.hpp", "#include <tests/support/a.hpp>\n")
         self.assertEqual(self.problems(), [])
 
+    def test_a_word_of_devices_in_the_core_is_found(self):
+        self.write("farcall/memory/a.hpp", "#pragma once\n// As on a GPU.\n")
+        self.expect_one_problem("farcall/memory/a.hpp:2", "GPU", "farcall/gpu/")
+
     def test_a_missing_table_is_an_error(self):
         self.write("docs/architecture.md", "No table here.\n")
         with self.assertRaisesRegex(SystemExit, "no layer table"):

@@ -7,9 +7,9 @@
 #include <farcall/gpu/device_test_support.hpp>
 #include <farcall/gpu/make_device.hpp>
 #include <farcall/gpu/program.hpp>
+#include <farcall/gpu/transport/gpu_device.hpp>
+#include <farcall/gpu/transport/thread_team.hpp>
 #include <farcall/gpu/worker_on_threads.hpp>
-#include <farcall/transport/cuda/gpu_device.hpp>
-#include <farcall/transport/cuda/thread_team.hpp>
 
 #include <deque>
 #include <memory>

@@ -1,8 +1,8 @@
 #include <farcall/base/clock.hpp>
 #include <farcall/base/error.hpp>
+#include <farcall/gpu/transport/gpu_device.hpp>
+#include <farcall/gpu/transport/link_speed.hpp>
 #include <farcall/memory/copy.hpp>
-#include <farcall/transport/cuda/gpu_device.hpp>
-#include <farcall/transport/cuda/link_speed.hpp>
 
 #include <algorithm>
 #include <array>

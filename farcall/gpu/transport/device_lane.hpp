@@ -1,7 +1,7 @@
 #pragma once
 
-#include <farcall/base/device.hpp>
-#include <farcall/transport/cuda/slot.hpp>
+#include <farcall/gpu/transport/slot.hpp>
+#include <farcall/offload/host_device.hpp>
 
 #include <cstddef>
 #include <cstdint>

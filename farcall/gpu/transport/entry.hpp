@@ -1,7 +1,7 @@
 #pragma once
 
+#include <farcall/gpu/transport/cuda.hpp>
 #include <farcall/transport/card.hpp>
-#include <farcall/transport/cuda/cuda.hpp>
 #include <farcall/transport/transport_entry.hpp>
 
 #include <cstdint>

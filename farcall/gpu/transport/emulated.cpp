@@ -1,8 +1,8 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/line_aligned_memory.hpp>
 #include <farcall/base/signals.hpp>
+#include <farcall/gpu/transport/emulated.hpp>
 #include <farcall/memory/copy.hpp>
-#include <farcall/transport/cuda/emulated.hpp>
 
 #include <algorithm>
 #include <array>

@@ -2,8 +2,8 @@
 
 #include <farcall/base/clock.hpp>
 #include <farcall/base/unique_fd.hpp>
-#include <farcall/transport/cuda/device_api.hpp>
-#include <farcall/transport/cuda/lease.hpp>
+#include <farcall/gpu/transport/device_api.hpp>
+#include <farcall/gpu/transport/lease.hpp>
 
 #include <atomic>
 #include <chrono>

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <farcall/base/bytes.hpp>
-#include <farcall/base/device.hpp>
+#include <farcall/gpu/transport/launch.hpp>
+#include <farcall/gpu/transport/system_scope.hpp>
 #include <farcall/memory/record.hpp>
-#include <farcall/transport/cuda/launch.hpp>
-#include <farcall/transport/cuda/system_scope.hpp>
+#include <farcall/offload/host_device.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <farcall/base/bytes.hpp>
-#include <farcall/base/device.hpp>
-#include <farcall/transport/cuda/system_scope.hpp>
+#include <farcall/gpu/transport/system_scope.hpp>
+#include <farcall/offload/host_device.hpp>
 
 #include <cstdint>
 

@@ -2,7 +2,7 @@
 
 #include <farcall/base/clock.hpp>
 #include <farcall/base/node_id.hpp>
-#include <farcall/transport/cuda/slot.hpp>
+#include <farcall/gpu/transport/slot.hpp>
 
 #include <atomic>
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include <farcall/transport/cuda/link_speed.hpp>
+#include <farcall/gpu/transport/link_speed.hpp>
 
 #include <fstream>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <farcall/transport/cuda/device_api.hpp>
+#include <farcall/gpu/transport/device_api.hpp>
 
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
-#include <farcall/transport/cuda/host_lane.hpp>
-#include <farcall/transport/cuda/workers.hpp>
+#include <farcall/gpu/transport/host_lane.hpp>
+#include <farcall/gpu/transport/workers.hpp>
 
 #include <cstring>
 #include <set>

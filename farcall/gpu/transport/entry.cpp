@@ -1,7 +1,7 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/settings.hpp>
-#include <farcall/transport/cuda/entry.hpp>
-#include <farcall/transport/cuda/find_gpus.hpp>
+#include <farcall/gpu/transport/entry.hpp>
+#include <farcall/gpu/transport/find_gpus.hpp>
 
 #include <chrono>
 #include <utility>

@@ -1,5 +1,5 @@
-#include <farcall/transport/cuda/find_gpus.hpp>
-#include <farcall/transport/cuda/link_speed.hpp>
+#include <farcall/gpu/transport/find_gpus.hpp>
+#include <farcall/gpu/transport/link_speed.hpp>
 
 #include <array>
 #include <cstddef>

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <farcall/base/device.hpp>
-#include <farcall/transport/cuda/lease.hpp>
-#include <farcall/transport/cuda/slot.hpp>
+#include <farcall/gpu/transport/lease.hpp>
+#include <farcall/gpu/transport/slot.hpp>
+#include <farcall/offload/host_device.hpp>
 
 #include <cstdint>
 

@@ -1,7 +1,7 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/log.hpp>
 #include <farcall/base/signals.hpp>
-#include <farcall/transport/cuda/workers.hpp>
+#include <farcall/gpu/transport/workers.hpp>
 
 #include <algorithm>
 #include <cerrno>

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <farcall/base/line_aligned_memory.hpp>
-#include <farcall/transport/cuda/device_api.hpp>
-#include <farcall/transport/cuda/slot.hpp>
+#include <farcall/gpu/transport/device_api.hpp>
+#include <farcall/gpu/transport/slot.hpp>
 #include <farcall/transport/staged_lane.hpp>
 
 #include <array>

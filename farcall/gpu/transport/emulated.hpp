@@ -1,7 +1,7 @@
 #pragma once
 
-#include <farcall/transport/cuda/device_api.hpp>
-#include <farcall/transport/cuda/thread_team.hpp>
+#include <farcall/gpu/transport/device_api.hpp>
+#include <farcall/gpu/transport/thread_team.hpp>
 
 #include <atomic>
 #include <chrono>

@@ -1,7 +1,7 @@
 #pragma once
 
+#include <farcall/gpu/transport/device_api.hpp>
 #include <farcall/memory/bell.hpp>
-#include <farcall/transport/cuda/device_api.hpp>
 #include <farcall/transport/hosted_node.hpp>
 
 #include <chrono>

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <farcall/transport/cuda/executor.hpp>
-#include <farcall/transport/cuda/launch.hpp>
+#include <farcall/gpu/transport/executor.hpp>
+#include <farcall/gpu/transport/launch.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <farcall/base/device.hpp>
+#include <farcall/offload/host_device.hpp>
 
 #include <atomic>
 #include <cstdint>

@@ -1,8 +1,8 @@
 #include <farcall/base/error.hpp>
+#include <farcall/gpu/transport/cuda.hpp>
+#include <farcall/gpu/transport/host_lane.hpp>
+#include <farcall/gpu/transport/workers.hpp>
 #include <farcall/memory/heap.hpp>
-#include <farcall/transport/cuda/cuda.hpp>
-#include <farcall/transport/cuda/host_lane.hpp>
-#include <farcall/transport/cuda/workers.hpp>
 
 #include <algorithm>
 #include <atomic>

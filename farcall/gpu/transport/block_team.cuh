@@ -1,6 +1,6 @@
 #pragma once
 
-#include <farcall/transport/cuda/slot.hpp>
+#include <farcall/gpu/transport/slot.hpp>
 
 #include <cstdint>
 
