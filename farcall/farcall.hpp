@@ -2,7 +2,7 @@
 
 /// Call any C++ function somewhere else. Start with job.hpp and call.hpp.
 
-#include <farcall/call/offer.hpp>
+#include <farcall/call/register_callables.hpp>
 #include <farcall/offload/buffer.hpp>
 #include <farcall/offload/call.hpp>
 #include <farcall/offload/combine.hpp>

@@ -2,8 +2,8 @@
 // for targets, and the bytes of a lane, in pieces of any length.
 
 #include <farcall/base/error.hpp>
+#include <farcall/transport/tcp/handshake.hpp>
 #include <farcall/transport/tcp/lane.hpp>
-#include <farcall/transport/tcp/opening.hpp>
 #include <farcall/transport/tcp/remote_target.hpp>
 #include <tests/scripted_stream.hpp>
 
@@ -34,9 +34,9 @@ void read_messages(const std::vector<std::byte>& bytes) {
 void receive_lane(std::vector<std::byte> bytes, std::vector<std::size_t> pieces) {
   static farcall::tcp::reactor loop("fuzz");
   constexpr std::uint32_t ring = farcall::smallest_ring;
-  farcall::bell wakes;
-  const auto lane =
-      std::make_shared<farcall::tcp::lane_end>(loop, ring, wakes, farcall::lane_role::acceptor);
+  farcall::doorbell wakes;
+  const auto lane = std::make_shared<farcall::tcp::stream_endpoint>(loop, ring, wakes,
+                                                                    farcall::lane_role::acceptor);
   farcall::channel end;
   lane->fill(end);
   lane->attach(

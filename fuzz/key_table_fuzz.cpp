@@ -32,7 +32,7 @@ struct release_memory {
 
 /// How often a row occurs among those that are entries.
 auto occurrences(const name_list& table, const name_list::value_type& row) {
-  return std::count(table.begin() + farcall::entry_table::first_index, table.end(), row);
+  return std::count(table.begin() + farcall::function_registry::first_index, table.end(), row);
 }
 
 void check(const name_list& own, const name_list& peer) {
@@ -40,7 +40,7 @@ void check(const name_list& own, const name_list& peer) {
   require(matches.size() >= own.size());
   for (std::size_t row = 0; row < own.size(); ++row) {
     const std::uint32_t match = matches[row];
-    if (row < farcall::entry_table::first_index) {
+    if (row < farcall::function_registry::first_index) {
       require(match == 0);
       continue;
     }

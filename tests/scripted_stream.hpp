@@ -19,18 +19,18 @@ namespace farcall::test {
 class scripted_stream final : public tcp::stream {
  public:
   /// Comes in pieces of these lengths in turn; none of them is 0.
-  scripted_stream(std::vector<std::byte> incoming, std::vector<std::size_t> pieces)
-      : incoming_(std::move(incoming)), pieces_(std::move(pieces)),
+  scripted_stream(std::vector<std::byte> request_context, std::vector<std::size_t> pieces)
+      : request_context_(std::move(request_context)), pieces_(std::move(pieces)),
         event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
   tcp::io_result read(std::span<const iovec> parts) noexcept override {
-    if (at_ == incoming_.size())
+    if (at_ == request_context_.size())
       return {ends_ ? tcp::io_status::closed : tcp::io_status::would_block, 0};
-    std::size_t left = std::min(pieces_[next_++ % pieces_.size()], incoming_.size() - at_);
+    std::size_t left = std::min(pieces_[next_++ % pieces_.size()], request_context_.size() - at_);
     std::size_t got = 0;
     for (const iovec& part : parts) {
       const std::size_t bytes = std::min(left, part.iov_len);
-      std::memcpy(part.iov_base, incoming_.data() + at_, bytes);
+      std::memcpy(part.iov_base, request_context_.data() + at_, bytes);
       at_ += bytes;
       got += bytes;
       left -= bytes;
@@ -55,7 +55,7 @@ class scripted_stream final : public tcp::stream {
   void end() noexcept { ends_ = true; }
 
  private:
-  std::vector<std::byte> incoming_;
+  std::vector<std::byte> request_context_;
   std::vector<std::size_t> pieces_;
   std::size_t at_ = 0;
   std::size_t next_ = 0;

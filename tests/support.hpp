@@ -12,7 +12,7 @@
 namespace farcall::test {
 
 /// How long a test waits for what should happen at once, before it gives up.
-inline constexpr std::chrono::seconds patience{60};
+inline constexpr std::chrono::seconds wait_limit{60};
 
 /// Spins, and gives the core away now and then: tests run on machines with few of them.
 class spinner {
@@ -39,10 +39,10 @@ void show_to_sanitizer() {
   }
 }
 
-/// Waits until `done()` is true; false when that takes longer than `patience`.
+/// Waits until `done()` is true; false when that takes longer than `wait_limit`.
 template <class Condition>
 [[nodiscard]] bool eventually(Condition done) {
-  const time_point deadline = clock::now() + patience;
+  const time_point deadline = clock::now() + wait_limit;
   for (spinner s; !done(); s.pause()) {
     if (clock::now() > deadline) return false;
   }

@@ -50,7 +50,7 @@ void measure_calls(session& s) {
   s.out.begin("calls");
   const job j = s.start(1);
   const node device = j.targets().front();
-  sync(device.within(first_call_patience), pure_fn<gpu::nothing>);
+  sync(device.within(first_call_timeout), pure_fn<gpu::nothing>);
   s.latency("empty call, fc::pure_fn", [&] { sync(device, pure_fn<gpu::nothing>); });
   s.latency("empty call, fc::device_fn", [&] { sync(device, device_fn<gpu::nothing>); });
   gpu::block<64> b{};

@@ -135,7 +135,7 @@ void measure_copies(session& s) {
   s.out.begin("copies");
   const job j = s.start(1);
   const node device = j.targets().front();
-  sync(device.within(first_call_patience), pure_fn<gpu::nothing>);
+  sync(device.within(first_call_timeout), pure_fn<gpu::nothing>);
   copies all(s, device);
   for (const std::size_t bytes : sizes)
     all.run(bytes);

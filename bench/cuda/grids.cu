@@ -40,7 +40,7 @@ void measure_grids(session& s) {
   s.out.begin("grids");
   const job j = s.start(1);
   const node device = j.targets().front();
-  async(device.within(first_call_patience), grid{}, device_fn<look_at>, gpu::block<64>{}).get();
+  async(device.within(first_call_timeout), grid{}, device_fn<look_at>, gpu::block<64>{}).get();
   // Emulated launches are passed on to a thread that sleeps.
   const std::size_t samples = s.is_gpu() ? s.asked.samples : s.asked.samples / 10;
   const auto one = [&](const grid& shape) {

@@ -24,7 +24,7 @@ extern char** environ;
 namespace farcall::bench {
 namespace {
 
-constexpr int patience_ms = 30'000;
+constexpr int timeout_ms = 30'000;
 
 /// This program again, which says one line when it has made a call.
 class process {
@@ -63,7 +63,7 @@ class process {
   void await_call() const {
     pollfd end{from_, POLLIN, 0};
     char said = 0;
-    if (::poll(&end, 1, patience_ms) != 1 || ::read(from_, &said, 1) != 1 || said != '+')
+    if (::poll(&end, 1, timeout_ms) != 1 || ::read(from_, &said, 1) != 1 || said != '+')
       throw std::runtime_error("a process that was started to call the device has not done so");
   }
   /// Returns when the system has taken it away.

@@ -13,7 +13,7 @@ namespace {
 void measure_start(session& s) {
   const job j = s.start(1);
   const node device = j.targets().front();
-  sync(device.within(first_call_patience), pure_fn<gpu::nothing>);
+  sync(device.within(first_call_timeout), pure_fn<gpu::nothing>);
   std::vector<double> samples;
   for (std::size_t i = 0; i < s.asked.choose(2000, 200); ++i) {
     device::quiesce(device);
@@ -87,7 +87,7 @@ void measure_idle_workers(session& s, std::size_t workers) {
   bandwidth_kernel kernel(std::size_t{1} << (s.asked.quick ? 27 : 29));
   const job j = s.start(workers);
   const node device = j.targets().front();
-  sync(device.within(first_call_patience), pure_fn<gpu::nothing>);
+  sync(device.within(first_call_timeout), pure_fn<gpu::nothing>);
   std::vector<lane> lanes;
   for (std::size_t i = 0; i < workers; ++i)
     lanes.emplace_back(device);

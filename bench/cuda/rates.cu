@@ -37,7 +37,7 @@ void make_calls(const node& device, std::vector<future<std::uint64_t>>& window, 
 void measure_windows(session& s) {
   const job j = s.start(1);
   const node device = j.targets().front();
-  sync(device.within(first_call_patience), pure_fn<gpu::nothing>);
+  sync(device.within(first_call_timeout), pure_fn<gpu::nothing>);
   for (const std::size_t depth : {1U, 16U, 64U, 256U}) {
     std::vector<future<std::uint64_t>> window(depth);
     const std::size_t calls = std::max<std::size_t>(1000, 16 * depth);
@@ -82,7 +82,7 @@ void measure_threads(session& s, std::size_t threads) {
       try {
         if (s.is_gpu()) tool::pin_this_thread(s.cpus[t]);
         std::vector<future<std::uint64_t>> window(depth);
-        sync(device.within(first_call_patience), pure_fn<gpu::nothing>);
+        sync(device.within(first_call_timeout), pure_fn<gpu::nothing>);
         make_calls(device, window, calls);
         for (std::size_t r = 0; r < rounds; ++r) {
           meeting.arrive_and_wait();

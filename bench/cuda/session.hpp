@@ -56,7 +56,7 @@ struct session {
 };
 
 /// A first call that does not come back is an error, and not the end of all figures.
-inline constexpr std::chrono::seconds first_call_patience{20};
+inline constexpr std::chrono::seconds first_call_timeout{20};
 
 void measure_floor(session& s);
 void measure_launches(session& s);

@@ -51,7 +51,7 @@ int smoke(const options& o) {
   const node device = j.targets().front();
   const node_description d = device.description();
   std::printf("smoke: %s, %s, %s\n", d.transport.c_str(), d.architecture.c_str(), d.route.c_str());
-  sync(device.within(first_call_patience), pure_fn<gpu::nothing>);
+  sync(device.within(first_call_timeout), pure_fn<gpu::nothing>);
   say("an empty call", true);
   gpu::block<64> b{};
   std::iota(std::begin(b.words), std::end(b.words), 1U);
@@ -80,7 +80,7 @@ int smoke(const options& o) {
 namespace {
 
 void make_one_call(const node& device) {
-  sync(device.within(first_call_patience), pure_fn<gpu::nothing>);
+  sync(device.within(first_call_timeout), pure_fn<gpu::nothing>);
   std::printf("+");
   (void)std::fflush(stdout);
 }

@@ -54,7 +54,7 @@ __global__ void echo_slots(slot_board* b, std::uint64_t last) {
   cuda::block_team team;
   for (std::uint64_t number = 1; number <= last; ++number) {
     const std::uint32_t at = cuda::slot_at(number);
-    const std::uint32_t lap = cuda::lap_of(number);
+    const std::uint32_t lap = cuda::phase_of(number);
     if (!wait_for([&] { return team.take(b->down[at], lap, message); })) return;
     team.put(b->up[at], message, cuda::words_of(message[0]), lap);
     __syncwarp();
@@ -66,7 +66,7 @@ std::vector<double> time_slots(slot_board& b, std::size_t samples, std::uint32_t
   alignas(16) std::uint32_t back[cuda::slot_words] = {};
   return time_round_trips(samples, 1, [&](std::uint64_t number) {
     const std::uint32_t at = cuda::slot_at(number);
-    const std::uint32_t lap = cuda::lap_of(number);
+    const std::uint32_t lap = cuda::phase_of(number);
     cuda::store_slot(b.down[at], out, cuda::words_of(bytes), lap);
     spin_until([&] { return cuda::load_slot(b.up[at], lap, back); });
   });

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tools/common/child_process.hpp>
+#include <tools/common/forked_process.hpp>
 #include <tools/common/pinning.hpp>
 
 #include <chrono>

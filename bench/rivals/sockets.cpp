@@ -109,7 +109,7 @@ measured stream_round_trip(stream_pair (*connect_pair)(), waiting how,
         set_non_blocking(fd);
     }
     const pid_t parent = getpid();
-    child_process echo{[&] {
+    forked_process echo{[&] {
       // Its own copy of the host's ends would keep it from seeing that the host has gone.
       ::close(pair.host.in);
       if (pair.host.out != pair.host.in) ::close(pair.host.out);
@@ -174,7 +174,7 @@ measured futex_round_trip(const rival_settings& settings) {
     if (memory == MAP_FAILED) fail("cannot map a shared page");
     auto* board = new (memory) futex_board;
     const pid_t parent = getpid();
-    child_process echo{[&] {
+    forked_process echo{[&] {
       pin_this_thread(settings.cores.target);
       for (std::uint32_t expected = 1; !orphaned(parent);) {
         if (!futex_wait_for(board->ping, expected)) continue;

@@ -195,7 +195,7 @@ std::vector<double> ping_pong(const rival_settings& settings, const ucx_transpor
     throw failed_run("cannot make a socket pair");
   const pid_t parent = getpid();
   // Forked before UCX is loaded: a UCX context does not survive a fork.
-  child_process echo{[&] {
+  forked_process echo{[&] {
     close(channel[0]);
     pin_this_thread(settings.cores.target);
     ucx_side side{channel[1], over};

@@ -4,7 +4,7 @@
 #include "spin.hpp"
 #include "stopwatch.hpp"
 
-#include <tools/common/child_process.hpp>
+#include <tools/common/forked_process.hpp>
 #include <tools/common/table.hpp>
 
 #include <farcall/base/error.hpp>
@@ -32,7 +32,7 @@ namespace {
 constexpr std::size_t apart = 128;
 /// Spins without an answer before the processor is offered to others: far more than any round trip
 /// needs, and next to none when the other side needs this very processor.
-constexpr std::uint32_t patience(core_pair cores) { return cores.shared() ? 16 : 1U << 16; }
+constexpr std::uint32_t spin_limit(core_pair cores) { return cores.shared() ? 16 : 1U << 16; }
 constexpr auto longest_wait = std::chrono::seconds{10};
 
 enum : std::uint32_t { asleep = 0, echoing = 1, quitting = 2 };
@@ -89,7 +89,7 @@ int serve_echo(board& b, core_pair cores, pid_t parent) {
       continue;
     }
     b.state.store(echoing, std::memory_order_release);
-    for (std::uint32_t spins = 0; spins < patience(cores);) {
+    for (std::uint32_t spins = 0; spins < spin_limit(cores);) {
       const std::uint64_t asked =
           here->ping.load(std::memory_order_acquire); // partner: the store in round_trips
       if (number_in(asked) == answered + 1) {
@@ -110,7 +110,7 @@ int serve_echo(board& b, core_pair cores, pid_t parent) {
 
 struct floor_meter::echo {
   board* shared = nullptr;
-  std::unique_ptr<child_process> process;
+  std::unique_ptr<forked_process> process;
   std::uint64_t sent = 0;
   std::uint64_t at = 0;
   core_pair cores;
@@ -124,7 +124,7 @@ struct floor_meter::echo {
     }
     shared = new (memory) board;
     const pid_t parent = getpid();
-    process = std::make_unique<child_process>(
+    process = std::make_unique<forked_process>(
         [this, parent] { return serve_echo(*shared, cores, parent); });
   }
 
@@ -165,7 +165,7 @@ struct floor_meter::echo {
       here.ping.store(asked, std::memory_order_release);
       std::uint32_t spins = 0;
       while (here.pong.load(std::memory_order_acquire) != asked) {
-        if (++spins < patience(cores)) {
+        if (++spins < spin_limit(cores)) {
           spin_pause();
         } else {
           wait_patiently(here, asked);

@@ -1,7 +1,7 @@
 #include "loopback_peer.hpp"
 #include "local_memory.hpp"
 
-#include <tools/common/child_process.hpp>
+#include <tools/common/forked_process.hpp>
 #include <tools/common/outcome.hpp>
 
 #include <cstring>
@@ -49,7 +49,7 @@ void serve(polling_stream stream, std::optional<local_memory>& memory) {
 
 loopback_peer::loopback_peer(core_pair cores) : cores_(cores), listener_(listen_on_loopback()) {
   const pid_t parent = getpid();
-  process_ = std::make_unique<child_process>([this, parent] {
+  process_ = std::make_unique<forked_process>([this, parent] {
     pin_this_thread(cores_.target);
     std::optional<local_memory> memory;
     while (!orphaned(parent)) {

@@ -12,7 +12,7 @@
 
 namespace farcall::tool {
 
-class child_process;
+class forked_process;
 
 /// A process on the target's core at the other end of a bare TCP connection over loopback: what a
 /// transport over TCP is compared with. Both sides poll; between measurements the process sleeps.
@@ -52,7 +52,7 @@ class loopback_peer {
 
   core_pair cores_;
   unique_fd listener_;
-  std::unique_ptr<child_process> process_;
+  std::unique_ptr<forked_process> process_;
   std::optional<polling_stream> stream_;
   std::uint64_t sent_ = 0;
 };

@@ -1,6 +1,6 @@
 #include "server_process.hpp"
 
-#include <tools/common/child_process.hpp>
+#include <tools/common/forked_process.hpp>
 #include <tools/common/outcome.hpp>
 #include <tools/common/pinning.hpp>
 
@@ -78,7 +78,7 @@ server_process::server_process(bool encrypted, std::optional<int> cpu) {
     throw failed_run(fmt::format("cannot create a pipe: {}", reason_text(errno)));
   const unique_fd from{ends[0]};
   unique_fd to{ends[1]};
-  process_ = std::make_unique<child_process>([&] {
+  process_ = std::make_unique<forked_process>([&] {
     if (cpu) pin_this_thread(*cpu);
     return become_server(program, key_file(), to.get());
   });

@@ -9,7 +9,7 @@
 
 namespace farcall::tool {
 
-class child_process;
+class forked_process;
 
 /// This very program as a server on loopback (--farcall-serve), for as long as this lives: where
 /// the targets of a benchmark over TCP run when nobody said another place.
@@ -34,7 +34,7 @@ class server_process {
 
  private:
   std::optional<key_in_memory> key_;
-  std::unique_ptr<child_process> process_;
+  std::unique_ptr<forked_process> process_;
   std::string url_;
 };
 

@@ -3,11 +3,11 @@
 
 namespace farcall::am {
 
-lane& client::open_own_lane(node_id node) { return engine_of(*this).open_own_lane(node); }
+requester& client::open_own_lane(node_id node) { return engine_of(*this).open_own_lane(node); }
 
-lane& client::open_lane(node_id node) { return engine_of(*this).open_lane(node); }
+requester& client::open_lane(node_id node) { return engine_of(*this).open_lane(node); }
 
-void client::retire(lane& l) noexcept { engine_of(*this).retire(l); }
+void client::retire(requester& l) noexcept { engine_of(*this).retire(l); }
 
 std::byte* client::allocate_block(std::uint64_t bytes) {
   return engine_of(*this).allocate_block(bytes);
@@ -15,8 +15,8 @@ std::byte* client::allocate_block(std::uint64_t bytes) {
 
 void client::release_block(std::byte* block) noexcept { engine_of(*this).heap().release(block); }
 
-std::byte* client::wait_for_room(lane& l, std::uint32_t bytes, time_point deadline) {
-  return engine_of(*this).wait_for_room(l, bytes, deadline);
+std::byte* client::wait_for_space(requester& l, std::uint32_t bytes, time_point deadline) {
+  return engine_of(*this).wait_for_space(l, bytes, deadline);
 }
 
 bool client::wait(completion& c, time_point deadline) { return engine_of(*this).wait(c, deadline); }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <farcall/am/lane.hpp>
+#include <farcall/am/requester.hpp>
 #include <farcall/base/clock.hpp>
 #include <farcall/base/node_id.hpp>
 
@@ -13,15 +13,15 @@ namespace farcall::am {
 class engine;
 
 /// Lanes of one thread, at most one per node. Goes to another thread when its own ends.
-struct port {
-  std::uint32_t bell = 0;
-  std::vector<lane*> lanes; ///< by node; null until first used
+struct thread_lanes {
+  std::uint32_t doorbell = 0;
+  std::vector<requester*> lanes; ///< by node; null until first used
 };
 
 /// What a thread remembers of the engine that it used last; `serial` 0 is none.
-struct cached_port {
+struct cached_lanes {
   std::uint64_t serial = 0;
-  port* own = nullptr;
+  thread_lanes* own = nullptr;
 };
 
 /// The calling side of an engine: what code that makes calls, and futures, see of it. Every client
@@ -37,9 +37,9 @@ class client {
 
   /// The calling thread's lane to `node`, opened on first use. Throws error when the node cannot
   /// be reached.
-  [[nodiscard]] lane& lane_to(node_id node) {
+  [[nodiscard]] requester& lane_to(node_id node) {
     if (cached_.serial == serial_ && node < cached_.own->lanes.size()) [[likely]] {
-      if (lane* l = cached_.own->lanes[node]; l != nullptr && !l->is_lost()) [[likely]]
+      if (requester* l = cached_.own->lanes[node]; l != nullptr && !l->is_lost()) [[likely]]
         return *l;
     }
     return open_own_lane(node);
@@ -47,24 +47,24 @@ class client {
 
   /// A lane of its own, served by a worker of its own on the other side. Throws node_failed, or
   /// error when the node has no lane left.
-  [[nodiscard]] lane& open_lane(node_id node);
+  [[nodiscard]] requester& open_lane(node_id node);
   /// Gives a lane from open_lane() back; it is closed when its last call has ended.
-  void retire(lane& l) noexcept;
+  void retire(requester& l) noexcept;
 
   /// A block of this node's heap, for arguments that do not fit a record. Throws out_of_memory that
   /// names this node.
   [[nodiscard]] std::byte* allocate_block(std::uint64_t bytes);
   void release_block(std::byte* block) noexcept;
 
-  /// Room for a request in a lane that has none: pumps, serves and waits. Called and returns with
+  /// Space for a request in a lane that has none: pumps, serves and waits. Called and returns with
   /// the lane's guard held, but releases it meanwhile. Null when the lane has failed. Throws
   /// timeout, with the guard released.
-  [[nodiscard]] std::byte* wait_for_room(lane& l, std::uint32_t bytes, time_point deadline);
+  [[nodiscard]] std::byte* wait_for_space(requester& l, std::uint32_t bytes, time_point deadline);
 
   /// Waits until `c` is ready, serving incoming requests meanwhile. False when the deadline passed.
   [[nodiscard]] bool wait(completion& c, time_point deadline = no_deadline);
 
-  /// Takes answers that are there and runs what waits for them; never blocks. For test().
+  /// Takes replies that are there and runs what waits for them; never blocks. For test().
   void poll(completion& c);
 
  protected:
@@ -72,14 +72,14 @@ class client {
       : self_(self), serial_(serial), context_(context) {}
   ~client() = default;
 
-  static inline constinit thread_local cached_port cached_{};
+  static inline constinit thread_local cached_lanes cached_{};
 
   const node_id self_;
   const std::uint64_t serial_;
   const void* const context_;
 
  private:
-  [[nodiscard]] lane& open_own_lane(node_id node);
+  [[nodiscard]] requester& open_own_lane(node_id node);
 };
 
 } // namespace farcall::am

@@ -9,7 +9,7 @@
 namespace farcall::am {
 
 class client;
-class lane;
+class requester;
 
 /// Code to run when a completion becomes ready. Runs once, on the thread that made it ready, with
 /// no lock held; owns itself: run() must destroy it.
@@ -24,11 +24,11 @@ class continuation {
   continuation* next = nullptr; ///< used by whoever collects continuations to run
 };
 
-/// Something that becomes ready once: the answer to a call, or a local event. Everything but
+/// Something that becomes ready once: the reply to a call, or a local event. Everything but
 /// ready() happens under `guard`, which is the lane's for calls.
 class completion {
  public:
-  completion(client* owner, lane* l, biased_lock& guard) noexcept
+  completion(client* owner, requester* l, biased_lock& guard) noexcept
       : owner_(owner), lane_(l), guard_(&guard) {}
   completion(const completion&) = delete;
   completion& operator=(const completion&) = delete;
@@ -49,13 +49,13 @@ class completion {
 
   /// Whose threads make it ready; null for a local event that was ready from the start.
   [[nodiscard]] client* owner() const noexcept { return owner_; }
-  [[nodiscard]] lane* source() const noexcept { return lane_; }
+  [[nodiscard]] requester* source() const noexcept { return lane_; }
   [[nodiscard]] biased_lock& guard() const noexcept { return *guard_; }
 
  protected:
   ~completion() = default;
 
-  friend class lane;
+  friend class requester;
 
   /// With the guard held. Returns the continuation to run after it is released, or null.
   [[nodiscard]] continuation* mark_ready() noexcept {
@@ -66,7 +66,7 @@ class completion {
   }
 
   client* owner_;
-  lane* lane_; ///< whose replies make it ready; null for local events
+  requester* lane_; ///< whose replies make it ready; null for local events
   biased_lock* guard_;
   std::atomic<bool> ready_{false};
   bool abandoned_ = false; ///< nobody holds it any more; guarded

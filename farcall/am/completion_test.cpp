@@ -1,5 +1,5 @@
 #include <farcall/am/completion.hpp>
-#include <farcall/am/lane_test_support.hpp>
+#include <farcall/am/requester_test_support.hpp>
 #include <farcall/base/error.hpp>
 
 #include <gtest/gtest.h>

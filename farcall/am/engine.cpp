@@ -19,16 +19,16 @@ std::uint64_t next_serial() noexcept {
 
 /// Lanes that outlive their engine. Never destroyed: what is in them may be held until the very
 /// end.
-std::vector<std::unique_ptr<lane>>& lanes_left_behind() {
-  static auto* const lanes = new std::vector<std::unique_ptr<lane>>;
+std::vector<std::unique_ptr<requester>>& lanes_left_behind() {
+  static auto* const lanes = new std::vector<std::unique_ptr<requester>>;
   return *lanes;
 }
 
-void release_answer(incoming& request, const void* /*context*/) noexcept {
+void release_reply(request_context& request, const void* /*context*/) noexcept {
   std::uint64_t address = 0;
   if (request.bytes() != sizeof address) return;
   std::memcpy(&address, request.arguments(), sizeof address);
-  request.release_long_answer(address);
+  request.release_long_reply(address);
 }
 
 } // namespace
@@ -36,83 +36,84 @@ void release_answer(incoming& request, const void* /*context*/) noexcept {
 // ---- ports --------------------------------------------------------------------------------------
 
 /// Held in thread-local storage; returns the ports of a thread that ends.
-struct engine::thread_port {
+struct engine::thread_lanes_return {
   struct held {
     std::uint64_t serial;
     std::weak_ptr<engine> owner;
-    port* own;
+    thread_lanes* own;
   };
   std::vector<held> all;
 
-  ~thread_port() {
+  ~thread_lanes_return() {
     for (const held& h : all) {
       if (const auto owner = h.owner.lock()) owner->give_back(*h.own);
     }
     cached_ = {};
   }
-  static thread_port& mine() {
-    static thread_local thread_port instance;
+  static thread_lanes_return& mine() {
+    static thread_local thread_lanes_return instance;
     return instance;
   }
 };
 
-port& engine::own_port() {
+thread_lanes& engine::own_lanes() {
   if (cached_.serial == serial_) return *cached_.own;
-  auto& mine = thread_port::mine().all;
-  std::erase_if(mine, [](const thread_port::held& h) { return h.owner.expired(); });
+  auto& mine = thread_lanes_return::mine().all;
+  std::erase_if(mine, [](const thread_lanes_return::held& h) { return h.owner.expired(); });
   auto at = std::find_if(mine.begin(), mine.end(),
-                         [&](const thread_port::held& h) { return h.serial == serial_; });
+                         [&](const thread_lanes_return::held& h) { return h.serial == serial_; });
   if (at == mine.end()) {
-    port& taken = take_port();
+    thread_lanes& taken = take_thread_lanes();
     at = mine.insert(mine.end(), {serial_, weak_from_this(), &taken});
   }
   cached_ = {serial_, at->own};
   return *at->own;
 }
 
-port& engine::take_port() {
+thread_lanes& engine::take_thread_lanes() {
   const std::lock_guard guard(mutex_);
   const bool is_worker = current_worker_ != nullptr && current_worker_->is_part_of(*this);
-  const auto idle = std::find_if(idle_ports_.begin(), idle_ports_.end(), [&](const port* p) {
-    if (is_worker) return p->bell == current_worker_->index();
-    return p->bell >= options_.workers && p->bell < first_lane_bell();
-  });
-  if (idle != idle_ports_.end()) {
-    port& p = **idle;
-    idle_ports_.erase(idle);
+  const auto idle = std::find_if(
+      idle_thread_lanes_.begin(), idle_thread_lanes_.end(), [&](const thread_lanes* p) {
+        if (is_worker) return p->doorbell == current_worker_->index();
+        return p->doorbell >= options_.workers && p->doorbell < first_lane_doorbell();
+      });
+  if (idle != idle_thread_lanes_.end()) {
+    thread_lanes& p = **idle;
+    idle_thread_lanes_.erase(idle);
     return p;
   }
-  std::uint32_t bell_index = 0;
+  std::uint32_t doorbell_index = 0;
   if (is_worker) {
-    bell_index = current_worker_->index();
-  } else if (next_bell_ < first_lane_bell()) {
-    bell_index = next_bell_++;
+    doorbell_index = current_worker_->index();
+  } else if (next_doorbell_ < first_lane_doorbell()) {
+    doorbell_index = next_doorbell_++;
   } else {
     throw error(
-        "more than " + std::to_string(first_lane_bell() - options_.workers) +
+        "more than " + std::to_string(first_lane_doorbell() - options_.workers) +
         " threads make calls at the same time; let threads end, or share calls among fewer");
   }
-  ports_.push_back(std::make_unique<port>());
-  ports_.back()->bell = bell_index;
-  ports_.back()->lanes.resize(options_.nodes);
-  ports_made_.fetch_add(1, std::memory_order_seq_cst);
-  // Whoever sleeps until any lane has an answer must watch this port's bell too.
-  ring_if_asleep(local_bell_);
-  return *ports_.back();
+  thread_lanes_.push_back(std::make_unique<thread_lanes>());
+  thread_lanes_.back()->doorbell = doorbell_index;
+  thread_lanes_.back()->lanes.resize(options_.nodes);
+  thread_lanes_made_.fetch_add(1, std::memory_order_seq_cst);
+  // Whoever sleeps until any lane has a reply must watch this thread lanes's doorbell too.
+  notify_if_armed(local_doorbell_);
+  return *thread_lanes_.back();
 }
 
-void engine::give_back(port& p) noexcept {
+void engine::give_back(thread_lanes& p) noexcept {
   const std::lock_guard guard(mutex_);
   // Of all lanes, since a thread may also have come to own explicit ones.
   for (const auto& l : lanes_)
     l->guard().disown();
-  idle_ports_.push_back(&p);
+  idle_thread_lanes_.push_back(&p);
 }
 
-void engine::throw_no_way(node_id node) const {
-  if (node < options_.nodes && !peers_[node].no_way.empty()) {
+void engine::throw_unreachable(node_id node) const {
+  if (node < options_.nodes && !peers_[node].why_unreachable.empty()) {
     throw error("there is no way to " + node_text(node) + " from " + node_text(options_.self) +
-                    ": " + peers_[node].no_way,
+                    ": " + peers_[node].why_unreachable,
                 node);
   }
   throw error("there is no way to " + node_text(node) + ": the job has " +
@@ -120,24 +121,24 @@ void engine::throw_no_way(node_id node) const {
               node);
 }
 
-lane& engine::open_own_lane(node_id node) {
-  if (node >= options_.nodes || peers_[node].via == nullptr) throw_no_way(node);
-  port& own = own_port();
-  if (lane* lost = own.lanes[node]) {
+requester& engine::open_own_lane(node_id node) {
+  if (node >= options_.nodes || peers_[node].via == nullptr) throw_unreachable(node);
+  thread_lanes& own = own_lanes();
+  if (requester* lost = own.lanes[node]) {
     if (!lost->is_lost()) return *lost;
     // What was under way in it has failed. The node has not, as far as anybody knows.
     own.lanes[node] = nullptr;
     retire(*lost);
   }
-  lane* l = take_idle_lane(node);
-  if (l == nullptr) l = &open_on(node, own.bell, false);
+  requester* l = take_idle_lane(node);
+  if (l == nullptr) l = &open_on(node, own.doorbell, false);
   own.lanes[node] = l;
   return *l;
 }
 
-lane* engine::take_idle_lane(node_id node) {
+requester* engine::take_idle_lane(node_id node) {
   const std::lock_guard guard(mutex_);
-  for (port* p : idle_ports_) {
+  for (thread_lanes* p : idle_thread_lanes_) {
     if (p->lanes[node] != nullptr && !p->lanes[node]->is_lost()) {
       return std::exchange(p->lanes[node], nullptr);
     }
@@ -145,23 +146,24 @@ lane* engine::take_idle_lane(node_id node) {
   return nullptr;
 }
 
-lane& engine::open_lane(node_id node) {
-  if (node >= options_.nodes || peers_[node].via == nullptr) throw_no_way(node);
-  return open_on(node, own_port().bell, true);
+requester& engine::open_lane(node_id node) {
+  if (node >= options_.nodes || peers_[node].via == nullptr) throw_unreachable(node);
+  return open_on(node, own_lanes().doorbell, true);
 }
 
-lane& engine::open_on(node_id node, std::uint32_t bell_index, bool own_worker) {
+requester& engine::open_on(node_id node, std::uint32_t doorbell_index, bool own_worker) {
   if (const std::exception_ptr why = failure_of(node)) std::rethrow_exception(why);
   reap_retired();
   peer& p = peers_[node];
   const std::uint32_t target_worker =
-      own_worker ? first_lane_bell() +
-                       next_lane_bell_.fetch_add(1, std::memory_order_relaxed) % lane_bells()
-                 : next_worker_.fetch_add(1, std::memory_order_relaxed) % p.workers;
-  const channel c = p.via->open(node, {bell_index, target_worker, own_worker});
+      own_worker
+          ? first_lane_doorbell() +
+                next_lane_doorbell_.fetch_add(1, std::memory_order_relaxed) % lane_doorbells()
+          : next_worker_.fetch_add(1, std::memory_order_relaxed) % p.workers;
+  const endpoint c = p.via->open(node, {doorbell_index, target_worker, own_worker});
   const std::lock_guard guard(mutex_);
-  lanes_.push_back(std::make_unique<lane>(*this, c, options_.bells[bell_index]));
-  lane& l = *lanes_.back();
+  lanes_.push_back(std::make_unique<requester>(*this, c, options_.doorbells[doorbell_index]));
+  requester& l = *lanes_.back();
   // fail() may have run between the check above and now.
   if (p.failed.load(std::memory_order_acquire)) {
     l.guard().lock();
@@ -171,7 +173,7 @@ lane& engine::open_on(node_id node, std::uint32_t bell_index, bool own_worker) {
   return l;
 }
 
-void engine::retire(lane& l) noexcept {
+void engine::retire(requester& l) noexcept {
   {
     const std::lock_guard guard(mutex_);
     retired_.push_back(&l);
@@ -183,7 +185,7 @@ void engine::reap_retired() noexcept {
   std::vector<continuation*> due;
   {
     const std::lock_guard guard(mutex_);
-    std::erase_if(retired_, [&](lane* l) {
+    std::erase_if(retired_, [&](requester* l) {
       l->guard().lock();
       l->pump();
       due.push_back(l->take_due());
@@ -198,22 +200,23 @@ void engine::reap_retired() noexcept {
     });
   }
   for (continuation* list : due)
-    lane::run(list);
+    requester::run(list);
 }
 
 // ---- life ---------------------------------------------------------------------------------------
 
 engine::engine(engine_options o)
     : client(o.self, next_serial(), o.context), options_(std::move(o)), handlers_(first_user_key),
-      peers_(std::make_unique<peer[]>(options_.nodes)), cover_(options_.bells[0]),
-      next_bell_(options_.workers) {
+      peers_(std::make_unique<peer[]>(options_.nodes)), mask_(options_.doorbells[0]),
+      next_doorbell_(options_.workers) {
   register_for_barriers();
-  handlers_[release_answer_key] = {&release_answer, nullptr};
-  handlers_[fence_key] = {[](incoming& /*request*/, const void* /*context*/) noexcept {}, nullptr};
+  handlers_[release_reply_key] = {&release_reply, nullptr};
+  handlers_[fence_key] = {[](request_context& /*request*/, const void* /*context*/) noexcept {},
+                          nullptr};
   handlers_.insert(handlers_.end(), options_.handlers.begin(), options_.handlers.end());
   for (std::uint32_t i = 0; i < options_.workers; ++i) {
     workers_.push_back(
-        std::make_unique<worker>(*this, i, options_.bells[i], options_.waiters_serve));
+        std::make_unique<worker>(*this, i, options_.doorbells[i], options_.waiters_serve));
   }
 }
 
@@ -228,7 +231,7 @@ engine::~engine() {
   }
 }
 
-void engine::route(node_id node, transport& t, std::uint32_t workers) {
+void engine::set_route(node_id node, transport& t, std::uint32_t workers) {
   peers_[node].via = &t;
   peers_[node].workers = workers;
 }
@@ -249,15 +252,15 @@ std::byte* engine::allocate_block(std::uint64_t bytes) {
   }
 }
 
-foreign_bytes engine::read_foreign(node_id peer, std::uint64_t address, std::uint64_t bytes) {
-  if (address % long_body_alignment != 0) {
+remote_bytes engine::read_remote(node_id peer, std::uint64_t address, std::uint64_t bytes) {
+  if (address % rendezvous_alignment != 0) {
     throw malformed_message(node_text(peer) + " names bytes at an odd address");
   }
   if (peer == options_.self) return {reinterpret_cast<const std::byte*>(address), nullptr};
-  farcall::mover* m = mover_to(peer);
+  farcall::rma_engine* m = rma_engine_for(peer);
   if (m == nullptr) throw error("no memory can be read from " + node_text(peer), peer);
   if (const std::byte* here = m->map(peer, address, bytes)) return {here, nullptr};
-  foreign_bytes read;
+  remote_bytes read;
   // Not touched before the copy, which fails where the peer's memory ends: it may name any length.
   read.copy = std::make_unique_for_overwrite<std::byte[]>(bytes);
   read.data = read.copy.get();
@@ -274,8 +277,9 @@ foreign_bytes engine::read_foreign(node_id peer, std::uint64_t address, std::uin
   return read;
 }
 
-farcall::mover* engine::mover_to(node_id peer) const noexcept {
-  return peer < options_.nodes && peers_[peer].via != nullptr ? peers_[peer].via->mover() : nullptr;
+farcall::rma_engine* engine::rma_engine_for(node_id peer) const noexcept {
+  return peer < options_.nodes && peers_[peer].via != nullptr ? peers_[peer].via->rma_engine()
+                                                              : nullptr;
 }
 
 // ---- failure ------------------------------------------------------------------------------------
@@ -307,18 +311,18 @@ void engine::fail_range(node_id first, node_id end, const std::string& why) {
     for (const auto& l : lanes_) {
       if (std::find(failing.begin(), failing.end(), l->peer()) == failing.end()) continue;
       l->guard().lock();
-      // Answers that arrived before the end count.
+      // Replies that arrived before the end count.
       while (l->pump() != 0) {
       }
       l->fail(peers_[l->peer()].why);
       due.push_back(l->take_due());
       l->guard().unlock();
-      ring(l->wakes());
+      notify(l->wakes());
     }
   }
   // Once all have failed: a continuation may wait for another of them.
   for (continuation* list : due)
-    lane::run(list);
+    requester::run(list);
   {
     const std::lock_guard guard(accept_mutex_);
     for (const node_id node : failing) {
@@ -331,31 +335,32 @@ void engine::fail_range(node_id first, node_id end, const std::string& why) {
     }
   }
   for (const auto& w : workers_)
-    ring(w->wakes());
-  ring_lane_workers();
-  ring(local_bell_);
+    notify(w->wakes());
+  notify_lane_workers();
+  notify(local_doorbell_);
 }
 
-call_slot* engine::send_fence(lane& l, time_point deadline) noexcept {
-  call_slot* slot = nullptr;
+pending_call* engine::send_fence(requester& l, time_point deadline) noexcept {
+  pending_call* slot = nullptr;
   l.guard().lock();
   try {
-    slot = &l.take_slot([](call_slot& /*slot*/, slot_action /*action*/, const answer& /*what*/) {});
+    slot =
+        &l.take_call([](pending_call& /*slot*/, reply_action /*action*/, const reply& /*what*/) {});
   } catch (const std::bad_alloc&) {
     l.guard().unlock();
     return nullptr;
   }
-  std::byte* room = l.try_reserve_request(0);
+  std::byte* space = l.try_reserve_request(0);
   try {
-    if (room == nullptr) room = wait_for_room(l, 0, deadline);
+    if (space == nullptr) space = wait_for_space(l, 0, deadline);
   } catch (const timeout& e) {
     log::warning("calls to " + node_text(l.peer()) + " may be lost: " + e.what());
     l.guard().lock();
   }
-  if (room != nullptr) {
-    l.commit_request(room, 0, fence_key, slot);
+  if (space != nullptr) {
+    l.commit_request(space, 0, fence_key, slot);
   } else {
-    l.return_slot(*slot);
+    l.return_call(*slot);
     slot = nullptr;
   }
   l.guard().unlock();
@@ -363,20 +368,20 @@ call_slot* engine::send_fence(lane& l, time_point deadline) noexcept {
 }
 
 void engine::drain(time_point deadline) noexcept {
-  std::vector<lane*> far;
+  std::vector<requester*> far;
   {
     const std::lock_guard guard(mutex_);
     for (const auto& l : lanes_) {
-      if (l->ends().carrier != nullptr) far.push_back(l.get());
+      if (l->ends().driver != nullptr) far.push_back(l.get());
     }
   }
-  std::vector<call_slot*> fences;
-  for (lane* l : far) {
-    if (call_slot* fence = send_fence(*l, deadline)) fences.push_back(fence);
+  std::vector<pending_call*> fences;
+  for (requester* l : far) {
+    if (pending_call* fence = send_fence(*l, deadline)) fences.push_back(fence);
   }
-  for (call_slot* fence : fences) {
+  for (pending_call* fence : fences) {
     if (wait(*fence, deadline)) {
-      fence->source()->free_slot(*fence);
+      fence->source()->free_call(*fence);
     } else {
       fence->source()->abandon(*fence);
     }

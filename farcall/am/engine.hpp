@@ -1,14 +1,14 @@
 #pragma once
 
 #include <farcall/am/client.hpp>
-#include <farcall/am/cover.hpp>
-#include <farcall/am/incoming.hpp>
-#include <farcall/am/lane.hpp>
-#include <farcall/am/patience.hpp>
+#include <farcall/am/doorbell_mask.hpp>
+#include <farcall/am/request_context.hpp>
+#include <farcall/am/requester.hpp>
+#include <farcall/am/spin_wait.hpp>
 #include <farcall/am/wait_policy.hpp>
 #include <farcall/am/worker.hpp>
 #include <farcall/base/clock.hpp>
-#include <farcall/memory/bell.hpp>
+#include <farcall/memory/doorbell.hpp>
 #include <farcall/memory/shared_heap.hpp>
 #include <farcall/transport/transport.hpp>
 
@@ -27,7 +27,7 @@
 namespace farcall::am {
 
 /// Another node's bytes that can be read here: in place, or a copy that this object owns.
-struct foreign_bytes {
+struct remote_bytes {
   const std::byte* data = nullptr;
   std::unique_ptr<std::byte[]> copy;
 };
@@ -41,7 +41,7 @@ struct engine_options {
   bool waiters_serve = false;
   wait_policy waiting;
   std::vector<handler> handlers; ///< user handlers; their keys count from first_user_key
-  std::span<bell> bells;         ///< of this node, reachable for peers
+  std::span<doorbell> doorbells; ///< of this node, reachable for peers
   std::shared_ptr<shared_heap> heap;
   const void* context = nullptr; ///< for the layers below
 };
@@ -62,19 +62,19 @@ class engine : public client, public std::enable_shared_from_this<engine> {
   // ---- set-up, before the first call ----
 
   /// Reaches `node` by `t`, which outlives the engine. `workers` is how many the node has.
-  void route(node_id node, transport& t, std::uint32_t workers);
+  void set_route(node_id node, transport& t, std::uint32_t workers);
   /// There is no way to `node`; calls to it throw error with `why`.
-  void no_route(node_id node, const std::string& why) { peers_[node].no_way = why; }
+  void set_unreachable(node_id node, const std::string& why) { peers_[node].why_unreachable = why; }
   /// Every transport through which lanes may arrive.
   void listen(transport& t);
 
   // ---- calls ----
 
   // What client says, without the step through it.
-  [[nodiscard]] lane& open_own_lane(node_id node);
-  [[nodiscard]] lane& open_lane(node_id node);
-  void retire(lane& l) noexcept;
-  [[nodiscard]] std::byte* wait_for_room(lane& l, std::uint32_t bytes, time_point deadline);
+  [[nodiscard]] requester& open_own_lane(node_id node);
+  [[nodiscard]] requester& open_lane(node_id node);
+  void retire(requester& l) noexcept;
+  [[nodiscard]] std::byte* wait_for_space(requester& l, std::uint32_t bytes, time_point deadline);
   [[nodiscard]] bool wait(completion& c, time_point deadline = no_deadline);
   void poll(completion& c);
   /// poll() for all calls, of all threads.
@@ -96,10 +96,9 @@ class engine : public client, public std::enable_shared_from_this<engine> {
   }
 
   /// Bytes in `peer`'s memory. Throws node_failed or malformed_message when they cannot be had.
-  [[nodiscard]] foreign_bytes read_foreign(node_id peer, std::uint64_t address,
-                                           std::uint64_t bytes);
+  [[nodiscard]] remote_bytes read_remote(node_id peer, std::uint64_t address, std::uint64_t bytes);
 
-  [[nodiscard]] farcall::mover* mover_to(node_id peer) const noexcept;
+  [[nodiscard]] farcall::rma_engine* rma_engine_for(node_id peer) const noexcept;
 
   // ---- failure ----
 
@@ -117,9 +116,9 @@ class engine : public client, public std::enable_shared_from_this<engine> {
   void shut_down(const std::string& why);
 
   /// A local event was completed: wakes threads that wait for such events.
-  void notify_local() noexcept { ring_if_asleep(local_bell_); }
+  void notify_local() noexcept { notify_if_armed(local_doorbell_); }
 
-  struct thread_port; ///< gives a thread's port back when the thread ends
+  struct thread_lanes_return; ///< gives a thread's thread lanes back when the thread ends
 
  private:
   friend class worker;
@@ -127,7 +126,7 @@ class engine : public client, public std::enable_shared_from_this<engine> {
   struct peer {
     transport* via = nullptr;
     std::uint32_t workers = 1;
-    std::string no_way; ///< why `via` is null
+    std::string why_unreachable; ///< why `via` is null
     std::atomic<bool> failed{false};
     std::exception_ptr why; ///< guarded by mutex_ until failed, constant afterwards
   };
@@ -141,51 +140,51 @@ class engine : public client, public std::enable_shared_from_this<engine> {
 
   class waiter;
 
-  [[noreturn]] void throw_no_way(node_id node) const;
-  lane& open_on(node_id node, std::uint32_t bell, bool own_worker);
-  port& own_port();
-  port& take_port();
-  void give_back(port& p) noexcept;
+  [[noreturn]] void throw_unreachable(node_id node) const;
+  requester& open_on(node_id node, std::uint32_t doorbell, bool own_worker);
+  thread_lanes& own_lanes();
+  thread_lanes& take_thread_lanes();
+  void give_back(thread_lanes& p) noexcept;
   void reap_retired() noexcept;
 
   /// Nodes from `first` to before `end`, together.
   void fail_range(node_id first, node_id end, const std::string& why);
 
   void pump_all(bool others);
-  void watch_all() noexcept;
+  void arm_all() noexcept;
   /// A call that does nothing, behind the others of the lane; null when it cannot be sent.
-  [[nodiscard]] call_slot* send_fence(lane& l, time_point deadline) noexcept;
+  [[nodiscard]] pending_call* send_fence(requester& l, time_point deadline) noexcept;
   void sleep_until_ready(completion& c, time_point deadline);
-  [[nodiscard]] std::vector<watched_bell> bells_to_watch(completion& c);
+  [[nodiscard]] std::vector<armed_doorbell> doorbells_to_arm(completion& c);
   /// Whose lanes the calling thread must serve even from its sleep; null for none.
   [[nodiscard]] worker* worker_to_serve() const noexcept;
-  [[nodiscard]] lane* take_idle_lane(node_id node);
-  [[nodiscard]] bool has_answers();
+  [[nodiscard]] requester* take_idle_lane(node_id node);
+  [[nodiscard]] bool has_replies();
   void accept_lanes() noexcept;
   /// Gives lanes back that could not be served, once their openers have closed them.
   void close_refused() noexcept;
   [[nodiscard]] bool arrivals_changed() const noexcept;
-  void adopt(transport& via, const channel& c);
+  void adopt(transport& via, const endpoint& c);
   void run_worker(worker& w, bool until_empty);
   void accept_until_stopped();
   void join_threads() noexcept;
-  // Bells: those of the workers, those of calling threads, those of lanes' own workers, and last
-  // that of the thread that accepts lanes, where transports know it to be. Lanes that share a bell
-  // wake each other for nothing; all nodes have equally many bells.
-  [[nodiscard]] std::uint32_t acceptor_bell() const noexcept {
-    return static_cast<std::uint32_t>(options_.bells.size()) - 1;
+  // Doorbells: those of the workers, those of calling threads, those of lanes' own workers, and
+  // last that of the thread that accepts lanes, where transports know it to be. Lanes that share a
+  // doorbell wake each other for nothing; all nodes have equally many doorbells.
+  [[nodiscard]] std::uint32_t acceptor_doorbell() const noexcept {
+    return static_cast<std::uint32_t>(options_.doorbells.size()) - 1;
   }
-  [[nodiscard]] std::uint32_t lane_bells() const noexcept {
-    return static_cast<std::uint32_t>(options_.bells.size()) / 4;
+  [[nodiscard]] std::uint32_t lane_doorbells() const noexcept {
+    return static_cast<std::uint32_t>(options_.doorbells.size()) / 4;
   }
-  [[nodiscard]] std::uint32_t first_lane_bell() const noexcept {
-    return acceptor_bell() - lane_bells();
+  [[nodiscard]] std::uint32_t first_lane_doorbell() const noexcept {
+    return acceptor_doorbell() - lane_doorbells();
   }
-  void ring_lane_workers() noexcept;
+  void notify_lane_workers() noexcept;
 
-  /// How long a caller of a full lane, or a worker whose answers find no room, sleeps at a time:
+  /// How long a caller of a full lane, or a worker whose replies find no room, sleeps at a time:
   /// nobody rings when room appears.
-  static constexpr std::chrono::microseconds room_interval{100};
+  static constexpr std::chrono::microseconds space_interval{100};
 
   static inline constinit thread_local worker* current_worker_ = nullptr;
   /// How many handlers the thread runs, one inside the wait of the other, as a waiting thread.
@@ -203,25 +202,25 @@ class engine : public client, public std::enable_shared_from_this<engine> {
   std::vector<std::unique_ptr<listener>> listeners_;
   std::mutex accept_mutex_;
 
-  std::vector<std::unique_ptr<worker>> workers_;        ///< as many as asked for
-  cover cover_;                                         ///< of the first worker's bell
-  std::list<lane_worker> lane_workers_;                 ///< one per lane that asked; accept_mutex_
-  std::vector<std::pair<transport*, channel>> refused_; ///< accept_mutex_
-  std::vector<std::thread> threads_;                    ///< mutex_
+  std::vector<std::unique_ptr<worker>> workers_;         ///< as many as asked for
+  doorbell_mask mask_;                                   ///< of the first worker's doorbell
+  std::list<lane_worker> lane_workers_;                  ///< one per lane that asked; accept_mutex_
+  std::vector<std::pair<transport*, endpoint>> refused_; ///< accept_mutex_
+  std::vector<std::thread> threads_;                     ///< mutex_
   std::atomic<bool> stopping_{false};
-  std::atomic<bool> crowded_{false}; ///< see patience
+  std::atomic<bool> oversubscribed_{false}; ///< see spin_wait
 
   mutable std::mutex mutex_;
-  std::vector<std::unique_ptr<lane>> lanes_;
-  std::vector<std::unique_ptr<port>> ports_;
-  std::vector<port*> idle_ports_;
-  std::vector<lane*> retired_;
-  std::uint32_t next_bell_;
-  std::atomic<std::uint32_t> ports_made_{0}; ///< changes when bells_to_watch() does
+  std::vector<std::unique_ptr<requester>> lanes_;
+  std::vector<std::unique_ptr<thread_lanes>> thread_lanes_;
+  std::vector<thread_lanes*> idle_thread_lanes_;
+  std::vector<requester*> retired_;
+  std::uint32_t next_doorbell_;
+  std::atomic<std::uint32_t> thread_lanes_made_{0}; ///< changes when doorbells_to_arm() does
   std::atomic<std::uint32_t> next_worker_{0};
-  std::atomic<std::uint32_t> next_lane_bell_{0};
+  std::atomic<std::uint32_t> next_lane_doorbell_{0};
 
-  bell local_bell_;
+  doorbell local_doorbell_;
 };
 
 /// The engine behind a client.

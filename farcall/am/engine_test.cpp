@@ -25,69 +25,69 @@ namespace {
 using namespace am;
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
-constexpr std::chrono::seconds patience{60};
+constexpr std::chrono::seconds wait_limit{60};
 
 time_point soon() { return clock::now() + milliseconds(20); }
-time_point in_good_time() { return clock::now() + patience; }
+time_point in_good_time() { return clock::now() + wait_limit; }
 
 // ---- handlers -----------------------------------------------------------------------------------
 
 std::atomic<bool> gate_is_open{false};
 std::atomic<int> runs{0};
 
-std::uint64_t argument_of(const incoming& request) {
+std::uint64_t argument_of(const request_context& request) {
   std::uint64_t v = 0;
   if (request.bytes() == sizeof v) std::memcpy(&v, request.arguments(), sizeof v);
   return v;
 }
 
-void answer_word(incoming& request, std::uint64_t v) {
-  std::byte* to = request.reserve_answer(sizeof v);
+void reply_word(request_context& request, std::uint64_t v) {
+  std::byte* to = request.reserve_reply(sizeof v);
   std::memcpy(to, &v, sizeof v);
-  request.commit_answer(to, sizeof v);
+  request.commit_reply(to, sizeof v);
 }
 
-void increment(incoming& request, const void* /*context*/) noexcept {
+void increment(request_context& request, const void* /*context*/) noexcept {
   ++runs;
-  answer_word(request, argument_of(request) + 1);
+  reply_word(request, argument_of(request) + 1);
 }
 
-void hold(incoming& request, const void* /*context*/) noexcept {
+void hold(request_context& request, const void* /*context*/) noexcept {
   const std::uint64_t v = argument_of(request);
   request.release();
   while (!gate_is_open)
     std::this_thread::yield();
-  answer_word(request, v);
+  reply_word(request, v);
 }
 
-void stay_silent(incoming& request, const void* /*context*/) noexcept {
+void stay_silent(request_context& request, const void* /*context*/) noexcept {
   ++runs;
   (void)request;
 }
 
-void nap(incoming& request, const void* /*context*/) noexcept {
+void nap(request_context& request, const void* /*context*/) noexcept {
   std::this_thread::sleep_for(milliseconds(50));
-  answer_word(request, ++runs);
+  reply_word(request, ++runs);
 }
 
-void fail_here(incoming& request, const void* /*context*/) noexcept {
-  request.answer_error("some_type", "some text");
-  request.answer_error("another", "answers count once");
+void fail_here(request_context& request, const void* /*context*/) noexcept {
+  request.reply_error("some_type", "some text");
+  request.reply_error("another", "answers count once");
 }
 
-void context_of(incoming& request, const void* context) noexcept {
-  answer_word(request, *static_cast<const std::uint64_t*>(context));
+void context_of(request_context& request, const void* context) noexcept {
+  reply_word(request, *static_cast<const std::uint64_t*>(context));
 }
 
-void thread_of(incoming& request, const void* /*context*/) noexcept {
-  answer_word(request, static_cast<std::uint64_t>(::gettid()));
+void thread_of(request_context& request, const void* /*context*/) noexcept {
+  reply_word(request, static_cast<std::uint64_t>(::gettid()));
 }
 
-void size_of(incoming& request, const void* /*context*/) noexcept {
+void size_of(request_context& request, const void* /*context*/) noexcept {
   const std::uint64_t v = request.bytes();
   request.release();
   request.release();
-  answer_word(request, v);
+  reply_word(request, v);
 }
 
 const std::uint64_t some_context = 4711;
@@ -113,14 +113,14 @@ std::vector<handler> handlers() {
 
 // ---- the calling side ---------------------------------------------------------------------------
 
-void read_word(call_slot& slot, slot_action action, const answer& what) {
-  if (action == slot_action::destroy) return;
+void read_word(pending_call& slot, reply_action action, const reply& what) {
+  if (action == reply_action::destroy) return;
   std::uint64_t v = 0;
   std::memcpy(&v, what.data, std::min<std::size_t>(sizeof v, what.bytes));
   std::memcpy(slot.storage(), &v, sizeof v);
 }
 
-std::uint64_t word_in(call_slot& slot) {
+std::uint64_t word_in(pending_call& slot) {
   std::uint64_t v = 0;
   std::memcpy(&v, slot.storage(), sizeof v);
   return v;
@@ -148,14 +148,14 @@ class engines : public ::testing::Test {
   }
   ~engines() override { gate_is_open = true; }
 
-  call_slot& call(lane& l, handler_key k, std::uint64_t v,
-                  record_kind kind = record_kind::request) {
+  pending_call& call(requester& l, handler_key k, std::uint64_t v,
+                     record_kind kind = record_kind::request) {
     l.guard().lock();
-    call_slot& slot = l.take_slot(&read_word);
+    pending_call& slot = l.take_call(&read_word);
     std::byte* to = l.try_reserve_request(sizeof v);
-    if (to == nullptr) to = engine_->wait_for_room(l, sizeof v, in_good_time());
+    if (to == nullptr) to = engine_->wait_for_space(l, sizeof v, in_good_time());
     if (to == nullptr) {
-      l.fail_slot(slot, l.failure());
+      l.fail_call(slot, l.failure());
     } else {
       std::memcpy(to, &v, sizeof v);
       l.commit_request(to, sizeof v, k, &slot, 0, kind);
@@ -163,21 +163,21 @@ class engines : public ::testing::Test {
     l.guard().unlock();
     return slot;
   }
-  call_slot& call(handler_key k, std::uint64_t v) { return call(engine_->lane_to(0), k, v); }
+  pending_call& call(handler_key k, std::uint64_t v) { return call(engine_->lane_to(0), k, v); }
 
-  std::uint64_t result(call_slot& slot) {
+  std::uint64_t result(pending_call& slot) {
     EXPECT_TRUE(engine_->wait(slot, in_good_time()));
     if (slot.failure()) {
       const std::exception_ptr why = slot.failure();
-      slot.source()->free_slot(slot);
+      slot.source()->free_call(slot);
       std::rethrow_exception(why);
     }
     const std::uint64_t v = word_in(slot);
-    slot.source()->free_slot(slot);
+    slot.source()->free_call(slot);
     return v;
   }
 
-  std::string failure_text(call_slot& slot) {
+  std::string failure_text(pending_call& slot) {
     try {
       (void)result(slot);
     } catch (const std::exception& e) {
@@ -207,12 +207,12 @@ TEST_F(engines, keys_that_no_handler_has) {
   EXPECT_EQ(result(call(increment_key, 1)), 2U) << "the lane does not work any more";
 }
 
-TEST_F(engines, keys_that_no_handler_has_without_answer) {
-  lane& l = engine_->lane_to(0);
+TEST_F(engines, keys_that_no_handler_has_without_reply) {
+  requester& l = engine_->lane_to(0);
   for (int i = 0; i < 100; ++i) {
     l.guard().lock();
     std::byte* to = l.try_reserve_request(0);
-    if (to == nullptr) to = engine_->wait_for_room(l, 0, in_good_time());
+    if (to == nullptr) to = engine_->wait_for_space(l, 0, in_good_time());
     ASSERT_NE(to, nullptr);
     l.commit_request(to, 0, UINT32_MAX, nullptr);
     l.guard().unlock();
@@ -220,7 +220,7 @@ TEST_F(engines, keys_that_no_handler_has_without_answer) {
   EXPECT_EQ(result(call(increment_key, 1)), 2U);
 }
 
-TEST_F(engines, silent_handlers_are_answered_for) {
+TEST_F(engines, silent_handlers_are_replied_for) {
   EXPECT_EQ(result(call(silent_key, 7)), 0U);
   EXPECT_EQ(runs, 1);
 }
@@ -238,22 +238,23 @@ TEST_F(engines, errors_of_handlers) {
 
 TEST_F(engines, long_calls_with_impossible_bodies) {
   // A body of 8 bytes is no address and size.
-  EXPECT_THROW((void)result(call(engine_->lane_to(0), size_key, 1, record_kind::request_long)),
-               remote_error);
+  EXPECT_THROW(
+      (void)result(call(engine_->lane_to(0), size_key, 1, record_kind::request_rendezvous)),
+      remote_error);
   EXPECT_EQ(result(call(increment_key, 1)), 2U);
 }
 
 TEST_F(engines, long_calls_with_bodies_at_odd_addresses) {
   alignas(16) static const std::byte bytes[64] = {};
-  lane& l = engine_->lane_to(0);
+  requester& l = engine_->lane_to(0);
   for (const std::uint64_t offset : {0U, 1U, 8U}) {
-    const long_body where{reinterpret_cast<std::uintptr_t>(bytes) + offset, 32};
+    const rendezvous_body where{reinterpret_cast<std::uintptr_t>(bytes) + offset, 32};
     l.guard().lock();
-    call_slot& slot = l.take_slot(&read_word);
+    pending_call& slot = l.take_call(&read_word);
     std::byte* to = l.try_reserve_request(sizeof where);
     ASSERT_NE(to, nullptr);
     std::memcpy(to, &where, sizeof where);
-    l.commit_request(to, sizeof where, size_key, &slot, 0, record_kind::request_long);
+    l.commit_request(to, sizeof where, size_key, &slot, 0, record_kind::request_rendezvous);
     l.guard().unlock();
     if (offset == 0) {
       EXPECT_EQ(result(slot), 32U);
@@ -263,15 +264,15 @@ TEST_F(engines, long_calls_with_bodies_at_odd_addresses) {
   }
 }
 
-TEST_F(engines, release_of_answers_that_do_not_exist) {
+TEST_F(engines, release_of_replies_that_do_not_exist) {
   for (const std::uint64_t address : {std::uint64_t{0}, std::uint64_t{64}, UINT64_MAX}) {
-    EXPECT_EQ(result(call(release_answer_key, address)), 0U);
+    EXPECT_EQ(result(call(release_reply_key, address)), 0U);
   }
   EXPECT_EQ(result(call(increment_key, 1)), 2U);
 }
 
 TEST_F(engines, requests_stay_in_order) {
-  std::vector<call_slot*> slots;
+  std::vector<pending_call*> slots;
   for (std::uint64_t i = 0; i < 5000; ++i)
     slots.push_back(&call(increment_key, i));
   for (std::uint64_t i = 0; i < 5000; ++i)
@@ -282,7 +283,7 @@ TEST_F(engines, requests_stay_in_order) {
 // ---- waiting ------------------------------------------------------------------------------------
 
 TEST_F(engines, wait_until_a_deadline) {
-  call_slot& slot = call(hold_key, 5);
+  pending_call& slot = call(hold_key, 5);
   const auto begin = clock::now();
   EXPECT_FALSE(engine_->wait(slot, begin + milliseconds(30)));
   EXPECT_GE(clock::now() - begin, milliseconds(30));
@@ -295,7 +296,7 @@ TEST_F(engines, wait_until_a_deadline) {
 }
 
 TEST_F(engines, poll_does_not_wait) {
-  call_slot& slot = call(hold_key, 5);
+  pending_call& slot = call(hold_key, 5);
   for (int i = 0; i < 100; ++i)
     engine_->poll(slot);
   EXPECT_FALSE(slot.ready());
@@ -306,18 +307,18 @@ TEST_F(engines, poll_does_not_wait) {
 }
 
 TEST_F(engines, room_in_a_full_lane_until_a_deadline) {
-  call_slot& holding = call(hold_key, 1);
-  lane& l = engine_->lane_to(0);
-  std::vector<call_slot*> slots;
+  pending_call& holding = call(hold_key, 1);
+  requester& l = engine_->lane_to(0);
+  std::vector<pending_call*> slots;
   l.guard().lock();
   for (;;) {
     std::byte* to = l.try_reserve_request(100);
     if (to == nullptr) break;
     ASSERT_LT(slots.size(), 100U) << "the lane is never full";
-    slots.push_back(&l.take_slot(&read_word));
+    slots.push_back(&l.take_call(&read_word));
     l.commit_request(to, 100, size_key, slots.back());
   }
-  EXPECT_THROW((void)engine_->wait_for_room(l, 100, soon()), timeout);
+  EXPECT_THROW((void)engine_->wait_for_space(l, 100, soon()), timeout);
   // The guard was released: others get it.
   std::thread([&] {
     l.guard().lock();
@@ -326,19 +327,19 @@ TEST_F(engines, room_in_a_full_lane_until_a_deadline) {
 
   l.guard().lock();
   gate_is_open = true;
-  std::byte* to = engine_->wait_for_room(l, 100, in_good_time());
+  std::byte* to = engine_->wait_for_space(l, 100, in_good_time());
   EXPECT_NE(to, nullptr);
-  slots.push_back(&l.take_slot(&read_word));
+  slots.push_back(&l.take_call(&read_word));
   l.commit_request(to, 100, size_key, slots.back());
   l.guard().unlock();
   EXPECT_EQ(result(holding), 1U);
-  for (call_slot* slot : slots)
+  for (pending_call* slot : slots)
     EXPECT_EQ(result(*slot), 100U);
 }
 
 TEST_F(engines, no_room_in_a_lane_that_fails_meanwhile) {
   (void)call(hold_key, 1);
-  lane& l = engine_->lane_to(0);
+  requester& l = engine_->lane_to(0);
   std::thread failing;
   l.guard().lock();
   while (std::byte* to = l.try_reserve_request(100))
@@ -347,7 +348,7 @@ TEST_F(engines, no_room_in_a_lane_that_fails_meanwhile) {
     std::this_thread::sleep_for(milliseconds(20));
     engine_->fail(0, "gone while a caller waits for room");
   });
-  EXPECT_EQ(engine_->wait_for_room(l, 100, in_good_time()), nullptr);
+  EXPECT_EQ(engine_->wait_for_space(l, 100, in_good_time()), nullptr);
   EXPECT_TRUE(l.failure());
   l.guard().unlock();
   failing.join();
@@ -355,14 +356,14 @@ TEST_F(engines, no_room_in_a_lane_that_fails_meanwhile) {
 }
 
 TEST_F(engines, abandoned_slots_are_used_again) {
-  lane& l = engine_->lane_to(0);
+  requester& l = engine_->lane_to(0);
   for (int i = 0; i < 100; ++i)
     l.abandon(call(hold_key, 1));
   EXPECT_EQ(l.taken(), 100U);
   gate_is_open = true;
   EXPECT_EQ(result(call(increment_key, 1)), 2U);
   EXPECT_EQ(l.taken(), 0U);
-  call_slot& ready = call(increment_key, 1);
+  pending_call& ready = call(increment_key, 1);
   EXPECT_TRUE(engine_->wait(ready, in_good_time()));
   l.abandon(ready);
   EXPECT_EQ(l.taken(), 0U);
@@ -372,7 +373,7 @@ TEST_F(engines, abandoned_slots_are_used_again) {
 
 TEST_F(engines, continuations_run_once) {
   std::atomic<int> ran{0};
-  call_slot& slot = call(hold_key, 5);
+  pending_call& slot = call(hold_key, 5);
   slot.attach(new continue_with([&] { ++ran; }));
   engine_->poll(slot);
   EXPECT_EQ(ran, 0);
@@ -380,7 +381,7 @@ TEST_F(engines, continuations_run_once) {
   EXPECT_EQ(result(slot), 5U);
   EXPECT_EQ(ran, 1);
 
-  call_slot& ready = call(increment_key, 1);
+  pending_call& ready = call(increment_key, 1);
   EXPECT_TRUE(engine_->wait(ready, in_good_time()));
   ready.attach(new continue_with([&] { ++ran; }));
   EXPECT_EQ(ran, 2) << "attached to something ready, it runs at once";
@@ -389,7 +390,7 @@ TEST_F(engines, continuations_run_once) {
 
 TEST_F(engines, continuations_can_be_detached) {
   std::atomic<int> ran{0};
-  call_slot& slot = call(hold_key, 5);
+  pending_call& slot = call(hold_key, 5);
   continue_with taken_back([&] { ++ran; });
   slot.attach(&taken_back);
   EXPECT_TRUE(slot.detach(&taken_back));
@@ -456,9 +457,9 @@ TEST_F(engines, local_events_let_waiting_threads_help) {
   event->release();
 }
 
-TEST_F(engines, waiting_for_a_local_event_takes_answers_in) {
+TEST_F(engines, waiting_for_a_local_event_takes_replies_in) {
   auto* event = new local_completion(&*engine_);
-  call_slot& slot = call(hold_key, 5);
+  pending_call& slot = call(hold_key, 5);
   slot.attach(new continue_with([&] { event->complete(nullptr); }));
   std::thread opening([] {
     std::this_thread::sleep_for(milliseconds(30));
@@ -471,11 +472,11 @@ TEST_F(engines, waiting_for_a_local_event_takes_answers_in) {
 }
 
 TEST_F(engines, waiting_for_a_local_event_that_a_thread_of_a_new_lane_ends) {
-  // The lane whose answer matters is opened by another thread after this one has fallen asleep.
+  // The lane whose reply matters is opened by another thread after this one has fallen asleep.
   auto* event = new local_completion(&*engine_);
   std::thread calling([&] {
     std::this_thread::sleep_for(milliseconds(30));
-    call_slot& slot = call(increment_key, 5);
+    pending_call& slot = call(increment_key, 5);
     slot.attach(new continue_with([&] { event->complete(nullptr); }));
   });
   const auto begin = clock::now();
@@ -488,16 +489,16 @@ TEST_F(engines, waiting_for_a_local_event_that_a_thread_of_a_new_lane_ends) {
 // ---- lanes and threads --------------------------------------------------------------------------
 
 TEST_F(engines, threads_have_lanes_of_their_own) {
-  lane* const mine = &engine_->lane_to(0);
+  requester* const mine = &engine_->lane_to(0);
   EXPECT_EQ(&engine_->lane_to(0), mine);
   std::thread([&] { EXPECT_NE(&engine_->lane_to(0), mine); }).join();
 }
 
 TEST_F(engines, lanes_of_ended_threads_are_used_again) {
-  std::set<lane*> seen;
+  std::set<requester*> seen;
   for (int i = 0; i < 200; ++i) {
     std::thread([&] {
-      lane& l = engine_->lane_to(0);
+      requester& l = engine_->lane_to(0);
       seen.insert(&l);
       EXPECT_EQ(result(call(l, increment_key, 1)), 2U);
     }).join();
@@ -511,31 +512,31 @@ TEST_F(engines, nodes_that_do_not_exist) {
   EXPECT_THROW((void)engine_->open_lane(1), error);
   EXPECT_FALSE(engine_->has_failed(1));
   EXPECT_EQ(engine_->failure_of(7), nullptr);
-  EXPECT_EQ(engine_->mover_to(7), nullptr);
+  EXPECT_EQ(engine_->rma_engine_for(7), nullptr);
 }
 
 TEST_F(engines, opened_lanes_have_workers_of_their_own) {
-  lane& a = engine_->open_lane(0);
-  lane& b = engine_->open_lane(0);
+  requester& a = engine_->open_lane(0);
+  requester& b = engine_->open_lane(0);
   const std::uint64_t one = result(call(a, thread_key, 0));
   EXPECT_EQ(result(call(a, thread_key, 0)), one);
   EXPECT_NE(result(call(b, thread_key, 0)), one);
   EXPECT_NE(result(call(thread_key, 0)), one);
-  call_slot& holding = call(a, hold_key, 3);
+  pending_call& holding = call(a, hold_key, 3);
   EXPECT_EQ(result(call(b, increment_key, 1)), 2U);
   engine_->retire(a); // with a call under way
   gate_is_open = true;
   EXPECT_EQ(result(holding), 3U);
   engine_->retire(b);
   for (int i = 0; i < 100; ++i) {
-    lane& c = engine_->open_lane(0);
+    requester& c = engine_->open_lane(0);
     EXPECT_EQ(result(call(c, increment_key, 1)), 2U);
     engine_->retire(c);
   }
 }
 
 TEST_F(engines, lanes_used_by_several_threads) {
-  lane& l = engine_->lane_to(0);
+  requester& l = engine_->lane_to(0);
   std::vector<std::thread> threads;
   std::atomic<int> wrong{0};
   for (std::uint64_t t = 0; t < 4; ++t) {
@@ -553,8 +554,8 @@ TEST_F(engines, lanes_used_by_several_threads) {
 // ---- failure ------------------------------------------------------------------------------------
 
 TEST_F(engines, failure_ends_what_is_pending) {
-  lane& l = engine_->lane_to(0);
-  std::vector<call_slot*> slots;
+  requester& l = engine_->lane_to(0);
+  std::vector<pending_call*> slots;
   slots.push_back(&call(hold_key, 1));
   for (std::uint64_t i = 0; i < 30; ++i)
     slots.push_back(&call(increment_key, i));
@@ -568,7 +569,7 @@ TEST_F(engines, failure_ends_what_is_pending) {
   EXPECT_TRUE(engine_->wait(*slots[0], in_good_time()));
   failing.join();
   EXPECT_EQ(ran, 1);
-  for (call_slot* slot : slots) {
+  for (pending_call* slot : slots) {
     ASSERT_TRUE(slot->ready());
     try {
       (void)result(*slot);
@@ -587,9 +588,9 @@ TEST_F(engines, failure_ends_what_is_pending) {
   gate_is_open = true;
 }
 
-TEST_F(engines, answers_that_came_before_the_failure_count) {
-  call_slot& slot = call(increment_key, 1);
-  while (!slot.source()->has_answer() && !slot.ready())
+TEST_F(engines, replies_that_came_before_the_failure_count) {
+  pending_call& slot = call(increment_key, 1);
+  while (!slot.source()->has_reply() && !slot.ready())
     std::this_thread::yield();
   engine_->fail(0, "too late to matter");
   EXPECT_EQ(result(slot), 2U);
@@ -598,10 +599,10 @@ TEST_F(engines, answers_that_came_before_the_failure_count) {
 TEST(engine_lives, shut_down_ends_what_is_pending) {
   gate_is_open = true;
   lone_engine e(handlers());
-  // No worker runs: nothing will ever be answered.
-  lane& l = e->lane_to(0);
+  // No worker runs: nothing will ever be replied.
+  requester& l = e->lane_to(0);
   l.guard().lock();
-  call_slot& slot = l.take_slot(&read_word);
+  pending_call& slot = l.take_call(&read_word);
   std::byte* to = l.try_reserve_request(0);
   ASSERT_NE(to, nullptr);
   l.commit_request(to, 0, increment_key, &slot);
@@ -610,34 +611,34 @@ TEST(engine_lives, shut_down_ends_what_is_pending) {
   e->shut_down("over");
   EXPECT_TRUE(e->wait(slot, soon()));
   EXPECT_THROW(std::rethrow_exception(slot.failure()), node_failed);
-  l.free_slot(slot);
+  l.free_call(slot);
 }
 
 TEST(engine_lives, waiting_threads_serve) {
   gate_is_open = true;
   lone_engine e(handlers(), 1, true);
   // No worker runs either; the caller runs its own call while it waits.
-  lane& l = e->lane_to(0);
+  requester& l = e->lane_to(0);
   l.guard().lock();
-  call_slot& slot = l.take_slot(&read_word);
+  pending_call& slot = l.take_call(&read_word);
   std::byte* to = l.try_reserve_request(0);
   ASSERT_NE(to, nullptr);
   l.commit_request(to, 0, thread_key, &slot);
   l.guard().unlock();
   ASSERT_TRUE(e->wait(slot, in_good_time()));
   EXPECT_EQ(word_in(slot), static_cast<std::uint64_t>(::gettid()));
-  l.free_slot(slot);
+  l.free_call(slot);
 }
 
 TEST(engine_lives, a_deadline_ends_the_wait_of_a_thread_that_always_finds_something_to_serve) {
   constexpr int calls = 40; // two seconds of naps
   lone_engine e(handlers(), 1, true);
   runs = 0;
-  lane& l = e->lane_to(0);
-  std::vector<call_slot*> slots;
+  requester& l = e->lane_to(0);
+  std::vector<pending_call*> slots;
   for (int i = 0; i < calls; ++i) {
     l.guard().lock();
-    slots.push_back(&l.take_slot(&read_word));
+    slots.push_back(&l.take_call(&read_word));
     std::byte* to = l.try_reserve_request(0);
     ASSERT_NE(to, nullptr);
     l.commit_request(to, 0, nap_key, slots.back());
@@ -646,8 +647,8 @@ TEST(engine_lives, a_deadline_ends_the_wait_of_a_thread_that_always_finds_someth
   EXPECT_FALSE(e->wait(*slots.back(), soon()));
   EXPECT_LT(runs, calls / 2);
   EXPECT_TRUE(e->wait(*slots.back(), in_good_time()));
-  for (call_slot* slot : slots)
-    l.free_slot(*slot);
+  for (pending_call* slot : slots)
+    l.free_call(*slot);
 }
 
 } // namespace

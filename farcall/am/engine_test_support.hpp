@@ -18,17 +18,17 @@ class lone_engine {
  public:
   explicit lone_engine(std::vector<am::handler> handlers, std::uint32_t workers = 1,
                        bool waiters_serve = false)
-      : bells_(std::make_unique<bell[]>(bell_count)),
-        transport_(self::make({0, ring_bytes, {bells_.get(), bell_count}})) {
+      : doorbells_(std::make_unique<doorbell[]>(doorbell_count)),
+        transport_(self::make({0, ring_bytes, {doorbells_.get(), doorbell_count}})) {
     am::engine_options o;
     o.workers = workers;
     o.waiters_serve = waiters_serve;
     o.handlers = std::move(handlers);
-    o.bells = {bells_.get(), bell_count};
+    o.doorbells = {doorbells_.get(), doorbell_count};
     o.heap = std::make_shared<shared_heap>(segment::create("lone-engine", std::size_t{64} << 20),
                                            segment{});
     engine_ = std::make_shared<am::engine>(std::move(o));
-    engine_->route(0, *transport_, workers);
+    engine_->set_route(0, *transport_, workers);
     engine_->listen(*transport_);
   }
   lone_engine(const lone_engine&) = delete;
@@ -41,8 +41,8 @@ class lone_engine {
   static constexpr std::uint32_t ring_bytes = 4096;
 
  private:
-  static constexpr std::size_t bell_count = 64;
-  std::unique_ptr<bell[]> bells_;
+  static constexpr std::size_t doorbell_count = 64;
+  std::unique_ptr<doorbell[]> doorbells_;
   std::unique_ptr<transport> transport_;
   std::shared_ptr<am::engine> engine_;
 };

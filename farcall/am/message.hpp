@@ -13,8 +13,8 @@ namespace farcall::am {
 using handler_key = std::uint32_t;
 
 /// Handlers that the layer itself needs; the user's follow from first_user_key.
-inline constexpr handler_key release_answer_key = 0;
-inline constexpr handler_key fence_key = 1; ///< does nothing, and is answered
+inline constexpr handler_key release_reply_key = 0;
+inline constexpr handler_key fence_key = 1; ///< does nothing, and is replied
 inline constexpr handler_key first_user_key = 16;
 /// Few bytes to and from the memory of a peer that has a memory_domain (docs/wire.md).
 inline constexpr handler_key write_memory_key = 2;
@@ -30,21 +30,23 @@ struct request_header {
 };
 static_assert(sizeof(request_header) == 16);
 
-/// Body of request_long and reply_long: where the bytes lie in the sender's memory.
-struct long_body {
+/// Body of request_rendezvous and reply_rendezvous: where the bytes lie in the sender's memory.
+struct rendezvous_body {
   std::uint64_t address;
   std::uint64_t bytes;
 };
-static_assert(sizeof(long_body) == 16);
+static_assert(sizeof(rendezvous_body) == 16);
 
-/// The bytes that a long_body names start at a multiple of this.
-inline constexpr std::uint64_t long_body_alignment = 16;
+/// The bytes that a rendezvous_body names start at a multiple of this.
+inline constexpr std::uint64_t rendezvous_alignment = 16;
 
 inline constexpr std::uint32_t request_body = sizeof(request_header);
 inline constexpr std::uint32_t reply_body = sizeof(record_header);
 
-/// long_body starts 16 bytes into both kinds of long record, so that it is aligned in a reply too.
-inline constexpr std::uint32_t long_body_at = 16;
-inline constexpr std::uint32_t long_record_bytes = long_body_at + sizeof(long_body);
+/// rendezvous_body starts 16 bytes into both kinds of long record, so that it is aligned in a reply
+/// too.
+inline constexpr std::uint32_t rendezvous_body_at = 16;
+inline constexpr std::uint32_t rendezvous_record_bytes =
+    rendezvous_body_at + sizeof(rendezvous_body);
 
 } // namespace farcall::am

@@ -1,5 +1,5 @@
 #include <farcall/am/engine.hpp>
-#include <farcall/am/patience.hpp>
+#include <farcall/am/spin_wait.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/base/log.hpp>
 #include <farcall/base/signals.hpp>
@@ -14,26 +14,26 @@ namespace {
 /// Turns between two looks for lanes that peers have opened.
 constexpr unsigned arrival_look_interval = 8;
 
-/// How long a worker that is to stop waits for room for its answers while nothing moves.
-constexpr std::chrono::milliseconds last_room_interval{100};
+/// How long a worker that is to stop waits for room for its replies while nothing moves.
+constexpr std::chrono::milliseconds last_space_interval{100};
 
 /// Busy turns of a worker between two searches for closed lanes.
-constexpr unsigned tidy_interval = 4096;
+constexpr unsigned reclaim_interval = 4096;
 
-/// When a caller sends one request after the other without waiting for answers, whoever is faster
+/// When a caller sends one request after the other without waiting for replies, whoever is faster
 /// than it looks all the time at the very line that it writes to, and each request costs both sides
 /// a trip of that line. So a worker that has seen this for a while lets a few requests gather
 /// between its looks. For the worker of a single lane: it keeps nobody else waiting.
-class gathering {
+class coalescing {
  public:
   /// After a turn that served `requests`, which began `empty_looks` after the one before.
   void pause_after(unsigned requests, unsigned empty_looks) noexcept {
     if (std::exchange(has_paused_, false)) {
-      // Few: the caller has stopped, or waits for answers once a number of them is outstanding.
+      // Few: the caller has stopped, or waits for replies once a number of them is outstanding.
       turns_before_ = requests >= enough ? least_turns : std::min(2 * turns_before_, most_turns);
       if (requests < enough) turns_ = 0;
     }
-    if (requests == 1 && empty_looks > sooner_than_an_answer) turns_ = 0;
+    if (requests == 1 && empty_looks > sooner_than_an_reply) turns_ = 0;
     if (++turns_ <= turns_before_) return;
     has_paused_ = true;
     const time_point end = clock::now() + interval;
@@ -42,8 +42,8 @@ class gathering {
   }
 
  private:
-  /// A caller that waits for each answer cannot have sent its next request after so few looks.
-  static constexpr unsigned sooner_than_an_answer = 6;
+  /// A caller that waits for each reply cannot have sent its next request after so few looks.
+  static constexpr unsigned sooner_than_an_reply = 6;
   static constexpr std::chrono::microseconds interval{2};
   static constexpr unsigned enough = 20;
   static constexpr unsigned least_turns = 4;
@@ -63,9 +63,9 @@ bool engine::arrivals_changed() const noexcept {
 }
 
 void engine::close_refused() noexcept {
-  std::erase_if(refused_, [this](std::pair<transport*, channel>& r) {
+  std::erase_if(refused_, [this](std::pair<transport*, endpoint>& r) {
     auto& [via, c] = r;
-    if (c.carrier != nullptr) c.carrier->progress();
+    if (c.driver != nullptr) c.driver->progress();
     // Nobody else reads what is in it, and unread it does not count as closed.
     for (record_view record = peek(c.in); record && record.bytes != 0; record = peek(c.in)) {
       release(c.in, record);
@@ -83,7 +83,7 @@ void engine::accept_lanes() noexcept {
     const std::uint32_t now = l->arrivals->load(std::memory_order_acquire);
     if (now == l->seen.load(std::memory_order_relaxed)) continue;
     l->seen.store(now, std::memory_order_relaxed);
-    while (std::optional<channel> c = l->via->accept()) {
+    while (std::optional<endpoint> c = l->via->accept()) {
       try {
         adopt(*l->via, *c);
       } catch (const std::exception& e) {
@@ -95,7 +95,7 @@ void engine::accept_lanes() noexcept {
   }
 }
 
-void engine::adopt(transport& via, const channel& c) {
+void engine::adopt(transport& via, const endpoint& c) {
   if (c.peer >= options_.nodes || has_failed(c.peer)) {
     via.close(c);
     return;
@@ -104,7 +104,7 @@ void engine::adopt(transport& via, const channel& c) {
     // A worker that does not exist is a peer's mistake; the lane is served all the same.
     worker& w = *workers_[c.worker % options_.workers];
     if (!w.add(via, c)) throw error("worker " + std::to_string(w.index()) + " has too many lanes");
-    ring_if_asleep(w.wakes());
+    notify_if_armed(w.wakes());
     return;
   }
   std::erase_if(lane_workers_, [](lane_worker& old) {
@@ -114,9 +114,11 @@ void engine::adopt(transport& via, const channel& c) {
   });
   lane_worker& made = lane_workers_.emplace_back();
   try {
-    // Any bell will do for a peer that names an impossible one.
-    const std::uint32_t bell_index = std::clamp(c.worker, first_lane_bell(), acceptor_bell() - 1);
-    made.serving = std::make_unique<worker>(*this, bell_index, options_.bells[bell_index], false);
+    // Any doorbell will do for a peer that names an impossible one.
+    const std::uint32_t doorbell_index =
+        std::clamp(c.worker, first_lane_doorbell(), acceptor_doorbell() - 1);
+    made.serving =
+        std::make_unique<worker>(*this, doorbell_index, options_.doorbells[doorbell_index], false);
     if (!made.serving->add(via, c)) throw error("a worker of its own has too many lanes");
     made.thread = std::thread([this, &made] {
       leave_signals_to_other_threads();
@@ -143,9 +145,9 @@ void engine::start_workers(std::uint32_t first) {
 }
 
 void engine::accept_until_stopped() {
-  watched_bell wakes{&options_.bells[acceptor_bell()]};
+  armed_doorbell wakes{&options_.doorbells[acceptor_doorbell()]};
   for (;;) {
-    prepare_sleep({&wakes, 1});
+    arm({&wakes, 1});
     if (stopping_.load(std::memory_order_acquire)) return;
     if (arrivals_changed()) accept_lanes();
     sleep_on({&wakes, 1}, no_deadline);
@@ -171,15 +173,15 @@ void engine::run_worker(worker& w, bool until_empty) {
   current_worker_ = &w;
   // Where waiting threads serve too, the worker's own thread only steps in when they are elsewhere.
   const bool is_service = options_.waiters_serve && !until_empty;
-  patience idle(is_service ? wait_policy{.spin = {}, .yield_after = {}} : options_.waiting,
-                crowded_);
-  watched_bell wakes{&w.wakes()};
-  const auto tidy = [&] {
+  spin_wait idle(is_service ? wait_policy{.spin = {}, .yield_after = {}} : options_.waiting,
+                 oversubscribed_);
+  armed_doorbell wakes{&w.wakes()};
+  const auto reclaim = [&] {
     const std::lock_guard guard(accept_mutex_);
-    return w.tidy();
+    return w.reclaim();
   };
   time_point gives_up{};
-  gathering requests;
+  coalescing requests;
   unsigned empty_looks = 0;
   for (unsigned busy_turns = 0;;) {
     if (const unsigned served = w.turn(false); served != 0) {
@@ -187,7 +189,7 @@ void engine::run_worker(worker& w, bool until_empty) {
       idle.renew();
       gives_up = {};
       // Closed lanes must be given back even if this worker is never idle.
-      if (++busy_turns % tidy_interval == 0) tidy();
+      if (++busy_turns % reclaim_interval == 0) reclaim();
       continue;
     }
     ++empty_looks;
@@ -196,8 +198,8 @@ void engine::run_worker(worker& w, bool until_empty) {
       if (!until_empty) accept_lanes();
       if (!w.has_work()) {
         if (!w.is_blocked()) break;
-        // Behind answers that find no room there may be requests.
-        if (gives_up == time_point{}) gives_up = clock::now() + last_room_interval;
+        // Behind replies that find no room there may be requests.
+        if (gives_up == time_point{}) gives_up = clock::now() + last_space_interval;
         if (clock::now() >= gives_up) break;
       }
     }
@@ -207,33 +209,33 @@ void engine::run_worker(worker& w, bool until_empty) {
     }
     if (!idle.is_over()) continue;
     idle.renew();
-    if (is_service && cover_.watch()) continue;
+    if (is_service && mask_.nap()) continue;
 
-    prepare_sleep({&wakes, 1});
-    w.watch();
-    if (tidy() == 0 && until_empty) break;
+    arm({&wakes, 1});
+    w.arm();
+    if (reclaim() == 0 && until_empty) break;
     const bool has_new_lanes = !until_empty && arrivals_changed();
     const bool is_blocked = w.is_blocked();
     if (!w.has_work() && !has_new_lanes &&
         (is_blocked || !stopping_.load(std::memory_order_acquire))) {
-      sleep_on({&wakes, 1}, is_blocked ? clock::now() + room_interval : no_deadline);
+      sleep_on({&wakes, 1}, is_blocked ? clock::now() + space_interval : no_deadline);
     }
   }
   current_worker_ = nullptr;
 }
 
 void engine::stop() noexcept {
-  // The bells may be gone when the last thread lets go of an engine that was shut down.
+  // The doorbells may be gone when the last thread lets go of an engine that was shut down.
   if (stopping_.exchange(true, std::memory_order_acq_rel)) return;
   // All ring, asleep or not: a thread may be between its last look and its sleep.
   for (const auto& w : workers_)
-    ring(w->wakes());
-  ring_lane_workers();
+    notify(w->wakes());
+  notify_lane_workers();
 }
 
-void engine::ring_lane_workers() noexcept {
-  for (std::uint32_t i = first_lane_bell(); i <= acceptor_bell(); ++i)
-    ring(options_.bells[i]);
+void engine::notify_lane_workers() noexcept {
+  for (std::uint32_t i = first_lane_doorbell(); i <= acceptor_doorbell(); ++i)
+    notify(options_.doorbells[i]);
 }
 
 } // namespace farcall::am

@@ -1,5 +1,5 @@
 #include <farcall/am/engine.hpp>
-#include <farcall/am/lane_test_support.hpp>
+#include <farcall/am/requester_test_support.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,58 +23,58 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-constexpr std::uint32_t own_bell = 50; ///< one of those of lanes with workers of their own
+constexpr std::uint32_t own_doorbell = 50; ///< one of those of lanes with workers of their own
 
-void thread_of(incoming& request, const void* /*context*/) noexcept {
+void thread_of(request_context& request, const void* /*context*/) noexcept {
   const auto id = static_cast<std::uint64_t>(::gettid());
-  std::byte* to = request.reserve_answer(sizeof id);
+  std::byte* to = request.reserve_reply(sizeof id);
   std::memcpy(to, &id, sizeof id);
-  request.commit_answer(to, sizeof id);
+  request.commit_reply(to, sizeof id);
 }
 
 std::atomic<bool> gate_is_open{false};
 
-void hold(incoming& request, const void* context) noexcept {
+void hold(request_context& request, const void* context) noexcept {
   while (!gate_is_open)
     std::this_thread::yield();
   thread_of(request, context);
 }
 
-void answer_much(incoming& request, const void* /*context*/) noexcept {
-  std::byte* to = request.reserve_answer(500);
+void reply_much(request_context& request, const void* /*context*/) noexcept {
+  std::byte* to = request.reserve_reply(500);
   std::memset(to, 'x', 500);
-  request.commit_answer(to, 500);
+  request.commit_reply(to, 500);
 }
 
 enum key : handler_key { thread_key = first_user_key, hold_key, much_key };
 
 std::vector<handler> handlers() {
-  return {{&thread_of, nullptr}, {&hold, nullptr}, {&answer_much, nullptr}};
+  return {{&thread_of, nullptr}, {&hold, nullptr}, {&reply_much, nullptr}};
 }
 
 /// A lane that a peer has opened to the engine, as the peer sees it.
 struct opened {
   ring_pair rings;
   outbox requests = rings.opener().out;
-  inbox answers = rings.opener().in;
+  inbox replies = rings.opener().in;
   std::uint64_t id = 0;
 
-  /// Answers that have come so far: which thread has given each.
-  std::vector<std::string> take_answers() {
+  /// Replies that have come so far: which thread has given each.
+  std::vector<std::string> take_replies() {
     std::vector<std::string> all;
-    for (record_view r = peek(answers); r.kind == record_kind::reply; r = peek(answers)) {
+    for (record_view r = peek(replies); r.kind == record_kind::reply; r = peek(replies)) {
       all.push_back(body_of(r));
-      release(answers, r);
+      release(replies, r);
     }
     return all;
   }
-  /// The next answer, for which another thread may have to do something first.
-  std::string wait_for_answer() {
-    while (!peek(answers))
+  /// The next reply, for which another thread may have to do something first.
+  std::string wait_for_reply() {
+    while (!peek(replies))
       std::this_thread::yield();
-    const record_view r = peek(answers);
+    const record_view r = peek(replies);
     std::string body = body_of(r);
-    release(answers, r);
+    release(replies, r);
     return body;
   }
 };
@@ -86,7 +86,7 @@ class services : public ::testing::Test {
 
   opened& arrive(std::uint32_t worker = 0, bool own_worker = false, node_id from = peer_id) {
     lanes_.push_back(std::make_unique<opened>());
-    channel c = lanes_.back()->rings.server();
+    endpoint c = lanes_.back()->rings.server();
     c.peer = from;
     c.worker = worker;
     c.own_worker = own_worker;
@@ -111,24 +111,24 @@ TEST_F(services, serve_what_has_arrived_before_they_stop) {
   for (int i = 0; i < 3; ++i)
     ASSERT_TRUE(send_request(lane.requests, thread_key, 1));
   serve_what_is_there();
-  EXPECT_THAT(lane.take_answers(), ElementsAre(this_thread(), this_thread(), this_thread()));
+  EXPECT_THAT(lane.take_replies(), ElementsAre(this_thread(), this_thread(), this_thread()));
 }
 
-TEST_F(services, stop_although_nobody_reads_their_answers) {
+TEST_F(services, stop_although_nobody_reads_their_replies) {
   opened& lane = arrive();
   for (int i = 0; i < 20; ++i)
     ASSERT_TRUE(send_request(lane.requests, much_key, 1));
   serve_what_is_there();
-  const std::size_t answered = lane.take_answers().size();
-  EXPECT_GT(answered, 0U);
-  EXPECT_LT(answered, 20U);
+  const std::size_t replied = lane.take_replies().size();
+  EXPECT_GT(replied, 0U);
+  EXPECT_LT(replied, 20U);
 }
 
 TEST_F(services, serve_lanes_that_name_an_impossible_worker) {
   opened& lane = arrive(77);
   ASSERT_TRUE(send_request(lane.requests, thread_key, 1));
   serve_what_is_there();
-  EXPECT_THAT(lane.take_answers(), ElementsAre(this_thread()));
+  EXPECT_THAT(lane.take_replies(), ElementsAre(this_thread()));
 }
 
 TEST_F(services, close_lanes_of_nodes_that_do_not_exist) {
@@ -152,7 +152,7 @@ TEST_F(services, cut_lanes_of_a_node_that_fails) {
   engine_->fail(peer_id, "it is gone");
   ASSERT_TRUE(send_request(lane.requests, thread_key, 1));
   engine_->serve(0);
-  EXPECT_THAT(lane.take_answers(), IsEmpty());
+  EXPECT_THAT(lane.take_replies(), IsEmpty());
 }
 
 TEST_F(services, refuse_lanes_that_are_too_many) {
@@ -160,7 +160,7 @@ TEST_F(services, refuse_lanes_that_are_too_many) {
     (void)arrive();
   opened& one_more = arrive();
   serve_what_is_there();
-  EXPECT_EQ(peek(one_more.answers).kind, record_kind::corrupt) << "its calls must end";
+  EXPECT_EQ(peek(one_more.replies).kind, record_kind::corrupt) << "its calls must end";
   EXPECT_THAT(engine_.via.closed, Not(Contains(one_more.id))) << "the peer may still write to it";
 
   ASSERT_TRUE(send_request(one_more.requests, thread_key, 1));
@@ -170,40 +170,40 @@ TEST_F(services, refuse_lanes_that_are_too_many) {
 }
 
 TEST_F(services, give_lanes_that_ask_for_it_a_thread_of_their_own) {
-  opened& own = arrive(own_bell, true);
-  opened& another = arrive(own_bell, true);
+  opened& own = arrive(own_doorbell, true);
+  opened& another = arrive(own_doorbell, true);
   opened& shared = arrive();
   for (opened* lane : {&own, &own, &another, &shared})
     ASSERT_TRUE(send_request(lane->requests, thread_key, 1));
   serve_what_is_there();
-  const std::string first = own.wait_for_answer();
+  const std::string first = own.wait_for_reply();
   EXPECT_NE(first, this_thread());
-  EXPECT_EQ(own.wait_for_answer(), first);
-  EXPECT_NE(another.wait_for_answer(), first);
-  EXPECT_THAT(shared.take_answers(), ElementsAre(this_thread()));
+  EXPECT_EQ(own.wait_for_reply(), first);
+  EXPECT_NE(another.wait_for_reply(), first);
+  EXPECT_THAT(shared.take_replies(), ElementsAre(this_thread()));
 }
 
-TEST_F(services, do_with_any_bell_for_a_thread_of_its_own) {
+TEST_F(services, do_with_any_doorbell_for_a_thread_of_its_own) {
   for (const std::uint32_t impossible : {0U, 63U, 64U, UINT32_MAX}) {
     opened& lane = arrive(impossible, true);
     ASSERT_TRUE(send_request(lane.requests, thread_key, 1));
   }
   serve_what_is_there();
   for (const auto& lane : lanes_)
-    EXPECT_NE(lane->wait_for_answer(), this_thread());
+    EXPECT_NE(lane->wait_for_reply(), this_thread());
 }
 
 TEST_F(services, wake_up_for_requests) {
   engine_->start_workers(0);
   opened& lane = arrive();
-  ring(engine_.bell_of(0));
+  notify(engine_.doorbell_of(0));
   for (int i = 0; i < 3; ++i) {
-    // Nothing kicks a bell here by itself: the ring is all that the worker gets.
-    while ((engine_.bell_of(0).word.load() & asleep_flag) == 0)
+    // Nothing notifies a worker here by itself: the ring is all that the worker gets.
+    while ((engine_.doorbell_of(0).word.load() & armed_flag) == 0)
       std::this_thread::yield();
     ASSERT_TRUE(send_request(lane.requests, thread_key, 1));
-    ring(engine_.bell_of(0));
-    EXPECT_NE(lane.wait_for_answer(), this_thread());
+    notify(engine_.doorbell_of(0));
+    EXPECT_NE(lane.wait_for_reply(), this_thread());
   }
 }
 
@@ -211,14 +211,14 @@ TEST_F(services, accept_lanes_while_their_workers_are_busy) {
   engine_->start_workers(0);
   opened& busy = arrive();
   ASSERT_TRUE(send_request(busy.requests, hold_key, 1));
-  ring(engine_.bell_of(0));
-  opened& own = arrive(own_bell, true);
+  notify(engine_.doorbell_of(0));
+  opened& own = arrive(own_doorbell, true);
   ASSERT_TRUE(send_request(own.requests, thread_key, 1));
-  ring(engine_.bell_of(idle_engine::bell_count - 1));
-  EXPECT_NE(own.wait_for_answer(), this_thread());
-  EXPECT_THAT(busy.take_answers(), IsEmpty());
+  notify(engine_.doorbell_of(idle_engine::doorbell_count - 1));
+  EXPECT_NE(own.wait_for_reply(), this_thread());
+  EXPECT_THAT(busy.take_replies(), IsEmpty());
   gate_is_open = true;
-  (void)busy.wait_for_answer();
+  (void)busy.wait_for_reply();
 }
 
 TEST_F(services, stop_twice) {

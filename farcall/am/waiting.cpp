@@ -1,5 +1,5 @@
 #include <farcall/am/engine.hpp>
-#include <farcall/am/patience.hpp>
+#include <farcall/am/spin_wait.hpp>
 #include <farcall/am/stack.hpp>
 #include <farcall/base/error.hpp>
 
@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-/// How a thread waits for an answer, and what it does meanwhile.
+/// How a thread waits for a reply, and what it does meanwhile.
 namespace farcall::am {
 namespace {
 
@@ -18,20 +18,20 @@ constexpr unsigned look_interval = 8;
 /// Turns between two looks at the lanes of other threads.
 constexpr unsigned rare_look_interval = 64;
 
-void pump(lane& l) {
+void pump(requester& l) {
   l.guard().lock();
   l.pump();
   continuation* due = l.take_due();
   l.guard().unlock();
   if (due != nullptr) [[unlikely]]
-    lane::run(due);
+    requester::run(due);
 }
 
 } // namespace
 
 void engine::pump_all(bool others) {
   if (cached_.serial == serial_) {
-    for (lane* l : cached_.own->lanes) {
+    for (requester* l : cached_.own->lanes) {
       if (l != nullptr) pump(*l);
     }
   }
@@ -41,12 +41,12 @@ void engine::pump_all(bool others) {
     const std::lock_guard guard(mutex_);
     for (const auto& l : lanes_) {
       l->progress();
-      if (!l->has_answer() || !l->guard().try_lock()) continue;
+      if (!l->has_reply() || !l->guard().try_lock()) continue;
       l->pump();
       continuation* found = l->take_due();
       l->guard().unlock();
       // The lane's own thread may sleep for what we have just taken.
-      ring_if_asleep(l->wakes());
+      notify_if_armed(l->wakes());
       while (found != nullptr) {
         continuation* next = found->next;
         found->next = due;
@@ -55,29 +55,29 @@ void engine::pump_all(bool others) {
       }
     }
   }
-  lane::run(due);
+  requester::run(due);
 }
 
-bool engine::has_answers() {
+bool engine::has_replies() {
   const std::lock_guard guard(mutex_);
-  return std::any_of(lanes_.begin(), lanes_.end(), [](const auto& l) { return l->has_answer(); });
+  return std::any_of(lanes_.begin(), lanes_.end(), [](const auto& l) { return l->has_reply(); });
 }
 
-void engine::watch_all() noexcept {
+void engine::arm_all() noexcept {
   const std::lock_guard guard(mutex_);
   for (const auto& l : lanes_)
-    l->watch();
+    l->arm();
 }
 
 /// What a thread that waits does besides: it serves what comes in.
 class engine::waiter {
  public:
   waiter(engine& e, time_point deadline) noexcept
-      : spinning(e.options_.waiting, e.crowded_, deadline), engine_(e),
+      : spinning(e.options_.waiting, e.oversubscribed_, deadline), engine_(e),
         worker_(current_worker_ != nullptr && current_worker_->is_part_of(e) ? current_worker_
                 : e.options_.waiters_serve                                   ? e.workers_[0].get()
                                                                              : nullptr),
-        may_cover_(worker_ != nullptr && worker_ != current_worker_) {}
+        may_mask_(worker_ != nullptr && worker_ != current_worker_) {}
   waiter(const waiter&) = delete;
   waiter& operator=(const waiter&) = delete;
   ~waiter() { stop_looking(); }
@@ -86,40 +86,40 @@ class engine::waiter {
   bool serve() noexcept {
     if (worker_ == nullptr) return false;
     if (engine_.arrivals_changed()) engine_.accept_lanes();
-    if (!covers_ && may_cover_ && engine_.cover_.is_usual()) covers_ = engine_.cover_.lower();
+    if (!masks_ && may_mask_ && engine_.mask_.is_in_use()) masks_ = engine_.mask_.mask();
     worker_->progress();
     if (!(worker_->has_work() || worker_->is_blocked()) || stack_is_low()) return false;
     // The handler may take long, and the requests of other lanes must not wait for it.
-    if (std::exchange(covers_, false)) engine_.cover_.raise();
+    if (std::exchange(masks_, false)) engine_.mask_.unmask();
     ++serving_depth_;
     const bool served = worker_->turn(true) != 0;
     --serving_depth_;
     owes_look_ = true;
-    if (served && may_cover_) covers_ = engine_.cover_.lower();
+    if (served && may_mask_) masks_ = engine_.mask_.mask();
     return served;
   }
 
   /// Before the thread sleeps or goes away: what it would have served is left to others.
   void stop_looking() noexcept {
-    if (std::exchange(covers_, false)) {
-      engine_.cover_.raise();
+    if (std::exchange(masks_, false)) {
+      engine_.mask_.unmask();
       owes_look_ = true;
     }
     if (!std::exchange(owes_look_, false)) return;
     // Others that looked may have found the lane held by us; we have let go of it before this look.
     std::atomic_thread_fence(std::memory_order_seq_cst);
     if (worker_->has_work() || worker_->is_blocked() || engine_.arrivals_changed()) {
-      ring(worker_->wakes());
+      notify(worker_->wakes());
     }
   }
 
-  patience spinning;
+  spin_wait spinning;
 
  private:
   engine& engine_;
   worker* worker_;
-  bool may_cover_;
-  bool covers_ = false;
+  bool may_mask_;
+  bool masks_ = false;
   bool owes_look_ = false; ///< it has held a lane
 };
 
@@ -129,29 +129,29 @@ worker* engine::worker_to_serve() const noexcept {
   return options_.waiters_serve && serving_depth_ > 0 ? workers_[0].get() : nullptr;
 }
 
-std::vector<watched_bell> engine::bells_to_watch(completion& c) {
-  std::vector<bell*> bells;
+std::vector<armed_doorbell> engine::doorbells_to_arm(completion& c) {
+  std::vector<doorbell*> doorbells;
   if (c.source() != nullptr) {
-    bells.push_back(&c.source()->wakes());
+    doorbells.push_back(&c.source()->wakes());
   } else {
-    bells.push_back(&local_bell_);
+    doorbells.push_back(&local_doorbell_);
     const std::lock_guard guard(mutex_);
-    for (const auto& p : ports_)
-      bells.push_back(&options_.bells[p->bell]);
+    for (const auto& p : thread_lanes_)
+      doorbells.push_back(&options_.doorbells[p->doorbell]);
   }
-  if (const worker* w = worker_to_serve()) bells.push_back(&w->wakes());
-  std::sort(bells.begin(), bells.end());
-  bells.erase(std::unique(bells.begin(), bells.end()), bells.end());
-  std::vector<watched_bell> watched;
-  watched.reserve(bells.size());
-  for (bell* b : bells)
+  if (const worker* w = worker_to_serve()) doorbells.push_back(&w->wakes());
+  std::sort(doorbells.begin(), doorbells.end());
+  doorbells.erase(std::unique(doorbells.begin(), doorbells.end()), doorbells.end());
+  std::vector<armed_doorbell> watched;
+  watched.reserve(doorbells.size());
+  for (doorbell* b : doorbells)
     watched.push_back({b});
   return watched;
 }
 
 bool engine::wait(completion& c, time_point deadline) {
   if (c.ready()) return true;
-  lane* const source = c.source();
+  requester* const source = c.source();
   waiter self(*this, deadline);
   for (;;) {
     if (source != nullptr) {
@@ -178,29 +178,29 @@ bool engine::wait(completion& c, time_point deadline) {
 
 void engine::sleep_until_ready(completion& c, time_point deadline) {
   worker* const held = worker_to_serve();
-  const std::uint32_t ports_before = ports_made_.load(std::memory_order_seq_cst);
-  std::vector<watched_bell> bells = bells_to_watch(c);
-  // Whoever covers serves requests, not the answers that the same bell rings for.
-  std::optional<cover::only_bell_wakes> needs_bell;
-  if (std::any_of(bells.begin(), bells.end(),
-                  [&](const watched_bell& b) { return b.which == &workers_[0]->wakes(); })) {
-    needs_bell.emplace(cover_);
+  const std::uint32_t thread_lanes_before = thread_lanes_made_.load(std::memory_order_seq_cst);
+  std::vector<armed_doorbell> doorbells = doorbells_to_arm(c);
+  // Whoever masks the doorbell serves requests, not the replies that the same doorbell rings for.
+  std::optional<doorbell_mask::only_doorbell_wakes> needs_doorbell;
+  if (std::any_of(doorbells.begin(), doorbells.end(),
+                  [&](const armed_doorbell& b) { return b.which == &workers_[0]->wakes(); })) {
+    needs_doorbell.emplace(mask_);
   }
-  prepare_sleep(bells);
-  lane* const source = c.source();
+  arm(doorbells);
+  requester* const source = c.source();
   if (source != nullptr) {
-    source->watch();
+    source->arm();
   } else {
-    watch_all();
+    arm_all();
   }
-  if (held != nullptr) held->watch();
-  if (c.ready() || ports_made_.load(std::memory_order_seq_cst) != ports_before ||
-      (source != nullptr ? source->has_answer() : has_answers()) ||
+  if (held != nullptr) held->arm();
+  if (c.ready() || thread_lanes_made_.load(std::memory_order_seq_cst) != thread_lanes_before ||
+      (source != nullptr ? source->has_reply() : has_replies()) ||
       (held != nullptr && (held->has_work() || arrivals_changed()))) {
     return;
   }
   const bool briefly = held != nullptr && held->is_blocked();
-  sleep_on(bells, briefly ? std::min(deadline, clock::now() + room_interval) : deadline);
+  sleep_on(doorbells, briefly ? std::min(deadline, clock::now() + space_interval) : deadline);
 }
 
 void engine::poll(completion& c) {
@@ -211,7 +211,7 @@ void engine::poll(completion& c) {
   }
 }
 
-std::byte* engine::wait_for_room(lane& l, std::uint32_t bytes, time_point deadline) {
+std::byte* engine::wait_for_space(requester& l, std::uint32_t bytes, time_point deadline) {
   waiter self(*this, deadline);
   for (;;) {
     l.pump();
@@ -221,7 +221,7 @@ std::byte* engine::wait_for_room(lane& l, std::uint32_t bytes, time_point deadli
       if (std::byte* arguments = l.try_reserve_request(bytes)) return arguments;
     }
     l.guard().unlock();
-    lane::run(due);
+    requester::run(due);
     const bool has_served = self.serve();
     if (has_served || self.spinning.is_over()) {
       if (self.spinning.deadline_has_passed()) {
@@ -230,11 +230,11 @@ std::byte* engine::wait_for_room(lane& l, std::uint32_t bytes, time_point deadli
       }
       if (!has_served) {
         self.stop_looking();
-        watched_bell wakes{&l.wakes()};
-        prepare_sleep({&wakes, 1});
-        l.watch();
-        if (!l.has_answer()) {
-          sleep_on({&wakes, 1}, std::min(deadline, clock::now() + room_interval));
+        armed_doorbell wakes{&l.wakes()};
+        arm({&wakes, 1});
+        l.arm();
+        if (!l.has_reply()) {
+          sleep_on({&wakes, 1}, std::min(deadline, clock::now() + space_interval));
         }
       }
       self.spinning.renew();

@@ -1,5 +1,5 @@
 #include <farcall/am/engine.hpp>
-#include <farcall/am/lane_test_support.hpp>
+#include <farcall/am/requester_test_support.hpp>
 #include <farcall/base/error.hpp>
 
 #include <gmock/gmock.h>
@@ -32,7 +32,7 @@ time_point at_once() { return clock::now(); }
 std::vector<std::string> seen;
 std::function<void()> when_served;
 
-void note(incoming& request, const void* /*context*/) noexcept {
+void note(request_context& request, const void* /*context*/) noexcept {
   seen.emplace_back(reinterpret_cast<const char*>(request.arguments()),
                     static_cast<std::size_t>(request.bytes()));
   request.release();
@@ -41,7 +41,7 @@ void note(incoming& request, const void* /*context*/) noexcept {
 
 std::vector<handler> handlers() { return {{&note, nullptr}}; }
 
-void read_nothing(call_slot& /*slot*/, slot_action /*action*/, const answer& /*what*/) {}
+void read_nothing(pending_call& /*slot*/, reply_action /*action*/, const reply& /*what*/) {}
 
 class counting final : public continuation {
  public:
@@ -55,14 +55,14 @@ class caller {
   explicit caller(bool waiters_serve)
       : engine(handlers(), waiters_serve), lane_(&engine->lane_to(peer_id)),
         peer_requests(engine.via.opened.at(0)->server().in),
-        peer_answers(engine.via.opened.at(0)->server().out) {
+        peer_replies(engine.via.opened.at(0)->server().out) {
     seen.clear();
     when_served = nullptr;
   }
 
-  call_slot& call() {
+  pending_call& call() {
     lane_->guard().lock();
-    call_slot& slot = lane_->take_slot(&read_nothing);
+    pending_call& slot = lane_->take_call(&read_nothing);
     std::byte* to = lane_->try_reserve_request(0);
     EXPECT_NE(to, nullptr);
     lane_->commit_request(to, 0, some_key, &slot);
@@ -70,16 +70,16 @@ class caller {
     return slot;
   }
   /// In the peer's name.
-  void answer(const call_slot& slot) {
-    EXPECT_TRUE(send_record(peer_answers, record_kind::reply, slot.index()));
+  void reply(const pending_call& slot) {
+    EXPECT_TRUE(send_record(peer_replies, record_kind::reply, slot.index()));
   }
   void drain() {
     while (const record_view record = peek(peer_requests))
       release(peer_requests, record);
   }
-  /// Until a thread sleeps on the bell of the lane, or is about to.
+  /// Until a thread sleeps on the doorbell of the lane, or is about to.
   void wait_for_sleeper() {
-    while ((lane_->wakes().word.load() & asleep_flag) == 0)
+    while ((lane_->wakes().word.load() & armed_flag) == 0)
       std::this_thread::yield();
   }
   /// Fills the lane and leaves it locked.
@@ -98,9 +98,9 @@ class caller {
   }
 
   idle_engine engine;
-  lane* lane_;
+  requester* lane_;
   inbox peer_requests;
-  outbox peer_answers;
+  outbox peer_replies;
   std::vector<std::unique_ptr<ring_pair>> arrived;
   std::vector<outbox> requests;
 };
@@ -111,54 +111,54 @@ class waiting : public ::testing::TestWithParam<bool> {
   idle_engine& engine_ = caller_.engine;
 };
 
-// ---- for answers --------------------------------------------------------------------------------
+// ---- for replies --------------------------------------------------------------------------------
 
-TEST_P(waiting, takes_answers_that_are_there) {
-  call_slot& slot = caller_.call();
-  caller_.answer(slot);
+TEST_P(waiting, takes_replies_that_are_there) {
+  pending_call& slot = caller_.call();
+  caller_.reply(slot);
   EXPECT_FALSE(slot.ready());
   EXPECT_TRUE(engine_->wait(slot, in_good_time()));
   EXPECT_TRUE(slot.ready());
 }
 
 TEST_P(waiting, needs_no_time_for_what_is_ready) {
-  call_slot& slot = caller_.call();
-  caller_.answer(slot);
+  pending_call& slot = caller_.call();
+  caller_.reply(slot);
   engine_->poll(slot);
   EXPECT_TRUE(engine_->wait(slot, at_once() - std::chrono::hours(1)));
 }
 
 TEST_P(waiting, ends_with_the_deadline) {
-  call_slot& slot = caller_.call();
+  pending_call& slot = caller_.call();
   EXPECT_FALSE(engine_->wait(slot, at_once()));
   EXPECT_FALSE(engine_->wait(slot, at_once() + std::chrono::milliseconds(10)));
   EXPECT_FALSE(slot.ready());
 }
 
-TEST_P(waiting, is_woken_by_the_bell_of_the_lane) {
-  call_slot& slot = caller_.call();
+TEST_P(waiting, is_woken_by_the_doorbell_of_the_lane) {
+  pending_call& slot = caller_.call();
   std::thread peer([&] {
     caller_.wait_for_sleeper();
-    caller_.answer(slot);
-    ring(caller_.lane_->wakes());
+    caller_.reply(slot);
+    notify(caller_.lane_->wakes());
   });
   EXPECT_TRUE(engine_->wait(slot));
   peer.join();
 }
 
-TEST_P(waiting, runs_the_continuations_of_answers_that_it_takes) {
+TEST_P(waiting, runs_the_continuations_of_replies_that_it_takes) {
   counting then;
-  call_slot& other = caller_.call();
-  call_slot& slot = caller_.call();
+  pending_call& other = caller_.call();
+  pending_call& slot = caller_.call();
   other.attach(&then);
-  caller_.answer(other);
-  caller_.answer(slot);
+  caller_.reply(other);
+  caller_.reply(slot);
   EXPECT_TRUE(engine_->wait(slot, in_good_time()));
   EXPECT_EQ(then.runs, 1);
 }
 
 TEST_P(waiting, ends_when_the_node_fails) {
-  call_slot& slot = caller_.call();
+  pending_call& slot = caller_.call();
   std::thread failing([&] {
     caller_.wait_for_sleeper();
     engine_->fail(peer_id, "it is gone");
@@ -169,24 +169,24 @@ TEST_P(waiting, ends_when_the_node_fails) {
 }
 
 TEST_P(waiting, does_not_happen_while_polling) {
-  call_slot& slot = caller_.call();
+  pending_call& slot = caller_.call();
   engine_->poll(slot);
   EXPECT_FALSE(slot.ready());
-  caller_.answer(slot);
+  caller_.reply(slot);
   engine_->poll(slot);
   EXPECT_TRUE(slot.ready());
 }
 
-TEST_P(waiting, takes_the_answers_of_all_threads_when_it_polls_for_all) {
-  call_slot& slot = caller_.call();
-  caller_.answer(slot);
+TEST_P(waiting, takes_the_replies_of_all_threads_when_it_polls_for_all) {
+  pending_call& slot = caller_.call();
+  caller_.reply(slot);
   std::thread([&] { engine_->poll_all(); }).join();
   EXPECT_TRUE(slot.ready());
 }
 
 // ---- for local events ---------------------------------------------------------------------------
 
-TEST_P(waiting, takes_answers_in_that_complete_an_event) {
+TEST_P(waiting, takes_replies_in_that_complete_an_event) {
   struct completing final : continuation {
     explicit completing(local_completion& e) : event(&e) {}
     void run() noexcept override { event->complete(nullptr); }
@@ -194,9 +194,9 @@ TEST_P(waiting, takes_answers_in_that_complete_an_event) {
   };
   auto* const event = new local_completion(&*engine_);
   completing then(*event);
-  call_slot& slot = caller_.call();
+  pending_call& slot = caller_.call();
   slot.attach(&then);
-  caller_.answer(slot);
+  caller_.reply(slot);
   EXPECT_TRUE(engine_->wait(*event, in_good_time()));
   event->release();
 }
@@ -229,14 +229,14 @@ TEST_P(waiting, helps_with_an_event_until_nothing_is_left) {
 TEST_P(waiting, finds_room_once_the_peer_has_read) {
   caller_.fill();
   std::thread peer([&] { caller_.drain(); });
-  EXPECT_NE(engine_->wait_for_room(*caller_.lane_, 100, in_good_time()), nullptr);
+  EXPECT_NE(engine_->wait_for_space(*caller_.lane_, 100, in_good_time()), nullptr);
   caller_.lane_->guard().unlock();
   peer.join();
 }
 
 TEST_P(waiting, finds_no_room_until_the_deadline_and_gives_the_guard_up) {
   caller_.fill();
-  EXPECT_THROW((void)engine_->wait_for_room(*caller_.lane_, 100, at_once()), timeout);
+  EXPECT_THROW((void)engine_->wait_for_space(*caller_.lane_, 100, at_once()), timeout);
   std::thread([&] {
     caller_.lane_->guard().lock();
     caller_.lane_->guard().unlock();
@@ -246,17 +246,17 @@ TEST_P(waiting, finds_no_room_until_the_deadline_and_gives_the_guard_up) {
 TEST_P(waiting, finds_no_room_in_a_lane_that_fails) {
   caller_.fill();
   caller_.lane_->fail(std::make_exception_ptr(error("it is gone")));
-  EXPECT_EQ(engine_->wait_for_room(*caller_.lane_, 100, in_good_time()), nullptr);
+  EXPECT_EQ(engine_->wait_for_space(*caller_.lane_, 100, in_good_time()), nullptr);
   caller_.lane_->guard().unlock();
 }
 
-TEST_P(waiting, takes_answers_while_it_waits_for_room) {
-  call_slot& slot = caller_.call();
+TEST_P(waiting, takes_replies_while_it_waits_for_room) {
+  pending_call& slot = caller_.call();
   counting then;
   slot.attach(&then);
-  caller_.answer(slot);
+  caller_.reply(slot);
   caller_.fill();
-  EXPECT_THROW((void)engine_->wait_for_room(*caller_.lane_, 100, at_once()), timeout);
+  EXPECT_THROW((void)engine_->wait_for_space(*caller_.lane_, 100, at_once()), timeout);
   EXPECT_TRUE(slot.ready());
   EXPECT_EQ(then.runs, 1);
 }
@@ -268,16 +268,16 @@ INSTANTIATE_TEST_SUITE_P(serves, waiting, ::testing::Values(true));
 
 TEST(waiting_threads, serve_what_comes_in) {
   caller c(true);
-  call_slot& slot = c.call();
+  pending_call& slot = c.call();
   c.arrive("from the peer");
-  when_served = [&] { c.answer(slot); };
+  when_served = [&] { c.reply(slot); };
   EXPECT_TRUE(c.engine->wait(slot, in_good_time()));
   EXPECT_THAT(seen, ElementsAre("from the peer"));
 }
 
 TEST(waiting_threads, serve_nothing_on_targets) {
   caller c(false);
-  call_slot& slot = c.call();
+  pending_call& slot = c.call();
   c.arrive("for the worker");
   EXPECT_FALSE(c.engine->wait(slot, at_once() + std::chrono::milliseconds(10)));
   EXPECT_THAT(seen, IsEmpty());
@@ -288,21 +288,21 @@ TEST(waiting_threads, serve_while_they_wait_for_room) {
   c.fill();
   c.arrive("from the peer");
   when_served = [&] { c.drain(); };
-  EXPECT_NE(c.engine->wait_for_room(*c.lane_, 100, in_good_time()), nullptr);
+  EXPECT_NE(c.engine->wait_for_space(*c.lane_, 100, in_good_time()), nullptr);
   c.lane_->guard().unlock();
   EXPECT_THAT(seen, ElementsAre("from the peer"));
 }
 
 TEST(waiting_threads, serve_inside_handlers_that_wait) {
   caller c(true);
-  call_slot& outer = c.call();
-  call_slot& inner = c.call();
+  pending_call& outer = c.call();
+  pending_call& inner = c.call();
   c.arrive("first");
   when_served = [&] {
     EXPECT_TRUE(send_request(c.requests.back(), first_user_key, no_slot, "second"));
-    when_served = [&] { c.answer(inner); };
+    when_served = [&] { c.reply(inner); };
     EXPECT_TRUE(c.engine->wait(inner, in_good_time()));
-    c.answer(outer);
+    c.reply(outer);
   };
   EXPECT_TRUE(c.engine->wait(outer, in_good_time()));
   EXPECT_THAT(seen, ElementsAre("first", "second"));

@@ -9,15 +9,15 @@ constexpr unsigned turn_batch = 64;
 
 } // namespace
 
-bool worker::add(transport& via, const channel& c) {
+bool worker::add(transport& via, const endpoint& c) {
   std::size_t place = 0;
-  while (place < owned_.size() && owned_[place].lane != nullptr)
+  while (place < owned_.size() && owned_[place].requester != nullptr)
     ++place;
   if (place == most_lanes) return false;
   if (place == owned_.size()) owned_.emplace_back();
-  owned_[place] = {&via, std::make_unique<served_lane>(*engine_, c)};
+  owned_[place] = {&via, std::make_unique<responder>(*engine_, c)};
   // Release; partner: the acquire loads of the readers.
-  lanes_[place].store(owned_[place].lane.get(), std::memory_order_release);
+  lanes_[place].store(owned_[place].requester.get(), std::memory_order_release);
   if (places_.load(std::memory_order_relaxed) < owned_.size()) {
     places_.store(static_cast<std::uint32_t>(owned_.size()), std::memory_order_release);
   }
@@ -29,17 +29,17 @@ unsigned worker::turn(bool nested) noexcept {
   unsigned served = 0;
   const std::uint32_t places = places_.load(std::memory_order_acquire);
   for (std::uint32_t i = 0; i < places; ++i) {
-    served_lane* lane = lanes_[i].load(std::memory_order_seq_cst);
-    if (lane == nullptr) continue;
-    lane->progress();
-    if (!(lane->has_request() || lane->blocked())) continue;
+    responder* requester = lanes_[i].load(std::memory_order_seq_cst);
+    if (requester == nullptr) continue;
+    requester->progress();
+    if (!(requester->has_request() || requester->blocked())) continue;
     bool held_before = false;
-    if (!lane->try_hold(held_before)) continue;
-    if (lane->blocked()) (void)lane->flush();
-    for (unsigned n = 0; n < (nested ? 1 : turn_batch) && lane->serve_one(); ++n)
+    if (!requester->try_hold(held_before)) continue;
+    if (requester->blocked()) (void)requester->flush();
+    for (unsigned n = 0; n < (nested ? 1 : turn_batch) && requester->serve_one(); ++n)
       ++served;
     // A lane that is nobody else's business stays held.
-    if (shared_ && !held_before) lane->let_go();
+    if (shared_ && !held_before) requester->let_go();
     if (nested && served != 0) return served;
   }
   return served;
@@ -49,15 +49,15 @@ void worker::progress() noexcept {
   const look safe(*this);
   const std::uint32_t places = places_.load(std::memory_order_acquire);
   for (std::uint32_t i = 0; i < places; ++i) {
-    if (served_lane* lane = lanes_[i].load(std::memory_order_seq_cst)) lane->progress();
+    if (responder* requester = lanes_[i].load(std::memory_order_seq_cst)) requester->progress();
   }
 }
 
-void worker::watch() noexcept {
+void worker::arm() noexcept {
   const look safe(*this);
   const std::uint32_t places = places_.load(std::memory_order_acquire);
   for (std::uint32_t i = 0; i < places; ++i) {
-    if (served_lane* lane = lanes_[i].load(std::memory_order_seq_cst)) lane->watch();
+    if (responder* requester = lanes_[i].load(std::memory_order_seq_cst)) requester->arm();
   }
 }
 
@@ -65,9 +65,9 @@ bool worker::has_work() const noexcept {
   const look safe(*this);
   const std::uint32_t places = places_.load(std::memory_order_acquire);
   for (std::uint32_t i = 0; i < places; ++i) {
-    const served_lane* lane = lanes_[i].load(std::memory_order_seq_cst);
-    if (lane != nullptr && lane->has_request() && !lane->is_cut() && !lane->blocked() &&
-        !lane->held_by_another()) {
+    const responder* requester = lanes_[i].load(std::memory_order_seq_cst);
+    if (requester != nullptr && requester->has_request() && !requester->is_cut() &&
+        !requester->blocked() && !requester->held_by_another()) {
       return true;
     }
   }
@@ -78,42 +78,42 @@ bool worker::is_blocked() const noexcept {
   const look safe(*this);
   const std::uint32_t places = places_.load(std::memory_order_acquire);
   for (std::uint32_t i = 0; i < places; ++i) {
-    const served_lane* lane = lanes_[i].load(std::memory_order_seq_cst);
-    if (lane != nullptr && lane->blocked() && !lane->is_cut()) return true;
+    const responder* requester = lanes_[i].load(std::memory_order_seq_cst);
+    if (requester != nullptr && requester->blocked() && !requester->is_cut()) return true;
   }
   return false;
 }
 
-std::size_t worker::tidy() noexcept {
+std::size_t worker::reclaim() noexcept {
   std::size_t left = 0;
   for (std::size_t i = 0; i < owned_.size(); ++i) {
     entry& e = owned_[i];
-    if (e.lane == nullptr) continue;
+    if (e.requester == nullptr) continue;
     bool held_before = false;
-    if ((!e.lane->is_abandoned() && !e.via->is_closed(e.lane->ends())) ||
-        (e.lane->blocked() && !e.lane->is_cut()) || !e.lane->try_hold(held_before)) {
+    if ((!e.requester->is_abandoned() && !e.via->is_closed(e.requester->ends())) ||
+        (e.requester->blocked() && !e.requester->is_cut()) || !e.requester->try_hold(held_before)) {
       ++left;
       continue;
     }
-    // Before the look at lookers_ in bury().
+    // Before the look at readers_ in retire().
     lanes_[i].store(nullptr, std::memory_order_seq_cst);
-    graveyard_.push_back({e.via, std::move(e.lane)});
+    retired_.push_back({e.via, std::move(e.requester)});
   }
-  bury();
+  retire();
   return left;
 }
 
-void worker::bury() noexcept {
+void worker::retire() noexcept {
   // Others may still find a lane held for ever, or closed, but not destroyed.
-  if (graveyard_.empty() || lookers_.load(std::memory_order_seq_cst) != 0) return;
-  for (const entry& e : graveyard_)
-    e.via->close(e.lane->ends());
-  graveyard_.clear();
+  if (retired_.empty() || readers_.load(std::memory_order_seq_cst) != 0) return;
+  for (const entry& e : retired_)
+    e.via->close(e.requester->ends());
+  retired_.clear();
 }
 
 void worker::cut(node_id peer) noexcept {
   for (const entry& e : owned_) {
-    if (e.lane != nullptr && e.lane->ends().peer == peer) e.lane->abandon();
+    if (e.requester != nullptr && e.requester->ends().peer == peer) e.requester->abandon();
   }
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <farcall/am/served_lane.hpp>
-#include <farcall/memory/bell.hpp>
+#include <farcall/am/responder.hpp>
+#include <farcall/memory/doorbell.hpp>
 #include <farcall/transport/transport.hpp>
 
 #include <array>
@@ -16,34 +16,34 @@ namespace farcall::am {
 /// worker. On the host, where waiting threads serve too, whoever holds a lane serves it.
 class worker {
  public:
-  worker(engine& e, std::uint32_t index, bell& wakes, bool shared) noexcept
+  worker(engine& e, std::uint32_t index, doorbell& wakes, bool shared) noexcept
       : engine_(&e), index_(index), wakes_(&wakes), shared_(shared) {}
   worker(const worker&) = delete;
   worker& operator=(const worker&) = delete;
 
   [[nodiscard]] bool is_part_of(const engine& e) const noexcept { return engine_ == &e; }
   [[nodiscard]] std::uint32_t index() const noexcept { return index_; }
-  [[nodiscard]] bell& wakes() const noexcept { return *wakes_; }
+  [[nodiscard]] doorbell& wakes() const noexcept { return *wakes_; }
 
   /// Adds a lane. False when there are too many. One thread at a time.
-  bool add(transport& via, const channel& c);
+  bool add(transport& via, const endpoint& c);
 
   /// Serves up to a batch of requests of each lane; returns how many. With `nested`, a single
   /// request: the caller waits for something and looks again.
   unsigned turn(bool nested) noexcept;
 
-  /// Moves bytes for all lanes; see carrier.
+  /// Moves bytes for all lanes; see driver.
   void progress() noexcept;
-  void watch() noexcept;
+  void arm() noexcept;
 
   /// Something for the calling thread to do now: a request in a lane that nobody else holds.
   [[nodiscard]] bool has_work() const noexcept;
-  /// Answers wait for room: sleep only briefly, since nobody rings when there is some.
+  /// Replies wait for room: sleep only briefly, since nobody rings when there is some.
   [[nodiscard]] bool is_blocked() const noexcept;
 
   /// Gives closed and cut lanes back. Only on the thread that runs the worker, outside handlers.
   /// Returns how many lanes are left.
-  std::size_t tidy() noexcept;
+  std::size_t reclaim() noexcept;
 
   /// The peer has failed: its lanes are cut.
   void cut(node_id peer) noexcept;
@@ -53,21 +53,21 @@ class worker {
 
   struct entry {
     transport* via;
-    std::unique_ptr<served_lane> lane;
+    std::unique_ptr<responder> requester;
   };
 
   /// For as long as a thread may look at lanes that are not its own.
   class look {
    public:
     explicit look(const worker& w) noexcept : worker_(w.shared_ ? &w : nullptr) {
-      // Before the loads of lanes_; partner: bury().
-      if (worker_ != nullptr) worker_->lookers_.fetch_add(1, std::memory_order_seq_cst);
+      // Before the loads of lanes_; partner: retire().
+      if (worker_ != nullptr) worker_->readers_.fetch_add(1, std::memory_order_seq_cst);
     }
     look(const look&) = delete;
     look& operator=(const look&) = delete;
     ~look() {
-      // Release; partner: the load in bury(), after which what we have looked at may go.
-      if (worker_ != nullptr) worker_->lookers_.fetch_sub(1, std::memory_order_release);
+      // Release; partner: the load in retire(), after which what we have looked at may go.
+      if (worker_ != nullptr) worker_->readers_.fetch_sub(1, std::memory_order_release);
     }
 
    private:
@@ -75,19 +75,19 @@ class worker {
   };
 
   /// Gives back the lanes that were taken out, once nobody can look at them.
-  void bury() noexcept;
+  void retire() noexcept;
 
   engine* engine_;
   std::uint32_t index_;
-  bell* wakes_;
+  doorbell* wakes_;
   bool shared_;
   /// Lanes by place, null where there is none; readers go up to `places_`. Lanes are only destroyed
   /// by the worker's own thread, and not while other threads may look (shared).
-  std::array<std::atomic<served_lane*>, most_lanes> lanes_{};
+  std::array<std::atomic<responder*>, most_lanes> lanes_{};
   std::atomic<std::uint32_t> places_{0};
-  std::vector<entry> owned_;     ///< by place; guarded by the engine's accept_mutex_
-  std::vector<entry> graveyard_; ///< taken out of lanes_; the same
-  mutable std::atomic<std::uint32_t> lookers_{0};
+  std::vector<entry> owned_;   ///< by place; guarded by the engine's accept_mutex_
+  std::vector<entry> retired_; ///< taken out of lanes_; the same
+  mutable std::atomic<std::uint32_t> readers_{0};
 };
 
 } // namespace farcall::am

@@ -1,4 +1,4 @@
-#include <farcall/am/lane_test_support.hpp>
+#include <farcall/am/requester_test_support.hpp>
 #include <farcall/am/worker.hpp>
 
 #include <gmock/gmock.h>
@@ -23,27 +23,27 @@ std::vector<std::string> seen;
 worker* worker_of_handlers = nullptr;
 fake_transport* transport_of_handlers = nullptr;
 
-void note(incoming& request, const void* /*context*/) noexcept {
+void note(request_context& request, const void* /*context*/) noexcept {
   seen.emplace_back(reinterpret_cast<const char*>(request.arguments()),
                     static_cast<std::size_t>(request.bytes()));
 }
 
 /// Fills most of a record.
-void answer_much(incoming& request, const void* /*context*/) noexcept {
-  std::byte* to = request.reserve_answer(500);
+void reply_much(request_context& request, const void* /*context*/) noexcept {
+  std::byte* to = request.reserve_reply(500);
   std::memset(to, 'x', 500);
-  request.commit_answer(to, 500);
+  request.commit_reply(to, 500);
 }
 
-void tidy_inside(incoming& /*request*/, const void* /*context*/) noexcept {
-  (void)worker_of_handlers->tidy();
+void tidy_inside(request_context& /*request*/, const void* /*context*/) noexcept {
+  (void)worker_of_handlers->reclaim();
   seen.emplace_back(transport_of_handlers->closed.empty() ? "kept" : "destroyed while looked at");
 }
 
 enum key : handler_key { note_key = first_user_key, much_key, tidy_key };
 
 std::vector<handler> handlers() {
-  return {{&note, nullptr}, {&answer_much, nullptr}, {&tidy_inside, nullptr}};
+  return {{&note, nullptr}, {&reply_much, nullptr}, {&tidy_inside, nullptr}};
 }
 
 /// A worker, and the openers' ends of the lanes that it serves.
@@ -51,13 +51,13 @@ class workers : public ::testing::TestWithParam<bool> {
  protected:
   struct opened {
     std::unique_ptr<ring_pair> rings;
-    fake_carrier carrier;
+    fake_driver driver;
     outbox requests;
-    inbox answers;
+    inbox replies;
     std::uint64_t id = 0;
   };
 
-  workers() : engine_(handlers()), worker_(*engine_, 0, engine_.bell_of(0), GetParam()) {
+  workers() : engine_(handlers()), worker_(*engine_, 0, engine_.doorbell_of(0), GetParam()) {
     seen.clear();
     worker_of_handlers = &worker_;
     transport_of_handlers = &engine_.via;
@@ -68,17 +68,17 @@ class workers : public ::testing::TestWithParam<bool> {
     opened& made = *lanes_.back();
     made.rings = std::make_unique<ring_pair>();
     made.requests = made.rings->opener().out;
-    made.answers = made.rings->opener().in;
+    made.replies = made.rings->opener().in;
     made.id = lanes_.size();
-    channel c = made.rings->server();
-    c.carrier = &made.carrier;
+    endpoint c = made.rings->server();
+    c.driver = &made.driver;
     c.peer = from;
     c.id = made.id;
     EXPECT_TRUE(worker_.add(engine_.via, c));
     return made;
   }
 
-  /// Until an answer waits for room.
+  /// Until a reply waits for room.
   void block(opened& lane) {
     for (int i = 0; !worker_.is_blocked(); ++i) {
       ASSERT_LT(i, 100);
@@ -88,8 +88,8 @@ class workers : public ::testing::TestWithParam<bool> {
   }
 
   static void drain(opened& lane) {
-    while (const record_view record = peek(lane.answers))
-      release(lane.answers, record);
+    while (const record_view record = peek(lane.replies))
+      release(lane.replies, record);
   }
 
   idle_engine engine_;
@@ -138,7 +138,7 @@ TEST_P(workers, have_a_limited_number_of_lanes) {
   const ring_pair one_more;
   EXPECT_FALSE(worker_.add(engine_.via, one_more.server()));
   engine_.via.ended = {17};
-  EXPECT_EQ(worker_.tidy(), 511U);
+  EXPECT_EQ(worker_.reclaim(), 511U);
   EXPECT_TRUE(worker_.add(engine_.via, one_more.server())) << "a place is free again";
 }
 
@@ -146,15 +146,15 @@ TEST_P(workers, move_bytes_for_all_lanes) {
   opened& a = open();
   opened& b = open();
   worker_.progress();
-  worker_.watch();
+  worker_.arm();
   (void)worker_.turn(false);
   for (const opened* lane : {&a, &b}) {
-    EXPECT_EQ(lane->carrier.progressed, 2);
-    EXPECT_EQ(lane->carrier.watched, 1);
+    EXPECT_EQ(lane->driver.progressed, 2);
+    EXPECT_EQ(lane->driver.armed, 1);
   }
 }
 
-TEST_P(workers, are_blocked_while_answers_find_no_room) {
+TEST_P(workers, are_blocked_while_replies_find_no_room) {
   opened& a = open();
   opened& b = open();
   EXPECT_FALSE(worker_.is_blocked());
@@ -174,23 +174,23 @@ TEST_P(workers, are_blocked_while_answers_find_no_room) {
 TEST_P(workers, give_closed_lanes_back) {
   const opened& a = open();
   (void)open();
-  EXPECT_EQ(worker_.tidy(), 2U);
+  EXPECT_EQ(worker_.reclaim(), 2U);
   EXPECT_THAT(engine_.via.closed, IsEmpty());
   engine_.via.ended = {a.id};
-  EXPECT_EQ(worker_.tidy(), 1U);
+  EXPECT_EQ(worker_.reclaim(), 1U);
   EXPECT_THAT(engine_.via.closed, ElementsAre(a.id));
-  EXPECT_EQ(worker_.tidy(), 1U);
+  EXPECT_EQ(worker_.reclaim(), 1U);
   EXPECT_THAT(engine_.via.closed, ElementsAre(a.id)) << "once";
 }
 
-TEST_P(workers, keep_closed_lanes_whose_answers_wait) {
+TEST_P(workers, keep_closed_lanes_whose_replies_wait) {
   opened& a = open();
   block(a);
   engine_.via.ended = {a.id};
-  EXPECT_EQ(worker_.tidy(), 1U);
+  EXPECT_EQ(worker_.reclaim(), 1U);
   drain(a);
   (void)worker_.turn(false);
-  EXPECT_EQ(worker_.tidy(), 0U);
+  EXPECT_EQ(worker_.reclaim(), 0U);
 }
 
 TEST_P(workers, cut_the_lanes_of_a_peer) {
@@ -203,7 +203,7 @@ TEST_P(workers, cut_the_lanes_of_a_peer) {
   ASSERT_TRUE(send_request(other.requests, note_key, 1, "of another peer"));
   EXPECT_TRUE(worker_.has_work());
   EXPECT_EQ(worker_.turn(false), 1U);
-  EXPECT_EQ(worker_.tidy(), 1U);
+  EXPECT_EQ(worker_.reclaim(), 1U);
   EXPECT_THAT(engine_.via.closed, UnorderedElementsAre(a.id, b.id));
 }
 
@@ -257,7 +257,7 @@ TEST_P(shared_workers, destroy_no_lane_that_somebody_looks_at) {
   ASSERT_TRUE(send_request(a.requests, tidy_key, 1));
   EXPECT_EQ(worker_.turn(false), 1U);
   EXPECT_THAT(seen, ElementsAre("kept"));
-  EXPECT_EQ(worker_.tidy(), 1U);
+  EXPECT_EQ(worker_.reclaim(), 1U);
   EXPECT_THAT(engine_.via.closed, ElementsAre(b.id));
 }
 

@@ -25,7 +25,7 @@
 namespace farcall::test {
 namespace {
 
-enum class answer : bool { no, yes };
+enum class reply : bool { no, yes };
 
 struct nothing {};
 
@@ -146,7 +146,7 @@ TEST(bitwise_layout, agrees_with_the_writer) {
   expect_layout_of_writer(nothing{});
   expect_layout_of_writer('a', 2.0);
   expect_layout_of_writer('a', nothing{}, 'b', nullptr, short{3});
-  expect_layout_of_writer(true, 1.0F, 'c', std::uint64_t{4}, answer::yes);
+  expect_layout_of_writer(true, 1.0F, 'c', std::uint64_t{4}, reply::yes);
   expect_layout_of_writer('x', wide{}, 'y', wide{});
   expect_layout_of_writer(char{1}, std::array<short, 3>{1, 2, 3}, std::bitset<9>(0x155),
                           std::complex<double>(1, 2), 'z');
@@ -195,12 +195,12 @@ TEST(load_bitwise, refuses_a_byte_that_is_no_bool) {
   for (const unsigned value : {0U, 1U}) {
     const auto byte = static_cast<std::byte>(value);
     EXPECT_EQ(load_bitwise<bool>(&byte), value == 1);
-    EXPECT_EQ(load_bitwise<answer>(&byte), static_cast<answer>(value == 1));
+    EXPECT_EQ(load_bitwise<reply>(&byte), static_cast<reply>(value == 1));
   }
   for (const unsigned value : {2U, 3U, 127U, 128U, 255U}) {
     const auto byte = static_cast<std::byte>(value);
     EXPECT_THROW(static_cast<void>(load_bitwise<bool>(&byte)), malformed_message) << value;
-    EXPECT_THROW(static_cast<void>(load_bitwise<answer>(&byte)), malformed_message) << value;
+    EXPECT_THROW(static_cast<void>(load_bitwise<reply>(&byte)), malformed_message) << value;
     const std::array<std::byte, 3> three{std::byte{0}, std::byte{1}, byte};
     using flags = std::array<bool, 3>;
     EXPECT_THROW(static_cast<void>(load_bitwise<flags>(three.data())), malformed_message) << value;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <farcall/call/cannot_travel.hpp>
+#include <farcall/call/not_packable.hpp>
 #include <farcall/call/pack.hpp>
 
 #include <tuple>
@@ -10,7 +10,7 @@
 namespace farcall {
 
 /// A function that is known at compile time, as a callable: `async(node, fc::fn<f>, x)`. Its name
-/// is its key, so unlike programs agree on it without symbol tables. Overloads are chosen by a
+/// is its key, so different programs agree on it without symbol tables. Overloads are chosen by a
 /// cast.
 template <auto Function>
 struct fn_t {
@@ -26,7 +26,7 @@ inline constexpr fn_t<Function> fn{};
 
 /// A plain function pointer on its way: an offset into the image between equal builds, else a
 /// number that the receiving node gave out for a symbol name. Goes in the request's header.
-struct function_token {
+struct function_handle {
   std::uint32_t value = 0; ///< bit 31: a number that the receiver gave out
 };
 
@@ -121,7 +121,7 @@ concept has_fixed_signature = is_function_pointer<F>::value || is_fn<F> || has_o
 /// What travels for a parameter: its value. `const T&` gets a value of its own on the other side;
 /// `T&` would promise to change ours.
 template <class P>
-struct travelling {
+struct packed_parameter {
   static_assert(!std::is_lvalue_reference_v<P> || std::is_const_v<std::remove_reference_t<P>>,
                 "farcall: a parameter of type T& cannot travel: the target would change a copy. "
                 "Take T or const T& and return the new value, or pass a remote_span.");
@@ -129,14 +129,14 @@ struct travelling {
 };
 
 template <class R>
-struct travelling_result {
+struct packed_result {
   using type = std::remove_cvref_t<R>;
   static_assert(!has_views<type>,
                 "farcall: a result that is a view (span, string_view) would refer to memory of the "
                 "call that is over. Return a vector, a string, or a remote_span.");
 };
 template <>
-struct travelling_result<void> {
+struct packed_result<void> {
   using type = void;
 };
 
@@ -145,14 +145,14 @@ struct travelling_result<void> {
 template <class P>
 inline constexpr bool is_sound_parameter =
     (!std::is_lvalue_reference_v<P> || std::is_const_v<std::remove_reference_t<P>>) &&
-    can_travel_v<std::remove_cvref_t<P>>;
+    is_packable_v<std::remove_cvref_t<P>>;
 
 template <class P>
 void explain_parameter() {
   if constexpr (std::is_lvalue_reference_v<P> && !std::is_const_v<std::remove_reference_t<P>>) {
-    [[maybe_unused]] const travelling<P> why{};
+    [[maybe_unused]] const packed_parameter<P> why{};
   } else if constexpr (!is_sound_parameter<P>) {
-    [[maybe_unused]] const cannot_travel<std::remove_cvref_t<P>> why{};
+    [[maybe_unused]] const not_packable<std::remove_cvref_t<P>> why{};
   }
 }
 
@@ -163,7 +163,7 @@ struct given_arguments;
 template <class R, class... P, class... A>
 struct given_arguments<signature<R, P...>, A...> {
   static constexpr bool are_enough = sizeof...(A) == sizeof...(P);
-  static constexpr bool can_travel = (is_sound_parameter<P> && ...);
+  static constexpr bool are_packable = (is_sound_parameter<P> && ...);
 
   static consteval bool convert() {
     if constexpr (are_enough) {
@@ -172,14 +172,14 @@ struct given_arguments<signature<R, P...>, A...> {
       return false;
     }
   }
-  static constexpr bool are_sound = can_travel && convert();
+  static constexpr bool are_sound = are_packable && convert();
 
   static void explain() {
     static_assert(are_enough, "farcall: this call gives more or fewer arguments than the function "
                               "has parameters. Default arguments do not reach here: give all.");
     (explain_parameter<P>(), ...);
     static_assert(
-        !are_enough || !can_travel || convert(),
+        !are_enough || !are_packable || convert(),
         "farcall: an argument of this call does not convert to the function's parameter.");
   }
 };
@@ -207,9 +207,9 @@ void explain_call() {
 /// The callable itself, if it has contents that travel.
 template <class F>
 constexpr void require_callable() {
-  if constexpr (!is_function_pointer<F>::value && !can_travel_v<F>) {
+  if constexpr (!is_function_pointer<F>::value && !is_packable_v<F>) {
     static_assert(
-        can_travel_v<F>,
+        is_packable_v<F>,
         "farcall: this lambda or functor cannot travel: what it captures does not travel byte by "
         "byte (a string, a vector, a node, a std::function). Pass that as an argument, or "
         "specialise farcall::packer for the functor.");

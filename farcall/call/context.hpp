@@ -2,11 +2,11 @@
 
 namespace farcall {
 
-class directory;
+class key_resolver;
 
 /// What a handler is given besides the request: the job that it runs in. Outlives the engine.
 struct call_context {
-  directory* functions = nullptr;
+  key_resolver* functions = nullptr;
   void* job = nullptr; ///< for the layer below
 };
 

@@ -57,12 +57,12 @@ std::string entry::signature() const {
   return is_lambda ? signature_() + "|" + compiler_ : signature_();
 }
 
-const entry_table& entry_table::instance() {
-  static const entry_table table;
+const function_registry& function_registry::instance() {
+  static const function_registry table;
   return table;
 }
 
-entry_table::entry_table() {
+function_registry::function_registry() {
   for (entry* e = entry::first_; e != nullptr; e = e->next_) {
     rows_.push_back({e, e->name(), e->signature(), false, may_be_local(e->name())});
   }
@@ -93,7 +93,7 @@ entry_table::entry_table() {
   digest_ = digest.value();
 }
 
-std::vector<std::pair<std::string, std::string>> entry_table::names() const {
+std::vector<std::pair<std::string, std::string>> function_registry::names() const {
   std::vector<std::pair<std::string, std::string>> all;
   const program_image& image = program_image::instance();
   for (const row& r : rows_) {
@@ -102,7 +102,7 @@ std::vector<std::pair<std::string, std::string>> entry_table::names() const {
       name = library;
     } else if (r.is_local) {
       // The home of a stripped program's function cannot be told; then no other build may match it.
-      const auto home = image.home_of(reinterpret_cast<any_function>(r.code->run()));
+      const auto home = image.defining_file_of(reinterpret_cast<any_function>(r.code->run()));
       name += home ? (home->empty() ? "" : "@" + *home) : "@" + image.build();
     }
     all.emplace_back(std::move(name), r.signature);
@@ -117,7 +117,7 @@ match_tables(const std::vector<std::pair<std::string, std::string>>& own,
   constexpr std::uint32_t ambiguous = 0;
   const auto index = [](const std::vector<std::pair<std::string, std::string>>& table) {
     std::map<name, std::uint32_t> rows;
-    for (std::uint32_t i = entry_table::first_index; i < table.size(); ++i) {
+    for (std::uint32_t i = function_registry::first_index; i < table.size(); ++i) {
       const auto [at, is_new] = rows.emplace(name(table[i].first, table[i].second), i);
       if (!is_new) at->second = ambiguous;
     }
@@ -125,7 +125,8 @@ match_tables(const std::vector<std::pair<std::string, std::string>>& own,
   };
   const auto own_rows = index(own);
   const auto peer_rows = index(peer);
-  std::vector<std::uint32_t> matches(std::max<std::size_t>(own.size(), entry_table::first_index));
+  std::vector<std::uint32_t> matches(
+      std::max<std::size_t>(own.size(), function_registry::first_index));
   for (const auto& [key, row] : own_rows) {
     const auto at = peer_rows.find(key);
     // clang numbers some lambdas by file: the number says nothing about another program's.

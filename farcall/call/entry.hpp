@@ -1,6 +1,6 @@
 #pragma once
 
-#include <farcall/am/incoming.hpp>
+#include <farcall/am/request_context.hpp>
 
 #include <cstdint>
 #include <string>
@@ -43,7 +43,7 @@ class entry {
   [[nodiscard]] am::handler_function run() const noexcept { return run_; }
 
  private:
-  friend class entry_table;
+  friend class function_registry;
 
   static constinit entry* first_;
 
@@ -58,7 +58,7 @@ class entry {
 /// All entries of the program, sorted by name and signature, so that two programs with the same
 /// entries number them alike. Made once per process; entries of libraries that are loaded later
 /// stay outside.
-class entry_table {
+class function_registry {
  public:
   /// Rows before this one are no entries, so that row 0 can mean "not in the table".
   static constexpr std::uint32_t first_index = 1;
@@ -72,7 +72,7 @@ class entry_table {
     bool is_local = false; ///< may be one that only its source file, or library, knows
   };
 
-  [[nodiscard]] static const entry_table& instance();
+  [[nodiscard]] static const function_registry& instance();
 
   /// By index; row 0 is empty.
   [[nodiscard]] const std::vector<row>& rows() const noexcept { return rows_; }
@@ -86,7 +86,7 @@ class entry_table {
   [[nodiscard]] std::uint64_t digest() const noexcept { return digest_; }
 
  private:
-  entry_table();
+  function_registry();
 
   std::vector<row> rows_;
   std::uint64_t digest_ = 0;

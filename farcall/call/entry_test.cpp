@@ -1,7 +1,7 @@
+#include <farcall/call/caller.hpp>
 #include <farcall/call/entry.hpp>
 #include <farcall/call/invoke.hpp>
-#include <farcall/call/offer.hpp>
-#include <farcall/call/request.hpp>
+#include <farcall/call/register_callables.hpp>
 
 #include <gtest/gtest.h>
 
@@ -15,15 +15,16 @@
 
 namespace farcall::test {
 
-// Also in directory_test.cpp: two functions of one name that nothing but their files tells apart.
+// Also in key_resolver_test.cpp: two functions of one name that nothing but their files tells
+// apart.
 static int same_name_in_two_files(int v) { return v + 1; }
 
-/// For directory_test.cpp.
+/// For key_resolver_test.cpp.
 am::handler_function same_name_of_the_other_file() {
   // Its address is taken, so that it has a symbol and is not only part of its callers.
   static int (*volatile kept)(int) = &same_name_in_two_files;
   (void)kept;
-  return detail::far_call<fn_t<&same_name_in_two_files>, int, int>::self.run();
+  return detail::remote_call<fn_t<&same_name_in_two_files>, int, int>::self.run();
 }
 
 namespace {
@@ -34,39 +35,39 @@ using rows = std::vector<std::uint32_t>;
 int entered(int v) { return v; }
 double entered_too(double v) { return v; }
 
-const entry& entry_of_entered = detail::far_call<fn_t<&entered>, int, int>::self;
-const entry& entry_of_entered_too = detail::far_call<fn_t<&entered_too>, double, double>::self;
+const entry& entry_of_entered = detail::remote_call<fn_t<&entered>, int, int>::self;
+const entry& entry_of_entered_too = detail::remote_call<fn_t<&entered_too>, double, double>::self;
 
-struct only_offered {
+struct only_registered {
   int operator()(int v) const { return v; }
 };
 
 /// Never run, and need not be.
-[[maybe_unused]] void offers() { offer<only_offered>(); }
+[[maybe_unused]] void registers() { register_callables<only_registered>(); }
 
-TEST(entry_tables, hold_what_is_offered_and_never_called) {
-  const auto& all = entry_table::instance().rows();
-  const std::string name = typeid(only_offered).name();
+TEST(function_registries, hold_what_is_registered_and_never_called) {
+  const auto& all = function_registry::instance().rows();
+  const std::string name = typeid(only_registered).name();
   EXPECT_EQ(std::count_if(all.begin(), all.end(),
-                          [&](const entry_table::row& r) {
+                          [&](const function_registry::row& r) {
                             return !r.name.empty() && name.ends_with(r.name);
                           }),
             1);
 }
 
-TEST(entry_tables, match_equal_ones_row_by_row) {
+TEST(function_registries, match_equal_ones_row_by_row) {
   const table t{{"", ""}, {"a", "1"}, {"b", "1"}, {"b", "2"}};
   EXPECT_EQ(match_tables(t, t), (rows{0, 1, 2, 3}));
 }
 
-TEST(entry_tables, match_by_name_and_signature) {
+TEST(function_registries, match_by_name_and_signature) {
   const table own{{"", ""}, {"a", "1"}, {"b", "1"}, {"c", "1"}, {"d", "1"}};
   const table peer{{"", ""}, {"0", "1"}, {"a", "1"}, {"b", "2"}, {"d", "1"}};
   EXPECT_EQ(match_tables(own, peer), (rows{0, 2, 0, 0, 4}));
   EXPECT_EQ(match_tables(peer, own), (rows{0, 0, 1, 0, 4}));
 }
 
-TEST(entry_tables, never_match_what_exists_twice) {
+TEST(function_registries, never_match_what_exists_twice) {
   const table twice{{"", ""}, {"a", "1"}, {"a", "1"}, {"b", "1"}};
   const table once{{"", ""}, {"a", "1"}, {"b", "1"}};
   EXPECT_EQ(match_tables(once, twice), (rows{0, 0, 3}));
@@ -76,7 +77,7 @@ TEST(entry_tables, never_match_what_exists_twice) {
   EXPECT_EQ(match_tables(once, thrice), (rows{0, 0, 0}));
 }
 
-TEST(entry_tables, of_hostile_shape) {
+TEST(function_registries, of_hostile_shape) {
   const table own{{"", ""}, {"a", "1"}};
   EXPECT_EQ(match_tables(own, {}), (rows{0, 0}));
   EXPECT_EQ(match_tables({}, own), (rows{0}));
@@ -89,11 +90,11 @@ TEST(entry_tables, of_hostile_shape) {
   EXPECT_EQ(match_tables({{"", ""}, {"ab", "c"}}, {{"", ""}, {"a", "bc"}}), (rows{0, 0}));
 }
 
-TEST(entry_tables, hold_every_callable_of_the_program) {
-  const entry_table& t = entry_table::instance();
+TEST(function_registries, hold_every_callable_of_the_program) {
+  const function_registry& t = function_registry::instance();
   ASSERT_GT(t.rows().size(), 2U);
   EXPECT_EQ(t.rows()[0].code, nullptr);
-  for (std::uint32_t i = entry_table::first_index; i < t.rows().size(); ++i) {
+  for (std::uint32_t i = function_registry::first_index; i < t.rows().size(); ++i) {
     ASSERT_NE(t.rows()[i].code, nullptr);
     EXPECT_EQ(t.rows()[i].code->index(), i);
     EXPECT_EQ(t.rows()[i].name, t.rows()[i].code->name());
@@ -108,30 +109,30 @@ TEST(entry_tables, hold_every_callable_of_the_program) {
   EXPECT_NE(entry_of_entered.signature(), entry_of_entered_too.signature());
 }
 
-TEST(entry_tables, names_lead_back_to_their_rows) {
-  const entry_table& t = entry_table::instance();
+TEST(function_registries, names_lead_back_to_their_rows) {
+  const function_registry& t = function_registry::instance();
   const table names = t.names();
   ASSERT_EQ(names.size(), t.rows().size());
   const rows matched = match_tables(names, names);
-  for (std::uint32_t i = entry_table::first_index; i < names.size(); ++i) {
+  for (std::uint32_t i = function_registry::first_index; i < names.size(); ++i) {
     // clang's numbers of lambdas mean nothing elsewhere.
     const bool can_match = names[i].first.find("$_") == std::string::npos;
     EXPECT_EQ(matched[i], can_match ? i : 0) << names[i].first;
   }
 }
 
-TEST(entry_tables, what_one_file_knows_bears_its_name) {
+TEST(function_registries, what_one_file_knows_bears_its_name) {
   std::set<std::string> homes;
-  for (const auto& [name, signature] : entry_table::instance().names()) {
+  for (const auto& [name, signature] : function_registry::instance().names()) {
     if (name.find("same_name_in_two_files") == std::string::npos) continue;
     homes.insert(name.substr(name.rfind('@') + 1));
   }
-  EXPECT_EQ(homes, (std::set<std::string>{"directory_test.cpp", "entry_test.cpp"}));
+  EXPECT_EQ(homes, (std::set<std::string>{"key_resolver_test.cpp", "entry_test.cpp"}));
 }
 
-TEST(entry_tables, mark_what_exists_twice) {
+TEST(function_registries, mark_what_exists_twice) {
   int twins = 0;
-  for (const entry_table::row& r : entry_table::instance().rows()) {
+  for (const function_registry::row& r : function_registry::instance().rows()) {
     if (r.name.find("same_name_in_two_files") == std::string::npos) continue;
     EXPECT_TRUE(r.twice);
     ++twins;
@@ -139,9 +140,9 @@ TEST(entry_tables, mark_what_exists_twice) {
   EXPECT_EQ(twins, 2);
 }
 
-TEST(entry_tables, digest_is_the_same_each_time) {
-  EXPECT_NE(entry_table::instance().digest(), 0U);
-  EXPECT_EQ(entry_table::instance().digest(), entry_table::instance().digest());
+TEST(function_registries, digest_is_the_same_each_time) {
+  EXPECT_NE(function_registry::instance().digest(), 0U);
+  EXPECT_EQ(function_registry::instance().digest(), function_registry::instance().digest());
 }
 
 } // namespace

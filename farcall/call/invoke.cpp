@@ -5,14 +5,14 @@
 
 namespace farcall::detail {
 
-void answer_exception(am::incoming& request) noexcept {
+void reply_exception(am::request_context& request) noexcept {
   try {
     throw;
   } catch (const std::exception& e) {
-    request.answer_error(demangle(typeid(e).name()), e.what());
+    request.reply_error(demangle(typeid(e).name()), e.what());
   } catch (...) {
     const std::type_info* type = abi::__cxa_current_exception_type();
-    request.answer_error(type != nullptr ? demangle(type->name()) : "something unknown", "");
+    request.reply_error(type != nullptr ? demangle(type->name()) : "something unknown", "");
   }
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <farcall/am/served_lane.hpp>
+#include <farcall/am/responder.hpp>
 #include <farcall/call/callable.hpp>
-#include <farcall/call/directory.hpp>
+#include <farcall/call/key_resolver.hpp>
 #include <farcall/call/result.hpp>
 #include <farcall/call/signature.hpp>
 
@@ -10,11 +10,11 @@
 #include <tuple>
 #include <type_traits>
 
-/// The receiving side of a far call: unpack, release, run, answer.
+/// The receiving side of a far call: unpack, release, run, reply.
 namespace farcall::detail {
 
-/// Answers with the exception that is being handled.
-void answer_exception(am::incoming& request) noexcept;
+/// Replies with the exception that is being handled.
+void reply_exception(am::request_context& request) noexcept;
 
 /// Views into arguments of at most this size are kept on the handler's stack.
 inline constexpr std::size_t stack_arguments = 1024;
@@ -35,51 +35,51 @@ class kept_arguments {
 };
 
 template <class R>
-void answer(am::incoming& request, const R& result) {
-  if (!request.wants_answer()) return;
+void reply(am::request_context& request, const R& result) {
+  if (!request.wants_reply()) return;
   if constexpr (is_bitwise<R>) {
     constexpr auto bytes = packed_bytes<R>;
-    if (bytes <= request.largest_answer()) [[likely]] {
-      std::byte* to = request.reserve_answer(bytes);
+    if (bytes <= request.largest_reply()) [[likely]] {
+      std::byte* to = request.reserve_reply(bytes);
       store_bitwise(to, result);
-      request.commit_answer(to, bytes);
+      request.commit_reply(to, bytes);
       return;
     }
   }
   const std::uint64_t bytes = packed_size(result);
-  if (bytes + short_answer_gap <= request.largest_answer()) {
-    const auto all = static_cast<std::uint32_t>(bytes + short_answer_gap);
-    std::byte* to = request.reserve_answer(all);
-    writer w(to + short_answer_gap, bytes);
+  if (bytes + short_reply_gap <= request.largest_reply()) {
+    const auto all = static_cast<std::uint32_t>(bytes + short_reply_gap);
+    std::byte* to = request.reserve_reply(all);
+    writer w(to + short_reply_gap, bytes);
     w(result);
-    request.commit_answer(to, all);
+    request.commit_reply(to, all);
     return;
   }
-  std::byte* to = request.reserve_long_answer(bytes);
+  std::byte* to = request.reserve_long_reply(bytes);
   try {
     writer w(to, bytes);
     w(result);
   } catch (...) {
-    request.cancel_long_answer(to);
+    request.cancel_long_reply(to);
     throw;
   }
-  request.commit_long_answer(to, bytes);
+  request.commit_long_reply(to, bytes);
 }
 
 template <class R, class Call>
-void run_and_answer(am::incoming& request, Call&& call) {
+void run_and_reply(am::request_context& request, Call&& call) {
   if constexpr (std::is_void_v<R>) {
     call();
-    if (!request.wants_answer()) return;
-    request.commit_answer(request.reserve_answer(0), 0);
+    if (!request.wants_reply()) return;
+    request.commit_reply(request.reserve_reply(0), 0);
   } else {
-    answer<std::remove_cvref_t<R>>(request, call());
+    reply<std::remove_cvref_t<R>>(request, call());
   }
 }
 
 /// Values of S... read from the request, which is released before `use` gets them.
 template <class... S, class Use>
-void with_arguments(am::incoming& request, Use&& use) {
+void with_arguments(am::request_context& request, Use&& use) {
   if constexpr ((is_bitwise<S> && ...)) {
     using layout = bitwise_layout<S...>;
     if constexpr (layout::size != 0) {
@@ -122,25 +122,26 @@ struct function_of {
 
 /// One callable as peers know it: F with a result R for parameters P.
 template <class F, class R, class... P>
-struct far_call {
-  static void run(am::incoming& request, const void* context) noexcept {
+struct remote_call {
+  static void run(am::request_context& request, const void* context) noexcept {
     const auto* const c = static_cast<const call_context*>(context);
     const context_scope scope(c);
     try {
       if constexpr (is_function_pointer<F>::value) {
         const any_function found = c->functions->function_for({request.extra()});
-        if (found == nullptr) return request.answer_unknown();
-        with_arguments<typename travelling<P>::type...>(request, [&](auto&... values) {
+        if (found == nullptr) return request.reply_unknown();
+        with_arguments<typename packed_parameter<P>::type...>(request, [&](auto&... values) {
           const auto f = reinterpret_cast<typename is_function_pointer<F>::plain>(found);
-          run_and_answer<R>(request, [&]() -> R { return f(static_cast<P&&>(values)...); });
+          run_and_reply<R>(request, [&]() -> R { return f(static_cast<P&&>(values)...); });
         });
       } else {
-        with_arguments<F, typename travelling<P>::type...>(request, [&](F& f, auto&... values) {
-          run_and_answer<R>(request, [&]() -> R { return f(static_cast<P&&>(values)...); });
-        });
+        with_arguments<F, typename packed_parameter<P>::type...>(
+            request, [&](F& f, auto&... values) {
+              run_and_reply<R>(request, [&]() -> R { return f(static_cast<P&&>(values)...); });
+            });
       }
     } catch (...) {
-      answer_exception(request);
+      reply_exception(request);
     }
   }
 
@@ -148,10 +149,10 @@ struct far_call {
 };
 
 template <class F, class R, class... P>
-entry far_call<F, R, P...>::self{
+entry remote_call<F, R, P...>::self{
     type_name<F>(),
-    &callable_text<F, typename function_of<typename travelling_result<R>::type,
-                                           typename travelling<P>::type...>::type>,
-    &far_call::run, entry_compiler};
+    &callable_text<F, typename function_of<typename packed_result<R>::type,
+                                           typename packed_parameter<P>::type...>::type>,
+    &remote_call::run, entry_compiler};
 
 } // namespace farcall::detail

@@ -15,7 +15,7 @@
 ///  * any type with a farcall::packer of its own (packer.hpp);
 /// and all of these in one another.
 #include <farcall/call/bitwise.hpp>
-#include <farcall/call/cannot_travel.hpp>
+#include <farcall/call/not_packable.hpp>
 #include <farcall/call/pack_choices.hpp>
 #include <farcall/call/pack_maps.hpp>
 #include <farcall/call/pack_sequences.hpp>

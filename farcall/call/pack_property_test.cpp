@@ -33,7 +33,7 @@ namespace farcall::test {
 namespace {
 
 enum class colour : std::uint16_t { red, green };
-enum class answer : bool { no, yes };
+enum class reply : bool { no, yes };
 
 struct nothing {
   bool operator==(const nothing&) const = default;
@@ -178,7 +178,7 @@ template <class... T>
 
 type_cases numbers() {
   return cases_of<bool, char, signed char, char8_t, wchar_t, short, unsigned, long, std::uint64_t,
-                  float, double, long double, std::byte, colour, answer, std::nullptr_t, nothing,
+                  float, double, long double, std::byte, colour, reply, std::nullptr_t, nothing,
                   std::monostate, point, std::complex<double>, std::bitset<1>, std::bitset<64>,
                   std::bitset<131>, std::array<int, 3>, std::array<bool, 5>, std::array<double, 0>,
                   std::chrono::nanoseconds, std::chrono::duration<double>,

@@ -96,21 +96,21 @@ consteval bool bitwise() {
 }
 
 template <class T>
-consteval bool travels();
+consteval bool packs();
 
 template <class... T>
-consteval bool all_travel(types<T...>) {
-  return (travels<std::remove_cv_t<T>>() && ...);
+consteval bool all_packable(types<T...>) {
+  return (packs<std::remove_cv_t<T>>() && ...);
 }
 
 template <class T>
-consteval bool travels() {
+consteval bool packs() {
   if constexpr (bitwise<T>()) {
     return true;
   } else if constexpr (!std::is_object_v<T> || !has_packer<T>) {
     return false;
   } else if constexpr (made_of_parts<T>) {
-    return all_travel(typename packer<T>::parts{});
+    return all_packable(typename packer<T>::parts{});
   } else {
     return well_formed_packer<T>;
   }
@@ -146,11 +146,11 @@ inline constexpr bool is_bitwise = detail::bitwise<std::remove_cv_t<T>>();
 
 /// True for types whose values can be sent to another node. References and void cannot.
 template <class T>
-inline constexpr bool can_travel_v = detail::travels<std::remove_cv_t<T>>();
+inline constexpr bool is_packable_v = detail::packs<std::remove_cv_t<T>>();
 
 /// Types whose values can be sent to another node.
 template <class T>
-concept packable = can_travel_v<T>;
+concept packable = is_packable_v<T>;
 
 /// True for types that refer into the message after unpacking (string_view, span, containers of
 /// these): whoever unpacks one keeps the bytes as long as the value.

@@ -182,7 +182,7 @@ std::string program_image::name_of(any_function f) const {
   return info.dli_sname;
 }
 
-std::optional<std::string> program_image::home_of(any_function f) const {
+std::optional<std::string> program_image::defining_file_of(any_function f) const {
   if (const auto offset = offset_of(f)) {
     const auto at = table().names.find(*offset);
     if (at == table().names.end()) return std::nullopt;

@@ -38,7 +38,7 @@ class program_image {
   /// Where a function is at home that other files, or libraries, may have a namesake of: the source
   /// file if it is static, the library if it is in one, empty when there can be no other. Nothing
   /// when the program was stripped of its symbols.
-  [[nodiscard]] std::optional<std::string> home_of(any_function f) const;
+  [[nodiscard]] std::optional<std::string> defining_file_of(any_function f) const;
 
   /// The function with that symbol name; null when there is none, or more than one.
   [[nodiscard]] any_function by_name(const std::string& name) const;

@@ -2,8 +2,8 @@
 
 #include <farcall/base/bytes.hpp>
 #include <farcall/call/bitwise.hpp>
-#include <farcall/call/cannot_travel.hpp>
 #include <farcall/call/malformed.hpp>
+#include <farcall/call/not_packable.hpp>
 #include <farcall/call/packer.hpp>
 
 #include <cassert>
@@ -29,7 +29,7 @@ class reader {
   template <class T>
   [[nodiscard]] T read() {
     if constexpr (!packable<T>) {
-      require_travel<T>();
+      require_packable<T>();
       std::terminate(); // for the compiler, which would miss a return
     } else if constexpr (is_bitwise<T>) {
       return load_bitwise<T>(bytes(packed_bytes<T>, packed_alignment<T>));

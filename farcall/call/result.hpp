@@ -11,18 +11,18 @@ namespace farcall::detail {
 
 /// Results that fit lie in the slot; others on the heap, and the slot points to them.
 template <class R>
-inline constexpr bool fits_slot = sizeof(R) <= am::slot_storage && alignof(R) <= 16;
+inline constexpr bool fits_call = sizeof(R) <= am::call_storage && alignof(R) <= 16;
 
-/// Bytes to skip in front of an answer made by a writer, which needs alignment to 16: short answers
+/// Bytes to skip in front of a reply made by a writer, which needs alignment to 16: short replies
 /// start 8 bytes into a record, long ones at the start of a block.
-inline constexpr std::size_t short_answer_gap = 8;
-[[nodiscard]] inline std::size_t answer_gap(const std::byte* data) noexcept {
+inline constexpr std::size_t short_reply_gap = 8;
+[[nodiscard]] inline std::size_t reply_gap(const std::byte* data) noexcept {
   return reinterpret_cast<std::uintptr_t>(data) % 16;
 }
 
 template <class R>
-[[nodiscard]] R& result_in(am::call_slot& slot) noexcept {
-  if constexpr (fits_slot<R>) {
+[[nodiscard]] R& result_in(am::pending_call& slot) noexcept {
+  if constexpr (fits_call<R>) {
     return *std::launder(reinterpret_cast<R*>(slot.storage()));
   } else {
     return **std::launder(reinterpret_cast<R**>(slot.storage()));
@@ -30,8 +30,8 @@ template <class R>
 }
 
 template <class R>
-void destroy_result(am::call_slot& slot) noexcept {
-  if constexpr (fits_slot<R>) {
+void destroy_result(am::pending_call& slot) noexcept {
+  if constexpr (fits_call<R>) {
     result_in<R>(slot).~R();
   } else {
     delete &result_in<R>(slot);
@@ -39,13 +39,12 @@ void destroy_result(am::call_slot& slot) noexcept {
 }
 
 template <class R>
-[[nodiscard]] R unpack_answer(const am::answer& what,
-                              [[maybe_unused]] const call_context* context) {
+[[nodiscard]] R unpack_reply(const am::reply& what, [[maybe_unused]] const call_context* context) {
   if constexpr (is_bitwise<R>) {
     if (what.bytes < packed_bytes<R>) throw_message_too_short(packed_bytes<R>, what.bytes);
     return load_bitwise<R>(what.data);
   } else {
-    const std::size_t gap = answer_gap(what.data);
+    const std::size_t gap = reply_gap(what.data);
     if (what.bytes < gap) throw_message_too_short(gap, what.bytes);
     // Values may ask for their job, as node handles do.
     const context_scope scope(context);
@@ -54,17 +53,17 @@ template <class R>
   }
 }
 
-/// An am::answer_reader for results of type R.
+/// An am::reply_reader for results of type R.
 template <class R>
-void read_answer(am::call_slot& slot, am::slot_action action, const am::answer& what) {
+void read_reply(am::pending_call& slot, am::reply_action action, const am::reply& what) {
   if constexpr (!std::is_void_v<R>) {
-    if (action == am::slot_action::destroy) return destroy_result<R>(slot);
+    if (action == am::reply_action::destroy) return destroy_result<R>(slot);
     [[maybe_unused]] const auto* const context =
         static_cast<const call_context*>(slot.owner()->context());
-    if constexpr (fits_slot<R>) {
-      new (slot.storage()) R(unpack_answer<R>(what, context));
+    if constexpr (fits_call<R>) {
+      new (slot.storage()) R(unpack_reply<R>(what, context));
     } else {
-      new (slot.storage()) R*(new R(unpack_answer<R>(what, context)));
+      new (slot.storage()) R*(new R(unpack_reply<R>(what, context)));
     }
   }
 }

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <farcall/base/bytes.hpp>
-#include <farcall/call/cannot_travel.hpp>
 #include <farcall/call/malformed.hpp>
+#include <farcall/call/not_packable.hpp>
 #include <farcall/call/packer.hpp>
 
 #include <cassert>
@@ -34,7 +34,7 @@ class writer {
     if constexpr ((packable<T> && ...)) {
       (one(values), ...);
     } else {
-      require_travel<T...>();
+      require_packable<T...>();
     }
   }
 

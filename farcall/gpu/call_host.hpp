@@ -41,13 +41,13 @@ struct alignas(16) host_request {
   }
 };
 
-/// Sends the request and waits for its answer, whose bytes are then returned, `answer_bytes` of
+/// Sends the request and waits for its reply, whose bytes are then returned, `reply_bytes` of
 /// them; null when there is none, and then the request that the team serves has failed. By one
 /// thread of a team at a time. Idea of LLVM's calls from GPUs, where the GPU is the client as well.
 [[nodiscard]] FARCALL_HOST_DEVICE inline const std::byte*
 call_host(device_team_state& s, host_request& request, handler_key key,
-          std::uint32_t argument_bytes, bool wants_answer, std::uint32_t answer_bytes) {
-  cuda::device_lane& l = s.host;
+          std::uint32_t argument_bytes, bool wants_reply, std::uint32_t reply_bytes) {
+  cuda::device_endpoint& l = s.host;
   const std::uint64_t begun = device_now();
   std::uint32_t looks = 0;
   const auto is_late = [&] {
@@ -58,31 +58,31 @@ call_host(device_team_state& s, host_request& request, handler_key key,
     }
     return device_now() - begun > s.setup.call_ns;
   };
-  const auto wait_for_room = [&] {
-    while (!l.has_room()) {
+  const auto wait_for_space = [&] {
+    while (!l.has_space()) {
       if (is_late()) return false;
       device_pause();
     }
     return true;
   };
   if (l.calls_made == 0) {
-    std::uint32_t opening[sizeof(cuda::lane_news) / sizeof(std::uint32_t)] = {};
-    opening[0] = commit_word(sizeof(cuda::lane_news), cuda::lane_opened);
-    if (wait_for_room()) l.send(opening, sizeof opening / sizeof opening[0]);
+    std::uint32_t opening[sizeof(cuda::lane_notice) / sizeof(std::uint32_t)] = {};
+    opening[0] = commit_word(sizeof(cuda::lane_notice), cuda::lane_opened);
+    if (wait_for_space()) l.send(opening, sizeof opening / sizeof opening[0]);
   }
   const std::uint32_t number = ++l.calls_made;
   request.words[0] = commit_word(request_body + argument_bytes, record_kind::request);
-  request.words[1] = wants_answer ? number : no_slot;
+  request.words[1] = wants_reply ? number : no_slot;
   request.words[2] = key;
   request.words[3] = 0;
-  if (!wait_for_room()) {
+  if (!wait_for_space()) {
     s.request.fail("the host does not take calls of the device");
     return nullptr;
   }
   // What the arguments point to has been written before.
   cuda::release_fence();
   l.send(request.words, cuda::words_of(request.words[0]));
-  if (!wants_answer) return l.record();
+  if (!wants_reply) return l.record();
   for (;;) {
     while (!l.look()) {
       if (is_late()) {
@@ -98,8 +98,8 @@ call_host(device_team_state& s, host_request& request, handler_key key,
     // Not told before the next one: the caller reads the bytes.
     const bool is_ours = header->slot == number;
     l.take();
-    if (!is_ours) continue; // the answer of a call that was given up
-    if (kind == record_kind::reply && bytes >= reply_body + answer_bytes) {
+    if (!is_ours) continue; // the reply of a call that was given up
+    if (kind == record_kind::reply && bytes >= reply_body + reply_bytes) {
       l.tell_consumed(bytes <= cuda::slot_bytes);
       return record + reply_body;
     }

@@ -18,13 +18,13 @@ void device_code::for_each(kind k,
 }
 
 std::vector<bool> device_code::existing(kind k) {
-  std::vector<bool> all(entry_table::instance().rows().size());
+  std::vector<bool> all(function_registry::instance().rows().size());
   for_each(k, [&](const entry& what, address_function /*ask*/) { all[what.index()] = true; });
   return all;
 }
 
 std::vector<std::uint64_t> device_code::addresses(kind k) {
-  std::vector<std::uint64_t> all(entry_table::instance().rows().size());
+  std::vector<std::uint64_t> all(function_registry::instance().rows().size());
   for_each(k, [&](const entry& what, address_function ask) { all[what.index()] = ask(); });
   return all;
 }

@@ -40,11 +40,11 @@ struct host_call;
 
 template <class F, class R, class... P>
 struct host_call<F, signature<R, P...>> {
-  using far = far_call<F, R, P...>;
+  using far = remote_call<F, R, P...>;
   using layout = bitwise_layout<F, std::remove_cvref_t<P>...>;
   using result = std::remove_cvref_t<R>;
 
-  static_assert(travels_to_devices<R, std::remove_cvref_t<P>...>,
+  static_assert(packs_to_devices<R, std::remove_cvref_t<P>...>,
                 "farcall: a device passes to the host, and gets, what is trivially copyable.");
   static_assert(layout::size <= am::largest_host_call,
                 "farcall: a device passes the host 240 bytes of arguments at most; pass a "
@@ -57,7 +57,7 @@ struct host_call<F, signature<R, P...>> {
 #ifdef __CUDACC__
     (void)&gpu_caller<far>::self;
 #endif
-    return directory::own_key(far::self);
+    return key_resolver::own_key(far::self);
 #endif
   }
 
@@ -66,20 +66,20 @@ struct host_call<F, signature<R, P...>> {
     if constexpr (packed_bytes<T> != 0) memcpy(to, &value, sizeof(T));
   }
 
-  static FARCALL_HOST_DEVICE result run(am::device_team_state& s, bool wants_answer,
+  static FARCALL_HOST_DEVICE result run(am::device_team_state& s, bool wants_reply,
                                         const std::remove_cvref_t<P>&... args) {
     am::host_request request;
     store_all(request.arguments(), std::index_sequence_for<P...>{}, args...);
     constexpr auto bytes = static_cast<std::uint32_t>(layout::size);
     if constexpr (std::is_void_v<R>) {
-      (void)am::call_host(s, request, key(), bytes, wants_answer, 0);
+      (void)am::call_host(s, request, key(), bytes, wants_reply, 0);
     } else {
-      constexpr auto answer_bytes = static_cast<std::uint32_t>(packed_bytes<result>);
-      const std::byte* const answer =
-          am::call_host(s, request, key(), bytes, wants_answer, answer_bytes);
+      constexpr auto reply_bytes = static_cast<std::uint32_t>(packed_bytes<result>);
+      const std::byte* const reply =
+          am::call_host(s, request, key(), bytes, wants_reply, reply_bytes);
       alignas(result) unsigned char none[sizeof(result)] = {};
-      if (answer == nullptr || !wants_answer) return *reinterpret_cast<const result*>(none);
-      return device_load<result>(answer);
+      if (reply == nullptr || !wants_reply) return *reinterpret_cast<const result*>(none);
+      return device_load<result>(reply);
     }
   }
 
@@ -120,8 +120,8 @@ namespace device {
 
 /// Calls `f(args...)`, a function of the host's program as fc::fn<f>, from a device, and waits for
 /// its result. Called by one thread of a team at a time, as the first. The host serves it on a
-/// thread that waits for an answer, or else within about a millisecond. When it throws, or does not
-/// answer for 30 s, the call that the team serves fails with that text, and the result here is
+/// thread that waits for a reply, or else within about a millisecond. When it throws, or does not
+/// reply for 30 s, the call that the team serves fails with that text, and the result here is
 /// zeroes. 240 bytes of arguments at most. On ordinary nodes a call of the host as any other.
 template <class F, class... A>
 FARCALL_HOST_DEVICE auto call_host(F f, const A&... args) {

@@ -107,7 +107,7 @@ TEST(devices, are_quiet_for_one_at_a_time) {
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < 100; ++i) {
-        if (t % 2 == 0) device::quiesce(device, test::patience);
+        if (t % 2 == 0) device::quiesce(device, test::wait_limit);
         EXPECT_EQ(sync(device, device_fn<add>, t, i), t + i);
         // Memory that is not there yet makes the device quiet, too.
         if (i % 25 == 0) (void)device.allocate<std::byte>(100 << 20);

@@ -4,7 +4,7 @@
 /// with device_fn.hpp and device.hpp. In a file that CUDA's compiler reads, and elsewhere too.
 /// Brings what farcall.hpp brings.
 
-#include <farcall/call/offer.hpp>
+#include <farcall/call/register_callables.hpp>
 #include <farcall/gpu/device.hpp>
 #include <farcall/gpu/device_calls.hpp>
 #include <farcall/gpu/device_fn.hpp>

@@ -76,7 +76,7 @@ struct device_launch {
                                       "pass a remote_span of more.");
 
   static const char* on_threads(const cuda::launch_plan& plan) {
-    cuda::meeting_point alone(1);
+    cuda::barrier alone(1);
     cuda::thread_team team(alone, nullptr, plan.node, 0, 1);
     cuda::thread_team::set_current(&team);
     for (std::uint32_t block = 0; block < plan.shape.blocks; ++block) {
@@ -149,10 +149,10 @@ template <class F>
 struct call_policy<on_grid<F>> {
   template <class R, const entry* What, class... P>
   static void name() {
-    static_assert(travels_to_devices<R, std::remove_cvref_t<P>...>,
+    static_assert(packs_to_devices<R, std::remove_cvref_t<P>...>,
                   "farcall: a kernel takes what is trivially copyable: numbers, plain structs, "
                   "remote_span.");
-    if constexpr (travels_to_devices<R, std::remove_cvref_t<P>...>) {
+    if constexpr (packs_to_devices<R, std::remove_cvref_t<P>...>) {
       using launch = device_launch<F, R, P...>;
       (void)&thread_launcher<launch, What>::self;
 #ifdef __CUDACC__

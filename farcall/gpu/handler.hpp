@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <utility>
 
-/// The receiving side of a far call on a device: unpack, run, answer.
+/// The receiving side of a far call on a device: unpack, run, reply.
 namespace farcall::detail {
 
 /// A value as it lies in a message, which need not be aligned.
@@ -30,8 +30,8 @@ FARCALL_HOST_DEVICE T device_load(const std::byte* from) {
 
 /// Whether values of these types go to and from devices.
 template <class R, class... S>
-inline constexpr bool travels_to_devices = (std::is_void_v<R> || is_bitwise<R>) &&
-                                           std::conjunction_v<std::bool_constant<is_bitwise<S>>...>;
+inline constexpr bool packs_to_devices = (std::is_void_v<R> || is_bitwise<R>) &&
+                                         std::conjunction_v<std::bool_constant<is_bitwise<S>>...>;
 
 template <class F, class R, class... P>
 struct device_call {
@@ -64,9 +64,9 @@ struct device_call {
     } else {
       using result_type = std::remove_cvref_t<R>;
       const result_type result = f(device_load<std::remove_cvref_t<P>>(from + place<I>)...);
-      if (!is_first || request.outcome != am::device_outcome::answered) return;
+      if (!is_first || request.outcome != am::device_outcome::replied) return;
       constexpr auto bytes = static_cast<std::uint32_t>(packed_bytes<result_type>);
-      if (std::byte* const to = request.answer_of(bytes)) {
+      if (std::byte* const to = request.reply_of(bytes)) {
         if constexpr (bytes != 0) memcpy(to, &result, bytes);
       } else {
         request.fail(
@@ -114,11 +114,11 @@ struct call_policy<device_fn_t<Function, Use>> {
 
   template <class R, const entry* What, class... P>
   static void name() {
-    static_assert(travels_to_devices<R, std::remove_cvref_t<P>...>,
+    static_assert(packs_to_devices<R, std::remove_cvref_t<P>...>,
                   "farcall: a function for devices takes and returns what is trivially copyable: "
                   "numbers, plain structs, remote_span.");
     // Or else clang goes on to complain about what lies deeper.
-    if constexpr (travels_to_devices<R, std::remove_cvref_t<P>...>) {
+    if constexpr (packs_to_devices<R, std::remove_cvref_t<P>...>) {
       using call = device_call<callable, R, P...>;
       (void)&thread_code<call, What>::self;
 #ifdef __CUDACC__

@@ -1,6 +1,6 @@
 // Linked into programs that have code for GPUs, which ask it for the addresses of that code.
 
-#include <farcall/call/directory.hpp>
+#include <farcall/call/key_resolver.hpp>
 #include <farcall/gpu/make_device.hpp>
 #include <farcall/gpu/program.hpp>
 #include <farcall/gpu/transport/gpu_device.hpp>
@@ -22,7 +22,7 @@ cuda::device_with_code make_gpu(std::uint32_t device, std::uint32_t workers,
   cuda::with_device(device, [&made] {
     made.program = device_program_of(device_code::kind::gpu, device_code::kind::launch_on_gpu);
     gpu_key::for_each([](const entry& what, const void* symbol) {
-      cuda::write_device_symbol(symbol, directory::own_key(what));
+      cuda::write_device_symbol(symbol, key_resolver::own_key(what));
     });
   });
   return made;

@@ -1,5 +1,5 @@
 #include <farcall/base/error.hpp>
-#include <farcall/call/directory.hpp>
+#include <farcall/call/key_resolver.hpp>
 #include <farcall/gpu/make_device.hpp>
 #include <farcall/gpu/program.hpp>
 #include <farcall/gpu/transport/emulated.hpp>

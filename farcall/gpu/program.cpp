@@ -1,6 +1,6 @@
 #include <farcall/am/message.hpp>
 #include <farcall/base/error.hpp>
-#include <farcall/call/directory.hpp>
+#include <farcall/call/key_resolver.hpp>
 #include <farcall/gpu/program.hpp>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace farcall {
 namespace {
 
-constexpr am::handler_key first_row_key = directory::first_row_key;
+constexpr am::handler_key first_row_key = key_resolver::first_row_key;
 
 /// CUDA's compiler gives these other names than the processor's, so that a program that the other
 /// one has built would not know them.
@@ -18,7 +18,7 @@ void refuse_unstable_names() {
   const std::vector<bool> code = device_code::existing(device_code::kind::gpu);
   for (std::uint32_t row = 0; row < code.size(); ++row) {
     if (!code[row]) continue;
-    const entry_table::row& r = entry_table::instance().rows()[row];
+    const function_registry::row& r = function_registry::instance().rows()[row];
     if (r.name.find("_GLOBAL__N_") == std::string::npos &&
         r.name.find("__nv_") == std::string::npos) {
       continue;

@@ -10,41 +10,41 @@ namespace farcall::am {
 
 /// How a device has dealt with a request.
 enum class device_outcome : std::uint32_t {
-  answered,
-  failed,  ///< the answer is a text
+  replied,
+  failed,  ///< the reply is a text
   unknown, ///< there is no such handler
 };
 
-/// Bytes of the longest answer that needs no memory beyond the team's.
-inline constexpr std::uint32_t short_device_answer = 248;
+/// Bytes of the longest reply that needs no memory beyond the team's.
+inline constexpr std::uint32_t short_device_reply = 248;
 
 /// A request on a device, as its handler gets it. All threads of the team call the handler; it lies
-/// in memory that they share, and one of them, mostly the first, writes the answer.
+/// in memory that they share, and one of them, mostly the first, writes the reply.
 struct device_request {
   const std::byte* arguments; ///< aligned to 16
   std::uint32_t bytes;
   std::uint32_t extra;
   device_outcome outcome;
-  bool is_pure; ///< the handler has written nothing but its answer
-  std::uint32_t answer_bytes;
-  std::uint32_t long_answer_room;
-  std::byte* short_answer; ///< short_device_answer bytes fit
-  std::byte* long_answer;  ///< for more
+  bool is_pure; ///< the handler has written nothing but its reply
+  std::uint32_t reply_bytes;
+  std::uint32_t long_reply_room;
+  std::byte* short_reply; ///< short_device_reply bytes fit
+  std::byte* long_reply;  ///< for more
 
-  /// Where an answer of `count` bytes goes; null when it is too long.
-  [[nodiscard]] FARCALL_HOST_DEVICE std::byte* answer_of(std::uint32_t count) noexcept {
-    answer_bytes = count;
-    if (count <= short_device_answer) return short_answer;
-    return count <= long_answer_room ? long_answer : nullptr;
+  /// Where a reply of `count` bytes goes; null when it is too long.
+  [[nodiscard]] FARCALL_HOST_DEVICE std::byte* reply_of(std::uint32_t count) noexcept {
+    reply_bytes = count;
+    if (count <= short_device_reply) return short_reply;
+    return count <= long_reply_room ? long_reply : nullptr;
   }
 
-  /// Answers with an error instead. The text is cut to what fits.
+  /// Replies with an error instead. The text is cut to what fits.
   FARCALL_HOST_DEVICE void fail(const char* text) noexcept {
     outcome = device_outcome::failed;
-    answer_bytes = 0;
-    while (answer_bytes < short_device_answer - 64 && text[answer_bytes] != '\0') {
-      short_answer[answer_bytes] = static_cast<std::byte>(text[answer_bytes]);
-      ++answer_bytes;
+    reply_bytes = 0;
+    while (reply_bytes < short_device_reply - 64 && text[reply_bytes] != '\0') {
+      short_reply[reply_bytes] = static_cast<std::byte>(text[reply_bytes]);
+      ++reply_bytes;
     }
   }
 };
@@ -57,7 +57,7 @@ enum class device_code_address : std::uint64_t {
   none = 0,
   nothing = 1, ///< does nothing, and is answered
   write = 2,   ///< arguments: address (8), count (8), bytes that go there
-  read = 3, ///< arguments: address (8), count (8); answer: a gap (8), count (8), bytes from there
+  read = 3,    ///< arguments: address (8), count (8); reply: a gap (8), count (8), bytes from there
   last = read,
 };
 

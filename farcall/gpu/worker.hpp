@@ -2,7 +2,7 @@
 
 #include <farcall/am/message.hpp>
 #include <farcall/gpu/request.hpp>
-#include <farcall/gpu/transport/device_lane.hpp>
+#include <farcall/gpu/transport/device_endpoint.hpp>
 #include <farcall/gpu/transport/executor.hpp>
 #include <farcall/gpu/transport/thread_team.hpp>
 #include <farcall/offload/host_device.hpp>
@@ -11,7 +11,7 @@
 #include <cstdint>
 
 /// What runs on a device: a team of threads that takes requests from its lanes, one after the
-/// other, runs each with all its threads, and answers. The same code for a block of a GPU and for
+/// other, runs each with all its threads, and replies. The same code for a block of a GPU and for
 /// threads of a processor; `Team` says how they synchronise and look at memory.
 namespace farcall::am {
 
@@ -19,8 +19,8 @@ inline constexpr std::uint64_t device_team_mark = 0x6d61'6574'6c61'6366;
 
 /// What the team shares while it works.
 struct device_team_state {
-  cuda::device_lane lanes[cuda::lanes_per_worker];
-  cuda::device_lane host; ///< for calls to the host
+  cuda::device_endpoint lanes[cuda::lanes_per_worker];
+  cuda::device_endpoint host; ///< for calls to the host
   /// device_team_mark while a worker runs: kernels that were launched are no team, and their shared
   /// memory is whatever it is.
   std::uint64_t mark;
@@ -36,7 +36,7 @@ struct device_team_state {
   std::uint32_t last_look; ///< 1: the worker has said that it leaves
   std::uint64_t idle_since;
   enum class step : std::uint32_t { look, run, leave } next;
-  alignas(16) std::uint32_t answer[cuda::slot_words]; ///< header and body of a short one
+  alignas(16) std::uint32_t reply[cuda::slot_words]; ///< header and body of a short one
 };
 
 #ifdef __CUDACC__
@@ -62,7 +62,7 @@ namespace device_detail {
 
 /// Makes ready what the request in `lane` needs. By one thread.
 FARCALL_HOST_DEVICE inline void prepare(device_team_state& s, std::uint32_t lane) noexcept {
-  cuda::device_lane& from = s.lanes[lane];
+  cuda::device_endpoint& from = s.lanes[lane];
   const std::byte* record = from.record();
   const auto* header = reinterpret_cast<const request_header*>(record);
   s.current = s.last = lane;
@@ -72,12 +72,12 @@ FARCALL_HOST_DEVICE inline void prepare(device_team_state& s, std::uint32_t lane
   r.arguments = record + request_body;
   r.bytes = cuda::record_bytes(from.message[0]) - request_body;
   r.extra = header->extra;
-  r.outcome = device_outcome::answered;
+  r.outcome = device_outcome::replied;
   r.is_pure = false;
-  r.answer_bytes = 0;
-  r.short_answer = reinterpret_cast<std::byte*>(s.answer) + reply_body;
-  r.long_answer_room = from.ring_bytes / cuda::long_cells - reply_body;
-  r.long_answer = from.block->cell(from.next_cell_offset(), from.ring_bytes) + reply_body;
+  r.reply_bytes = 0;
+  r.short_reply = reinterpret_cast<std::byte*>(s.reply) + reply_body;
+  r.long_reply_room = from.ring_bytes / cuda::bounce_buffers - reply_body;
+  r.long_reply = from.block->bounce_buffer(from.next_bounce_offset(), from.ring_bytes) + reply_body;
 }
 
 /// What to do next. By one thread, after all lanes were looked at.
@@ -95,9 +95,9 @@ FARCALL_HOST_DEVICE void decide(Team& team, device_team_state& s) noexcept {
   }
   for (std::uint32_t i = 1; i <= setup.lanes; ++i) {
     const std::uint32_t lane = (s.last + i) % setup.lanes;
-    cuda::device_lane& l = s.lanes[lane];
-    // A request is taken when there is room for its answer, so answers never wait.
-    if (!l.is_staged || !l.has_room()) continue;
+    cuda::device_endpoint& l = s.lanes[lane];
+    // A request is taken when there is room for its reply, so replies never wait.
+    if (!l.is_staged || !l.has_space()) continue;
     if (s.last_look != 0) {
       s.last_look = 0;
       cuda::store_release(&setup.control->state,
@@ -111,7 +111,7 @@ FARCALL_HOST_DEVICE void decide(Team& team, device_team_state& s) noexcept {
       return;
     }
     prepare(s, lane);
-    // Now, because the others look for the next message while the answer is sent.
+    // Now, because the others look for the next message while the reply is sent.
     l.take();
     s.next = step::run;
     return;
@@ -158,25 +158,25 @@ FARCALL_HOST_DEVICE void copy(Team& team, device_request& r, device_code_address
       memory[i] = r.arguments[head + i];
     return;
   }
-  std::byte* const to = head + count <= short_device_answer ? r.short_answer : r.long_answer;
-  if (head + count > short_device_answer && head + count > r.long_answer_room) {
+  std::byte* const to = head + count <= short_device_reply ? r.short_reply : r.long_reply;
+  if (head + count > short_device_reply && head + count > r.long_reply_room) {
     if (team.rank() == 0) r.fail("a copy's answer is too long");
     return;
   }
   for (std::uint32_t i = team.rank(); i < count; i += team.size())
     to[head + i] = memory[i];
   if (team.rank() != 0) return;
-  // Behind the gap; the answer is aligned to 8.
+  // Behind the gap; the reply is aligned to 8.
   *reinterpret_cast<std::uint64_t*>(to + sizeof(std::uint64_t)) = count;
-  r.answer_bytes = head + count;
+  r.reply_bytes = head + count;
 }
 
-/// Header of the answer, and its slot's words. By one thread; returns how many words.
-FARCALL_HOST_DEVICE inline std::uint32_t finish_answer(device_team_state& s) noexcept {
+/// Header of the reply, and its slot's words. By one thread; returns how many words.
+FARCALL_HOST_DEVICE inline std::uint32_t finish_reply(device_team_state& s) noexcept {
   const device_request& r = s.request;
-  cuda::device_lane& l = s.lanes[s.current];
+  cuda::device_endpoint& l = s.lanes[s.current];
   record_kind kind = record_kind::reply;
-  std::uint32_t bytes = reply_body + r.answer_bytes;
+  std::uint32_t bytes = reply_body + r.reply_bytes;
   if (r.outcome == device_outcome::unknown) {
     kind = record_kind::reply_unknown;
     bytes = reply_body;
@@ -184,24 +184,24 @@ FARCALL_HOST_DEVICE inline std::uint32_t finish_answer(device_team_state& s) noe
     // Length of the type's name and of the text, the name, the text.
     constexpr char type[] = "farcall::device_error";
     constexpr std::uint32_t type_bytes = sizeof type - 1;
-    auto* const text = reinterpret_cast<char*>(s.answer + 4);
-    for (std::uint32_t i = r.answer_bytes; i > 0; --i)
-      text[type_bytes + i - 1] = static_cast<char>(r.short_answer[i - 1]);
+    auto* const text = reinterpret_cast<char*>(s.reply + 4);
+    for (std::uint32_t i = r.reply_bytes; i > 0; --i)
+      text[type_bytes + i - 1] = static_cast<char>(r.short_reply[i - 1]);
     for (std::uint32_t i = 0; i < type_bytes; ++i)
       text[i] = type[i];
-    s.answer[2] = type_bytes;
-    s.answer[3] = r.answer_bytes;
+    s.reply[2] = type_bytes;
+    s.reply[3] = r.reply_bytes;
     kind = record_kind::reply_error;
-    bytes = 16 + type_bytes + r.answer_bytes;
+    bytes = 16 + type_bytes + r.reply_bytes;
   }
-  s.answer[0] = commit_word(bytes, kind);
-  s.answer[1] = s.request_slot;
+  s.reply[0] = commit_word(bytes, kind);
+  s.reply[1] = s.request_slot;
   if (bytes > cuda::slot_bytes) {
-    s.answer[2] = l.next_cell_offset();
-    s.answer[3] = 0;
-    l.use_cell();
+    s.reply[2] = l.next_bounce_offset();
+    s.reply[3] = 0;
+    l.use_bounce();
   }
-  return cuda::words_of(s.answer[0]);
+  return cuda::words_of(s.reply[0]);
 }
 
 } // namespace device_detail
@@ -225,19 +225,19 @@ FARCALL_HOST_DEVICE void serve_device(Team& team, const cuda::worker_setup& give
   }
   team.sync();
   for (;;) {
-    if (team.group() == team.groups() - 1 && team.group_rank() == 0) {
+    if (team.subgroup() == team.subgroups() - 1 && team.subgroup_rank() == 0) {
       std::uint64_t words[2];
       cuda::load_acquire_pair(reinterpret_cast<const std::uint64_t*>(&setup.control->command),
                               words[0], words[1]);
       s.command = cuda::payload_of(words[0]);
       s.lanes_seen = static_cast<std::uint32_t>(words[0] >> 32);
     }
-    for (std::uint32_t i = team.group(); i < setup.lanes; i += team.groups()) {
-      cuda::device_lane& l = s.lanes[i];
+    for (std::uint32_t i = team.subgroup(); i < setup.lanes; i += team.subgroups()) {
+      cuda::device_endpoint& l = s.lanes[i];
       // A lane that was opened meanwhile is seen one turn later.
       if (l.is_staged || (s.open_lanes >> i & 1U) == 0) continue;
-      const bool found = team.take(l.next_down(), cuda::lap_of(l.down_next), l.message);
-      if (team.group_rank() == 0) l.is_staged = found;
+      const bool found = team.take(l.next_down(), cuda::phase_of(l.down_next), l.message);
+      if (team.subgroup_rank() == 0) l.is_staged = found;
     }
     team.sync();
     if (team.rank() == 0) device_detail::decide(team, s);
@@ -255,25 +255,24 @@ FARCALL_HOST_DEVICE void serve_device(Team& team, const cuda::worker_setup& give
       s.request.outcome = device_outcome::unknown;
     }
     team.sync();
-    if (team.group() != 0) continue;
-    cuda::device_lane& l = s.lanes[s.current];
+    if (team.subgroup() != 0) continue;
+    cuda::device_endpoint& l = s.lanes[s.current];
     if (s.request_slot != no_slot) {
       std::uint32_t words = 0;
-      if (team.group_rank() == 0) {
-        words = device_detail::finish_answer(s);
+      if (team.subgroup_rank() == 0) {
+        words = device_detail::finish_reply(s);
         // Behind the team's barrier, so it stands for all that its threads have written.
-        if (!s.request.is_pure || s.request.answer_bytes > short_device_answer)
-          cuda::release_fence();
+        if (!s.request.is_pure || s.request.reply_bytes > short_device_reply) cuda::release_fence();
       }
-      words = team.of_first(words);
-      team.put(l.next_up(), s.answer, words, cuda::lap_of(l.up_next));
-      if (team.group_rank() == 0) ++l.up_next;
+      words = team.broadcast(words);
+      team.put(l.next_up(), s.reply, words, cuda::phase_of(l.up_next));
+      if (team.subgroup_rank() == 0) ++l.up_next;
     }
-    if (team.group_rank() == 0) {
+    if (team.subgroup_rank() == 0) {
       l.tell_consumed(s.was_long);
       s.idle_since = team.now();
     }
-    team.group_sync();
+    team.subgroup_sync();
   }
   if (team.rank() == 0) {
     for (std::uint32_t i = 0; i < setup.lanes; ++i)

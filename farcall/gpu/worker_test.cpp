@@ -35,11 +35,11 @@ void add(device_request& r) {
   if (r.bytes < sizeof values) return r.fail("too short");
   std::memcpy(values.data(), r.arguments, sizeof values);
   const std::uint32_t sum = values[0] + values[1];
-  std::memcpy(r.answer_of(sizeof sum), &sum, sizeof sum);
+  std::memcpy(r.reply_of(sizeof sum), &sum, sizeof sum);
 }
-/// Answers with what it was given, however long.
+/// Replies with what it was given, however long.
 void give_back(device_request& r) {
-  if (std::byte* const to = r.answer_of(r.bytes)) {
+  if (std::byte* const to = r.reply_of(r.bytes)) {
     std::memcpy(to, r.arguments, r.bytes);
   } else {
     r.fail("too long");
@@ -71,7 +71,7 @@ class device_worker : public ::testing::Test {
     e.memory_bytes = 1 << 20;
     cuda::options o;
     o.ring_bytes = ring_bytes;
-    o.bells = bells_;
+    o.doorbells = doorbells_;
     o.idle = 1ms;
     o.device = cuda::make_emulated_device(e);
     o.program.handlers.resize(8);
@@ -95,12 +95,12 @@ class device_worker : public ::testing::Test {
   void send(handler_key key, std::span<const std::byte> arguments, std::uint32_t slot) {
     send_on(lane_, key, arguments, slot);
   }
-  static void send_on(channel& lane, handler_key key, std::span<const std::byte> arguments,
+  static void send_on(endpoint& lane, handler_key key, std::span<const std::byte> arguments,
                       std::uint32_t slot) {
     const auto bytes = static_cast<std::uint32_t>(request_body + arguments.size());
     std::byte* record = nullptr;
     ASSERT_TRUE(eventually([&] {
-      lane.carrier->progress();
+      lane.driver->progress();
       return (record = try_reserve(lane.out, bytes)) != nullptr;
     }));
     const request_header header{{0, slot}, key, 0};
@@ -113,19 +113,19 @@ class device_worker : public ::testing::Test {
     send(add_key, std::as_bytes(std::span(values)), slot);
   }
 
-  struct answer {
+  struct reply {
     record_kind kind = record_kind::none;
     std::uint32_t slot = 0;
     std::vector<std::byte> body;
   };
-  answer receive() { return receive_on(lane_); }
-  static answer receive_on(channel& lane) {
+  reply receive() { return receive_on(lane_); }
+  static reply receive_on(endpoint& lane) {
     record_view record;
     EXPECT_TRUE(eventually([&] {
-      lane.carrier->progress();
+      lane.driver->progress();
       return static_cast<bool>(record = peek(lane.in));
     }));
-    answer a;
+    reply a;
     if (!record) return a;
     a.kind = record.kind;
     std::memcpy(&a.slot, record.data + 4, sizeof a.slot);
@@ -141,7 +141,7 @@ class device_worker : public ::testing::Test {
       for (std::size_t i = 0; i < bytes; ++i)
         sent[i] = static_cast<std::byte>(i * 7 + round);
       send(long_key, sent, round);
-      const answer a = receive();
+      const reply a = receive();
       ASSERT_EQ(a.kind, record_kind::reply);
       ASSERT_EQ(a.slot, round);
       ASSERT_EQ(a.body, sent) << bytes;
@@ -149,19 +149,19 @@ class device_worker : public ::testing::Test {
   }
 
   static constexpr handler_key fence_like_ = 1;
-  std::array<bell, 8> bells_;
+  std::array<doorbell, 8> doorbells_;
   std::shared_ptr<cuda::emulated_faults> faults_ = std::make_shared<cuda::emulated_faults>();
   std::unique_ptr<cuda::cuda_transport> device_;
-  channel lane_;
+  endpoint lane_;
 };
 
-TEST_F(device_worker, answers_requests_in_order) {
+TEST_F(device_worker, replies_requests_in_order) {
   begin();
   for (std::uint32_t round = 0; round < 300; ++round) {
     for (std::uint32_t i = 0; i < 10; ++i)
       send_sum(round, i, i);
     for (std::uint32_t i = 0; i < 10; ++i) {
-      const answer a = receive();
+      const reply a = receive();
       ASSERT_EQ(a.kind, record_kind::reply);
       ASSERT_EQ(a.slot, i);
       std::uint32_t sum = 0;
@@ -174,7 +174,7 @@ TEST_F(device_worker, answers_requests_in_order) {
 
 TEST_F(device_worker, passes_long_records_both_ways) {
   begin();
-  // A quarter ring, header included, is the longest request; the answer's header is shorter.
+  // A quarter ring, header included, is the longest request; the reply's header is shorter.
   for (const std::size_t bytes : {239U, 240U, 241U, 247U, 248U, 249U, 500U, 1008U}) {
     expect_given_back(bytes, 40);
   }
@@ -184,7 +184,7 @@ TEST_F(device_worker, says_that_it_does_not_know_a_handler) {
   begin();
   for (const handler_key key : {0U, 2U, 8U, 1'000'000U, UINT32_MAX}) {
     send(key, {}, 77);
-    const answer a = receive();
+    const reply a = receive();
     EXPECT_EQ(a.kind, record_kind::reply_unknown);
     EXPECT_EQ(a.slot, 77U);
   }
@@ -195,7 +195,7 @@ TEST_F(device_worker, says_that_it_does_not_know_a_handler) {
 TEST_F(device_worker, cuts_long_texts_of_errors) {
   begin();
   send(fail_key, {}, 1);
-  const answer a = receive();
+  const reply a = receive();
   EXPECT_EQ(a.kind, record_kind::reply_error);
   std::array<std::uint32_t, 2> lengths{};
   ASSERT_GE(a.body.size(), sizeof lengths);
@@ -206,7 +206,7 @@ TEST_F(device_worker, cuts_long_texts_of_errors) {
   EXPECT_EQ(std::string(text + lengths[0], lengths[1]), std::string(lengths[1], 'x'));
 }
 
-TEST_F(device_worker, answers_nobody_who_does_not_ask) {
+TEST_F(device_worker, replies_nobody_who_does_not_ask) {
   begin();
   for (int i = 0; i < 1000; ++i)
     send_sum(1, 2, no_slot);
@@ -214,15 +214,15 @@ TEST_F(device_worker, answers_nobody_who_does_not_ask) {
   EXPECT_EQ(receive().slot, 9U);
 }
 
-// Nobody takes the answers: the worker stops taking requests, and goes on when somebody does.
-TEST_F(device_worker, waits_for_room_for_its_answers) {
+// Nobody takes the replies: the worker stops taking requests, and goes on when somebody does.
+TEST_F(device_worker, waits_for_room_for_its_replies) {
   begin();
   std::uint32_t sent = 0;
-  for (std::byte* room = nullptr; (room = try_reserve(lane_.out, 24)) != nullptr; ++sent) {
+  for (std::byte* space = nullptr; (space = try_reserve(lane_.out, 24)) != nullptr; ++sent) {
     const request_header header{{0, sent}, add_key, 0};
-    std::memcpy(room + 4, reinterpret_cast<const std::byte*>(&header) + 4, sizeof header - 4);
-    std::memset(room + request_body, 0, 8);
-    commit(lane_.out, room, 24, record_kind::request);
+    std::memcpy(space + 4, reinterpret_cast<const std::byte*>(&header) + 4, sizeof header - 4);
+    std::memset(space + request_body, 0, 8);
+    commit(lane_.out, space, 24, record_kind::request);
     std::this_thread::yield();
     if (sent > 10'000) break;
   }
@@ -255,7 +255,7 @@ TEST_F(device_worker, may_have_its_words_arrive_in_any_order) {
 
 TEST_F(device_worker, has_launches_that_overtake_those_of_other_lanes) {
   begin();
-  channel other = device_->open(1, {});
+  endpoint other = device_->open(1, {});
   faults_->launch_delay_us = 3000;
   for (std::uint32_t i = 0; i < 20; ++i) {
     send_on(lane_, launch_key, {}, i);
@@ -298,9 +298,9 @@ TEST_F(device_worker, that_writes_nonsense_is_a_failure_of_the_device) {
     begin();
     const std::array<std::uint32_t, 4> nonsense{word, 1, 0, 0};
     cuda::slot& next = device_->lanes_down()[0]->up[0];
-    cuda::store_slot(next, nonsense.data(), 4, cuda::lap_of(0));
+    cuda::store_slot(next, nonsense.data(), 4, cuda::phase_of(0));
     EXPECT_TRUE(eventually([this] {
-      lane_.carrier->progress();
+      lane_.driver->progress();
       return !device_->failure().empty();
     }));
     EXPECT_THAT(device_->failure(), HasSubstr("record that is none"));
@@ -312,7 +312,7 @@ TEST_F(device_worker, whose_copies_fail_says_why) {
   begin();
   const std::uint64_t memory = device_->memory()->allocate(100, 8);
   std::array<std::byte, 100> bytes{};
-  mover& m = *device_->mover();
+  rma_engine& m = *device_->rma_engine();
   EXPECT_TRUE(m.put(1, memory, bytes.data(), bytes.size()));
   faults_->copies_that_fail = 1;
   EXPECT_FALSE(m.put(1, memory, bytes.data(), bytes.size()));

@@ -4,7 +4,7 @@
 #include <farcall/job/membership.hpp>
 #include <farcall/memory/ring.hpp>
 #include <farcall/transport/process.hpp>
-#include <farcall/transport/shm/home.hpp>
+#include <farcall/transport/shm/receive_segment.hpp>
 #include <farcall/transport/transport_entry.hpp>
 
 #include <algorithm>
@@ -86,8 +86,9 @@ node_memory membership::make_memory(node_id node, const memory_sizes& sizes) {
   node_memory made;
   made.node = node;
   const std::string label = "farcall-" + std::to_string(::getpid()) + "-" + std::to_string(node);
-  made.home = segment::create(label + "-home", shm::home::bytes(sizes.lane_bytes));
-  (void)shm::home::format(made.home, sizes.lane_bytes);
+  made.receive_segment =
+      segment::create(label + "-receive", shm::receive_segment::bytes(sizes.lane_bytes));
+  (void)shm::receive_segment::format(made.receive_segment, sizes.lane_bytes);
   const std::uint64_t all = sizes.is_emulated ? emulated_heaps : heap_address_space;
   const std::uint64_t heap_bytes =
       sizes.heap_bytes != 0 ? sizes.heap_bytes : std::min(machine_memory(), all / sizes.nodes);
@@ -112,9 +113,9 @@ void membership::set_up(std::vector<node_memory> memory, std::span<const transpo
                         const part& own, const program_identity& program) {
   const auto ours = std::find_if(memory.begin(), memory.end(),
                                  [this](const node_memory& m) { return m.node == self(); });
-  home_ = std::move(ours->home);
-  home_.close_file();
-  bells_ = shm::home::view(home_).bells();
+  receive_segment_ = std::move(ours->receive_segment);
+  receive_segment_.close_file();
+  doorbells_ = shm::receive_segment::view(receive_segment_).doorbells();
   segment normal = std::move(ours->windows.at(0));
   segment huge = ours->windows.size() > 1 ? std::move(ours->windows[1]) : segment{};
   heap_ = std::make_shared<shared_heap>(std::move(normal), std::move(huge));
@@ -122,7 +123,7 @@ void membership::set_up(std::vector<node_memory> memory, std::span<const transpo
   for (node_memory& other : memory) {
     for (segment& window : other.windows)
       window.close_file();
-    other.home.close_file();
+    other.receive_segment.close_file();
   }
 
   card mine = describe_process();
@@ -143,10 +144,10 @@ void membership::set_up(std::vector<node_memory> memory, std::span<const transpo
     site.self = self();
     site.nodes = nodes();
     site.lane_bytes = own.lane_bytes;
-    site.bells = bells_;
+    site.doorbells = doorbells_;
     site.machine = mine.machine;
     site.windows = mine.windows;
-    site.home = &home_;
+    site.receive_segment = &receive_segment_;
     site.others = &memory;
     if (const auto at = own.launchers.find(row.scheme); at != own.launchers.end()) {
       site.started_by = at->second;
@@ -196,17 +197,17 @@ void membership::watch(membership_events events) {
   events_ = std::move(events);
   stop_signal_ = unique_fd(::eventfd(0, EFD_CLOEXEC));
   if (!stop_signal_) throw_system_error("watching the nodes (descriptor limit?)", errno);
-  watcher_ = std::thread([this] {
+  failure_detector_ = std::thread([this] {
     leave_signals_to_other_threads();
     watch_others(stop_signal_.get());
   });
 }
 
 void membership::stop_watching() {
-  if (!watcher_.joinable()) return;
+  if (!failure_detector_.joinable()) return;
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto written = ::write(stop_signal_.get(), &one, sizeof one);
-  watcher_.join();
+  failure_detector_.join();
 }
 
 } // namespace farcall

@@ -3,7 +3,7 @@
 #include <farcall/base/clock.hpp>
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/job/roster.hpp>
-#include <farcall/memory/bell.hpp>
+#include <farcall/memory/doorbell.hpp>
 #include <farcall/memory/segment.hpp>
 #include <farcall/memory/shared_heap.hpp>
 #include <farcall/transport/access.hpp>
@@ -46,10 +46,10 @@ struct membership_options {
   std::chrono::milliseconds start_timeout{0}; ///< for all targets to join
   std::chrono::milliseconds stop_timeout{0};  ///< for targets to finish, then they are killed
   std::uint32_t lane_bytes = 0;               ///< size of a ring; a power of two
-  std::uint64_t heap_bytes = 0;          ///< most memory a node can share; 0: all the machine has
-  farcall::access access;                ///< to servers; empty: in the clear
-  std::chrono::milliseconds liveness{0}; ///< a server that is silent for longer is gone
-  std::vector<std::byte> settings;       ///< passed on to the targets, for the layers below
+  std::uint64_t heap_bytes = 0; ///< most memory a node can share; 0: all the machine has
+  farcall::access access;       ///< to servers; empty: in the clear
+  std::chrono::milliseconds heartbeat_timeout{0}; ///< a server that is silent for longer is gone
+  std::vector<std::byte> settings; ///< passed on to the targets, for the layers below
 };
 
 /// Called on a thread of the membership's own, one at a time.
@@ -85,7 +85,7 @@ class membership {
   [[nodiscard]] node_id self() const noexcept { return roster_.self(); }
   [[nodiscard]] std::size_t nodes() const noexcept { return roster_.size(); }
   [[nodiscard]] const card& card_of(node_id node) const { return roster_.card_of(node); }
-  [[nodiscard]] const route& way_to(node_id node) const { return roster_.route_to(node); }
+  [[nodiscard]] const route& route_to(node_id node) const { return roster_.route_to(node); }
   [[nodiscard]] std::span<const std::byte> settings() const noexcept { return settings_; }
 
   /// The node if it lives in this process; null for one that is a process, or lives in another's.
@@ -97,7 +97,7 @@ class membership {
   /// Every transport through which lanes may arrive.
   [[nodiscard]] std::vector<transport*> transports() const;
 
-  [[nodiscard]] std::span<bell> bells() const noexcept { return bells_; }
+  [[nodiscard]] std::span<doorbell> doorbells() const noexcept { return doorbells_; }
   [[nodiscard]] const std::shared_ptr<shared_heap>& heap() const noexcept { return heap_; }
 
   /// Target: tells the host why this process cannot go on with the job; before it ends.
@@ -156,12 +156,12 @@ class membership {
   membership_events events_;
 
  private:
-  segment home_;
-  std::span<bell> bells_;
+  segment receive_segment_;
+  std::span<doorbell> doorbells_;
   std::shared_ptr<shared_heap> heap_;
   std::vector<std::unique_ptr<transport>> transports_;
   unique_fd stop_signal_;
-  std::thread watcher_;
+  std::thread failure_detector_;
 };
 
 /// Processors that this process may run on, by number.

@@ -45,9 +45,9 @@ struct target {
   std::unique_ptr<target_process> process;
   std::unique_ptr<hosted_node> hosted;
   bool is_told_to_stop = false;
-  bool is_deaf = false;                    ///< its socket has ended
-  std::string last_words;                  ///< why it ends, as it has said, or its server
-  std::deque<std::vector<std::byte>> news; ///< of nodes that have failed, not yet sent
+  bool is_deaf = false;                       ///< its socket has ended
+  std::string last_words;                     ///< why it ends, as it has said, or its server
+  std::deque<std::vector<std::byte>> notices; ///< of nodes that have failed, not yet sent
 };
 
 class host_membership final : public membership {
@@ -94,7 +94,7 @@ class host_membership final : public membership {
   void lose(node_id node);
   /// The others are to be told.
   void spread_end(node_id node, const std::string& why);
-  static void send_news(target& to) noexcept;
+  static void send_notices(target& to) noexcept;
 
   // ---- ending
   void stop_hosted();
@@ -137,7 +137,7 @@ host_membership::host_membership(membership_options o, const program_identity& p
     options_.targets.push_back(std::move(url));
   }
   site_ = {options_.targets, options_.program, options_.arguments, options_.access,
-           options_.liveness};
+           options_.heartbeat_timeout};
 }
 
 host_membership::~host_membership() {
@@ -240,8 +240,8 @@ control_message host_membership::expect(node_id node, control kind, const char* 
 bool send_memory(control_socket& to, const node_memory& of, time_point deadline) {
   messages::memory m;
   m.node = of.node;
-  m.home_bytes = of.home.size();
-  std::vector<int> files{of.home.fd()};
+  m.receive_segment_bytes = of.receive_segment.size();
+  std::vector<int> files{of.receive_segment.fd()};
   for (const segment& window : of.windows) {
     m.window_bytes.push_back(window.size());
     files.push_back(window.fd());
@@ -297,7 +297,8 @@ void host_membership::host_nodes() {
     const transport_entry& row = row_of(options_.transports, t.url);
     if (!row.host) continue;
     try {
-      t.hosted = row.host(t.url, {self(), node, options_.lane_bytes, options_.heap_bytes, bells()});
+      t.hosted =
+          row.host(t.url, {self(), node, options_.lane_bytes, options_.heap_bytes, doorbells()});
     } catch (const error& e) {
       throw start_failed(node_text(node) + ": " + e.what(), node);
     }
@@ -421,15 +422,16 @@ void host_membership::spread_end(node_id node, const std::string& why) {
   const std::vector<std::byte> body = messages::node_failed{node, why}.encode();
   for (node_id other = 1; other < targets_.size(); ++other) {
     if (roster_.has_failed(other) || !targets_[other].process) continue;
-    targets_[other].news.push_back(body);
-    send_news(targets_[other]);
+    targets_[other].notices.push_back(body);
+    send_notices(targets_[other]);
   }
 }
 
-void host_membership::send_news(target& to) noexcept {
+void host_membership::send_notices(target& to) noexcept {
   // A target that does not read its socket must not keep us from watching the others.
-  while (!to.news.empty() && to.process->socket().try_send(control::node_failed, to.news.front())) {
-    to.news.pop_front();
+  while (!to.notices.empty() &&
+         to.process->socket().try_send(control::node_failed, to.notices.front())) {
+    to.notices.pop_front();
   }
 }
 
@@ -466,8 +468,8 @@ void host_membership::watch_others(int stop_signal) {
         add(t.hosted->failure_fd(), node);
         continue;
       }
-      send_news(t);
-      has_news = has_news || !t.news.empty();
+      send_notices(t);
+      has_news = has_news || !t.notices.empty();
       if (t.process->end_fd() >= 0) add(t.process->end_fd(), node);
       if (!t.is_deaf) add(t.process->socket().fd(), node);
     }
@@ -517,7 +519,7 @@ void host_membership::shut_down(const std::function<void()>& meanwhile) {
       if (roster_.has_failed(node) || !t.process) continue;
       if (!t.is_told_to_stop)
         t.is_told_to_stop = messages::try_send(t.process->socket(), messages::shut_down{});
-      send_news(t);
+      send_notices(t);
       if (has_ended(node)) {
         // Another one may wait for it.
         lose(node);

@@ -106,7 +106,7 @@ void target_membership::take_memory(control_message message) {
   }
   node_memory m;
   m.node = told.node;
-  m.home = segment::map(std::move(message.files[0]), told.home_bytes);
+  m.receive_segment = segment::map(std::move(message.files[0]), told.receive_segment_bytes);
   for (std::size_t i = 0; i < told.window_bytes.size(); ++i) {
     m.windows.push_back(segment::map(std::move(message.files[i + 1]), told.window_bytes[i]));
   }

@@ -41,7 +41,7 @@ membership_options options(const std::string& targets) {
   o.stop_timeout = std::chrono::seconds(2);
   o.lane_bytes = 64 << 10;
   o.heap_bytes = std::uint64_t{64} << 20;
-  o.liveness = std::chrono::seconds(5);
+  o.heartbeat_timeout = std::chrono::seconds(5);
   o.settings.resize(2 * sizeof(std::int64_t)); // no spinning
   return o;
 }
@@ -80,11 +80,11 @@ TEST(membership, targets_join_with_their_cards_and_routes) {
   EXPECT_EQ(m->card_of(2).name, "worker-2");
   for (node_id node : {1U, 2U}) {
     EXPECT_NE(pid_of(*m, node), ::getpid());
-    ASSERT_NE(m->way_to(node).via, nullptr);
-    EXPECT_EQ(m->way_to(node).via->scheme(), "shm");
+    ASSERT_NE(m->route_to(node).via, nullptr);
+    EXPECT_EQ(m->route_to(node).via->scheme(), "shm");
     EXPECT_EQ(m->hosted(node), nullptr);
   }
-  EXPECT_EQ(m->way_to(host_id).via->scheme(), "self");
+  EXPECT_EQ(m->route_to(host_id).via->scheme(), "self");
 }
 
 TEST(membership, targets_have_ended_after_it_was_shut_down) {
@@ -148,11 +148,11 @@ TEST(membership, processes_that_exist_become_the_last_targets) {
   ASSERT_EQ(m->nodes(), 4U);
   EXPECT_EQ(pid_of(*m, 2), first.process.pid());
   EXPECT_EQ(pid_of(*m, 3), second.process.pid());
-  EXPECT_EQ(m->way_to(3).via->scheme(), "shm");
+  EXPECT_EQ(m->route_to(3).via->scheme(), "shm");
   m->watch({});
   m->shut_down([] {});
-  EXPECT_TRUE(first.process.wait(clock::now() + test::patience));
-  EXPECT_TRUE(second.process.wait(clock::now() + test::patience));
+  EXPECT_TRUE(first.process.wait(clock::now() + test::wait_limit));
+  EXPECT_TRUE(second.process.wait(clock::now() + test::wait_limit));
 }
 
 TEST(membership, the_end_of_a_process_that_existed_is_reported) {
@@ -214,14 +214,14 @@ class hosted_puppet final : public hosted_node {
   std::string_view scheme() const noexcept override { return "puppet"; }
   transport_traits traits() const noexcept override { return {}; }
   void describe(card& /*mine*/) const override {}
-  reach reach_of(const card& peer) const override {
+  reachability reachability_of(const card& peer) const override {
     return {peer.id == node_, 1, peer.id == node_ ? "on strings" : "no puppet"};
   }
-  channel open(node_id /*peer*/, const lane_shape& /*shape*/) override { return {}; }
+  endpoint open(node_id /*peer*/, const lane_shape& /*shape*/) override { return {}; }
   const std::atomic<std::uint32_t>& arrivals() const noexcept override { return arrivals_; }
-  std::optional<channel> accept() override { return std::nullopt; }
-  bool is_closed(const channel& /*accepted*/) const noexcept override { return true; }
-  void close(const channel& /*end*/) noexcept override {}
+  std::optional<endpoint> accept() override { return std::nullopt; }
+  bool is_closed(const endpoint& /*accepted*/) const noexcept override { return true; }
+  void close(const endpoint& /*end*/) noexcept override {}
   void forget(node_id /*peer*/) noexcept override {}
 
  private:
@@ -256,7 +256,7 @@ TEST(membership, a_node_can_live_in_the_hosts_process) {
   EXPECT_EQ(c.architecture, "wood");
   EXPECT_EQ(c.transport, "puppet");
   EXPECT_EQ(c.key_digest, 7U);
-  EXPECT_EQ(m->way_to(2).via, m->hosted(2));
+  EXPECT_EQ(m->route_to(2).via, m->hosted(2));
   m->watch({});
   m->shut_down([] {});
   EXPECT_EQ(strings.stops, 1U);

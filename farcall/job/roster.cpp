@@ -22,7 +22,7 @@ route roster::choose(const card& to, std::span<transport* const> transports) {
   unsigned least = UINT_MAX;
   std::string refusals;
   for (transport* t : transports) {
-    const reach r = t->reach_of(to);
+    const reachability r = t->reachability_of(to);
     if (r.possible && r.cost < least) {
       least = r.cost;
       best = {t, r.reason};
@@ -41,8 +41,8 @@ route roster::choose(const card& to, std::span<transport* const> transports) {
 
 void roster::choose_routes(std::span<transport* const> transports) {
   for (row& r : rows_) {
-    r.way = choose(r.its, transports);
-    if (r.way.via != nullptr) r.way.via->admit(r.its);
+    r.route = choose(r.its, transports);
+    if (r.route.via != nullptr) r.route.via->admit(r.its);
   }
 }
 

@@ -41,7 +41,7 @@ class roster {
   bool fail(node_id node);
 
   [[nodiscard]] const card& card_of(node_id node) const { return rows_.at(node).its; }
-  [[nodiscard]] const route& route_to(node_id node) const { return rows_.at(node).way; }
+  [[nodiscard]] const route& route_to(node_id node) const { return rows_.at(node).route; }
   [[nodiscard]] node_state state_of(node_id node) const { return rows_.at(node).state; }
   [[nodiscard]] bool has_failed(node_id node) const { return state_of(node) == node_state::failed; }
 
@@ -52,7 +52,7 @@ class roster {
  private:
   struct row {
     card its;
-    route way;
+    farcall::route route;
     node_state state = node_state::absent;
   };
 

@@ -25,17 +25,17 @@ class fake_transport final : public transport {
   std::string_view scheme() const noexcept override { return scheme_; }
   transport_traits traits() const noexcept override { return {}; }
   void describe(card& /*mine*/) const override {}
-  reach reach_of(const card& peer) const override {
+  reachability reachability_of(const card& peer) const override {
     const auto at = costs_.find(peer.id);
     if (at == costs_.end()) return {false, 0, "too far away"};
     return {true, at->second, "by " + std::string(scheme_)};
   }
   void admit(const card& peer) override { admitted.push_back(peer.id); }
-  channel open(node_id /*peer*/, const lane_shape& /*shape*/) override { return {}; }
+  endpoint open(node_id /*peer*/, const lane_shape& /*shape*/) override { return {}; }
   const std::atomic<std::uint32_t>& arrivals() const noexcept override { return arrivals_; }
-  std::optional<channel> accept() override { return std::nullopt; }
-  bool is_closed(const channel& /*accepted*/) const noexcept override { return true; }
-  void close(const channel& /*end*/) noexcept override {}
+  std::optional<endpoint> accept() override { return std::nullopt; }
+  bool is_closed(const endpoint& /*accepted*/) const noexcept override { return true; }
+  void close(const endpoint& /*end*/) noexcept override {}
   void forget(node_id /*peer*/) noexcept override {}
 
   std::vector<node_id> admitted;

@@ -1,5 +1,5 @@
-#include <farcall/memory/bell.hpp>
 #include <farcall/memory/biased_lock.hpp>
+#include <farcall/memory/doorbell.hpp>
 
 #include <cstdlib>
 #include <string_view>
@@ -12,7 +12,7 @@ namespace {
 
 /// As often a thread takes the lock, and no other but perhaps the owner, before it becomes its
 /// owner.
-constexpr std::uint32_t handed_over_after = 16;
+constexpr std::uint32_t rebias_after = 16;
 
 bool barriers_ready() noexcept {
   register_for_barriers();
@@ -41,7 +41,7 @@ void biased_lock::lock_slow() noexcept {
   enter_as_other();
   // Acquire; partner: the owner's release store in unlock(). Bounded by the owner's critical
   // section, which lasts no longer than a copy of a few hundred KiB.
-  const seat& theirs = *seat_.load(std::memory_order_relaxed);
+  const owner_slot& theirs = *owner_slot_.load(std::memory_order_relaxed);
   for (unsigned spins = 0; theirs.held.load(std::memory_order_acquire) != 0; ++spins) {
     if (spins < 1000) {
       spin_pause();
@@ -56,7 +56,7 @@ void biased_lock::lock_slow() noexcept {
 /// With the lock held by mutex_.
 void biased_lock::consider_owner() noexcept {
   const void* const self = this_thread_mark();
-  seat* const now = seat_.load(std::memory_order_relaxed);
+  owner_slot* const now = owner_slot_.load(std::memory_order_relaxed);
   const void* const owner = now->owner.load(std::memory_order_relaxed);
   if (owner == nullptr) {
     now->owner.store(self, std::memory_order_relaxed);
@@ -64,17 +64,17 @@ void biased_lock::consider_owner() noexcept {
   }
   in_a_row_ = self == last_ ? in_a_row_ + 1 : 1;
   last_ = self;
-  if (owner == self || in_a_row_ < handed_over_after || now == &seats_.back()) return;
+  if (owner == self || in_a_row_ < rebias_after || now == &owner_slots_.back()) return;
   now[1].owner.store(self, std::memory_order_relaxed);
   // Others see it at the latest behind the release in unlock_slow().
-  seat_.store(now + 1, std::memory_order_relaxed);
+  owner_slot_.store(now + 1, std::memory_order_relaxed);
 }
 
 bool biased_lock::try_lock_slow() noexcept {
   if (!mutex_.try_lock()) return false;
   others_.fetch_add(1, std::memory_order_seq_cst);
   enter_as_other();
-  if (seat_.load(std::memory_order_relaxed)->held.load(std::memory_order_acquire) == 0) {
+  if (owner_slot_.load(std::memory_order_relaxed)->held.load(std::memory_order_acquire) == 0) {
     by_mutex_ = true;
     return true;
   }
@@ -88,7 +88,7 @@ void biased_lock::disown() noexcept {
   lock();
   // Another may just have become its owner.
   if (is_owned_by_this_thread()) {
-    seat_.load(std::memory_order_relaxed)->owner.store(nullptr, std::memory_order_relaxed);
+    owner_slot_.load(std::memory_order_relaxed)->owner.store(nullptr, std::memory_order_relaxed);
   }
   unlock();
 }

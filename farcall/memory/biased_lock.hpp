@@ -25,7 +25,7 @@ namespace farcall {
 /// one side only). A lock without an owner is adopted by the first thread that calls lock(), and
 /// one that always the same other thread takes is handed over to it: a lane is often used by
 /// another thread than opened it. The former owner could be between two of its own stores at that
-/// moment, so each owner has a seat of its own to write to, and when all seats have been used the
+/// moment, so each owner has a slot of its own to write to, and when all slots have been used the
 /// lock stays with its last owner.
 class alignas(line_bytes) biased_lock {
  public:
@@ -34,7 +34,7 @@ class alignas(line_bytes) biased_lock {
   biased_lock& operator=(const biased_lock&) = delete;
 
   [[nodiscard]] bool is_owned_by_this_thread() const noexcept {
-    return seat_.load(std::memory_order_relaxed)->owner.load(std::memory_order_relaxed) ==
+    return owner_slot_.load(std::memory_order_relaxed)->owner.load(std::memory_order_relaxed) ==
            this_thread_mark();
   }
 
@@ -49,7 +49,7 @@ class alignas(line_bytes) biased_lock {
   void unlock() noexcept {
     if (!by_mutex_) [[likely]] {
       // Release; partner: the acquire load in lock_slow().
-      seat_.load(std::memory_order_relaxed)->held.store(0, std::memory_order_release);
+      owner_slot_.load(std::memory_order_relaxed)->held.store(0, std::memory_order_release);
     } else {
       unlock_slow();
     }
@@ -63,14 +63,14 @@ class alignas(line_bytes) biased_lock {
   [[nodiscard]] bool try_lock() noexcept { return try_lock_as_owner() || try_lock_slow(); }
 
  private:
-  struct seat {
+  struct owner_slot {
     std::atomic<const void*> owner{nullptr};
     std::atomic<std::uint32_t> held{0};
   };
-  static constexpr std::size_t seats = 3; ///< what the owner uses is one line
+  static constexpr std::size_t owner_slots = 3; ///< what the owner uses is one line
 
   bool try_lock_as_owner() noexcept {
-    seat* const mine = seat_.load(std::memory_order_relaxed);
+    owner_slot* const mine = owner_slot_.load(std::memory_order_relaxed);
     if (mine->owner.load(std::memory_order_relaxed) != this_thread_mark()) return false;
     mine->held.store(1, std::memory_order_relaxed);
     // Compiler order only; the other side's barrier supplies the rest.
@@ -80,9 +80,9 @@ class alignas(line_bytes) biased_lock {
       std::atomic_signal_fence(std::memory_order_seq_cst);
     }
     // Acquire; partner: the release subtraction in unlock_slow(). Whoever sees that one sees a new
-    // seat too, if there is one.
+    // slot too, if there is one.
     if (others_.load(std::memory_order_acquire) == 0 &&
-        seat_.load(std::memory_order_relaxed) == mine) [[likely]] {
+        owner_slot_.load(std::memory_order_relaxed) == mine) [[likely]] {
       return true;
     }
     mine->held.store(0, std::memory_order_release);
@@ -97,11 +97,12 @@ class alignas(line_bytes) biased_lock {
 
   static const bool needs_fence_;
 
-  std::array<seat, seats> seats_{};
-  std::atomic<seat*> seat_{seats_.data()}; ///< changes under mutex_, while nobody else is inside
-  std::atomic<std::uint32_t> others_{0};   ///< threads that hold mutex_, wait for it or leave it
-  bool by_mutex_ = false;                  ///< how the holder took the lock; only it looks
-  std::uint32_t in_a_row_ = 0;             ///< times that last_ took it since another did
+  std::array<owner_slot, owner_slots> owner_slots_{};
+  std::atomic<owner_slot*> owner_slot_{
+      owner_slots_.data()};              ///< changes under mutex_, while nobody else is inside
+  std::atomic<std::uint32_t> others_{0}; ///< threads that hold mutex_, wait for it or leave it
+  bool by_mutex_ = false;                ///< how the holder took the lock; only it looks
+  std::uint32_t in_a_row_ = 0;           ///< times that last_ took it since another did
   const void* last_ = nullptr;
   std::mutex mutex_;
 };

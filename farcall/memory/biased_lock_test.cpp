@@ -254,7 +254,7 @@ TEST(biased_lock, an_owner_in_a_loop_cannot_keep_others_out) {
       ++got_in;
     }
   });
-  const time_point deadline = clock::now() + test::patience;
+  const time_point deadline = clock::now() + test::wait_limit;
   while (got_in < 100 && clock::now() < deadline) {
     for (int i = 0; i < 1000; ++i)
       g.lock_and_count();

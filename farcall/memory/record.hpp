@@ -5,22 +5,22 @@
 
 namespace farcall {
 
-/// Granularity of records in a ring, in bytes. Two calls or four answers share a line.
+/// Granularity of records in a ring, in bytes. Two calls or four replies share a line.
 inline constexpr std::size_t record_alignment = 16;
 
 /// What a record is. Zero means "nothing here yet", so it is no kind. The ring itself knows only
 /// `pad`; the others are for the layers that read records.
 enum class record_kind : std::uint8_t {
   none = 0,
-  pad = 1,           ///< fills the end of a ring that is too short for the next record
-  request = 2,       ///< runs a handler
-  request_long = 3,  ///< runs a handler on arguments that lie in the sender's heap
-  reply = 4,         ///< result of a handler
-  reply_long = 5,    ///< result that lies in the sender's heap
-  reply_error = 6,   ///< the handler threw: type name and text
-  reply_unknown = 7, ///< there is no such handler
-  lost = 254,        ///< never sent: what peek() returns when the way to the peer has ended
-  corrupt = 255,     ///< never sent: what peek() returns for bytes that are no record
+  pad = 1,                ///< fills the end of a ring that is too short for the next record
+  request = 2,            ///< runs a handler
+  request_rendezvous = 3, ///< runs a handler on arguments that lie in the sender's heap
+  reply = 4,              ///< result of a handler
+  reply_rendezvous = 5,   ///< result that lies in the sender's heap
+  reply_error = 6,        ///< the handler threw: type name and text
+  reply_unknown = 7,      ///< there is no such handler
+  lost = 254,             ///< never sent: what peek() returns when the way to the peer has ended
+  corrupt = 255,          ///< never sent: what peek() returns for bytes that are no record
 };
 
 /// First eight bytes of every record (docs/wire.md). `commit` is written last and holds the length

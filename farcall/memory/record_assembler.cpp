@@ -28,7 +28,7 @@ void record_assembler::put_word(std::uint64_t position, std::uint32_t word) noex
 
 void record_assembler::mark(record_kind kind) noexcept { put_word(whole_, commit_word(0, kind)); }
 
-std::size_t record_assembler::room(parts& into, std::uint64_t consumed) noexcept {
+std::size_t record_assembler::space(parts& into, std::uint64_t consumed) noexcept {
   // The word behind the last record is written too, hence the one granule.
   const std::uint64_t limit = consumed + size_ - record_alignment;
   std::uint64_t from = received_;

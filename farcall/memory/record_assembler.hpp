@@ -20,10 +20,10 @@ class record_assembler {
 
   using parts = std::array<iovec, 3>;
   /// Where the next bytes go, given how far the reader is. Returns how many parts; none: there is
-  /// no room.
-  [[nodiscard]] std::size_t room(parts& into, std::uint64_t consumed) noexcept;
+  /// no space.
+  [[nodiscard]] std::size_t space(parts& into, std::uint64_t consumed) noexcept;
 
-  /// `bytes` more have come, into the parts of room(). Shows the reader the records that are whole
+  /// `bytes` more have come, into the parts of space(). Shows the reader the records that are whole
   /// now. False when something is no record: the reader has been told, and nothing may follow.
   [[nodiscard]] bool add(std::size_t bytes) noexcept;
 

@@ -40,7 +40,7 @@ class record_assemblers : public ::testing::Test {
   /// and leaves in is_sound_ what it says of them.
   std::size_t feed(const std::vector<std::byte>& stream, std::size_t at, std::size_t most) {
     record_assembler::parts parts{};
-    const std::size_t count = assembler_.room(parts, consumed_.load());
+    const std::size_t count = assembler_.space(parts, consumed_.load());
     std::size_t done = 0;
     for (std::size_t i = 0; i < count; ++i) {
       const std::size_t bytes =
@@ -71,7 +71,7 @@ TEST_F(record_assemblers, no_reader_sees_a_part_of_a_record) {
     at += fed;
     const record_view record = peek(in_);
     if (!record) {
-      ASSERT_NE(fed, 0U) << "neither room nor a record";
+      ASSERT_NE(fed, 0U) << "neither space nor a record";
       continue;
     }
     ASSERT_EQ(test::wrong_with(record, length_of(seen), seen), "") << seen;
@@ -88,15 +88,15 @@ TEST_F(record_assemblers, a_full_ring_has_no_room_until_its_reader_has_read) {
   std::size_t at = 0;
   while (const std::size_t fed = feed(stream, at, stream.size()))
     at += fed;
-  EXPECT_EQ(at, size - record_alignment) << "the word behind the last record needs room too";
+  EXPECT_EQ(at, size - record_alignment) << "the word behind the last record needs space too";
   record_assembler::parts parts{};
-  EXPECT_EQ(assembler_.room(parts, consumed_.load()), 0U);
+  EXPECT_EQ(assembler_.space(parts, consumed_.load()), 0U);
   for (std::uint64_t n = 0; consumed_.load() == 0; ++n) {
     const record_view record = peek(in_);
     ASSERT_EQ(test::wrong_with(record, length_of(n), n), "");
     release(in_, record);
   }
-  EXPECT_NE(assembler_.room(parts, consumed_.load()), 0U);
+  EXPECT_NE(assembler_.space(parts, consumed_.load()), 0U);
 }
 
 TEST_F(record_assemblers, what_is_no_record_is_told_behind_the_last_one_that_is) {

@@ -1,18 +1,18 @@
-#include <farcall/memory/bell.hpp>
+#include <farcall/memory/doorbell.hpp>
 #include <farcall/memory/ring.hpp>
 
 namespace farcall {
 namespace {
 
 /// For rings whose other side watches them by itself.
-constexpr std::atomic<std::uint32_t> no_attention{0};
+constexpr std::atomic<std::uint32_t> never_armed{0};
 
 /// For senders of whom every commit has to be noticed.
 constexpr std::atomic<std::uint32_t> every_commit{1};
 
-void no_kick(void* /*context*/) noexcept {}
+void notify_nobody(void* /*context*/) noexcept {}
 
-void kick_bell(void* context) noexcept { ring(*static_cast<bell*>(context)); }
+void notify_doorbell(void* context) noexcept { notify(*static_cast<doorbell*>(context)); }
 
 } // namespace
 
@@ -22,17 +22,17 @@ std::byte* reserve_slow(outbox& out, std::uint64_t need) noexcept {
   if (need > record_limit(out.size)) return nullptr;
   const std::uint64_t offset = out.head & (out.size - 1);
   const std::uint64_t pad = offset + need <= out.size ? 0 : out.size - offset;
-  const std::uint64_t room = pad + need + record_alignment;
-  if (room > out.limit - out.head) {
+  const std::uint64_t space = pad + need + record_alignment;
+  if (space > out.limit - out.head) {
     if (out.consumed == nullptr) return nullptr; // closed
     // Acquire; partner: the release store in release().
     const std::uint64_t consumed = out.consumed->load(std::memory_order_acquire);
     FARCALL_RING_HOOK(reserve_after_look);
     // A receiver that claims to have read what was never sent, or to have un-read, is faulty: it
-    // gets no more room, and the caller's deadline or the liveness check ends the wait.
+    // gets no more room, and the caller's deadline or the heartbeat timeout ends the wait.
     if (out.head - consumed > out.size) return nullptr;
     out.limit = consumed + out.size;
-    if (room > out.limit - out.head) return nullptr;
+    if (space > out.limit - out.head) return nullptr;
   }
   if (pad != 0) {
     // The receiver goes on at the start of the ring, which must read as "nothing yet" before the
@@ -70,7 +70,7 @@ void refuse(outbox& out) noexcept {
   // The word at the head is the last terminator, so there always is room for it.
   ring_detail::commit_at(out.base, out.head & (out.size - 1))
       .store(commit_word(0, record_kind::corrupt), std::memory_order_release);
-  ring_detail::kick_if_asked(out);
+  ring_detail::notify_if_armed(out);
 }
 
 void close(outbox& out) noexcept {
@@ -78,16 +78,16 @@ void close(outbox& out) noexcept {
   out.consumed = nullptr;
 }
 
-void notify_on_commit(outbox& out, bell& wakes) noexcept {
-  out.attention = &wakes.word;
-  out.kick = &kick_bell;
-  out.kick_context = &wakes;
+void notify_on_commit(outbox& out, doorbell& wakes) noexcept {
+  out.armed = &wakes.word;
+  out.notify = &notify_doorbell;
+  out.notify_context = &wakes;
 }
 
 void notify_on_commit(outbox& out, void (*hook)(void* context) noexcept, void* context) noexcept {
-  out.attention = &every_commit;
-  out.kick = hook;
-  out.kick_context = context;
+  out.armed = &every_commit;
+  out.notify = hook;
+  out.notify_context = context;
 }
 
 void clear_ring(std::byte* base) noexcept {
@@ -103,8 +103,8 @@ void attach(outbox& out, std::byte* base, std::uint64_t size,
   out.cleared = out.size;
   out.limit = size;
   out.consumed = &consumed;
-  out.attention = &no_attention;
-  out.kick = &no_kick;
+  out.armed = &never_armed;
+  out.notify = &notify_nobody;
 }
 
 void attach(inbox& in, std::byte* base, std::uint64_t size,

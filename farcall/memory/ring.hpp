@@ -27,7 +27,7 @@ namespace farcall {
 #define FARCALL_RING_HOOK(window) ((void)0)
 #endif
 
-struct bell;
+struct doorbell;
 
 /// Sending end. Owned by one thread at a time. `base` is aligned to a line.
 struct alignas(line_bytes) outbox {
@@ -36,10 +36,10 @@ struct alignas(line_bytes) outbox {
   std::uint32_t cleared = 0; ///< offset of the line behind head's, if its first word reads zero
   std::uint64_t head = 0;    ///< position where the next record starts, counted from the beginning
   std::uint64_t limit = 0;   ///< positions below this may be written without looking at `consumed`
-  const std::atomic<std::uint64_t>* consumed = nullptr;  ///< written by the receiver; null: closed
-  const std::atomic<std::uint32_t>* attention = nullptr; ///< odd: kick after a commit
-  void (*kick)(void* context) noexcept = nullptr;        ///< wakes or prods the other side
-  void* kick_context = nullptr;
+  const std::atomic<std::uint64_t>* consumed = nullptr; ///< written by the receiver; null: closed
+  const std::atomic<std::uint32_t>* armed = nullptr;    ///< odd: notify after a commit
+  void (*notify)(void* context) noexcept = nullptr;     ///< wakes or prods the other side
+  void* notify_context = nullptr;
 };
 static_assert(sizeof(outbox) == line_bytes);
 
@@ -100,12 +100,12 @@ inline void take_lines_ahead(const outbox& out, std::uint64_t from, std::uint64_
 }
 
 /// After a store that the receiver has to see.
-inline void kick_if_asked(const outbox& out) noexcept {
-  // Relaxed: the sleeper orders itself against us (bell.hpp), as long as the compiler keeps the
+inline void notify_if_armed(const outbox& out) noexcept {
+  // Relaxed: the sleeper orders itself against us (doorbell.hpp), as long as the compiler keeps the
   // order of our store and this load.
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  if ((out.attention->load(std::memory_order_relaxed) & 1U) != 0) [[unlikely]]
-    out.kick(out.kick_context);
+  if ((out.armed->load(std::memory_order_relaxed) & 1U) != 0) [[unlikely]]
+    out.notify(out.notify_context);
 }
 
 [[nodiscard]] std::byte* reserve_slow(outbox& out, std::uint64_t need) noexcept;
@@ -129,8 +129,8 @@ inline void kick_if_asked(const outbox& out) noexcept {
   return ring_detail::reserve_slow(out, need);
 }
 
-/// Makes the record at `record`, the last one reserved, visible: one release store, then a kick if
-/// the other side asked for one. The slot word and the body must have been written.
+/// Makes the record at `record`, the last one reserved, visible: one release store, then a
+/// notification if the other side asked for one. The slot word and the body must have been written.
 inline void commit(outbox& out, std::byte* record, std::uint32_t bytes, record_kind kind) noexcept {
   const std::uint64_t before = out.head;
   const std::uint64_t next = before + align_up(std::uint64_t{bytes}, record_alignment);
@@ -143,7 +143,7 @@ inline void commit(outbox& out, std::byte* record, std::uint32_t bytes, record_k
   out.head = next;
   // Release; partner: the acquire load in peek().
   ring_detail::commit_at(record, 0).store(commit_word(bytes, kind), std::memory_order_release);
-  FARCALL_RING_HOOK(commit_before_attention);
+  FARCALL_RING_HOOK(commit_before_notify);
   const std::uint64_t behind = ring_detail::line_behind(next);
   const auto behind_offset = static_cast<std::uint32_t>(behind & (out.size - 1));
   if (behind_offset != out.cleared) {
@@ -154,7 +154,7 @@ inline void commit(outbox& out, std::byte* record, std::uint32_t bytes, record_k
       out.cleared = behind_offset;
     }
   }
-  ring_detail::kick_if_asked(out);
+  ring_detail::notify_if_armed(out);
 }
 
 /// The next record, or an empty view. Never waits. A view of kind `corrupt` means that the bytes
@@ -211,7 +211,7 @@ void refuse(outbox& out) noexcept;
 void close(outbox& out) noexcept;
 
 /// Whoever sleeps on `wakes` is woken after a commit.
-void notify_on_commit(outbox& out, bell& wakes) noexcept;
+void notify_on_commit(outbox& out, doorbell& wakes) noexcept;
 /// `hook` is called after every commit.
 void notify_on_commit(outbox& out, void (*hook)(void* context) noexcept, void* context) noexcept;
 

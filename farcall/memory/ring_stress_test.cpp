@@ -1,6 +1,6 @@
 // Two threads and the two rings of a lane, at full speed. Meant for ThreadSanitizer too.
 
-#include <farcall/memory/bell.hpp>
+#include <farcall/memory/doorbell.hpp>
 #include <farcall/memory/ring.hpp>
 #include <tests/ring_support.hpp>
 #include <tests/support.hpp>
@@ -44,12 +44,12 @@ class watch {
   [[nodiscard]] const std::string& what() const { return what_; }
 
  private:
-  const time_point deadline_ = clock::now() + test::patience;
+  const time_point deadline_ = clock::now() + test::wait_limit;
   std::string what_;
   std::atomic<bool> failed_{false};
 };
 
-/// Sends requests and takes answers; both come back in order.
+/// Sends requests and takes replies; both come back in order.
 void run_opener(outbox& requests, inbox& answers, std::uint64_t ring_bytes, watch& w) {
   std::uint64_t sent = 0;
   std::uint64_t answered = 0;
@@ -74,7 +74,7 @@ void run_opener(outbox& requests, inbox& answers, std::uint64_t ring_bytes, watc
   }
 }
 
-/// Answers each request by a record of another length.
+/// Replies each request by a record of another length.
 void run_receiver(inbox& requests, outbox& answers, std::uint64_t ring_bytes, watch& w) {
   test::spinner s;
   for (std::uint64_t n = 0; n < records && !w.is_over();) {
@@ -118,16 +118,16 @@ TEST(ring_sleep_stress, no_record_is_slept_through) {
   constexpr std::uint64_t rounds = test::under_sanitizer ? 5'000 : 50'000;
   register_for_barriers();
   private_ring r(smallest_ring);
-  bell b;
-  watched_bell watched{&b};
+  doorbell b;
+  armed_doorbell watched{&b};
   notify_on_commit(r.out, b);
   std::atomic<std::uint64_t> read{0};
   std::atomic<bool> overslept{false};
   std::thread receiver([&] {
     for (std::uint64_t n = 0; n < rounds; ++n) {
       record_view record = peek(r.in);
-      for (const time_point deadline = clock::now() + test::patience; !record;) {
-        prepare_sleep({&watched, 1});
+      for (const time_point deadline = clock::now() + test::wait_limit; !record;) {
+        arm({&watched, 1});
         record = peek(r.in);
         if (!record) sleep_on({&watched, 1}, deadline);
         record = peek(r.in);

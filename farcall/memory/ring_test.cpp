@@ -1,4 +1,4 @@
-#include <farcall/memory/bell.hpp>
+#include <farcall/memory/doorbell.hpp>
 #include <farcall/memory/ring.hpp>
 #include <tests/ring_support.hpp>
 
@@ -428,11 +428,12 @@ TEST(ring, any_mixture_of_lengths_arrives_in_order) {
 TEST(ring, a_refusal_follows_what_was_sent_and_ends_it) {
   for (std::uint64_t start = small - 192; start < small + 64; start += 16) {
     private_ring r(small, start);
-    int kicks = 0;
-    notify_on_commit(r.out, [](void* context) noexcept { ++*static_cast<int*>(context); }, &kicks);
+    int notifications = 0;
+    notify_on_commit(
+        r.out, [](void* context) noexcept { ++*static_cast<int*>(context); }, &notifications);
     ASSERT_TRUE(send(r.out, 100, 1));
     refuse(r.out);
-    EXPECT_EQ(kicks, 2);
+    EXPECT_EQ(notifications, 2);
     const record_view record = peek(r.in);
     ASSERT_EQ(wrong_with(record, 100, 1), "");
     release(r.in, record);
@@ -500,39 +501,40 @@ TEST(ring, passing_over_ends_behind_what_is_committed_pads_and_all) {
 
 TEST(ring, a_commit_kicks_when_attention_is_asked_for_and_only_then) {
   private_ring r(small);
-  std::atomic<std::uint32_t> attention{0};
-  int kicks = 0;
-  r.out.attention = &attention;
-  r.out.kick = [](void* context) noexcept { ++*static_cast<int*>(context); };
-  r.out.kick_context = &kicks;
+  std::atomic<std::uint32_t> armed{0};
+  int notifications = 0;
+  r.out.armed = &armed;
+  r.out.notify = [](void* context) noexcept { ++*static_cast<int*>(context); };
+  r.out.notify_context = &notifications;
   ASSERT_TRUE(send(r.out, 24, 0));
-  EXPECT_EQ(kicks, 0);
-  attention = 1;
+  EXPECT_EQ(notifications, 0);
+  armed = 1;
   ASSERT_TRUE(send(r.out, 24, 1));
   ASSERT_TRUE(send(r.out, 24, 2));
-  EXPECT_EQ(kicks, 2);
-  attention = 0;
+  EXPECT_EQ(notifications, 2);
+  armed = 0;
   ASSERT_TRUE(send(r.out, 24, 3));
-  EXPECT_EQ(kicks, 2);
+  EXPECT_EQ(notifications, 2);
 }
 
-TEST(ring, a_bell_is_rung_by_a_commit_while_its_flag_is_up) {
+TEST(ring, a_doorbell_is_rung_by_a_commit_while_its_flag_is_up) {
   private_ring r(small);
-  bell wakes;
+  doorbell wakes;
   notify_on_commit(r.out, wakes);
   ASSERT_TRUE(send(r.out, 24, 0));
   EXPECT_EQ(wakes.word, 0U);
-  wakes.word = asleep_flag;
+  wakes.word = armed_flag;
   ASSERT_TRUE(send(r.out, 24, 1));
   EXPECT_EQ(wakes.word, 2U) << "the flag is down, one ring is counted";
 }
 
 TEST(ring, nobody_is_kicked_by_a_reservation_or_a_pad) {
   private_ring r(small, small - 16);
-  int kicks = 0;
-  notify_on_commit(r.out, [](void* context) noexcept { ++*static_cast<int*>(context); }, &kicks);
+  int notifications = 0;
+  notify_on_commit(
+      r.out, [](void* context) noexcept { ++*static_cast<int*>(context); }, &notifications);
   ASSERT_NE(try_reserve(r.out, 64), nullptr);
-  EXPECT_EQ(kicks, 0);
+  EXPECT_EQ(notifications, 0);
 }
 
 } // namespace

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <farcall/call/request.hpp>
+#include <farcall/call/caller.hpp>
 #include <farcall/offload/future.hpp>
 #include <farcall/offload/node.hpp>
 
@@ -31,11 +31,11 @@ class lane {
   /// The node that it leads to.
   [[nodiscard]] const node& where() const noexcept { return where_; }
   /// For the library itself: what sends the messages.
-  [[nodiscard]] am::lane& messages() const noexcept { return *lane_; }
+  [[nodiscard]] am::requester& messages() const noexcept { return *lane_; }
 
  private:
   node where_;
-  am::lane* lane_ = nullptr;
+  am::requester* lane_ = nullptr;
 };
 
 template <>
@@ -46,7 +46,7 @@ namespace detail {
 /// What a place that calls can go to comes down to.
 struct call_place {
   job_core& job;
-  am::lane& messages;
+  am::requester& messages;
   time_point deadline;
 };
 
@@ -101,7 +101,7 @@ template <class Place, class F, class... A>
   if constexpr (detail::is_sound_call_to<Place, F, A...>()) {
     using caller = detail::caller_for<F, A...>;
     const detail::call_place p = detail::place_of(place);
-    am::call_slot* slot =
+    am::pending_call* slot =
         caller::call(p.messages, p.job.context, p.deadline, false, f, std::forward<A>(args)...);
     return detail::future_access::make<typename caller::result>(slot, p.deadline);
   } else {

@@ -45,7 +45,7 @@ class call : public job_test {};
 
 int add(int a, int b) { return a + b; }
 int add_noexcept(int a, int b) noexcept { return a + b; }
-long answer() { return 42; }
+long reply() { return 42; }
 int overloaded(int v) { return v + 1; }
 double overloaded(double v) { return v * 2; }
 std::string overloaded(const std::string& v) { return v + v; }
@@ -67,7 +67,7 @@ TEST_F(call, plain_function) {
   EXPECT_EQ(sync(target_, add, 2, 3), 5);
   EXPECT_EQ(sync(target_, &add, 2, 3), 5);
   EXPECT_EQ(async(target_, add, -2, 3).get(), 1);
-  EXPECT_EQ(sync(target_, answer), 42);
+  EXPECT_EQ(sync(target_, reply), 42);
   EXPECT_EQ(sync(target_, exported_triple, 5), 15);
 }
 
@@ -158,8 +158,8 @@ TEST_F(call, large_captures_travel_too) {
 TEST_F(call, captured_nodes_are_refused_by_the_compiler) {
   // A node is a handle of this process. As an argument it becomes one of the other.
   const auto captures = [n = target_] { return n.id(); };
-  static_assert(!can_travel_v<decltype(captures)>);
-  static_assert(can_travel_v<node>);
+  static_assert(!is_packable_v<decltype(captures)>);
+  static_assert(is_packable_v<node>);
   EXPECT_EQ(captures(), target_.id());
 }
 
@@ -279,8 +279,8 @@ TEST_F(call, post_of_something_that_throws_harms_nobody) {
 
 TEST_F(call, to_a_node_handle_of_no_job) {
   const node nobody;
-  EXPECT_THAT(text_thrown_by<error>([&] { (void)async(nobody, answer); }), HasSubstr("no job"));
-  EXPECT_THAT(text_thrown_by<error>([&] { post(nobody, answer); }), HasSubstr("no job"));
+  EXPECT_THAT(text_thrown_by<error>([&] { (void)async(nobody, reply); }), HasSubstr("no job"));
+  EXPECT_THAT(text_thrown_by<error>([&] { post(nobody, reply); }), HasSubstr("no job"));
   EXPECT_THROW(lane{nobody}, error);
 }
 
@@ -349,7 +349,7 @@ TEST_F(call, exception_from_the_copy_of_a_result_or_argument) {
     sync(target_, [] { return std::vector<std::string>(1, std::string(4, 'x')).at(1); });
   });
   ASSERT_TRUE(e);
-  EXPECT_EQ(sync(target_, answer), 42) << "the lane does not work any more";
+  EXPECT_EQ(sync(target_, reply), 42) << "the lane does not work any more";
 }
 
 TEST_F(call, many_failing_calls_in_flight) {
@@ -381,7 +381,7 @@ TEST_F(call, many_failing_calls_in_flight) {
 bool hold_until_set(handshake::words words) { return handshake::wait(words.local(), 0, 1); }
 
 TEST_F(call, sync_within_a_deadline) {
-  EXPECT_EQ(sync(target_.within(patience), add, 1, 2), 3);
+  EXPECT_EQ(sync(target_.within(wait_limit), add, 1, 2), 3);
 
   handshake gate(target_);
   const auto e = thrown_by<timeout>([&] {
@@ -402,7 +402,7 @@ TEST_F(call, future_stays_valid_after_its_deadline) {
   EXPECT_TRUE(f.valid());
   EXPECT_THROW(f.wait(), timeout);
   gate.set(0);
-  EXPECT_TRUE(f.wait_for(patience));
+  EXPECT_TRUE(f.wait_for(wait_limit));
   EXPECT_TRUE(f.get());
 }
 
@@ -428,17 +428,17 @@ TEST_F(call, full_lane_within_a_deadline) {
   gate.set(0);
   EXPECT_TRUE(holding.get());
   for (auto& f : accepted) {
-    ASSERT_TRUE(f.wait_for(patience));
+    ASSERT_TRUE(f.wait_for(wait_limit));
     EXPECT_EQ(f.get().size(), 2000U);
   }
-  EXPECT_EQ(sync(target_, answer), 42);
+  EXPECT_EQ(sync(target_, reply), 42);
 }
 
 TEST_F(call, a_deadline_in_the_past) {
   EXPECT_THROW((void)sync(target_.within(std::chrono::nanoseconds(-1)),
                           [] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }),
                timeout);
-  EXPECT_EQ(sync(target_, answer), 42);
+  EXPECT_EQ(sync(target_, reply), 42);
 }
 
 // ---- back-pressure ------------------------------------------------------------------------------

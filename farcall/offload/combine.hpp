@@ -45,7 +45,7 @@ class all_of : public counted {
 };
 
 /// The one engine that all depend on; null when all are ready from the start. Whoever waits for
-/// several futures takes in the answers of one job, so they must belong to one.
+/// several futures takes in the replies of one job, so they must belong to one.
 [[nodiscard]] inline am::client* common_owner(std::span<am::completion* const> states) {
   am::client* common = nullptr;
   for (const am::completion* s : states) {

@@ -239,7 +239,7 @@ TEST_F(combining, waited_for_by_another_thread) {
 }
 
 TEST_F(combining, races_between_threads) {
-  // The futures' lanes belong to different threads, which take answers in while others combine.
+  // The futures' lanes belong to different threads, which take replies in while others combine.
   for (int round = 0; round < 50; ++round) {
     std::vector<future<int>> futures(8);
     std::vector<std::thread> threads;

@@ -71,7 +71,7 @@ class future_promise_base {
   };
   [[nodiscard]] end final_suspend() const noexcept { return {}; }
 
-  /// Whoever waits for the coroutine must know whose answers it depends on.
+  /// Whoever waits for the coroutine must know whose replies it depends on.
   template <class U>
   [[nodiscard]] auto await_transform(future<U>&& f) {
     // NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): it loses state_ among coroutine frames

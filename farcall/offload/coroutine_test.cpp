@@ -108,7 +108,7 @@ TEST_F(coroutines, await_each_other) {
 }
 
 future<int> begins_ready(node a, handshake::words words) {
-  // The first await is of nothing that any lane answers.
+  // The first await is of nothing that any lane replies.
   const int one = co_await make_ready_future(1);
   co_await make_ready_future();
   co_return one + co_await async(a, held, words, 4);

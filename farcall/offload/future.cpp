@@ -8,7 +8,7 @@ void wait_or_throw(am::completion& c, time_point deadline) {
     throw error("this future waits for a coroutine that waits for nothing of farcall's");
   }
   if (e->wait(c, deadline)) return;
-  if (am::lane* l = c.source()) {
+  if (am::requester* l = c.source()) {
     throw timeout(node_text(l->peer()) +
                       " did not answer before the deadline; the call may still run there",
                   l->peer());

@@ -77,7 +77,7 @@ class FARCALL_NODISCARD_CLASS future {
   /// True until the result has been taken.
   [[nodiscard]] bool valid() const noexcept { return valid_; }
 
-  /// True when get() would not wait. Takes in answers that have arrived; never blocks. Throws error
+  /// True when get() would not wait. Takes in replies that have arrived; never blocks. Throws error
   /// for an empty future.
   [[nodiscard]] bool test() {
     require_valid();
@@ -128,12 +128,12 @@ class FARCALL_NODISCARD_CLASS future {
 
   /// Runs `f` with this future, ready, once it is; its result is that of the returned future. When
   /// `f` returns a future, that one's result is taken. `f` runs on whichever thread takes the
-  /// answer in, or at once; it should be short. This future is empty afterwards. Throws error for
+  /// reply in, or at once; it should be short. This future is empty afterwards. Throws error for
   /// an empty future; what `f` throws is in the returned one.
   template <class F>
   auto then(F f);
 
-  /// For `co_await`: resumes on whichever thread takes the answer in. Nobody waits then, so a
+  /// For `co_await`: resumes on whichever thread takes the reply in. Nobody waits then, so a
   /// deadline of the call has no effect; give one to whoever waits for the coroutine's future.
   auto operator co_await() && noexcept;
 
@@ -153,7 +153,7 @@ class FARCALL_NODISCARD_CLASS future {
 
   [[nodiscard]] detail::stored<T>& result() noexcept {
     if (state_->source() != nullptr) {
-      return detail::result_in<detail::stored<T>>(static_cast<am::call_slot&>(*state_));
+      return detail::result_in<detail::stored<T>>(static_cast<am::pending_call&>(*state_));
     }
     return *static_cast<detail::local_state<T>&>(*state_).value;
   }
@@ -162,7 +162,7 @@ class FARCALL_NODISCARD_CLASS future {
     am::completion* state = std::exchange(state_, nullptr);
     valid_ = false;
     if (state->source() != nullptr) {
-      state->source()->abandon(static_cast<am::call_slot&>(*state));
+      state->source()->abandon(static_cast<am::pending_call&>(*state));
     } else {
       static_cast<am::local_completion*>(state)->release();
     }
@@ -171,9 +171,9 @@ class FARCALL_NODISCARD_CLASS future {
   /// When the result needs no destructor, the slot can go back as it is.
   void let_go_of_taken() noexcept {
     using value = detail::stored<T>;
-    if constexpr (std::is_trivially_destructible_v<value> && detail::fits_slot<value>) {
-      if (am::lane* l = state_->source()) [[likely]] {
-        l->free_slot(static_cast<am::call_slot&>(*std::exchange(state_, nullptr)));
+    if constexpr (std::is_trivially_destructible_v<value> && detail::fits_call<value>) {
+      if (am::requester* l = state_->source()) [[likely]] {
+        l->free_call(static_cast<am::pending_call&>(*std::exchange(state_, nullptr)));
         valid_ = false;
         return;
       }
@@ -235,7 +235,7 @@ void complete_with(local_state<U>& state, F&& f) noexcept {
   state.complete(nullptr);
 }
 
-/// `to` becomes ready through `state`, too. Whoever waits for `to` takes in the answers of one job,
+/// `to` becomes ready through `state`, too. Whoever waits for `to` takes in the replies of one job,
 /// so both must belong to one. Throws error.
 void depend_on(am::local_completion& to, const am::completion* state);
 

@@ -89,7 +89,7 @@ TEST_F(futures, wait_for) {
   EXPECT_FALSE(f.wait_for(milliseconds(0)));
   EXPECT_FALSE(f.wait_for(milliseconds(20)));
   open();
-  EXPECT_TRUE(f.wait_for(patience));
+  EXPECT_TRUE(f.wait_for(wait_limit));
   EXPECT_TRUE(f.wait_for(milliseconds(0)));
   f.wait();
   EXPECT_EQ(f.get(), 3);
@@ -195,7 +195,7 @@ TEST_F(futures, taken_by_another_thread) {
 }
 
 TEST_F(futures, waited_for_by_a_thread_that_sleeps) {
-  // The other thread is long asleep when the answer comes.
+  // The other thread is long asleep when the reply comes.
   future<int> f = held(5);
   std::atomic<bool> started{false};
   int got = 0;
@@ -355,7 +355,7 @@ TEST_F(futures, then_flattens_behind_one_that_was_ready_from_the_start) {
   EXPECT_FALSE(h.test());
   EXPECT_FALSE(h.wait_for(milliseconds(20)));
   open();
-  EXPECT_TRUE(h.wait_for(patience));
+  EXPECT_TRUE(h.wait_for(wait_limit));
   EXPECT_EQ(h.get(), 3);
 }
 
@@ -393,7 +393,7 @@ TEST_F(futures, then_whose_result_is_dropped_still_runs) {
   (void)held(1).then([&](future<int>) { ran = true; });
   EXPECT_FALSE(ran);
   open();
-  // Any thread that takes answers in will do.
+  // Any thread that takes replies in will do.
   while (!ran)
     (void)sync(target_, twice, 1);
 }
@@ -416,7 +416,7 @@ TEST_F(futures, then_keeps_the_deadline) {
           .then([](future<int> v) { return v.get(); });
   EXPECT_THROW((void)f.get(), timeout);
   open();
-  EXPECT_TRUE(f.wait_for(patience));
+  EXPECT_TRUE(f.wait_for(wait_limit));
   EXPECT_EQ(f.get(), 1);
 }
 

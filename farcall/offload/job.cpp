@@ -96,7 +96,7 @@ job_options complete(job_options o, const settings_source& given) {
   settle(o.authority, row("authority"), given);
   settle(o.start_timeout, row("start-timeout-ms"), given);
   settle(o.stop_timeout, row("stop-timeout-ms"), given);
-  settle(o.liveness, row("liveness-ms"), given);
+  settle(o.heartbeat_timeout, row("heartbeat-timeout-ms"), given);
   static_assert(row("lane-bytes").low == smallest_ring);
   settle(o.lane_bytes, row("lane-bytes"), given);
   settle(o.heap_bytes, row("heap-bytes"), given);
@@ -127,7 +127,7 @@ job_options complete(job_options o, const settings_source& given) {
 }
 
 program_identity identity() {
-  return {program_image::instance().build(), entry_table::instance().digest()};
+  return {program_image::instance().build(), function_registry::instance().digest()};
 }
 
 /// The rest of a job that has its members.
@@ -141,8 +141,8 @@ void set_up(detail::job_state& state, const wait_policy& waiting) {
   o.workers = m.card_of(m.self()).workers;
   o.waiters_serve = m.self() == host_id;
   o.waiting = waiting;
-  o.handlers = directory::handlers(state.context);
-  o.bells = m.bells();
+  o.handlers = key_resolver::handlers(state.context);
+  o.doorbells = m.doorbells();
   o.heap = m.heap();
   o.context = &state.context;
   state.engine = std::make_shared<am::engine>(std::move(o));
@@ -152,20 +152,20 @@ void set_up(detail::job_state& state, const wait_policy& waiting) {
   std::vector<const transport*> ways;
   for (node_id node = 0; node < m.nodes(); ++node) {
     cards.push_back(m.card_of(node));
-    ways.push_back(m.way_to(node).via);
-    if (m.way_to(node).via == nullptr) {
+    ways.push_back(m.route_to(node).via);
+    if (m.route_to(node).via == nullptr) {
       // Nodes that live in other processes stay without a way.
       if (is_hosted(m.card_of(node))) {
-        state.engine->no_route(node, m.way_to(node).reason);
+        state.engine->set_unreachable(node, m.route_to(node).reason);
         continue;
       }
-      throw start_failed(node_text(node) + " cannot be reached: " + m.way_to(node).reason, node);
+      throw start_failed(node_text(node) + " cannot be reached: " + m.route_to(node).reason, node);
     }
-    state.engine->route(node, *m.way_to(node).via, m.card_of(node).workers);
+    state.engine->set_route(node, *m.route_to(node).via, m.card_of(node).workers);
   }
   for (transport* t : m.transports())
     state.engine->listen(*t);
-  state.functions = std::make_unique<directory>(std::move(cards), std::move(ways));
+  state.functions = std::make_unique<key_resolver>(std::move(cards), std::move(ways));
   state.context.functions = state.functions.get();
   registry::instance().add(&state);
 }
@@ -224,7 +224,7 @@ detail::job_state::~job_state() {
   if (members->self() == host_id) {
     copies.finish(members->stop_timeout());
     engine->drain(deadline_after(members->stop_timeout()));
-    // Targets can only send their last answers while we take them in.
+    // Targets can only send their last replies while we take them in.
     members->shut_down([this] { engine->poll_all(); });
   }
   engine->shut_down("the job has ended");
@@ -257,12 +257,12 @@ node_description node::description() const {
   if (job_ == nullptr) throw error("this node handle belongs to no job");
   const membership& members = *detail::state_of(*job_).members;
   const card& c = members.card_of(id_);
-  const route& way = members.way_to(id_);
+  const route& route = members.route_to(id_);
   return {c.id,           c.name,
           c.host,         c.pid,
           c.architecture, c.cores,
-          c.workers,      way.via != nullptr ? std::string(way.via->scheme()) : "none",
-          way.reason};
+          c.workers,      route.via != nullptr ? std::string(route.via->scheme()) : "none",
+          route.reason};
 }
 
 bool node::alive() const {
@@ -337,7 +337,7 @@ void job::start(const job_options& options) {
   o.lane_bytes = options.lane_bytes;
   o.heap_bytes = options.heap_bytes;
   o.access = {options.key, options.certificate, options.certificate_key, options.authority};
-  o.liveness = options.liveness;
+  o.heartbeat_timeout = options.heartbeat_timeout;
   o.settings = encode_waiting(options.waiting);
   o.transports = transports();
   auto state = std::make_unique<detail::job_state>();

@@ -43,9 +43,9 @@ struct job_options {
   std::string certificate{};
   std::string certificate_key{};
   std::string authority{};
-  /// A server that is silent for longer has failed, with its targets. Else FARCALL_LIVENESS_MS,
-  /// else 5 s.
-  std::chrono::milliseconds liveness{0};
+  /// A server that is silent for longer has failed, with its targets. Else
+  /// FARCALL_HEARTBEAT_TIMEOUT_MS, else 5 s.
+  std::chrono::milliseconds heartbeat_timeout{0};
   /// How long threads spin before they sleep. Else FARCALL_SPIN_US and FARCALL_YIELD_AFTER_US.
   wait_policy waiting{std::chrono::nanoseconds(-1), std::chrono::nanoseconds(-1)};
 };

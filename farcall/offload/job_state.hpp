@@ -1,9 +1,9 @@
 #pragma once
 
 #include <farcall/am/engine.hpp>
-#include <farcall/call/directory.hpp>
+#include <farcall/call/key_resolver.hpp>
 #include <farcall/job/membership.hpp>
-#include <farcall/offload/copier.hpp>
+#include <farcall/offload/copy_thread.hpp>
 #include <farcall/offload/node.hpp>
 
 #include <cstdint>
@@ -22,8 +22,8 @@ struct job_state : job_core {
 
   std::unique_ptr<membership> members;
   std::shared_ptr<am::engine> engine;
-  std::unique_ptr<directory> functions;
-  copier copies;
+  std::unique_ptr<key_resolver> functions;
+  copy_thread copies;
 };
 
 [[nodiscard]] inline job_state& state_of(job_core& core) noexcept {

@@ -223,13 +223,13 @@ TEST(jobs, with_futures_dropped_before) {
   }
 }
 
-TEST(jobs, let_targets_finish_what_waits_behind_answers_that_nobody_takes) {
+TEST(jobs, let_targets_finish_what_waits_behind_replies_that_nobody_takes) {
   const std::string file = ::testing::TempDir() + "farcall-job-test-" + std::to_string(::getpid());
   {
     job_options options = with_targets("shm");
     options.lane_bytes = 4096;
     const job j(options);
-    // Many more answers than the lane holds.
+    // Many more replies than the lane holds.
     for (int i = 0; i < 1000; ++i)
       (void)async(j.targets()[0], [] { return std::array<double, 16>{}; });
     post(j.targets()[0], [](const std::string& name) { std::ofstream(name) << "done"; }, file);
@@ -537,9 +537,9 @@ TEST(job_settings, bad_values) {
 
 TEST(job_settings, values_of_the_program_have_the_same_ranges) {
   job_options options;
-  options.liveness = std::chrono::milliseconds(9);
+  options.heartbeat_timeout = std::chrono::milliseconds(9);
   EXPECT_THAT(setting_error_of({}, options),
-              AllOf(HasSubstr("job_options::liveness is \"9\""), HasSubstr("from 10 to")));
+              AllOf(HasSubstr("job_options::heartbeat_timeout is \"9\""), HasSubstr("from 10 to")));
   options = {};
   options.start_timeout = std::chrono::milliseconds(-5);
   EXPECT_THAT(setting_error_of({}, options), HasSubstr("job_options::start_timeout is \"-5\""));

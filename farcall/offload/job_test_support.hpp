@@ -22,7 +22,7 @@ namespace farcall::test {
 
 /// Bound of waits that a test expects to end: long enough for a loaded machine with sanitizers,
 /// short enough to fail a test rather than to hang it.
-inline constexpr std::chrono::seconds patience{60};
+inline constexpr std::chrono::seconds wait_limit{60};
 
 inline job_options with_targets(const std::string& targets) {
   job_options options;
@@ -102,9 +102,9 @@ class handshake {
   static std::uint32_t add(std::span<std::uint32_t> all, std::size_t i) {
     return std::atomic_ref(all[i]).fetch_add(1, std::memory_order_acq_rel) + 1;
   }
-  /// Waits until the word is at least `value`; false when patience ends.
+  /// Waits until the word is at least `value`; false after wait_limit.
   static bool wait(std::span<std::uint32_t> all, std::size_t i, std::uint32_t value) {
-    const auto end = std::chrono::steady_clock::now() + patience;
+    const auto end = std::chrono::steady_clock::now() + wait_limit;
     while (get(all, i) < value) {
       if (std::chrono::steady_clock::now() > end) return false;
       std::this_thread::yield();

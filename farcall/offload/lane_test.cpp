@@ -162,7 +162,7 @@ TEST_F(lanes, more_than_a_target_has_is_an_error) {
   all.erase(all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2), all.end());
   for (int i = 0; i < 100; ++i) {
     std::optional<lane> again;
-    const auto end = std::chrono::steady_clock::now() + patience;
+    const auto end = std::chrono::steady_clock::now() + wait_limit;
     while (!again && std::chrono::steady_clock::now() < end) {
       try {
         again.emplace(target_);
@@ -175,8 +175,8 @@ TEST_F(lanes, more_than_a_target_has_is_an_error) {
   }
 }
 
-TEST_F(lanes, far_more_than_bells) {
-  // Workers of several lanes sleep on one bell.
+TEST_F(lanes, far_more_than_doorbells) {
+  // Workers of several lanes sleep on one doorbell.
   std::vector<lane> all;
   for (int i = 0; i < 200; ++i)
     all.emplace_back(target_);
@@ -187,7 +187,7 @@ TEST_F(lanes, far_more_than_bells) {
       ASSERT_EQ(sync(all[i], [](std::size_t v) { return v; }, i), i);
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    // The first of two on a bell waits inside a handler for the second.
+    // The first of two on a doorbell waits inside a handler for the second.
     const std::size_t first = 2 * round;
     future<bool> a = async(all[0], meet, gate_.span(), first, first + 1);
     future<bool> b = async(all[128], meet, gate_.span(), first + 1, first);
@@ -219,7 +219,7 @@ TEST_F(lanes, shared_by_threads) {
 }
 
 TEST_F(lanes, dropped_inside_a_continuation) {
-  // What runs when an answer is taken in may itself open, use and drop lanes.
+  // What runs when a reply is taken in may itself open, use and drop lanes.
   auto stream = std::make_shared<std::optional<lane>>(std::in_place, target_);
   future<int> f = async(**stream, [] { return 1; }).then([stream, this](future<int> one) {
     stream->reset();
@@ -238,13 +238,13 @@ TEST_F(lanes, continuation_found_while_another_lane_ends) {
         const lane fresh(target_);
         return one.get() + sync(fresh, [] { return 1; });
       });
-      // The answer is there by now, unread: ending the lane may be what takes it in.
+      // The reply is there by now, unread: ending the lane may be what takes it in.
       (void)sync(target_, [] {
         std::this_thread::sleep_for(std::chrono::microseconds(200));
         return 0;
       });
     }
-    ASSERT_TRUE(f->wait_for(patience));
+    ASSERT_TRUE(f->wait_for(wait_limit));
     ASSERT_EQ(f->get(), 2);
   }
 }

@@ -131,25 +131,25 @@ TEST_F(nested_calls, many_recursions_of_many_threads) {
   EXPECT_EQ(stuck, 0);
 }
 
-TEST(nested_calls_in_narrow_lanes, a_waiting_worker_still_sends_the_answers_that_found_no_room) {
+TEST(nested_calls_in_narrow_lanes, a_waiting_worker_still_sends_the_replies_that_found_no_room) {
   job_options options;
   options.targets = "shm";
   options.lane_bytes = 4096;
   const job j(options);
   const node target = j.targets()[0];
   using block = std::array<double, 16>;
-  // Nobody takes these answers until the call back from the target asks for the last one.
-  static std::vector<future<block>> answers;
+  // Nobody takes these replies until the call back from the target asks for the last one.
+  static std::vector<future<block>> replies;
   // ThreadSanitizer does not see an order that goes through another process, only this one.
   static std::atomic<int> step{0};
   for (double i = 0; i < 100; ++i) {
-    answers.push_back(async(target, [](double v) { return block{v}; }, i));
+    replies.push_back(async(target, [](double v) { return block{v}; }, i));
   }
   step = 1;
   std::thread other_lane([&] {
     auto f = async(target, [] {
       return sync(host(), [] {
-        const double last = step == 1 ? answers.back().get().front() : -1;
+        const double last = step == 1 ? replies.back().get().front() : -1;
         step = 2;
         return last;
       });
@@ -159,7 +159,7 @@ TEST(nested_calls_in_narrow_lanes, a_waiting_worker_still_sends_the_answers_that
   });
   other_lane.join();
   EXPECT_EQ(step, 2);
-  answers.clear();
+  replies.clear();
 }
 
 TEST_F(nested_calls, exceptions_pass_through_every_level) {
@@ -240,8 +240,8 @@ TEST_F(nested_calls, the_host_serves_while_its_own_threads_do_nothing) {
 }
 
 TEST_F(nested_calls, a_future_of_the_service_thread_wakes_whoever_waits_for_it) {
-  // The answer rings for the service thread, whose bell other threads spare each other while they
-  // serve callbacks.
+  // The reply rings for the service thread, whose doorbell other threads spare each other while
+  // they serve callbacks.
   static future<int> handed;
   static std::atomic<bool> made{false};
   post(target_, [] {

@@ -124,7 +124,7 @@ struct transfer {
 };
 
 /// Pipelined through calls. Throws.
-void by_calls(const transfer& t) {
+void emulated_rma(const transfer& t) {
   const node peer(*t.job, t.peer);
   if (t.is_put) {
     std::deque<future<void>> under_way;
@@ -164,14 +164,14 @@ void by_calls(const transfer& t) {
 
 /// The memory of a node that this process hands out; null for a node that does so itself.
 memory_domain* domain_of(const job_state& job, node_id node) {
-  transport* const way = node < job.members->nodes() ? job.members->way_to(node).via : nullptr;
+  transport* const way = node < job.members->nodes() ? job.members->route_to(node).via : nullptr;
   return way == nullptr ? nullptr : way->memory();
 }
 
 /// Few bytes to or from a peer's memory domain, as messages. False when the memory is not its.
 bool by_messages(const transfer& t, const memory_domain& domain) {
   if (!domain.holds(t.there, t.bytes)) return false;
-  am::lane& lane = t.job->engine->lane_to(t.peer);
+  am::requester& lane = t.job->engine->lane_to(t.peer);
   const auto key = t.is_put ? am::write_memory_key : am::read_memory_key;
   if (t.is_put) {
     detail::future_access::make<void>(detail::send<void>(lane, key, {}, no_deadline, false, t.there,
@@ -195,32 +195,32 @@ bool by_messages(const transfer& t, const memory_domain& domain) {
 /// By this thread, now. Throws.
 void move_now(const transfer& t) {
   if (const std::exception_ptr why = t.job->engine->failure_of(t.peer)) std::rethrow_exception(why);
-  mover* m = t.job->engine->mover_to(t.peer);
-  if (m != nullptr && t.bytes >= m->worthwhile_from() &&
+  rma_engine* m = t.job->engine->rma_engine_for(t.peer);
+  if (m != nullptr && t.bytes >= m->threshold() &&
       (t.is_put ? m->put(t.peer, t.there, t.here, t.bytes)
                 : m->get(t.peer, t.there, t.here, t.bytes))) {
     return;
   }
   if (const std::exception_ptr why = t.job->engine->failure_of(t.peer)) std::rethrow_exception(why);
   if (const memory_domain* const domain = domain_of(*t.job, t.peer)) {
-    if (m != nullptr && t.bytes < m->worthwhile_from() && by_messages(t, *domain)) return;
+    if (m != nullptr && t.bytes < m->threshold() && by_messages(t, *domain)) return;
     // There is no program at the other end that could do it.
     throw error("a copy " + std::string(t.is_put ? "to " : "from ") + node_text(t.peer) +
                     " was not possible" +
                     (m == nullptr ? "" : ": " + m->failure(t.peer, t.there, t.bytes)),
                 t.peer);
   }
-  by_calls(t);
+  emulated_rma(t);
 }
 
 /// Where memory of `node` can be touched directly, or null.
 std::byte* directly(job_state& job, node_id node, std::uint64_t address, std::size_t bytes) {
   if (node == detail::own_id()) return reinterpret_cast<std::byte*>(address);
-  mover* m = job.engine->mover_to(node);
+  rma_engine* m = job.engine->rma_engine_for(node);
   return m == nullptr ? nullptr : m->map(node, address, bytes);
 }
 
-/// Pieces of a large copy, taken by the copier and by whoever waits.
+/// Pieces of a large copy, taken by the copy thread and by whoever waits.
 class chunked_copy final : public detail::large_copy {
  public:
   explicit chunked_copy(const transfer& t)
@@ -313,8 +313,8 @@ future<void> copy_with_domain(job_state& job, node_id from, std::uint64_t from_a
     // Memory of a domain has addresses that its owner's copies know.
     std::byte* const here = source != nullptr ? reinterpret_cast<std::byte*>(from_address)
                                               : directly(job, from, from_address, bytes);
-    mover& m = *job.engine->mover_to(to);
-    if (source != nullptr && bytes < m.worthwhile_from()) {
+    rma_engine& m = *job.engine->rma_engine_for(to);
+    if (source != nullptr && bytes < m.threshold()) {
       // Not as a message: this processor cannot read that address.
       if (const std::exception_ptr why = job.engine->failure_of(to)) return failed_future(why);
       if (m.put(to, to_address, here, bytes)) return ready_future<void>();
@@ -385,7 +385,7 @@ namespace {
 
 /// Ready when the calls that this thread has made to the node have ended.
 [[nodiscard]] future<void> fence_on(const node& where) {
-  am::lane& lane = where.job()->client->lane_to(where.id());
+  am::requester& lane = where.job()->client->lane_to(where.id());
   return future_access::make<void>(send<void>(lane, am::fence_key, {}, no_deadline, false),
                                    no_deadline);
 }

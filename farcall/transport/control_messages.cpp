@@ -6,7 +6,7 @@
 namespace farcall::messages {
 namespace {
 
-/// A node's home and windows come with a descriptor each.
+/// A node's receive segment and windows come with a descriptor each.
 constexpr std::uint32_t most_windows = 7;
 constexpr std::uint32_t most_workers = 256;
 
@@ -43,7 +43,7 @@ present present::decode(std::span<const std::byte> body) {
 std::vector<std::byte> memory::encode() const {
   byte_writer w;
   w.number(node);
-  w.number(home_bytes);
+  w.number(receive_segment_bytes);
   w.number(static_cast<std::uint32_t>(window_bytes.size()));
   for (const std::uint64_t bytes : window_bytes)
     w.number(bytes);
@@ -55,7 +55,7 @@ memory memory::decode(std::span<const std::byte> body) {
   byte_reader r(body, what);
   memory m;
   m.node = r.number<node_id>();
-  m.home_bytes = r.number<std::uint64_t>();
+  m.receive_segment_bytes = r.number<std::uint64_t>();
   const auto windows = r.number<std::uint32_t>();
   if (windows == 0 || windows > most_windows) {
     throw malformed_message("a node has an impossible number of windows");

@@ -25,12 +25,12 @@ struct present {
   [[nodiscard]] static present decode(std::span<const std::byte> body);
 };
 
-/// Host: memory of a node of this machine. The descriptors follow: of its home, then of each
-/// window.
+/// Host: memory of a node of this machine. The descriptors follow: of its receive segment, then of
+/// each window.
 struct memory {
   static constexpr control kind = control::memory;
   node_id node = no_node;
-  std::uint64_t home_bytes = 0;
+  std::uint64_t receive_segment_bytes = 0;
   std::vector<std::uint64_t> window_bytes;
   [[nodiscard]] std::vector<std::byte> encode() const;
   [[nodiscard]] static memory decode(std::span<const std::byte> body);

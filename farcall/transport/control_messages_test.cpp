@@ -86,7 +86,7 @@ void decode_any(control kind, std::span<const std::byte> body) {
 TEST(control_messages, are_read_as_they_were_written) {
   const memory m = memory::decode(memory{2, 4096, {65536, 8192}}.encode());
   EXPECT_EQ(m.node, 2U);
-  EXPECT_EQ(m.home_bytes, 4096U);
+  EXPECT_EQ(m.receive_segment_bytes, 4096U);
   EXPECT_EQ(m.window_bytes, (std::vector<std::uint64_t>{65536, 8192}));
 
   const hello h = hello::decode(full_hello().encode());

@@ -49,7 +49,7 @@ std::vector<std::byte> body_of(std::size_t bytes, std::uint64_t n) {
   return body;
 }
 
-time_point soon() { return clock::now() + test::patience; }
+time_point soon() { return clock::now() + test::wait_limit; }
 
 bool is_open(int fd) { return ::fcntl(fd, F_GETFD) != -1; }
 

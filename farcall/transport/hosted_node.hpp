@@ -15,8 +15,8 @@ struct hosting_site {
   node_id self = 0; ///< the process that hosts it
   node_id node = 1;
   std::uint32_t lane_bytes = 0;
-  std::uint64_t heap_bytes = 0; ///< most memory for its heap; 0: all that it has
-  std::span<bell> bells;        ///< of the process; outlive the node
+  std::uint64_t heap_bytes = 0;  ///< most memory for its heap; 0: all that it has
+  std::span<doorbell> doorbells; ///< of the process; outlive the node
 };
 
 /// A node that is no process of its own: the process that made it runs it and speaks for it. Its

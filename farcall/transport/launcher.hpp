@@ -72,7 +72,7 @@ struct launch_site {
   std::string program;                 ///< of targets whose URL names none; empty: our own
   std::vector<std::string> arguments;  ///< of the targets, argv[0] included
   farcall::access access;              ///< to servers
-  std::chrono::milliseconds liveness{5'000};
+  std::chrono::milliseconds heartbeat_timeout{5'000};
 };
 
 /// Makes processes that become targets, or hands out those that exist. Used by one thread.

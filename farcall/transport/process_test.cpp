@@ -34,7 +34,7 @@ using ::testing::ThrowsMessage;
 constexpr const char* shell = "/bin/sh";
 constexpr const char* variable = "FARCALL_PROCESS_TEST";
 
-time_point soon() { return clock::now() + test::patience; }
+time_point soon() { return clock::now() + test::wait_limit; }
 
 /// Runs a shell script with these arguments.
 child_process run_shell(const std::string& script, const std::vector<std::string>& arguments = {},

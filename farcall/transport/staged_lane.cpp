@@ -26,7 +26,7 @@ record_view staged_outbox::next() noexcept {
 
 // ---- receiving ----------------------------------------------------------------------------------
 
-void staged_inbox::reset(std::byte* ring, std::uint32_t bytes, bell& wakes) noexcept {
+void staged_inbox::reset(std::byte* ring, std::uint32_t bytes, doorbell& wakes) noexcept {
   clear_ring(ring);
   consumed_.store(0, std::memory_order_relaxed);
   farcall::attach(writer_, ring, bytes, consumed_);
@@ -51,7 +51,7 @@ std::byte* staged_inbox::reserve(std::uint32_t bytes) noexcept {
 // ---- both ---------------------------------------------------------------------------------------
 
 void staged_lane::begin(std::byte* out_ring, std::byte* in_ring, std::uint32_t ring_bytes,
-                        lane_role role, bell& wakes) noexcept {
+                        lane_role role, doorbell& wakes) noexcept {
   role_ = role;
   out_.reset(out_ring, ring_bytes);
   in_.reset(in_ring, ring_bytes, wakes);
@@ -59,11 +59,11 @@ void staged_lane::begin(std::byte* out_ring, std::byte* in_ring, std::uint32_t r
   in_.on(receive_event::open);
 }
 
-void staged_lane::fill(channel& end) noexcept {
+void staged_lane::fill(endpoint& end) noexcept {
   out_.attach(end.out);
   in_.attach(end.in);
   notify_on_commit(end.out, committed_, this);
-  end.carrier = this;
+  end.driver = this;
 }
 
 } // namespace farcall

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <farcall/memory/bell.hpp>
+#include <farcall/memory/doorbell.hpp>
 #include <farcall/memory/ring.hpp>
 #include <farcall/transport/staged_state.hpp>
 #include <farcall/transport/transport.hpp>
@@ -85,7 +85,7 @@ class staged_outbox {
 class staged_inbox {
  public:
   /// Begins anew on `ring`, which is cleared, for a user who sleeps on `wakes`.
-  void reset(std::byte* ring, std::uint32_t bytes, bell& wakes) noexcept;
+  void reset(std::byte* ring, std::uint32_t bytes, doorbell& wakes) noexcept;
   /// The end that the user reads.
   void attach(inbox& user) noexcept;
 
@@ -94,7 +94,7 @@ class staged_inbox {
   /// Any thread. True when the state has changed.
   bool on(receive_event what) noexcept { return state_.on(what); }
 
-  /// For links that bring whole records: room for one, or null, and the state is `full`, until the
+  /// For links that bring whole records: space for one, or null, and the state is `full`, until the
   /// user has read some. commit() shows it to the user, and wakes it.
   [[nodiscard]] std::byte* reserve(std::uint32_t bytes) noexcept;
   void commit(std::byte* record, std::uint32_t bytes, record_kind kind) noexcept {
@@ -109,14 +109,14 @@ class staged_inbox {
   [[nodiscard]] std::byte* base() const noexcept { return writer_.base; }
   [[nodiscard]] std::uint32_t size() const noexcept { return writer_.size; }
 
-  /// The bell that the user sleeps on. Any thread.
-  [[nodiscard]] bell& wakes() const noexcept { return *wakes_; }
+  /// The doorbell that the user sleeps on. Any thread.
+  [[nodiscard]] doorbell& wakes() const noexcept { return *wakes_; }
   /// Wakes the user, if it sleeps, for what is no record. Any thread.
-  void wake() const noexcept { ring_if_asleep(*wakes_); }
+  void wake() const noexcept { notify_if_armed(*wakes_); }
 
  private:
   outbox writer_;
-  bell* wakes_ = nullptr;
+  doorbell* wakes_ = nullptr;
   staged_state<receive_state, receive_event> state_;
   alignas(line_bytes) std::atomic<std::uint64_t> consumed_{0};
 };
@@ -126,13 +126,13 @@ enum class lane_role : std::uint8_t { opener, acceptor };
 
 /// One end of a staged lane: what all of them have in common. Whoever derives from it moves the
 /// bytes, each direction under its lock.
-class staged_lane : public carrier {
+class staged_lane : public lane_driver {
  public:
   staged_lane(const staged_lane&) = delete;
   staged_lane& operator=(const staged_lane&) = delete;
 
-  /// Both ends of the rings, and the carrier, for the lane's user.
-  void fill(channel& end) noexcept;
+  /// Both ends of the rings, and the driver, for the lane's user.
+  void fill(endpoint& end) noexcept;
 
  protected:
   /// Called after each commit, with the lane.
@@ -144,7 +144,7 @@ class staged_lane : public carrier {
   /// A user has the lane from now on, who sleeps on `wakes`. The rings are cleared. With both
   /// locks.
   void begin(std::byte* out_ring, std::byte* in_ring, std::uint32_t ring_bytes, lane_role role,
-             bell& wakes) noexcept;
+             doorbell& wakes) noexcept;
 
   [[nodiscard]] lane_role role() const noexcept { return role_; }
 

@@ -19,14 +19,14 @@ class bare_lane final : public staged_lane {
  public:
   bare_lane() : staged_lane(&bare_lane::committed) {}
 
-  void start(bell& wakes, lane_role role = lane_role::opener) {
+  void start(doorbell& wakes, lane_role role = lane_role::opener) {
     begin(rings_.get(), rings_.get() + size, size, role, wakes);
     fill(end);
   }
   void progress() noexcept override {}
-  void watch() noexcept override {}
+  void arm() noexcept override {}
 
-  channel end;
+  endpoint end;
   using staged_lane::in_;
   using staged_lane::out_;
   int commits = 0;
@@ -41,9 +41,9 @@ class bare_lane final : public staged_lane {
 
 class staged_lanes : public ::testing::Test {
  protected:
-  staged_lanes() { lane_.start(bell_); }
+  staged_lanes() { lane_.start(doorbell_); }
 
-  bell bell_;
+  doorbell doorbell_;
   bare_lane lane_;
 };
 
@@ -51,7 +51,7 @@ TEST_F(staged_lanes, every_commit_is_noticed_and_found_in_order) {
   for (std::uint64_t n = 0; n < 3; ++n)
     ASSERT_TRUE(test::send(lane_.end.out, 40, n));
   EXPECT_EQ(lane_.commits, 3);
-  EXPECT_EQ(lane_.end.carrier, &lane_);
+  EXPECT_EQ(lane_.end.driver, &lane_);
   EXPECT_TRUE(lane_.out_.has_commits());
   for (std::uint64_t n = 0; n < 3; ++n) {
     const record_view record = lane_.out_.next();
@@ -119,14 +119,14 @@ TEST_F(staged_lanes, as_bytes_a_refusal_is_a_mark_that_is_sent_once) {
 }
 
 TEST_F(staged_lanes, what_is_put_in_is_read_and_wakes_the_reader) {
-  bell_.word = asleep_flag;
+  doorbell_.word = armed_flag;
   for (std::uint64_t n = 0; n < 3; ++n) {
     std::byte* const record = lane_.in_.reserve(40);
     ASSERT_NE(record, nullptr);
     test::fill(record, 40, n);
     lane_.in_.commit(record, 40, record_kind::reply);
   }
-  EXPECT_EQ(bell_.word & asleep_flag, 0U);
+  EXPECT_EQ(doorbell_.word & armed_flag, 0U);
   for (std::uint64_t n = 0; n < 3; ++n) {
     const record_view record = peek(lane_.end.in);
     ASSERT_EQ(test::wrong_with(record, 40, n, record_kind::reply), "");
@@ -155,7 +155,7 @@ TEST_F(staged_lanes, the_next_user_finds_nothing_of_the_one_before) {
   lane_.in_.commit(record, 40, record_kind::reply);
   lane_.out_.on(send_event::release);
   lane_.in_.on(receive_event::release);
-  bell other;
+  doorbell other;
   lane_.start(other);
   EXPECT_FALSE(peek(lane_.end.in));
   EXPECT_FALSE(lane_.out_.next());

@@ -170,13 +170,13 @@ class model {
       return;
     }
     link_state& link = s.links[side];
-    const bool has_room = link.records < link_room;
+    const bool has_space = link.records < link_room;
     if (is_blocked(e.send)) {
-      if (has_room && on(mine, send_event::unblock)) all.push_back({who + " is unblocked", s});
+      if (has_space && on(mine, send_event::unblock)) all.push_back({who + " is unblocked", s});
       return;
     }
     if (e.sent < e.committed) {
-      if (has_room) {
+      if (has_space) {
         ++link.records;
         ++mine.sent;
         all.push_back({who + " sends", s});

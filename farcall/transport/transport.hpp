@@ -2,11 +2,11 @@
 
 #include <farcall/base/node_id.hpp>
 #include <farcall/base/unique_fd.hpp>
-#include <farcall/memory/bell.hpp>
+#include <farcall/memory/doorbell.hpp>
 #include <farcall/transport/card.hpp>
-#include <farcall/transport/channel.hpp>
+#include <farcall/transport/endpoint.hpp>
 #include <farcall/transport/memory_domain.hpp>
-#include <farcall/transport/mover.hpp>
+#include <farcall/transport/rma_engine.hpp>
 
 #include <atomic>
 #include <cstdint>
@@ -24,16 +24,16 @@ namespace farcall {
 
 /// What opening a lane asks for.
 struct lane_shape {
-  std::uint32_t bell = 0; ///< index of our bell that answers ring
+  std::uint32_t doorbell = 0; ///< index of our doorbell that replies ring
   std::uint32_t worker =
-      0; ///< the peer's bell that requests ring: number of the worker that serves
-  /// The peer shall give the lane a worker of its own. Its last bell, that of whoever accepts such
-  /// lanes, rings once it is open.
+      0; ///< the peer's doorbell that requests ring: number of the worker that serves
+  /// The peer shall give the lane a worker of its own. Its last doorbell, that of whoever accepts
+  /// such lanes, rings once it is open.
   bool own_worker = false;
 };
 
 /// Whether a peer can be reached, at what cost (lower is better), and why or why not, in words.
-struct reach {
+struct reachability {
   bool possible = false;
   unsigned cost = 0;
   std::string reason;
@@ -58,9 +58,9 @@ class transport {
   /// Adds to our card what peers need to reach us. Never blocks.
   virtual void describe(card& mine) const = 0;
 
-  /// Whether the node with this card can be reached. Symmetric: both ends get the same answer from
+  /// Whether the node with this card can be reached. Symmetric: both ends get the same reply from
   /// the two cards. Never blocks.
-  [[nodiscard]] virtual reach reach_of(const card& peer) const = 0;
+  [[nodiscard]] virtual reachability reachability_of(const card& peer) const = 0;
 
   /// The peer has joined, and this transport is the way to it. Once per peer, before its first
   /// lane; the card may hold anything. May block while a name is looked up. Throws error.
@@ -72,35 +72,35 @@ class transport {
   virtual void take_message(node_id /*from*/, std::span<const std::byte> /*bytes*/,
                             std::vector<unique_fd> /*files*/) {}
 
-  /// Opens a lane to `peer`, which must be reachable. The caller owns the channel until close().
+  /// Opens a lane to `peer`, which must be reachable. The caller owns the endpoint until close().
   /// May take system calls, does not wait for the peer. Throws error when the peer has no lane
   /// left.
-  [[nodiscard]] virtual channel open(node_id peer, const lane_shape& shape) = 0;
+  [[nodiscard]] virtual endpoint open(node_id peer, const lane_shape& shape) = 0;
 
   /// Changes whenever accept() may have something new; compare for equality only. Lives as long as
   /// the transport.
   [[nodiscard]] virtual const std::atomic<std::uint32_t>& arrivals() const noexcept = 0;
 
-  /// The next lane that a peer has opened to us, if any. The caller owns the channel until the peer
-  /// closes it or fails. Never blocks. One thread at a time.
-  [[nodiscard]] virtual std::optional<channel> accept() = 0;
+  /// The next lane that a peer has opened to us, if any. The caller owns the endpoint until the
+  /// peer closes it or fails. Never blocks. One thread at a time.
+  [[nodiscard]] virtual std::optional<endpoint> accept() = 0;
 
-  /// True when the opener of this accepted channel has closed it and everything it sent was read.
-  [[nodiscard]] virtual bool is_closed(const channel& accepted) const noexcept = 0;
+  /// True when the opener of this accepted endpoint has closed it and everything it sent was read.
+  [[nodiscard]] virtual bool is_closed(const endpoint& accepted) const noexcept = 0;
 
-  /// Gives a channel back, opened or accepted. Idempotent, never blocks. The rings must not be used
-  /// afterwards.
-  virtual void close(const channel& end) noexcept = 0;
+  /// Gives an endpoint back, opened or accepted. Idempotent, never blocks. The rings must not be
+  /// used afterwards.
+  virtual void close(const endpoint& end) noexcept = 0;
 
   /// The peer has failed: gives back lanes that it was opening and that nobody has accepted.
   /// Accepted ones are given back by close(). Not at the same time as accept(). Never blocks.
   virtual void forget(node_id peer) noexcept = 0;
 
   /// Moves the bytes of all lanes. Never blocks, never runs handlers. For transports whose bytes
-  /// move by themselves: nothing. Who uses one lane asks its carrier instead.
+  /// move by themselves: nothing. Who uses one lane asks its driver instead.
   virtual void progress() noexcept {}
-  /// carrier::watch() for all lanes.
-  virtual void watch() noexcept {}
+  /// driver::arm() for all lanes.
+  virtual void arm() noexcept {}
 
   /// Memory of the peers that this process hands out, or null where they do so themselves.
   [[nodiscard]] virtual memory_domain* memory() noexcept { return nullptr; }
@@ -115,7 +115,7 @@ class transport {
   }
 
   /// Copies bulk memory, or null when there is no faster way than the lanes.
-  [[nodiscard]] virtual farcall::mover* mover() noexcept { return nullptr; }
+  [[nodiscard]] virtual farcall::rma_engine* rma_engine() noexcept { return nullptr; }
 };
 
 } // namespace farcall

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <farcall/memory/bell.hpp>
+#include <farcall/memory/doorbell.hpp>
 #include <farcall/memory/segment.hpp>
 #include <farcall/transport/hosted_node.hpp>
 #include <farcall/transport/launcher.hpp>
@@ -39,7 +39,7 @@ struct url_option {
 /// Memory of a node of this machine that is mapped here.
 struct node_memory {
   node_id node = no_node;
-  segment home;
+  segment receive_segment;
   std::vector<segment> windows; ///< in the order of its card
 };
 
@@ -48,13 +48,13 @@ struct transport_site {
   node_id self = 0;
   std::size_t nodes = 1;
   std::uint32_t lane_bytes = 0; ///< size of a ring
-  std::span<bell> bells;
-  std::string machine;                ///< see card::machine
-  std::vector<memory_window> windows; ///< memory here that peers may copy
-  const segment* home = nullptr;      ///< our own, where the bells lie
-  std::vector<node_memory>* others;   ///< of this machine; who uses it takes it
-  launcher* started_by = nullptr;     ///< on the host: of this scheme's targets, if there are any
-  std::span<const std::byte> setup;   ///< from launcher::setup; empty: nothing was said
+  std::span<doorbell> doorbells;
+  std::string machine;                      ///< see card::machine
+  std::vector<memory_window> windows;       ///< memory here that peers may copy
+  const segment* receive_segment = nullptr; ///< our own, where the doorbells lie
+  std::vector<node_memory>* others;         ///< of this machine; who uses it takes it
+  launcher* started_by = nullptr;   ///< on the host: of this scheme's targets, if there are any
+  std::span<const std::byte> setup; ///< from launcher::setup; empty: nothing was said
   /// Brings a message to transport::take_message of the peer's transport of the same scheme, by way
   /// of the host. False when it cannot be sent now, or descriptors cannot go there. Any thread.
   std::function<bool(node_id peer, std::span<const std::byte>, std::span<const int> files)> tell;

@@ -1,5 +1,5 @@
 // expect: a C array cannot travel: pass a std::array
-// names: cannot_travel<(const )?int ?\[3\]>
+// names: not_packable<(const )?int ?\[3\]>
 #include <farcall/farcall.hpp>
 
 int look(const int (&values)[3]);

@@ -1,5 +1,5 @@
 // expect: a buffer, future or lane stays where it is: pass buffer.span\(\)
-// names: cannot_travel<farcall::buffer<int> ?>
+// names: not_packable<farcall::buffer<int> ?>
 #include <farcall/farcall.hpp>
 
 int look(const farcall::buffer<int>& values);

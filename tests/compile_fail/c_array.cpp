@@ -1,5 +1,5 @@
 // expect: a C array cannot travel.*std::array
-// names: cannot_travel<char ?\[6\]>
+// names: not_packable<char ?\[6\]>
 #include <farcall/call/pack.hpp>
 
 std::size_t f() { return farcall::packed_size("hello"); }

@@ -1,5 +1,5 @@
 // expect: a function for devices takes and returns what is trivially copyable
-// names: travels_to_devices<int, std::(__cxx11::)?basic_string<char
+// names: packs_to_devices<int, std::(__cxx11::)?basic_string<char
 #include <farcall/gpu/gpu.hpp>
 
 #include <string>

@@ -1,5 +1,5 @@
 // expect: a pointer to a function cannot travel as an argument
-// names: cannot_travel<int ?\(\*\)\(int\)>
+// names: not_packable<int ?\(\*\)\(int\)>
 #include <farcall/call/pack.hpp>
 
 std::size_t f(int (*value)(int)) { return farcall::packed_size(value); }

@@ -1,5 +1,5 @@
 // expect: the farcall::packer of this type does not fit: it needs `static void pack
-// names: cannot_travel<person>
+// names: not_packable<person>
 #include <farcall/call/pack.hpp>
 
 struct person {

@@ -1,5 +1,5 @@
 // expect: shared ownership cannot reach across nodes
-// names: cannot_travel<std::shared_ptr<int> ?>
+// names: not_packable<std::shared_ptr<int> ?>
 #include <farcall/call/pack.hpp>
 
 #include <map>

@@ -1,5 +1,5 @@
 // expect: this type refers to memory of this node
-// names: cannot_travel<__gnu_cxx::__normal_iterator<int ?\*.*>
+// names: not_packable<__gnu_cxx::__normal_iterator<int ?\*.*>
 #include <farcall/call/pack.hpp>
 
 std::size_t f(std::vector<int>::iterator value) { return farcall::packed_size(value); }

@@ -1,5 +1,5 @@
 // expect: this type can be neither copied nor moved, so it cannot travel
-// names: cannot_travel<guarded>
+// names: not_packable<guarded>
 #include <farcall/farcall.hpp>
 
 #include <mutex>

@@ -1,5 +1,5 @@
 // expect: Specialise farcall::packer for it, with `static void pack.*`static T unpack
-// names: cannot_travel<person>
+// names: not_packable<person>
 #include <farcall/call/pack.hpp>
 
 struct person {

@@ -1,5 +1,5 @@
 // expect: only a plain std::unique_ptr<T> can travel.*std::vector
-// names: cannot_travel<std::unique_ptr<int ?\[\].*> ?>
+// names: not_packable<std::unique_ptr<int ?\[\].*> ?>
 #include <farcall/call/pack.hpp>
 
 #include <memory>

@@ -1,5 +1,5 @@
 // expect: a std::unique_ptr to a polymorphic class cannot travel.*std::variant
-// names: cannot_travel<std::unique_ptr<shape.*> ?>
+// names: not_packable<std::unique_ptr<shape.*> ?>
 #include <farcall/call/pack.hpp>
 
 #include <memory>

@@ -1,5 +1,5 @@
 // expect: a raw pointer cannot travel.*Pass the value, a std::span<const T>
-// names: cannot_travel<int ?\*>
+// names: not_packable<int ?\*>
 #include <farcall/call/pack.hpp>
 
 std::size_t f(int* value) { return farcall::packed_size(value); }

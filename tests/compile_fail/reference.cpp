@@ -1,5 +1,5 @@
 // expect: a reference cannot travel.*by value or by const T&
-// names: cannot_travel<double ?&>
+// names: not_packable<double ?&>
 #include <farcall/call/pack.hpp>
 
-void f() { farcall::require_travel<int, double&>(); }
+void f() { farcall::require_packable<int, double&>(); }

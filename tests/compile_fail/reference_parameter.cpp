@@ -1,5 +1,5 @@
 // expect: a parameter of type T& cannot travel: the target would change a copy
-// names: travelling<int ?&>
+// names: packed_parameter<int ?&>
 #include <farcall/farcall.hpp>
 
 void increment(int& value);

@@ -1,5 +1,5 @@
 // expect: a view needs elements that are copied byte by byte
-// names: cannot_travel<std::span<const .*string.*> ?>
+// names: not_packable<std::span<const .*string.*> ?>
 #include <farcall/call/pack.hpp>
 
 std::size_t f(std::span<const std::string> value) { return farcall::packed_size(value); }

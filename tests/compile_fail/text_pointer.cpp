@@ -1,5 +1,5 @@
 // expect: a raw pointer cannot travel.*std::string_view
-// names: cannot_travel<const char ?\*>
+// names: not_packable<const char ?\*>
 #include <farcall/call/pack.hpp>
 
 const char* f(farcall::reader& r) { return r.read<const char*>(); }

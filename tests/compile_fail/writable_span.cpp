@@ -1,5 +1,5 @@
 // expect: a std::span that can be written through cannot travel.*std::span<const T>
-// names: cannot_travel<std::span<int.*> ?>
+// names: not_packable<std::span<int.*> ?>
 #include <farcall/call/pack.hpp>
 
 std::size_t f(std::span<int> value) { return farcall::packed_size(value); }

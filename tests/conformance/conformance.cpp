@@ -69,22 +69,22 @@ void side::step() {
   (void)hear();
 }
 
-channel side::accept() {
-  std::optional<channel> accepted;
+endpoint side::accept() {
+  std::optional<endpoint> accepted;
   wait([&] { return (accepted = link().accept()).has_value(); }, "lane arrived");
   return *accepted;
 }
 
-void side::accept_end(const channel& accepted) {
+void side::accept_end(const endpoint& accepted) {
   wait([&] { return link().is_closed(accepted); }, "end of a lane was seen");
   link().close(accepted);
 }
 
-void side::send(channel& c, std::uint32_t bytes, std::uint64_t n) {
+void side::send(endpoint& c, std::uint32_t bytes, std::uint64_t n) {
   wait([&] { return test::send(c.out, bytes, n); }, "room in the ring");
 }
 
-void side::receive(channel& c, std::uint32_t bytes, std::uint64_t n) {
+void side::receive(endpoint& c, std::uint32_t bytes, std::uint64_t n) {
   record_view record;
   wait([&] { return static_cast<bool>(record = peek(c.in)); }, "record arrived");
   const std::string wrong = test::wrong_with(record, bytes, n);

@@ -34,7 +34,7 @@ class node_end {
   [[nodiscard]] virtual node_id id() const = 0;
   [[nodiscard]] virtual transport& link() = 0;
   /// This node's; at least 8.
-  [[nodiscard]] virtual std::span<bell> bells() = 0;
+  [[nodiscard]] virtual std::span<doorbell> doorbells() = 0;
   /// Memory that the peer may map, or nothing.
   [[nodiscard]] virtual std::span<std::byte> window() { return {}; }
   /// The other node has joined; called once, before the first lane.
@@ -76,7 +76,7 @@ class side {
   [[nodiscard]] node_id peer() const { return peer_.id; }
   [[nodiscard]] const card& peer_card() const { return peer_; }
   [[nodiscard]] card own_card();
-  [[nodiscard]] bell& own_bell(std::uint32_t index) { return own_.bells()[index]; }
+  [[nodiscard]] doorbell& own_doorbell(std::uint32_t index) { return own_.doorbells()[index]; }
   [[nodiscard]] std::span<std::byte> window() { return own_.window(); }
 
   /// A number for the other side, and one from it.
@@ -95,16 +95,16 @@ class side {
     if (!test::eventually(moved_and_done)) throw std::runtime_error(std::string("no ") + what);
   }
 
-  [[nodiscard]] channel open(const lane_shape& shape = {}) { return link().open(peer(), shape); }
+  [[nodiscard]] endpoint open(const lane_shape& shape = {}) { return link().open(peer(), shape); }
   /// The next lane; waits for it.
-  [[nodiscard]] channel accept();
+  [[nodiscard]] endpoint accept();
   /// Waits until the opener has closed, and gives the lane back.
-  void accept_end(const channel& accepted);
+  void accept_end(const endpoint& accepted);
 
   /// Sends record number `n`; waits for room.
-  void send(channel& c, std::uint32_t bytes, std::uint64_t n);
+  void send(endpoint& c, std::uint32_t bytes, std::uint64_t n);
   /// Waits for a record, which must be number `n`.
-  void receive(channel& c, std::uint32_t bytes, std::uint64_t n);
+  void receive(endpoint& c, std::uint32_t bytes, std::uint64_t n);
 
  private:
   void tell_bytes(std::span<const std::byte> bytes);

@@ -43,12 +43,12 @@ bool may_attach(const card& peer, std::uint64_t address) {
 
 TEST_P(transport_conformance, shared_memory_of_the_peer_can_be_used_in_place) {
   make_pair();
-  if (node_0().link().mover() == nullptr) GTEST_SKIP() << "it has no mover";
+  if (node_0().link().rma_engine() == nullptr) GTEST_SKIP() << "it has no RMA engine";
   if (!node_0().link().traits().shares_memory) GTEST_SKIP() << "it shares no memory";
   run(
       [](side& s) {
         const memory_window w = window_of(s.peer_card());
-        mover& m = *s.link().mover();
+        rma_engine& m = *s.link().rma_engine();
         std::byte* const whole = m.map(s.peer(), w.address, w.bytes);
         ASSERT_NE(whole, nullptr);
         s.step();
@@ -68,11 +68,11 @@ TEST_P(transport_conformance, shared_memory_of_the_peer_can_be_used_in_place) {
 
 TEST_P(transport_conformance, nothing_outside_the_shared_memory_can_be_mapped) {
   make_pair();
-  if (node_0().link().mover() == nullptr) GTEST_SKIP() << "it has no mover";
+  if (node_0().link().rma_engine() == nullptr) GTEST_SKIP() << "it has no RMA engine";
   run(
       [](side& s) {
         const auto [address, bytes] = window_of(s.peer_card());
-        mover& m = *s.link().mover();
+        rma_engine& m = *s.link().rma_engine();
         const memory_window outside[] = {{0, 8},
                                          {8, 8},
                                          {address - 1, 1},
@@ -102,7 +102,7 @@ TEST_P(transport_conformance, nothing_outside_the_shared_memory_can_be_mapped) {
 
 TEST_P(transport_conformance, any_length_is_copied_to_and_from_shared_memory) {
   make_pair();
-  if (node_0().link().mover() == nullptr) GTEST_SKIP() << "it has no mover";
+  if (node_0().link().rma_engine() == nullptr) GTEST_SKIP() << "it has no RMA engine";
   if (node_0().window().empty()) GTEST_SKIP() << "it shares no memory";
   constexpr std::size_t guard = 64;
   static constexpr std::size_t lengths[] = {
@@ -110,7 +110,7 @@ TEST_P(transport_conformance, any_length_is_copied_to_and_from_shared_memory) {
   run(
       [](side& s) {
         const memory_window w = window_of(s.peer_card());
-        mover& m = *s.link().mover();
+        rma_engine& m = *s.link().rma_engine();
         std::uint64_t n = 0;
         for (const std::size_t bytes : lengths) {
           std::vector<std::byte> local(bytes);
@@ -141,7 +141,7 @@ TEST_P(transport_conformance, any_length_is_copied_to_and_from_shared_memory) {
 
 TEST_P(transport_conformance, copies_by_several_threads_do_not_mix) {
   make_pair();
-  if (node_0().link().mover() == nullptr) GTEST_SKIP() << "it has no mover";
+  if (node_0().link().rma_engine() == nullptr) GTEST_SKIP() << "it has no RMA engine";
   if (node_0().window().empty()) GTEST_SKIP() << "it shares no memory";
   constexpr std::size_t threads = 4;
   constexpr std::size_t part = 100'000;
@@ -152,9 +152,11 @@ TEST_P(transport_conformance, copies_by_several_threads_do_not_mix) {
           std::vector<std::byte> memory(part);
           for (std::uint64_t round = 0; round < 10; ++round) {
             fill_with(memory, t * 1000 + round);
-            EXPECT_TRUE(s.link().mover()->put(s.peer(), w.address + t * part, memory.data(), part));
+            EXPECT_TRUE(
+                s.link().rma_engine()->put(s.peer(), w.address + t * part, memory.data(), part));
             std::fill(memory.begin(), memory.end(), std::byte{0});
-            EXPECT_TRUE(s.link().mover()->get(s.peer(), w.address + t * part, memory.data(), part));
+            EXPECT_TRUE(
+                s.link().rma_engine()->get(s.peer(), w.address + t * part, memory.data(), part));
             EXPECT_TRUE(holds(memory, t * 1000 + round));
           }
         };
@@ -175,14 +177,14 @@ TEST_P(transport_conformance, copies_by_several_threads_do_not_mix) {
 
 TEST_P(transport_conformance, memory_that_is_not_shared_is_copied_too_where_the_system_allows_it) {
   make_pair();
-  if (node_0().link().mover() == nullptr) GTEST_SKIP() << "it has no mover";
+  if (node_0().link().rma_engine() == nullptr) GTEST_SKIP() << "it has no RMA engine";
   if (!node_0().link().traits().shares_memory) GTEST_SKIP() << "it copies windows only";
   bool refused = false;
   node_id peer = no_node;
   std::uint64_t address = 0;
   run(
       [&](side& s) {
-        mover& m = *s.link().mover();
+        rma_engine& m = *s.link().rma_engine();
         address = s.hear();
         const std::uint64_t bytes = s.hear();
         peer = s.peer();
@@ -221,10 +223,10 @@ TEST_P(transport_conformance, memory_that_is_not_shared_is_copied_too_where_the_
 
 TEST_P(transport_conformance, memory_that_is_not_there_is_not_copied) {
   make_pair();
-  if (node_0().link().mover() == nullptr) GTEST_SKIP() << "it has no mover";
+  if (node_0().link().rma_engine() == nullptr) GTEST_SKIP() << "it has no RMA engine";
   run(
       [](side& s) {
-        mover& m = *s.link().mover();
+        rma_engine& m = *s.link().rma_engine();
         const std::uint64_t half_there = s.hear();
         const auto page = static_cast<std::uint64_t>(::getpagesize());
         std::vector<std::byte> local(2 * page);

@@ -4,7 +4,7 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/line_aligned_memory.hpp>
 #include <farcall/gpu/transport/cuda.hpp>
-#include <farcall/gpu/transport/device_lane.hpp>
+#include <farcall/gpu/transport/device_endpoint.hpp>
 #include <farcall/memory/ring.hpp>
 #include <farcall/transport/staged_lane.hpp>
 #include <tests/conformance/pairs.hpp>
@@ -59,11 +59,11 @@ class memory_only final : public cuda::device_api {
 /// The device's end of all lanes, as a transport.
 class device_side final : public transport {
  public:
-  device_side(cuda::cuda_transport& other, std::uint32_t ring_bytes, std::span<bell> bells)
-      : ring_bytes_(ring_bytes), bells_(bells) {
-    for (cuda::lane_block* b : other.lanes_down())
+  device_side(cuda::cuda_transport& other, std::uint32_t ring_bytes, std::span<doorbell> doorbells)
+      : ring_bytes_(ring_bytes), doorbells_(doorbells) {
+    for (cuda::lane_memory* b : other.lanes_down())
       down_.push_back(std::make_unique<end>(*b, ring_bytes, *this));
-    for (cuda::lane_block* b : other.lanes_up())
+    for (cuda::lane_memory* b : other.lanes_up())
       up_.push_back(std::make_unique<end>(*b, ring_bytes, *this));
     poller_ = std::thread([this] {
       while (!stopping_.load()) {
@@ -81,22 +81,24 @@ class device_side final : public transport {
   std::string_view scheme() const noexcept override { return "cuda-device"; }
   transport_traits traits() const noexcept override { return {record_limit(ring_bytes_), false}; }
   void describe(card& /*mine*/) const override {}
-  reach reach_of(const card& /*peer*/) const override { return {true, 5, "its owner"}; }
+  reachability reachability_of(const card& /*peer*/) const override {
+    return {true, 5, "its owner"};
+  }
 
-  channel open(node_id peer, const lane_shape& shape) override {
+  endpoint open(node_id peer, const lane_shape& shape) override {
     const std::lock_guard guard(mutex_);
     for (std::size_t i = 0; i < up_.size(); ++i) {
       end& e = *up_[i];
       // What it has sent must have been taken up, or the host has it still.
       if (e.is_open || e.is_closing || e.has_unsent()) continue;
-      e.reset(bells_[shape.bell]);
+      e.reset(doorbells_[shape.doorbell]);
       e.is_open = true;
       ++e.generation;
-      e.news.push_back({{commit_word(sizeof(cuda::lane_news), cuda::lane_opened), shape.bell},
+      e.news.push_back({{commit_word(sizeof(cuda::lane_notice), cuda::lane_opened), shape.doorbell},
                         shape.worker,
                         shape.own_worker ? 1U : 0U});
       pump_locked(e);
-      return channel_of(e, i | up_bit, peer, shape.worker, shape.own_worker);
+      return endpoint_of(e, i | up_bit, peer, shape.worker, shape.own_worker);
     }
     throw error(node_text(peer) + " has no lane left: there are " + std::to_string(up_.size()) +
                     "; close some",
@@ -105,26 +107,26 @@ class device_side final : public transport {
 
   const std::atomic<std::uint32_t>& arrivals() const noexcept override { return arrivals_; }
 
-  std::optional<channel> accept() override {
+  std::optional<endpoint> accept() override {
     const std::lock_guard guard(mutex_);
     if (waiting_.empty()) return std::nullopt;
     const std::size_t i = waiting_.front();
     waiting_.pop_front();
     end& e = *down_[i];
-    const auto* news = reinterpret_cast<const cuda::lane_news*>(e.opening.data());
-    e.reset(bells_[news->worker % bells_.size()]);
+    const auto* news = reinterpret_cast<const cuda::lane_notice*>(e.opening.data());
+    e.reset(doorbells_[news->worker % doorbells_.size()]);
     e.is_open = true;
     ++e.generation;
-    return channel_of(e, i, 0, news->worker, news->own_worker != 0);
+    return endpoint_of(e, i, 0, news->worker, news->own_worker != 0);
   }
 
-  bool is_closed(const channel& accepted) const noexcept override {
+  bool is_closed(const endpoint& accepted) const noexcept override {
     const std::lock_guard guard(mutex_);
     const end* e = find(accepted);
     return e == nullptr || (e->is_ended && !has_record(accepted.in, accepted.in.tail));
   }
 
-  void close(const channel& c) noexcept override {
+  void close(const endpoint& c) noexcept override {
     const std::lock_guard guard(mutex_);
     end* e = find(c);
     if (e == nullptr) return;
@@ -148,16 +150,16 @@ class device_side final : public transport {
   static constexpr std::uint64_t lane_mask = 0xFFFF;
   static constexpr unsigned generation_shift = 17;
 
-  struct end final : carrier {
-    end(cuda::lane_block& b, std::uint32_t ring_bytes, device_side& all)
+  struct end final : lane_driver {
+    end(cuda::lane_memory& b, std::uint32_t ring_bytes, device_side& all)
         : size(ring_bytes), owner(&all) {
       lane.resume(b, ring_bytes);
       rings = make_line_aligned(std::size_t{ring_bytes} * 2);
     }
     void progress() noexcept override { owner->pump(); }
-    void watch() noexcept override {}
+    void arm() noexcept override {}
 
-    void reset(bell& wakes) {
+    void reset(doorbell& wakes) {
       out.reset(rings.get(), size);
       in.reset(rings.get() + size, size, wakes);
     }
@@ -165,7 +167,7 @@ class device_side final : public transport {
 
     std::uint32_t size;
     device_side* owner;
-    cuda::device_lane lane{};
+    cuda::device_endpoint lane{};
     line_aligned_memory rings; ///< out, then in
     staged_outbox out;
     staged_inbox in;
@@ -173,17 +175,17 @@ class device_side final : public transport {
     bool is_closing = false;
     bool is_ended = false;
     std::uint64_t generation = 0;
-    std::deque<cuda::lane_news> news;
-    alignas(4) std::array<std::byte, sizeof(cuda::lane_news)> opening{};
+    std::deque<cuda::lane_notice> news;
+    alignas(4) std::array<std::byte, sizeof(cuda::lane_notice)> opening{};
   };
 
-  channel channel_of(end& e, std::uint64_t index, node_id peer, std::uint32_t worker,
-                     bool own_worker) {
-    channel c;
+  endpoint endpoint_of(end& e, std::uint64_t index, node_id peer, std::uint32_t worker,
+                       bool own_worker) {
+    endpoint c;
     e.out.attach(c.out);
     e.in.attach(c.in);
     notify_on_commit(c.out, [](void* self) noexcept { static_cast<end*>(self)->progress(); }, &e);
-    c.carrier = &e;
+    c.driver = &e;
     c.peer = peer;
     c.worker = worker;
     c.own_worker = own_worker;
@@ -191,7 +193,7 @@ class device_side final : public transport {
     return c;
   }
 
-  [[nodiscard]] end* find(const channel& c) const {
+  [[nodiscard]] end* find(const endpoint& c) const {
     const auto& all = (c.id & up_bit) != 0 ? up_ : down_;
     end& e = *all.at(c.id & lane_mask);
     return e.is_open && e.generation == c.id >> generation_shift ? &e : nullptr;
@@ -207,28 +209,28 @@ class device_side final : public transport {
 
   static void put(end& e, const std::uint32_t* words) {
     cuda::store_slot(e.lane.next_up(), words, cuda::words_of(words[0]),
-                     cuda::lap_of(e.lane.up_next));
+                     cuda::phase_of(e.lane.up_next));
     ++e.lane.up_next;
   }
 
   static void send(end& e) {
-    while (!e.news.empty() && e.lane.has_room()) {
+    while (!e.news.empty() && e.lane.has_space()) {
       put(e, reinterpret_cast<const std::uint32_t*>(&e.news.front()));
       e.news.pop_front();
     }
     while ((e.is_open || e.is_closing) && e.news.empty()) {
       const record_view record = e.out.next();
       if (!record) break;
-      if (!e.lane.has_room()) return;
+      if (!e.lane.has_space()) return;
       if (record.bytes <= cuda::slot_bytes) {
         put(e, reinterpret_cast<const std::uint32_t*>(record.data));
       } else {
-        std::memcpy(e.lane.block->cell(e.lane.next_cell_offset(), e.size), record.data,
+        std::memcpy(e.lane.block->bounce_buffer(e.lane.next_bounce_offset(), e.size), record.data,
                     record.bytes);
         std::uint32_t words[4] = {};
         std::memcpy(words, record.data, sizeof(record_header));
-        words[2] = e.lane.next_cell_offset();
-        e.lane.use_cell();
+        words[2] = e.lane.next_bounce_offset();
+        e.lane.use_bounce();
         cuda::full_fence();
         put(e, words);
       }
@@ -237,7 +239,7 @@ class device_side final : public transport {
     }
     if (e.is_closing && e.news.empty()) {
       e.is_closing = false;
-      e.news.push_back({{commit_word(sizeof(cuda::lane_news), cuda::lane_closed), 0}, 0, 0});
+      e.news.push_back({{commit_word(sizeof(cuda::lane_notice), cuda::lane_closed), 0}, 0, 0});
       send(e);
     }
   }
@@ -245,7 +247,7 @@ class device_side final : public transport {
   void receive(end& e, std::size_t index, bool is_down) {
     for (;;) {
       if (!e.lane.is_staged &&
-          !cuda::load_slot(e.lane.next_down(), cuda::lap_of(e.lane.down_next), e.lane.message)) {
+          !cuda::load_slot(e.lane.next_down(), cuda::phase_of(e.lane.down_next), e.lane.message)) {
         return;
       }
       e.lane.is_staged = true;
@@ -255,9 +257,9 @@ class device_side final : public transport {
         std::memcpy(e.opening.data(), e.lane.message, e.opening.size());
         waiting_.push_back(index);
         arrivals_.fetch_add(1);
-        const auto* news = reinterpret_cast<const cuda::lane_news*>(e.opening.data());
-        ring_if_asleep(news->own_worker != 0 ? bells_.back()
-                                             : bells_[news->worker % bells_.size()]);
+        const auto* news = reinterpret_cast<const cuda::lane_notice*>(e.opening.data());
+        notify_if_armed(news->own_worker != 0 ? doorbells_.back()
+                                              : doorbells_[news->worker % doorbells_.size()]);
       } else if (kind == cuda::lane_closed) {
         if (e.is_open && !e.is_ended) {
           e.is_ended = true;
@@ -290,7 +292,7 @@ class device_side final : public transport {
   }
 
   std::uint32_t ring_bytes_;
-  std::span<bell> bells_;
+  std::span<doorbell> doorbells_;
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<end>> down_;
   std::vector<std::unique_ptr<end>> up_;
@@ -307,7 +309,7 @@ class cuda_node_pair final : public node_pair {
     o.self = 0;
     o.node = 1;
     o.ring_bytes = ring_bytes;
-    o.bells = bells_[0];
+    o.doorbells = doorbells_[0];
     auto device = std::make_unique<memory_only>();
     o.device = std::move(device);
     o.workers = device_workers;
@@ -316,7 +318,7 @@ class cuda_node_pair final : public node_pair {
     owner_ = cuda::make(std::move(o));
     const std::uint64_t address = owner_->memory()->allocate(window_bytes, 64);
     window_ = {reinterpret_cast<std::byte*>(address), window_bytes};
-    device_ = std::make_unique<device_side>(*owner_, ring_bytes, bells_[1]);
+    device_ = std::make_unique<device_side>(*owner_, ring_bytes, doorbells_[1]);
   }
 
   std::unique_ptr<node_end> make_end(unsigned side) override {
@@ -334,7 +336,7 @@ class cuda_node_pair final : public node_pair {
       if (side_ == 0) return *pair_.owner_;
       return *pair_.device_;
     }
-    std::span<bell> bells() override { return pair_.bells_[side_]; }
+    std::span<doorbell> doorbells() override { return pair_.doorbells_[side_]; }
     std::span<std::byte> window() override {
       return side_ == 0 ? std::span<std::byte>(pair_.host_window_) : pair_.window_;
     }
@@ -344,7 +346,7 @@ class cuda_node_pair final : public node_pair {
     unsigned side_;
   };
 
-  std::array<std::array<bell, 8>, 2> bells_;
+  std::array<std::array<doorbell, 8>, 2> doorbells_;
   std::unique_ptr<cuda::cuda_transport> owner_;
   std::span<std::byte> window_;
   std::vector<std::byte> host_window_ = std::vector<std::byte>(4096);

@@ -185,7 +185,7 @@ TEST_P(device_test, calls_to_the_host_may_be_posted) {
   posted = 0;
   sync(target_, device_fn<count_there>, 500);
   for (const auto begun = clock::now();
-       posted.load() != 500 && clock::now() < begun + test::patience;)
+       posted.load() != 500 && clock::now() < begun + test::wait_limit;)
     std::this_thread::yield();
   EXPECT_EQ(posted.load(), 500);
 }
@@ -215,7 +215,7 @@ TEST_P(device_test, grids_run_and_complete_futures) {
   // Beside others, and from nodes that wait in their sleep.
   future<void> f = async(target_, grid{}, device_fn<add_to_all>, memory.span(), 1.0F);
   EXPECT_EQ(sync(target_, device_fn<add>, 1.0, 2.0), 3.0);
-  EXPECT_TRUE(f.wait_for(test::patience));
+  EXPECT_TRUE(f.wait_for(test::wait_limit));
   f.get();
 }
 

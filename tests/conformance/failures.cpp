@@ -9,10 +9,10 @@ TEST_P(transport_conformance, a_dead_peer_leaves_nothing_behind) {
   make_pair();
   const std::uint32_t lanes = GetParam().most_lanes != 0 ? GetParam().most_lanes : 50;
   constexpr std::uint32_t accepted_ones = 10;
-  std::vector<channel> accepted;
+  std::vector<endpoint> accepted;
   const auto open_all = [&](side& s) {
     for (std::uint32_t i = 0; i < lanes; ++i) {
-      channel c = s.open();
+      endpoint c = s.open();
       s.send(c, 64, i);
     }
     s.step();
@@ -31,7 +31,7 @@ TEST_P(transport_conformance, a_dead_peer_leaves_nothing_behind) {
   if (peer == node_0().id()) GTEST_SKIP() << "a node does not outlive itself";
   transport& link = node_0().link();
   link.forget(peer);
-  for (const channel& c : accepted)
+  for (const endpoint& c : accepted)
     link.close(c);
   link.forget(peer);
   EXPECT_FALSE(link.accept()) << "a lane of the dead";
@@ -42,7 +42,7 @@ TEST_P(transport_conformance, a_dead_peer_leaves_nothing_behind) {
       [&](side& s) {
         s.step();
         for (std::uint32_t i = 0; i < lanes; ++i) {
-          channel c = s.accept();
+          endpoint c = s.accept();
           record_view record;
           s.wait([&] { return static_cast<bool>(record = peek(c.in)); }, "record");
           EXPECT_EQ(record.bytes, 64U);
@@ -55,10 +55,10 @@ TEST_P(transport_conformance, a_dead_peer_leaves_nothing_behind) {
 
 TEST_P(transport_conformance, records_of_the_dead_can_still_be_read) {
   make_pair();
-  channel c;
+  endpoint c;
   run([&](side& s) { c = s.accept(); },
       [](side& s) {
-        channel lane = s.open();
+        endpoint lane = s.open();
         for (std::uint64_t n = 0; n < 20; ++n)
           s.send(lane, 100, n);
       });

@@ -38,7 +38,7 @@ TEST_P(transport_conformance, says_sensible_things_about_itself) {
 TEST_P(transport_conformance, reach_is_symmetric_and_has_a_reason) {
   make_pair();
   const auto reach_peer = [](side& s) {
-    const reach r = s.link().reach_of(s.peer_card());
+    const reachability r = s.link().reachability_of(s.peer_card());
     EXPECT_TRUE(r.possible) << r.reason;
     EXPECT_FALSE(r.reason.empty());
     // The other side must come to the same result from the same two cards.
@@ -53,7 +53,7 @@ TEST_P(transport_conformance, a_lane_is_opened_accepted_and_closed) {
   run(
       [](side& s) {
         s.step();
-        channel c = s.open({.bell = 5, .worker = 3, .own_worker = true});
+        endpoint c = s.open({.doorbell = 5, .worker = 3, .own_worker = true});
         EXPECT_EQ(c.peer, s.peer());
         EXPECT_EQ(c.worker, 3U);
         EXPECT_TRUE(c.own_worker);
@@ -68,7 +68,7 @@ TEST_P(transport_conformance, a_lane_is_opened_accepted_and_closed) {
         const std::uint32_t before = s.link().arrivals().load();
         s.step();
         s.wait([&] { return s.link().arrivals().load() != before; }, "change of arrivals()");
-        channel c = s.accept();
+        endpoint c = s.accept();
         EXPECT_EQ(c.peer, s.peer());
         EXPECT_EQ(c.worker, 3U);
         EXPECT_TRUE(c.own_worker);
@@ -86,14 +86,14 @@ TEST_P(transport_conformance, opening_does_not_wait_for_the_peer) {
   make_pair();
   run(
       [](side& s) {
-        channel c = s.open();
+        endpoint c = s.open();
         ASSERT_TRUE(test::send(c.out, 64, 1));
         s.link().close(c);
         s.step(); // only now the other side looks
       },
       [](side& s) {
         s.step();
-        channel c = s.accept();
+        endpoint c = s.accept();
         EXPECT_FALSE(s.link().is_closed(c)) << "a record is still to be read";
         s.receive(c, 64, 1);
         s.accept_end(c);
@@ -103,9 +103,9 @@ TEST_P(transport_conformance, opening_does_not_wait_for_the_peer) {
 TEST_P(transport_conformance, both_sides_may_open_lanes) {
   make_pair();
   const auto open_and_accept = [](side& s) {
-    channel opened = s.open();
+    endpoint opened = s.open();
     s.send(opened, 100, 1);
-    channel accepted = s.accept();
+    endpoint accepted = s.accept();
     s.receive(accepted, 100, 1);
     s.send(accepted, 200, 2);
     s.receive(opened, 200, 2);
@@ -121,10 +121,10 @@ TEST_P(transport_conformance, several_lanes_are_told_apart) {
   make_pair();
   run(
       [](side& s) {
-        std::vector<channel> all;
+        std::vector<endpoint> all;
         std::set<std::uint64_t> ids;
         for (std::uint32_t i = 0; i < lanes; ++i) {
-          all.push_back(s.open({.bell = i % 4, .worker = i % 2, .own_worker = i % 3 == 0}));
+          all.push_back(s.open({.doorbell = i % 4, .worker = i % 2, .own_worker = i % 3 == 0}));
           ids.insert(all.back().id);
           s.send(all.back(), 64, i);
         }
@@ -135,15 +135,15 @@ TEST_P(transport_conformance, several_lanes_are_told_apart) {
           for (std::uint64_t i = 0; i < lanes; ++i)
             s.receive(all[i], 96, 1000 * i + 1);
         }
-        for (const channel& c : all)
+        for (const endpoint& c : all)
           s.link().close(c);
       },
       [](side& s) {
         // Lanes come in any order; the first record says which one it is.
-        std::vector<channel> all(lanes);
+        std::vector<endpoint> all(lanes);
         std::set<std::uint64_t> ids;
         for (std::uint64_t i = 0; i < lanes; ++i) {
-          channel c = s.accept();
+          endpoint c = s.accept();
           ids.insert(c.id);
           record_view record;
           s.wait([&] { return static_cast<bool>(record = peek(c.in)); }, "first record");
@@ -163,7 +163,7 @@ TEST_P(transport_conformance, several_lanes_are_told_apart) {
             s.send(all[i], 96, 1000 * i + 1);
           }
         }
-        for (const channel& c : all)
+        for (const endpoint& c : all)
           s.accept_end(c);
       });
 }
@@ -177,7 +177,7 @@ TEST_P(transport_conformance, several_threads_open_use_and_close_lanes_at_once) 
         const auto work = [&s](std::uint64_t number) {
           try {
             for (std::uint64_t i = 0; i < lanes_each; ++i) {
-              channel c = s.open({.bell = static_cast<std::uint32_t>(number)});
+              endpoint c = s.open({.doorbell = static_cast<std::uint32_t>(number)});
               for (std::uint64_t n = 0; n < times(200); ++n) {
                 s.send(c, 120, n);
                 s.receive(c, 40, n + 1);
@@ -196,7 +196,7 @@ TEST_P(transport_conformance, several_threads_open_use_and_close_lanes_at_once) 
       },
       [](side& s) {
         struct served {
-          channel c;
+          endpoint c;
           std::uint64_t next = 0;
         };
         std::vector<served> open;
@@ -231,7 +231,7 @@ TEST_P(transport_conformance, lanes_do_not_leak) {
   run(
       [](side& s) {
         for (std::uint64_t n = 0; n < times(3000); ++n) {
-          channel c = s.open();
+          endpoint c = s.open();
           s.send(c, 64, n);
           s.receive(c, 64, n + 1);
           s.link().close(c);
@@ -240,7 +240,7 @@ TEST_P(transport_conformance, lanes_do_not_leak) {
       },
       [](side& s) {
         for (std::uint64_t n = 0; n < times(3000); ++n) {
-          channel c = s.accept();
+          endpoint c = s.accept();
           s.receive(c, 64, n);
           s.send(c, 64, n + 1);
           s.accept_end(c);
@@ -255,7 +255,7 @@ TEST_P(transport_conformance, a_lane_starts_empty_whatever_was_there_before) {
   run(
       [](side& s) {
         for (std::uint64_t n = 0; n < 50; ++n) {
-          channel c = s.open();
+          endpoint c = s.open();
           EXPECT_FALSE(peek(c.in));
           s.step();
           // Both rings end somewhere else each time, with records that nobody has read.
@@ -269,7 +269,7 @@ TEST_P(transport_conformance, a_lane_starts_empty_whatever_was_there_before) {
       },
       [](side& s) {
         for (std::uint64_t n = 0; n < 50; ++n) {
-          channel c = s.accept();
+          endpoint c = s.accept();
           EXPECT_FALSE(peek(c.in));
           s.step();
           for (std::uint64_t i = 0; i < n % 7 * 5; ++i) {
@@ -287,11 +287,11 @@ TEST_P(transport_conformance, closing_twice_does_not_close_the_next_lane) {
   make_pair();
   run(
       [](side& s) {
-        const channel old = s.open();
+        const endpoint old = s.open();
         s.link().close(old);
         s.link().close(old);
         s.step(); // given back
-        channel fresh = s.open();
+        endpoint fresh = s.open();
         s.link().close(old);
         s.step();
         s.send(fresh, 64, 1);
@@ -300,11 +300,11 @@ TEST_P(transport_conformance, closing_twice_does_not_close_the_next_lane) {
         s.link().close(fresh);
       },
       [](side& s) {
-        const channel old = s.accept();
+        const endpoint old = s.accept();
         s.accept_end(old);
         s.link().close(old);
         s.step();
-        channel fresh = s.accept();
+        endpoint fresh = s.accept();
         s.step();
         s.link().close(old);
         EXPECT_FALSE(s.link().is_closed(fresh));
@@ -322,7 +322,7 @@ TEST_P(transport_conformance, no_lane_left_is_an_error_that_says_what_to_do) {
   make_pair();
   run(
       [&](side& s) {
-        std::vector<channel> all;
+        std::vector<endpoint> all;
         for (std::uint32_t i = 0; i < tried; ++i)
           all.push_back(s.open());
         if (most != 0) {
@@ -339,15 +339,15 @@ TEST_P(transport_conformance, no_lane_left_is_an_error_that_says_what_to_do) {
         s.send(all.back(), 64, 1);
         s.link().close(all.front());
         s.step();
-        channel again = s.open();
+        endpoint again = s.open();
         s.send(again, 64, 2);
         s.step();
-        for (const channel& c : all)
+        for (const endpoint& c : all)
           s.link().close(c);
         s.link().close(again);
       },
       [&](side& s) {
-        std::vector<channel> all;
+        std::vector<endpoint> all;
         for (std::uint32_t i = 0; i < tried; ++i)
           all.push_back(s.accept());
         std::uint32_t closed = tried;
@@ -364,7 +364,7 @@ TEST_P(transport_conformance, no_lane_left_is_an_error_that_says_what_to_do) {
         s.receive(all[closed], 64, 2);
         s.step();
         std::uint32_t records = 0;
-        for (channel& c : all) {
+        for (endpoint& c : all) {
           while (const record_view record = peek(c.in)) {
             release(c.in, record);
             ++records;

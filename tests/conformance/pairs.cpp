@@ -20,32 +20,32 @@ segment map_again(const segment& memory) {
 
 class shm_end final : public node_end {
  public:
-  shm_end(node_id id, const segment& home, const segment& window, node_id peer,
-          const segment& peer_home, const segment& peer_window)
-      : id_(id), home_memory_(map_again(home)), window_(map_again(window)) {
+  shm_end(node_id id, const segment& receive_segment, const segment& window, node_id peer,
+          const segment& peer_receive_segment, const segment& peer_window)
+      : id_(id), receive_segment_memory_(map_again(receive_segment)), window_(map_again(window)) {
     shm::options o;
     o.self = id;
     o.machine = machine_identity();
-    o.own_home = shm::home::view(home_memory_);
+    o.own_receive_segment = shm::receive_segment::view(receive_segment_memory_);
     o.peers.resize(1);
     o.peers[0].id = peer;
-    o.peers[0].home = map_again(peer_home);
+    o.peers[0].receive_segment = map_again(peer_receive_segment);
     o.peers[0].windows.push_back(map_again(peer_window));
-    home_ = o.own_home;
+    receive_segment_ = o.own_receive_segment;
     transport_ = shm::make(std::move(o));
   }
 
   node_id id() const override { return id_; }
   transport& link() override { return *transport_; }
-  std::span<bell> bells() override { return home_.bells(); }
+  std::span<doorbell> doorbells() override { return receive_segment_.doorbells(); }
   std::span<std::byte> window() override { return {window_.data(), window_.size()}; }
   void meet(const card& peer) override { transport_->admit(peer); }
 
  private:
   node_id id_;
-  segment home_memory_;
+  segment receive_segment_memory_;
   segment window_;
-  shm::home home_;
+  shm::receive_segment receive_segment_;
   std::unique_ptr<transport> transport_;
 };
 
@@ -53,20 +53,21 @@ class shm_node_pair final : public node_pair {
  public:
   explicit shm_node_pair(std::uint32_t ring_bytes) {
     for (unsigned i : {0U, 1U}) {
-      homes_[i] = segment::create("farcall-test-home", shm::home::bytes(ring_bytes));
-      (void)shm::home::format(homes_[i], ring_bytes);
+      receive_segments_[i] =
+          segment::create("farcall-test-receive", shm::receive_segment::bytes(ring_bytes));
+      (void)shm::receive_segment::format(receive_segments_[i], ring_bytes);
       windows_[i] = segment::create("farcall-test-window", window_bytes);
     }
   }
 
   std::unique_ptr<node_end> make_end(unsigned side) override {
     const unsigned other = 1 - side;
-    return std::make_unique<shm_end>(side, homes_[side], windows_[side], other, homes_[other],
-                                     windows_[other]);
+    return std::make_unique<shm_end>(side, receive_segments_[side], windows_[side], other,
+                                     receive_segments_[other], windows_[other]);
   }
 
  private:
-  std::array<segment, 2> homes_;
+  std::array<segment, 2> receive_segments_;
   std::array<segment, 2> windows_;
 };
 
@@ -74,7 +75,7 @@ class shm_node_pair final : public node_pair {
 class self_node_pair final : public node_pair {
  public:
   explicit self_node_pair(std::uint32_t ring_bytes)
-      : transport_(self::make({0, ring_bytes, bells_})) {}
+      : transport_(self::make({0, ring_bytes, doorbells_})) {}
 
   std::unique_ptr<node_end> make_end(unsigned /*side*/) override {
     return std::make_unique<self_end>(*this);
@@ -86,13 +87,13 @@ class self_node_pair final : public node_pair {
     explicit self_end(self_node_pair& pair) : pair_(pair) {}
     node_id id() const override { return 0; }
     transport& link() override { return *pair_.transport_; }
-    std::span<bell> bells() override { return pair_.bells_; }
+    std::span<doorbell> doorbells() override { return pair_.doorbells_; }
 
    private:
     self_node_pair& pair_;
   };
 
-  std::array<bell, 8> bells_;
+  std::array<doorbell, 8> doorbells_;
   std::unique_ptr<transport> transport_;
 };
 

@@ -26,7 +26,7 @@ class pipe_end final : public node_end {
     site.self = id;
     site.nodes = 2;
     site.lane_bytes = ring_bytes;
-    site.bells = bells_;
+    site.doorbells = doorbells_;
     site.machine = "here";
     site.tell = [this](node_id, std::span<const std::byte> bytes, std::span<const int> files) {
       const messages::transport m{id_, "pipe", {bytes.begin(), bytes.end()}};
@@ -44,7 +44,7 @@ class pipe_end final : public node_end {
 
   node_id id() const override { return id_; }
   transport& link() override { return *transport_; }
-  std::span<bell> bells() override { return bells_; }
+  std::span<doorbell> doorbells() override { return doorbells_; }
   /// Only now is there a thread: the other node may be a process that is forked before, and a fork
   /// beside a thread can find a lock taken for ever.
   void meet(const card& peer) override {
@@ -72,7 +72,7 @@ class pipe_end final : public node_end {
   node_id id_;
   control_socket to_peer_;
   unique_fd stop_;
-  std::array<bell, 8> bells_;
+  std::array<doorbell, 8> doorbells_;
   std::unique_ptr<transport> transport_;
   std::thread thread_;
 };

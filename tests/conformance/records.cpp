@@ -25,7 +25,7 @@ class record_count {
 
 /// Sends and answers as fast as the ring takes it.
 void exchange(side& s, std::uint64_t records, bool opens) {
-  channel c = opens ? s.open() : s.accept();
+  endpoint c = opens ? s.open() : s.accept();
   const std::uint32_t longest = s.link().traits().largest_record;
   // The two directions differ, so that neither can be taken for the other.
   const std::uint64_t ours = opens ? 0 : records;
@@ -70,7 +70,7 @@ TEST_P(transport_conformance, the_largest_records_go_through_and_around) {
     make_pair(ring_bytes);
     run(
         [](side& s) {
-          channel c = s.open();
+          endpoint c = s.open();
           const std::uint32_t largest = s.link().traits().largest_record;
           EXPECT_LE(largest, record_limit(c.out.size));
           for (std::uint64_t n = 0; n < 50; ++n) {
@@ -80,7 +80,7 @@ TEST_P(transport_conformance, the_largest_records_go_through_and_around) {
           s.link().close(c);
         },
         [](side& s) {
-          channel c = s.accept();
+          endpoint c = s.accept();
           const std::uint32_t largest = s.link().traits().largest_record;
           for (std::uint64_t n = 0; n < 50; ++n) {
             s.receive(c, largest, n);
@@ -95,7 +95,7 @@ TEST_P(transport_conformance, empty_and_all_zero_records_arrive) {
   make_pair();
   run(
       [](side& s) {
-        channel c = s.open();
+        endpoint c = s.open();
         for (int i = 0; i < 500; ++i) {
           const std::uint32_t bytes = i % 2 == 0 ? 8 : 64;
           std::byte* record = nullptr;
@@ -107,7 +107,7 @@ TEST_P(transport_conformance, empty_and_all_zero_records_arrive) {
         s.link().close(c);
       },
       [](side& s) {
-        channel c = s.accept();
+        endpoint c = s.accept();
         for (int i = 0; i < 500; ++i) {
           record_view record;
           s.wait([&] { return static_cast<bool>(record = peek(c.in)); }, "record");
@@ -126,7 +126,7 @@ TEST_P(transport_conformance, a_full_ring_holds_the_sender_back_and_loses_nothin
   make_pair();
   run(
       [](side& s) {
-        channel c = s.open();
+        endpoint c = s.open();
         std::uint64_t sent = 0;
         // The other side reads nothing. Where bytes move by themselves, this ends at once.
         for (int refusals = 0; refusals < 100;) {
@@ -145,7 +145,7 @@ TEST_P(transport_conformance, a_full_ring_holds_the_sender_back_and_loses_nothin
       },
       [](side& s) {
         const std::uint64_t sent = s.hear();
-        channel c = s.accept();
+        endpoint c = s.accept();
         for (std::uint64_t n = 0; n <= sent; ++n)
           s.receive(c, 100, n);
         EXPECT_FALSE(peek(c.in));
@@ -159,7 +159,7 @@ TEST_P(transport_conformance, a_full_ring_of_answers_does_not_stop_requests) {
   make_pair();
   run(
       [](side& s) {
-        channel c = s.open();
+        endpoint c = s.open();
         const std::uint64_t answers = s.hear(); // they fill the ring
         for (std::uint64_t n = 0; n < times(2000); ++n)
           s.send(c, 100, n);
@@ -170,15 +170,15 @@ TEST_P(transport_conformance, a_full_ring_of_answers_does_not_stop_requests) {
         s.link().close(c);
       },
       [](side& s) {
-        channel c = s.accept();
+        endpoint c = s.accept();
         std::uint64_t answers = 0;
         while (test::send(c.out, 100, answers))
           ++answers;
         s.tell(answers);
         for (std::uint64_t n = 0; n < times(2000); ++n)
           s.receive(c, 100, n);
-        // A carrier may have found room meanwhile, outside the rings.
-        EXPECT_TRUE(c.carrier != nullptr || !test::send(c.out, 100, answers));
+        // A driver may have found room meanwhile, outside the rings.
+        EXPECT_TRUE(c.driver != nullptr || !test::send(c.out, 100, answers));
         s.step();
         s.send(c, 100, answers);
         s.step();
@@ -192,7 +192,7 @@ TEST_P(transport_conformance, all_that_was_sent_before_a_close_is_read) {
   run(
       [](side& s) {
         for (std::uint64_t lane = 0; lane < lanes; ++lane) {
-          channel c = s.open();
+          endpoint c = s.open();
           for (std::uint64_t n = 0; n < lane; ++n)
             s.send(c, 100, n);
           s.link().close(c);
@@ -201,7 +201,7 @@ TEST_P(transport_conformance, all_that_was_sent_before_a_close_is_read) {
       },
       [](side& s) {
         for (std::uint64_t lane = 0; lane < lanes; ++lane) {
-          channel c = s.accept();
+          endpoint c = s.accept();
           std::uint64_t read = 0;
           while (!s.link().is_closed(c)) {
             s.link().progress();

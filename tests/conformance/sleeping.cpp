@@ -11,17 +11,17 @@ using namespace std::chrono_literals;
 
 constexpr std::uint32_t worker = 1;
 constexpr std::uint32_t answers = 4;
-constexpr lane_shape shape{.bell = answers, .worker = worker};
+constexpr lane_shape shape{.doorbell = answers, .worker = worker};
 
-/// Sleeps on a bell of ours until `something` is there; true when it was told in time, and not
+/// Sleeps on a doorbell of ours until `something` is there; true when it was told in time, and not
 /// found by looking when the time was up.
 template <class Condition>
-bool sleep_until(side& s, std::uint32_t bell_index, Condition something) {
-  watched_bell watched{&s.own_bell(bell_index)};
-  const time_point deadline = clock::now() + test::patience;
+bool sleep_until(side& s, std::uint32_t doorbell_index, Condition something) {
+  armed_doorbell watched{&s.own_doorbell(doorbell_index)};
+  const time_point deadline = clock::now() + test::wait_limit;
   for (;;) {
-    prepare_sleep({&watched, 1});
-    s.link().watch();
+    arm({&watched, 1});
+    s.link().arm();
     if (something()) return true;
     if (clock::now() >= deadline) return false;
     sleep_on({&watched, 1}, deadline);
@@ -39,7 +39,7 @@ TEST_P(transport_conformance, a_sleeping_receiver_is_woken_by_all_that_happens_t
       [](side& s) {
         s.step();
         let_the_other_side_sleep();
-        channel c = s.open(shape);
+        endpoint c = s.open(shape);
         s.step();
         let_the_other_side_sleep();
         s.send(c, 64, 1);
@@ -49,7 +49,7 @@ TEST_P(transport_conformance, a_sleeping_receiver_is_woken_by_all_that_happens_t
       },
       [](side& s) {
         register_for_barriers();
-        std::optional<channel> c;
+        std::optional<endpoint> c;
         s.step();
         ASSERT_TRUE(sleep_until(s, worker, [&] { return (c = s.link().accept()).has_value(); }));
         s.step();
@@ -66,14 +66,14 @@ TEST_P(transport_conformance, a_sleeping_caller_is_woken_by_the_answer) {
   make_pair();
   run(
       [](side& s) {
-        channel c = s.open(shape);
+        endpoint c = s.open(shape);
         s.send(c, 64, 1);
         ASSERT_TRUE(sleep_until(s, answers, [&] { return static_cast<bool>(peek(c.in)); }));
         s.receive(c, 64, 2);
         s.link().close(c);
       },
       [](side& s) {
-        channel c = s.accept();
+        endpoint c = s.accept();
         s.receive(c, 64, 1);
         let_the_other_side_sleep();
         s.send(c, 64, 2);
@@ -85,14 +85,14 @@ TEST_P(transport_conformance, nobody_is_rung_who_does_not_sleep) {
   make_pair();
   run(
       [](side& s) {
-        channel c = s.open(shape);
+        endpoint c = s.open(shape);
         s.step();
         // Carriers hear of every commit.
-        EXPECT_TRUE(c.carrier != nullptr || (c.out.attention->load() & asleep_flag) == 0);
+        EXPECT_TRUE(c.driver != nullptr || (c.out.armed->load() & armed_flag) == 0);
         s.link().close(c);
       },
       [](side& s) {
-        channel c = s.accept();
+        endpoint c = s.accept();
         s.step();
         s.accept_end(c);
       });
@@ -109,7 +109,7 @@ TEST_P(transport_conformance, no_wake_up_is_lost_on_a_lane) {
   };
   run(
       [&](side& s) {
-        channel c = s.open(shape);
+        endpoint c = s.open(shape);
         for (std::uint64_t n = 0; n < rounds; ++n) {
           s.send(c, 64, n);
           hesitate(n);
@@ -121,7 +121,7 @@ TEST_P(transport_conformance, no_wake_up_is_lost_on_a_lane) {
       },
       [&](side& s) {
         register_for_barriers();
-        channel c = s.accept();
+        endpoint c = s.accept();
         for (std::uint64_t n = 0; n < rounds; ++n) {
           hesitate(~n);
           ASSERT_TRUE(sleep_until(s, worker, [&] { return static_cast<bool>(peek(c.in)); }))

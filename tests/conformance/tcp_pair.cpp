@@ -55,10 +55,10 @@ class tcp_end final : public node_end {
     o.ring_bytes = ring_bytes;
     o.machine = "this one";
     o.address = id == 1 ? address : "";
-    o.bells = bells_;
+    o.doorbells = doorbells_;
     o.windows = {{reinterpret_cast<std::uintptr_t>(window_.data()), window_.size()}};
     o.credentials = credentials.copy();
-    o.liveness = std::chrono::seconds(5);
+    o.heartbeat_timeout = std::chrono::seconds(5);
     o.ask_to_dial = [fd = requests](node_id /*peer*/, const tcp::dial_request& request) {
       ::send(fd, &request, sizeof request, MSG_NOSIGNAL);
     };
@@ -72,7 +72,7 @@ class tcp_end final : public node_end {
 
   node_id id() const override { return id_; }
   transport& link() override { return *transport_; }
-  std::span<bell> bells() override { return bells_; }
+  std::span<doorbell> doorbells() override { return doorbells_; }
   std::span<std::byte> window() override { return {window_.data(), window_.size()}; }
 
   void meet(const card& peer) override {
@@ -95,7 +95,7 @@ class tcp_end final : public node_end {
 
  private:
   node_id id_;
-  std::array<bell, 8> bells_;
+  std::array<doorbell, 8> doorbells_;
   segment window_;
   unique_fd listener_;
   unique_fd requests_;

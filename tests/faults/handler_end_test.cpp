@@ -165,7 +165,7 @@ TEST_F(ending, exit_in_a_call_of_a_lane) {
 
 TEST_F(ending, exit_in_a_posted_call) {
   post(victim_, [] { std::exit(1); });
-  const auto end = std::chrono::steady_clock::now() + patience;
+  const auto end = std::chrono::steady_clock::now() + wait_limit;
   while (victim_.alive() && std::chrono::steady_clock::now() < end)
     std::this_thread::yield();
   expect_failed();

@@ -18,7 +18,7 @@ HEAVIEST_SHOWN = 15
 REFUSED_STANDARD = ("ranges", "filesystem", "sstream", "thread", "shared_mutex", "iostream", "ostream",
                     "locale", "memory", "functional", "immintrin.h", "x86intrin.h")
 # Our own: what calls are made of, and no more. Of transports, a lane's two rings are seen.
-REFUSED_OWN = re.compile(r"/farcall/(job|gpu)/|/farcall/transport/(?!channel\.hpp)|/farcall/am/engine\.hpp")
+REFUSED_OWN = re.compile(r"/farcall/(job|gpu)/|/farcall/transport/(?!endpoint\.hpp)|/farcall/am/engine\.hpp")
 
 LINE_MARK = re.compile(r'^# \d+ "([^"]*)"')
 
@@ -61,7 +61,7 @@ def self_check():
     assert problems_of(['# 1 "/usr/include/c++/12/sstream" 1', "x"]), "a refused standard header"
     assert problems_of(['# 1 "/p/farcall/transport/tcp/tcp.hpp" 1', "x"]), "a transport"
     assert problems_of(['# 1 "/p/farcall/gpu/gpu.hpp" 1', "x"]), "the module for GPUs"
-    assert not problems_of(['# 1 "/p/farcall/transport/channel.hpp" 1', "x"]), "a lane's rings"
+    assert not problems_of(['# 1 "/p/farcall/transport/endpoint.hpp" 1', "x"]), "a lane's rings"
 
 
 def main():

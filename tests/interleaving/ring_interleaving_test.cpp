@@ -1,7 +1,7 @@
 // Runs the other side of a ring inside every window between two of its steps, in all the orders
 // that there are. One thread does it all, so each order is reached for certain.
 
-#include <farcall/memory/bell.hpp>
+#include <farcall/memory/doorbell.hpp>
 #include <farcall/memory/ring.hpp>
 #include <tests/ring_support.hpp>
 
@@ -141,7 +141,7 @@ TEST(ring_interleaving, a_receiver_in_any_window_reads_what_was_committed_and_no
           };
           const interruption receiver([&](std::string_view window) {
             ++windows[std::string(window)];
-            if (window == "commit_before_attention") lane.note_commit();
+            if (window == "commit_before_notify") lane.note_commit();
             read_some();
           });
           ASSERT_TRUE(lane.send_one(first));
@@ -155,7 +155,7 @@ TEST(ring_interleaving, a_receiver_in_any_window_reads_what_was_committed_and_no
   }
   EXPECT_GT(orders, 5 * 4 * 3 * 81U);
   EXPECT_GT(windows["commit_after_terminator"], 0U);
-  EXPECT_GT(windows["commit_before_attention"], 0U);
+  EXPECT_GT(windows["commit_before_notify"], 0U);
   EXPECT_GT(windows["pad_after_terminator"], 0U);
 }
 
@@ -170,7 +170,7 @@ TEST(ring_interleaving, a_full_ring_gets_room_whenever_the_receiver_reads) {
         std::string wrong;
         bool looked = false;
         const interruption receiver([&](std::string_view window) {
-          if (window == "commit_before_attention") lane.note_commit();
+          if (window == "commit_before_notify") lane.note_commit();
           looked = looked || window == "reserve_after_look";
           const unsigned choice = c.choose(3);
           const std::string w = choice == 0   ? std::string{}
@@ -226,18 +226,18 @@ TEST(ring_interleaving, pads_written_while_the_receiver_reads_are_refused) {
 
 // Either the sleeper's second look finds the record, or the sender finds the flag and rings.
 TEST(ring_interleaving, a_sleeper_who_raises_the_flag_in_any_window_is_rung_or_sees_the_record) {
-  constexpr const char* moments[] = {"before", "commit_after_terminator", "commit_before_attention",
+  constexpr const char* moments[] = {"before", "commit_after_terminator", "commit_before_notify",
                                      "after"};
   for (const std::string_view moment : moments) {
     private_ring r(small);
-    bell b;
-    watched_bell watched{&b};
+    doorbell b;
+    armed_doorbell watched{&b};
     notify_on_commit(r.out, b);
     bool went_to_sleep = false;
     bool saw_it = false;
     const auto fall_asleep = [&] {
       went_to_sleep = true;
-      prepare_sleep({&watched, 1});
+      arm({&watched, 1});
       saw_it = has_record(r.in, r.in.tail);
     };
     const interruption sleeper([&](std::string_view window) {

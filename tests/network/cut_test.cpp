@@ -39,7 +39,7 @@ class network_cut_test : public testing::TestWithParam<how> {
     server_.emplace(local_server(key_));
     between_.emplace(port_of(*server_));
     job_options o = network_job(between_->url() + "," + url_of(*server_), key_);
-    o.liveness = std::chrono::milliseconds(500);
+    o.heartbeat_timeout = std::chrono::milliseconds(500);
     job_.emplace(o);
     victim_ = job_->targets()[0];
     other_ = job_->targets()[1];
@@ -202,7 +202,7 @@ TEST(network_connections_back, that_do_not_come_are_given_up) {
   const server s(local_server());
   proxy between(port_of(s));
   job_options o = network_job(between.url());
-  o.liveness = std::chrono::milliseconds(300);
+  o.heartbeat_timeout = std::chrono::milliseconds(300);
   const job j(o);
   const node& target = j.targets().front();
   const pid_t pid = sync(target, ::getpid);
@@ -239,7 +239,7 @@ TEST(network_idle_connections, that_have_ended_are_replaced) {
   EXPECT_EQ(got, sent);
 }
 
-/// Silence that is shorter than the liveness is none.
+/// Silence that is shorter than the heartbeat timeout is none.
 TEST_P(network_cut_test, a_short_silence_does_no_harm) {
   if (GetParam().by != cut::silence) return;
   future<int> f = async(victim_, [] { return 4; });

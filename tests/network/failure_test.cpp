@@ -20,13 +20,13 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::HasSubstr;
 
-constexpr milliseconds short_liveness{500};
+constexpr milliseconds short_heartbeat_timeout{500};
 /// Generous: the machine may be busy with other things.
 constexpr seconds at_the_latest{20};
 
 job_options failing_job(const std::string& targets, const std::string& key = "") {
   job_options o = network_job(targets, key);
-  o.liveness = short_liveness;
+  o.heartbeat_timeout = short_heartbeat_timeout;
   return o;
 }
 

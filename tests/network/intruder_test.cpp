@@ -3,7 +3,7 @@
 
 #include <farcall/offload/job_test_support.hpp>
 #include <farcall/transport/tcp/bulk.hpp>
-#include <farcall/transport/tcp/opening.hpp>
+#include <farcall/transport/tcp/handshake.hpp>
 #include <farcall/transport/tcp/relay.hpp>
 #include <farcall/transport/tcp/remote_target.hpp>
 #include <farcall/transport/tcp/secret.hpp>
@@ -51,17 +51,17 @@ std::string content_of(const std::string& file) {
 /// A server and a job with one target that must not notice anything.
 class intruder_test : public testing::Test {
  protected:
-  explicit intruder_test(bool has_key = true, milliseconds patience = milliseconds(400)) {
+  explicit intruder_test(bool has_key = true, milliseconds handshake_timeout = milliseconds(400)) {
     if (has_key) {
       key_ = folder_.file("key");
       tcp::write_key_file(key_);
     }
     server_options o = local_server(key_);
-    o.patience = patience;
+    o.handshake_timeout = handshake_timeout;
     server_.emplace(o);
     between_.emplace(port_of(*server_));
     job_options j = network_job(between_->url(), key_);
-    j.liveness = seconds(2);
+    j.heartbeat_timeout = seconds(2);
     job_.emplace(j);
     target_ = job_->targets().front();
     pid_ = sync(target_, ::getpid);
@@ -115,8 +115,8 @@ class plain_intruder_test : public intruder_test {
   plain_intruder_test() : intruder_test(false) {}
 
   /// In the clear the whole job lies open, which is what tests of its innermost checks need.
-  tcp::opening own_opening(tcp::connection_kind kind) {
-    tcp::opening o;
+  tcp::connect_request own_connect_request(tcp::connection_kind kind) {
+    tcp::connect_request o;
     o.kind = kind;
     o.from = 0;
     const std::string request = between_->recorded().at(0).substr(sizeof(tcp::preamble));
@@ -218,11 +218,11 @@ TEST_F(intruder_test, another_version_is_told_so) {
   raw_client c(port_of(*server_));
   c.send(bytes_of(p));
   EXPECT_TRUE(c.is_ended_within(at_the_latest));
-  ASSERT_EQ(c.heard().size(), sizeof(tcp::welcome_message));
-  tcp::welcome_message said;
+  ASSERT_EQ(c.heard().size(), sizeof(tcp::admission_message));
+  tcp::admission_message said;
   std::memcpy(&said, c.heard().data(), sizeof said);
   EXPECT_EQ(said.magic, tcp::preamble_magic);
-  EXPECT_EQ(said.word, tcp::welcome::other_version);
+  EXPECT_EQ(said.word, tcp::admission::other_version);
   EXPECT_TRUE(log_.comes_to_say("another version of farcall"));
   expect_job_undisturbed();
 }
@@ -276,7 +276,7 @@ TEST_F(intruder_test, a_recorded_beginning_with_any_bit_flipped_is_refused) {
     bytes[at] = static_cast<char>(bytes[at] ^ 1 << at % 8);
     raw_client c(port_of(*server_));
     c.send(bytes);
-    // What the server waits for in vain ends with its patience.
+    // What the server waits for in vain ends with its handshake timeout.
     if (at % 20 == 0) {
       EXPECT_TRUE(c.is_ended_within(at_the_latest)) << "byte " << at;
     }
@@ -303,7 +303,7 @@ TEST_F(intruder_test, recorded_connections_cannot_be_played_again) {
 
 // ---- those who take their time ------------------------------------------------------------------
 
-TEST_F(intruder_test, half_a_beginning_is_cut_after_the_patience) {
+TEST_F(intruder_test, half_a_beginning_is_cut_after_the_handshake_timeout) {
   const std::string whole = bytes_of(control_preamble(true));
   expect_refused("", "it did not say in time what it wants");
   expect_refused(whole.substr(0, 20), "it did not say in time what it wants");
@@ -312,7 +312,7 @@ TEST_F(intruder_test, half_a_beginning_is_cut_after_the_patience) {
   expect_job_undisturbed();
 }
 
-TEST_F(intruder_test, a_byte_at_a_time_is_cut_after_the_patience) {
+TEST_F(intruder_test, a_byte_at_a_time_is_cut_after_the_handshake_timeout) {
   raw_client c(port_of(*server_));
   const std::string whole = bytes_of(control_preamble(true));
   std::size_t sent = 0;
@@ -357,16 +357,16 @@ TEST_F(intruder_test, a_job_goes_on_in_a_flood_of_connections) {
 // ---- in the clear, where the last checks can be reached -----------------------------------------
 
 TEST_F(plain_intruder_test, a_wrong_proof_is_refused_by_the_target) {
-  tcp::opening o = own_opening(tcp::connection_kind::lane);
+  tcp::connect_request o = own_connect_request(tcp::connection_kind::lane);
   o.ring_bytes = 65536;
   const std::string preamble = bytes_of(own_preamble(tcp::connection_kind::lane));
-  tcp::opening stranger = o;
+  tcp::connect_request stranger = o;
   stranger.from = 7;
   expect_refused(preamble + bytes_of(stranger), "it comes from a node that is not in the job");
   std::size_t refused = 0;
   for (int round = 0; round < 5; ++round) {
     for (std::size_t at = 0; at < o.proof.size(); ++at) {
-      tcp::opening wrong = o;
+      tcp::connect_request wrong = o;
       wrong.proof[at] ^= std::byte{0x10};
       raw_client c(port_of(*server_));
       c.send(preamble + bytes_of(wrong));
@@ -383,11 +383,11 @@ TEST_F(plain_intruder_test, a_wrong_proof_is_refused_by_the_target) {
 TEST_F(plain_intruder_test, impossible_lanes_are_refused) {
   const std::string preamble = bytes_of(own_preamble(tcp::connection_kind::lane));
   for (const std::uint32_t bytes : {0U, 1U, 100U, 65537U, 1U << 27, 0xffffffffU}) {
-    tcp::opening o = own_opening(tcp::connection_kind::lane);
+    tcp::connect_request o = own_connect_request(tcp::connection_kind::lane);
     o.ring_bytes = bytes;
     expect_refused(preamble + bytes_of(o), "a lane of impossible size");
   }
-  tcp::opening o = own_opening(tcp::connection_kind::control);
+  tcp::connect_request o = own_connect_request(tcp::connection_kind::control);
   expect_refused(preamble + bytes_of(o), "of a kind that nodes do not take");
   expect_job_undisturbed();
 }
@@ -395,7 +395,7 @@ TEST_F(plain_intruder_test, impossible_lanes_are_refused) {
 TEST_F(plain_intruder_test, memory_that_is_not_shared_cannot_be_copied) {
   const auto there = target_.allocate<std::uint64_t>(1000);
   const std::string beginning = bytes_of(own_preamble(tcp::connection_kind::bulk)) +
-                                bytes_of(own_opening(tcp::connection_kind::bulk));
+                                bytes_of(own_connect_request(tcp::connection_kind::bulk));
   const std::uint64_t inside = there.span().address();
   const std::array<tcp::bulk_request, 6> bad{{
       {tcp::bulk_operation::get, 0, 0x1000, 8},
@@ -420,7 +420,7 @@ TEST_F(plain_intruder_test, a_recorded_beginning_with_any_bit_flipped_leaves_the
   const auto recorded = between_->recorded();
   ASSERT_GE(recorded.size(), 2U);
   const std::string valid =
-      recorded[1].substr(0, sizeof(tcp::preamble) + sizeof(tcp::opening) + 32);
+      recorded[1].substr(0, sizeof(tcp::preamble) + sizeof(tcp::connect_request) + 32);
   for (std::size_t at = 0; at < valid.size(); ++at) {
     std::string bytes = valid;
     bytes[at] = static_cast<char>(bytes[at] ^ 1 << at % 8);
@@ -443,12 +443,12 @@ TEST_F(plain_intruder_test, requests_that_make_no_sense_are_refused) {
   const std::string preamble = bytes_of(control_preamble());
   std::string request =
       between_->recorded().at(0).substr(sizeof(tcp::preamble), request_frame_bytes);
-  std::string zero_liveness = request;
-  std::memset(zero_liveness.data() + request_frame_bytes - 4, 0, 4);
-  expect_refused(preamble + zero_liveness, "make no sense");
-  std::string long_liveness = request;
-  std::memset(long_liveness.data() + request_frame_bytes - 4, 0xff, 4);
-  expect_refused(preamble + long_liveness, "make no sense");
+  std::string zero_heartbeat_timeout = request;
+  std::memset(zero_heartbeat_timeout.data() + request_frame_bytes - 4, 0, 4);
+  expect_refused(preamble + zero_heartbeat_timeout, "make no sense");
+  std::string long_heartbeat_timeout = request;
+  std::memset(long_heartbeat_timeout.data() + request_frame_bytes - 4, 0xff, 4);
+  expect_refused(preamble + long_heartbeat_timeout, "make no sense");
   std::string other_kind = request;
   other_kind[4] = static_cast<char>(other_kind[4] + 1);
   expect_refused(preamble + other_kind, "something else than a request for a target");

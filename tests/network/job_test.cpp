@@ -379,11 +379,11 @@ TEST(network_jobs, a_copy_makes_no_connection_that_it_does_not_use) {
   const captured_log log;
   const server s(local_server());
   job_options o = network_job(url_of(s));
-  o.liveness = std::chrono::milliseconds(300);
+  o.heartbeat_timeout = std::chrono::milliseconds(300);
   const job j(o);
   const auto there = j.targets()[0].allocate<int>(100'000);
   put(std::vector<int>(100'000, 7), there).get();
-  // Who came and said nothing is sent away, with a warning, after the liveness.
+  // Who came and said nothing is sent away, with a warning, after the heartbeat timeout.
   EXPECT_FALSE(comes_true([&] { return !log.text().empty(); }, std::chrono::milliseconds(900)))
       << log.text();
   put(std::vector<int>(100'000, 8), there).get();

@@ -50,7 +50,7 @@ const role server_role("namespace_server", be_server);
 job_options far_job() {
   job_options o = network_job(std::string(std::getenv(url_variable)) + "?count=2,shm",
                               std::getenv(key_variable));
-  o.liveness = std::chrono::milliseconds(500);
+  o.heartbeat_timeout = std::chrono::milliseconds(500);
   return o;
 }
 
@@ -81,7 +81,7 @@ int use_link() {
   if (sync(j.targets()[2], ask, j.targets()[0]) != 6) return 5;
   if (sync(j.targets()[0], ask, j.targets()[2]) != 6) return 6;
   if (sync(j.targets()[0], ask, j.targets()[1]) != 6) return 7;
-  // More bytes than the link takes within the liveness: what is slow is not gone.
+  // More bytes than the link takes within the heartbeat timeout: what is slow is not gone.
   const std::vector<std::uint32_t> large(1'500'000, 1);
   if (sync(j.targets()[0], sum, large) != large.size()) return 8;
   return 0;

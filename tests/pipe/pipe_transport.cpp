@@ -49,7 +49,7 @@ ssize_t write_quietly(int fd, std::span<const std::byte> bytes) noexcept {
 
 /// What the opener of a lane tells the peer, with the ends of two pipes.
 struct request {
-  std::uint32_t bell = 0;
+  std::uint32_t doorbell = 0;
   std::uint32_t worker = 0;
   std::uint32_t own_worker = 0;
 };
@@ -71,9 +71,9 @@ struct ring {
 };
 
 /// Our end of a lane: moves records between its rings and its pipes.
-class lane final : public carrier {
+class lane final : public lane_driver {
  public:
-  lane(std::uint32_t ring_bytes, bell& wakes, unique_fd from, unique_fd to, int events)
+  lane(std::uint32_t ring_bytes, doorbell& wakes, unique_fd from, unique_fd to, int events)
       : sent_(ring_bytes), arrived_(ring_bytes), from_(std::move(from)), to_(std::move(to)),
         events_(events) {
     notify_on_commit(
@@ -84,10 +84,10 @@ class lane final : public carrier {
     ::epoll_ctl(events_, EPOLL_CTL_ADD, from_.get(), &none);
   }
 
-  void fill(channel& end) noexcept {
+  void fill(endpoint& end) noexcept {
     end.out = sent_.out;
     end.in = arrived_.in;
-    end.carrier = this;
+    end.driver = this;
   }
 
   void progress() noexcept override {
@@ -99,7 +99,7 @@ class lane final : public carrier {
   }
 
   /// The next byte makes the transport's descriptor readable, once.
-  void watch() noexcept override {
+  void arm() noexcept override {
     epoll_event next{};
     next.events = EPOLLIN | EPOLLONESHOT;
     ::epoll_ctl(events_, EPOLL_CTL_MOD, from_.get(), &next);
@@ -124,7 +124,7 @@ class lane final : public carrier {
 
  private:
   /// Writes what is left, else takes the next record out of the ring. False when there is nothing
-  /// to do, or no room.
+  /// to do, or no space.
   bool send_some() noexcept {
     if (!to_) return false;
     if (left_.empty()) {
@@ -170,11 +170,11 @@ class lane final : public carrier {
   bool deliver(std::uint32_t bytes) noexcept {
     if (bytes == sizeof(record_header) && wanted() > bytes) return true; // the body follows
     if (bytes > record_limit(arrived_.out.size)) return end();
-    std::byte* const room = try_reserve(arrived_.out, bytes);
-    if (room == nullptr) return false;
+    std::byte* const space = try_reserve(arrived_.out, bytes);
+    if (space == nullptr) return false;
     constexpr std::size_t word = sizeof(std::uint32_t);
-    std::memcpy(room + word, coming_.data() + word, bytes - word);
-    commit(arrived_.out, room, bytes, commit_kind(first_word()));
+    std::memcpy(space + word, coming_.data() + word, bytes - word);
+    commit(arrived_.out, space, bytes, commit_kind(first_word()));
     got_ = 0;
     return true;
   }
@@ -183,7 +183,7 @@ class lane final : public carrier {
     has_ended_ = true;
     ::epoll_ctl(events_, EPOLL_CTL_DEL, from_.get(), nullptr);
     // Whoever sleeps looks.
-    ring_if_asleep(*static_cast<bell*>(arrived_.out.kick_context));
+    notify_if_armed(*static_cast<doorbell*>(arrived_.out.notify_context));
     return false;
   }
 
@@ -219,7 +219,7 @@ class pipe_transport final : public transport {
     mine.transports["pipe"] = std::move(w).bytes();
   }
 
-  reach reach_of(const card& peer) const override {
+  reachability reachability_of(const card& peer) const override {
     const auto its = bytes_for(peer, "pipe");
     if (peer.id == own_.self) return {false, 0, "the node itself"};
     if (its.empty()) return {false, 0, "the node has no pipes"};
@@ -232,56 +232,56 @@ class pipe_transport final : public transport {
     return {true, cost, "same machine, pipes"};
   }
 
-  channel open(node_id peer, const lane_shape& shape) override {
+  endpoint open(node_id peer, const lane_shape& shape) override {
     auto [their_from, our_to] = make_pipe();
     auto [our_from, their_to] = make_pipe();
-    const request r{shape.bell, shape.worker, shape.own_worker ? 1U : 0U};
+    const request r{shape.doorbell, shape.worker, shape.own_worker ? 1U : 0U};
     const int files[] = {their_from.get(), their_to.get()};
     if (!own_.tell(peer, std::as_bytes(std::span(&r, 1)), files)) {
       throw error(node_text(peer) + " cannot be told of a lane", peer);
     }
-    return add(peer, {shape.bell, shape.worker, shape.own_worker}, std::move(our_from),
-               std::move(our_to), own_.bells[shape.bell], opener_bit);
+    return add(peer, {shape.doorbell, shape.worker, shape.own_worker}, std::move(our_from),
+               std::move(our_to), own_.doorbells[shape.doorbell], opener_bit);
   }
 
   void take_message(node_id from, std::span<const std::byte> bytes,
                     std::vector<unique_fd> files) override {
     byte_reader reader(bytes, "a lane of pipes");
     const auto r = reader.number<request>();
-    if (!reader.empty() || files.size() != 2 || r.worker >= own_.bells.size()) {
+    if (!reader.empty() || files.size() != 2 || r.worker >= own_.doorbells.size()) {
       throw malformed_message("what should open a lane of pipes does not");
     }
     if (is_forgotten(from)) return; // sent before it died
-    bell& wakes = own_.bells[r.worker];
-    const channel end = add(from, {r.bell, r.worker, r.own_worker != 0}, std::move(files[0]),
-                            std::move(files[1]), wakes, 0);
+    doorbell& wakes = own_.doorbells[r.worker];
+    const endpoint end = add(from, {r.doorbell, r.worker, r.own_worker != 0}, std::move(files[0]),
+                             std::move(files[1]), wakes, 0);
     {
       const std::lock_guard guard(mutex_);
       waiting_.push_back(end);
     }
     // Sequentially consistent, so that a receiver about to sleep sees it or is seen.
     arrivals_.fetch_add(1, std::memory_order_seq_cst);
-    ring_if_asleep(end.own_worker ? own_.bells.back() : wakes);
+    notify_if_armed(end.own_worker ? own_.doorbells.back() : wakes);
   }
 
   const std::atomic<std::uint32_t>& arrivals() const noexcept override { return arrivals_; }
 
-  std::optional<channel> accept() override {
+  std::optional<endpoint> accept() override {
     const std::lock_guard guard(mutex_);
     if (waiting_.empty()) return std::nullopt;
-    const channel next = waiting_.front();
+    const endpoint next = waiting_.front();
     waiting_.pop_front();
     return next;
   }
 
-  bool is_closed(const channel& accepted) const noexcept override {
+  bool is_closed(const endpoint& accepted) const noexcept override {
     const std::lock_guard guard(mutex_);
     const auto at = lanes_.find(accepted.id);
     return at == lanes_.end() ||
            (at->second->has_ended() && !has_record(accepted.in, accepted.in.tail));
   }
 
-  void close(const channel& end) noexcept override {
+  void close(const endpoint& end) noexcept override {
     const std::lock_guard guard(mutex_);
     const auto at = lanes_.find(end.id);
     if (at == lanes_.end()) return;
@@ -294,7 +294,7 @@ class pipe_transport final : public transport {
     const std::lock_guard guard(mutex_);
     forgotten_.insert(peer);
     std::erase_if(waiting_,
-                  [&](const channel& c) { return c.peer == peer && lanes_.erase(c.id) != 0; });
+                  [&](const endpoint& c) { return c.peer == peer && lanes_.erase(c.id) != 0; });
   }
 
   void progress() noexcept override {
@@ -303,18 +303,18 @@ class pipe_transport final : public transport {
     const std::lock_guard guard(mutex_);
     std::erase_if(closing_, [](const auto& l) { return !l->has_unsent(); });
   }
-  void watch() noexcept override {
+  void arm() noexcept override {
     for (const auto& l : all())
-      l->watch();
+      l->arm();
   }
   [[nodiscard]] int events() const noexcept { return events_.get(); }
 
  private:
-  channel add(node_id peer, const lane_shape& shape, unique_fd from, unique_fd to, bell& wakes,
-              std::uint64_t bit) {
+  endpoint add(node_id peer, const lane_shape& shape, unique_fd from, unique_fd to, doorbell& wakes,
+               std::uint64_t bit) {
     auto made = std::make_shared<lane>(own_.lane_bytes, wakes, std::move(from), std::move(to),
                                        events_.get());
-    channel end;
+    endpoint end;
     made->fill(end);
     end.peer = peer;
     end.worker = shape.worker;
@@ -345,7 +345,7 @@ class pipe_transport final : public transport {
   std::uint64_t next_id_ = 0;
   std::map<std::uint64_t, std::shared_ptr<lane>> lanes_;
   std::vector<std::shared_ptr<lane>> closing_;
-  std::deque<channel> waiting_;
+  std::deque<endpoint> waiting_;
   std::atomic<std::uint32_t> arrivals_{0};
 };
 

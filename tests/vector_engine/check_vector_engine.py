@@ -19,7 +19,7 @@ HEADERS = pathlib.Path("/usr/aarch64-linux-gnu/include")
 VECTOR_ENGINE = 251  # e_machine of its object files
 
 # Made to object files: rings, dispatch, packing.
-CORE = ("farcall/memory/ring.cpp", "farcall/am/served_lane.cpp", "farcall/call/invoke.cpp",
+CORE = ("farcall/memory/ring.cpp", "farcall/am/responder.cpp", "farcall/call/invoke.cpp",
         "tests/vector_engine/core.cpp")
 # Only looked at.
 FOLDERS = ("farcall/base", "farcall/memory", "farcall/am", "farcall/call")

@@ -1,11 +1,11 @@
 #include "probes.hpp"
 
-#include <tools/common/child_process.hpp>
 #include <tools/common/environment.hpp>
+#include <tools/common/forked_process.hpp>
 #include <tools/common/outcome.hpp>
 
 #include <farcall/base/error.hpp>
-#include <farcall/memory/bell.hpp>
+#include <farcall/memory/doorbell.hpp>
 
 #include <array>
 #include <cerrno>
@@ -67,7 +67,7 @@ probe probe_cross_memory_attach() {
   {
     // The child tries its direction, keeps the answer as its exit status, and stays until it has
     // been read from.
-    child_process child{[&] {
+    forked_process child{[&] {
       close(hold[1]);
       const int error = read_from(parent, &word);
       char byte = 0;

@@ -30,7 +30,7 @@ namespace {
 struct serve_options {
   std::string listen = "127.0.0.1:0";
   server_options server;
-  unsigned patience_ms = static_cast<unsigned>(server.patience.count());
+  unsigned handshake_timeout_ms = static_cast<unsigned>(server.handshake_timeout.count());
   bool key_from_stdin = false;
 };
 
@@ -67,7 +67,7 @@ int serve_app(serve_options options, const std::vector<std::string>& command) {
   options.server.listen = tcp::parse_address(options.listen, "--listen", true);
   options.server.program = served_for_benchmarks(plan.program);
   options.server.arguments = plan.words;
-  options.server.patience = std::chrono::milliseconds(options.patience_ms);
+  options.server.handshake_timeout = std::chrono::milliseconds(options.handshake_timeout_ms);
   block_end_signals();
   std::optional<key_in_memory> key;
   if (options.key_from_stdin) {
@@ -127,8 +127,8 @@ command command_serve() {
                    .value = &o.server.most_targets,
                    .text = "Targets at a time (default 250)",
                    .range = {{1, 100'000}}},
-                  {.name = "--patience-ms",
-                   .value = &o.patience_ms,
+                  {.name = "--handshake-timeout-ms",
+                   .value = &o.handshake_timeout_ms,
                    .text = "How long a connection may take to say what it wants (default 5000)",
                    .range = {{10, 3'600'000}}}},
       .takes_rest = command::rest::after_options,

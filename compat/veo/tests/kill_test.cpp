@@ -158,7 +158,7 @@ TEST_F(killed_helper, with_a_function_here_running) {
     std::unique_lock lock(m.mutex);
     m.is_there = true;
     m.changed.notify_all();
-    m.changed.wait_for(lock, farcall::test::patience, [&] { return m.may_go; });
+    m.changed.wait_for(lock, farcall::test::wait_limit, [&] { return m.may_go; });
     m.went = true;
     return 8;
   };
@@ -166,7 +166,7 @@ TEST_F(killed_helper, with_a_function_here_running) {
   const std::uint64_t behind = submit_same(1);
   {
     std::unique_lock lock(m.mutex);
-    ASSERT_TRUE(m.changed.wait_for(lock, farcall::test::patience, [&] { return m.is_there; }));
+    ASSERT_TRUE(m.changed.wait_for(lock, farcall::test::wait_limit, [&] { return m.is_there; }));
   }
   kill();
   // The end is noticed although the function is running.

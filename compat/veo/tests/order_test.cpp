@@ -211,7 +211,7 @@ TEST(order, functions_here_of_several_contexts_may_wait_for_each_other) {
     std::unique_lock lock(mutex);
     const int round = arrived++ / contexts;
     changed.notify_all();
-    return changed.wait_for(lock, farcall::test::patience,
+    return changed.wait_for(lock, farcall::test::wait_limit,
                             [&] { return arrived >= (round + 1) * contexts; })
                ? 1
                : 0;

@@ -41,7 +41,7 @@ using farcall::test::under_sanitizer;
 /// cannot be left in another way.
 class bounded {
  public:
-  explicit bounded(const char* what, std::chrono::seconds limit = farcall::test::patience);
+  explicit bounded(const char* what, std::chrono::seconds limit = farcall::test::wait_limit);
   bounded(const bounded&) = delete;
   bounded& operator=(const bounded&) = delete;
   ~bounded();

@@ -14,27 +14,27 @@ class block_team {
   __device__ std::uint32_t size() const { return blockDim.x; }
   __device__ void sync() { __syncthreads(); }
 
-  __device__ std::uint32_t group() const { return threadIdx.x / warp; }
-  __device__ std::uint32_t groups() const { return blockDim.x / warp; }
-  __device__ std::uint32_t group_rank() const { return threadIdx.x % warp; }
-  __device__ void group_sync() { __syncwarp(); }
-  __device__ std::uint32_t of_first(std::uint32_t value) const {
+  __device__ std::uint32_t subgroup() const { return threadIdx.x / warp; }
+  __device__ std::uint32_t subgroups() const { return blockDim.x / warp; }
+  __device__ std::uint32_t subgroup_rank() const { return threadIdx.x % warp; }
+  __device__ void subgroup_sync() { __syncwarp(); }
+  __device__ std::uint32_t broadcast(std::uint32_t value) const {
     return __shfl_sync(all, value, 0);
   }
 
   /// 16 bytes by each thread: one access of the bus. The acquire drops the cache's lines, so that a
   /// handler sees what the host and the copy engines have written since the message before.
-  __device__ bool take(const slot& from, std::uint32_t lap, std::uint32_t* payload) {
-    const std::uint32_t at = 2 * group_rank();
+  __device__ bool take(const slot& from, std::uint32_t phase, std::uint32_t* payload) {
+    const std::uint32_t at = 2 * subgroup_rank();
     std::uint64_t first = 0;
     std::uint64_t second = 0;
     load_acquire_pair(&from.words[at], first, second);
     const std::uint32_t head = __shfl_sync(all, payload_of(first), 0);
-    const std::uint32_t head_lap = __shfl_sync(all, lap_in(first), 0);
-    if (head_lap != lap) return false;
+    const std::uint32_t head_phase = __shfl_sync(all, phase_in(first), 0);
+    if (head_phase != phase) return false;
     const std::uint32_t words = words_of(head);
     const bool whole =
-        (at >= words || lap_in(first) == lap) && (at + 1 >= words || lap_in(second) == lap);
+        (at >= words || phase_in(first) == phase) && (at + 1 >= words || phase_in(second) == phase);
     if (__all_sync(all, whole) == 0) return false;
     payload[at] = payload_of(first);
     payload[at + 1] = payload_of(second);
@@ -43,11 +43,11 @@ class block_team {
   }
 
   __device__ void put(slot& to, const std::uint32_t* payload, std::uint32_t words,
-                      std::uint32_t lap) {
+                      std::uint32_t phase) {
     __syncwarp();
-    const std::uint32_t at = 2 * group_rank();
+    const std::uint32_t at = 2 * subgroup_rank();
     if (at >= words) return;
-    store_relaxed_pair(&to.words[at], word_of(payload[at], lap), word_of(payload[at + 1], lap));
+    store_relaxed_pair(&to.words[at], word_of(payload[at], phase), word_of(payload[at + 1], phase));
   }
 
   __device__ std::uint64_t now() const {

@@ -1,6 +1,6 @@
 #include <farcall/base/error.hpp>
 #include <farcall/gpu/transport/cuda.hpp>
-#include <farcall/gpu/transport/host_lane.hpp>
+#include <farcall/gpu/transport/host_endpoint.hpp>
 #include <farcall/gpu/transport/workers.hpp>
 #include <farcall/memory/heap.hpp>
 
@@ -32,7 +32,7 @@ constexpr unsigned generation_shift = 17;
 
 /// A lane's launches that had begun at some moment.
 struct begun_launches {
-  const host_lane* lane;
+  const host_endpoint* lane;
   std::uint64_t count;
   [[nodiscard]] bool have_ended() const noexcept { return lane->have_ended(count); }
 };
@@ -160,18 +160,18 @@ class books final : public memory_domain {
   std::unique_ptr<std::atomic<bool>[]> provided_; ///< by piece
 };
 
-class transport_to_device final : public cuda_transport, public mover {
+class transport_to_device final : public cuda_transport, public rma_engine {
  public:
   explicit transport_to_device(options o) : own_(std::move(o)), device_(std::move(own_.device)) {
     const std::uint32_t ups = own_.calls_to_host == 0 ? own_.workers : own_.calls_to_host;
     const std::uint32_t downs = own_.workers * lanes_per_worker;
-    const std::uint64_t stride = lane_block::stride(own_.ring_bytes);
+    const std::uint64_t stride = lane_memory::stride(own_.ring_bytes);
     auto* const controls =
         reinterpret_cast<worker_control*>(device_->share(own_.workers * sizeof(worker_control)));
     std::byte* const blocks = device_->share((downs + ups) * stride);
     const std::uint64_t* const handlers = device_->upload(own_.program.handlers);
     const auto block = [&](std::uint32_t i) {
-      return reinterpret_cast<lane_block*>(blocks + i * stride);
+      return reinterpret_cast<lane_memory*>(blocks + i * stride);
     };
     std::vector<worker_setup> setups;
     for (std::uint32_t w = 0; w < own_.workers; ++w) {
@@ -221,12 +221,12 @@ class transport_to_device final : public cuda_transport, public mover {
   }
   void describe(card& /*mine*/) const override {}
 
-  reach reach_of(const card& peer) const override {
+  reachability reachability_of(const card& peer) const override {
     if (peer.id != own_.node) return {false, 0, "not this device"};
     return {true, 5, "the device is driven by this process"};
   }
 
-  channel open(node_id peer, const lane_shape& shape) override {
+  endpoint open(node_id peer, const lane_shape& shape) override {
     const std::lock_guard guard(mutex_);
     for (std::uint32_t i = 0; i < down_.size(); ++i) {
       end& e = *down_[i];
@@ -235,9 +235,9 @@ class transport_to_device final : public cuda_transport, public mover {
       ++e.generation;
       if (!e.was_opened) workers_->add_lane(i % own_.workers, i / own_.workers);
       e.was_opened = true;
-      e.lane.open(shape, own_.bells[shape.bell]);
+      e.lane.open(shape, own_.doorbells[shape.doorbell]);
       workers_->wake(i % own_.workers);
-      channel c;
+      endpoint c;
       e.lane.fill(c);
       c.takes_long = false;
       c.peer = own_.node;
@@ -254,17 +254,17 @@ class transport_to_device final : public cuda_transport, public mover {
 
   const std::atomic<std::uint32_t>& arrivals() const noexcept override { return arrivals_; }
 
-  std::optional<channel> accept() override {
+  std::optional<endpoint> accept() override {
     const std::lock_guard guard(mutex_);
     for (std::uint32_t i = 0; i < up_.size() && !is_forgotten_; ++i) {
       end& e = *up_[i];
       if (e.is_open || !e.lane.has_been_opened()) continue;
-      const lane_news news = e.lane.opening();
+      const lane_notice news = e.lane.opening();
       e.is_open = true;
       e.is_announced = false;
       ++e.generation;
-      e.lane.accept(own_.bells[news.worker % own_.bells.size()]);
-      channel c;
+      e.lane.accept(own_.doorbells[news.worker % own_.doorbells.size()]);
+      endpoint c;
       e.lane.fill(c);
       c.takes_long = false;
       c.peer = own_.node;
@@ -276,14 +276,14 @@ class transport_to_device final : public cuda_transport, public mover {
     return std::nullopt;
   }
 
-  bool is_closed(const channel& accepted) const noexcept override {
+  bool is_closed(const endpoint& accepted) const noexcept override {
     const std::lock_guard guard(mutex_);
     end* e = find(accepted);
     if (e == nullptr) return true;
     return e->lane.has_ended() && !has_record(accepted.in, accepted.in.tail);
   }
 
-  void close(const channel& c) noexcept override {
+  void close(const endpoint& c) noexcept override {
     const std::lock_guard guard(mutex_);
     end* e = find(c);
     if (e == nullptr) return;
@@ -301,13 +301,13 @@ class transport_to_device final : public cuda_transport, public mover {
   }
 
   void progress() noexcept override { receive(); }
-  void watch() noexcept override { workers_->expect_soon(); }
+  void arm() noexcept override { workers_->expect_soon(); }
 
-  farcall::mover* mover() noexcept override { return this; }
+  farcall::rma_engine* rma_engine() noexcept override { return this; }
 
-  // ---- the mover
+  // ---- the RMA engine
 
-  std::uint64_t worthwhile_from() const noexcept override { return device_->copies_from(); }
+  std::uint64_t threshold() const noexcept override { return device_->copies_from(); }
   std::byte* map(node_id /*peer*/, std::uint64_t /*address*/,
                  std::uint64_t /*bytes*/) noexcept override {
     return nullptr;
@@ -359,22 +359,22 @@ class transport_to_device final : public cuda_transport, public mover {
     if (!stay) (void)quiesce(clock::now() + quiesce_timeout);
   }
   std::uint64_t starts() const noexcept override { return workers_->starts(); }
-  void* stream_of(const channel& opened) noexcept override {
+  void* stream_of(const endpoint& opened) noexcept override {
     return device_->stream(static_cast<std::uint32_t>(opened.id & lane_mask) % launch_streams);
   }
   void give_up(const std::string& why) noexcept override { workers_->give_up(why); }
   bool stop(time_point deadline) noexcept override { return workers_->stop(deadline); }
 
-  std::vector<lane_block*> lanes_down() override { return blocks_of(down_); }
-  std::vector<lane_block*> lanes_up() override { return blocks_of(up_); }
+  std::vector<lane_memory*> lanes_down() override { return blocks_of(down_); }
+  std::vector<lane_memory*> lanes_up() override { return blocks_of(up_); }
 
  private:
   struct end {
-    end(lane_block& b, std::uint32_t ring_bytes, workers& all, std::uint32_t worker,
+    end(lane_memory& b, std::uint32_t ring_bytes, workers& all, std::uint32_t worker,
         launching launches = {})
         : block(&b), lane(b, ring_bytes, all, worker, std::move(launches)) {}
-    lane_block* block;
-    host_lane lane;
+    lane_memory* block;
+    host_endpoint lane;
     bool is_open = false;
     bool was_opened = false;
     bool is_announced = false; ///< arrivals() has changed for it
@@ -382,15 +382,15 @@ class transport_to_device final : public cuda_transport, public mover {
   };
   using ends = std::vector<std::unique_ptr<end>>;
 
-  static std::vector<lane_block*> blocks_of(const ends& all) {
-    std::vector<lane_block*> blocks;
+  static std::vector<lane_memory*> blocks_of(const ends& all) {
+    std::vector<lane_memory*> blocks;
     for (const auto& e : all)
       blocks.push_back(e->block);
     return blocks;
   }
 
-  /// Null for a channel that was given back.
-  [[nodiscard]] end* find(const channel& c) const noexcept {
+  /// Null for an endpoint that was given back.
+  [[nodiscard]] end* find(const endpoint& c) const noexcept {
     const ends& all = (c.id & up_bit) != 0 ? up_ : down_;
     const std::uint64_t index = c.id & lane_mask;
     if (index >= all.size()) return nullptr;
@@ -431,9 +431,9 @@ class transport_to_device final : public cuda_transport, public mover {
       }
       // Sequentially consistent, so that a receiver about to sleep sees it or is seen.
       arrivals_.fetch_add(1, std::memory_order_seq_cst);
-      const lane_news news = e->lane.opening();
-      ring_if_asleep(news.own_worker != 0 ? own_.bells.back()
-                                          : own_.bells[news.worker % own_.bells.size()]);
+      const lane_notice news = e->lane.opening();
+      notify_if_armed(news.own_worker != 0 ? own_.doorbells.back()
+                                           : own_.doorbells[news.worker % own_.doorbells.size()]);
     }
   }
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <farcall/gpu/transport/device_api.hpp>
-#include <farcall/memory/bell.hpp>
+#include <farcall/memory/doorbell.hpp>
 #include <farcall/transport/hosted_node.hpp>
 
 #include <chrono>
@@ -33,12 +33,12 @@ struct options {
   node_id self = 0; ///< the process that owns the device
   node_id node = 1; ///< the device
   std::uint32_t ring_bytes = 0;
-  std::span<bell> bells; ///< of this process; outlive the transport
+  std::span<doorbell> doorbells; ///< of this process; outlive the transport
   std::unique_ptr<device_api> device;
   std::uint32_t workers = 1;
   std::uint32_t calls_to_host = 0; ///< lanes from the device; 0: one for each worker
   std::chrono::nanoseconds idle{std::chrono::milliseconds(5)};     ///< then a worker leaves
-  std::chrono::nanoseconds call_timeout{std::chrono::seconds(30)}; ///< for the host's answers
+  std::chrono::nanoseconds call_timeout{std::chrono::seconds(30)}; ///< for the host's replies
   device_program program;
   bool try_out = true;            ///< start the workers once before anything else
   std::uint64_t memory_bytes = 0; ///< most that allocate() gives; 0: what the device has
@@ -55,13 +55,13 @@ class cuda_transport : public hosted_node {
   /// Workers were started so many times.
   [[nodiscard]] virtual std::uint64_t starts() const noexcept = 0;
   /// CUDA's stream on which launches of this opened lane run; null where there is no CUDA.
-  [[nodiscard]] virtual void* stream_of(const channel& opened) noexcept = 0;
+  [[nodiscard]] virtual void* stream_of(const endpoint& opened) noexcept = 0;
   /// The device is given up: what runs on it is not waited for.
   virtual void give_up(const std::string& why) noexcept = 0;
 
   /// Blocks of the lanes, for the device's end: those that the host opens, then the others.
-  [[nodiscard]] virtual std::vector<lane_block*> lanes_down() = 0;
-  [[nodiscard]] virtual std::vector<lane_block*> lanes_up() = 0;
+  [[nodiscard]] virtual std::vector<lane_memory*> lanes_down() = 0;
+  [[nodiscard]] virtual std::vector<lane_memory*> lanes_up() = 0;
 };
 
 /// Throws error with the device's text when it cannot be used.

@@ -169,7 +169,7 @@ class emulation {
         : state(make_line_aligned(o.executor.state_bytes)), meeting(o.threads), threads(o.threads) {
     }
     line_aligned_memory state;
-    meeting_point meeting;
+    barrier meeting;
     worker_setup setup{};
     std::vector<std::thread> threads;
   };

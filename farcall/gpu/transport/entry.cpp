@@ -57,7 +57,7 @@ std::unique_ptr<hosted_node> host_device(const device_maker& make_device, const 
   o.self = site.self;
   o.node = site.node;
   o.ring_bytes = site.lane_bytes;
-  o.bells = site.bells;
+  o.doorbells = site.doorbells;
   o.device = std::move(made.device);
   o.workers = url.workers;
   if (const auto idle = url.number("idle_ms")) o.idle = std::chrono::milliseconds(*idle);

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <farcall/gpu/transport/lease.hpp>
 #include <farcall/gpu/transport/slot.hpp>
+#include <farcall/gpu/transport/worker_control.hpp>
 #include <farcall/offload/host_device.hpp>
 
 #include <cstdint>
@@ -16,17 +16,17 @@ struct worker_setup {
   worker_control* control;
   std::byte* first_lane;     ///< block of this worker's lane 0
   std::uint64_t lane_stride; ///< from there to its next one
-  lane_block* host_calls;    ///< the lane that the worker itself opens to the host
+  lane_memory* host_calls;   ///< the lane that the worker itself opens to the host
   const std::uint64_t* handlers;
   std::uint32_t handler_count;
   std::uint32_t lanes; ///< at most lanes_per_worker
   std::uint32_t ring_bytes;
   std::uint32_t node;
   std::uint64_t idle_ns; ///< without a message for that long, the worker leaves
-  std::uint64_t call_ns; ///< an answer of the host that takes longer is not waited for
+  std::uint64_t call_ns; ///< a reply of the host that takes longer is not waited for
 
-  [[nodiscard]] FARCALL_HOST_DEVICE lane_block* lane(std::uint32_t i) const noexcept {
-    return reinterpret_cast<lane_block*>(first_lane + i * lane_stride);
+  [[nodiscard]] FARCALL_HOST_DEVICE lane_memory* lane(std::uint32_t i) const noexcept {
+    return reinterpret_cast<lane_memory*>(first_lane + i * lane_stride);
   }
 };
 

@@ -11,11 +11,11 @@
 
 /// How a record crosses the bus to a GPU, and back: in one slot of words that validate themselves.
 ///
-/// Each word of 8 bytes holds 4 bytes of the record and, above them, the number of the lap, so that
+/// Each word of 8 bytes holds 4 bytes of the record and, above them, the phase, so that
 /// whoever reads a slot sees by the words alone whether the message is there and whole: no flag is
 /// read first, and no fence stands between payload and flag on either side. Only that words of 8
-/// bytes are whole is assumed. Slots start with lap 0, which no message bears before 2^32 laps have
-/// gone by, so nothing is ever cleared. The idea is that of NCCL's low-latency protocol.
+/// bytes are whole is assumed. Slots start with phase 0, which no message bears before 2^32 phases
+/// have gone by, so nothing is ever cleared. The idea is that of NCCL's low-latency protocol.
 namespace farcall::cuda {
 
 inline constexpr std::uint32_t slot_words = 64;
@@ -32,7 +32,7 @@ static_assert(sizeof(slot) == 512);
 /// First words of a slot whose record lies elsewhere: the record's own header, then its place.
 struct long_slot {
   record_header record;
-  std::uint32_t offset; ///< down: in the ring of requests; up: of the cell, in the answers
+  std::uint32_t offset; ///< down: in the ring of requests; up: of the cell, in the replies
   std::uint32_t unused;
 };
 static_assert(sizeof(long_slot) == 16);
@@ -41,16 +41,17 @@ static_assert(sizeof(long_slot) == 16);
 inline constexpr auto lane_opened = static_cast<record_kind>(240);
 inline constexpr auto lane_closed = static_cast<record_kind>(241);
 
-/// The record of both. What `slot` is in other records is the opener's bell.
-struct lane_news {
+/// The record of both. What `slot` is in other records is the opener's doorbell.
+struct lane_notice {
   record_header record;
   std::uint32_t worker;
   std::uint32_t own_worker;
 };
-static_assert(sizeof(lane_news) == 16);
+static_assert(sizeof(lane_notice) == 16);
 
 /// What the words of a message at `position`, counted from the lane's beginning, bear.
-[[nodiscard]] FARCALL_HOST_DEVICE constexpr std::uint32_t lap_of(std::uint64_t position) noexcept {
+[[nodiscard]] FARCALL_HOST_DEVICE constexpr std::uint32_t
+phase_of(std::uint64_t position) noexcept {
   return static_cast<std::uint32_t>(position / ring_slots) + 1;
 }
 [[nodiscard]] FARCALL_HOST_DEVICE constexpr std::uint32_t slot_at(std::uint64_t position) noexcept {
@@ -58,13 +59,13 @@ static_assert(sizeof(lane_news) == 16);
 }
 
 [[nodiscard]] FARCALL_HOST_DEVICE constexpr std::uint64_t word_of(std::uint32_t payload,
-                                                                  std::uint32_t lap) noexcept {
-  return payload | static_cast<std::uint64_t>(lap) << 32;
+                                                                  std::uint32_t phase) noexcept {
+  return payload | static_cast<std::uint64_t>(phase) << 32;
 }
 [[nodiscard]] FARCALL_HOST_DEVICE constexpr std::uint32_t payload_of(std::uint64_t word) noexcept {
   return static_cast<std::uint32_t>(word);
 }
-[[nodiscard]] FARCALL_HOST_DEVICE constexpr std::uint32_t lap_in(std::uint64_t word) noexcept {
+[[nodiscard]] FARCALL_HOST_DEVICE constexpr std::uint32_t phase_in(std::uint64_t word) noexcept {
   return static_cast<std::uint32_t>(word >> 32);
 }
 
@@ -83,28 +84,28 @@ record_bytes(std::uint32_t first) noexcept {
 
 /// One thread writes the words of a message, in any order.
 FARCALL_HOST_DEVICE inline void store_slot(slot& s, const std::uint32_t* payload,
-                                           std::uint32_t words, std::uint32_t lap) noexcept {
+                                           std::uint32_t words, std::uint32_t phase) noexcept {
   for (std::uint32_t i = 0; i < words; i += 2) {
     const std::uint32_t second = i + 1 < words ? payload[i + 1] : 0;
-    store_relaxed_pair(&s.words[i], word_of(payload[i], lap), word_of(second, lap));
+    store_relaxed_pair(&s.words[i], word_of(payload[i], phase), word_of(second, phase));
   }
 }
 
-/// One thread looks: true when the whole message of `lap` is there, whose words are then in
+/// One thread looks: true when the whole message of `phase` is there, whose words are then in
 /// `payload` (slot_words of them fit).
-FARCALL_HOST_DEVICE inline bool load_slot(const slot& s, std::uint32_t lap,
+FARCALL_HOST_DEVICE inline bool load_slot(const slot& s, std::uint32_t phase,
                                           std::uint32_t* payload) noexcept {
   std::uint64_t first = 0;
   std::uint64_t second = 0;
   load_acquire_pair(&s.words[0], first, second);
-  if (lap_in(first) != lap) return false;
+  if (phase_in(first) != phase) return false;
   const std::uint32_t words = words_of(payload_of(first));
-  if (words > 1 && lap_in(second) != lap) return false;
+  if (words > 1 && phase_in(second) != phase) return false;
   payload[0] = payload_of(first);
   payload[1] = payload_of(second);
   for (std::uint32_t i = 2; i < words; i += 2) {
     load_acquire_pair(&s.words[i], first, second);
-    if (lap_in(first) != lap || (i + 1 < words && lap_in(second) != lap)) return false;
+    if (phase_in(first) != phase || (i + 1 < words && phase_in(second) != phase)) return false;
     payload[i] = payload_of(first);
     payload[i + 1] = payload_of(second);
   }
@@ -112,7 +113,7 @@ FARCALL_HOST_DEVICE inline bool load_slot(const slot& s, std::uint32_t lap,
 }
 
 /// How many long records can be on their way up at a time. Each has a cell of a quarter ring.
-inline constexpr std::uint32_t long_cells = 4;
+inline constexpr std::uint32_t bounce_buffers = 4;
 
 /// What a lane consists of in memory that host and device share, which is zeroed before its first
 /// use. "Down" is from the host to the device. Positions count slots and go on from one opener to
@@ -120,14 +121,15 @@ inline constexpr std::uint32_t long_cells = 4;
 ///
 /// Behind it lie the host's ring of requests, from which the device reads long records in place,
 /// and the cells for long records of the device.
-struct lane_block {
+struct lane_memory {
   alignas(line_bytes) std::uint64_t down_consumed; ///< position, told by the device
   alignas(line_bytes) std::uint64_t up_consumed;   ///< position, told by the host
   /// The device's own, kept while no worker runs: positions of the next slot to read and to write.
   alignas(line_bytes) std::uint64_t down_next;
   std::uint64_t up_next;
-  std::uint64_t cell_used_at[long_cells]; ///< position of the slot that last named the cell, + 1
-  std::uint32_t next_cell;
+  std::uint64_t
+      bounce_used_at[bounce_buffers]; ///< position of the slot that last named the cell, + 1
+  std::uint32_t next_bounce;
   std::uint32_t calls_made;                   ///< by the device
   std::uint64_t launches_done[most_launches]; ///< number of the launch that has ended
   slot down[ring_slots];
@@ -136,16 +138,16 @@ struct lane_block {
   [[nodiscard]] FARCALL_HOST_DEVICE std::byte* requests() noexcept {
     return reinterpret_cast<std::byte*>(this + 1);
   }
-  [[nodiscard]] FARCALL_HOST_DEVICE std::byte* cell(std::uint32_t offset,
-                                                    std::uint32_t ring_bytes) noexcept {
+  [[nodiscard]] FARCALL_HOST_DEVICE std::byte* bounce_buffer(std::uint32_t offset,
+                                                             std::uint32_t ring_bytes) noexcept {
     return requests() + ring_bytes + offset;
   }
   /// From one block to the next.
   [[nodiscard]] FARCALL_HOST_DEVICE static constexpr std::uint64_t
   stride(std::uint32_t ring_bytes) noexcept {
-    return sizeof(lane_block) + 2 * std::uint64_t{ring_bytes};
+    return sizeof(lane_memory) + 2 * std::uint64_t{ring_bytes};
   }
 };
-static_assert(sizeof(lane_block) % line_bytes == 0);
+static_assert(sizeof(lane_memory) % line_bytes == 0);
 
 } // namespace farcall::cuda

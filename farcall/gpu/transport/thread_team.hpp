@@ -17,9 +17,9 @@ struct emulated_fault {
 };
 
 /// What the threads of a team meet at. Yields early: they may be more than processors.
-class meeting_point {
+class barrier {
  public:
-  explicit meeting_point(std::uint32_t threads) noexcept : threads_(threads) {}
+  explicit barrier(std::uint32_t threads) noexcept : threads_(threads) {}
 
   /// Throws emulated_fault when the team was broken up.
   void meet() {
@@ -50,8 +50,8 @@ class meeting_point {
 /// it. Each thread is a group by itself.
 class thread_team {
  public:
-  thread_team(meeting_point& all, void* state, std::uint32_t node, std::uint32_t rank,
-              std::uint32_t size, const std::atomic<bool>* is_scattering = nullptr) noexcept
+  thread_team(barrier& all, void* state, std::uint32_t node, std::uint32_t rank, std::uint32_t size,
+              const std::atomic<bool>* is_scattering = nullptr) noexcept
       : all_(&all), state_(state), node_(node), rank_(rank), size_(size),
         is_scattering_(is_scattering) {}
 
@@ -67,25 +67,25 @@ class thread_team {
 
   // ---- groups: threads that look at memory together
 
-  [[nodiscard]] std::uint32_t group() const noexcept { return rank_; }
-  [[nodiscard]] std::uint32_t groups() const noexcept { return size_; }
-  [[nodiscard]] std::uint32_t group_rank() const noexcept { return 0; }
-  void group_sync() noexcept {}
+  [[nodiscard]] std::uint32_t subgroup() const noexcept { return rank_; }
+  [[nodiscard]] std::uint32_t subgroups() const noexcept { return size_; }
+  [[nodiscard]] std::uint32_t subgroup_rank() const noexcept { return 0; }
+  void subgroup_sync() noexcept {}
   /// The first thread's value, for the whole group.
-  [[nodiscard]] std::uint32_t of_first(std::uint32_t value) const noexcept { return value; }
-  /// True when the message of `lap` is there, which is then in `payload`.
-  [[nodiscard]] bool take(const slot& from, std::uint32_t lap, std::uint32_t* payload) noexcept {
-    return load_slot(from, lap, payload);
+  [[nodiscard]] std::uint32_t broadcast(std::uint32_t value) const noexcept { return value; }
+  /// True when the message of `phase` is there, which is then in `payload`.
+  [[nodiscard]] bool take(const slot& from, std::uint32_t phase, std::uint32_t* payload) noexcept {
+    return load_slot(from, phase, payload);
   }
   void put(slot& to, const std::uint32_t* payload, std::uint32_t words,
-           std::uint32_t lap) noexcept {
+           std::uint32_t phase) noexcept {
     if (is_scattering_ == nullptr || !is_scattering_->load(std::memory_order_relaxed)) {
-      store_slot(to, payload, words, lap);
+      store_slot(to, payload, words, phase);
       return;
     }
     // As a bus may: whole words, in any order, whenever.
     for (std::uint32_t i = words; i > 0; --i) {
-      store_relaxed(&to.words[i - 1], word_of(payload[i - 1], lap));
+      store_relaxed(&to.words[i - 1], word_of(payload[i - 1], phase));
       if (i % 4 == 1) std::this_thread::yield();
     }
   }
@@ -116,7 +116,7 @@ class thread_team {
  private:
   static constexpr std::uint64_t spin_ns = 20'000;
 
-  meeting_point* all_;
+  barrier* all_;
   void* state_;
   std::uint32_t node_;
   std::uint32_t rank_;

@@ -26,7 +26,7 @@ constexpr nanoseconds shortest_interval = microseconds(50);
 constexpr nanoseconds decision_time = microseconds(200);
 
 /// At the end, how long calls of the host by handlers may still be answered.
-constexpr nanoseconds answer_time = milliseconds(100);
+constexpr nanoseconds reply_time = milliseconds(100);
 
 /// Code is loaded, and other programs may use the device.
 constexpr std::chrono::seconds first_start_time{10};
@@ -78,7 +78,7 @@ void workers::try_out() {
 
 void workers::begin(look_after calls) {
   calls_ = std::move(calls);
-  keeper_ = std::thread([this] {
+  monitor_ = std::thread([this] {
     leave_signals_to_other_threads();
     look_after_workers();
   });
@@ -280,10 +280,10 @@ bool workers::stop(time_point deadline) noexcept {
     wanted_.notify_one();
     resumed_.notify_all();
   }
-  if (keeper_.joinable()) keeper_.join();
-  const time_point last_answers = clock::now() + (has_failed() ? nanoseconds{0} : answer_time);
+  if (monitor_.joinable()) monitor_.join();
+  const time_point last_replies = clock::now() + (has_failed() ? nanoseconds{0} : reply_time);
   while (!is_idle() && !is_given_up_.load() && !has_faulted() && clock::now() < deadline) {
-    if (clock::now() >= last_answers) command(worker_command::end);
+    if (clock::now() >= last_replies) command(worker_command::end);
     if (calls_.receive) calls_.receive();
     std::this_thread::yield();
   }

@@ -3,7 +3,7 @@
 #include <farcall/base/clock.hpp>
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/gpu/transport/device_api.hpp>
-#include <farcall/gpu/transport/lease.hpp>
+#include <farcall/gpu/transport/worker_control.hpp>
 
 #include <atomic>
 #include <chrono>
@@ -58,7 +58,7 @@ class workers {
 
   /// Somebody goes to sleep until a message comes, which is then taken in soon.
   void expect_soon() noexcept;
-  /// A thread that waits for an answer calls this now and then.
+  /// A thread that waits for a reply calls this now and then.
   void look(time_point now) noexcept;
 
   /// Returns when no worker runs, and none starts before resume(). One caller at a time is quiet,
@@ -117,11 +117,11 @@ class workers {
   std::condition_variable wanted_;
   std::condition_variable resumed_;
   std::string failure_;
-  bool is_news_ = false;  ///< the keeper is to look now
+  bool is_news_ = false;  ///< the monitor is to look now
   bool is_quiet_ = false; ///< between quiesce() and resume()
   bool is_stopping_ = false;
   bool is_stopped_ = false;
-  std::thread keeper_;
+  std::thread monitor_;
 };
 
 } // namespace farcall::cuda

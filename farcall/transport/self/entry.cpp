@@ -10,7 +10,7 @@ transport_entry entry() {
     return std::vector<availability>{{"self", true, "calls of a node to itself"}};
   };
   row.make = [](transport_site& site) {
-    return self::make({site.self, site.lane_bytes, site.bells});
+    return self::make({site.self, site.lane_bytes, site.doorbells});
   };
   return row;
 }

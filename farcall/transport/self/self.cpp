@@ -20,7 +20,7 @@ struct self_lane {
   line_aligned_memory rings;
   counter requests;
   counter replies;
-  std::uint32_t bell = 0;
+  std::uint32_t doorbell = 0;
   std::uint32_t worker = 0;
   bool own_worker = false;
   std::atomic<bool> closing{false};
@@ -38,16 +38,16 @@ class self_transport final : public transport {
 
   void describe(card& /*mine*/) const override {}
 
-  reach reach_of(const card& peer) const override {
+  reachability reachability_of(const card& peer) const override {
     if (peer.id != own_.self) return {false, 0, "another node"};
     return {true, 0, "the node itself"};
   }
 
-  channel open(node_id /*peer*/, const lane_shape& shape) override {
+  endpoint open(node_id /*peer*/, const lane_shape& shape) override {
     auto made = std::make_unique<self_lane>();
     const std::size_t bytes = std::size_t{own_.ring_bytes} * 2;
     made->rings = make_line_aligned(bytes);
-    made->bell = shape.bell;
+    made->doorbell = shape.doorbell;
     made->worker = shape.worker;
     made->own_worker = shape.own_worker;
 
@@ -60,32 +60,32 @@ class self_transport final : public transport {
       lanes_.emplace(id, std::move(made));
       waiting_.push_back(id);
     }
-    channel end = end_of(lane, id | opener_bit);
+    endpoint end = end_of(lane, id | opener_bit);
     attach(end.out, lane.rings.get(), own_.ring_bytes, lane.requests.consumed);
     attach(end.in, lane.rings.get() + own_.ring_bytes, own_.ring_bytes, lane.replies.consumed);
-    notify_on_commit(end.out, own_.bells[shape.worker]);
+    notify_on_commit(end.out, own_.doorbells[shape.worker]);
     // Sequentially consistent, so that a receiver about to sleep sees it or is seen.
     arrivals_.fetch_add(1, std::memory_order_seq_cst);
-    ring_if_asleep(shape.own_worker ? own_.bells.back() : own_.bells[shape.worker]);
+    notify_if_armed(shape.own_worker ? own_.doorbells.back() : own_.doorbells[shape.worker]);
     return end;
   }
 
   const std::atomic<std::uint32_t>& arrivals() const noexcept override { return arrivals_; }
 
-  std::optional<channel> accept() override {
+  std::optional<endpoint> accept() override {
     const std::lock_guard guard(mutex_);
     if (waiting_.empty()) return std::nullopt;
     const std::uint64_t id = waiting_.front();
     waiting_.erase(waiting_.begin());
     self_lane& lane = *lanes_.at(id);
-    channel end = end_of(lane, id);
+    endpoint end = end_of(lane, id);
     attach(end.in, lane.rings.get(), own_.ring_bytes, lane.requests.consumed);
     attach(end.out, lane.rings.get() + own_.ring_bytes, own_.ring_bytes, lane.replies.consumed);
-    notify_on_commit(end.out, own_.bells[lane.bell]);
+    notify_on_commit(end.out, own_.doorbells[lane.doorbell]);
     return end;
   }
 
-  bool is_closed(const channel& accepted) const noexcept override {
+  bool is_closed(const endpoint& accepted) const noexcept override {
     const std::lock_guard guard(mutex_);
     const auto at = lanes_.find(accepted.id);
     if (at == lanes_.end()) return true;
@@ -94,13 +94,13 @@ class self_transport final : public transport {
            !has_record(accepted.in, accepted.in.tail);
   }
 
-  void close(const channel& end) noexcept override {
+  void close(const endpoint& end) noexcept override {
     const std::lock_guard guard(mutex_);
     const auto at = lanes_.find(end.id & ~opener_bit);
     if (at == lanes_.end()) return;
     if ((end.id & opener_bit) != 0) {
       at->second->closing.store(true, std::memory_order_release);
-      ring_if_asleep(own_.bells[end.worker]);
+      notify_if_armed(own_.doorbells[end.worker]);
     } else {
       lanes_.erase(at);
     }
@@ -109,8 +109,8 @@ class self_transport final : public transport {
   void forget(node_id /*peer*/) noexcept override {}
 
  private:
-  channel end_of(const self_lane& lane, std::uint64_t id) const noexcept {
-    channel end;
+  endpoint end_of(const self_lane& lane, std::uint64_t id) const noexcept {
+    endpoint end;
     end.peer = own_.self;
     end.worker = lane.worker;
     end.own_worker = lane.own_worker;

@@ -20,9 +20,9 @@ std::unique_ptr<transport> make_here(transport_site& site) {
   options o;
   o.self = site.self;
   o.machine = site.machine;
-  o.own_home = home::view(*site.home);
+  o.own_receive_segment = receive_segment::view(*site.receive_segment);
   for (node_memory& m : std::exchange(*site.others, {}))
-    o.peers.push_back({m.node, std::move(m.home), std::move(m.windows)});
+    o.peers.push_back({m.node, std::move(m.receive_segment), std::move(m.windows)});
   return shm::make(std::move(o));
 }
 

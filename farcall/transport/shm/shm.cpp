@@ -21,25 +21,25 @@ bool has_true_addresses(const card& peer) {
   return peer.architecture.empty() || (::uname(&own) == 0 && peer.architecture == own.machine);
 }
 
-/// Where a lane is: in whose home, and at which index. The serial number tells it from the lanes
-/// that were there before.
-constexpr std::uint64_t channel_id(std::uint32_t serial, node_id home_of,
-                                   std::uint32_t lane) noexcept {
-  return std::uint64_t{serial} << 32 | home_of << 8 | lane;
+/// Where a lane is: in whose receive segment, and at which index. The serial number tells it from
+/// the lanes that were there before.
+constexpr std::uint64_t endpoint_id(std::uint32_t serial, node_id receive_segment_of,
+                                    std::uint32_t lane) noexcept {
+  return std::uint64_t{serial} << 32 | receive_segment_of << 8 | lane;
 }
-constexpr std::uint32_t serial_of(const channel& end) noexcept {
+constexpr std::uint32_t serial_of(const endpoint& end) noexcept {
   return static_cast<std::uint32_t>(end.id >> 32);
 }
-constexpr node_id home_of(const channel& end) noexcept {
+constexpr node_id receive_segment_of(const endpoint& end) noexcept {
   return static_cast<std::uint32_t>(end.id) >> 8;
 }
-constexpr std::uint32_t lane_of(const channel& end) noexcept {
+constexpr std::uint32_t lane_of(const endpoint& end) noexcept {
   return static_cast<std::uint32_t>(end.id) & 0xff;
 }
-static_assert(home_lanes <= 256);
+static_assert(receive_segment_lanes <= 256);
 
 /// Copies bulk memory to and from peers: through the mapped windows, or by cross-memory attach.
-class shm_mover final : public mover {
+class shm_rma_engine final : public rma_engine {
  public:
   struct window {
     memory_window there;
@@ -51,7 +51,7 @@ class shm_mover final : public mover {
     std::vector<window> windows;
   };
 
-  explicit shm_mover(std::size_t nodes) : targets_(nodes) {}
+  explicit shm_rma_engine(std::size_t nodes) : targets_(nodes) {}
 
   void admit(const card& peer, const std::vector<segment>& windows) {
     target& t = targets_.at(peer.id);
@@ -123,9 +123,9 @@ class shm_mover final : public mover {
 class shm_transport final : public transport {
  public:
   explicit shm_transport(options o)
-      : own_(std::move(o)), peers_(node_count(own_)), mover_(node_count(own_)) {
+      : own_(std::move(o)), peers_(node_count(own_)), rma_engine_(node_count(own_)) {
     for (peer_memory& peer : own_.peers) {
-      peers_[peer.id].home = home::view(peer.home);
+      peers_[peer.id].receive_segment = receive_segment::view(peer.receive_segment);
       peers_[peer.id].memory = &peer;
     }
   }
@@ -133,16 +133,16 @@ class shm_transport final : public transport {
   std::string_view scheme() const noexcept override { return "shm"; }
 
   transport_traits traits() const noexcept override {
-    return {record_limit(own_.own_home.ring_bytes()), true};
+    return {record_limit(own_.own_receive_segment.ring_bytes()), true};
   }
 
   void describe(card& mine) const override { mine.machine = own_.machine; }
 
-  reach reach_of(const card& peer) const override {
+  reachability reachability_of(const card& peer) const override {
     if (own_.machine.empty()) return {false, 0, "this machine cannot be identified"};
     if (peer.machine != own_.machine) return {false, 0, "another machine"};
     if (peer.id == own_.self) return {false, 0, "the node itself"};
-    if (peer.id >= peers_.size() || !peers_[peer.id].home) {
+    if (peer.id >= peers_.size() || !peers_[peer.id].receive_segment) {
       return {false, 0, "its memory was not shared with us"};
     }
     return {true, shm_cost, "same machine, shared memory"};
@@ -150,15 +150,15 @@ class shm_transport final : public transport {
 
   void admit(const card& peer) override {
     if (peer.id < peers_.size() && peers_[peer.id].memory != nullptr) {
-      mover_.admit(peer, peers_[peer.id].memory->windows);
+      rma_engine_.admit(peer, peers_[peer.id].memory->windows);
     }
   }
 
-  channel open(node_id peer, const lane_shape& shape) override {
-    const home& there = peers_.at(peer).home;
+  endpoint open(node_id peer, const lane_shape& shape) override {
+    const receive_segment& there = peers_.at(peer).receive_segment;
     if (!there) throw error(node_text(peer) + " has shared no memory with this node", peer);
-    for (std::uint32_t i = 0; i < home_lanes; ++i) {
-      lane_block& block = there.lane(i);
+    for (std::uint32_t i = 0; i < receive_segment_lanes; ++i) {
+      lane_control& block = there.lane(i);
       std::uint32_t expected = lane_word(lane_state::free, 0);
       // Acquire; partner: the release store in close(), after which the receiver no longer looks.
       if (!block.word.compare_exchange_strong(expected, lane_word(lane_state::claimed, own_.self),
@@ -168,69 +168,73 @@ class shm_transport final : public transport {
       }
       return set_up(peer, there, i, shape);
     }
-    throw error(node_text(peer) + " has no lane left: all " + std::to_string(home_lanes) +
+    throw error(node_text(peer) + " has no lane left: all " +
+                    std::to_string(receive_segment_lanes) +
                     " are in use; end threads that no longer call it, or share fc::lane objects",
                 peer);
   }
 
   const std::atomic<std::uint32_t>& arrivals() const noexcept override {
-    return own_.own_home.header().arrivals;
+    return own_.own_receive_segment.header().arrivals;
   }
 
-  std::optional<channel> accept() override {
-    for (std::uint32_t i = 0; i < home_lanes; ++i) {
+  std::optional<endpoint> accept() override {
+    for (std::uint32_t i = 0; i < receive_segment_lanes; ++i) {
       if (accepted_[i] != 0) continue;
-      lane_block& block = own_.own_home.lane(i);
+      lane_control& block = own_.own_receive_segment.lane(i);
       // Acquire; partner: the release store in set_up().
       const std::uint32_t word = block.word.load(std::memory_order_acquire);
       const lane_state state = state_of(word);
       if (state != lane_state::open && state != lane_state::closing) continue;
       const node_id opener = opener_of(word);
       // Loaded once: the opener may still change it.
-      const std::uint32_t bell_index =
-          std::atomic_ref<std::uint32_t>(block.bell).load(std::memory_order_relaxed);
+      const std::uint32_t doorbell_index =
+          std::atomic_ref<std::uint32_t>(block.doorbell).load(std::memory_order_relaxed);
       // Not ours to repair: a lane with impossible contents stays unserved.
-      if (opener >= peers_.size() || !peers_[opener].home || bell_index >= home_bells) continue;
+      if (opener >= peers_.size() || !peers_[opener].receive_segment ||
+          doorbell_index >= receive_segment_doorbells)
+        continue;
       accepted_[i] = next_serial();
-      return accepted_channel(opener, i, peers_[opener].home.bells()[bell_index]);
+      return accepted_endpoint(opener, i,
+                               peers_[opener].receive_segment.doorbells()[doorbell_index]);
     }
     return std::nullopt;
   }
 
-  bool is_closed(const channel& end) const noexcept override {
-    const lane_block& block = own_.own_home.lane(lane_of(end));
+  bool is_closed(const endpoint& end) const noexcept override {
+    const lane_control& block = own_.own_receive_segment.lane(lane_of(end));
     // Acquire; partner: the release store in close(): we see all that was sent before.
     return state_of(block.word.load(std::memory_order_acquire)) == lane_state::closing &&
            !has_record(end.in, end.in.tail);
   }
 
-  void close(const channel& end) noexcept override {
+  void close(const endpoint& end) noexcept override {
     const std::uint32_t lane = lane_of(end);
-    if (home_of(end) == own_.self) {
+    if (receive_segment_of(end) == own_.self) {
       if (accepted_[lane] != serial_of(end)) return;
       accepted_[lane] = 0;
       // Release; partner: the acquire exchange in open().
-      own_.own_home.lane(lane).word.store(lane_word(lane_state::free, 0),
-                                          std::memory_order_release);
+      own_.own_receive_segment.lane(lane).word.store(lane_word(lane_state::free, 0),
+                                                     std::memory_order_release);
       return;
     }
-    peer_entry& peer = peers_[home_of(end)];
+    peer_entry& peer = peers_[receive_segment_of(end)];
     std::uint32_t serial = serial_of(end);
     // Of several closes only the first counts: the lane may be another's by now.
     if (!peer.opened[lane].compare_exchange_strong(serial, 0, std::memory_order_relaxed)) return;
-    lane_block& block = peer.home.lane(lane);
+    lane_control& block = peer.receive_segment.lane(lane);
     std::uint32_t expected = lane_word(lane_state::open, own_.self);
     // Release; partner: the acquire load in is_closed().
     if (block.word.compare_exchange_strong(expected, lane_word(lane_state::closing, own_.self),
                                            std::memory_order_release, std::memory_order_relaxed)) {
-      ring_if_asleep(peer.home.bells()[end.worker]);
+      notify_if_armed(peer.receive_segment.doorbells()[end.worker]);
     }
   }
 
   void forget(node_id peer) noexcept override {
-    mover_.forget(peer);
-    for (std::uint32_t i = 0; i < home_lanes; ++i) {
-      lane_block& block = own_.own_home.lane(i);
+    rma_engine_.forget(peer);
+    for (std::uint32_t i = 0; i < receive_segment_lanes; ++i) {
+      lane_control& block = own_.own_receive_segment.lane(i);
       const std::uint32_t word = block.word.load(std::memory_order_acquire);
       if (accepted_[i] != 0 || state_of(word) == lane_state::free || opener_of(word) != peer)
         continue;
@@ -238,14 +242,14 @@ class shm_transport final : public transport {
     }
   }
 
-  farcall::mover* mover() noexcept override { return &mover_; }
+  farcall::rma_engine* rma_engine() noexcept override { return &rma_engine_; }
 
  private:
   struct peer_entry {
-    shm::home home;
+    shm::receive_segment receive_segment;
     const peer_memory* memory = nullptr;
-    /// Serial numbers of the lanes that we have open in the peer's home; zero: none.
-    std::array<std::atomic<std::uint32_t>, home_lanes> opened{};
+    /// Serial numbers of the lanes that we have open in the peer's receive segment; zero: none.
+    std::array<std::atomic<std::uint32_t>, receive_segment_lanes> opened{};
   };
 
   static std::size_t node_count(const options& o) {
@@ -263,10 +267,11 @@ class shm_transport final : public transport {
     return serial;
   }
 
-  channel set_up(node_id peer, const home& there, std::uint32_t lane, const lane_shape& shape) {
-    lane_block& block = there.lane(lane);
+  endpoint set_up(node_id peer, const receive_segment& there, std::uint32_t lane,
+                  const lane_shape& shape) {
+    lane_control& block = there.lane(lane);
     const std::uint32_t size = there.ring_bytes();
-    block.bell = shape.bell;
+    block.doorbell = shape.doorbell;
     block.worker = shape.worker;
     block.own_worker = shape.own_worker ? 1 : 0;
     block.requests_consumed.store(0, std::memory_order_relaxed);
@@ -276,46 +281,47 @@ class shm_transport final : public transport {
     clear_ring(there.request_ring(lane));
     clear_ring(there.reply_ring(lane));
 
-    channel end;
+    endpoint end;
     attach(end.out, there.request_ring(lane), size, block.requests_consumed);
     attach(end.in, there.reply_ring(lane), size, block.replies_consumed);
-    bell& wakes = there.bells()[shape.worker];
+    doorbell& wakes = there.doorbells()[shape.worker];
     notify_on_commit(end.out, wakes);
     end.peer = peer;
     end.worker = shape.worker;
     end.own_worker = shape.own_worker;
     const std::uint32_t serial = next_serial();
     peers_[peer].opened[lane].store(serial, std::memory_order_relaxed);
-    end.id = channel_id(serial, peer, lane);
+    end.id = endpoint_id(serial, peer, lane);
 
     // Release; partner: the acquire load in accept().
     block.word.store(lane_word(lane_state::open, own_.self), std::memory_order_release);
     // A sequentially consistent step, so that a receiver about to sleep sees it or is seen.
     there.header().arrivals.fetch_add(1, std::memory_order_seq_cst);
-    ring_if_asleep(shape.own_worker ? there.bells().back() : wakes);
+    notify_if_armed(shape.own_worker ? there.doorbells().back() : wakes);
     return end;
   }
 
-  channel accepted_channel(node_id opener, std::uint32_t lane, bell& wakes) {
-    const home& here = own_.own_home;
-    lane_block& block = here.lane(lane);
+  endpoint accepted_endpoint(node_id opener, std::uint32_t lane, doorbell& wakes) {
+    const receive_segment& here = own_.own_receive_segment;
+    lane_control& block = here.lane(lane);
     prefault(here.request_ring(lane), std::size_t{here.ring_bytes()} * 2);
-    channel end;
+    endpoint end;
     attach(end.in, here.request_ring(lane), here.ring_bytes(), block.requests_consumed);
     attach(end.out, here.reply_ring(lane), here.ring_bytes(), block.replies_consumed);
     notify_on_commit(end.out, wakes);
     end.peer = opener;
     end.worker = block.worker;
     end.own_worker = block.own_worker != 0;
-    end.id = channel_id(accepted_[lane], own_.self, lane);
+    end.id = endpoint_id(accepted_[lane], own_.self, lane);
     return end;
   }
 
   options own_;
   std::vector<peer_entry> peers_;
-  std::array<std::uint32_t, home_lanes> accepted_{}; ///< serial numbers; zero: not accepted
+  std::array<std::uint32_t, receive_segment_lanes>
+      accepted_{}; ///< serial numbers; zero: not accepted
   std::atomic<std::uint32_t> last_serial_{0};
-  shm_mover mover_;
+  shm_rma_engine rma_engine_;
 };
 
 } // namespace

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <farcall/memory/segment.hpp>
-#include <farcall/transport/shm/home.hpp>
+#include <farcall/transport/shm/receive_segment.hpp>
 #include <farcall/transport/transport.hpp>
 
 #include <memory>
@@ -14,14 +14,14 @@ namespace farcall::shm {
 /// What a node holds of another one on this machine.
 struct peer_memory {
   node_id id = no_node;
-  segment home;
+  segment receive_segment;
   std::vector<segment> windows; ///< memory its kernels allocate from, in the card's order
 };
 
 struct options {
   node_id self = 0;
-  std::string machine; ///< ours; see card::machine
-  home own_home;       ///< outlives the transport
+  std::string machine;                 ///< ours; see card::machine
+  receive_segment own_receive_segment; ///< outlives the transport
   std::vector<peer_memory> peers;
 };
 

@@ -1,12 +1,14 @@
-#include <farcall/transport/shm/home.hpp>
+#include <farcall/transport/shm/receive_segment.hpp>
 #include <tests/conformance/pairs.hpp>
 
 namespace farcall::conformance {
 
-INSTANTIATE_TEST_SUITE_P(
-    shm, transport_conformance,
-    ::testing::Values(backend{.place = "threads", .make = &shm_pair, .most_lanes = shm::home_lanes},
-                      backend{
-                          .place = "processes", .make = &shm_pair, .most_lanes = shm::home_lanes}));
+INSTANTIATE_TEST_SUITE_P(shm, transport_conformance,
+                         ::testing::Values(backend{.place = "threads",
+                                                   .make = &shm_pair,
+                                                   .most_lanes = shm::receive_segment_lanes},
+                                           backend{.place = "processes",
+                                                   .make = &shm_pair,
+                                                   .most_lanes = shm::receive_segment_lanes}));
 
 } // namespace farcall::conformance

@@ -23,7 +23,7 @@ constexpr std::uint64_t shortest_bulk = 8192;
 /// Copies that a peer may have under way with us at the same time; more wait.
 constexpr std::size_t most_connections = 4;
 
-/// How long a copy looks for its answer before it sleeps, and how often it then looks whether the
+/// How long a copy looks for its reply before it sleeps, and how often it then looks whether the
 /// peer is gone.
 constexpr std::chrono::microseconds eagerness{100};
 constexpr int look_interval_ms = 100;
@@ -56,7 +56,7 @@ class transfer {
       if (moved.status != io_status::done) return false;
       waiting_since_ = {};
       advance(parts, moved.bytes);
-      // Threads that wait for answers may have no processor of their own.
+      // Threads that wait for replies may have no processor of their own.
       since_yield_ += moved.bytes;
       if (since_yield_ >= pace_.yield_every) {
         since_yield_ = 0;
@@ -119,9 +119,9 @@ bool is_in_window(const std::vector<memory_window>& windows, std::uint64_t addre
 }
 
 /// A connection for the time of one copy.
-class bulk_mover::loan {
+class bulk_rma_engine::loan {
  public:
-  loan(bulk_mover& from, node_id peer) : from_(&from), peer_(peer) {
+  loan(bulk_rma_engine& from, node_id peer) : from_(&from), peer_(peer) {
     std::unique_lock guard(from.mutex_);
     peer_state& p = from.peers_[peer];
     const waiting_count one_more(p.waiting);
@@ -185,25 +185,25 @@ class bulk_mover::loan {
     unsigned& count;
   };
 
-  bulk_mover* from_;
+  bulk_rma_engine* from_;
   node_id peer_;
   link link_;
   bool is_sound_ = false;
   bool was_idle_ = true;
 };
 
-bulk_mover::bulk_mover(std::size_t nodes, connector connect)
+bulk_rma_engine::bulk_rma_engine(std::size_t nodes, connector connect)
     : peers_(nodes), connect_(std::move(connect)) {}
 
-bulk_mover::~bulk_mover() = default;
+bulk_rma_engine::~bulk_rma_engine() = default;
 
-void bulk_mover::admit(node_id peer, const std::vector<memory_window>& windows) {
+void bulk_rma_engine::admit(node_id peer, const std::vector<memory_window>& windows) {
   const std::lock_guard guard(mutex_);
   peers_.at(peer).windows = windows;
 }
 
-void bulk_mover::add(node_id peer, std::unique_ptr<stream> connection,
-                     std::span<const std::byte> first) {
+void bulk_rma_engine::add(node_id peer, std::unique_ptr<stream> connection,
+                          std::span<const std::byte> first) {
   const std::lock_guard guard(mutex_);
   peer_state& p = peers_.at(peer);
   if (p.awaited == 0 || p.is_gone) return;
@@ -213,7 +213,7 @@ void bulk_mover::add(node_id peer, std::unique_ptr<stream> connection,
   changed_.notify_all();
 }
 
-void bulk_mover::fail(node_id peer, const std::string& why) {
+void bulk_rma_engine::fail(node_id peer, const std::string& why) {
   const std::lock_guard guard(mutex_);
   peer_state& p = peers_.at(peer);
   if (p.awaited == 0) return;
@@ -223,12 +223,12 @@ void bulk_mover::fail(node_id peer, const std::string& why) {
   changed_.notify_all();
 }
 
-std::uint64_t bulk_mover::asked(node_id peer) {
+std::uint64_t bulk_rma_engine::asked(node_id peer) {
   const std::lock_guard guard(mutex_);
   return peers_.at(peer).asked;
 }
 
-void bulk_mover::fail_late(node_id peer, std::uint64_t asked, const std::string& why) {
+void bulk_rma_engine::fail_late(node_id peer, std::uint64_t asked, const std::string& why) {
   {
     const std::lock_guard guard(mutex_);
     if (peers_.at(peer).settled >= asked) return;
@@ -236,7 +236,7 @@ void bulk_mover::fail_late(node_id peer, std::uint64_t asked, const std::string&
   fail(peer, why);
 }
 
-void bulk_mover::forget(node_id peer) noexcept {
+void bulk_rma_engine::forget(node_id peer) noexcept {
   const std::lock_guard guard(mutex_);
   if (peer >= peers_.size()) return;
   peer_state& p = peers_[peer];
@@ -248,20 +248,20 @@ void bulk_mover::forget(node_id peer) noexcept {
   changed_.notify_all();
 }
 
-std::uint64_t bulk_mover::worthwhile_from() const noexcept { return shortest_bulk; }
+std::uint64_t bulk_rma_engine::threshold() const noexcept { return shortest_bulk; }
 
-std::byte* bulk_mover::map(node_id /*peer*/, std::uint64_t /*address*/,
-                           std::uint64_t /*bytes*/) noexcept {
+std::byte* bulk_rma_engine::map(node_id /*peer*/, std::uint64_t /*address*/,
+                                std::uint64_t /*bytes*/) noexcept {
   return nullptr;
 }
 
-bool bulk_mover::is_inside(node_id peer, std::uint64_t address, std::uint64_t bytes) {
+bool bulk_rma_engine::is_inside(node_id peer, std::uint64_t address, std::uint64_t bytes) {
   const std::lock_guard guard(mutex_);
   return peer < peers_.size() && is_in_window(peers_[peer].windows, address, bytes);
 }
 
 template <class Exchange>
-bool bulk_mover::copy(node_id peer, Exchange exchange) noexcept {
+bool bulk_rma_engine::copy(node_id peer, Exchange exchange) noexcept {
   try {
     for (;;) {
       loan l(*this, peer);
@@ -279,36 +279,36 @@ bool bulk_mover::copy(node_id peer, Exchange exchange) noexcept {
   }
 }
 
-bool bulk_mover::put(node_id peer, std::uint64_t to, const std::byte* from,
-                     std::uint64_t bytes) noexcept {
+bool bulk_rma_engine::put(node_id peer, std::uint64_t to, const std::byte* from,
+                          std::uint64_t bytes) noexcept {
   if (!is_inside(peer, to, bytes)) return false;
   return copy(peer, [&](loan& l) {
     bulk_request request{bulk_operation::put, 0, to, bytes};
     std::array<iovec, 3> out{l.first(), iovec{&request, sizeof request},
                              iovec{const_cast<std::byte*>(from), bytes}};
     if (!transfer(l.connection(), false).run(out)) return false;
-    bulk_answer answer;
-    std::array<iovec, 1> in{iovec{&answer, sizeof answer}};
-    return transfer(l.connection(), true).run(in) && answer.bytes == bytes;
+    bulk_reply reply;
+    std::array<iovec, 1> in{iovec{&reply, sizeof reply}};
+    return transfer(l.connection(), true).run(in) && reply.bytes == bytes;
   });
 }
 
-bool bulk_mover::get(node_id peer, std::uint64_t from, std::byte* to,
-                     std::uint64_t bytes) noexcept {
+bool bulk_rma_engine::get(node_id peer, std::uint64_t from, std::byte* to,
+                          std::uint64_t bytes) noexcept {
   if (!is_inside(peer, from, bytes)) return false;
   return copy(peer, [&](loan& l) {
     bulk_request request{bulk_operation::get, 0, from, bytes};
     std::array<iovec, 2> out{l.first(), iovec{&request, sizeof request}};
     if (!transfer(l.connection(), false).run(out)) return false;
-    bulk_answer answer;
-    std::array<iovec, 1> head{iovec{&answer, sizeof answer}};
-    if (!transfer(l.connection(), true).run(head) || answer.bytes != bytes) return false;
+    bulk_reply reply;
+    std::array<iovec, 1> head{iovec{&reply, sizeof reply}};
+    if (!transfer(l.connection(), true).run(head) || reply.bytes != bytes) return false;
     std::array<iovec, 1> body{iovec{to, bytes}};
     return transfer(l.connection(), true).run(body);
   });
 }
 
-std::string bulk_mover::failure(node_id peer, std::uint64_t address, std::uint64_t bytes) {
+std::string bulk_rma_engine::failure(node_id peer, std::uint64_t address, std::uint64_t bytes) {
   if (!is_inside(peer, address, bytes)) return {};
   const std::lock_guard guard(mutex_);
   return peers_[peer].failure;

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <farcall/transport/card.hpp>
-#include <farcall/transport/mover.hpp>
+#include <farcall/transport/rma_engine.hpp>
 #include <farcall/transport/tcp/reactor.hpp>
 #include <farcall/transport/tcp/stream.hpp>
 
@@ -19,7 +19,7 @@ namespace farcall::tcp {
 
 enum class bulk_operation : std::uint32_t {
   put = 1, ///< `bytes` bytes follow, for `address`
-  get = 2, ///< `bytes` bytes from `address` are to follow the answer
+  get = 2, ///< `bytes` bytes from `address` are to follow the reply
 };
 struct bulk_request {
   bulk_operation operation{};
@@ -29,7 +29,7 @@ struct bulk_request {
 };
 static_assert(sizeof(bulk_request) == 24);
 /// Sent when a put has been written, and before the bytes of a get.
-struct bulk_answer {
+struct bulk_reply {
   std::uint64_t bytes = 0; ///< as in the request
 };
 
@@ -42,13 +42,13 @@ struct bulk_pace {
 [[nodiscard]] bulk_pace pace_of(const stream& connection) noexcept;
 
 /// Our side of copies that we ask for. The calling threads do the work.
-class bulk_mover final : public mover {
+class bulk_rma_engine final : public rma_engine {
  public:
   /// Asks for one more connection to `peer`, which comes to add(), or whose failure to fail().
   using connector = std::function<void(node_id peer)>;
 
-  bulk_mover(std::size_t nodes, connector connect);
-  ~bulk_mover() override;
+  bulk_rma_engine(std::size_t nodes, connector connect);
+  ~bulk_rma_engine() override;
 
   /// What may be copied to and from there.
   void admit(node_id peer, const std::vector<memory_window>& windows);
@@ -62,7 +62,7 @@ class bulk_mover final : public mover {
   /// Copies with the peer end, now and from now on.
   void forget(node_id peer) noexcept;
 
-  [[nodiscard]] std::uint64_t worthwhile_from() const noexcept override;
+  [[nodiscard]] std::uint64_t threshold() const noexcept override;
   [[nodiscard]] std::byte* map(node_id peer, std::uint64_t address,
                                std::uint64_t bytes) noexcept override;
   [[nodiscard]] bool put(node_id peer, std::uint64_t to, const std::byte* from,
@@ -91,7 +91,7 @@ class bulk_mover final : public mover {
   };
   class loan;
 
-  /// Has `exchange` ask and answer over a connection; again while it fails on ones that were left
+  /// Has `exchange` ask and reply over a connection; again while it fails on ones that were left
   /// from before.
   template <class Exchange>
   [[nodiscard]] bool copy(node_id peer, Exchange exchange) noexcept;

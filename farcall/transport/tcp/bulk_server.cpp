@@ -52,7 +52,7 @@ class bulk_server final : public event_handler, public std::enable_shared_from_t
   }
 
  private:
-  enum class stage : std::uint8_t { greeting, request, bytes_in, answer, bytes_out };
+  enum class stage : std::uint8_t { greeting, request, bytes_in, reply, bytes_out };
 
   io_result step() noexcept {
     switch (stage_) {
@@ -62,7 +62,7 @@ class bulk_server final : public event_handler, public std::enable_shared_from_t
       return read_request();
     case stage::bytes_in:
       return fill_window();
-    case stage::answer:
+    case stage::reply:
     case stage::bytes_out:
       return send_window();
     }
@@ -92,10 +92,10 @@ class bulk_server final : public event_handler, public std::enable_shared_from_t
       log::error("a peer asks for a copy of memory that is not shared; its connection is closed");
       return {io_status::failed, 0};
     }
-    answer_.bytes = request_.bytes;
+    reply_.bytes = request_.bytes;
     done_ = 0;
     stage_ = request_.operation == bulk_operation::put && request_.bytes != 0 ? stage::bytes_in
-                                                                              : stage::answer;
+                                                                              : stage::reply;
     return got;
   }
 
@@ -107,7 +107,7 @@ class bulk_server final : public event_handler, public std::enable_shared_from_t
     done_ += got.bytes;
     if (done_ == request_.bytes) {
       done_ = 0;
-      stage_ = stage::answer;
+      stage_ = stage::reply;
     }
     return got;
   }
@@ -115,8 +115,8 @@ class bulk_server final : public event_handler, public std::enable_shared_from_t
   io_result send_window() noexcept {
     std::array<iovec, 2> parts{};
     std::size_t count = 0;
-    if (stage_ == stage::answer) {
-      parts[count++] = {reinterpret_cast<std::byte*>(&answer_) + done_, sizeof answer_ - done_};
+    if (stage_ == stage::reply) {
+      parts[count++] = {reinterpret_cast<std::byte*>(&reply_) + done_, sizeof reply_ - done_};
     }
     const std::uint64_t of_bytes = stage_ == stage::bytes_out ? done_ : 0;
     const bool has_bytes = request_.operation == bulk_operation::get;
@@ -127,8 +127,8 @@ class bulk_server final : public event_handler, public std::enable_shared_from_t
     const io_result put = connection_->write({parts.data(), count});
     if (put.status != io_status::done) return put;
     done_ += put.bytes;
-    if (stage_ == stage::answer && done_ >= sizeof answer_) {
-      done_ -= sizeof answer_;
+    if (stage_ == stage::reply && done_ >= sizeof reply_) {
+      done_ -= sizeof reply_;
       stage_ = stage::bytes_out;
     }
     if (stage_ == stage::bytes_out && (!has_bytes || done_ == request_.bytes)) {
@@ -156,7 +156,7 @@ class bulk_server final : public event_handler, public std::enable_shared_from_t
   stage stage_;
   std::uint64_t done_ = 0; ///< of what the stage moves
   bulk_request request_;
-  bulk_answer answer_;
+  bulk_reply reply_;
   std::uint32_t events_ = EPOLLIN;
 };
 

@@ -16,13 +16,13 @@ namespace {
 class dialler final : public event_handler, public std::enable_shared_from_this<dialler> {
  public:
   dialler(reactor& loop, std::vector<socket_address> where, const preamble& first,
-          std::shared_ptr<const tls_identity> identity, std::chrono::milliseconds liveness,
+          std::shared_ptr<const tls_identity> identity, std::chrono::milliseconds heartbeat_timeout,
           dialled done)
       : loop_(&loop), where_(std::move(where)), first_(first), identity_(std::move(identity)),
-        liveness_(liveness), done_(std::move(done)) {}
+        heartbeat_timeout_(heartbeat_timeout), done_(std::move(done)) {}
 
   void start() {
-    loop_->at(clock::now() + liveness_, [self = shared_from_this()] {
+    loop_->at(clock::now() + heartbeat_timeout_, [self = shared_from_this()] {
       if (self->done_) self->end(nullptr, "it did not answer in time");
     });
     try_next();
@@ -44,7 +44,7 @@ class dialler final : public event_handler, public std::enable_shared_from_this<
     }
     loop_->remove(socket_.get());
     try {
-      set_options(socket_.get(), liveness_);
+      set_options(socket_.get(), heartbeat_timeout_);
       end(identity_ ? tls_client(std::move(socket_), identity_) : plain_stream(std::move(socket_)),
           "");
     } catch (const std::exception& e) {
@@ -83,7 +83,7 @@ class dialler final : public event_handler, public std::enable_shared_from_this<
   std::size_t next_ = 0;
   preamble first_;
   std::shared_ptr<const tls_identity> identity_;
-  std::chrono::milliseconds liveness_;
+  std::chrono::milliseconds heartbeat_timeout_;
   dialled done_;
   unique_fd socket_;
   std::string why_;
@@ -103,8 +103,9 @@ class arrival final : public event_handler, public std::enable_shared_from_this<
   }
 
   void on_event(std::uint32_t /*events*/) noexcept override {
-    while (have_ < sizeof opening_) {
-      const iovec rest{reinterpret_cast<std::byte*>(&opening_) + have_, sizeof opening_ - have_};
+    while (have_ < sizeof connect_request_) {
+      const iovec rest{reinterpret_cast<std::byte*>(&connect_request_) + have_,
+                       sizeof connect_request_ - have_};
       const io_result got = connection_->read({&rest, 1});
       if (got.status == io_status::would_block) {
         loop_->modify(connection_->fd(),
@@ -125,13 +126,14 @@ class arrival final : public event_handler, public std::enable_shared_from_this<
  private:
   void end(std::unique_ptr<stream> connection, const std::string& why) noexcept {
     if (connection_) loop_->remove(connection_->fd());
-    if (const arrived done = std::exchange(done_, {})) done(std::move(connection), opening_, why);
+    if (const arrived done = std::exchange(done_, {}))
+      done(std::move(connection), connect_request_, why);
     connection_.reset();
   }
 
   reactor* loop_;
   std::unique_ptr<stream> connection_;
-  opening opening_;
+  connect_request connect_request_;
   std::size_t have_ = 0;
   arrived done_;
 };
@@ -139,15 +141,16 @@ class arrival final : public event_handler, public std::enable_shared_from_this<
 } // namespace
 
 void dial(reactor& loop, std::vector<socket_address> where, const preamble& first,
-          std::shared_ptr<const tls_identity> identity, std::chrono::milliseconds liveness,
+          std::shared_ptr<const tls_identity> identity, std::chrono::milliseconds heartbeat_timeout,
           dialled done) {
   auto made = std::make_shared<dialler>(loop, std::move(where), first, std::move(identity),
-                                        liveness, std::move(done));
+                                        heartbeat_timeout, std::move(done));
   loop.post([made] { made->start(); });
 }
 
-void receive_opening(reactor& loop, unique_fd socket, std::shared_ptr<const tls_identity> identity,
-                     time_point deadline, arrived done) {
+void receive_connect_request(reactor& loop, unique_fd socket,
+                             std::shared_ptr<const tls_identity> identity, time_point deadline,
+                             arrived done) {
   auto connection = identity ? tls_server(std::move(socket), std::move(identity))
                              : plain_stream(std::move(socket));
   auto made = std::make_shared<arrival>(loop, std::move(connection), std::move(done));

@@ -3,7 +3,7 @@
 #include <farcall/base/clock.hpp>
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/transport/tcp/address.hpp>
-#include <farcall/transport/tcp/opening.hpp>
+#include <farcall/transport/tcp/handshake.hpp>
 #include <farcall/transport/tcp/reactor.hpp>
 #include <farcall/transport/tcp/stream.hpp>
 #include <farcall/transport/tcp/tls.hpp>
@@ -21,19 +21,20 @@ namespace farcall::tcp {
 /// A connection, or null and the reason.
 using dialled = std::function<void(std::unique_ptr<stream>, const std::string& why)>;
 
-/// Connects to the first of `where` that answers, and sends the preamble. `identity` is null for a
+/// Connects to the first of `where` that replies, and sends the preamble. `identity` is null for a
 /// connection in the clear. Does not wait for the other side's consent.
 void dial(reactor& loop, std::vector<socket_address> where, const preamble& first,
-          std::shared_ptr<const tls_identity> identity, std::chrono::milliseconds liveness,
+          std::shared_ptr<const tls_identity> identity, std::chrono::milliseconds heartbeat_timeout,
           dialled done);
 
 /// A connection whose opening was read, and is not checked yet; null and the reason otherwise.
 using arrived =
-    std::function<void(std::unique_ptr<stream>, const opening&, const std::string& why)>;
+    std::function<void(std::unique_ptr<stream>, const connect_request&, const std::string& why)>;
 
 /// Takes over a connection whose preamble was read. The other side has until `deadline` to prove
 /// itself.
-void receive_opening(reactor& loop, unique_fd socket, std::shared_ptr<const tls_identity> identity,
-                     time_point deadline, arrived done);
+void receive_connect_request(reactor& loop, unique_fd socket,
+                             std::shared_ptr<const tls_identity> identity, time_point deadline,
+                             arrived done);
 
 } // namespace farcall::tcp

@@ -41,10 +41,10 @@ std::unique_ptr<transport> make_here(transport_site& site) {
   o.ring_bytes = std::min(site.lane_bytes * ring_factor, static_cast<std::uint32_t>(largest_ring));
   o.machine = site.machine;
   o.address = std::move(setup.address);
-  o.bells = site.bells;
+  o.doorbells = site.doorbells;
   o.windows = site.windows;
   o.credentials = std::move(setup.job.credentials);
-  o.liveness = setup.job.liveness;
+  o.heartbeat_timeout = setup.job.heartbeat_timeout;
   o.ask_to_dial = [tell = site.tell](node_id peer, const dial_request& request) {
     if (!tell(peer, encode(request), {})) {
       log::error(node_text(peer) + " cannot be asked for a connection");

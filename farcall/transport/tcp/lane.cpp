@@ -42,24 +42,25 @@ std::size_t parts_to_send(std::array<iovec, 3>& parts, std::span<std::byte> firs
 
 } // namespace
 
-lane_end::lane_end(reactor& loop, std::uint32_t ring_bytes, bell& wakes, lane_role role)
-    : staged_lane(&lane_end::committed), loop_(&loop),
+stream_endpoint::stream_endpoint(reactor& loop, std::uint32_t ring_bytes, doorbell& wakes,
+                                 lane_role role)
+    : staged_lane(&stream_endpoint::committed), loop_(&loop),
       rings_(make_line_aligned(std::size_t{ring_bytes} * 2)),
       assembler_(rings_.get() + ring_bytes, ring_bytes) {
   begin(rings_.get(), rings_.get() + ring_bytes, ring_bytes, role, wakes);
 }
 
-lane_end::~lane_end() = default;
+stream_endpoint::~stream_endpoint() = default;
 
-bool lane_end::is_established() const noexcept {
+bool stream_endpoint::is_established() const noexcept {
   const stream* const to = link();
   return to != nullptr && to->is_established();
 }
 
 // ---- sending ------------------------------------------------------------------------------------
 
-void lane_end::committed(void* lane) noexcept {
-  auto& self = static_cast<lane_end&>(*static_cast<staged_lane*>(lane));
+void stream_endpoint::committed(void* lane) noexcept {
+  auto& self = static_cast<stream_endpoint&>(*static_cast<staged_lane*>(lane));
   const time_point::rep now = clock::now().time_since_epoch().count();
   if (now >= self.send_again_.load(std::memory_order_relaxed)) {
     self.flush();
@@ -68,7 +69,7 @@ void lane_end::committed(void* lane) noexcept {
   }
 }
 
-void lane_end::flush() noexcept {
+void stream_endpoint::flush() noexcept {
   if (!send_mutex_.try_lock()) {
     // Whoever sends now may have looked before our commit.
     if (!deferred_.exchange(true, std::memory_order_seq_cst)) loop_->note_deferral();
@@ -78,7 +79,7 @@ void lane_end::flush() noexcept {
   send_mutex_.unlock();
 }
 
-void lane_end::flush_locked() noexcept {
+void stream_endpoint::flush_locked() noexcept {
   if (!is_sending(out_.state())) return;
   stream* const to = link();
   if (to == nullptr) {
@@ -94,7 +95,7 @@ void lane_end::flush_locked() noexcept {
     const io_result wrote = to->write({parts.data(), count});
     if (wrote.status == io_status::would_block) {
       out_.on(send_event::block);
-      arm();
+      arm_socket();
       return;
     }
     if (wrote.status != io_status::done) {
@@ -110,25 +111,25 @@ void lane_end::flush_locked() noexcept {
 }
 
 /// Sending has come to the end of what there is.
-void lane_end::settle(stream& to) noexcept {
+void stream_endpoint::settle(stream& to) noexcept {
   if (is_blocked(out_.state())) out_.on(send_event::unblock);
   if (out_.state() == send_state::closing && out_.on(send_event::finish)) to.finish();
 }
 
-void lane_end::note_sent(std::uint64_t bytes) noexcept {
+void stream_endpoint::note_sent(std::uint64_t bytes) noexcept {
   const auto of_first = std::min<std::uint64_t>(bytes, first_.size());
   first_.erase(first_.begin(), first_.begin() + static_cast<std::ptrdiff_t>(of_first));
   sent_ += bytes - of_first;
   out_.give_credit(sent_);
 }
 
-void lane_end::send_deferred() noexcept {
+void stream_endpoint::send_deferred() noexcept {
   if (deferred_.load(std::memory_order_relaxed)) flush();
 }
 
 // ---- receiving ----------------------------------------------------------------------------------
 
-void lane_end::receive_locked() noexcept {
+void stream_endpoint::receive_locked() noexcept {
   stream* const from = link();
   if (from == nullptr) return;
   const receive_state state = in_.state();
@@ -139,10 +140,10 @@ void lane_end::receive_locked() noexcept {
   }
 }
 
-void lane_end::fill_ring(stream& from) noexcept {
+void stream_endpoint::fill_ring(stream& from) noexcept {
   for (;;) {
     record_assembler::parts parts{};
-    const std::size_t count = assembler_.room(parts, in_.consumed());
+    const std::size_t count = assembler_.space(parts, in_.consumed());
     if (count == 0) {
       in_.on(receive_event::fill);
       return;
@@ -175,14 +176,14 @@ void lane_end::fill_ring(stream& from) noexcept {
   }
 }
 
-void lane_end::note_miss() noexcept {
+void stream_endpoint::note_miss() noexcept {
   if (++misses_ % looks_per_clock != 0) return;
   const time_point now = clock::now();
   if (misses_ == looks_per_clock) quiet_since_ = now;
-  if (now - quiet_since_ > quiet_for) watch();
+  if (now - quiet_since_ > quiet_for) arm();
 }
 
-void lane_end::drop_received(stream& from) noexcept {
+void stream_endpoint::drop_received(stream& from) noexcept {
   const iovec all{in_.base(), in_.size()};
   for (;;) {
     const io_result got = from.read({&all, 1});
@@ -195,7 +196,7 @@ void lane_end::drop_received(stream& from) noexcept {
   }
 }
 
-void lane_end::progress() noexcept {
+void stream_endpoint::progress() noexcept {
   const send_state sending = out_.state();
   const bool is_stuck = is_blocked(sending);
   const bool has_work = is_stuck || out_.has_commits() || deferred_.load(std::memory_order_relaxed);
@@ -212,11 +213,11 @@ void lane_end::progress() noexcept {
 
 // ---- the reactor's part -------------------------------------------------------------------------
 
-void lane_end::watch() noexcept {
-  if (!is_watched_.exchange(true, std::memory_order_seq_cst)) arm();
+void stream_endpoint::arm() noexcept {
+  if (!is_watched_.exchange(true, std::memory_order_seq_cst)) arm_socket();
 }
 
-void lane_end::arm() noexcept {
+void stream_endpoint::arm_socket() noexcept {
   stream* const from = link();
   if (from == nullptr) return;
   const std::lock_guard guard(arm_mutex_);
@@ -236,7 +237,7 @@ void lane_end::arm() noexcept {
   loop_->modify(from->fd(), events);
 }
 
-void lane_end::on_event(std::uint32_t /*events*/) noexcept {
+void stream_endpoint::on_event(std::uint32_t /*events*/) noexcept {
   bool has_news = false;
   {
     const std::lock_guard guard(send_mutex_);
@@ -255,14 +256,14 @@ void lane_end::on_event(std::uint32_t /*events*/) noexcept {
   }
   if (has_news) {
     in_.wake();
-    if (is_blocked(out_.state())) arm();
+    if (is_blocked(out_.state())) arm_socket();
   } else {
     is_watched_.store(true, std::memory_order_seq_cst);
-    arm();
+    arm_socket();
   }
 }
 
-void lane_end::attach(std::unique_ptr<stream> connection, std::span<const std::byte> first) {
+void stream_endpoint::attach(std::unique_ptr<stream> connection, std::span<const std::byte> first) {
   {
     const std::scoped_lock guard(send_mutex_, receive_mutex_);
     first_.assign(first.begin(), first.end());
@@ -282,12 +283,12 @@ void lane_end::attach(std::unique_ptr<stream> connection, std::span<const std::b
   on_event(0);
 }
 
-void lane_end::give_up(const std::string& why) {
+void stream_endpoint::give_up(const std::string& why) {
   log::warning("a lane could not be connected: " + why);
   lose();
 }
 
-void lane_end::lose() noexcept {
+void stream_endpoint::lose() noexcept {
   out_.on(send_event::cut);
   if (!in_.on(receive_event::lose)) return;
   if (role() == lane_role::acceptor) {
@@ -301,17 +302,17 @@ void lane_end::lose() noexcept {
   }
 }
 
-void lane_end::declare_lost() noexcept {
+void stream_endpoint::declare_lost() noexcept {
   {
     const std::lock_guard guard(receive_mutex_);
     assembler_.mark(record_kind::lost);
   }
-  ring(in_.wakes());
+  notify(in_.wakes());
 }
 
 // ---- the end ------------------------------------------------------------------------------------
 
-void lane_end::finish() noexcept {
+void stream_endpoint::finish() noexcept {
   {
     const std::lock_guard guard(send_mutex_);
     out_.on(send_event::close);
@@ -322,16 +323,16 @@ void lane_end::finish() noexcept {
     in_.on(receive_event::close);
   }
   is_watched_.store(true, std::memory_order_seq_cst);
-  arm();
+  arm_socket();
 }
 
-bool lane_end::has_unsent() noexcept {
+bool stream_endpoint::has_unsent() noexcept {
   const std::lock_guard guard(send_mutex_);
   flush_locked();
   return is_sending(out_.state()) && (!first_.empty() || sent_ != out_.take_all());
 }
 
-void lane_end::cut() noexcept {
+void stream_endpoint::cut() noexcept {
   out_.on(send_event::cut);
   in_.on(receive_event::lose);
   if (stream* const to = link()) {

@@ -25,14 +25,14 @@ namespace farcall::tcp {
 ///
 /// Whoever uses the lane moves the bytes while it looks for some; the reactor does when the user
 /// sleeps, or has found nothing for a while.
-class lane_end final : public staged_lane,
-                       public event_handler,
-                       public std::enable_shared_from_this<lane_end> {
+class stream_endpoint final : public staged_lane,
+                              public event_handler,
+                              public std::enable_shared_from_this<stream_endpoint> {
  public:
-  /// `wakes` is the bell of the lane's user here. The opener's end takes the end of the connection
-  /// for a loss, the acceptor's for the opener's goodbye.
-  lane_end(reactor& loop, std::uint32_t ring_bytes, bell& wakes, lane_role role);
-  ~lane_end() override;
+  /// `wakes` is the doorbell of the lane's user here. The opener's end takes the end of the
+  /// connection for a loss, the acceptor's for the opener's goodbye.
+  stream_endpoint(reactor& loop, std::uint32_t ring_bytes, doorbell& wakes, lane_role role);
+  ~stream_endpoint() override;
 
   /// The connection stands: sends `first`, then what was committed meanwhile. Once, on the
   /// reactor's thread.
@@ -45,7 +45,7 @@ class lane_end final : public staged_lane,
   }
 
   void progress() noexcept override;
-  void watch() noexcept override;
+  void arm() noexcept override;
   void on_event(std::uint32_t events) noexcept override;
 
   /// Sends what its user had put off.
@@ -77,7 +77,7 @@ class lane_end final : public staged_lane,
   void note_miss() noexcept;
   void lose() noexcept;
   void declare_lost() noexcept;
-  void arm() noexcept;
+  void arm_socket() noexcept;
 
   /// Null while the connection does not stand.
   [[nodiscard]] stream* link() const noexcept { return link_.load(std::memory_order_seq_cst); }

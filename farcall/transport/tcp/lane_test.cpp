@@ -41,11 +41,11 @@ class lane_ends : public ::testing::Test {
     if (lane_) lane_->cut();
   }
 
-  void connect(std::vector<std::byte> incoming, std::vector<std::size_t> pieces, lane_role role,
-               bool ends = false) {
-    lane_ = std::make_shared<lane_end>(loop_, ring_bytes, bell_, role);
-    lane_->fill(channel_);
-    auto s = std::make_unique<test::scripted_stream>(std::move(incoming), std::move(pieces));
+  void connect(std::vector<std::byte> request_context, std::vector<std::size_t> pieces,
+               lane_role role, bool ends = false) {
+    lane_ = std::make_shared<stream_endpoint>(loop_, ring_bytes, doorbell_, role);
+    lane_->fill(endpoint_);
+    auto s = std::make_unique<test::scripted_stream>(std::move(request_context), std::move(pieces));
     if (ends) s->end();
     lane_->attach(std::move(s), {});
   }
@@ -53,16 +53,16 @@ class lane_ends : public ::testing::Test {
   /// The next record; looks for it as the lane's user does.
   record_view next() {
     for (int i = 0; i < 5000; ++i) {
-      if (const record_view record = peek(channel_.in)) return record;
+      if (const record_view record = peek(endpoint_.in)) return record;
       lane_->on_event(0);
     }
     return {};
   }
 
   reactor loop_;
-  bell bell_;
-  std::shared_ptr<lane_end> lane_;
-  channel channel_;
+  doorbell doorbell_;
+  std::shared_ptr<stream_endpoint> lane_;
+  endpoint endpoint_;
 };
 
 TEST_F(lane_ends, records_are_seen_whole_however_they_are_cut) {
@@ -85,9 +85,9 @@ TEST_F(lane_ends, records_are_seen_whole_however_they_are_cut) {
     for (std::uint64_t n = 0; n < count; ++n) {
       const record_view record = next();
       ASSERT_EQ(test::wrong_with(record, length_of(n), n), "") << n << ", " << pieces[0];
-      release(channel_.in, record);
+      release(endpoint_.in, record);
     }
-    EXPECT_FALSE(peek(channel_.in)) << "what is left behind the last record reads as nothing";
+    EXPECT_FALSE(peek(endpoint_.in)) << "what is left behind the last record reads as nothing";
     lane_->cut();
   }
 }
@@ -100,7 +100,7 @@ TEST_F(lane_ends, a_full_ring_takes_nothing_more) {
   for (std::uint64_t n = 0; n < count; ++n) {
     const record_view record = next();
     ASSERT_EQ(test::wrong_with(record, length_of(n), n), "") << n;
-    release(channel_.in, record);
+    release(endpoint_.in, record);
   }
 }
 
@@ -109,12 +109,12 @@ TEST_F(lane_ends, the_end_is_seen_after_the_last_record) {
   for (std::uint64_t n = 0; n < 3; ++n) {
     const record_view record = next();
     ASSERT_EQ(test::wrong_with(record, length_of(n), n), "");
-    release(channel_.in, record);
+    release(endpoint_.in, record);
   }
   for (int i = 0; i < 10; ++i)
     lane_->on_event(0);
   EXPECT_TRUE(lane_->has_ended());
-  EXPECT_FALSE(peek(channel_.in));
+  EXPECT_FALSE(peek(endpoint_.in));
 }
 
 TEST_F(lane_ends, a_record_that_was_cut_off_is_never_seen) {
@@ -123,11 +123,11 @@ TEST_F(lane_ends, a_record_that_was_cut_off_is_never_seen) {
   connect(sent, {50}, lane_role::acceptor, true);
   const record_view record = next();
   ASSERT_EQ(test::wrong_with(record, length_of(0), 0), "");
-  release(channel_.in, record);
+  release(endpoint_.in, record);
   for (int i = 0; i < 100; ++i)
     lane_->on_event(0);
   EXPECT_TRUE(lane_->has_ended());
-  EXPECT_FALSE(peek(channel_.in));
+  EXPECT_FALSE(peek(endpoint_.in));
 }
 
 TEST_F(lane_ends, what_is_no_record_is_marked_as_such_and_ends_it) {
@@ -142,7 +142,7 @@ TEST_F(lane_ends, what_is_no_record_is_marked_as_such_and_ends_it) {
     for (std::uint64_t n = 0; n < 2; ++n) {
       const record_view record = next();
       ASSERT_EQ(test::wrong_with(record, length_of(n), n), "") << word;
-      release(channel_.in, record);
+      release(endpoint_.in, record);
     }
     const record_view record = next();
     EXPECT_EQ(record.kind, record_kind::corrupt) << word;
@@ -153,8 +153,8 @@ TEST_F(lane_ends, what_is_no_record_is_marked_as_such_and_ends_it) {
 
 TEST_F(lane_ends, a_loss_is_told_to_the_opener) {
   connect({}, {1}, lane_role::opener, true);
-  EXPECT_EQ(peek(channel_.in).kind, record_kind::none) << "news of the node come first";
-  ASSERT_TRUE(test::eventually([&] { return peek(channel_.in).kind == record_kind::lost; }));
+  EXPECT_EQ(peek(endpoint_.in).kind, record_kind::none) << "news of the node come first";
+  ASSERT_TRUE(test::eventually([&] { return peek(endpoint_.in).kind == record_kind::lost; }));
 }
 
 } // namespace

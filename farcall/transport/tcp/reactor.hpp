@@ -64,7 +64,7 @@ class reactor {
   /// No sweep runs any more.
   void stop_sweeping();
 
-  /// Something was done that the other side is likely to answer at once: look without sleeping for
+  /// Something was done that the other side is likely to reply at once: look without sleeping for
   /// a moment.
   void expect_more() noexcept { eager_until_ = clock::now() + eagerness; }
 

@@ -16,11 +16,11 @@ constexpr std::size_t largest_body = std::size_t{64} << 10;
 /// A side that does not take what it is sent is not worth more memory than that.
 constexpr std::size_t most_waiting = 1024;
 constexpr std::size_t most_unsent = std::size_t{4} << 20;
-/// Signs of life in one interval of liveness.
+/// Signs of life in one heartbeat timeout.
 constexpr int signs = 4;
 /// From the end of a target's socket to that of its process, which may have much memory to give
 /// back.
-constexpr std::chrono::seconds last_words_time{2};
+constexpr std::chrono::seconds exit_reason_time{2};
 /// Between two attempts to pass on to a near side that has no room.
 constexpr std::chrono::milliseconds retry_interval{5};
 /// For the far side to take our last words, and to end as well.
@@ -43,9 +43,10 @@ class relay::end_point final : public tcp::event_handler {
 };
 
 relay::relay(tcp::reactor& loop, control_socket near, std::unique_ptr<tcp::stream> far,
-             std::chrono::milliseconds liveness, end_handler on_end)
-    : loop_(&loop), near_(std::move(near)), far_(std::move(far)), liveness_(liveness),
-      on_end_(std::move(on_end)), last_heard_(clock::now()), last_said_(clock::now()) {}
+             std::chrono::milliseconds heartbeat_timeout, end_handler on_end)
+    : loop_(&loop), near_(std::move(near)), far_(std::move(far)),
+      heartbeat_timeout_(heartbeat_timeout), on_end_(std::move(on_end)), last_heard_(clock::now()),
+      last_said_(clock::now()) {}
 
 relay::~relay() = default;
 
@@ -63,12 +64,12 @@ void relay::start() {
 void relay::tick() {
   if (is_over_ || is_parting_ || last_word_) return;
   const time_point now = clock::now();
-  if (now - last_heard_ > liveness_) {
-    end("it was silent for " + std::to_string(liveness_.count()) + " ms");
+  if (now - last_heard_ > heartbeat_timeout_) {
+    end("it was silent for " + std::to_string(heartbeat_timeout_.count()) + " ms");
     return;
   }
-  if (now - last_said_ >= liveness_ / signs && out_.empty()) put(control{}, {});
-  loop_->at(now + liveness_ / (2 * signs), [self = shared_from_this()] { self->tick(); });
+  if (now - last_said_ >= heartbeat_timeout_ / signs && out_.empty()) put(control{}, {});
+  loop_->at(now + heartbeat_timeout_ / (2 * signs), [self = shared_from_this()] { self->tick(); });
 }
 
 // ---- from near to far ---------------------------------------------------------------------------
@@ -87,14 +88,14 @@ void relay::on_near() noexcept {
 }
 
 void relay::on_near_end() noexcept {
-  if (!awaits_last_words_) {
+  if (!awaits_exit_reason_) {
     end("");
     return;
   }
   // A process closes its sockets before it counts as ended.
   loop_->remove(near_.fd());
   try {
-    loop_->at(clock::now() + last_words_time, [self = shared_from_this()] { self->end(""); });
+    loop_->at(clock::now() + exit_reason_time, [self = shared_from_this()] { self->end(""); });
   } catch (const std::exception& e) {
     end(e.what());
   }
@@ -199,7 +200,7 @@ void relay::on_far_end(const std::string& why) {
   is_far_deaf_ = true;
   loop_->remove(far_->fd());
   last_word_ = why;
-  loop_->at(clock::now() + liveness_,
+  loop_->at(clock::now() + heartbeat_timeout_,
             [self = shared_from_this()] { self->end(*self->last_word_); });
 }
 

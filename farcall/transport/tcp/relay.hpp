@@ -34,14 +34,14 @@ class relay : public std::enable_shared_from_this<relay> {
   /// side can no longer be reached, or nothing when either side has ended in order.
   using end_handler = std::function<void(control_socket& near, const std::string& why)>;
 
-  /// A far side that is silent for longer than `liveness` has ended.
+  /// A far side that is silent for longer than `heartbeat_timeout` has ended.
   relay(tcp::reactor& loop, control_socket near, std::unique_ptr<tcp::stream> far,
-        std::chrono::milliseconds liveness, end_handler on_end);
+        std::chrono::milliseconds heartbeat_timeout, end_handler on_end);
   ~relay();
 
   /// The near side's end does not end the far side at once: whoever watches the process there is
   /// about to say with finish_far() how it ended. Before start().
-  void await_last_words() noexcept { awaits_last_words_ = true; }
+  void await_exit_reason() noexcept { awaits_exit_reason_ = true; }
 
   /// Begins. Any thread, once.
   void start();
@@ -72,14 +72,14 @@ class relay : public std::enable_shared_from_this<relay> {
   tcp::reactor* loop_;
   control_socket near_;
   std::unique_ptr<tcp::stream> far_;
-  std::chrono::milliseconds liveness_;
+  std::chrono::milliseconds heartbeat_timeout_;
   end_handler on_end_;
   std::vector<std::byte> in_;
   std::vector<std::byte> out_;
   std::deque<control_message> for_near_; ///< found no room yet
   time_point last_heard_;
   time_point last_said_;
-  bool awaits_last_words_ = false;
+  bool awaits_exit_reason_ = false;
   bool is_finishing_ = false;
   bool is_parting_ = false; ///< everything was said; only the far side's end is awaited
   bool is_retrying_ = false;

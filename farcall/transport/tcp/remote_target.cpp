@@ -3,8 +3,8 @@
 #include <farcall/base/settings_table.hpp>
 #include <farcall/transport/control_messages.hpp>
 #include <farcall/transport/tcp/address.hpp>
+#include <farcall/transport/tcp/handshake.hpp>
 #include <farcall/transport/tcp/identity.hpp>
-#include <farcall/transport/tcp/opening.hpp>
 #include <farcall/transport/tcp/remote_target.hpp>
 #include <farcall/transport/tcp/socket.hpp>
 #include <farcall/transport/tcp/stream.hpp>
@@ -19,12 +19,14 @@
 namespace farcall {
 namespace {
 
-constexpr std::chrono::milliseconds shortest_liveness{settings::row("liveness-ms").low};
-constexpr std::chrono::milliseconds longest_liveness{settings::row("liveness-ms").high};
+constexpr std::chrono::milliseconds shortest_heartbeat_timeout{
+    settings::row("heartbeat-timeout-ms").low};
+constexpr std::chrono::milliseconds longest_heartbeat_timeout{
+    settings::row("heartbeat-timeout-ms").high};
 
-/// Exactly one welcome. Throws error.
-tcp::welcome receive_welcome(int socket, time_point deadline) {
-  tcp::welcome_message m;
+/// Exactly one admission. Throws error.
+tcp::admission receive_admission(int socket, time_point deadline) {
+  tcp::admission_message m;
   std::size_t have = 0;
   while (have < sizeof m) {
     pollfd waiting{socket, POLLIN, 0};
@@ -39,7 +41,7 @@ tcp::welcome receive_welcome(int socket, time_point deadline) {
     have += static_cast<std::size_t>(got);
   }
   if (m.magic != tcp::preamble_magic) throw error("it is no server of farcall");
-  if (m.version != tcp::connection_version) return tcp::welcome::other_version;
+  if (m.version != tcp::connection_version) return tcp::admission::other_version;
   return m.word;
 }
 
@@ -80,7 +82,7 @@ std::vector<std::byte> encode_credentials(const target_request& request) {
   std::memcpy(proof.data(), request.credentials.proof.bytes().data(), proof.size());
   w.number(proof);
   w.number(std::uint32_t{request.credentials.is_encrypted ? 1U : 0U});
-  w.number(static_cast<std::uint32_t>(request.liveness.count()));
+  w.number(static_cast<std::uint32_t>(request.heartbeat_timeout.count()));
   return std::move(w).bytes();
 }
 
@@ -91,8 +93,9 @@ target_request decode_credentials(std::span<const std::byte> body) {
   const auto proof = r.number<std::array<std::byte, tcp::job_secret_bytes>>();
   request.credentials.proof = tcp::secret::copy_of(proof);
   request.credentials.is_encrypted = r.number<std::uint32_t>() != 0;
-  request.liveness = std::chrono::milliseconds(r.number<std::uint32_t>());
-  if (request.liveness < shortest_liveness || request.liveness > longest_liveness || !r.empty()) {
+  request.heartbeat_timeout = std::chrono::milliseconds(r.number<std::uint32_t>());
+  if (request.heartbeat_timeout < shortest_heartbeat_timeout ||
+      request.heartbeat_timeout > longest_heartbeat_timeout || !r.empty()) {
     throw malformed_message("the job's credentials make no sense");
   }
   return request;
@@ -135,13 +138,13 @@ server_launcher::server_launcher(const launch_site& site) : identity_(make_ident
     }
   }
   request_.credentials = tcp::job_credentials::make(identity_ != nullptr);
-  request_.liveness = site.liveness;
+  request_.heartbeat_timeout = site.heartbeat_timeout;
   loop_ = std::make_shared<tcp::reactor>("farcall-tcp");
 }
 
 std::vector<std::byte> server_launcher::setup(node_id node) const {
   const auto at = addresses_.find(node);
-  return encode(tcp_setup{{request_.credentials.copy(), request_.liveness},
+  return encode(tcp_setup{{request_.credentials.copy(), request_.heartbeat_timeout},
                           at == addresses_.end() ? "" : at->second});
 }
 
@@ -151,7 +154,7 @@ std::unique_ptr<target_process> server_launcher::start(node_id node, const targe
   try {
     unique_fd socket =
         tcp::connect_to(tcp::parse_address(url.address, "the address of a server"), deadline);
-    tcp::set_options(socket.get(), request_.liveness);
+    tcp::set_options(socket.get(), request_.heartbeat_timeout);
     tcp::preamble p;
     p.kind = tcp::connection_kind::control;
     p.is_encrypted = identity_ ? 1 : 0;
@@ -160,13 +163,13 @@ std::unique_ptr<target_process> server_launcher::start(node_id node, const targe
     if (::send(socket.get(), &p, sizeof p, MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof p)) {
       throw_system_error("it has cut the connection", errno);
     }
-    const tcp::welcome word = receive_welcome(socket.get(), deadline);
-    if (word != tcp::welcome::come_in) throw error(tcp::refusal_text(word));
+    const tcp::admission word = receive_admission(socket.get(), deadline);
+    if (word != tcp::admission::come_in) throw error(tcp::refusal_text(word));
     auto connection = identity_ ? tcp::tls_client(std::move(socket), identity_)
                                 : tcp::plain_stream(std::move(socket));
     auto [ours, theirs] = control_socket::make_pair();
     auto link = std::make_shared<relay>(
-        *loop_, std::move(theirs), std::move(connection), request_.liveness,
+        *loop_, std::move(theirs), std::move(connection), request_.heartbeat_timeout,
         [server](control_socket& near, const std::string& why) {
           if (why.empty()) return;
           (void)messages::try_send(near,

@@ -20,7 +20,7 @@ namespace farcall {
 /// The first message of a host on its connection to a server.
 struct target_request {
   tcp::job_credentials credentials;
-  std::chrono::milliseconds liveness{0};
+  std::chrono::milliseconds heartbeat_timeout{0};
 };
 
 inline constexpr std::size_t request_body_bytes =

@@ -3,7 +3,7 @@
 #include <farcall/base/log.hpp>
 #include <farcall/transport/control_messages.hpp>
 #include <farcall/transport/process.hpp>
-#include <farcall/transport/tcp/opening.hpp>
+#include <farcall/transport/tcp/handshake.hpp>
 #include <farcall/transport/tcp/reactor.hpp>
 #include <farcall/transport/tcp/relay.hpp>
 #include <farcall/transport/tcp/remote_target.hpp>
@@ -158,7 +158,7 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
       loop_->add(fd, EPOLLIN, std::make_shared<ready>([weak = weak_from_this(), number] {
                    if (const auto self = weak.lock()) self->hear(number);
                  }));
-      loop_->at(clock::now() + own_.patience, [weak = weak_from_this(), number] {
+      loop_->at(clock::now() + own_.handshake_timeout, [weak = weak_from_this(), number] {
         if (const auto self = weak.lock())
           self->send_away(number, "it did not say in time what it wants");
       });
@@ -204,7 +204,7 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     if (v.have < sizeof v.first) return;
     const char* flaw = tcp::flaw_of(v.first);
     if (v.first.magic == tcp::preamble_magic && v.first.version != tcp::connection_version) {
-      answer(v, tcp::welcome::other_version);
+      reply(v, tcp::admission::other_version);
     }
     if (flaw != nullptr) {
       send_away(number, flaw);
@@ -215,8 +215,8 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     }
   }
 
-  static void answer(const visitor& v, tcp::welcome word) {
-    tcp::welcome_message m;
+  static void reply(const visitor& v, tcp::admission word) {
+    tcp::admission_message m;
     m.word = word;
     // A fresh socket has room for this.
     ::send(v.socket.get(), &m, sizeof m, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -225,17 +225,18 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
   void meet_host(std::uint64_t number, visitor& v) {
     const bool wants_encryption = v.first.is_encrypted != 0;
     if (wants_encryption != is_encrypted()) {
-      const tcp::welcome word = is_encrypted() ? tcp::welcome::needs_key : tcp::welcome::has_no_key;
-      answer(v, word);
+      const tcp::admission word =
+          is_encrypted() ? tcp::admission::needs_key : tcp::admission::has_no_key;
+      reply(v, word);
       send_away(number, is_encrypted() ? "it came without a key" : "it has a key and we have none");
       return;
     }
     if (count_.load() >= own_.most_targets) {
-      answer(v, tcp::welcome::is_full);
+      reply(v, tcp::admission::is_full);
       send_away(number, "there are as many targets as there may be");
       return;
     }
-    answer(v, tcp::welcome::come_in);
+    reply(v, tcp::admission::come_in);
     loop_->remove(v.socket.get());
     v.connection = identity_ ? tcp::tls_server(std::move(v.socket), identity_)
                              : tcp::plain_stream(std::move(v.socket));
@@ -288,12 +289,12 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     }
     loop_->remove(v.connection->fd());
     t.to_host = std::make_shared<relay>(
-        *loop_, std::move(ours), std::move(v.connection), request.liveness,
+        *loop_, std::move(ours), std::move(v.connection), request.heartbeat_timeout,
         [weak = weak_from_this(), name](control_socket& /*near*/, const std::string& why) {
           if (const auto self = weak.lock()) self->lose_host(name, why);
         });
     visitors_.erase(number);
-    t.to_host->await_last_words();
+    t.to_host->await_exit_reason();
     t.to_host->start();
     if (!failure.empty()) {
       tell_end(*t.to_host, failure);

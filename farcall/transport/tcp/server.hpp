@@ -19,7 +19,7 @@ struct server_options {
   bool plain = false;                 ///< in the clear although there may be others on the network
   bool trusts_network = false;        ///< needed with `plain` beyond loopback
   std::uint32_t most_targets = 250;
-  std::chrono::milliseconds patience{5'000}; ///< for a connection to say what it wants
+  std::chrono::milliseconds handshake_timeout{5'000}; ///< for a connection to say what it wants
 };
 
 /// Makes this machine one where hosts on others can have targets: takes connections, starts a

@@ -218,7 +218,7 @@ unique_fd connect_to(const address& where, time_point deadline) {
   bool late = false;
   auto left = static_cast<std::int64_t>(found.size());
   for (const socket_address& at : found) {
-    // One address that does not answer must not use up the time of the others.
+    // One address that does not reply must not use up the time of the others.
     time_point until = deadline;
     if (deadline != no_deadline) until = clock::now() + (deadline - clock::now()) / left;
     --left;
@@ -238,13 +238,13 @@ unique_fd connect_to(const address& where, time_point deadline) {
   throw error(what);
 }
 
-void set_options(int fd, std::chrono::milliseconds liveness) {
+void set_options(int fd, std::chrono::milliseconds heartbeat_timeout) {
   bool good = set_number(fd, IPPROTO_TCP, TCP_NODELAY, 1) == 0;
-  if (good && liveness.count() > 0) {
+  if (good && heartbeat_timeout.count() > 0) {
     // Two times are needed: one for a side from which nothing is awaited, one for data that it does
     // not acknowledge. idle + interval * probes is at most `seconds`.
     constexpr std::int64_t longest = 32'767;
-    const auto whole = std::chrono::floor<std::chrono::seconds>(liveness).count();
+    const auto whole = std::chrono::floor<std::chrono::seconds>(heartbeat_timeout).count();
     const int seconds = static_cast<int>(std::clamp<std::int64_t>(whole, 2, longest));
     const int idle = seconds / 2;
     const int interval = std::max(1, (seconds - idle) / 3);

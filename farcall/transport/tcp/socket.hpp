@@ -30,14 +30,14 @@ namespace farcall::tcp {
 /// not block, closes on exec and sends at once. Throws error when the attempt fails already.
 [[nodiscard]] unique_fd start_connect(const socket_address& where);
 
-/// Connects to the first address of the host that answers. Blocks until then. Throws error that
+/// Connects to the first address of the host that replies. Blocks until then. Throws error that
 /// names the address and the reason, and timeout when the deadline passes.
 [[nodiscard]] unique_fd connect_to(const address& where, time_point deadline);
 
-/// Has the kernel end an idle connection when the other side has been silent for `liveness`, which
-/// it counts in seconds, from 2 up; 0 leaves that off. A side that lives and takes nothing in, as a
-/// node in a long call does, is not silent. Also turns on TCP_NODELAY. Throws error for what is no
-/// TCP socket.
-void set_options(int fd, std::chrono::milliseconds liveness);
+/// Has the kernel end an idle connection when the other side has been silent for
+/// `heartbeat_timeout`, which it counts in seconds, from 2 up; 0 leaves that off. A side that lives
+/// and takes nothing in, as a node in a long call does, is not silent. Also turns on TCP_NODELAY.
+/// Throws error for what is no TCP socket.
+void set_options(int fd, std::chrono::milliseconds heartbeat_timeout);
 
 } // namespace farcall::tcp

@@ -27,7 +27,7 @@ using ::testing::ThrowsMessage;
 
 const address any_port{"127.0.0.1", 0};
 
-time_point soon() { return clock::now() + test::patience; }
+time_point soon() { return clock::now() + test::wait_limit; }
 
 int option(int fd, int level, int name) {
   int value = -1;
@@ -135,7 +135,7 @@ TEST(connect_to, says_that_nobody_listens) {
 }
 
 TEST(connect_to, ends_at_its_deadline) {
-  // A listener whose queue is full does not answer.
+  // A listener whose queue is full does not reply.
   const unique_fd full(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in here{};
   here.sin_family = AF_INET;
@@ -165,22 +165,22 @@ TEST(start_connect, becomes_writable_when_it_is_decided) {
 TEST(set_options, a_silent_peer_is_noticed_in_time) {
   const auto listeners = listen_on(any_port);
   const unique_fd client = connect_to(local_address(listeners[0].get()), soon());
-  for (const std::chrono::milliseconds liveness :
+  for (const std::chrono::milliseconds heartbeat_timeout :
        {1ms, 2000ms, 3999ms, 5000ms, 20'000ms, 600'000ms, 100'000'000ms}) {
-    set_options(client.get(), liveness);
-    const auto at_most = std::max<std::int64_t>(2, liveness / 1s);
+    set_options(client.get(), heartbeat_timeout);
+    const auto at_most = std::max<std::int64_t>(2, heartbeat_timeout / 1s);
     const int idle = option(client.get(), IPPROTO_TCP, TCP_KEEPIDLE);
     const int interval = option(client.get(), IPPROTO_TCP, TCP_KEEPINTVL);
     const int probes = option(client.get(), IPPROTO_TCP, TCP_KEEPCNT);
     EXPECT_GE(probes, 1);
-    EXPECT_LE(idle + interval * probes, at_most) << liveness.count();
+    EXPECT_LE(idle + interval * probes, at_most) << heartbeat_timeout.count();
     EXPECT_EQ(option(client.get(), IPPROTO_TCP, TCP_USER_TIMEOUT), 0)
         << "it would end connections to nodes that are only busy";
     EXPECT_NE(option(client.get(), SOL_SOCKET, SO_KEEPALIVE), 0);
   }
 }
 
-TEST(set_options, liveness_0_leaves_the_watch_off) {
+TEST(set_options, heartbeat_timeout_0_leaves_the_watch_off) {
   const auto listeners = listen_on(any_port);
   const unique_fd client = connect_to(local_address(listeners[0].get()), soon());
   set_options(client.get(), 0ms);

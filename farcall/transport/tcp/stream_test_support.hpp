@@ -24,7 +24,7 @@ namespace farcall::tcp::test_support {
 
 using bytes = std::vector<std::byte>;
 
-inline time_point soon() { return clock::now() + test::patience; }
+inline time_point soon() { return clock::now() + test::wait_limit; }
 
 /// Both ends of a TCP connection inside this machine.
 inline std::pair<unique_fd, unique_fd> tcp_pair() {

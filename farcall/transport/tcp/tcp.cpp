@@ -66,7 +66,7 @@ class tcp_transport_impl final : public tcp_transport {
  public:
   tcp_transport_impl(reactor& loop, options o)
       : loop_(&loop), own_(std::move(o)), peers_(own_.nodes),
-        mover_(own_.nodes, [this](node_id peer) { connect_bulk(peer); }) {
+        rma_engine_(own_.nodes, [this](node_id peer) { connect_bulk(peer); }) {
     if (own_.credentials.is_encrypted) {
       identity_ = tls_identity::with_key(hexadecimal(own_.credentials.name),
                                          secret::copy_of(own_.credentials.proof.bytes()));
@@ -92,7 +92,7 @@ class tcp_transport_impl final : public tcp_transport {
     for (auto& [id, e] : gone)
       e.lane->cut();
     for (node_id peer = 0; peer < peers_.size(); ++peer)
-      mover_.forget(peer);
+      rma_engine_.forget(peer);
     // What runs on the reactor's thread for us has ended, or begins after the mark.
     std::promise<void> passed;
     loop_->post([&] { passed.set_value(); });
@@ -114,7 +114,7 @@ class tcp_transport_impl final : public tcp_transport {
     mine.machine = own_.machine;
   }
 
-  reach reach_of(const card& peer) const override {
+  reachability reachability_of(const card& peer) const override {
     if (peer.id == own_.self) return {false, 0, "the node itself"};
     const bool is_here = !peer.machine.empty() && peer.machine == own_.machine;
     try {
@@ -140,15 +140,15 @@ class tcp_transport_impl final : public tcp_transport {
     if (!address.empty()) p.where = resolve(parse_address(address, "a node's address"));
     p.is_admitted = true;
     p.is_gone = false;
-    mover_.admit(peer.id, peer.windows);
+    rma_engine_.admit(peer.id, peer.windows);
   }
 
-  channel open(node_id peer, const lane_shape& shape) override {
+  endpoint open(node_id peer, const lane_shape& shape) override {
     peer_entry& p = peers_.at(peer);
     if (!p.is_admitted) throw error(node_text(peer) + " cannot be reached by TCP", peer);
-    const auto lane = std::make_shared<lane_end>(*loop_, own_.ring_bytes, own_.bells[shape.bell],
-                                                 lane_role::opener);
-    channel end;
+    const auto lane = std::make_shared<stream_endpoint>(
+        *loop_, own_.ring_bytes, own_.doorbells[shape.doorbell], lane_role::opener);
+    endpoint end;
     lane->fill(end);
     end.peer = peer;
     end.worker = shape.worker;
@@ -159,45 +159,46 @@ class tcp_transport_impl final : public tcp_transport {
       next_id_ += 2;
       lanes_[end.id] = {lane, peer, false};
     }
-    opening o;
+    connect_request o;
     o.worker = shape.worker;
     o.own_worker = shape.own_worker ? 1 : 0;
     o.ring_bytes = own_.ring_bytes;
     if (p.where.empty()) {
       ask(peer, {end.id, connection_kind::lane_back, o.worker, o.own_worker, o.ring_bytes, 0});
       // The peer, or a server on the way, may fail to do so without a word to us.
-      loop_->at(clock::now() + 2 * own_.liveness, [weak = std::weak_ptr(lane), peer] {
+      loop_->at(clock::now() + 2 * own_.heartbeat_timeout, [weak = std::weak_ptr(lane), peer] {
         if (const auto late = weak.lock()) late->give_up_if_late(not_called_back(peer));
       });
       return end;
     }
     o.kind = connection_kind::lane;
-    dial_peer(peer, o,
-              [lane](std::unique_ptr<stream> s, const opening& first, const std::string& why) {
-                attach(*lane, std::move(s), bytes_of(first), why);
-              });
+    dial_peer(
+        peer, o,
+        [lane](std::unique_ptr<stream> s, const connect_request& first, const std::string& why) {
+          attach(*lane, std::move(s), bytes_of(first), why);
+        });
     return end;
   }
 
   const std::atomic<std::uint32_t>& arrivals() const noexcept override { return arrivals_; }
 
-  std::optional<channel> accept() override {
+  std::optional<endpoint> accept() override {
     const std::lock_guard guard(mutex_);
     if (waiting_.empty()) return std::nullopt;
-    const channel c = waiting_.front();
+    const endpoint c = waiting_.front();
     waiting_.pop_front();
     return c;
   }
 
-  bool is_closed(const channel& accepted) const noexcept override {
+  bool is_closed(const endpoint& accepted) const noexcept override {
     const std::lock_guard guard(mutex_);
     const auto at = lanes_.find(accepted.id);
     return at == lanes_.end() ||
            (at->second.lane->has_ended() && !has_record(accepted.in, accepted.in.tail));
   }
 
-  void close(const channel& end) noexcept override {
-    std::shared_ptr<lane_end> lane;
+  void close(const endpoint& end) noexcept override {
+    std::shared_ptr<stream_endpoint> lane;
     {
       const std::lock_guard guard(mutex_);
       const auto at = lanes_.find(end.id);
@@ -219,12 +220,12 @@ class tcp_transport_impl final : public tcp_transport {
 
   void forget(node_id peer) noexcept override {
     if (peer >= peers_.size()) return;
-    mover_.forget(peer);
-    std::vector<std::shared_ptr<lane_end>> cut;
+    rma_engine_.forget(peer);
+    std::vector<std::shared_ptr<stream_endpoint>> cut;
     {
       const std::lock_guard guard(mutex_);
       peers_[peer].is_gone = true;
-      std::erase_if(waiting_, [&](const channel& c) {
+      std::erase_if(waiting_, [&](const endpoint& c) {
         if (c.peer != peer) return false;
         lanes_.erase(c.id);
         return true;
@@ -244,12 +245,12 @@ class tcp_transport_impl final : public tcp_transport {
       lane->progress();
   }
 
-  void watch() noexcept override {
+  void arm() noexcept override {
     for (const auto& lane : all_lanes())
-      lane->watch();
+      lane->arm();
   }
 
-  farcall::mover* mover() noexcept override { return &mover_; }
+  farcall::rma_engine* rma_engine() noexcept override { return &rma_engine_; }
 
   void take_message(node_id from, std::span<const std::byte> bytes,
                     std::vector<unique_fd> files) override {
@@ -264,22 +265,23 @@ class tcp_transport_impl final : public tcp_transport {
       refuse("too many others have not proved yet that they belong to the job");
       return;
     }
-    receive_opening(*loop_, std::move(socket), identity_, clock::now() + own_.liveness,
-                    [this, ending = is_ending_, unproved = unproved_](
-                        std::unique_ptr<stream> s, const opening& o, const std::string& why) {
-                      unproved->fetch_sub(1);
-                      if (ending->load()) return;
-                      if (!s) {
-                        refuse(why);
-                        return;
-                      }
-                      admit_connection(std::move(s), o);
-                    });
+    receive_connect_request(
+        *loop_, std::move(socket), identity_, clock::now() + own_.heartbeat_timeout,
+        [this, ending = is_ending_, unproved = unproved_](
+            std::unique_ptr<stream> s, const connect_request& o, const std::string& why) {
+          unproved->fetch_sub(1);
+          if (ending->load()) return;
+          if (!s) {
+            refuse(why);
+            return;
+          }
+          admit_connection(std::move(s), o);
+        });
   }
 
   void take_request(node_id peer, const dial_request& request) override {
     if (peer >= peers_.size() || !peers_[peer].is_admitted || peers_[peer].where.empty()) return;
-    opening o;
+    connect_request o;
     o.serial = request.serial;
     o.kind = request.kind;
     const bool is_lane = request.kind == connection_kind::lane_back;
@@ -289,8 +291,8 @@ class tcp_transport_impl final : public tcp_transport {
     }
     if (!is_lane && request.kind != connection_kind::bulk_back) return;
     dial_peer(peer, o,
-              [this, peer, request, is_lane](std::unique_ptr<stream> s, const opening& first,
-                                             const std::string& why) {
+              [this, peer, request, is_lane](std::unique_ptr<stream> s,
+                                             const connect_request& first, const std::string& why) {
                 if (!s) {
                   log::warning(node_text(peer) +
                                " asked for a connection, which could not be made: " + why);
@@ -314,20 +316,20 @@ class tcp_transport_impl final : public tcp_transport {
     std::atomic<bool> is_gone{false};
   };
   struct entry {
-    std::shared_ptr<lane_end> lane;
+    std::shared_ptr<stream_endpoint> lane;
     node_id peer = no_node;
     bool is_closed = false; ///< by our user; what it committed may still be on its way out
   };
   using connected =
-      std::function<void(std::unique_ptr<stream>, const opening&, const std::string&)>;
+      std::function<void(std::unique_ptr<stream>, const connect_request&, const std::string&)>;
 
-  static std::span<const std::byte> bytes_of(const opening& o) {
+  static std::span<const std::byte> bytes_of(const connect_request& o) {
     return std::as_bytes(std::span(&o, 1));
   }
 
   void ask(node_id peer, const dial_request& request) { own_.ask_to_dial(peer, request); }
 
-  void dial_peer(node_id peer, opening o, connected done) {
+  void dial_peer(node_id peer, connect_request o, connected done) {
     preamble p;
     p.kind = o.kind;
     p.is_encrypted = own_.credentials.is_encrypted ? 1 : 0;
@@ -335,7 +337,7 @@ class tcp_transport_impl final : public tcp_transport {
     p.job = own_.credentials.name;
     o.from = own_.self;
     std::memcpy(o.proof.data(), own_.credentials.proof.bytes().data(), o.proof.size());
-    dial(*loop_, peers_[peer].where, p, identity_, own_.liveness,
+    dial(*loop_, peers_[peer].where, p, identity_, own_.heartbeat_timeout,
          [ending = is_ending_, o, done = std::move(done)](std::unique_ptr<stream> s,
                                                           const std::string& why) {
            if (!ending->load()) done(std::move(s), o, why);
@@ -345,26 +347,26 @@ class tcp_transport_impl final : public tcp_transport {
   void connect_bulk(node_id peer) {
     if (peers_[peer].where.empty()) {
       ask(peer, {0, connection_kind::bulk_back, 0, 0, 0, 0});
-      loop_->at(clock::now() + 2 * own_.liveness,
-                [this, ending = is_ending_, peer, asked = mover_.asked(peer)] {
-                  if (!ending->load()) mover_.fail_late(peer, asked, not_called_back(peer));
+      loop_->at(clock::now() + 2 * own_.heartbeat_timeout,
+                [this, ending = is_ending_, peer, asked = rma_engine_.asked(peer)] {
+                  if (!ending->load()) rma_engine_.fail_late(peer, asked, not_called_back(peer));
                 });
       return;
     }
-    opening o;
+    connect_request o;
     o.kind = connection_kind::bulk;
-    dial_peer(
-        peer, o,
-        [this, peer](std::unique_ptr<stream> s, const opening& first, const std::string& why) {
-          if (!s) {
-            mover_.fail(peer, why);
-          } else {
-            mover_.add(peer, std::move(s), bytes_of(first));
-          }
-        });
+    dial_peer(peer, o,
+              [this, peer](std::unique_ptr<stream> s, const connect_request& first,
+                           const std::string& why) {
+                if (!s) {
+                  rma_engine_.fail(peer, why);
+                } else {
+                  rma_engine_.add(peer, std::move(s), bytes_of(first));
+                }
+              });
   }
 
-  void admit_connection(std::unique_ptr<stream> s, const opening& o) {
+  void admit_connection(std::unique_ptr<stream> s, const connect_request& o) {
     if (secret::copy_of(o.proof) != own_.credentials.proof) {
       refuse("it does not know the job's secret");
       return;
@@ -385,7 +387,7 @@ class tcp_transport_impl final : public tcp_transport {
       serve_bulk(*loop_, std::move(s), own_.windows, {});
       return;
     case connection_kind::lane_back: {
-      std::shared_ptr<lane_end> lane;
+      std::shared_ptr<stream_endpoint> lane;
       {
         const std::lock_guard guard(mutex_);
         const auto at = lanes_.find(o.serial);
@@ -396,7 +398,7 @@ class tcp_transport_impl final : public tcp_transport {
       return;
     }
     case connection_kind::bulk_back:
-      mover_.add(o.from, std::move(s), {});
+      rma_engine_.add(o.from, std::move(s), {});
       return;
     case connection_kind::control:
       break;
@@ -406,8 +408,8 @@ class tcp_transport_impl final : public tcp_transport {
 
   void refuse(const std::string& why) { refusals_.warning("a connection is refused: " + why); }
 
-  static void attach(lane_end& lane, std::unique_ptr<stream> s, std::span<const std::byte> first,
-                     const std::string& why) {
+  static void attach(stream_endpoint& lane, std::unique_ptr<stream> s,
+                     std::span<const std::byte> first, const std::string& why) {
     if (!s) {
       lane.give_up(why);
       return;
@@ -421,9 +423,10 @@ class tcp_transport_impl final : public tcp_transport {
 
   void add_accepted(node_id peer, std::unique_ptr<stream> s, std::span<const std::byte> first,
                     std::uint32_t worker, std::uint32_t own_worker, std::uint32_t ring_bytes) {
-    bell& wakes = own_.bells[worker < own_.bells.size() ? worker : 0];
-    const auto lane = std::make_shared<lane_end>(*loop_, ring_bytes, wakes, lane_role::acceptor);
-    channel end;
+    doorbell& wakes = own_.doorbells[worker < own_.doorbells.size() ? worker : 0];
+    const auto lane =
+        std::make_shared<stream_endpoint>(*loop_, ring_bytes, wakes, lane_role::acceptor);
+    endpoint end;
     lane->fill(end);
     end.peer = peer;
     end.worker = worker;
@@ -438,11 +441,11 @@ class tcp_transport_impl final : public tcp_transport {
     }
     // Sequentially consistent, so that a receiver about to sleep sees it or is seen.
     arrivals_.fetch_add(1, std::memory_order_seq_cst);
-    ring_if_asleep(own_worker != 0 ? own_.bells.back() : wakes);
+    notify_if_armed(own_worker != 0 ? own_.doorbells.back() : wakes);
   }
 
-  std::vector<std::shared_ptr<lane_end>> all_lanes() {
-    std::vector<std::shared_ptr<lane_end>> all;
+  std::vector<std::shared_ptr<stream_endpoint>> all_lanes() {
+    std::vector<std::shared_ptr<stream_endpoint>> all;
     const std::lock_guard guard(mutex_);
     all.reserve(lanes_.size());
     for (const auto& [id, e] : lanes_)
@@ -460,7 +463,7 @@ class tcp_transport_impl final : public tcp_transport {
   void sweep() {
     for (const auto& lane : all_lanes())
       lane->send_deferred();
-    std::vector<std::shared_ptr<lane_end>> done;
+    std::vector<std::shared_ptr<stream_endpoint>> done;
     {
       const std::lock_guard guard(mutex_);
       std::erase_if(lanes_, [&](const auto& l) {
@@ -478,11 +481,11 @@ class tcp_transport_impl final : public tcp_transport {
   bool own_is_loopback_ = false;
   std::shared_ptr<const tls_identity> identity_;
   std::vector<peer_entry> peers_;
-  bulk_mover mover_;
+  bulk_rma_engine rma_engine_;
   mutable std::mutex mutex_;
   std::uint64_t next_id_ = 2;
   std::map<std::uint64_t, entry> lanes_;
-  std::deque<channel> waiting_;
+  std::deque<endpoint> waiting_;
   std::atomic<std::uint32_t> arrivals_{0};
   log::limited_log refusals_{"more connections were refused"};
   // Shared with what may still run on the reactor's thread when we are gone.

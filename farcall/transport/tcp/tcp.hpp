@@ -1,8 +1,8 @@
 #pragma once
 
 #include <farcall/base/unique_fd.hpp>
-#include <farcall/memory/bell.hpp>
-#include <farcall/transport/tcp/opening.hpp>
+#include <farcall/memory/doorbell.hpp>
+#include <farcall/transport/tcp/handshake.hpp>
 #include <farcall/transport/tcp/reactor.hpp>
 #include <farcall/transport/tcp/secret.hpp>
 #include <farcall/transport/transport.hpp>
@@ -51,13 +51,13 @@ static_assert(sizeof(dial_request) == 32);
 struct options {
   node_id self = 0;
   std::size_t nodes = 1;
-  std::uint32_t ring_bytes = 0; ///< of lanes that we open; a power of two, at least smallest_ring
-  std::string machine;          ///< ours; see card::machine
-  std::string address;          ///< "host:port" where we can be dialled; empty: nowhere
-  std::span<bell> bells;        ///< of this node; outlive the transport
+  std::uint32_t ring_bytes = 0;  ///< of lanes that we open; a power of two, at least smallest_ring
+  std::string machine;           ///< ours; see card::machine
+  std::string address;           ///< "host:port" where we can be dialled; empty: nowhere
+  std::span<doorbell> doorbells; ///< of this node; outlive the transport
   std::vector<memory_window> windows; ///< memory here that peers may copy
   job_credentials credentials;
-  std::chrono::milliseconds liveness{0}; ///< a peer that is silent for longer is gone
+  std::chrono::milliseconds heartbeat_timeout{0}; ///< a peer that is silent for longer is gone
   /// Passes a request on to a peer, past this transport. On any thread; must not block.
   std::function<void(node_id peer, const dial_request&)> ask_to_dial;
   std::shared_ptr<reactor> loop; ///< whose last user the transport may be; else null

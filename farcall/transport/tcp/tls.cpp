@@ -90,7 +90,7 @@ class box {
   [[nodiscard]] std::span<std::byte> filled() const noexcept {
     return {data_.get() + from_, to_ - from_};
   }
-  [[nodiscard]] std::span<std::byte> room() const noexcept {
+  [[nodiscard]] std::span<std::byte> space() const noexcept {
     return {data_.get() + to_, size_ - to_};
   }
   void add(std::size_t bytes) noexcept { to_ += bytes; }
@@ -328,19 +328,19 @@ int tls_stream::put_out(BIO* bio, const char* data, int size) noexcept {
   BIO_clear_retry_flags(bio);
   if (size <= 0) return 0;
   const std::size_t bytes = static_cast<std::size_t>(size);
-  // Only a peer that asks for new keys all the time and takes no answer can fill the box.
-  if (self.outbox_.room().size() < bytes) {
+  // Only a peer that asks for new keys all the time and takes no reply can fill the box.
+  if (self.outbox_.space().size() < bytes) {
     BIO_set_retry_write(bio);
     return -1;
   }
-  std::memcpy(self.outbox_.room().data(), data, bytes);
+  std::memcpy(self.outbox_.space().data(), data, bytes);
   self.outbox_.add(bytes);
   return size;
 }
 
 socket_result tls_stream::refill() noexcept {
-  const auto room = inbox_.room();
-  const iovec part{room.data(), room.size()};
+  const auto space = inbox_.space();
+  const iovec part{space.data(), space.size()};
   const socket_result got = receive_some(fd_.get(), {&part, 1});
   inbox_.add(got.bytes);
   return got;
@@ -420,10 +420,10 @@ io_status tls_stream::shake_hands() noexcept {
 /// Until the parts are full (done) or OpenSSL has no more (would_block).
 io_status tls_stream::decrypt(cursor& to, std::size_t& total) noexcept {
   while (!to.at_end()) {
-    const auto room = to.here();
+    const auto space = to.here();
     std::size_t bytes = 0;
     ERR_clear_error();
-    const int result = SSL_read_ex(ssl_.get(), room.data(), room.size(), &bytes);
+    const int result = SSL_read_ex(ssl_.get(), space.data(), space.size(), &bytes);
     if (result == 1) {
       to.advance(bytes);
       total += bytes;
@@ -459,12 +459,12 @@ io_result tls_stream::read(std::span<const iovec> parts) noexcept {
       flush();
       const bool more = !inbox_.is_empty() || SSL_pending(ssl_.get()) > 0;
       buffered_.store(more && status == io_status::done, std::memory_order_relaxed);
-      // With bytes in the inbox, OpenSSL waits for room to answer the other side.
+      // With bytes in the inbox, OpenSSL waits for room to reply the other side.
       if (status != io_status::would_block || drained || more) break;
     }
     const socket_result got = refill();
     if (got.status == io_status::would_block) break;
-    drained = got.status == io_status::done && !inbox_.room().empty();
+    drained = got.status == io_status::done && !inbox_.space().empty();
     const std::lock_guard hold(lock_);
     ended_ = got.status == io_status::closed;
     receive_reason_ = got.reason;

@@ -407,7 +407,7 @@ TEST(tls, a_hello_that_is_played_again_gets_nowhere) {
   wait_to_read(*tap);
   hello.resize(read_into(*tap, hello).bytes);
   ASSERT_EQ(write_all(*replay, hello), io_status::done);
-  // The binder is right, so the server answers; without the client's secret that is of no use.
+  // The binder is right, so the server replies; without the client's secret that is of no use.
   EXPECT_EQ(read_into(*server, none).status, io_status::would_block);
   ASSERT_EQ(write_all(*replay, hello), io_status::done);
   EXPECT_EQ(end_of(*server), io_status::failed);

@@ -25,7 +25,7 @@ void run_worker(const void* argument) {
   const auto& setup = *static_cast<const cuda::worker_setup*>(argument);
   const cuda::thread_executor executor = am::device_worker_on_threads();
   const line_aligned_memory state = make_line_aligned(executor.state_bytes);
-  cuda::meeting_point alone(1);
+  cuda::barrier alone(1);
   cuda::thread_team team(alone, state.get(), setup.node, 0, 1);
   cuda::thread_team::set_current(&team);
   executor.run(team, setup, state.get());

@@ -23,7 +23,7 @@ constexpr std::uint32_t long_request_cost = 128;
 constexpr std::uint64_t most_in_flight = process::lane_bytes / 2;
 
 /// How long a full lane is waited for before requests are queued here.
-constexpr std::chrono::microseconds patience{50};
+constexpr std::chrono::microseconds longest_wait{50};
 
 /// Copies of at most this many bytes travel as messages, behind the calls before them.
 constexpr std::size_t message_bytes = std::size_t{8} << 10;
@@ -342,7 +342,7 @@ bool context::make_room(std::uint32_t cost) noexcept {
   if (holds()) return false;
   if (has_room(cost)) [[likely]]
     return true;
-  const time_point deadline = clock::now() + patience;
+  const time_point deadline = clock::now() + longest_wait;
   do {
     advance();
     if (has_room(cost)) return true;

@@ -77,7 +77,7 @@ process::process(int node, const std::string& program, int identifier)
 }
 
 process::~process() {
-  const time_point deadline = deadline_after(patience);
+  const time_point deadline = deadline_after(finish_timeout);
   bool finished = true;
   for (const auto& c : contexts_)
     finished = c->finish(deadline) && finished;
@@ -187,13 +187,12 @@ std::uint64_t process::symbol(std::uint64_t library, const std::string& name) {
 void process::put(std::uint64_t to, const void* from, std::size_t bytes) {
   const auto* first = static_cast<const std::byte*>(from);
   detail::job_state& state = detail::state_of(*where_.job());
-  mover* m = state.engine->mover_to(where_.id());
+  rma_engine* m = state.engine->rma_engine_for(where_.id());
   if (m != nullptr && m->map(where_.id(), to, bytes) != nullptr) {
     detail::put_bytes(state, where_.id(), to, first, bytes, detail::transfer_mode::async).get();
     return;
   }
-  if (m != nullptr && bytes >= m->worthwhile_from() && m->put(where_.id(), to, first, bytes))
-    return;
+  if (m != nullptr && bytes >= m->threshold() && m->put(where_.id(), to, first, bytes)) return;
   // The helper looks whether there is memory at the address.
   for (std::size_t done = 0; done < bytes; done += message_piece) {
     const std::size_t n = std::min(message_piece, bytes - done);
@@ -204,12 +203,12 @@ void process::put(std::uint64_t to, const void* from, std::size_t bytes) {
 void process::get(void* to, std::uint64_t from, std::size_t bytes) {
   auto* first = static_cast<std::byte*>(to);
   detail::job_state& state = detail::state_of(*where_.job());
-  mover* m = state.engine->mover_to(where_.id());
+  rma_engine* m = state.engine->rma_engine_for(where_.id());
   if (m != nullptr && m->map(where_.id(), from, bytes) != nullptr) {
     detail::get_bytes(state, where_.id(), from, first, bytes, detail::transfer_mode::async).get();
     return;
   }
-  if (m != nullptr && bytes >= m->worthwhile_from() && m->get(where_.id(), from, first, bytes)) {
+  if (m != nullptr && bytes >= m->threshold() && m->get(where_.id(), from, first, bytes)) {
     return;
   }
   for (std::size_t done = 0; done < bytes; done += message_piece) {

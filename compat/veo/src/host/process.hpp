@@ -31,10 +31,10 @@ class process {
   process(int node, const std::string& program, int identifier);
   process(const process&) = delete;
   process& operator=(const process&) = delete;
-  /// Lets contexts finish, at most for `patience`, and ends the helper.
+  /// Lets contexts finish, at most for `finish_timeout`, and ends the helper.
   ~process();
 
-  std::chrono::milliseconds patience{20'000};
+  std::chrono::milliseconds finish_timeout{20'000};
 
   [[nodiscard]] const farcall::node& where() const noexcept { return where_; }
   [[nodiscard]] int node_number() const noexcept { return node_number_; }

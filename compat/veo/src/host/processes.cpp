@@ -12,7 +12,7 @@ namespace farcall::veo {
 namespace {
 
 /// How long kernels may go on when the program ends without having destroyed their process.
-constexpr std::chrono::milliseconds patience_at_exit{2'000};
+constexpr std::chrono::milliseconds finish_timeout_at_exit{2'000};
 
 /// By identifier.
 struct all_processes {
@@ -22,7 +22,7 @@ struct all_processes {
 
   ~all_processes() {
     for (const auto& p : slots) {
-      if (p) p->patience = patience_at_exit;
+      if (p) p->finish_timeout = finish_timeout_at_exit;
     }
   }
 };

@@ -8,7 +8,7 @@
 #include "../kernel/vhcall_library.h"
 
 #include <farcall/base/settings_source.hpp>
-#include <farcall/call/offer.hpp>
+#include <farcall/call/register_callables.hpp>
 
 #include <cerrno>
 #include <cstdlib>
@@ -84,7 +84,7 @@ int fail(int error) noexcept {
 
 bool serve_vhcall_if_asked() {
   if (settings_source().text(vhcall_setting) != "program") return false;
-  offer<install_here, find_here, invoke_here, invoke_with_args_here, uninstall_here>();
+  register_callables<install_here, find_here, invoke_here, invoke_with_args_here, uninstall_here>();
   static library_service service;
   vhcall_service::instance = &service;
   return true;

@@ -11,7 +11,7 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/log.hpp>
 #include <farcall/base/signals.hpp>
-#include <farcall/call/offer.hpp>
+#include <farcall/call/register_callables.hpp>
 #include <farcall/offload/buffer.hpp>
 #include <farcall/offload/job_state.hpp>
 
@@ -155,10 +155,10 @@ void trap_exceptions(int which) {
 }
 
 /// What hosts may ask for; this program asks nobody.
-void offer_messages() {
-  offer<start_helper, open_context, run_kernel, run_kernel_with_frame, load_library, unload_library,
-        find_symbol, allocate_memory, release_memory, write_memory, read_memory, copy_memory,
-        find_segment, attach_segment, detach_segment>();
+void register_messages() {
+  register_callables<start_helper, open_context, run_kernel, run_kernel_with_frame, load_library,
+                     unload_library, find_symbol, allocate_memory, release_memory, write_memory,
+                     read_memory, copy_memory, find_segment, attach_segment, detach_segment>();
 }
 
 /// Names without a folder are looked for in the path of the Vector Engine's libraries first.
@@ -185,7 +185,7 @@ std::string last_loader_error() {
 helper_process::helper_process() {
   ::sem_init(&kernel_failed, 0, 0);
   install_fault_handlers();
-  offer_messages();
+  register_messages();
   instance = this;
 }
 

@@ -150,7 +150,7 @@ struct farcall::packer<F> {
  private:
   template <class M>
   static void one(writer& w, const M& value) {
-    if constexpr (farcall::can_travel_v<M>) {
+    if constexpr (farcall::is_packable_v<M>) {
       w(value);
     } else {
       ham::detail::pack_image(w, value);
@@ -158,7 +158,7 @@ struct farcall::packer<F> {
   }
   template <class M>
   static M next(reader& r) {
-    if constexpr (farcall::can_travel_v<M>) {
+    if constexpr (farcall::is_packable_v<M>) {
       return r.read<M>();
     } else {
       return ham::detail::unpack_image<M>(r);

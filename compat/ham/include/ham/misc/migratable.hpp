@@ -35,7 +35,7 @@ concept is_specialised = !requires { typename migratable<T>::is_not_specialised;
 
 /// Values that farcall takes as they are.
 template <class T>
-inline constexpr bool travels_as_it_is = !is_specialised<T> && farcall::can_travel_v<T>;
+inline constexpr bool travels_as_it_is = !is_specialised<T> && farcall::is_packable_v<T>;
 
 /// The bytes of any object, as HAM sent everything: pointers, and classes with virtual functions.
 template <class T>

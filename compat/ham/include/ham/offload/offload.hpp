@@ -138,14 +138,14 @@ struct farcall::packer<ham::offload::detail::shipped<F>> {
   using shipped = ham::offload::detail::shipped<F>;
 
   static void pack(writer& w, const shipped& s) {
-    if constexpr (farcall::can_travel_v<F>) {
+    if constexpr (farcall::is_packable_v<F>) {
       w(s.functor);
     } else {
       ham::detail::pack_image(w, s.functor);
     }
   }
   static shipped unpack(reader& r) {
-    if constexpr (farcall::can_travel_v<F>) {
+    if constexpr (farcall::is_packable_v<F>) {
       return {r.read<F>()};
     } else {
       return {ham::detail::unpack_image<F>(r)};

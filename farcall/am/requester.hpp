@@ -1,0 +1,210 @@
+#pragma once
+
+#include <farcall/am/completion.hpp>
+#include <farcall/am/message.hpp>
+#include <farcall/base/clock.hpp>
+#include <farcall/memory/doorbell.hpp>
+#include <farcall/memory/ring.hpp>
+#include <farcall/transport/endpoint.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <vector>
+
+namespace farcall::am {
+
+class pending_call;
+
+/// A reply as it lies in memory. Bytes are valid during the call that gets it only, and are
+/// aligned to 8 bytes for short replies, to 16 for long ones.
+struct reply {
+  const std::byte* data = nullptr;
+  std::uint64_t bytes = 0;
+};
+
+/// Reads a reply into the slot's storage, or, with `destroy` set, destroys what was read. Runs
+/// with the lane's guard held: must not call farcall. May throw when reading.
+enum class reply_action : bool { read, destroy };
+using reply_reader = void (*)(pending_call& slot, reply_action action, const reply& what);
+
+/// Size of a slot's inline storage for a result, in bytes.
+inline constexpr std::size_t call_storage = 48;
+
+class alignas(line_bytes) pending_call : public completion {
+ public:
+  pending_call(client& owner, requester& l, biased_lock& guard, std::uint32_t index) noexcept
+      : completion(&owner, &l, guard), index_(index) {}
+  ~pending_call() = default;
+
+  [[nodiscard]] std::byte* storage() noexcept { return storage_; }
+  [[nodiscard]] std::uint32_t index() const noexcept { return index_; }
+
+ private:
+  friend class requester;
+
+  void destroy_result() noexcept { read_(*this, reply_action::destroy, {}); }
+
+  std::uint32_t index_;
+  bool in_flight_ = false;
+  reply_reader read_ = nullptr;
+  std::byte* request_block_ = nullptr; ///< arguments in our heap, until the reply comes
+  pending_call* next_free_ = nullptr;
+  alignas(16) std::byte storage_[call_storage];
+};
+
+struct call_chunk;
+
+/// Opening end of a lane: sends requests to one worker of one node and takes its replies. Used
+/// under `guard`, which costs the thread that owns the lane next to nothing.
+class requester {
+ public:
+  requester(client& owner, const endpoint& c, doorbell& wakes);
+  requester(const requester&) = delete;
+  requester& operator=(const requester&) = delete;
+  ~requester();
+
+  [[nodiscard]] node_id peer() const noexcept { return endpoint_.peer; }
+  [[nodiscard]] client& owner() const noexcept { return *owner_; }
+  [[nodiscard]] biased_lock& guard() noexcept { return guard_; }
+  [[nodiscard]] doorbell& wakes() const noexcept { return *wakes_; }
+  [[nodiscard]] const endpoint& ends() const noexcept { return endpoint_; }
+
+  /// Most bytes of arguments that fit a record.
+  [[nodiscard]] std::uint32_t largest_arguments() const noexcept {
+    return record_limit(endpoint_.out.size) - request_body;
+  }
+
+  /// Throws error when the peer cannot fetch `bytes` of arguments, which do not fit a record.
+  void require_long_arguments(std::uint64_t bytes) const {
+    if (!endpoint_.takes_long) refuse_long_arguments(bytes);
+  }
+
+  // ---- with the guard held ----
+
+  /// Room for a request with `bytes` of arguments, or null when the ring is full or the peer has
+  /// failed. Arguments go to the returned address, which is aligned to 16 bytes.
+  [[nodiscard]] std::byte* try_reserve_request(std::uint32_t bytes) noexcept {
+    std::byte* record = try_reserve(endpoint_.out, request_body + bytes);
+    return record == nullptr ? nullptr : record + request_body;
+  }
+
+  /// Sends the request whose arguments were written at `arguments`. `slot` may be null: no reply.
+  void commit_request(std::byte* arguments, std::uint32_t bytes, handler_key key,
+                      pending_call* slot, std::uint32_t extra = 0,
+                      record_kind kind = record_kind::request) noexcept {
+    std::byte* record = arguments - request_body;
+    auto* header = new (record) request_header;
+    header->record.slot = slot == nullptr ? no_slot : slot->index_;
+    header->key = key;
+    header->extra = extra;
+    if (slot != nullptr) slot->in_flight_ = true;
+    commit(endpoint_.out, record, request_body + bytes, kind);
+  }
+
+  /// A free slot whose reply will be read by `read`. Throws std::bad_alloc.
+  [[nodiscard]] pending_call& take_call(reply_reader read) {
+    if (free_ == nullptr) [[unlikely]]
+      grow();
+    pending_call& slot = *free_;
+    free_ = slot.next_free_;
+    slot.read_ = read;
+    slot.abandoned_ = false;
+    slot.ready_.store(false, std::memory_order_relaxed);
+    ++taken_;
+    return slot;
+  }
+
+  /// A slot that was taken but not sent, or whose reply has been dealt with.
+  void return_call(pending_call& slot) noexcept {
+    if (slot.failure_) [[unlikely]]
+      slot.failure_ = nullptr;
+    slot.next_free_ = free_;
+    free_ = &slot;
+    --taken_;
+  }
+
+  /// Slots that are in flight or held.
+  [[nodiscard]] std::size_t taken() const noexcept { return taken_; }
+
+  /// Ends a slot that was taken but not sent.
+  void fail_call(pending_call& slot, std::exception_ptr why) noexcept;
+
+  /// Keeps the arguments' block until the reply comes.
+  void attach_block(pending_call& slot, std::byte* block) noexcept { slot.request_block_ = block; }
+
+  /// Reads the replies that are there and marks their slots ready; returns how many. What is to
+  /// run afterwards is left for take_due().
+  std::size_t pump() noexcept;
+
+  /// Continuations to run once the guard is released, as a list.
+  [[nodiscard]] continuation* take_due() noexcept {
+    continuation* due = due_;
+    due_ = nullptr;
+    return due;
+  }
+
+  void fail(const std::exception_ptr& why) noexcept;
+  /// The engine ends before the holders of some slots, all of which are ready. Returns how many.
+  [[nodiscard]] std::size_t leave_engine() noexcept;
+  [[nodiscard]] const std::exception_ptr& failure() const noexcept { return failure_; }
+  /// Its connection has ended, which says nothing about the node. Any thread may ask.
+  [[nodiscard]] bool is_lost() const noexcept { return is_lost_.load(std::memory_order_relaxed); }
+
+  /// The peer's key for each of our handlers, once the layer above has worked it out. Written and
+  /// read by the lane's users in that layer; null before.
+  std::atomic<const handler_key*> keys{nullptr};
+
+  // ---- without it ----
+
+  /// The holder of a ready slot has taken or destroyed the result.
+  void free_call(pending_call& slot) noexcept {
+    guard_.lock();
+    return_call(slot);
+    guard_.unlock();
+  }
+
+  /// The holder of a slot lets go of it, ready or not; a late reply is read and dropped.
+  void abandon(pending_call& slot) noexcept;
+
+  /// Moves bytes where they do not move by themselves, unless there are replies to take anyway.
+  void progress() noexcept {
+    if (endpoint_.driver != nullptr && !has_reply()) endpoint_.driver->progress();
+  }
+  /// Before a sleep on the lane's doorbell; see driver::arm().
+  void arm() noexcept {
+    if (endpoint_.driver != nullptr) endpoint_.driver->arm();
+  }
+
+  /// True when pump() would find something. Any thread may ask.
+  [[nodiscard]] bool has_reply() const noexcept {
+    return has_record(endpoint_.in, seen_.load(std::memory_order_relaxed));
+  }
+
+  /// Runs a list of continuations.
+  static void run(continuation* due) noexcept;
+
+ private:
+  [[noreturn]] void refuse_long_arguments(std::uint64_t bytes) const;
+  void grow();
+  [[nodiscard]] pending_call* find(std::uint32_t index) noexcept;
+  void take_reply(const record_view& record) noexcept;
+  void read_rendezvous(pending_call& slot, const record_view& record);
+  void finish(pending_call& slot) noexcept;
+  void send_releases() noexcept;
+
+  client* owner_;
+  endpoint endpoint_;
+  doorbell* wakes_;
+  pending_call* free_ = nullptr;
+  std::size_t taken_ = 0;
+  continuation* due_ = nullptr;
+  std::atomic<std::uint64_t> seen_{0}; ///< where the next reply will be
+  std::exception_ptr failure_;
+  std::atomic<bool> is_lost_{false};
+  std::vector<call_chunk*> chunks_;     ///< owned
+  std::vector<std::uint64_t> releases_; ///< peer's blocks that we are done with
+  biased_lock guard_;
+};
+
+} // namespace farcall::am

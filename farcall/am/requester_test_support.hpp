@@ -1,0 +1,228 @@
+#pragma once
+
+#include <farcall/am/engine.hpp>
+#include <farcall/am/message.hpp>
+#include <farcall/memory/segment.hpp>
+#include <farcall/memory/shared_heap.hpp>
+#include <farcall/transport/transport.hpp>
+#include <tests/ring_support.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+/// One end of a lane under test, the other end in the test's hand, and nothing between them but
+/// memory of this process.
+namespace farcall::test {
+
+/// The peer of all lanes here. The engine itself is node 0.
+inline constexpr node_id peer_id = 1;
+
+/// The two rings of a lane, with the ends of both sides.
+class ring_pair {
+ public:
+  explicit ring_pair(std::uint64_t size = smallest_ring) : requests_(size), replies_(size) {}
+
+  /// As the one that opened the lane has it. Use each end once: the state of a ring is in it.
+  [[nodiscard]] endpoint opener() const {
+    endpoint c;
+    c.out = requests_.out;
+    c.in = replies_.in;
+    c.peer = peer_id;
+    return c;
+  }
+  /// As the one that serves it has it.
+  [[nodiscard]] endpoint server() const {
+    endpoint c;
+    c.out = replies_.out;
+    c.in = requests_.in;
+    c.peer = peer_id;
+    return c;
+  }
+  /// Has the reader of a fresh ring find this word first.
+  void forge_request(std::uint32_t word) noexcept { requests_.forge(0, word); }
+  void forge_reply(std::uint32_t word) noexcept { replies_.forge(0, word); }
+
+ private:
+  private_ring requests_;
+  private_ring replies_;
+};
+
+/// Sends a record whose body behind the first eight bytes is `body`; false when the ring is full.
+[[nodiscard]] inline bool send_record(outbox& out, record_kind kind, std::uint32_t slot,
+                                      std::string_view body = {}) {
+  const auto bytes = static_cast<std::uint32_t>(sizeof(record_header) + body.size());
+  std::byte* record = try_reserve(out, bytes);
+  if (record == nullptr) return false;
+  std::memcpy(record + offsetof(record_header, slot), &slot, sizeof slot);
+  // Not memcpy: the text may be empty, and its address null.
+  std::transform(body.begin(), body.end(), record + sizeof(record_header),
+                 [](char c) { return static_cast<std::byte>(c); });
+  commit(out, record, bytes, kind);
+  return true;
+}
+
+/// What a record has behind its first eight bytes.
+[[nodiscard]] inline std::string body_of(const record_view& record) {
+  return {reinterpret_cast<const char*>(record.data) + sizeof(record_header),
+          record.bytes - sizeof(record_header)};
+}
+
+[[nodiscard]] inline std::uint32_t slot_of(const record_view& record) {
+  record_header header{};
+  std::memcpy(&header, record.data, sizeof header);
+  return header.slot;
+}
+
+/// The bytes of a number or struct.
+template <class T>
+[[nodiscard]] std::string bytes_of(const T& value) {
+  return {reinterpret_cast<const char*>(&value), sizeof value};
+}
+
+/// Sends a request with these arguments; false when the ring is full.
+[[nodiscard]] inline bool send_request(outbox& out, am::handler_key key, std::uint32_t slot,
+                                       std::string_view arguments = {},
+                                       record_kind kind = record_kind::request) {
+  std::string body = bytes_of(key);
+  body += bytes_of(std::uint32_t{0});
+  body += arguments;
+  return send_record(out, kind, slot, body);
+}
+
+/// Reads and writes memory of this process in the peer's name.
+class fake_rma_engine final : public rma_engine {
+ public:
+  std::byte* map(node_id /*peer*/, std::uint64_t address,
+                 std::uint64_t /*bytes*/) noexcept override {
+    return maps ? reinterpret_cast<std::byte*>(address) : nullptr;
+  }
+  bool put(node_id /*peer*/, std::uint64_t to, const std::byte* from,
+           std::uint64_t bytes) noexcept override {
+    if (!works) return false;
+    std::memcpy(reinterpret_cast<std::byte*>(to), from, bytes);
+    return true;
+  }
+  bool get(node_id /*peer*/, std::uint64_t from, std::byte* to,
+           std::uint64_t bytes) noexcept override {
+    if (!works) return false;
+    std::memcpy(to, reinterpret_cast<const std::byte*>(from), bytes);
+    return true;
+  }
+
+  bool maps = true;
+  bool works = true;
+};
+
+/// Counts what it is asked for.
+class fake_driver final : public lane_driver {
+ public:
+  void progress() noexcept override { ++progressed; }
+  void arm() noexcept override { ++armed; }
+  int progressed = 0;
+  int armed = 0;
+};
+
+/// Hands out ends of lanes that the test has made, and notes which of them it gets back.
+class fake_transport final : public transport {
+ public:
+  [[nodiscard]] std::string_view scheme() const noexcept override { return "fake"; }
+  [[nodiscard]] transport_traits traits() const noexcept override { return {}; }
+  void describe(card& /*mine*/) const override {}
+  [[nodiscard]] reachability reachability_of(const card& /*peer*/) const override {
+    return {true, 1, "fake"};
+  }
+
+  [[nodiscard]] endpoint open(node_id /*peer*/, const lane_shape& shape) override {
+    opened.push_back(std::make_unique<ring_pair>());
+    endpoint c = opened.back()->opener();
+    c.worker = shape.worker;
+    c.own_worker = shape.own_worker;
+    c.id = next_id_++;
+    return c;
+  }
+
+  [[nodiscard]] const std::atomic<std::uint32_t>& arrivals() const noexcept override {
+    return arrivals_;
+  }
+  [[nodiscard]] std::optional<endpoint> accept() override {
+    const std::lock_guard guard(mutex_);
+    if (arriving_.empty()) return std::nullopt;
+    const endpoint c = arriving_.front();
+    arriving_.pop_front();
+    return c;
+  }
+  [[nodiscard]] bool is_closed(const endpoint& accepted) const noexcept override {
+    return std::find(ended.begin(), ended.end(), accepted.id) != ended.end();
+  }
+  void close(const endpoint& end) noexcept override { closed.push_back(end.id); }
+  void forget(node_id peer) noexcept override { forgotten.push_back(peer); }
+  [[nodiscard]] farcall::rma_engine* rma_engine() noexcept override { return &memory; }
+
+  /// A peer opens a lane to us. Returns its id.
+  std::uint64_t arrive(const endpoint& c) {
+    const std::lock_guard guard(mutex_);
+    arriving_.push_back(c);
+    arriving_.back().id = next_id_++;
+    arrivals_.fetch_add(1, std::memory_order_release);
+    return arriving_.back().id;
+  }
+
+  fake_rma_engine memory;
+  std::vector<std::unique_ptr<ring_pair>> opened;
+  std::vector<std::uint64_t> ended;  ///< accepted lanes that their openers have closed
+  std::vector<std::uint64_t> closed; ///< what close() was called with
+  std::vector<node_id> forgotten;
+
+ private:
+  std::mutex mutex_;
+  std::deque<endpoint> arriving_;
+  std::atomic<std::uint32_t> arrivals_{0};
+  std::uint64_t next_id_ = 1;
+};
+
+/// An engine of two nodes, itself and a peer that the test plays. Runs no threads by itself.
+class idle_engine {
+ public:
+  explicit idle_engine(std::vector<am::handler> handlers = {}, bool waiters_serve = false)
+      : doorbells_(std::make_unique<doorbell[]>(doorbell_count)) {
+    am::engine_options o;
+    o.nodes = 2;
+    o.waiters_serve = waiters_serve;
+    o.handlers = std::move(handlers);
+    o.doorbells = {doorbells_.get(), doorbell_count};
+    o.heap = std::make_shared<shared_heap>(segment::create("idle-engine", std::size_t{64} << 20),
+                                           segment{});
+    engine_ = std::make_shared<am::engine>(std::move(o));
+    engine_->set_route(peer_id, via, 1);
+    engine_->listen(via);
+  }
+  idle_engine(const idle_engine&) = delete;
+  idle_engine& operator=(const idle_engine&) = delete;
+  ~idle_engine() { engine_->shut_down("the test is over"); }
+
+  am::engine* operator->() const noexcept { return engine_.get(); }
+  am::engine& operator*() const noexcept { return *engine_; }
+  [[nodiscard]] doorbell& doorbell_of(std::size_t index) const noexcept {
+    return doorbells_[index];
+  }
+
+  static constexpr std::size_t doorbell_count = 64;
+  fake_transport via;
+
+ private:
+  std::unique_ptr<doorbell[]> doorbells_;
+  std::shared_ptr<am::engine> engine_;
+};
+
+} // namespace farcall::test

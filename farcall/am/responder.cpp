@@ -1,0 +1,243 @@
+#include <farcall/am/engine.hpp>
+#include <farcall/am/responder.hpp>
+#include <farcall/base/error.hpp>
+#include <farcall/base/log.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <new>
+#include <set>
+#include <string>
+#include <typeinfo>
+
+namespace farcall::am {
+
+struct responder::backlog {
+  struct waiting_reply {
+    std::unique_ptr<std::byte[]> record;
+    std::uint32_t bytes;
+    record_kind kind;
+  };
+  std::deque<waiting_reply> waiting;
+  std::unique_ptr<std::byte[]> pending; ///< reply under construction that found no room
+  std::set<std::uint64_t> long_replies; ///< in our heap, until the caller has read them
+};
+
+// ---- incoming -----------------------------------------------------------------------------------
+
+std::byte* request_context::reserve_long_reply(std::uint64_t bytes) {
+  return engine_->allocate_block(bytes);
+}
+
+void request_context::commit_long_reply(std::byte* reply, std::uint64_t bytes) noexcept {
+  try {
+    std::byte* record = lane_->reserve(*this, rendezvous_record_bytes);
+    const rendezvous_body where{reinterpret_cast<std::uintptr_t>(reply), bytes};
+    std::memcpy(record + rendezvous_body_at, &where, sizeof where);
+    if (wants_reply()) lane_->backlog_->long_replies.insert(where.address);
+    lane_->send(*this, record, rendezvous_record_bytes, record_kind::reply_rendezvous);
+    if (!wants_reply()) cancel_long_reply(reply);
+  } catch (const std::bad_alloc&) {
+    cancel_long_reply(reply);
+    reply_error("std::bad_alloc", "no memory for the answer");
+  }
+}
+
+void request_context::cancel_long_reply(std::byte* reply) noexcept {
+  engine_->heap().release(reply);
+}
+
+void request_context::release_long_reply(std::uint64_t address) noexcept {
+  lane_->release_reply(address);
+}
+
+void request_context::reply_error(std::string_view type_name, std::string_view text) noexcept {
+  if (replied_) return;
+  if (!wants_reply()) {
+    // Nobody will ever see it otherwise.
+    log::warning("a posted call from " + node_text(source_) + " threw " + std::string(type_name) +
+                 ": " + std::string(text));
+    replied_ = true;
+    return;
+  }
+  type_name = type_name.substr(0, largest_reply() / 4);
+  text = text.substr(0, largest_reply() / 2);
+  const std::uint32_t sizes[2] = {static_cast<std::uint32_t>(type_name.size()),
+                                  static_cast<std::uint32_t>(text.size())};
+  const auto bytes = static_cast<std::uint32_t>(reply_body + sizeof sizes + sizes[0] + sizes[1]);
+  try {
+    std::byte* record = lane_->reserve(*this, bytes);
+    std::byte* to = record + reply_body;
+    std::memcpy(to, sizes, sizeof sizes);
+    to = std::copy_n(reinterpret_cast<const std::byte*>(type_name.data()), sizes[0],
+                     to + sizeof sizes);
+    std::copy_n(reinterpret_cast<const std::byte*>(text.data()), sizes[1], to);
+    lane_->send(*this, record, bytes, record_kind::reply_error);
+  } catch (const std::bad_alloc&) {
+    // The caller cannot be told now; losing its reply silently would let it wait for ever.
+    log::error("no memory to report an error to " + node_text(source_) + "; its lane is cut");
+    lane_->refuse_more();
+  }
+}
+
+void request_context::reply_unknown() noexcept {
+  if (replied_) return;
+  if (!wants_reply()) {
+    log::warning("a posted call from " + node_text(source_) + " names no function of this program");
+    replied_ = true;
+    return;
+  }
+  try {
+    std::byte* record = lane_->reserve(*this, reply_body);
+    lane_->send(*this, record, reply_body, record_kind::reply_unknown);
+  } catch (const std::bad_alloc&) {
+    log::error("no memory to report an error to " + node_text(source_) + "; its lane is cut");
+    lane_->refuse_more();
+  }
+}
+
+// ---- responder --------------------------------------------------------------------------------
+
+responder::responder(engine& e, const endpoint& c)
+    : engine_(&e), endpoint_(c), backlog_(new backlog) {}
+
+responder::~responder() {
+  for (const std::uint64_t address : backlog_->long_replies)
+    engine_->heap().release(reinterpret_cast<std::byte*>(address));
+  delete backlog_;
+}
+
+bool responder::try_hold(bool& nested) noexcept {
+  const void* self = this_thread_mark();
+  const void* holder = holder_.load(std::memory_order_relaxed);
+  nested = holder == self;
+  if (nested) return true;
+  if (holder != nullptr) return false;
+  // Acquire; partner: the release store in let_go().
+  return holder_.compare_exchange_strong(holder, self, std::memory_order_acquire,
+                                         std::memory_order_relaxed);
+}
+
+void responder::let_go() noexcept { holder_.store(nullptr, std::memory_order_release); }
+
+bool responder::serve_one() noexcept {
+  if (blocked() && !flush()) [[unlikely]]
+    return false;
+  // A handler that waits before it has released its record would run it again.
+  if (current_ || is_cut()) [[unlikely]]
+    return false;
+  const record_view record = peek(endpoint_.in);
+  if (!record) return false;
+  if (record.kind == record_kind::lost) return false;
+  if (record.kind == record_kind::corrupt || record.bytes < sizeof(request_header) ||
+      (record.kind != record_kind::request && record.kind != record_kind::request_rendezvous)) {
+    log::error(node_text(endpoint_.peer) + " sent bytes that are no request; its lane is cut");
+    refuse_more();
+    return false;
+  }
+  current_ = record;
+  request_header header;
+  std::memcpy(&header, record.data, sizeof header);
+
+  request_context request(*engine_, *this);
+  request.source_ = endpoint_.peer;
+  request.slot_ = header.record.slot;
+  request.extra_ = header.extra;
+  request.arguments_ = record.data + request_body;
+  request.bytes_ = record.bytes - request_body;
+  if (record.kind == record_kind::request) [[likely]] {
+    run(request, header.key);
+  } else {
+    run_rendezvous(request, header.key);
+  }
+  return true;
+}
+
+void responder::run(request_context& request, handler_key key) noexcept {
+  if (const handler* h = engine_->find_handler(key)) [[likely]] {
+    h->run(request, h->context);
+  } else {
+    request.reply_unknown();
+  }
+  request.release();
+  if (!request.replied_ && request.wants_reply()) [[unlikely]]
+    reply_nothing(request);
+}
+
+void responder::run_rendezvous(request_context& request, handler_key key) noexcept {
+  try {
+    if (request.bytes_ != sizeof(rendezvous_body)) {
+      throw malformed_message(node_text(endpoint_.peer) + " sent a long call that is cut short");
+    }
+    rendezvous_body where{};
+    std::memcpy(&where, request.arguments_, sizeof where);
+    request.release();
+    const remote_bytes bytes = engine_->read_remote(endpoint_.peer, where.address, where.bytes);
+    request.arguments_ = bytes.data;
+    request.bytes_ = where.bytes;
+    request.in_ring_ = false;
+    run(request, key);
+  } catch (const std::exception& e) {
+    request.release();
+    request.reply_error(demangle(typeid(e).name()), e.what());
+  }
+}
+
+void responder::reply_nothing(request_context& request) noexcept {
+  try {
+    send(request, reserve(request, reply_body), reply_body, record_kind::reply);
+  } catch (const std::bad_alloc&) {
+    log::error("no memory to answer " + node_text(endpoint_.peer) + "; its lane is cut");
+    refuse_more();
+  }
+}
+
+std::byte* responder::reserve_aside(request_context& request, std::uint32_t bytes) {
+  request.reserved_in_ring_ = false;
+  backlog_->pending = std::make_unique<std::byte[]>(bytes);
+  return backlog_->pending.get();
+}
+
+void responder::keep(std::uint32_t bytes, record_kind kind) noexcept {
+  if (is_cut()) return;
+  try {
+    backlog_->waiting.push_back({std::move(backlog_->pending), bytes, kind});
+    blocked_.store(true, std::memory_order_relaxed);
+  } catch (const std::bad_alloc&) {
+    log::error("no memory to keep an answer for " + node_text(endpoint_.peer) +
+               "; its lane is cut");
+    refuse_more();
+  }
+}
+
+bool responder::flush() noexcept {
+  auto& waiting = backlog_->waiting;
+  while (!waiting.empty() && !is_cut()) {
+    const backlog::waiting_reply& reply = waiting.front();
+    std::byte* record = try_reserve(endpoint_.out, reply.bytes);
+    if (record == nullptr) return false;
+    std::memcpy(record + sizeof(std::uint32_t), reply.record.get() + sizeof(std::uint32_t),
+                reply.bytes - sizeof(std::uint32_t));
+    commit(endpoint_.out, record, reply.bytes, reply.kind);
+    waiting.pop_front();
+  }
+  waiting.clear();
+  blocked_.store(false, std::memory_order_relaxed);
+  return true;
+}
+
+void responder::refuse_more() noexcept {
+  if (is_cut()) return;
+  refuse(endpoint_.out);
+  cut_.store(true, std::memory_order_release);
+}
+
+void responder::release_reply(std::uint64_t address) noexcept {
+  if (backlog_->long_replies.erase(address) != 0) {
+    engine_->heap().release(reinterpret_cast<std::byte*>(address));
+  }
+}
+
+} // namespace farcall::am

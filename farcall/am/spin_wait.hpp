@@ -1,0 +1,59 @@
+#pragma once
+
+#include <farcall/am/wait_policy.hpp>
+#include <farcall/base/clock.hpp>
+
+#include <atomic>
+
+namespace farcall::am {
+
+/// How a thread that finds nothing to do spends its time before it sleeps: it spins, since an
+/// reply that comes in a fraction of a microsecond must not wait for a system call; after a while
+/// it offers its processor to others between its looks, since whom it waits for may be one of them;
+/// and then it has waited enough.
+class spin_wait {
+ public:
+  /// `oversubscribed` is shared by the threads of a process: true when another waiting thread took
+  /// the processor the last time that one of them offered it. Then the next offer comes at once.
+  spin_wait(const wait_policy& policy, std::atomic<bool>& oversubscribed,
+            time_point deadline = no_deadline) noexcept
+      : policy_(policy), oversubscribed_(&oversubscribed), deadline_(deadline) {
+    renew();
+  }
+
+  /// Once per turn of a loop that looks for something: a short pause. True when the thread should
+  /// sleep, or when the deadline has passed.
+  [[nodiscard]] bool is_over() noexcept {
+    spin_pause();
+    return ++turn_ % interval_ == 0 && look();
+  }
+
+  [[nodiscard]] unsigned turn() const noexcept { return turn_; }
+  /// Looks at the clock if there is a deadline at all.
+  [[nodiscard]] bool deadline_has_passed() const noexcept {
+    return deadline_ != no_deadline && clock::now() >= deadline_;
+  }
+
+  /// Something was found, or the thread has slept: begins anew. Not the deadline.
+  void renew() noexcept {
+    started_ = {};
+    interval_ = oversubscribed_->load(std::memory_order_relaxed) ? yield_interval : spin_interval;
+  }
+
+ private:
+  /// Turns between two looks at the clock: many while nothing but spinning is done, so that the
+  /// look does not lengthen the wait; few afterwards, so that the others soon get their turn.
+  static constexpr unsigned spin_interval = 64;
+  static constexpr unsigned yield_interval = 8;
+
+  [[nodiscard]] bool look() noexcept;
+
+  wait_policy policy_;
+  std::atomic<bool>* oversubscribed_;
+  time_point deadline_;
+  time_point started_{};
+  unsigned turn_ = 0;
+  unsigned interval_ = spin_interval;
+};
+
+} // namespace farcall::am

@@ -1,0 +1,141 @@
+#pragma once
+
+#include <farcall/call/invoke.hpp>
+
+#include <exception>
+#include <type_traits>
+#include <utility>
+
+/// The calling side of a far call: key, arguments into the ring, commit.
+namespace farcall::detail {
+
+/// Sends `handle` and `args`, packed, to handler `key`. The slot becomes ready when the reply, a
+/// value of type R, has come, or the lane has failed. With `abandoned`, nobody waits for it and
+/// null is returned.
+///
+/// Does not wait unless the lane is full. Throws timeout when it stays full until `deadline`,
+/// out_of_memory for arguments that find no room, error for a peer that takes no long ones, and
+/// what packing throws.
+template <class R, class... S>
+am::pending_call* send(am::requester& l, am::handler_key key, function_handle handle,
+                       time_point deadline, bool abandoned, const S&... args) {
+  constexpr bool bitwise = (is_bitwise<S> && ...);
+  std::uint64_t bytes = 0;
+  if constexpr (bitwise) {
+    bytes = bitwise_layout<S...>::size;
+  } else {
+    bytes = packed_size(args...);
+  }
+  const auto fill = [&](std::byte* to) {
+    if constexpr (bitwise) {
+      bitwise_layout<S...>::store(to, args...);
+    } else {
+      writer w(to, bytes);
+      w(args...);
+    }
+  };
+
+  std::byte* block = nullptr;
+  if (bytes > l.largest_arguments()) [[unlikely]] {
+    l.require_long_arguments(bytes);
+    block = l.owner().allocate_block(bytes);
+    try {
+      fill(block);
+    } catch (...) {
+      l.owner().release_block(block);
+      throw;
+    }
+  }
+
+  l.guard().lock();
+  am::pending_call* slot = nullptr;
+  std::byte* to = nullptr;
+  try {
+    // A block is given back when the reply comes, so it needs a slot in any case.
+    if (!abandoned || block != nullptr) slot = &l.take_call(&read_reply<R>);
+    const auto inline_bytes =
+        static_cast<std::uint32_t>(block != nullptr ? sizeof(am::rendezvous_body) : bytes);
+    to = l.try_reserve_request(inline_bytes);
+    if (to == nullptr) [[unlikely]] {
+      // Throws with the guard released.
+      struct relock {
+        am::requester& l;
+        int before = std::uncaught_exceptions();
+        ~relock() {
+          if (std::uncaught_exceptions() > before) l.guard().lock();
+        }
+      } const relock_on_throw{l};
+      to = l.owner().wait_for_space(l, inline_bytes, deadline);
+    }
+    if (to != nullptr) [[likely]] {
+      if (block != nullptr) {
+        const am::rendezvous_body where{reinterpret_cast<std::uintptr_t>(block), bytes};
+        std::memcpy(to, &where, sizeof where);
+        l.attach_block(*slot, block);
+      } else {
+        fill(to);
+      }
+      l.commit_request(to, inline_bytes, key, slot, handle.value,
+                       block != nullptr ? record_kind::request_rendezvous : record_kind::request);
+    } else {
+      // The node has failed. That is the reply.
+      if (block != nullptr) l.owner().release_block(std::exchange(block, nullptr));
+      if (abandoned) std::rethrow_exception(l.failure());
+      l.fail_call(*slot, l.failure());
+    }
+  } catch (...) {
+    if (to == nullptr && block != nullptr) l.owner().release_block(block);
+    if (slot != nullptr) l.return_call(*slot);
+    l.guard().unlock();
+    throw;
+  }
+  l.guard().unlock();
+  if (abandoned && slot != nullptr) {
+    l.abandon(*slot);
+    return nullptr;
+  }
+  return slot;
+}
+
+/// A callable and the arguments as they travel.
+template <class F, class Signature>
+struct caller;
+
+template <class F, class R, class... P>
+struct caller<F, signature<R, P...>> {
+  using result = typename packed_result<R>::type;
+  using far = remote_call<F, R, P...>;
+
+  static am::pending_call* call(am::requester& l, const call_context& context, time_point deadline,
+                                bool abandoned, const F& f,
+                                const typename packed_parameter<P>::type&... args) {
+    require_callable<F>();
+    call_policy<F>::template name<R, &far::self, P...>();
+    const am::handler_key key = key_resolver::key_for(l, far::self, context, deadline);
+    if constexpr (is_function_pointer<F>::value) {
+      const function_handle handle =
+          context.functions->handle_for(l, reinterpret_cast<any_function>(f), deadline);
+      return send<result>(l, key, handle, deadline, abandoned, args...);
+    } else {
+      return send<result>(l, key, {}, deadline, abandoned, f, args...);
+    }
+  }
+};
+
+/// The callable type that stands for F: functions become pointers without noexcept, which is no
+/// part of what peers agree on.
+template <class F>
+struct plain_callable {
+  using type = std::decay_t<F>;
+};
+template <class F>
+  requires(is_function_pointer<std::decay_t<F>>::value)
+struct plain_callable<F> {
+  using type = typename is_function_pointer<std::decay_t<F>>::plain;
+};
+
+template <class F, class... A>
+using caller_for = caller<typename plain_callable<F>::type,
+                          typename signature_of<typename plain_callable<F>::type, A...>::type>;
+
+} // namespace farcall::detail

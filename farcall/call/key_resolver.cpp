@@ -1,0 +1,255 @@
+#include <farcall/base/error.hpp>
+#include <farcall/call/caller.hpp>
+#include <farcall/call/key_resolver.hpp>
+#include <farcall/transport/card.hpp>
+#include <farcall/transport/transport.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <numeric>
+#include <unordered_map>
+
+namespace farcall {
+namespace {
+
+/// Keys of what this layer itself calls; the rows of the entry table follow.
+constexpr am::handler_key names_key = am::first_user_key;
+constexpr am::handler_key resolve_key = am::first_user_key + 1;
+static_assert(key_resolver::first_row_key > resolve_key);
+
+using name_list = std::vector<std::pair<std::string, std::string>>;
+
+name_list names_here() { return function_registry::instance().names(); }
+
+std::uint32_t resolve_here(const std::string& symbol) {
+  return current_context()->functions->resolve(symbol);
+}
+
+using names_call = detail::remote_call<fn_t<&names_here>, name_list>;
+using resolve_call = detail::remote_call<fn_t<&resolve_here>, std::uint32_t, const std::string&>;
+
+/// Waits for the reply in `slot` and takes it. Throws timeout.
+template <class R>
+R take(am::pending_call& slot, time_point deadline) {
+  if (!slot.owner()->wait(slot, deadline)) {
+    const node_id peer = slot.source()->peer();
+    slot.source()->abandon(slot);
+    throw timeout(node_text(peer) + " did not say before the deadline what its program calls the " +
+                      "function",
+                  peer);
+  }
+  if (const std::exception_ptr failure = slot.failure()) {
+    slot.source()->free_call(slot);
+    std::rethrow_exception(failure);
+  }
+  R result = std::move(detail::result_in<R>(slot));
+  detail::destroy_result<R>(slot);
+  slot.source()->free_call(slot);
+  return result;
+}
+
+} // namespace
+
+const call_context* current_context() noexcept { return detail::context_scope::current_; }
+
+/// What our rows are in a peer's table, and what helps to say why one is missing there.
+struct key_resolver::peer_rows {
+  std::vector<std::uint32_t> rows;
+  std::string differing_library;                        ///< empty when it has the same as we
+  std::map<std::uint32_t, std::string> other_signature; ///< of rows whose name alone is there
+};
+
+struct key_resolver::state {
+  struct node_names {
+    std::mutex mutex;
+    std::atomic<const am::handler_key*> keys{nullptr};
+    std::vector<am::handler_key> storage;
+    peer_rows known; ///< written once, before `keys`
+    std::unordered_map<any_function, std::uint32_t> handles;
+  };
+
+  static constexpr std::size_t most_resolved = 65536;
+
+  state(std::vector<card> of_nodes, std::vector<const transport*> to_nodes)
+      : cards(std::move(of_nodes)), ways(std::move(to_nodes)) {}
+
+  /// Null where there is none, or the peer runs all that is in its table.
+  [[nodiscard]] const transport* route_to(node_id peer) const noexcept {
+    return peer < ways.size() ? ways[peer] : nullptr;
+  }
+
+  std::vector<card> cards; ///< by node
+  std::vector<const transport*> ways;
+  std::vector<std::unique_ptr<node_names>> nodes;
+  std::mutex grant_mutex;
+  std::unordered_map<std::string, std::uint32_t> granted_numbers;
+  std::unique_ptr<std::atomic<any_function>[]> resolved =
+      std::make_unique<std::atomic<any_function>[]>(most_resolved);
+};
+
+am::handler_key key_resolver::own_key(const entry& e) noexcept { return first_row_key + e.index(); }
+
+std::vector<am::handler> key_resolver::handlers(const call_context& context) {
+  std::vector<am::handler> all{{&names_call::run, &context}, {&resolve_call::run, &context}};
+  for (const function_registry::row& r : function_registry::instance().rows()) {
+    all.push_back({r.code == nullptr ? nullptr : r.code->run(), &context});
+  }
+  return all;
+}
+
+key_resolver::key_resolver(std::vector<card> cards, std::vector<const transport*> ways)
+    : image_(&program_image::instance()), state_(new state(std::move(cards), std::move(ways))) {
+  for (const card& c : state_->cards) {
+    state_->nodes.push_back(std::make_unique<state::node_names>());
+    same_build_.push_back(c.build == image_->build() ? 1 : 0);
+  }
+}
+
+key_resolver::~key_resolver() { delete state_; }
+
+key_resolver::peer_rows key_resolver::rows_of_peer(am::requester& l, time_point deadline) {
+  const function_registry& own = function_registry::instance();
+  peer_rows found;
+  if (state_->cards[l.peer()].key_digest == own.digest()) {
+    found.rows.resize(own.rows().size());
+    std::iota(found.rows.begin(), found.rows.end(), 0U);
+    if (const transport* const way = state_->route_to(l.peer())) {
+      for (std::uint32_t row = function_registry::first_index; row < found.rows.size(); ++row) {
+        if (!way->runs_handler(first_row_key + row)) found.rows[row] = 0;
+      }
+    }
+    return found;
+  }
+  const auto theirs = take<name_list>(
+      *detail::send<name_list>(l, names_key, {}, deadline, false, fn_t<&names_here>{}), deadline);
+  const name_list ours = own.names();
+  found.rows = match_tables(ours, theirs);
+  if (!theirs.empty() && theirs.front().first != ours.front().first) {
+    found.differing_library = theirs.front().first;
+  }
+  std::map<std::string_view, std::string_view> signatures;
+  for (const auto& [name, signature] : theirs)
+    signatures.emplace(name, signature);
+  for (std::uint32_t row = function_registry::first_index; row < found.rows.size(); ++row) {
+    const auto at = signatures.find(ours[row].first);
+    if (found.rows[row] == 0 && at != signatures.end() && at->second != ours[row].second) {
+      found.other_signature.emplace(row, at->second);
+    }
+  }
+  return found;
+}
+
+std::string key_resolver::why_missing(node_id peer, std::uint32_t row) const {
+  const peer_rows& known = state_->nodes[peer]->known;
+  if (!known.differing_library.empty()) {
+    return "; it is built with another standard library, " + known.differing_library +
+           ", so only functions whose types name nothing of std, and hold no classes, are the same";
+  }
+  const auto at = known.other_signature.find(row);
+  if (at == known.other_signature.end()) return "";
+  return "; it has one of that name with signature " + at->second +
+         ": a type has changed, or has another layout there";
+}
+
+void key_resolver::prepare(am::requester& l, time_point deadline) {
+  state::node_names& names = *state_->nodes[l.peer()];
+  if (names.keys.load(std::memory_order_acquire) == nullptr) {
+    // Without the lock: the wait inside may run handlers that come here too.
+    peer_rows found = rows_of_peer(l, deadline);
+    const std::lock_guard guard(names.mutex);
+    if (names.storage.empty()) {
+      for (const std::uint32_t row : found.rows) {
+        names.storage.push_back(row == 0 ? no_key : first_row_key + row);
+      }
+      names.known = std::move(found);
+      names.keys.store(names.storage.data(), std::memory_order_release);
+    }
+  }
+  // Release; partner: the acquire load in key_for().
+  l.keys.store(names.keys.load(std::memory_order_acquire), std::memory_order_release);
+}
+
+am::handler_key key_resolver::key_slow(am::requester& l, const entry& e, time_point deadline) {
+  if (l.keys.load(std::memory_order_acquire) == nullptr) prepare(l, deadline);
+  const am::handler_key key = l.keys.load(std::memory_order_relaxed)[e.index()];
+  if (key != no_key) return key;
+
+  const std::string what = demangle(e.name()) + " with signature " + e.signature();
+  if (e.index() == 0) {
+    throw unknown_function("the callable " + what + " came with a library that was loaded after " +
+                               "the first job was made; load it before",
+                           l.peer());
+  }
+  if (function_registry::instance().rows()[e.index()].twice) {
+    throw unknown_function("the callable " + what + " exists more than once in this program, and " +
+                               node_text(l.peer()) + " runs another build, so it cannot be told " +
+                               "which is meant; give the functions different names",
+                           l.peer());
+  }
+  if (const transport* const way = state_->route_to(l.peer())) {
+    const std::string why = way->missing_handler_text(what);
+    if (!why.empty()) throw unknown_function(node_text(l.peer()) + why, l.peer());
+  }
+  throw unknown_function("the program of " + node_text(l.peer()) + " has no callable " + what +
+                             ", or has it more than once, or one of the programs is stripped of "
+                             "its symbols; build both programs from the same " +
+                             "sources, with the call in both" + why_missing(l.peer(), e.index()),
+                         l.peer());
+}
+
+function_handle key_resolver::handle_slow(am::requester& l, any_function f, time_point deadline) {
+  if (f == nullptr)
+    throw error("a null function pointer cannot be called on " + node_text(l.peer()));
+  state::node_names& names = *state_->nodes[l.peer()];
+  {
+    const std::lock_guard guard(names.mutex);
+    const auto at = names.handles.find(f);
+    if (at != names.handles.end()) return {at->second};
+  }
+  const std::string symbol = image_->name_of(f);
+  if (symbol.empty()) {
+    throw unknown_function(
+        "this function has no symbol name of its own (program stripped, or two " +
+            std::string("static functions of one name), and ") + node_text(l.peer()) +
+            " runs another build; call it as fc::fn<f>",
+        l.peer());
+  }
+  const auto number =
+      take<std::uint32_t>(*detail::send<std::uint32_t>(l, resolve_key, {}, deadline, false,
+                                                       fn_t<&resolve_here>{}, symbol),
+                          deadline);
+  if (number == 0) {
+    throw unknown_function("the program of " + node_text(l.peer()) + " has no function " +
+                               demangle(symbol.substr(0, symbol.find('@')).c_str()) +
+                               ", has it twice, or is stripped; " +
+                               "build both from the same sources, or call it as fc::fn<f>" +
+                               why_missing(l.peer(), 0),
+                           l.peer());
+  }
+  const std::lock_guard guard(names.mutex);
+  names.handles.emplace(f, number | resolved_bit);
+  return {number | resolved_bit};
+}
+
+any_function key_resolver::resolved(std::uint32_t number) const noexcept {
+  // Acquire; partner: the release store in resolve().
+  return number < state::most_resolved ? state_->resolved[number].load(std::memory_order_acquire)
+                                       : nullptr;
+}
+
+std::uint32_t key_resolver::resolve(const std::string& symbol) {
+  const std::lock_guard guard(state_->grant_mutex);
+  if (const auto at = state_->granted_numbers.find(symbol); at != state_->granted_numbers.end())
+    return at->second;
+  const any_function f = image_->by_name(symbol);
+  const auto number = static_cast<std::uint32_t>(state_->granted_numbers.size() + 1);
+  if (f == nullptr || number >= state::most_resolved) return 0;
+  state_->resolved[number].store(f, std::memory_order_release);
+  state_->granted_numbers.emplace(symbol, number);
+  return number;
+}
+
+} // namespace farcall

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <farcall/am/message.hpp>
+#include <farcall/am/requester.hpp>
+#include <farcall/call/callable.hpp>
+#include <farcall/call/context.hpp>
+#include <farcall/call/entry.hpp>
+#include <farcall/call/program_image.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace farcall {
+
+struct card;
+class transport;
+
+/// Keys of callables between this node and each other one of a job. Peers with an equal table use
+/// each other's rows as they are; for others the names are fetched once, on the first call.
+class key_resolver {
+ public:
+  /// A key that no row has: the peer has no such callable, or it is not known yet.
+  static constexpr am::handler_key no_key = UINT32_MAX;
+
+  /// Key of row 0 of the table of callables; the keys before it are the library's.
+  static constexpr am::handler_key first_row_key = am::first_user_key + 2;
+
+  /// Handlers for the engine, in key order. `context` is theirs.
+  [[nodiscard]] static std::vector<am::handler> handlers(const call_context& context);
+
+  /// The key that nodes with our table have for `e`.
+  [[nodiscard]] static am::handler_key own_key(const entry& e) noexcept;
+
+  /// Both by node; `ways`, null or missing where there is none, outlive the directory.
+  explicit key_resolver(std::vector<card> cards, std::vector<const transport*> ways = {});
+  key_resolver(const key_resolver&) = delete;
+  key_resolver& operator=(const key_resolver&) = delete;
+  ~key_resolver();
+
+  /// The peer's key for `e`. The first call to a node with another table waits for its names.
+  /// Throws unknown_function that names the callable when the peer lacks it, and timeout.
+  [[nodiscard]] static am::handler_key key_for(am::requester& l, const entry& e,
+                                               const call_context& context, time_point deadline) {
+    // Acquire; partner: the release store in prepare().
+    if (const am::handler_key* keys = l.keys.load(std::memory_order_acquire)) [[likely]] {
+      const am::handler_key key = keys[e.index()];
+      if (key != no_key) [[likely]]
+        return key;
+    }
+    return context.functions->key_slow(l, e, deadline);
+  }
+
+  /// What to send for a plain function. The first use of a function towards a node of another build
+  /// waits for that node. Throws unknown_function, and timeout.
+  [[nodiscard]] function_handle handle_for(am::requester& l, any_function f, time_point deadline) {
+    if (same_build_[l.peer()] != 0) [[likely]] {
+      const auto offset = image_->offset_of(f);
+      if (offset && *offset < resolved_bit) [[likely]]
+        return {static_cast<std::uint32_t>(*offset)};
+    }
+    return handle_slow(l, f, deadline);
+  }
+
+  /// The function that a peer means, or null for a token that means none.
+  [[nodiscard]] any_function function_for(function_handle handle) const noexcept {
+    if ((handle.value & resolved_bit) == 0) [[likely]]
+      return image_->at_offset(handle.value);
+    return resolved(handle.value & ~resolved_bit);
+  }
+
+  /// Number for the function with that symbol name in this program, 0 when there is none or
+  /// several.
+  [[nodiscard]] std::uint32_t resolve(const std::string& symbol);
+
+ private:
+  /// What is only looked at before the first call to a node, and when something is missing.
+  struct state;
+  struct peer_rows;
+
+  /// Marks a token that is a number given out by the receiver; others are offsets.
+  static constexpr std::uint32_t resolved_bit = std::uint32_t{1} << 31;
+
+  [[nodiscard]] function_handle handle_slow(am::requester& l, any_function f, time_point deadline);
+  [[nodiscard]] any_function resolved(std::uint32_t number) const noexcept;
+  [[nodiscard]] am::handler_key key_slow(am::requester& l, const entry& e, time_point deadline);
+  void prepare(am::requester& l, time_point deadline);
+  [[nodiscard]] peer_rows rows_of_peer(am::requester& l, time_point deadline);
+  /// Why a row, or a function pointer, is missing in the peer's program.
+  [[nodiscard]] std::string why_missing(node_id peer, std::uint32_t row) const;
+
+  const program_image* image_;
+  std::vector<char> same_build_; ///< by node
+  state* state_;                 ///< owned
+};
+
+} // namespace farcall

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <farcall/gpu/transport/slot.hpp>
+#include <farcall/offload/host_device.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace farcall::cuda {
+
+/// The device's end of a lane. Lives in memory of the worker's team; all members are for one thread
+/// of it. What must outlast the worker is kept in the block by park().
+struct device_endpoint {
+  lane_memory* block;
+  std::uint32_t ring_bytes;
+  bool is_staged; ///< `message` holds one that is not taken yet
+  std::uint64_t down_next;
+  std::uint64_t down_told;
+  std::uint64_t up_next;
+  std::uint64_t up_consumed; ///< as far as we know
+  std::uint64_t bounce_used_at[bounce_buffers];
+  std::uint32_t next_bounce;
+  std::uint32_t calls_made; ///< in a lane to the host, which is opened by the first one
+  alignas(16) std::uint32_t message[slot_words];
+
+  /// Takes up where the worker before has left.
+  FARCALL_HOST_DEVICE void resume(lane_memory& b, std::uint32_t bytes) noexcept {
+    block = &b;
+    ring_bytes = bytes;
+    is_staged = false;
+    down_next = b.down_next;
+    down_told = down_next;
+    up_next = b.up_next;
+    up_consumed = load_acquire(&b.up_consumed);
+    next_bounce = b.next_bounce;
+    calls_made = b.calls_made;
+    for (std::uint32_t i = 0; i < bounce_buffers; ++i)
+      bounce_used_at[i] = b.bounce_used_at[i];
+  }
+  FARCALL_HOST_DEVICE void park() noexcept {
+    block->down_next = down_next;
+    block->up_next = up_next;
+    block->next_bounce = next_bounce;
+    block->calls_made = calls_made;
+    for (std::uint32_t i = 0; i < bounce_buffers; ++i)
+      block->bounce_used_at[i] = bounce_used_at[i];
+  }
+
+  [[nodiscard]] FARCALL_HOST_DEVICE const slot& next_down() const noexcept {
+    return block->down[slot_at(down_next)];
+  }
+
+  /// Where the record in `message` lies, header first.
+  [[nodiscard]] FARCALL_HOST_DEVICE const std::byte* record() const noexcept {
+    if (record_bytes(message[0]) <= slot_bytes) return reinterpret_cast<const std::byte*>(message);
+    return block->requests() + message[2];
+  }
+
+  /// The message in `message` is done with, its slot can be written again.
+  FARCALL_HOST_DEVICE void take() noexcept {
+    is_staged = false;
+    ++down_next;
+  }
+  /// Tells the host how far we are. `now`: not only now and then.
+  FARCALL_HOST_DEVICE void tell_consumed(bool now) noexcept {
+    if (down_next == down_told || (!now && down_next - down_told < ring_slots / 4)) return;
+    down_told = down_next;
+    store_release(&block->down_consumed, down_next);
+  }
+
+  /// Whether a record of any length can be sent now. Reads across the bus only when it seems not.
+  [[nodiscard]] FARCALL_HOST_DEVICE bool has_space() noexcept {
+    const std::uint64_t bounce_free_at = bounce_used_at[next_bounce % bounce_buffers];
+    if (up_next - up_consumed < ring_slots && bounce_free_at <= up_consumed) return true;
+    up_consumed = load_acquire(&block->up_consumed);
+    return up_next - up_consumed < ring_slots && bounce_free_at <= up_consumed;
+  }
+
+  /// Offset of the cell for the next long record, which send() then names.
+  [[nodiscard]] FARCALL_HOST_DEVICE std::uint32_t next_bounce_offset() const noexcept {
+    return next_bounce % bounce_buffers * (ring_bytes / bounce_buffers);
+  }
+  FARCALL_HOST_DEVICE void use_bounce() noexcept {
+    bounce_used_at[next_bounce % bounce_buffers] = up_next + 1;
+    ++next_bounce;
+  }
+
+  [[nodiscard]] FARCALL_HOST_DEVICE slot& next_up() noexcept { return block->up[slot_at(up_next)]; }
+
+  /// One thread sends a message of `words`, for which there is room.
+  FARCALL_HOST_DEVICE void send(const std::uint32_t* payload, std::uint32_t words) noexcept {
+    store_slot(next_up(), payload, words, phase_of(up_next));
+    ++up_next;
+  }
+  /// One thread looks for a message, which is then in `message`.
+  [[nodiscard]] FARCALL_HOST_DEVICE bool look() noexcept {
+    return load_slot(next_down(), phase_of(down_next), message);
+  }
+};
+
+} // namespace farcall::cuda

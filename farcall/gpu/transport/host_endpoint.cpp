@@ -1,0 +1,315 @@
+#include <farcall/gpu/transport/host_endpoint.hpp>
+#include <farcall/gpu/transport/workers.hpp>
+
+#include <cstring>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace farcall::cuda {
+namespace {
+
+/// Every so many looks in vain a waiting thread sees whether the device is well.
+constexpr unsigned looks_per_check = 1024;
+
+} // namespace
+
+host_endpoint::host_endpoint(lane_memory& block, std::uint32_t ring_bytes, workers& all,
+                             std::uint32_t worker, launching launches)
+    : staged_lane(&host_endpoint::committed), block_(&block), size_(ring_bytes), all_(&all),
+      worker_(worker), launching_(std::move(launches)), received_(make_line_aligned(ring_bytes)) {}
+
+host_endpoint::~host_endpoint() = default;
+
+// ---- down ---------------------------------------------------------------------------------------
+
+void host_endpoint::committed(void* lane) noexcept {
+  auto& self = static_cast<host_endpoint&>(*static_cast<staged_lane*>(lane));
+  const std::lock_guard guard(self.send_mutex_);
+  self.send_locked();
+}
+
+void host_endpoint::take_credit() noexcept {
+  // Acquire; partner: the device's release store in tell_consumed().
+  const std::uint64_t consumed = load_acquire(&block_->down_consumed);
+  // A device that has read what was never sent is faulty; it gets nothing more.
+  if (next_down_.load(std::memory_order_relaxed) - consumed > ring_slots) return;
+  down_consumed_ = consumed;
+  while (!long_records_.empty() && long_records_.front().slot <= consumed)
+    long_records_.pop_front();
+}
+
+bool host_endpoint::has_space() noexcept {
+  const std::uint64_t next = next_down_.load(std::memory_order_relaxed);
+  if (next - down_consumed_ < ring_slots) return true;
+  take_credit();
+  return next - down_consumed_ < ring_slots;
+}
+
+void host_endpoint::put(const std::uint32_t* payload) noexcept {
+  const std::uint64_t next = next_down_.load(std::memory_order_relaxed);
+  store_slot(block_->down[slot_at(next)], payload, words_of(payload[0]), phase_of(next));
+  next_down_.store(next + 1, std::memory_order_release);
+}
+
+void host_endpoint::send_locked() noexcept {
+  if (!is_sending(out_.state())) return;
+  const std::uint64_t before = next_down_.load(std::memory_order_relaxed);
+  if (!long_records_.empty()) take_credit();
+  bool has_gone = true;
+  while (const record_view record = out_.next()) {
+    has_gone = send(record);
+    if (!has_gone) break;
+    out_.take(record);
+  }
+  out_.give_credit(long_records_.empty() ? out_.taken() : long_records_.front().start);
+  if (has_gone == is_blocked(out_.state()))
+    out_.on(has_gone ? send_event::unblock : send_event::block);
+  if (out_.state() == send_state::closing) say_goodbye();
+  if (next_down_.load(std::memory_order_relaxed) != before) all_->wake(worker_);
+}
+
+bool host_endpoint::send(const record_view& record) noexcept {
+  if (launching_.find) {
+    launch_plan plan;
+    if (const launcher run = launching_.find(record.data, record.bytes, plan)) {
+      std::uint32_t slot = 0;
+      std::memcpy(&slot, record.data + offsetof(record_header, slot), sizeof slot);
+      return launch(run, plan, slot);
+    }
+  }
+  if (!has_space()) return false;
+  if (record.bytes <= slot_bytes) {
+    put(reinterpret_cast<const std::uint32_t*>(record.data));
+    return true;
+  }
+  long_slot where{};
+  std::memcpy(&where.record, record.data, sizeof where.record);
+  where.offset = static_cast<std::uint32_t>(record.data - out_.base());
+  long_records_.push_back({next_down_.load(std::memory_order_relaxed) + 1, out_.taken()});
+  put(reinterpret_cast<const std::uint32_t*>(&where));
+  return true;
+}
+
+/// Everything has been sent of a lane that closes. Only an opener says so to the device.
+void host_endpoint::say_goodbye() noexcept {
+  const bool has_gone = role() == lane_role::acceptor || send_notices(lane_closed, {});
+  out_.on(has_gone ? send_event::finish : send_event::block);
+}
+
+bool host_endpoint::launch(launcher run, launch_plan& plan, std::uint32_t slot) noexcept {
+  const std::uint64_t number = launches_begun_.load(std::memory_order_relaxed);
+  if (number - launches_ended_.load(std::memory_order_acquire) == most_launches) return false;
+  const std::size_t place = number % most_launches;
+  plan.node = launching_.node;
+  plan.done = &block_->launches_done[place];
+  plan.done_value = number + 1;
+  plan.blocks_done = launching_.blocks_done;
+  launched_[place] = {slot, nullptr};
+  try {
+    launching_.device->launch(launching_.stream, run, plan);
+  } catch (const std::exception& e) {
+    static std::mutex mutex;
+    static std::set<std::string> texts; // few, and for ever: a reply may be read late
+    const std::lock_guard guard(mutex);
+    launched_[place].failure = texts.insert(e.what()).first->c_str();
+    store_release(plan.done, plan.done_value);
+  }
+  // Release; partner: the acquire load in end_launches().
+  launches_begun_.store(number + 1, std::memory_order_release);
+  all_->expect_soon();
+  return true;
+}
+
+void host_endpoint::end_launches() noexcept {
+  for (;;) {
+    const std::uint64_t number = launches_ended_.load(std::memory_order_relaxed);
+    if (number == launches_begun_.load(std::memory_order_acquire)) return;
+    const std::size_t place = number % most_launches;
+    if (load_acquire(&block_->launches_done[place]) != number + 1) return;
+    const launched& l = launched_[place];
+    if (l.slot != UINT32_MAX && in_.state() != receive_state::dropping) {
+      // As a device's worker replies, in host memory.
+      alignas(16) std::uint32_t reply[slot_words] = {};
+      reply[1] = l.slot;
+      std::uint32_t bytes = sizeof(record_header);
+      record_kind kind = record_kind::reply;
+      if (l.failure != nullptr) {
+        constexpr std::string_view type = "farcall::device_error";
+        const std::string_view text = std::string_view(l.failure).substr(0, 200);
+        reply[2] = static_cast<std::uint32_t>(type.size());
+        reply[3] = static_cast<std::uint32_t>(text.size());
+        std::memcpy(reply + 4, type.data(), type.size());
+        std::memcpy(reinterpret_cast<char*>(reply + 4) + type.size(), text.data(), text.size());
+        bytes = static_cast<std::uint32_t>(16 + type.size() + text.size());
+        kind = record_kind::reply_error;
+      }
+      reply[0] = commit_word(bytes, kind);
+      if (!take(reply)) return;
+    }
+    launches_ended_.store(number + 1, std::memory_order_release);
+  }
+}
+
+bool host_endpoint::send_notices(record_kind kind, const lane_shape& shape) noexcept {
+  if (!has_space()) return false;
+  const lane_notice news{
+      {commit_word(sizeof news, kind), shape.doorbell}, shape.worker, shape.own_worker ? 1U : 0U};
+  put(reinterpret_cast<const std::uint32_t*>(&news));
+  return true;
+}
+
+bool host_endpoint::has_unread() const noexcept {
+  const std::uint64_t next = next_down_.load(std::memory_order_acquire);
+  return next != load_acquire(&block_->down_consumed);
+}
+
+// ---- up -----------------------------------------------------------------------------------------
+
+bool host_endpoint::take(const std::uint32_t* message) noexcept {
+  const record_kind kind = commit_kind(message[0]);
+  if (kind == lane_opened) {
+    // Not while the lane before is still in use.
+    if (!in_.on(receive_event::offer)) return false;
+    std::memcpy(&opening_, message, sizeof opening_);
+    return true;
+  }
+  // The rest is for whoever accepts the lane.
+  const receive_state state = in_.state();
+  if (state == receive_state::offered) return false;
+  if (kind == lane_closed) {
+    if (in_.on(receive_event::end)) in_.wake();
+    return true;
+  }
+  if (state != receive_state::open && state != receive_state::full) return true;
+  return put_into_ring(message);
+}
+
+bool host_endpoint::put_into_ring(const std::uint32_t* message) noexcept {
+  const std::uint32_t word = message[0];
+  const std::uint32_t bytes = commit_bytes(word);
+  std::byte* const to = in_.reserve(bytes);
+  if (to == nullptr) return false;
+  if (bytes <= slot_bytes) {
+    std::memcpy(to + sizeof word, message + 1, bytes - sizeof word);
+  } else {
+    // Behind the header the bytes lie in the cell.
+    std::memcpy(to + sizeof word, message + 1, sizeof word);
+    std::memcpy(to + sizeof(record_header),
+                block_->bounce_buffer(message[2], size_) + sizeof(record_header),
+                bytes - sizeof(record_header));
+  }
+  in_.commit(to, bytes, commit_kind(word));
+  return true;
+}
+
+/// A record that cannot be one ends the lane, as it would in its user's hands.
+bool host_endpoint::is_sane(const std::uint32_t* message) const noexcept {
+  const std::uint32_t bytes = commit_bytes(message[0]);
+  return bytes >= sizeof(record_header) && bytes <= record_limit(size_) &&
+         (bytes <= slot_bytes || message[2] <= size_ - size_ / bounce_buffers);
+}
+
+void host_endpoint::receive_locked() noexcept {
+  alignas(16) std::uint32_t message[slot_words];
+  if (in_.state() == receive_state::corrupt) return;
+  if (has_launches()) end_launches();
+  for (;;) {
+    const slot& next = block_->up[slot_at(next_up_)];
+    if (!load_slot(next, phase_of(next_up_), message)) {
+      if (++misses_ % looks_per_check == 0) all_->look(clock::now());
+      return;
+    }
+    misses_ = 0;
+    if (!is_sane(message)) {
+      in_.on(receive_event::corrupt);
+      out_.on(send_event::cut);
+      all_->fail("it has written a record that is none");
+      return;
+    }
+    if (!take(message)) return;
+    ++next_up_;
+    const bool was_long = commit_bytes(message[0]) > slot_bytes;
+    if (was_long || next_up_ - up_told_ >= ring_slots / 4) {
+      up_told_ = next_up_;
+      // Release: our reads happen before the device writes there again.
+      store_release(&block_->up_consumed, next_up_);
+    }
+  }
+}
+
+// ---- life ---------------------------------------------------------------------------------------
+
+void host_endpoint::begin(lane_role role, doorbell& wakes) noexcept {
+  long_records_.clear();
+  staged_lane::begin(block_->requests(), received_.get(), size_, role, wakes);
+}
+
+void host_endpoint::open(const lane_shape& shape, doorbell& wakes) {
+  const std::scoped_lock guard(send_mutex_, receive_mutex_);
+  begin(lane_role::opener, wakes);
+  // The ring was drained, so there is room.
+  (void)send_notices(lane_opened, shape);
+}
+
+void host_endpoint::close() noexcept {
+  {
+    const std::lock_guard guard(receive_mutex_);
+    in_.on(receive_event::close);
+  }
+  const std::lock_guard guard(send_mutex_);
+  if (out_.on(send_event::close)) send_locked();
+}
+
+bool host_endpoint::is_free() noexcept {
+  const std::scoped_lock guard(send_mutex_, receive_mutex_);
+  if (out_.state() == send_state::idle) return true;
+  send_locked();
+  // In this order: what was consumed has been answered.
+  const bool is_consumed = out_.state() == send_state::finished && !has_unread();
+  receive_locked();
+  if (!is_consumed || has_launches()) return false;
+  out_.on(send_event::release);
+  in_.on(receive_event::release);
+  return true;
+}
+
+bool host_endpoint::has_been_opened() noexcept {
+  const std::lock_guard guard(receive_mutex_);
+  receive_locked();
+  return in_.state() == receive_state::offered;
+}
+
+void host_endpoint::accept(doorbell& wakes) noexcept {
+  const std::scoped_lock guard(send_mutex_, receive_mutex_);
+  begin(lane_role::acceptor, wakes);
+}
+
+bool host_endpoint::has_ended() noexcept {
+  const std::lock_guard guard(receive_mutex_);
+  receive_locked();
+  return in_.state() == receive_state::ended;
+}
+
+void host_endpoint::end() noexcept {
+  const std::scoped_lock guard(send_mutex_, receive_mutex_);
+  out_.on(send_event::release);
+  in_.on(receive_event::close);
+}
+
+void host_endpoint::progress() noexcept {
+  // What has come may be what a full lane waits for.
+  if (receive_mutex_.try_lock()) {
+    receive_locked();
+    receive_mutex_.unlock();
+  }
+  if ((is_blocked(out_.state()) || out_.is_held()) && send_mutex_.try_lock()) {
+    send_locked();
+    send_mutex_.unlock();
+  }
+}
+
+void host_endpoint::arm() noexcept { all_->expect_soon(); }
+
+} // namespace farcall::cuda

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <farcall/base/bytes.hpp>
+#include <farcall/base/clock.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+
+/// How a thread sleeps until a message comes, so that the sleeper pays and not the sender.
+///
+/// The sleeper raises its doorbell's flag, makes every core pass a barrier (membarrier), looks at
+/// its rings once more and then sleeps on the doorbell's word. The sender commits and reads the
+/// flag with a plain load. Either the sender sees the flag, or the sleeper's second look sees the
+/// message.
+///
+/// The word also counts the rings, so that a ring between the second look and the sleep is noticed
+/// even if somebody else has raised the flag again (an event count).
+namespace farcall {
+
+/// The flag in a doorbell's word: somebody sleeps, or slept and was not rung since. The bits above
+/// it count the rings.
+inline constexpr std::uint32_t armed_flag = 1;
+
+/// A word to sleep on. Lies in memory shared with everyone who may ring it. Several threads may
+/// sleep on one doorbell; a ring wakes them all.
+struct alignas(line_bytes) doorbell {
+  std::atomic<std::uint32_t> word{0};
+};
+static_assert(sizeof(doorbell) == line_bytes && std::atomic<std::uint32_t>::is_always_lock_free);
+
+/// Wakes whoever sleeps on `b`. A system call, for use only when the flag is up.
+void notify(doorbell& b) noexcept;
+
+/// notify() when somebody sleeps there; a load otherwise.
+inline void notify_if_armed(doorbell& b) noexcept {
+  // Relaxed: the sleeper's barrier orders it against our preceding stores, as long as the compiler
+  // keeps their order.
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  if ((b.word.load(std::memory_order_relaxed) & armed_flag) != 0) notify(b);
+}
+
+/// One of the doorbells that a thread is about to sleep on.
+struct armed_doorbell {
+  doorbell* which;
+  std::uint32_t seen = 0; ///< its word after the flag was raised
+};
+
+/// Raises the flags of all `doorbells` and passes the barrier. The caller then looks once more at
+/// everything that the doorbells stand for, and calls sleep_on() only if there was nothing.
+void arm(std::span<armed_doorbell> doorbells) noexcept;
+
+/// Sleeps until one of `doorbells` is rung or `deadline` passes; not at all when one was rung since
+/// arm(). May return early for no reason. Call after arm() and a second look.
+void sleep_on(std::span<const armed_doorbell> doorbells, time_point deadline) noexcept;
+
+/// Sleeps until `b` is rung or `deadline` passes, whether its flag is up or not. A ring just before
+/// goes unnoticed: for naps that are short enough to afford that.
+void doze_on(doorbell& b, time_point deadline) noexcept;
+
+/// True when the kernel offers the barrier. Without it a sleeper wakes up every millisecond to
+/// look.
+[[nodiscard]] bool has_asymmetric_barrier() noexcept;
+
+/// Registers this process for other processes' barriers. Call once before the first sleep or send.
+void register_for_barriers() noexcept;
+
+/// Makes every running thread of this process pass a memory barrier. False when the kernel refuses;
+/// then the caller needs another way.
+[[nodiscard]] bool process_barrier() noexcept;
+
+} // namespace farcall

@@ -1,0 +1,298 @@
+#include <farcall/memory/doorbell.hpp>
+#include <farcall/memory/segment.hpp>
+#include <tests/child.hpp>
+#include <tests/support.hpp>
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <span>
+#include <thread>
+#include <vector>
+
+namespace farcall {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::vector<armed_doorbell> watch(std::span<doorbell> doorbells) {
+  std::vector<armed_doorbell> all;
+  for (doorbell& b : doorbells)
+    all.push_back({&b});
+  return all;
+}
+
+bool is_up(const doorbell& b) { return (b.word.load() & armed_flag) != 0; }
+
+/// Sleeps, as often as it takes, until `b` was rung; false after a long time.
+bool sleep_until_rung(const armed_doorbell& b) {
+  const time_point deadline = clock::now() + test::wait_limit;
+  while (b.which->word.load() == b.seen && clock::now() < deadline)
+    sleep_on({&b, 1}, deadline);
+  return clock::now() < deadline;
+}
+
+TEST(doorbell, starts_with_nobody_asleep) { EXPECT_FALSE(is_up(doorbell())); }
+
+TEST(doorbell, preparing_raises_every_flag_and_ringing_lowers_one) {
+  doorbell doorbells[3];
+  auto all = watch(doorbells);
+  arm(all);
+  for (const doorbell& b : doorbells)
+    EXPECT_TRUE(is_up(b));
+  notify(doorbells[1]);
+  EXPECT_TRUE(is_up(doorbells[0]));
+  EXPECT_FALSE(is_up(doorbells[1]));
+  EXPECT_TRUE(is_up(doorbells[2]));
+}
+
+TEST(doorbell, is_rung_only_when_somebody_sleeps) {
+  doorbell b;
+  notify_if_armed(b);
+  EXPECT_EQ(b.word.load(), 0U);
+  armed_doorbell one{&b};
+  arm({&one, 1});
+  notify_if_armed(b);
+  EXPECT_FALSE(is_up(b));
+  EXPECT_NE(b.word.load() | armed_flag, one.seen);
+}
+
+TEST(doorbell, every_ring_changes_the_word_and_none_raises_the_flag) {
+  doorbell b;
+  b.word = ~std::uint32_t{0} - 5; // the count overflows on the way
+  for (int i = 0; i < 8; ++i) {
+    const std::uint32_t before = b.word.load();
+    notify(b);
+    EXPECT_NE(b.word.load(), before);
+    EXPECT_FALSE(is_up(b));
+  }
+}
+
+TEST(doorbell, rung_between_the_second_look_and_the_sleep_is_not_slept_on) {
+  for (const std::size_t count : {1U, 2U, 5U}) {
+    std::vector<doorbell> doorbells(count);
+    auto all = watch(doorbells);
+    arm(all);
+    notify(doorbells[count - 1]);
+    const time_point before = clock::now();
+    sleep_on(all, before + test::wait_limit);
+    EXPECT_LT(clock::now() - before, test::wait_limit / 2) << count;
+  }
+}
+
+TEST(doorbell, a_deadline_ends_the_sleep) {
+  for (const std::size_t count : {0U, 1U, 3U, 200U}) {
+    std::vector<doorbell> doorbells(count);
+    auto all = watch(doorbells);
+    const time_point deadline = clock::now() + 20ms;
+    // Returning early is allowed.
+    while (clock::now() < deadline) {
+      arm(all);
+      sleep_on(all, deadline);
+    }
+    EXPECT_LT(clock::now() - deadline, test::wait_limit / 2) << count;
+  }
+}
+
+TEST(doorbell, deadlines_that_have_passed_or_never_come_are_fine) {
+  for (const std::size_t count : {1U, 3U}) {
+    std::vector<doorbell> doorbells(count);
+    auto all = watch(doorbells);
+    arm(all);
+    sleep_on(all, clock::now() - 1h);
+    sleep_on(all, time_point{});
+    sleep_on(all, time_point::min());
+    for (doorbell& b : doorbells)
+      notify(b);
+    std::thread sleeper([&] {
+      arm(all);
+      while (is_up(doorbells[0]))
+        sleep_on(all, time_point::max());
+    });
+    EXPECT_TRUE(test::eventually([&] { return is_up(doorbells[0]); }));
+    notify(doorbells[0]);
+    sleeper.join();
+  }
+}
+
+TEST(doorbell, any_of_several_wakes) {
+  // More than one system call takes, too.
+  for (const std::size_t count : {2U, 3U, 128U, 129U, 300U}) {
+    std::vector<doorbell> doorbells(count);
+    auto all = watch(doorbells);
+    for (const std::size_t rung : {std::size_t{0}, count / 2, count - 1}) {
+      std::atomic<bool> in_time{false};
+      arm(all);
+      std::thread sleeper([&] {
+        const time_point deadline = clock::now() + test::wait_limit;
+        while (is_up(doorbells[rung]) && clock::now() < deadline)
+          sleep_on(all, deadline);
+        in_time = clock::now() < deadline;
+      });
+      std::this_thread::sleep_for(2ms); // most likely it sleeps by now; no matter if not
+      notify_if_armed(doorbells[rung]);
+      sleeper.join();
+      EXPECT_TRUE(in_time) << "doorbell " << rung << " of " << count;
+    }
+  }
+}
+
+TEST(doorbell, a_ring_wakes_everybody_who_sleeps_there) {
+  doorbell b;
+  armed_doorbell one{&b};
+  arm({&one, 1});
+  std::atomic<int> awake{0};
+  std::vector<std::thread> sleepers;
+  for (int i = 0; i < 4; ++i) {
+    sleepers.emplace_back([&] {
+      if (sleep_until_rung(one)) ++awake;
+    });
+  }
+  std::this_thread::sleep_for(5ms);
+  notify(b);
+  for (std::thread& t : sleepers)
+    t.join();
+  EXPECT_EQ(awake.load(), 4);
+}
+
+// ---- lost wake-ups ------------------------------------------------------------------------------
+
+// The flag alone would not tell: it is up again when the first one goes to sleep.
+TEST(doorbell, a_ring_is_noticed_even_when_another_sleeper_has_raised_the_flag_since) {
+  for (const std::size_t count : {1U, 2U}) {
+    std::vector<doorbell> doorbells(count);
+    auto first = watch(doorbells);
+    auto second = watch(doorbells);
+    arm(first);
+    notify_if_armed(doorbells[0]);
+    arm(second);
+    const time_point before = clock::now();
+    sleep_on(first, before + test::wait_limit);
+    EXPECT_LT(clock::now() - before, test::wait_limit / 2) << count;
+  }
+}
+
+/// Two parties that hand a number back and forth and sleep while it is the other's turn. A wake-up
+/// that gets lost leaves both asleep.
+struct ping_pong {
+  doorbell doorbells[2];
+  alignas(line_bytes) std::atomic<std::uint64_t> turn{0}; ///< whose turn it is: even or odd
+  alignas(line_bytes) std::atomic<bool> overslept{false};
+};
+
+void play(ping_pong& game, unsigned side, std::uint64_t rounds) {
+  armed_doorbell own{&game.doorbells[side]};
+  for (std::uint64_t n = side; n < rounds && !game.overslept; n += 2) {
+    // Acquire; partner: the release store below.
+    const auto is_our_turn = [&] { return game.turn.load(std::memory_order_acquire) == n; };
+    // So that the other side finds us anywhere between looking and sleeping.
+    for (std::uint64_t spins = test::scrambled(n) % 400; spins > 0 && !is_our_turn(); --spins) {
+      spin_pause();
+    }
+    const time_point deadline = clock::now() + test::wait_limit;
+    while (!is_our_turn()) {
+      arm({&own, 1});
+      if (is_our_turn()) break;
+      sleep_on({&own, 1}, deadline);
+      if (clock::now() >= deadline) {
+        if (!is_our_turn()) game.overslept = true;
+        return;
+      }
+    }
+    game.turn.store(n + 1, std::memory_order_release);
+    notify_if_armed(game.doorbells[1 - side]);
+  }
+}
+
+std::uint64_t rounds() {
+  // Without the barrier a sleeper looks once a millisecond.
+  if (!has_asymmetric_barrier()) return 2'000;
+  return test::under_sanitizer ? 10'000 : 60'000;
+}
+
+TEST(doorbell, no_wake_up_is_lost_between_two_threads) {
+  register_for_barriers();
+  ping_pong game;
+  std::thread other([&] { play(game, 1, rounds()); });
+  play(game, 0, rounds());
+  other.join();
+  EXPECT_FALSE(game.overslept) << "in round " << game.turn;
+  EXPECT_EQ(game.turn, rounds());
+}
+
+TEST(doorbell, no_wake_up_is_lost_between_two_processes) {
+  const segment memory = segment::create("farcall-doorbell-test", sizeof(ping_pong));
+  auto& game = *new (memory.data()) ping_pong;
+  test::forked_child other([&] {
+    register_for_barriers();
+    play(game, 1, rounds());
+    return 0;
+  });
+  register_for_barriers();
+  play(game, 0, rounds());
+  EXPECT_EQ(other.wait(), 0);
+  EXPECT_FALSE(game.overslept) << "in round " << game.turn;
+  EXPECT_EQ(game.turn, rounds());
+}
+
+// One sleeper watches two doorbells that two others ring.
+TEST(doorbell, no_wake_up_is_lost_among_several_doorbells) {
+  constexpr std::uint64_t each = test::under_sanitizer ? 2'000 : 10'000;
+  register_for_barriers();
+  doorbell doorbells[2];
+  auto all = watch(doorbells);
+  std::atomic<std::uint64_t> sent[2] = {0, 0};
+  std::atomic<std::uint64_t> taken[2] = {0, 0};
+  std::atomic<bool> overslept{false};
+  const auto send = [&](unsigned side) {
+    for (std::uint64_t n = 1; n <= each && !overslept; ++n) {
+      sent[side].store(n, std::memory_order_release);
+      notify_if_armed(doorbells[side]);
+      // One at a time: the next one would wake a sleeper who has missed this one.
+      for (test::spinner s; taken[side].load() < n && !overslept; s.pause()) {
+      }
+    }
+  };
+  std::thread first([&] { send(0); });
+  std::thread second([&] { send(1); });
+  std::uint64_t seen[2] = {0, 0};
+  while (seen[0] < each || seen[1] < each) {
+    const auto look = [&] {
+      bool found = false;
+      for (const unsigned side : {0U, 1U}) {
+        const std::uint64_t n = sent[side].load(std::memory_order_acquire);
+        found = found || n != seen[side];
+        seen[side] = n;
+        taken[side] = n;
+      }
+      return found;
+    };
+    if (look()) continue;
+    arm(all);
+    if (look()) continue;
+    const time_point deadline = clock::now() + test::wait_limit;
+    sleep_on(all, deadline);
+    if (clock::now() >= deadline && !look()) {
+      overslept = true;
+      break;
+    }
+  }
+  first.join();
+  second.join();
+  EXPECT_FALSE(overslept);
+}
+
+// ---- barriers -----------------------------------------------------------------------------------
+
+TEST(barrier, registering_makes_it_work_and_may_be_repeated) {
+  register_for_barriers();
+  register_for_barriers();
+  EXPECT_EQ(process_barrier(), has_asymmetric_barrier());
+}
+
+} // namespace
+} // namespace farcall

@@ -1,0 +1,49 @@
+#include <farcall/base/signals.hpp>
+#include <farcall/offload/copy_thread.hpp>
+
+namespace farcall::detail {
+
+void copy_thread::submit(large_copy& copy) {
+  {
+    const std::lock_guard guard(mutex_);
+    if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+    waiting_.push_back(&copy);
+    copy.retain();
+  }
+  something_.notify_one();
+}
+
+void copy_thread::run() noexcept {
+  leave_signals_to_other_threads();
+  std::unique_lock guard(mutex_);
+  for (;;) {
+    something_.wait(guard, [this] { return stopping_ || !waiting_.empty(); });
+    if (waiting_.empty()) return;
+    large_copy& copy = *waiting_.front();
+    waiting_.pop_front();
+    busy_ = true;
+    guard.unlock();
+    while (copy.work()) {
+    }
+    copy.release();
+    guard.lock();
+    busy_ = false;
+    nothing_.notify_all();
+  }
+}
+
+void copy_thread::finish(std::chrono::milliseconds duration) noexcept {
+  std::unique_lock guard(mutex_);
+  nothing_.wait_for(guard, duration, [this] { return waiting_.empty() && !busy_; });
+}
+
+void copy_thread::stop() noexcept {
+  {
+    const std::lock_guard guard(mutex_);
+    stopping_ = true;
+  }
+  something_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+} // namespace farcall::detail

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <farcall/base/node_id.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace farcall {
+
+/// Copies bulk memory between this node and others, past the rings. Addresses are virtual addresses
+/// of the peer. All members may be called by several threads at once.
+class rma_engine {
+ public:
+  virtual ~rma_engine() = default;
+
+  /// Pointer through which [address, address + bytes) of `peer` can be used directly here, or null
+  /// when that range is not shared with us. Valid as long as the peer is reachable. Never blocks.
+  [[nodiscard]] virtual std::byte* map(node_id peer, std::uint64_t address,
+                                       std::uint64_t bytes) noexcept = 0;
+
+  /// Copies of fewer bytes are quicker as messages.
+  [[nodiscard]] virtual std::uint64_t threshold() const noexcept { return 0; }
+
+  /// Copies from here to `peer` / from `peer` to here. Blocks for the time of the copy. False when
+  /// this RMA engine cannot reach that range (refused by the system, or no such memory there); then
+  /// nothing, or a part, was copied.
+  [[nodiscard]] virtual bool put(node_id peer, std::uint64_t to, const std::byte* from,
+                                 std::uint64_t bytes) noexcept = 0;
+  [[nodiscard]] virtual bool get(node_id peer, std::uint64_t from, std::byte* to,
+                                 std::uint64_t bytes) noexcept = 0;
+
+  /// After a copy of that range has failed: why, where that is not the fault of the range. Else
+  /// empty.
+  [[nodiscard]] virtual std::string failure(node_id /*peer*/, std::uint64_t /*address*/,
+                                            std::uint64_t /*bytes*/) {
+    return {};
+  }
+};
+
+} // namespace farcall

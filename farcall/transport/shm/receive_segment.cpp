@@ -1,0 +1,68 @@
+#include <farcall/base/error.hpp>
+#include <farcall/memory/ring.hpp>
+#include <farcall/transport/shm/receive_segment.hpp>
+
+#include <new>
+
+namespace farcall::shm {
+namespace {
+
+constexpr std::size_t doorbells_at = sizeof(receive_segment_header);
+constexpr std::size_t lanes_at = doorbells_at + receive_segment_doorbells * sizeof(doorbell);
+/// On a page of its own, so that rings of lanes that are never opened take no memory.
+constexpr std::size_t rings_at =
+    align_up(lanes_at + receive_segment_lanes * sizeof(lane_control), std::size_t{4096});
+
+} // namespace
+
+std::size_t receive_segment::bytes(std::uint32_t ring_bytes) noexcept {
+  return rings_at + std::size_t{receive_segment_lanes} * 2 * ring_bytes;
+}
+
+receive_segment receive_segment::format(const segment& memory, std::uint32_t ring_bytes) {
+  receive_segment made;
+  made.base_ = memory.data();
+  made.ring_bytes_ = ring_bytes;
+  auto* header = new (made.base_) receive_segment_header;
+  header->ring_bytes = ring_bytes;
+  new (made.base_ + doorbells_at) doorbell[receive_segment_doorbells];
+  // Fresh pages are zero, which is a free lane.
+  static_assert(lane_word(lane_state::free, 0) == 0);
+  return made;
+}
+
+receive_segment receive_segment::view(const segment& memory) {
+  receive_segment seen;
+  seen.base_ = memory.data();
+  const receive_segment_header& header = seen.header();
+  seen.ring_bytes_ = header.ring_bytes;
+  if (header.magic != receive_segment_magic || header.lanes != receive_segment_lanes ||
+      header.doorbells != receive_segment_doorbells || seen.ring_bytes_ < smallest_ring ||
+      !is_power_of_two(seen.ring_bytes_) || bytes(seen.ring_bytes_) > memory.size()) {
+    throw malformed_message("a peer's shared segment is not a receive segment of this version");
+  }
+  return seen;
+}
+
+receive_segment_header& receive_segment::header() const noexcept {
+  return *std::launder(reinterpret_cast<receive_segment_header*>(base_));
+}
+
+std::span<doorbell> receive_segment::doorbells() const noexcept {
+  return {std::launder(reinterpret_cast<doorbell*>(base_ + doorbells_at)),
+          receive_segment_doorbells};
+}
+
+lane_control& receive_segment::lane(std::uint32_t index) const noexcept {
+  return *std::launder(reinterpret_cast<lane_control*>(base_ + lanes_at) + index);
+}
+
+std::byte* receive_segment::request_ring(std::uint32_t index) const noexcept {
+  return base_ + rings_at + std::size_t{index} * 2 * ring_bytes_;
+}
+
+std::byte* receive_segment::reply_ring(std::uint32_t index) const noexcept {
+  return request_ring(index) + ring_bytes_;
+}
+
+} // namespace farcall::shm

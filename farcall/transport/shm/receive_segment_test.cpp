@@ -1,0 +1,277 @@
+#include <farcall/base/error.hpp>
+#include <farcall/memory/ring.hpp>
+#include <farcall/transport/shm/receive_segment.hpp>
+#include <farcall/transport/shm/shm.hpp>
+#include <tests/support.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+namespace farcall::shm {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::uint32_t ring_bytes = 4096;
+
+segment formatted(std::uint32_t bytes = ring_bytes) {
+  segment memory = segment::create("farcall-receive-test", receive_segment::bytes(bytes));
+  (void)receive_segment::format(memory, bytes);
+  return memory;
+}
+
+segment second_view(const segment& memory) {
+  return segment::map(unique_fd(::fcntl(memory.fd(), F_DUPFD_CLOEXEC, 0)), memory.size());
+}
+
+// ---- layout -------------------------------------------------------------------------------------
+
+TEST(receive_segment, its_parts_lie_inside_and_apart) {
+  for (const std::uint32_t bytes : {4096U, 65536U}) {
+    const segment memory = formatted(bytes);
+    const receive_segment h = receive_segment::view(memory);
+    EXPECT_EQ(h.ring_bytes(), bytes);
+    const std::byte* end = memory.data() + sizeof(receive_segment_header);
+    const auto take = [&](const void* part, std::size_t size) {
+      const auto* from = static_cast<const std::byte*>(part);
+      EXPECT_GE(from, end);
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(from) % line_bytes, 0U);
+      end = from + size;
+    };
+    ASSERT_EQ(h.doorbells().size(), receive_segment_doorbells);
+    for (doorbell& b : h.doorbells())
+      take(&b, sizeof b);
+    for (std::uint32_t i = 0; i < receive_segment_lanes; ++i)
+      take(&h.lane(i), sizeof(lane_control));
+    for (std::uint32_t i = 0; i < receive_segment_lanes; ++i) {
+      take(h.request_ring(i), bytes);
+      take(h.reply_ring(i), bytes);
+    }
+    EXPECT_EQ(end, memory.data() + memory.size());
+  }
+}
+
+// The numbers of docs/wire.md: another program may have been built from another source.
+TEST(receive_segment, its_parts_lie_where_the_wire_format_says) {
+  const segment memory = formatted();
+  const receive_segment h = receive_segment::view(memory);
+  const auto offset = [&](const void* part) {
+    return static_cast<const std::byte*>(part) - memory.data();
+  };
+  EXPECT_EQ(offset(&h.header()), 0);
+  EXPECT_EQ(offset(&h.header().arrivals), 64);
+  EXPECT_EQ(offset(h.doorbells().data()), 128);
+  EXPECT_EQ(offset(&h.lane(0)), 32'896);
+  EXPECT_EQ(offset(&h.lane(1)) - offset(&h.lane(0)), 192);
+  EXPECT_EQ(offset(&h.lane(0).requests_consumed) - offset(&h.lane(0)), 64);
+  EXPECT_EQ(offset(&h.lane(0).replies_consumed) - offset(&h.lane(0)), 128);
+  EXPECT_EQ(offset(h.request_ring(0)), 86'016);
+  EXPECT_EQ(offset(h.reply_ring(0)), 86'016 + ring_bytes);
+}
+
+TEST(receive_segment, all_lanes_are_free_at_first) {
+  const segment memory = formatted();
+  const receive_segment h = receive_segment::view(memory);
+  for (std::uint32_t i = 0; i < receive_segment_lanes; ++i) {
+    EXPECT_EQ(state_of(h.lane(i).word.load()), lane_state::free);
+  }
+}
+
+TEST(receive_segment, state_and_opener_share_a_word) {
+  for (const node_id opener : {0U, 1U, 250U, (1U << 24) - 1}) {
+    const std::uint32_t word = lane_word(lane_state::closing, opener);
+    EXPECT_EQ(state_of(word), lane_state::closing);
+    EXPECT_EQ(opener_of(word), opener);
+  }
+}
+
+// ---- receive segments that are none -------------------------------------------------------------
+
+template <class Change>
+void expect_refused(Change change) {
+  const segment memory = formatted();
+  ASSERT_NO_THROW((void)receive_segment::view(memory));
+  change(receive_segment::view(memory).header());
+  EXPECT_THROW((void)receive_segment::view(memory), malformed_message);
+}
+
+TEST(hostile_receive_segment, another_magic_is_refused) {
+  expect_refused([](receive_segment_header& h) { h.magic = 0; });
+  expect_refused([](receive_segment_header& h) { h.magic ^= 1; });
+}
+
+TEST(hostile_receive_segment, other_numbers_of_parts_are_refused) {
+  expect_refused([](receive_segment_header& h) { h.lanes = receive_segment_lanes + 1; });
+  expect_refused([](receive_segment_header& h) { h.doorbells = receive_segment_doorbells - 1; });
+}
+
+TEST(hostile_receive_segment, impossible_ring_sizes_are_refused) {
+  for (const std::uint32_t bytes :
+       {0U, 1U, 64U, 2048U, 4095U, 4097U, 12'288U, 8192U, 65'536U, 1U << 31, 0xFFFFFFFFU}) {
+    expect_refused([&](receive_segment_header& h) { h.ring_bytes = bytes; });
+  }
+}
+
+TEST(hostile_receive_segment, a_segment_that_is_too_short_is_refused) {
+  const segment memory = formatted();
+  for (const std::size_t bytes : {memory.size() - 1, memory.size() / 2, std::size_t{4096}}) {
+    const segment part = segment::map(unique_fd(::fcntl(memory.fd(), F_DUPFD_CLOEXEC, 0)), bytes);
+    EXPECT_THROW((void)receive_segment::view(part), malformed_message) << bytes;
+  }
+}
+
+TEST(hostile_receive_segment, a_segment_of_zeros_is_refused) {
+  const segment memory =
+      segment::create("farcall-receive-test", receive_segment::bytes(ring_bytes));
+  EXPECT_THROW((void)receive_segment::view(memory), malformed_message);
+}
+
+// ---- lanes that a faulty peer sets up -----------------------------------------------------------
+
+/// Node 0, with a receive segment that node 1 can write to as it likes.
+struct two_nodes {
+  segment receive_segment_of_0 = formatted();
+  segment receive_segment_of_1 = formatted();
+  receive_segment own = receive_segment::view(receive_segment_of_0);
+  std::unique_ptr<transport> t = [this] {
+    options o;
+    o.self = 0;
+    o.machine = "here";
+    o.own_receive_segment = own;
+    o.peers.push_back({1, second_view(receive_segment_of_1), {}});
+    return make(std::move(o));
+  }();
+
+  void forge_lane(std::uint32_t index, lane_state state, node_id opener, std::uint32_t doorbell,
+                  std::uint32_t worker = 0) {
+    lane_control& block = own.lane(index);
+    block.doorbell = doorbell;
+    block.worker = worker;
+    block.word = lane_word(state, opener);
+  }
+};
+
+TEST(hostile_lane, a_sensible_one_is_served) {
+  two_nodes n;
+  n.forge_lane(7, lane_state::open, 1, 5, 3);
+  const std::optional<endpoint> c = n.t->accept();
+  ASSERT_TRUE(c);
+  EXPECT_EQ(c->peer, 1U);
+  EXPECT_EQ(c->worker, 3U);
+  EXPECT_EQ(c->in.base, n.own.request_ring(7));
+  EXPECT_FALSE(n.t->accept()) << "twice";
+}
+
+TEST(hostile_lane, impossible_openers_are_not_served) {
+  two_nodes n;
+  for (const node_id opener : {0U, 2U, 1000U, (1U << 24) - 1}) {
+    n.forge_lane(0, lane_state::open, opener, 0);
+    EXPECT_FALSE(n.t->accept()) << opener;
+  }
+}
+
+TEST(hostile_lane, impossible_doorbells_are_not_served) {
+  two_nodes n;
+  for (const std::uint32_t doorbell :
+       {receive_segment_doorbells, receive_segment_doorbells + 1, 0x80000000U, 0xFFFFFFFFU}) {
+    n.forge_lane(0, lane_state::open, 1, doorbell);
+    EXPECT_FALSE(n.t->accept()) << doorbell;
+  }
+  n.forge_lane(0, lane_state::open, 1, receive_segment_doorbells - 1);
+  EXPECT_TRUE(n.t->accept());
+}
+
+TEST(hostile_lane, impossible_states_are_not_served) {
+  two_nodes n;
+  for (const unsigned state : {0U, 1U, 4U, 77U, 255U}) {
+    n.forge_lane(0, static_cast<lane_state>(state), 1, 0);
+    EXPECT_FALSE(n.t->accept()) << state;
+  }
+}
+
+TEST(hostile_lane, one_that_is_not_served_does_not_keep_others_from_it) {
+  two_nodes n;
+  n.forge_lane(0, lane_state::open, 77, 0);
+  n.forge_lane(1, lane_state::open, 1, receive_segment_doorbells);
+  n.forge_lane(2, lane_state::open, 1, 0);
+  const std::optional<endpoint> c = n.t->accept();
+  ASSERT_TRUE(c);
+  EXPECT_EQ(c->in.base, n.own.request_ring(2));
+}
+
+// ---- who can be reached -------------------------------------------------------------------------
+
+TEST(shm_reachability, says_why_not) {
+  const two_nodes n;
+  card peer;
+  peer.id = 1;
+  peer.machine = "here";
+  EXPECT_TRUE(n.t->reachability_of(peer).possible);
+  peer.machine = "elsewhere";
+  EXPECT_FALSE(n.t->reachability_of(peer).possible);
+  EXPECT_THAT(n.t->reachability_of(peer).reason, HasSubstr("another machine"));
+  peer.machine = "here";
+  peer.id = 0;
+  EXPECT_FALSE(n.t->reachability_of(peer).possible);
+  peer.id = 2;
+  EXPECT_FALSE(n.t->reachability_of(peer).possible);
+  EXPECT_THAT(n.t->reachability_of(peer).reason, HasSubstr("not shared"));
+  peer.id = std::numeric_limits<node_id>::max();
+  EXPECT_FALSE(n.t->reachability_of(peer).possible);
+}
+
+TEST(shm_reachability, a_machine_that_cannot_be_identified_reaches_nobody) {
+  const segment own = formatted();
+  const segment other = formatted();
+  options o;
+  o.own_receive_segment = receive_segment::view(own);
+  o.peers.push_back({1, second_view(other), {}});
+  const auto t = make(std::move(o));
+  card peer;
+  peer.id = 1;
+  EXPECT_FALSE(t->reachability_of(peer).possible) << "two empty texts are not one machine";
+}
+
+TEST(shm_rma_engine, does_not_reach_into_an_emulator) {
+  const two_nodes n;
+  std::uint64_t there = 7;
+  std::uint64_t here = 0;
+  const auto get = [&](const std::string& architecture) {
+    card peer;
+    peer.id = 1;
+    peer.machine = "here";
+    peer.architecture = architecture;
+    peer.pid = static_cast<std::uint64_t>(::getpid()); // ourselves, which every system allows
+    n.t->admit(peer);
+    return n.t->rma_engine()->get(1, reinterpret_cast<std::uintptr_t>(&there),
+                                  reinterpret_cast<std::byte*>(&here), sizeof here);
+  };
+  utsname own{};
+  ASSERT_EQ(::uname(&own), 0);
+  if (!get(own.machine)) GTEST_SKIP() << "the system allows no cross-memory attach";
+  EXPECT_EQ(here, 7U);
+  here = 0;
+  EXPECT_FALSE(get("another"));
+  EXPECT_EQ(here, 0U);
+}
+
+TEST(machine_identity, is_the_same_at_every_call) {
+  EXPECT_FALSE(machine_identity().empty());
+  EXPECT_EQ(machine_identity(), machine_identity());
+}
+
+} // namespace
+} // namespace farcall::shm

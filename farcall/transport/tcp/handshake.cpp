@@ -1,0 +1,38 @@
+#include <farcall/base/bytes.hpp>
+#include <farcall/memory/ring.hpp>
+#include <farcall/transport/tcp/handshake.hpp>
+
+namespace farcall::tcp {
+const char* flaw_of(const preamble& p) noexcept {
+  if (p.magic != preamble_magic) return "it does not begin as a connection of farcall does";
+  if (p.version != connection_version) return "it comes from another version of farcall";
+  if (p.kind < connection_kind::control || p.kind > connection_kind::bulk_back) {
+    return "it is of an unknown kind";
+  }
+  if (p.is_encrypted > 1) return "it is neither plain nor encrypted";
+  return nullptr;
+}
+
+const char* refusal_text(admission word) noexcept {
+  switch (word) {
+  case admission::other_version:
+    return "it is built with another version of farcall; build both with the same";
+  case admission::needs_key:
+    return "it wants a key, and this program was given none (FARCALL_KEY=FILE, or "
+           "job_options::key)";
+  case admission::has_no_key:
+    return "it was started without a key, and this program has one; start it with 'farcall serve "
+           "--key FILE'";
+  case admission::is_full:
+    return "it has as many targets as it may have ('farcall serve --most-targets')";
+  case admission::come_in:
+    break;
+  }
+  return "it said something that is no answer";
+}
+
+bool is_ring_size(std::uint64_t bytes) noexcept {
+  return bytes >= smallest_ring && bytes <= largest_ring && is_power_of_two(bytes);
+}
+
+} // namespace farcall::tcp

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <farcall/base/node_id.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+/// The first bytes of every connection (docs/wire.md): a preamble, in the clear, which says where
+/// the connection wants to go, and an opening, behind the preamble and encrypted where the job is,
+/// which proves that it may.
+namespace farcall::tcp {
+
+inline constexpr std::uint64_t preamble_magic = 0x0a6c6c6163726166; // "farcall\n"
+/// Version of everything that crosses a socket before the nodes' cards.
+inline constexpr std::uint32_t connection_version = 2;
+
+enum class connection_kind : std::uint32_t {
+  control = 1,   ///< a host asks a server for a node
+  lane = 2,      ///< a lane; who dials is its opener
+  bulk = 3,      ///< copies; who dials asks for them
+  lane_back = 4, ///< a lane whose opener cannot dial and has asked the other side to
+  bulk_back = 5, ///< copies for a node that cannot dial and has asked the other side to
+};
+
+/// Names a job among all that a server has ever seen. Public.
+using job_name = std::array<std::byte, 16>;
+/// What all nodes of a job know and nobody else.
+inline constexpr std::size_t job_secret_bytes = 32;
+
+struct preamble {
+  std::uint64_t magic = preamble_magic;
+  std::uint32_t version = connection_version;
+  connection_kind kind{};
+  std::uint32_t is_encrypted = 0;
+  std::uint32_t to = 0; ///< node
+  job_name job{};
+};
+static_assert(sizeof(preamble) == 40);
+
+/// What is wrong with a preamble, in words, or nothing.
+[[nodiscard]] const char* flaw_of(const preamble& p) noexcept;
+
+/// The server's word on a control connection, in the clear as well: so that a client which cannot
+/// be let in hears why.
+enum class admission : std::uint32_t {
+  come_in = 1,
+  other_version = 2,
+  needs_key = 3,
+  has_no_key = 4,
+  is_full = 5,
+};
+struct admission_message {
+  std::uint64_t magic = preamble_magic;
+  std::uint32_t version = connection_version;
+  admission word{};
+};
+static_assert(sizeof(admission_message) == 16);
+
+/// What an admission other than come_in means, for the user.
+[[nodiscard]] const char* refusal_text(admission word) noexcept;
+
+struct connect_request {
+  std::uint64_t serial = 0; ///< of the request to dial, for the kinds that reply one
+  connection_kind kind{};
+  node_id from = no_node;
+  std::uint32_t worker = 0;
+  std::uint32_t own_worker = 0;
+  std::uint32_t ring_bytes = 0;
+  std::uint32_t reserved = 0;
+  std::array<std::byte, job_secret_bytes> proof{}; ///< the job's secret
+};
+static_assert(sizeof(connect_request) == 64);
+
+/// True when a lane may have rings of that size.
+[[nodiscard]] bool is_ring_size(std::uint64_t bytes) noexcept;
+
+} // namespace farcall::tcp

@@ -1,0 +1,16 @@
+#include "tests/different_builds/program.hpp"
+
+namespace different {
+
+static int twin(int v) { return 200 + v; }
+
+int call_twin_of_b(const fc::node& there) { return fc::sync(there, fc::fn<&twin>, 1); }
+
+#ifdef DIFFERENT_TARGET
+static int lone_twin(int v) { return 200 + v; }
+/// Never called; they make the function known in both ways.
+int (*kept_lone_twin)(int) = &lone_twin;
+int call_lone_twin_of_b(const fc::node& there) { return fc::sync(there, fc::fn<&lone_twin>, 1); }
+#endif
+
+} // namespace different
