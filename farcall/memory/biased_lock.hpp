@@ -23,10 +23,10 @@ namespace farcall {
 /// The owner announces itself and then looks for others; others announce themselves, make all
 /// threads pass a barrier, and then look for the owner (Dekker's scheme with the barrier paid by
 /// one side only). A lock without an owner is adopted by the first thread that calls lock(), and
-/// one that always the same other thread takes is handed over to it: a lane is often used by
+/// one that always the same other thread takes is rebiased to that thread: a lane is often used by
 /// another thread than opened it. The former owner could be between two of its own stores at that
-/// moment, so each owner has a slot of its own to write to, and when all slots have been used the
-/// lock stays with its last owner.
+/// moment, so each owner has an owner slot of its own to write to, and when all slots have been
+/// used the lock stays with its last owner.
 class alignas(line_bytes) biased_lock {
  public:
   biased_lock() noexcept = default;

@@ -199,7 +199,7 @@ TEST(biased_lock, is_handed_over_only_so_often_and_works_then_too) {
 
 TEST(biased_lock, counts_are_all_there_while_it_is_handed_over) {
   constexpr std::uint64_t turns = 400;
-  // A fresh lock each time, since the seats are used up soon.
+  // A fresh lock each time, since the owner slots are used up soon.
   for (std::uint64_t round = 0; round < some / 10; ++round) {
     guarded g;
     g.lock_and_count();

@@ -16,7 +16,7 @@ namespace {
 /// Most words that one futex_waitv call takes.
 constexpr std::size_t most_doorbells = 128;
 
-/// How often a sleeper looks by itself when nothing can be relied on to wake it.
+/// How often a sleeper polls by itself when nothing can be relied on to wake it.
 constexpr std::chrono::milliseconds look_interval{1};
 
 /// The system has refused what it offered, as after a seccomp filter was set up.
@@ -33,7 +33,7 @@ void sleep_on_one(const armed_doorbell& b, time_point deadline) noexcept {
   const time_point now = clock::now();
   if (deadline <= now) return;
   const timespec timeout = to_timespec(deadline - now);
-  // An error (rung meanwhile, signal, timeout) means the same to the caller: look again.
+  // An error (notified meanwhile, signal, timeout) means the same to the caller: poll again.
   ::syscall(SYS_futex, &b.which->word, FUTEX_WAIT, b.seen, &timeout, nullptr, 0);
 }
 
@@ -61,7 +61,7 @@ bool sleep_on_many(std::span<const armed_doorbell> doorbells, time_point deadlin
 } // namespace
 
 void notify(doorbell& b) noexcept {
-  // Lowers the flag and counts, whether the flag is up or not. Release: whoever sees the new word
+  // Clears the flag and counts, whether the flag is set or not. Release: whoever sees the new word
   // also sees what we committed before.
   std::uint32_t word = b.word.load(std::memory_order_relaxed);
   while (!b.word.compare_exchange_weak(word, (word | armed_flag) + 1, std::memory_order_release,
@@ -71,7 +71,7 @@ void notify(doorbell& b) noexcept {
 }
 
 void arm(std::span<armed_doorbell> doorbells) noexcept {
-  // Relaxed: the barrier below orders it before our second look, and makes it visible to every
+  // Relaxed: the barrier below orders it before our second poll, and makes it visible to every
   // sender that has not yet loaded the flag after its commit.
   for (armed_doorbell& b : doorbells) {
     b.seen = b.which->word.fetch_or(armed_flag, std::memory_order_relaxed) | armed_flag;

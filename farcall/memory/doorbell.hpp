@@ -9,27 +9,27 @@
 
 /// How a thread sleeps until a message comes, so that the sleeper pays and not the sender.
 ///
-/// The sleeper raises its doorbell's flag, makes every core pass a barrier (membarrier), looks at
-/// its rings once more and then sleeps on the doorbell's word. The sender commits and reads the
-/// flag with a plain load. Either the sender sees the flag, or the sleeper's second look sees the
-/// message.
+/// The sleeper arms its doorbell, makes every core pass a barrier (membarrier), polls its rings
+/// once more and then sleeps on the doorbell's word. The sender commits and reads the word with a
+/// plain load. Either the sender sees that the doorbell is armed, or the sleeper's second poll sees
+/// the message.
 ///
-/// The word also counts the rings, so that a ring between the second look and the sleep is noticed
-/// even if somebody else has raised the flag again (an event count).
+/// The word also counts notifications, so that one between the second poll and the sleep is noticed
+/// even if another thread has armed the doorbell again (an event count).
 namespace farcall {
 
-/// The flag in a doorbell's word: somebody sleeps, or slept and was not rung since. The bits above
-/// it count the rings.
+/// The flag in a doorbell's word: somebody sleeps, or slept and was not notified since. The bits
+/// above it count notifications.
 inline constexpr std::uint32_t armed_flag = 1;
 
-/// A word to sleep on. Lies in memory shared with everyone who may ring it. Several threads may
-/// sleep on one doorbell; a ring wakes them all.
+/// A word to sleep on. Lies in memory shared with everyone who may notify it. Several threads may
+/// sleep on one doorbell; a notification wakes them all.
 struct alignas(line_bytes) doorbell {
   std::atomic<std::uint32_t> word{0};
 };
 static_assert(sizeof(doorbell) == line_bytes && std::atomic<std::uint32_t>::is_always_lock_free);
 
-/// Wakes whoever sleeps on `b`. A system call, for use only when the flag is up.
+/// Wakes whoever sleeps on `b`. A system call, for use only when `b` is armed.
 void notify(doorbell& b) noexcept;
 
 /// notify() when somebody sleeps there; a load otherwise.
@@ -43,23 +43,23 @@ inline void notify_if_armed(doorbell& b) noexcept {
 /// One of the doorbells that a thread is about to sleep on.
 struct armed_doorbell {
   doorbell* which;
-  std::uint32_t seen = 0; ///< its word after the flag was raised
+  std::uint32_t seen = 0; ///< its word after it was armed
 };
 
-/// Raises the flags of all `doorbells` and passes the barrier. The caller then looks once more at
+/// Sets the flags of all `doorbells` and passes the barrier. The caller then looks once more at
 /// everything that the doorbells stand for, and calls sleep_on() only if there was nothing.
 void arm(std::span<armed_doorbell> doorbells) noexcept;
 
-/// Sleeps until one of `doorbells` is rung or `deadline` passes; not at all when one was rung since
-/// arm(). May return early for no reason. Call after arm() and a second look.
+/// Sleeps until one of `doorbells` is notified or `deadline` passes; not at all when one was
+/// notified since arm(). May return early for no reason. Call after arm() and a second poll.
 void sleep_on(std::span<const armed_doorbell> doorbells, time_point deadline) noexcept;
 
-/// Sleeps until `b` is rung or `deadline` passes, whether its flag is up or not. A ring just before
-/// goes unnoticed: for naps that are short enough to afford that.
+/// Sleeps until `b` is notified or `deadline` passes, whether it is armed or not. A notification
+/// just before goes unnoticed: for naps that are short enough to afford that.
 void doze_on(doorbell& b, time_point deadline) noexcept;
 
 /// True when the kernel offers the barrier. Without it a sleeper wakes up every millisecond to
-/// look.
+/// poll.
 [[nodiscard]] bool has_asymmetric_barrier() noexcept;
 
 /// Registers this process for other processes' barriers. Call once before the first sleep or send.

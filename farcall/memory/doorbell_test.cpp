@@ -28,7 +28,7 @@ std::vector<armed_doorbell> watch(std::span<doorbell> doorbells) {
 
 bool is_up(const doorbell& b) { return (b.word.load() & armed_flag) != 0; }
 
-/// Sleeps, as often as it takes, until `b` was rung; false after a long time.
+/// Sleeps, as often as it takes, until `b` was notified; false after a long time.
 bool sleep_until_rung(const armed_doorbell& b) {
   const time_point deadline = clock::now() + test::wait_limit;
   while (b.which->word.load() == b.seen && clock::now() < deadline)
@@ -189,7 +189,7 @@ void play(ping_pong& game, unsigned side, std::uint64_t rounds) {
   for (std::uint64_t n = side; n < rounds && !game.overslept; n += 2) {
     // Acquire; partner: the release store below.
     const auto is_our_turn = [&] { return game.turn.load(std::memory_order_acquire) == n; };
-    // So that the other side finds us anywhere between looking and sleeping.
+    // So that the other side finds us anywhere between polling and sleeping.
     for (std::uint64_t spins = test::scrambled(n) % 400; spins > 0 && !is_our_turn(); --spins) {
       spin_pause();
     }
@@ -209,7 +209,7 @@ void play(ping_pong& game, unsigned side, std::uint64_t rounds) {
 }
 
 std::uint64_t rounds() {
-  // Without the barrier a sleeper looks once a millisecond.
+  // Without the barrier a sleeper polls once a millisecond.
   if (!has_asymmetric_barrier()) return 2'000;
   return test::under_sanitizer ? 10'000 : 60'000;
 }
@@ -239,7 +239,7 @@ TEST(doorbell, no_wake_up_is_lost_between_two_processes) {
   EXPECT_EQ(game.turn, rounds());
 }
 
-// One sleeper watches two doorbells that two others ring.
+// One sleeper sleeps on two doorbells that two others notify.
 TEST(doorbell, no_wake_up_is_lost_among_several_doorbells) {
   constexpr std::uint64_t each = test::under_sanitizer ? 2'000 : 10'000;
   register_for_barriers();

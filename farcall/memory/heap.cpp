@@ -182,7 +182,7 @@ std::optional<std::uint64_t> heap::allocate(std::uint64_t bytes, std::uint64_t a
     if (bytes <= most_small && alignment <= most_small) {
       if (const auto offset = allocate_small(class_for(bytes, alignment))) return offset;
     }
-    // Also small blocks, when there is no room for one more slab.
+    // Also small blocks, when there is no space for one more slab.
     return allocate_range(align_up(bytes, line_bytes), alignment);
   } catch (const std::bad_alloc&) {
     return std::nullopt;

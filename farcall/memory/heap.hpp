@@ -33,7 +33,7 @@ class heap {
   ~heap() = default;
 
   /// Offset of a new block of at least `bytes` bytes (at least one), a multiple of `alignment`; the
-  /// address has that alignment too when the segment's start has. None when there is no room, when
+  /// address has that alignment too when the segment's start has. None when there is no space, when
   /// `alignment` is not a power of two, or when private memory has run out.
   [[nodiscard]] std::optional<std::uint64_t>
   allocate(std::uint64_t bytes, std::uint64_t alignment = line_bytes) noexcept;
@@ -52,7 +52,7 @@ class heap {
   [[nodiscard]] std::uint64_t blocks() const noexcept { return blocks_; }
   [[nodiscard]] std::uint64_t capacity() const noexcept { return ranges_.capacity(); }
 
-  /// Largest size that allocate() would grant now, at the default alignment. Dissolves slabs that
+  /// Largest size that allocate() would return now, at the default alignment. Dissolves slabs that
   /// hold no block, hence not const.
   [[nodiscard]] std::uint64_t largest_free() noexcept;
 

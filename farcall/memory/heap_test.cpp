@@ -181,7 +181,7 @@ TEST(heap, may_be_empty_or_as_large_as_numbers_go) {
 }
 
 TEST(heap, works_to_the_last_line) {
-  // Less room than one slab: small blocks come from the ranges.
+  // Less space than one slab: small blocks come from the ranges.
   heap h{0, 10 * kib};
   std::vector<std::uint64_t> blocks;
   while (const auto offset = h.allocate(64))
@@ -203,7 +203,7 @@ TEST(heap, fills_up_with_slabs_and_recovers) {
     blocks.push_back(*offset);
   EXPECT_EQ(blocks.size(), 1024U);
   EXPECT_FALSE(h.allocate(64));
-  // One block back is room for that size, but for nothing larger.
+  // One block back is space for that size, but for nothing larger.
   EXPECT_TRUE(h.release(blocks[500]));
   EXPECT_EQ(h.largest_free(), 4 * kib);
   EXPECT_EQ(h.allocate(4 * kib), blocks[500]);

@@ -19,7 +19,7 @@ enum class record_kind : std::uint8_t {
   reply_rendezvous = 5,   ///< result that lies in the sender's heap
   reply_error = 6,        ///< the handler threw: type name and text
   reply_unknown = 7,      ///< there is no such handler
-  lost = 254,             ///< never sent: what peek() returns when the way to the peer has ended
+  lost = 254,             ///< never sent: what peek() returns when the connection has ended
   corrupt = 255,          ///< never sent: what peek() returns for bytes that are no record
 };
 

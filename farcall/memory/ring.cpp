@@ -4,7 +4,7 @@
 namespace farcall {
 namespace {
 
-/// For rings whose other side watches them by itself.
+/// For rings whose other side polls without being notified.
 constexpr std::atomic<std::uint32_t> never_armed{0};
 
 /// For senders of whom every commit has to be noticed.
@@ -29,7 +29,7 @@ std::byte* reserve_slow(outbox& out, std::uint64_t need) noexcept {
     const std::uint64_t consumed = out.consumed->load(std::memory_order_acquire);
     FARCALL_RING_HOOK(reserve_after_look);
     // A receiver that claims to have read what was never sent, or to have un-read, is faulty: it
-    // gets no more room, and the caller's deadline or the heartbeat timeout ends the wait.
+    // gets no more space, and the caller's deadline or the heartbeat timeout ends the wait.
     if (out.head - consumed > out.size) return nullptr;
     out.limit = consumed + out.size;
     if (space > out.limit - out.head) return nullptr;
@@ -53,7 +53,7 @@ record_view peek_slow(inbox& in, std::uint32_t word) noexcept {
   const record_view corrupt{in.base, 0, record_kind::corrupt};
   if (word == commit_word(0, record_kind::lost)) return {in.base, 0, record_kind::lost};
   const std::uint64_t offset = in.tail & (in.size - 1);
-  // A pad always reaches exactly to the end of the ring and is never the first record of a lap.
+  // A pad always reaches exactly to the end of the ring and is never the first record after a wrap.
   if (commit_kind(word) != record_kind::pad || commit_bytes(word) != in.size - offset ||
       offset == 0) {
     return corrupt;
@@ -67,7 +67,7 @@ record_view peek_slow(inbox& in, std::uint32_t word) noexcept {
 } // namespace ring_detail
 
 void refuse(outbox& out) noexcept {
-  // The word at the head is the last terminator, so there always is room for it.
+  // The word at the head is the last terminator, so there always is space for it.
   ring_detail::commit_at(out.base, out.head & (out.size - 1))
       .store(commit_word(0, record_kind::corrupt), std::memory_order_release);
   ring_detail::notify_if_armed(out);
@@ -91,7 +91,7 @@ void notify_on_commit(outbox& out, void (*hook)(void* context) noexcept, void* c
 }
 
 void clear_ring(std::byte* base) noexcept {
-  // The word that the first look finds. Relaxed: who hands the ring out orders it.
+  // The word that the first poll finds. Relaxed: who hands the ring out orders it.
   ring_detail::commit_at(base, 0).store(0, std::memory_order_relaxed);
 }
 

@@ -11,7 +11,7 @@
 ///
 /// The sender fills a record in place and commits it with one release store of its first word; the
 /// receiver polls that word. Before a commit the sender writes zero to the word that follows the
-/// record, so the receiver never has to write into the ring: a line travels once, from the sender
+/// record, so the receiver never has to write into the ring: a line crosses once, from the sender
 /// to the receiver. Where that word starts a line, it was written after the commit before: stores
 /// become visible in order, and a commit must not wait for a second line. The receiver publishes
 /// how far it has read every quarter ring, so a record is at most a quarter of the ring and a full
@@ -70,8 +70,8 @@ inline std::atomic_ref<std::uint32_t> commit_at(std::byte* base, std::uint64_t o
   return std::atomic_ref<std::uint32_t>(*reinterpret_cast<std::uint32_t*>(base + offset));
 }
 
-/// How many lines ahead of the head are made ours. Taking a line back from the receiver's cache
-/// costs as much as a message; ahead of time these waits overlap.
+/// How many lines ahead of the head are prefetched for writing. Getting a line back from the
+/// receiver's cache costs as much as a message; done ahead of time, these waits overlap.
 inline constexpr std::uint64_t lines_ahead = 3;
 
 inline void prefetch_for_write(const std::byte* line) noexcept {
@@ -89,8 +89,8 @@ inline void prefetch_for_write(const std::byte* line) noexcept {
   return (position & ~std::uint64_t{line_bytes - 1}) + line_bytes;
 }
 
-/// The line behind the head has moved from `from` on to `to`: makes the lines ours that have come
-/// within reach.
+/// The line behind the head has moved from `from` on to `to`: prefetches, for writing, the lines
+/// that are now among the next `lines_ahead`.
 inline void take_lines_ahead(const outbox& out, std::uint64_t from, std::uint64_t to) noexcept {
   const std::uint64_t lines = (to - from) / line_bytes;
   for (std::uint64_t n = lines < lines_ahead ? lines : lines_ahead; n-- > 0;) {
@@ -113,7 +113,7 @@ inline void notify_if_armed(const outbox& out) noexcept {
 
 } // namespace ring_detail
 
-/// Room for a record of `bytes` (header included, at most record_limit), or null when the ring is
+/// Space for a record of `bytes` (header included, at most record_limit), or null when the ring is
 /// full now. Never waits. Nothing is visible to the receiver before commit(); a reservation that is
 /// not committed is simply made again.
 [[nodiscard]] inline std::byte* try_reserve(outbox& out, std::uint32_t bytes) noexcept {
@@ -190,9 +190,9 @@ inline void release(inbox& in, const record_view& record) noexcept {
   }
 }
 
-/// Passes over what is committed, pads included, without a look at lengths: for a thread that sends
-/// the ring's bytes on, whose committer is in this process. Returns the word where it stops: 0, or
-/// the mark of refuse().
+/// Passes over what is committed, pads included, without checking their lengths: for a thread that
+/// sends the ring's bytes on, whose committer is in this process. Returns the word where it stops:
+/// 0, or the mark of refuse().
 inline std::uint32_t skip_committed(inbox& in) noexcept {
   for (;;) {
     // Acquire; partner: the release store in commit().
@@ -207,10 +207,10 @@ inline std::uint32_t skip_committed(inbox& in) noexcept {
 /// sender that must give up; it must not commit afterwards.
 void refuse(outbox& out) noexcept;
 
-/// The sender gives up: no reservation finds room from now on. The receiver is not told.
+/// The sender gives up: no reservation finds space from now on. The receiver is not told.
 void close(outbox& out) noexcept;
 
-/// Whoever sleeps on `wakes` is woken after a commit.
+/// A thread that sleeps on `wakes` is woken after a commit.
 void notify_on_commit(outbox& out, doorbell& wakes) noexcept;
 /// `hook` is called after every commit.
 void notify_on_commit(outbox& out, void (*hook)(void* context) noexcept, void* context) noexcept;

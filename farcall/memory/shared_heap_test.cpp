@@ -195,7 +195,7 @@ TEST(shared_heap, more_than_the_machine_has_is_refused_before_it_is_taken) {
 
 TEST(shared_heap, a_block_whose_pages_cannot_be_had_is_not_given) {
   segment memory = segment::create("farcall-heap-test", 16 * mib);
-  memory.close_file(); // the way to the system is gone
+  memory.close_file(); // no pages can be had from the system any more
   shared_heap heap(std::move(memory), segment{});
   for (int i = 0; i < 100; ++i)
     EXPECT_THROW((void)heap.allocate(mib), out_of_memory);
