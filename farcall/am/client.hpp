@@ -61,7 +61,7 @@ class client {
   /// timeout, with the guard released.
   [[nodiscard]] std::byte* wait_for_space(requester& l, std::uint32_t bytes, time_point deadline);
 
-  /// Waits until `c` is ready, serving incoming requests meanwhile. False when the deadline passed.
+  /// Waits until `c` is ready, serving requests meanwhile. False when the deadline passed.
   [[nodiscard]] bool wait(completion& c, time_point deadline = no_deadline);
 
   /// Takes replies that are there and runs what waits for them; never blocks. For test().

@@ -16,12 +16,12 @@ bool doorbell_mask::mask() noexcept {
   if (needing_doorbell_.load(std::memory_order_relaxed) != 0) return false;
   masked_.fetch_add(1, std::memory_order_seq_cst);
   wakes_->word.fetch_and(~armed_flag, std::memory_order_seq_cst);
-  // Either we see it here, or it raises the flag after we have lowered it.
+  // Either we see it here, or it arms the doorbell after we have disarmed it.
   if (needing_doorbell_.load(std::memory_order_seq_cst) != 0) {
     notify(*wakes_);
     return false;
   }
-  // Either the service thread sees the new count, or we see that it does not watch.
+  // Either the service thread sees the new count, or we see that it does not poll.
   if (!watched_.load(std::memory_order_seq_cst)) notify(*wakes_);
   return true;
 }

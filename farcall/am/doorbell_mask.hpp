@@ -9,14 +9,14 @@ namespace farcall::am {
 
 /// Spares callers the doorbell of a worker whose lanes waiting threads serve too.
 ///
-/// Such a worker's own thread, the service thread, is mostly asleep with the doorbell's flag up, so
-/// that every request would ring although a waiting thread is just about to serve it. A waiting
-/// thread that spins lowers the flag, and raises it again when it stops looking. That takes no
-/// barrier; a request that comes in that very moment may therefore not ring. So the service thread,
-/// for as long as threads mask it, wakes up now and then and looks.
+/// Such a worker's own thread, the service thread, is mostly asleep with its doorbell armed, so
+/// every request would notify it although a waiting thread is just about to serve the request. A
+/// waiting thread that spins disarms the doorbell, and arms it again when it stops polling. That
+/// takes no barrier, so a request that comes in that very moment may fail to notify. Therefore the
+/// service thread wakes up now and then and polls, for as long as threads mask its doorbell.
 ///
-/// A thread that sleeps inside a handler holds its lanes: nobody can serve them in its place. One
-/// may also sleep for a reply for which this doorbell rings. Only the doorbell wakes such a
+/// A thread that sleeps inside a handler holds its lanes: nobody can serve them in its place. A
+/// thread may also sleep for a reply that notifies this doorbell. Only the doorbell wakes such a
 /// thread, so nobody may mask it.
 class doorbell_mask {
  public:
@@ -26,11 +26,11 @@ class doorbell_mask {
 
   // ---- for waiting threads ----
 
-  /// True when threads have covered lately, so that it is worth doing at once.
+  /// True when threads have masked it lately, so that it is worth doing at once.
   [[nodiscard]] bool is_in_use() const noexcept { return watched_.load(std::memory_order_relaxed); }
-  /// From now on the caller looks. False: it may not.
+  /// From now on the caller polls in place of the worker. False: it may not.
   [[nodiscard]] bool mask() noexcept;
-  /// The caller stops looking. It then looks once more, and rings when there is work.
+  /// The caller stops polling. It then polls once more, and notifies the doorbell if there is work.
   void unmask() noexcept;
 
   /// For as long as a thread that only the doorbell wakes prepares to sleep and sleeps.
@@ -38,7 +38,7 @@ class doorbell_mask {
    public:
     explicit only_doorbell_wakes(doorbell_mask& c) noexcept : doorbell_mask_(&c) {
       doorbell_mask_->needing_doorbell_.fetch_add(1, std::memory_order_relaxed);
-      // Before the flag is raised; partner: mask(), which lowers the flag and then looks for us.
+      // Before the doorbell is armed; partner: mask(), which disarms it and then looks for us.
       std::atomic_thread_fence(std::memory_order_seq_cst);
     }
     only_doorbell_wakes(const only_doorbell_wakes&) = delete;

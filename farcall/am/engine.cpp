@@ -33,9 +33,9 @@ void release_reply(request_context& request, const void* /*context*/) noexcept {
 
 } // namespace
 
-// ---- ports --------------------------------------------------------------------------------------
+// ---- thread lanes -------------------------------------------------------------------------------
 
-/// Held in thread-local storage; returns the ports of a thread that ends.
+/// Held in thread-local storage; returns the thread lanes of a thread that ends.
 struct engine::thread_lanes_return {
   struct held {
     std::uint64_t serial;
@@ -97,7 +97,7 @@ thread_lanes& engine::take_thread_lanes() {
   thread_lanes_.back()->doorbell = doorbell_index;
   thread_lanes_.back()->lanes.resize(options_.nodes);
   thread_lanes_made_.fetch_add(1, std::memory_order_seq_cst);
-  // Whoever sleeps until any lane has a reply must watch this thread lanes's doorbell too.
+  // Whoever sleeps until any lane has a reply must sleep on the doorbell of these thread lanes too.
   notify_if_armed(local_doorbell_);
   return *thread_lanes_.back();
 }
@@ -126,7 +126,7 @@ requester& engine::open_own_lane(node_id node) {
   thread_lanes& own = own_lanes();
   if (requester* lost = own.lanes[node]) {
     if (!lost->is_lost()) return *lost;
-    // What was under way in it has failed. The node has not, as far as anybody knows.
+    // The calls under way in it have failed. The node has not, as far as anybody knows.
     own.lanes[node] = nullptr;
     retire(*lost);
   }
@@ -192,7 +192,7 @@ void engine::reap_retired() noexcept {
       const bool done = l->taken() == 0;
       l->guard().unlock();
       if (!done) return false;
-      // Whoever gave the last slot back may still be on the way out.
+      // The thread that gave the last pending call back may not have left the lane yet.
       l->guard().settle();
       peers_[l->peer()].via->close(l->ends());
       std::erase_if(lanes_, [&](const auto& owned) { return owned.get() == l; });

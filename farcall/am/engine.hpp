@@ -63,7 +63,7 @@ class engine : public client, public std::enable_shared_from_this<engine> {
 
   /// Reaches `node` by `t`, which outlives the engine. `workers` is how many the node has.
   void set_route(node_id node, transport& t, std::uint32_t workers);
-  /// There is no way to `node`; calls to it throw error with `why`.
+  /// There is no route to `node`; calls to it throw error with `why`.
   void set_unreachable(node_id node, const std::string& why) { peers_[node].why_unreachable = why; }
   /// Every transport through which lanes may arrive.
   void listen(transport& t);
@@ -109,7 +109,7 @@ class engine : public client, public std::enable_shared_from_this<engine> {
   [[nodiscard]] std::exception_ptr failure_of(node_id node) const;
 
   /// Waits until peers have begun all calls that were made, at most until `deadline`. Where bytes
-  /// are on their way for a while, a peer that is told to end by another way would miss some.
+  /// take a while to arrive, a peer that is told to end by other means would miss some.
   void drain(time_point deadline) noexcept;
 
   /// Ends every outstanding call with `why` and joins the workers.
@@ -118,7 +118,7 @@ class engine : public client, public std::enable_shared_from_this<engine> {
   /// A local event was completed: wakes threads that wait for such events.
   void notify_local() noexcept { notify_if_armed(local_doorbell_); }
 
-  struct thread_lanes_return; ///< gives a thread's thread lanes back when the thread ends
+  struct thread_lanes_return; ///< gives thread lanes back when their thread ends
 
  private:
   friend class worker;
@@ -182,8 +182,8 @@ class engine : public client, public std::enable_shared_from_this<engine> {
   }
   void notify_lane_workers() noexcept;
 
-  /// How long a caller of a full lane, or a worker whose replies find no room, sleeps at a time:
-  /// nobody rings when room appears.
+  /// How long a caller of a full lane, or a worker whose replies find no space, sleeps at a time:
+  /// nobody notifies it of space.
   static constexpr std::chrono::microseconds space_interval{100};
 
   static inline constinit thread_local worker* current_worker_ = nullptr;

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
-/// What the records of a lane look like (docs/wire.md). The opener of a lane sends requests, the
-/// other side replies; nothing else ever travels.
+/// What the records of a lane look like (docs/wire.md). The requester sends requests, the responder
+/// replies; nothing else is ever sent.
 namespace farcall::am {
 
 /// Number of a handler on the node that runs it.
@@ -14,7 +14,7 @@ using handler_key = std::uint32_t;
 
 /// Handlers that the layer itself needs; the user's follow from first_user_key.
 inline constexpr handler_key release_reply_key = 0;
-inline constexpr handler_key fence_key = 1; ///< does nothing, and is replied
+inline constexpr handler_key fence_key = 1; ///< does nothing, and gets a reply
 inline constexpr handler_key first_user_key = 16;
 /// Few bytes to and from the memory of a peer that has a memory_domain (docs/wire.md).
 inline constexpr handler_key write_memory_key = 2;
@@ -43,8 +43,8 @@ inline constexpr std::uint64_t rendezvous_alignment = 16;
 inline constexpr std::uint32_t request_body = sizeof(request_header);
 inline constexpr std::uint32_t reply_body = sizeof(record_header);
 
-/// rendezvous_body starts 16 bytes into both kinds of long record, so that it is aligned in a reply
-/// too.
+/// rendezvous_body starts 16 bytes into both kinds of rendezvous record, so that it is aligned in a
+/// reply too.
 inline constexpr std::uint32_t rendezvous_body_at = 16;
 inline constexpr std::uint32_t rendezvous_record_bytes =
     rendezvous_body_at + sizeof(rendezvous_body);

@@ -20,7 +20,7 @@ class request_context {
  public:
   [[nodiscard]] engine& owner() const noexcept { return *engine_; }
   [[nodiscard]] node_id source() const noexcept { return source_; }
-  /// False when the caller wants no reply; what is replied is then dropped.
+  /// False when the caller wants no reply; a reply is then dropped.
   [[nodiscard]] bool wants_reply() const noexcept { return slot_ != no_slot; }
 
   /// The arguments: hostile bytes, aligned to 16, valid until release() if they lie in the ring,
@@ -52,7 +52,7 @@ class request_context {
   /// The function that the arguments name does not exist here.
   void reply_unknown() noexcept;
 
-  /// The caller has read the long reply at `address`; ignored when there is no such reply.
+  /// The caller has read the rendezvous reply at `address`; ignored when there is no such reply.
   void release_long_reply(std::uint64_t address) noexcept;
 
   [[nodiscard]] bool replied() const noexcept { return replied_; }

@@ -31,14 +31,14 @@ std::exception_ptr error_in(node_id peer, const std::byte* body, std::uint32_t b
   const char* texts = reinterpret_cast<const char*>(body) + 8;
   const std::string type(texts, type_bytes);
   const std::string text(texts + type_bytes, text_bytes);
-  // A reply that found no room there is no doing of the handler's.
+  // That a reply found no space there is not the handler's fault.
   if (type == "farcall::out_of_memory") return std::make_exception_ptr(out_of_memory(text, peer));
   return std::make_exception_ptr(remote_error(peer, type, text));
 }
 
 } // namespace
 
-/// Slots never move and are never given back before the lane ends: a pointer to one stays valid.
+/// Pending calls never move and are never freed before the lane ends: a pointer to one stays valid.
 struct call_chunk {
   call_chunk(client& owner, requester& l, biased_lock& guard, std::uint32_t first) {
     for (std::uint32_t i = 0; i < chunk_calls; ++i) {

@@ -16,19 +16,19 @@ namespace farcall::am {
 
 class pending_call;
 
-/// A reply as it lies in memory. Bytes are valid during the call that gets it only, and are
-/// aligned to 8 bytes for short replies, to 16 for long ones.
+/// A reply as it lies in memory. Bytes are valid during the call that gets it only, and are aligned
+/// to 8 bytes for replies in a record, to 16 for rendezvous replies.
 struct reply {
   const std::byte* data = nullptr;
   std::uint64_t bytes = 0;
 };
 
-/// Reads a reply into the slot's storage, or, with `destroy` set, destroys what was read. Runs
+/// Reads a reply into the storage of `slot`, or, with `destroy` set, destroys what was read. Runs
 /// with the lane's guard held: must not call farcall. May throw when reading.
 enum class reply_action : bool { read, destroy };
 using reply_reader = void (*)(pending_call& slot, reply_action action, const reply& what);
 
-/// Size of a slot's inline storage for a result, in bytes.
+/// Size of a pending call's inline storage for a result, in bytes.
 inline constexpr std::size_t call_storage = 48;
 
 class alignas(line_bytes) pending_call : public completion {
@@ -55,7 +55,7 @@ class alignas(line_bytes) pending_call : public completion {
 
 struct call_chunk;
 
-/// Opening end of a lane: sends requests to one worker of one node and takes its replies. Used
+/// The end that opened a lane: sends requests to one worker of one node and takes its replies. Used
 /// under `guard`, which costs the thread that owns the lane next to nothing.
 class requester {
  public:
@@ -82,7 +82,7 @@ class requester {
 
   // ---- with the guard held ----
 
-  /// Room for a request with `bytes` of arguments, or null when the ring is full or the peer has
+  /// Space for a request with `bytes` of arguments, or null when the ring is full or the peer has
   /// failed. Arguments go to the returned address, which is aligned to 16 bytes.
   [[nodiscard]] std::byte* try_reserve_request(std::uint32_t bytes) noexcept {
     std::byte* record = try_reserve(endpoint_.out, request_body + bytes);
@@ -102,7 +102,7 @@ class requester {
     commit(endpoint_.out, record, request_body + bytes, kind);
   }
 
-  /// A free slot whose reply will be read by `read`. Throws std::bad_alloc.
+  /// A free pending call whose reply will be read by `read`. Throws std::bad_alloc.
   [[nodiscard]] pending_call& take_call(reply_reader read) {
     if (free_ == nullptr) [[unlikely]]
       grow();
@@ -115,7 +115,7 @@ class requester {
     return slot;
   }
 
-  /// A slot that was taken but not sent, or whose reply has been dealt with.
+  /// A pending call that was taken but not sent, or whose reply has been dealt with.
   void return_call(pending_call& slot) noexcept {
     if (slot.failure_) [[unlikely]]
       slot.failure_ = nullptr;
@@ -124,17 +124,17 @@ class requester {
     --taken_;
   }
 
-  /// Slots that are in flight or held.
+  /// Pending calls that are in flight or held.
   [[nodiscard]] std::size_t taken() const noexcept { return taken_; }
 
-  /// Ends a slot that was taken but not sent.
+  /// Ends a pending call that was taken but not sent.
   void fail_call(pending_call& slot, std::exception_ptr why) noexcept;
 
   /// Keeps the arguments' block until the reply comes.
   void attach_block(pending_call& slot, std::byte* block) noexcept { slot.request_block_ = block; }
 
-  /// Reads the replies that are there and marks their slots ready; returns how many. What is to
-  /// run afterwards is left for take_due().
+  /// Reads the replies that are there and marks their pending calls ready; returns how many. What
+  /// is to run afterwards is left for take_due().
   std::size_t pump() noexcept;
 
   /// Continuations to run once the guard is released, as a list.
@@ -145,7 +145,8 @@ class requester {
   }
 
   void fail(const std::exception_ptr& why) noexcept;
-  /// The engine ends before the holders of some slots, all of which are ready. Returns how many.
+  /// The engine ends before the holders of some pending calls, all of which are ready. Returns how
+  /// many.
   [[nodiscard]] std::size_t leave_engine() noexcept;
   [[nodiscard]] const std::exception_ptr& failure() const noexcept { return failure_; }
   /// Its connection has ended, which says nothing about the node. Any thread may ask.
@@ -157,21 +158,21 @@ class requester {
 
   // ---- without it ----
 
-  /// The holder of a ready slot has taken or destroyed the result.
+  /// The holder of a ready pending call has taken or destroyed the result.
   void free_call(pending_call& slot) noexcept {
     guard_.lock();
     return_call(slot);
     guard_.unlock();
   }
 
-  /// The holder of a slot lets go of it, ready or not; a late reply is read and dropped.
+  /// The holder of a pending call lets go of it, ready or not; a late reply is read and dropped.
   void abandon(pending_call& slot) noexcept;
 
   /// Moves bytes where they do not move by themselves, unless there are replies to take anyway.
   void progress() noexcept {
     if (endpoint_.driver != nullptr && !has_reply()) endpoint_.driver->progress();
   }
-  /// Before a sleep on the lane's doorbell; see driver::arm().
+  /// Before a sleep on the lane's doorbell; see lane_driver::arm().
   void arm() noexcept {
     if (endpoint_.driver != nullptr) endpoint_.driver->arm();
   }

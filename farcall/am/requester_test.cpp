@@ -287,7 +287,7 @@ TEST_F(requesters, keep_what_reading_an_reply_has_thrown) {
   EXPECT_THROW(std::rethrow_exception(slot.failure()), std::runtime_error);
 }
 
-// ---- long replies -------------------------------------------------------------------------------
+// ---- rendezvous replies -------------------------------------------------------------------------
 
 /// Behind the eight bytes of a record's header: eight that mean nothing, then where the bytes lie.
 std::string long_reply(const void* address, std::uint64_t bytes) {

@@ -21,11 +21,11 @@ struct responder::backlog {
     record_kind kind;
   };
   std::deque<waiting_reply> waiting;
-  std::unique_ptr<std::byte[]> pending; ///< reply under construction that found no room
+  std::unique_ptr<std::byte[]> pending; ///< reply under construction that found no space
   std::set<std::uint64_t> long_replies; ///< in our heap, until the caller has read them
 };
 
-// ---- incoming -----------------------------------------------------------------------------------
+// ---- request_context ----------------------------------------------------------------------------
 
 std::byte* request_context::reserve_long_reply(std::uint64_t bytes) {
   return engine_->allocate_block(bytes);

@@ -33,17 +33,17 @@ class responder {
     return holder != nullptr && holder != this_thread_mark();
   }
 
-  /// Serves one request if there is one, and if earlier replies have found room. Held.
+  /// Serves one request if there is one, and if earlier replies have found space. Held.
   bool serve_one() noexcept;
 
-  /// Sends replies that found no room before; true when none is left. Held.
+  /// Sends replies that found no space before; true when none is left. Held.
   bool flush() noexcept;
 
   /// Moves bytes where they do not move by themselves, unless there are requests to serve anyway.
   void progress() noexcept {
     if (endpoint_.driver != nullptr && !has_request()) endpoint_.driver->progress();
   }
-  /// Before a sleep on the doorbell of the lane's worker; see driver::arm().
+  /// Before a sleep on the doorbell of the lane's worker; see lane_driver::arm().
   void arm() noexcept {
     if (endpoint_.driver != nullptr) endpoint_.driver->arm();
   }
@@ -52,7 +52,7 @@ class responder {
   [[nodiscard]] bool has_request() const noexcept {
     return has_record(endpoint_.in, seen_.load(std::memory_order_relaxed));
   }
-  /// True while replies wait for room: nobody will ring when there is some.
+  /// True while replies wait for space: nobody will notify when there is some.
   [[nodiscard]] bool blocked() const noexcept { return blocked_.load(std::memory_order_relaxed); }
 
   /// The peer has failed: no more is read, replies are dropped, the lane can be given back.
@@ -69,13 +69,14 @@ class responder {
   void refuse_more() noexcept;
   [[nodiscard]] bool is_cut() const noexcept { return cut_.load(std::memory_order_acquire); }
 
-  /// The caller of a long reply has read it. Ignores what is not such a reply. Held.
+  /// The caller has read a rendezvous reply. Ignores what is not such a reply. Held.
   void release_reply(std::uint64_t address) noexcept;
 
  private:
   friend class request_context;
 
-  /// Replies that found no room, and long ones that are not read yet: what calls rarely need.
+  /// Replies that found no space, and rendezvous replies that are not read yet: what calls rarely
+  /// need.
   struct backlog;
 
   void run(request_context& request, handler_key key) noexcept;
@@ -86,7 +87,7 @@ class responder {
   std::byte* reserve_aside(request_context& request, std::uint32_t bytes);
   void send(request_context& request, std::byte* record, std::uint32_t bytes,
             record_kind kind) noexcept;
-  /// Until there is room.
+  /// Until there is space.
   void keep(std::uint32_t bytes, record_kind kind) noexcept;
 
   engine* engine_;

@@ -209,7 +209,7 @@ TEST_F(responders, cut_errors_to_what_fits_a_record) {
                                 std::string(most / 2, 'x'));
 }
 
-// ---- replies that find no room ------------------------------------------------------------------
+// ---- replies that find no space -----------------------------------------------------------------
 
 TEST_F(responders, keep_replies_until_there_is_room) {
   std::vector<std::string> sent;
@@ -249,7 +249,7 @@ TEST_F(responders, drop_kept_replies_when_they_are_abandoned) {
   EXPECT_FALSE(lane_->serve_one());
 }
 
-// ---- long requests and replies ------------------------------------------------------------------
+// ---- rendezvous requests and replies ------------------------------------------------------------
 
 TEST_F(responders, read_long_arguments_where_they_lie) {
   alignas(16) const char text[] = "long arguments";

@@ -11,22 +11,23 @@
 namespace farcall::am {
 namespace {
 
-/// Turns between two looks for lanes that peers have opened.
+/// Iterations between two polls for lanes that peers have opened.
 constexpr unsigned arrival_look_interval = 8;
 
-/// How long a worker that is to stop waits for room for its replies while nothing moves.
+/// How long a worker that is to stop waits for space for its replies while nothing moves.
 constexpr std::chrono::milliseconds last_space_interval{100};
 
-/// Busy turns of a worker between two searches for closed lanes.
+/// Busy iterations of a worker between two searches for closed lanes.
 constexpr unsigned reclaim_interval = 4096;
 
-/// When a caller sends one request after the other without waiting for replies, whoever is faster
-/// than it looks all the time at the very line that it writes to, and each request costs both sides
-/// a trip of that line. So a worker that has seen this for a while lets a few requests gather
-/// between its looks. For the worker of a single lane: it keeps nobody else waiting.
+/// Receive coalescing. When a caller sends one request after the other without waiting for replies,
+/// a worker that is faster polls all the time the very line that the caller writes to, and each
+/// request costs both sides a transfer of that line. So a worker that has seen this for a while
+/// lets a few requests collect between its polls. Only for the worker of a single lane, which keeps
+/// nobody else waiting.
 class coalescing {
  public:
-  /// After a turn that served `requests`, which began `empty_looks` after the one before.
+  /// After an iteration that served `requests`, with `empty_looks` polls since the one before.
   void pause_after(unsigned requests, unsigned empty_looks) noexcept {
     if (std::exchange(has_paused_, false)) {
       // Few: the caller has stopped, or waits for replies once a number of them is outstanding.
@@ -42,7 +43,7 @@ class coalescing {
   }
 
  private:
-  /// A caller that waits for each reply cannot have sent its next request after so few looks.
+  /// A caller that waits for each reply cannot have sent its next request after so few polls.
   static constexpr unsigned sooner_than_an_reply = 6;
   static constexpr std::chrono::microseconds interval{2};
   static constexpr unsigned enough = 20;
@@ -198,7 +199,7 @@ void engine::run_worker(worker& w, bool until_empty) {
       if (!until_empty) accept_lanes();
       if (!w.has_work()) {
         if (!w.is_blocked()) break;
-        // Behind replies that find no room there may be requests.
+        // Behind replies that find no space there may be requests.
         if (gives_up == time_point{}) gives_up = clock::now() + last_space_interval;
         if (clock::now() >= gives_up) break;
       }
@@ -227,7 +228,7 @@ void engine::run_worker(worker& w, bool until_empty) {
 void engine::stop() noexcept {
   // The doorbells may be gone when the last thread lets go of an engine that was shut down.
   if (stopping_.exchange(true, std::memory_order_acq_rel)) return;
-  // All ring, asleep or not: a thread may be between its last look and its sleep.
+  // Notifies all, asleep or not: a thread may be between its last poll and its sleep.
   for (const auto& w : workers_)
     notify(w->wakes());
   notify_lane_workers();

@@ -198,7 +198,7 @@ TEST_F(services, wake_up_for_requests) {
   opened& lane = arrive();
   notify(engine_.doorbell_of(0));
   for (int i = 0; i < 3; ++i) {
-    // Nothing notifies a worker here by itself: the ring is all that the worker gets.
+    // Nothing notifies a worker here by itself: this notification is all that the worker gets.
     while ((engine_.doorbell_of(0).word.load() & armed_flag) == 0)
       std::this_thread::yield();
     ASSERT_TRUE(send_request(lane.requests, thread_key, 1));

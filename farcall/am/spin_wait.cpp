@@ -5,12 +5,11 @@
 namespace farcall::am {
 namespace {
 
-/// An offer that nobody takes is a short system call; one that is taken lasts two switches at
-/// least.
+/// A yield that nobody takes is a short system call; one that is taken lasts two switches at least.
 constexpr std::chrono::nanoseconds taken_offer{600};
 
-/// Other waiting threads give the processor back soon. Somebody who computes keeps it for
-/// milliseconds, and must not be offered it before every short wait.
+/// Other waiting threads give the processor back soon. A thread that computes keeps it for
+/// milliseconds, and must not get it before every short wait.
 constexpr std::chrono::microseconds given_back{50};
 
 } // namespace

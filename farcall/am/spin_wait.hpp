@@ -7,29 +7,29 @@
 
 namespace farcall::am {
 
-/// How a thread that finds nothing to do spends its time before it sleeps: it spins, since an
-/// reply that comes in a fraction of a microsecond must not wait for a system call; after a while
-/// it offers its processor to others between its looks, since whom it waits for may be one of them;
-/// and then it has waited enough.
+/// How a thread that finds nothing to do spends its time before it sleeps: it spins, since a reply
+/// that comes in a fraction of a microsecond must not wait for a system call; after a while it
+/// yields its processor between polls, since it may be waiting for a thread that needs one; and
+/// then it has waited enough.
 class spin_wait {
  public:
   /// `oversubscribed` is shared by the threads of a process: true when another waiting thread took
-  /// the processor the last time that one of them offered it. Then the next offer comes at once.
+  /// the processor the last time that one of them yielded it. Then the next wait yields at once.
   spin_wait(const wait_policy& policy, std::atomic<bool>& oversubscribed,
             time_point deadline = no_deadline) noexcept
       : policy_(policy), oversubscribed_(&oversubscribed), deadline_(deadline) {
     renew();
   }
 
-  /// Once per turn of a loop that looks for something: a short pause. True when the thread should
-  /// sleep, or when the deadline has passed.
+  /// Once per iteration of a loop that polls for something: a short pause. True when the thread
+  /// should sleep, or when the deadline has passed.
   [[nodiscard]] bool is_over() noexcept {
     spin_pause();
     return ++turn_ % interval_ == 0 && look();
   }
 
   [[nodiscard]] unsigned turn() const noexcept { return turn_; }
-  /// Looks at the clock if there is a deadline at all.
+  /// Reads the clock if there is a deadline at all.
   [[nodiscard]] bool deadline_has_passed() const noexcept {
     return deadline_ != no_deadline && clock::now() >= deadline_;
   }
@@ -41,8 +41,9 @@ class spin_wait {
   }
 
  private:
-  /// Turns between two looks at the clock: many while nothing but spinning is done, so that the
-  /// look does not lengthen the wait; few afterwards, so that the others soon get their turn.
+  /// Iterations between two readings of the clock: many while the thread only spins, so that the
+  /// clock does not lengthen the wait; few afterwards, so that other threads soon get the
+  /// processor.
   static constexpr unsigned spin_interval = 64;
   static constexpr unsigned yield_interval = 8;
 

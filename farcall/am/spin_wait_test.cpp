@@ -15,7 +15,7 @@ using std::chrono::nanoseconds;
 constexpr wait_policy not_at_all{nanoseconds(0), nanoseconds(0)};
 constexpr wait_policy for_hours{hours(10), hours(10)};
 
-/// Turns until it is over, at most `most`.
+/// Iterations until it is over, at most `most`.
 unsigned turns_of(spin_wait& p, unsigned most = 100'000) {
   unsigned turns = 1;
   while (!p.is_over() && turns < most)

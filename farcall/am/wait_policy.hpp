@@ -9,8 +9,8 @@ namespace farcall {
 struct wait_policy {
   /// How long a thread spins in all, before it sleeps.
   std::chrono::nanoseconds spin = std::chrono::milliseconds(2);
-  /// After so long, a spinning thread lets other threads run between its looks: where there are
-  /// more of them than processors, the one that it waits for may be among those.
+  /// After so long, a spinning thread yields between its polls: if it is oversubscribed, the thread
+  /// that it waits for may be one that has no processor.
   std::chrono::nanoseconds yield_after = std::chrono::microseconds(20);
 };
 

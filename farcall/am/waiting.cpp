@@ -11,11 +11,11 @@
 namespace farcall::am {
 namespace {
 
-/// Turns between two looks at what others ask of a waiting thread. The line that is waited for is
-/// looked at every turn.
+/// Iterations between two polls for what others ask of a waiting thread. The line that is waited
+/// for is polled in every iteration.
 constexpr unsigned look_interval = 8;
 
-/// Turns between two looks at the lanes of other threads.
+/// Iterations between two polls of the lanes of other threads.
 constexpr unsigned rare_look_interval = 64;
 
 void pump(requester& l) {
@@ -106,7 +106,7 @@ class engine::waiter {
       owes_look_ = true;
     }
     if (!std::exchange(owes_look_, false)) return;
-    // Others that looked may have found the lane held by us; we have let go of it before this look.
+    // Others that polled may have found the lane held by us; we have let go of it before this poll.
     std::atomic_thread_fence(std::memory_order_seq_cst);
     if (worker_->has_work() || worker_->is_blocked() || engine_.arrivals_changed()) {
       notify(worker_->wakes());
@@ -157,7 +157,7 @@ bool engine::wait(completion& c, time_point deadline) {
     if (source != nullptr) {
       pump(*source);
     } else if (static_cast<local_completion&>(c).help()) {
-      // There may be more, and nobody rings for it.
+      // There may be more, and nobody notifies us of it.
       self.spinning.renew();
     } else {
       pump_all(self.spinning.turn() % rare_look_interval == rare_look_interval - 1);
@@ -180,7 +180,8 @@ void engine::sleep_until_ready(completion& c, time_point deadline) {
   worker* const held = worker_to_serve();
   const std::uint32_t thread_lanes_before = thread_lanes_made_.load(std::memory_order_seq_cst);
   std::vector<armed_doorbell> doorbells = doorbells_to_arm(c);
-  // Whoever masks the doorbell serves requests, not the replies that the same doorbell rings for.
+  // A thread that masks the doorbell serves requests, not the replies that notify the same
+  // doorbell.
   std::optional<doorbell_mask::only_doorbell_wakes> needs_doorbell;
   if (std::any_of(doorbells.begin(), doorbells.end(),
                   [&](const armed_doorbell& b) { return b.which == &workers_[0]->wakes(); })) {

@@ -224,7 +224,7 @@ TEST_P(waiting, helps_with_an_event_until_nothing_is_left) {
   polled->release();
 }
 
-// ---- for room -----------------------------------------------------------------------------------
+// ---- for space ----------------------------------------------------------------------------------
 
 TEST_P(waiting, finds_room_once_the_peer_has_read) {
   caller_.fill();

@@ -4,7 +4,7 @@
 namespace farcall::am {
 namespace {
 
-/// Requests of one lane served in one go before the next lane gets its turn.
+/// Requests of one lane served in one go before the next lane is served.
 constexpr unsigned turn_batch = 64;
 
 } // namespace
@@ -95,7 +95,7 @@ std::size_t worker::reclaim() noexcept {
       ++left;
       continue;
     }
-    // Before the look at readers_ in retire().
+    // Before the load of readers_ in retire().
     lanes_[i].store(nullptr, std::memory_order_seq_cst);
     retired_.push_back({e.via, std::move(e.requester)});
   }

@@ -29,16 +29,16 @@ class worker {
   bool add(transport& via, const endpoint& c);
 
   /// Serves up to a batch of requests of each lane; returns how many. With `nested`, a single
-  /// request: the caller waits for something and looks again.
+  /// request: the caller waits for something and polls again.
   unsigned turn(bool nested) noexcept;
 
-  /// Moves bytes for all lanes; see driver.
+  /// Moves bytes for all lanes; see lane_driver.
   void progress() noexcept;
   void arm() noexcept;
 
   /// Something for the calling thread to do now: a request in a lane that nobody else holds.
   [[nodiscard]] bool has_work() const noexcept;
-  /// Replies wait for room: sleep only briefly, since nobody rings when there is some.
+  /// Replies wait for space: sleep only briefly, since nobody notifies when there is some.
   [[nodiscard]] bool is_blocked() const noexcept;
 
   /// Gives closed and cut lanes back. Only on the thread that runs the worker, outside handlers.

@@ -78,7 +78,7 @@ class workers : public ::testing::TestWithParam<bool> {
     return made;
   }
 
-  /// Until a reply waits for room.
+  /// Until a reply waits for space.
   void block(opened& lane) {
     for (int i = 0; !worker_.is_blocked(); ++i) {
       ASSERT_LT(i, 100);
