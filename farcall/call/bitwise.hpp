@@ -23,7 +23,7 @@ template <class T>
   requires std::is_enum_v<T>
 inline constexpr bool is_boolean<T> = std::is_same_v<std::underlying_type_t<T>, bool>;
 
-/// Reads an aligned number of which the reader's way on depends. Volatile because the memory may be
+/// Reads an aligned number that decides how the reader goes on. Volatile because the memory may be
 /// shared with the peer: a second read, after the check, could find another value.
 template <class Integer>
 [[nodiscard]] Integer load_once(const std::byte* from) noexcept {
@@ -121,7 +121,7 @@ template <class T>
 /// Where the values of a list of bitwise types lie in a message, known at compile time: the same
 /// bytes that a writer produces, without counting and without branches.
 ///
-/// The body is aligned to body_alignment. store() needs `size` bytes of room; before load(),
+/// The body is aligned to body_alignment. store() needs `size` bytes of space; before load(),
 /// compare the length of the message with `size` once.
 template <class... T>
 struct bitwise_layout {

@@ -24,8 +24,8 @@ struct fn_t {
 template <auto Function>
 inline constexpr fn_t<Function> fn{};
 
-/// A plain function pointer on its way: an offset into the image between equal builds, else a
-/// number that the receiving node gave out for a symbol name. Goes in the request's header.
+/// What is sent for a plain function pointer: an offset into the image between identical builds,
+/// else a number that the receiving node gave out for a symbol name. Goes in the request's header.
 struct function_handle {
   std::uint32_t value = 0; ///< bit 31: a number that the receiver gave out
 };
@@ -118,7 +118,7 @@ inline constexpr bool is_fn<fn_t<Function>> = true;
 template <class F>
 concept has_fixed_signature = is_function_pointer<F>::value || is_fn<F> || has_one_signature<F>;
 
-/// What travels for a parameter: its value. `const T&` gets a value of its own on the other side;
+/// What is sent for a parameter: its value. `const T&` gets a value of its own on the other side;
 /// `T&` would promise to change ours.
 template <class P>
 struct packed_parameter {
@@ -204,7 +204,7 @@ void explain_call() {
   }
 }
 
-/// The callable itself, if it has contents that travel.
+/// The callable itself, if it has contents that are sent.
 template <class F>
 constexpr void require_callable() {
   if constexpr (!is_function_pointer<F>::value && !is_packable_v<F>) {

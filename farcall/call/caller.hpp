@@ -6,16 +6,16 @@
 #include <type_traits>
 #include <utility>
 
-/// The calling side of a far call: key, arguments into the ring, commit.
+/// The calling side of a remote call: key, arguments into the ring, commit.
 namespace farcall::detail {
 
-/// Sends `handle` and `args`, packed, to handler `key`. The slot becomes ready when the reply, a
-/// value of type R, has come, or the lane has failed. With `abandoned`, nobody waits for it and
-/// null is returned.
+/// Sends `handle` and `args`, packed, to handler `key`. The pending call becomes ready when the
+/// reply, a value of type R, has come, or the lane has failed. With `abandoned`, nobody waits for
+/// it and null is returned.
 ///
 /// Does not wait unless the lane is full. Throws timeout when it stays full until `deadline`,
-/// out_of_memory for arguments that find no room, error for a peer that takes no long ones, and
-/// what packing throws.
+/// out_of_memory for arguments that find no space, error for a peer that takes no rendezvous
+/// requests, and what packing throws.
 template <class R, class... S>
 am::pending_call* send(am::requester& l, am::handler_key key, function_handle handle,
                        time_point deadline, bool abandoned, const S&... args) {
@@ -97,7 +97,7 @@ am::pending_call* send(am::requester& l, am::handler_key key, function_handle ha
   return slot;
 }
 
-/// A callable and the arguments as they travel.
+/// A callable and the arguments as they are sent.
 template <class F, class Signature>
 struct caller;
 

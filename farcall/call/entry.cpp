@@ -67,7 +67,7 @@ function_registry::function_registry() {
     rows_.push_back({e, e->name(), e->signature(), false, may_be_local(e->name())});
   }
   // Two functions of one name, static in two files, are told apart by where their code lies: in
-  // equal builds that is the same place.
+  // identical builds that is the same place.
   std::sort(rows_.begin(), rows_.end(), [](const row& a, const row& b) {
     return std::tie(a.name, a.signature) < std::tie(b.name, b.signature) ||
            (a.name == b.name && a.signature == b.signature &&
@@ -101,7 +101,8 @@ std::vector<std::pair<std::string, std::string>> function_registry::names() cons
     if (r.code == nullptr) {
       name = library;
     } else if (r.is_local) {
-      // The home of a stripped program's function cannot be told; then no other build may match it.
+      // The source file of a stripped program's function is unknown; then no other build may match
+      // it.
       const auto home = image.defining_file_of(reinterpret_cast<any_function>(r.code->run()));
       name += home ? (home->empty() ? "" : "@" + *home) : "@" + image.build();
     }

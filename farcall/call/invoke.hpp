@@ -10,7 +10,7 @@
 #include <tuple>
 #include <type_traits>
 
-/// The receiving side of a far call: unpack, release, run, reply.
+/// The receiving side of a remote call: unpack, release, run, reply.
 namespace farcall::detail {
 
 /// Replies with the exception that is being handled.
@@ -114,7 +114,7 @@ void with_arguments(am::request_context& request, Use&& use) {
   }
 }
 
-/// A step on the way to R(S...), without which nvcc gives up at functions that take nothing.
+/// A step towards R(S...), without which nvcc gives up at functions that take nothing.
 template <class R, class... S>
 struct function_of {
   using type = R(S...);

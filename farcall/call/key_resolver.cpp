@@ -31,7 +31,7 @@ std::uint32_t resolve_here(const std::string& symbol) {
 using names_call = detail::remote_call<fn_t<&names_here>, name_list>;
 using resolve_call = detail::remote_call<fn_t<&resolve_here>, std::uint32_t, const std::string&>;
 
-/// Waits for the reply in `slot` and takes it. Throws timeout.
+/// Waits for the reply to `slot` and takes it. Throws timeout.
 template <class R>
 R take(am::pending_call& slot, time_point deadline) {
   if (!slot.owner()->wait(slot, deadline)) {

@@ -17,30 +17,32 @@ namespace farcall {
 struct card;
 class transport;
 
-/// Keys of callables between this node and each other one of a job. Peers with an equal table use
-/// each other's rows as they are; for others the names are fetched once, on the first call.
+/// Keys of callables between this node and each other one of a job. Peers with an equal function
+/// registry use each other's rows as they are; for others the names are fetched once, on the first
+/// call.
 class key_resolver {
  public:
   /// A key that no row has: the peer has no such callable, or it is not known yet.
   static constexpr am::handler_key no_key = UINT32_MAX;
 
-  /// Key of row 0 of the table of callables; the keys before it are the library's.
+  /// Key of row 0 of the function registry; the keys before it are the library's.
   static constexpr am::handler_key first_row_key = am::first_user_key + 2;
 
   /// Handlers for the engine, in key order. `context` is theirs.
   [[nodiscard]] static std::vector<am::handler> handlers(const call_context& context);
 
-  /// The key that nodes with our table have for `e`.
+  /// The key that nodes with our function registry have for `e`.
   [[nodiscard]] static am::handler_key own_key(const entry& e) noexcept;
 
-  /// Both by node; `ways`, null or missing where there is none, outlive the directory.
+  /// Both by node; `ways` are the transports to the nodes, null or missing where there is none, and
+  /// outlive the key resolver.
   explicit key_resolver(std::vector<card> cards, std::vector<const transport*> ways = {});
   key_resolver(const key_resolver&) = delete;
   key_resolver& operator=(const key_resolver&) = delete;
   ~key_resolver();
 
-  /// The peer's key for `e`. The first call to a node with another table waits for its names.
-  /// Throws unknown_function that names the callable when the peer lacks it, and timeout.
+  /// The peer's key for `e`. The first call to a node with another function registry waits for its
+  /// names. Throws unknown_function that names the callable when the peer lacks it, and timeout.
   [[nodiscard]] static am::handler_key key_for(am::requester& l, const entry& e,
                                                const call_context& context, time_point deadline) {
     // Acquire; partner: the release store in prepare().
@@ -63,7 +65,7 @@ class key_resolver {
     return handle_slow(l, f, deadline);
   }
 
-  /// The function that a peer means, or null for a token that means none.
+  /// The function that a peer means, or null for a function handle that means none.
   [[nodiscard]] any_function function_for(function_handle handle) const noexcept {
     if ((handle.value & resolved_bit) == 0) [[likely]]
       return image_->at_offset(handle.value);
@@ -75,11 +77,11 @@ class key_resolver {
   [[nodiscard]] std::uint32_t resolve(const std::string& symbol);
 
  private:
-  /// What is only looked at before the first call to a node, and when something is missing.
+  /// What is only needed before the first call to a node, and when something is missing.
   struct state;
   struct peer_rows;
 
-  /// Marks a token that is a number given out by the receiver; others are offsets.
+  /// Marks a function handle that is a number given out by the receiver; others are offsets.
   static constexpr std::uint32_t resolved_bit = std::uint32_t{1} << 31;
 
   [[nodiscard]] function_handle handle_slow(am::requester& l, any_function f, time_point deadline);

@@ -9,7 +9,7 @@
 namespace farcall {
 namespace detail {
 
-/// Why a type cannot travel, as far as that can be told from the type alone.
+/// Why a type cannot be sent, as far as that can be told from the type alone.
 enum class obstacle {
   reference,
   nothing,
@@ -92,7 +92,7 @@ consteval obstacle why_not() {
 
 } // namespace detail
 
-/// The compile error for a type that cannot travel: T is the type at fault, exactly one of the
+/// The compile error for a type that cannot be sent: T is the type at fault, exactly one of the
 /// assertions fails, and its text says what to do instead.
 template <class T>
 struct not_packable {
@@ -182,8 +182,8 @@ constexpr void require_one() {
 
 } // namespace detail
 
-/// Fails to compile, once and readably, for every T (or part of one) that cannot travel. So that no
-/// other errors follow, leave out the code that would not compile:
+/// Fails to compile, once and readably, for every T (or part of one) that cannot be sent. So that
+/// no other errors follow, leave out the code that would not compile:
 ///
 ///     if constexpr ((packable<Arguments> && ...)) { ... } else { require_packable<Arguments...>();
 ///     }

@@ -3,7 +3,7 @@
 /// Argument packing: how values become the bytes of a message and values again. Include this file
 /// rather than its parts, so that every part of a program sees the same packers.
 ///
-/// What can travel:
+/// What can be sent:
 ///  * trivially copyable types without addresses, by memcpy: numbers, enums, plain structs,
 ///  std::array
 ///    of these, std::complex, std::bitset, times and durations of std::chrono, lambdas that capture

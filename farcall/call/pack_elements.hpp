@@ -35,8 +35,8 @@ template <class T>
   return value;
 }
 
-/// How many elements to make room for: no more memory than there are bytes left, whatever `count` a
-/// peer claims. Further elements make room as they turn out to be there.
+/// How many elements to make space for: no more memory than there are bytes left, whatever `count`
+/// a peer claims. Space for further elements is made as they turn out to be there.
 template <class T>
 [[nodiscard]] std::size_t justified(std::size_t count, const reader& r) noexcept {
   const std::size_t most = r.remaining() / sizeof(T);

@@ -24,7 +24,7 @@ struct standard_packer {
 
 /// How values of type T become bytes and values again: the customisation point of farcall.
 ///
-/// Not needed for trivially copyable types, which travel by memcpy, nor for the standard types
+/// Not needed for trivially copyable types, which are sent by memcpy, nor for the standard types
 /// listed in pack.hpp. For any other type, specialise it beside the type, before the first call
 /// that uses it:
 ///
@@ -44,7 +44,7 @@ struct standard_packer {
 /// A type whose values refer into the bytes that they were read from (as string_view does) adds
 /// `static constexpr bool has_views = true;`, so that the bytes outlive the call.
 ///
-/// The members of a trivially copyable type are not looked at: a pointer in it arrives as the
+/// The members of a trivially copyable type are not examined: a pointer in it arrives as the
 /// sender's number, and a bool, enum or std::variant in it is whatever the peer sent. Give such a
 /// type a packer when that matters.
 template <class T>
@@ -139,8 +139,8 @@ consteval bool refers_to_bytes() {
 
 } // namespace detail
 
-/// True for types that travel by plain memcpy: trivially copyable, no packer of their own, and not
-/// known to hold an address. `const T` counts as T here and below.
+/// True for types that are sent by plain memcpy: trivially copyable, no packer of their own, and
+/// not known to hold an address. `const T` counts as T here and below.
 template <class T>
 inline constexpr bool is_bitwise = detail::bitwise<std::remove_cv_t<T>>();
 

@@ -58,7 +58,7 @@ std::string file_identity() {
 }
 
 /// Checked access to the bytes of an ELF file; empty when it cannot be read. Mapped, because it may
-/// be large and little of it is looked at. The file of a running program cannot shrink.
+/// be large and little of it is read. The file of a running program cannot shrink.
 class elf_file {
  public:
   explicit elf_file(const char* path) {

@@ -10,8 +10,8 @@ namespace farcall {
 /// Any function; cast back before it is called.
 using any_function = void (*)();
 
-/// The running program as a file: which build it is, and where its functions are. For plain
-/// function pointers that travel: as an offset between equal builds, by symbol name otherwise.
+/// The running program as a file: which build it is, and where its functions are. For sending plain
+/// function pointers: as an offset between identical builds, by symbol name otherwise.
 class program_image {
  public:
   [[nodiscard]] static const program_image& instance();
@@ -35,9 +35,9 @@ class program_image {
   /// if it is exported. Empty when it has none, or shares it with another function of the program.
   [[nodiscard]] std::string name_of(any_function f) const;
 
-  /// Where a function is at home that other files, or libraries, may have a namesake of: the source
-  /// file if it is static, the library if it is in one, empty when there can be no other. Nothing
-  /// when the program was stripped of its symbols.
+  /// Where a function is defined whose name other files, or libraries, may use too: the source file
+  /// if it is static, the library if it is in one, empty when there can be no other. Nothing when
+  /// the program was stripped of its symbols.
   [[nodiscard]] std::optional<std::string> defining_file_of(any_function f) const;
 
   /// The function with that symbol name; null when there is none, or more than one.

@@ -13,8 +13,8 @@ namespace farcall::detail {
 template <class R>
 inline constexpr bool fits_call = sizeof(R) <= am::call_storage && alignof(R) <= 16;
 
-/// Bytes to skip in front of a reply made by a writer, which needs alignment to 16: short replies
-/// start 8 bytes into a record, long ones at the start of a block.
+/// Bytes to skip in front of a reply made by a writer, which needs alignment to 16: replies start 8
+/// bytes into a record, rendezvous replies at the start of a block.
 inline constexpr std::size_t short_reply_gap = 8;
 [[nodiscard]] inline std::size_t reply_gap(const std::byte* data) noexcept {
   return reinterpret_cast<std::uintptr_t>(data) % 16;

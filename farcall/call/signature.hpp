@@ -114,7 +114,7 @@ template <class Signature>
   return detail::signature_writer<Signature>::text();
 }
 
-/// The same for a callable of type F with that signature: what it holds travels too. Adds ";" and
+/// The same for a callable of type F with that signature: what it holds is sent too. Adds ";" and
 /// its layout.
 template <class F, class Signature>
 [[nodiscard]] std::string callable_text() {

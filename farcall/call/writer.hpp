@@ -24,7 +24,7 @@ class writer {
     assert(reinterpret_cast<std::uintptr_t>(to) % body_alignment == 0);
   }
 
-  /// Writes nothing: afterwards size() is the room that the same values need.
+  /// Writes nothing: afterwards size() is the space that the same values need.
   [[nodiscard]] static writer counting() noexcept { return writer(nullptr); }
 
   /// Packs values of any packable types, in this order. Throws error when they do not fit, and what

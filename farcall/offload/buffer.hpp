@@ -23,9 +23,10 @@ void require_on(node_id owner);
 void release_on(const node& where, std::uint64_t address) noexcept;
 } // namespace detail
 
-/// A view of `size` elements in the memory of one node. Trivially copyable: travels as an argument.
-/// On its node it is used in place, elsewhere with put, get, copy and map. Does not own. A value:
-/// any thread may use its own copy; threads that access the same elements synchronise themselves.
+/// A view of `size` elements in the memory of one node. Trivially copyable, so it can be sent as an
+/// argument. On its node it is used in place, elsewhere with put, get, copy and map. Does not own.
+/// A value: any thread may use its own copy; threads that access the same elements synchronise
+/// themselves.
 template <class T>
 class remote_span {
   static_assert(std::is_trivially_copyable_v<T>,

@@ -11,8 +11,8 @@ namespace farcall {
 
 /// An ordered stream of calls to one node, with a worker of its own there: calls of one lane run
 /// one after the other, calls of different lanes side by side. Without one, every thread of the
-/// program has a lane to every node by itself. Move-only; closes at the next opening or end of a
-/// lane after its last call has ended. Any thread may use it; the first that does so uses it at
+/// program has a lane to every node by itself. Move-only; closes after its last call has ended,
+/// when the next lane is opened or ends. Any thread may use it; the first that does so uses it at
 /// full speed.
 class lane {
  public:
@@ -91,7 +91,7 @@ void explain_call_to() {
 /// Calls `f(args...)` on a node, or in a lane, and returns at once with the future of the result.
 ///
 /// `f`: a plain function, fc::fn<function>, a lambda with or without trivially copyable captures,
-/// or a functor. Arguments are converted to the parameters' types here and travel by value. Calls
+/// or a functor. Arguments are converted to the parameters' types here and are sent by value. Calls
 /// of one thread to one node start in order. Waits only while the lane is full. A node that fails
 /// shows in the future; node_failed is thrown only where the calling thread has no lane to it yet.
 /// Throws unknown_function, timeout (node::within), out_of_memory.
@@ -116,8 +116,8 @@ auto sync(const Place& place, F&& f, A&&... args) {
   return async(place, std::forward<F>(f), std::forward<A>(args)...).get();
 }
 
-/// Calls and forgets: no result, no news of errors (the target logs them). Throws what async()
-/// throws, and node_failed.
+/// Calls and forgets: no result, and errors are not reported (the target logs them). Throws what
+/// async() throws, and node_failed.
 template <class Place, class F, class... A>
 void post(const Place& place, F&& f, A&&... args) {
   if constexpr (detail::is_sound_call_to<Place, F, A...>()) {

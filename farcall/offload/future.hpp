@@ -50,11 +50,11 @@ struct future_access;
 
 } // namespace detail
 
-/// The result of a call, or of a copy, that may still be on its way. Move-only.
+/// The result of a call, or of a copy, that may not be there yet. Move-only.
 ///
-/// A thread that waits serves incoming calls meanwhile. Dropping a future never blocks; what it
-/// stood for goes on. A future may be moved to another thread and waited for there. One that
-/// outlives its job holds node_failed.
+/// A thread that waits serves calls from other nodes meanwhile. Dropping a future never blocks;
+/// what it stood for goes on. A future may be moved to another thread and waited for there. One
+/// that outlives its job holds node_failed.
 template <class T>
 class FARCALL_NODISCARD_CLASS future {
  public:

@@ -154,7 +154,7 @@ void set_up(detail::job_state& state, const wait_policy& waiting) {
     cards.push_back(m.card_of(node));
     ways.push_back(m.route_to(node).via);
     if (m.route_to(node).via == nullptr) {
-      // Nodes that live in other processes stay without a way.
+      // Nodes that live in other processes stay without a route.
       if (is_hosted(m.card_of(node))) {
         state.engine->set_unreachable(node, m.route_to(node).reason);
         continue;

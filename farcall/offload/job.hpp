@@ -35,7 +35,7 @@ struct job_options {
   /// as much as the machine has.
   std::uint64_t heap_bytes = 0;
   /// File with the key that servers (tcp:// targets) and this program have in common; 'farcall
-  /// keygen' makes one. Else FARCALL_KEY. Without it connections are in the clear, and go to
+  /// keygen' makes one. Else FARCALL_KEY. Without it connections are unencrypted, and go to
   /// loopback addresses only.
   std::string key{};
   /// Instead of a key: certificates of one authority, as PEM files. Else FARCALL_CERTIFICATE,

@@ -31,8 +31,8 @@ class workers : public job_test {
   handshake gate_;
 };
 
-/// Raises its own word and waits until another call has raised the other one: ends in time only
-/// when the two run side by side.
+/// Sets its own word and waits until another call has set the other one: ends in time only when the
+/// two run side by side.
 bool meet(handshake::words words, std::size_t mine, std::size_t other) {
   handshake::set(words.local(), mine, 1);
   return handshake::wait(words.local(), other, 1);
@@ -140,7 +140,7 @@ TEST_F(lanes, are_given_back) {
 }
 
 TEST_F(lanes, whose_handlers_call_back_are_given_back) {
-  // More than a node has places for, on both ways.
+  // More than a node has places for, in both directions.
   for (int i = 0; i < 300; ++i) {
     const lane stream(target_);
     ASSERT_EQ(sync(stream, [] { return sync(host(), [] { return 5; }); }), 5);

@@ -240,8 +240,8 @@ TEST_F(nested_calls, the_host_serves_while_its_own_threads_do_nothing) {
 }
 
 TEST_F(nested_calls, a_future_of_the_service_thread_wakes_whoever_waits_for_it) {
-  // The reply rings for the service thread, whose doorbell other threads spare each other while
-  // they serve callbacks.
+  // The reply notifies the service thread, whose doorbell other threads mask while they serve
+  // callbacks.
   static future<int> handed;
   static std::atomic<bool> made{false};
   post(target_, [] {

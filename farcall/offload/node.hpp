@@ -49,7 +49,7 @@ class node {
   node() noexcept = default;
   /// Node `id` of a job; programs use job::targets() and node_at().
   node(detail::job_core& job, node_id id) noexcept : job_(&job), job_serial_(job.serial), id_(id) {}
-  // Not trivial on purpose: a lambda that captures a node would otherwise travel by memcpy, and
+  // Not trivial on purpose: a lambda that captures a node would otherwise be sent by memcpy, and
   // take along a handle that means nothing elsewhere. Pass nodes as arguments.
   // NOLINTBEGIN(modernize-use-equals-default, bugprone-unhandled-self-assignment)
   node(const node& other) noexcept
@@ -81,7 +81,7 @@ class node {
   [[nodiscard]] buffer<T> allocate(std::size_t n) const;
 
   /// The same node, with a deadline for what is started by the call that it is given to: waiting
-  /// for room, and get() of the future, throw timeout when it has passed.
+  /// for space, and get() of the future, throw timeout when it has passed.
   [[nodiscard]] timed_node within(std::chrono::nanoseconds duration) const noexcept;
 
   /// For the library itself: the job, null for none.
@@ -129,7 +129,7 @@ inline timed_node node::within(std::chrono::nanoseconds duration) const noexcept
 /// How many nodes the job of this_node() has, the host included. Throws as that does.
 [[nodiscard]] std::size_t node_count();
 
-/// A node travels as its number.
+/// A node is sent as its number.
 template <>
 struct packer<node> {
   /// Writes the number.

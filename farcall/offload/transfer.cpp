@@ -17,8 +17,8 @@ namespace {
 using detail::job_state;
 using detail::transfer_mode;
 
-/// Pieces in which copies go through calls where no memory is shared and the system allows nothing
-/// better, and how many are under way at a time.
+/// Emulated RMA, for where no memory is shared and the system allows nothing better: the size of
+/// its pieces, and how many are under way at a time.
 constexpr std::size_t call_piece = std::size_t{256} << 10;
 constexpr std::size_t call_pieces_in_flight = 8;
 

@@ -190,7 +190,7 @@ TEST_F(transfers, by_targets) {
 }
 
 TEST_F(transfers, from_memory_that_was_not_allocated_here) {
-  // The target's own variable: reached by cross-memory attach, or through calls.
+  // The target's own variable: reached by cross-memory attach, or by emulated RMA.
   const auto span = sync(target_, [] {
     static words own = pattern(300'000, 9);
     return remote_span<std::uint64_t>(std::span<std::uint64_t>(own));
