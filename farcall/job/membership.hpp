@@ -47,7 +47,7 @@ struct membership_options {
   std::chrono::milliseconds stop_timeout{0};  ///< for targets to finish, then they are killed
   std::uint32_t lane_bytes = 0;               ///< size of a ring; a power of two
   std::uint64_t heap_bytes = 0; ///< most memory a node can share; 0: all the machine has
-  farcall::access access;       ///< to servers; empty: in the clear
+  farcall::access access;       ///< to servers; empty: unencrypted
   std::chrono::milliseconds heartbeat_timeout{0}; ///< a server that is silent for longer is gone
   std::vector<std::byte> settings; ///< passed on to the targets, for the layers below
 };

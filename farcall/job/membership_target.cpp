@@ -190,7 +190,7 @@ bool target_membership::tell(node_id peer, const std::string& scheme,
                              std::span<const std::byte> bytes,
                              std::span<const int> files) noexcept {
   try {
-    // By way of the host, which soon reads it.
+    // Through the host, which soon reads it.
     return messages::send(to_host_, messages::transport{peer, scheme, {bytes.begin(), bytes.end()}},
                           clock::now() + std::chrono::seconds(1), files);
   } catch (const std::exception& e) {

@@ -24,7 +24,7 @@ enum class node_state : std::uint8_t {
   failed, ///< takes no more part
 };
 
-/// Who is in a job: the nodes' cards, the ways to them, and what has become of each. A table and
+/// Who is in a job: the nodes' cards, the routes to them, and what has become of each. A table and
 /// nothing else; whoever fills it knows where the facts come from. Cards and routes are filled by
 /// one thread before others read; states belong to the thread that watches the nodes.
 class roster {

@@ -5,7 +5,8 @@
 namespace farcall {
 
 /// What a host and a server prove themselves to each other with: a key that both have, or
-/// certificates of one authority. All are names of files. Both empty: nothing, and in the clear.
+/// certificates of one authority. All are names of files. Both empty: nothing, and connections are
+/// unencrypted.
 struct access {
   std::string key;
   std::string certificate;

@@ -122,7 +122,7 @@ struct setup {
 };
 
 /// From a transport to that of the same scheme on another node, in its own bytes, with its own
-/// descriptors; goes by way of the host.
+/// descriptors; goes through the host.
 struct transport {
   static constexpr control kind = control::transport;
   node_id peer = no_node; ///< to the host: for whom; from it: from whom; no_node: our server

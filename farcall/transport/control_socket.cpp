@@ -75,7 +75,7 @@ bool control_socket::send(control kind, std::span<const std::byte> body, std::sp
       throw_system_error("sending to a target's control socket", reason);
     }
     if (clock::now() >= deadline) return false;
-    // Room for descriptors on their way comes without an event.
+    // There is no event for space for descriptors in flight.
     if (reason == EAGAIN) {
       pollfd waiting{fd_.get(), POLLOUT, 0};
       ::poll(&waiting, 1, poll_timeout(deadline));

@@ -25,7 +25,7 @@ enum class control : std::uint32_t {
   refused = 9,     ///< target: why it cannot join
   setup = 10,      ///< host: what a transport of the node must know
   request = 11,    ///< host, to a server: a target is wanted
-  transport = 12,  ///< a transport to that of the same scheme on another node, by way of the host
+  transport = 12,  ///< a transport to that of the same scheme on another node, through the host
   ended = 13,      ///< server: how the target has ended, or why it cannot be reached any more
 };
 
@@ -37,7 +37,7 @@ struct control_message {
 };
 
 /// One end of the private socket between the host and a target. Keeps message boundaries and
-/// carries descriptors. The end of the other process is the end of the socket.
+/// carries descriptors. The socket ends when the other process does.
 class control_socket {
  public:
   control_socket() noexcept = default;
@@ -49,13 +49,13 @@ class control_socket {
   [[nodiscard]] int fd() const noexcept { return fd_.get(); }
   void close() noexcept { fd_.reset(); }
 
-  /// Sends one message; waits while the socket, or the system's room for descriptors on their way,
-  /// is full. False when the other side is gone or the deadline passed. Throws error for more than
-  /// 64 KiB or 8 descriptors.
+  /// Sends one message; waits while the socket, or the system's space for descriptors in flight, is
+  /// full. False when the other side is gone or the deadline passed. Throws error for more than 64
+  /// KiB or 8 descriptors.
   bool send(control kind, std::span<const std::byte> body = {}, std::span<const int> files = {},
             time_point deadline = no_deadline);
 
-  /// Sends one message if there is room now; false otherwise, or when the other side is gone.
+  /// Sends one message if there is space now; false otherwise, or when the other side is gone.
   bool try_send(control kind, std::span<const std::byte> body = {}) noexcept;
 
   /// Waits for one message. Nothing when the other side is gone or the deadline passed. Throws

@@ -17,7 +17,8 @@ class lane_driver {
   virtual void progress() noexcept = 0;
 
   /// The lane's user is about to sleep on its doorbell: from now on until the next record arrives
-  /// the transport looks by itself, and rings. Call between arm() and the second look.
+  /// the transport polls by itself, and notifies the doorbell. Call between arm() of the doorbell
+  /// and the second poll.
   virtual void arm() noexcept = 0;
 
  protected:

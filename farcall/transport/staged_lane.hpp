@@ -71,7 +71,7 @@ class staged_outbox {
   }
 
  private:
-  /// Reads behind the user. What it tells its sender goes into `read_`, which nobody looks at: only
+  /// Reads behind the user. What it tells its sender goes into `read_`, which nobody reads: only
   /// the link knows when a record is no longer needed.
   inbox cursor_;
   std::atomic<std::uint64_t> read_{0};

@@ -343,7 +343,7 @@ walk walk_through(const model& m) {
   return w;
 }
 
-/// States from which no way leads to an end. That the link breaks is no way.
+/// States from which no path leads to an end. That the link breaks does not count as a path.
 std::vector<lane_state> without_exit(const walk& w, const model& m) {
   std::set<lane_state> good;
   std::deque<lane_state> todo;

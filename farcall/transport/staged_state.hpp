@@ -38,7 +38,7 @@ enum class receive_state : std::uint8_t {
   idle,     ///< nobody uses the lane
   offered,  ///< the peer has opened it, and nobody here has accepted it yet; what comes waits
   open,     ///< what comes is put into the ring
-  full,     ///< the ring has no room for what comes next
+  full,     ///< the ring has no space for what comes next
   dropping, ///< our user is done; what comes is thrown away
   corrupt,  ///< what came is no record; nothing more is read
   ended,    ///< the peer has closed in order, and all that it sent lies in the ring
@@ -49,8 +49,8 @@ inline constexpr std::size_t receive_states = 8;
 enum class receive_event : std::uint8_t {
   offer,   ///< the peer has opened the lane
   open,    ///< a user has it from now on
-  fill,    ///< the ring had no room
-  drain,   ///< it has room again
+  fill,    ///< the ring had no space
+  drain,   ///< it has space again
   corrupt, ///< what came is no record
   close,   ///< our user is done
   end,     ///< the peer sends no more, and has sent everything
@@ -81,8 +81,8 @@ inline constexpr std::size_t receive_events = 9;
   return s == receive_state::idle || s == receive_state::ended || s == receive_state::lost;
 }
 
-/// A state that several threads look at. Events of the lane's own work come under its lock; those
-/// that end it may come at any time, from any thread.
+/// A state that several threads read. Events of the lane's own work come under its lock; those that
+/// end it may come at any time, from any thread.
 template <class State, class Event>
 class staged_state {
  public:

@@ -18,17 +18,16 @@
 #include <vector>
 
 /// The seam. A transport is whatever makes bytes committed in ring A appear, in order, in ring B.
-/// Messages never pass through this interface: it is used per lane and per turn. Transports never
-/// call upward.
+/// Messages never pass through this interface: it is used per lane and per iteration. Transports
+/// never call upward.
 namespace farcall {
 
 /// What opening a lane asks for.
 struct lane_shape {
-  std::uint32_t doorbell = 0; ///< index of our doorbell that replies ring
-  std::uint32_t worker =
-      0; ///< the peer's doorbell that requests ring: number of the worker that serves
-  /// The peer shall give the lane a worker of its own. Its last doorbell, that of whoever accepts
-  /// such lanes, rings once it is open.
+  std::uint32_t doorbell = 0; ///< index of our doorbell that replies notify
+  std::uint32_t worker = 0;   ///< the peer's doorbell that requests notify: number of the worker
+  /// The peer shall give the lane a worker of its own. Its last doorbell, that of the thread that
+  /// accepts such lanes, is notified once it is open.
   bool own_worker = false;
 };
 
@@ -45,7 +44,7 @@ struct transport_traits {
   bool shares_memory = false;       ///< put and get are plain copies by the caller
 };
 
-/// A way to reach nodes. Members say what must not run at the same time.
+/// Moves bytes between nodes. Members say what must not run at the same time.
 class transport {
  public:
   virtual ~transport() = default;
@@ -58,17 +57,17 @@ class transport {
   /// Adds to our card what peers need to reach us. Never blocks.
   virtual void describe(card& mine) const = 0;
 
-  /// Whether the node with this card can be reached. Symmetric: both ends get the same reply from
+  /// Whether the node with this card can be reached. Symmetric: both ends get the same result from
   /// the two cards. Never blocks.
   [[nodiscard]] virtual reachability reachability_of(const card& peer) const = 0;
 
-  /// The peer has joined, and this transport is the way to it. Once per peer, before its first
-  /// lane; the card may hold anything. May block while a name is looked up. Throws error.
+  /// The peer has joined, and its route is this transport. Once per peer, before its first lane;
+  /// the card may hold anything. May block while a name is looked up. Throws error.
   virtual void admit(const card& /*peer*/) {}
 
-  /// What the peer's transport of the same scheme has told us by way of the host, or, from no_node,
-  /// whoever has started this process; hostile. On a thread of the job's own; must not wait for
-  /// peers. Throws error, which is logged.
+  /// What the peer's transport of the same scheme has told us through the host, or, from no_node,
+  /// the process that has started this one; hostile. On a thread of the job's own; must not wait
+  /// for peers. Throws error, which is logged.
   virtual void take_message(node_id /*from*/, std::span<const std::byte> /*bytes*/,
                             std::vector<unique_fd> /*files*/) {}
 
@@ -97,9 +96,9 @@ class transport {
   virtual void forget(node_id peer) noexcept = 0;
 
   /// Moves the bytes of all lanes. Never blocks, never runs handlers. For transports whose bytes
-  /// move by themselves: nothing. Who uses one lane asks its driver instead.
+  /// move by themselves: nothing. Users of one lane ask its driver instead.
   virtual void progress() noexcept {}
-  /// driver::arm() for all lanes.
+  /// lane_driver::arm() for all lanes.
   virtual void arm() noexcept {}
 
   /// Memory of the peers that this process hands out, or null where they do so themselves.
@@ -114,7 +113,7 @@ class transport {
     return {};
   }
 
-  /// Copies bulk memory, or null when there is no faster way than the lanes.
+  /// Copies bulk memory, or null when nothing is faster than the lanes.
   [[nodiscard]] virtual farcall::rma_engine* rma_engine() noexcept { return nullptr; }
 };
 

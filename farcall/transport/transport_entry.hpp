@@ -55,8 +55,9 @@ struct transport_site {
   std::vector<node_memory>* others;         ///< of this machine; who uses it takes it
   launcher* started_by = nullptr;   ///< on the host: of this scheme's targets, if there are any
   std::span<const std::byte> setup; ///< from launcher::setup; empty: nothing was said
-  /// Brings a message to transport::take_message of the peer's transport of the same scheme, by way
-  /// of the host. False when it cannot be sent now, or descriptors cannot go there. Any thread.
+  /// Brings a message to transport::take_message of the peer's transport of the same scheme,
+  /// through the host. False when it cannot be sent now, or descriptors cannot go there. Any
+  /// thread.
   std::function<bool(node_id peer, std::span<const std::byte>, std::span<const int> files)> tell;
 };
 
@@ -98,8 +99,8 @@ struct transport_entry {
 [[nodiscard]] std::uint64_t read_count(std::string_view place, const std::string& what,
                                        target_url& url);
 
-/// The rows of this program, in the order in which ways to nodes of equal cost are chosen. Defined
-/// where the layers come together, in farcall/transports.cpp.
+/// The rows of this program, in the order in which routes of equal cost are chosen. Defined where
+/// the layers come together, in farcall/transports.cpp.
 [[nodiscard]] std::span<const transport_entry> transports();
 
 /// The row of a scheme, or null.

@@ -46,7 +46,8 @@ class shm_rma_engine final : public rma_engine {
     std::byte* here;
   };
   struct target {
-    /// Zero before the peer joins, after it failed, and where its memory is not to be reached so.
+    /// Zero before the peer joins, after it failed, and where its memory cannot be reached in this
+    /// way.
     std::atomic<pid_t> pid{0};
     std::vector<window> windows;
   };
@@ -160,7 +161,8 @@ class shm_transport final : public transport {
     for (std::uint32_t i = 0; i < receive_segment_lanes; ++i) {
       lane_control& block = there.lane(i);
       std::uint32_t expected = lane_word(lane_state::free, 0);
-      // Acquire; partner: the release store in close(), after which the receiver no longer looks.
+      // Acquire; partner: the release store in close(), after which the receiver no longer polls
+      // it.
       if (!block.word.compare_exchange_strong(expected, lane_word(lane_state::claimed, own_.self),
                                               std::memory_order_acquire,
                                               std::memory_order_relaxed)) {

@@ -23,7 +23,7 @@ constexpr std::uint64_t shortest_bulk = 8192;
 /// Copies that a peer may have under way with us at the same time; more wait.
 constexpr std::size_t most_connections = 4;
 
-/// How long a copy looks for its reply before it sleeps, and how often it then looks whether the
+/// How long a copy polls for its reply before it sleeps, and how often it then checks whether the
 /// peer is gone.
 constexpr std::chrono::microseconds eagerness{100};
 constexpr int look_interval_ms = 100;
@@ -104,7 +104,7 @@ class transfer {
 
 bulk_pace pace_of(const stream& connection) noexcept {
   constexpr std::uint64_t kib = 1024;
-  // A stream in the clear sleeps whenever the socket is full; one that encrypts is slower than the
+  // An unencrypted stream sleeps whenever the socket is full; one that encrypts is slower than the
   // socket, and would keep its processor for as long as it may.
   if (connection.is_encrypted()) return {128 * kib, 128 * kib};
   return {512 * kib, 2048 * kib};

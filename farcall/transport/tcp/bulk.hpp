@@ -34,10 +34,10 @@ struct bulk_reply {
 };
 
 /// How bulk bytes are moved, so that threads with messages, which may have no processor of their
-/// own, get their turn.
+/// own, get one.
 struct bulk_pace {
   std::uint64_t slice = 0;       ///< given to the stream in one go
-  std::uint64_t yield_every = 0; ///< moved between two offers of the processor
+  std::uint64_t yield_every = 0; ///< moved between two yields of the processor
 };
 [[nodiscard]] bulk_pace pace_of(const stream& connection) noexcept;
 
@@ -56,7 +56,7 @@ class bulk_rma_engine final : public rma_engine {
   void add(node_id peer, std::unique_ptr<stream> connection, std::span<const std::byte> first);
   void fail(node_id peer, const std::string& why);
   /// How many connections were asked for so far. Of the first that many, one that has not come by
-  /// the time of fail_late() does not count as on its way any more.
+  /// the time of fail_late() does not count as awaited any more.
   [[nodiscard]] std::uint64_t asked(node_id peer);
   void fail_late(node_id peer, std::uint64_t asked, const std::string& why);
   /// Copies with the peer end, now and from now on.

@@ -22,7 +22,7 @@ class bulk_server final : public event_handler, public std::enable_shared_from_t
 
   void start() {
     loop_->add(connection_->fd(), EPOLLIN, shared_from_this());
-    // The first request may have come with the opening.
+    // The first request may have come with the connect request.
     on_event(EPOLLIN);
   }
 
@@ -152,7 +152,7 @@ class bulk_server final : public event_handler, public std::enable_shared_from_t
   std::unique_ptr<stream> connection_;
   std::vector<memory_window> windows_;
   std::vector<std::byte> first_;
-  std::uint64_t slice_; ///< moved before other connections and threads get their turn
+  std::uint64_t slice_; ///< moved before other connections and threads are served
   stage stage_;
   std::uint64_t done_ = 0; ///< of what the stage moves
   bulk_request request_;

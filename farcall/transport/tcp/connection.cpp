@@ -36,7 +36,7 @@ class dialler final : public event_handler, public std::enable_shared_from_this<
       refuse(reason);
       return;
     }
-    // A fresh socket has room for this.
+    // A fresh socket has space for this.
     const ssize_t sent = ::send(socket_.get(), &first_, sizeof first_, MSG_NOSIGNAL);
     if (sent != static_cast<ssize_t>(sizeof first_)) {
       refuse(sent < 0 ? errno : EAGAIN);

@@ -21,13 +21,14 @@ namespace farcall::tcp {
 /// A connection, or null and the reason.
 using dialled = std::function<void(std::unique_ptr<stream>, const std::string& why)>;
 
-/// Connects to the first of `where` that replies, and sends the preamble. `identity` is null for a
-/// connection in the clear. Does not wait for the other side's consent.
+/// Connects to the first of `where` that replies, and sends the preamble. `identity` is null for an
+/// unencrypted connection. Does not wait until the other side agrees.
 void dial(reactor& loop, std::vector<socket_address> where, const preamble& first,
           std::shared_ptr<const tls_identity> identity, std::chrono::milliseconds heartbeat_timeout,
           dialled done);
 
-/// A connection whose opening was read, and is not checked yet; null and the reason otherwise.
+/// A connection whose connect request was read, and is not checked yet; null and the reason
+/// otherwise.
 using arrived =
     std::function<void(std::unique_ptr<stream>, const connect_request&, const std::string& why)>;
 

@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 
-/// The first bytes of every connection (docs/wire.md): a preamble, in the clear, which says where
-/// the connection wants to go, and an opening, behind the preamble and encrypted where the job is,
-/// which proves that it may.
+/// The first bytes of every connection (docs/wire.md): a preamble, which is unencrypted and says
+/// where the connection wants to go, and behind it a connect request, which is encrypted if the job
+/// is and proves that the connection may be made.
 namespace farcall::tcp {
 
 inline constexpr std::uint64_t preamble_magic = 0x0a6c6c6163726166; // "farcall\n"
@@ -41,8 +41,8 @@ static_assert(sizeof(preamble) == 40);
 /// What is wrong with a preamble, in words, or nothing.
 [[nodiscard]] const char* flaw_of(const preamble& p) noexcept;
 
-/// The server's word on a control connection, in the clear as well: so that a client which cannot
-/// be let in hears why.
+/// The server's reply on a control connection. It is unencrypted too, so that a client which cannot
+/// be let in learns why.
 enum class admission : std::uint32_t {
   come_in = 1,
   other_version = 2,

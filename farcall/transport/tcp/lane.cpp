@@ -18,12 +18,13 @@ namespace {
 /// nothing.
 constexpr std::chrono::microseconds send_gap{2};
 
-/// A lane on which nothing has come for that long is left to the reactor: looking at a socket costs
-/// a system call, and a worker may have many.
+/// A lane on which nothing has come for that long is left to the reactor: polling a socket costs a
+/// system call, and a worker may have many.
 constexpr std::chrono::milliseconds quiet_for{1};
 constexpr unsigned looks_per_clock = 16;
 
-/// How long a lane that was cut off waits for news of its node, which say more than the lane can.
+/// How long a lane that was cut off waits for the notice of its node's end, which says more than
+/// the lane can.
 constexpr std::chrono::milliseconds news_interval{500};
 
 /// What goes out next: `first`, then the ring's bytes from `sent` to `end`.
@@ -71,7 +72,7 @@ void stream_endpoint::committed(void* lane) noexcept {
 
 void stream_endpoint::flush() noexcept {
   if (!send_mutex_.try_lock()) {
-    // Whoever sends now may have looked before our commit.
+    // The thread that sends now may have polled before our commit.
     if (!deferred_.exchange(true, std::memory_order_seq_cst)) loop_->note_deferral();
     return;
   }
@@ -86,7 +87,7 @@ void stream_endpoint::flush_locked() noexcept {
     out_.on(send_event::block);
     return;
   }
-  // Before the look at the ring: who commits after it puts the mark back.
+  // Before the ring is polled: who commits after that puts the mark back.
   deferred_.exchange(false, std::memory_order_seq_cst);
   const std::uint64_t end = out_.take_all();
   while (!first_.empty() || sent_ != end) {
@@ -200,7 +201,7 @@ void stream_endpoint::progress() noexcept {
   const send_state sending = out_.state();
   const bool is_stuck = is_blocked(sending);
   const bool has_work = is_stuck || out_.has_commits() || deferred_.load(std::memory_order_relaxed);
-  // During a handshake what a send waits for may have been taken in by a look for records.
+  // During a handshake what a send waits for may have been taken in by a poll for records.
   const bool may_send = is_sending(sending) && (!is_stuck || !is_established());
   if (has_work && may_send && send_mutex_.try_lock()) {
     flush_locked();
@@ -279,7 +280,8 @@ void stream_endpoint::attach(std::unique_ptr<stream> connection, std::span<const
     cut();
     return;
   }
-  // Whoever sleeps already has asked in vain, and the first bytes may have come with the opening.
+  // A user that sleeps already has armed in vain, and the first bytes may have come with the
+  // connect request.
   on_event(0);
 }
 

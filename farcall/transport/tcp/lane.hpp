@@ -23,8 +23,8 @@ namespace farcall::tcp {
 /// stream is a position in the ring, which has one size on both ends. A ring that is full stops the
 /// socket from being read, so that the system's flow control is the lane's.
 ///
-/// Whoever uses the lane moves the bytes while it looks for some; the reactor does when the user
-/// sleeps, or has found nothing for a while.
+/// The lane's user moves the bytes while it polls; the reactor moves them while the user sleeps, or
+/// has found nothing for a while.
 class stream_endpoint final : public staged_lane,
                               public event_handler,
                               public std::enable_shared_from_this<stream_endpoint> {
@@ -90,16 +90,16 @@ class stream_endpoint final : public staged_lane,
   std::vector<std::byte> first_;               ///< goes before the ring's bytes
   std::uint64_t sent_ = 0;                     ///< up to here the ring's went to the system
   std::atomic<time_point::rep> send_again_{0}; ///< before that, commits are put off
-  /// A mark that passes between threads without the lock: somebody counts on whoever looks next, or
-  /// the reactor, to send.
+  /// A mark that passes between threads without the lock: somebody counts on the next thread that
+  /// polls, or on the reactor, to send.
   std::atomic<bool> deferred_{false};
 
   // ---- receiving; receive_mutex_
   record_assembler assembler_;
-  unsigned misses_ = 0; ///< looks since something came
+  unsigned misses_ = 0; ///< polls since something came
   time_point quiet_since_{};
 
-  /// Who looks for what comes: the reactor, or else the user. Handed over without a lock, and in
+  /// Who polls for what comes: the reactor, or else the user. Passed on without a lock, and in
   /// every state of the lane.
   std::atomic<bool> is_watched_{false};
   std::mutex arm_mutex_;

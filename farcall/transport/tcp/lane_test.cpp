@@ -50,7 +50,7 @@ class lane_ends : public ::testing::Test {
     lane_->attach(std::move(s), {});
   }
 
-  /// The next record; looks for it as the lane's user does.
+  /// The next record; polls for it as the lane's user does.
   record_view next() {
     for (int i = 0; i < 5000; ++i) {
       if (const record_view record = peek(endpoint_.in)) return record;

@@ -56,16 +56,16 @@ class reactor {
   /// Runs `what` there at that time or a little later.
   void at(time_point when, std::function<void()> what);
 
-  /// Somebody has put off sending: sweep() is called soon, and again as long as somebody did so
-  /// since the last time.
+  /// A thread has put off sending: what on_sweep() was given is called soon, and again as long as a
+  /// thread did so since the last time.
   void note_deferral() noexcept;
   /// What note_deferral() leads to. Before the first note.
   void on_sweep(std::function<void()> sweep);
   /// No sweep runs any more.
   void stop_sweeping();
 
-  /// Something was done that the other side is likely to reply at once: look without sleeping for
-  /// a moment.
+  /// Something was sent to which the other side is likely to reply at once: poll without sleeping
+  /// for a moment.
   void expect_more() noexcept { eager_until_ = clock::now() + eagerness; }
 
  private:

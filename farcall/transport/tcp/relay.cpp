@@ -16,14 +16,14 @@ constexpr std::size_t largest_body = std::size_t{64} << 10;
 /// A side that does not take what it is sent is not worth more memory than that.
 constexpr std::size_t most_waiting = 1024;
 constexpr std::size_t most_unsent = std::size_t{4} << 20;
-/// Signs of life in one heartbeat timeout.
+/// Heartbeats in one heartbeat timeout.
 constexpr int signs = 4;
 /// From the end of a target's socket to that of its process, which may have much memory to give
 /// back.
 constexpr std::chrono::seconds exit_reason_time{2};
-/// Between two attempts to pass on to a near side that has no room.
+/// Between two attempts to pass on to a near side that has no space.
 constexpr std::chrono::milliseconds retry_interval{5};
-/// For the far side to take our last words, and to end as well.
+/// For the far side to take our exit reason, and to end as well.
 constexpr std::chrono::seconds parting_time{2};
 
 } // namespace
@@ -134,7 +134,7 @@ void relay::flush() noexcept {
 }
 
 /// Ends the connection so that what was sent arrives: a socket that is closed before everything
-/// that came was read breaks the connection off, and takes back what is on its way.
+/// that came was read breaks the connection off, and takes back what is in flight.
 void relay::part() noexcept {
   if (is_parting_) return;
   is_parting_ = true;
@@ -191,7 +191,7 @@ void relay::on_far() noexcept {
   }
 }
 
-/// What it said last, such as why it ends, may wait for room at the near side.
+/// What it said last, such as why it ends, may wait for space at the near side.
 void relay::on_far_end(const std::string& why) {
   if (for_near_.empty()) {
     end(why);

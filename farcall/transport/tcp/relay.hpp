@@ -21,13 +21,13 @@ namespace farcall {
 /// First bytes of a message on a connection between host and server; the body follows.
 struct frame_header {
   std::uint32_t bytes = 0; ///< of the body
-  std::uint32_t kind = 0;  ///< as control; 0: nothing but a sign of life
+  std::uint32_t kind = 0;  ///< as control; 0: a heartbeat
 };
 static_assert(sizeof(frame_header) == 8);
 
 /// Lengthens a control socket over a network: what comes in at one end goes out at the other. There
-/// is one on the host and one on the server, and each tells the other at times that it lives. Runs
-/// on the reactor's thread.
+/// is one on the host and one on the server, and they send each other heartbeats. Runs on the
+/// reactor's thread.
 class relay : public std::enable_shared_from_this<relay> {
  public:
   /// Called once, on the reactor's thread, before the near side's socket is closed: why the far
@@ -39,8 +39,8 @@ class relay : public std::enable_shared_from_this<relay> {
         std::chrono::milliseconds heartbeat_timeout, end_handler on_end);
   ~relay();
 
-  /// The near side's end does not end the far side at once: whoever watches the process there is
-  /// about to say with finish_far() how it ended. Before start().
+  /// The near side's end does not end the far side at once: the one that watches the process there
+  /// is about to say with finish_far() how it ended. Before start().
   void await_exit_reason() noexcept { awaits_exit_reason_ = true; }
 
   /// Begins. Any thread, once.
@@ -76,7 +76,7 @@ class relay : public std::enable_shared_from_this<relay> {
   end_handler on_end_;
   std::vector<std::byte> in_;
   std::vector<std::byte> out_;
-  std::deque<control_message> for_near_; ///< found no room yet
+  std::deque<control_message> for_near_; ///< found no space yet
   time_point last_heard_;
   time_point last_said_;
   bool awaits_exit_reason_ = false;

@@ -52,7 +52,7 @@ class relay_test : public ::testing::Test {
     done.get_future().wait();
   }
 
-  /// The next message other than a sign of life.
+  /// The next message other than a heartbeat.
   std::string next_from_far() {
     for (;;) {
       frame_header header;

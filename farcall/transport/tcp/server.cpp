@@ -218,7 +218,7 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
   static void reply(const visitor& v, tcp::admission word) {
     tcp::admission_message m;
     m.word = word;
-    // A fresh socket has room for this.
+    // A fresh socket has space for this.
     ::send(v.socket.get(), &m, sizeof m, MSG_NOSIGNAL | MSG_DONTWAIT);
   }
 
@@ -399,7 +399,7 @@ void block_end_signals() noexcept {
 void serve_until_signalled(const server& s) {
   for (const tcp::address& a : s.addresses())
     std::printf("farcall: serving at tcp://%s, %s\n", a.text().c_str(), s.protection().c_str());
-  // Whoever started us reads the port there.
+  // The process that started us reads the port there.
   std::fflush(stdout);
   const sigset_t set = end_signals();
   int got = 0;

@@ -15,8 +15,8 @@ struct server_options {
   tcp::address listen;                ///< port 0: any
   std::string program;                ///< that targets run
   std::vector<std::string> arguments; ///< of the targets, argv[0] included
-  farcall::access access;             ///< empty: in the clear, on loopback only
-  bool plain = false;                 ///< in the clear although there may be others on the network
+  farcall::access access;             ///< empty: unencrypted, on loopback only
+  bool plain = false;                 ///< unencrypted although there may be others on the network
   bool trusts_network = false;        ///< needed with `plain` beyond loopback
   std::uint32_t most_targets = 250;
   std::chrono::milliseconds handshake_timeout{5'000}; ///< for a connection to say what it wants

@@ -37,7 +37,7 @@ class stream {
   /// Reads into the parts in order; at least one byte when done, unless the parts have none.
   [[nodiscard]] virtual io_result read(std::span<const iovec> parts) noexcept = 0;
 
-  /// Writes the parts in order, as far as there is room. What was not taken has to follow first in
+  /// Writes the parts in order, as far as there is space. What was not taken has to follow first in
   /// the next write, from whatever address: TLS may hold it, encrypted, already.
   [[nodiscard]] virtual io_result write(std::span<const iovec> parts) noexcept = 0;
 

@@ -165,7 +165,7 @@ class tcp_transport_impl final : public tcp_transport {
     o.ring_bytes = own_.ring_bytes;
     if (p.where.empty()) {
       ask(peer, {end.id, connection_kind::lane_back, o.worker, o.own_worker, o.ring_bytes, 0});
-      // The peer, or a server on the way, may fail to do so without a word to us.
+      // The peer, or a server in between, may fail to do so without a word to us.
       loop_->at(clock::now() + 2 * own_.heartbeat_timeout, [weak = std::weak_ptr(lane), peer] {
         if (const auto late = weak.lock()) late->give_up_if_late(not_called_back(peer));
       });
@@ -302,8 +302,8 @@ class tcp_transport_impl final : public tcp_transport {
                   add_accepted(peer, std::move(s), bytes_of(first), request.worker,
                                request.own_worker, request.ring_bytes);
                 } else {
-                  // The opening goes first and fits a fresh socket; what follows are the peer's
-                  // requests.
+                  // The connect request goes first and fits a fresh socket; what follows are the
+                  // peer's requests.
                   serve_bulk(*loop_, std::move(s), own_.windows, bytes_of(first));
                 }
               });
@@ -318,7 +318,7 @@ class tcp_transport_impl final : public tcp_transport {
   struct entry {
     std::shared_ptr<stream_endpoint> lane;
     node_id peer = no_node;
-    bool is_closed = false; ///< by our user; what it committed may still be on its way out
+    bool is_closed = false; ///< by our user; what it committed may not be sent yet
   };
   using connected =
       std::function<void(std::unique_ptr<stream>, const connect_request&, const std::string&)>;

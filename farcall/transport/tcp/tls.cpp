@@ -25,7 +25,7 @@ constexpr std::size_t record_overhead = 256;
 /// for each byte on the machine where it was tried.
 constexpr std::size_t batch_records = 2;
 constexpr std::size_t inbox_bytes = batch_records * record_bytes;
-/// Room for a batch, and for what the protocol itself has to say.
+/// Space for a batch, and for messages of the protocol itself.
 constexpr std::size_t outbox_bytes = batch_records * (record_bytes + record_overhead) + 65'536;
 /// AES-GCM stays safe for 2^24.5 full records under one key (RFC 8446, 5.5).
 constexpr std::uint64_t records_per_key = std::uint64_t{1} << 22;
@@ -80,7 +80,7 @@ class fair_lock {
   std::mutex lock_;
 };
 
-/// Bytes on their way between OpenSSL and the socket.
+/// Bytes in flight between OpenSSL and the socket.
 class box {
  public:
   explicit box(std::size_t size)
@@ -447,7 +447,7 @@ io_result tls_stream::read(std::span<const iovec> parts) noexcept {
   if (to.at_end()) return {io_status::done, 0};
   std::size_t total = 0;
   io_status status = io_status::done;
-  // A socket that gave less than there was room for is empty for now.
+  // A socket that gave less than there was space for is empty for now.
   bool drained = false;
   for (;;) {
     {
@@ -459,7 +459,7 @@ io_result tls_stream::read(std::span<const iovec> parts) noexcept {
       flush();
       const bool more = !inbox_.is_empty() || SSL_pending(ssl_.get()) > 0;
       buffered_.store(more && status == io_status::done, std::memory_order_relaxed);
-      // With bytes in the inbox, OpenSSL waits for room to reply the other side.
+      // With bytes in the inbox, OpenSSL waits for space to reply to the other side.
       if (status != io_status::would_block || drained || more) break;
     }
     const socket_result got = refill();
@@ -517,7 +517,7 @@ io_result tls_stream::write(std::span<const iovec> parts) noexcept {
       flush();
     }
     if (!outbox_.is_empty() || has_write_failed()) break;
-    // Encrypted by an earlier call, and on its way by now.
+    // Encrypted by an earlier call, and sent by now.
     const std::size_t earlier = from.advance(unreported_);
     unreported_ -= earlier;
     total += earlier;

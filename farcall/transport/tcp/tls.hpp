@@ -16,7 +16,7 @@ namespace farcall::tcp {
 /// certificates of one authority. Immutable; any number of streams and threads may share one.
 class tls_identity {
  public:
-  /// A key that both sides have, 32 bytes. `identity` names it and is sent in the clear: 1 to 128
+  /// A key that both sides have, 32 bytes. `identity` names it and is sent unencrypted: 1 to 128
   /// characters, the same on both sides. Throws setting_error when either does not fit.
   [[nodiscard]] static std::shared_ptr<const tls_identity> with_key(std::string identity,
                                                                     secret key);
