@@ -223,7 +223,8 @@ engine::engine(engine_options o)
 engine::~engine() {
   stop();
   join_threads();
-  // Whoever holds a slot beyond the end holds a failed one, and gives it back to its lane.
+  // A pending call that is still held after the end has failed; its holder gives it back to its
+  // lane.
   static std::mutex mutex;
   const std::lock_guard guard(mutex);
   for (auto& l : lanes_) {

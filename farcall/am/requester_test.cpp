@@ -24,7 +24,7 @@ constexpr std::uint64_t ring_size = 64U << 10;
 
 int destroyed = 0;
 
-/// Keeps the bytes of a reply in the slot, as far as they fit.
+/// Keeps the bytes of a reply in the pending call, as far as they fit.
 void read_bytes(pending_call& slot, reply_action action, const reply& what) {
   if (action == reply_action::destroy) {
     ++destroyed;
@@ -67,7 +67,7 @@ class requesters : public ::testing::Test {
     return c;
   }
 
-  /// Sends a call; its slot is in flight then.
+  /// Sends a call, which is pending then.
   pending_call& call(const std::string& arguments = {}, reply_reader read = &read_bytes) {
     lane_->guard().lock();
     pending_call& slot = lane_->take_call(read);
@@ -180,7 +180,7 @@ TEST_F(requesters, read_replies_into_their_slots) {
 }
 
 TEST_F(requesters, find_the_slot_of_each_of_many_calls) {
-  constexpr std::uint32_t calls = 1000; // several chunks of slots
+  constexpr std::uint32_t calls = 1000; // several chunks of pending calls
   std::vector<pending_call*> slots;
   for (std::uint32_t i = 0; i < calls; ++i)
     slots.push_back(&call());
@@ -379,7 +379,7 @@ TEST_F(requesters, keep_the_block_of_arguments_until_the_reply) {
   EXPECT_EQ(engine_->heap().bytes_in_use(), before);
 }
 
-// ---- slots that nobody wants any more -----------------------------------------------------------
+// ---- pending calls that nobody wants any more ---------------------------------------------------
 
 TEST_F(requesters, drop_replies_to_abandoned_slots) {
   pending_call& slot = call();

@@ -51,7 +51,7 @@ am::pending_call* send(am::requester& l, am::handler_key key, function_handle ha
   am::pending_call* slot = nullptr;
   std::byte* to = nullptr;
   try {
-    // A block is given back when the reply comes, so it needs a slot in any case.
+    // A block is given back when the reply comes, so it needs a pending call in any case.
     if (!abandoned || block != nullptr) slot = &l.take_call(&read_reply<R>);
     const auto inline_bytes =
         static_cast<std::uint32_t>(block != nullptr ? sizeof(am::rendezvous_body) : bytes);

@@ -34,7 +34,7 @@ class entry {
   entry(const entry&) = delete;
   entry& operator=(const entry&) = delete;
 
-  /// Place in the sorted table; 0 before the table was made.
+  /// Place in the function registry; 0 before that was made.
   [[nodiscard]] std::uint32_t index() const noexcept { return index_; }
   /// Mangled name of the callable's type, the same for all compilers of the Itanium ABI.
   [[nodiscard]] const char* name() const noexcept;
@@ -60,7 +60,7 @@ class entry {
 /// stay outside.
 class function_registry {
  public:
-  /// Rows before this one are no entries, so that row 0 can mean "not in the table".
+  /// Rows before this one are no entries, so that row 0 can mean "not in the registry".
   static constexpr std::uint32_t first_index = 1;
 
   /// One entry, and what peers must know to match it.
@@ -77,12 +77,12 @@ class function_registry {
   /// By index; row 0 is empty.
   [[nodiscard]] const std::vector<row>& rows() const noexcept { return rows_; }
 
-  /// Names and signatures in order, for a peer whose table differs. A callable that only one source
-  /// file knows bears that file's name too. Row 0 names the standard library. Reads the program's
-  /// symbols.
+  /// Names and signatures in order, for a peer whose function registry differs. A callable that
+  /// only one source file knows bears that file's name too. Row 0 names the standard library. Reads
+  /// the program's symbols.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> names() const;
 
-  /// Equal on two nodes whose tables are equal, row by row.
+  /// Equal on two nodes whose function registries are equal, row by row.
   [[nodiscard]] std::uint64_t digest() const noexcept { return digest_; }
 
  private:
@@ -92,8 +92,8 @@ class function_registry {
   std::uint64_t digest_ = 0;
 };
 
-/// For each row of `own`, the row of a peer's table with the same name and signature, or 0. Rows
-/// that exist twice on either side match nothing: which is meant cannot be told.
+/// For each row of `own`, the row of a peer's function registry with the same name and signature,
+/// or 0. Rows that exist twice on either side match nothing: which is meant cannot be told.
 [[nodiscard]] std::vector<std::uint32_t>
 match_tables(const std::vector<std::pair<std::string, std::string>>& own,
              const std::vector<std::pair<std::string, std::string>>& peer);

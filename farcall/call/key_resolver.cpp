@@ -15,7 +15,7 @@
 namespace farcall {
 namespace {
 
-/// Keys of what this layer itself calls; the rows of the entry table follow.
+/// Keys of what this layer itself calls; the rows of the function registry follow.
 constexpr am::handler_key names_key = am::first_user_key;
 constexpr am::handler_key resolve_key = am::first_user_key + 1;
 static_assert(key_resolver::first_row_key > resolve_key);
@@ -55,7 +55,7 @@ R take(am::pending_call& slot, time_point deadline) {
 
 const call_context* current_context() noexcept { return detail::context_scope::current_; }
 
-/// What our rows are in a peer's table, and what helps to say why one is missing there.
+/// What our rows are in a peer's function registry, and what helps to say why one is missing there.
 struct key_resolver::peer_rows {
   std::vector<std::uint32_t> rows;
   std::string differing_library;                        ///< empty when it has the same as we
@@ -76,7 +76,7 @@ struct key_resolver::state {
   state(std::vector<card> of_nodes, std::vector<const transport*> to_nodes)
       : cards(std::move(of_nodes)), ways(std::move(to_nodes)) {}
 
-  /// Null where there is none, or the peer runs all that is in its table.
+  /// Null where there is none, or the peer runs all that is in its function registry.
   [[nodiscard]] const transport* route_to(node_id peer) const noexcept {
     return peer < ways.size() ? ways[peer] : nullptr;
   }

@@ -26,7 +26,7 @@ void register_callables() noexcept {
   static_assert((detail::has_fixed_signature<F> && ...),
                 "farcall: register_callables() takes functors with one call operator, and "
                 "decltype(fc::fn<f>)");
-  // Used, the entry is in the table before main().
+  // Used, the entry is in the function registry before main().
   const auto use = [](const entry& /*of the callable*/) noexcept {};
   (use(detail::registered<F, typename detail::signature_of<F>::type>::far::self), ...);
 }

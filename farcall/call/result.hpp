@@ -9,7 +9,8 @@
 
 namespace farcall::detail {
 
-/// Results that fit lie in the slot; others on the heap, and the slot points to them.
+/// Results that fit lie in the pending call; others on the heap, and the pending call points to
+/// them.
 template <class R>
 inline constexpr bool fits_call = sizeof(R) <= am::call_storage && alignof(R) <= 16;
 

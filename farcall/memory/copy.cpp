@@ -92,7 +92,7 @@ void stream(void* to, const void* from, std::size_t bytes) noexcept {
   if (bytes != 0) std::memcpy(target, source, bytes);
 }
 
-// Best first; whoever has one of them has all that follow.
+// Best first; a processor that has one of them has all that follow.
 constexpr std::array<streaming_copy, 3> known{{{"avx512", stream<copy_blocks_avx512>},
                                                {"avx", stream<copy_blocks_avx>},
                                                {"sse2", stream<copy_blocks_sse2>}}};

@@ -38,7 +38,7 @@ struct alignas(line_bytes) outbox {
   std::uint64_t limit = 0;   ///< positions below this may be written without looking at `consumed`
   const std::atomic<std::uint64_t>* consumed = nullptr; ///< written by the receiver; null: closed
   const std::atomic<std::uint32_t>* armed = nullptr;    ///< odd: notify after a commit
-  void (*notify)(void* context) noexcept = nullptr;     ///< wakes or prods the other side
+  void (*notify)(void* context) noexcept = nullptr;     ///< wakes or informs the other side
   void* notify_context = nullptr;
 };
 static_assert(sizeof(outbox) == line_bytes);

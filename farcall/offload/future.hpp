@@ -168,7 +168,7 @@ class FARCALL_NODISCARD_CLASS future {
     }
   }
 
-  /// When the result needs no destructor, the slot can go back as it is.
+  /// When the result needs no destructor, the pending call can go back as it is.
   void let_go_of_taken() noexcept {
     using value = detail::stored<T>;
     if constexpr (std::is_trivially_destructible_v<value> && detail::fits_call<value>) {

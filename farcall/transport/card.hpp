@@ -36,7 +36,7 @@ struct card {
   std::uint32_t cores = 0;      ///< processors that the node may run on
   std::uint32_t workers = 0;    ///< threads that run handlers
   std::string build;            ///< identifies the program's image; equal means same addresses
-  std::uint64_t key_digest = 0; ///< of the sorted table of callables
+  std::uint64_t key_digest = 0; ///< of the function registry
   std::uint32_t lane_bytes = 0; ///< ring size of lanes that are opened to this node
   std::vector<memory_window> windows;
   /// Node whose process this one lives in, and which alone can call it; no_node: it is a process.

@@ -42,8 +42,8 @@ class target_process {
     return std::nullopt;
   }
 
-  /// Who has ended and how, as one reads it behind "node 3". `last_words` is what it, or whoever
-  /// speaks for it, has said; empty: nothing.
+  /// Who has ended and how, as one reads it behind "node 3". `last_words` is the exit reason that
+  /// it, or its server, has given; empty: none.
   [[nodiscard]] virtual std::string end_text(const std::string& last_words) = 0;
 
   /// Why it may not have said in time what it should (`what`: "report", "join").

@@ -130,7 +130,7 @@ class model {
       lane_state s = from;
       if (on(s.ends[side], send_event::close)) all.push_back({who + " refuses", s});
     }
-    // The opener closes whenever it likes. The acceptor does so after the opener's goodbye.
+    // The opener closes whenever it likes. The acceptor does so after the opener's close.
     const bool may_close = side == 0 || e.receive == receive_state::corrupt ||
                            (is_over(e.receive) && e.read == e.arrived);
     if (has_lane && !e.has_closed && may_close) {
@@ -233,7 +233,7 @@ class model {
       link.has_goodbye = is_mark;
       all.push_back({who + " sees the end", s});
     } else if (is_gone(from.ends[1 - side])) {
-      // The peer has let go without a goodbye: for an opener that is dropping this is the end, for
+      // The peer has let go without closing: for an opener that is dropping this is the end, for
       // one that is not a loss.
       on(mine, e.receive == receive_state::dropping ? receive_event::end : receive_event::lose);
       if (e.receive != receive_state::dropping) on(mine, send_event::cut);

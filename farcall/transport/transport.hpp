@@ -104,8 +104,8 @@ class transport {
   /// Memory of the peers that this process hands out, or null where they do so themselves.
   [[nodiscard]] virtual memory_domain* memory() noexcept { return nullptr; }
 
-  /// Whether the peers have code for the handler with that key. All have what is in their table,
-  /// but for those that run a part of this program's.
+  /// Whether the peers have code for the handler with that key. All have what is in their function
+  /// registry, except those that run a part of this program's code.
   [[nodiscard]] virtual bool runs_handler(std::uint32_t /*key*/) const noexcept { return true; }
   /// What to tell somebody whose call such a peer has no code for: the rest of a sentence that
   /// starts with the node's name and ends with the callable's.

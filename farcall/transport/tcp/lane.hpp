@@ -30,7 +30,7 @@ class stream_endpoint final : public staged_lane,
                               public std::enable_shared_from_this<stream_endpoint> {
  public:
   /// `wakes` is the doorbell of the lane's user here. The opener's end takes the end of the
-  /// connection for a loss, the acceptor's for the opener's goodbye.
+  /// connection for a loss, the acceptor's takes it for the opener's close.
   stream_endpoint(reactor& loop, std::uint32_t ring_bytes, doorbell& wakes, lane_role role);
   ~stream_endpoint() override;
 

@@ -151,7 +151,7 @@ void reactor::sweep() {
   }
   if (now == deferrals_seen_) {
     sweeps_.store(false, std::memory_order_seq_cst);
-    // Whoever noted before he could see that has counted on us.
+    // A thread that noted a deferral before it could see that has counted on us.
     if (deferrals_.load(std::memory_order_seq_cst) != now) {
       sweeps_.store(true, std::memory_order_seq_cst);
     }

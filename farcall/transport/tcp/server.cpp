@@ -29,7 +29,7 @@ namespace farcall {
 namespace {
 
 /// Connections that have not said yet what they want; for another one the oldest has to go, so that
-/// a flood costs no memory, and whoever says at once what he wants is heard even then.
+/// a flood costs no memory, and a peer that says at once what it wants is served even then.
 constexpr std::size_t most_visitors = 128;
 /// Taken at one go, so that a flood does not keep the server from its targets.
 constexpr int accept_batch = 32;
