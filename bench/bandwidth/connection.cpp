@@ -129,7 +129,7 @@ std::string to_table(const bandwidth_result& result) {
     append_spread(cells, row.put, row.get, row.floor);
     out.add_row(std::move(cells));
   }
-  return "bandwidths are medians; plain: one bare TCP connection over loopback in the clear; a "
+  return "bandwidths are medians; plain: one bare TCP connection over loopback, unencrypted; a "
          "ratio above 1 means faster than that\n\n" +
          out.text();
 }

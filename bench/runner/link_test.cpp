@@ -73,7 +73,7 @@ TEST(make_floor, without_code_for_gpus_there_is_none_of_a_gpu) {
 }
 
 TEST(url_of_announcement, the_address_ends_at_the_comma) {
-  EXPECT_EQ(url_of_announcement("farcall: serving at tcp://127.0.0.1:4242, in the clear"),
+  EXPECT_EQ(url_of_announcement("farcall: serving at tcp://127.0.0.1:4242, unencrypted"),
             "tcp://127.0.0.1:4242");
   EXPECT_EQ(url_of_announcement("farcall: something else"), "");
 }

@@ -38,7 +38,7 @@ class server_process {
   std::string url_;
 };
 
-/// The address in what a server says when it listens ("farcall: serving at tcp://…, in the clear");
+/// The address in what a server says when it listens ("farcall: serving at tcp://…, unencrypted");
 /// empty when there is none.
 [[nodiscard]] std::string url_of_announcement(std::string_view line);
 

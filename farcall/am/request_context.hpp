@@ -43,9 +43,9 @@ class request_context {
   [[nodiscard]] std::uint32_t largest_reply() const noexcept;
 
   /// Memory in this node's heap for a reply of any size; aligned to 16. Throws out_of_memory.
-  [[nodiscard]] std::byte* reserve_long_reply(std::uint64_t bytes);
-  void commit_long_reply(std::byte* reply, std::uint64_t bytes) noexcept;
-  void cancel_long_reply(std::byte* reply) noexcept;
+  [[nodiscard]] std::byte* reserve_rendezvous_reply(std::uint64_t bytes);
+  void commit_rendezvous_reply(std::byte* reply, std::uint64_t bytes) noexcept;
+  void cancel_rendezvous_reply(std::byte* reply) noexcept;
 
   /// The handler threw. Texts are cut to what fits a record.
   void reply_error(std::string_view type_name, std::string_view text) noexcept;
@@ -53,7 +53,7 @@ class request_context {
   void reply_unknown() noexcept;
 
   /// The caller has read the rendezvous reply at `address`; ignored when there is no such reply.
-  void release_long_reply(std::uint64_t address) noexcept;
+  void release_rendezvous_reply(std::uint64_t address) noexcept;
 
   [[nodiscard]] bool replied() const noexcept { return replied_; }
 

@@ -21,35 +21,35 @@ struct responder::backlog {
     record_kind kind;
   };
   std::deque<waiting_reply> waiting;
-  std::unique_ptr<std::byte[]> pending; ///< reply under construction that found no space
-  std::set<std::uint64_t> long_replies; ///< in our heap, until the caller has read them
+  std::unique_ptr<std::byte[]> pending;       ///< reply under construction that found no space
+  std::set<std::uint64_t> rendezvous_replies; ///< in our heap, until the caller has read them
 };
 
 // ---- request_context ----------------------------------------------------------------------------
 
-std::byte* request_context::reserve_long_reply(std::uint64_t bytes) {
+std::byte* request_context::reserve_rendezvous_reply(std::uint64_t bytes) {
   return engine_->allocate_block(bytes);
 }
 
-void request_context::commit_long_reply(std::byte* reply, std::uint64_t bytes) noexcept {
+void request_context::commit_rendezvous_reply(std::byte* reply, std::uint64_t bytes) noexcept {
   try {
     std::byte* record = lane_->reserve(*this, rendezvous_record_bytes);
     const rendezvous_body where{reinterpret_cast<std::uintptr_t>(reply), bytes};
     std::memcpy(record + rendezvous_body_at, &where, sizeof where);
-    if (wants_reply()) lane_->backlog_->long_replies.insert(where.address);
+    if (wants_reply()) lane_->backlog_->rendezvous_replies.insert(where.address);
     lane_->send(*this, record, rendezvous_record_bytes, record_kind::reply_rendezvous);
-    if (!wants_reply()) cancel_long_reply(reply);
+    if (!wants_reply()) cancel_rendezvous_reply(reply);
   } catch (const std::bad_alloc&) {
-    cancel_long_reply(reply);
+    cancel_rendezvous_reply(reply);
     reply_error("std::bad_alloc", "no memory for the answer");
   }
 }
 
-void request_context::cancel_long_reply(std::byte* reply) noexcept {
+void request_context::cancel_rendezvous_reply(std::byte* reply) noexcept {
   engine_->heap().release(reply);
 }
 
-void request_context::release_long_reply(std::uint64_t address) noexcept {
+void request_context::release_rendezvous_reply(std::uint64_t address) noexcept {
   lane_->release_reply(address);
 }
 
@@ -104,7 +104,7 @@ responder::responder(engine& e, const endpoint& c)
     : engine_(&e), endpoint_(c), backlog_(new backlog) {}
 
 responder::~responder() {
-  for (const std::uint64_t address : backlog_->long_replies)
+  for (const std::uint64_t address : backlog_->rendezvous_replies)
     engine_->heap().release(reinterpret_cast<std::byte*>(address));
   delete backlog_;
 }
@@ -235,7 +235,7 @@ void responder::refuse_more() noexcept {
 }
 
 void responder::release_reply(std::uint64_t address) noexcept {
-  if (backlog_->long_replies.erase(address) != 0) {
+  if (backlog_->rendezvous_replies.erase(address) != 0) {
     engine_->heap().release(reinterpret_cast<std::byte*>(address));
   }
 }

@@ -57,14 +57,14 @@ void fail_at_length(request_context& request, const void* /*context*/) noexcept 
 }
 
 void reply_rendezvous(request_context& request, const void* /*context*/) noexcept {
-  long_blocks.push_back(request.reserve_long_reply(10'000));
-  request.commit_long_reply(long_blocks.back(), 10'000);
+  long_blocks.push_back(request.reserve_rendezvous_reply(10'000));
+  request.commit_rendezvous_reply(long_blocks.back(), 10'000);
 }
 
 void release_named(request_context& request, const void* /*context*/) noexcept {
   std::uint64_t address = 0;
   std::memcpy(&address, request.arguments(), sizeof address);
-  request.release_long_reply(address);
+  request.release_rendezvous_reply(address);
 }
 
 /// Serves on while it runs, once with its record still in the ring and once without.

@@ -55,15 +55,15 @@ void reply(am::request_context& request, const R& result) {
     request.commit_reply(to, all);
     return;
   }
-  std::byte* to = request.reserve_long_reply(bytes);
+  std::byte* to = request.reserve_rendezvous_reply(bytes);
   try {
     writer w(to, bytes);
     w(result);
   } catch (...) {
-    request.cancel_long_reply(to);
+    request.cancel_rendezvous_reply(to);
     throw;
   }
-  request.commit_long_reply(to, bytes);
+  request.commit_rendezvous_reply(to, bytes);
 }
 
 template <class R, class Call>

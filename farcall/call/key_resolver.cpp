@@ -84,8 +84,8 @@ struct key_resolver::state {
   std::vector<card> cards; ///< by node
   std::vector<const transport*> ways;
   std::vector<std::unique_ptr<node_names>> nodes;
-  std::mutex grant_mutex;
-  std::unordered_map<std::string, std::uint32_t> granted_numbers;
+  std::mutex resolve_mutex;
+  std::unordered_map<std::string, std::uint32_t> resolved_numbers;
   std::unique_ptr<std::atomic<any_function>[]> resolved =
       std::make_unique<std::atomic<any_function>[]>(most_resolved);
 };
@@ -241,14 +241,14 @@ any_function key_resolver::resolved(std::uint32_t number) const noexcept {
 }
 
 std::uint32_t key_resolver::resolve(const std::string& symbol) {
-  const std::lock_guard guard(state_->grant_mutex);
-  if (const auto at = state_->granted_numbers.find(symbol); at != state_->granted_numbers.end())
+  const std::lock_guard guard(state_->resolve_mutex);
+  if (const auto at = state_->resolved_numbers.find(symbol); at != state_->resolved_numbers.end())
     return at->second;
   const any_function f = image_->by_name(symbol);
-  const auto number = static_cast<std::uint32_t>(state_->granted_numbers.size() + 1);
+  const auto number = static_cast<std::uint32_t>(state_->resolved_numbers.size() + 1);
   if (f == nullptr || number >= state::most_resolved) return 0;
   state_->resolved[number].store(f, std::memory_order_release);
-  state_->granted_numbers.emplace(symbol, number);
+  state_->resolved_numbers.emplace(symbol, number);
   return number;
 }
 

@@ -29,7 +29,7 @@ struct device_fn_t {
 /// it, and takes and returns what is trivially copyable.
 template <auto Function>
 inline constexpr device_fn_t<Function, device_use::scalar> device_fn{};
-/// The same for a function that writes nothing, which is answered sooner.
+/// The same for a function that writes nothing, whose reply comes sooner.
 template <auto Function>
 inline constexpr device_fn_t<Function, device_use::pure> pure_fn{};
 /// The same for a function that all threads of a team run: see device::this_team().

@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <utility>
 
-/// The receiving side of a far call on a device: unpack, run, reply.
+/// The receiving side of a remote call on a device: unpack, run, reply.
 namespace farcall::detail {
 
 /// A value as it lies in a message, which need not be aligned.

@@ -55,7 +55,7 @@ using device_handler = void (*)(device_request& request);
 /// A device's handlers by key: addresses there, or one of these.
 enum class device_code_address : std::uint64_t {
   none = 0,
-  nothing = 1, ///< does nothing, and is answered
+  nothing = 1, ///< does nothing, and is replied to
   write = 2,   ///< arguments: address (8), count (8), bytes that go there
   read = 3,    ///< arguments: address (8), count (8); reply: a gap (8), count (8), bytes from there
   last = read,

@@ -105,7 +105,7 @@ FARCALL_HOST_DEVICE void decide(Team& team, device_team_state& s) noexcept {
     }
     const record_kind kind = commit_kind(l.message[0]);
     if (kind != record_kind::request || cuda::record_bytes(l.message[0]) < request_body) {
-      // News of lanes, which the host keeps the books of.
+      // Notices of lanes, which the host keeps the books of.
       l.take();
       s.next = step::look;
       return;

@@ -11,7 +11,7 @@ namespace farcall::conformance {
 /// Two nodes of one machine.
 [[nodiscard]] std::unique_ptr<node_pair> shm_pair(std::uint32_t ring_bytes);
 
-/// A server's target and its host, in the clear and encrypted.
+/// A server's target and its host, unencrypted and encrypted.
 [[nodiscard]] std::unique_ptr<node_pair> tcp_pair(std::uint32_t ring_bytes);
 [[nodiscard]] std::unique_ptr<node_pair> tls_pair(std::uint32_t ring_bytes);
 

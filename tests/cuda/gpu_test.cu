@@ -18,7 +18,7 @@ class gpu : public ::testing::Test {
   }
 };
 
-// What in CUDA waits for an idle device waits for the lease at most.
+// What in CUDA waits for an idle device waits for the idle timeout at most.
 TEST_F(gpu, lets_the_program_use_cuda_while_workers_are_resident) {
   job all(test::with_targets("cuda:0?idle_ms=2"));
   const node& device = all.targets()[0];

@@ -354,7 +354,7 @@ TEST_F(intruder_test, a_job_goes_on_in_a_flood_of_connections) {
   EXPECT_EQ(sync(another.targets()[0], [] { return 3; }), 3);
 }
 
-// ---- in the clear, where the last checks can be reached -----------------------------------------
+// ---- unencrypted, where the last checks can be reached -----------------------------------------
 
 TEST_F(plain_intruder_test, a_wrong_proof_is_refused_by_the_target) {
   tcp::connect_request o = own_connect_request(tcp::connection_kind::lane);

@@ -25,7 +25,7 @@ constexpr std::chrono::microseconds launch_check_interval{200};
 
 constexpr std::uint64_t device_alignment = 256;
 
-/// Ids of channels: the lane, whether it leads up, and how often it was opened.
+/// Ids of endpoints: the lane, whether it leads up, and how often it was opened.
 constexpr std::uint64_t lane_mask = 0xFFFF;
 constexpr std::uint64_t up_bit = 0x10000;
 constexpr unsigned generation_shift = 17;

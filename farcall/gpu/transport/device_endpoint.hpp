@@ -76,7 +76,7 @@ struct device_endpoint {
     return up_next - up_consumed < ring_slots && bounce_free_at <= up_consumed;
   }
 
-  /// Offset of the cell for the next long record, which send() then names.
+  /// Offset of the bounce buffer for the next rendezvous record, which send() then names.
   [[nodiscard]] FARCALL_HOST_DEVICE std::uint32_t next_bounce_offset() const noexcept {
     return next_bounce % bounce_buffers * (ring_bytes / bounce_buffers);
   }

@@ -194,7 +194,7 @@ bool host_endpoint::put_into_ring(const std::uint32_t* message) noexcept {
   if (bytes <= slot_bytes) {
     std::memcpy(to + sizeof word, message + 1, bytes - sizeof word);
   } else {
-    // Behind the header the bytes lie in the cell.
+    // Behind the header the bytes lie in the bounce buffer.
     std::memcpy(to + sizeof word, message + 1, sizeof word);
     std::memcpy(to + sizeof(record_header),
                 block_->bounce_buffer(message[2], size_) + sizeof(record_header),
@@ -266,7 +266,7 @@ bool host_endpoint::is_free() noexcept {
   const std::scoped_lock guard(send_mutex_, receive_mutex_);
   if (out_.state() == send_state::idle) return true;
   send_locked();
-  // In this order: what was consumed has been answered.
+  // In this order: what was consumed has been replied to.
   const bool is_consumed = out_.state() == send_state::finished && !has_unread();
   receive_locked();
   if (!is_consumed || has_launches()) return false;

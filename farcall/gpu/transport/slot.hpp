@@ -32,7 +32,7 @@ static_assert(sizeof(slot) == 512);
 /// First words of a slot whose record lies elsewhere: the record's own header, then its place.
 struct long_slot {
   record_header record;
-  std::uint32_t offset; ///< down: in the ring of requests; up: of the cell, in the replies
+  std::uint32_t offset; ///< down: in the ring of requests; up: of the bounce buffer, in the replies
   std::uint32_t unused;
 };
 static_assert(sizeof(long_slot) == 16);
@@ -112,7 +112,8 @@ FARCALL_HOST_DEVICE inline bool load_slot(const slot& s, std::uint32_t phase,
   return true;
 }
 
-/// How many long records can be on their way up at a time. Each has a cell of a quarter ring.
+/// How many rendezvous records can be on their way up at a time. Each has a bounce buffer of a
+/// quarter ring.
 inline constexpr std::uint32_t bounce_buffers = 4;
 
 /// What a lane consists of in memory that host and device share, which is zeroed before its first
@@ -120,7 +121,7 @@ inline constexpr std::uint32_t bounce_buffers = 4;
 /// the next.
 ///
 /// Behind it lie the host's ring of requests, from which the device reads long records in place,
-/// and the cells for long records of the device.
+/// and the bounce buffers for rendezvous records of the device.
 struct lane_memory {
   alignas(line_bytes) std::uint64_t down_consumed; ///< position, told by the device
   alignas(line_bytes) std::uint64_t up_consumed;   ///< position, told by the host
@@ -128,7 +129,7 @@ struct lane_memory {
   alignas(line_bytes) std::uint64_t down_next;
   std::uint64_t up_next;
   std::uint64_t
-      bounce_used_at[bounce_buffers]; ///< position of the slot that last named the cell, + 1
+      bounce_used_at[bounce_buffers]; ///< position of the slot that last named the buffer, + 1
   std::uint32_t next_bounce;
   std::uint32_t calls_made;                   ///< by the device
   std::uint64_t launches_done[most_launches]; ///< number of the launch that has ended

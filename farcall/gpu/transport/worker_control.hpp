@@ -6,9 +6,9 @@
 
 #include <cstdint>
 
-/// Workers on a GPU hold a lease: they leave when they have had nothing to do for a while, and the
-/// next message starts them again. So everything in CUDA that waits for a device to become idle
-/// waits for milliseconds and not for ever.
+/// Workers on a GPU have an idle timeout: they leave when they have had nothing to do for a while,
+/// and the next message starts them again. So everything in CUDA that waits for a device to become
+/// idle waits for milliseconds and not for ever.
 ///
 /// No wake-up is lost: a worker says that it is leaving, passes a fence and looks at its lanes once
 /// more; a sender writes its message, passes a fence and looks at what the worker says.
@@ -22,7 +22,7 @@ enum class worker_state : std::uint32_t {
 
 enum class worker_command : std::uint32_t {
   serve = 0,
-  leave = 1, ///< when the request that is served has been answered
+  leave = 1, ///< when the request that is served has been replied to
   end = 2,   ///< the same, and no reply of the host will come any more
 };
 

@@ -25,7 +25,7 @@ constexpr nanoseconds shortest_interval = microseconds(50);
 /// A worker that looks a last time has decided after two accesses of the bus.
 constexpr nanoseconds decision_time = microseconds(200);
 
-/// At the end, how long calls of the host by handlers may still be answered.
+/// At the end, how long calls of the host by handlers may still be replied to.
 constexpr nanoseconds reply_time = milliseconds(100);
 
 /// Code is loaded, and other programs may use the device.

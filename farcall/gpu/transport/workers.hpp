@@ -17,8 +17,8 @@
 
 namespace farcall::cuda {
 
-/// The host's half of the lease: starts workers when there is something for them, sees that they
-/// leave when they must, and notices when the device has failed.
+/// The host's half of a worker's life: starts workers when there is something for them, sees that
+/// they leave when they must, and notices when the device has failed.
 ///
 /// While a worker runs, a thread looks after it: every millisecond, and more often for a while when
 /// a user of a lane has gone to sleep. With no worker running the thread sleeps.

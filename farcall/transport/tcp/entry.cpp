@@ -29,7 +29,7 @@ std::uint64_t read_address(std::string_view place, const std::string& what, targ
 std::vector<availability> available() {
   return {{std::string(scheme), true,
            tls_is_built_in() ? "other machines, encrypted or not"
-                             : "other machines, in the clear: built without TLS"}};
+                             : "other machines, unencrypted: built without TLS"}};
 }
 
 std::unique_ptr<transport> make_here(transport_site& site) {
@@ -59,7 +59,7 @@ std::unique_ptr<transport> make_here(transport_site& site) {
 } // namespace
 
 transport_entry entry() {
-  url_option plain{"plain", "yes: in the clear beyond loopback too", 0, 0, 1, "yes", ""};
+  url_option plain{"plain", "yes: unencrypted beyond loopback too", 0, 0, 1, "yes", ""};
   url_option program{"program",
                      "",
                      0,

@@ -374,7 +374,7 @@ const std::vector<tcp::address>& server::addresses() const noexcept { return imp
 
 std::string server::protection() const {
   return impl_->is_encrypted() ? "encrypted (TLS 1.3), for those who have the key"
-                               : "in the clear, for everybody who can reach it";
+                               : "unencrypted, for everybody who can reach it";
 }
 
 std::uint32_t server::targets() const noexcept { return impl_->count(); }

@@ -130,7 +130,7 @@ class tcp_transport_impl final : public tcp_transport {
       return {false, 0, e.what()};
     }
     return {true, tcp_cost,
-            std::string(own_.credentials.is_encrypted ? "TCP, encrypted" : "TCP, in the clear")};
+            std::string(own_.credentials.is_encrypted ? "TCP, encrypted" : "TCP, unencrypted")};
   }
 
   void admit(const card& peer) override {
