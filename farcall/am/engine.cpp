@@ -28,7 +28,7 @@ void release_reply(request_context& request, const void* /*context*/) noexcept {
   std::uint64_t address = 0;
   if (request.bytes() != sizeof address) return;
   std::memcpy(&address, request.arguments(), sizeof address);
-  request.release_long_reply(address);
+  request.release_rendezvous_reply(address);
 }
 
 } // namespace

@@ -2,6 +2,7 @@
 
 #include <farcall/am/client.hpp>
 #include <farcall/am/doorbell_mask.hpp>
+#include <farcall/am/progress_thread.hpp>
 #include <farcall/am/request_context.hpp>
 #include <farcall/am/requester.hpp>
 #include <farcall/am/spin_wait.hpp>
@@ -16,6 +17,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -207,6 +209,7 @@ class engine : public client, public std::enable_shared_from_this<engine> {
   std::list<lane_worker> lane_workers_;                  ///< one per lane that asked; accept_mutex_
   std::vector<std::pair<transport*, endpoint>> refused_; ///< accept_mutex_
   std::vector<std::thread> threads_;                     ///< mutex_
+  std::optional<progress_thread> progress_;              ///< while the workers run
   std::atomic<bool> stopping_{false};
   std::atomic<bool> oversubscribed_{false}; ///< see spin_wait
 

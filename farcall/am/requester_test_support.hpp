@@ -134,7 +134,7 @@ class fake_driver final : public lane_driver {
 };
 
 /// Hands out ends of lanes that the test has made, and notes which of them it gets back.
-class fake_transport final : public transport {
+class fake_transport : public transport {
  public:
   [[nodiscard]] std::string_view scheme() const noexcept override { return "fake"; }
   [[nodiscard]] transport_traits traits() const noexcept override { return {}; }

@@ -34,7 +34,7 @@ class coalescing {
       turns_before_ = requests >= enough ? least_turns : std::min(2 * turns_before_, most_turns);
       if (requests < enough) turns_ = 0;
     }
-    if (requests == 1 && empty_looks > sooner_than_an_reply) turns_ = 0;
+    if (requests == 1 && empty_looks > sooner_than_a_reply) turns_ = 0;
     if (++turns_ <= turns_before_) return;
     has_paused_ = true;
     const time_point end = clock::now() + interval;
@@ -44,7 +44,7 @@ class coalescing {
 
  private:
   /// A caller that waits for each reply cannot have sent its next request after so few polls.
-  static constexpr unsigned sooner_than_an_reply = 6;
+  static constexpr unsigned sooner_than_a_reply = 6;
   static constexpr std::chrono::microseconds interval{2};
   static constexpr unsigned enough = 20;
   static constexpr unsigned least_turns = 4;
@@ -133,6 +133,10 @@ void engine::adopt(transport& via, const endpoint& c) {
 }
 
 void engine::start_workers(std::uint32_t first) {
+  std::vector<transport*> transports;
+  for (const auto& l : listeners_)
+    transports.push_back(l->via);
+  progress_.emplace(transports);
   for (std::uint32_t i = first; i < options_.workers; ++i) {
     threads_.emplace_back([this, i] {
       leave_signals_to_other_threads();
@@ -166,6 +170,7 @@ void engine::join_threads() noexcept {
   for (lane_worker& w : lane_workers_) {
     if (w.thread.joinable()) w.thread.join();
   }
+  progress_.reset();
 }
 
 void engine::serve(std::uint32_t index) { run_worker(*workers_[index], false); }

@@ -53,7 +53,7 @@ class worker {
 
   struct entry {
     transport* via;
-    std::unique_ptr<responder> requester;
+    std::unique_ptr<responder> lane;
   };
 
   /// For as long as a thread may look at lanes that are not its own.

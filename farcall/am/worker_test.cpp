@@ -154,6 +154,23 @@ TEST_P(workers, move_bytes_for_all_lanes) {
   }
 }
 
+TEST_P(workers, move_the_bytes_of_lanes_with_one_driver_once) {
+  fake_driver common;
+  const ring_pair first;
+  const ring_pair second;
+  for (const ring_pair* rings : {&first, &second}) {
+    endpoint c = rings->server();
+    c.driver = &common;
+    ASSERT_TRUE(worker_.add(engine_.via, c));
+  }
+  opened& between = open();
+  worker_.progress();
+  EXPECT_EQ(common.progressed, 1);
+  (void)worker_.turn(false);
+  EXPECT_EQ(common.progressed, 2);
+  EXPECT_EQ(between.driver.progressed, 2);
+}
+
 TEST_P(workers, are_blocked_while_replies_find_no_room) {
   opened& a = open();
   opened& b = open();

@@ -9,11 +9,12 @@
 namespace farcall {
 
 /// Carries the bytes of a lane whose ends do not share memory: from the outbox to the peer, and
-/// from the peer into the inbox. All members may be called by several threads at once; none blocks,
-/// and none runs handlers.
+/// from the peer into the inbox. Lanes may have one driver in common, as where a network's own
+/// worker moves the bytes of all. All members may be called by several threads at once; none
+/// blocks, and none runs handlers.
 class lane_driver {
  public:
-  /// Sends what was committed and takes in what has arrived.
+  /// Sends what was committed and takes in what has arrived, on all lanes of the driver.
   virtual void progress() noexcept = 0;
 
   /// The lane's user is about to sleep on its doorbell: from now on until the next record arrives

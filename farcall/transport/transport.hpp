@@ -101,6 +101,13 @@ class transport {
   /// lane_driver::arm() for all lanes.
   virtual void arm() noexcept {}
 
+  /// A descriptor that becomes readable when an armed lane has bytes to move, or a peer has opened
+  /// one; a thread of the node's then calls progress(), which makes it unreadable again. -1 where
+  /// bytes and lanes that arrive notify the doorbells by themselves. A transport that can only be
+  /// polled returns a timer's. The same for as long as the transport lives. As libfabric's
+  /// FI_WAIT_FD and ucp_worker_get_efd.
+  [[nodiscard]] virtual int wait_fd() const noexcept { return -1; }
+
   /// Memory of the peers that this process hands out, or null where they do so themselves.
   [[nodiscard]] virtual memory_domain* memory() noexcept { return nullptr; }
 

@@ -57,7 +57,7 @@ class pipe_end final : public node_end {
     for (;;) {
       pollfd watched[3] = {{stop_.get(), POLLIN, 0},
                            {to_peer_.fd(), POLLIN, 0},
-                           {pipes::events_of(*transport_), POLLIN, 0}};
+                           {transport_->wait_fd(), POLLIN, 0}};
       if (::poll(watched, 3, -1) < 0) continue;
       if (watched[0].revents != 0) return;
       if (watched[2].revents != 0) transport_->progress();

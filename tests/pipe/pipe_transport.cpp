@@ -3,6 +3,7 @@
 #include <farcall/base/byte_stream.hpp>
 #include <farcall/base/error.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -79,15 +80,15 @@ class lane final : public lane_driver {
     notify_on_commit(
         sent_.out, [](void* self) noexcept { static_cast<lane*>(self)->progress(); }, this);
     notify_on_commit(arrived_.out, wakes);
-    // Nobody waits yet.
-    epoll_event none{};
-    ::epoll_ctl(events_, EPOLL_CTL_ADD, from_.get(), &none);
+    for (const unique_fd* pipe : {&from_, &to_})
+      wait_for(EPOLL_CTL_ADD, *pipe, 0); // nobody waits yet
   }
 
   void fill(endpoint& end) noexcept {
     end.out = sent_.out;
     end.in = arrived_.in;
     end.driver = this;
+    end.takes_long = false; // there is no RMA engine
   }
 
   void progress() noexcept override {
@@ -99,11 +100,7 @@ class lane final : public lane_driver {
   }
 
   /// The next byte makes the transport's descriptor readable, once.
-  void arm() noexcept override {
-    epoll_event next{};
-    next.events = EPOLLIN | EPOLLONESHOT;
-    ::epoll_ctl(events_, EPOLL_CTL_MOD, from_.get(), &next);
-  }
+  void arm() noexcept override { wait_for(EPOLL_CTL_MOD, from_, EPOLLIN); }
 
   /// The other side gets what was committed, and then the end.
   void finish() noexcept {
@@ -123,6 +120,12 @@ class lane final : public lane_driver {
   }
 
  private:
+  void wait_for(int what, const unique_fd& pipe, std::uint32_t events) const noexcept {
+    epoll_event next{};
+    next.events = events | EPOLLONESHOT;
+    ::epoll_ctl(events_, what, pipe.get(), &next);
+  }
+
   /// Writes what is left, else takes the next record out of the ring. False when there is nothing
   /// to do, or no space.
   bool send_some() noexcept {
@@ -135,7 +138,10 @@ class lane final : public lane_driver {
       release(sent_.in, record);
     }
     const ssize_t wrote = write_quietly(to_.get(), left_);
-    if (wrote < 0 && errno == EAGAIN) return false;
+    if (wrote < 0 && errno == EAGAIN) {
+      wait_for(EPOLL_CTL_MOD, to_, EPOLLOUT);
+      return false;
+    }
     if (wrote < 0) { // the peer is gone, which is its host's to say
       to_.reset();
       return false;
@@ -158,8 +164,7 @@ class lane final : public lane_driver {
   }
 
   [[nodiscard]] std::size_t wanted() const noexcept {
-    if (got_ < sizeof(record_header)) return sizeof(record_header);
-    return commit_bytes(first_word());
+    return got_ < sizeof(record_header) ? sizeof(record_header) : commit_bytes(first_word());
   }
   [[nodiscard]] std::uint32_t first_word() const noexcept {
     std::uint32_t word = 0;
@@ -181,7 +186,6 @@ class lane final : public lane_driver {
 
   bool end() noexcept {
     has_ended_ = true;
-    ::epoll_ctl(events_, EPOLL_CTL_DEL, from_.get(), nullptr);
     // Whoever sleeps looks.
     notify_if_armed(*static_cast<doorbell*>(arrived_.out.notify_context));
     return false;
@@ -214,21 +218,17 @@ class pipe_transport final : public transport {
 
   /// That there is such a transport on the node, and where its machine is.
   void describe(card& mine) const override {
-    byte_writer w;
-    w.text(own_.machine);
-    mine.transports["pipe"] = std::move(w).bytes();
+    const auto bytes = std::as_bytes(std::span(own_.machine));
+    mine.transports["pipe"].assign(bytes.begin(), bytes.end());
   }
 
   reachability reachability_of(const card& peer) const override {
     const auto its = bytes_for(peer, "pipe");
     if (peer.id == own_.self) return {false, 0, "the node itself"};
     if (its.empty()) return {false, 0, "the node has no pipes"};
-    try {
-      if (byte_reader(its, "a node's machine").text() != own_.machine)
-        return {false, 0, "another machine"};
-    } catch (const error& e) {
-      return {false, 0, e.what()};
-    }
+    const auto ours = std::as_bytes(std::span(own_.machine));
+    if (!std::equal(its.begin(), its.end(), ours.begin(), ours.end()))
+      return {false, 0, "another machine"};
     return {true, cost, "same machine, pipes"};
   }
 
@@ -251,12 +251,15 @@ class pipe_transport final : public transport {
     if (!reader.empty() || files.size() != 2 || r.worker >= own_.doorbells.size()) {
       throw malformed_message("what should open a lane of pipes does not");
     }
-    if (is_forgotten(from)) return; // sent before it died
     doorbell& wakes = own_.doorbells[r.worker];
     const endpoint end = add(from, {r.doorbell, r.worker, r.own_worker != 0}, std::move(files[0]),
                              std::move(files[1]), wakes, 0);
     {
       const std::lock_guard guard(mutex_);
+      if (forgotten_.contains(from)) { // it has sent this before it died
+        lanes_.erase(end.id);
+        return;
+      }
       waiting_.push_back(end);
     }
     // Sequentially consistent, so that a receiver about to sleep sees it or is seen.
@@ -286,7 +289,7 @@ class pipe_transport final : public transport {
     const auto at = lanes_.find(end.id);
     if (at == lanes_.end()) return;
     at->second->finish();
-    if (at->second->has_unsent()) closing_.push_back(at->second);
+    closing_.push_back(std::move(at->second));
     lanes_.erase(at);
   }
 
@@ -298,6 +301,9 @@ class pipe_transport final : public transport {
   }
 
   void progress() noexcept override {
+    std::array<epoll_event, 16> due; // taken, so that the descriptor is not readable any more
+    while (::epoll_wait(events_.get(), due.data(), due.size(), 0) == due.size()) {
+    }
     for (const auto& l : all())
       l->progress();
     const std::lock_guard guard(mutex_);
@@ -307,7 +313,7 @@ class pipe_transport final : public transport {
     for (const auto& l : all())
       l->arm();
   }
-  [[nodiscard]] int events() const noexcept { return events_.get(); }
+  int wait_fd() const noexcept override { return events_.get(); }
 
  private:
   endpoint add(node_id peer, const lane_shape& shape, unique_fd from, unique_fd to, doorbell& wakes,
@@ -323,11 +329,6 @@ class pipe_transport final : public transport {
     end.id = (next_id_ += 2) | bit;
     lanes_[end.id] = std::move(made);
     return end;
-  }
-
-  [[nodiscard]] bool is_forgotten(node_id peer) const noexcept {
-    const std::lock_guard guard(mutex_);
-    return forgotten_.contains(peer);
   }
 
   std::vector<std::shared_ptr<lane>> all() {
@@ -350,10 +351,6 @@ class pipe_transport final : public transport {
 };
 
 } // namespace
-
-int events_of(const transport& pipes) {
-  return dynamic_cast<const pipe_transport&>(pipes).events();
-}
 
 transport_entry entry() {
   transport_entry row;

@@ -9,7 +9,4 @@ namespace farcall::pipes {
 /// The row: "pipe", "pipe:4".
 [[nodiscard]] transport_entry entry();
 
-/// Readable when a lane that somebody watches has something to move; then call progress().
-[[nodiscard]] int events_of(const transport& pipes);
-
 } // namespace farcall::pipes
