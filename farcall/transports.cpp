@@ -1,25 +1,40 @@
 // The table of transports: one row each, in the order of preference. Here the layers come together,
 // so that a row may also be made of what stands above the seam.
 
+#include <farcall/base/settings.hpp>
+#include <farcall/base/settings_table.hpp>
 #include <farcall/gpu/make_device.hpp>
 #include <farcall/gpu/transport/entry.hpp>
 #include <farcall/transport/self/entry.hpp>
 #include <farcall/transport/shm/entry.hpp>
 #include <farcall/transport/tcp/entry.hpp>
 #include <farcall/transport/transport_entry.hpp>
+#include <farcall/transport/transport_module.hpp>
 
+#include <string>
 #include <vector>
 
 namespace farcall {
 
-std::span<const transport_entry> transports() {
-  static const std::vector<transport_entry> rows{
+namespace {
+
+std::vector<transport_entry> make_rows() {
+  std::vector<transport_entry> rows{
       self::entry(),
       shm::entry(),
       tcp::entry(),
       cuda::gpu_entry(&detail::make_device),
       cuda::emulated_entry(&detail::make_device),
   };
+  const std::string variable = settings::variable_of(settings::row("transport-modules"));
+  add_modules(rows, environment(variable.c_str()).value_or(""), variable);
+  return rows;
+}
+
+} // namespace
+
+std::span<const transport_entry> transports() {
+  static const std::vector<transport_entry> rows = make_rows();
   return rows;
 }
 

@@ -123,13 +123,20 @@ struct transfer {
   }
 };
 
+/// Bytes of a copy in one call: as much as a record takes where the peer cannot fetch more.
+std::size_t piece_of(const am::requester& lane) {
+  constexpr std::size_t besides = 64; // where they go, and how many there are
+  return lane.ends().takes_long ? call_piece : lane.largest_arguments() - besides;
+}
+
 /// Pipelined through calls. Throws.
 void emulated_rma(const transfer& t) {
   const node peer(*t.job, t.peer);
+  const std::size_t piece_bytes = piece_of(t.job->engine->lane_to(t.peer));
   if (t.is_put) {
     std::deque<future<void>> under_way;
-    for (std::size_t done = 0; done < t.bytes; done += call_piece) {
-      const std::size_t n = std::min(call_piece, t.bytes - done);
+    for (std::size_t done = 0; done < t.bytes; done += piece_bytes) {
+      const std::size_t n = std::min(piece_bytes, t.bytes - done);
       if (under_way.size() == call_pieces_in_flight) {
         under_way.front().get();
         under_way.pop_front();
@@ -153,8 +160,8 @@ void emulated_rma(const transfer& t) {
     std::memcpy(under_way.front().to, got.data(), got.size());
     under_way.pop_front();
   };
-  for (std::size_t done = 0; done < t.bytes; done += call_piece) {
-    const std::size_t n = std::min(call_piece, t.bytes - done);
+  for (std::size_t done = 0; done < t.bytes; done += piece_bytes) {
+    const std::size_t n = std::min(piece_bytes, t.bytes - done);
     if (under_way.size() == call_pieces_in_flight) take_one();
     under_way.push_back({async(peer, fn<&detail::read_here>, t.there + done, n), t.here + done, n});
   }

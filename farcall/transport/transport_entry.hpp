@@ -99,8 +99,10 @@ struct transport_entry {
 [[nodiscard]] std::uint64_t read_count(std::string_view place, const std::string& what,
                                        target_url& url);
 
-/// The rows of this program, in the order in which routes of equal cost are chosen. Defined where
-/// the layers come together, in farcall/transports.cpp.
+/// The rows of this program, in the order in which routes of equal cost are chosen: its own, then
+/// those of the modules that FARCALL_TRANSPORT_MODULES names, which the first call loads. Throws
+/// setting_error when one cannot be loaded. Defined where the layers come together, in
+/// farcall/transports.cpp.
 [[nodiscard]] std::span<const transport_entry> transports();
 
 /// The row of a scheme, or null.

@@ -1,0 +1,7 @@
+// The pipes as a module, which programs load.
+
+#include "pipe_transport.hpp"
+
+#include <farcall/transport/transport_module.hpp>
+
+FARCALL_TRANSPORT_MODULE(&farcall::pipes::entry);
