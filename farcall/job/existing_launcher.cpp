@@ -12,7 +12,7 @@
 namespace farcall {
 namespace {
 
-pid_t process_behind(int socket) {
+pid_t peer_process(int socket) {
   ucred who{};
   socklen_t bytes = sizeof who;
   return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &bytes) == 0 ? who.pid : 0;
@@ -22,7 +22,7 @@ pid_t process_behind(int socket) {
 /// have handed its end on.
 class existing_process final : public target_process {
  public:
-  explicit existing_process(unique_fd socket) : pid_(process_behind(socket.get())) {
+  explicit existing_process(unique_fd socket) : pid_(peer_process(socket.get())) {
     set(control_socket(std::move(socket)), "a process that existed");
   }
 
@@ -56,14 +56,7 @@ class existing_process final : public target_process {
 existing_launcher::existing_launcher(std::vector<unique_fd> sockets)
     : sockets_(std::move(sockets)) {
   for (const unique_fd& socket : sockets_) {
-    int type = 0;
-    socklen_t bytes = sizeof type;
-    if (::getsockopt(socket.get(), SOL_SOCKET, SO_TYPE, &type, &bytes) != 0 ||
-        type != SOCK_SEQPACKET) {
-      throw setting_error("descriptor " + std::to_string(socket.get()) +
-                          " of a process that shall join is no socket that keeps messages apart; "
-                          "make both ends with socketpair(AF_UNIX, SOCK_SEQPACKET, …)");
-    }
+    require_control_socket(socket.get());
     ::fcntl(socket.get(), F_SETFD, FD_CLOEXEC);
   }
   std::reverse(sockets_.begin(), sockets_.end());

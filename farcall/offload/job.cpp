@@ -46,6 +46,10 @@ struct registry {
     const std::lock_guard guard(mutex);
     std::erase(jobs, job);
   }
+  bool empty() {
+    const std::lock_guard guard(mutex);
+    return jobs.empty();
+  }
   bool has(const detail::job_core* job, std::uint32_t serial) {
     const std::lock_guard guard(mutex);
     return std::any_of(jobs.begin(), jobs.end(),
@@ -87,7 +91,9 @@ job_options complete(job_options o, const settings_source& given) {
   using settings::row;
   settings::warn_of_unknown(other_variables());
   settle(o.targets, row("targets"), given);
-  if (o.targets.empty()) o.targets = settings::default_of(row("targets"));
+  if (o.targets.empty() && o.existing_targets.empty()) {
+    o.targets = settings::default_of(row("targets"));
+  }
   settle(o.program, row("program"), given);
   if (o.arguments.empty()) o.arguments = own_arguments();
   settle(o.key, row("key"), given);
@@ -185,10 +191,16 @@ wait_policy decode_waiting(std::span<const std::byte> bytes) {
   return waiting;
 }
 
-void serve() {
+std::vector<unique_fd> take_over(const std::vector<int>& descriptors) {
+  return {descriptors.begin(), descriptors.end()};
+}
+
+/// A target: joins by `join`, and serves until the job ends.
+template <class Join>
+void serve(const Join& join) {
   auto state = std::make_unique<detail::job_state>();
   try {
-    state->members = membership::join(transports(), identity());
+    state->members = join();
     membership& members = *state->members;
     detail::process_node.store(members.self(), std::memory_order_relaxed);
     set_up(*state, decode_waiting(members.settings()));
@@ -293,11 +305,13 @@ node node_at(node_id id) {
 job::job() : job(job_options{}) {}
 
 job::job(const job_options& options) {
+  auto existing = take_over(options.existing_targets);
   serve_if_target();
-  start(complete(options, settings_source()));
+  start(complete(options, settings_source()), std::move(existing));
 }
 
 job::job(int& argc, char** argv, const job_options& options) {
+  auto existing = take_over(options.existing_targets);
   serve_if_target();
   const settings_source given(argc, argv);
   if (given.asks_for_help()) {
@@ -306,7 +320,7 @@ job::job(int& argc, char** argv, const job_options& options) {
   }
   const job_options o = complete(options, given);
   if (const auto where = given.text(settings::row("serve"))) serve_hosts(*where, o, given);
-  start(o);
+  start(o, std::move(existing));
 }
 
 job::job(job&& other) noexcept
@@ -322,14 +336,15 @@ job& job::operator=(job&& other) noexcept {
 
 job::~job() { delete state_; }
 
-void job::start(const job_options& options) {
+void job::start(const job_options& options, std::vector<unique_fd> existing) {
   if (detail::own_id() != host_id) {
     throw error("this process is " + node_text(detail::own_id()) +
                 " of a job and cannot be the host of another; let the host start all nodes, and " +
                 "call them from here with farcall::node_at(number)");
   }
   membership_options o;
-  o.targets = parse_targets(options.targets);
+  if (!options.targets.empty()) o.targets = parse_targets(options.targets);
+  o.existing = std::move(existing);
   o.program = options.program;
   o.arguments = options.arguments;
   o.start_timeout = options.start_timeout;
@@ -369,8 +384,17 @@ void serve_if_target() {
 
 bool serve_as_target() {
   if (!membership::is_target()) return false;
-  serve();
+  serve([] { return membership::join(transports(), identity()); });
   return true;
+}
+
+void serve_as_target(int socket) {
+  unique_fd to_host(socket);
+  require_control_socket(socket);
+  if (!registry::instance().empty() || detail::own_id() != host_id) {
+    throw error("a process that has a job cannot join another as a target");
+  }
+  serve([&] { return membership::join(std::move(to_host), transports(), identity()); });
 }
 
 } // namespace farcall

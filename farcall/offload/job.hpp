@@ -1,6 +1,7 @@
 #pragma once
 
 #include <farcall/am/wait_policy.hpp>
+#include <farcall/base/unique_fd.hpp>
 #include <farcall/offload/node.hpp>
 
 #include <cstdint>
@@ -19,6 +20,11 @@ struct job_options {
   /// "exec:qemu-aarch64 ./other?count=2", "tcp://host:port?count=2".
   /// Else FARCALL_TARGETS, else "shm".
   std::string targets{};
+  /// Processes of this machine that exist already, as those that a launcher has started, and become
+  /// the last targets. One descriptor for each: an end of socketpair(AF_UNIX, SOCK_SEQPACKET, …),
+  /// whose other end that process gives to serve_as_target(). The job closes them, also when it
+  /// cannot be made. With them, and nothing in `targets` or FARCALL_TARGETS, no others are started.
+  std::vector<int> existing_targets{};
   /// Program that targets run; else this one. It must make a job, or call serve_if_target().
   std::string program{};
   /// Arguments of the targets' program, argv[0] included; else those of this process.
@@ -83,7 +89,7 @@ class job {
   [[nodiscard]] std::size_t size() const noexcept { return targets_.size() + 1; }
 
  private:
-  void start(const job_options& options);
+  void start(const job_options& options, std::vector<unique_fd> existing);
 
   detail::job_state* state_ = nullptr; ///< owned
   std::vector<node> targets_;
@@ -98,5 +104,11 @@ void serve_if_target();
 /// whose targets have something to do afterwards. Call it first in main(), instead of the above.
 /// Throws the same.
 [[nodiscard]] bool serve_as_target();
+
+/// Serves the job of the host that has the other end of `socket` (job_options::existing_targets)
+/// until it ends, and closes the socket. In a process that has no job and makes none. When the host
+/// ends first, so does this process. Throws error for a descriptor that is none of such a socket;
+/// a process that cannot join for another reason ends, and the host says why.
+void serve_as_target(int socket);
 
 } // namespace farcall

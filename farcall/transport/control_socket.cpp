@@ -143,4 +143,16 @@ std::optional<control_message> control_socket::receive(time_point deadline) {
   return received;
 }
 
+void require_control_socket(int fd) {
+  int type = 0;
+  int domain = 0;
+  socklen_t bytes = sizeof type;
+  if (::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &bytes) != 0 || type != SOCK_SEQPACKET ||
+      ::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &bytes) != 0 || domain != AF_UNIX) {
+    throw setting_error("descriptor " + std::to_string(fd) +
+                        " is no socket between a host and a process that joins its job; make both "
+                        "ends with socketpair(AF_UNIX, SOCK_SEQPACKET, …)");
+  }
+}
+
 } // namespace farcall

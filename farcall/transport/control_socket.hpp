@@ -69,4 +69,8 @@ class control_socket {
 /// Milliseconds until `deadline` for poll(), rounded up; -1 for "never".
 [[nodiscard]] int poll_timeout(time_point deadline) noexcept;
 
+/// For ends that somebody else has made. Throws setting_error unless `fd` is a socket of the kind
+/// that make_pair() makes.
+void require_control_socket(int fd);
+
 } // namespace farcall

@@ -1,0 +1,142 @@
+// Jobs from processes that exist already, as a launcher's ranks do.
+
+#include <farcall/base/unique_fd.hpp>
+#include <farcall/offload/call.hpp>
+#include <farcall/offload/job.hpp>
+#include <farcall/offload/job_test_support.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <csignal>
+#include <string>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace farcall::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr int status_after_the_job = 17;
+
+/// A process that was there before the job: a fork, which serves the job and then goes on.
+class rank {
+ public:
+  rank() {
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+      throw error("no socket");
+    socket = ends[0];
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::close(ends[0]);
+      serve_as_target(ends[1]);
+      ::_exit(status_after_the_job);
+    }
+    ::close(ends[1]);
+  }
+  rank(const rank&) = delete;
+  rank& operator=(const rank&) = delete;
+  ~rank() {
+    if (pid_ != 0) {
+      ::kill(pid_, SIGKILL);
+      (void)wait();
+    }
+  }
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  /// Its exit status; -1 when a signal has ended it.
+  int wait() {
+    int status = 0;
+    ::waitpid(std::exchange(pid_, 0), &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+  int socket = -1;
+
+ private:
+  pid_t pid_ = 0;
+};
+
+bool is_open(int fd) { return ::fcntl(fd, F_GETFD) != -1 || errno != EBADF; }
+
+pid_t own_pid() { return ::getpid(); }
+int ask_host(int v) { return sync(node_at(host_id), fn<&own_pid>) + v; }
+void end_at_once() { std::raise(SIGKILL); }
+
+TEST(existing_targets, become_nodes_and_go_on_after_the_job) {
+  rank first;
+  rank second;
+  {
+    job_options o;
+    o.existing_targets = {first.socket, second.socket};
+    job j(o);
+    ASSERT_EQ(j.size(), 3U) << "no others are started";
+    EXPECT_EQ(sync(j.targets()[0], fn<&own_pid>), first.pid());
+    EXPECT_EQ(sync(j.targets()[1], fn<&own_pid>), second.pid());
+    EXPECT_EQ(sync(j.targets()[1], fn<&ask_host>, 1), ::getpid() + 1);
+    EXPECT_EQ(j.targets()[0].description().transport, "shm");
+  }
+  EXPECT_FALSE(is_open(first.socket));
+  EXPECT_EQ(first.wait(), status_after_the_job);
+  EXPECT_EQ(second.wait(), status_after_the_job);
+}
+
+TEST(existing_targets, come_behind_those_that_the_job_starts) {
+  rank last;
+  job_options o;
+  o.targets = "shm:2";
+  o.existing_targets = {last.socket};
+  job j(o);
+  ASSERT_EQ(j.size(), 4U);
+  EXPECT_EQ(sync(j.targets()[2], fn<&own_pid>), last.pid());
+  EXPECT_NE(sync(j.targets()[0], fn<&own_pid>), last.pid());
+}
+
+TEST(existing_targets, that_die_fail_their_calls) {
+  rank only;
+  job_options o;
+  o.existing_targets = {only.socket};
+  job j(o);
+  EXPECT_THROW(async(j.targets()[0], fn<&end_at_once>).get(), node_failed);
+  EXPECT_EQ(only.wait(), -1);
+}
+
+TEST(existing_targets, belong_to_the_job_even_if_it_cannot_be_made) {
+  rank only;
+  job_options o;
+  o.existing_targets = {only.socket};
+  o.lane_bytes = 5000;
+  EXPECT_THROW(job{o}, setting_error);
+  EXPECT_FALSE(is_open(only.socket));
+  EXPECT_NE(only.wait(), status_after_the_job) << "its host is gone";
+}
+
+TEST(existing_targets, are_named_by_sockets_that_keep_messages_apart) {
+  int stream[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, stream), 0);
+  const unique_fd other(stream[1]);
+  job_options o;
+  o.existing_targets = {stream[0]};
+  EXPECT_THAT(text_thrown_by<start_failed>([&] { const job j(o); }),
+              HasSubstr("socketpair(AF_UNIX, SOCK_SEQPACKET"));
+  EXPECT_THAT(text_thrown_by<setting_error>([] { serve_as_target(-1); }),
+              AllOf(HasSubstr("descriptor -1"), HasSubstr("SOCK_SEQPACKET")));
+}
+
+TEST(existing_targets, are_processes_without_a_job) {
+  const job j;
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+  const unique_fd other(ends[0]);
+  EXPECT_THAT(text_thrown_by<error>([&] { serve_as_target(ends[1]); }), HasSubstr("has a job"));
+}
+
+} // namespace
+} // namespace farcall::test
