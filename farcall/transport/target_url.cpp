@@ -9,8 +9,6 @@
 namespace farcall {
 namespace {
 
-constexpr unsigned most_workers = 64;
-
 constexpr std::string_view exec_prefix = "exec:";
 
 using table = std::span<const transport_entry>;

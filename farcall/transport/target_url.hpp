@@ -33,6 +33,8 @@ struct target_url {
 
 /// Largest number of targets in a job.
 inline constexpr std::uint32_t most_targets = 250;
+/// Of one target.
+inline constexpr std::uint32_t most_workers = 64;
 
 /// Reads a comma-separated list: "shm:4", "shm?cpu=1,tcp://host:9000?count=2". A count N stands for
 /// N targets; cpu=K gives them processors K, K+1, … "exec:qemu-aarch64 ./app?count=2" is a process

@@ -129,6 +129,19 @@ json nodes_json(const std::vector<node_description>& nodes) {
   return document;
 }
 
+json urls_json() {
+  json document = json::array();
+  for (const transport_entry& row : farcall::transports()) {
+    if (row.example.empty()) continue;
+    json options;
+    for (const url_option& o : row.options) {
+      if (o.refusal.empty()) options[o.name] = json(o.help);
+    }
+    document.push_back({{"scheme", row.scheme}, {"example", row.example}, {"options", options}});
+  }
+  return document;
+}
+
 json to_json(const machine_state& state) {
   json transports = json::array();
   for (const availability& t : state.transports) {
@@ -154,7 +167,20 @@ json to_json(const machine_state& state) {
           {"cross_memory_attach", std::move(attach)},
           {"kernel_features", std::move(kernel)},
           {"limits", limits_json(state.limits)},
-          {"transports", std::move(transports)}};
+          {"transports", std::move(transports)},
+          {"urls", urls_json()}};
+}
+
+void append_urls(std::string& text) {
+  text +=
+      fmt::format("\nURLs of targets (each takes workers=, 1 to {}, and name=)\n", most_workers);
+  for (const transport_entry& row : farcall::transports()) {
+    if (row.example.empty()) continue;
+    text += fmt::format("  {}\n", row.example);
+    for (const url_option& o : row.options) {
+      if (o.refusal.empty()) text += fmt::format("    {:12} {}\n", o.name + "=", o.help);
+    }
+  }
 }
 
 void append_probes(std::string& text, const char* heading, const std::vector<probe>& probes) {
@@ -193,6 +219,7 @@ std::string to_text(const machine_state& state) {
   for (const availability& t : state.transports) {
     text += fmt::format("  {:14} {}: {}\n", t.name, t.present ? "present" : "absent", t.text);
   }
+  append_urls(text);
   return text;
 }
 
