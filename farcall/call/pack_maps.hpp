@@ -7,8 +7,7 @@
 #include <cstddef>
 #include <utility>
 
-namespace farcall {
-namespace detail {
+namespace farcall::detail {
 
 /// An element as it is sent: without the const that maps put on their keys.
 template <class T>
@@ -49,6 +48,4 @@ struct standard_packer<T> : associative_packer<T, typename T::key_type> {};
 template <map_container T>
 struct standard_packer<T> : associative_packer<T, typename T::key_type, typename T::mapped_type> {};
 
-} // namespace detail
-
-} // namespace farcall
+} // namespace farcall::detail

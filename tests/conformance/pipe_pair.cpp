@@ -55,9 +55,8 @@ class pipe_end final : public node_end {
  private:
   void run() {
     for (;;) {
-      pollfd watched[3] = {{stop_.get(), POLLIN, 0},
-                           {to_peer_.fd(), POLLIN, 0},
-                           {transport_->wait_fd(), POLLIN, 0}};
+      pollfd watched[3] = {
+          {stop_.get(), POLLIN, 0}, {to_peer_.fd(), POLLIN, 0}, {transport_->wait_fd(), POLLIN, 0}};
       if (::poll(watched, 3, -1) < 0) continue;
       if (watched[0].revents != 0) return;
       if (watched[2].revents != 0) transport_->progress();
