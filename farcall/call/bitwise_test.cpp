@@ -85,6 +85,8 @@ struct farcall::packer<farcall::test::half_packed> {
 namespace farcall::test {
 namespace {
 
+void erase(int* p) { delete p; }
+
 static_assert(is_bitwise<int> && is_bitwise<const double> && is_bitwise<point> &&
               is_bitwise<std::complex<float>> && is_bitwise<std::bitset<7>> &&
               is_bitwise<std::array<point, 3>> && is_bitwise<std::chrono::milliseconds> &&
@@ -104,6 +106,11 @@ static_assert(!packable<std::array<int*, 2>> && !packable<std::pair<int, int&>> 
 static_assert(!packable<std::shared_ptr<int>> && !packable<std::weak_ptr<int>> &&
               !packable<std::vector<std::shared_ptr<int>>> && !packable<std::unique_ptr<base>> &&
               !packable<std::unique_ptr<int[]>> && packable<std::unique_ptr<int>>);
+// The standard library has deleters that are not the default one.
+static_assert(!packable<std::unique_ptr<int, std::function<void(int*)>>> &&
+              !packable<std::unique_ptr<int, std::integral_constant<void (*)(int*), &erase>>> &&
+              !packable<std::unique_ptr<int, std::default_delete<const int>>> &&
+              packable<std::unique_ptr<const int>>);
 static_assert(!packable<std::span<int>> && !packable<std::span<const std::string>> &&
               !packable<std::span<const wide>> && packable<std::span<const point>> &&
               packable<std::vector<wide>>);

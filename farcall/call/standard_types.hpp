@@ -60,10 +60,21 @@ concept unique_owner = standard_class<T> && requires(T& owner) {
   owner.release();
 };
 
+template <class Deleter, class Element>
+inline constexpr bool is_template_of = false;
+template <template <class> class Deleter, class Element>
+inline constexpr bool is_template_of<Deleter<Element>, Element> = true;
+
+/// default_delete<Element>. Other classes of the standard library can be deleters, too, as function
+/// and integral_constant are.
+template <class T, class Element>
+concept default_deleter = standard_class<T> && std::is_empty_v<T> && is_template_of<T, Element>;
+
 /// unique_ptr with the default deleter, to one object.
 template <class T>
-concept plain_unique_owner = unique_owner<T> && standard_class<typename T::deleter_type> &&
-                             requires(const T& owner) { owner.operator->(); };
+concept plain_unique_owner =
+    unique_owner<T> && default_deleter<typename T::deleter_type, typename T::element_type> &&
+    requires(const T& owner) { owner.operator->(); };
 
 /// shared_ptr and weak_ptr.
 template <class T>
