@@ -85,6 +85,7 @@ class run_hosts_test : public testing::Test {
           "echo \"Welcome to $host\"\n"
           "if [ $host = away ]; then echo 'no route to away' >&2; exit 255; fi\n"
           "if [ $host = silent ]; then sleep 60; fi\n"
+          "if [ $host = talks ]; then exec yes; fi\n"
           "echo \"$*\" >> " +
               folder_.file("commands") +
               "\n"
@@ -166,6 +167,13 @@ TEST_F(run_hosts_test, a_host_that_cannot_be_reached_is_named) {
   EXPECT_EQ(o.status, 1);
   EXPECT_THAT(o.text, AllOf(HasSubstr("no route to away"), HasSubstr("host away"),
                             HasSubstr("exited with status 255")));
+  EXPECT_TRUE(nothing_runs());
+}
+
+TEST_F(run_hosts_test, a_host_that_never_stops_talking_is_given_up) {
+  const outcome o = run(command("talks address=127.0.0.1\n", "--start-timeout-ms 300"));
+  EXPECT_EQ(o.status, 1);
+  EXPECT_THAT(o.text, AllOf(HasSubstr("host talks"), HasSubstr("in time")));
   EXPECT_TRUE(nothing_runs());
 }
 

@@ -5,6 +5,7 @@
 #include <farcall/base/error.hpp>
 #include <farcall/transport/control_socket.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <csignal>
@@ -23,6 +24,8 @@ namespace farcall::tool {
 namespace {
 
 constexpr std::chrono::seconds ending_time{5};
+/// How often one looks for signals, which are blocked, while a server starts.
+constexpr std::chrono::milliseconds signal_interval{100};
 
 std::vector<char*> pointers_to(std::vector<std::string>& words) {
   std::vector<char*> pointers;
@@ -133,6 +136,13 @@ sigset_t our_signals() {
   return set;
 }
 
+bool is_told_to_end() {
+  sigset_t pending;
+  sigpending(&pending);
+  return sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1 ||
+         sigismember(&pending, SIGHUP) == 1;
+}
+
 } // namespace
 
 // ---- servers ------------------------------------------------------------------------------------
@@ -184,10 +194,14 @@ void remote_server::give_up(const std::string& what) {
 std::string remote_server::first_line(time_point deadline) {
   std::string line;
   for (char c = 0; c != '\n';) {
+    if (is_told_to_end()) give_up("a signal has ended the start");
     pollfd waiting{output_.get(), POLLIN, 0};
-    const int ready = poll(&waiting, 1, poll_timeout(deadline));
+    const int ready =
+        poll(&waiting, 1, poll_timeout(std::min(deadline, clock::now() + signal_interval)));
     if (ready < 0 && errno == EINTR) continue;
-    if (ready <= 0) give_up("no server began to serve there in time");
+    // Somebody who never stops talking is too late, too.
+    if (clock::now() >= deadline) give_up("no server began to serve there in time");
+    if (ready <= 0) continue;
     if (read(output_.get(), &c, 1) != 1) {
       const bool ended = has_ended_by(clock::now() + ending_time);
       give_up("no server was started there: the command " +
