@@ -6,6 +6,7 @@
 #include <farcall/job/membership.hpp>
 #include <farcall/memory/ring.hpp>
 #include <farcall/transport/control_messages.hpp>
+#include <farcall/transport/process.hpp>
 #include <farcall/transport/transport_entry.hpp>
 
 #include <algorithm>
@@ -552,6 +553,7 @@ void host_membership::kill_rest() {
 std::unique_ptr<membership> membership::launch(membership_options o,
                                                const program_identity& program) {
   settings::check(settings::row("lane-bytes"), "the size of a lane", std::to_string(o.lane_bytes));
+  open_standard_descriptors();
   const time_point deadline = clock::now() + o.start_timeout;
   std::unique_ptr<host_membership> made;
   try {

@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
 #include <sys/stat.h>
@@ -185,6 +186,13 @@ std::string own_program() {
   std::error_code unreadable;
   const auto path = std::filesystem::read_symlink(running_program, unreadable);
   return unreadable ? running_program : path.string();
+}
+
+void open_standard_descriptors() noexcept {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    // The lowest number that is free is this one.
+    if (::fcntl(fd, F_GETFD) == -1 && errno == EBADF) (void)::open("/dev/null", O_RDWR);
+  }
 }
 
 std::string find_command(const std::string& name) {

@@ -63,6 +63,10 @@ inline constexpr const char* running_program = "/proc/self/exe";
 /// Path of this process's program, for people to read.
 [[nodiscard]] std::string own_program();
 
+/// Opens /dev/null for each of standard input, output and error that is closed, so that no socket
+/// of ours gets its number: what the program prints would go there.
+void open_standard_descriptors() noexcept;
+
 /// The file that a command means, found as a shell finds it: by PATH, unless it names a folder.
 /// Throws start_failed when there is none.
 [[nodiscard]] std::string find_command(const std::string& name);

@@ -366,7 +366,11 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
   std::unique_ptr<tcp::reactor> loop_; ///< first to end
 };
 
-server::server(server_options o) : impl_(std::make_shared<impl>(std::move(o))) { impl_->start(); }
+server::server(server_options o) {
+  open_standard_descriptors();
+  impl_ = std::make_shared<impl>(std::move(o));
+  impl_->start();
+}
 
 server::~server() { impl_->stop(); }
 
