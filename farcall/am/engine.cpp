@@ -49,15 +49,25 @@ struct engine::thread_lanes_return {
       if (const auto owner = h.owner.lock()) owner->give_back(*h.own);
     }
     cached_ = {};
+    has_ended = true;
   }
   static thread_lanes_return& mine() {
     static thread_local thread_lanes_return instance;
     return instance;
   }
+
+  /// The thread calls from destructors that run after this object's: of static objects in the main
+  /// thread, of other thread-local ones.
+  static inline constinit thread_local bool has_ended = false;
 };
 
 thread_lanes& engine::own_lanes() {
   if (cached_.serial == serial_) return *cached_.own;
+  if (thread_lanes_return::has_ended) {
+    // Nothing is left that could return them, so the job keeps them until it ends.
+    cached_ = {serial_, &take_thread_lanes()};
+    return *cached_.own;
+  }
   auto& mine = thread_lanes_return::mine().all;
   std::erase_if(mine, [](const thread_lanes_return::held& h) { return h.owner.expired(); });
   auto at = std::find_if(mine.begin(), mine.end(),
@@ -387,6 +397,11 @@ void engine::drain(time_point deadline) noexcept {
       fence->source()->abandon(*fence);
     }
   }
+}
+
+void engine::finish() {
+  stop();
+  join_threads();
 }
 
 void engine::shut_down(const std::string& why) {

@@ -116,6 +116,9 @@ class engine : public client, public std::enable_shared_from_this<engine> {
 
   /// Ends every outstanding call with `why` and joins the workers.
   void shut_down(const std::string& why);
+  /// Before shut_down(), where requests that have arrived shall still be served: waits until the
+  /// workers have, and have ended.
+  void finish();
 
   /// A local event was completed: wakes threads that wait for such events.
   void notify_local() noexcept { notify_if_armed(local_doorbell_); }

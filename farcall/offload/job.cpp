@@ -238,6 +238,9 @@ detail::job_state::~job_state() {
     engine->drain(deadline_after(members->stop_timeout()));
     // Targets can only send their last replies while we take them in.
     members->shut_down([this] { engine->poll_all(); });
+  } else {
+    // The host has said so behind its last call, which any worker may have; and it waits.
+    engine->finish();
   }
   engine->shut_down("the job has ended");
   copies.stop();
@@ -359,10 +362,16 @@ void job::start(const job_options& options, std::vector<unique_fd> existing) {
   state->members = membership::launch(std::move(o), identity());
   set_up(*state, options.waiting);
   am::engine& engine = *state->engine;
-  state->members->watch(
-      {.node_failed = [&](node_id n, const std::string& why) { engine.fail(n, why); },
-       .shut_down = {}});
-  engine.start_workers(0);
+  try {
+    state->members->watch(
+        {.node_failed = [&](node_id n, const std::string& why) { engine.fail(n, why); },
+         .shut_down = {}});
+    engine.start_workers(0);
+  } catch (const std::system_error& e) {
+    state.reset();
+    throw start_failed(std::string("the job cannot be started: no thread can be made: ") +
+                       e.what());
+  }
   for (node_id id = 1; id < state->members->nodes(); ++id)
     targets_.emplace_back(*state, id);
   state_ = state.release();

@@ -1,0 +1,139 @@
+// What is under way when a job ends, and what outlives it.
+
+#include <farcall/offload/buffer.hpp>
+#include <farcall/offload/call.hpp>
+#include <farcall/offload/job.hpp>
+#include <farcall/offload/job_test_support.hpp>
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace farcall::test {
+namespace {
+
+constexpr int calls = 4;
+
+int twice(int v) { return 2 * v; }
+
+/// A call that takes its time and then leaves a byte in the file, where it shows after the job.
+void leave_mark(std::string_view file) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  const int fd = ::open(std::string(file).c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+  [[maybe_unused]] const ssize_t written = ::write(fd, "x", 1);
+  ::close(fd);
+}
+
+class job_ends_with : public ::testing::Test {
+ protected:
+  job_ends_with()
+      : file_(std::filesystem::path(::testing::TempDir()) /
+              ("farcall-job-end-test-" + std::to_string(::getpid()))) {
+    std::filesystem::remove(file_);
+  }
+  ~job_ends_with() override { std::filesystem::remove(file_); }
+
+  [[nodiscard]] std::uintmax_t marks() const {
+    return std::filesystem::exists(file_) ? std::filesystem::file_size(file_) : 0;
+  }
+
+  std::filesystem::path file_;
+};
+
+TEST_F(job_ends_with, posts_to_every_worker_which_run_all) {
+  {
+    job j(with_targets("shm?workers=2"));
+    const node target = j.targets()[0];
+    (void)sync(target, fn<&twice>, 1); // this thread's lane is with the first worker
+    std::thread([&] {
+      for (int i = 0; i < calls; ++i)
+        post(target, fn<&leave_mark>, file_.string());
+    }).join();
+  }
+  EXPECT_EQ(marks(), calls);
+}
+
+TEST_F(job_ends_with, posts_to_a_lane_which_run_all) {
+  {
+    job j(with_targets("shm"));
+    const lane own(j.targets()[0]);
+    for (int i = 0; i < calls; ++i)
+      post(own, fn<&leave_mark>, file_.string());
+  }
+  EXPECT_EQ(marks(), calls);
+}
+
+TEST_F(job_ends_with, posts_to_a_lane_that_is_closed_which_run_all) {
+  for (int i = 0; i < calls; ++i) {
+    job j(with_targets("shm"));
+    const lane own(j.targets()[0]);
+    post(own, fn<&leave_mark>, file_.string());
+  }
+  EXPECT_EQ(marks(), calls);
+}
+
+// ---- in programs that end -----------------------------------------------------------------------
+
+[[noreturn]] void end_with_static_objects() {
+  static job the_job(with_targets("shm"));
+  static const auto memory = the_job.targets()[0].allocate<double>(10);
+  (void)sync(the_job.targets()[0], fn<&twice>, 1);
+  std::exit(0);
+}
+
+struct calls_at_its_end {
+  ~calls_at_its_end() {
+    if (sync(target, fn<&twice>, 4) != 8) ::_exit(1);
+  }
+  node target;
+};
+
+[[noreturn]] void end_with_thread_local_objects() {
+  static std::optional<job> the_job;
+  static thread_local calls_at_its_end first; // made before the thread has lanes: ends after them
+  the_job.emplace(with_targets("shm"));
+  first.target = the_job->targets()[0];
+  (void)sync(first.target, fn<&twice>, 1);
+  std::thread([] {
+    static thread_local calls_at_its_end second;
+    second.target = the_job->targets()[0];
+    (void)sync(second.target, fn<&twice>, 1);
+  }).join();
+  std::exit(0);
+}
+
+TEST(job_end, may_come_before_or_after_that_of_static_objects) {
+  EXPECT_EXIT(end_with_static_objects(), ::testing::ExitedWithCode(0), "");
+}
+
+TEST(job_end, may_come_after_that_of_a_threads_objects) {
+  EXPECT_EXIT(end_with_thread_local_objects(), ::testing::ExitedWithCode(0), "");
+}
+
+[[noreturn]] void run_with_closed_descriptors() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    ::close(fd);
+  job j(with_targets("shm"));
+  for (int i = 0; i < 100; ++i) {
+    // Where a program prints.
+    if (::write(STDOUT_FILENO, "text", 4) != 4) ::_exit(2);
+    if (sync(j.targets()[0], fn<&twice>, i) != 2 * i) ::_exit(1);
+  }
+  ::_exit(0);
+}
+
+TEST(job_start, takes_no_number_of_a_standard_descriptor_that_is_closed) {
+  EXPECT_EXIT(run_with_closed_descriptors(), ::testing::ExitedWithCode(0), "");
+}
+
+} // namespace
+} // namespace farcall::test
