@@ -155,7 +155,7 @@ class device_worker : public ::testing::Test {
   endpoint lane_;
 };
 
-TEST_F(device_worker, replies_requests_in_order) {
+TEST_F(device_worker, replies_to_requests_in_order) {
   begin();
   for (std::uint32_t round = 0; round < 300; ++round) {
     for (std::uint32_t i = 0; i < 10; ++i)
@@ -206,7 +206,7 @@ TEST_F(device_worker, cuts_long_texts_of_errors) {
   EXPECT_EQ(std::string(text + lengths[0], lengths[1]), std::string(lengths[1], 'x'));
 }
 
-TEST_F(device_worker, replies_nobody_who_does_not_ask) {
+TEST_F(device_worker, replies_to_nobody_who_does_not_ask) {
   begin();
   for (int i = 0; i < 1000; ++i)
     send_sum(1, 2, no_slot);
