@@ -19,6 +19,12 @@ template <wrapped_reference T>
 inline constexpr bool is_address_holder<T> = true;
 template <categorised_error T>
 inline constexpr bool is_address_holder<T> = true;
+template <atomic_reference T>
+inline constexpr bool is_address_holder<T> = true;
+template <place_in_source T>
+inline constexpr bool is_address_holder<T> = true;
+template <resource_allocator T>
+inline constexpr bool is_address_holder<T> = true;
 template <class T>
 inline constexpr bool is_address_holder<std::initializer_list<T>> = true;
 template <class T>

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <bitset>
 #include <chrono>
 #include <complex>
@@ -12,7 +13,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <memory_resource>
 #include <optional>
+#include <source_location>
 #include <span>
 #include <string>
 #include <string_view>
@@ -116,7 +119,9 @@ static_assert(!packable<std::span<int>> && !packable<std::span<const std::string
               packable<std::vector<wide>>);
 static_assert(!packable<std::reference_wrapper<int>> && !packable<std::initializer_list<int>> &&
               !packable<std::error_code> && !packable<std::vector<int>::iterator> &&
-              !packable<std::function<void()>> && !packable<base> && !packable<half_packed>);
+              !packable<std::atomic_ref<int>> && !packable<std::source_location> &&
+              !packable<std::pmr::polymorphic_allocator<int>> && !packable<std::function<void()>> &&
+              !packable<base> && !packable<half_packed>);
 
 static_assert(has_views<std::string_view> && has_views<std::span<const int>> &&
               has_views<std::vector<std::string_view>> && has_views<const std::string_view> &&

@@ -98,6 +98,27 @@ concept wrapped_reference = standard_class<T> && requires(const T& wrapper) {
   { wrapper.get() } -> std::same_as<typename T::type&>;
 };
 
+/// atomic_ref.
+template <class T>
+concept atomic_reference = standard_class<T> && requires(const T& reference) {
+  T::required_alignment;
+  reference.load();
+};
+
+/// source_location, whose texts are those of this program.
+template <class T>
+concept place_in_source = standard_class<T> && requires(const T& place) {
+  place.file_name();
+  place.line();
+};
+
+/// pmr::polymorphic_allocator.
+template <class T>
+concept resource_allocator = standard_class<T> && requires(const T& allocator) {
+  typename T::value_type;
+  allocator.resource();
+};
+
 /// error_code and error_condition, which point to their category.
 template <class T>
 concept categorised_error = standard_class<T> && requires(const T& e) {
