@@ -88,11 +88,13 @@ std::vector<host_entry> parse_hosts(std::string_view text, const std::string& wh
 }
 
 std::vector<host_entry> read_hosts(const std::string& file) {
+  errno = 0;
   std::ifstream stream{file};
   std::stringstream text;
-  if (!stream || !(text << stream.rdbuf())) {
-    throw usage_problem(
-        fmt::format("--hosts {}: cannot be read, or is empty: {}", file, reason_text(errno)));
+  if (stream) text << stream.rdbuf();
+  // An empty file is no failure here: parse_hosts() says that it names no host.
+  if (!stream || errno != 0) {
+    throw usage_problem(fmt::format("--hosts {}: cannot be read: {}", file, reason_text(errno)));
   }
   return parse_hosts(text.str(), file);
 }

@@ -257,8 +257,9 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
         return;
       }
       if (got.status != tcp::io_status::done) {
-        const std::string why = v.connection->failure();
-        send_away(number, why.empty() ? "it ended before it said what it wants" : why);
+        send_away(number, got.status == tcp::io_status::closed
+                              ? "it ended before it said what it wants"
+                              : v.connection->failure());
         return;
       }
       v.request.insert(v.request.end(), piece.begin(),
