@@ -393,7 +393,8 @@ void serve_if_target() {
 
 bool serve_as_target() {
   if (!membership::is_target()) return false;
-  serve([] { return membership::join(transports(), identity()); });
+  const auto table = transports(); // throws, where the host could not be told why
+  serve([&] { return membership::join(table, identity()); });
   return true;
 }
 
@@ -403,7 +404,8 @@ void serve_as_target(int socket) {
   if (!registry::instance().empty() || detail::own_id() != host_id) {
     throw error("a process that has a job cannot join another as a target");
   }
-  serve([&] { return membership::join(std::move(to_host), transports(), identity()); });
+  const auto table = transports();
+  serve([&] { return membership::join(std::move(to_host), table, identity()); });
 }
 
 } // namespace farcall
