@@ -308,14 +308,14 @@ node node_at(node_id id) {
 job::job() : job(job_options{}) {}
 
 job::job(const job_options& options) {
-  auto existing = take_over(options.existing_targets);
   serve_if_target();
+  auto existing = take_over(options.existing_targets); // in a target the numbers mean nothing
   start(complete(options, settings_source()), std::move(existing));
 }
 
 job::job(int& argc, char** argv, const job_options& options) {
-  auto existing = take_over(options.existing_targets);
   serve_if_target();
+  auto existing = take_over(options.existing_targets); // in a target the numbers mean nothing
   const settings_source given(argc, argv);
   if (given.asks_for_help()) {
     std::fputs(settings::help().c_str(), stdout);

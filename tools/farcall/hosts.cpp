@@ -93,7 +93,7 @@ std::vector<host_entry> read_hosts(const std::string& file) {
   std::stringstream text;
   if (stream) text << stream.rdbuf();
   // An empty file is no failure here: parse_hosts() says that it names no host.
-  if (!stream || errno != 0) {
+  if (!stream || (!text && errno != 0)) {
     throw usage_problem(fmt::format("--hosts {}: cannot be read: {}", file, reason_text(errno)));
   }
   return parse_hosts(text.str(), file);
