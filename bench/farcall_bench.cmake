@@ -10,6 +10,7 @@ add_library(
   load/load.cpp
   offload/device.cpp
   offload/offload.cpp
+  offload/shares.cpp
   patterns/patterns.cpp
   report/statistics.cpp
   rivals/mpi.cpp
@@ -25,6 +26,7 @@ add_library(
   runner/loopback_peer.cpp
   runner/options.cpp
   runner/progress.cpp
+  runner/ring_only.cpp
   runner/server_process.cpp
   runner/session.cpp
   scale/connection.cpp
@@ -80,8 +82,9 @@ endif()
 if(FARCALL_BUILD_TESTS)
   farcall_test_program(
     NAME farcall_bench_tests
-    SOURCES report/statistics_test.cpp runner/floor_test.cpp runner/link_test.cpp
-            runner/loopback_peer_test.cpp runner/progress_test.cpp
+    SOURCES offload/shares_test.cpp report/statistics_test.cpp runner/floor_test.cpp
+            runner/link_test.cpp runner/loopback_peer_test.cpp runner/progress_test.cpp
+            runner/ring_only_test.cpp
     LIBRARIES farcall_bench_parts)
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
   add_test(NAME tool.bench_gpu

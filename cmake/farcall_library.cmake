@@ -56,7 +56,8 @@ set_target_properties(
              VERSION ${PROJECT_VERSION}
              SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 target_sources(farcall PUBLIC FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}"
-                              FILES "${PROJECT_SOURCE_DIR}/farcall/farcall.hpp")
+                              FILES "${PROJECT_SOURCE_DIR}/farcall/farcall.h"
+                                    "${PROJECT_SOURCE_DIR}/farcall/farcall.hpp")
 
 # A static library hides its symbols, so that they do not leave the program or the plug-in it is
 # linked into. A shared one exports all: there is no export macro to keep up to date.

@@ -3,6 +3,7 @@
 /// Call any C++ function somewhere else. Start with job.hpp and call.hpp.
 
 #include <farcall/call/register_callables.hpp>
+#include <farcall/call/reply.hpp>
 #include <farcall/offload/buffer.hpp>
 #include <farcall/offload/call.hpp>
 #include <farcall/offload/combine.hpp>
@@ -10,4 +11,7 @@
 #include <farcall/offload/future.hpp>
 #include <farcall/offload/job.hpp>
 #include <farcall/offload/node.hpp>
+#include <farcall/offload/promise.hpp>
+#include <farcall/offload/task.hpp>
 #include <farcall/offload/transfer.hpp>
+#include <farcall/offload/via.hpp>

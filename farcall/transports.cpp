@@ -34,8 +34,9 @@ std::vector<transport_entry> make_rows() {
 } // namespace
 
 std::span<const transport_entry> transports() {
-  static const std::vector<transport_entry> rows = make_rows();
-  return rows;
+  // Never destroyed: a job refers to it, and may live in a static object.
+  static const auto* const rows = new std::vector<transport_entry>(make_rows());
+  return *rows;
 }
 
 } // namespace farcall

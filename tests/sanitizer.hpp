@@ -15,4 +15,17 @@ inline constexpr bool under_sanitizer = false;
 inline constexpr bool under_sanitizer = false;
 #endif
 
+/// The child of a process with threads may have no threads of its own.
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool under_thread_sanitizer = true;
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+inline constexpr bool under_thread_sanitizer = true;
+#else
+inline constexpr bool under_thread_sanitizer = false;
+#endif
+#else
+inline constexpr bool under_thread_sanitizer = false;
+#endif
+
 } // namespace farcall::test

@@ -1,14 +1,17 @@
 #include "offload.hpp"
+#include "shares.hpp"
 
 #include <bench/commands.hpp>
 #include <bench/runner/functions.hpp>
 #include <bench/runner/options.hpp>
+#include <bench/runner/ring_only.hpp>
 #include <tools/common/json.hpp>
 #include <tools/common/table.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -21,10 +24,18 @@ namespace {
 constexpr std::array<std::size_t, 10> payloads{0, 8, 32, 64, 256, 1024, 4096, 16384, 32768, 65536};
 constexpr std::array<std::size_t, 5> quick_payloads{0, 64, 1024, 16384, 65536};
 
-offload_figures measure_process(bench_session& session, const bench_options& options) {
+/// `rings` is null where calls do not travel through shared memory.
+offload_figures measure_process(bench_session& session, const bench_options& options,
+                                ring_only* rings) {
   const std::size_t batches = options.batches_or(200, 20);
   const node& target = session.target();
   offload_figures f;
+  if (rings != nullptr) {
+    f.ring_only = session.measure(fmt::format("ring only: {} there, {} back",
+                                              format_bytes(empty_request_bytes),
+                                              format_bytes(empty_reply_bytes)),
+                                  *rings);
+  }
   f.sync_empty = measure_empty(session, "sync, empty", batches, offloaded::nothing);
   f.sync_fixed = measure_empty(session, "sync, empty, as fc::fn", batches, fn<offloaded::nothing>);
   f.sync_2d = measure_sums(session, batches, offloaded::add);
@@ -73,6 +84,10 @@ json to_json(const offload_figures& f, const bench_session& session) {
       {"post_ns_per_op", rounded(f.post.ns.p50)},
       {"post_ns_per_op_percentiles", figure_json(f.post)},
   };
+  if (f.ring_only) {
+    document["ring_only_ns"] = figure_json(*f.ring_only);
+    document["shares_ns"] = shares_json(shares_of(*f.ring_only, f.sync_empty, f.sync_2d));
+  }
   if (!f.launches.empty()) {
     json launches;
     for (const figure& fig : f.launches)
@@ -92,6 +107,7 @@ std::string to_table(const offload_figures& f) {
       row.push_back(std::move(cell));
     out.add_row(std::move(row));
   };
+  if (f.ring_only) add(*f.ring_only);
   add(f.sync_empty);
   add(f.sync_fixed);
   add(f.sync_2d);
@@ -103,6 +119,7 @@ std::string to_table(const offload_figures& f) {
   for (const figure& fig : f.launches)
     add(fig);
   std::string text = out.text();
+  if (f.ring_only) text += shares_text(shares_of(*f.ring_only, f.sync_empty, f.sync_2d));
   if (!f.left_out.empty()) text += "left out: " + f.left_out + '\n';
   return text;
 }
@@ -113,9 +130,15 @@ int run_offload(const bench_options& options) {
   const std::size_t figures_besides = on_device       ? device_figures(kind)
                                       : options.quick ? 4 + quick_payloads.size()
                                                       : 4 + payloads.size();
-  bench_session session{options, "offload", figures_besides + windows_of(options).size()};
+  std::optional<ring_only> rings; // before the session, since it forks
+  if (kind == link_kind::shm) {
+    rings.emplace(cores_of(options), options.batches_or(200, 20), sync_calls);
+  }
+  bench_session session{options, "offload",
+                        figures_besides + windows_of(options).size() + (rings ? 1 : 0)};
   const offload_figures figures =
-      on_device ? measure_device(session, options) : measure_process(session, options);
+      on_device ? measure_device(session, options)
+                : measure_process(session, options, rings ? &*rings : nullptr);
   session.bar().finish();
   if (options.json) {
     print_json(to_json(figures, session));

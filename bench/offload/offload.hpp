@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -20,6 +21,7 @@
 namespace farcall::tool {
 
 struct offload_figures {
+  std::optional<figure> ring_only; ///< over shared memory
   figure sync_empty;
   figure sync_fixed; ///< the same, with the function fixed at compile time
   figure sync_2d;

@@ -1,27 +1,9 @@
 #include "floor.hpp"
+#include "echo.hpp"
 #include "options.hpp"
-#include "progress.hpp"
-#include "spin.hpp"
-#include "stopwatch.hpp"
-
-#include <tools/common/forked_process.hpp>
-#include <tools/common/table.hpp>
-
-#include <farcall/base/error.hpp>
 
 #include <array>
 #include <atomic>
-#include <cerrno>
-#include <chrono>
-#include <new>
-
-#include <fmt/format.h>
-
-#include <linux/futex.h>
-#include <sched.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 namespace farcall::tool {
 
@@ -30,12 +12,6 @@ namespace {
 /// The processor's adjacent-line prefetcher fetches pairs of lines, so the two flags lie two lines
 /// apart.
 constexpr std::size_t apart = 128;
-/// Spins without an answer before the processor is offered to others: far more than any round trip
-/// needs, and next to none when the other side needs this very processor.
-constexpr std::uint32_t spin_limit(core_pair cores) { return cores.shared() ? 16 : 1U << 16; }
-constexpr auto longest_wait = std::chrono::seconds{10};
-
-enum : std::uint32_t { asleep = 0, echoing = 1, quitting = 2 };
 
 /// Where in the shared cache a line has its home decides up to a third of the round trip. One pair
 /// of lines would be a matter of luck, so each batch uses another of these, as messages in a ring
@@ -47,6 +23,7 @@ struct place {
   alignas(apart) std::atomic<std::uint64_t> ping{0}; ///< written by the host
   alignas(apart) std::atomic<std::uint64_t> pong{0}; ///< written by the echo
 };
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
 /// What the flags carry: the number of the round trip, and at which place the next one will be.
 constexpr std::uint64_t flag_value(std::uint64_t number, std::uint64_t next_place) {
@@ -55,152 +32,79 @@ constexpr std::uint64_t flag_value(std::uint64_t number, std::uint64_t next_plac
 constexpr std::uint64_t number_in(std::uint64_t flag) { return flag / places; }
 constexpr std::uint64_t next_place_in(std::uint64_t flag) { return flag % places; }
 
-/// Shared by the two processes.
-struct board {
-  std::array<place, places> at;
-  alignas(apart) std::atomic<std::uint32_t> command{0}; ///< what the echo shall do; a futex
-  alignas(apart) std::atomic<std::uint32_t> state{0};   ///< what the echo does
-};
-static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
-static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
+/// A flag each way.
+struct flags {
+  using memory = std::array<place, places>;
 
-void sleep_while(std::atomic<std::uint32_t>& word, std::uint32_t value) {
-  // A bound, so that an echo whose parent has gone wakes up and notices.
-  const timespec limit{.tv_sec = 1, .tv_nsec = 0};
-  syscall(SYS_futex, &word, FUTEX_WAIT, value, &limit, nullptr, 0);
-}
-
-void wake(std::atomic<std::uint32_t>& word) {
-  syscall(SYS_futex, &word, FUTEX_WAKE, 1, nullptr, nullptr, 0);
-}
-
-/// The echo's process: sleeps until told to echo, then answers each ping until told to sleep.
-int serve_echo(board& b, core_pair cores, pid_t parent) {
-  pin_this_thread(cores.target);
-  std::uint64_t answered = 0;
-  place* here = b.at.data();
-  for (;;) {
-    const std::uint32_t command =
-        b.command.load(std::memory_order_acquire); // partner: floor_meter::echo::tell
-    if (command == quitting || orphaned(parent)) return 0;
-    if (command == asleep) {
-      b.state.store(asleep, std::memory_order_release);
-      sleep_while(b.command, asleep);
-      continue;
+  class host_side {
+   public:
+    explicit host_side(memory& at) : at_(at) {}
+    /// All of a batch at one place; the last one moves both sides to the next place.
+    void ask(bool is_last) {
+      here_ = &at_[next_];
+      if (is_last) next_ = (next_ + 1) % places;
+      asked_ = flag_value(++sent_, next_);
+      here_->ping.store(asked_, std::memory_order_release); // partner: the load in answer()
     }
-    b.state.store(echoing, std::memory_order_release);
-    for (std::uint32_t spins = 0; spins < spin_limit(cores);) {
+    [[nodiscard]] bool take() const {
+      return here_->pong.load(std::memory_order_acquire) ==
+             asked_; // partner: the store in answer()
+    }
+
+   private:
+    memory& at_;
+    place* here_ = nullptr;
+    std::uint64_t next_ = 0;
+    std::uint64_t sent_ = 0;
+    std::uint64_t asked_ = 0;
+  };
+
+  class echo_side {
+   public:
+    explicit echo_side(memory& at) : at_(at), here_(at.data()) {}
+    [[nodiscard]] bool answer() {
       const std::uint64_t asked =
-          here->ping.load(std::memory_order_acquire); // partner: the store in round_trips
-      if (number_in(asked) == answered + 1) {
-        here->pong.store(asked, std::memory_order_release); // partner: the load in round_trips
-        ++answered;
-        here = &b.at[next_place_in(asked)];
-        spins = 0;
-      } else {
-        spin_pause();
-        ++spins;
-      }
+          here_->ping.load(std::memory_order_acquire); // partner: the store in ask()
+      if (number_in(asked) != answered_ + 1) return false;
+      here_->pong.store(asked, std::memory_order_release); // partner: the load in take()
+      ++answered_;
+      here_ = &at_[next_place_in(asked)];
+      return true;
     }
-    sched_yield();
-  }
-}
+
+   private:
+    memory& at_;
+    place* here_;
+    std::uint64_t answered_ = 0;
+  };
+};
 
 } // namespace
 
-struct floor_meter::echo {
-  board* shared = nullptr;
-  std::unique_ptr<forked_process> process;
-  std::uint64_t sent = 0;
-  std::uint64_t at = 0;
-  core_pair cores;
-
-  explicit echo(core_pair between) : cores(between) {
-    void* memory =
-        mmap(nullptr, sizeof(board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) {
-      throw failed_run(
-          fmt::format("cannot map the shared memory of the floor: {}", reason_text(errno)));
-    }
-    shared = new (memory) board;
-    const pid_t parent = getpid();
-    process = std::make_unique<forked_process>(
-        [this, parent] { return serve_echo(*shared, cores, parent); });
-  }
-
-  ~echo() {
-    process.reset();
-    munmap(shared, sizeof(board));
-  }
-
-  echo(const echo&) = delete;
-  echo& operator=(const echo&) = delete;
-  echo(echo&&) = delete;
-  echo& operator=(echo&&) = delete;
-
-  /// Gives a command and waits until the echo has taken it up.
-  void tell(std::uint32_t command) {
-    shared->command.store(command, std::memory_order_release);
-    wake(shared->command);
-    const auto deadline = std::chrono::steady_clock::now() + longest_wait;
-    while (shared->state.load(std::memory_order_acquire) != command)
-      slow_path(deadline);
-  }
-
-  void slow_path(std::chrono::steady_clock::time_point deadline) const {
-    if (!process->alive()) throw failed_run("the floor's second process ended: " + process->fate());
-    if (std::chrono::steady_clock::now() > deadline) {
-      throw failed_run(
-          "the floor's second process does not answer; is its processor taken by something else?");
-    }
-    sched_yield();
-  }
-
-  /// All at one place; the last one moves both sides to the next place.
-  void round_trips(std::size_t calls) {
-    place& here = shared->at[at];
-    for (std::size_t left = calls; left > 0; --left) {
-      if (left == 1) at = (at + 1) % places;
-      const std::uint64_t asked = flag_value(++sent, at);
-      here.ping.store(asked, std::memory_order_release);
-      std::uint32_t spins = 0;
-      while (here.pong.load(std::memory_order_acquire) != asked) {
-        if (++spins < spin_limit(cores)) {
-          spin_pause();
-        } else {
-          wait_patiently(here, asked);
-        }
-      }
-    }
-  }
-
-  void wait_patiently(const place& here, std::uint64_t asked) const {
-    const auto deadline = std::chrono::steady_clock::now() + longest_wait;
-    while (here.pong.load(std::memory_order_acquire) != asked)
-      slow_path(deadline);
-  }
+struct floor_meter::process : echo<flags> {
+  explicit process(core_pair cores) : echo(cores, "the floor") {}
 };
 
 floor_meter::floor_meter(core_pair cores, std::size_t batches, std::size_t calls)
     // On a shared core each round trip is two context switches and the spins before them.
     : floor_probe(cores), batches_(batches), calls_(cores.shared() ? 100 : calls),
-      echo_(new echo(cores)) {
+      echo_(std::make_unique<process>(cores)) {
   const scoped_pin pin{cores.host};
-  echo_->tell(echoing);
+  echo_->tell(echo_state::echoing);
   for (std::uint64_t i = 0; i < places; ++i)
     echo_->round_trips(10); // both sides touch every place
-  echo_->tell(asleep);
+  echo_->tell(echo_state::asleep);
 }
 
 floor_meter::~floor_meter() = default;
 
 std::vector<double> floor_meter::take_samples() {
   const scoped_pin pin{cores().host};
-  echo_->tell(echoing);
+  echo_->tell(echo_state::echoing);
   const std::size_t warm_up = cores().shared() ? 1 : 10; // until both cores run at full speed
   std::vector<double> samples =
       time_batches(batches_, calls_, warm_up, [&] { echo_->round_trips(calls_); });
-  echo_->tell(asleep);
+  echo_->tell(echo_state::asleep);
   return samples;
 }
 

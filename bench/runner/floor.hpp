@@ -74,10 +74,10 @@ class floor_meter final : public floor_probe {
  private:
   std::vector<double> take_samples() override;
 
-  struct echo;
+  struct process;
   std::size_t batches_;
   std::size_t calls_;
-  std::unique_ptr<echo> echo_;
+  std::unique_ptr<process> echo_;
 };
 
 /// The floor of connections: the round trip of sixteen bytes over a fresh bare TCP connection over

@@ -87,7 +87,16 @@ std::vector<double> bench_session::measure_floor() {
 figure bench_session::measure(const std::string& what, std::size_t batches, std::size_t operations,
                               const std::function<void()>& batch) {
   bar_.begin_step(what);
-  std::vector<double> samples = time_batches(batches, operations, warm_up_batches, batch);
+  return beside_floor(what, time_batches(batches, operations, warm_up_batches, batch));
+}
+
+figure bench_session::measure(const std::string& what, floor_probe& probe) {
+  bar_.begin_step(what);
+  return beside_floor(what, probe.measure());
+}
+
+/// Of a figure that has just been measured.
+figure bench_session::beside_floor(const std::string& what, std::vector<double> samples) {
   std::vector<double> around = std::exchange(last_floor_, measure_floor());
   around.insert(around.end(), last_floor_.begin(), last_floor_.end());
   return {what, summarize(std::move(samples)), summarize(std::move(around))};

@@ -49,6 +49,8 @@ class bench_session {
   /// Times `batch`, which does `operations` calls each time, between two measurements of the floor.
   figure measure(const std::string& what, std::size_t batches, std::size_t operations,
                  const std::function<void()>& batch);
+  /// The same for what is measured without calls, between the same two cores.
+  figure measure(const std::string& what, floor_probe& probe);
 
   /// A process that the floor has to wait for, too, until it is idle.
   void wait_for_process(int pid) { other_pid_ = pid; }
@@ -69,6 +71,8 @@ class bench_session {
   std::vector<double> measure_floor();
 
  private:
+  figure beside_floor(const std::string& what, std::vector<double> samples);
+
   environment env_;
   core_pair cores_;
   std::uint32_t device_;

@@ -1,6 +1,7 @@
 # Debian's cross compiler for riscv64. The programs run by qemu-user, or on such a machine.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR riscv64)
+set(CMAKE_C_COMPILER riscv64-linux-gnu-gcc)
 set(CMAKE_CXX_COMPILER riscv64-linux-gnu-g++)
 # Where Debian keeps the libraries of the other machine; qemu looks for the loader there.
 set(CMAKE_FIND_ROOT_PATH /usr/riscv64-linux-gnu)

@@ -83,8 +83,11 @@ def for_doxygen(path, known):
 
 
 def header(path):
-    """The header, with the comment that stands before its namespace taken for the file's."""
+    """The header, with the comment that stands before its namespace taken for the file's; a header for
+    C has it at the beginning."""
     text = path.read_text(encoding="utf-8")
+    if path.suffix == ".h":
+        return text.replace("\n\n///", "\n\n/// @file\n///", 1)
     return re.sub(r"^\n((?:///.*\n)+namespace )", r"/// @file\n\1", text, flags=re.M)
 
 

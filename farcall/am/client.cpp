@@ -1,26 +1,54 @@
 #include <farcall/am/client.hpp>
 #include <farcall/am/engine.hpp>
+#include <farcall/base/error.hpp>
 
 namespace farcall::am {
+namespace {
 
-requester& client::open_own_lane(node_id node) { return engine_of(*this).open_own_lane(node); }
-
-requester& client::open_lane(node_id node) { return engine_of(*this).open_lane(node); }
-
-void client::retire(requester& l) noexcept { engine_of(*this).retire(l); }
-
-std::byte* client::allocate_block(std::uint64_t bytes) {
-  return engine_of(*this).allocate_block(bytes);
+/// The engine behind it, for what only its own process may do.
+engine& own_engine(client& c) {
+  c.require_own_process();
+  return engine_of(c);
 }
 
-void client::release_block(std::byte* block) noexcept { engine_of(*this).heap().release(block); }
+} // namespace
+
+constinit thread_local cached_lanes client::cached_{};
+
+void client::require_own_process() const {
+  if (is_forked_) [[unlikely]]
+    throw forked();
+}
+
+requester& client::open_own_lane(node_id node) { return own_engine(*this).open_own_lane(node); }
+
+requester& client::open_lane(node_id node) { return own_engine(*this).open_lane(node); }
+
+void client::retire(requester& l) noexcept {
+  if (!is_forked_) engine_of(*this).retire(l);
+}
+
+std::byte* client::allocate_block(std::uint64_t bytes) {
+  return own_engine(*this).allocate_block(bytes);
+}
+
+void client::release_block(std::byte* block) noexcept {
+  // The block is in memory that the parent shares with others.
+  if (!is_forked_) engine_of(*this).heap().release(block);
+}
 
 std::byte* client::wait_for_space(requester& l, std::uint32_t bytes, time_point deadline) {
+  if (is_forked_) {
+    l.guard().unlock();
+    throw forked();
+  }
   return engine_of(*this).wait_for_space(l, bytes, deadline);
 }
 
-bool client::wait(completion& c, time_point deadline) { return engine_of(*this).wait(c, deadline); }
+bool client::wait(completion& c, time_point deadline) {
+  return own_engine(*this).wait(c, deadline);
+}
 
-void client::poll(completion& c) { engine_of(*this).poll(c); }
+void client::poll(completion& c) { own_engine(*this).poll(c); }
 
 } // namespace farcall::am

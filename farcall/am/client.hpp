@@ -25,7 +25,8 @@ struct cached_lanes {
 };
 
 /// The calling side of an engine: what code that makes calls, and futures, see of it. Every client
-/// is an engine. Any thread may use it.
+/// is an engine. Any thread may use it. In a child of a fork all of it throws forked, but for what
+/// is noexcept, which does nothing.
 class client {
  public:
   client(const client&) = delete;
@@ -34,6 +35,11 @@ class client {
   [[nodiscard]] node_id self() const noexcept { return self_; }
   /// What the layers below gave the engine.
   [[nodiscard]] const void* context() const noexcept { return context_; }
+
+  /// This process is a child of the engine's, by a fork.
+  [[nodiscard]] bool is_forked() const noexcept { return is_forked_; }
+  /// Throws forked there.
+  void require_own_process() const;
 
   /// The calling thread's lane to `node`, opened on first use. Throws error when the node cannot
   /// be reached.
@@ -72,11 +78,14 @@ class client {
       : self_(self), serial_(serial), context_(context) {}
   ~client() = default;
 
-  static inline constinit thread_local cached_lanes cached_{};
+  // Defined in the library: one for all parts of a program, whatever they hide. A child of a fork
+  // has none for the thread that forked, so that lane_to() need not ask.
+  static constinit thread_local cached_lanes cached_;
 
   const node_id self_;
   const std::uint64_t serial_;
   const void* const context_;
+  bool is_forked_ = false; ///< changes in a child, while it has one thread
 
  private:
   [[nodiscard]] requester& open_own_lane(node_id node);

@@ -2,13 +2,18 @@
 #include <farcall/am/engine.hpp>
 
 namespace farcall::am {
+namespace {
+
+constinit doorbell of_no_client;
+
+} // namespace
 
 void completion::attach(continuation* c) noexcept {
   guard_->lock();
   const bool now = ready();
   if (!now) then_ = c;
   guard_->unlock();
-  if (now) c->run();
+  if (now) run_continuation(*c);
 }
 
 bool completion::detach(const continuation* c) noexcept {
@@ -16,16 +21,37 @@ bool completion::detach(const continuation* c) noexcept {
   const bool was_attached = then_ == c;
   if (was_attached) then_ = nullptr;
   guard_->unlock();
-  return was_attached;
+  return was_attached || take_back(*c);
+}
+
+void local_completion::bind(client& owner) noexcept {
+  // With the guard, as everything that complete() looks at.
+  guard().lock();
+  owner_.store(&owner, std::memory_order_relaxed);
+  guard().unlock();
+}
+
+doorbell& local_completion::doorbell_of_no_client() noexcept { return of_no_client; }
+
+bool local_completion::wait_without_client(time_point deadline) noexcept {
+  armed_doorbell wakes{&of_no_client};
+  while (!ready() && clock::now() < deadline) {
+    arm({&wakes, 1});
+    if (!ready()) sleep_on({&wakes, 1}, deadline);
+  }
+  return ready();
 }
 
 void local_completion::complete(std::exception_ptr failure) noexcept {
   guard().lock();
   failure_ = std::move(failure);
   continuation* then = mark_ready();
+  client* const whose = owner();
   guard().unlock();
-  if (owner() != nullptr) engine_of(*owner()).notify_local();
-  if (then != nullptr) then->run();
+  if (whose != nullptr) engine_of(*whose).notify_local();
+  // In any case: who began to wait before the event was bound sleeps there.
+  notify_if_armed(of_no_client);
+  if (then != nullptr) run_continuation(*then);
   release();
 }
 

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <farcall/am/continuation.hpp>
+#include <farcall/base/clock.hpp>
 #include <farcall/memory/biased_lock.hpp>
+#include <farcall/memory/doorbell.hpp>
 
 #include <atomic>
 #include <cstdint>
@@ -10,19 +13,6 @@ namespace farcall::am {
 
 class client;
 class requester;
-
-/// Code to run when a completion becomes ready. Runs once, on the thread that made it ready, with
-/// no lock held; owns itself: run() must destroy it.
-class continuation {
- public:
-  continuation() = default;
-  continuation(const continuation&) = delete;
-  continuation& operator=(const continuation&) = delete;
-  virtual ~continuation() = default;
-  virtual void run() noexcept = 0;
-
-  continuation* next = nullptr; ///< used by whoever collects continuations to run
-};
 
 /// Something that becomes ready once: the reply to a call, or a local event. Everything but
 /// ready() happens under `guard`, which is the lane's for calls.
@@ -42,13 +32,17 @@ class completion {
   /// What went wrong, or null. Only once ready.
   [[nodiscard]] const std::exception_ptr& failure() const noexcept { return failure_; }
 
-  /// Arranges for `c` to run once ready; runs it at once when that is so already. At most one.
+  /// Arranges for `c` to run once ready, on the thread that makes it so; here, at once or behind
+  /// those that run already, when it is ready. At most one.
   void attach(continuation* c) noexcept;
-  /// Takes it back; false when it has run or is about to.
+  /// Takes it back; false when it has run, or another thread is about to run it.
   [[nodiscard]] bool detach(const continuation* c) noexcept;
 
-  /// Whose threads make it ready; null for a local event that was ready from the start.
-  [[nodiscard]] client* owner() const noexcept { return owner_; }
+  /// Whose threads make it ready; null for a local event that does not know, or not yet.
+  [[nodiscard]] client* owner() const noexcept {
+    // Relaxed: it is set for good, before it matters or under the guard.
+    return owner_.load(std::memory_order_relaxed);
+  }
   [[nodiscard]] requester* source() const noexcept { return lane_; }
   [[nodiscard]] biased_lock& guard() const noexcept { return *guard_; }
 
@@ -65,7 +59,7 @@ class completion {
     return then;
   }
 
-  client* owner_;
+  std::atomic<client*> owner_;
   requester* lane_; ///< whose replies make it ready; null for local events
   biased_lock* guard_;
   std::atomic<bool> ready_{false};
@@ -81,8 +75,14 @@ class local_completion : public completion {
  public:
   explicit local_completion(client* owner) noexcept : completion(owner, nullptr, own_guard_) {}
 
-  /// For an event that learns only later whose threads it depends on; before anybody waits.
-  void bind(client& owner) noexcept { owner_ = &owner; }
+  /// For an event that learns only later whose threads it depends on.
+  void bind(client& owner) noexcept;
+
+  /// Waits without looking for anything: for an event that a thread of the program's completes, in
+  /// a process without a job. False when the deadline passed.
+  [[nodiscard]] bool wait_without_client(time_point deadline) noexcept;
+  /// What threads that wait for events of no client sleep on.
+  [[nodiscard]] static doorbell& doorbell_of_no_client() noexcept;
 
   /// Gives a waiting thread a piece of the work to do; false when there is none.
   virtual bool help() noexcept { return false; }

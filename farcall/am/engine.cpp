@@ -1,13 +1,15 @@
 #include <farcall/am/engine.hpp>
-#include <farcall/am/stack.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/base/log.hpp>
 #include <farcall/base/signals.hpp>
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <utility>
+
+#include <pthread.h>
 
 namespace farcall::am {
 namespace {
@@ -35,7 +37,9 @@ void release_reply(request_context& request, const void* /*context*/) noexcept {
 
 // ---- thread lanes -------------------------------------------------------------------------------
 
-/// Held in thread-local storage; returns the thread lanes of a thread that ends.
+/// The lanes that a thread has of all engines; returns them when it ends. Not thread-local, because
+/// destructors of thread-local objects may call, and, on the main thread, those of static ones: the
+/// values of keys go behind the former, and at exit() stay.
 struct engine::thread_lanes_return {
   struct held {
     std::uint64_t serial;
@@ -44,35 +48,51 @@ struct engine::thread_lanes_return {
   };
   std::vector<held> all;
 
+  thread_lanes_return() = default;
+  thread_lanes_return(const thread_lanes_return&) = delete;
+  thread_lanes_return& operator=(const thread_lanes_return&) = delete;
   ~thread_lanes_return() {
     for (const held& h : all) {
-      if (const auto owner = h.owner.lock()) owner->give_back(*h.own);
+      const auto owner = h.owner.lock();
+      if (owner && !owner->is_forked()) owner->give_back(*h.own);
     }
     cached_ = {};
-    has_ended = true;
-  }
-  static thread_lanes_return& mine() {
-    static thread_local thread_lanes_return instance;
-    return instance;
   }
 
-  /// The thread calls from destructors that run after this object's: of static objects in the main
-  /// thread, of other thread-local ones.
-  static inline constinit thread_local bool has_ended = false;
+  static thread_lanes_return& mine() {
+    static const pthread_key_t key = [] {
+      pthread_key_t made{};
+      const int reason = ::pthread_key_create(
+          &made, [](void* own) { delete static_cast<thread_lanes_return*>(own); });
+      if (reason != 0) throw_system_error("making a key for the lanes of threads", reason);
+      return made;
+    }();
+    if (void* const own = ::pthread_getspecific(key))
+      return *static_cast<thread_lanes_return*>(own);
+    auto made = std::make_unique<thread_lanes_return>();
+    if (const int reason = ::pthread_setspecific(key, made.get()); reason != 0) {
+      throw_system_error("keeping the lanes of a thread", reason);
+    }
+    return *made.release();
+  }
 };
+
+void engine::after_fork_in_child() noexcept {
+  is_forked_ = true;
+  cached_ = {};
+  // For a worker whose handler has forked. Relaxed: there is one thread.
+  stopping_.store(true, std::memory_order_relaxed);
+}
 
 thread_lanes& engine::own_lanes() {
   if (cached_.serial == serial_) return *cached_.own;
-  if (thread_lanes_return::has_ended) {
-    // Nothing is left that could return them, so the job keeps them until it ends.
-    cached_ = {serial_, &take_thread_lanes()};
-    return *cached_.own;
-  }
   auto& mine = thread_lanes_return::mine().all;
   std::erase_if(mine, [](const thread_lanes_return::held& h) { return h.owner.expired(); });
   auto at = std::find_if(mine.begin(), mine.end(),
                          [&](const thread_lanes_return::held& h) { return h.serial == serial_; });
   if (at == mine.end()) {
+    // Room first: what was taken must not be lost.
+    mine.reserve(mine.size() + 1);
     thread_lanes& taken = take_thread_lanes();
     at = mine.insert(mine.end(), {serial_, weak_from_this(), &taken});
   }
@@ -192,13 +212,14 @@ void engine::retire(requester& l) noexcept {
 }
 
 void engine::reap_retired() noexcept {
-  std::vector<continuation*> due;
+  continuation_list due;
   {
     const std::lock_guard guard(mutex_);
     std::erase_if(retired_, [&](requester* l) {
       l->guard().lock();
       l->pump();
-      due.push_back(l->take_due());
+      continuation_list found = l->take_due();
+      due.append(found);
       const bool done = l->taken() == 0;
       l->guard().unlock();
       if (!done) return false;
@@ -209,28 +230,27 @@ void engine::reap_retired() noexcept {
       return true;
     });
   }
-  for (continuation* list : due)
-    requester::run(list);
+  run_continuations(due);
 }
 
 // ---- life ---------------------------------------------------------------------------------------
 
 engine::engine(engine_options o)
     : client(o.self, next_serial(), o.context), options_(std::move(o)), handlers_(first_user_key),
-      peers_(std::make_unique<peer[]>(options_.nodes)), mask_(options_.doorbells[0]),
-      next_doorbell_(options_.workers) {
+      peers_(std::make_unique<peer[]>(options_.nodes)), next_doorbell_(options_.workers) {
   register_for_barriers();
   handlers_[release_reply_key] = {&release_reply, nullptr};
   handlers_[fence_key] = {[](request_context& /*request*/, const void* /*context*/) noexcept {},
                           nullptr};
   handlers_.insert(handlers_.end(), options_.handlers.begin(), options_.handlers.end());
   for (std::uint32_t i = 0; i < options_.workers; ++i) {
-    workers_.push_back(
-        std::make_unique<worker>(*this, i, options_.doorbells[i], options_.waiters_serve));
+    workers_.push_back(std::make_unique<worker>(*this, i, options_.doorbells[i]));
   }
+  watch_forks();
 }
 
 engine::~engine() {
+  unwatch_forks();
   stop();
   join_threads();
   // A pending call that is still held after the end has failed; its holder gives it back to its
@@ -305,11 +325,14 @@ std::exception_ptr engine::failure_of(node_id node) const {
   return peers_[node].why;
 }
 
-void engine::fail(node_id node, const std::string& why) { fail_range(node, node + 1, why); }
+void engine::fail(node_id node, const std::string& why) {
+  // Not here: who watches the nodes must not wait for one.
+  completions_.take(fail_range(node, node + 1, why));
+}
 
-void engine::fail_range(node_id first, node_id end, const std::string& why) {
+continuation_list engine::fail_range(node_id first, node_id end, const std::string& why) {
   std::vector<node_id> failing;
-  std::vector<continuation*> due;
+  continuation_list due;
   {
     const std::lock_guard guard(mutex_);
     for (node_id node = first; node < end; ++node) {
@@ -326,14 +349,12 @@ void engine::fail_range(node_id first, node_id end, const std::string& why) {
       while (l->pump() != 0) {
       }
       l->fail(peers_[l->peer()].why);
-      due.push_back(l->take_due());
+      continuation_list found = l->take_due();
+      due.append(found);
       l->guard().unlock();
       notify(l->wakes());
     }
   }
-  // Once all have failed: a continuation may wait for another of them.
-  for (continuation* list : due)
-    requester::run(list);
   {
     const std::lock_guard guard(accept_mutex_);
     for (const node_id node : failing) {
@@ -349,14 +370,15 @@ void engine::fail_range(node_id first, node_id end, const std::string& why) {
     notify(w->wakes());
   notify_lane_workers();
   notify(local_doorbell_);
+  return due;
 }
 
 pending_call* engine::send_fence(requester& l, time_point deadline) noexcept {
   pending_call* slot = nullptr;
   l.guard().lock();
   try {
-    slot =
-        &l.take_call([](pending_call& /*slot*/, reply_action /*action*/, const reply& /*what*/) {});
+    slot = &l.take_call(
+        [](pending_call& /*slot*/, reply_action /*action*/, const reply_view& /*what*/) {});
   } catch (const std::bad_alloc&) {
     l.guard().unlock();
     return nullptr;
@@ -400,14 +422,15 @@ void engine::drain(time_point deadline) noexcept {
 }
 
 void engine::finish() {
-  stop();
+  stop_when_done();
   join_threads();
 }
 
 void engine::shut_down(const std::string& why) {
-  fail_range(0, static_cast<node_id>(options_.nodes), why);
+  run_continuations(fail_range(0, static_cast<node_id>(options_.nodes), why));
   stop();
   join_threads();
+  completions_.stop();
 }
 
 } // namespace farcall::am

@@ -1,19 +1,21 @@
 #pragma once
 
 #include <farcall/am/client.hpp>
-#include <farcall/am/doorbell_mask.hpp>
+#include <farcall/am/completion_thread.hpp>
+#include <farcall/am/fiber_scheduler.hpp>
 #include <farcall/am/progress_thread.hpp>
 #include <farcall/am/request_context.hpp>
 #include <farcall/am/requester.hpp>
-#include <farcall/am/spin_wait.hpp>
 #include <farcall/am/wait_policy.hpp>
 #include <farcall/am/worker.hpp>
 #include <farcall/base/clock.hpp>
+#include <farcall/base/fork.hpp>
 #include <farcall/memory/doorbell.hpp>
 #include <farcall/memory/shared_heap.hpp>
 #include <farcall/transport/transport.hpp>
 
 #include <atomic>
+#include <initializer_list>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -38,17 +40,21 @@ struct engine_options {
   node_id self = 0;
   std::size_t nodes = 1;
   std::uint32_t workers = 1;
-  /// Threads that wait also serve requests (the host, whose threads are the user's). Otherwise only
-  /// workers do, and every lane stays with its worker (targets).
-  bool waiters_serve = false;
   wait_policy waiting;
+  /// Of workers, where threads of the user's need the processors more.
+  std::optional<wait_policy> waiting_of_workers;
+  /// The first worker takes in the replies to calls of all threads, and runs what waits for them,
+  /// while it has nothing else to do: nobody need wait for them.
+  bool progresses = false;
   std::vector<handler> handlers; ///< user handlers; their keys count from first_user_key
   std::span<doorbell> doorbells; ///< of this node, reachable for peers
   std::shared_ptr<shared_heap> heap;
   const void* context = nullptr; ///< for the layers below
 };
 
-class engine : public client, public std::enable_shared_from_this<engine> {
+class engine final : public client,
+                     public std::enable_shared_from_this<engine>,
+                     private fork_observer {
  public:
   explicit engine(engine_options o);
   engine(const engine&) = delete;
@@ -80,7 +86,9 @@ class engine : public client, public std::enable_shared_from_this<engine> {
   [[nodiscard]] bool wait(completion& c, time_point deadline = no_deadline);
   void poll(completion& c);
   /// poll() for all calls, of all threads.
-  void poll_all() { pump_all(true); }
+  void poll_all() noexcept;
+  /// Runs continuations on a thread of its own that nobody depends on.
+  [[nodiscard]] continuation_sink& other_thread() noexcept { return completions_; }
 
   // ---- service ----
 
@@ -89,6 +97,8 @@ class engine : public client, public std::enable_shared_from_this<engine> {
   /// Makes all serve() calls return once the requests that have arrived are done. Any thread; once
   /// is enough.
   void stop() noexcept;
+  /// The same, and once the handlers that have returned without a reply have given theirs.
+  void stop_when_done() noexcept;
   /// Starts serve() for workers [first, workers) on threads of their own, and the thread that
   /// accepts lanes while workers are busy.
   void start_workers(std::uint32_t first);
@@ -123,6 +133,10 @@ class engine : public client, public std::enable_shared_from_this<engine> {
   /// A local event was completed: wakes threads that wait for such events.
   void notify_local() noexcept { notify_if_armed(local_doorbell_); }
 
+  /// A reply was given by a thread that is perhaps not its lane's worker, which then has to know
+  /// that the reply found no space, or that it need not wait for it any more.
+  void deferred_reply_was_sent(bool is_blocked) noexcept;
+
   struct thread_lanes_return; ///< gives thread lanes back when their thread ends
 
  private:
@@ -143,26 +157,54 @@ class engine : public client, public std::enable_shared_from_this<engine> {
     std::atomic<bool> done{false};
   };
 
-  class waiter;
+  class reply_wait;
+  class event_wait;
+  class space_wait;
+  class requests_wait;
+  /// What a thread sleeps on that waits for replies to calls of all threads.
+  class any_reply {
+   public:
+    explicit any_reply(engine& e) noexcept : engine_(e) {}
+    void add_doorbells(std::vector<doorbell*>& to);
+    /// As wait_condition::look_again().
+    [[nodiscard]] bool look_again();
+
+   private:
+    engine& engine_;
+    std::uint32_t thread_lanes_seen_ = 0;
+  };
+  class worker_sleep;
 
   [[noreturn]] void throw_unreachable(node_id node) const;
   requester& open_on(node_id node, std::uint32_t doorbell, bool own_worker);
   thread_lanes& own_lanes();
   thread_lanes& take_thread_lanes();
   void give_back(thread_lanes& p) noexcept;
+  void after_fork_in_child() noexcept override;
   void reap_retired() noexcept;
 
-  /// Nodes from `first` to before `end`, together.
-  void fail_range(node_id first, node_id end, const std::string& why);
+  /// Nodes from `first` to before `end`, together. Returns what is to run then.
+  [[nodiscard]] continuation_list fail_range(node_id first, node_id end, const std::string& why);
 
-  void pump_all(bool others);
+  void pump_all(bool others) noexcept;
+  /// Takes the replies in that are there for calls of this thread; true when there were any.
+  bool pump_own() noexcept;
+  [[nodiscard]] bool has_own_replies(bool arming) noexcept;
   void arm_all() noexcept;
   /// A call that does nothing, behind the others of the lane; null when it cannot be sent.
   [[nodiscard]] pending_call* send_fence(requester& l, time_point deadline) noexcept;
-  void sleep_until_ready(completion& c, time_point deadline);
-  [[nodiscard]] std::vector<armed_doorbell> doorbells_to_arm(completion& c);
-  /// Whose lanes the calling thread must serve even from its sleep; null for none.
-  [[nodiscard]] worker* worker_to_serve() const noexcept;
+  template <class Condition>
+  void wait_for(Condition& c);
+  template <class Condition>
+  void wait_on_own_stack(Condition& c);
+  static bool serve_one(worker& w, fiber_scheduler& fibers) noexcept;
+  /// Runs queued continuations; where a fiber can be had, on one, so that one that waits keeps
+  /// nobody.
+  static void run_queued(fiber_scheduler* fibers) noexcept;
+  /// What waited in handlers, and what waits for replies, goes on; true when there was something.
+  static bool go_on(fiber_scheduler& fibers) noexcept;
+  /// Sleeps until there may be something to do for one of these, or for a suspended fiber.
+  static void sleep(std::initializer_list<wait_condition*> for_what, fiber_scheduler* fibers);
   [[nodiscard]] requester* take_idle_lane(node_id node);
   [[nodiscard]] bool has_replies();
   void accept_lanes() noexcept;
@@ -171,6 +213,13 @@ class engine : public client, public std::enable_shared_from_this<engine> {
   [[nodiscard]] bool arrivals_changed() const noexcept;
   void adopt(transport& via, const endpoint& c);
   void run_worker(worker& w, bool until_empty);
+  [[nodiscard]] bool progresses(const worker& w) const noexcept {
+    return options_.progresses && &w == workers_.front().get();
+  }
+  /// The engine finishes, and handlers of the worker will still reply.
+  [[nodiscard]] bool is_owed_replies(const worker& w) const noexcept;
+  /// Gives closed lanes of a worker back; returns how many are left.
+  std::size_t reclaim(worker& w) noexcept;
   void accept_until_stopped();
   void join_threads() noexcept;
   // Doorbells: those of the workers, those of calling threads, those of lanes' own workers, and
@@ -192,8 +241,6 @@ class engine : public client, public std::enable_shared_from_this<engine> {
   static constexpr std::chrono::microseconds space_interval{100};
 
   static inline constinit thread_local worker* current_worker_ = nullptr;
-  /// How many handlers the thread runs, one inside the wait of the other, as a waiting thread.
-  static inline constinit thread_local unsigned serving_depth_ = 0;
 
   engine_options options_;
   std::vector<handler> handlers_;
@@ -208,12 +255,12 @@ class engine : public client, public std::enable_shared_from_this<engine> {
   std::mutex accept_mutex_;
 
   std::vector<std::unique_ptr<worker>> workers_;         ///< as many as asked for
-  doorbell_mask mask_;                                   ///< of the first worker's doorbell
   std::list<lane_worker> lane_workers_;                  ///< one per lane that asked; accept_mutex_
   std::vector<std::pair<transport*, endpoint>> refused_; ///< accept_mutex_
   std::vector<std::thread> threads_;                     ///< mutex_
   std::optional<progress_thread> progress_;              ///< while the workers run
   std::atomic<bool> stopping_{false};
+  std::atomic<bool> finishing_{false};      ///< stopping, and what was called is to end
   std::atomic<bool> oversubscribed_{false}; ///< see spin_wait
 
   mutable std::mutex mutex_;
@@ -222,11 +269,12 @@ class engine : public client, public std::enable_shared_from_this<engine> {
   std::vector<thread_lanes*> idle_thread_lanes_;
   std::vector<requester*> retired_;
   std::uint32_t next_doorbell_;
-  std::atomic<std::uint32_t> thread_lanes_made_{0}; ///< changes when doorbells_to_arm() does
+  std::atomic<std::uint32_t> thread_lanes_made_{0}; ///< a new one has a doorbell of its own
   std::atomic<std::uint32_t> next_worker_{0};
   std::atomic<std::uint32_t> next_lane_doorbell_{0};
 
   doorbell local_doorbell_;
+  completion_thread completions_{local_doorbell_};
 };
 
 /// The engine behind a client.

@@ -16,13 +16,11 @@ namespace farcall::test {
 /// An engine of one node that calls itself, without a job around it.
 class lone_engine {
  public:
-  explicit lone_engine(std::vector<am::handler> handlers, std::uint32_t workers = 1,
-                       bool waiters_serve = false)
+  explicit lone_engine(std::vector<am::handler> handlers, std::uint32_t workers = 1)
       : doorbells_(std::make_unique<doorbell[]>(doorbell_count)),
         transport_(self::make({0, ring_bytes, {doorbells_.get(), doorbell_count}})) {
     am::engine_options o;
     o.workers = workers;
-    o.waiters_serve = waiters_serve;
     o.handlers = std::move(handlers);
     o.doorbells = {doorbells_.get(), doorbell_count};
     o.heap = std::make_shared<shared_heap>(segment::create("lone-engine", std::size_t{64} << 20),

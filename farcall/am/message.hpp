@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 /// What the records of a lane look like (docs/wire.md). The requester sends requests, the responder
 /// replies; nothing else is ever sent.
@@ -19,6 +20,9 @@ inline constexpr handler_key first_user_key = 16;
 /// Few bytes to and from the memory of a peer that has a memory_domain (docs/wire.md).
 inline constexpr handler_key write_memory_key = 2;
 inline constexpr handler_key read_memory_key = 3;
+
+/// The type named by an error reply to a request that was refused because too many handlers wait.
+inline constexpr std::string_view nested_too_deep_type = "farcall::nested_too_deep";
 
 /// The slot of a request that wants no reply.
 inline constexpr std::uint32_t no_slot = UINT32_MAX;

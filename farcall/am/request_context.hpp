@@ -9,6 +9,7 @@
 
 namespace farcall::am {
 
+class deferred_reply;
 class engine;
 class responder;
 
@@ -57,7 +58,12 @@ class request_context {
 
   [[nodiscard]] bool replied() const noexcept { return replied_; }
 
+  /// The reply will be given later, perhaps by another thread: the handler returns without one.
+  /// Throws std::bad_alloc.
+  [[nodiscard]] deferred_reply defer();
+
  private:
+  friend class deferred_reply;
   friend class responder;
   request_context(engine& e, responder& l) noexcept : engine_(&e), lane_(&l) {}
 
@@ -72,6 +78,8 @@ class request_context {
   bool released_ = false;
   bool replied_ = false;
   bool reserved_in_ring_ = false;
+  /// Of a lane whose replies are given by several threads: the lock is taken for one reply.
+  enum class reply_lock : std::uint8_t { free, own, of_another } lock_ = reply_lock::free;
 };
 
 /// Code that runs a request. Must not throw. `context` is what it was registered with.

@@ -33,6 +33,7 @@ std::exception_ptr error_in(node_id peer, const std::byte* body, std::uint32_t b
   const std::string text(texts + type_bytes, text_bytes);
   // That a reply found no space there is not the handler's fault.
   if (type == "farcall::out_of_memory") return std::make_exception_ptr(out_of_memory(text, peer));
+  if (type == nested_too_deep_type) return std::make_exception_ptr(nested_too_deep(text, peer));
   return std::make_exception_ptr(remote_error(peer, type, text));
 }
 
@@ -58,9 +59,12 @@ struct call_chunk {
 };
 
 requester::requester(client& owner, const endpoint& c, doorbell& wakes)
-    : owner_(&owner), endpoint_(c), wakes_(&wakes) {}
+    : owner_(&owner), endpoint_(c), wakes_(&wakes) {
+  watch_forks();
+}
 
 requester::~requester() {
+  unwatch_forks();
   for (call_chunk* const chunk : chunks_)
     delete chunk;
 }
@@ -91,6 +95,9 @@ pending_call* requester::find(std::uint32_t index) noexcept {
 }
 
 std::size_t requester::pump() noexcept {
+  // The memory of a failed lane may be gone.
+  if (failure_) [[unlikely]]
+    return 0;
   std::size_t taken = 0;
   progress();
   while (taken < pump_batch && !failure_) {
@@ -108,8 +115,8 @@ std::size_t requester::pump() noexcept {
     release(endpoint_.in, record);
     ++taken;
   }
-  // Relaxed: only a hint for has_reply().
-  seen_.store(endpoint_.in.tail, std::memory_order_relaxed);
+  // Release; partner: the acquire load in has_reply().
+  seen_.store(endpoint_.in.tail, std::memory_order_release);
   if (!releases_.empty()) [[unlikely]]
     send_releases();
   return taken;
@@ -177,10 +184,7 @@ void requester::finish(pending_call& slot) noexcept {
     return_call(slot);
     return;
   }
-  if (continuation* then = slot.mark_ready()) {
-    then->next = due_;
-    due_ = then;
-  }
+  if (continuation* then = slot.mark_ready()) due_.push_back(*then);
 }
 
 void requester::fail_call(pending_call& slot, std::exception_ptr why) noexcept {
@@ -201,6 +205,9 @@ void requester::fail(const std::exception_ptr& why) noexcept {
       finish(slot);
     }
   }
+  // Release; partner: the acquire load in has_reply(). Not before: who finds no reply there looks
+  // next whether its pending call is ready, and sleeps.
+  is_over_.store(true, std::memory_order_release);
 }
 
 std::size_t requester::leave_engine() noexcept {
@@ -208,7 +215,7 @@ std::size_t requester::leave_engine() noexcept {
   owner_ = nullptr;
   for (call_chunk* const chunk : chunks_) {
     for (std::uint32_t i = 0; i < chunk_calls; ++i)
-      chunk->slot(i).owner_ = nullptr;
+      chunk->slot(i).owner_.store(nullptr, std::memory_order_relaxed);
   }
   const std::size_t held = taken_;
   guard_.unlock();
@@ -224,14 +231,6 @@ void requester::abandon(pending_call& slot) noexcept {
     slot.abandoned_ = true;
   }
   guard_.unlock();
-}
-
-void requester::run(continuation* due) noexcept {
-  while (due != nullptr) {
-    continuation* next = due->next;
-    due->run();
-    due = next;
-  }
 }
 
 } // namespace farcall::am

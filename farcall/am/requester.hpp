@@ -3,6 +3,7 @@
 #include <farcall/am/completion.hpp>
 #include <farcall/am/message.hpp>
 #include <farcall/base/clock.hpp>
+#include <farcall/base/fork.hpp>
 #include <farcall/memory/doorbell.hpp>
 #include <farcall/memory/ring.hpp>
 #include <farcall/transport/endpoint.hpp>
@@ -10,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <utility>
 #include <vector>
 
 namespace farcall::am {
@@ -18,7 +20,7 @@ class pending_call;
 
 /// A reply as it lies in memory. Bytes are valid during the call that gets it only, and are aligned
 /// to 8 bytes for replies in a record, to 16 for rendezvous replies.
-struct reply {
+struct reply_view {
   const std::byte* data = nullptr;
   std::uint64_t bytes = 0;
 };
@@ -26,7 +28,7 @@ struct reply {
 /// Reads a reply into the storage of `slot`, or, with `destroy` set, destroys what was read. Runs
 /// with the lane's guard held: must not call farcall. May throw when reading.
 enum class reply_action : bool { read, destroy };
-using reply_reader = void (*)(pending_call& slot, reply_action action, const reply& what);
+using reply_reader = void (*)(pending_call& slot, reply_action action, const reply_view& what);
 
 /// Size of a pending call's inline storage for a result, in bytes.
 inline constexpr std::size_t call_storage = 48;
@@ -57,7 +59,7 @@ struct call_chunk;
 
 /// The end that opened a lane: sends requests to one worker of one node and takes its replies. Used
 /// under `guard`, which costs the thread that owns the lane next to nothing.
-class requester {
+class requester final : private fork_observer {
  public:
   requester(client& owner, const endpoint& c, doorbell& wakes);
   requester(const requester&) = delete;
@@ -137,12 +139,8 @@ class requester {
   /// is to run afterwards is left for take_due().
   std::size_t pump() noexcept;
 
-  /// Continuations to run once the guard is released, as a list.
-  [[nodiscard]] continuation* take_due() noexcept {
-    continuation* due = due_;
-    due_ = nullptr;
-    return due;
-  }
+  /// Continuations to run once the guard is released.
+  [[nodiscard]] continuation_list take_due() noexcept { return std::exchange(due_, {}); }
 
   void fail(const std::exception_ptr& why) noexcept;
   /// The engine ends before the holders of some pending calls, all of which are ready. Returns how
@@ -170,23 +168,32 @@ class requester {
 
   /// Moves bytes where they do not move by themselves, unless there are replies to take anyway.
   void progress() noexcept {
-    if (endpoint_.driver != nullptr && !has_reply()) endpoint_.driver->progress();
+    if (moves_bytes() && !has_reply()) endpoint_.driver->progress();
   }
   /// Before a sleep on the lane's doorbell; see lane_driver::arm().
   void arm() noexcept {
-    if (endpoint_.driver != nullptr) endpoint_.driver->arm();
+    if (moves_bytes()) endpoint_.driver->arm();
   }
 
   /// True when pump() would find something. Any thread may ask.
   [[nodiscard]] bool has_reply() const noexcept {
-    return has_record(endpoint_.in, seen_.load(std::memory_order_relaxed));
+    // What a failed lane still holds will not be taken, and may be gone. Acquire; partner: the
+    // release store at the end of fail(), where all pending calls are ready.
+    if (is_over_.load(std::memory_order_acquire)) return false;
+    // Acquire; partner: the release store in pump(). Whoever finds no reply because another thread
+    // has taken it sees that its pending call is ready.
+    return has_record(endpoint_.in, seen_.load(std::memory_order_acquire));
   }
 
-  /// Runs a list of continuations.
-  static void run(continuation* due) noexcept;
-
  private:
+  /// What holds the lane finds no space, and asks the client, which knows why.
+  void after_fork_in_child() noexcept override { disconnect(endpoint_); }
+
   [[noreturn]] void refuse_long_arguments(std::uint64_t bytes) const;
+  [[nodiscard]] bool moves_bytes() const noexcept {
+    // Acquire; partner: as in has_reply().
+    return endpoint_.driver != nullptr && !is_over_.load(std::memory_order_acquire);
+  }
   void grow();
   [[nodiscard]] pending_call* find(std::uint32_t index) noexcept;
   void take_reply(const record_view& record) noexcept;
@@ -199,10 +206,11 @@ class requester {
   doorbell* wakes_;
   pending_call* free_ = nullptr;
   std::size_t taken_ = 0;
-  continuation* due_ = nullptr;
+  continuation_list due_;
   std::atomic<std::uint64_t> seen_{0}; ///< where the next reply will be
   std::exception_ptr failure_;
   std::atomic<bool> is_lost_{false};
+  std::atomic<bool> is_over_{false};    ///< fail() has ended all calls
   std::vector<call_chunk*> chunks_;     ///< owned
   std::vector<std::uint64_t> releases_; ///< peer's blocks that we are done with
   biased_lock guard_;

@@ -25,7 +25,7 @@ constexpr std::uint64_t ring_size = 64U << 10;
 int destroyed = 0;
 
 /// Keeps the bytes of a reply in the pending call, as far as they fit.
-void read_bytes(pending_call& slot, reply_action action, const reply& what) {
+void read_bytes(pending_call& slot, reply_action action, const reply_view& what) {
   if (action == reply_action::destroy) {
     ++destroyed;
     return;
@@ -33,7 +33,7 @@ void read_bytes(pending_call& slot, reply_action action, const reply& what) {
   std::memcpy(slot.storage(), what.data, std::min<std::size_t>(what.bytes, call_storage));
 }
 
-void throw_when_read(pending_call& /*slot*/, reply_action action, const reply& /*what*/) {
+void throw_when_read(pending_call& /*slot*/, reply_action action, const reply_view& /*what*/) {
   if (action == reply_action::read) throw std::runtime_error("it cannot be read");
 }
 
@@ -83,9 +83,9 @@ class requesters : public ::testing::Test {
   std::size_t pump() {
     lane_->guard().lock();
     const std::size_t taken = lane_->pump();
-    continuation* due = lane_->take_due();
+    const continuation_list due = lane_->take_due();
     lane_->guard().unlock();
-    requester::run(due);
+    run_continuations(due);
     return taken;
   }
 
@@ -232,10 +232,10 @@ TEST_F(requesters, run_continuations_after_the_reply) {
   lane_->guard().lock();
   EXPECT_EQ(lane_->pump(), 1U);
   EXPECT_EQ(then.runs, 0) << "the guard is held";
-  continuation* due = lane_->take_due();
-  EXPECT_EQ(lane_->take_due(), nullptr);
+  const continuation_list due = lane_->take_due();
+  EXPECT_TRUE(lane_->take_due().is_empty());
   lane_->guard().unlock();
-  requester::run(due);
+  run_continuations(due);
   EXPECT_EQ(then.runs, 1);
 }
 
@@ -445,9 +445,9 @@ TEST_F(requesters, end_all_calls_when_they_fail) {
   lane_->guard().lock();
   lane_->fail(std::make_exception_ptr(node_failed("gone", peer_id)));
   lane_->fail(std::make_exception_ptr(error("another reason")));
-  continuation* due = lane_->take_due();
+  const continuation_list due = lane_->take_due();
   lane_->guard().unlock();
-  requester::run(due);
+  run_continuations(due);
   EXPECT_EQ(then.runs, 1);
   EXPECT_FALSE(first.failure());
   EXPECT_THROW(std::rethrow_exception(second.failure()), node_failed);
@@ -460,7 +460,9 @@ TEST_F(requesters, end_all_calls_when_they_fail) {
 TEST_F(requesters, fail_when_the_peer_sends_garbage) {
   pending_call& slot = call();
   rings_.forge_reply(commit_word(3, record_kind::reply));
+  EXPECT_TRUE(lane_->has_reply());
   EXPECT_EQ(pump(), 0U);
+  EXPECT_FALSE(lane_->has_reply()) << "who waits for a reply of any lane would never sleep";
   ASSERT_TRUE(slot.ready());
   try {
     std::rethrow_exception(slot.failure());
@@ -475,8 +477,10 @@ TEST_F(requesters, are_lost_when_their_connection_ends) {
   pending_call& slot = call();
   EXPECT_FALSE(lane_->is_lost());
   rings_.forge_reply(commit_word(0, record_kind::lost));
+  EXPECT_TRUE(lane_->has_reply());
   EXPECT_EQ(pump(), 0U);
   EXPECT_TRUE(lane_->is_lost());
+  EXPECT_FALSE(lane_->has_reply()) << "who waits for a reply of any lane would never sleep";
   EXPECT_THROW(std::rethrow_exception(slot.failure()), node_failed);
 }
 

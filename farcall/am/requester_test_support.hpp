@@ -194,11 +194,10 @@ class fake_transport : public transport {
 /// An engine of two nodes, itself and a peer that the test plays. Runs no threads by itself.
 class idle_engine {
  public:
-  explicit idle_engine(std::vector<am::handler> handlers = {}, bool waiters_serve = false)
+  explicit idle_engine(std::vector<am::handler> handlers = {})
       : doorbells_(std::make_unique<doorbell[]>(doorbell_count)) {
     am::engine_options o;
     o.nodes = 2;
-    o.waiters_serve = waiters_serve;
     o.handlers = std::move(handlers);
     o.doorbells = {doorbells_.get(), doorbell_count};
     o.heap = std::make_shared<shared_heap>(segment::create("idle-engine", std::size_t{64} << 20),

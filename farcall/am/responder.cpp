@@ -1,4 +1,5 @@
 #include <farcall/am/engine.hpp>
+#include <farcall/am/fiber_scheduler.hpp>
 #include <farcall/am/responder.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/base/log.hpp>
@@ -7,6 +8,7 @@
 #include <cstring>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <set>
 #include <string>
@@ -101,42 +103,71 @@ void request_context::reply_unknown() noexcept {
 // ---- responder --------------------------------------------------------------------------------
 
 responder::responder(engine& e, const endpoint& c)
-    : engine_(&e), endpoint_(c), backlog_(new backlog) {}
+    : engine_(&e), endpoint_(c), backlog_(new backlog) {
+  watch_forks();
+}
 
 responder::~responder() {
+  unwatch_forks();
+  if (shares_replies_) {
+    const std::lock_guard guard(port_->mutex);
+    port_->lane = nullptr;
+  }
   for (const std::uint64_t address : backlog_->rendezvous_replies)
     engine_->heap().release(reinterpret_cast<std::byte*>(address));
   delete backlog_;
 }
 
-bool responder::try_hold(bool& nested) noexcept {
-  const void* self = this_thread_mark();
-  const void* holder = holder_.load(std::memory_order_relaxed);
-  nested = holder == self;
-  if (nested) return true;
-  if (holder != nullptr) return false;
-  // Acquire; partner: the release store in let_go().
-  return holder_.compare_exchange_strong(holder, self, std::memory_order_acquire,
-                                         std::memory_order_relaxed);
+counted_ptr<reply_port> responder::share_replies() {
+  if (!shares_replies_) {
+    port_ = counted_ptr<reply_port>(new reply_port);
+    port_->lane = this;
+    shares_replies_ = true;
+  }
+  return port_;
 }
 
-void responder::let_go() noexcept { holder_.store(nullptr, std::memory_order_release); }
+bool responder::defers() const noexcept {
+  // Acquire; partner: the release subtraction in deferred_reply::end().
+  return shares_replies_ && port_->pending.load(std::memory_order_acquire) != 0;
+}
 
-bool responder::serve_one() noexcept {
+void responder::lock_replies(request_context& request) noexcept {
+  if (request.lock_ != request_context::reply_lock::free) return;
+  port_->mutex.lock();
+  request.lock_ = request_context::reply_lock::own;
+}
+
+void responder::unlock_replies(request_context& request) noexcept {
+  request.lock_ = request_context::reply_lock::free;
+  port_->mutex.unlock();
+}
+
+record_view responder::next_request() noexcept {
   if (blocked() && !flush()) [[unlikely]]
-    return false;
+    return {};
   // A handler that waits before it has released its record would run it again.
   if (current_ || is_cut()) [[unlikely]]
-    return false;
+    return {};
   const record_view record = peek(endpoint_.in);
-  if (!record) return false;
-  if (record.kind == record_kind::lost) return false;
+  if (!record || record.kind == record_kind::lost) return {};
   if (record.kind == record_kind::corrupt || record.bytes < sizeof(request_header) ||
       (record.kind != record_kind::request && record.kind != record_kind::request_rendezvous)) {
     log::error(node_text(endpoint_.peer) + " sent bytes that are no request; its lane is cut");
-    refuse_more();
-    return false;
+    if (shares_replies_) {
+      const std::lock_guard guard(port_->mutex);
+      refuse_more();
+    } else {
+      refuse_more();
+    }
+    return {};
   }
+  return record;
+}
+
+bool responder::serve_one() noexcept {
+  const record_view record = next_request();
+  if (!record) return false;
   current_ = record;
   request_header header;
   std::memcpy(&header, record.data, sizeof header);
@@ -147,10 +178,37 @@ bool responder::serve_one() noexcept {
   request.extra_ = header.extra;
   request.arguments_ = record.data + request_body;
   request.bytes_ = record.bytes - request_body;
+  ++serving_;
   if (record.kind == record_kind::request) [[likely]] {
     run(request, header.key);
   } else {
     run_rendezvous(request, header.key);
+  }
+  --serving_;
+  return true;
+}
+
+bool responder::refuse_one() noexcept {
+  const record_view record = next_request();
+  if (!record) return false;
+  request_header header;
+  std::memcpy(&header, record.data, sizeof header);
+  // What the layer itself needs does not wait.
+  if (header.key < first_user_key) return serve_one();
+  current_ = record;
+  request_context request(*engine_, *this);
+  request.source_ = endpoint_.peer;
+  request.slot_ = header.record.slot;
+  request.release();
+  try {
+    request.reply_error(
+        nested_too_deep_type,
+        node_text(engine_->self()) +
+            " does not run this call: " + std::to_string(fiber_scheduler::most_suspended) +
+            " handlers wait there, or no stack can be had for another; let handlers "
+            "return futures instead of waiting, or call less deeply");
+  } catch (const std::bad_alloc&) {
+    request.reply_error(nested_too_deep_type, "");
   }
   return true;
 }
@@ -164,6 +222,8 @@ void responder::run(request_context& request, handler_key key) noexcept {
   request.release();
   if (!request.replied_ && request.wants_reply()) [[unlikely]]
     reply_nothing(request);
+  if (request.lock_ == request_context::reply_lock::own) [[unlikely]]
+    unlock_replies(request);
 }
 
 void responder::run_rendezvous(request_context& request, handler_key key) noexcept {
@@ -213,6 +273,12 @@ void responder::keep(std::uint32_t bytes, record_kind kind) noexcept {
 }
 
 bool responder::flush() noexcept {
+  if (!shares_replies_) return flush_locked();
+  const std::lock_guard guard(port_->mutex);
+  return flush_locked();
+}
+
+bool responder::flush_locked() noexcept {
   auto& waiting = backlog_->waiting;
   while (!waiting.empty() && !is_cut()) {
     const backlog::waiting_reply& reply = waiting.front();
@@ -235,6 +301,8 @@ void responder::refuse_more() noexcept {
 }
 
 void responder::release_reply(std::uint64_t address) noexcept {
+  std::unique_lock<std::mutex> guard;
+  if (shares_replies_) guard = std::unique_lock(port_->mutex);
   if (backlog_->rendezvous_replies.erase(address) != 0) {
     engine_->heap().release(reinterpret_cast<std::byte*>(address));
   }

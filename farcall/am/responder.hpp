@@ -1,7 +1,8 @@
 #pragma once
 
+#include <farcall/am/deferred_reply.hpp>
 #include <farcall/am/request_context.hpp>
-#include <farcall/memory/biased_lock.hpp>
+#include <farcall/base/fork.hpp>
 #include <farcall/transport/endpoint.hpp>
 
 #include <atomic>
@@ -12,10 +13,9 @@
 namespace farcall::am {
 
 /// Serving end of a lane: takes requests in order, one at a time, runs their handlers and replies.
-///
-/// Held by one thread at a time; a thread that waits inside a handler may serve the lane further
-/// (nested), so a handler that calls back to its caller cannot deadlock.
-class responder {
+/// Used by its worker's thread only; while a handler waits, the next one begins on another fiber,
+/// so a handler that calls back to its caller cannot deadlock.
+class responder final : private fork_observer {
  public:
   responder(engine& e, const endpoint& c);
   responder(const responder&) = delete;
@@ -24,19 +24,17 @@ class responder {
 
   [[nodiscard]] const endpoint& ends() const noexcept { return endpoint_; }
 
-  /// Takes hold for the calling thread; true also when it holds the lane already. The caller
-  /// remembers which (`nested`) and lets go only of what it took.
-  [[nodiscard]] bool try_hold(bool& nested) noexcept;
-  void let_go() noexcept;
-  [[nodiscard]] bool held_by_another() const noexcept {
-    const void* holder = holder_.load(std::memory_order_relaxed);
-    return holder != nullptr && holder != this_thread_mark();
-  }
+  /// Handlers have returned that will reply later.
+  [[nodiscard]] bool defers() const noexcept;
 
-  /// Serves one request if there is one, and if earlier replies have found space. Held.
+  /// Serves one request if there is one, and if earlier replies have found space.
   bool serve_one() noexcept;
+  /// Replies to the next request, if there is one, that it is not run: too many handlers wait.
+  bool refuse_one() noexcept;
+  /// A handler is under way; it may wait.
+  [[nodiscard]] bool is_serving() const noexcept { return serving_ != 0; }
 
-  /// Sends replies that found no space before; true when none is left. Held.
+  /// Sends replies that found no space before; true when none is left.
   bool flush() noexcept;
 
   /// Moves bytes where they do not move by themselves, unless there are requests to serve anyway.
@@ -65,39 +63,61 @@ class responder {
   }
 
   /// The peer sent garbage, or memory ran out: no more is read, and the peer's calls in this lane
-  /// end with node_failed. The lane stays taken, because the peer may still write to it. Held.
+  /// end with node_failed. The lane stays taken, because the peer may still write to it.
   void refuse_more() noexcept;
   [[nodiscard]] bool is_cut() const noexcept { return cut_.load(std::memory_order_acquire); }
 
-  /// The caller has read a rendezvous reply. Ignores what is not such a reply. Held.
+  /// The caller has read a rendezvous reply. Ignores what is not such a reply.
   void release_reply(std::uint64_t address) noexcept;
 
  private:
+  friend class deferred_reply;
   friend class request_context;
+
+  /// From now on other threads may reply too, one at a time. Throws std::bad_alloc.
+  [[nodiscard]] counted_ptr<reply_port> share_replies();
+  void lock_replies(request_context& request) noexcept;
+  void unlock_replies(request_context& request) noexcept;
+
+  /// Requests, and replies to them, are the parent's business; of a handler that runs, too.
+  void after_fork_in_child() noexcept override {
+    disconnect(endpoint_);
+    cut_.store(true, std::memory_order_relaxed);
+    if (!shares_replies_) return;
+    // Another thread may have held the lock.
+    new (&port_->mutex) std::mutex;
+    port_->lane = nullptr;
+  }
 
   /// Replies that found no space, and rendezvous replies that are not read yet: what calls rarely
   /// need.
   struct backlog;
 
+  /// The next request; nothing when there is none that can be served now.
+  [[nodiscard]] record_view next_request() noexcept;
   void run(request_context& request, handler_key key) noexcept;
   void run_rendezvous(request_context& request, handler_key key) noexcept;
   void reply_nothing(request_context& request) noexcept;
   void release_current() noexcept;
+  /// Locks the replies until the next send(), or the end of the request.
   std::byte* reserve(request_context& request, std::uint32_t bytes);
   std::byte* reserve_aside(request_context& request, std::uint32_t bytes);
   void send(request_context& request, std::byte* record, std::uint32_t bytes,
             record_kind kind) noexcept;
+  bool flush_locked() noexcept;
   /// Until there is space.
   void keep(std::uint32_t bytes, record_kind kind) noexcept;
 
   engine* engine_;
   endpoint endpoint_;
-  record_view current_; ///< being read by a handler
-  std::atomic<const void*> holder_{nullptr};
+  record_view current_;                ///< being read by a handler
+  unsigned serving_ = 0;               ///< handlers that have begun and not ended
   std::atomic<std::uint64_t> seen_{0}; ///< where the next request will be
   std::atomic<bool> blocked_{false};
   std::atomic<bool> cut_{false}; ///< either of the two
   std::atomic<bool> is_abandoned_{false};
+  bool shares_replies_ = false; ///< as port_, for the hot path
+  counted_ptr<reply_port> port_;
   backlog* backlog_; ///< owned
 };
 
@@ -111,6 +131,8 @@ inline void responder::release_current() noexcept {
 }
 
 inline std::byte* responder::reserve(request_context& request, std::uint32_t bytes) {
+  if (shares_replies_) [[unlikely]]
+    lock_replies(request);
   if (!blocked() && !is_cut()) [[likely]] {
     if (std::byte* record = try_reserve(endpoint_.out, bytes)) [[likely]] {
       request.reserved_in_ring_ = true;
@@ -124,13 +146,16 @@ inline void responder::send(request_context& request, std::byte* record, std::ui
                             record_kind kind) noexcept {
   request.replied_ = true;
   // A reservation in the ring that is not committed is simply made again.
-  if (!request.wants_reply()) return;
-  std::memcpy(record + offsetof(record_header, slot), &request.slot_, sizeof request.slot_);
-  if (request.reserved_in_ring_) [[likely]] {
-    commit(endpoint_.out, record, bytes, kind);
-  } else {
-    keep(bytes, kind);
+  if (request.wants_reply()) {
+    std::memcpy(record + offsetof(record_header, slot), &request.slot_, sizeof request.slot_);
+    if (request.reserved_in_ring_) [[likely]] {
+      commit(endpoint_.out, record, bytes, kind);
+    } else {
+      keep(bytes, kind);
+    }
   }
+  if (request.lock_ == request_context::reply_lock::own) [[unlikely]]
+    unlock_replies(request);
 }
 
 inline void request_context::release() noexcept {

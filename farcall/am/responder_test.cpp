@@ -9,7 +9,6 @@
 #include <cstring>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace farcall::test {
@@ -110,8 +109,6 @@ class responders : public ::testing::Test {
     lane_of_handlers = lane_.get();
     seen.clear();
     long_blocks.clear();
-    bool nested = false;
-    EXPECT_TRUE(lane_->try_hold(nested));
   }
 
   endpoint server() {
@@ -323,29 +320,6 @@ TEST_F(responders, serve_on_inside_a_handler_that_has_released_its_record) {
   EXPECT_EQ(body_of(next_reply()), "inner");
   EXPECT_EQ(body_of(next_reply()), "outer");
   EXPECT_FALSE(lane_->serve_one());
-}
-
-TEST_F(responders, are_held_by_one_thread_at_a_time) {
-  bool nested = false;
-  EXPECT_TRUE(lane_->try_hold(nested));
-  EXPECT_TRUE(nested) << "this thread holds it already";
-  EXPECT_FALSE(lane_->held_by_another());
-  std::thread([&] {
-    bool other_nested = true;
-    EXPECT_TRUE(lane_->held_by_another());
-    EXPECT_FALSE(lane_->try_hold(other_nested));
-    EXPECT_FALSE(other_nested);
-  }).join();
-  lane_->let_go();
-  std::thread([&] {
-    bool other_nested = true;
-    EXPECT_FALSE(lane_->held_by_another());
-    EXPECT_TRUE(lane_->try_hold(other_nested));
-    EXPECT_FALSE(other_nested);
-    lane_->let_go();
-  }).join();
-  EXPECT_TRUE(lane_->try_hold(nested));
-  EXPECT_FALSE(nested);
 }
 
 // ---- the end of a lane --------------------------------------------------------------------------

@@ -1,11 +1,14 @@
 #include <farcall/am/engine.hpp>
 #include <farcall/am/spin_wait.hpp>
 #include <farcall/base/error.hpp>
+#include <farcall/base/join.hpp>
 #include <farcall/base/log.hpp>
 #include <farcall/base/signals.hpp>
 
 #include <algorithm>
 #include <string>
+
+#include <unistd.h>
 
 /// The threads that run handlers, and how lanes come to them.
 namespace farcall::am {
@@ -13,6 +16,9 @@ namespace {
 
 /// Iterations between two polls for lanes that peers have opened.
 constexpr unsigned arrival_look_interval = 8;
+
+/// Iterations between two polls for replies to calls of other threads.
+constexpr unsigned progress_interval = 64;
 
 /// How long a worker that is to stop waits for space for its replies while nothing moves.
 constexpr std::chrono::milliseconds last_space_interval{100};
@@ -119,7 +125,7 @@ void engine::adopt(transport& via, const endpoint& c) {
     const std::uint32_t doorbell_index =
         std::clamp(c.worker, first_lane_doorbell(), acceptor_doorbell() - 1);
     made.serving =
-        std::make_unique<worker>(*this, doorbell_index, options_.doorbells[doorbell_index], false);
+        std::make_unique<worker>(*this, doorbell_index, options_.doorbells[doorbell_index]);
     if (!made.serving->add(via, c)) throw error("a worker of its own has too many lanes");
     made.thread = std::thread([this, &made] {
       leave_signals_to_other_threads();
@@ -166,48 +172,117 @@ void engine::join_threads() noexcept {
     threads.swap(threads_);
   }
   for (std::thread& t : threads)
-    t.join();
-  for (lane_worker& w : lane_workers_) {
-    if (w.thread.joinable()) w.thread.join();
-  }
+    join_unless_own(t);
+  for (lane_worker& w : lane_workers_)
+    join_unless_own(w.thread);
   progress_.reset();
 }
 
 void engine::serve(std::uint32_t index) { run_worker(*workers_[index], false); }
 
+/// What a worker sleeps for: requests, lanes that open and close, the end.
+class engine::worker_sleep final : public wait_condition {
+ public:
+  worker_sleep(engine& e, worker& w, const fiber_scheduler& fibers, bool until_empty) noexcept
+      : wait_condition(no_deadline), engine_(e), worker_(w), fibers_(fibers),
+        until_empty_(until_empty), replies_(e) {}
+
+  state poll() noexcept override { return state::pending; }
+  void add_doorbells(std::vector<doorbell*>& to) override {
+    to.push_back(&worker_.wakes());
+    if (engine_.progresses(worker_)) replies_.add_doorbells(to);
+  }
+  bool look_again() noexcept override {
+    worker_.arm();
+    if (engine_.progresses(worker_) && replies_.look_again()) return true;
+    const std::size_t lanes = engine_.reclaim(worker_);
+    is_empty_ = until_empty_ && lanes == 0 && !fibers_.has_suspended();
+    const bool shall_end = engine_.stopping_.load(std::memory_order_acquire) &&
+                           !worker_.is_blocked() && !fibers_.has_suspended() &&
+                           !engine_.is_owed_replies(worker_);
+    return engine_.has_own_replies(true) || is_empty_ || shall_end || worker_.has_work() ||
+           (!until_empty_ && engine_.arrivals_changed());
+  }
+  [[nodiscard]] time_point next_look() const noexcept override {
+    return worker_.is_blocked() ? clock::now() + space_interval : no_deadline;
+  }
+
+  /// Its last lane was closed.
+  [[nodiscard]] bool is_empty() const noexcept { return is_empty_; }
+
+ private:
+  engine& engine_;
+  worker& worker_;
+  const fiber_scheduler& fibers_;
+  bool until_empty_;
+  bool is_empty_ = false;
+  any_reply replies_;
+};
+
+bool engine::is_owed_replies(const worker& w) const noexcept {
+  return finishing_.load(std::memory_order_acquire) && w.defers();
+}
+
+void engine::deferred_reply_was_sent(bool is_blocked) noexcept {
+  if (!is_blocked && !stopping_.load(std::memory_order_acquire)) return;
+  for (const auto& w : workers_)
+    notify(w->wakes());
+  notify_lane_workers();
+}
+
+std::size_t engine::reclaim(worker& w) noexcept {
+  const std::lock_guard guard(accept_mutex_);
+  return w.reclaim();
+}
+
+bool engine::go_on(fiber_scheduler& fibers) noexcept {
+  const bool has_resumed = fibers.resume_ready();
+  // Those of replies, and those behind a continuation that waits on a fiber.
+  const bool has_queued = has_queued_continuations();
+  run_queued(&fibers);
+  return has_resumed || has_queued;
+}
+
 void engine::run_worker(worker& w, bool until_empty) {
   current_worker_ = &w;
-  // Where waiting threads serve too, the worker's own thread only steps in when they are elsewhere.
-  const bool is_service = options_.waiters_serve && !until_empty;
-  spin_wait idle(is_service ? wait_policy{.spin = {}, .yield_after = {}} : options_.waiting,
-                 oversubscribed_);
-  armed_doorbell wakes{&w.wakes()};
-  const auto reclaim = [&] {
-    const std::lock_guard guard(accept_mutex_);
-    return w.reclaim();
-  };
+  fiber_scheduler fibers;
+  spin_wait idle(options_.waiting_of_workers.value_or(options_.waiting), oversubscribed_);
   time_point gives_up{};
   coalescing requests;
   unsigned empty_looks = 0;
   for (unsigned busy_turns = 0;;) {
-    if (const unsigned served = w.turn(false); served != 0) {
+    const unsigned served = w.turn(false);
+    // A handler has forked, and its child returns from it, into a thread of the parent's.
+    if (is_forked()) [[unlikely]]
+      ::_exit(0);
+    if (served != 0) {
       if (until_empty) requests.pause_after(served, std::exchange(empty_looks, 0));
       idle.renew();
       gives_up = {};
       // Closed lanes must be given back even if this worker is never idle.
-      if (++busy_turns % reclaim_interval == 0) reclaim();
+      if (++busy_turns % reclaim_interval == 0) reclaim(w);
+      if (pump_own() || fibers.has_suspended()) go_on(fibers);
       continue;
     }
     ++empty_looks;
+    // Continuations of calls that handlers have made run without anybody's waiting for them.
+    if ((pump_own() || fibers.has_suspended()) && go_on(fibers)) {
+      idle.renew();
+      continue;
+    }
     if (stopping_.load(std::memory_order_acquire)) {
       // A lane may have been opened, and another thread be about to hand it to us.
       if (!until_empty) accept_lanes();
-      if (!w.has_work()) {
+      if (!w.has_work() && !fibers.has_suspended() && !is_owed_replies(w)) {
         if (!w.is_blocked()) break;
         // Behind replies that find no space there may be requests.
         if (gives_up == time_point{}) gives_up = clock::now() + last_space_interval;
         if (clock::now() >= gives_up) break;
       }
+    }
+    if (progresses(w) && idle.turn() % progress_interval == progress_interval - 1) {
+      pump_all(true);
+      if (go_on(fibers)) idle.renew();
     }
     if (!until_empty && idle.turn() % arrival_look_interval == arrival_look_interval - 1 &&
         arrivals_changed()) {
@@ -215,17 +290,9 @@ void engine::run_worker(worker& w, bool until_empty) {
     }
     if (!idle.is_over()) continue;
     idle.renew();
-    if (is_service && mask_.nap()) continue;
-
-    arm({&wakes, 1});
-    w.arm();
-    if (reclaim() == 0 && until_empty) break;
-    const bool has_new_lanes = !until_empty && arrivals_changed();
-    const bool is_blocked = w.is_blocked();
-    if (!w.has_work() && !has_new_lanes &&
-        (is_blocked || !stopping_.load(std::memory_order_acquire))) {
-      sleep_on({&wakes, 1}, is_blocked ? clock::now() + space_interval : no_deadline);
-    }
+    worker_sleep asleep(*this, w, fibers, until_empty);
+    sleep({&asleep}, &fibers);
+    if (asleep.is_empty()) break;
   }
   current_worker_ = nullptr;
 }
@@ -237,6 +304,11 @@ void engine::stop() noexcept {
   for (const auto& w : workers_)
     notify(w->wakes());
   notify_lane_workers();
+}
+
+void engine::stop_when_done() noexcept {
+  finishing_.store(true, std::memory_order_release);
+  stop();
 }
 
 void engine::notify_lane_workers() noexcept {

@@ -1,16 +1,29 @@
 #include <farcall/am/spin_wait.hpp>
 
 #include <sched.h>
+#include <sys/resource.h>
 
 namespace farcall::am {
 namespace {
 
-/// A yield that nobody takes is a short system call; one that is taken lasts two switches at least.
-constexpr std::chrono::nanoseconds taken_offer{600};
+/// Of so many yields of a thread, the kernel is asked about one: asking takes as long as a yield
+/// that nobody takes.
+constexpr unsigned ask_interval = 16;
 
-/// Other waiting threads give the processor back soon. A thread that computes keeps it for
-/// milliseconds, and must not get it before every short wait.
-constexpr std::chrono::microseconds given_back{50};
+/// How often another thread took the processor of the calling one.
+long context_switches() noexcept {
+  rusage used{};
+  if (::getrusage(RUSAGE_THREAD, &used) != 0) return 0;
+  return used.ru_nvcsw + used.ru_nivcsw;
+}
+
+yield_outcome yield_and_ask() noexcept {
+  const long before = context_switches();
+  const time_point start = clock::now();
+  ::sched_yield();
+  const auto away = clock::now() - start;
+  return {.was_taken = context_switches() != before, .away = away};
+}
 
 } // namespace
 
@@ -21,10 +34,13 @@ bool spin_wait::look() noexcept {
   const bool oversubscribed = oversubscribed_->load(std::memory_order_relaxed);
   if (oversubscribed || now - started_ >= policy_.yield_after) {
     interval_ = yield_interval;
-    ::sched_yield();
-    const auto away = clock::now() - now;
-    const bool still = away > taken_offer && away < given_back;
-    if (still != oversubscribed) oversubscribed_->store(still, std::memory_order_relaxed);
+    static thread_local unsigned yields = 0;
+    if (yields++ % ask_interval != 0) {
+      ::sched_yield();
+    } else if (const bool still = is_oversubscribed(yield_and_ask(), policy_);
+               still != oversubscribed) {
+      oversubscribed_->store(still, std::memory_order_relaxed);
+    }
   }
   return false;
 }

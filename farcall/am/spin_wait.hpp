@@ -7,6 +7,21 @@
 
 namespace farcall::am {
 
+/// What came of a yield.
+struct yield_outcome {
+  bool was_taken;       ///< another thread ran on this processor, says the kernel
+  clock::duration away; ///< until the caller ran again
+};
+
+/// True when another waiting thread took the processor: it was taken, and given back soon. Soon is
+/// within twice the time that a waiting thread spins before it yields: so much do this thread and
+/// the other save if the next wait yields at once. A thread that computes keeps the processor for
+/// longer, and must not get it before every short wait.
+[[nodiscard]] constexpr bool is_oversubscribed(const yield_outcome& y,
+                                               const wait_policy& policy) noexcept {
+  return y.was_taken && y.away / 2 <= policy.yield_after;
+}
+
 /// How a thread that finds nothing to do spends its time before it sleeps: it spins, since a reply
 /// that comes in a fraction of a microsecond must not wait for a system call; after a while it
 /// yields its processor between polls, since it may be waiting for a thread that needs one; and

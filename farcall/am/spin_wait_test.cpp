@@ -4,6 +4,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <thread>
+
+#include <sched.h>
 
 namespace farcall::am {
 namespace {
@@ -67,6 +70,74 @@ TEST(spin_wait, has_no_deadline_unless_it_is_given_one) {
   EXPECT_FALSE(without.deadline_has_passed());
   const spin_wait later(not_at_all, oversubscribed, clock::now() + hours(10));
   EXPECT_FALSE(later.deadline_has_passed());
+}
+
+// ---- who took the processor ---------------------------------------------------------------------
+
+constexpr wait_policy usual{std::chrono::milliseconds(2), std::chrono::microseconds(20)};
+
+TEST(is_oversubscribed, not_where_nobody_took_the_processor_however_long_the_yield_lasted) {
+  for (const auto away : {nanoseconds(200), nanoseconds(830), nanoseconds(5'000)})
+    EXPECT_FALSE(is_oversubscribed({.was_taken = false, .away = away}, usual)) << away.count();
+}
+
+TEST(is_oversubscribed, where_another_thread_took_the_processor_and_gave_it_back_soon) {
+  for (const auto away : {nanoseconds(300), nanoseconds(1'200), nanoseconds(40'000)})
+    EXPECT_TRUE(is_oversubscribed({.was_taken = true, .away = away}, usual)) << away.count();
+}
+
+TEST(is_oversubscribed, not_where_a_thread_that_computes_keeps_the_processor) {
+  for (const auto away : {nanoseconds(40'002), nanoseconds(8'000'000)})
+    EXPECT_FALSE(is_oversubscribed({.was_taken = true, .away = away}, usual)) << away.count();
+}
+
+TEST(is_oversubscribed, soon_is_what_the_policy_says) {
+  constexpr yield_outcome y{.was_taken = true, .away = std::chrono::milliseconds(8)};
+  EXPECT_TRUE(is_oversubscribed(y, {hours(1), std::chrono::milliseconds(4)}));
+  EXPECT_FALSE(is_oversubscribed(y, {hours(1), nanoseconds(0)}));
+}
+
+/// Binds the calling thread, and those that it starts, to one processor.
+class on_one_processor {
+ public:
+  on_one_processor() {
+    sched_getaffinity(0, sizeof before_, &before_);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    sched_setaffinity(0, sizeof one, &one);
+  }
+  on_one_processor(const on_one_processor&) = delete;
+  on_one_processor& operator=(const on_one_processor&) = delete;
+  ~on_one_processor() { sched_setaffinity(0, sizeof before_, &before_); }
+
+ private:
+  cpu_set_t before_{};
+};
+
+/// Waits until `oversubscribed` has that value; false when that takes too long.
+bool becomes(spin_wait& p, const std::atomic<bool>& oversubscribed, bool value) {
+  const time_point end = clock::now() + std::chrono::seconds(60);
+  while (oversubscribed != value && clock::now() < end)
+    (void)p.is_over();
+  return oversubscribed == value;
+}
+
+TEST(spin_wait, learns_from_the_kernel_whether_another_thread_wants_the_processor) {
+  const on_one_processor bound;
+  std::atomic<bool> oversubscribed{true};
+  spin_wait p({hours(10), std::chrono::milliseconds(1)}, oversubscribed);
+  EXPECT_TRUE(becomes(p, oversubscribed, false)) << "nobody else waits here";
+
+  std::atomic<bool> stop{false};
+  std::thread other([&] {
+    while (!stop)
+      sched_yield();
+  });
+  EXPECT_TRUE(becomes(p, oversubscribed, true)) << "another thread takes each yield";
+  stop = true;
+  other.join();
+  EXPECT_TRUE(becomes(p, oversubscribed, false)) << "it has gone";
 }
 
 TEST(spin_wait, offers_the_processor_and_goes_on) {

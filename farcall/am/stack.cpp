@@ -1,4 +1,5 @@
 #include <farcall/am/stack.hpp>
+#include <farcall/am/stack_state.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -8,29 +9,39 @@
 namespace farcall::am {
 namespace {
 
-/// Handlers are not nested deeper when less than this is left of the stack, in bytes.
+/// What code that is about to be run should have left of the stack, in bytes.
 constexpr std::size_t stack_reserve = std::size_t{256} << 10;
 
-/// Lowest address that the calling thread's stack may grow to, less what handlers need.
-const std::byte* stack_limit() noexcept {
-  static thread_local const std::byte* const limit = []() -> const std::byte* {
+struct stack_bounds {
+  const std::byte* lowest = nullptr;
+  const std::byte* limit = nullptr; ///< lowest, and what should be left above it
+};
+
+const stack_bounds& bounds_of_thread() noexcept {
+  static thread_local const stack_bounds bounds = []() -> stack_bounds {
     pthread_attr_t attributes;
-    if (::pthread_getattr_np(::pthread_self(), &attributes) != 0) return nullptr;
+    if (::pthread_getattr_np(::pthread_self(), &attributes) != 0) return {};
     void* lowest = nullptr;
     std::size_t bytes = 0;
     const bool known = ::pthread_attr_getstack(&attributes, &lowest, &bytes) == 0;
     ::pthread_attr_destroy(&attributes);
-    if (!known) return nullptr;
-    return static_cast<const std::byte*>(lowest) + std::min(stack_reserve, bytes / 4);
+    if (!known) return {};
+    const auto* const first = static_cast<const std::byte*>(lowest);
+    return {first, first + std::min(stack_reserve, bytes / 4)};
   }();
-  return limit;
+  return bounds;
 }
 
 } // namespace
 
+constinit thread_local stack_state this_stack{};
+
 bool stack_is_low() noexcept {
   // Not the address of a variable: sanitizers may keep those elsewhere.
-  return static_cast<const std::byte*>(__builtin_frame_address(0)) < stack_limit();
+  const auto* const here = static_cast<const std::byte*>(__builtin_frame_address(0));
+  const stack_bounds& own = bounds_of_thread();
+  // The program may run this on a stack of its own, of which nothing is known.
+  return here >= own.lowest && here < own.limit;
 }
 
 } // namespace farcall::am

@@ -1,61 +1,227 @@
 #include <farcall/am/engine.hpp>
+#include <farcall/am/fiber_scheduler.hpp>
 #include <farcall/am/spin_wait.hpp>
 #include <farcall/am/stack.hpp>
+#include <farcall/am/stack_state.hpp>
 #include <farcall/base/error.hpp>
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
-/// How a thread waits for a reply, and what it does meanwhile.
+/// How a thread waits for a reply, and what it does meanwhile: a thread that runs handlers runs
+/// others, each on a fiber; a thread of the user's takes replies in and does nothing else.
 namespace farcall::am {
 namespace {
 
-/// Iterations between two polls for what others ask of a waiting thread. The line that is waited
-/// for is polled in every iteration.
+/// Iterations between two polls for requests to serve. The line that is waited for is polled in
+/// every iteration.
 constexpr unsigned look_interval = 8;
 
 /// Iterations between two polls of the lanes of other threads.
 constexpr unsigned rare_look_interval = 64;
 
-void pump(requester& l) {
+/// Queues what is to run when the replies are taken.
+void pump(requester& l) noexcept {
   l.guard().lock();
   l.pump();
-  continuation* due = l.take_due();
+  continuation_list due = l.take_due();
   l.guard().unlock();
-  if (due != nullptr) [[unlikely]]
-    requester::run(due);
+  queue_continuations(due);
 }
 
 } // namespace
 
-void engine::pump_all(bool others) {
-  if (cached_.serial == serial_) {
-    for (requester* l : cached_.own->lanes) {
-      if (l != nullptr) pump(*l);
-    }
+// ---- what is waited for -------------------------------------------------------------------------
+
+/// The reply to a call.
+class engine::reply_wait final : public wait_condition {
+ public:
+  reply_wait(completion& c, requester& source, time_point deadline) noexcept
+      : wait_condition(deadline), completion_(c), source_(source) {}
+
+  state poll() noexcept override {
+    if (!completion_.ready()) pump(source_);
+    return completion_.ready() ? state::over : state::pending;
   }
+  void add_doorbells(std::vector<doorbell*>& to) override { to.push_back(&source_.wakes()); }
+  bool look_again() noexcept override {
+    source_.arm();
+    // In this order: another thread may take the reply in between.
+    return source_.has_reply() || completion_.ready();
+  }
+
+ private:
+  completion& completion_;
+  requester& source_;
+};
+
+/// A local event, which may depend on any reply.
+class engine::event_wait final : public wait_condition {
+ public:
+  event_wait(engine& e, local_completion& c, time_point deadline) noexcept
+      : wait_condition(deadline), engine_(e), event_(c), replies_(e) {}
+
+  state poll() noexcept override {
+    if (event_.ready()) return state::over;
+    // There may be more, and nobody notifies us of it.
+    if (event_.help()) return event_.ready() ? state::over : state::advanced;
+    engine_.pump_all(++turn_ % rare_look_interval == 0);
+    continuation_list others = engine_.completions_.give_due();
+    queue_continuations(others);
+    return event_.ready() ? state::over : state::pending;
+  }
+  void add_doorbells(std::vector<doorbell*>& to) override {
+    replies_.add_doorbells(to);
+    if (event_.owner() == nullptr) to.push_back(&local_completion::doorbell_of_no_client());
+  }
+  bool look_again() noexcept override {
+    return replies_.look_again() || engine_.completions_.has_due() || event_.ready();
+  }
+
+ private:
+  engine& engine_;
+  local_completion& event_;
+  unsigned turn_ = 0;
+  any_reply replies_;
+};
+
+/// Space in a lane, for which nobody notifies. Once it is over, the lane's guard is held.
+class engine::space_wait final : public wait_condition {
+ public:
+  space_wait(requester& l, std::uint32_t bytes, time_point deadline) noexcept
+      : wait_condition(deadline), lane_(l), bytes_(bytes) {}
+
+  state poll() noexcept override {
+    lane_.guard().lock();
+    lane_.pump();
+    if (continuation_list due = lane_.take_due(); !due.is_empty()) {
+      // They may call in this very lane.
+      lane_.guard().unlock();
+      queue_continuations(due);
+      return state::advanced;
+    }
+    if (!lane_.failure()) {
+      space_ = lane_.try_reserve_request(bytes_);
+      if (space_ == nullptr) {
+        lane_.guard().unlock();
+        return state::pending;
+      }
+    }
+    is_over_ = true;
+    return state::over;
+  }
+  void add_doorbells(std::vector<doorbell*>& to) override { to.push_back(&lane_.wakes()); }
+  bool look_again() noexcept override {
+    lane_.arm();
+    return lane_.has_reply();
+  }
+  [[nodiscard]] time_point next_look() const noexcept override {
+    return std::min(deadline(), clock::now() + space_interval);
+  }
+
+  [[nodiscard]] bool is_over() const noexcept { return is_over_; }
+  [[nodiscard]] std::byte* space() const noexcept { return space_; }
+
+ private:
+  requester& lane_;
+  std::uint32_t bytes_;
+  std::byte* space_ = nullptr;
+  bool is_over_ = false;
+};
+
+/// Requests for a worker whose handler waits.
+class engine::requests_wait final : public wait_condition {
+ public:
+  explicit requests_wait(worker& w) noexcept : wait_condition(no_deadline), worker_(w) {}
+
+  state poll() noexcept override { return state::pending; }
+  void add_doorbells(std::vector<doorbell*>& to) override { to.push_back(&worker_.wakes()); }
+  bool look_again() noexcept override {
+    worker_.arm();
+    return worker_.has_work() || worker_.owner().arrivals_changed();
+  }
+  [[nodiscard]] time_point next_look() const noexcept override {
+    // The node that the handler waits for may wait for replies of ours that found no space.
+    return worker_.is_blocked() ? clock::now() + space_interval : no_deadline;
+  }
+
+ private:
+  worker& worker_;
+};
+
+/// Nothing: others have their turn.
+class turn_of_others final : public wait_condition {
+ public:
+  turn_of_others() noexcept : wait_condition(no_deadline) {}
+  state poll() noexcept override { return state::over; }
+  void add_doorbells(std::vector<doorbell*>& /*to*/) override {}
+  bool look_again() noexcept override { return true; }
+};
+
+// ---- lanes --------------------------------------------------------------------------------------
+
+bool engine::pump_own() noexcept {
+  if (cached_.serial != serial_) return false;
+  bool has_taken = false;
+  for (requester* l : cached_.own->lanes) {
+    if (l == nullptr) continue;
+    // With the guard: where nothing has failed, the lane's memory stays until it is released.
+    l->guard().lock();
+    has_taken |= l->pump() != 0;
+    continuation_list due = l->take_due();
+    l->guard().unlock();
+    queue_continuations(due);
+  }
+  return has_taken;
+}
+
+bool engine::has_own_replies(bool arming) noexcept {
+  if (cached_.serial != serial_) return false;
+  bool found = false;
+  for (requester* l : cached_.own->lanes) {
+    if (l == nullptr) continue;
+    l->guard().lock();
+    if (!l->failure()) {
+      if (arming) l->arm();
+      found |= l->has_reply();
+    }
+    l->guard().unlock();
+  }
+  return found;
+}
+
+void engine::pump_all(bool others) noexcept {
+  (void)pump_own();
   if (!others) return;
-  continuation* due = nullptr;
+  continuation_list due;
   {
     const std::lock_guard guard(mutex_);
     for (const auto& l : lanes_) {
       l->progress();
       if (!l->has_reply() || !l->guard().try_lock()) continue;
       l->pump();
-      continuation* found = l->take_due();
+      continuation_list found = l->take_due();
       l->guard().unlock();
       // The lane's own thread may sleep for what we have just taken.
       notify_if_armed(l->wakes());
-      while (found != nullptr) {
-        continuation* next = found->next;
-        found->next = due;
-        due = found;
-        found = next;
-      }
+      due.append(found);
     }
   }
-  requester::run(due);
+  queue_continuations(due);
+}
+
+void engine::any_reply::add_doorbells(std::vector<doorbell*>& to) {
+  to.push_back(&engine_.local_doorbell_);
+  thread_lanes_seen_ = engine_.thread_lanes_made_.load(std::memory_order_seq_cst);
+  const std::lock_guard guard(engine_.mutex_);
+  for (const auto& p : engine_.thread_lanes_)
+    to.push_back(&engine_.options_.doorbells[p->doorbell]);
+}
+
+bool engine::any_reply::look_again() {
+  engine_.arm_all();
+  return engine_.thread_lanes_made_.load(std::memory_order_seq_cst) != thread_lanes_seen_ ||
+         engine_.has_replies();
 }
 
 bool engine::has_replies() {
@@ -69,139 +235,113 @@ void engine::arm_all() noexcept {
     l->arm();
 }
 
-/// What a thread that waits does besides: it serves what comes in.
-class engine::waiter {
- public:
-  waiter(engine& e, time_point deadline) noexcept
-      : spinning(e.options_.waiting, e.oversubscribed_, deadline), engine_(e),
-        worker_(current_worker_ != nullptr && current_worker_->is_part_of(e) ? current_worker_
-                : e.options_.waiters_serve                                   ? e.workers_[0].get()
-                                                                             : nullptr),
-        may_mask_(worker_ != nullptr && worker_ != current_worker_) {}
-  waiter(const waiter&) = delete;
-  waiter& operator=(const waiter&) = delete;
-  ~waiter() { stop_looking(); }
+// ---- waiting ------------------------------------------------------------------------------------
 
-  /// Serves a request that has come in; true when there was one.
-  bool serve() noexcept {
-    if (worker_ == nullptr) return false;
-    if (engine_.arrivals_changed()) engine_.accept_lanes();
-    if (!masks_ && may_mask_ && engine_.mask_.is_in_use()) masks_ = engine_.mask_.mask();
-    worker_->progress();
-    if (!(worker_->has_work() || worker_->is_blocked()) || stack_is_low()) return false;
-    // The handler may take long, and the requests of other lanes must not wait for it.
-    if (std::exchange(masks_, false)) engine_.mask_.unmask();
-    ++serving_depth_;
-    const bool served = worker_->turn(true) != 0;
-    --serving_depth_;
-    owes_look_ = true;
-    if (served && may_mask_) masks_ = engine_.mask_.mask();
-    return served;
+void engine::run_queued(fiber_scheduler* fibers) noexcept {
+  if (!has_queued_continuations()) return;
+  if (fibers != nullptr &&
+      fibers->run([](void* /*argument*/) noexcept { run_queued_continuations(); }, nullptr)) {
+    return;
   }
-
-  /// Before the thread sleeps or goes away: what it would have served is left to others.
-  void stop_looking() noexcept {
-    if (std::exchange(masks_, false)) {
-      engine_.mask_.unmask();
-      owes_look_ = true;
-    }
-    if (!std::exchange(owes_look_, false)) return;
-    // Others that polled may have found the lane held by us; we have let go of it before this poll.
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (worker_->has_work() || worker_->is_blocked() || engine_.arrivals_changed()) {
-      notify(worker_->wakes());
-    }
-  }
-
-  spin_wait spinning;
-
- private:
-  engine& engine_;
-  worker* worker_;
-  bool may_mask_;
-  bool masks_ = false;
-  bool owes_look_ = false; ///< it has held a lane
-};
-
-worker* engine::worker_to_serve() const noexcept {
-  if (current_worker_ != nullptr && current_worker_->is_part_of(*this)) return current_worker_;
-  // A waiting thread that is inside a handler holds its lane: nobody else can serve it.
-  return options_.waiters_serve && serving_depth_ > 0 ? workers_[0].get() : nullptr;
+  run_queued_continuations();
 }
 
-std::vector<armed_doorbell> engine::doorbells_to_arm(completion& c) {
-  std::vector<doorbell*> doorbells;
-  if (c.source() != nullptr) {
-    doorbells.push_back(&c.source()->wakes());
-  } else {
-    doorbells.push_back(&local_doorbell_);
-    const std::lock_guard guard(mutex_);
-    for (const auto& p : thread_lanes_)
-      doorbells.push_back(&options_.doorbells[p->doorbell]);
+void engine::sleep(std::initializer_list<wait_condition*> for_what, fiber_scheduler* fibers) {
+  std::vector<wait_condition*> conditions(for_what);
+  if (fibers != nullptr) {
+    conditions.insert(conditions.end(), fibers->suspended().begin(), fibers->suspended().end());
   }
-  if (const worker* w = worker_to_serve()) doorbells.push_back(&w->wakes());
+  std::vector<doorbell*> doorbells;
+  time_point deadline = no_deadline;
+  for (wait_condition* each : conditions) {
+    each->add_doorbells(doorbells);
+    deadline = std::min(deadline, each->next_look());
+  }
   std::sort(doorbells.begin(), doorbells.end());
   doorbells.erase(std::unique(doorbells.begin(), doorbells.end()), doorbells.end());
   std::vector<armed_doorbell> watched;
   watched.reserve(doorbells.size());
   for (doorbell* b : doorbells)
     watched.push_back({b});
-  return watched;
+  arm(watched);
+  for (wait_condition* each : conditions) {
+    if (each->look_again()) return;
+  }
+  sleep_on(watched, deadline);
+}
+
+/// Runs one request on a fiber, and refuses it where none can be had.
+bool engine::serve_one(worker& w, fiber_scheduler& fibers) noexcept {
+  if (w.owner().arrivals_changed()) w.owner().accept_lanes();
+  w.progress();
+  if (!w.has_work() && !w.is_blocked()) return false;
+  const auto serve = [](void* serving) noexcept { static_cast<worker*>(serving)->turn(true); };
+  return fibers.run(serve, &w) || w.refuse_one();
+}
+
+template <class Condition>
+void engine::wait_on_own_stack(Condition& c) {
+  fiber_scheduler* const fibers = fiber_scheduler::mine();
+  worker* const w = fibers != nullptr ? current_worker_ : nullptr;
+  spin_wait spinning(options_.waiting, oversubscribed_, c.deadline());
+  for (;;) {
+    const wait_condition::state now = c.poll();
+    if (now == wait_condition::state::over) return;
+    bool has_worked = now == wait_condition::state::advanced;
+    if (has_queued_continuations()) {
+      run_queued(fibers);
+      has_worked = true;
+    }
+    if (fibers != nullptr && fibers->has_suspended()) has_worked |= fibers->resume_ready();
+    if (w != nullptr && spinning.turn() % look_interval == look_interval - 1) {
+      has_worked |= serve_one(*w, *fibers);
+      // That handler may have forked, and this be its child.
+      require_own_process();
+    }
+    if (has_worked) {
+      (void)spinning.is_over();
+      spinning.renew();
+      if (spinning.deadline_has_passed()) return;
+      continue;
+    }
+    if (!spinning.is_over()) continue;
+    if (spinning.deadline_has_passed()) return;
+    if (w != nullptr) {
+      requests_wait requests(*w);
+      sleep({&c, &requests}, fibers);
+    } else {
+      sleep({&c}, nullptr);
+    }
+    spinning.renew();
+  }
+}
+
+template <class Condition>
+void engine::wait_for(Condition& c) {
+  fiber_scheduler* const fibers = fiber_scheduler::mine();
+  if (fibers != nullptr && fibers->is_on_fiber()) {
+    fibers->wait(c);
+    return;
+  }
+  if (this_stack.runs_continuations && stack_is_low()) {
+    throw nested_too_deep("too many continuations wait inside each other; a continuation may "
+                          "return a future, or be a coroutine, instead of waiting");
+  }
+  wait_on_own_stack(c);
 }
 
 bool engine::wait(completion& c, time_point deadline) {
   if (c.ready()) return true;
-  requester* const source = c.source();
-  waiter self(*this, deadline);
-  for (;;) {
-    if (source != nullptr) {
-      pump(*source);
-    } else if (static_cast<local_completion&>(c).help()) {
-      // There may be more, and nobody notifies us of it.
-      self.spinning.renew();
-    } else {
-      pump_all(self.spinning.turn() % rare_look_interval == rare_look_interval - 1);
-    }
-    if (c.ready()) return true;
-    if (self.spinning.turn() % look_interval == look_interval - 1 && self.serve()) {
-      if (self.spinning.deadline_has_passed()) return c.ready();
-      self.spinning.renew();
-      continue;
-    }
-    if (!self.spinning.is_over()) continue;
-    if (self.spinning.deadline_has_passed()) return c.ready();
-    self.stop_looking();
-    sleep_until_ready(c, deadline);
-    self.spinning.renew();
-  }
-}
-
-void engine::sleep_until_ready(completion& c, time_point deadline) {
-  worker* const held = worker_to_serve();
-  const std::uint32_t thread_lanes_before = thread_lanes_made_.load(std::memory_order_seq_cst);
-  std::vector<armed_doorbell> doorbells = doorbells_to_arm(c);
-  // A thread that masks the doorbell serves requests, not the replies that notify the same
-  // doorbell.
-  std::optional<doorbell_mask::only_doorbell_wakes> needs_doorbell;
-  if (std::any_of(doorbells.begin(), doorbells.end(),
-                  [&](const armed_doorbell& b) { return b.which == &workers_[0]->wakes(); })) {
-    needs_doorbell.emplace(mask_);
-  }
-  arm(doorbells);
-  requester* const source = c.source();
-  if (source != nullptr) {
-    source->arm();
+  if (requester* const source = c.source()) {
+    reply_wait condition(c, *source, deadline);
+    wait_for(condition);
   } else {
-    arm_all();
+    event_wait condition(*this, static_cast<local_completion&>(c), deadline);
+    wait_for(condition);
   }
-  if (held != nullptr) held->arm();
-  if (c.ready() || thread_lanes_made_.load(std::memory_order_seq_cst) != thread_lanes_before ||
-      (source != nullptr ? source->has_reply() : has_replies()) ||
-      (held != nullptr && (held->has_work() || arrivals_changed()))) {
-    return;
-  }
-  const bool briefly = held != nullptr && held->is_blocked();
-  sleep_on(doorbells, briefly ? std::min(deadline, clock::now() + space_interval) : deadline);
+  // Those of the replies that were taken in beside ours.
+  run_queued(fiber_scheduler::mine());
+  return c.ready();
 }
 
 void engine::poll(completion& c) {
@@ -210,38 +350,33 @@ void engine::poll(completion& c) {
   } else if (!static_cast<local_completion&>(c).help()) {
     pump_all(true);
   }
+  fiber_scheduler* const fibers = fiber_scheduler::mine();
+  run_queued(fibers);
+  // What is polled for may depend on other handlers of this thread.
+  if (fibers == nullptr || c.ready()) return;
+  if (fibers->is_on_fiber()) {
+    turn_of_others condition;
+    fibers->wait(condition);
+  } else if (current_worker_ != nullptr) {
+    fibers->resume_ready();
+    (void)serve_one(*current_worker_, *fibers);
+  }
+}
+
+void engine::poll_all() noexcept {
+  pump_all(true);
+  run_queued(fiber_scheduler::mine());
 }
 
 std::byte* engine::wait_for_space(requester& l, std::uint32_t bytes, time_point deadline) {
-  waiter self(*this, deadline);
-  for (;;) {
-    l.pump();
-    continuation* due = l.take_due();
-    if (due == nullptr) {
-      if (l.failure()) return nullptr;
-      if (std::byte* arguments = l.try_reserve_request(bytes)) return arguments;
-    }
-    l.guard().unlock();
-    requester::run(due);
-    const bool has_served = self.serve();
-    if (has_served || self.spinning.is_over()) {
-      if (self.spinning.deadline_has_passed()) {
-        throw timeout("the lane to " + node_text(l.peer()) + " stayed full until the deadline",
-                      l.peer());
-      }
-      if (!has_served) {
-        self.stop_looking();
-        armed_doorbell wakes{&l.wakes()};
-        arm({&wakes, 1});
-        l.arm();
-        if (!l.has_reply()) {
-          sleep_on({&wakes, 1}, std::min(deadline, clock::now() + space_interval));
-        }
-      }
-      self.spinning.renew();
-    }
-    l.guard().lock();
+  l.guard().unlock();
+  space_wait condition(l, bytes, deadline);
+  wait_for(condition);
+  if (!condition.is_over()) {
+    throw timeout("the lane to " + node_text(l.peer()) + " stayed full until the deadline",
+                  l.peer());
   }
+  return condition.space();
 }
 
 } // namespace farcall::am

@@ -41,7 +41,7 @@ void note(request_context& request, const void* /*context*/) noexcept {
 
 std::vector<handler> handlers() { return {{&note, nullptr}}; }
 
-void read_nothing(pending_call& /*slot*/, reply_action /*action*/, const reply& /*what*/) {}
+void read_nothing(pending_call& /*slot*/, reply_action /*action*/, const reply_view& /*what*/) {}
 
 class counting final : public continuation {
  public:
@@ -52,8 +52,8 @@ class counting final : public continuation {
 /// A thread that calls a peer, and the peer's ends of its lane.
 class caller {
  public:
-  explicit caller(bool waiters_serve)
-      : engine(handlers(), waiters_serve), lane_(&engine->lane_to(peer_id)),
+  caller()
+      : engine(handlers()), lane_(&engine->lane_to(peer_id)),
         peer_requests(engine.via.opened.at(0)->server().in),
         peer_replies(engine.via.opened.at(0)->server().out) {
     seen.clear();
@@ -105,15 +105,15 @@ class caller {
   std::vector<outbox> requests;
 };
 
-class waiting : public ::testing::TestWithParam<bool> {
+class waiting : public ::testing::Test {
  protected:
-  caller caller_{GetParam()};
+  caller caller_;
   idle_engine& engine_ = caller_.engine;
 };
 
 // ---- for replies --------------------------------------------------------------------------------
 
-TEST_P(waiting, takes_replies_that_are_there) {
+TEST_F(waiting, takes_replies_that_are_there) {
   pending_call& slot = caller_.call();
   caller_.reply(slot);
   EXPECT_FALSE(slot.ready());
@@ -121,21 +121,21 @@ TEST_P(waiting, takes_replies_that_are_there) {
   EXPECT_TRUE(slot.ready());
 }
 
-TEST_P(waiting, needs_no_time_for_what_is_ready) {
+TEST_F(waiting, needs_no_time_for_what_is_ready) {
   pending_call& slot = caller_.call();
   caller_.reply(slot);
   engine_->poll(slot);
   EXPECT_TRUE(engine_->wait(slot, at_once() - std::chrono::hours(1)));
 }
 
-TEST_P(waiting, ends_with_the_deadline) {
+TEST_F(waiting, ends_with_the_deadline) {
   pending_call& slot = caller_.call();
   EXPECT_FALSE(engine_->wait(slot, at_once()));
   EXPECT_FALSE(engine_->wait(slot, at_once() + std::chrono::milliseconds(10)));
   EXPECT_FALSE(slot.ready());
 }
 
-TEST_P(waiting, is_woken_by_the_doorbell_of_the_lane) {
+TEST_F(waiting, is_woken_by_the_doorbell_of_the_lane) {
   pending_call& slot = caller_.call();
   std::thread peer([&] {
     caller_.wait_for_sleeper();
@@ -146,7 +146,7 @@ TEST_P(waiting, is_woken_by_the_doorbell_of_the_lane) {
   peer.join();
 }
 
-TEST_P(waiting, runs_the_continuations_of_replies_that_it_takes) {
+TEST_F(waiting, runs_the_continuations_of_replies_that_it_takes) {
   counting then;
   pending_call& other = caller_.call();
   pending_call& slot = caller_.call();
@@ -157,7 +157,7 @@ TEST_P(waiting, runs_the_continuations_of_replies_that_it_takes) {
   EXPECT_EQ(then.runs, 1);
 }
 
-TEST_P(waiting, ends_when_the_node_fails) {
+TEST_F(waiting, ends_when_the_node_fails) {
   pending_call& slot = caller_.call();
   std::thread failing([&] {
     caller_.wait_for_sleeper();
@@ -168,7 +168,7 @@ TEST_P(waiting, ends_when_the_node_fails) {
   EXPECT_THROW(std::rethrow_exception(slot.failure()), node_failed);
 }
 
-TEST_P(waiting, does_not_happen_while_polling) {
+TEST_F(waiting, does_not_happen_while_polling) {
   pending_call& slot = caller_.call();
   engine_->poll(slot);
   EXPECT_FALSE(slot.ready());
@@ -177,7 +177,7 @@ TEST_P(waiting, does_not_happen_while_polling) {
   EXPECT_TRUE(slot.ready());
 }
 
-TEST_P(waiting, takes_the_replies_of_all_threads_when_it_polls_for_all) {
+TEST_F(waiting, takes_the_replies_of_all_threads_when_it_polls_for_all) {
   pending_call& slot = caller_.call();
   caller_.reply(slot);
   std::thread([&] { engine_->poll_all(); }).join();
@@ -186,7 +186,7 @@ TEST_P(waiting, takes_the_replies_of_all_threads_when_it_polls_for_all) {
 
 // ---- for local events ---------------------------------------------------------------------------
 
-TEST_P(waiting, takes_replies_in_that_complete_an_event) {
+TEST_F(waiting, takes_replies_in_that_complete_an_event) {
   struct completing final : continuation {
     explicit completing(local_completion& e) : event(&e) {}
     void run() noexcept override { event->complete(nullptr); }
@@ -201,7 +201,7 @@ TEST_P(waiting, takes_replies_in_that_complete_an_event) {
   event->release();
 }
 
-TEST_P(waiting, helps_with_an_event_until_nothing_is_left) {
+TEST_F(waiting, helps_with_an_event_until_nothing_is_left) {
   class helped final : public local_completion {
    public:
     using local_completion::local_completion;
@@ -226,7 +226,7 @@ TEST_P(waiting, helps_with_an_event_until_nothing_is_left) {
 
 // ---- for space ----------------------------------------------------------------------------------
 
-TEST_P(waiting, finds_room_once_the_peer_has_read) {
+TEST_F(waiting, finds_room_once_the_peer_has_read) {
   caller_.fill();
   std::thread peer([&] { caller_.drain(); });
   EXPECT_NE(engine_->wait_for_space(*caller_.lane_, 100, in_good_time()), nullptr);
@@ -234,7 +234,7 @@ TEST_P(waiting, finds_room_once_the_peer_has_read) {
   peer.join();
 }
 
-TEST_P(waiting, finds_no_room_until_the_deadline_and_gives_the_guard_up) {
+TEST_F(waiting, finds_no_room_until_the_deadline_and_gives_the_guard_up) {
   caller_.fill();
   EXPECT_THROW((void)engine_->wait_for_space(*caller_.lane_, 100, at_once()), timeout);
   std::thread([&] {
@@ -243,14 +243,14 @@ TEST_P(waiting, finds_no_room_until_the_deadline_and_gives_the_guard_up) {
   }).join();
 }
 
-TEST_P(waiting, finds_no_room_in_a_lane_that_fails) {
+TEST_F(waiting, finds_no_room_in_a_lane_that_fails) {
   caller_.fill();
   caller_.lane_->fail(std::make_exception_ptr(error("it is gone")));
   EXPECT_EQ(engine_->wait_for_space(*caller_.lane_, 100, in_good_time()), nullptr);
   caller_.lane_->guard().unlock();
 }
 
-TEST_P(waiting, takes_replies_while_it_waits_for_room) {
+TEST_F(waiting, takes_replies_while_it_waits_for_room) {
   pending_call& slot = caller_.call();
   counting then;
   slot.attach(&then);
@@ -261,51 +261,69 @@ TEST_P(waiting, takes_replies_while_it_waits_for_room) {
   EXPECT_EQ(then.runs, 1);
 }
 
-INSTANTIATE_TEST_SUITE_P(serves_nothing, waiting, ::testing::Values(false));
-INSTANTIATE_TEST_SUITE_P(serves, waiting, ::testing::Values(true));
+// ---- what a thread does while it waits ----------------------------------------------------------
 
-// ---- what a waiting thread serves ---------------------------------------------------------------
-
-TEST(waiting_threads, serve_what_comes_in) {
-  caller c(true);
-  pending_call& slot = c.call();
-  c.arrive("from the peer");
-  when_served = [&] { c.reply(slot); };
-  EXPECT_TRUE(c.engine->wait(slot, in_good_time()));
-  EXPECT_THAT(seen, ElementsAre("from the peer"));
-}
-
-TEST(waiting_threads, serve_nothing_on_targets) {
-  caller c(false);
-  pending_call& slot = c.call();
-  c.arrive("for the worker");
-  EXPECT_FALSE(c.engine->wait(slot, at_once() + std::chrono::milliseconds(10)));
+TEST_F(waiting, serves_nothing_on_a_thread_of_the_users) {
+  pending_call& slot = caller_.call();
+  caller_.arrive("for the worker");
+  EXPECT_FALSE(engine_->wait(slot, at_once() + std::chrono::milliseconds(10)));
   EXPECT_THAT(seen, IsEmpty());
 }
 
-TEST(waiting_threads, serve_while_they_wait_for_room) {
-  caller c(true);
-  c.fill();
-  c.arrive("from the peer");
-  when_served = [&] { c.drain(); };
-  EXPECT_NE(c.engine->wait_for_space(*c.lane_, 100, in_good_time()), nullptr);
-  c.lane_->guard().unlock();
-  EXPECT_THAT(seen, ElementsAre("from the peer"));
+TEST_F(waiting, serves_inside_a_handler) {
+  pending_call& first = caller_.call();
+  pending_call& second = caller_.call();
+  caller_.arrive("first");
+  when_served = [&] {
+    EXPECT_TRUE(send_request(caller_.requests.back(), first_user_key, no_slot, "second"));
+    when_served = [&] {
+      EXPECT_TRUE(send_request(caller_.requests.back(), first_user_key, no_slot, "third"));
+      when_served = [&] { caller_.reply(first); };
+      // On a fiber: the one below it goes on first.
+      EXPECT_TRUE(engine_->wait(second, in_good_time()));
+      seen.emplace_back("second ends");
+    };
+    EXPECT_TRUE(engine_->wait(first, in_good_time()));
+    seen.emplace_back("first ends");
+    caller_.reply(second);
+  };
+  engine_->stop();
+  engine_->serve(0);
+  EXPECT_THAT(seen, ElementsAre("first", "second", "third", "first ends", "second ends"));
 }
 
-TEST(waiting_threads, serve_inside_handlers_that_wait) {
-  caller c(true);
-  pending_call& outer = c.call();
-  pending_call& inner = c.call();
-  c.arrive("first");
+TEST_F(waiting, lets_others_run_when_a_handler_polls) {
+  pending_call& slot = caller_.call();
+  caller_.arrive("first");
   when_served = [&] {
-    EXPECT_TRUE(send_request(c.requests.back(), first_user_key, no_slot, "second"));
-    when_served = [&] { c.reply(inner); };
-    EXPECT_TRUE(c.engine->wait(inner, in_good_time()));
-    c.reply(outer);
+    EXPECT_TRUE(send_request(caller_.requests.back(), first_user_key, no_slot, "second"));
+    when_served = [&] { caller_.reply(slot); };
+    while (!slot.ready())
+      engine_->poll(slot);
   };
-  EXPECT_TRUE(c.engine->wait(outer, in_good_time()));
+  engine_->stop();
+  engine_->serve(0);
   EXPECT_THAT(seen, ElementsAre("first", "second"));
+}
+
+TEST_F(waiting, ends_with_the_deadline_whatever_waits_on_the_thread) {
+  pending_call& outer = caller_.call();
+  pending_call& inner = caller_.call();
+  caller_.arrive("first");
+  bool outer_ended = false;
+  when_served = [&] {
+    EXPECT_TRUE(send_request(caller_.requests.back(), first_user_key, no_slot, "second"));
+    when_served = [&] {
+      EXPECT_TRUE(engine_->wait(inner, in_good_time()));
+      EXPECT_TRUE(outer_ended) << "the wait below is over";
+    };
+    EXPECT_FALSE(engine_->wait(outer, at_once() + std::chrono::milliseconds(10)));
+    outer_ended = true;
+    caller_.reply(inner);
+  };
+  engine_->stop();
+  engine_->serve(0);
+  EXPECT_TRUE(inner.ready());
 }
 
 } // namespace

@@ -34,62 +34,70 @@ bool worker::add(transport& via, const endpoint& c) {
 }
 
 unsigned worker::turn(bool nested) noexcept {
-  const look safe(*this);
   unsigned served = 0;
   const lane_driver* moved = nullptr;
   const std::uint32_t places = places_.load(std::memory_order_acquire);
   for (std::uint32_t i = 0; i < places; ++i) {
-    responder* lane = lanes_[i].load(std::memory_order_seq_cst);
+    responder* lane = lanes_[i].load(std::memory_order_acquire);
     if (lane == nullptr) continue;
     move_bytes(*lane, moved);
-    if (!(lane->has_request() || lane->blocked())) continue;
-    bool held_before = false;
-    if (!lane->try_hold(held_before)) continue;
-    if (lane->blocked()) (void)lane->flush();
+    if (lane->blocked()) [[unlikely]]
+      (void)lane->flush();
     for (unsigned n = 0; n < (nested ? 1 : turn_batch) && lane->serve_one(); ++n)
       ++served;
-    // A lane that is nobody else's business stays held.
-    if (shared_ && !held_before) lane->let_go();
     if (nested && served != 0) return served;
   }
   return served;
 }
 
+bool worker::refuse_one() noexcept {
+  const std::uint32_t places = places_.load(std::memory_order_acquire);
+  for (std::uint32_t i = 0; i < places; ++i) {
+    responder* lane = lanes_[i].load(std::memory_order_acquire);
+    if (lane != nullptr && lane->refuse_one()) return true;
+  }
+  return false;
+}
+
 void worker::progress() noexcept {
-  const look safe(*this);
   const lane_driver* moved = nullptr;
   const std::uint32_t places = places_.load(std::memory_order_acquire);
   for (std::uint32_t i = 0; i < places; ++i) {
-    if (responder* lane = lanes_[i].load(std::memory_order_seq_cst)) move_bytes(*lane, moved);
+    if (responder* lane = lanes_[i].load(std::memory_order_acquire)) move_bytes(*lane, moved);
   }
 }
 
 void worker::arm() noexcept {
-  const look safe(*this);
   const std::uint32_t places = places_.load(std::memory_order_acquire);
   for (std::uint32_t i = 0; i < places; ++i) {
-    if (responder* lane = lanes_[i].load(std::memory_order_seq_cst)) lane->arm();
+    if (responder* lane = lanes_[i].load(std::memory_order_acquire)) lane->arm();
   }
 }
 
 bool worker::has_work() const noexcept {
-  const look safe(*this);
   const std::uint32_t places = places_.load(std::memory_order_acquire);
   for (std::uint32_t i = 0; i < places; ++i) {
-    const responder* lane = lanes_[i].load(std::memory_order_seq_cst);
-    if (lane != nullptr && lane->has_request() && !lane->is_cut() && !lane->blocked() &&
-        !lane->held_by_another()) {
+    const responder* lane = lanes_[i].load(std::memory_order_acquire);
+    if (lane != nullptr && lane->has_request() && !lane->is_cut() && !lane->blocked()) {
       return true;
     }
   }
   return false;
 }
 
-bool worker::is_blocked() const noexcept {
-  const look safe(*this);
+bool worker::defers() const noexcept {
   const std::uint32_t places = places_.load(std::memory_order_acquire);
   for (std::uint32_t i = 0; i < places; ++i) {
-    const responder* lane = lanes_[i].load(std::memory_order_seq_cst);
+    const responder* lane = lanes_[i].load(std::memory_order_acquire);
+    if (lane != nullptr && !lane->is_cut() && lane->defers()) return true;
+  }
+  return false;
+}
+
+bool worker::is_blocked() const noexcept {
+  const std::uint32_t places = places_.load(std::memory_order_acquire);
+  for (std::uint32_t i = 0; i < places; ++i) {
+    const responder* lane = lanes_[i].load(std::memory_order_acquire);
     if (lane != nullptr && lane->blocked() && !lane->is_cut()) return true;
   }
   return false;
@@ -100,26 +108,16 @@ std::size_t worker::reclaim() noexcept {
   for (std::size_t i = 0; i < owned_.size(); ++i) {
     entry& e = owned_[i];
     if (e.lane == nullptr) continue;
-    bool held_before = false;
     if ((!e.lane->is_abandoned() && !e.via->is_closed(e.lane->ends())) ||
-        (e.lane->blocked() && !e.lane->is_cut()) || !e.lane->try_hold(held_before)) {
+        (e.lane->blocked() && !e.lane->is_cut()) || e.lane->is_serving()) {
       ++left;
       continue;
     }
-    // Before the load of readers_ in retire().
-    lanes_[i].store(nullptr, std::memory_order_seq_cst);
-    retired_.push_back({e.via, std::move(e.lane)});
-  }
-  retire();
-  return left;
-}
-
-void worker::retire() noexcept {
-  // Others may still find a lane held for ever, or closed, but not destroyed.
-  if (retired_.empty() || readers_.load(std::memory_order_seq_cst) != 0) return;
-  for (const entry& e : retired_)
+    lanes_[i].store(nullptr, std::memory_order_relaxed);
     e.via->close(e.lane->ends());
-  retired_.clear();
+    e.lane.reset();
+  }
+  return left;
 }
 
 void worker::cut(node_id peer) noexcept {

@@ -8,7 +8,6 @@
 #include <cstring>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace farcall::test {
@@ -47,7 +46,7 @@ std::vector<handler> handlers() {
 }
 
 /// A worker, and the openers' ends of the lanes that it serves.
-class workers : public ::testing::TestWithParam<bool> {
+class worker_lanes : public ::testing::Test {
  protected:
   struct opened {
     std::unique_ptr<ring_pair> rings;
@@ -57,7 +56,7 @@ class workers : public ::testing::TestWithParam<bool> {
     std::uint64_t id = 0;
   };
 
-  workers() : engine_(handlers()), worker_(*engine_, 0, engine_.doorbell_of(0), GetParam()) {
+  worker_lanes() : engine_(handlers()), worker_(*engine_, 0, engine_.doorbell_of(0)) {
     seen.clear();
     worker_of_handlers = &worker_;
     transport_of_handlers = &engine_.via;
@@ -97,7 +96,7 @@ class workers : public ::testing::TestWithParam<bool> {
   worker worker_;
 };
 
-TEST_P(workers, serve_all_their_lanes) {
+TEST_F(worker_lanes, serve_all_their_lanes) {
   opened& a = open();
   opened& b = open();
   EXPECT_FALSE(worker_.has_work());
@@ -111,7 +110,7 @@ TEST_P(workers, serve_all_their_lanes) {
   EXPECT_FALSE(worker_.has_work());
 }
 
-TEST_P(workers, serve_a_single_request_for_who_waits) {
+TEST_F(worker_lanes, serve_a_single_request_for_who_waits) {
   opened& a = open();
   opened& b = open();
   for (opened* lane : {&a, &a, &b})
@@ -121,7 +120,7 @@ TEST_P(workers, serve_a_single_request_for_who_waits) {
   EXPECT_EQ(worker_.turn(true), 0U);
 }
 
-TEST_P(workers, give_each_lane_its_turn) {
+TEST_F(worker_lanes, give_each_lane_its_turn) {
   opened& a = open();
   opened& b = open();
   for (int i = 0; i < 100; ++i)
@@ -132,7 +131,7 @@ TEST_P(workers, give_each_lane_its_turn) {
   EXPECT_EQ(worker_.turn(false), 36U);
 }
 
-TEST_P(workers, have_a_limited_number_of_lanes) {
+TEST_F(worker_lanes, have_a_limited_number_of_lanes) {
   for (int i = 0; i < 512; ++i)
     (void)open();
   const ring_pair one_more;
@@ -142,7 +141,7 @@ TEST_P(workers, have_a_limited_number_of_lanes) {
   EXPECT_TRUE(worker_.add(engine_.via, one_more.server())) << "a place is free again";
 }
 
-TEST_P(workers, move_bytes_for_all_lanes) {
+TEST_F(worker_lanes, move_bytes_for_all_lanes) {
   opened& a = open();
   opened& b = open();
   worker_.progress();
@@ -154,7 +153,7 @@ TEST_P(workers, move_bytes_for_all_lanes) {
   }
 }
 
-TEST_P(workers, move_the_bytes_of_lanes_with_one_driver_once) {
+TEST_F(worker_lanes, move_the_bytes_of_lanes_with_one_driver_once) {
   fake_driver common;
   const ring_pair first;
   const ring_pair second;
@@ -171,7 +170,7 @@ TEST_P(workers, move_the_bytes_of_lanes_with_one_driver_once) {
   EXPECT_EQ(between.driver.progressed, 2);
 }
 
-TEST_P(workers, are_blocked_while_replies_find_no_room) {
+TEST_F(worker_lanes, are_blocked_while_replies_find_no_room) {
   opened& a = open();
   opened& b = open();
   EXPECT_FALSE(worker_.is_blocked());
@@ -188,7 +187,7 @@ TEST_P(workers, are_blocked_while_replies_find_no_room) {
   EXPECT_EQ(seen.back(), "behind");
 }
 
-TEST_P(workers, give_closed_lanes_back) {
+TEST_F(worker_lanes, give_closed_lanes_back) {
   const opened& a = open();
   (void)open();
   EXPECT_EQ(worker_.reclaim(), 2U);
@@ -200,7 +199,7 @@ TEST_P(workers, give_closed_lanes_back) {
   EXPECT_THAT(engine_.via.closed, ElementsAre(a.id)) << "once";
 }
 
-TEST_P(workers, keep_closed_lanes_whose_replies_wait) {
+TEST_F(worker_lanes, keep_closed_lanes_whose_replies_wait) {
   opened& a = open();
   block(a);
   engine_.via.ended = {a.id};
@@ -210,7 +209,7 @@ TEST_P(workers, keep_closed_lanes_whose_replies_wait) {
   EXPECT_EQ(worker_.reclaim(), 0U);
 }
 
-TEST_P(workers, cut_the_lanes_of_a_peer) {
+TEST_F(worker_lanes, cut_the_lanes_of_a_peer) {
   opened& a = open();
   const opened& b = open();
   opened& other = open(0);
@@ -224,7 +223,7 @@ TEST_P(workers, cut_the_lanes_of_a_peer) {
   EXPECT_THAT(engine_.via.closed, UnorderedElementsAre(a.id, b.id));
 }
 
-TEST_P(workers, find_no_work_in_cut_lanes) {
+TEST_F(worker_lanes, find_no_work_in_cut_lanes) {
   opened& a = open();
   ASSERT_TRUE(send_request(a.requests, note_key, 1, "x"));
   worker_.cut(peer_id);
@@ -233,52 +232,32 @@ TEST_P(workers, find_no_work_in_cut_lanes) {
   EXPECT_THAT(seen, IsEmpty());
 }
 
-INSTANTIATE_TEST_SUITE_P(alone, workers, ::testing::Values(false));
-INSTANTIATE_TEST_SUITE_P(with_waiting_threads, workers, ::testing::Values(true));
-
-// ---- who holds a lane ---------------------------------------------------------------------------
-
-class shared_workers : public workers {};
-class own_workers : public workers {};
-
-TEST_P(own_workers, keep_their_lanes_for_themselves) {
+TEST_F(worker_lanes, keep_lanes_whose_handlers_wait) {
   opened& a = open();
-  ASSERT_TRUE(send_request(a.requests, note_key, 1, "mine"));
-  EXPECT_EQ(worker_.turn(false), 1U);
-  ASSERT_TRUE(send_request(a.requests, note_key, 1, "mine too"));
-  std::thread([&] {
-    EXPECT_FALSE(worker_.has_work());
-    EXPECT_EQ(worker_.turn(false), 0U);
-  }).join();
-  EXPECT_EQ(worker_.turn(false), 1U);
-}
-
-INSTANTIATE_TEST_SUITE_P(alone, own_workers, ::testing::Values(false));
-
-TEST_P(shared_workers, let_go_of_their_lanes) {
-  opened& a = open();
-  ASSERT_TRUE(send_request(a.requests, note_key, 1, "here"));
-  EXPECT_EQ(worker_.turn(false), 1U);
-  ASSERT_TRUE(send_request(a.requests, note_key, 1, "there"));
-  std::thread([&] {
-    EXPECT_TRUE(worker_.has_work());
-    EXPECT_EQ(worker_.turn(true), 1U);
-  }).join();
-  EXPECT_THAT(seen, ElementsAre("here", "there"));
-}
-
-TEST_P(shared_workers, destroy_no_lane_that_somebody_looks_at) {
-  opened& a = open();
-  const opened& b = open();
-  engine_.via.ended = {b.id};
+  engine_.via.ended = {a.id};
   ASSERT_TRUE(send_request(a.requests, tidy_key, 1));
   EXPECT_EQ(worker_.turn(false), 1U);
   EXPECT_THAT(seen, ElementsAre("kept"));
-  EXPECT_EQ(worker_.reclaim(), 1U);
-  EXPECT_THAT(engine_.via.closed, ElementsAre(b.id));
+  EXPECT_EQ(worker_.reclaim(), 0U);
+  EXPECT_THAT(engine_.via.closed, ElementsAre(a.id));
 }
 
-INSTANTIATE_TEST_SUITE_P(with_waiting_threads, shared_workers, ::testing::Values(true));
+TEST_F(worker_lanes, refuse_what_they_cannot_run) {
+  opened& a = open();
+  ASSERT_TRUE(send_request(a.requests, note_key, 7, "x"));
+  ASSERT_TRUE(send_request(a.requests, note_key, no_slot, "posted"));
+  ASSERT_TRUE(send_request(a.requests, fence_key, 8));
+  for (int i = 0; i < 3; ++i)
+    EXPECT_TRUE(worker_.refuse_one());
+  EXPECT_FALSE(worker_.refuse_one());
+  EXPECT_THAT(seen, IsEmpty());
+  const record_view refusal = peek(a.replies);
+  EXPECT_EQ(refusal.kind, record_kind::reply_error);
+  EXPECT_EQ(slot_of(refusal), 7U);
+  EXPECT_THAT(body_of(refusal), ::testing::HasSubstr("nested_too_deep"));
+  release(a.replies, refusal);
+  EXPECT_EQ(peek(a.replies).kind, record_kind::reply) << "what the layer needs is done";
+}
 
 } // namespace
 } // namespace farcall::test

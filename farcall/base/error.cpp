@@ -21,6 +21,11 @@ remote_error::remote_error(node_id node, std::string type_name, const std::strin
     : error(remote_text(node, type_name, text), node), type_name_(std::move(type_name)),
       text_(text) {}
 
+forked::forked()
+    : error(
+          "this process was forked from the one that has the job; here what belongs to the job can "
+          "only be destroyed: call from the parent, or make a job of its own in the child") {}
+
 std::string reason_text(int error_number) { return std::generic_category().message(error_number); }
 
 void throw_system_error(const std::string& what, int error_number, node_id node) {

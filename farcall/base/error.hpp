@@ -62,6 +62,13 @@ class unknown_function : public error {
   using error::error;
 };
 
+/// Too many handlers, or continuations, of the node wait inside each other's waits; the call was
+/// not run.
+class nested_too_deep : public error {
+ public:
+  using error::error;
+};
+
 /// Memory of one node was used in place on another.
 class wrong_node : public error {
  public:
@@ -72,6 +79,14 @@ class wrong_node : public error {
 class start_failed : public error {
  public:
   using error::error;
+};
+
+/// This process is a fork of the one that has the job, and its lanes are the parent's: what was
+/// made there can only be destroyed here.
+class forked : public error {
+ public:
+  /// Says so.
+  forked();
 };
 
 /// A setting (command line, environment or job_options) does not make sense.

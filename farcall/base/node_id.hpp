@@ -14,6 +14,7 @@ inline constexpr node_id host_id = 0;
 inline constexpr node_id no_node = UINT32_MAX;
 
 /// The node that the calling thread stands for, where that is not the process's own; else no_node.
-inline constinit thread_local node_id acting_node = no_node;
+/// Defined in the library: one for all parts of a program, whatever they hide.
+extern constinit thread_local node_id acting_node;
 
 } // namespace farcall

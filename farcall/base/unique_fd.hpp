@@ -6,7 +6,7 @@
 
 namespace farcall {
 
-/// Owns a file descriptor; closes it at the end of its life.
+/// Owns a file descriptor; closes it at the end of its life. Used by one thread at a time.
 class unique_fd {
  public:
   unique_fd() noexcept = default;
@@ -22,13 +22,25 @@ class unique_fd {
 
   [[nodiscard]] int get() const noexcept { return fd_; }
   [[nodiscard]] explicit operator bool() const noexcept { return fd_ >= 0; }
-  [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }
+  [[nodiscard]] int release() noexcept {
+    unmark(fd_);
+    return std::exchange(fd_, -1);
+  }
   void reset() noexcept {
-    if (fd_ >= 0) ::close(fd_);
+    if (fd_ < 0) return;
+    // Before the number can be another's.
+    unmark(fd_);
+    ::close(fd_);
     fd_ = -1;
   }
 
+  /// Children of forks do not keep it: for what somebody notices the end of, such as a socket. In
+  /// them the number stands for something that does nothing. Throws std::bad_alloc.
+  void close_on_fork();
+
  private:
+  static void unmark(int fd) noexcept;
+
   int fd_ = -1;
 };
 

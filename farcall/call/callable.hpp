@@ -32,10 +32,30 @@ struct function_handle {
 
 class entry;
 
+template <class T>
+class reply;
+
+/// A result that may be there later: what a handler may return in place of a T has a specialisation
+/// with `using value = T;` and `static void give(am::request_context& request, R result)`, which
+/// replies at once or defers the reply.
+template <class R>
+struct later_result {};
+
 namespace detail {
 
 template <class... T>
 struct type_list {};
+
+template <class R>
+concept comes_later = requires { typename later_result<R>::value; };
+
+/// Stands for the result of a handler that takes a reply<T>.
+template <class T>
+struct given_by_reply {};
+template <class R>
+inline constexpr bool is_given_by_reply = false;
+template <class T>
+inline constexpr bool is_given_by_reply<given_by_reply<T>> = true;
 
 /// What a kind of callable needs wherever a program calls it. A module that brings a kind of its
 /// own specialises it; name() then stands in every call, so that what it mentions is linked.
@@ -56,12 +76,22 @@ struct signature {
   using parameters = type_list<P...>;
 };
 
+/// A handler that takes a reply<T> first is called without it, and has a T as its result.
+template <class S>
+struct as_called {
+  using type = S;
+};
+template <class T, class... P>
+struct as_called<signature<void, reply<T>, P...>> {
+  using type = signature<given_by_reply<T>, P...>;
+};
+
 template <class F>
 struct signature_of_member {};
 #define FARCALL_MEMBER_SIGNATURE(qualifiers)                                                       \
   template <class R, class C, class... P>                                                          \
   struct signature_of_member<R (C::*)(P...) qualifiers /* NOLINT(bugprone-macro-parentheses) */> { \
-    using type = signature<R, P...>;                                                               \
+    using type = typename as_called<signature<R, P...>>::type;                                     \
   };
 FARCALL_MEMBER_SIGNATURE()
 FARCALL_MEMBER_SIGNATURE(const)
@@ -77,7 +107,7 @@ template <class F>
 struct is_function_pointer : std::false_type {};
 template <class R, class... P>
 struct is_function_pointer<R (*)(P...)> : std::true_type {
-  using signature_type = signature<R, P...>;
+  using signature_type = typename as_called<signature<R, P...>>::type;
   using plain = R (*)(P...);
 };
 template <class R, class... P>
@@ -139,6 +169,10 @@ template <>
 struct packed_result<void> {
   using type = void;
 };
+template <comes_later R>
+struct packed_result<R> : packed_result<typename later_result<R>::value> {};
+template <class T>
+struct packed_result<given_by_reply<T>> : packed_result<T> {};
 
 // ---- whether a call can be made, and the one compile error that says why not
 

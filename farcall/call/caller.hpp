@@ -1,6 +1,7 @@
 #pragma once
 
 #include <farcall/call/invoke.hpp>
+#include <farcall/call/reply.hpp>
 
 #include <exception>
 #include <type_traits>

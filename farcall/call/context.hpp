@@ -1,5 +1,7 @@
 #pragma once
 
+#include <farcall/am/stack_state.hpp>
+
 namespace farcall {
 
 class key_resolver;
@@ -17,15 +19,15 @@ namespace detail {
 /// Sets current_context() for the time of a handler.
 class context_scope {
  public:
-  explicit context_scope(const call_context* c) noexcept : before_(current_) { current_ = c; }
+  explicit context_scope(const call_context* c) noexcept : before_(am::this_stack.context) {
+    am::this_stack.context = c;
+  }
   context_scope(const context_scope&) = delete;
   context_scope& operator=(const context_scope&) = delete;
-  ~context_scope() { current_ = before_; }
-
-  static inline constinit thread_local const call_context* current_ = nullptr;
+  ~context_scope() { am::this_stack.context = before_; }
 
  private:
-  const call_context* before_;
+  const void* before_;
 };
 } // namespace detail
 

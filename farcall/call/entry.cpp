@@ -6,6 +6,10 @@
 #include <map>
 #include <string_view>
 #include <tuple>
+#include <utility>
+
+#include <dlfcn.h>
+#include <link.h>
 
 namespace farcall {
 namespace {
@@ -44,7 +48,21 @@ bool may_be_local(std::string_view name) {
 
 } // namespace
 
-constinit entry* entry::first_ = nullptr;
+constinit std::atomic<entry*> entry::first_{nullptr};
+
+void entry::keep_loaded(const void* part) noexcept {
+  // The entries of a library come one after the other; the loader starts one library at a time.
+  static constinit const void* last = nullptr;
+  if (std::exchange(last, part) == part) return;
+  Dl_info info{};
+  void* known = nullptr;
+  if (::dladdr1(part, &info, &known, RTLD_DL_LINKMAP) == 0 || known == nullptr) return;
+  const char* const file = static_cast<const link_map*>(known)->l_name;
+  // The program itself has no name there.
+  if (file == nullptr || *file == '\0') return;
+  void* const library = ::dlopen(file, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+  if (library != nullptr) ::dlclose(library);
+}
 
 const char* entry::name() const noexcept {
   // g++ marks types of internal linkage so; clang++ does not.
@@ -57,13 +75,23 @@ std::string entry::signature() const {
   return is_lambda ? signature_() + "|" + compiler_ : signature_();
 }
 
+std::string entry::name_for_peers() const {
+  std::string text = name();
+  if (!may_be_local(text)) return text;
+  // The source file of a stripped program's function is unknown; then no other build may match it.
+  const program_image& image = program_image::instance();
+  const auto home = image.defining_file_of(reinterpret_cast<any_function>(run()));
+  return text + (home ? (home->empty() ? "" : "@" + *home) : "@" + image.build());
+}
+
 const function_registry& function_registry::instance() {
-  static const function_registry table;
-  return table;
+  // Never destroyed: destructors of static objects may call.
+  static const auto* const table = new function_registry;
+  return *table;
 }
 
 function_registry::function_registry() {
-  for (entry* e = entry::first_; e != nullptr; e = e->next_) {
+  for (entry* e = entry::first_.load(std::memory_order_acquire); e != nullptr; e = e->next_) {
     rows_.push_back({e, e->name(), e->signature(), false, may_be_local(e->name())});
   }
   // Two functions of one name, static in two files, are told apart by where their code lies: in
@@ -95,20 +123,35 @@ function_registry::function_registry() {
 
 std::vector<std::pair<std::string, std::string>> function_registry::names() const {
   std::vector<std::pair<std::string, std::string>> all;
-  const program_image& image = program_image::instance();
   for (const row& r : rows_) {
-    std::string name = r.name;
-    if (r.code == nullptr) {
-      name = library;
-    } else if (r.is_local) {
-      // The source file of a stripped program's function is unknown; then no other build may match
-      // it.
-      const auto home = image.defining_file_of(reinterpret_cast<any_function>(r.code->run()));
-      name += home ? (home->empty() ? "" : "@" + *home) : "@" + image.build();
-    }
-    all.emplace_back(std::move(name), r.signature);
+    all.emplace_back(r.code == nullptr ? library : r.code->name_for_peers(), r.signature);
   }
   return all;
+}
+
+std::uint32_t function_registry::row_of(const std::string& name,
+                                        const std::string& signature) const {
+  std::uint32_t found = 0;
+  for (std::uint32_t i = first_index; i < rows_.size(); ++i) {
+    // A row's name for peers begins with its name, which costs no look at the symbols.
+    if (!name.starts_with(rows_[i].name) || rows_[i].signature != signature) continue;
+    if (rows_[i].code->name_for_peers() != name) continue;
+    if (found != 0) return 0;
+    found = i;
+  }
+  return found;
+}
+
+const entry* function_registry::find_late(const std::string& name, const std::string& signature) {
+  const entry* found = nullptr;
+  for (const entry* e = entry::first_.load(std::memory_order_acquire); e != nullptr; e = e->next_) {
+    if (e->index() != 0 || !name.starts_with(e->name()) || e->signature() != signature) continue;
+    if (e->name_for_peers() != name) continue;
+    // Two libraries may bring one function of a header; but not two of one file's own.
+    if (found != nullptr && may_be_local(e->name())) return nullptr;
+    found = e;
+  }
+  return found;
 }
 
 std::vector<std::uint32_t>

@@ -2,12 +2,18 @@
 
 #include <farcall/am/request_context.hpp>
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace farcall {
+
+namespace detail {
+/// Every library has its own, and so has the program: a place inside it.
+[[gnu::visibility("hidden")]] inline constinit char own_place = 0;
+} // namespace detail
 
 /// What built the file that includes this.
 #ifdef __clang__
@@ -17,10 +23,14 @@ static constexpr const char* entry_compiler = "gcc";
 #endif
 
 /// One callable that the program names: how peers know it, and the code that runs it here. One
-/// static object per callable; they find together in a list before main().
+/// static object per callable; they find together in a list before main(), or when the library that
+/// they are in is loaded. Such a library must stay loaded.
 ///
 /// The list is the only thing in farcall that exists before main(): a function call anywhere in the
 /// program must be known on the other side before it is made.
+///
+/// A library that has one stays loaded until the process ends, dlclose() or not: peers may call
+/// what it names at any time, and the function registry refers to it.
 class entry {
  public:
   using signature_function = std::string (*)();
@@ -28,24 +38,35 @@ class entry {
   /// `compiler` is that of the file that names the callable.
   entry(const char* name, signature_function signature, am::handler_function run,
         const char* compiler) noexcept
-      : name_(name), signature_(signature), run_(run), compiler_(compiler), next_(first_) {
-    first_ = this;
+      : name_(name), signature_(signature), run_(run), compiler_(compiler),
+        next_(first_.load(std::memory_order_relaxed)) {
+    // Release; partner: the acquire loads in entry.cpp. Libraries may be loaded by any thread.
+    while (!first_.compare_exchange_weak(next_, this, std::memory_order_release,
+                                         std::memory_order_relaxed)) {
+    }
+    keep_loaded(&detail::own_place);
   }
   entry(const entry&) = delete;
   entry& operator=(const entry&) = delete;
 
-  /// Place in the function registry; 0 before that was made.
+  /// Place in the function registry; 0 before that was made, and when it was made without this one.
   [[nodiscard]] std::uint32_t index() const noexcept { return index_; }
   /// Mangled name of the callable's type, the same for all compilers of the Itanium ABI.
   [[nodiscard]] const char* name() const noexcept;
   /// Lambdas are numbered differently by different compilers, so theirs names the compiler.
   [[nodiscard]] std::string signature() const;
+  /// The name, and for a callable that only one source file or library knows also that one's name.
+  /// Reads the program's symbols.
+  [[nodiscard]] std::string name_for_peers() const;
   [[nodiscard]] am::handler_function run() const noexcept { return run_; }
 
  private:
   friend class function_registry;
 
-  static constinit entry* first_;
+  /// The library that `part` lies in.
+  static void keep_loaded(const void* part) noexcept;
+
+  static constinit std::atomic<entry*> first_;
 
   const char* name_;
   signature_function signature_;
@@ -57,7 +78,7 @@ class entry {
 
 /// All entries of the program, sorted by name and signature, so that two programs with the same
 /// entries number them alike. Made once per process; entries of libraries that are loaded later
-/// stay outside.
+/// stay outside (late_callables.hpp).
 class function_registry {
  public:
   /// Rows before this one are no entries, so that row 0 can mean "not in the registry".
@@ -84,6 +105,14 @@ class function_registry {
 
   /// Equal on two nodes whose function registries are equal, row by row.
   [[nodiscard]] std::uint64_t digest() const noexcept { return digest_; }
+
+  /// The row with that name_for_peers() and signature; 0 when there is none, or several.
+  [[nodiscard]] std::uint32_t row_of(const std::string& name, const std::string& signature) const;
+
+  /// The entry outside with that name_for_peers() and signature; null when there is none, or which
+  /// is meant cannot be told.
+  [[nodiscard]] static const entry* find_late(const std::string& name,
+                                              const std::string& signature);
 
  private:
   function_registry();

@@ -16,6 +16,13 @@ namespace farcall::detail {
 /// Replies with the exception that is being handled.
 void reply_exception(am::request_context& request) noexcept;
 
+template <class R>
+struct reply_of;
+template <class T>
+struct reply_of<given_by_reply<T>> {
+  using type = reply<T>;
+};
+
 /// Views into arguments of at most this size are kept on the handler's stack.
 inline constexpr std::size_t stack_arguments = 1024;
 
@@ -35,7 +42,7 @@ class kept_arguments {
 };
 
 template <class R>
-void reply(am::request_context& request, const R& result) {
+void send_reply(am::request_context& request, const R& result) {
   if (!request.wants_reply()) return;
   if constexpr (is_bitwise<R>) {
     constexpr auto bytes = packed_bytes<R>;
@@ -72,8 +79,20 @@ void run_and_reply(am::request_context& request, Call&& call) {
     call();
     if (!request.wants_reply()) return;
     request.commit_reply(request.reserve_reply(0), 0);
+  } else if constexpr (comes_later<R>) {
+    later_result<R>::give(request, call());
   } else {
-    reply<std::remove_cvref_t<R>>(request, call());
+    send_reply<std::remove_cvref_t<R>>(request, call());
+  }
+}
+
+/// Calls `f` with the values, as a handler with a result of type R.
+template <class R, class... P, class F, class... S>
+void call_and_reply(am::request_context& request, F& f, S&... values) {
+  if constexpr (is_given_by_reply<R>) {
+    f(typename reply_of<R>::type(request.defer()), static_cast<P&&>(values)...);
+  } else {
+    run_and_reply<R>(request, [&]() -> R { return f(static_cast<P&&>(values)...); });
   }
 }
 
@@ -132,13 +151,12 @@ struct remote_call {
         if (found == nullptr) return request.reply_unknown();
         with_arguments<typename packed_parameter<P>::type...>(request, [&](auto&... values) {
           const auto f = reinterpret_cast<typename is_function_pointer<F>::plain>(found);
-          run_and_reply<R>(request, [&]() -> R { return f(static_cast<P&&>(values)...); });
+          call_and_reply<R, P...>(request, f, values...);
         });
       } else {
         with_arguments<F, typename packed_parameter<P>::type...>(
-            request, [&](F& f, auto&... values) {
-              run_and_reply<R>(request, [&]() -> R { return f(static_cast<P&&>(values)...); });
-            });
+            request,
+            [&](F& f, auto&... values) { call_and_reply<R, P...>(request, f, values...); });
       }
     } catch (...) {
       reply_exception(request);

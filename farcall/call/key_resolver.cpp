@@ -1,6 +1,7 @@
 #include <farcall/base/error.hpp>
 #include <farcall/call/caller.hpp>
 #include <farcall/call/key_resolver.hpp>
+#include <farcall/call/late_callables.hpp>
 #include <farcall/transport/card.hpp>
 #include <farcall/transport/transport.hpp>
 
@@ -19,6 +20,9 @@ namespace {
 constexpr am::handler_key names_key = am::first_user_key;
 constexpr am::handler_key resolve_key = am::first_user_key + 1;
 static_assert(key_resolver::first_row_key > resolve_key);
+/// Row 0 is no callable, so its key is the library's, too.
+constexpr am::handler_key callable_key = key_resolver::first_row_key;
+static_assert(function_registry::first_index > 0);
 
 using name_list = std::vector<std::pair<std::string, std::string>>;
 
@@ -28,8 +32,21 @@ std::uint32_t resolve_here(const std::string& symbol) {
   return current_context()->functions->resolve(symbol);
 }
 
+/// The key of a callable here that the caller's table does not have; no_key for none.
+std::uint32_t callable_here(const std::string& name, const std::string& signature) {
+  const function_registry& own = function_registry::instance();
+  if (const std::uint32_t row = own.row_of(name, signature); row != 0) {
+    return key_resolver::first_row_key + row;
+  }
+  const std::uint32_t number = late_callables::number_of(name, signature);
+  if (number == late_callables::none) return key_resolver::no_key;
+  return key_resolver::first_row_key + static_cast<std::uint32_t>(own.rows().size()) + number;
+}
+
 using names_call = detail::remote_call<fn_t<&names_here>, name_list>;
 using resolve_call = detail::remote_call<fn_t<&resolve_here>, std::uint32_t, const std::string&>;
+using callable_call = detail::remote_call<fn_t<&callable_here>, std::uint32_t, const std::string&,
+                                          const std::string&>;
 
 /// Waits for the reply to `slot` and takes it. Throws timeout.
 template <class R>
@@ -53,7 +70,9 @@ R take(am::pending_call& slot, time_point deadline) {
 
 } // namespace
 
-const call_context* current_context() noexcept { return detail::context_scope::current_; }
+const call_context* current_context() noexcept {
+  return static_cast<const call_context*>(am::this_stack.context);
+}
 
 /// What our rows are in a peer's function registry, and what helps to say why one is missing there.
 struct key_resolver::peer_rows {
@@ -69,6 +88,7 @@ struct key_resolver::state {
     std::vector<am::handler_key> storage;
     peer_rows known; ///< written once, before `keys`
     std::unordered_map<any_function, std::uint32_t> handles;
+    std::unordered_map<const entry*, am::handler_key> late; ///< keys that were asked for one by one
   };
 
   static constexpr std::size_t most_resolved = 65536;
@@ -95,8 +115,10 @@ am::handler_key key_resolver::own_key(const entry& e) noexcept { return first_ro
 std::vector<am::handler> key_resolver::handlers(const call_context& context) {
   std::vector<am::handler> all{{&names_call::run, &context}, {&resolve_call::run, &context}};
   for (const function_registry::row& r : function_registry::instance().rows()) {
-    all.push_back({r.code == nullptr ? nullptr : r.code->run(), &context});
+    all.push_back({r.code == nullptr ? &callable_call::run : r.code->run(), &context});
   }
+  const auto late = late_callables::handlers(&context);
+  all.insert(all.end(), late.begin(), late.end());
   return all;
 }
 
@@ -173,17 +195,19 @@ void key_resolver::prepare(am::requester& l, time_point deadline) {
 }
 
 am::handler_key key_resolver::key_slow(am::requester& l, const entry& e, time_point deadline) {
+  l.owner().require_own_process();
   if (l.keys.load(std::memory_order_acquire) == nullptr) prepare(l, deadline);
   const am::handler_key key = l.keys.load(std::memory_order_relaxed)[e.index()];
   if (key != no_key) return key;
 
-  const std::string what = demangle(e.name()) + " with signature " + e.signature();
-  if (e.index() == 0) {
-    throw unknown_function("the callable " + what + " came with a library that was loaded after " +
-                               "the first job was made; load it before",
-                           l.peer());
+  state::node_names& names = *state_->nodes[l.peer()];
+  {
+    const std::lock_guard guard(names.mutex);
+    const auto at = names.late.find(&e);
+    if (at != names.late.end()) return at->second;
   }
-  if (function_registry::instance().rows()[e.index()].twice) {
+  const std::string what = demangle(e.name()) + " with signature " + e.signature();
+  if (e.index() != 0 && function_registry::instance().rows()[e.index()].twice) {
     throw unknown_function("the callable " + what + " exists more than once in this program, and " +
                                node_text(l.peer()) + " runs another build, so it cannot be told " +
                                "which is meant; give the functions different names",
@@ -193,14 +217,32 @@ am::handler_key key_resolver::key_slow(am::requester& l, const entry& e, time_po
     const std::string why = way->missing_handler_text(what);
     if (!why.empty()) throw unknown_function(node_text(l.peer()) + why, l.peer());
   }
+  // One of us, or both, may have it from a library that was loaded later.
+  const auto there = take<std::uint32_t>(
+      *detail::send<std::uint32_t>(l, callable_key, {}, deadline, false, fn_t<&callable_here>{},
+                                   e.name_for_peers(), e.signature()),
+      deadline);
+  if (there != no_key) {
+    const std::lock_guard guard(names.mutex);
+    names.late.emplace(&e, there);
+    return there;
+  }
+  if (e.index() == 0) {
+    throw unknown_function("the callable " + what + " came with a library that was loaded after " +
+                               "the first job was made, and " + node_text(l.peer()) +
+                               " has not loaded that library; load it there, too",
+                           l.peer());
+  }
   throw unknown_function("the program of " + node_text(l.peer()) + " has no callable " + what +
-                             ", or has it more than once, or one of the programs is stripped of "
-                             "its symbols; build both programs from the same " +
-                             "sources, with the call in both" + why_missing(l.peer(), e.index()),
+                             ", or has it more than once, or has not loaded the library that it is "
+                             "in, or one of the programs is stripped of its symbols; build both " +
+                             "programs from the same sources, with the call in both" +
+                             why_missing(l.peer(), e.index()),
                          l.peer());
 }
 
 function_handle key_resolver::handle_slow(am::requester& l, any_function f, time_point deadline) {
+  l.owner().require_own_process();
   if (f == nullptr)
     throw error("a null function pointer cannot be called on " + node_text(l.peer()));
   state::node_names& names = *state_->nodes[l.peer()];

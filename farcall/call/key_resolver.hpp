@@ -42,7 +42,9 @@ class key_resolver {
   ~key_resolver();
 
   /// The peer's key for `e`. The first call to a node with another function registry waits for its
-  /// names. Throws unknown_function that names the callable when the peer lacks it, and timeout.
+  /// names; so does the first call of a callable that a library has brought since the first job,
+  /// and each call of one that the peer lacks. Throws unknown_function that names the callable when
+  /// the peer lacks it, and timeout.
   [[nodiscard]] static am::handler_key key_for(am::requester& l, const entry& e,
                                                const call_context& context, time_point deadline) {
     // Acquire; partner: the release store in prepare().

@@ -94,8 +94,9 @@ class elf_file {
 } // namespace
 
 const program_image& program_image::instance() {
-  static const program_image image;
-  return image;
+  // Never destroyed: destructors of static objects may call.
+  static const auto* const image = new program_image;
+  return *image;
 }
 
 program_image::program_image() {

@@ -40,7 +40,8 @@ void destroy_result(am::pending_call& slot) noexcept {
 }
 
 template <class R>
-[[nodiscard]] R unpack_reply(const am::reply& what, [[maybe_unused]] const call_context* context) {
+[[nodiscard]] R unpack_reply(const am::reply_view& what,
+                             [[maybe_unused]] const call_context* context) {
   if constexpr (is_bitwise<R>) {
     if (what.bytes < packed_bytes<R>) throw_message_too_short(packed_bytes<R>, what.bytes);
     return load_bitwise<R>(what.data);
@@ -56,7 +57,7 @@ template <class R>
 
 /// An am::reply_reader for results of type R.
 template <class R>
-void read_reply(am::pending_call& slot, am::reply_action action, const am::reply& what) {
+void read_reply(am::pending_call& slot, am::reply_action action, const am::reply_view& what) {
   if constexpr (!std::is_void_v<R>) {
     if (action == am::reply_action::destroy) return destroy_result<R>(slot);
     [[maybe_unused]] const auto* const context =

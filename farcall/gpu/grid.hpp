@@ -45,7 +45,8 @@ struct grid_place {
   std::uint32_t block = 0;
   std::uint32_t blocks = 1;
 };
-inline constinit thread_local grid_place current_place{};
+/// Defined in the library: one for all parts of a program, whatever they hide.
+extern constinit thread_local grid_place current_place;
 
 #ifdef __CUDACC__
 

@@ -14,6 +14,8 @@ constexpr std::uint32_t gpu_threads = 32 * cuda::lanes_per_worker;
 
 } // namespace
 
+constinit gpu_maker linked_gpu_maker = nullptr;
+
 cuda::device_with_code make_device(const target_url& url) {
   cuda::device_with_code made;
   if (cuda::is_emulated(url)) {

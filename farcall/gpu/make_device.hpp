@@ -17,7 +17,8 @@ namespace farcall::detail {
 /// What makes GPUs, in a program that has code for them; null in others.
 using gpu_maker = cuda::device_with_code (*)(std::uint32_t device, std::uint32_t workers,
                                              std::uint32_t threads);
-inline constinit gpu_maker linked_gpu_maker = nullptr;
+/// Defined in the library: one for all parts of a program, whatever they hide.
+extern constinit gpu_maker linked_gpu_maker;
 
 /// Where a GPU has what the symbol of device code points to. For the GPU that is selected.
 [[nodiscard]] std::uint64_t read_gpu_address(const void* symbol);

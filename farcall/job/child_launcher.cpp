@@ -57,6 +57,8 @@ class child final : public target_process {
 std::unique_ptr<target_process> child_launcher::start(node_id node, const target_url& url,
                                                       time_point /*deadline*/) {
   auto [ours, theirs] = control_socket::make_pair();
+  // Until another process has it.
+  theirs.close_on_fork();
   const bool is_command = !url.command.empty();
   const bool is_ours = !is_command && url.program.empty() && program_.empty();
   const std::string program = is_command             ? joined(url.command)

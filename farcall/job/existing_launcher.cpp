@@ -55,8 +55,9 @@ class existing_process final : public target_process {
 
 existing_launcher::existing_launcher(std::vector<unique_fd> sockets)
     : sockets_(std::move(sockets)) {
-  for (const unique_fd& socket : sockets_) {
+  for (unique_fd& socket : sockets_) {
     require_control_socket(socket.get());
+    socket.close_on_fork();
     ::fcntl(socket.get(), F_SETFD, FD_CLOEXEC);
   }
   std::reverse(sockets_.begin(), sockets_.end());

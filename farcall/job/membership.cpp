@@ -1,4 +1,5 @@
 #include <farcall/base/error.hpp>
+#include <farcall/base/join.hpp>
 #include <farcall/base/log.hpp>
 #include <farcall/base/signals.hpp>
 #include <farcall/job/membership.hpp>
@@ -197,6 +198,7 @@ void membership::watch(membership_events events) {
   events_ = std::move(events);
   stop_signal_ = unique_fd(::eventfd(0, EFD_CLOEXEC));
   if (!stop_signal_) throw_system_error("watching the nodes (descriptor limit?)", errno);
+  stop_signal_.close_on_fork();
   failure_detector_ = std::thread([this] {
     leave_signals_to_other_threads();
     watch_others(stop_signal_.get());
@@ -207,7 +209,7 @@ void membership::stop_watching() {
   if (!failure_detector_.joinable()) return;
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto written = ::write(stop_signal_.get(), &one, sizeof one);
-  failure_detector_.join();
+  join_unless_own(failure_detector_);
 }
 
 } // namespace farcall

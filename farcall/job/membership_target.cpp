@@ -58,7 +58,10 @@ void pin_to(unsigned cpu) {
 class target_membership final : public membership {
  public:
   explicit target_membership(unique_fd host)
-      : to_host_(std::move(host)), host_process_(process_behind(to_host_.fd())) {}
+      : to_host_(std::move(host)), host_process_(process_behind(to_host_.fd())) {
+    to_host_.close_on_fork();
+    host_process_.close_on_fork();
+  }
 
   ~target_membership() override {
     stop_watching();

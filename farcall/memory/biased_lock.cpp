@@ -2,6 +2,7 @@
 #include <farcall/memory/doorbell.hpp>
 
 #include <cstdlib>
+#include <new>
 #include <string_view>
 #include <thread>
 
@@ -14,12 +15,17 @@ namespace {
 /// owner.
 constexpr std::uint32_t rebias_after = 16;
 
+/// Stands for the generation of a lock while a thread makes it fit for the child.
+constexpr std::uint32_t in_transition = UINT32_MAX;
+
 bool barriers_ready() noexcept {
   register_for_barriers();
   return process_barrier();
 }
 
 } // namespace
+
+constinit thread_local const char detail::thread_mark = 0;
 
 const bool biased_lock::needs_fence_ = !barriers_ready();
 
@@ -34,7 +40,33 @@ void biased_lock::enter_as_other() noexcept {
   std::abort();
 }
 
+void biased_lock::forget_threads_of_parent() noexcept {
+  const std::uint32_t now = fork_generation();
+  for (;;) {
+    // Acquire; partner: the release store below.
+    std::uint32_t seen = generation_.load(std::memory_order_acquire);
+    if (seen == now) return;
+    if (seen != in_transition &&
+        generation_.compare_exchange_strong(seen, in_transition, std::memory_order_relaxed)) {
+      break;
+    }
+    std::this_thread::yield();
+  }
+  // Relaxed: published by the store of the generation.
+  for (owner_slot& slot : owner_slots_) {
+    slot.owner.store(nullptr, std::memory_order_relaxed);
+    slot.held.store(0, std::memory_order_relaxed);
+  }
+  owner_slot_.store(owner_slots_.data(), std::memory_order_relaxed);
+  others_.store(0, std::memory_order_relaxed);
+  by_mutex_ = false;
+  new (&mutex_) std::mutex;
+  generation_.store(now, std::memory_order_release);
+}
+
 void biased_lock::lock_slow() noexcept {
+  if (generation_.load(std::memory_order_relaxed) != fork_generation()) [[unlikely]]
+    forget_threads_of_parent();
   // Announced before the mutex, so that an owner in a loop cannot keep us out.
   others_.fetch_add(1, std::memory_order_seq_cst);
   mutex_.lock();

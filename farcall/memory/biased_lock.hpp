@@ -2,6 +2,7 @@
 
 #include <farcall/base/bytes.hpp>
 #include <farcall/base/clock.hpp>
+#include <farcall/base/fork.hpp>
 
 #include <array>
 #include <atomic>
@@ -11,10 +12,19 @@
 
 namespace farcall {
 
-/// Identity of a thread for biased locks: the address of one of its thread-local variables.
+namespace detail {
+// Defined in the library: one for all parts of a program, whatever they hide.
+extern constinit thread_local const char thread_mark;
+} // namespace detail
+
+/// Identity of a thread for biased locks: the address of one of its thread-local variables. A test
+/// whose threads are not the system's defines FARCALL_THIS_THREAD_MARK before including this file.
 [[nodiscard]] inline const void* this_thread_mark() noexcept {
-  static thread_local const char mark = 0;
-  return &mark;
+#ifdef FARCALL_THIS_THREAD_MARK
+  return FARCALL_THIS_THREAD_MARK;
+#else
+  return &detail::thread_mark;
+#endif
 }
 
 /// A lock that costs its owner thread two plain stores and a load, and everybody else a system
@@ -27,6 +37,8 @@ namespace farcall {
 /// another thread than opened it. The former owner could be between two of its own stores at that
 /// moment, so each owner has an owner slot of its own to write to, and when all slots have been
 /// used the lock stays with its last owner.
+///
+/// In a child of a fork the lock is free, whatever threads of the parent had it.
 class alignas(line_bytes) biased_lock {
  public:
   biased_lock() noexcept = default;
@@ -94,6 +106,7 @@ class alignas(line_bytes) biased_lock {
   void enter_as_other() noexcept;
   void unlock_slow() noexcept;
   void consider_owner() noexcept;
+  void forget_threads_of_parent() noexcept;
 
   static const bool needs_fence_;
 
@@ -105,6 +118,7 @@ class alignas(line_bytes) biased_lock {
   std::uint32_t in_a_row_ = 0;           ///< times that last_ took it since another did
   const void* last_ = nullptr;
   std::mutex mutex_;
+  std::atomic<std::uint32_t> generation_{fork_generation()}; ///< of the threads above
 };
 
 } // namespace farcall

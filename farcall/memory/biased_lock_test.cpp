@@ -1,5 +1,5 @@
 #include <farcall/memory/biased_lock.hpp>
-#include <tests/support.hpp>
+#include <tests/child.hpp>
 
 #include <gtest/gtest.h>
 
@@ -332,6 +332,61 @@ TEST(biased_lock, may_be_adopted_and_given_up_all_the_time) {
 }
 
 // Each thread owns one lock and now and then takes the others' too, as threads that share lanes do.
+// ---- in a child of a fork -----------------------------------------------------------------------
+
+/// The status of a child that takes and gives back the lock twice.
+int taken_in_child(biased_lock& lock) {
+  return test::forked_child([&] {
+           for (int i = 0; i < 2; ++i) {
+             lock.lock();
+             lock.unlock();
+           }
+           return lock.try_lock() ? 0 : 1;
+         })
+      .wait();
+}
+
+TEST(biased_lock, is_free_in_a_child_whatever_thread_of_the_parent_has_it) {
+  for (const bool by_owner : {true, false}) {
+    biased_lock lock;
+    if (!by_owner) {
+      lock.lock();
+      lock.unlock();
+    }
+    std::atomic<int> step{0};
+    std::thread holder([&] {
+      lock.lock();
+      step = 1;
+      EXPECT_TRUE(test::eventually([&] { return step == 2; }));
+      lock.unlock();
+    });
+    ASSERT_TRUE(test::eventually([&] { return step == 1; }));
+    EXPECT_EQ(taken_in_child(lock), 0);
+    EXPECT_FALSE(lock.try_lock()) << "in the parent it is as it was";
+    step = 2;
+    holder.join();
+    const std::lock_guard guard(lock);
+  }
+}
+
+TEST(biased_lock, of_a_thread_that_forks_stays_its_own_in_the_child) {
+  biased_lock lock;
+  lock.lock();
+  EXPECT_EQ(test::forked_child([&] {
+              lock.unlock();
+              lock.lock();
+              lock.unlock();
+              int taken = 0;
+              std::thread([&] {
+                const std::lock_guard guard(lock);
+                taken = 1;
+              }).join();
+              return taken == 1 ? 0 : 1;
+            }).wait(),
+            0);
+  lock.unlock();
+}
+
 TEST(biased_lock, many_locks_with_an_owner_each) {
   constexpr std::size_t count = 3;
   const auto all = std::make_unique<guarded[]>(count);

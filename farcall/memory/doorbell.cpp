@@ -97,10 +97,6 @@ void sleep_on(std::span<const armed_doorbell> doorbells, time_point deadline) no
   }
 }
 
-void doze_on(doorbell& b, time_point deadline) noexcept {
-  sleep_on_one({&b, b.word.load(std::memory_order_relaxed)}, deadline);
-}
-
 bool has_asymmetric_barrier() noexcept {
   static const bool present = [] {
     const long commands = membarrier(MEMBARRIER_CMD_QUERY);

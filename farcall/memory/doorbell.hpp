@@ -54,10 +54,6 @@ void arm(std::span<armed_doorbell> doorbells) noexcept;
 /// notified since arm(). May return early for no reason. Call after arm() and a second poll.
 void sleep_on(std::span<const armed_doorbell> doorbells, time_point deadline) noexcept;
 
-/// Sleeps until `b` is notified or `deadline` passes, whether it is armed or not. A notification
-/// just before goes unnoticed: for naps that are short enough to afford that.
-void doze_on(doorbell& b, time_point deadline) noexcept;
-
 /// True when the kernel offers the barrier. Without it a sleeper wakes up every millisecond to
 /// poll.
 [[nodiscard]] bool has_asymmetric_barrier() noexcept;

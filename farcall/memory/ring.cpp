@@ -10,6 +10,11 @@ constexpr std::atomic<std::uint32_t> never_armed{0};
 /// For senders of whom every commit has to be noticed.
 constexpr std::atomic<std::uint32_t> every_commit{1};
 
+/// For receivers that have given up: a ring without records, and where they say how far they are.
+/// Nobody ever writes to the one, and nobody reads the other.
+alignas(line_bytes) constinit std::byte empty_ring[line_bytes]{};
+constinit std::atomic<std::uint64_t> unread_position{0};
+
 void notify_nobody(void* /*context*/) noexcept {}
 
 void notify_doorbell(void* context) noexcept { notify(*static_cast<doorbell*>(context)); }
@@ -77,6 +82,8 @@ void close(outbox& out) noexcept {
   out.limit = out.head;
   out.consumed = nullptr;
 }
+
+void close(inbox& in) noexcept { attach(in, empty_ring, sizeof empty_ring, unread_position); }
 
 void notify_on_commit(outbox& out, doorbell& wakes) noexcept {
   out.armed = &wakes.word;

@@ -209,6 +209,9 @@ void refuse(outbox& out) noexcept;
 
 /// The sender gives up: no reservation finds space from now on. The receiver is not told.
 void close(outbox& out) noexcept;
+/// The receiver gives up: there is no record from now on. The sender is not told, and its ring is
+/// not looked at any more.
+void close(inbox& in) noexcept;
 
 /// A thread that sleeps on `wakes` is woken after a commit.
 void notify_on_commit(outbox& out, doorbell& wakes) noexcept;

@@ -457,6 +457,30 @@ TEST(ring, even_a_full_ring_can_be_refused) {
   EXPECT_EQ(peek(r.in).kind, record_kind::corrupt);
 }
 
+TEST(ring, a_receiver_that_has_closed_finds_nothing_and_tells_nothing) {
+  for (unsigned n = 0; n < 300; n += 7) {
+    private_ring r(small);
+    for (unsigned i = 0; i < n; ++i) {
+      ASSERT_TRUE(send(r.out, 48, i));
+      release(r.in, peek(r.in));
+    }
+    ASSERT_TRUE(send(r.out, 48, n));
+    const std::uint64_t read = r.in.tail;
+    const std::uint64_t told = r.in.consumed->load(std::memory_order_relaxed);
+    const std::atomic<std::uint64_t>& consumed = *r.in.consumed;
+    const record_view current = peek(r.in);
+    close(r.in);
+    EXPECT_FALSE(peek(r.in));
+    EXPECT_FALSE(has_record(r.in, read)) << "where it was";
+    // Of the record that it was reading it may still get rid, any number of times.
+    for (int i = 0; i < 200; ++i)
+      release(r.in, current);
+    EXPECT_FALSE(peek(r.in));
+    EXPECT_EQ(consumed.load(std::memory_order_relaxed), told);
+    EXPECT_EQ(wrong_with(current, 48, n), "") << "what is there stays there";
+  }
+}
+
 TEST(ring, a_closed_ring_has_no_room_wherever_it_stands_and_what_was_sent_is_still_read) {
   for (const std::uint64_t start : {std::uint64_t{0}, small - 16, small * 5 + 64,
                                     std::uint64_t{0} - small, std::uint64_t{1} << 63}) {

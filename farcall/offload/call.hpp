@@ -2,6 +2,7 @@
 
 #include <farcall/call/caller.hpp>
 #include <farcall/offload/future.hpp>
+#include <farcall/offload/later_results.hpp>
 #include <farcall/offload/node.hpp>
 
 #include <type_traits>

@@ -1,3 +1,4 @@
+#include <farcall/base/join.hpp>
 #include <farcall/base/signals.hpp>
 #include <farcall/offload/copy_thread.hpp>
 
@@ -34,6 +35,8 @@ void copy_thread::run() noexcept {
 
 void copy_thread::finish(std::chrono::milliseconds duration) noexcept {
   std::unique_lock guard(mutex_);
+  // It would wait for itself.
+  if (thread_.get_id() == std::this_thread::get_id()) return;
   nothing_.wait_for(guard, duration, [this] { return waiting_.empty() && !busy_; });
 }
 
@@ -43,7 +46,7 @@ void copy_thread::stop() noexcept {
     stopping_ = true;
   }
   something_.notify_one();
-  if (thread_.joinable()) thread_.join();
+  join_unless_own(thread_);
 }
 
 } // namespace farcall::detail

@@ -1,19 +1,27 @@
 #include <farcall/offload/future.hpp>
+#include <farcall/offload/node.hpp>
 
 namespace farcall::detail {
 
 void wait_or_throw(am::completion& c, time_point deadline) {
-  am::client* e = c.owner();
-  if (e == nullptr) {
-    throw error("this future waits for a coroutine that waits for nothing of farcall's");
-  }
-  if (e->wait(c, deadline)) return;
+  if (wait_until(c, deadline)) return;
   if (am::requester* l = c.source()) {
     throw timeout(node_text(l->peer()) +
                       " did not answer before the deadline; the call may still run there",
                   l->peer());
   }
   throw timeout("a future did not become ready before its deadline");
+}
+
+bool wait_until(am::completion& c, time_point deadline) {
+  am::client* const who = c.owner() != nullptr ? c.owner() : only_client();
+  if (who != nullptr) return who->wait(c, deadline);
+  return static_cast<am::local_completion&>(c).wait_without_client(deadline);
+}
+
+void poll(am::completion& c) {
+  am::client* const who = c.owner() != nullptr ? c.owner() : only_client();
+  if (who != nullptr) who->poll(c);
 }
 
 void throw_different_jobs() {
@@ -24,7 +32,7 @@ void throw_different_jobs() {
 
 void run_when_ready(am::completion* state, am::continuation* c) {
   if (state == nullptr) {
-    c->run();
+    am::run_continuation(*c);
   } else {
     state->attach(c);
   }

@@ -46,13 +46,20 @@ struct is_future<future<T>> : std::true_type {};
 /// Waits; throws timeout that says for what.
 void wait_or_throw(am::completion& c, time_point deadline);
 
+/// Waits, and takes in what `c` depends on. A local event may not say what that is, as the end of a
+/// coroutine that has awaited nothing of farcall's yet: then the calls of the process's only job,
+/// if there is one; throws error when there are several. False when the deadline passed.
+[[nodiscard]] bool wait_until(am::completion& c, time_point deadline);
+/// The same without waiting.
+void poll(am::completion& c);
+
 struct future_access;
 
 } // namespace detail
 
 /// The result of a call, or of a copy, that may not be there yet. Move-only.
 ///
-/// A thread that waits serves calls from other nodes meanwhile. Dropping a future never blocks;
+/// A handler that waits lets its thread run others meanwhile. Dropping a future never blocks;
 /// what it stood for goes on. A future may be moved to another thread and waited for there. One
 /// that outlives its job holds node_failed.
 template <class T>
@@ -82,7 +89,7 @@ class FARCALL_NODISCARD_CLASS future {
   [[nodiscard]] bool test() {
     require_valid();
     if (state_ == nullptr || state_->ready()) return true;
-    if (am::client* e = state_->owner()) e->poll(*state_);
+    detail::poll(*state_);
     return state_->ready();
   }
 
@@ -97,7 +104,7 @@ class FARCALL_NODISCARD_CLASS future {
   [[nodiscard]] bool wait_for(std::chrono::nanoseconds duration) {
     require_valid();
     if (state_ == nullptr || state_->ready()) return true;
-    return state_->owner() != nullptr && state_->owner()->wait(*state_, deadline_after(duration));
+    return detail::wait_until(*state_, deadline_after(duration));
   }
 
   /// Waits and takes the result. Throws what the call ended with: remote_error with the handler's
@@ -132,6 +139,12 @@ class FARCALL_NODISCARD_CLASS future {
   /// an empty future; what `f` throws is in the returned one.
   template <class F>
   auto then(F f);
+
+  /// What follows runs on `where`, which must outlive it: `f.via(loop).then(g)`. An executor is
+  /// anything that has `post(function)`. This future is empty afterwards; throws error when it is
+  /// already. As folly's `via`.
+  template <class E>
+  [[nodiscard]] auto via(E& where);
 
   /// For `co_await`: resumes on whichever thread takes the reply in. Nobody waits then, so a
   /// deadline of the call has no effect; give one to whoever waits for the coroutine's future.
@@ -287,6 +300,18 @@ class then_task final : public am::continuation {
   local_state<U>& to_;
 };
 
+/// A future that the continuation completes which `make_task` makes of `from` and the future's
+/// state.
+template <class U, class T, class MakeTask>
+future<U> follow(future<T> from, const MakeTask& make_task) {
+  am::completion* const state = future_access::state(from);
+  const time_point deadline = future_access::deadline(from);
+  auto* to = new local_state<U>(state != nullptr ? state->owner() : nullptr);
+  future<U> made = future_access::make<U>(to, deadline);
+  run_when_ready(state, make_task(std::move(from), *to));
+  return made;
+}
+
 template <class R>
 struct unwrapped {
   using type = R;
@@ -306,12 +331,10 @@ auto future<T>::then(F f) {
                 "[](fc::future<T> ready) { return ready.get() + 1; }");
   using result = typename detail::unwrapped<std::invoke_result_t<F&, future<T>>>::type;
   require_valid();
-  am::completion* state = state_;
-  auto* to = new detail::local_state<result>(state != nullptr ? state->owner() : nullptr);
-  future<result> made = detail::future_access::make<result>(to, deadline_);
-  detail::run_when_ready(state,
-                         new detail::then_task<T, F, result>(std::move(*this), std::move(f), *to));
-  return made;
+  return detail::follow<result>(
+      std::move(*this), [&](future<T> self, detail::local_state<result>& to) {
+        return new detail::then_task<T, F, result>(std::move(self), std::move(f), to);
+      });
 }
 
 /// A future that is ready, with that value. Throws std::bad_alloc, and what moving the value

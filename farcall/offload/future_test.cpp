@@ -1,10 +1,12 @@
 #include <farcall/offload/call.hpp>
 #include <farcall/offload/future.hpp>
 #include <farcall/offload/job_test_support.hpp>
+#include <tests/sanitizer.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <string>
@@ -428,6 +430,51 @@ TEST_F(futures, continuations_may_call_and_wait) {
     return sum;
   });
   EXPECT_EQ(f.get(), 202);
+}
+
+TEST_F(futures, continuations_run_in_the_order_of_the_replies) {
+  std::vector<int> order;
+  std::vector<future<void>> all;
+  for (int i = 0; i < 1000; ++i) {
+    all.push_back(async(target_, twice, i).then([&order, i](future<int> f) {
+      EXPECT_EQ(f.get(), 2 * i);
+      order.push_back(i);
+    }));
+  }
+  for (auto& f : all)
+    f.get();
+  EXPECT_EQ(order.size(), 1000U);
+  EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+}
+
+future<int> count_down(const node& where, int left) {
+  return async(where, twice, left).then([where, left](future<int> f) {
+    (void)f.get();
+    return left == 0 ? make_ready_future(0) : count_down(where, left - 1);
+  });
+}
+
+TEST_F(futures, loops_of_then_take_no_stack) { EXPECT_EQ(count_down(target_, 100'000).get(), 0); }
+
+TEST_F(futures, chains_of_then_take_no_stack) {
+  future<int> f = held(0);
+  for (int i = 0; i < 100'000; ++i)
+    f = f.then([](future<int> before) { return before.get() + 1; });
+  open();
+  EXPECT_EQ(f.get(), 100'000);
+}
+
+/// Each continuation waits inside the one before.
+int wait_inside(const node& where, int left) {
+  if (left == 0) return 0;
+  return async(where, twice, left)
+      .then([where, left](future<int>) { return wait_inside(where, left - 1) + 1; })
+      .get();
+}
+
+TEST_F(futures, continuations_that_wait_inside_each_other_are_refused_when_the_stack_is_low) {
+  if (under_thread_sanitizer) GTEST_SKIP() << "it records stacks of 65,536 calls at most";
+  EXPECT_THROW((void)wait_inside(target_, 1'000'000), nested_too_deep);
 }
 
 TEST_F(futures, long_chains_of_calls) {

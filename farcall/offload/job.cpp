@@ -1,5 +1,6 @@
 #include <farcall/base/byte_stream.hpp>
 #include <farcall/base/error.hpp>
+#include <farcall/base/fork.hpp>
 #include <farcall/base/log.hpp>
 #include <farcall/base/settings_source.hpp>
 #include <farcall/base/settings_table.hpp>
@@ -28,8 +29,15 @@ using std::chrono::milliseconds;
 /// Status with which a target ends that cannot join; the host reports the reason.
 constexpr int cannot_join_status = 70;
 
-/// The jobs of this process, for code that asks where it runs without saying in which job.
-struct registry {
+/// How long the host's threads that run handlers look for the next request before they sleep: about
+/// as long as a target takes to go on with what it called for.
+constexpr std::chrono::nanoseconds most_spin_of_hosts = microseconds(50);
+
+/// The jobs of this process, for code that asks where it runs without saying in which job. Those of
+/// the parent of a fork stay in it, but do not count: they are nobody else's any more.
+struct registry : private fork_observer {
+  registry() { watch_forks(); }
+
   std::mutex mutex;
   std::vector<detail::job_state*> jobs;
 
@@ -48,13 +56,40 @@ struct registry {
   }
   bool empty() {
     const std::lock_guard guard(mutex);
+    return std::all_of(jobs.begin(), jobs.end(), is_forked);
+  }
+  /// Not even of the parent of a fork.
+  bool has_none() {
+    const std::lock_guard guard(mutex);
     return jobs.empty();
   }
   bool has(const detail::job_core* job, std::uint32_t serial) {
     const std::lock_guard guard(mutex);
-    return std::any_of(jobs.begin(), jobs.end(),
-                       [&](const detail::job_core* j) { return j == job && j->serial == serial; });
+    return std::any_of(jobs.begin(), jobs.end(), [&](const detail::job_state* j) {
+      return j == job && j->serial == serial && !is_forked(j);
+    });
   }
+  /// The only one.
+  detail::job_state& only() {
+    const std::lock_guard guard(mutex);
+    const auto first = std::find_if_not(jobs.begin(), jobs.end(), is_forked);
+    if (first == jobs.end()) {
+      if (!jobs.empty()) throw forked();
+      throw error("this process has no job yet; make a farcall::job first");
+    }
+    if (std::find_if_not(first + 1, jobs.end(), is_forked) != jobs.end()) {
+      throw error("this process has several jobs; ask the job itself (job.host(), "
+                  "job.node_at(i))");
+    }
+    return **first;
+  }
+
+ private:
+  static bool is_forked(const detail::job_state* job) noexcept { return job->client->is_forked(); }
+
+  void before_fork() noexcept override { mutex.lock(); }
+  void after_fork_in_parent() noexcept override { mutex.unlock(); }
+  void after_fork_in_child() noexcept override { mutex.unlock(); }
 };
 
 /// A setting of which 0 in job_options leaves it open.
@@ -106,6 +141,8 @@ job_options complete(job_options o, const settings_source& given) {
   static_assert(row("lane-bytes").low == smallest_ring);
   settle(o.lane_bytes, row("lane-bytes"), given);
   settle(o.heap_bytes, row("heap-bytes"), given);
+  if (!o.progress.empty()) settings::check(row("progress"), "job_options::progress", o.progress);
+  settle(o.progress, row("progress"), given);
   settle_spin(o.waiting.spin, row("spin-us"), given);
   settle_spin(o.waiting.yield_after, row("yield-after-us"), given);
   static_assert(wait_policy{}.spin == microseconds(row("spin-us").number));
@@ -137,7 +174,7 @@ program_identity identity() {
 }
 
 /// The rest of a job that has its members.
-void set_up(detail::job_state& state, const wait_policy& waiting) {
+void set_up(detail::job_state& state, const wait_policy& waiting, bool progresses) {
   membership& m = *state.members;
   state.context.job = &state;
 
@@ -145,8 +182,12 @@ void set_up(detail::job_state& state, const wait_policy& waiting) {
   o.self = m.self();
   o.nodes = m.nodes();
   o.workers = m.card_of(m.self()).workers;
-  o.waiters_serve = m.self() == host_id;
   o.waiting = waiting;
+  // The host's processors are the program's.
+  if (m.self() == host_id) {
+    o.waiting_of_workers = {std::min(waiting.spin, most_spin_of_hosts), waiting.yield_after};
+  }
+  o.progresses = progresses;
   o.handlers = key_resolver::handlers(state.context);
   o.doorbells = m.doorbells();
   o.heap = m.heap();
@@ -195,6 +236,12 @@ std::vector<unique_fd> take_over(const std::vector<int>& descriptors) {
   return {descriptors.begin(), descriptors.end()};
 }
 
+/// In a child of a fork, what the job is made of stays as it is: the threads and processes that
+/// would have to end are the parent's.
+void end(detail::job_state* job) noexcept {
+  if (job != nullptr && !job->client->is_forked()) delete job;
+}
+
 /// A target: joins by `join`, and serves until the job ends.
 template <class Join>
 void serve(const Join& join) {
@@ -203,10 +250,11 @@ void serve(const Join& join) {
     state->members = join();
     membership& members = *state->members;
     detail::process_node.store(members.self(), std::memory_order_relaxed);
-    set_up(*state, decode_waiting(members.settings()));
+    // Handlers leave continuations behind.
+    set_up(*state, decode_waiting(members.settings()), true);
     am::engine& engine = *state->engine;
     members.watch({.node_failed = [&](node_id n, const std::string& why) { engine.fail(n, why); },
-                   .shut_down = [&] { engine.stop(); }});
+                   .shut_down = [&] { engine.stop_when_done(); }});
     engine.start_workers(1);
   } catch (const std::exception& e) {
     // The host prints the reason; here it would appear once per target.
@@ -225,6 +273,8 @@ void serve(const Join& join) {
 
 // ---- job_state ----------------------------------------------------------------------------------
 
+constinit std::atomic<node_id> detail::process_node{host_id};
+
 detail::job_state::job_state() noexcept {
   static std::atomic<std::uint32_t> last{0};
   serial = last.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -236,7 +286,9 @@ detail::job_state::~job_state() {
   if (members->self() == host_id) {
     copies.finish(members->stop_timeout());
     engine->drain(deadline_after(members->stop_timeout()));
-    // Targets can only send their last replies while we take them in.
+    // Targets can only send their last replies while we take them in. What then runs may wait for
+    // one that has finished, which shows only afterwards.
+    const am::continuations_elsewhere moved(engine->other_thread());
     members->shut_down([this] { engine->poll_all(); });
   } else {
     // The host has said so behind its last call, which any worker may have; and it waits.
@@ -250,17 +302,17 @@ detail::job_state::~job_state() {
 
 detail::job_state& detail::current_job() {
   if (const call_context* context = current_context()) {
-    return *static_cast<job_state*>(context->job);
+    return state_of(*static_cast<job_state*>(context->job));
   }
-  registry& r = registry::instance();
-  const std::lock_guard guard(r.mutex);
-  if (r.jobs.size() == 1) return *r.jobs.front();
-  throw error(r.jobs.empty() ? "this process has no job yet; make a farcall::job first"
-                             : "this process has several jobs; ask the job itself (job.host(), "
-                               "job.node_at(i))");
+  return registry::instance().only();
 }
 
 detail::job_core& detail::current_core() { return current_job(); }
+
+am::client* detail::only_client() {
+  if (current_context() == nullptr && registry::instance().has_none()) return nullptr;
+  return current_job().client;
+}
 
 // ---- node ---------------------------------------------------------------------------------------
 
@@ -331,13 +383,13 @@ job::job(job&& other) noexcept
 
 job& job::operator=(job&& other) noexcept {
   if (this != &other) {
-    delete std::exchange(state_, std::exchange(other.state_, nullptr));
+    end(std::exchange(state_, std::exchange(other.state_, nullptr)));
     targets_ = std::move(other.targets_);
   }
   return *this;
 }
 
-job::~job() { delete state_; }
+job::~job() { end(state_); }
 
 void job::start(const job_options& options, std::vector<unique_fd> existing) {
   if (detail::own_id() != host_id) {
@@ -360,7 +412,7 @@ void job::start(const job_options& options, std::vector<unique_fd> existing) {
   o.transports = transports();
   auto state = std::make_unique<detail::job_state>();
   state->members = membership::launch(std::move(o), identity());
-  set_up(*state, options.waiting);
+  set_up(*state, options.waiting, options.progress == "thread");
   am::engine& engine = *state->engine;
   try {
     state->members->watch(
@@ -375,6 +427,11 @@ void job::start(const job_options& options, std::vector<unique_fd> existing) {
   for (node_id id = 1; id < state->members->nodes(); ++id)
     targets_.emplace_back(*state, id);
   state_ = state.release();
+}
+
+void job::progress() {
+  state_->engine->require_own_process();
+  state_->engine->poll_all();
 }
 
 node job::host() const noexcept { return {*state_, host_id}; }

@@ -52,6 +52,10 @@ struct job_options {
   /// A server that is silent for longer has failed, with its targets. Else
   /// FARCALL_HEARTBEAT_TIMEOUT_MS, else 5 s.
   std::chrono::milliseconds heartbeat_timeout{0};
+  /// Who takes in replies on the host, and runs what waits for them: "wait", only threads that wait
+  /// or test, and progress(); "thread", also a thread of farcall's, so that nobody need wait. Else
+  /// FARCALL_PROGRESS, else "wait". Targets do as with "thread".
+  std::string progress{};
   /// How long threads spin before they sleep. Else FARCALL_SPIN_US and FARCALL_YIELD_AFTER_US.
   wait_policy waiting{std::chrono::nanoseconds(-1), std::chrono::nanoseconds(-1)};
 };
@@ -87,6 +91,12 @@ class job {
   [[nodiscard]] node node_at(node_id id) const;
   /// Number of nodes, the host included.
   [[nodiscard]] std::size_t size() const noexcept { return targets_.size() + 1; }
+
+  /// Takes in the replies that have arrived, to calls of all threads, and runs on this thread what
+  /// waits for them. For loops that do other things too: nobody need wait or test then. Blocks only
+  /// as long as what it runs. Any thread. Throws forked in a child of a fork. As
+  /// ucp_worker_progress.
+  void progress();
 
  private:
   void start(const job_options& options, std::vector<unique_fd> existing);

@@ -111,6 +111,39 @@ struct calls_at_its_end {
   std::exit(0);
 }
 
+struct calls_two_jobs_at_its_end {
+  ~calls_two_jobs_at_its_end() {
+    // More turns than a job has lanes.
+    for (int i = 0; i < 500; ++i) {
+      if (sync(first, fn<&twice>, i) != 2 * i || sync(second, fn<&twice>, i) != 2 * i) ::_exit(1);
+    }
+  }
+  node first;
+  node second;
+};
+
+[[noreturn]] void end_with_calls_to_two_jobs_in_turn() {
+  static std::optional<job> one;
+  static std::optional<job> two;
+  static thread_local calls_two_jobs_at_its_end own; // made before the thread has lanes
+  one.emplace(with_targets("shm"));
+  two.emplace(with_targets("shm"));
+  const auto use = [] {
+    own.first = one->targets()[0];
+    own.second = two->targets()[0];
+    (void)sync(own.first, fn<&twice>, 1);
+  };
+  // One after the other: what a thread has taken, the next one gets.
+  for (int i = 0; i < 3; ++i)
+    std::thread(use).join();
+  use();
+  std::exit(0);
+}
+
+TEST(job_end, may_come_after_calls_in_turn_from_a_threads_objects) {
+  EXPECT_EXIT(end_with_calls_to_two_jobs_in_turn(), ::testing::ExitedWithCode(0), "");
+}
+
 TEST(job_end, may_come_before_or_after_that_of_static_objects) {
   EXPECT_EXIT(end_with_static_objects(), ::testing::ExitedWithCode(0), "");
 }

@@ -26,7 +26,9 @@ struct job_state : job_core {
   copy_thread copies;
 };
 
-[[nodiscard]] inline job_state& state_of(job_core& core) noexcept {
+/// For whoever uses it, not whoever destroys it: throws forked in a child of a fork.
+[[nodiscard]] inline job_state& state_of(job_core& core) {
+  core.client->require_own_process();
   return static_cast<job_state&>(core);
 }
 

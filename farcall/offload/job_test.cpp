@@ -549,6 +549,11 @@ TEST(job_settings, values_of_the_program_have_the_same_ranges) {
   options = {};
   options.heap_bytes = 1U << 19;
   EXPECT_THAT(setting_error_of({}, options), HasSubstr("job_options::heap_bytes is \"524288\""));
+  options = {};
+  options.progress = "somehow";
+  EXPECT_THAT(
+      setting_error_of({}, options),
+      AllOf(HasSubstr("job_options::progress is \"somehow\""), HasSubstr("wait or thread")));
 }
 
 TEST(job_settings, options_of_servers_are_yes_or_no) {
@@ -616,6 +621,33 @@ TEST(job_settings, no_spinning_at_all) {
                   [](int v) { return sync(host(), [](int w) { return w; }, v); }, i),
               i);
   }
+}
+
+// ---- replies that nobody waits for --------------------------------------------------------------
+
+TEST(progress_of_jobs, is_made_by_a_thread_where_that_is_asked_for) {
+  job_options options = with_targets("shm");
+  options.progress = "thread";
+  const job j(options);
+  for (int round = 0; round < 3; ++round) {
+    std::atomic<bool> ran{false};
+    // Whether the thread sleeps by then or not.
+    std::this_thread::sleep_for(std::chrono::milliseconds(10 * round));
+    const future<void> f =
+        async(j.targets()[0], [] {}).then([&](future<void> ready) { ran = ready.valid(); });
+    while (!ran)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+TEST(progress_of_jobs, is_made_when_a_program_asks_for_it) {
+  job j(with_targets("shm"));
+  std::atomic<bool> ran{false};
+  std::thread([&] {
+    (void)async(j.targets()[0], [] {}).then([&](future<void> ready) { ran = ready.valid(); });
+  }).join();
+  while (!ran)
+    j.progress();
 }
 
 } // namespace

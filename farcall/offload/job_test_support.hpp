@@ -3,6 +3,7 @@
 #include <farcall/offload/call.hpp>
 #include <farcall/offload/job.hpp>
 #include <farcall/offload/transfer.hpp>
+#include <tests/support.hpp>
 
 #include <gtest/gtest.h>
 
@@ -19,10 +20,6 @@
 
 /// What the tests that need a running job share.
 namespace farcall::test {
-
-/// Bound of waits that a test expects to end: long enough for a loaded machine with sanitizers,
-/// short enough to fail a test rather than to hang it.
-inline constexpr std::chrono::seconds wait_limit{60};
 
 inline job_options with_targets(const std::string& targets) {
   job_options options;

@@ -10,6 +10,11 @@
 #include <thread>
 #include <vector>
 
+#include <csignal>
+#include <cstddef>
+#include <ucontext.h>
+#include <unistd.h>
+
 namespace farcall::test {
 namespace {
 
@@ -266,6 +271,131 @@ TEST_F(nested_calls, a_future_of_the_service_thread_wakes_whoever_waits_for_it) 
   EXPECT_TRUE(woken) << "only the deadline wakes the thread";
   waiting.join();
   EXPECT_EQ(handed.get(), 7);
+}
+
+// ---- waits of handlers that do not end in the order in which they began
+// --------------------------
+
+// ThreadSanitizer does not see an order that goes through another process, only this one.
+std::atomic<bool> first_call_is_made{false};
+std::atomic<bool> second_has_begun{false};
+future<void> first_call;
+
+TEST_F(nested_calls, a_handler_goes_on_although_one_that_began_later_still_waits) {
+  second_has_begun = false;
+  // Waits until the second has begun, on the same worker.
+  first_call = async(
+      target_,
+      [](const node& there) {
+        sync(there, [] {
+          while (!sync(host(), [] { return second_has_begun.load(); })) {
+          }
+        });
+      },
+      other_);
+  first_call_is_made = true;
+  // Waits until the first has ended.
+  future<void> second = async(target_, [] {
+    sync(host(), [] { second_has_begun = true; });
+    sync(host(), [] {
+      if (first_call_is_made) first_call.wait();
+      first_call_is_made = false;
+    });
+  });
+  ASSERT_TRUE(second.wait_for(std::chrono::seconds(60)));
+  EXPECT_FALSE(first_call_is_made);
+  EXPECT_TRUE(first_call.test());
+  first_call = {};
+}
+
+std::atomic<int> callbacks{0};
+std::atomic<int> ended{0};
+
+TEST_F(nested_calls, callbacks_that_wait_for_each_other_end) {
+  constexpr int count = 300;
+  callbacks = 0;
+  ended = 0;
+  std::vector<future<void>> all;
+  for (int i = 0; i < count; ++i) {
+    all.push_back(async(
+        target_,
+        [](int number) {
+          sync(
+              host(),
+              [](int n) {
+                ++callbacks;
+                // Those that began first may end first: each waits until all have begun.
+                while (callbacks < count)
+                  sync(node_at(2), [] {});
+                ended += n;
+              },
+              number);
+        },
+        i));
+  }
+  for (auto& f : all)
+    ASSERT_TRUE(f.wait_for(std::chrono::seconds(60)));
+  EXPECT_EQ(ended, count * (count - 1) / 2);
+}
+
+TEST_F(nested_calls, a_handler_that_polls_lets_others_run) {
+  future<int> f = async(target_, [] {
+    future<int> back = async(host(), [] { return sync(node_at(1), [] { return 7; }); });
+    while (!back.test()) {
+    }
+    return back.get();
+  });
+  ASSERT_TRUE(f.wait_for(std::chrono::seconds(60)));
+  EXPECT_EQ(f.get(), 7);
+}
+
+TEST_F(nested_calls, that_are_too_deep_are_refused) {
+  for (const node& other : {job_.host(), other_, target_}) {
+    future<int> f = async(target_, ping_pong, 50'000, other);
+    ASSERT_TRUE(f.wait_for(std::chrono::seconds(120)));
+    const auto e = thrown_by<nested_too_deep>([&] { f.get(); });
+    ASSERT_TRUE(e);
+    EXPECT_THAT(e->what(), HasSubstr("handlers wait there"));
+    EXPECT_EQ(e->node(), target_.id());
+  }
+  EXPECT_EQ(sync(target_, ping_pong, 1000, job_.host()), 1000) << "it still works";
+}
+
+TEST_F(nested_calls, from_a_stack_that_a_handler_has_made) {
+  future<int> f = async(target_, [] {
+    static ucontext_t handler;
+    static ucontext_t own;
+    static int result = 0;
+    std::vector<std::byte> stack(std::size_t{256} << 10);
+    ::getcontext(&own);
+    own.uc_stack.ss_sp = stack.data();
+    own.uc_stack.ss_size = stack.size();
+    own.uc_link = &handler;
+    ::makecontext(&own, [] { result = sync(this_node(), [] { return 5; }); }, 0);
+    ::swapcontext(&handler, &own);
+    return result;
+  });
+  ASSERT_TRUE(f.wait_for(std::chrono::seconds(60)));
+  EXPECT_EQ(f.get(), 5);
+}
+
+TEST_F(nested_calls, that_wait_with_a_deadline_end_with_it_whatever_began_to_wait_later) {
+  future<bool> first = async(
+      target_,
+      [](const node& there) {
+        future<int> never = async(there, ::pause);
+        return never.wait_for(std::chrono::milliseconds(300));
+      },
+      other_);
+  // Begins on the same worker while the first waits, and ends only with the other node.
+  future<int> second =
+      async(target_, [](const node& there) { return sync(there, ::pause); }, other_);
+  ASSERT_TRUE(first.wait_for(std::chrono::seconds(60)));
+  EXPECT_FALSE(first.get());
+  EXPECT_FALSE(second.test());
+  ::kill(static_cast<pid_t>(other_.description().pid), SIGKILL);
+  ASSERT_TRUE(second.wait_for(std::chrono::seconds(60)));
+  EXPECT_THROW((void)second.get(), remote_error);
 }
 
 } // namespace

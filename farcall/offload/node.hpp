@@ -22,6 +22,11 @@ struct job_core {
   am::client* client = nullptr;
 };
 
+/// The job of the handler that runs, or the only one of the process. Throws error otherwise.
+[[nodiscard]] job_core& current_core();
+/// What makes its calls; null when there is no job. Throws error when there are several.
+[[nodiscard]] am::client* only_client();
+
 } // namespace detail
 
 template <class T>
@@ -86,7 +91,7 @@ class node {
 
   /// For the library itself: the job, null for none.
   [[nodiscard]] detail::job_core* job() const noexcept { return job_; }
-  /// False once the job has ended; then nothing but this may be asked.
+  /// False once the job has ended, and in a child of a fork; then nothing but this may be asked.
   [[nodiscard]] bool has_job() const noexcept;
   friend bool operator==(const node& a, const node& b) noexcept = default;
 
@@ -140,8 +145,9 @@ struct packer<node> {
 
 namespace detail {
 
-/// Number of the node that this process is: 0 in every host, whatever the number of jobs.
-inline constinit std::atomic<node_id> process_node{host_id};
+/// Number of the node that this process is: 0 in every host, whatever the number of jobs. Defined
+/// in the library: one for all parts of a program, whatever they hide.
+extern constinit std::atomic<node_id> process_node;
 
 [[nodiscard]] inline node_id own_id() noexcept {
   return process_node.load(std::memory_order_relaxed);

@@ -26,9 +26,6 @@ template <class T>
   return nullptr;
 }
 
-/// That of current_job().
-[[nodiscard]] job_core& current_core();
-
 /// The job of all of them; the current one when they are bare spans. Throws error when they belong
 /// to several.
 template <class... Remote>

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t card_magic = 0x66617263; // "farc" read as a big-endian word
 constexpr std::size_t most_windows = 16;
-constexpr std::uint32_t most_workers = 256;
+constexpr std::uint32_t most_workers_of_node = 256;
 constexpr std::uint32_t most_transports = 16;
 constexpr std::size_t most_transport_bytes = 4096;
 
@@ -108,7 +108,7 @@ card decode_card(std::span<const std::byte> bytes) {
   c.pid = r.number<std::uint64_t>();
   c.cores = r.number<std::uint32_t>();
   c.workers = r.number<std::uint32_t>();
-  if (c.workers == 0 || c.workers > most_workers) {
+  if (c.workers == 0 || c.workers > most_workers_of_node) {
     throw malformed_message("a node's card announces an impossible number of workers");
   }
   c.build = r.text();

@@ -8,7 +8,7 @@ namespace {
 
 /// A node's receive segment and windows come with a descriptor each.
 constexpr std::uint32_t most_windows = 7;
-constexpr std::uint32_t most_workers = 256;
+constexpr std::uint32_t most_workers_of_node = 256;
 
 void require_end(const byte_reader& r, const char* what) {
   if (!r.empty()) throw malformed_message(std::string(what) + " is followed by something else");
@@ -99,7 +99,8 @@ hello hello::decode(std::span<const std::byte> body) {
   const auto settings = r.block();
   m.settings.assign(settings.begin(), settings.end());
   require_end(r, what);
-  if (m.node == host_id || m.node >= m.nodes || m.workers == 0 || m.workers > most_workers) {
+  if (m.node == host_id || m.node >= m.nodes || m.workers == 0 ||
+      m.workers > most_workers_of_node) {
     throw malformed_message("the host's greeting is inconsistent");
   }
   if (m.lane_bytes < smallest_ring || !is_power_of_two(m.lane_bytes) ||

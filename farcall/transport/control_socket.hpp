@@ -48,6 +48,8 @@ class control_socket {
 
   [[nodiscard]] int fd() const noexcept { return fd_.get(); }
   void close() noexcept { fd_.reset(); }
+  /// See unique_fd.
+  void close_on_fork() { fd_.close_on_fork(); }
 
   /// Sends one message; waits while the socket, or the system's space for descriptors in flight, is
   /// full. False when the other side is gone or the deadline passed. Throws error for more than 64

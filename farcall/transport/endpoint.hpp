@@ -39,4 +39,12 @@ struct endpoint {
   lane_driver* driver = nullptr;
 };
 
+/// In a child of a fork: nothing goes out by this copy of an end, and nothing comes in. The peer,
+/// and the parent's end, are not concerned.
+inline void disconnect(endpoint& end) noexcept {
+  close(end.out);
+  close(end.in);
+  end.driver = nullptr;
+}
+
 } // namespace farcall

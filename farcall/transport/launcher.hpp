@@ -58,6 +58,7 @@ class target_process {
  protected:
   void set(control_socket socket, std::string program) {
     socket_ = std::move(socket);
+    socket_.close_on_fork();
     program_ = std::move(program);
   }
 

@@ -134,6 +134,7 @@ child_process child_process::start(const std::string& program,
   }
 #ifdef SYS_pidfd_open
   child.pidfd_ = unique_fd(static_cast<int>(::syscall(SYS_pidfd_open, child.pid_, 0)));
+  child.pidfd_.close_on_fork();
 #endif
   return child;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <farcall/gpu/device_test_support.hpp>
+#include <tests/child.hpp>
 
 /// What every device must do, emulated or not: tests, which one file of a test program includes and
 /// instantiates with its targets' URLs.
@@ -279,6 +280,27 @@ TEST_P(device_test, workers_may_stay) {
   sync(target_, pure_fn<nothing>);
   EXPECT_EQ(device::worker_starts(target_), before);
   device::pin_resident(target_, false);
+}
+
+TEST_P(device_test, a_fork_leaves_it_alone) {
+  const auto memory = target_.allocate<std::uint64_t>(100);
+  future<double> pending = async(target_, device_fn<add>, 1.0, 2.0);
+  test::forked_child child([&] {
+    try {
+      (void)sync(target_, device_fn<add>, 3.0, 4.0);
+      return 1;
+    } catch (const forked&) {
+    }
+    const future<double> dropped = std::move(pending);
+    job_.reset();
+    return 0;
+  });
+  EXPECT_EQ(child.wait(), 0);
+  EXPECT_EQ(pending.get(), 3.0);
+  EXPECT_EQ(sync(target_, device_fn<add>, 5.0, 6.0), 11.0);
+  std::vector<std::uint64_t> values(100, 3);
+  put(values, memory).get();
+  EXPECT_EQ(sync(target_, team_fn<square_all>, memory.span()), 900U);
 }
 
 TEST_P(device_test, several_threads_call_at_once) {

@@ -171,6 +171,14 @@ class Markdown(InATree):
                         "README.md does not compile", "README.md:12:", "h")
 
     @unittest.skipIf(shutil.which("c++") is None, "no compiler")
+    def test_a_block_of_c_is_compiled_as_c(self):
+        self.write("README.md", "```c\nint* f(void* p) { return p; }\n```\n")
+        self.assertEqual(list(check_markdown.check_programs(self.root, ["c++", "-std=c++20"])), [])
+        self.write("README.md", "```c\nint g(void) { return class; }\n```\n")
+        self.expect_one(check_markdown.check_programs(self.root, ["c++", "-std=c++20"]),
+                        "README.md:2:", "class")
+
+    @unittest.skipIf(shutil.which("c++") is None, "no compiler")
     def test_blocks_with_an_optional_header_are_left_out_where_it_is_missing(self):
         self.write("README.md", "```cpp\nint f();\n```\n```cpp\n#include <cuda_runtime_api.h>\nint g();\n```\n")
         self.assertEqual(list(check_markdown.check_programs(self.root, ["c++", "-std=c++20"])), [])

@@ -2,7 +2,8 @@
 """Checks the Markdown pages: check_markdown.py [project root] [-- compiler and its options].
 
 * A link leads to a file or folder that exists, and to a heading that exists if it names one.
-* The C++ blocks of the README, and those of each page of the guide one behind the other, compile.
+* The C++ blocks of the README, and those of each page of the guide one behind the other, compile; so do
+  a page's C blocks, which are C11.
 """
 
 import concurrent.futures
@@ -56,13 +57,13 @@ def check_links(root):
                     yield f"{name}:{number}: {path or name} has no heading for #{anchor}"
 
 
-def program_of(page, left_out=()):
-    """The page's C++ blocks as one file, with lines numbered as in the page."""
+def program_of(page, left_out=(), wanted="cpp"):
+    """The page's blocks of one language as one file, with lines numbered as in the page."""
     text = page.read_text(encoding="utf-8")
     parts = []
     for match in BLOCK.finditer(text):
         language, block = match.groups()
-        if language == "cpp" and not any(h in block for h in left_out):
+        if language == wanted and not any(h in block for h in left_out):
             line = text.count("\n", 0, match.start()) + 2
             parts.append(f'#line {line} "{page.as_posix()}"\n{block}')
     return "".join(parts)
@@ -87,12 +88,27 @@ def compile_page(page, compiler):
     return "\n  ".join(errors[:5])
 
 
+def compile_c_page(page, compiler):
+    program = program_of(page, wanted="c")
+    if not program:
+        return None
+    # A C++ compiler's driver compiles C, too.
+    options = [o for o in compiler[1:] if not o.startswith("-std=")]
+    command = [compiler[0], *options, "-x", "c", "-std=c11", "-fsyntax-only", "-"]
+    done = subprocess.run(command, input=program, text=True, capture_output=True)
+    if done.returncode == 0:
+        return None
+    errors = [l for l in done.stderr.splitlines() if "error" in l] or done.stderr.splitlines()
+    return "\n  ".join(errors[:5])
+
+
 def check_programs(root, compiler):
     chosen = [p for pattern in COMPILED for p in sorted(root.glob(pattern))]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        for page, wrong in zip(chosen, pool.map(lambda p: compile_page(p, compiler), chosen)):
-            if wrong:
-                yield f"{page.relative_to(root).as_posix()} does not compile:\n  {wrong}"
+        for compile_one in (compile_page, compile_c_page):
+            for page, wrong in zip(chosen, pool.map(lambda p: compile_one(p, compiler), chosen)):
+                if wrong:
+                    yield f"{page.relative_to(root).as_posix()} does not compile:\n  {wrong}"
 
 
 def main():

@@ -247,6 +247,27 @@ TEST_F(ending, futures_waited_for_by_other_threads) {
   EXPECT_GE(failed, 7);
 }
 
+TEST_F(ending, continuations_may_call_and_wait_for_other_nodes_that_end_too) {
+  const node last = job_->targets()[2];
+  const auto wait_for_ever = [] { ::pause(); };
+  std::atomic<bool> calls_the_next{false};
+  // Nobody waits for this one but the end of the test.
+  future<int> f = async(victim_, wait_for_ever).then([&](future<void> first) {
+    EXPECT_THROW(first.get(), node_failed);
+    future<void> next = async(other_, [] { ::pause(); });
+    calls_the_next = true;
+    EXPECT_THROW(next.get(), node_failed);
+    return sync(last, [] { return 7; });
+  });
+  ::kill(pids_[0], SIGKILL);
+  while (!calls_the_next)
+    std::this_thread::yield();
+  EXPECT_FALSE(victim_.alive());
+  ::kill(pids_[1], SIGKILL);
+  ASSERT_TRUE(f.wait_for(std::chrono::seconds(60)));
+  EXPECT_EQ(f.get(), 7);
+}
+
 TEST_F(ending, memory_of_the_dead) {
   buffer<int> there = victim_.allocate<int>(1'000'000);
   buffer<int> elsewhere = other_.allocate<int>(1'000'000);

@@ -3,11 +3,11 @@
 # with find_package and once with pkg-config.
 set -euo pipefail
 
-if [[ $# -ne 4 ]]; then
-  echo "usage: $0 <cmake> <c++ compiler> <source folder> <build folder>" >&2
+if [[ $# -ne 5 ]]; then
+  echo "usage: $0 <cmake> <c++ compiler> <c compiler> <source folder> <build folder>" >&2
   exit 2
 fi
-cmake=$1 compiler=$2 source=$3 build=$4
+cmake=$1 compiler=$2 c_compiler=$3 source=$4 build=$5
 consumer=$source/tests/install/consumer
 
 temporary=$(mktemp -d)
@@ -22,6 +22,7 @@ say "install"
   exit 1
 }
 test -f "$prefix/include/farcall/farcall.hpp"
+test -f "$prefix/include/farcall/farcall.h"
 
 say "nothing installed as text may point back into the source or the build folder"
 if grep -rIlP "(^|[\s\"';=:(IL])(\Q$source\E|\Q$build\E)" "$prefix"; then
@@ -35,9 +36,11 @@ prefix=$temporary/moved
 
 say "consumer with find_package"
 "$cmake" -S "$consumer" -B "$temporary/find_package" -G Ninja -DCMAKE_CXX_COMPILER="$compiler" \
+  -DCMAKE_C_COMPILER="$c_compiler" \
   -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF
 "$cmake" --build "$temporary/find_package"
 "$temporary/find_package/hello"
+"$temporary/find_package/c_hello"
 "$temporary/find_package/ham_hello"
 if [[ -e $prefix/lib/cmake/farcall/farcall-cuda-targets.cmake ]]; then
   "$temporary/find_package/gpu_hello"
@@ -49,3 +52,5 @@ export PKG_CONFIG_PATH=$pc_folder LD_LIBRARY_PATH=${pc_folder%/pkgconfig}
 read -ra flags <<<"$(pkg-config --cflags --libs farcall)"
 "$compiler" -std=c++20 -O2 -o "$temporary/hello" "$consumer/main.cpp" "${flags[@]}"
 "$temporary/hello"
+"$c_compiler" -std=c11 -O2 -o "$temporary/c_hello" "$consumer/main.c" "${flags[@]}"
+"$temporary/c_hello"

@@ -1,6 +1,7 @@
 #include "tests/invariants/allocations.hpp"
 #include "tests/invariants/tracer.hpp"
 
+#include <farcall/farcall.h>
 #include <farcall/farcall.hpp>
 
 #include <gtest/gtest.h>
@@ -9,6 +10,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -116,6 +118,51 @@ void small_copies(const node& target, int n) {
   }
 }
 
+void add_for_c(fc_reply* reply, const void* bytes, std::size_t size, void* /*user*/) {
+  std::array<double, 2> numbers{};
+  if (size == sizeof numbers) std::memcpy(numbers.data(), bytes, size);
+  const double sum = numbers[0] + numbers[1];
+  fc_reply_bytes(reply, &sum, sizeof sum);
+}
+
+/// Before main(), and so in both processes.
+const fc_status registered = fc_register("add", &add_for_c, nullptr);
+
+fc_node node_for_c(const node& target) {
+  fc_node n{};
+  if (registered != FC_OK || fc_node_at(nullptr, target.id(), &n) != FC_OK) std::abort();
+  return n;
+}
+
+void calls_from_c(const node& target, int n) {
+  const fc_node there = node_for_c(target);
+  for (int i = 0; i < n; ++i) {
+    const std::array<double, 2> numbers{1, static_cast<double>(i)};
+    double sum = 0;
+    if (fc_call(there, fc_named("add"), numbers.data(), sizeof numbers, &sum, sizeof sum,
+                nullptr) != FC_OK ||
+        sum != 1.0 + i) {
+      std::abort();
+    }
+  }
+}
+
+void pipelined_calls_from_c(const node& target, int n) {
+  const fc_node there = node_for_c(target);
+  const fc_function f = fc_named("add");
+  const std::array<double, 2> numbers{1, 2};
+  std::array<fc_future*, 64> window{};
+  for (int i = 0; i < n; i += static_cast<int>(window.size())) {
+    for (auto& w : window) {
+      if (fc_call_async(there, f, numbers.data(), sizeof numbers, &w) != FC_OK) std::abort();
+    }
+    for (auto* w : window) {
+      if (fc_future_get(w, nullptr, nullptr) != FC_OK) std::abort();
+      fc_future_drop(w);
+    }
+  }
+}
+
 struct kind {
   const char* name;
   void (*run)(const node& target, int n);
@@ -128,6 +175,8 @@ constexpr kind kinds[] = {
     {"pipelined calls", &pipelined_calls},
     {"posts", &posts},
     {"dropped futures", &dropped_futures},
+    {"calls from C", &calls_from_c},
+    {"pipelined calls from C", &pipelined_calls_from_c},
 };
 constexpr unsigned long control_window = 1000;
 constexpr unsigned long copy_window = 1001;

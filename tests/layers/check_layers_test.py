@@ -56,6 +56,15 @@ class CheckLayers(unittest.TestCase):
         self.write("farcall/memory/a.cpp", "#include <farcall/farcall.hpp>\n")
         self.expect_one_problem("farcall/memory/a.cpp:1", "farcall/farcall.hpp")
 
+    def test_the_header_for_c_is_open_to_its_layer_only(self):
+        self.write("docs/architecture.md", TABLE + "| 2 | `farcall/c/` | C. |\n")
+        self.write("farcall/c/README.md", "Purpose.\n")
+        self.write("farcall/c/CMakeLists.txt", "farcall_layer(SOURCES a.cpp)")
+        self.write("farcall/c/a.cpp", "#include <farcall/farcall.h>\n")
+        self.assertEqual(self.problems(), [])
+        self.write("farcall/memory/a.cpp", "#include <farcall/farcall.h>\n")
+        self.expect_one_problem("farcall/memory/a.cpp:1", "farcall/farcall.h")
+
     def test_the_umbrella_header_may_include_every_layer(self):
         self.write("farcall/farcall.hpp", "#include <farcall/memory/a.hpp>\n")
         self.assertEqual(self.problems(), [])

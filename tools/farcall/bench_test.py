@@ -32,6 +32,10 @@ def check_door(farcall):
            "farcall: --max-bytes 1024: no block of that size", "err")
     expect(run(farcall, "bench", "floor", "--quick", "--batches", "20", "--json"), 0,
            '"floor_ns": {', "out")
+    expect(run(farcall, "bench", "offload", "--quick", "--batches", "20", "--json"), 0,
+           '"ring_only_ns": {', "out")
+    expect(run(farcall, "bench", "offload", "--quick", "--batches", "20"), 0,
+           "engine: empty - ring only = ", "out")
 
 
 def check_without(farcall):

@@ -111,9 +111,10 @@ bool host_endpoint::launch(launcher run, launch_plan& plan, std::uint32_t slot) 
     launching_.device->launch(launching_.stream, run, plan);
   } catch (const std::exception& e) {
     static std::mutex mutex;
-    static std::set<std::string> texts; // few, and for ever: a reply may be read late
+    // Few, and for ever: a reply may be read late.
+    static auto* const texts = new std::set<std::string>;
     const std::lock_guard guard(mutex);
-    launched_[place].failure = texts.insert(e.what()).first->c_str();
+    launched_[place].failure = texts->insert(e.what()).first->c_str();
     store_release(plan.done, plan.done_value);
   }
   // Release; partner: the acquire load in end_launches().

@@ -105,8 +105,9 @@ class thread_team {
     }
   }
 
-  /// The team whose thread this is, or null.
-  static inline constinit thread_local thread_team* current = nullptr;
+  /// The team whose thread this is, or null. Defined in the library: one for all parts of a
+  /// program, whatever they hide.
+  static constinit thread_local thread_team* current;
   /// From now on the calling thread is `team`'s, and stands for its device; null: for itself again.
   static void set_current(thread_team* team) noexcept {
     current = team;

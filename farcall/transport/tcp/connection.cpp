@@ -64,6 +64,7 @@ class dialler final : public event_handler, public std::enable_shared_from_this<
     while (next_ < where_.size()) {
       try {
         socket_ = start_connect(where_[next_++]);
+        socket_.close_on_fork();
         loop_->add(socket_.get(), EPOLLOUT, shared_from_this());
         return;
       } catch (const std::exception& e) {

@@ -43,6 +43,8 @@ int wait_for_events(int epoll, std::span<epoll_event> events, std::chrono::nanos
 reactor::reactor(const char* name)
     : epoll_(::epoll_create1(EPOLL_CLOEXEC)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!epoll_ || !wake_) throw_system_error("watching sockets (descriptor limit?)", errno);
+  epoll_.close_on_fork();
+  wake_.close_on_fork();
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.u64 = event_id(0, wake_.get());

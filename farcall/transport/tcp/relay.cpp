@@ -46,7 +46,9 @@ relay::relay(tcp::reactor& loop, control_socket near, std::unique_ptr<tcp::strea
              std::chrono::milliseconds heartbeat_timeout, end_handler on_end)
     : loop_(&loop), near_(std::move(near)), far_(std::move(far)),
       heartbeat_timeout_(heartbeat_timeout), on_end_(std::move(on_end)), last_heard_(clock::now()),
-      last_said_(clock::now()) {}
+      last_said_(clock::now()) {
+  near_.close_on_fork();
+}
 
 relay::~relay() = default;
 

@@ -46,8 +46,10 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
   explicit impl(server_options o) : own_(std::move(o)), identity_(make_identity(own_.access)) {
     check_safety();
     listeners_ = tcp::listen_on(own_.listen);
-    for (const unique_fd& l : listeners_)
+    for (unique_fd& l : listeners_) {
+      l.close_on_fork();
       addresses_.push_back(tcp::local_address(l.get()));
+    }
     loop_ = std::make_unique<tcp::reactor>("farcall-serve");
   }
 
@@ -151,6 +153,7 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
       }
       auto v = std::make_shared<visitor>();
       v->socket = std::move(*socket);
+      v->socket.close_on_fork();
       v->from = from;
       const int fd = v->socket.get();
       const std::uint64_t number = ++last_visitor_;

@@ -41,7 +41,7 @@ socket_result transfer(int fd, std::span<const iovec> parts, Call call) noexcept
 
 class plain final : public stream {
  public:
-  explicit plain(unique_fd fd) noexcept : fd_(std::move(fd)) {}
+  explicit plain(unique_fd fd) : fd_(std::move(fd)) { fd_.close_on_fork(); }
 
   io_result read(std::span<const iovec> parts) noexcept override {
     const socket_result got = receive_some(fd_.get(), parts);

@@ -381,6 +381,7 @@ io_status tls_stream::fail() noexcept {
 
 tls_stream::tls_stream(unique_fd fd, std::shared_ptr<const tls_identity> identity, bool is_server)
     : fd_(std::move(fd)), identity_(std::move(identity)) {
+  fd_.close_on_fork();
   ERR_clear_error();
   ssl_.reset(SSL_new(identity_->inside().context()));
   BIO* bio = ssl_ ? BIO_new(socket_method()) : nullptr;

@@ -1,0 +1,30 @@
+#include "shares.hpp"
+
+#include <gtest/gtest.h>
+
+namespace farcall::tool {
+namespace {
+
+figure median_of(double ns, double floor) {
+  figure f;
+  f.ns.p50 = ns;
+  f.floor.p50 = floor;
+  return f;
+}
+
+TEST(shares, are_what_one_figure_takes_more_than_the_one_below_it) {
+  const call_shares s = shares_of(median_of(140, 100), median_of(190.25, 101), median_of(188, 102));
+  EXPECT_DOUBLE_EQ(s.ring, 40);
+  EXPECT_DOUBLE_EQ(s.engine, 50.25);
+  EXPECT_DOUBLE_EQ(s.arguments, -2.25);
+}
+
+TEST(shares, are_a_line_below_the_table_and_an_object_for_programs) {
+  const call_shares s{.ring = 40.04, .engine = 50.256, .arguments = -2.25};
+  EXPECT_EQ(shares_text(s), "ring: ring only - floor = 40.0 ns; engine: empty - ring only = 50.3 "
+                            "ns; arguments: two doubles - empty = -2.2 ns\n");
+  EXPECT_EQ(shares_json(s), (json{{"ring", 40.04}, {"engine", 50.26}, {"arguments", -2.25}}));
+}
+
+} // namespace
+} // namespace farcall::tool

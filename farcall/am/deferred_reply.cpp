@@ -1,0 +1,62 @@
+#include <farcall/am/deferred_reply.hpp>
+#include <farcall/am/engine.hpp>
+#include <farcall/am/responder.hpp>
+
+#include <utility>
+
+namespace farcall::am {
+
+deferred_reply::deferred_reply(counted_ptr<reply_port> port, node_id source,
+                               std::uint32_t slot) noexcept
+    : port_(std::move(port)), source_(source), slot_(slot) {
+  // Relaxed: on the worker's thread, which is the one that asks for it.
+  port_->pending.fetch_add(1, std::memory_order_relaxed);
+}
+
+deferred_reply::deferred_reply(deferred_reply&& other) noexcept
+    : port_(std::move(other.port_)), source_(other.source_), slot_(other.slot_),
+      is_pending_(std::exchange(other.is_pending_, false)) {}
+
+deferred_reply& deferred_reply::operator=(deferred_reply&& other) noexcept {
+  if (this == &other) return *this;
+  drop();
+  port_ = std::move(other.port_);
+  source_ = other.source_;
+  slot_ = other.slot_;
+  is_pending_ = std::exchange(other.is_pending_, false);
+  return *this;
+}
+
+deferred_reply::~deferred_reply() { drop(); }
+
+void deferred_reply::drop() noexcept {
+  if (!is_pending_) return;
+  send([](request_context& request) {
+    request.reply_error("farcall::error", "the handler has let go of its reply without giving one");
+  });
+}
+
+request_context deferred_reply::context() const noexcept {
+  request_context request(*port_->lane->engine_, *port_->lane);
+  request.source_ = source_;
+  request.slot_ = slot_;
+  request.released_ = true;
+  request.lock_ = request_context::reply_lock::of_another;
+  return request;
+}
+
+void deferred_reply::end(request_context& request) const noexcept {
+  responder& lane = *port_->lane;
+  if (!request.replied_ && request.wants_reply()) lane.reply_nothing(request);
+  // Release; partner: the acquire load in responder::defers().
+  port_->pending.fetch_sub(1, std::memory_order_release);
+  lane.engine_->deferred_reply_was_sent(lane.blocked());
+}
+
+deferred_reply request_context::defer() {
+  counted_ptr<reply_port> port = lane_->share_replies();
+  replied_ = true;
+  return {std::move(port), source_, slot_};
+}
+
+} // namespace farcall::am

@@ -1,0 +1,16 @@
+#pragma once
+
+namespace farcall::am {
+
+/// What belongs to the code on a stack rather than to the thread: kept while a fiber is suspended.
+struct stack_state {
+  /// Of the handler that runs, for the layers above; null outside handlers.
+  const void* context = nullptr;
+  /// Continuations are run further down on this stack (continuation.hpp).
+  bool runs_continuations = false;
+};
+
+/// Defined in the library: one for all parts of a program, whatever they hide.
+extern constinit thread_local stack_state this_stack;
+
+} // namespace farcall::am

@@ -1,0 +1,7 @@
+#include <farcall/base/node_id.hpp>
+
+namespace farcall {
+
+constinit thread_local node_id acting_node = no_node;
+
+} // namespace farcall

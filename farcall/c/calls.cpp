@@ -1,0 +1,63 @@
+#include <farcall/c/convert.hpp>
+#include <farcall/c/future.hpp>
+#include <farcall/call/caller.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+using namespace farcall;
+using namespace farcall::c;
+
+namespace {
+
+/// Null for a call that nobody waits for.
+am::pending_call* send_call(const detail::call_place& to, bool abandoned, fc_function function,
+                            const void* bytes, std::size_t size) {
+  if (function == 0)
+    throw invalid_argument("function is 0: fc_named() has failed, or was not called");
+  if (size != 0) require(bytes, "bytes");
+  const am::handler_key key =
+      key_resolver::key_for(to.messages, named_entry, to.job.context, to.deadline);
+  return detail::send<call_result>(
+      to.messages, key, {}, to.deadline, abandoned,
+      named_call{function, {static_cast<const std::byte*>(bytes), size}});
+}
+
+future<call_result> start_call(const fc_node& where, fc_function function, const void* bytes,
+                               std::size_t size) {
+  const detail::call_place to = c::place_of(where);
+  return detail::future_access::make<call_result>(send_call(to, false, function, bytes, size),
+                                                  to.deadline);
+}
+
+} // namespace
+
+fc_status fc_call(fc_node where, fc_function function, const void* bytes, size_t size, void* result,
+                  size_t capacity, size_t* result_size) {
+  return guarded([&] {
+    if (capacity != 0) require(result, "result");
+    auto answer = start_call(where, function, bytes, size);
+    answer.wait();
+    const call_result got = result_of(answer, function);
+    const std::size_t n = got.bytes().size();
+    if (result_size != nullptr) *result_size = n;
+    if (n != 0 && capacity != 0) std::memcpy(result, got.bytes().data(), std::min(n, capacity));
+    if (n <= capacity) return;
+    throw invalid_argument("the answer has " + std::to_string(n) +
+                               " bytes, and there was space for " + std::to_string(capacity),
+                           where.id);
+  });
+}
+
+fc_status fc_call_async(fc_node where, fc_function function, const void* bytes, size_t size,
+                        fc_future** future) {
+  return guarded([&] {
+    require(future, "future");
+    *future = new fc_future(start_call(where, function, bytes, size), function);
+  });
+}
+
+fc_status fc_post(fc_node where, fc_function function, const void* bytes, size_t size) {
+  return guarded([&] { (void)send_call(c::place_of(where), true, function, bytes, size); });
+}

@@ -1,0 +1,155 @@
+#include <farcall/c/convert.hpp>
+#include <farcall/c/function_table.hpp>
+#include <farcall/c/future.hpp>
+
+#include <cstddef>
+#include <new>
+#include <string>
+#include <utility>
+
+namespace farcall::c {
+
+call_result result_of(future<call_result>& ready, fc_function function) {
+  try {
+    return ready.get();
+  } catch (const unknown_function& e) {
+    const std::string* const name = function_table::instance().name_of(function);
+    throw unknown_function(node_text(e.node()) + " has no function '" +
+                               (name != nullptr ? *name : std::to_string(function)) +
+                               "'; register it there, with fc_register(), before it is called",
+                           e.node());
+  }
+}
+
+am::completion* state_of(const fc_future& f) noexcept {
+  return std::visit([](const auto& p) { return detail::future_access::state(p); }, f.pending);
+}
+
+namespace {
+
+/// Memory of futures that a thread has dropped, for those that it makes next.
+class dropped_futures {
+ public:
+  dropped_futures() noexcept = default;
+  dropped_futures(const dropped_futures&) = delete;
+  dropped_futures& operator=(const dropped_futures&) = delete;
+  ~dropped_futures() {
+    while (void* const block = take())
+      ::operator delete(block);
+    is_over_ = true;
+  }
+
+  [[nodiscard]] void* take() noexcept {
+    if (first_ == nullptr) return nullptr;
+    --count_;
+    return std::exchange(first_, *static_cast<void**>(first_));
+  }
+  /// False when it keeps enough, or the thread is at its end.
+  [[nodiscard]] bool keep(void* block) noexcept {
+    if (count_ == most || is_over_) return false;
+    ++count_;
+    *static_cast<void**>(block) = std::exchange(first_, block);
+    return true;
+  }
+
+ private:
+  static constexpr std::size_t most = 256;
+
+  void* first_ = nullptr; ///< each block begins with the address of the next
+  std::size_t count_ = 0;
+  bool is_over_ = false; ///< static objects may drop futures later than this
+};
+
+thread_local dropped_futures dropped;
+
+/// Waits until the deadline of the call, and takes the result. Throws timeout, and the future
+/// stays.
+void settle(fc_future& f) {
+  if (f.is_settled) return;
+  std::visit([](auto& p) { p.wait(); }, f.pending);
+  f.is_settled = true;
+  try {
+    if (auto* const call = std::get_if<future<call_result>>(&f.pending)) {
+      f.result = result_of(*call, f.function);
+    } else {
+      std::get<future<void>>(f.pending).get();
+    }
+  } catch (...) {
+    f.failure = std::current_exception();
+  }
+}
+
+} // namespace
+} // namespace farcall::c
+
+using namespace farcall::c;
+
+void* fc_future::operator new(std::size_t bytes) {
+  if (void* const block = dropped.take()) return block;
+  return ::operator new(bytes);
+}
+
+void fc_future::operator delete(void* memory) noexcept {
+  if (!dropped.keep(memory)) ::operator delete(memory);
+}
+
+bool fc_future_test(fc_future* future) {
+  bool is_ready = false;
+  (void)guarded([&] {
+    require(future, "future");
+    is_ready = future->is_settled || std::visit([](auto& p) { return p.test(); }, future->pending);
+  });
+  return is_ready;
+}
+
+fc_status fc_future_wait(fc_future* future, int64_t timeout_ns) {
+  return guarded([&] {
+    require(future, "future");
+    if (future->is_settled) return FC_OK;
+    if (timeout_ns < 0) {
+      std::visit([](auto& p) { p.wait(); }, future->pending);
+      return FC_OK;
+    }
+    const auto duration = std::chrono::nanoseconds(timeout_ns);
+    if (std::visit([&](auto& p) { return p.wait_for(duration); }, future->pending)) return FC_OK;
+    return fail(FC_TIMEOUT, "the future was not ready in time; it can be waited for again");
+  });
+}
+
+fc_status fc_future_get(fc_future* future, const void** bytes, size_t* size) {
+  return guarded([&] {
+    require(future, "future");
+    settle(*future);
+    if (future->failure) std::rethrow_exception(future->failure);
+    if (bytes != nullptr) *bytes = future->result.bytes().data();
+    if (size != nullptr) *size = future->result.bytes().size();
+  });
+}
+
+void fc_future_drop(fc_future* future) { delete future; }
+
+fc_status fc_future_then(fc_future* future, fc_continuation run, void* user) {
+  return guarded([&] {
+    require(future, "future");
+    if (run == nullptr) throw invalid_argument("run must not be NULL");
+    if (future->is_settled) {
+      run(future, user);
+      return;
+    }
+    std::visit(
+        [&](auto& p) {
+          // Once it is attached, another thread may run and drop it.
+          auto given_away = std::move(p);
+          try {
+            (void)given_away.then([future, run, user](auto ready) {
+              future->pending = std::move(ready);
+              run(future, user);
+            });
+          } catch (const std::bad_alloc&) {
+            p = std::move(given_away);
+            throw;
+          }
+        },
+        future->pending);
+  });
+}

@@ -1,0 +1,195 @@
+#include <farcall/c/convert.hpp>
+#include <farcall/offload/job.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <new>
+#include <string>
+#include <vector>
+
+using namespace farcall;
+using namespace farcall::c;
+
+namespace {
+
+/// The jobs that C programs have made, by handle.
+struct made_jobs {
+  std::mutex mutex;
+  std::map<fc_job*, job> all;
+
+  static made_jobs& instance() {
+    // Never destroyed: a job that was not ended goes with the process.
+    static auto* const made = new made_jobs;
+    return *made;
+  }
+};
+
+/// What the program and this library both know of the options. Throws invalid_argument for more.
+fc_job_options known_options(const fc_job_options& given) {
+  if (given.size == 0) {
+    throw invalid_argument("fc_job_options.size is 0; set it to sizeof(fc_job_options)");
+  }
+  fc_job_options known{};
+  std::memcpy(&known, &given, std::min(given.size, sizeof known));
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(&given);
+  for (std::size_t i = sizeof known; i < given.size; ++i) {
+    if (bytes[i] == 0) continue;
+    throw invalid_argument("fc_job_options has members that this version of farcall does not know");
+  }
+  return known;
+}
+
+job_options options_of(const fc_job_options& o) {
+  const auto text = [](const char* t) { return std::string(t == nullptr ? "" : t); };
+  const auto wait = [](std::int64_t us) {
+    return us < 0 ? std::chrono::nanoseconds(0) : std::chrono::nanoseconds(us * 1000);
+  };
+  job_options to;
+  to.targets = text(o.targets);
+  to.program = text(o.program);
+  to.key = text(o.key);
+  to.certificate = text(o.certificate);
+  to.certificate_key = text(o.certificate_key);
+  to.authority = text(o.authority);
+  for (const char* const* a = o.arguments; a != nullptr && *a != nullptr; ++a)
+    to.arguments.emplace_back(*a);
+  if (o.existing_target_count != 0) {
+    require(o.existing_targets, "existing_targets");
+    to.existing_targets.assign(o.existing_targets, o.existing_targets + o.existing_target_count);
+  }
+  to.heap_bytes = o.heap_bytes;
+  to.lane_bytes = o.lane_bytes;
+  to.start_timeout = std::chrono::milliseconds(o.start_timeout_ms);
+  to.stop_timeout = std::chrono::milliseconds(o.stop_timeout_ms);
+  to.heartbeat_timeout = std::chrono::milliseconds(o.heartbeat_timeout_ms);
+  if (o.spin_us != 0) to.waiting.spin = wait(o.spin_us);
+  if (o.yield_after_us != 0) to.waiting.yield_after = wait(o.yield_after_us);
+  return to;
+}
+
+} // namespace
+
+// ---- jobs ---------------------------------------------------------------------------------------
+
+fc_status fc_job_start(int* argc, char** argv, const fc_job_options* options, fc_job** job) {
+  return guarded([&] {
+    // First: a target is to serve, whatever else is wrong.
+    serve_if_target();
+    require(job, "job");
+    const job_options o = options == nullptr ? job_options{} : options_of(known_options(*options));
+    farcall::job made = argc == nullptr ? farcall::job(o) : farcall::job(*argc, argv, o);
+    fc_job* const handle = handle_of(detail::state_of(*made.host().job()));
+    made_jobs& jobs = made_jobs::instance();
+    const std::lock_guard guard(jobs.mutex);
+    jobs.all.emplace(handle, std::move(made));
+    *job = handle;
+  });
+}
+
+void fc_job_end(fc_job* job) {
+  made_jobs& jobs = made_jobs::instance();
+  std::unique_lock guard(jobs.mutex);
+  const auto ended = jobs.all.extract(job);
+  guard.unlock();
+  // Ends with `ended`, without the lock.
+}
+
+fc_status fc_serve_if_target(void) {
+  return guarded([] { serve_if_target(); });
+}
+
+fc_status fc_serve_as_target(bool* served) {
+  return guarded([&] {
+    require(served, "served");
+    *served = serve_as_target();
+  });
+}
+
+fc_status fc_serve_socket(int socket) {
+  return guarded([&] { serve_as_target(socket); });
+}
+
+fc_job* fc_current_job(void) {
+  fc_job* job = nullptr;
+  (void)guarded([&] { job = handle_of(detail::current_job()); });
+  return job;
+}
+
+uint32_t fc_job_size(fc_job* job) {
+  std::uint32_t nodes = 0;
+  (void)guarded([&] { nodes = static_cast<std::uint32_t>(job_of(job).members->nodes()); });
+  return nodes;
+}
+
+// ---- nodes --------------------------------------------------------------------------------------
+
+fc_status fc_node_at(fc_job* job, uint32_t id, fc_node* node) {
+  return guarded([&] {
+    require(node, "node");
+    detail::job_state& state = job_of(job);
+    if (id >= state.members->nodes()) {
+      throw invalid_argument("there is no node " + std::to_string(id) + ": the job has " +
+                             std::to_string(state.members->nodes()) + " nodes");
+    }
+    *node = {handle_of(state), nullptr, 0, id, 0};
+  });
+}
+
+fc_status fc_this_node(fc_job* job, fc_node* node) {
+  return guarded([&] {
+    require(node, "node");
+    detail::job_state& state = job_of(job);
+    *node = {handle_of(state), nullptr, 0, state.members->self(), 0};
+  });
+}
+
+bool fc_node_alive(fc_node node) {
+  bool is_alive = false;
+  (void)guarded([&] { is_alive = node_of(node).alive(); });
+  return is_alive;
+}
+
+fc_status fc_node_describe(fc_node node, fc_node_description** description) {
+  return guarded([&] {
+    require(description, "description");
+    const node_description d = node_of(node).description();
+    const std::string* const texts[] = {&d.name, &d.host, &d.architecture, &d.transport, &d.route};
+    std::size_t bytes = sizeof(fc_node_description);
+    for (const std::string* t : texts)
+      bytes += t->size() + 1;
+    // One block, so that one call releases it.
+    void* const block = std::malloc(bytes); // NOLINT(cppcoreguidelines-no-malloc): for fc_free()
+    if (block == nullptr) throw std::bad_alloc();
+    char* at = static_cast<char*>(block) + sizeof(fc_node_description);
+    const char* kept[std::size(texts)];
+    for (std::size_t i = 0; i < std::size(texts); ++i) {
+      kept[i] = at;
+      at = std::copy_n(texts[i]->c_str(), texts[i]->size() + 1, at);
+    }
+    *description = new (block) fc_node_description{kept[0], kept[1], kept[2], kept[3],   kept[4],
+                                                   d.pid,   d.id,    d.cores, d.workers, 0};
+  });
+}
+
+void fc_free(void* memory) {
+  std::free(memory); // NOLINT(cppcoreguidelines-no-malloc): what fc_node_describe() has taken
+}
+
+fc_node fc_within(fc_node node, int64_t timeout_ns) {
+  const time_point deadline = deadline_in(timeout_ns);
+  node.deadline = deadline == no_deadline ? 0 : deadline.time_since_epoch().count();
+  return node;
+}
+
+fc_status fc_lane_open(fc_node node, fc_node* lane) {
+  return guarded([&] {
+    require(lane, "lane");
+    auto* const opened = new farcall::lane(node_of(node));
+    *lane = {node.job, opened, node.deadline, node.id, 0};
+  });
+}
+
+void fc_lane_close(fc_node lane) { delete static_cast<farcall::lane*>(lane.lane); }

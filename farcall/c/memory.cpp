@@ -1,0 +1,119 @@
+#include <farcall/c/convert.hpp>
+#include <farcall/c/future.hpp>
+#include <farcall/offload/transfer.hpp>
+
+#include <string>
+
+using namespace farcall;
+using namespace farcall::c;
+using detail::transfer_mode;
+
+namespace {
+
+void require_inside(std::uint64_t bytes, const fc_span& span) {
+  if (bytes > span.bytes) detail::throw_too_long(bytes, span.bytes);
+}
+
+/// Throws invalid_argument for a span of a node that the job does not have.
+detail::job_state& job_with(fc_job* job, const fc_span& span) {
+  detail::job_state& state = job_of(job);
+  if (span.node < state.members->nodes()) return state;
+  throw invalid_argument("this span is of node " + std::to_string(span.node) +
+                         ", and the job has " + std::to_string(state.members->nodes()) + " nodes");
+}
+
+future<void> put(fc_job* job, const fc_span& to, const void* from, std::size_t bytes,
+                 transfer_mode mode) {
+  require_inside(bytes, to);
+  if (bytes != 0) require(from, "from");
+  return detail::put_bytes(job_with(job, to), to.node, to.address,
+                           static_cast<const std::byte*>(from), bytes, mode);
+}
+
+future<void> get(fc_job* job, const fc_span& from, void* to, std::size_t bytes,
+                 transfer_mode mode) {
+  require_inside(bytes, from);
+  if (bytes != 0) require(to, "to");
+  return detail::get_bytes(job_with(job, from), from.node, from.address,
+                           static_cast<std::byte*>(to), bytes, mode);
+}
+
+future<void> copy(fc_job* job, const fc_span& from, const fc_span& to) {
+  require_inside(from.bytes, to);
+  (void)job_with(job, from);
+  return detail::copy_between(job_with(job, to), from.node, from.address, to.node, to.address,
+                              from.bytes);
+}
+
+} // namespace
+
+fc_status fc_allocate(fc_node where, uint64_t bytes, fc_span* memory) {
+  return guarded([&] {
+    require(memory, "memory");
+    const remote_span<std::byte> made = node_of(where).allocate<std::byte>(bytes).release();
+    *memory = {made.address(), made.size(), made.node(), 0};
+  });
+}
+
+fc_status fc_release(fc_job* job, fc_span memory) {
+  return guarded([&] {
+    const node owner(job_with(job, memory), memory.node);
+    auto ended = buffer<std::byte>::adopt(owner, {memory.node, memory.address, memory.bytes});
+    ended.reset();
+  });
+}
+
+fc_span fc_own_memory(const void* address, size_t bytes) {
+  return {reinterpret_cast<std::uintptr_t>(address), bytes, detail::own_id(), 0};
+}
+
+fc_status fc_part(fc_span whole, uint64_t offset, uint64_t bytes, fc_span* part) {
+  return guarded([&] {
+    require(part, "part");
+    if (offset > whole.bytes || bytes > whole.bytes - offset) {
+      detail::throw_out_of_range(offset, bytes, whole.bytes);
+    }
+    *part = {whole.address + offset, bytes, whole.node, 0};
+  });
+}
+
+fc_status fc_put(fc_job* job, fc_span to, const void* from, size_t bytes) {
+  return guarded([&] { put(job, to, from, bytes, transfer_mode::sync).get(); });
+}
+
+fc_status fc_get(fc_job* job, fc_span from, void* to, size_t bytes) {
+  return guarded([&] { get(job, from, to, bytes, transfer_mode::sync).get(); });
+}
+
+fc_status fc_copy(fc_job* job, fc_span from, fc_span to) {
+  return guarded([&] { copy(job, from, to).get(); });
+}
+
+fc_status fc_put_async(fc_job* job, fc_span to, const void* from, size_t bytes,
+                       fc_future** future) {
+  return guarded([&] {
+    require(future, "future");
+    *future = new fc_future(put(job, to, from, bytes, transfer_mode::async));
+  });
+}
+
+fc_status fc_get_async(fc_job* job, fc_span from, void* to, size_t bytes, fc_future** future) {
+  return guarded([&] {
+    require(future, "future");
+    *future = new fc_future(get(job, from, to, bytes, transfer_mode::async));
+  });
+}
+
+fc_status fc_copy_async(fc_job* job, fc_span from, fc_span to, fc_future** future) {
+  return guarded([&] {
+    require(future, "future");
+    *future = new fc_future(copy(job, from, to));
+  });
+}
+
+fc_status fc_map(fc_job* job, fc_span shared, void** here) {
+  return guarded([&] {
+    require(here, "here");
+    *here = detail::map_bytes(job_with(job, shared), shared.node, shared.address, shared.bytes);
+  });
+}

@@ -1,0 +1,59 @@
+#include <farcall/c/convert.hpp>
+#include <farcall/c/future.hpp>
+#include <farcall/offload/wait_any.hpp>
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+using namespace farcall;
+using namespace farcall::c;
+
+namespace {
+
+time_point deadline_of(const fc_future& f) noexcept {
+  return std::visit([](const auto& p) { return detail::future_access::deadline(p); }, f.pending);
+}
+
+} // namespace
+
+fc_status fc_wait_all(fc_future* const* futures, size_t count, int64_t timeout_ns) {
+  return guarded([&] {
+    if (count != 0) require(futures, "futures");
+    const time_point end = deadline_in(timeout_ns);
+    for (fc_future* f : std::span(futures, count)) {
+      if (f == nullptr) continue;
+      const auto left = end == no_deadline
+                            ? std::chrono::nanoseconds(-1)
+                            : std::max(end - clock::now(), std::chrono::nanoseconds::zero());
+      if (const fc_status status = fc_future_wait(f, left.count()); status != FC_OK) return status;
+    }
+    return FC_OK;
+  });
+}
+
+fc_status fc_wait_any(fc_future* const* futures, size_t count, int64_t timeout_ns, size_t* index) {
+  return guarded([&] {
+    if (count != 0) require(futures, "futures");
+    require(index, "index");
+    std::vector<am::completion*> states;
+    std::vector<std::size_t> places;
+    time_point latest = time_point::min();
+    for (std::size_t i = 0; i < count; ++i) {
+      if (futures[i] == nullptr) continue;
+      if (fc_future_test(futures[i])) {
+        *index = i;
+        return FC_OK;
+      }
+      states.push_back(state_of(*futures[i]));
+      places.push_back(i);
+      latest = std::max(latest, deadline_of(*futures[i]));
+    }
+    if (states.empty()) throw invalid_argument("there is no future to wait for");
+    const time_point end = timeout_ns < 0 ? latest : deadline_in(timeout_ns);
+    const auto ready = detail::wait_any(states, end);
+    if (!ready) return fail(FC_TIMEOUT, "none of the futures was ready in time");
+    *index = places[*ready];
+    return FC_OK;
+  });
+}

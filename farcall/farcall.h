@@ -1,0 +1,341 @@
+#ifndef FARCALL_FARCALL_H
+#define FARCALL_FARCALL_H
+
+/// farcall for C (C11), and for languages that call C.
+///
+/// A *job* is a set of processes, the *nodes*: this one, the host, starts the others, the targets,
+/// which run the same program. Functions are known by names: a node registers a *handler* under a
+/// name, and any node calls it there with bytes, and gets bytes back. Start with fc_job_start(),
+/// fc_register() and fc_call().
+///
+/// What can fail returns an fc_status, FC_OK when it did not; fc_error_text() then says in words
+/// what happened. Output parameters are written only when it returns FC_OK, unless said otherwise.
+///
+/// Any thread may use any function; one fc_future is used by one thread at a time. These block, and
+/// in a handler let others run while they do: fc_call, fc_future_wait, fc_future_get, fc_wait_all,
+/// fc_wait_any, fc_allocate, fc_put, fc_get, fc_copy, and the sending functions while a lane is
+/// full. fc_job_start blocks until all targets have joined, fc_job_end until they have ended. No
+/// function throws; a handler or callback that is written in C++ may.
+///
+/// Structures are not changed once released; where they may grow, a comment says how.
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/// Stands before each function: programs and libraries that are loaded later share it.
+#define FC_API __attribute__((visibility("default")))
+
+#define FC_VERSION_MAJOR 0 ///< of this header
+#define FC_VERSION_MINOR 1 ///< of this header
+#define FC_VERSION_PATCH 0 ///< of this header
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// Version of the library that runs, "0.1.0"; the macros are that of this header.
+FC_API const char* fc_version(void);
+
+// ---- errors -------------------------------------------------------------------------------------
+
+/// How an operation ended. Later versions may add numbers.
+typedef enum fc_status {
+  FC_OK = 0,
+  FC_ERROR = 1,             ///< what none of the others names
+  FC_REMOTE_ERROR = 2,      ///< the handler failed; fc_error_type() has what it said
+  FC_NODE_FAILED = 3,       ///< the node has ended or cannot be reached; it takes no more calls
+  FC_TIMEOUT = 4,           ///< a deadline passed; the call may still run, or may have run
+  FC_OUT_OF_MEMORY = 5,     ///< on the node that fc_error_node() names
+  FC_UNKNOWN_FUNCTION = 6,  ///< no handler of that name is registered there
+  FC_WRONG_NODE = 7,        ///< memory of one node was used in place on another
+  FC_START_FAILED = 8,      ///< a target did not start, or did not join
+  FC_SETTING_ERROR = 9,     ///< a setting (command line, environment, options) makes no sense
+  FC_MALFORMED = 10,        ///< a peer sent bytes that are no message
+  FC_INVALID_ARGUMENT = 11, ///< an argument of the C function makes no sense
+  FC_FORKED = 12,           ///< this process is a fork of the one that the job belongs to
+  FC_NESTED_TOO_DEEP = 13   ///< too many handlers wait inside each other there; it was not run
+} fc_status;
+
+/// Where an error concerns no node.
+#define FC_NO_NODE UINT32_MAX
+
+/// Name of a status, "FC_TIMEOUT"; never NULL.
+FC_API const char* fc_status_name(fc_status status);
+
+/// Status of the calling thread's last failure; FC_OK before the first. Calls that succeed leave
+/// all four of these as they are.
+FC_API fc_status fc_error_status(void);
+/// What failed, which node and value it was about, and what to do. Never NULL; valid until the
+/// thread's next failure.
+FC_API const char* fc_error_text(void);
+/// For FC_REMOTE_ERROR: the type that the handler named, "std::out_of_range" or what it gave to
+/// fc_reply_error(). Else empty. Never NULL; valid until the thread's next failure.
+FC_API const char* fc_error_type(void);
+/// The node concerned, or FC_NO_NODE.
+FC_API uint32_t fc_error_node(void);
+
+// ---- jobs ---------------------------------------------------------------------------------------
+
+/// A set of nodes that call each other. Functions that take one also take NULL: the job of the
+/// handler that runs, else the only job of the process.
+typedef struct fc_job fc_job;
+
+/// How a job is made. Fill it with zeros, set `size`, and then what is to differ: what is zero
+/// comes from the environment, else from the default. Later versions add members at the end; `size`
+/// tells the library which the program knows, so a program need not be compiled again for them.
+///
+///     fc_job_options options = {.size = sizeof options, .targets = "shm:4"};
+typedef struct fc_job_options {
+  size_t size;                   ///< sizeof(fc_job_options)
+  const char* targets;           ///< URLs, "shm:4", "tcp://host:port"; docs/settings.md has more
+  const char* program;           ///< that targets run; else this one
+  const char* const* arguments;  ///< of that program, argv[0] included, ended by NULL; else ours
+  const char* key;               ///< file with the key that servers and this program share
+  const char* certificate;       ///< instead of a key, PEM files
+  const char* certificate_key;   ///< as above
+  const char* authority;         ///< as above
+  const int* existing_targets;   ///< descriptors of processes that exist already; closed by the job
+  size_t existing_target_count;  ///< how many there are
+  uint64_t heap_bytes;           ///< most memory that a node can share
+  uint32_t lane_bytes;           ///< of a lane's ring, a power of two
+  uint32_t start_timeout_ms;     ///< for all targets to join
+  uint32_t stop_timeout_ms;      ///< for targets to finish; then they are killed
+  uint32_t heartbeat_timeout_ms; ///< a server that is silent for longer has failed
+  int64_t spin_us;               ///< how long threads that wait spin; -1: they sleep at once
+  int64_t yield_after_us;        ///< when such threads begin to yield; -1: at once
+} fc_job_options;
+
+/// Makes a job: starts the same program once more for every target. There this function serves
+/// calls until the job ends, and then ends the process; so call it early in main(), behind
+/// fc_register() and before what only the host shall do.
+///
+/// Takes the options that begin with --farcall- out of the command line; they, and then the
+/// environment, come before `options`. `argc`, `argv` and `options` may be NULL. The caller owns
+/// the job, and ends it with fc_job_end().
+FC_API fc_status fc_job_start(int* argc, char** argv, const fc_job_options* options, fc_job** job);
+
+/// Lets the targets finish what has arrived, and ends them and the job. Futures of the job stay
+/// valid and hold FC_NODE_FAILED, lanes can be closed; nothing else of it may be used. Not in a
+/// handler. NULL does nothing.
+FC_API void fc_job_end(fc_job* job);
+
+/// In a process that was started as a target, serves until the job ends and then ends the process;
+/// elsewhere returns FC_OK at once. For programs that make their job late, and for programs that
+/// are only targets: call it early in main(), behind fc_register().
+FC_API fc_status fc_serve_if_target(void);
+/// The same, but returns when the job has ended; `*served` is true then. For programs whose targets
+/// have something to do afterwards.
+FC_API fc_status fc_serve_as_target(bool* served);
+/// Serves the job of the host that has the other end of `socket` (fc_job_options.existing_targets)
+/// until it ends, and closes the socket. In a process that has no job.
+FC_API fc_status fc_serve_socket(int socket);
+
+/// The job that NULL stands for; NULL, with an error, when there is none or several.
+FC_API fc_job* fc_current_job(void);
+/// Number of nodes, the host included; 0, with an error, when `job` is NULL and there is none.
+FC_API uint32_t fc_job_size(fc_job* job);
+
+// ---- nodes --------------------------------------------------------------------------------------
+
+/// A node of a job, as a place that calls go to: perhaps by a lane of its own (fc_lane_open), and
+/// with a deadline (fc_within). A value; copy it freely within the process. To name a node to
+/// another node, send its `id`. Valid as long as its job, and its lane.
+typedef struct fc_node {
+  fc_job* job;       ///< the job that it belongs to
+  void* lane;        ///< NULL: the lane that each thread has to the node by itself
+  int64_t deadline;  ///< 0: none
+  uint32_t id;       ///< the host is 0, targets count from 1
+  uint32_t reserved; ///< 0
+} fc_node;
+
+/// Node `id` of a job.
+FC_API fc_status fc_node_at(fc_job* job, uint32_t id, fc_node* node);
+/// The node that this process is.
+FC_API fc_status fc_this_node(fc_job* job, fc_node* node);
+
+/// False once the node has exited, was killed or cannot be reached any more, and for no node.
+FC_API bool fc_node_alive(fc_node node);
+
+/// What is known about a node. Made by the library; later versions add members at the end.
+typedef struct fc_node_description {
+  const char* name;         ///< "host", "node 2", or name= of its URL
+  const char* host;         ///< name of the machine
+  const char* architecture; ///< "x86_64", …
+  const char* transport;    ///< "shm", "tcp", …; "none" if there is no route from here
+  const char* route;        ///< why this transport, or why none, in words
+  uint64_t pid;             ///< process
+  uint32_t id;              ///< its number in the job
+  uint32_t cores;           ///< processors that the node may run on
+  uint32_t workers;         ///< threads that run handlers
+  uint32_t reserved;        ///< 0
+} fc_node_description;
+
+/// Describes a node. The caller owns the description, strings included, and releases it with
+/// fc_free().
+FC_API fc_status fc_node_describe(fc_node node, fc_node_description** description);
+
+/// Releases what the library has given away. NULL does nothing.
+FC_API void fc_free(void* memory);
+
+/// The same place with a deadline, `timeout_ns` nanoseconds from now: what is started there later
+/// ends with FC_TIMEOUT when it has passed. Less than 0: without one.
+FC_API fc_node fc_within(fc_node node, int64_t timeout_ns);
+
+/// Opens a lane: an ordered stream of calls to the node, with a worker of its own there. Use
+/// `*lane` wherever a node is taken. Without one, each thread has a lane to each node by itself.
+FC_API fc_status fc_lane_open(fc_node node, fc_node* lane);
+/// Closes it, after its last call has ended. Does nothing with a node that is no lane.
+FC_API void fc_lane_close(fc_node lane);
+
+// ---- handlers -----------------------------------------------------------------------------------
+
+/// The answer to a call that a handler runs.
+typedef struct fc_reply fc_reply;
+
+/// Runs a call. `bytes`, aligned to 16, are the caller's, valid until it answers or returns; `user`
+/// is what it was registered with. It answers once, with fc_reply_bytes() or fc_reply_error(); when
+/// it returns without, the answer has no bytes. `reply` is valid until it returns; fc_reply_keep()
+/// lets it answer later.
+///
+/// Handlers run on threads of the library's. They may call any function of farcall but fc_job_end;
+/// while one waits in such a function, its thread runs others.
+typedef void (*fc_handler)(fc_reply* reply, const void* bytes, size_t size, void* user);
+
+/// Lets all nodes call `run` on this one by that name, in all jobs of this process. May be called
+/// at any time: before there is a job and while it runs, in a handler, or in a library that was
+/// loaded with dlopen(). Each node registers for itself; targets run the same main(), so what is
+/// registered before fc_job_start() is there everywhere.
+///
+/// FC_INVALID_ARGUMENT for a name that is registered already, for an empty one, and for one whose
+/// 64-bit hash another name of this process has.
+FC_API fc_status fc_register(const char* name, fc_handler run, void* user);
+/// Takes a handler back. Calls that have begun go on; whoever unloads the handler's code waits for
+/// their answers first. FC_INVALID_ARGUMENT when the name is not registered.
+FC_API fc_status fc_unregister(const char* name);
+
+/// Answers with a copy of `bytes`. FC_INVALID_ARGUMENT when the call is answered already.
+FC_API fc_status fc_reply_bytes(fc_reply* reply, const void* bytes, size_t size);
+/// Answers that the handler failed: the caller gets FC_REMOTE_ERROR, this type in fc_error_type(),
+/// and the text in fc_error_text(). Both are copied, and cut to what fits a message; NULL counts as
+/// empty. FC_INVALID_ARGUMENT when the call is answered already.
+FC_API fc_status fc_reply_error(fc_reply* reply, const char* type, const char* text);
+/// Lets the handler return without an answer: `*kept` stands for it, until one of the two functions
+/// above gives it from any thread, once, and so ends `*kept`. Meanwhile the call takes no thread. A
+/// target ends only when all are given. FC_INVALID_ARGUMENT when the call is answered already, or
+/// `reply` is a kept one.
+FC_API fc_status fc_reply_keep(fc_reply* reply, fc_reply** kept);
+/// False for a call by fc_post(): its answer is dropped.
+FC_API bool fc_reply_wanted(const fc_reply* reply);
+/// The node that called.
+FC_API uint32_t fc_reply_caller(const fc_reply* reply);
+
+// ---- calls --------------------------------------------------------------------------------------
+
+/// A name in a form that is quick to call: its hash, the same in all programs. 0 is none.
+typedef uint64_t fc_function;
+
+/// The function of that name; it need not be registered anywhere yet. Costs a hash and a look-up;
+/// keep it where that matters. 0, with an error, for what fc_register() would refuse as a name.
+FC_API fc_function fc_named(const char* name);
+
+/// Calls and waits. At most `capacity` bytes of the answer are written to `result`, and its size to
+/// `*result_size`, which may be NULL. FC_INVALID_ARGUMENT when `capacity` was too small: then
+/// `*result_size` says what the answer needs, and the answer is lost.
+FC_API fc_status fc_call(fc_node where, fc_function function, const void* bytes, size_t size,
+                         void* result, size_t capacity, size_t* result_size);
+
+/// The result of a call, or the end of a copy, that may not be there yet.
+typedef struct fc_future fc_future;
+
+/// Calls, and returns at once with a future, which the caller owns. `bytes` are copied or sent
+/// before it returns. Calls of one thread to one node start in order, those of a lane too.
+FC_API fc_status fc_call_async(fc_node where, fc_function function, const void* bytes, size_t size,
+                               fc_future** future);
+
+/// Calls and forgets: no result, and errors are logged on the target only.
+FC_API fc_status fc_post(fc_node where, fc_function function, const void* bytes, size_t size);
+
+/// True when fc_future_get() would not wait. Takes in answers that have arrived; never blocks.
+/// False, with an error, for NULL.
+FC_API bool fc_future_test(fc_future* future);
+/// Waits until fc_future_test() is true, at most for `timeout_ns` nanoseconds; less than 0: until
+/// the deadline of the call, if it has one. FC_TIMEOUT when that passed; the future stays as it is.
+/// FC_OK says nothing about how the call ended.
+FC_API fc_status fc_future_wait(fc_future* future, int64_t timeout_ns);
+/// Waits as fc_future_wait() with -1, and returns how the call ended. With FC_OK, `*bytes` and
+/// `*size`, which may be NULL, are its result: the future's own, aligned to 8, valid until it is
+/// dropped. May be asked again. A copy has no bytes.
+FC_API fc_status fc_future_get(fc_future* future, const void** bytes, size_t* size);
+/// Ends a future and its result. Never blocks; a call that is not done goes on, its result is
+/// dropped. NULL does nothing.
+FC_API void fc_future_drop(fc_future* future);
+
+/// What is to happen when a future is ready; it gets the future, and drops it.
+typedef void (*fc_continuation)(fc_future* ready, void* user);
+
+/// Gives the future away: `run` is called with it once it is ready, on whichever thread takes the
+/// answer in (one that waits or tests), or at once. `run` should be short and must not wait. A
+/// deadline of the call has no effect then. Never fails but with FC_OUT_OF_MEMORY and
+/// FC_INVALID_ARGUMENT, and then the future is still the caller's.
+FC_API fc_status fc_future_then(fc_future* future, fc_continuation run, void* user);
+
+/// Waits until all are ready, at most for `timeout_ns` nanoseconds; less than 0: until the
+/// deadlines of the calls. FC_TIMEOUT when that passed. Elements that are NULL are left out. How
+/// each ended, fc_future_get() says.
+FC_API fc_status fc_wait_all(fc_future* const* futures, size_t count, int64_t timeout_ns);
+/// Waits until one is ready, and sets `*index` to the first that is. As fc_wait_all() otherwise.
+/// All must belong to one job. FC_INVALID_ARGUMENT when there are none but NULL.
+FC_API fc_status fc_wait_any(fc_future* const* futures, size_t count, int64_t timeout_ns,
+                             size_t* index);
+
+// ---- memory -------------------------------------------------------------------------------------
+
+/// Memory of a node, as plain numbers: send it among the bytes of a call. Does not own.
+typedef struct fc_span {
+  uint64_t address;  ///< on its node
+  uint64_t bytes;    ///< how many there are
+  uint32_t node;     ///< the `id` of the node
+  uint32_t reserved; ///< 0
+} fc_span;
+
+/// Memory on the node, uninitialised, aligned to 64. Nodes of one machine share it. The caller owns
+/// it, and gives it to fc_release().
+FC_API fc_status fc_allocate(fc_node where, uint64_t bytes, fc_span* memory);
+/// Frees what fc_allocate() gave, in order behind this thread's earlier calls to the node. Memory
+/// of a job that has ended is gone already.
+FC_API fc_status fc_release(fc_job* job, fc_span memory);
+
+/// Memory of this process, for other nodes to put to and get from. The caller keeps it there.
+FC_API fc_span fc_own_memory(const void* address, size_t bytes);
+/// A part of a span. FC_ERROR when it does not lie inside.
+FC_API fc_status fc_part(fc_span whole, uint64_t offset, uint64_t bytes, fc_span* part);
+
+/// Copies `bytes` bytes from here to the beginning of `to`. FC_ERROR when `to` has fewer.
+FC_API fc_status fc_put(fc_job* job, fc_span to, const void* from, size_t bytes);
+/// Copies `bytes` bytes from the beginning of `from` to here. FC_ERROR when `from` has fewer.
+FC_API fc_status fc_get(fc_job* job, fc_span from, void* to, size_t bytes);
+/// Copies all of `from` to the beginning of `to`, between any two nodes, directly. They must not
+/// overlap. FC_ERROR when `to` has fewer bytes.
+FC_API fc_status fc_copy(fc_job* job, fc_span from, fc_span to);
+
+/// As fc_put(), but large copies run beside the caller, who leaves `from` alone until the future,
+/// which the caller owns, is ready. Small ones are done on return.
+FC_API fc_status fc_put_async(fc_job* job, fc_span to, const void* from, size_t bytes,
+                              fc_future** future);
+/// As fc_get(), and as fc_put_async().
+FC_API fc_status fc_get_async(fc_job* job, fc_span from, void* to, size_t bytes,
+                              fc_future** future);
+/// As fc_copy(), and returns at once.
+FC_API fc_status fc_copy_async(fc_job* job, fc_span from, fc_span to, fc_future** future);
+
+/// The memory of `shared` as an address here: of this node, or allocated on a node of this machine.
+/// FC_ERROR for other memory. Valid as long as the memory is. Nobody orders the accesses of the two
+/// sides but the calls between them.
+FC_API fc_status fc_map(fc_job* job, fc_span shared, void** here);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

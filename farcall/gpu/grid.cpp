@@ -1,0 +1,7 @@
+#include <farcall/gpu/grid.hpp>
+
+namespace farcall::detail {
+
+constinit thread_local grid_place current_place{};
+
+} // namespace farcall::detail

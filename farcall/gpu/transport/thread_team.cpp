@@ -1,0 +1,7 @@
+#include <farcall/gpu/transport/thread_team.hpp>
+
+namespace farcall::cuda {
+
+constinit thread_local thread_team* thread_team::current = nullptr;
+
+} // namespace farcall::cuda

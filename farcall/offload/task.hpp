@@ -1,0 +1,131 @@
+#pragma once
+
+#include <farcall/base/error.hpp>
+#include <farcall/offload/coroutine.hpp>
+#include <farcall/offload/future.hpp>
+
+#include <coroutine>
+#include <exception>
+#include <optional>
+#include <utility>
+
+namespace farcall {
+
+template <class T>
+class task;
+
+namespace detail {
+
+template <class T>
+class task_promise_base {
+ public:
+  [[nodiscard]] std::suspend_always initial_suspend() const noexcept { return {}; }
+  void unhandled_exception() noexcept { failure_ = std::current_exception(); }
+
+  /// Goes on with whoever awaits the task, without taking stack.
+  struct end {
+    [[nodiscard]] bool await_ready() const noexcept { return false; }
+    template <class Promise>
+    [[nodiscard]] std::coroutine_handle<>
+    await_suspend(std::coroutine_handle<Promise> ended) const noexcept {
+      return ended.promise().awaiting_;
+    }
+    void await_resume() const noexcept {}
+  };
+  [[nodiscard]] end final_suspend() const noexcept { return {}; }
+
+  void set_awaiting(std::coroutine_handle<> who) noexcept { awaiting_ = who; }
+  [[nodiscard]] stored<T> take() {
+    if (failure_) std::rethrow_exception(failure_);
+    return std::move(*value_);
+  }
+
+ protected:
+  std::coroutine_handle<> awaiting_;
+  std::optional<stored<T>> value_;
+  std::exception_ptr failure_;
+};
+
+template <class T>
+class task_promise final : public task_promise_base<T> {
+ public:
+  [[nodiscard]] task<T> get_return_object() noexcept;
+  template <class V>
+  void return_value(V&& value) {
+    this->value_.emplace(std::forward<V>(value));
+  }
+};
+
+template <>
+class task_promise<void> final : public task_promise_base<void> {
+ public:
+  [[nodiscard]] task<void> get_return_object() noexcept;
+  void return_void() { value_.emplace(); }
+};
+
+} // namespace detail
+
+/// A coroutine that begins when it is awaited, or started with start(); a handler may return one,
+/// and the call's result is then what it returns. Where a coroutine that returns a future begins at
+/// once and can be waited for by threads, a task costs nothing but its frame (as P1056's lazy
+/// task). Move-only; one that never began runs nothing. Used by one thread at a time.
+template <class T>
+class [[nodiscard]] task {
+ public:
+  using promise_type = detail::task_promise<T>;
+
+  /// For the compiler.
+  explicit task(std::coroutine_handle<promise_type> frame) noexcept : frame_(frame) {}
+  task(task&& other) noexcept : frame_(std::exchange(other.frame_, nullptr)) {}
+  task& operator=(task&& other) noexcept {
+    std::swap(frame_, other.frame_);
+    return *this;
+  }
+  task(const task&) = delete;
+  task& operator=(const task&) = delete;
+  ~task() {
+    if (frame_) frame_.destroy();
+  }
+
+  /// Runs the task; the awaiting coroutine goes on when it has ended, on the thread that ended it.
+  /// Gives its result, or throws what it threw. Once.
+  [[nodiscard]] auto operator co_await() && noexcept {
+    struct awaiter {
+      std::coroutine_handle<promise_type> frame;
+      [[nodiscard]] bool await_ready() const noexcept { return false; }
+      [[nodiscard]] std::coroutine_handle<>
+      await_suspend(std::coroutine_handle<> awaiting) const noexcept {
+        frame.promise().set_awaiting(awaiting);
+        return frame;
+      }
+      T await_resume() const {
+        if constexpr (std::is_void_v<T>) {
+          (void)frame.promise().take();
+        } else {
+          return frame.promise().take();
+        }
+      }
+    };
+    return awaiter{frame_};
+  }
+
+ private:
+  std::coroutine_handle<promise_type> frame_;
+};
+
+template <class T>
+task<T> detail::task_promise<T>::get_return_object() noexcept {
+  return task<T>(std::coroutine_handle<task_promise>::from_promise(*this));
+}
+inline task<void> detail::task_promise<void>::get_return_object() noexcept {
+  return task<void>(std::coroutine_handle<task_promise>::from_promise(*this));
+}
+
+/// Begins a task on the calling thread, which runs it up to its first wait; its result is that of
+/// the future. Throws std::bad_alloc.
+template <class T>
+[[nodiscard]] future<T> start(task<T> t) {
+  co_return co_await std::move(t);
+}
+
+} // namespace farcall

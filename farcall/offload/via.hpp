@@ -1,0 +1,76 @@
+#pragma once
+
+#include <farcall/offload/future.hpp>
+
+#include <exception>
+#include <type_traits>
+#include <utility>
+
+namespace farcall {
+
+/// Runs functions elsewhere, or later: an event loop, a thread pool. `post(f)` takes a copyable
+/// function without parameters, and has it run once.
+template <class E>
+concept executor = requires(E& e, void (*f)()) { e.post(f); };
+
+namespace detail {
+
+/// then() whose function an executor runs.
+template <class T, class F, class U, class E>
+class posted_task final : public am::continuation {
+ public:
+  posted_task(future<T> from, F f, local_state<U>& to, E& where)
+      : inner_(new then_task<T, F, U>(std::move(from), std::move(f), to)), to_(to), where_(&where) {
+  }
+
+  void run() noexcept override {
+    try {
+      where_->post([inner = inner_] { am::run_continuation(*inner); });
+    } catch (...) {
+      delete inner_;
+      to_.complete(std::current_exception());
+    }
+    delete this;
+  }
+
+ private:
+  then_task<T, F, U>* inner_;
+  local_state<U>& to_;
+  E* where_;
+};
+
+} // namespace detail
+
+/// A future together with the executor that what follows it runs on; see future::via(). Used by one
+/// thread at a time.
+template <class T, class E>
+class future_via {
+ public:
+  /// For future::via().
+  future_via(future<T> from, E& where) noexcept : from_(std::move(from)), where_(&where) {}
+
+  /// As future::then(), but the executor runs `f`. When posting throws, the returned future throws
+  /// that.
+  template <class F>
+  auto then(F f) && {
+    using result = typename detail::unwrapped<std::invoke_result_t<F&, future<T>>>::type;
+    return detail::follow<result>(std::move(from_), [&](future<T> self,
+                                                        detail::local_state<result>& to) {
+      return new detail::posted_task<T, F, result, E>(std::move(self), std::move(f), to, *where_);
+    });
+  }
+
+ private:
+  future<T> from_;
+  E* where_;
+};
+
+template <class T>
+template <class E>
+auto future<T>::via(E& where) {
+  static_assert(executor<E>, "farcall: via() takes an executor: an object with post(function)");
+  require_valid();
+  return future_via<T, E>(std::move(*this), where);
+}
+
+} // namespace farcall

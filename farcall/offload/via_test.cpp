@@ -1,0 +1,98 @@
+#include <farcall/offload/call.hpp>
+#include <farcall/offload/job_test_support.hpp>
+#include <farcall/offload/promise.hpp>
+#include <farcall/offload/via.hpp>
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace farcall::test {
+namespace {
+
+/// Runs what was posted when it is told to.
+class loop {
+ public:
+  void post(std::function<void()> what) {
+    if (is_closed) throw std::runtime_error("the loop is closed");
+    posted_.push_back(std::move(what));
+  }
+  std::size_t run() {
+    std::vector<std::function<void()>> all;
+    all.swap(posted_);
+    for (const auto& what : all)
+      what();
+    return all.size();
+  }
+  bool is_closed = false;
+
+ private:
+  std::vector<std::function<void()>> posted_;
+};
+
+TEST(executors, run_what_follows_a_future) {
+  loop where;
+  promise<int> p;
+  future<int> f = p.get_future().via(where).then([](future<int> g) { return g.get() + 1; });
+  EXPECT_EQ(where.run(), 0U);
+  p.set_value(1);
+  EXPECT_FALSE(f.test()) << "the loop has not run";
+  EXPECT_EQ(where.run(), 1U);
+  EXPECT_EQ(f.get(), 2);
+}
+
+TEST(executors, run_what_follows_a_future_that_is_ready) {
+  loop where;
+  future<int> f = make_ready_future(1).via(where).then([](future<int> g) { return g.get() + 1; });
+  EXPECT_FALSE(f.test());
+  EXPECT_EQ(where.run(), 1U);
+  EXPECT_EQ(f.get(), 2);
+}
+
+TEST(executors, flatten_futures) {
+  loop where;
+  promise<int> inner;
+  future<int> f =
+      make_ready_future().via(where).then([&](future<void>) { return inner.get_future(); });
+  where.run();
+  EXPECT_FALSE(f.test());
+  inner.set_value(3);
+  EXPECT_EQ(f.get(), 3);
+}
+
+TEST(executors, that_refuse_end_what_follows) {
+  loop where;
+  where.is_closed = true;
+  future<void> f = make_ready_future(1).via(where).then([](future<int>) {});
+  EXPECT_THROW(f.get(), std::runtime_error);
+}
+
+TEST(executors, need_a_future_that_is_not_empty) {
+  loop where;
+  future<int> none;
+  EXPECT_THROW((void)none.via(where), error);
+}
+
+class executors_of_jobs : public job_test {};
+
+TEST_F(executors_of_jobs, run_what_follows_a_call) {
+  loop where;
+  std::thread::id ran_on;
+  future<void> f = async(target_, [] { return 1; }).via(where).then([&](future<int> g) {
+    EXPECT_EQ(g.get(), 1);
+    ran_on = std::this_thread::get_id();
+  });
+  std::thread([&] {
+    while (!f.test())
+      where.run();
+  }).join();
+  EXPECT_NE(ran_on, std::thread::id());
+  EXPECT_NE(ran_on, std::this_thread::get_id());
+}
+
+} // namespace
+} // namespace farcall::test

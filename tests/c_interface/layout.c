@@ -1,0 +1,38 @@
+// What programs and bindings that were compiled before rely on. Members are only added behind the
+// last of fc_job_options and fc_node_description; numbers are only added.
+#include <farcall/farcall.h>
+
+_Static_assert(sizeof(void*) == 8, "the numbers below are for 64 bits");
+
+_Static_assert(sizeof(fc_node) == 32, "fc_node");
+_Static_assert(offsetof(fc_node, job) == 0 && offsetof(fc_node, lane) == 8, "fc_node");
+_Static_assert(offsetof(fc_node, deadline) == 16 && offsetof(fc_node, id) == 24, "fc_node");
+
+_Static_assert(sizeof(fc_span) == 24, "fc_span");
+_Static_assert(offsetof(fc_span, address) == 0 && offsetof(fc_span, bytes) == 8, "fc_span");
+_Static_assert(offsetof(fc_span, node) == 16, "fc_span");
+
+_Static_assert(offsetof(fc_job_options, size) == 0, "fc_job_options");
+_Static_assert(offsetof(fc_job_options, targets) == 8, "fc_job_options");
+_Static_assert(offsetof(fc_job_options, program) == 16, "fc_job_options");
+_Static_assert(offsetof(fc_job_options, arguments) == 24, "fc_job_options");
+_Static_assert(offsetof(fc_job_options, key) == 32, "fc_job_options");
+_Static_assert(offsetof(fc_job_options, existing_targets) == 64, "fc_job_options");
+_Static_assert(offsetof(fc_job_options, heap_bytes) == 80, "fc_job_options");
+_Static_assert(offsetof(fc_job_options, lane_bytes) == 88, "fc_job_options");
+_Static_assert(offsetof(fc_job_options, heartbeat_timeout_ms) == 100, "fc_job_options");
+_Static_assert(offsetof(fc_job_options, yield_after_us) == 112, "fc_job_options");
+
+_Static_assert(offsetof(fc_node_description, name) == 0, "fc_node_description");
+_Static_assert(offsetof(fc_node_description, route) == 32, "fc_node_description");
+_Static_assert(offsetof(fc_node_description, pid) == 40, "fc_node_description");
+_Static_assert(offsetof(fc_node_description, workers) == 56, "fc_node_description");
+
+_Static_assert(sizeof(fc_status) == sizeof(int), "fc_status");
+_Static_assert(FC_OK == 0 && FC_ERROR == 1 && FC_REMOTE_ERROR == 2 && FC_NODE_FAILED == 3 &&
+                   FC_TIMEOUT == 4 && FC_OUT_OF_MEMORY == 5 && FC_UNKNOWN_FUNCTION == 6 &&
+                   FC_WRONG_NODE == 7 && FC_START_FAILED == 8 && FC_SETTING_ERROR == 9 &&
+                   FC_MALFORMED == 10 && FC_INVALID_ARGUMENT == 11 && FC_FORKED == 12 &&
+                   FC_NESTED_TOO_DEEP == 13,
+               "fc_status");
+_Static_assert(FC_NO_NODE == 0xffffffff && sizeof(fc_function) == 8, "numbers");

@@ -1,0 +1,214 @@
+// Jobs, and what belongs to them, end in any order, with calls outstanding: each combination in a
+// process of its own.
+
+#include <farcall/farcall.hpp>
+#include <tests/child.hpp>
+#include <tests/sanitizer.hpp>
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <utility>
+
+#include <unistd.h>
+
+namespace farcall::test {
+namespace {
+
+/// Where an object lives: it was there before main(); it is static in a function, made on first
+/// use; it is the thread's that makes it; or it is never destroyed.
+enum class place { early, late, of_thread, leaked };
+
+template <class T>
+std::optional<T> early_object;
+
+template <class T>
+std::optional<T>& object_at(place where) {
+  if (where == place::early) return early_object<T>;
+  if (where == place::late) {
+    static std::optional<T> late;
+    return late;
+  }
+  if (where == place::of_thread) {
+    static thread_local std::optional<T> of_thread;
+    return of_thread;
+  }
+  static auto* const leaked = new std::optional<T>;
+  return *leaked;
+}
+
+int twice(int v) { return 2 * v; }
+
+int slowly(int v) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return v;
+}
+
+/// What every call of a destructor ends with that got a wrong result.
+constexpr int wrong_result = 7;
+
+future<int> coroutine(node where) {
+  const std::string local(100, 'x');
+  const int first = co_await async(where, slowly, 1);
+  co_return first + static_cast<int>(local.size());
+}
+
+/// One of each, and calls in its destructor, as long as the job is there.
+struct belongings {
+  explicit belongings(const job& whole)
+      : where(whole.targets()[0]), memory(where.allocate<int>(10)),
+        own_memory(whole.host().allocate<int>(10)), stream(where), used_stream(where) {
+    ready = async(where, [](std::string s) { return s; }, std::string(100, 'x'));
+    ready.wait();
+    (void)sync(used_stream, twice, 1);
+    pending = async(where, slowly, 1);
+    dropped_text = async(used_stream, [](std::string s) { return s; }, std::string(1000, 'y'));
+    chained = async(where, slowly, 2).then([](future<int> f) { return f.get() + 1; });
+    awaited = coroutine(where);
+    for (int i = 0; i < 5; ++i)
+      post(where, slowly, i);
+  }
+  belongings(belongings&&) = default;
+  belongings& operator=(belongings&&) = default;
+  ~belongings() {
+    if (!where.has_job()) return;
+    if (sync(where, twice, 4) != 8) ::_exit(wrong_result);
+    const auto more = where.allocate<int>(1);
+  }
+
+  node where;
+  buffer<int> memory;
+  buffer<int> own_memory;
+  lane stream;
+  lane used_stream;
+  future<std::string> ready;
+  future<int> pending;
+  future<std::string> dropped_text;
+  future<int> chained;
+  future<int> awaited;
+};
+
+enum class way_out {
+  by_return,
+  by_thread,
+  by_handler_of_waiter,
+  by_handler_of_service,
+  at_thread_end
+};
+
+job_options options() {
+  job_options o;
+  o.targets = "shm";
+  // A handler that exits leaves its caller without a reply.
+  o.stop_timeout = std::chrono::milliseconds(30);
+  return o;
+}
+
+struct combination {
+  place of_job;
+  place of_belongings;
+  bool belongings_first;
+};
+
+void make(const combination& c) {
+  // The order in which the places come into being is that in which they go, reversed.
+  if (c.belongings_first) (void)object_at<belongings>(c.of_belongings);
+  auto& whole = object_at<job>(c.of_job);
+  whole.emplace(options());
+  object_at<belongings>(c.of_belongings).emplace(*whole);
+}
+
+void exit_here() { std::exit(0); }
+int exit_on_host(int v) {
+  sync(farcall::host(), exit_here);
+  return v;
+}
+
+[[noreturn]] void wait_for_ever() {
+  for (;;)
+    ::pause();
+}
+
+/// Waits for a call, and for more if it ends, until one fails: the process ends meanwhile, on this
+/// thread or on another.
+[[noreturn]] void wait_in(const node& where, int (*f)(int)) {
+  try {
+    for (;;)
+      (void)sync(where, f, 1);
+  } catch (const node_failed&) {
+  }
+  wait_for_ever();
+}
+
+/// Ends by itself with status 0, or not as it should.
+int run(const combination& c, way_out end) {
+  if (end == way_out::at_thread_end) {
+    std::thread([&] {
+      make(c);
+      // Of another thread, too.
+      std::thread([&] { (void)object_at<belongings>(place::of_thread); }).join();
+    }).join();
+    std::exit(0);
+  }
+  make(c);
+  const node where = object_at<job>(c.of_job)->targets()[0];
+  switch (end) {
+  case way_out::by_thread:
+    std::thread([] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      std::exit(0);
+    }).detach();
+    wait_in(where, slowly);
+  case way_out::by_handler_of_waiter:
+    wait_in(where, exit_on_host);
+  case way_out::by_handler_of_service:
+    post(where, exit_on_host, 1);
+    wait_for_ever();
+  default:
+    std::exit(0);
+  }
+}
+
+class lifetimes : public ::testing::TestWithParam<std::tuple<place, place>> {};
+
+TEST_P(lifetimes, end_in_any_order) {
+  const auto [of_job, of_belongings] = GetParam();
+  for (const bool belongings_first : {false, true}) {
+    for (const way_out end : {way_out::by_return, way_out::by_thread, way_out::by_handler_of_waiter,
+                              way_out::by_handler_of_service, way_out::at_thread_end}) {
+      // ThreadSanitizer does not see the order between main() and a handler that its call reaches
+      // by way of another process, and takes the handler's exit() for a race.
+      if (under_thread_sanitizer &&
+          (end == way_out::by_handler_of_waiter || end == way_out::by_handler_of_service)) {
+        continue;
+      }
+      const combination c{of_job, of_belongings, belongings_first};
+      EXPECT_EQ(forked_child([&] { return run(c, end); }).wait(), 0)
+          << (belongings_first ? "belongings" : "job") << " first, way out "
+          << static_cast<int>(end);
+    }
+  }
+}
+
+std::string name_of(place p) {
+  constexpr const char* names[] = {"early", "late", "of_thread", "leaked"};
+  return names[static_cast<int>(p)];
+}
+
+INSTANTIATE_TEST_SUITE_P(all, lifetimes,
+                         ::testing::Combine(::testing::Values(place::early, place::late,
+                                                              place::of_thread, place::leaked),
+                                            ::testing::Values(place::early, place::late,
+                                                              place::of_thread, place::leaked)),
+                         [](const auto& info) {
+                           return "job_" + name_of(std::get<0>(info.param)) + "_belongings_" +
+                                  name_of(std::get<1>(info.param));
+                         });
+
+} // namespace
+} // namespace farcall::test

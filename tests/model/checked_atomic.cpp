@@ -1,0 +1,48 @@
+#include <tests/model/checked_atomic.hpp>
+
+#include <cstdarg>
+
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+
+namespace farcall::check {
+namespace {
+
+long membarrier(std::source_location where, int command) noexcept {
+  switch (command) {
+  case MEMBARRIER_CMD_QUERY:
+    return MEMBARRIER_CMD_GLOBAL_EXPEDITED | MEMBARRIER_CMD_PRIVATE_EXPEDITED;
+  case MEMBARRIER_CMD_GLOBAL_EXPEDITED:
+  case MEMBARRIER_CMD_PRIVATE_EXPEDITED:
+    if (is_exploring()) barrier({where, operation::barrier, std::memory_order_seq_cst});
+    return 0;
+  default:
+    return 0;
+  }
+}
+
+} // namespace
+
+// NOLINTNEXTLINE(cert-dcl50-cpp): as syscall()
+long system_call(std::source_location where, long number, ...) noexcept {
+  va_list rest;
+  va_start(rest, number);
+  long status = 0;
+  if (number == SYS_membarrier) {
+    status = membarrier(where, va_arg(rest, int));
+  } else if (number == SYS_futex && is_exploring()) {
+    const auto* word = static_cast<std::uint32_t*>(va_arg(rest, void*));
+    const int what = va_arg(rest, int);
+    if (what == FUTEX_WAIT) {
+      const auto expected = va_arg(rest, std::uint32_t);
+      sleep(word, *word, expected, {where, operation::sleep, std::memory_order_relaxed});
+    } else {
+      wake(word, {where, operation::wake, std::memory_order_relaxed});
+    }
+  }
+  va_end(rest);
+  return status;
+}
+
+} // namespace farcall::check

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <farcall/memory/ring.hpp>
+#include <tests/model/explorer.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace farcall::check {
+
+inline constexpr std::uint32_t ring_bytes = smallest_ring;
+
+/// A ring of the library that has been in use up to `start`: what is in it besides the terminator
+/// is what old records have left there.
+class checked_ring {
+ public:
+  explicit checked_ring(std::uint64_t start = 0) : consumed_(start) {
+    std::memset(memory_.data(), 0x5a, memory_.size());
+    attach(out, memory_.data(), ring_bytes, consumed_);
+    attach(in, memory_.data(), ring_bytes, consumed_);
+    out.head = in.tail = in.published = start;
+    out.limit = start + ring_bytes;
+    const std::uint32_t nothing = 0;
+    std::memcpy(memory_.data() + (start & (ring_bytes - 1)), &nothing, sizeof nothing);
+  }
+
+  /// Sends record number `n` if there is space.
+  bool send(std::uint32_t bytes, std::uint32_t n) {
+    std::byte* const record = try_reserve(out, bytes);
+    if (record == nullptr) return false;
+    plain_write(record + offsetof(record_header, slot), n);
+    if (bytes > sizeof(record_header)) plain_write(record + bytes - sizeof n, ~n);
+    commit(out, record, bytes, record_kind::request);
+    return true;
+  }
+
+  /// Takes a record if there is one, which has to be number `n`.
+  bool receive(execution& run, std::uint32_t bytes, std::uint32_t n) {
+    const record_view record = peek(in);
+    if (!record) return false;
+    run.require(record.kind == record_kind::request && record.bytes == bytes,
+                "a record of another kind or length");
+    run.require(plain_read(record.data + offsetof(record_header, slot)) == n, "another record");
+    if (bytes > sizeof(record_header)) {
+      run.require(plain_read(record.data + bytes - sizeof n) == ~n, "a record that is cut");
+    }
+    release(in, record);
+    return true;
+  }
+
+  outbox out;
+  inbox in;
+
+ private:
+  alignas(line_bytes) std::array<std::byte, ring_bytes> memory_;
+  std::atomic<std::uint64_t> consumed_;
+};
+
+} // namespace farcall::check

@@ -1,0 +1,188 @@
+#include "tests/child.hpp"
+#include "tests/network/support.hpp"
+#include "tests/sanitizer.hpp"
+
+#include <farcall/offload/job_test_support.hpp>
+#include <farcall/transport/tcp/secret.hpp>
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <functional>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <unistd.h>
+
+/// Processes that fork while they have connections: the child keeps none, and disturbs none.
+namespace farcall::test {
+namespace {
+
+int negated(int v) { return -v; }
+
+template <class F>
+bool throws_forked(F&& f) {
+  try {
+    std::forward<F>(f)();
+  } catch (const forked&) {
+    return true;
+  }
+  return false;
+}
+
+/// A job whose first target is at a server in this process. With a key, or plain.
+class network_forks : public ::testing::TestWithParam<bool> {
+ protected:
+  network_forks() {
+    if (GetParam()) {
+      key_ = folder_.file("key");
+      tcp::write_key_file(key_);
+    }
+    server_.emplace(local_server(key_));
+    job_.emplace(network_job(url_of(*server_) + "?count=2,shm", key_));
+    target_ = job_->targets()[0];
+  }
+
+  void expect_undisturbed() {
+    for (int i = 0; i < 100; ++i)
+      ASSERT_EQ(sync(target_.within(wait_limit), negated, i), -i);
+    std::thread([&] { EXPECT_EQ(sync(target_.within(wait_limit), negated, 1), -1); }).join();
+    std::vector<int> sent(1 << 20);
+    std::iota(sent.begin(), sent.end(), 0);
+    const auto memory = target_.allocate<int>(sent.size());
+    put_sync(sent, memory);
+    std::vector<int> back(sent.size());
+    get_sync(memory, back);
+    EXPECT_EQ(back, sent);
+    const std::string text(1 << 20, 'x');
+    EXPECT_EQ(sync(target_.within(wait_limit), [](std::string s) { return s; }, text), text);
+  }
+
+  scratch_folder folder_;
+  std::string key_;
+  std::optional<server> server_;
+  std::optional<job> job_;
+  node target_;
+};
+
+TEST_P(network_forks, leave_the_parents_connections_alone) {
+  (void)sync(target_, negated, 1);
+  const lane own(target_);
+  const lane used(target_);
+  (void)sync(used, negated, 1);
+  const auto memory = target_.allocate<int>(10);
+  for (int i = 0; i < 5; ++i) {
+    future<int> pending = async(used, negated, i);
+    forked_child child([&] {
+      const std::vector<std::function<void()>> uses{
+          [&] { (void)sync(target_, negated, 7); },
+          [&] { (void)async(own, negated, 7); },
+          [&] { post(used, negated, 7); },
+          [&] { (void)target_.allocate<int>(1); },
+          [&] { put_sync(std::vector<int>(10), memory); },
+      };
+      for (std::size_t u = 0; u < uses.size(); ++u) {
+        if (!throws_forked(uses[u])) return static_cast<int>(u) + 1;
+      }
+      const future<int> dropped = std::move(pending);
+      job_.reset();
+      return 0;
+    });
+    EXPECT_EQ(child.wait(), 0);
+    EXPECT_EQ(pending.get(), -i);
+    expect_undisturbed();
+  }
+}
+
+TEST_P(network_forks, may_happen_in_handlers) {
+  for (const bool returns : {false, true}) {
+    EXPECT_EQ(sync(
+                  target_.within(wait_limit),
+                  [](bool comes_back) {
+                    const pid_t child = ::fork();
+                    if (child == 0) {
+                      if (!throws_forked([] { (void)host(); })) ::_exit(1);
+                      if (!comes_back) ::_exit(0);
+                      return 77;
+                    }
+                    int status = 0;
+                    if (!eventually([&] { return ::waitpid(child, &status, WNOHANG) == child; })) {
+                      ::kill(child, SIGKILL);
+                      return 98;
+                    }
+                    return WIFEXITED(status) ? WEXITSTATUS(status) : 97;
+                  },
+                  returns),
+              0);
+    expect_undisturbed();
+  }
+}
+
+TEST_P(network_forks, do_not_keep_connections_open) {
+  const auto stays = [] {
+    ::sleep(static_cast<unsigned>(2 * wait_limit.count()));
+    return 0;
+  };
+  (void)sync(target_, negated, 1);
+  const node second = job_->targets()[1];
+  forked_child child(stays);
+  // The end of a target, whose own child stays too.
+  const pid_t grandchild = sync(second, [] {
+    const pid_t made = ::fork();
+    if (made == 0) {
+      ::sleep(static_cast<unsigned>(2 * wait_limit.count()));
+      ::_exit(0);
+    }
+    return made;
+  });
+  future<void> never = async(second, [] { std::raise(SIGKILL); });
+  EXPECT_TRUE(never.wait_for(wait_limit));
+  EXPECT_THROW(never.get(), node_failed);
+  ::kill(grandchild, SIGKILL);
+  // The end of the job, and of the server.
+  job_.reset();
+  EXPECT_TRUE(comes_true([&] { return server_->targets() == 0; }));
+  const std::uint16_t port = port_of(*server_);
+  server_.reset();
+  server_options again = local_server(key_);
+  again.listen.port = port;
+  EXPECT_NO_THROW(const server next(std::move(again))) << "nobody else listens there";
+}
+
+/// A host that is killed while its child goes on.
+TEST_P(network_forks, let_targets_end_with_a_host_whose_child_goes_on) {
+  if (under_thread_sanitizer)
+    GTEST_SKIP() << "ThreadSanitizer lets no child of a process with threads have some";
+  const std::string url = url_of(*server_) + ",shm";
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  forked_child host([&] {
+    const job own(network_job(url, key_));
+    (void)sync(own.targets()[0], negated, 1);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::sleep(static_cast<unsigned>(2 * wait_limit.count()));
+      ::_exit(0);
+    }
+    if (::write(ends[1], &child, sizeof child) != sizeof child) return 1;
+    for (;;)
+      ::pause();
+  });
+  pid_t child = 0;
+  ASSERT_EQ(::read(ends[0], &child, sizeof child), static_cast<ssize_t>(sizeof child));
+  EXPECT_EQ(server_->targets(), 3U);
+  host.kill();
+  EXPECT_TRUE(comes_true([&] { return server_->targets() == 2; }));
+  ::kill(child, SIGKILL);
+  ::close(ends[0]);
+  ::close(ends[1]);
+  expect_undisturbed();
+}
+
+INSTANTIATE_TEST_SUITE_P(all, network_forks, ::testing::Bool(),
+                         [](const auto& info) { return info.param ? "with_key" : "plain"; });
+
+} // namespace
+} // namespace farcall::test
