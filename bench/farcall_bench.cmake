@@ -11,6 +11,7 @@ add_library(
   offload/device.cpp
   offload/offload.cpp
   offload/shares.cpp
+  offload/variants.cpp
   patterns/patterns.cpp
   report/statistics.cpp
   rivals/mpi.cpp

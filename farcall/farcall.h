@@ -136,6 +136,17 @@ FC_API fc_job* fc_current_job(void);
 /// Number of nodes, the host included; 0, with an error, when `job` is NULL and there is none.
 FC_API uint32_t fc_job_size(fc_job* job);
 
+/// Takes in the answers that have arrived, to calls of all threads, and runs on this thread what
+/// fc_future_then() has arranged. For loops that do other things too: nobody need wait then. Blocks
+/// only as long as what it runs.
+FC_API fc_status fc_progress(fc_job* job);
+/// A descriptor for poll(), epoll or an event loop, readable while answers may wait. Whoever finds
+/// it so calls fc_progress(), which makes it unreadable until there are more, and then tests its
+/// futures. It may be watched by level and by edge, and be readable for nothing. Belongs to the
+/// job: do not read, write or close it. The first call starts a thread, which sleeps but for such
+/// moments.
+FC_API fc_status fc_wait_fd(fc_job* job, int* fd);
+
 // ---- nodes --------------------------------------------------------------------------------------
 
 /// A node of a job, as a place that calls go to: perhaps by a lane of its own (fc_lane_open), and

@@ -60,6 +60,7 @@ offload_figures measure_process(bench_session& session, const bench_options& opt
 
   f.async = measure_windows(session, options, offloaded::add);
   f.post = measure_posts(session, batches, offloaded::nothing);
+  if (rings != nullptr) f.variants = measure_variants(session, batches);
   return f;
 }
 
@@ -88,6 +89,7 @@ json to_json(const offload_figures& f, const bench_session& session) {
     document["ring_only_ns"] = figure_json(*f.ring_only);
     document["shares_ns"] = shares_json(shares_of(*f.ring_only, f.sync_empty, f.sync_2d));
   }
+  if (f.variants) document["variants_ns"] = variants_json(*f.variants, f.sync_empty);
   if (!f.launches.empty()) {
     json launches;
     for (const figure& fig : f.launches)
@@ -116,10 +118,17 @@ std::string to_table(const offload_figures& f) {
   for (const auto& [depth, fig] : f.async)
     add(fig);
   add(f.post);
+  if (f.variants) {
+    const call_variants& v = *f.variants;
+    for (const figure* each :
+         {&v.ready_future, &v.reply, &v.one_lane, &v.idle_lanes, &v.eventfd, &v.wait_fd})
+      add(*each);
+  }
   for (const figure& fig : f.launches)
     add(fig);
   std::string text = out.text();
   if (f.ring_only) text += shares_text(shares_of(*f.ring_only, f.sync_empty, f.sync_2d));
+  if (f.variants) text += variants_text(*f.variants, f.sync_empty);
   if (!f.left_out.empty()) text += "left out: " + f.left_out + '\n';
   return text;
 }
@@ -135,7 +144,8 @@ int run_offload(const bench_options& options) {
     rings.emplace(cores_of(options), options.batches_or(200, 20), sync_calls);
   }
   bench_session session{options, "offload",
-                        figures_besides + windows_of(options).size() + (rings ? 1 : 0)};
+                        figures_besides + windows_of(options).size() +
+                            (rings ? 1 + variant_figures : 0)};
   const offload_figures figures =
       on_device ? measure_device(session, options)
                 : measure_process(session, options, rings ? &*rings : nullptr);

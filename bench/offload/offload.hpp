@@ -1,5 +1,7 @@
 #pragma once
 
+#include "variants.hpp"
+
 #include <bench/runner/session.hpp>
 #include <tools/common/outcome.hpp>
 
@@ -28,8 +30,9 @@ struct offload_figures {
   std::vector<std::pair<std::size_t, figure>> payload;
   std::vector<std::pair<std::size_t, figure>> async;
   figure post;
-  std::vector<figure> launches; ///< of a GPU: the ways to call without resident workers
-  std::string left_out;         ///< what such a target cannot do; empty when it can do everything
+  std::optional<call_variants> variants; ///< over shared memory
+  std::vector<figure> launches;          ///< of a GPU: the ways to call without resident workers
+  std::string left_out; ///< what such a target cannot do; empty when it can do everything
 };
 
 inline constexpr std::array<std::size_t, 11> windows{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
@@ -53,8 +56,8 @@ inline void require(bool right, const char* what) {
 }
 
 template <class F>
-[[nodiscard]] figure measure_empty(bench_session& session, const char* what, std::size_t batches,
-                                   F nothing) {
+[[nodiscard]] figure measure_empty(bench_session& session, const std::string& what,
+                                   std::size_t batches, F nothing) {
   return session.measure(what, batches, sync_calls, [&] {
     for (std::size_t i = 0; i < sync_calls; ++i)
       sync(session.target(), nothing);

@@ -1,10 +1,21 @@
 #include "functions.hpp"
 
+#include <farcall/offload/later_results.hpp>
+#include <farcall/offload/promise.hpp>
+
 #include <atomic>
 
 namespace farcall::tool::offloaded {
 
 void nothing() {}
+
+future<void> nothing_later() {
+  promise<void> p;
+  p.set_value();
+  return p.get_future();
+}
+
+void nothing_replied(reply<void> to) { to.set_value(); }
 
 std::uint64_t successor(std::uint64_t value) { return value + 1; }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <farcall/call/reply.hpp>
+#include <farcall/offload/future.hpp>
 #include <farcall/offload/host_device.hpp>
 
 #include <cstddef>
@@ -11,6 +13,10 @@
 namespace farcall::tool::offloaded {
 
 void nothing();
+/// As nothing(): its result is there on return.
+future<void> nothing_later();
+/// As nothing(): replies before it returns.
+void nothing_replied(reply<void> to);
 /// Two doubles in, one out; on devices too.
 FARCALL_HOST_DEVICE inline double add(double a, double b) { return a + b; }
 std::uint64_t successor(std::uint64_t value);

@@ -38,6 +38,7 @@ class bench_session {
   bench_session(bench_session&&) = delete;
   bench_session& operator=(bench_session&&) = delete;
 
+  [[nodiscard]] farcall::job& job() { return job_; }
   [[nodiscard]] const node& target() const { return target_; }
   [[nodiscard]] core_pair cores() const { return cores_; }
   [[nodiscard]] const environment& env() const { return env_; }
@@ -80,7 +81,7 @@ class bench_session {
   std::unique_ptr<floor_probe> meter_; // before the job, as the link: they fork
   bench_link link_;
   std::optional<scoped_pin> pin_;
-  job job_;
+  farcall::job job_;
   node target_;
   std::vector<double> last_floor_;
   int other_pid_ = 0;

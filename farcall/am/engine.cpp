@@ -260,6 +260,7 @@ engine::~engine() {
   for (auto& l : lanes_) {
     if (l->leave_engine() != 0) lanes_left_behind().push_back(std::move(l));
   }
+  delete descriptor_.load(std::memory_order_relaxed);
 }
 
 void engine::set_route(node_id node, transport& t, std::uint32_t workers) {
@@ -370,6 +371,7 @@ continuation_list engine::fail_range(node_id first, node_id end, const std::stri
     notify(w->wakes());
   notify_lane_workers();
   notify(local_doorbell_);
+  signal_completion();
   return due;
 }
 

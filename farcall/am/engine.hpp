@@ -1,6 +1,7 @@
 #pragma once
 
 #include <farcall/am/client.hpp>
+#include <farcall/am/completion_descriptor.hpp>
 #include <farcall/am/completion_thread.hpp>
 #include <farcall/am/fiber_scheduler.hpp>
 #include <farcall/am/progress_thread.hpp>
@@ -85,8 +86,11 @@ class engine final : public client,
   [[nodiscard]] std::byte* wait_for_space(requester& l, std::uint32_t bytes, time_point deadline);
   [[nodiscard]] bool wait(completion& c, time_point deadline = no_deadline);
   void poll(completion& c);
-  /// poll() for all calls, of all threads.
-  void poll_all() noexcept;
+  /// poll() for all calls, of all threads. Throws forked.
+  void poll_all();
+  /// A descriptor that is readable while completions may wait for poll_all(), which makes it
+  /// unreadable. The engine's own; the first call starts a thread. Throws error.
+  [[nodiscard]] int wait_fd();
   /// Runs continuations on a thread of its own that nobody depends on.
   [[nodiscard]] continuation_sink& other_thread() noexcept { return completions_; }
 
@@ -131,7 +135,10 @@ class engine final : public client,
   void finish();
 
   /// A local event was completed: wakes threads that wait for such events.
-  void notify_local() noexcept { notify_if_armed(local_doorbell_); }
+  void notify_local() noexcept {
+    notify_if_armed(local_doorbell_);
+    signal_completion();
+  }
 
   /// A reply was given by a thread that is perhaps not its lane's worker, which then has to know
   /// that the reply found no space, or that it need not wait for it any more.
@@ -174,6 +181,7 @@ class engine final : public client,
     std::uint32_t thread_lanes_seen_ = 0;
   };
   class worker_sleep;
+  class descriptor_wait;
 
   [[noreturn]] void throw_unreachable(node_id node) const;
   requester& open_on(node_id node, std::uint32_t doorbell, bool own_worker);
@@ -191,6 +199,8 @@ class engine final : public client,
   bool pump_own() noexcept;
   [[nodiscard]] bool has_own_replies(bool arming) noexcept;
   void arm_all() noexcept;
+  /// Something has become ready that another thread may be told of by wait_fd().
+  void signal_completion() noexcept;
   /// A call that does nothing, behind the others of the lane; null when it cannot be sent.
   [[nodiscard]] pending_call* send_fence(requester& l, time_point deadline) noexcept;
   template <class Condition>
@@ -241,6 +251,8 @@ class engine final : public client,
   static constexpr std::chrono::microseconds space_interval{100};
 
   static inline constinit thread_local worker* current_worker_ = nullptr;
+  /// Of poll_all() on this thread.
+  static inline constinit thread_local const engine* progressing_ = nullptr;
 
   engine_options options_;
   std::vector<handler> handlers_;
@@ -274,6 +286,7 @@ class engine final : public client,
   std::atomic<std::uint32_t> next_lane_doorbell_{0};
 
   doorbell local_doorbell_;
+  std::atomic<completion_descriptor*> descriptor_{nullptr}; ///< owned; see wait_fd()
   completion_thread completions_{local_doorbell_};
 };
 

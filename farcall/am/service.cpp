@@ -304,6 +304,8 @@ void engine::stop() noexcept {
   for (const auto& w : workers_)
     notify(w->wakes());
   notify_lane_workers();
+  if (completion_descriptor* const d = descriptor_.load(std::memory_order_acquire))
+    notify(d->cleared());
 }
 
 void engine::stop_when_done() noexcept {

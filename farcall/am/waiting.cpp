@@ -194,12 +194,13 @@ void engine::pump_all(bool others) noexcept {
   (void)pump_own();
   if (!others) return;
   continuation_list due;
+  bool has_taken = false;
   {
     const std::lock_guard guard(mutex_);
     for (const auto& l : lanes_) {
       l->progress();
       if (!l->has_reply() || !l->guard().try_lock()) continue;
-      l->pump();
+      has_taken |= l->pump() != 0;
       continuation_list found = l->take_due();
       l->guard().unlock();
       // The lane's own thread may sleep for what we have just taken.
@@ -207,6 +208,7 @@ void engine::pump_all(bool others) noexcept {
       due.append(found);
     }
   }
+  if (has_taken) signal_completion();
   queue_continuations(due);
 }
 
@@ -363,9 +365,13 @@ void engine::poll(completion& c) {
   }
 }
 
-void engine::poll_all() noexcept {
+void engine::poll_all() {
+  require_own_process();
+  if (completion_descriptor* const d = descriptor_.load(std::memory_order_acquire)) d->clear();
+  const engine* const before = std::exchange(progressing_, this);
   pump_all(true);
   run_queued(fiber_scheduler::mine());
+  progressing_ = before;
 }
 
 std::byte* engine::wait_for_space(requester& l, std::uint32_t bytes, time_point deadline) {

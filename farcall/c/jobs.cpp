@@ -124,6 +124,17 @@ uint32_t fc_job_size(fc_job* job) {
   return nodes;
 }
 
+fc_status fc_progress(fc_job* job) {
+  return guarded([&] { job_of(job).engine->poll_all(); });
+}
+
+fc_status fc_wait_fd(fc_job* job, int* fd) {
+  return guarded([&] {
+    require(fd, "fd");
+    *fd = job_of(job).engine->wait_fd();
+  });
+}
+
 // ---- nodes --------------------------------------------------------------------------------------
 
 fc_status fc_node_at(fc_job* job, uint32_t id, fc_node* node) {

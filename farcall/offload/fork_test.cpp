@@ -30,6 +30,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -106,6 +107,17 @@ class forks : public two_targets_test {
 };
 
 // ---- what a child may not do ------------------------------------------------------------------
+
+TEST_F(forks, leave_the_parent_its_descriptor_of_completions) {
+  const int fd = job_.wait_fd();
+  EXPECT_EQ(in_child([&] { return throws_forked([&] { (void)job_.wait_fd(); }) ? good : 1; }),
+            good);
+  job_.progress();
+  const future<int> f = async(target_, negated, 1);
+  pollfd watched{fd, POLLIN, 0};
+  EXPECT_EQ(::poll(&watched, 1, static_cast<int>(wait_limit / std::chrono::milliseconds(1))), 1);
+  expect_undisturbed();
+}
 
 TEST_F(forks, leave_the_parent_its_answers_when_the_child_calls) {
   (void)sync(target_, negated, 1);

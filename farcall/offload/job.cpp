@@ -429,10 +429,9 @@ void job::start(const job_options& options, std::vector<unique_fd> existing) {
   state_ = state.release();
 }
 
-void job::progress() {
-  state_->engine->require_own_process();
-  state_->engine->poll_all();
-}
+void job::progress() { state_->engine->poll_all(); }
+
+int job::wait_fd() { return state_->engine->wait_fd(); }
 
 node job::host() const noexcept { return {*state_, host_id}; }
 

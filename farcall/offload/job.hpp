@@ -98,6 +98,17 @@ class job {
   /// ucp_worker_progress.
   void progress();
 
+  /// A descriptor for poll(), epoll or an event loop, readable while completions may wait. Whoever
+  /// finds it so calls progress(), which makes it unreadable until there is more, and then asks its
+  /// futures. So it may be watched by level and by edge. It may be readable for nothing: another
+  /// thread may have taken the reply. It tells of calls and copies of this job, and of what follows
+  /// them by then(); not of promises before anything of the job depends on them.
+  ///
+  /// Belongs to the job: do not read, write or close it. The first call starts a thread, which
+  /// sleeps but for such moments. Never blocks. Any thread. Throws error, and forked in a child of
+  /// a fork. As ucp_worker_get_efd.
+  [[nodiscard]] int wait_fd();
+
  private:
   void start(const job_options& options, std::vector<unique_fd> existing);
 
