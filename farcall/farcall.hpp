@@ -10,6 +10,7 @@
 #include <farcall/offload/coroutine.hpp>
 #include <farcall/offload/future.hpp>
 #include <farcall/offload/job.hpp>
+#include <farcall/offload/map.hpp>
 #include <farcall/offload/node.hpp>
 #include <farcall/offload/promise.hpp>
 #include <farcall/offload/task.hpp>

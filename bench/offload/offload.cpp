@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <vector>
@@ -59,10 +60,29 @@ offload_figures measure_process(bench_session& session, const bench_options& opt
   }
 
   f.async = measure_windows(session, options, offloaded::add);
+  f.map = measure_map(session, batches);
   f.post = measure_posts(session, batches, offloaded::nothing);
   if (rings != nullptr) f.variants = measure_variants(session, batches);
   return f;
 }
+
+} // namespace
+
+figure measure_map(bench_session& session, std::size_t batches) {
+  constexpr std::size_t window = 1024;
+  constexpr std::size_t calls = pipelined_calls(window);
+  std::vector<double> values(window);
+  std::iota(values.begin(), values.end(), 1.0);
+  return session.measure(fmt::format("map, {} doubles, as many back", window), batches, calls, [&] {
+    for (std::size_t done = 0; done < calls; done += window) {
+      const auto got = map(session.target(), fn<offloaded::halved>, values).get();
+      require(got.size() == window && got.back() == static_cast<double>(window) / 2,
+              "results of a map");
+    }
+  });
+}
+
+namespace {
 
 json to_json(const offload_figures& f, const bench_session& session) {
   json payload;
@@ -85,6 +105,7 @@ json to_json(const offload_figures& f, const bench_session& session) {
       {"post_ns_per_op", rounded(f.post.ns.p50)},
       {"post_ns_per_op_percentiles", figure_json(f.post)},
   };
+  if (f.map) document["map_ns_per_op"] = figure_json(*f.map);
   if (f.ring_only) {
     document["ring_only_ns"] = figure_json(*f.ring_only);
     document["shares_ns"] = shares_json(shares_of(*f.ring_only, f.sync_empty, f.sync_2d));
@@ -117,6 +138,7 @@ std::string to_table(const offload_figures& f) {
     add(fig);
   for (const auto& [depth, fig] : f.async)
     add(fig);
+  if (f.map) add(*f.map);
   add(f.post);
   if (f.variants) {
     const call_variants& v = *f.variants;
@@ -137,8 +159,8 @@ int run_offload(const bench_options& options) {
   const link_kind kind = kind_of(options);
   const bool on_device = kind == link_kind::emulated || kind == link_kind::gpu;
   const std::size_t figures_besides = on_device       ? device_figures(kind)
-                                      : options.quick ? 4 + quick_payloads.size()
-                                                      : 4 + payloads.size();
+                                      : options.quick ? 5 + quick_payloads.size()
+                                                      : 5 + payloads.size();
   std::optional<ring_only> rings; // before the session, since it forks
   if (kind == link_kind::shm) {
     rings.emplace(cores_of(options), options.batches_or(200, 20), sync_calls);

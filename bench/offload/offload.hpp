@@ -29,6 +29,7 @@ struct offload_figures {
   figure sync_2d;
   std::vector<std::pair<std::size_t, figure>> payload;
   std::vector<std::pair<std::size_t, figure>> async;
+  std::optional<figure> map; ///< of processes
   figure post;
   std::optional<call_variants> variants; ///< over shared memory
   std::vector<figure> launches;          ///< of a GPU: the ways to call without resident workers
@@ -107,6 +108,9 @@ measure_windows(bench_session& session, const bench_options& options, F add) {
   }
   return figures;
 }
+
+/// One future for a window of calls.
+[[nodiscard]] figure measure_map(bench_session& session, std::size_t batches);
 
 template <class F>
 [[nodiscard]] figure measure_posts(bench_session& session, std::size_t batches, F nothing) {

@@ -17,6 +17,8 @@ future<void> nothing_later() {
 
 void nothing_replied(reply<void> to) { to.set_value(); }
 
+double halved(double value) { return value / 2; }
+
 std::uint64_t successor(std::uint64_t value) { return value + 1; }
 
 std::uint64_t ends_of(std::span<const std::byte> payload) {

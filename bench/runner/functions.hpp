@@ -19,6 +19,7 @@ future<void> nothing_later();
 void nothing_replied(reply<void> to);
 /// Two doubles in, one out; on devices too.
 FARCALL_HOST_DEVICE inline double add(double a, double b) { return a + b; }
+double halved(double value);
 std::uint64_t successor(std::uint64_t value);
 /// Takes a payload as a view and looks at its ends, so that it must have arrived.
 std::uint64_t ends_of(std::span<const std::byte> payload);

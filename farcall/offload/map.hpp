@@ -1,0 +1,147 @@
+#pragma once
+
+#include <farcall/offload/call.hpp>
+#include <farcall/offload/combine.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <iterator>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace farcall {
+namespace detail {
+
+/// Signature of what map() takes: one parameter.
+template <class S>
+struct mapped_signature {
+  static_assert(!sizeof(S), "farcall: fc::map calls a function of one parameter");
+};
+template <class R, class P>
+struct mapped_signature<signature<R, P>> {
+  static_assert(!comes_later<R> && !is_given_by_reply<R>,
+                "farcall: fc::map needs a function that returns its result itself; call functions "
+                "that reply later by async()");
+  static_assert(!std::is_same_v<std::remove_cvref_t<R>, bool>,
+                "farcall: std::vector<bool> does not travel; return a char");
+  using result = std::remove_cvref_t<R>;
+  using value = typename packed_parameter<P>::type;
+  using results = std::conditional_t<std::is_void_v<R>, void, std::vector<stored<result>>>;
+};
+
+/// F, called with each of several values: what a message of map() runs.
+template <class F>
+struct mapped {
+  static_assert(!is_function_pointer<F>::value,
+                "farcall: fc::map takes fc::fn<function>, a lambda or a functor");
+  static_assert(has_fixed_signature<F>,
+                "farcall: fc::map needs a callable with one call operator that is no template");
+  using types = mapped_signature<typename signature_of<F>::type>;
+  using value = typename types::value;
+  /// Elements that travel byte by byte are used where they arrive.
+  using values = std::conditional_t<is_bitwise<value>, std::span<const value>, std::vector<value>>;
+
+  typename types::results operator()(const values& given) const {
+    F own = f;
+    if constexpr (std::is_void_v<typename types::result>) {
+      for (const value& v : given)
+        own(v);
+    } else {
+      typename types::results all;
+      all.reserve(given.size());
+      for (const value& v : given)
+        all.push_back(own(v));
+      return all;
+    }
+  }
+
+  F f;
+};
+
+/// Elements of one message: enough that its own cost hardly counts, few enough that one side makes
+/// the next while the other runs this.
+template <class T>
+inline constexpr std::size_t mapped_at_once = !is_bitwise<T>     ? 64
+                                              : sizeof(T) < 2048 ? 2048 / sizeof(T)
+                                                                 : 1;
+
+/// What std::begin() and std::end() take. Not std::ranges::input_range: <ranges> would make the
+/// library's header longer by a quarter.
+template <class E>
+concept iterable = requires(E& e) {
+  std::begin(e);
+  std::end(e);
+};
+template <class E>
+using element_of = decltype(*std::begin(std::declval<E&>()));
+
+/// The elements lie in memory one behind the other, as they are sent.
+template <class E, class T>
+concept sent_in_place = is_bitwise<T> && requires(E& e) {
+  { std::data(e) } -> std::convertible_to<const T*>;
+  std::size(e);
+};
+
+} // namespace detail
+
+/// Calls `f` on a node, or in a lane, once for each element of `elements`, in their order, and
+/// returns one future of all results, a vector in the same order (or nothing, where `f` returns
+/// void). Several elements share a message, so a short function costs a fraction of an async()
+/// each.
+///
+/// `f`: fc::fn<function>, or a lambda or functor as for async(), with one parameter; one object of
+/// it serves each message, so what it changes of itself does not last. When a call throws, the rest
+/// of its message is not run, what follows is, and the future throws the first such exception.
+/// Waits only while the lane is full. Throws what async() throws. As std::transform.
+template <class Place, class F, class Elements>
+  requires(detail::place<Place> && detail::iterable<Elements>)
+[[nodiscard]] auto map(const Place& place, F f, Elements&& elements) {
+  using call = detail::mapped<F>;
+  using value = typename call::value;
+  using results = typename call::types::results;
+  static_assert(std::convertible_to<detail::element_of<Elements>, value>,
+                "farcall: the elements do not convert to the parameter of what fc::map calls");
+  constexpr std::size_t most = detail::mapped_at_once<value>;
+  const call message{std::move(f)};
+  std::vector<future<results>> parts;
+  if constexpr (detail::sent_in_place<Elements, value>) {
+    std::span<const value> left(std::data(elements), std::size(elements));
+    parts.reserve(left.size() / most + 1);
+    while (!left.empty()) {
+      const auto now = left.first(left.size() < most ? left.size() : most);
+      parts.push_back(async(place, message, now));
+      left = left.subspan(now.size());
+    }
+  } else {
+    std::vector<value> now;
+    now.reserve(most);
+    for (auto&& element : elements) {
+      now.push_back(static_cast<value>(std::forward<decltype(element)>(element)));
+      if (now.size() < most) continue;
+      parts.push_back(async(place, message, now));
+      now.clear();
+    }
+    if (!now.empty()) parts.push_back(async(place, message, now));
+  }
+  return when_all(std::move(parts)).then([](future<std::vector<future<results>>> ready) {
+    std::vector<future<results>> all = ready.get();
+    if constexpr (std::is_void_v<results>) {
+      for (future<void>& part : all)
+        part.get();
+    } else {
+      if (all.size() == 1) return all.front().get();
+      results joined;
+      for (future<results>& part : all) {
+        results some = part.get();
+        if (joined.empty()) joined.reserve(all.size() * most);
+        joined.insert(joined.end(), std::make_move_iterator(some.begin()),
+                      std::make_move_iterator(some.end()));
+      }
+      return joined;
+    }
+  });
+}
+
+} // namespace farcall
