@@ -104,6 +104,8 @@ typedef struct fc_job_options {
   uint32_t heartbeat_timeout_ms; ///< a server that is silent for longer has failed
   int64_t spin_us;               ///< how long threads that wait spin; -1: they sleep at once
   int64_t yield_after_us;        ///< when such threads begin to yield; -1: at once
+  uint32_t peer_timeout_ms;      ///< a target that does not answer for longer is killed
+  uint32_t reserved;             ///< 0
 } fc_job_options;
 
 /// Makes a job: starts the same program once more for every target. There this function serves

@@ -65,6 +65,7 @@ job_options options_of(const fc_job_options& o) {
   to.start_timeout = std::chrono::milliseconds(o.start_timeout_ms);
   to.stop_timeout = std::chrono::milliseconds(o.stop_timeout_ms);
   to.heartbeat_timeout = std::chrono::milliseconds(o.heartbeat_timeout_ms);
+  to.peer_timeout = std::chrono::milliseconds(o.peer_timeout_ms);
   if (o.spin_us != 0) to.waiting.spin = wait(o.spin_us);
   if (o.yield_after_us != 0) to.waiting.yield_after = wait(o.yield_after_us);
   return to;

@@ -49,6 +49,8 @@ struct membership_options {
   std::uint64_t heap_bytes = 0; ///< most memory a node can share; 0: all the machine has
   farcall::access access;       ///< to servers; empty: unencrypted
   std::chrono::milliseconds heartbeat_timeout{0}; ///< a server that is silent for longer is gone
+  std::chrono::milliseconds peer_timeout{
+      0};                          ///< a target that is silent for longer is killed; 0: none
   std::vector<std::byte> settings; ///< passed on to the targets, for the layers below
 };
 

@@ -22,6 +22,8 @@ namespace {
 
 /// How often the host sees to other things while it waits for its targets to end.
 constexpr int look_interval_ms = 1;
+/// Heartbeats in one peer timeout.
+constexpr int beats = 4;
 /// How often it tries again to tell something to a target that does not read.
 constexpr int news_interval = 10;
 
@@ -49,6 +51,7 @@ struct target {
   bool is_deaf = false;                       ///< its socket has ended
   std::string last_words;                     ///< why it ends, as it has said, or its server
   std::deque<std::vector<std::byte>> notices; ///< of nodes that have failed, not yet sent
+  unsigned silent_beats = 0;                  ///< heartbeats since it was last heard
 };
 
 class host_membership final : public membership {
@@ -93,6 +96,8 @@ class host_membership final : public membership {
   /// As far as can be told without waiting.
   [[nodiscard]] bool has_ended(node_id node);
   void lose(node_id node);
+  /// Asks all targets for a sign, and kills those that have given none for the peer timeout.
+  void beat();
   /// The others are to be told.
   void spread_end(node_id node, const std::string& why);
   static void send_notices(target& to) noexcept;
@@ -378,6 +383,7 @@ bool host_membership::hear(node_id node) {
     try {
       std::optional<control_message> message = socket.receive(clock::now());
       t.is_deaf = !message;
+      t.silent_beats = 0;
       if (message) take_message(node, std::move(*message));
     } catch (const std::exception& e) {
       t.last_words = std::string("it sent what cannot be read: ") + e.what();
@@ -453,8 +459,39 @@ void host_membership::lose(node_id node) {
   spread_end(node, why);
 }
 
+void host_membership::beat() {
+  for (node_id node = 1; node < targets_.size(); ++node) {
+    target& t = targets_[node];
+    if (roster_.has_failed(node) || !t.process || t.is_deaf || !hear(node)) continue;
+    // Counted, not timed: while the host itself was stopped, nobody could be heard.
+    if (t.silent_beats++ <= beats) {
+      (void)messages::try_send(t.process->socket(), messages::heartbeat{});
+      continue;
+    }
+    t.last_words = "it did not answer for " + std::to_string(options_.peer_timeout.count()) +
+                   " ms (peer_timeout) and was killed; it may have been stopped, by SIGSTOP or a "
+                   "debugger";
+    t.process->kill();
+    // Where a process tells its own end, it soon does.
+    if (t.process->end_fd() < 0) lose(node);
+  }
+}
+
 void host_membership::watch_others(int stop_signal) {
+  const bool asks = options_.peer_timeout.count() != 0;
+  const auto beat_interval = std::max(options_.peer_timeout / beats, std::chrono::milliseconds(1));
+  time_point next_beat = clock::now() + beat_interval;
   for (;;) {
+    int timeout = -1;
+    if (asks) {
+      const time_point now = clock::now();
+      if (now >= next_beat) {
+        beat();
+        next_beat = now + beat_interval;
+      }
+      timeout =
+          static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(next_beat - now).count());
+    }
     std::vector<pollfd> watched{{stop_signal, POLLIN, 0}};
     std::vector<node_id> whose{host_id};
     const auto add = [&](int fd, node_id node) {
@@ -474,7 +511,8 @@ void host_membership::watch_others(int stop_signal) {
       if (t.process->end_fd() >= 0) add(t.process->end_fd(), node);
       if (!t.is_deaf) add(t.process->socket().fd(), node);
     }
-    if (::poll(watched.data(), watched.size(), has_news ? news_interval : -1) < 0) continue;
+    if (has_news) timeout = timeout < 0 ? news_interval : std::min(timeout, news_interval);
+    if (::poll(watched.data(), watched.size(), timeout) < 0) continue;
     if (watched[0].revents != 0) return;
     for (std::size_t i = 1; i < watched.size(); ++i) {
       const node_id node = whose[i];

@@ -218,6 +218,9 @@ void target_membership::watch_others(int stop_signal) {
         if (node < nodes() && node != self()) events_.node_failed(node, why);
       } else if (message && message->kind == control::shut_down) {
         events_.shut_down();
+      } else if (message && message->kind == control::heartbeat) {
+        // A host that does not read is asked again, or has gone.
+        (void)messages::try_send(to_host_, messages::heartbeat::decode(message->body));
       } else if (message && message->kind == control::transport) {
         take_message(std::move(*message));
         continue;

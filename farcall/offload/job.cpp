@@ -138,6 +138,7 @@ job_options complete(job_options o, const settings_source& given) {
   settle(o.start_timeout, row("start-timeout-ms"), given);
   settle(o.stop_timeout, row("stop-timeout-ms"), given);
   settle(o.heartbeat_timeout, row("heartbeat-timeout-ms"), given);
+  settle(o.peer_timeout, row("peer-timeout-ms"), given);
   static_assert(row("lane-bytes").low == smallest_ring);
   settle(o.lane_bytes, row("lane-bytes"), given);
   settle(o.heap_bytes, row("heap-bytes"), given);
@@ -408,6 +409,7 @@ void job::start(const job_options& options, std::vector<unique_fd> existing) {
   o.heap_bytes = options.heap_bytes;
   o.access = {options.key, options.certificate, options.certificate_key, options.authority};
   o.heartbeat_timeout = options.heartbeat_timeout;
+  o.peer_timeout = options.peer_timeout;
   o.settings = encode_waiting(options.waiting);
   o.transports = transports();
   auto state = std::make_unique<detail::job_state>();

@@ -52,6 +52,11 @@ struct job_options {
   /// A server that is silent for longer has failed, with its targets. Else
   /// FARCALL_HEARTBEAT_TIMEOUT_MS, else 5 s.
   std::chrono::milliseconds heartbeat_timeout{0};
+  /// A target, here or elsewhere, that does not answer the host for longer has failed, and is
+  /// killed: one that is stopped (SIGSTOP, a debugger) or that hangs in the kernel. Its handlers
+  /// may compute as long as they like; for those there are deadlines. Else FARCALL_PEER_TIMEOUT_MS,
+  /// else targets are not asked.
+  std::chrono::milliseconds peer_timeout{0};
   /// Who takes in replies on the host, and runs what waits for them: "wait", only threads that wait
   /// or test, and progress(); "thread", also a thread of farcall's, so that nobody need wait. Else
   /// FARCALL_PROGRESS, else "wait". Targets do as with "thread".

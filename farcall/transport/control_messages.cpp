@@ -137,6 +137,11 @@ shut_down shut_down::decode(std::span<const std::byte> body) {
   return {};
 }
 
+heartbeat heartbeat::decode(std::span<const std::byte> body) {
+  require_nothing(body, "a heartbeat");
+  return {};
+}
+
 std::vector<std::byte> refused::encode() const { return encode_text(why); }
 
 refused refused::decode(std::span<const std::byte> body) {

@@ -96,6 +96,13 @@ struct shut_down {
   [[nodiscard]] static shut_down decode(std::span<const std::byte> body);
 };
 
+/// Host: give a sign. Target: here it is.
+struct heartbeat {
+  static constexpr control kind = control::heartbeat;
+  [[nodiscard]] std::vector<std::byte> encode() const { return {}; }
+  [[nodiscard]] static heartbeat decode(std::span<const std::byte> body);
+};
+
 /// Target: why it cannot join, or go on.
 struct refused {
   static constexpr control kind = control::refused;

@@ -148,6 +148,7 @@ TEST(control_messages, followed_by_anything_are_refused) {
   const std::vector<std::byte> something(1);
   EXPECT_THROW((void)start::decode(something), malformed_message);
   EXPECT_THROW((void)shut_down::decode(something), malformed_message);
+  EXPECT_THROW((void)heartbeat::decode(something), malformed_message);
 }
 
 TEST(control_messages, texts_that_are_too_long_are_cut_by_the_sender) {

@@ -27,6 +27,7 @@ enum class control : std::uint32_t {
   request = 11,    ///< host, to a server: a target is wanted
   transport = 12,  ///< a transport to that of the same scheme on another node, through the host
   ended = 13,      ///< server: how the target has ended, or why it cannot be reached any more
+  heartbeat = 14,  ///< host: give a sign; target: here it is
 };
 
 /// A message as it was received; owns the descriptors that came with it.

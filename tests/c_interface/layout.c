@@ -22,6 +22,7 @@ _Static_assert(offsetof(fc_job_options, heap_bytes) == 80, "fc_job_options");
 _Static_assert(offsetof(fc_job_options, lane_bytes) == 88, "fc_job_options");
 _Static_assert(offsetof(fc_job_options, heartbeat_timeout_ms) == 100, "fc_job_options");
 _Static_assert(offsetof(fc_job_options, yield_after_us) == 112, "fc_job_options");
+_Static_assert(offsetof(fc_job_options, peer_timeout_ms) == 120, "fc_job_options");
 
 _Static_assert(offsetof(fc_node_description, name) == 0, "fc_node_description");
 _Static_assert(offsetof(fc_node_description, route) == 32, "fc_node_description");

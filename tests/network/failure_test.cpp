@@ -115,6 +115,19 @@ TEST_P(network_failure_test, kill_while_it_works) {
   expect_only_the_victim_is_gone();
 }
 
+TEST_P(network_failure_test, is_stopped_while_its_server_is_well) {
+  job_options o = failing_job(url_of(*server_), key_);
+  o.peer_timeout = milliseconds(200);
+  const job asking(o);
+  const node victim = asking.targets()[0];
+  const int pid = sync(victim, ::getpid);
+  future<void> f = async(victim, [] { std::raise(SIGSTOP); });
+  EXPECT_THAT(text_thrown_by<node_failed>([&] { f.get(); }),
+              testing::AllOf(HasSubstr("node 1"), HasSubstr("did not answer for 200 ms")));
+  EXPECT_TRUE(all_end_within({pid}, at_the_latest));
+  EXPECT_EQ(sync(victim_, [] { return 4; }), 4);
+}
+
 TEST_P(network_failure_test, every_call_ends_once_in_a_value_or_the_failure) {
   constexpr std::size_t calls = 300;
   std::vector<future<std::size_t>> all;

@@ -1,0 +1,73 @@
+#include "tests/faults/support.hpp"
+
+#include <farcall/offload/job_test_support.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <string>
+#include <thread>
+
+#include <unistd.h>
+
+/// Targets that are there and do nothing.
+namespace farcall::test {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::AllOf;
+using testing::HasSubstr;
+
+job_options asking_job(milliseconds peer_timeout) {
+  job_options o = with_targets("shm:2");
+  o.peer_timeout = peer_timeout;
+  return o;
+}
+
+TEST(stopped, targets_are_found_where_the_program_asks_for_it) {
+  const holdings before = holdings::now();
+  {
+    const job j(asking_job(milliseconds(200)));
+    const node victim = j.targets()[0];
+    const node other = j.targets()[1];
+    const int pid = sync(victim, ::getpid);
+    future<int> waited_for = async(victim, [] {
+      std::raise(SIGSTOP);
+      return 1;
+    });
+    EXPECT_THAT(text_thrown_by<node_failed>([&] { (void)waited_for.get(); }),
+                AllOf(HasSubstr("node 1"), HasSubstr("did not answer for 200 ms (peer_timeout)")));
+    EXPECT_THROW((void)victim.allocate<int>(1), node_failed);
+    EXPECT_TRUE(all_end_within({pid}, std::chrono::seconds(1)));
+    EXPECT_EQ(sync(other, [] { return 2; }), 2);
+  }
+  EXPECT_TRUE(nothing_left_since(before));
+}
+
+TEST(stopped, targets_are_not_those_that_compute_or_sleep) {
+  const job j(asking_job(milliseconds(800)));
+  future<int> computes = async(j.targets()[0], [] {
+    const time_point end = clock::now() + milliseconds(1500);
+    while (clock::now() < end) {
+    }
+    return 1;
+  });
+  EXPECT_EQ(computes.get(), 1);
+  std::this_thread::sleep_for(milliseconds(1500));
+  for (const node& n : j.targets())
+    EXPECT_EQ(sync(n, [] { return 2; }), 2);
+}
+
+TEST(stopped, targets_may_go_on_in_time) {
+  const job j(asking_job(std::chrono::seconds(20)));
+  const int pid = sync(j.targets()[0], ::getpid);
+  ASSERT_EQ(::kill(pid, SIGSTOP), 0);
+  std::this_thread::sleep_for(milliseconds(100));
+  ASSERT_EQ(::kill(pid, SIGCONT), 0);
+  EXPECT_EQ(sync(j.targets()[0], [] { return 2; }), 2);
+}
+
+} // namespace
+} // namespace farcall::test
