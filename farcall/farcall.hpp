@@ -13,6 +13,7 @@
 #include <farcall/offload/map.hpp>
 #include <farcall/offload/node.hpp>
 #include <farcall/offload/promise.hpp>
+#include <farcall/offload/shared_future.hpp>
 #include <farcall/offload/task.hpp>
 #include <farcall/offload/transfer.hpp>
 #include <farcall/offload/via.hpp>

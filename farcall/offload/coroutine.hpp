@@ -4,6 +4,7 @@
 
 #include <coroutine>
 #include <exception>
+#include <type_traits>
 #include <utility>
 
 /// Futures and coroutines: any coroutine can `co_await` a future, and a function that returns a
@@ -78,7 +79,13 @@ class future_promise_base {
     depend_on(*state_, future_access::state(f));
     return std::move(f).operator co_await();
   }
+  template <class U>
+  [[nodiscard]] auto await_transform(const shared_future<U>& f) {
+    depend_on(*state_, future_access::state(f));
+    return f.operator co_await();
+  }
   template <class Awaitable>
+    requires(!is_shared_future<std::remove_cvref_t<Awaitable>>)
   [[nodiscard]] Awaitable&& await_transform(Awaitable&& a) const noexcept {
     return std::forward<Awaitable>(a);
   }

@@ -17,6 +17,8 @@ namespace farcall {
 
 template <class T>
 class future;
+template <class T>
+class shared_future;
 
 namespace detail {
 
@@ -25,6 +27,8 @@ using stored = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
 
 template <class T>
 inline constexpr bool is_bound_to_node<future<T>> = true;
+template <class T>
+inline constexpr bool is_bound_to_node<shared_future<T>> = true;
 
 /// A local event with a value.
 template <class T>
@@ -39,6 +43,10 @@ template <class T>
 struct is_future : std::false_type {};
 template <class T>
 struct is_future<future<T>> : std::true_type {};
+template <class T>
+inline constexpr bool is_shared_future = false;
+template <class T>
+inline constexpr bool is_shared_future<shared_future<T>> = true;
 
 /// Futures, or buffers, that are used together.
 [[noreturn]] void throw_different_jobs();
@@ -146,6 +154,11 @@ class FARCALL_NODISCARD_CLASS future {
   template <class E>
   [[nodiscard]] auto via(E& where);
 
+  /// The same result for any number of holders, who may wait for it and read it side by side; see
+  /// shared_future. This future is empty afterwards. Throws error when it is already, and
+  /// std::bad_alloc.
+  [[nodiscard]] shared_future<T> share();
+
   /// For `co_await`: resumes on whichever thread takes the reply in. Nobody waits then, so a
   /// deadline of the call has no effect; give one to whoever waits for the coroutine's future.
   auto operator co_await() && noexcept;
@@ -212,6 +225,10 @@ struct future_access {
     return f.state_;
   }
   template <class T>
+  static am::completion* state(const shared_future<T>& f) noexcept {
+    return f.state_;
+  }
+  template <class T>
   static time_point deadline(const future<T>& f) noexcept {
     return f.deadline_;
   }
@@ -270,14 +287,15 @@ class forward_result final : public am::continuation {
 /// Runs `c` once `state` is ready; at once for the state of a future that was ready from the start.
 void run_when_ready(am::completion* state, am::continuation* c);
 
-template <class T, class F, class U>
+/// What then() was given, for a future or a shared future.
+template <class From, class F, class U>
 class then_task final : public am::continuation {
  public:
-  then_task(future<T> from, F f, local_state<U>& to)
+  then_task(From from, F f, local_state<U>& to)
       : from_(std::move(from)), f_(std::move(f)), to_(to) {}
 
   void run() noexcept override {
-    using result = std::invoke_result_t<F&, future<T>>;
+    using result = std::invoke_result_t<F&, From>;
     if constexpr (is_future<result>::value) {
       try {
         result inner = f_(std::move(from_));
@@ -295,7 +313,7 @@ class then_task final : public am::continuation {
   }
 
  private:
-  future<T> from_;
+  From from_;
   F f_;
   local_state<U>& to_;
 };
@@ -333,7 +351,7 @@ auto future<T>::then(F f) {
   require_valid();
   return detail::follow<result>(
       std::move(*this), [&](future<T> self, detail::local_state<result>& to) {
-        return new detail::then_task<T, F, result>(std::move(self), std::move(f), to);
+        return new detail::then_task<future, F, result>(std::move(self), std::move(f), to);
       });
 }
 

@@ -20,8 +20,8 @@ template <class T, class F, class U, class E>
 class posted_task final : public am::continuation {
  public:
   posted_task(future<T> from, F f, local_state<U>& to, E& where)
-      : inner_(new then_task<T, F, U>(std::move(from), std::move(f), to)), to_(to), where_(&where) {
-  }
+      : inner_(new then_task<future<T>, F, U>(std::move(from), std::move(f), to)), to_(to),
+        where_(&where) {}
 
   void run() noexcept override {
     try {
@@ -34,7 +34,7 @@ class posted_task final : public am::continuation {
   }
 
  private:
-  then_task<T, F, U>* inner_;
+  then_task<future<T>, F, U>* inner_;
   local_state<U>& to_;
   E* where_;
 };
