@@ -1,20 +1,30 @@
 #include <farcall/offload/call.hpp>
 #include <farcall/offload/combine.hpp>
 #include <farcall/offload/job_test_support.hpp>
+#include <farcall/offload/promise.hpp>
+#include <farcall/offload/shared_future.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
+#include <memory>
+#include <set>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
+
+#include <sys/types.h>
 
 namespace farcall::test {
 namespace {
 
 using std::chrono::milliseconds;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 class combining : public two_targets_test {
@@ -190,6 +200,226 @@ TEST_F(combining, any_in_a_loop_takes_each_once) {
   EXPECT_EQ(sum, 39'800);
 }
 
+TEST_F(combining, some_gives_those_that_are_ready_and_the_others) {
+  std::vector<future<int>> futures;
+  futures.push_back(held(2, 10));
+  futures.push_back(held(1, 11));
+  futures.push_back(held(3, 12));
+  futures.push_back(async(other_, twice, 4));
+  future<when_some_result<int>> two = when_some(2, std::move(futures));
+  EXPECT_FALSE(two.wait_for(milliseconds(20)));
+  // Calls of one lane end in order, so the first holds the second.
+  gate_.set(1);
+  EXPECT_FALSE(two.wait_for(milliseconds(20)));
+  gate_.set(2);
+  when_some_result<int> r = two.get();
+  EXPECT_THAT(r.indices, ElementsAre(3, 0));
+  ASSERT_EQ(r.futures.size(), 4U);
+  EXPECT_EQ(r.futures[3].get(), 8);
+  EXPECT_EQ(r.futures[0].get(), 10);
+  // The others can be waited for again.
+  r.futures.erase(r.futures.begin() + 3);
+  r.futures.erase(r.futures.begin());
+  future<when_some_result<int>> rest = when_some(2, std::move(r.futures));
+  EXPECT_FALSE(rest.test());
+  gate_.set(3);
+  r = rest.get();
+  EXPECT_THAT(r.indices, ElementsAre(0, 1));
+  EXPECT_EQ(r.futures[0].get() + r.futures[1].get(), 23);
+}
+
+TEST_F(combining, some_of_ready_ones_is_ready) {
+  std::vector<future<int>> futures;
+  futures.push_back(held(0, 1));
+  futures.push_back(make_ready_future(2));
+  futures.push_back(make_ready_future(3));
+  when_some_result<int> none = when_some(0, std::move(futures)).get();
+  EXPECT_TRUE(none.indices.empty());
+  future<when_some_result<int>> two = when_some(2, std::move(none.futures));
+  ASSERT_TRUE(two.test());
+  EXPECT_THAT(two.get().indices, ElementsAre(1, 2));
+  EXPECT_TRUE(when_some(0, std::vector<future<int>>()).get().futures.empty());
+  gate_.set(0);
+}
+
+TEST_F(combining, some_that_fail_count_as_ready) {
+  std::vector<future<int>> futures;
+  futures.push_back(held(0, 1));
+  futures.push_back(async(other_, thrower));
+  when_some_result<int> r = when_some(1, std::move(futures)).get();
+  EXPECT_THAT(r.indices, ElementsAre(1));
+  EXPECT_THROW((void)r.futures[1].get(), remote_error);
+  gate_.set(0);
+}
+
+TEST_F(combining, some_of_too_few_is_refused) {
+  std::vector<future<int>> futures;
+  futures.push_back(make_ready_future(1));
+  EXPECT_THROW((void)when_some(2, std::move(futures)), error);
+  EXPECT_THROW((void)when_some(1, std::vector<future<int>>(1)), error);
+}
+
+TEST_F(combining, some_races_between_threads) {
+  // The promises are kept by different threads while this one combines.
+  for (int round = 0; round < 300; ++round) {
+    std::vector<promise<int>> promises(6);
+    std::vector<future<int>> futures;
+    for (auto& p : promises)
+      futures.push_back(p.get_future());
+    std::vector<std::jthread> threads;
+    for (std::size_t t = 0; t < 3; ++t) {
+      threads.emplace_back([&promises, t] {
+        promises[2 * t].set_value(1);
+        promises[2 * t + 1].set_value(1);
+      });
+    }
+    when_some_result<int> four = when_some(4, std::move(futures)).get();
+    ASSERT_EQ(std::set(four.indices.begin(), four.indices.end()).size(), 4U);
+    for (const std::size_t i : four.indices)
+      ASSERT_TRUE(four.futures[i].test());
+    int sum = 0;
+    for (const int one : when_all_values(std::move(four.futures)).get())
+      sum += one;
+    ASSERT_EQ(sum, 6);
+  }
+}
+
+TEST_F(combining, values_of_different_types) {
+  auto all = when_all_values(async(target_, twice, 2), async(target_, [] {}),
+                             async(other_, text, 1), make_ready_future(std::make_unique<int>(3)));
+  static_assert(
+      std::is_same_v<decltype(all), future<std::tuple<int, std::string, std::unique_ptr<int>>>>);
+  auto [number, word, pointer] = all.get();
+  EXPECT_EQ(number, 4);
+  EXPECT_EQ(word, text(1));
+  EXPECT_EQ(*pointer, 3);
+  const std::tuple<> none = when_all_values().get();
+  EXPECT_EQ(none, when_all_values(async(target_, [] {}), make_ready_future()).get());
+}
+
+TEST_F(combining, values_of_a_vector) {
+  std::vector<future<int>> futures;
+  for (int i = 0; i < 10'000; ++i)
+    futures.push_back(async(i % 2 == 0 ? target_ : other_, twice, i));
+  const std::vector<int> values = when_all_values(std::move(futures)).get();
+  ASSERT_EQ(values.size(), 10'000U);
+  for (int i = 0; i < 10'000; ++i)
+    EXPECT_EQ(values[static_cast<std::size_t>(i)], 2 * i);
+  EXPECT_TRUE(when_all_values(std::vector<future<int>>()).get().empty());
+  std::vector<future<bool>> bits;
+  bits.push_back(make_ready_future(true));
+  EXPECT_THAT(when_all_values(std::move(bits)).get(), ElementsAre(true));
+}
+
+TEST_F(combining, values_of_nothing_wait_for_all) {
+  std::vector<future<void>> futures;
+  futures.push_back(held(0, 1).then([](future<int>) {}));
+  futures.push_back(make_ready_future());
+  future<void> all = when_all_values(std::move(futures));
+  EXPECT_FALSE(all.wait_for(milliseconds(20)));
+  gate_.set(0);
+  all.get();
+  when_all_values(std::vector<future<void>>()).get();
+}
+
+TEST_F(combining, values_fail_at_once_with_the_first_failure) {
+  std::vector<future<int>> futures;
+  futures.push_back(held(0, 1));
+  futures.push_back(async(other_, thrower));
+  future<std::vector<int>> all = when_all_values(std::move(futures));
+  EXPECT_THAT(text_thrown_by<remote_error>([&] { (void)all.get(); }), HasSubstr("one of many"));
+  auto both = when_all_values(held(0, 1), async(other_, thrower), async(other_, thrower));
+  EXPECT_THROW((void)both.get(), remote_error);
+  // The held ones go on, and nobody hears of them.
+  EXPECT_EQ(gate_.get(0), 0U);
+  gate_.set(0);
+  EXPECT_EQ(sync(target_, twice, 1), 2);
+}
+
+TEST_F(combining, values_may_be_dropped) {
+  (void)when_all_values(held(0, 1), held(0, 2));
+  std::vector<future<int>> more;
+  more.push_back(held(0, 1));
+  more.push_back(async(other_, thrower));
+  (void)when_all_values(std::move(more));
+  gate_.set(0);
+  EXPECT_EQ(sync(target_, twice, 1), 2);
+}
+
+TEST_F(combining, values_race_between_threads) {
+  for (int round = 0; round < 300; ++round) {
+    std::vector<promise<int>> promises(6);
+    std::vector<future<int>> futures;
+    for (auto& p : promises)
+      futures.push_back(p.get_future());
+    std::vector<std::jthread> threads;
+    for (std::size_t t = 0; t < 3; ++t) {
+      threads.emplace_back([&promises, t, fails = round % 2 == 0] {
+        promises[2 * t].set_value(1);
+        if (fails) {
+          promises[2 * t + 1].set_exception(std::make_exception_ptr(std::out_of_range("one")));
+        } else {
+          promises[2 * t + 1].set_value(1);
+        }
+      });
+    }
+    future<std::vector<int>> all = when_all_values(std::move(futures));
+    if (round % 2 == 0) {
+      ASSERT_THROW((void)all.get(), std::out_of_range);
+    } else {
+      ASSERT_EQ(all.get().size(), 6U);
+    }
+  }
+}
+
+TEST_F(combining, a_hundred_thousand_in_little_stack) {
+  constexpr std::size_t many = 100'000;
+  promise<int> first;
+  const shared_future<int> start = first.get_future().share();
+  std::vector<future<int>> wide;
+  for (std::size_t i = 0; i < many; ++i)
+    wide.push_back(start.then([](const shared_future<int>& f) { return f.get(); }));
+  future<std::vector<int>> all = when_all_values(std::move(wide));
+  // Each of these completes the next.
+  future<int> last = start.then([](const shared_future<int>& f) { return f.get(); });
+  for (std::size_t i = 0; i < many; ++i) {
+    std::vector<future<int>> one;
+    one.push_back(std::move(last));
+    last = when_all_values(std::move(one)).then([](auto f) { return f.get().at(0); });
+    one.clear();
+    one.push_back(std::move(last));
+    last = when_some(1, std::move(one)).then([](auto f) { return f.get().futures.at(0).get(); });
+  }
+  first.set_value(1);
+  EXPECT_EQ(all.get().size(), many);
+  EXPECT_EQ(last.get(), 1);
+}
+
+TEST(combining_at_the_end, of_a_job) {
+  future<std::vector<int>> all;
+  future<when_some_result<int>> some;
+  {
+    job j(with_targets("shm"));
+    const node target = j.targets().front();
+    const auto calls = [&] {
+      std::vector<future<int>> made;
+      for (int i = 0; i < 3; ++i) {
+        made.push_back(async(target, [] {
+          std::this_thread::sleep_for(std::chrono::hours(1));
+          return 1;
+        }));
+      }
+      return made;
+    };
+    all = when_all_values(calls());
+    some = when_some(2, calls());
+    ::kill(static_cast<pid_t>(target.description().pid), SIGKILL);
+  }
+  EXPECT_THROW((void)all.get(), node_failed);
+  when_some_result<int> r = some.get();
+  EXPECT_THROW((void)r.futures[r.indices[0]].get(), node_failed);
+}
+
 TEST_F(combining, keeps_the_latest_deadline) {
   const auto hang = [](handshake::words words) {
     return static_cast<int>(handshake::wait(words.local(), 0, 1));
@@ -206,6 +436,12 @@ TEST_F(combining, keeps_the_latest_deadline) {
   EXPECT_FALSE(pair.wait_for(std::chrono::milliseconds(50)));
   EXPECT_THROW(all.wait(), timeout);
   EXPECT_THROW(any.wait(), timeout);
+  some.clear();
+  some.push_back(async(soon(), hang, gate.span()));
+  auto values = when_all_values(std::move(some));
+  EXPECT_THROW(values.wait(), timeout);
+  auto both = when_all_values(async(soon(), hang, gate.span()), make_ready_future());
+  EXPECT_FALSE(both.wait_for(std::chrono::milliseconds(50)));
   gate.set(0);
   // One of these has no deadline, so the two together have none.
   EXPECT_EQ(std::get<0>(pair.get()).get(), 1);
@@ -217,6 +453,8 @@ TEST_F(combining, any_of_none_is_refused) {
 
 TEST_F(combining, empty_futures_are_refused) {
   EXPECT_THROW((void)when_all(future<int>{}), error);
+  EXPECT_THROW((void)when_all_values(future<int>{}), error);
+  EXPECT_THROW((void)when_all_values(std::vector<future<int>>(2)), error);
   std::vector<future<int>> futures(2);
   EXPECT_THROW((void)when_all(std::move(futures)), error);
   std::vector<future<int>> more;
@@ -262,6 +500,9 @@ TEST_F(combining, futures_of_two_jobs_are_refused) {
   job second(with_targets("shm"));
   EXPECT_THROW((void)when_all(async(target_, twice, 1), async(second.targets().front(), twice, 2)),
                error);
+  EXPECT_THROW(
+      (void)when_all_values(async(target_, twice, 1), async(second.targets().front(), twice, 2)),
+      error);
   std::vector<future<int>> mixed;
   mixed.push_back(async(target_, twice, 1));
   mixed.push_back(async(second.targets().front(), twice, 2));
