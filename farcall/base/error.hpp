@@ -50,6 +50,13 @@ class timeout : public error {
   using error::error;
 };
 
+/// A stop was requested before the result was there. The call was not sent, or else may still run,
+/// or may have run already.
+class cancelled : public error {
+ public:
+  using error::error;
+};
+
 /// Memory for a buffer, a message or a result could not be had on the node named.
 class out_of_memory : public error {
  public:

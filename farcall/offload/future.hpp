@@ -248,6 +248,15 @@ future<T> ready_future(V&&... value) {
   }
 }
 
+/// A future that is ready, and throws what `why` holds.
+template <class T>
+[[nodiscard]] future<T> failed_future(std::exception_ptr why) {
+  auto* state = new local_state<T>(nullptr);
+  future<T> f = future_access::make<T>(state);
+  state->complete(std::move(why));
+  return f;
+}
+
 /// Completes `state` with what `f` returns or throws.
 template <class U, class F>
 void complete_with(local_state<U>& state, F&& f) noexcept {

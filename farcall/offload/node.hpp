@@ -46,6 +46,8 @@ struct node_description {
 };
 
 class timed_node;
+template <class S>
+class stoppable_node;
 
 /// A node of a job: where a call goes. A cheap value; valid as long as its job. Can be passed to
 /// other nodes, which get their own handle to it. Any thread may use it.
@@ -89,6 +91,11 @@ class node {
   /// for space, and get() of the future, throw timeout when it has passed.
   [[nodiscard]] timed_node within(std::chrono::nanoseconds duration) const noexcept;
 
+  /// The same node, with a stop token, as std::stop_token: futures of calls to it end with
+  /// `cancelled` when a stop is requested. Defined in farcall/offload/stop_token.hpp. Never fails.
+  template <class S>
+  [[nodiscard]] stoppable_node<S> with(S stop) const;
+
   /// For the library itself: the job, null for none.
   [[nodiscard]] detail::job_core* job() const noexcept { return job_; }
   /// False once the job has ended, and in a child of a fork; then nothing but this may be asked.
@@ -111,6 +118,9 @@ class timed_node {
   [[nodiscard]] const node& where() const noexcept { return where_; }
   /// When its time is over.
   [[nodiscard]] time_point deadline() const noexcept { return deadline_; }
+  /// As node::with(), and never fails.
+  template <class S>
+  [[nodiscard]] stoppable_node<S> with(S stop) const;
 
  private:
   node where_;

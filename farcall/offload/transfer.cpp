@@ -278,15 +278,9 @@ class chunked_copy final : public detail::large_copy {
   std::exception_ptr failure_seen_;
 };
 
-future<void> failed_future(std::exception_ptr why) {
-  auto* state = new detail::local_state<void>(nullptr);
-  future<void> f = detail::future_access::make<void>(state);
-  state->complete(std::move(why));
-  return f;
-}
-
 future<void> start(const transfer& t, transfer_mode mode) {
-  if (t.job->engine->has_failed(t.peer)) return failed_future(t.job->engine->failure_of(t.peer));
+  if (t.job->engine->has_failed(t.peer))
+    return detail::failed_future<void>(t.job->engine->failure_of(t.peer));
   if (mode == transfer_mode::sync || t.bytes < async_copy_from) {
     if (std::byte* there = directly(*t.job, t.peer, t.there, t.bytes)) [[likely]] {
       copy_bytes(t.is_put ? there : t.here, t.is_put ? t.here : there, t.bytes);
@@ -295,7 +289,7 @@ future<void> start(const transfer& t, transfer_mode mode) {
     try {
       move_now(t);
     } catch (...) {
-      return failed_future(std::current_exception());
+      return detail::failed_future<void>(std::current_exception());
     }
     return detail::ready_future<void>();
   }
@@ -323,9 +317,10 @@ future<void> copy_with_domain(job_state& job, node_id from, std::uint64_t from_a
     rma_engine& m = *job.engine->rma_engine_for(to);
     if (source != nullptr && bytes < m.threshold()) {
       // Not as a message: this processor cannot read that address.
-      if (const std::exception_ptr why = job.engine->failure_of(to)) return failed_future(why);
+      if (const std::exception_ptr why = job.engine->failure_of(to))
+        return failed_future<void>(why);
       if (m.put(to, to_address, here, bytes)) return ready_future<void>();
-      return failed_future(std::make_exception_ptr(error(
+      return failed_future<void>(std::make_exception_ptr(error(
           "a copy to " + node_text(to) + " was not possible: " + m.failure(to, to_address, bytes),
           to)));
     }
@@ -341,7 +336,7 @@ future<void> copy_with_domain(job_state& job, node_id from, std::uint64_t from_a
       put_bytes(job, to, to_address + done, piece.data(), n, transfer_mode::sync).get();
     }
   } catch (...) {
-    return failed_future(std::current_exception());
+    return failed_future<void>(std::current_exception());
   }
   return ready_future<void>();
 }
