@@ -1,0 +1,135 @@
+#pragma once
+
+#include <farcall/offload/future.hpp>
+
+#include <exception>
+#include <type_traits>
+#include <utility>
+
+#if __has_include(<stdexec/execution.hpp>)
+#include <stdexec/execution.hpp>
+#endif
+
+/// Futures as senders of P2300. Not part of farcall.hpp. Where <stdexec/execution.hpp> is found
+/// they are senders of stdexec's; elsewhere any receiver with set_value() and set_error() will do.
+namespace farcall {
+namespace detail {
+
+#if __has_include(<stdexec/execution.hpp>)
+using sender_tag = stdexec::sender_t;
+using operation_state_tag = stdexec::operation_state_t;
+template <class T>
+struct signatures_of {
+  using type = stdexec::completion_signatures<stdexec::set_value_t(T),
+                                              stdexec::set_error_t(std::exception_ptr)>;
+};
+template <>
+struct signatures_of<void> {
+  using type = stdexec::completion_signatures<stdexec::set_value_t(),
+                                              stdexec::set_error_t(std::exception_ptr)>;
+};
+template <class R, class... V>
+void give_value(R&& to, V&&... value) {
+  stdexec::set_value(std::forward<R>(to), std::forward<V>(value)...);
+}
+template <class R>
+void give_error(R&& to, std::exception_ptr why) noexcept {
+  stdexec::set_error(std::forward<R>(to), std::move(why));
+}
+#else
+struct sender_tag {};
+struct operation_state_tag {};
+struct set_value_t {};
+struct set_error_t {};
+/// How a sender completes, as functions of the tags.
+template <class... S>
+struct completion_signatures {};
+template <class T>
+struct signatures_of {
+  using type = completion_signatures<set_value_t(T), set_error_t(std::exception_ptr)>;
+};
+template <>
+struct signatures_of<void> {
+  using type = completion_signatures<set_value_t(), set_error_t(std::exception_ptr)>;
+};
+template <class R, class... V>
+void give_value(R&& to, V&&... value) {
+  std::forward<R>(to).set_value(std::forward<V>(value)...);
+}
+template <class R>
+void give_error(R&& to, std::exception_ptr why) noexcept {
+  std::forward<R>(to).set_error(std::move(why));
+}
+#endif
+
+[[noreturn]] inline void throw_empty_sender() { throw error("an empty future cannot be a sender"); }
+
+} // namespace detail
+
+/// A future connected with a receiver. Stays where it is from start() until the receiver is
+/// completed. Started once, by any thread.
+template <class T, class R>
+class future_operation final : private am::continuation {
+ public:
+  using operation_state_concept = detail::operation_state_tag;
+
+  /// For future_sender::connect().
+  future_operation(future<T> from, R to) : from_(std::move(from)), to_(std::move(to)) {}
+  future_operation(const future_operation&) = delete;
+  future_operation& operator=(const future_operation&) = delete;
+  ~future_operation() override = default;
+
+  /// Completes the receiver once the result is there: at once, or on whichever thread takes the
+  /// reply in.
+  void start() noexcept { detail::run_when_ready(detail::future_access::state(from_), this); }
+
+ private:
+  void run() noexcept override {
+    try {
+      if constexpr (std::is_void_v<T>) {
+        from_.get();
+        detail::give_value(std::move(to_));
+      } else {
+        detail::give_value(std::move(to_), from_.get());
+      }
+    } catch (...) {
+      detail::give_error(std::move(to_), std::current_exception());
+    }
+  }
+
+  future<T> from_;
+  R to_;
+};
+
+/// A future as a sender, which completes with its value, or with set_error and the exception that
+/// get() throws; see as_sender(). Move-only; used by one thread at a time.
+template <class T>
+class future_sender {
+ public:
+  using sender_concept = detail::sender_tag;
+  using completion_signatures = typename detail::signatures_of<T>::type;
+
+  /// For as_sender().
+  explicit future_sender(future<T> from) noexcept : from_(std::move(from)) {}
+
+  /// What start() starts. This sender is empty afterwards. Throws what moving the receiver throws.
+  template <class R>
+  [[nodiscard]] future_operation<T, std::remove_cvref_t<R>> connect(R&& to) && {
+    return {std::move(from_), std::forward<R>(to)};
+  }
+
+ private:
+  future<T> from_;
+};
+
+/// The result of a future for what takes senders; a deadline has no effect. Somebody has to take
+/// replies in, as for then(): a thread that waits for this sender by other means than farcall's
+/// does not, so give the job FARCALL_PROGRESS=thread, or call job::progress(). Throws error for an
+/// empty future.
+template <class T>
+[[nodiscard]] future_sender<T> as_sender(future<T> from) {
+  if (!from.valid()) detail::throw_empty_sender();
+  return future_sender<T>(std::move(from));
+}
+
+} // namespace farcall
