@@ -9,11 +9,15 @@ constinit doorbell of_no_client;
 } // namespace
 
 void completion::attach(continuation* c) noexcept {
+  // Another thread may run `c`, which lets go of the event, before this one has left the guard.
+  auto* const event = lane_ == nullptr ? static_cast<local_completion*>(this) : nullptr;
+  if (event != nullptr) event->retain();
   guard_->lock();
   const bool now = ready();
   if (!now) then_ = c;
   guard_->unlock();
   if (now) run_continuation(*c);
+  if (event != nullptr) event->release();
 }
 
 bool completion::detach(const continuation* c) noexcept {

@@ -74,6 +74,28 @@ TEST_F(events, live_for_whoever_else_retains_them) {
   EXPECT_EQ(ended_, 1);
 }
 
+TEST(events_and_threads, may_end_while_a_continuation_is_being_attached) {
+  class lets_go final : public continuation {
+   public:
+    explicit lets_go(local_completion& of) : of_(&of) {}
+    void run() noexcept override {
+      of_->release();
+      delete this;
+    }
+
+   private:
+    local_completion* of_;
+  };
+  int ended = 0;
+  for (int round = 1; round <= 300; ++round) {
+    auto* const event = new watched_event(ended);
+    std::thread completing([&] { event->complete(nullptr); });
+    event->attach(new lets_go(*event));
+    completing.join();
+    ASSERT_EQ(ended, round);
+  }
+}
+
 TEST_F(events, run_their_continuation_once_ready) {
   counting then;
   event_->attach(&then);
