@@ -1,9 +1,14 @@
+#include <farcall/base/fork.hpp>
+#include <farcall/memory/biased_lock.hpp>
 #include <farcall/memory/doorbell.hpp>
 
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <cstddef>
 #include <ctime>
+#include <mutex>
+#include <utility>
 
 #include <linux/futex.h>
 #include <linux/membarrier.h>
@@ -37,9 +42,10 @@ void sleep_on_one(const armed_doorbell& b, time_point deadline) noexcept {
   ::syscall(SYS_futex, &b.which->word, FUTEX_WAIT, b.seen, &timeout, nullptr, 0);
 }
 
-/// False when the kernel does not know the call.
+/// False when they are too many, or the kernel does not know the call.
 bool sleep_on_many(std::span<const armed_doorbell> doorbells, time_point deadline) noexcept {
 #ifdef SYS_futex_waitv
+  if (doorbells.size() > most_doorbells) return false;
   futex_waitv waiters[most_doorbells] = {};
   for (std::size_t i = 0; i < doorbells.size(); ++i) {
     waiters[i].val = doorbells[i].seen;
@@ -58,9 +64,16 @@ bool sleep_on_many(std::span<const armed_doorbell> doorbells, time_point deadlin
 #endif
 }
 
-} // namespace
+/// What is notified with `b`; null where it is of no block. The address of `b` says where, since
+/// peers can write to what lies there.
+doorbell* doorbell_of_block(doorbell& b) noexcept {
+  if (b.mark != block_mark) return nullptr;
+  auto* const at = reinterpret_cast<std::byte*>(&b);
+  const std::size_t offset = reinterpret_cast<std::uintptr_t>(at) % block_bytes;
+  return reinterpret_cast<doorbell*>(at - offset + block_doorbell_at);
+}
 
-void notify(doorbell& b) noexcept {
+void wake_all_on(doorbell& b) noexcept {
   // Clears the flag and counts, whether the flag is set or not. Release: whoever sees the new word
   // also sees what we committed before.
   std::uint32_t word = b.word.load(std::memory_order_relaxed);
@@ -68,6 +81,91 @@ void notify(doorbell& b) noexcept {
                                        std::memory_order_relaxed)) {
   }
   ::syscall(SYS_futex, &b.word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+/// A thread that sleeps for several doorbells without futex_waitv, some of which are of no block
+/// and so known to this process alone.
+struct several_sleeper {
+  doorbell* sleeps_on;
+  several_sleeper* next = nullptr;
+};
+
+struct several_sleepers {
+  std::atomic<std::uint32_t> count{0};
+  biased_lock guard; ///< of what follows
+  several_sleeper* first = nullptr;
+  std::uint32_t generation = fork_generation();
+
+  static several_sleepers& instance() noexcept {
+    static several_sleepers all;
+    return all;
+  }
+
+  void add(several_sleeper& s) noexcept {
+    const std::lock_guard hold(guard);
+    // Those of a parent are not here.
+    if (std::exchange(generation, fork_generation()) != fork_generation()) first = nullptr;
+    s.next = std::exchange(first, &s);
+    // Relaxed: the fence in sleep_on_several() follows.
+    count.fetch_add(1, std::memory_order_relaxed);
+  }
+  void remove(several_sleeper& s) noexcept {
+    const std::lock_guard hold(guard);
+    several_sleeper** at = &first;
+    while (*at != &s)
+      at = &(*at)->next;
+    *at = s.next;
+    count.fetch_sub(1, std::memory_order_relaxed);
+  }
+  void wake() noexcept {
+    const std::lock_guard hold(guard);
+    if (generation != fork_generation()) return;
+    for (several_sleeper* s = first; s != nullptr; s = s->next)
+      wake_all_on(*s->sleeps_on);
+  }
+};
+
+/// False when they are of several blocks.
+bool sleep_on_several(std::span<const armed_doorbell> doorbells, time_point deadline) noexcept {
+  doorbell* block = nullptr;
+  bool all_in_block = true;
+  for (const armed_doorbell& b : doorbells) {
+    doorbell* const its_block = doorbell_of_block(*b.which);
+    all_in_block = all_in_block && its_block != nullptr;
+    if (its_block == nullptr || its_block == block) continue;
+    if (block != nullptr) return false;
+    block = its_block;
+  }
+  doorbell own;
+  armed_doorbell one{block != nullptr ? block : &own};
+  several_sleeper self{one.which};
+  if (!all_in_block) several_sleepers::instance().add(self);
+  one.seen = one.which->word.fetch_or(armed_flag, std::memory_order_relaxed) | armed_flag;
+  // Partner: the fence in notify(). Either it sees that we sleep, or we see the word that it
+  // changed.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  const bool is_quiet =
+      std::all_of(doorbells.begin(), doorbells.end(), [](const armed_doorbell& b) {
+        return b.which->word.load(std::memory_order_relaxed) == b.seen;
+      });
+  if (is_quiet) sleep_on_one(one, deadline);
+  if (!all_in_block) several_sleepers::instance().remove(self);
+  return true;
+}
+
+} // namespace
+
+void notify(doorbell& b) noexcept {
+  // Before anybody is awake, who might destroy `b`.
+  doorbell* const block = doorbell_of_block(b);
+  wake_all_on(b);
+  // Partner: the fence in sleep_on_several().
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (block != nullptr) {
+    if ((block->word.load(std::memory_order_relaxed) & armed_flag) != 0) wake_all_on(*block);
+  } else if (several_sleepers::instance().count.load(std::memory_order_relaxed) != 0) {
+    several_sleepers::instance().wake();
+  }
 }
 
 void arm(std::span<armed_doorbell> doorbells) noexcept {
@@ -85,13 +183,13 @@ void arm(std::span<armed_doorbell> doorbells) noexcept {
 void sleep_on(std::span<const armed_doorbell> doorbells, time_point deadline) noexcept {
   // Far enough away for any wait, near enough for the kernel's arithmetic.
   deadline = std::min(deadline, clock::now() + std::chrono::hours(24));
-  if (!has_asymmetric_barrier() || is_barrier_refused || doorbells.size() > most_doorbells) {
+  if (!has_asymmetric_barrier() || is_barrier_refused) {
     deadline = std::min(deadline, clock::now() + look_interval);
   }
   if (doorbells.size() == 1) {
     sleep_on_one(doorbells.front(), deadline);
-  } else if (doorbells.empty() || doorbells.size() > most_doorbells ||
-             !sleep_on_many(doorbells, deadline)) {
+  } else if (doorbells.empty() ||
+             (!sleep_on_many(doorbells, deadline) && !sleep_on_several(doorbells, deadline))) {
     const timespec pause = to_timespec(look_interval);
     ::nanosleep(&pause, nullptr);
   }

@@ -4,6 +4,7 @@
 #include <farcall/base/clock.hpp>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -26,8 +27,19 @@ inline constexpr std::uint32_t armed_flag = 1;
 /// sleep on one doorbell; a notification wakes them all.
 struct alignas(line_bytes) doorbell {
   std::atomic<std::uint32_t> word{0};
+  std::uint32_t mark = 0; ///< block_mark in a block
 };
 static_assert(sizeof(doorbell) == line_bytes && std::atomic<std::uint32_t>::is_always_lock_free);
+
+/// Doorbells may form a *block*: they lie in memory that is aligned to block_bytes wherever it is
+/// mapped, within as many bytes, and bear block_mark. At block_doorbell_at from the start of that
+/// memory there is one more doorbell, without the mark, which is notified with any of them. On it a
+/// thread sleeps for several at once where the kernel has no futex_waitv (before Linux 5.16), or
+/// where they are too many for it. A doorbell of no block may be notified by this process only, if
+/// threads sleep for it and others.
+inline constexpr std::size_t block_bytes = 65536;
+inline constexpr std::size_t block_doorbell_at = 2 * line_bytes;
+inline constexpr std::uint32_t block_mark = 0x6b636c62; // "blck"
 
 /// Wakes whoever sleeps on `b`. A system call, for use only when `b` is armed.
 void notify(doorbell& b) noexcept;
@@ -51,7 +63,9 @@ struct armed_doorbell {
 void arm(std::span<armed_doorbell> doorbells) noexcept;
 
 /// Sleeps until one of `doorbells` is notified or `deadline` passes; not at all when one was
-/// notified since arm(). May return early for no reason. Call after arm() and a second poll.
+/// notified since arm(). May return early for no reason, and does so every millisecond where the
+/// kernel cannot wait for several and they are of several blocks. Call after arm() and a second
+/// poll.
 void sleep_on(std::span<const armed_doorbell> doorbells, time_point deadline) noexcept;
 
 /// True when the kernel offers the barrier. Without it a sleeper wakes up every millisecond to

@@ -1,13 +1,16 @@
 #include <farcall/memory/doorbell.hpp>
 #include <farcall/memory/segment.hpp>
 #include <tests/child.hpp>
+#include <tests/refused_calls.hpp>
 #include <tests/support.hpp>
 
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <new>
 #include <span>
@@ -159,6 +162,111 @@ TEST(doorbell, a_ring_wakes_everybody_who_sleeps_there) {
   EXPECT_EQ(awake.load(), 4);
 }
 
+// ---- without futex_waitv ------------------------------------------------------------------------
+
+/// Doorbells of one block, in memory that processes share, and others that only this process has.
+class several {
+ public:
+  explicit several(std::size_t in_block, std::size_t others = 0)
+      : memory_(segment::create("farcall-doorbell-test",
+                                block_doorbell_at + (1 + in_block) * sizeof(doorbell))),
+        others_(others) {
+    auto* const all = new (memory_.data() + block_doorbell_at) doorbell[1 + in_block];
+    for (doorbell& b : std::span(all + 1, in_block)) {
+      b.mark = block_mark;
+      all_.push_back(&b);
+    }
+    for (doorbell& b : others_)
+      all_.push_back(&b);
+  }
+  [[nodiscard]] std::size_t size() const { return all_.size(); }
+  [[nodiscard]] doorbell& operator[](std::size_t i) const { return *all_[i]; }
+  [[nodiscard]] std::vector<armed_doorbell> watched() const {
+    std::vector<armed_doorbell> watched;
+    for (doorbell* b : all_)
+      watched.push_back({b});
+    return watched;
+  }
+
+ private:
+  segment memory_;
+  std::vector<doorbell> others_;
+  std::vector<doorbell*> all_;
+};
+
+/// How often a thread of an older kernel wakes up that sleeps for all of them, until `last` is
+/// notified by `notifier`, which may be another process.
+int wake_ups(const several& doorbells, std::size_t last, const std::function<void()>& notifier) {
+  auto all = doorbells.watched();
+  arm(all);
+  int count = 0;
+  std::thread sleeper([&] {
+    test::refuse_futex_waitv();
+    const time_point deadline = clock::now() + test::wait_limit;
+    while (is_up(doorbells[last]) && clock::now() < deadline) {
+      sleep_on(all, deadline);
+      ++count;
+    }
+    EXPECT_LT(clock::now(), deadline) << last << " of " << doorbells.size();
+  });
+  // So long that a thread that only polls wakes up many times.
+  std::this_thread::sleep_for(200ms);
+  notifier();
+  sleeper.join();
+  return count;
+}
+
+struct several_of {
+  std::size_t in_block;
+  std::size_t others;
+};
+// More than one system call takes, too.
+constexpr several_of kinds[] = {{2, 0}, {300, 0}, {0, 2}, {2, 1}, {0, 300}, {200, 100}};
+
+TEST(doorbell_without_waitv, a_sleeper_on_several_does_not_poll) {
+  register_for_barriers();
+  // Without the barrier it has to.
+  const int most = has_asymmetric_barrier() ? 20 : 1'000'000;
+  for (const several_of kind : kinds) {
+    const several doorbells(kind.in_block, kind.others);
+    for (const std::size_t last : {std::size_t{0}, doorbells.size() - 1}) {
+      EXPECT_LT(wake_ups(doorbells, last, [&] { notify_if_armed(doorbells[last]); }), most)
+          << kind.in_block << " of a block and " << kind.others << " others";
+    }
+  }
+}
+
+TEST(doorbell_without_waitv, another_process_wakes_a_sleeper_on_several) {
+  register_for_barriers();
+  const int most = has_asymmetric_barrier() ? 20 : 1'000'000;
+  const several doorbells(3, 1);
+  const segment memory = segment::create("farcall-doorbell-test", sizeof(std::atomic<int>));
+  auto& go = *new (memory.data()) std::atomic<int>{0};
+  test::forked_child other([&] {
+    while (go.load() == 0)
+      std::this_thread::yield();
+    notify_if_armed(doorbells[1]);
+    return 0;
+  });
+  EXPECT_LT(wake_ups(doorbells, 1, [&] { go = 1; }), most);
+  EXPECT_EQ(other.wait(), 0);
+}
+
+TEST(doorbell_without_waitv, doorbells_of_two_blocks_are_looked_at_now_and_then) {
+  register_for_barriers();
+  const several first(1);
+  const several second(1);
+  std::vector<armed_doorbell> all{{&first[0]}, {&second[0]}};
+  arm(all);
+  std::thread sleeper([&] {
+    test::refuse_futex_waitv();
+    while (is_up(second[0]))
+      sleep_on(all, clock::now() + test::wait_limit);
+  });
+  notify_if_armed(second[0]);
+  sleeper.join();
+}
+
 // ---- lost wake-ups ------------------------------------------------------------------------------
 
 // The flag alone would not tell: it is up again when the first one goes to sleep.
@@ -240,11 +348,10 @@ TEST(doorbell, no_wake_up_is_lost_between_two_processes) {
 }
 
 // One sleeper sleeps on two doorbells that two others notify.
-TEST(doorbell, no_wake_up_is_lost_among_several_doorbells) {
+void sleep_among(const several& doorbells, bool has_futex_waitv) {
   constexpr std::uint64_t each = test::under_sanitizer ? 2'000 : 10'000;
   register_for_barriers();
-  doorbell doorbells[2];
-  auto all = watch(doorbells);
+  auto all = doorbells.watched();
   std::atomic<std::uint64_t> sent[2] = {0, 0};
   std::atomic<std::uint64_t> taken[2] = {0, 0};
   std::atomic<bool> overslept{false};
@@ -259,31 +366,46 @@ TEST(doorbell, no_wake_up_is_lost_among_several_doorbells) {
   };
   std::thread first([&] { send(0); });
   std::thread second([&] { send(1); });
-  std::uint64_t seen[2] = {0, 0};
-  while (seen[0] < each || seen[1] < each) {
-    const auto look = [&] {
-      bool found = false;
-      for (const unsigned side : {0U, 1U}) {
-        const std::uint64_t n = sent[side].load(std::memory_order_acquire);
-        found = found || n != seen[side];
-        seen[side] = n;
-        taken[side] = n;
+  std::thread sleeper([&] {
+    if (!has_futex_waitv) test::refuse_futex_waitv();
+    std::uint64_t seen[2] = {0, 0};
+    while (seen[0] < each || seen[1] < each) {
+      const auto look = [&] {
+        bool found = false;
+        for (const unsigned side : {0U, 1U}) {
+          const std::uint64_t n = sent[side].load(std::memory_order_acquire);
+          found = found || n != seen[side];
+          seen[side] = n;
+          taken[side] = n;
+        }
+        return found;
+      };
+      if (look()) continue;
+      arm(all);
+      if (look()) continue;
+      const time_point deadline = clock::now() + test::wait_limit;
+      sleep_on(all, deadline);
+      if (clock::now() >= deadline && !look()) {
+        overslept = true;
+        break;
       }
-      return found;
-    };
-    if (look()) continue;
-    arm(all);
-    if (look()) continue;
-    const time_point deadline = clock::now() + test::wait_limit;
-    sleep_on(all, deadline);
-    if (clock::now() >= deadline && !look()) {
-      overslept = true;
-      break;
     }
-  }
+  });
+  sleeper.join();
   first.join();
   second.join();
   EXPECT_FALSE(overslept);
+}
+
+TEST(doorbell, no_wake_up_is_lost_among_several_doorbells) {
+  sleep_among(several(2), true);
+  sleep_among(several(0, 2), true);
+}
+
+TEST(doorbell_without_waitv, no_wake_up_is_lost_among_several_doorbells) {
+  sleep_among(several(2), false);
+  sleep_among(several(0, 2), false);
+  sleep_among(several(1, 1), false);
 }
 
 // ---- barriers -----------------------------------------------------------------------------------

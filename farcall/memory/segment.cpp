@@ -3,6 +3,7 @@
 #include <farcall/memory/segment.hpp>
 
 #include <cerrno>
+#include <cstdint>
 #include <utility>
 
 #include <fcntl.h>
@@ -21,13 +22,37 @@ std::string limit_hint(int error_number) {
 }
 
 std::byte* map_shared(int fd, std::size_t bytes) {
-  void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-  if (data == MAP_FAILED) {
+  constexpr int protection = PROT_READ | PROT_WRITE;
+  constexpr int flags = MAP_SHARED | MAP_NORESERVE;
+  const auto must_succeed = [bytes](void* data) {
+    if (data != MAP_FAILED) return static_cast<std::byte*>(data);
     throw_system_error("mapping " + std::to_string(bytes) +
                            " bytes of shared memory (address space limit, 'ulimit -v'?)",
                        errno);
+  };
+  const auto gap_of = [](const std::byte* data) {
+    const auto address = reinterpret_cast<std::uintptr_t>(data);
+    return align_up(address, segment_alignment) - address;
+  };
+  std::byte* data = must_succeed(::mmap(nullptr, bytes, protection, flags, fd, 0));
+  // Huge pages always are.
+  if (gap_of(data) == 0) return data;
+  ::munmap(data, bytes);
+  // Room in which an aligned place can be found.
+  std::byte* const room = must_succeed(::mmap(nullptr, bytes + segment_alignment, PROT_NONE,
+                                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  const std::size_t before = gap_of(room);
+  data = room + before;
+  if (::mmap(data, bytes, protection, flags | MAP_FIXED, fd, 0) == MAP_FAILED) {
+    const int reason = errno;
+    ::munmap(room, bytes + segment_alignment);
+    errno = reason;
+    (void)must_succeed(MAP_FAILED);
   }
-  return static_cast<std::byte*>(data);
+  const std::size_t end = align_up(bytes, page_bytes());
+  if (before != 0) ::munmap(room, before);
+  ::munmap(data + end, align_up(bytes + segment_alignment, page_bytes()) - before - end);
+  return data;
 }
 
 } // namespace

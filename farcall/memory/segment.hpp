@@ -11,9 +11,13 @@ namespace farcall {
 /// Size of the pages that memory is mapped in: the usual ones, or those of the huge page pool.
 enum class page_kind { normal, huge };
 
+/// What the addresses of segments are multiples of, in every process.
+inline constexpr std::size_t segment_alignment = 65536;
+
 /// A piece of memory that can be shared with other processes: an anonymous memory file and its
 /// mapping. Owns both. It has no name in any file system, so nothing is left behind by a crash.
-/// Pages are taken from the system when they are first touched.
+/// Pages are taken from the system when they are first touched. Its address is a multiple of
+/// segment_alignment.
 class segment {
  public:
   segment() noexcept = default;

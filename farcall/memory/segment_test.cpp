@@ -14,6 +14,7 @@
 #include <limits>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -42,6 +43,18 @@ std::string mappings() {
 }
 
 unique_fd duplicate(const segment& s) { return unique_fd(::fcntl(s.fd(), F_DUPFD_CLOEXEC, 0)); }
+
+TEST(segment, lies_at_a_multiple_of_its_alignment_in_every_process) {
+  std::vector<segment> all;
+  for (std::size_t bytes = 1; bytes < std::size_t{1} << 22; bytes = bytes * 3 + 1000) {
+    all.push_back(segment::create("farcall-test", bytes));
+    all.push_back(segment::map(unique_fd(::fcntl(all.back().fd(), F_DUPFD_CLOEXEC, 0)), bytes));
+  }
+  for (const segment& s : all) {
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(s.data()) % segment_alignment, 0U) << s.size();
+    s.data()[s.size() - 1] = std::byte{1};
+  }
+}
 
 TEST(segment, is_empty_before_it_is_made) {
   const segment none;

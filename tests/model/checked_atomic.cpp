@@ -1,5 +1,6 @@
 #include <tests/model/checked_atomic.hpp>
 
+#include <cerrno>
 #include <cstdarg>
 
 #include <linux/futex.h>
@@ -41,6 +42,13 @@ long system_call(std::source_location where, long number, ...) noexcept {
       wake(word, {where, operation::wake, std::memory_order_relaxed});
     }
   }
+#ifdef SYS_futex_waitv
+  if (number == SYS_futex_waitv) {
+    // As before Linux 5.16.
+    errno = ENOSYS;
+    status = -1;
+  }
+#endif
   va_end(rest);
   return status;
 }

@@ -9,7 +9,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <new>
 #include <source_location>
 
 namespace farcall::check {
@@ -92,6 +94,58 @@ scenario local_event() {
   };
 }
 
+/// A block of doorbells.
+struct block {
+  doorbell before[2];
+  doorbell of_block;
+  doorbell both[2];
+};
+static_assert(offsetof(block, of_block) == block_doorbell_at);
+
+/// One thread sleeps for two rings, each with a doorbell of its own, where the kernel knows no
+/// futex_waitv. With `alone`, another one sleeps on the second doorbell too.
+scenario sleeper_on_several(bool alone) {
+  return [alone](execution& run) {
+    alignas(block_bytes) static std::byte memory[sizeof(block)];
+    auto& doorbells = *new (memory) block;
+    checked_ring rings[2];
+    checked_ring third;
+    for (const std::size_t i : {0U, 1U}) {
+      doorbells.both[i].mark = block_mark;
+      notify_on_commit(rings[i].out, doorbells.both[i]);
+    }
+    notify_on_commit(third.out, doorbells.both[1]);
+    run.thread([&] {
+      for (std::uint32_t taken = 0; taken < 2;) {
+        const auto has_some = [&] {
+          return has_record(rings[0].in, rings[0].in.tail) ||
+                 has_record(rings[1].in, rings[1].in.tail);
+        };
+        for (checked_ring& ring : rings)
+          taken += ring.receive(run, bytes, 0) ? 1U : 0U;
+        if (taken == 2) break;
+        armed_doorbell watched[2]{{&doorbells.both[0]}, {&doorbells.both[1]}};
+        arm(watched);
+        if (!has_some()) sleep_on(watched, no_deadline);
+      }
+    });
+    if (!alone) run.thread([&] { receive_all(run, third, 1, doorbells.both[1]); });
+    run.thread([&] {
+      send_all(rings[0], 1);
+      if (!alone) send_all(third, 1);
+      send_all(rings[1], 1);
+    });
+    (void)run.join();
+  };
+}
+
+TEST(doorbell_model, no_wake_up_is_lost_where_the_kernel_cannot_wait_for_several) {
+  const outcome o = explore(sleeper_on_several(true), {}, {.preemptions = 4});
+  EXPECT_TRUE(o.is_complete) << o.wrong;
+  const outcome two = explore(sleeper_on_several(false), {}, {.preemptions = 3});
+  EXPECT_TRUE(two.is_complete) << two.wrong;
+}
+
 TEST(doorbell_model, no_wake_up_is_lost) {
   for (const std::uint32_t n : {1U, 2U}) {
     const outcome o = explore(sleeper(n));
@@ -124,16 +178,19 @@ TEST(doorbell_model, a_flag_alone_is_not_enough_for_two_sleepers) {
 // tested.
 TEST(doorbell_model, nothing_else_of_it_can_be_left_out) {
   EXPECT_THAT(
-      survivors({sleeper(1), sleeper(2), two_sleepers(), local_event()}, {.preemptions = 3}),
+      survivors({sleeper(1), sleeper(2), two_sleepers(), local_event(), sleeper_on_several(true)},
+                {.preemptions = 3}),
       ElementsAre(
           // The barrier is a fence too. Where the kernel has none, sleepers poll.
           "arm: fence seq_cst, weakened",
           // Clears a line for records that are not sent here: ring_model notices.
           "commit: store relaxed 2, delayed", "commit: store relaxed 2, omitted",
+          // Nobody here sleeps for doorbells of no block besides.
+          "notify: load relaxed 2, omitted",
           // Only a guess, which the update checks.
-          "notify: load relaxed, omitted",
+          "wake_all_on: load relaxed, omitted",
           // The sleeper looks at what it waits for, not at the word.
-          "notify: update release, weakened"));
+          "wake_all_on: update release, weakened"));
 }
 
 } // namespace

@@ -8,6 +8,8 @@ namespace farcall::shm {
 namespace {
 
 constexpr std::size_t doorbells_at = sizeof(receive_segment_header);
+static_assert(block_bytes <= segment_alignment &&
+              doorbells_at + receive_segment_doorbells * sizeof(doorbell) <= block_bytes);
 constexpr std::size_t lanes_at = doorbells_at + receive_segment_doorbells * sizeof(doorbell);
 /// On a page of its own, so that rings of lanes that are never opened take no memory.
 constexpr std::size_t rings_at =
@@ -26,6 +28,8 @@ receive_segment receive_segment::format(const segment& memory, std::uint32_t rin
   auto* header = new (made.base_) receive_segment_header;
   header->ring_bytes = ring_bytes;
   new (made.base_ + doorbells_at) doorbell[receive_segment_doorbells];
+  for (doorbell& b : made.doorbells())
+    b.mark = block_mark;
   // Fresh pages are zero, which is a free lane.
   static_assert(lane_word(lane_state::free, 0) == 0);
   return made;

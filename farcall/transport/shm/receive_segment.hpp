@@ -51,8 +51,9 @@ struct alignas(line_bytes) receive_segment_header {
   std::uint32_t ring_bytes = 0;
   std::uint32_t reserved = 0;
   alignas(line_bytes) std::atomic<std::uint32_t> arrivals{0}; ///< openers add one per lane
+  doorbell any;                                               ///< that of the block of the others
 };
-static_assert(sizeof(receive_segment_header) == 2 * line_bytes);
+static_assert(sizeof(receive_segment_header) == block_doorbell_at + sizeof(doorbell));
 
 /// View of a receive segment. Does not own it.
 class receive_segment {

@@ -73,8 +73,9 @@ TEST(receive_segment, its_parts_lie_where_the_wire_format_says) {
   };
   EXPECT_EQ(offset(&h.header()), 0);
   EXPECT_EQ(offset(&h.header().arrivals), 64);
-  EXPECT_EQ(offset(h.doorbells().data()), 128);
-  EXPECT_EQ(offset(&h.lane(0)), 32'896);
+  EXPECT_EQ(offset(&h.header().any), 128);
+  EXPECT_EQ(offset(h.doorbells().data()), 192);
+  EXPECT_EQ(offset(&h.lane(0)), 32'960);
   EXPECT_EQ(offset(&h.lane(1)) - offset(&h.lane(0)), 192);
   EXPECT_EQ(offset(&h.lane(0).requests_consumed) - offset(&h.lane(0)), 64);
   EXPECT_EQ(offset(&h.lane(0).replies_consumed) - offset(&h.lane(0)), 128);

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <system_error>
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+namespace farcall::test {
+
+/// From now on the kernel says to the calling thread, and to the threads and processes that it
+/// starts, that it does not know system call `number`, as an older one would.
+inline void refuse_system_call(long number) {
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(number), 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter{sizeof program / sizeof *program, program};
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+      ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) {
+    throw std::system_error(errno, std::generic_category(), "refusing a system call");
+  }
+}
+
+/// As before Linux 5.16.
+inline void refuse_futex_waitv() {
+#ifdef SYS_futex_waitv
+  refuse_system_call(SYS_futex_waitv);
+#endif
+}
+
+} // namespace farcall::test
