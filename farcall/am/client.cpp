@@ -20,9 +20,13 @@ void client::require_own_process() const {
     throw forked();
 }
 
-requester& client::open_own_lane(node_id node) { return own_engine(*this).open_own_lane(node); }
+requester& client::open_own_lane(node_id node, time_point deadline) {
+  return own_engine(*this).open_own_lane(node, deadline);
+}
 
-requester& client::open_lane(node_id node) { return own_engine(*this).open_lane(node); }
+requester& client::open_lane(node_id node, time_point deadline) {
+  return own_engine(*this).open_lane(node, deadline);
+}
 
 void client::retire(requester& l) noexcept {
   if (!is_forked_) engine_of(*this).retire(l);

@@ -41,19 +41,19 @@ class client {
   /// Throws forked there.
   void require_own_process() const;
 
-  /// The calling thread's lane to `node`, opened on first use. Throws error when the node cannot
-  /// be reached.
-  [[nodiscard]] requester& lane_to(node_id node) {
+  /// The calling thread's lane to `node`, opened on first use, which may wait for a lane that was
+  /// closed. Throws error when the node cannot be reached or has no lane left, and timeout.
+  [[nodiscard]] requester& lane_to(node_id node, time_point deadline = no_deadline) {
     if (cached_.serial == serial_ && node < cached_.own->lanes.size()) [[likely]] {
       if (requester* l = cached_.own->lanes[node]; l != nullptr && !l->is_lost()) [[likely]]
         return *l;
     }
-    return open_own_lane(node);
+    return open_own_lane(node, deadline);
   }
 
-  /// A lane of its own, served by a worker of its own on the other side. Throws node_failed, or
-  /// error when the node has no lane left.
-  [[nodiscard]] requester& open_lane(node_id node);
+  /// A lane of its own, served by a worker of its own on the other side. Where the node has none
+  /// left, waits for one that was closed. Throws node_failed, error when all are open, and timeout.
+  [[nodiscard]] requester& open_lane(node_id node, time_point deadline = no_deadline);
   /// Gives a lane from open_lane() back; it is closed when its last call has ended.
   void retire(requester& l) noexcept;
 
@@ -88,7 +88,7 @@ class client {
   bool is_forked_ = false; ///< changes in a child, while it has one thread
 
  private:
-  [[nodiscard]] requester& open_own_lane(node_id node);
+  [[nodiscard]] requester& open_own_lane(node_id node, time_point deadline);
 };
 
 } // namespace farcall::am

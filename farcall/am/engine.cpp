@@ -151,7 +151,7 @@ void engine::throw_unreachable(node_id node) const {
               node);
 }
 
-requester& engine::open_own_lane(node_id node) {
+requester& engine::open_own_lane(node_id node, time_point deadline) {
   if (node >= options_.nodes || peers_[node].via == nullptr) throw_unreachable(node);
   thread_lanes& own = own_lanes();
   if (requester* lost = own.lanes[node]) {
@@ -161,7 +161,7 @@ requester& engine::open_own_lane(node_id node) {
     retire(*lost);
   }
   requester* l = take_idle_lane(node);
-  if (l == nullptr) l = &open_on(node, own.doorbell, false);
+  if (l == nullptr) l = &open_on(node, own.doorbell, false, deadline);
   own.lanes[node] = l;
   return *l;
 }
@@ -176,13 +176,13 @@ requester* engine::take_idle_lane(node_id node) {
   return nullptr;
 }
 
-requester& engine::open_lane(node_id node) {
+requester& engine::open_lane(node_id node, time_point deadline) {
   if (node >= options_.nodes || peers_[node].via == nullptr) throw_unreachable(node);
-  return open_on(node, own_lanes().doorbell, true);
+  return open_on(node, own_lanes().doorbell, true, deadline);
 }
 
-requester& engine::open_on(node_id node, std::uint32_t doorbell_index, bool own_worker) {
-  if (const std::exception_ptr why = failure_of(node)) std::rethrow_exception(why);
+requester& engine::open_on(node_id node, std::uint32_t doorbell_index, bool own_worker,
+                           time_point deadline) {
   reap_retired();
   peer& p = peers_[node];
   const std::uint32_t target_worker =
@@ -190,7 +190,7 @@ requester& engine::open_on(node_id node, std::uint32_t doorbell_index, bool own_
           ? first_lane_doorbell() +
                 next_lane_doorbell_.fetch_add(1, std::memory_order_relaxed) % lane_doorbells()
           : next_worker_.fetch_add(1, std::memory_order_relaxed) % p.workers;
-  const endpoint c = p.via->open(node, {doorbell_index, target_worker, own_worker});
+  const endpoint c = wait_for_lane(node, {doorbell_index, target_worker, own_worker}, deadline);
   const std::lock_guard guard(mutex_);
   lanes_.push_back(std::make_unique<requester>(*this, c, options_.doorbells[doorbell_index]));
   requester& l = *lanes_.back();
@@ -203,6 +203,31 @@ requester& engine::open_on(node_id node, std::uint32_t doorbell_index, bool own_
   return l;
 }
 
+std::optional<endpoint> engine::try_open(node_id node, const lane_shape& shape) {
+  if (const std::exception_ptr why = failure_of(node)) std::rethrow_exception(why);
+  try {
+    return peers_[node].via->open(node, shape);
+  } catch (const no_lane_left&) {
+    if (!is_lane_to_come(node)) throw;
+    return std::nullopt;
+  }
+}
+
+bool engine::is_lane_to_come(node_id node) {
+  {
+    const std::lock_guard guard(mutex_);
+    for (requester* l : retired_) {
+      if (l->peer() != node) continue;
+      l->guard().lock();
+      const bool is_held = l->held() != 0;
+      l->guard().unlock();
+      // Who holds its calls may be the one that waits.
+      if (!is_held) return true;
+    }
+  }
+  return peers_[node].via->is_lane_to_come(node);
+}
+
 void engine::retire(requester& l) noexcept {
   {
     const std::lock_guard guard(mutex_);
@@ -211,26 +236,26 @@ void engine::retire(requester& l) noexcept {
   reap_retired();
 }
 
-void engine::reap_retired() noexcept {
+void engine::reap_retired() noexcept { run_continuations(reap()); }
+
+continuation_list engine::reap() noexcept {
   continuation_list due;
-  {
-    const std::lock_guard guard(mutex_);
-    std::erase_if(retired_, [&](requester* l) {
-      l->guard().lock();
-      l->pump();
-      continuation_list found = l->take_due();
-      due.append(found);
-      const bool done = l->taken() == 0;
-      l->guard().unlock();
-      if (!done) return false;
-      // The thread that gave the last pending call back may not have left the lane yet.
-      l->guard().settle();
-      peers_[l->peer()].via->close(l->ends());
-      std::erase_if(lanes_, [&](const auto& owned) { return owned.get() == l; });
-      return true;
-    });
-  }
-  run_continuations(due);
+  const std::lock_guard guard(mutex_);
+  std::erase_if(retired_, [&](requester* l) {
+    l->guard().lock();
+    l->pump();
+    continuation_list found = l->take_due();
+    due.append(found);
+    const bool done = l->taken() == 0;
+    l->guard().unlock();
+    if (!done) return false;
+    // The thread that gave the last pending call back may not have left the lane yet.
+    l->guard().settle();
+    peers_[l->peer()].via->close(l->ends());
+    std::erase_if(lanes_, [&](const auto& owned) { return owned.get() == l; });
+    return true;
+  });
+  return due;
 }
 
 // ---- life ---------------------------------------------------------------------------------------

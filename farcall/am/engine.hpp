@@ -80,8 +80,8 @@ class engine final : public client,
   // ---- calls ----
 
   // What client says, without the step through it.
-  [[nodiscard]] requester& open_own_lane(node_id node);
-  [[nodiscard]] requester& open_lane(node_id node);
+  [[nodiscard]] requester& open_own_lane(node_id node, time_point deadline = no_deadline);
+  [[nodiscard]] requester& open_lane(node_id node, time_point deadline = no_deadline);
   void retire(requester& l) noexcept;
   [[nodiscard]] std::byte* wait_for_space(requester& l, std::uint32_t bytes, time_point deadline);
   [[nodiscard]] bool wait(completion& c, time_point deadline = no_deadline);
@@ -167,6 +167,7 @@ class engine final : public client,
   class reply_wait;
   class event_wait;
   class space_wait;
+  class lane_wait;
   class requests_wait;
   /// What a thread sleeps on that waits for replies to calls of all threads.
   class any_reply {
@@ -184,12 +185,19 @@ class engine final : public client,
   class descriptor_wait;
 
   [[noreturn]] void throw_unreachable(node_id node) const;
-  requester& open_on(node_id node, std::uint32_t doorbell, bool own_worker);
+  requester& open_on(node_id node, std::uint32_t doorbell, bool own_worker, time_point deadline);
+  /// Opens a lane, and waits for one where all are taken.
+  [[nodiscard]] endpoint wait_for_lane(node_id node, const lane_shape& shape, time_point deadline);
+  /// Nothing while one that was closed is to come. Throws what open_lane() throws.
+  [[nodiscard]] std::optional<endpoint> try_open(node_id node, const lane_shape& shape);
+  [[nodiscard]] bool is_lane_to_come(node_id node);
   thread_lanes& own_lanes();
   thread_lanes& take_thread_lanes();
   void give_back(thread_lanes& p) noexcept;
   void after_fork_in_child() noexcept override;
   void reap_retired() noexcept;
+  /// The same; returns what is to run then.
+  [[nodiscard]] continuation_list reap() noexcept;
 
   /// Nodes from `first` to before `end`, together. Returns what is to run then.
   [[nodiscard]] continuation_list fail_range(node_id first, node_id end, const std::string& why);

@@ -180,6 +180,7 @@ void requester::finish(pending_call& slot) noexcept {
     slot.request_block_ = nullptr;
   }
   if (slot.abandoned_) {
+    --abandoned_;
     if (!slot.failure_) slot.destroy_result();
     return_call(slot);
     return;
@@ -229,6 +230,7 @@ void requester::abandon(pending_call& slot) noexcept {
     return_call(slot);
   } else {
     slot.abandoned_ = true;
+    ++abandoned_;
   }
   guard_.unlock();
 }

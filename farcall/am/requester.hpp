@@ -129,6 +129,9 @@ class requester final : private fork_observer {
   /// Pending calls that are in flight or held.
   [[nodiscard]] std::size_t taken() const noexcept { return taken_; }
 
+  /// Pending calls that somebody holds.
+  [[nodiscard]] std::size_t held() const noexcept { return taken_ - abandoned_; }
+
   /// Ends a pending call that was taken but not sent.
   void fail_call(pending_call& slot, std::exception_ptr why) noexcept;
 
@@ -206,6 +209,7 @@ class requester final : private fork_observer {
   doorbell* wakes_;
   pending_call* free_ = nullptr;
   std::size_t taken_ = 0;
+  std::size_t abandoned_ = 0; ///< of these, in flight and held by nobody
   continuation_list due_;
   std::atomic<std::uint64_t> seen_{0}; ///< where the next reply will be
   std::exception_ptr failure_;

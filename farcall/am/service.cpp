@@ -288,6 +288,11 @@ void engine::run_worker(worker& w, bool until_empty) {
         arrivals_changed()) {
       accept_lanes();
     }
+    // Others may wait for the lane.
+    if (until_empty && idle.turn() % arrival_look_interval == arrival_look_interval - 1 &&
+        !fibers.has_suspended() && w.is_closed() && reclaim(w) == 0) {
+      break;
+    }
     if (!idle.is_over()) continue;
     idle.renew();
     worker_sleep asleep(*this, w, fibers, until_empty);

@@ -6,6 +6,8 @@
 #include <farcall/base/error.hpp>
 
 #include <algorithm>
+#include <exception>
+#include <optional>
 #include <utility>
 
 /// How a thread waits for a reply, and what it does meanwhile: a thread that runs handlers runs
@@ -127,6 +129,50 @@ class engine::space_wait final : public wait_condition {
   std::uint32_t bytes_;
   std::byte* space_ = nullptr;
   bool is_over_ = false;
+};
+
+/// A lane that was closed and that the peer takes back, for which nobody notifies.
+class engine::lane_wait final : public wait_condition {
+ public:
+  lane_wait(engine& e, node_id node, const lane_shape& shape, time_point deadline) noexcept
+      : wait_condition(deadline), engine_(e), node_(node), shape_(shape) {}
+
+  state poll() noexcept override {
+    continuation_list due = engine_.reap();
+    if (!due.is_empty()) {
+      queue_continuations(due);
+      return state::advanced;
+    }
+    try {
+      opened_ = engine_.try_open(node_, shape_);
+    } catch (...) {
+      why_not_ = std::current_exception();
+    }
+    return opened_ || why_not_ ? state::over : state::pending;
+  }
+  void add_doorbells(std::vector<doorbell*>& to) override {
+    to.push_back(&engine_.local_doorbell_);
+  }
+  bool look_again() noexcept override { return false; }
+  [[nodiscard]] time_point next_look() const noexcept override {
+    return std::min(deadline(), clock::now() + space_interval);
+  }
+
+  /// Throws what kept it from being opened.
+  [[nodiscard]] endpoint opened() const {
+    if (why_not_) std::rethrow_exception(why_not_);
+    if (opened_) return *opened_;
+    throw timeout("no lane to " + node_text(node_) +
+                      " was free until the deadline: those that were closed are not taken back yet",
+                  node_);
+  }
+
+ private:
+  engine& engine_;
+  node_id node_;
+  lane_shape shape_;
+  std::optional<endpoint> opened_;
+  std::exception_ptr why_not_;
 };
 
 /// Requests for a worker whose handler waits.
@@ -372,6 +418,13 @@ void engine::poll_all() {
   pump_all(true);
   run_queued(fiber_scheduler::mine());
   progressing_ = before;
+}
+
+endpoint engine::wait_for_lane(node_id node, const lane_shape& shape, time_point deadline) {
+  if (const std::optional<endpoint> opened = try_open(node, shape)) return *opened;
+  lane_wait condition(*this, node, shape, deadline);
+  wait_for(condition);
+  return condition.opened();
 }
 
 std::byte* engine::wait_for_space(requester& l, std::uint32_t bytes, time_point deadline) {

@@ -1,6 +1,8 @@
 #include <farcall/am/engine.hpp>
 #include <farcall/am/worker.hpp>
 
+#include <algorithm>
+
 namespace farcall::am {
 namespace {
 
@@ -118,6 +120,12 @@ std::size_t worker::reclaim() noexcept {
     e.lane.reset();
   }
   return left;
+}
+
+bool worker::is_closed() const noexcept {
+  return std::all_of(owned_.begin(), owned_.end(), [](const entry& e) {
+    return e.lane == nullptr || e.via->is_closed(e.lane->ends());
+  });
 }
 
 void worker::cut(node_id peer) noexcept {

@@ -51,6 +51,9 @@ class worker {
   /// many lanes are left.
   std::size_t reclaim() noexcept;
 
+  /// All its lanes were closed, and nothing is left in them. For a worker that gets no more lanes.
+  [[nodiscard]] bool is_closed() const noexcept;
+
   /// The peer has failed: its lanes are cut. Any thread, not beside add().
   void cut(node_id peer) noexcept;
 

@@ -3,9 +3,11 @@
 
 namespace farcall {
 
-lane::lane(const node& where) : where_(where) {
-  if (where.job() == nullptr) detail::throw_no_node();
-  lane_ = &where.job()->client->open_lane(where.id());
+lane::lane(const node& where) : lane(timed_node(where, no_deadline)) {}
+
+lane::lane(const timed_node& where) : where_(where.where()) {
+  if (where_.job() == nullptr) detail::throw_no_node();
+  lane_ = &where_.job()->client->open_lane(where_.id(), where.deadline());
 }
 
 lane::~lane() {

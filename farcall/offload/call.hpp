@@ -17,8 +17,11 @@ namespace farcall {
 /// full speed.
 class lane {
  public:
-  /// Opens a lane. Throws node_failed, or error when the node has no lane left.
+  /// Opens a lane. Where the node has none left, waits until one that was closed is taken back.
+  /// Throws node_failed, and error when all are open.
   explicit lane(const node& where);
+  /// The same; throws timeout, too, when it has waited until the deadline.
+  explicit lane(const timed_node& where);
   lane(lane&& other) noexcept : where_(other.where_), lane_(std::exchange(other.lane_, nullptr)) {}
   lane& operator=(lane&& other) noexcept {
     std::swap(where_, other.where_);
@@ -59,8 +62,10 @@ inline call_place place_of(const node& n) {
   return {*n.job(), n.job()->client->lane_to(n.id()), no_deadline};
 }
 inline call_place place_of(const timed_node& t) {
-  call_place p = place_of(t.where());
-  return {p.job, p.messages, t.deadline()};
+  const node& n = t.where();
+  if (n.job() == nullptr) [[unlikely]]
+    throw_no_node();
+  return {*n.job(), n.job()->client->lane_to(n.id(), t.deadline()), t.deadline()};
 }
 inline call_place place_of(const lane& l) { return {*l.where().job(), l.messages(), no_deadline}; }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <farcall/base/error.hpp>
 #include <farcall/base/node_id.hpp>
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/memory/doorbell.hpp>
@@ -44,6 +45,12 @@ struct transport_traits {
   bool shares_memory = false;       ///< put and get are plain copies by the caller
 };
 
+/// transport::open() found all lanes of the peer taken.
+class no_lane_left : public error {
+ public:
+  using error::error;
+};
+
 /// Moves bytes between nodes. Members say what must not run at the same time.
 class transport {
  public:
@@ -72,9 +79,13 @@ class transport {
                             std::vector<unique_fd> /*files*/) {}
 
   /// Opens a lane to `peer`, which must be reachable. The caller owns the endpoint until close().
-  /// May take system calls, does not wait for the peer. Throws error when the peer has no lane
-  /// left.
+  /// May take system calls, does not wait for the peer. Throws no_lane_left, and error when
+  /// the peer cannot be reached.
   [[nodiscard]] virtual endpoint open(node_id peer, const lane_shape& shape) = 0;
+
+  /// After no_lane_left: the peer has yet to take back, or has just taken back, a lane that was
+  /// closed, and so open() may succeed later. Never blocks.
+  [[nodiscard]] virtual bool is_lane_to_come(node_id /*peer*/) const noexcept { return false; }
 
   /// Changes whenever accept() may have something new; compare for equality only. Lives as long as
   /// the transport.

@@ -161,6 +161,8 @@ class shm_transport final : public transport {
     for (std::uint32_t i = 0; i < receive_segment_lanes; ++i) {
       lane_control& block = there.lane(i);
       std::uint32_t expected = lane_word(lane_state::free, 0);
+      // First without writing: whoever waits for a lane looks often.
+      if (block.word.load(std::memory_order_relaxed) != expected) continue;
       // Acquire; partner: the release store in close(), after which the receiver no longer polls
       // it.
       if (!block.word.compare_exchange_strong(expected, lane_word(lane_state::claimed, own_.self),
@@ -170,10 +172,20 @@ class shm_transport final : public transport {
       }
       return set_up(peer, there, i, shape);
     }
-    throw error(node_text(peer) + " has no lane left: all " +
-                    std::to_string(receive_segment_lanes) +
-                    " are in use; end threads that no longer call it, or share fc::lane objects",
-                peer);
+    throw no_lane_left(
+        node_text(peer) + " has no lane left: all " + std::to_string(receive_segment_lanes) +
+            " are in use; end threads that no longer call it, or share fc::lane objects",
+        peer);
+  }
+
+  bool is_lane_to_come(node_id peer) const noexcept override {
+    const receive_segment& there = peers_[peer].receive_segment;
+    for (std::uint32_t i = 0; i < receive_segment_lanes; ++i) {
+      const lane_state state = state_of(there.lane(i).word.load(std::memory_order_relaxed));
+      // One that is being opened will be open; whoever waits finds out then.
+      if (state != lane_state::open) return true;
+    }
+    return false;
   }
 
   const std::atomic<std::uint32_t>& arrivals() const noexcept override {
