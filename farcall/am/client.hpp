@@ -4,6 +4,7 @@
 #include <farcall/base/clock.hpp>
 #include <farcall/base/node_id.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -12,10 +13,17 @@ namespace farcall::am {
 
 class engine;
 
-/// Lanes of one thread, at most one per node. Goes to another thread when its own ends.
+/// Lanes of one thread, at most one per node. Goes to another thread when its own ends. Where
+/// doorbells have run out, several threads use the same.
 struct thread_lanes {
-  std::uint32_t doorbell = 0;
-  std::vector<requester*> lanes; ///< by node; null until first used
+  thread_lanes(std::uint32_t with_doorbell, std::size_t nodes)
+      : doorbell(with_doorbell), lanes(nodes) {}
+
+  std::uint32_t doorbell;
+  std::uint32_t threads = 1; ///< that use it; guarded by the engine
+  /// By node; null until first used. Written with the engine's mutex held; where a node has no lane
+  /// left, it is another thread's.
+  std::vector<std::atomic<requester*>> lanes;
 };
 
 /// What a thread remembers of the engine that it used last; `serial` 0 is none.
@@ -42,10 +50,14 @@ class client {
   void require_own_process() const;
 
   /// The calling thread's lane to `node`, opened on first use, which may wait for a lane that was
-  /// closed. Throws error when the node cannot be reached or has no lane left, and timeout.
+  /// closed; another thread's where all are taken. Throws error when the node cannot be reached or
+  /// has no lane left, and timeout.
   [[nodiscard]] requester& lane_to(node_id node, time_point deadline = no_deadline) {
     if (cached_.serial == serial_ && node < cached_.own->lanes.size()) [[likely]] {
-      if (requester* l = cached_.own->lanes[node]; l != nullptr && !l->is_lost()) [[likely]]
+      // Acquire; partner: the release store in engine::open_own_lane(), on another thread where
+      // several use the same.
+      if (requester* l = cached_.own->lanes[node].load(std::memory_order_acquire);
+          l != nullptr && !l->is_lost()) [[likely]]
         return *l;
     }
     return open_own_lane(node, deadline);

@@ -111,6 +111,7 @@ thread_lanes& engine::take_thread_lanes() {
   if (idle != idle_thread_lanes_.end()) {
     thread_lanes& p = **idle;
     idle_thread_lanes_.erase(idle);
+    p.threads = 1;
     return p;
   }
   std::uint32_t doorbell_index = 0;
@@ -119,13 +120,17 @@ thread_lanes& engine::take_thread_lanes() {
   } else if (next_doorbell_ < first_lane_doorbell()) {
     doorbell_index = next_doorbell_++;
   } else {
-    throw error(
-        "more than " + std::to_string(first_lane_doorbell() - options_.workers) +
-        " threads make calls at the same time; let threads end, or share calls among fewer");
+    // Those of workers are theirs alone: what they sleep on must not depend on others.
+    thread_lanes* fewest = nullptr;
+    for (const auto& p : thread_lanes_) {
+      if (p->doorbell < options_.workers) continue;
+      if (fewest == nullptr || p->threads < fewest->threads) fewest = p.get();
+    }
+    if (fewest == nullptr) throw error("this node has no doorbells for threads that call");
+    ++fewest->threads;
+    return *fewest;
   }
-  thread_lanes_.push_back(std::make_unique<thread_lanes>());
-  thread_lanes_.back()->doorbell = doorbell_index;
-  thread_lanes_.back()->lanes.resize(options_.nodes);
+  thread_lanes_.push_back(std::make_unique<thread_lanes>(doorbell_index, options_.nodes));
   thread_lanes_made_.fetch_add(1, std::memory_order_seq_cst);
   // Whoever sleeps until any lane has a reply must sleep on the doorbell of these thread lanes too.
   notify_if_armed(local_doorbell_);
@@ -137,7 +142,7 @@ void engine::give_back(thread_lanes& p) noexcept {
   // Of all lanes, since a thread may also have come to own explicit ones.
   for (const auto& l : lanes_)
     l->guard().disown();
-  idle_thread_lanes_.push_back(&p);
+  if (--p.threads == 0) idle_thread_lanes_.push_back(&p);
 }
 
 void engine::throw_unreachable(node_id node) const {
@@ -151,29 +156,74 @@ void engine::throw_unreachable(node_id node) const {
               node);
 }
 
+void engine::drop_lost(thread_lanes& own, node_id node) noexcept {
+  requester* lost = nullptr;
+  {
+    const std::lock_guard guard(mutex_);
+    requester* const now = own.lanes[node].load(std::memory_order_relaxed);
+    if (now == nullptr || !now->is_lost()) return;
+    own.lanes[node].store(nullptr, std::memory_order_relaxed);
+    // Another thread may be using it; then it stays until the engine ends.
+    if (--now->thread_uses == 0 && own.threads == 1) lost = now;
+  }
+  if (lost != nullptr) retire(*lost);
+}
+
 requester& engine::open_own_lane(node_id node, time_point deadline) {
   if (node >= options_.nodes || peers_[node].via == nullptr) throw_unreachable(node);
   thread_lanes& own = own_lanes();
-  if (requester* lost = own.lanes[node]) {
-    if (!lost->is_lost()) return *lost;
-    // The calls under way in it have failed. The node has not, as far as anybody knows.
-    own.lanes[node] = nullptr;
-    retire(*lost);
+  // The calls under way in a lost one have failed. The node has not, as far as anybody knows.
+  drop_lost(own, node);
+  requester* l = own.lanes[node].load(std::memory_order_acquire);
+  if (l != nullptr) return *l;
+  bool is_fresh = false;
+  l = take_idle_lane(node);
+  if (l == nullptr) {
+    try {
+      l = &open_on(node, own.doorbell, false, deadline);
+      is_fresh = true;
+    } catch (const no_lane_left&) {
+      // Workers take replies in by themselves, of the lanes that notify them.
+      if (current_worker_ == nullptr || !current_worker_->is_part_of(*this)) l = share_lane(node);
+      if (l == nullptr) throw;
+    }
   }
-  requester* l = take_idle_lane(node);
-  if (l == nullptr) l = &open_on(node, own.doorbell, false, deadline);
-  own.lanes[node] = l;
-  return *l;
+  requester* used = l;
+  {
+    const std::lock_guard guard(mutex_);
+    // Another thread that uses the same lanes may have been faster.
+    if (requester* const now = own.lanes[node].load(std::memory_order_relaxed)) used = now;
+    if (used == l) {
+      if (is_fresh) l->thread_uses = 1;
+      own.lanes[node].store(l, std::memory_order_release);
+    } else if (!is_fresh) {
+      --l->thread_uses;
+    }
+  }
+  if (used != l && is_fresh) retire(*l);
+  return *used;
 }
 
 requester* engine::take_idle_lane(node_id node) {
   const std::lock_guard guard(mutex_);
   for (thread_lanes* p : idle_thread_lanes_) {
-    if (p->lanes[node] != nullptr && !p->lanes[node]->is_lost()) {
-      return std::exchange(p->lanes[node], nullptr);
-    }
+    requester* const l = p->lanes[node].load(std::memory_order_relaxed);
+    if (l == nullptr || l->is_lost()) continue;
+    p->lanes[node].store(nullptr, std::memory_order_relaxed);
+    return l;
   }
   return nullptr;
+}
+
+requester* engine::share_lane(node_id node) noexcept {
+  const std::lock_guard guard(mutex_);
+  requester* fewest = nullptr;
+  for (const auto& l : lanes_) {
+    if (l->peer() != node || l->thread_uses == 0 || l->is_lost()) continue;
+    if (fewest == nullptr || l->thread_uses < fewest->thread_uses) fewest = l.get();
+  }
+  if (fewest != nullptr) ++fewest->thread_uses;
+  return fewest;
 }
 
 requester& engine::open_lane(node_id node, time_point deadline) {

@@ -223,7 +223,12 @@ class engine final : public client,
   static bool go_on(fiber_scheduler& fibers) noexcept;
   /// Sleeps until there may be something to do for one of these, or for a suspended fiber.
   static void sleep(std::initializer_list<wait_condition*> for_what, fiber_scheduler* fibers);
+  /// The lane to `node` of a thread that has ended; null where there is none.
   [[nodiscard]] requester* take_idle_lane(node_id node);
+  /// The lane of other threads that fewest use; null where there is none. Throws nothing.
+  [[nodiscard]] requester* share_lane(node_id node) noexcept;
+  /// Takes a lane that has lost its connection from the calling thread's.
+  void drop_lost(thread_lanes& own, node_id node) noexcept;
   [[nodiscard]] bool has_replies();
   void accept_lanes() noexcept;
   /// Gives lanes back that could not be served, once their openers have closed them.

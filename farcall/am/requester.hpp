@@ -157,6 +157,10 @@ class requester final : private fork_observer {
   /// read by the lane's users in that layer; null before.
   std::atomic<const handler_key*> keys{nullptr};
 
+  /// Threads' sets of lanes that have it; guarded by the engine's mutex. Zero for a lane that was
+  /// opened by itself.
+  std::uint32_t thread_uses = 0;
+
   // ---- without it ----
 
   /// The holder of a ready pending call has taken or destroyed the result.

@@ -209,7 +209,8 @@ class turn_of_others final : public wait_condition {
 bool engine::pump_own() noexcept {
   if (cached_.serial != serial_) return false;
   bool has_taken = false;
-  for (requester* l : cached_.own->lanes) {
+  for (const std::atomic<requester*>& own : cached_.own->lanes) {
+    requester* const l = own.load(std::memory_order_acquire);
     if (l == nullptr) continue;
     // With the guard: where nothing has failed, the lane's memory stays until it is released.
     l->guard().lock();
@@ -224,7 +225,8 @@ bool engine::pump_own() noexcept {
 bool engine::has_own_replies(bool arming) noexcept {
   if (cached_.serial != serial_) return false;
   bool found = false;
-  for (requester* l : cached_.own->lanes) {
+  for (const std::atomic<requester*>& own : cached_.own->lanes) {
+    requester* const l = own.load(std::memory_order_acquire);
     if (l == nullptr) continue;
     l->guard().lock();
     if (!l->failure()) {

@@ -5,6 +5,7 @@
 #include <new>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 #include <unistd.h>
 
@@ -13,7 +14,11 @@ namespace {
 
 /// As often a thread takes the lock, and no other but perhaps the owner, before it becomes its
 /// owner.
-constexpr std::uint32_t rebias_after = 16;
+constexpr std::uint16_t rebias_after = 16;
+
+/// As often the lock goes from one thread to another, neither of which is its owner, before it is
+/// shared.
+constexpr std::uint16_t share_after = 32;
 
 /// Stands for the generation of a lock while a thread makes it fit for the child.
 constexpr std::uint32_t in_transition = UINT32_MAX;
@@ -28,6 +33,9 @@ bool barriers_ready() noexcept {
 constinit thread_local const char detail::thread_mark = 0;
 
 const bool biased_lock::needs_fence_ = !barriers_ready();
+
+// Never written: no thread is its owner.
+constinit biased_lock::owner_slot biased_lock::nobodys_slot_{};
 
 void biased_lock::enter_as_other() noexcept {
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -60,6 +68,8 @@ void biased_lock::forget_threads_of_parent() noexcept {
   owner_slot_.store(owner_slots_.data(), std::memory_order_relaxed);
   others_.store(0, std::memory_order_relaxed);
   by_mutex_ = false;
+  is_shared_ = false;
+  turns_ = 0;
   new (&mutex_) std::mutex;
   generation_.store(now, std::memory_order_release);
 }
@@ -70,6 +80,10 @@ void biased_lock::lock_slow() noexcept {
   // Announced before the mutex, so that an owner in a loop cannot keep us out.
   others_.fetch_add(1, std::memory_order_seq_cst);
   mutex_.lock();
+  if (is_shared_) {
+    by_mutex_ = true;
+    return;
+  }
   enter_as_other();
   // Acquire; partner: the owner's release store in unlock(). Bounded by the owner's critical
   // section, which lasts no longer than a copy of a few hundred KiB.
@@ -94,17 +108,35 @@ void biased_lock::consider_owner() noexcept {
     now->owner.store(self, std::memory_order_relaxed);
     return;
   }
-  in_a_row_ = self == last_ ? in_a_row_ + 1 : 1;
-  last_ = self;
-  if (owner == self || in_a_row_ < rebias_after || now == &owner_slots_.back()) return;
+  if (self != std::exchange(last_, self)) in_a_row_ = 0;
+  if (owner == self) return;
+  if (self != std::exchange(last_other_, self) && ++turns_ == share_after) {
+    go_shared();
+    return;
+  }
+  // Does not count on when it can lead to nothing.
+  if (now == &owner_slots_.back() || ++in_a_row_ < rebias_after) return;
+  turns_ = 0;
   now[1].owner.store(self, std::memory_order_relaxed);
   // Others see it at the latest behind the release in unlock_slow().
   owner_slot_.store(now + 1, std::memory_order_relaxed);
 }
 
+/// With the lock held by mutex_, and its owner outside. From now on nobody finds itself the owner,
+/// as after a rebias, so that the mutex alone is enough.
+void biased_lock::go_shared() noexcept {
+  is_shared_ = true;
+  // The owner sees it at the latest behind the release in unlock_slow().
+  owner_slot_.store(&nobodys_slot_, std::memory_order_relaxed);
+}
+
 bool biased_lock::try_lock_slow() noexcept {
   if (!mutex_.try_lock()) return false;
   others_.fetch_add(1, std::memory_order_seq_cst);
+  if (is_shared_) {
+    by_mutex_ = true;
+    return true;
+  }
   enter_as_other();
   if (owner_slot_.load(std::memory_order_relaxed)->held.load(std::memory_order_acquire) == 0) {
     by_mutex_ = true;

@@ -38,6 +38,9 @@ extern constinit thread_local const char thread_mark;
 /// moment, so each owner has an owner slot of its own to write to, and when all slots have been
 /// used the lock stays with its last owner.
 ///
+/// A lock that several others take by turns goes *shared*: nobody owns it any more, and it costs
+/// everybody a mutex and no system call. It stays so.
+///
 /// In a child of a fork the lock is free, whatever threads of the parent had it.
 class alignas(line_bytes) biased_lock {
  public:
@@ -106,19 +109,25 @@ class alignas(line_bytes) biased_lock {
   void enter_as_other() noexcept;
   void unlock_slow() noexcept;
   void consider_owner() noexcept;
+  void go_shared() noexcept;
   void forget_threads_of_parent() noexcept;
 
   static const bool needs_fence_;
+  static owner_slot nobodys_slot_; ///< of locks that are shared
 
   std::array<owner_slot, owner_slots> owner_slots_{};
   std::atomic<owner_slot*> owner_slot_{
       owner_slots_.data()};              ///< changes under mutex_, while nobody else is inside
   std::atomic<std::uint32_t> others_{0}; ///< threads that hold mutex_, wait for it or leave it
   bool by_mutex_ = false;                ///< how the holder took the lock; only it looks
-  std::uint32_t in_a_row_ = 0;           ///< times that last_ took it since another did
+  bool is_shared_ = false;               ///< under mutex_, as what follows
+  std::uint16_t in_a_row_ = 0;           ///< times that last_ took it since another did
+  std::uint16_t turns_ = 0;              ///< times that another took it than last_other_
+  std::atomic<std::uint32_t> generation_{fork_generation()}; ///< of these threads
   const void* last_ = nullptr;
+  const void* last_other_ = nullptr; ///< but for the owner
   std::mutex mutex_;
-  std::atomic<std::uint32_t> generation_{fork_generation()}; ///< of the threads above
 };
+static_assert(sizeof(std::mutex) > 40 || sizeof(biased_lock) == 2 * line_bytes);
 
 } // namespace farcall

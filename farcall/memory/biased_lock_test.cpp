@@ -221,6 +221,51 @@ TEST(biased_lock, counts_are_all_there_while_it_is_handed_over) {
   }
 }
 
+TEST(biased_lock, counts_are_all_there_while_it_goes_shared) {
+  for (int round = 0; round < 20; ++round) {
+    guarded g;
+    g.lock_and_count(); // ours
+    std::atomic<bool> go{false};
+    std::vector<std::thread> others;
+    for (int i = 0; i < 4; ++i) {
+      others.emplace_back([&, i] {
+        while (!go)
+          std::this_thread::yield();
+        for (std::uint64_t n = 0; n < some / 20; ++n) {
+          if (i == 3) {
+            try_and_count(g);
+          } else {
+            g.lock_and_count();
+          }
+          std::this_thread::yield();
+        }
+      });
+    }
+    go = true;
+    for (std::uint64_t n = 0; n < some; ++n)
+      g.lock_and_count();
+    for (std::thread& t : others)
+      t.join();
+    g.lock.settle();
+    EXPECT_EQ(g.counter, 1 + some + 4 * (some / 20));
+    EXPECT_FALSE(g.two_at_once);
+  }
+}
+
+TEST(biased_lock, that_is_shared_is_free_in_a_child) {
+  guarded g;
+  g.lock_and_count();
+  for (int i = 0; i < 40; ++i)
+    std::thread([&] { g.lock_and_count(); }).join();
+  test::forked_child child([&] {
+    g.lock_and_count();
+    const bool is_ours = g.lock.is_owned_by_this_thread();
+    g.lock_and_count();
+    return is_ours && g.counter == 43 ? 0 : 1;
+  });
+  EXPECT_EQ(child.wait(), 0);
+}
+
 TEST(biased_lock, lock_and_try_lock_exclude_each_other) {
   guarded g;
   std::thread other([&] {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <barrier>
 #include <string>
 #include <thread>
 #include <utility>
@@ -102,37 +103,65 @@ TEST_F(threads, that_end_with_calls_under_way) {
     EXPECT_EQ(all[static_cast<std::size_t>(i)].get(), i);
 }
 
-TEST_F(threads, more_at_once_than_lanes_is_an_error_for_the_last) {
-  std::atomic<int> served{0};
-  std::atomic<int> refused{0};
-  std::atomic<int> arrived{0};
-  std::atomic<bool> leave{false};
+/// Each of `count` threads calls these nodes one after the other, all at once.
+void call_from(std::size_t count, const std::vector<node>& nodes) {
+  std::barrier at_once(static_cast<std::ptrdiff_t>(count));
+  std::atomic<std::size_t> right{0};
   std::vector<std::thread> all;
-  constexpr int count = 300;
-  for (int i = 0; i < count; ++i) {
-    all.emplace_back([&] {
-      try {
-        served += sync(target_, [] { return 1; });
-      } catch (const error& e) {
-        EXPECT_THAT(e.what(), HasSubstr("no lane left"));
-        EXPECT_EQ(e.node(), target_.id());
-        ++refused;
+  for (std::size_t i = 0; i < count; ++i) {
+    all.emplace_back([&, i] {
+      for (const node& to : nodes) {
+        at_once.arrive_and_wait();
+        future<std::uint64_t> first = async(to, mix, i);
+        future<std::uint64_t> second = async(to, mix, i + 1);
+        right += second.get() == mix(i + 1) && first.get() == mix(i) ? 1U : 0U;
       }
-      ++arrived;
-      while (!leave)
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
     });
   }
-  while (arrived < count)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  EXPECT_EQ(served + refused, count);
-  EXPECT_GE(served, 250);
-  EXPECT_GE(refused, count - 256);
-  EXPECT_EQ(sync(job_.targets()[1], [] { return 3; }), 3) << "other targets have lanes left";
-  leave = true;
   for (auto& t : all)
     t.join();
-  EXPECT_EQ(sync(target_, [] { return 4; }), 4) << "lanes of threads that ended are not used again";
+  EXPECT_EQ(right, nodes.size() * count);
+}
+
+TEST_F(threads, more_than_lanes_and_doorbells_share_them) {
+  const node other = job_.targets()[1];
+  call_from(under_sanitizer ? 500 : 4096, {target_});
+  // When they have ended, others use what they had.
+  call_from(450, {target_, other, target_});
+  EXPECT_EQ(sync(target_, [] { return 4; }), 4);
+}
+
+TEST_F(threads, of_a_target_share_its_lanes_to_another) {
+  const auto call_from_there = [](node other, std::size_t count) {
+    std::atomic<std::size_t> right{0};
+    std::vector<std::thread> all;
+    for (std::size_t i = 0; i < count; ++i) {
+      all.emplace_back([&, i] { right += sync(other, mix, i) == mix(i) ? 1U : 0U; });
+    }
+    for (auto& t : all)
+      t.join();
+    return right.load();
+  };
+  EXPECT_EQ(sync(target_, call_from_there, job_.targets()[1], std::size_t{500}), 500U);
+}
+
+TEST_F(threads, that_share_lanes_wake_each_other_and_nobody_is_left_asleep) {
+  // Replies come one at a time, long after all have gone to sleep.
+  constexpr std::size_t count = 500;
+  handshake gate(target_);
+  std::atomic<std::size_t> done{0};
+  std::vector<std::thread> all;
+  for (std::size_t i = 0; i < count; ++i) {
+    all.emplace_back([&] {
+      const auto wait_here = [](handshake::words w) { return handshake::wait(w.local(), 0, 1); };
+      done += sync(target_, wait_here, gate.span()) ? 1U : 0U;
+    });
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  gate.set(0);
+  for (auto& t : all)
+    t.join();
+  EXPECT_EQ(done, count);
 }
 
 } // namespace

@@ -173,6 +173,71 @@ scenario rebiasing(bool tries) {
   };
 }
 
+/// Threads 2 and 3 have taken the lock of thread 1 by turns, so often that thread 3's next turn
+/// makes it shared.
+void nearly_share(execution& run, guarded& g) {
+  run.as(1, [&] { g.add(); });
+  for (int i = 0; i < 15; ++i) {
+    run.as(2, [&] { g.add(); });
+    run.as(3, [&] { g.add(); });
+  }
+  run.as(2, [&] { g.add(); });
+}
+
+/// The lock becomes shared, whatever its former owner and another are at.
+scenario sharing(unsigned owners, unsigned others, bool tries) {
+  return [=](execution& run) {
+    guarded g;
+    nearly_share(run, g);
+    unsigned got = 0;
+    run.thread([&] { times(owners, [&] { g.add(); }); });
+    run.thread([&] { times(others, [&] { g.add(); }); });
+    run.thread([&] {
+      if (tries) {
+        g.add();
+        got = g.try_add() ? 2 : 1;
+      } else {
+        times(got = 2, [&] { g.add(); });
+      }
+    });
+    if (run.join()) run.require(g.value == 32 + owners + others + got, "a turn is lost");
+  };
+}
+
+/// The former owner tries while it becomes shared.
+scenario sharing_while_the_owner_tries() {
+  return [](execution& run) {
+    guarded g;
+    nearly_share(run, g);
+    unsigned got = 0;
+    run.thread([&] { times(2, [&] { got += g.try_add() ? 1U : 0U; }); });
+    run.thread([] {});
+    run.thread([&] { times(2, [&] { g.add(); }); });
+    if (run.join()) run.require(g.value == 34 + got, "a turn is lost");
+  };
+}
+
+/// Once it is shared nobody owns it, and nobody pays for a barrier.
+scenario shared() {
+  return [](execution& run) {
+    guarded g;
+    nearly_share(run, g);
+    run.as(3, [&] { g.add(); });
+    const unsigned before = private_barriers_passed();
+    for (std::size_t n = 1; n <= 4; ++n) {
+      run.as(n, [&] {
+        times(20, [&] { g.add(); });
+        run.require(g.try_add(), "a free lock is not had");
+        run.require(!g.guard.is_owned_by_this_thread(), "a shared lock has an owner");
+        g.guard.disown();
+        g.guard.settle();
+      });
+    }
+    run.require(private_barriers_passed() == before, "a shared lock costs a barrier");
+    run.require(g.value == 33 + 4 * 21, "a turn is lost");
+  };
+}
+
 struct named_scenario {
   const char* name;
   scenario run;
@@ -189,6 +254,11 @@ const std::vector<named_scenario>& scenarios() {
       {"disowning", disowning()},
       {"rebiasing", rebiasing(false)},
       {"rebiasing while the former owner tries", rebiasing(true)},
+      {"sharing", sharing(2, 0, false)},
+      {"sharing while another takes it", sharing(1, 1, false)},
+      {"sharing and trying", sharing(1, 0, true)},
+      {"sharing while the former owner tries", sharing_while_the_owner_tries()},
+      {"shared", shared()},
   };
   return all;
 }
@@ -218,6 +288,7 @@ TEST(biased_lock_model, nothing_else_of_it_can_be_left_out) {
                   // Read by others with the lock held, or with nothing depending on it.
                   "consider_owner: store relaxed 2, delayed",
                   "consider_owner: store relaxed 3, delayed", "disown: store relaxed, delayed",
+                  "go_shared: store relaxed, delayed",
                   // The barrier is a fence too. Where the system has none, both sides have fences.
                   "enter_as_other: fence seq_cst, weakened",
                   // A fence and the barrier follow.

@@ -10,7 +10,10 @@
 namespace farcall::check {
 namespace {
 
+unsigned private_barriers = 0;
+
 long membarrier(std::source_location where, int command) noexcept {
+  if (command == MEMBARRIER_CMD_PRIVATE_EXPEDITED) ++private_barriers;
   switch (command) {
   case MEMBARRIER_CMD_QUERY:
     return MEMBARRIER_CMD_GLOBAL_EXPEDITED | MEMBARRIER_CMD_PRIVATE_EXPEDITED;
@@ -24,6 +27,8 @@ long membarrier(std::source_location where, int command) noexcept {
 }
 
 } // namespace
+
+unsigned private_barriers_passed() noexcept { return private_barriers; }
 
 // NOLINTNEXTLINE(cert-dcl50-cpp): as syscall()
 long system_call(std::source_location where, long number, ...) noexcept {

@@ -215,5 +215,7 @@ inline void pause_here(std::source_location where = std::source_location::curren
 
 /// The system calls of farcall/memory/doorbell.cpp.
 long system_call(std::source_location where, long number, ...) noexcept;
+/// How often a thread of the scenarios has made all others of its process pass a barrier.
+[[nodiscard]] unsigned private_barriers_passed() noexcept;
 
 } // namespace farcall::check
