@@ -100,7 +100,7 @@ class local_completion : public completion {
   virtual ~local_completion() = default;
 
  private:
-  biased_lock own_guard_;
+  biased_lock own_guard_{biased_lock::shared{}};
   std::atomic<std::uint32_t> references_{2};
 };
 

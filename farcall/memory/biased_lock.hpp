@@ -45,6 +45,9 @@ extern constinit thread_local const char thread_mark;
 class alignas(line_bytes) biased_lock {
  public:
   biased_lock() noexcept = default;
+  /// Shared from the start, for what each thread takes too rarely to pay a system call for.
+  struct shared {};
+  explicit biased_lock(shared /*tag*/) noexcept : owner_slot_(&nobodys_slot_), is_shared_(true) {}
   biased_lock(const biased_lock&) = delete;
   biased_lock& operator=(const biased_lock&) = delete;
 

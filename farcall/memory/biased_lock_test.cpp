@@ -457,5 +457,23 @@ TEST(biased_lock, many_locks_with_an_owner_each) {
   }
 }
 
+TEST(biased_lock, may_be_shared_from_the_start) {
+  biased_lock lock{biased_lock::shared{}};
+  long count = 0;
+  const auto add = [&] {
+    for (int i = 0; i < 10'000; ++i) {
+      const std::lock_guard hold(lock);
+      ++count;
+    }
+  };
+  std::thread other(add);
+  add();
+  other.join();
+  EXPECT_EQ(count, 20'000);
+  EXPECT_FALSE(lock.is_owned_by_this_thread());
+  ASSERT_TRUE(lock.try_lock());
+  lock.unlock();
+}
+
 } // namespace
 } // namespace farcall
