@@ -9,6 +9,12 @@ namespace {
 /// Requests of one lane served in one go before the next lane is served.
 constexpr unsigned turn_batch = 64;
 
+/// So many lanes are all looked at in each turn. Of more, those that are busy are, and the others
+/// one after the other.
+constexpr std::uint32_t few_lanes = 8;
+/// Turns without a request after which a lane is no longer busy.
+constexpr std::uint32_t idle_after = 256;
+
 /// Lanes may have a driver in common, which moves the bytes of all at once. `last` is the one that
 /// has just done so.
 void move_bytes(responder& lane, const lane_driver*& last) noexcept {
@@ -35,18 +41,64 @@ bool worker::add(transport& via, const endpoint& c) {
   return true;
 }
 
+unsigned worker::serve(std::uint32_t place, unsigned most, const lane_driver*& moved) noexcept {
+  responder* const lane = lanes_[place].load(std::memory_order_acquire);
+  if (lane == nullptr) return 0;
+  move_bytes(*lane, moved);
+  if (lane->blocked()) [[unlikely]]
+    (void)lane->flush();
+  unsigned served = 0;
+  while (served < most && lane->serve_one())
+    ++served;
+  return served;
+}
+
+/// One that has requests is busy from now on.
+unsigned worker::serve_next_idle(std::uint32_t places, unsigned most,
+                                 const lane_driver*& moved) noexcept {
+  next_idle_ = next_idle_ + 1 < places ? next_idle_ + 1 : 0;
+  const std::uint32_t place = next_idle_;
+  const auto is_here = [place](const busy_lane& b) { return b.place == place; };
+  if (std::any_of(busy_.begin(), busy_.begin() + busy_count_, is_here)) return 0;
+  const unsigned served = serve(place, most, moved);
+  if (served == 0) return 0;
+  if (busy_count_ < most_busy) {
+    busy_[busy_count_++] = {place};
+  } else {
+    next_busy_ = (next_busy_ + 1) % most_busy;
+    busy_[next_busy_] = {place};
+  }
+  return served;
+}
+
 unsigned worker::turn(bool nested) noexcept {
   unsigned served = 0;
   const lane_driver* moved = nullptr;
+  const unsigned most = nested ? 1 : turn_batch;
   const std::uint32_t places = places_.load(std::memory_order_acquire);
-  for (std::uint32_t i = 0; i < places; ++i) {
-    responder* lane = lanes_[i].load(std::memory_order_acquire);
-    if (lane == nullptr) continue;
-    move_bytes(*lane, moved);
-    if (lane->blocked()) [[unlikely]]
-      (void)lane->flush();
-    for (unsigned n = 0; n < (nested ? 1 : turn_batch) && lane->serve_one(); ++n)
-      ++served;
+  if (places <= few_lanes) {
+    for (std::uint32_t i = 0; i < places; ++i) {
+      served += serve(i, most, moved);
+      if (nested && served != 0) return served;
+    }
+    return served;
+  }
+  // A turn costs the same however many lanes are open.
+  for (unsigned n = busy_count_ == 0 ? few_lanes : 1; n-- > 0;) {
+    served += serve_next_idle(places, most, moved);
+    if (nested && served != 0) return served;
+  }
+  for (std::uint32_t i = 0; i < busy_count_;) {
+    const unsigned now = serve(busy_[i].place, most, moved);
+    served += now;
+    // A handler that waited may have left fewer.
+    if (i >= busy_count_) break;
+    busy_[i].idle_turns = now == 0 ? busy_[i].idle_turns + 1 : 0;
+    if (busy_[i].idle_turns > idle_after) {
+      busy_[i] = busy_[--busy_count_];
+    } else {
+      ++i;
+    }
     if (nested && served != 0) return served;
   }
   return served;

@@ -65,6 +65,16 @@ class worker {
     std::unique_ptr<responder> lane;
   };
 
+  /// A lane that had requests a short while ago.
+  struct busy_lane {
+    std::uint32_t place = 0;
+    std::uint32_t idle_turns = 0;
+  };
+
+  /// Serves up to `most` requests of the lane at `place`; returns how many.
+  unsigned serve(std::uint32_t place, unsigned most, const lane_driver*& moved) noexcept;
+  unsigned serve_next_idle(std::uint32_t places, unsigned most, const lane_driver*& moved) noexcept;
+
   engine* engine_;
   std::uint32_t index_;
   doorbell* wakes_;
@@ -72,7 +82,13 @@ class worker {
   /// by the worker's own thread.
   std::array<std::atomic<responder*>, most_lanes> lanes_{};
   std::atomic<std::uint32_t> places_{0};
-  std::vector<entry> owned_; ///< by place; guarded by the engine's accept_mutex_
+  static constexpr std::uint32_t most_busy = 16;
+
+  std::array<busy_lane, most_busy> busy_{}; ///< the first busy_count_; looked at in each turn
+  std::uint32_t busy_count_ = 0;
+  std::uint32_t next_busy_ = 0; ///< makes room for another when busy_ is full
+  std::uint32_t next_idle_ = 0; ///< place that is looked at next of all
+  std::vector<entry> owned_;    ///< by place; guarded by the engine's accept_mutex_
 };
 
 } // namespace farcall::am
