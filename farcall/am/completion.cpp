@@ -40,6 +40,11 @@ doorbell& local_completion::doorbell_of_no_client() noexcept { return of_no_clie
 bool local_completion::wait_without_client(time_point deadline) noexcept {
   armed_doorbell wakes{&of_no_client};
   while (!ready() && clock::now() < deadline) {
+    // Inside a continuation: one behind it may be what completes the event.
+    if (has_queued_continuations()) {
+      run_queued_continuations();
+      continue;
+    }
     arm({&wakes, 1});
     if (!ready()) sleep_on({&wakes, 1}, deadline);
   }

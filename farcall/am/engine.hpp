@@ -168,6 +168,7 @@ class engine final : public client,
   class event_wait;
   class space_wait;
   class lane_wait;
+  class own_replies_wait;
   class requests_wait;
   /// What a thread sleeps on that waits for replies to calls of all threads.
   class any_reply {
@@ -206,6 +207,8 @@ class engine final : public client,
   /// Takes the replies in that are there for calls of this thread; true when there were any.
   bool pump_own() noexcept;
   [[nodiscard]] bool has_own_replies(bool arming) noexcept;
+  /// What is notified of them.
+  void add_own_doorbells(std::vector<doorbell*>& to);
   void arm_all() noexcept;
   /// Something has become ready that another thread may be told of by wait_fd().
   void signal_completion() noexcept;

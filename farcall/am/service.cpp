@@ -190,6 +190,7 @@ class engine::worker_sleep final : public wait_condition {
   state poll() noexcept override { return state::pending; }
   void add_doorbells(std::vector<doorbell*>& to) override {
     to.push_back(&worker_.wakes());
+    engine_.add_own_doorbells(to);
     if (engine_.progresses(worker_)) replies_.add_doorbells(to);
   }
   bool look_again() noexcept override {
@@ -266,7 +267,7 @@ void engine::run_worker(worker& w, bool until_empty) {
     }
     ++empty_looks;
     // Continuations of calls that handlers have made run without anybody's waiting for them.
-    if ((pump_own() || fibers.has_suspended()) && go_on(fibers)) {
+    if ((pump_own() || fibers.has_suspended() || has_queued_continuations()) && go_on(fibers)) {
       idle.renew();
       continue;
     }

@@ -175,15 +175,34 @@ class engine::lane_wait final : public wait_condition {
   std::exception_ptr why_not_;
 };
 
-/// Requests for a worker whose handler waits.
-class engine::requests_wait final : public wait_condition {
+/// Replies to other calls of a thread that waits: what follows these may be what it waits for, by
+/// way of other nodes.
+class engine::own_replies_wait final : public wait_condition {
  public:
-  explicit requests_wait(worker& w) noexcept : wait_condition(no_deadline), worker_(w) {}
+  explicit own_replies_wait(engine& e) noexcept : wait_condition(no_deadline), engine_(e) {}
 
   state poll() noexcept override { return state::pending; }
-  void add_doorbells(std::vector<doorbell*>& to) override { to.push_back(&worker_.wakes()); }
+  void add_doorbells(std::vector<doorbell*>& to) override { engine_.add_own_doorbells(to); }
+  bool look_again() noexcept override { return engine_.has_own_replies(true); }
+
+ private:
+  engine& engine_;
+};
+
+/// Requests for a worker whose handler waits, and replies that it takes in for others.
+class engine::requests_wait final : public wait_condition {
+ public:
+  requests_wait(engine& e, worker& w) noexcept
+      : wait_condition(no_deadline), worker_(w), progresses_(e.progresses(w)), replies_(e) {}
+
+  state poll() noexcept override { return state::pending; }
+  void add_doorbells(std::vector<doorbell*>& to) override {
+    to.push_back(&worker_.wakes());
+    if (progresses_) replies_.add_doorbells(to);
+  }
   bool look_again() noexcept override {
     worker_.arm();
+    if (progresses_ && replies_.look_again()) return true;
     return worker_.has_work() || worker_.owner().arrivals_changed();
   }
   [[nodiscard]] time_point next_look() const noexcept override {
@@ -193,6 +212,8 @@ class engine::requests_wait final : public wait_condition {
 
  private:
   worker& worker_;
+  bool progresses_;
+  any_reply replies_;
 };
 
 /// Nothing: others have their turn.
@@ -220,6 +241,14 @@ bool engine::pump_own() noexcept {
     queue_continuations(due);
   }
   return has_taken;
+}
+
+void engine::add_own_doorbells(std::vector<doorbell*>& to) {
+  if (cached_.serial != serial_) return;
+  for (const std::atomic<requester*>& own : cached_.own->lanes) {
+    // A lane that was another thread's has that one's doorbell.
+    if (requester* const l = own.load(std::memory_order_acquire)) to.push_back(&l->wakes());
+  }
 }
 
 bool engine::has_own_replies(bool arming) noexcept {
@@ -297,6 +326,8 @@ void engine::run_queued(fiber_scheduler* fibers) noexcept {
 }
 
 void engine::sleep(std::initializer_list<wait_condition*> for_what, fiber_scheduler* fibers) {
+  // Polling a condition may have made some due.
+  if (has_queued_continuations()) return;
   std::vector<wait_condition*> conditions(for_what);
   if (fibers != nullptr) {
     conditions.insert(conditions.end(), fibers->suspended().begin(), fibers->suspended().end());
@@ -348,6 +379,13 @@ void engine::wait_on_own_stack(Condition& c) {
       // That handler may have forked, and this be its child.
       require_own_process();
     }
+    if (spinning.turn() % rare_look_interval == rare_look_interval - 1) {
+      if (w != nullptr && progresses(*w)) {
+        pump_all(true);
+      } else {
+        (void)pump_own();
+      }
+    }
     if (has_worked) {
       (void)spinning.is_over();
       spinning.renew();
@@ -356,11 +394,12 @@ void engine::wait_on_own_stack(Condition& c) {
     }
     if (!spinning.is_over()) continue;
     if (spinning.deadline_has_passed()) return;
+    own_replies_wait others(*this);
     if (w != nullptr) {
-      requests_wait requests(*w);
-      sleep({&c, &requests}, fibers);
+      requests_wait requests(*this, *w);
+      sleep({&c, &others, &requests}, fibers);
     } else {
-      sleep({&c}, nullptr);
+      sleep({&c, &others}, nullptr);
     }
     spinning.renew();
   }

@@ -338,6 +338,37 @@ TEST_F(nested_calls, callbacks_that_wait_for_each_other_end) {
   EXPECT_EQ(ended, count * (count - 1) / 2);
 }
 
+int leaf(int v) { return v; }
+future<int> one_more_later(const node& of, int v) {
+  return async(of, leaf, v).then([](future<int> f) { return f.get() + 1; });
+}
+int by_way_of(const node& first, const node& third, int v) {
+  return sync(first, one_more_later, third, v);
+}
+int waits_for(const node& second, const node& first, const node& third, int v) {
+  return sync(second, by_way_of, first, third, v);
+}
+
+TEST_F(nested_calls, a_handler_that_waits_takes_in_what_it_indirectly_waits_for) {
+  // The first waits for the second, which waits for the first's call to the third.
+  for (int i = 0; i < 20; ++i)
+    EXPECT_EQ(sync(target_.within(wait_limit), waits_for, other_, target_, job_.host(), i), i + 1);
+}
+
+TEST_F(nested_calls, a_thread_that_waits_takes_in_what_it_indirectly_waits_for) {
+  handshake words(job_.host());
+  for (std::uint32_t i = 0; i < 8; ++i) {
+    future<bool> last = async(
+        target_.within(wait_limit),
+        [](handshake::words w, std::uint32_t at) { return handshake::wait(map(w), at, 1); },
+        words.span(), i);
+    const future<void> first = async(other_, leaf, 1).then([&](const future<int>& f) {
+      if (f.valid()) words.set(i);
+    });
+    EXPECT_TRUE(last.get());
+  }
+}
+
 TEST_F(nested_calls, a_handler_that_polls_lets_others_run) {
   future<int> f = async(target_, [] {
     future<int> back = async(host(), [] { return sync(node_at(1), [] { return 7; }); });

@@ -84,6 +84,22 @@ TEST(promises, can_be_moved) {
   EXPECT_EQ(f.get(), 3);
 }
 
+TEST(promises, are_waited_for_inside_a_continuation_without_a_job) {
+  promise<int> first;
+  int got = 0;
+  future<void> done = first.get_future().then([&](future<int> f) {
+    promise<int> second;
+    future<int> after = second.get_future().then([](future<int> g) { return g.get() + 1; });
+    // What follows is behind us on this thread.
+    second.set_value(f.get());
+    ASSERT_TRUE(after.wait_for(seconds(60)));
+    got = after.get();
+  });
+  first.set_value(1);
+  done.get();
+  EXPECT_EQ(got, 2);
+}
+
 TEST(promises, wake_threads_that_wait) {
   promise<int> p;
   future<int> f = p.get_future();
