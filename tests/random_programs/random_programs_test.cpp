@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <optional>
 #include <string>
 #include <thread>
@@ -182,14 +183,19 @@ task<word> run_as_task(nodes all, word seed, unsigned depth) {
 
 void run_with_reply(reply<word> to, const nodes& all, word seed, unsigned depth) {
   if (depth == 0) return to.set_value(scrambled(seed));
-  (void)async(some_node(all, scrambled(seed + 13)), run, all, seed, depth)
-      .then([to = std::move(to)](future<word> f) mutable {
-        try {
-          to.set_value(f.get());
-        } catch (const error&) {
-          to.set_exception(std::current_exception());
-        }
-      });
+  future<word> inner;
+  try {
+    inner = async(some_node(all, scrambled(seed + 13)), run, all, seed, depth);
+  } catch (const node_failed&) {
+    return to.set_exception(std::current_exception());
+  }
+  (void)std::move(inner).then([to = std::move(to)](future<word> f) mutable {
+    try {
+      to.set_value(f.get());
+    } catch (const error&) {
+      to.set_exception(std::current_exception());
+    }
+  });
 }
 
 /// Ends the process, with the seed, when a program takes too long.
