@@ -73,7 +73,8 @@ TEST_F(maps, take_any_range_and_convert_its_elements) {
 }
 
 TEST_F(maps, take_lambdas_with_what_they_capture) {
-  const int factor = 3;
+  int factor = 2;
+  ++factor;
   EXPECT_THAT(map(
                   target_, [factor](int v) { return factor * v; }, std::views::iota(1, 4))
                   .get(),
