@@ -453,6 +453,7 @@ void host_membership::lose(node_id node) {
     (void)hear(node);
     why += t.process->end_text(t.last_words);
   }
+  if (t.is_told_to_stop) why += "; the job was ending";
   if (events_.node_failed) events_.node_failed(node, why);
   // Not before: its number could become that of another process while copies go there.
   if (t.process) t.process->reap();
@@ -531,9 +532,13 @@ void host_membership::stop_hosted() {
   const time_point deadline = clock::now() + stop_timeout_;
   for (node_id node = 1; node < targets_.size(); ++node) {
     hosted_node* const hosted = targets_[node].hosted.get();
-    if (hosted == nullptr || hosted->stop(deadline) || roster_.has_failed(node)) continue;
-    log::warning(node_text(node) + " did not finish within " +
-                 std::to_string(stop_timeout_.count()) + " ms and is left behind");
+    if (hosted == nullptr) continue;
+    if (!hosted->stop(deadline) && !roster_.has_failed(node)) {
+      log::warning(node_text(node) + " did not finish within " +
+                   std::to_string(stop_timeout_.count()) + " ms and is left behind");
+    }
+    // A handler of the host, which others wait for, may still call it.
+    if (events_.node_failed) events_.node_failed(node, node_text(node) + " has ended with the job");
   }
 }
 
@@ -547,8 +552,6 @@ void host_membership::shut_down(const std::function<void()>& meanwhile) {
   is_shut_down_ = true;
   stop_watching();
   stop_hosted();
-  // Nobody is told any more: calls end otherwise.
-  events_ = {};
   const time_point deadline = clock::now() + stop_timeout_;
   for (;;) {
     meanwhile();
@@ -560,7 +563,7 @@ void host_membership::shut_down(const std::function<void()>& meanwhile) {
         t.is_told_to_stop = messages::try_send(t.process->socket(), messages::shut_down{});
       send_notices(t);
       if (has_ended(node)) {
-        // Another one may wait for it.
+        // Another one may wait for it, and so may a handler here.
         lose(node);
         continue;
       }

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
@@ -79,6 +80,34 @@ TEST_F(job_ends_with, posts_to_a_lane_that_is_closed_which_run_all) {
     post(own, fn<&leave_mark>, file_.string());
   }
   EXPECT_EQ(marks(), calls);
+}
+
+/// For a handler of the host: a call to a target that has ended.
+bool says_that_it_has_failed(node target) {
+  try {
+    (void)sync(target, fn<&twice>, 1);
+  } catch (const node_failed&) {
+    return true;
+  }
+  return false;
+}
+
+/// Waits until the other target has ended with the job, and then for a handler of the host that
+/// calls it.
+void wait_for_a_call_to(node other, int pid, std::string_view file) {
+  if (!eventually([pid] { return ::kill(pid, 0) != 0; })) return;
+  if (sync(host(), fn<&says_that_it_has_failed>, other)) leave_mark(file);
+}
+
+TEST_F(job_ends_with, handlers_that_wait_for_a_target_that_has_ended) {
+  {
+    job_options o = with_targets("shm:2");
+    o.stop_timeout = wait_limit;
+    job j(o);
+    const node first = j.targets()[0];
+    post(j.targets()[1], fn<&wait_for_a_call_to>, first, sync(first, ::getpid), file_.string());
+  }
+  EXPECT_EQ(marks(), 1U);
 }
 
 // ---- in programs that end -----------------------------------------------------------------------
