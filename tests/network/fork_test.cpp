@@ -2,6 +2,7 @@
 #include "tests/network/support.hpp"
 #include "tests/sanitizer.hpp"
 
+#include <farcall/base/unique_fd.hpp>
 #include <farcall/offload/job_test_support.hpp>
 #include <farcall/transport/tcp/secret.hpp>
 
@@ -14,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 /// Processes that fork while they have connections: the child keeps none, and disturbs none.
@@ -151,37 +153,64 @@ TEST_P(network_forks, do_not_keep_connections_open) {
   EXPECT_NO_THROW(const server next(std::move(again))) << "nobody else listens there";
 }
 
-/// A host that is killed while its child goes on.
-TEST_P(network_forks, let_targets_end_with_a_host_whose_child_goes_on) {
-  if (under_thread_sanitizer)
-    GTEST_SKIP() << "ThreadSanitizer lets no child of a process with threads have some";
-  const std::string url = url_of(*server_) + ",shm";
-  int ends[2];
-  ASSERT_EQ(::pipe(ends), 0);
+INSTANTIATE_TEST_SUITE_P(all, network_forks, ::testing::Bool(),
+                         [](const auto& info) { return info.param ? "with_key" : "plain"; });
+
+/// A host that this process forks before it has threads: a sanitizer's own locks do not survive the
+/// fork of a process that has some.
+class forked_network_hosts : public ::testing::TestWithParam<bool> {
+ protected:
+  forked_network_hosts() {
+    if (GetParam()) {
+      key_ = folder_.file("key");
+      tcp::write_key_file(key_);
+    }
+  }
+
+  scratch_folder folder_;
+  std::string key_;
+};
+
+TEST_P(forked_network_hosts, may_be_killed_while_a_child_of_theirs_goes_on) {
+  int to_host[2];
+  int from_host[2];
+  ASSERT_EQ(::pipe2(to_host, O_CLOEXEC), 0);
+  ASSERT_EQ(::pipe2(from_host, O_CLOEXEC), 0);
   forked_child host([&] {
-    const job own(network_job(url, key_));
-    (void)sync(own.targets()[0], negated, 1);
+    std::uint16_t port = 0;
+    if (::read(to_host[0], &port, sizeof port) != sizeof port) return 1;
+    const job own(network_job("tcp://127.0.0.1:" + std::to_string(port) + ",shm", key_));
+    (void)sync(own.targets()[0].within(wait_limit), negated, 1);
     const pid_t child = ::fork();
     if (child == 0) {
       ::sleep(static_cast<unsigned>(2 * wait_limit.count()));
       ::_exit(0);
     }
-    if (::write(ends[1], &child, sizeof child) != sizeof child) return 1;
+    if (::write(from_host[1], &child, sizeof child) != sizeof child) return 2;
     for (;;)
       ::pause();
   });
+  const unique_fd reads(from_host[0]);
+  const unique_fd tells(to_host[1]);
+  // Whose end of the pipe would keep the read from ending, should the host fail.
+  ::close(from_host[1]);
+  ::close(to_host[0]);
+
+  std::optional<server> s(local_server(key_));
+  const std::uint16_t port = port_of(*s);
+  ASSERT_EQ(::write(tells.get(), &port, sizeof port), static_cast<ssize_t>(sizeof port));
   pid_t child = 0;
-  ASSERT_EQ(::read(ends[0], &child, sizeof child), static_cast<ssize_t>(sizeof child));
-  EXPECT_EQ(server_->targets(), 3U);
+  ASSERT_EQ(::read(reads.get(), &child, sizeof child), static_cast<ssize_t>(sizeof child))
+      << "the host ended with " << host.wait();
+  EXPECT_EQ(s->targets(), 1U);
   host.kill();
-  EXPECT_TRUE(comes_true([&] { return server_->targets() == 2; }));
+  EXPECT_TRUE(comes_true([&] { return s->targets() == 0; }));
   ::kill(child, SIGKILL);
-  ::close(ends[0]);
-  ::close(ends[1]);
-  expect_undisturbed();
+  const job next(network_job(url_of(*s), key_));
+  EXPECT_EQ(sync(next.targets()[0].within(wait_limit), negated, 5), -5);
 }
 
-INSTANTIATE_TEST_SUITE_P(all, network_forks, ::testing::Bool(),
+INSTANTIATE_TEST_SUITE_P(all, forked_network_hosts, ::testing::Bool(),
                          [](const auto& info) { return info.param ? "with_key" : "plain"; });
 
 } // namespace
