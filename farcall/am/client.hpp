@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <span>
 
 namespace farcall::am {
 
@@ -17,13 +17,14 @@ class engine;
 /// doorbells have run out, several threads use the same.
 struct thread_lanes {
   thread_lanes(std::uint32_t with_doorbell, std::size_t nodes)
-      : doorbell(with_doorbell), lanes(nodes) {}
+      : doorbell(with_doorbell), owned(nodes), lanes(owned) {}
 
   std::uint32_t doorbell;
   std::uint32_t threads = 1; ///< that use it; guarded by the engine
   /// By node; null until first used. Written with the engine's mutex held; where a node has no lane
   /// left, it is another thread's.
-  std::vector<std::atomic<requester*>> lanes;
+  std::vector<std::atomic<requester*>> owned;
+  std::span<std::atomic<requester*>> lanes; ///< all of them; its size takes no arithmetic
 };
 
 /// What a thread remembers of the engine that it used last; `serial` 0 is none.

@@ -14,7 +14,10 @@ void completion::attach(continuation* c) noexcept {
   if (event != nullptr) event->retain();
   guard_->lock();
   const bool now = ready();
-  if (!now) then_ = c;
+  if (!now) {
+    then_ = c;
+    ends_simply_ = false;
+  }
   guard_->unlock();
   if (now) run_continuation(*c);
   if (event != nullptr) event->release();

@@ -63,7 +63,8 @@ class completion {
   requester* lane_; ///< whose replies make it ready; null for local events
   biased_lock* guard_;
   std::atomic<bool> ready_{false};
-  bool abandoned_ = false; ///< nobody holds it any more; guarded
+  bool abandoned_ = false;  ///< nobody holds it any more; guarded
+  bool ends_simply_ = true; ///< all that is to do at its end is to mark it ready; guarded
   continuation* then_ = nullptr;
   std::exception_ptr failure_;
 };

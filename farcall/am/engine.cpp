@@ -454,8 +454,8 @@ pending_call* engine::send_fence(requester& l, time_point deadline) noexcept {
   pending_call* slot = nullptr;
   l.guard().lock();
   try {
-    slot = &l.take_call(
-        [](pending_call& /*slot*/, reply_action /*action*/, const reply_view& /*what*/) {});
+    slot =
+        &l.take_call([](pending_call& /*slot*/, reply_action /*action*/, reply_view /*what*/) {});
   } catch (const std::bad_alloc&) {
     l.guard().unlock();
     return nullptr;

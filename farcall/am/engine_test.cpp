@@ -113,7 +113,7 @@ std::vector<handler> handlers() {
 
 // ---- the calling side ---------------------------------------------------------------------------
 
-void read_word(pending_call& slot, reply_action action, const reply_view& what) {
+void read_word(pending_call& slot, reply_action action, reply_view what) {
   if (action == reply_action::destroy) return;
   std::uint64_t v = 0;
   std::memcpy(&v, what.data, std::min<std::size_t>(sizeof v, what.bytes));

@@ -88,10 +88,42 @@ void requester::grow() {
   }
 }
 
-pending_call* requester::find(std::uint32_t index) noexcept {
-  if (index / chunk_calls >= chunks_.size()) return nullptr;
-  pending_call& slot = chunks_[index / chunk_calls]->slot(index % chunk_calls);
-  return slot.in_flight_ ? &slot : nullptr;
+inline pending_call* requester::find(record_view reply) noexcept {
+  const std::uint32_t index = word_at(reply.data + offsetof(record_header, slot));
+  if (index / chunk_calls < chunks_.size()) [[likely]] {
+    pending_call& slot = chunks_[index / chunk_calls]->slot(index % chunk_calls);
+    if (slot.is_in_flight()) [[likely]]
+      return &slot;
+  }
+  log::warning(node_text(peer()) + " answered a call that was not made; ignored");
+  return nullptr;
+}
+
+std::size_t requester::taken() const noexcept {
+  std::size_t n = chunks_.size() * chunk_calls;
+  for (const pending_call* free = free_; free != nullptr; free = free->next_free_)
+    --n;
+  return n;
+}
+
+inline void requester::finish(pending_call& slot) noexcept {
+  if (slot.ends_simply_) [[likely]] {
+    slot.ready_.store(true, std::memory_order_release);
+  } else {
+    finish_slow(slot);
+  }
+}
+
+inline void requester::take_reply(record_view record) noexcept {
+  pending_call* const slot = find(record);
+  if (slot == nullptr) [[unlikely]]
+    return;
+  try {
+    slot->read_(*slot, reply_action::read, {record.data + reply_body, record.bytes - reply_body});
+  } catch (...) {
+    slot->failure_ = std::current_exception();
+  }
+  finish(*slot);
 }
 
 std::size_t requester::pump() noexcept {
@@ -100,20 +132,18 @@ std::size_t requester::pump() noexcept {
     return 0;
   std::size_t taken = 0;
   progress();
-  while (taken < pump_batch && !failure_) {
+  for (; taken < pump_batch; ++taken) {
     const record_view record = peek(endpoint_.in);
     if (!record) break;
-    if (record.kind == record_kind::corrupt || record.kind == record_kind::lost) {
-      is_lost_.store(record.kind == record_kind::lost, std::memory_order_relaxed);
-      const char* what = is_lost()
-                             ? " can no longer be reached: the connection of this lane has ended"
-                             : " sent bytes that are no message";
-      fail(std::make_exception_ptr(node_failed(node_text(peer()) + what, peer())));
+    if (record.kind == record_kind::reply) [[likely]] {
+      take_reply(record);
+    } else if (record.kind < record_kind::lost) {
+      take_other_reply(record);
+    } else {
+      lose(record.kind);
       break;
     }
-    take_reply(record);
     release(endpoint_.in, record);
-    ++taken;
   }
   // Release; partner: the acquire load in has_reply().
   seen_.store(endpoint_.in.tail, std::memory_order_release);
@@ -122,17 +152,11 @@ std::size_t requester::pump() noexcept {
   return taken;
 }
 
-void requester::take_reply(const record_view& record) noexcept {
-  pending_call* slot = find(word_at(record.data + offsetof(record_header, slot)));
-  if (slot == nullptr) {
-    log::warning(node_text(peer()) + " answered a call that was not made; ignored");
-    return;
-  }
+void requester::take_other_reply(record_view record) noexcept {
+  pending_call* const slot = find(record);
+  if (slot == nullptr) return;
   try {
     switch (record.kind) {
-    case record_kind::reply:
-      slot->read_(*slot, reply_action::read, {record.data + reply_body, record.bytes - reply_body});
-      break;
     case record_kind::reply_rendezvous:
       read_rendezvous(*slot, record);
       break;
@@ -150,6 +174,13 @@ void requester::take_reply(const record_view& record) noexcept {
     slot->failure_ = std::current_exception();
   }
   finish(*slot);
+}
+
+void requester::lose(record_kind why) noexcept {
+  is_lost_.store(why == record_kind::lost, std::memory_order_relaxed);
+  const char* what = is_lost() ? " can no longer be reached: the connection of this lane has ended"
+                               : " sent bytes that are no message";
+  fail(std::make_exception_ptr(node_failed(node_text(peer()) + what, peer())));
 }
 
 void requester::read_rendezvous(pending_call& slot, const record_view& record) {
@@ -173,15 +204,17 @@ void requester::send_releases() noexcept {
   }
 }
 
-void requester::finish(pending_call& slot) noexcept {
-  slot.in_flight_ = false;
+void requester::finish_slow(pending_call& slot) noexcept {
+  slot.ends_simply_ = true;
   if (slot.request_block_ != nullptr) {
     owner_->release_block(slot.request_block_);
     slot.request_block_ = nullptr;
   }
   if (slot.abandoned_) {
+    slot.abandoned_ = false;
     --abandoned_;
     if (!slot.failure_) slot.destroy_result();
+    slot.ready_.store(true, std::memory_order_relaxed);
     return_call(slot);
     return;
   }
@@ -201,7 +234,7 @@ void requester::fail(const std::exception_ptr& why) noexcept {
   for (call_chunk* const chunk : chunks_) {
     for (std::uint32_t i = 0; i < chunk_calls; ++i) {
       pending_call& slot = chunk->slot(i);
-      if (!slot.in_flight_) continue;
+      if (!slot.is_in_flight()) continue;
       slot.failure_ = why;
       finish(slot);
     }
@@ -218,7 +251,7 @@ std::size_t requester::leave_engine() noexcept {
     for (std::uint32_t i = 0; i < chunk_calls; ++i)
       chunk->slot(i).owner_.store(nullptr, std::memory_order_relaxed);
   }
-  const std::size_t held = taken_;
+  const std::size_t held = taken();
   guard_.unlock();
   return held;
 }
@@ -230,6 +263,7 @@ void requester::abandon(pending_call& slot) noexcept {
     return_call(slot);
   } else {
     slot.abandoned_ = true;
+    slot.ends_simply_ = false;
     ++abandoned_;
   }
   guard_.unlock();

@@ -28,15 +28,21 @@ struct reply_view {
 /// Reads a reply into the storage of `slot`, or, with `destroy` set, destroys what was read. Runs
 /// with the lane's guard held: must not call farcall. May throw when reading.
 enum class reply_action : bool { read, destroy };
-using reply_reader = void (*)(pending_call& slot, reply_action action, const reply_view& what);
+using reply_reader = void (*)(pending_call& slot, reply_action action, reply_view what);
 
 /// Size of a pending call's inline storage for a result, in bytes.
 inline constexpr std::size_t call_storage = 48;
 
+/// Arguments of at most so many bytes fit a record of any lane.
+inline constexpr std::uint32_t short_arguments = record_limit(smallest_ring) - request_body;
+
 class alignas(line_bytes) pending_call : public completion {
  public:
   pending_call(client& owner, requester& l, biased_lock& guard, std::uint32_t index) noexcept
-      : completion(&owner, &l, guard), index_(index) {}
+      : completion(&owner, &l, guard), index_(index) {
+    // What is not ready is in flight.
+    ready_.store(true, std::memory_order_relaxed);
+  }
   ~pending_call() = default;
 
   [[nodiscard]] std::byte* storage() noexcept { return storage_; }
@@ -45,10 +51,13 @@ class alignas(line_bytes) pending_call : public completion {
  private:
   friend class requester;
 
+  /// Sent, and without its reply. With the guard held.
+  [[nodiscard]] bool is_in_flight() const noexcept {
+    return !ready_.load(std::memory_order_relaxed);
+  }
   void destroy_result() noexcept { read_(*this, reply_action::destroy, {}); }
 
   std::uint32_t index_;
-  bool in_flight_ = false;
   reply_reader read_ = nullptr;
   std::byte* request_block_ = nullptr; ///< arguments in our heap, until the reply comes
   pending_call* next_free_ = nullptr;
@@ -100,9 +109,12 @@ class requester final : private fork_observer {
     header->record.slot = slot == nullptr ? no_slot : slot->index_;
     header->key = key;
     header->extra = extra;
-    if (slot != nullptr) slot->in_flight_ = true;
+    if (slot != nullptr) slot->ready_.store(false, std::memory_order_relaxed);
     commit(endpoint_.out, record, request_body + bytes, kind);
   }
+
+  /// take_call() will not throw.
+  [[nodiscard]] bool has_free_call() const noexcept { return free_ != nullptr; }
 
   /// A free pending call whose reply will be read by `read`. Throws std::bad_alloc.
   [[nodiscard]] pending_call& take_call(reply_reader read) {
@@ -111,9 +123,6 @@ class requester final : private fork_observer {
     pending_call& slot = *free_;
     free_ = slot.next_free_;
     slot.read_ = read;
-    slot.abandoned_ = false;
-    slot.ready_.store(false, std::memory_order_relaxed);
-    ++taken_;
     return slot;
   }
 
@@ -121,22 +130,23 @@ class requester final : private fork_observer {
   void return_call(pending_call& slot) noexcept {
     if (slot.failure_) [[unlikely]]
       slot.failure_ = nullptr;
-    slot.next_free_ = free_;
-    free_ = &slot;
-    --taken_;
+    push_free(slot);
   }
 
-  /// Pending calls that are in flight or held.
-  [[nodiscard]] std::size_t taken() const noexcept { return taken_; }
+  /// Pending calls that are in flight or held. Counts the others.
+  [[nodiscard]] std::size_t taken() const noexcept;
 
   /// Pending calls that somebody holds.
-  [[nodiscard]] std::size_t held() const noexcept { return taken_ - abandoned_; }
+  [[nodiscard]] std::size_t held() const noexcept { return taken() - abandoned_; }
 
   /// Ends a pending call that was taken but not sent.
   void fail_call(pending_call& slot, std::exception_ptr why) noexcept;
 
   /// Keeps the arguments' block until the reply comes.
-  void attach_block(pending_call& slot, std::byte* block) noexcept { slot.request_block_ = block; }
+  void attach_block(pending_call& slot, std::byte* block) noexcept {
+    slot.request_block_ = block;
+    slot.ends_simply_ = false;
+  }
 
   /// Reads the replies that are there and marks their pending calls ready; returns how many. What
   /// is to run afterwards is left for take_due().
@@ -168,6 +178,14 @@ class requester final : private fork_observer {
     guard_.lock();
     return_call(slot);
     guard_.unlock();
+  }
+  /// The same for a pending call that has not failed.
+  void free_good_call(pending_call& slot) noexcept {
+    if (const biased_lock::as_owner held(guard_); held) [[likely]] {
+      push_free(slot);
+    } else {
+      free_call(slot);
+    }
   }
 
   /// The holder of a pending call lets go of it, ready or not; a late reply is read and dropped.
@@ -202,18 +220,26 @@ class requester final : private fork_observer {
     return endpoint_.driver != nullptr && !is_over_.load(std::memory_order_acquire);
   }
   void grow();
-  [[nodiscard]] pending_call* find(std::uint32_t index) noexcept;
-  void take_reply(const record_view& record) noexcept;
+  void push_free(pending_call& slot) noexcept {
+    slot.next_free_ = free_;
+    free_ = &slot;
+  }
+  /// The call that is answered; null, and logged, for one that was not made.
+  [[nodiscard]] pending_call* find(record_view reply) noexcept;
+  void take_reply(record_view record) noexcept;
+  void take_other_reply(record_view record) noexcept;
+  /// The peer can no longer be understood, or reached.
+  void lose(record_kind why) noexcept;
   void read_rendezvous(pending_call& slot, const record_view& record);
   void finish(pending_call& slot) noexcept;
+  void finish_slow(pending_call& slot) noexcept;
   void send_releases() noexcept;
 
   client* owner_;
   endpoint endpoint_;
   doorbell* wakes_;
   pending_call* free_ = nullptr;
-  std::size_t taken_ = 0;
-  std::size_t abandoned_ = 0; ///< of these, in flight and held by nobody
+  std::size_t abandoned_ = 0; ///< in flight and held by nobody
   continuation_list due_;
   std::atomic<std::uint64_t> seen_{0}; ///< where the next reply will be
   std::exception_ptr failure_;

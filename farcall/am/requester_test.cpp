@@ -25,7 +25,7 @@ constexpr std::uint64_t ring_size = 64U << 10;
 int destroyed = 0;
 
 /// Keeps the bytes of a reply in the pending call, as far as they fit.
-void read_bytes(pending_call& slot, reply_action action, const reply_view& what) {
+void read_bytes(pending_call& slot, reply_action action, reply_view what) {
   if (action == reply_action::destroy) {
     ++destroyed;
     return;
@@ -33,7 +33,7 @@ void read_bytes(pending_call& slot, reply_action action, const reply_view& what)
   std::memcpy(slot.storage(), what.data, std::min<std::size_t>(what.bytes, call_storage));
 }
 
-void throw_when_read(pending_call& /*slot*/, reply_action action, const reply_view& /*what*/) {
+void throw_when_read(pending_call& /*slot*/, reply_action action, reply_view /*what*/) {
   if (action == reply_action::read) throw std::runtime_error("it cannot be read");
 }
 

@@ -41,7 +41,7 @@ void note(request_context& request, const void* /*context*/) noexcept {
 
 std::vector<handler> handlers() { return {{&note, nullptr}}; }
 
-void read_nothing(pending_call& /*slot*/, reply_action /*action*/, const reply_view& /*what*/) {}
+void read_nothing(pending_call& /*slot*/, reply_action /*action*/, reply_view /*what*/) {}
 
 class counting final : public continuation {
  public:

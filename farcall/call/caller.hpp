@@ -10,16 +10,10 @@
 /// The calling side of a remote call: key, arguments into the ring, commit.
 namespace farcall::detail {
 
-/// Sends `handle` and `args`, packed, to handler `key`. The pending call becomes ready when the
-/// reply, a value of type R, has come, or the lane has failed. With `abandoned`, nobody waits for
-/// it and null is returned.
-///
-/// Does not wait unless the lane is full. Throws timeout when it stays full until `deadline`,
-/// out_of_memory for arguments that find no space, error for a peer that takes no rendezvous
-/// requests, and what packing throws.
+/// As send(), for what finds no space at once, and for arguments of any length.
 template <class R, class... S>
-am::pending_call* send(am::requester& l, am::handler_key key, function_handle handle,
-                       time_point deadline, bool abandoned, const S&... args) {
+am::pending_call* send_slow(am::requester& l, am::handler_key key, function_handle handle,
+                            time_point deadline, bool abandoned, const S&... args) {
   constexpr bool bitwise = (is_bitwise<S> && ...);
   std::uint64_t bytes = 0;
   if constexpr (bitwise) {
@@ -96,6 +90,33 @@ am::pending_call* send(am::requester& l, am::handler_key key, function_handle ha
     return nullptr;
   }
   return slot;
+}
+
+/// Sends `handle` and `args`, packed, to handler `key`. The pending call becomes ready when the
+/// reply, a value of type R, has come, or the lane has failed. With `abandoned`, nobody waits for
+/// it and null is returned.
+///
+/// Does not wait unless the lane is full. Throws timeout when it stays full until `deadline`,
+/// out_of_memory for arguments that find no space, error for a peer that takes no rendezvous
+/// requests, and what packing throws.
+template <class R, class... S>
+am::pending_call* send(am::requester& l, am::handler_key key, function_handle handle,
+                       time_point deadline, bool abandoned, const S&... args) {
+  if constexpr ((is_bitwise<S> && ...)) {
+    using layout = bitwise_layout<S...>;
+    if constexpr (layout::size <= am::short_arguments) {
+      if (const biased_lock::as_owner held(l.guard()); held) [[likely]] {
+        std::byte* const to = l.try_reserve_request(layout::size);
+        if (to != nullptr && (abandoned || l.has_free_call())) [[likely]] {
+          am::pending_call* const slot = abandoned ? nullptr : &l.take_call(&read_reply<R>);
+          layout::store(to, args...);
+          l.commit_request(to, layout::size, key, slot, handle.value);
+          return slot;
+        }
+      }
+    }
+  }
+  return send_slow<R>(l, key, handle, deadline, abandoned, args...);
 }
 
 /// A callable and the arguments as they are sent.

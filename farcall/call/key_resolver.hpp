@@ -60,9 +60,9 @@ class key_resolver {
   /// waits for that node. Throws unknown_function, and timeout.
   [[nodiscard]] function_handle handle_for(am::requester& l, any_function f, time_point deadline) {
     if (same_build_[l.peer()] != 0) [[likely]] {
-      const auto offset = image_->offset_of(f);
-      if (offset && *offset < resolved_bit) [[likely]]
-        return {static_cast<std::uint32_t>(*offset)};
+      const std::uint64_t offset = image_->offset_or_none(f);
+      if (offset < resolved_bit) [[likely]]
+        return {static_cast<std::uint32_t>(offset)};
     }
     return handle_slow(l, f, deadline);
   }

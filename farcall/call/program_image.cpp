@@ -115,6 +115,7 @@ program_image::program_image() {
         return 1; // the first one is the program; libraries follow
       },
       this);
+  if (!code_.empty()) first_code_ = code_.front();
   if (build_.empty()) build_ = file_identity();
 }
 

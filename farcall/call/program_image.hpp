@@ -21,10 +21,17 @@ class program_image {
 
   /// Offset of a function of the program itself; nothing for one in a shared library.
   [[nodiscard]] std::optional<std::uint64_t> offset_of(any_function f) const noexcept {
-    const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(f) - base_;
-    if (!is_code(offset)) return std::nullopt;
+    const std::uint64_t offset = offset_or_none(f);
+    if (offset == no_offset) return std::nullopt;
     return offset;
   }
+  /// The same for a path where each instruction counts.
+  [[nodiscard]] std::uint64_t offset_or_none(any_function f) const noexcept {
+    const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(f) - base_;
+    // Nearly all programs have one.
+    return offset - first_code_.begin < first_code_.bytes || is_code(offset) ? offset : no_offset;
+  }
+  static constexpr std::uint64_t no_offset = UINT64_MAX;
 
   /// The address at `offset`, or null when no code of the program lies there.
   [[nodiscard]] any_function at_offset(std::uint64_t offset) const noexcept {
@@ -65,6 +72,7 @@ class program_image {
 
   std::string build_;
   std::uint64_t base_ = 0;
+  range first_code_{0, 0};
   std::vector<range> code_; ///< executable parts, as offsets
 };
 

@@ -40,8 +40,7 @@ void destroy_result(am::pending_call& slot) noexcept {
 }
 
 template <class R>
-[[nodiscard]] R unpack_reply(const am::reply_view& what,
-                             [[maybe_unused]] const call_context* context) {
+[[nodiscard]] R unpack_reply(am::reply_view what, [[maybe_unused]] const call_context* context) {
   if constexpr (is_bitwise<R>) {
     if (what.bytes < packed_bytes<R>) throw_message_too_short(packed_bytes<R>, what.bytes);
     return load_bitwise<R>(what.data);
@@ -57,11 +56,12 @@ template <class R>
 
 /// An am::reply_reader for results of type R.
 template <class R>
-void read_reply(am::pending_call& slot, am::reply_action action, const am::reply_view& what) {
+void read_reply(am::pending_call& slot, am::reply_action action, am::reply_view what) {
   if constexpr (!std::is_void_v<R>) {
     if (action == am::reply_action::destroy) return destroy_result<R>(slot);
-    [[maybe_unused]] const auto* const context =
-        static_cast<const call_context*>(slot.owner()->context());
+    const call_context* context = nullptr;
+    if constexpr (!is_bitwise<R>)
+      context = static_cast<const call_context*>(slot.owner()->context());
     if constexpr (fits_call<R>) {
       new (slot.storage()) R(unpack_reply<R>(what, context));
     } else {

@@ -161,7 +161,7 @@ void biased_lock::unlock_slow() noexcept {
   by_mutex_ = false;
   mutex_.unlock();
   // Last, so that the lock may be destroyed once this reads zero. Release; partner: the acquire
-  // loads in try_lock_as_owner() and settle().
+  // loads in lock_as_owner() and settle().
   others_.fetch_sub(1, std::memory_order_release);
 }
 

@@ -43,6 +43,11 @@ extern constinit thread_local const char thread_mark;
 ///
 /// In a child of a fork the lock is free, whatever threads of the parent had it.
 class alignas(line_bytes) biased_lock {
+  struct owner_slot {
+    std::atomic<const void*> owner{nullptr};
+    std::atomic<std::uint32_t> held{0};
+  };
+
  public:
   biased_lock() noexcept = default;
   /// Shared from the start, for what each thread takes too rarely to pay a system call for.
@@ -77,22 +82,38 @@ class alignas(line_bytes) biased_lock {
   /// that nobody will take it any more.
   void settle() const noexcept;
 
+  /// Holds the lock for its owner, at the least cost; false when the calling thread is not the
+  /// owner or another one wants the lock.
+  class as_owner {
+   public:
+    explicit as_owner(biased_lock& l) noexcept : slot_(l.lock_as_owner()) {}
+    as_owner(const as_owner&) = delete;
+    as_owner& operator=(const as_owner&) = delete;
+    ~as_owner() {
+      // Release; partner: the acquire load in lock_slow().
+      if (slot_ != nullptr) slot_->held.store(0, std::memory_order_release);
+    }
+    [[nodiscard]] explicit operator bool() const noexcept { return slot_ != nullptr; }
+
+   private:
+    owner_slot* slot_;
+  };
+
   /// Takes the lock if nobody holds it. May fail for no reason.
   [[nodiscard]] bool try_lock() noexcept { return try_lock_as_owner() || try_lock_slow(); }
 
  private:
-  struct owner_slot {
-    std::atomic<const void*> owner{nullptr};
-    std::atomic<std::uint32_t> held{0};
-  };
   static constexpr std::size_t owner_slots = 3; ///< what the owner uses is one line
 
-  bool try_lock_as_owner() noexcept {
+  bool try_lock_as_owner() noexcept { return lock_as_owner() != nullptr; }
+
+  /// Null where that fails.
+  owner_slot* lock_as_owner() noexcept {
     owner_slot* const mine = owner_slot_.load(std::memory_order_relaxed);
-    if (mine->owner.load(std::memory_order_relaxed) != this_thread_mark()) return false;
+    if (mine->owner.load(std::memory_order_relaxed) != this_thread_mark()) return nullptr;
     mine->held.store(1, std::memory_order_relaxed);
     // Compiler order only; the other side's barrier supplies the rest.
-    if (needs_fence_) {
+    if (needs_fence_) [[unlikely]] {
       std::atomic_thread_fence(std::memory_order_seq_cst);
     } else {
       std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -101,10 +122,10 @@ class alignas(line_bytes) biased_lock {
     // slot too, if there is one.
     if (others_.load(std::memory_order_acquire) == 0 &&
         owner_slot_.load(std::memory_order_relaxed) == mine) [[likely]] {
-      return true;
+      return mine;
     }
     mine->held.store(0, std::memory_order_release);
-    return false;
+    return nullptr;
   }
 
   void lock_slow() noexcept;

@@ -119,6 +119,7 @@ void attach(inbox& in, std::byte* base, std::uint64_t size,
   in = inbox{};
   in.base = base;
   in.size = static_cast<std::uint32_t>(size);
+  in.largest = record_limit(size);
   in.consumed = &consumed;
 }
 

@@ -47,6 +47,7 @@ static_assert(sizeof(outbox) == line_bytes);
 struct alignas(line_bytes) inbox {
   std::byte* base = nullptr;
   std::uint32_t size = 0;                         ///< bytes, a power of two
+  std::uint32_t largest = 0;                      ///< record_limit(size)
   std::uint64_t tail = 0;                         ///< position of the next record to read
   std::uint64_t published = 0;                    ///< what the sender was last told
   std::atomic<std::uint64_t>* consumed = nullptr; ///< read by the sender
@@ -90,13 +91,12 @@ inline void prefetch_for_write(const std::byte* line) noexcept {
 }
 
 /// The line behind the head has moved from `from` on to `to`: prefetches, for writing, the lines
-/// that are now among the next `lines_ahead`.
-inline void take_lines_ahead(const outbox& out, std::uint64_t from, std::uint64_t to) noexcept {
+/// that are now among the next `lines_ahead`, but for the last one.
+inline void take_lines_ahead(const std::byte* base, std::uint64_t mask, std::uint64_t from,
+                             std::uint64_t to) noexcept {
   const std::uint64_t lines = (to - from) / line_bytes;
-  for (std::uint64_t n = lines < lines_ahead ? lines : lines_ahead; n-- > 0;) {
-    const std::uint64_t line = to + (lines_ahead - n) * line_bytes;
-    prefetch_for_write(out.base + (line & (out.size - 1)));
-  }
+  for (std::uint64_t n = 1; n < lines && n < lines_ahead; ++n)
+    prefetch_for_write(base + ((to + (lines_ahead - n) * line_bytes) & mask));
 }
 
 /// After a store that the receiver has to see.
@@ -132,12 +132,16 @@ inline void notify_if_armed(const outbox& out) noexcept {
 /// Makes the record at `record`, the last one reserved, visible: one release store, then a
 /// notification if the other side asked for one. The slot word and the body must have been written.
 inline void commit(outbox& out, std::byte* record, std::uint32_t bytes, record_kind kind) noexcept {
+  // Copies: the compiler takes stores into the ring for ones to the outbox.
+  std::byte* const base = out.base;
+  const std::uint64_t mask = out.size - 1;
+  const std::uint32_t cleared = out.cleared;
   const std::uint64_t before = out.head;
   const std::uint64_t next = before + align_up(std::uint64_t{bytes}, record_alignment);
-  const auto next_offset = static_cast<std::uint32_t>(next & (out.size - 1));
-  if (next_offset != out.cleared) {
+  const auto next_offset = static_cast<std::uint32_t>(next & mask);
+  if (next_offset != cleared) {
     // Relaxed: ordered before the release store below, whose acquire partner is in peek().
-    ring_detail::commit_at(out.base, next_offset).store(0, std::memory_order_relaxed);
+    ring_detail::commit_at(base, next_offset).store(0, std::memory_order_relaxed);
   }
   FARCALL_RING_HOOK(commit_after_terminator);
   out.head = next;
@@ -145,13 +149,18 @@ inline void commit(outbox& out, std::byte* record, std::uint32_t bytes, record_k
   ring_detail::commit_at(record, 0).store(commit_word(bytes, kind), std::memory_order_release);
   FARCALL_RING_HOOK(commit_before_notify);
   const std::uint64_t behind = ring_detail::line_behind(next);
-  const auto behind_offset = static_cast<std::uint32_t>(behind & (out.size - 1));
-  if (behind_offset != out.cleared) {
-    ring_detail::take_lines_ahead(out, ring_detail::line_behind(before), behind);
-    out.cleared = out.size;
-    if (behind + record_alignment - out.head <= out.limit - out.head) [[likely]] {
-      ring_detail::commit_at(out.base, behind_offset).store(0, std::memory_order_relaxed);
+  const auto behind_offset = static_cast<std::uint32_t>(behind & mask);
+  if (behind_offset != cleared) {
+    // A line ahead of the others at most, where the record is no longer than one.
+    ring_detail::prefetch_for_write(base +
+                                    ((behind + ring_detail::lines_ahead * line_bytes) & mask));
+    if (bytes > line_bytes) [[unlikely]]
+      ring_detail::take_lines_ahead(base, mask, ring_detail::line_behind(before), behind);
+    if (behind + record_alignment - next <= out.limit - next) [[likely]] {
+      ring_detail::commit_at(base, behind_offset).store(0, std::memory_order_relaxed);
       out.cleared = behind_offset;
+    } else {
+      out.cleared = out.size;
     }
   }
   ring_detail::notify_if_armed(out);
@@ -168,7 +177,7 @@ inline void commit(outbox& out, std::byte* record, std::uint32_t bytes, record_k
   const std::uint32_t bytes = commit_bytes(word);
   const record_kind kind = commit_kind(word);
   if (kind > record_kind::pad && kind != record_kind::corrupt && bytes >= sizeof(record_header) &&
-      bytes <= record_limit(in.size) && offset + bytes <= in.size) [[likely]] {
+      bytes <= in.largest && offset + bytes <= in.size) [[likely]] {
     return {in.base + offset, bytes, kind};
   }
   return ring_detail::peek_slow(in, word);

@@ -130,12 +130,26 @@ class FARCALL_NODISCARD_CLASS future {
       let_go();
       std::rethrow_exception(why);
     }
+    if constexpr (is_simple) {
+      if (am::requester* const l = state_->source()) [[likely]] {
+        auto& call = static_cast<am::pending_call&>(*std::exchange(state_, nullptr));
+        valid_ = false;
+        if constexpr (std::is_void_v<T>) {
+          l->free_good_call(call);
+          return;
+        } else {
+          const T taken = detail::result_in<T>(call);
+          l->free_good_call(call);
+          return taken;
+        }
+      }
+    }
     if constexpr (std::is_void_v<T>) {
-      let_go_of_taken();
+      let_go();
     } else {
       struct taken {
         future& f;
-        ~taken() { f.let_go_of_taken(); }
+        ~taken() { f.let_go(); }
       } const t{*this};
       return std::move(result());
     }
@@ -170,6 +184,10 @@ class FARCALL_NODISCARD_CLASS future {
   template <class U>
   friend class future;
 
+  /// The pending call can be given back as soon as the result has been copied.
+  static constexpr bool is_simple =
+      std::is_trivially_copyable_v<detail::stored<T>> && detail::fits_call<detail::stored<T>>;
+
   explicit future(am::completion* state, time_point deadline = no_deadline) noexcept
       : state_(state), deadline_(deadline), valid_(true) {}
 
@@ -192,19 +210,6 @@ class FARCALL_NODISCARD_CLASS future {
     } else {
       static_cast<am::local_completion*>(state)->release();
     }
-  }
-
-  /// When the result needs no destructor, the pending call can go back as it is.
-  void let_go_of_taken() noexcept {
-    using value = detail::stored<T>;
-    if constexpr (std::is_trivially_destructible_v<value> && detail::fits_call<value>) {
-      if (am::requester* l = state_->source()) [[likely]] {
-        l->free_call(static_cast<am::pending_call&>(*std::exchange(state_, nullptr)));
-        valid_ = false;
-        return;
-      }
-    }
-    let_go();
   }
 
   am::completion* state_ = nullptr; ///< null and valid: ready, without a value

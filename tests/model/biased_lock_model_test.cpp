@@ -38,6 +38,12 @@ struct guarded {
     guard.unlock();
     return true;
   }
+  bool add_as_owner() {
+    const biased_lock::as_owner held(guard);
+    if (!held) return false;
+    count();
+    return true;
+  }
   void count() { plain_write(&value, plain_read(&value) + 1); }
 };
 
@@ -54,6 +60,35 @@ scenario owner_and_other(unsigned owners, unsigned others) {
     run.thread([&] { times(owners, [&] { g.add(); }); });
     run.thread([&] { times(others, [&] { g.add(); }); });
     if (run.join()) run.require(g.value == 1 + owners + others, "a turn is lost");
+  };
+}
+
+/// The owner takes it only where that costs least.
+scenario owner_only(unsigned owners, unsigned others) {
+  return [=](execution& run) {
+    guarded g;
+    unsigned got = 0;
+    run.as(1, [&] {
+      run.require(!g.add_as_owner(), "a lock without an owner is held");
+      g.add();
+      run.require(g.add_as_owner(), "the owner does not get a free lock");
+    });
+    run.thread([&] { times(owners, [&] { got += g.add_as_owner() ? 1U : 0U; }); });
+    run.thread([&] { times(others, [&] { g.add(); }); });
+    if (run.join()) run.require(g.value == 2 + got + others, "a turn is lost");
+  };
+}
+
+/// The same while the other thread's next turn makes that one the owner.
+scenario rebiasing_beside_owner_only() {
+  return [](execution& run) {
+    guarded g;
+    run.as(1, [&] { g.add(); });
+    run.as(2, [&] { times(15, [&] { g.add(); }); });
+    unsigned got = 0;
+    run.thread([&] { times(2, [&] { got += g.add_as_owner() ? 1U : 0U; }); });
+    run.thread([&] { times(2, [&] { g.add(); }); });
+    if (run.join()) run.require(g.value == 18 + got, "a turn is lost");
   };
 }
 
@@ -246,6 +281,8 @@ struct named_scenario {
 const std::vector<named_scenario>& scenarios() {
   static const std::vector<named_scenario> all{
       {"owner and other", owner_and_other(2, 1)},
+      {"owner only and other", owner_only(2, 1)},
+      {"rebiasing beside owner only", rebiasing_beside_owner_only()},
       {"adoption", adoption()},
       {"trying", trying(2, 1)},
       {"settling", settling()},
@@ -276,29 +313,29 @@ TEST(biased_lock_model, nothing_else_of_it_can_be_left_out) {
   std::vector<scenario> all;
   for (const auto& [name, run] : scenarios())
     all.push_back(run);
-  EXPECT_THAT(survivors(all, {.preemptions = 3}),
-              UnorderedElementsAre(
-                  // What the holder of the lock reads, nobody changes meanwhile.
-                  "consider_owner: load relaxed 1, repeated", "disown: load relaxed, repeated",
-                  "unlock: load relaxed, repeated",
-                  // A former owner may learn late that it is one: it looks again once inside.
-                  "is_owned_by_this_thread: load relaxed, repeated",
-                  "try_lock_as_owner: load relaxed 1, repeated",
-                  "try_lock_as_owner: load relaxed 2, repeated",
-                  // Read by others with the lock held, or with nothing depending on it.
-                  "consider_owner: store relaxed 2, delayed",
-                  "consider_owner: store relaxed 3, delayed", "disown: store relaxed, delayed",
-                  "go_shared: store relaxed, delayed",
-                  // The barrier is a fence too. Where the system has none, both sides have fences.
-                  "enter_as_other: fence seq_cst, weakened",
-                  // A fence and the barrier follow.
-                  "lock_slow: update seq_cst, weakened", "try_lock_slow: update seq_cst, weakened",
-                  // Nothing was done that others have to see.
-                  "try_lock_slow: update release, weakened",
-                  // No process forks here.
-                  "fork_generation: load relaxed, omitted", "lock_slow: load relaxed 1, omitted",
-                  // The lock is free a moment later.
-                  "try_lock_as_owner: store release, delayed", "unlock: store release, delayed"));
+  EXPECT_THAT(
+      survivors(all, {.preemptions = 3}),
+      UnorderedElementsAre(
+          // What the holder of the lock reads, nobody changes meanwhile.
+          "consider_owner: load relaxed 1, repeated", "disown: load relaxed, repeated",
+          "unlock: load relaxed, repeated",
+          // A former owner may learn late that it is one: it looks again once inside.
+          "is_owned_by_this_thread: load relaxed, repeated",
+          "lock_as_owner: load relaxed 1, repeated", "lock_as_owner: load relaxed 2, repeated",
+          // Read by others with the lock held, or with nothing depending on it.
+          "consider_owner: store relaxed 2, delayed", "consider_owner: store relaxed 3, delayed",
+          "disown: store relaxed, delayed", "go_shared: store relaxed, delayed",
+          // The barrier is a fence too. Where the system has none, both sides have fences.
+          "enter_as_other: fence seq_cst, weakened",
+          // A fence and the barrier follow.
+          "lock_slow: update seq_cst, weakened", "try_lock_slow: update seq_cst, weakened",
+          // Nothing was done that others have to see.
+          "try_lock_slow: update release, weakened",
+          // No process forks here.
+          "fork_generation: load relaxed, omitted", "lock_slow: load relaxed 1, omitted",
+          // The lock is free a moment later.
+          "lock_as_owner: store release, delayed", "unlock: store release, delayed",
+          "~as_owner: store release, delayed"));
 }
 
 } // namespace
