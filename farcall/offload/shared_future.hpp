@@ -113,6 +113,11 @@ class FARCALL_NODISCARD_CLASS shared_future {
   template <class F>
   auto then(F f) const;
 
+  /// What follows runs on `where`, which must outlive it; see future::via(). This one stays as it
+  /// is. Throws error for an empty one.
+  template <class E>
+  [[nodiscard]] auto via(E& where) const;
+
   /// For `co_await`, which gives what get() does; as that of a future.
   auto operator co_await() const noexcept;
 
@@ -120,10 +125,16 @@ class FARCALL_NODISCARD_CLASS shared_future {
   friend struct detail::future_access;
   friend class detail::shared_awaiter<T>;
 
+  template <class S, class E>
+  friend class shared_future_via;
+
   void require_valid() const {
     if (state_ == nullptr) [[unlikely]]
       detail::throw_empty_shared_future();
   }
+  /// A future that the continuation completes which `make_task` makes of this and its state.
+  template <class U, class MakeTask>
+  [[nodiscard]] future<U> follow(const MakeTask& make_task) const;
 
   detail::shared_state<T>* state_ = nullptr;
   time_point deadline_ = no_deadline;
@@ -182,18 +193,25 @@ shared_future<T>::shared_future(future<T>&& from) {
 }
 
 template <class T>
+template <class U, class MakeTask>
+future<U> shared_future<T>::follow(const MakeTask& make_task) const {
+  require_valid();
+  auto* to = new detail::local_state<U>(state_->owner());
+  future<U> made = detail::future_access::make<U>(to, deadline_);
+  state_->continuations.attach(make_task(*this, *to));
+  return made;
+}
+
+template <class T>
 template <class F>
 auto shared_future<T>::then(F f) const {
   static_assert(std::is_invocable_v<F&, shared_future<T>>,
                 "farcall: then() takes a function of the shared future that is ready, as in "
                 "[](fc::shared_future<T> ready) { return ready.get() + 1; }");
   using result = typename detail::unwrapped<std::invoke_result_t<F&, shared_future<T>>>::type;
-  require_valid();
-  auto* to = new detail::local_state<result>(state_->owner());
-  future<result> made = detail::future_access::make<result>(to, deadline_);
-  state_->continuations.attach(
-      new detail::then_task<shared_future, F, result>(*this, std::move(f), *to));
-  return made;
+  return follow<result>([&](const shared_future& self, detail::local_state<result>& to) {
+    return new detail::then_task<shared_future, F, result>(self, std::move(f), to);
+  });
 }
 
 template <class T>

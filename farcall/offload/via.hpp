@@ -1,6 +1,6 @@
 #pragma once
 
-#include <farcall/offload/future.hpp>
+#include <farcall/offload/shared_future.hpp>
 
 #include <exception>
 #include <type_traits>
@@ -15,12 +15,12 @@ concept executor = requires(E& e, void (*f)()) { e.post(f); };
 
 namespace detail {
 
-/// then() whose function an executor runs.
-template <class T, class F, class U, class E>
+/// then() of a future or a shared future whose function an executor runs.
+template <class From, class F, class U, class E>
 class posted_task final : public am::continuation {
  public:
-  posted_task(future<T> from, F f, local_state<U>& to, E& where)
-      : inner_(new then_task<future<T>, F, U>(std::move(from), std::move(f), to)), to_(to),
+  posted_task(From from, F f, local_state<U>& to, E& where)
+      : inner_(new then_task<From, F, U>(std::move(from), std::move(f), to)), to_(to),
         where_(&where) {}
 
   void run() noexcept override {
@@ -34,7 +34,7 @@ class posted_task final : public am::continuation {
   }
 
  private:
-  then_task<future<T>, F, U>* inner_;
+  then_task<From, F, U>* inner_;
   local_state<U>& to_;
   E* where_;
 };
@@ -54,14 +54,40 @@ class future_via {
   template <class F>
   auto then(F f) && {
     using result = typename detail::unwrapped<std::invoke_result_t<F&, future<T>>>::type;
-    return detail::follow<result>(std::move(from_), [&](future<T> self,
-                                                        detail::local_state<result>& to) {
-      return new detail::posted_task<T, F, result, E>(std::move(self), std::move(f), to, *where_);
-    });
+    return detail::follow<result>(std::move(from_),
+                                  [&](future<T> self, detail::local_state<result>& to) {
+                                    return new detail::posted_task<future<T>, F, result, E>(
+                                        std::move(self), std::move(f), to, *where_);
+                                  });
   }
 
  private:
   future<T> from_;
+  E* where_;
+};
+
+/// A shared future together with an executor; see shared_future::via(). Used by one thread at a
+/// time.
+template <class T, class E>
+class shared_future_via {
+ public:
+  /// For shared_future::via().
+  shared_future_via(shared_future<T> from, E& where) noexcept
+      : from_(std::move(from)), where_(&where) {}
+
+  /// As shared_future::then(), but the executor runs `f`. When posting throws, the returned future
+  /// throws that.
+  template <class F>
+  auto then(F f) const {
+    using from = shared_future<T>;
+    using result = typename detail::unwrapped<std::invoke_result_t<F&, from>>::type;
+    return from_.template follow<result>([&](const from& self, detail::local_state<result>& to) {
+      return new detail::posted_task<from, F, result, E>(self, std::move(f), to, *where_);
+    });
+  }
+
+ private:
+  shared_future<T> from_;
   E* where_;
 };
 
@@ -71,6 +97,14 @@ auto future<T>::via(E& where) {
   static_assert(executor<E>, "farcall: via() takes an executor: an object with post(function)");
   require_valid();
   return future_via<T, E>(std::move(*this), where);
+}
+
+template <class T>
+template <class E>
+auto shared_future<T>::via(E& where) const {
+  static_assert(executor<E>, "farcall: via() takes an executor: an object with post(function)");
+  require_valid();
+  return shared_future_via<T, E>(*this, where);
 }
 
 } // namespace farcall

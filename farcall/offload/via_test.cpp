@@ -53,6 +53,33 @@ TEST(executors, run_what_follows_a_future_that_is_ready) {
   EXPECT_EQ(f.get(), 2);
 }
 
+TEST(executors, run_what_follows_a_shared_future) {
+  loop where;
+  loop elsewhere;
+  promise<int> p;
+  const shared_future<int> all = p.get_future().share();
+  future<int> first = all.via(where).then([](shared_future<int> g) { return g.get() + 1; });
+  future<int> second = all.via(elsewhere).then([](shared_future<int> g) { return g.get() + 2; });
+  p.set_value(1);
+  EXPECT_EQ(all.get(), 1);
+  EXPECT_FALSE(first.test());
+  EXPECT_EQ(where.run(), 1U);
+  EXPECT_EQ(first.get(), 2);
+  EXPECT_FALSE(second.test()) << "the other loop has not run";
+  EXPECT_EQ(elsewhere.run(), 1U);
+  EXPECT_EQ(second.get(), 3);
+  EXPECT_THROW((void)shared_future<int>().via(where), error);
+}
+
+TEST(executors, hand_a_shared_future_what_posting_throws) {
+  loop where;
+  where.is_closed = true;
+  const shared_future<int> all = make_ready_future(1).share();
+  future<int> f = all.via(where).then([](shared_future<int> g) { return g.get(); });
+  EXPECT_THROW(f.get(), std::runtime_error);
+  EXPECT_EQ(all.get(), 1);
+}
+
 TEST(executors, flatten_futures) {
   loop where;
   promise<int> inner;
