@@ -1,3 +1,4 @@
+#include <farcall/am/engine.hpp>
 #include <farcall/base/join.hpp>
 #include <farcall/base/signals.hpp>
 #include <farcall/offload/copy_thread.hpp>
@@ -24,7 +25,11 @@ void copy_thread::run() noexcept {
     waiting_.pop_front();
     busy_ = true;
     guard.unlock();
-    while (copy.work()) {
+    {
+      // What follows a copy is the user's code, which may wait for the next one.
+      const am::continuations_elsewhere moved(am::engine_of(*copy.owner()).other_thread());
+      while (copy.work()) {
+      }
     }
     copy.release();
     guard.lock();

@@ -305,6 +305,28 @@ TEST_F(transfers, then_after_a_large_copy) {
   EXPECT_TRUE(f.get());
 }
 
+TEST_F(transfers, what_follows_a_large_copy_does_not_keep_the_next_one) {
+  const std::size_t n = std::size_t{1} << 20;
+  const buffer<std::uint64_t> memory = target_.allocate<std::uint64_t>(n);
+  const words sent = pattern(n, 3);
+  words back(n);
+  // Waits of farcall's would help with the copy, or run what follows it.
+  std::atomic<bool> follows{false};
+  std::atomic<bool> has_come{false};
+  future<bool> first = put(sent, memory).then([&](future<void> done) {
+    done.get();
+    follows = true;
+    return eventually([&] { return has_come.load(); });
+  });
+  EXPECT_TRUE(eventually([&] { return follows.load(); }));
+  future<void> second = get(memory, back);
+  EXPECT_TRUE(eventually([&] { return detail::future_access::state(second)->ready(); }));
+  has_come = true;
+  EXPECT_TRUE(first.get());
+  second.get();
+  EXPECT_TRUE(back == sent);
+}
+
 TEST_F(transfers, waited_for_by_other_threads) {
   constexpr std::size_t n = 2U << 20;
   const words sent = pattern(n, 8);
