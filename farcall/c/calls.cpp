@@ -11,24 +11,25 @@ using namespace farcall::c;
 
 namespace {
 
-/// Null for a call that nobody waits for.
-am::pending_call* send_call(const detail::call_place& to, bool abandoned, fc_function function,
-                            const void* bytes, std::size_t size) {
+/// Null for a posted call.
+template <detail::call_mode Mode>
+am::pending_call* send_call(const detail::call_place& to, fc_function function, const void* bytes,
+                            std::size_t size) {
   if (function == 0)
     throw invalid_argument("function is 0: fc_named() has failed, or was not called");
   if (size != 0) require(bytes, "bytes");
   const am::handler_key key =
       key_resolver::key_for(to.messages, named_entry, to.job.context, to.deadline);
-  return detail::send<call_result>(
-      to.messages, key, {}, to.deadline, abandoned,
+  return detail::send<Mode, call_result>(
+      to.messages, key, {}, to.deadline,
       named_call{function, {static_cast<const std::byte*>(bytes), size}});
 }
 
 future<call_result> start_call(const fc_node& where, fc_function function, const void* bytes,
                                std::size_t size) {
   const detail::call_place to = c::place_of(where);
-  return detail::future_access::make<call_result>(send_call(to, false, function, bytes, size),
-                                                  to.deadline);
+  return detail::future_access::make<call_result>(
+      send_call<detail::call_mode::awaited>(to, function, bytes, size), to.deadline);
 }
 
 } // namespace
@@ -59,5 +60,7 @@ fc_status fc_call_async(fc_node where, fc_function function, const void* bytes, 
 }
 
 fc_status fc_post(fc_node where, fc_function function, const void* bytes, size_t size) {
-  return guarded([&] { (void)send_call(c::place_of(where), true, function, bytes, size); });
+  return guarded([&] {
+    (void)send_call<detail::call_mode::posted>(c::place_of(where), function, bytes, size);
+  });
 }

@@ -3,6 +3,7 @@
 #include <farcall/call/invoke.hpp>
 #include <farcall/call/reply.hpp>
 
+#include <cstdint>
 #include <exception>
 #include <type_traits>
 #include <utility>
@@ -10,10 +11,17 @@
 /// The calling side of a remote call: key, arguments into the ring, commit.
 namespace farcall::detail {
 
+/// What becomes of a call once it is sent.
+enum class call_mode : std::uint8_t {
+  awaited, ///< somebody holds its pending call
+  posted,  ///< nobody waits for it
+};
+
 /// As send(), for what finds no space at once, and for arguments of any length.
-template <class R, class... S>
+template <call_mode Mode, class R, class... S>
 am::pending_call* send_slow(am::requester& l, am::handler_key key, function_handle handle,
-                            time_point deadline, bool abandoned, const S&... args) {
+                            time_point deadline, const S&... args) {
+  constexpr bool is_posted = Mode == call_mode::posted;
   constexpr bool bitwise = (is_bitwise<S> && ...);
   std::uint64_t bytes = 0;
   if constexpr (bitwise) {
@@ -47,7 +55,7 @@ am::pending_call* send_slow(am::requester& l, am::handler_key key, function_hand
   std::byte* to = nullptr;
   try {
     // A block is given back when the reply comes, so it needs a pending call in any case.
-    if (!abandoned || block != nullptr) slot = &l.take_call(&read_reply<R>);
+    if (!is_posted || block != nullptr) slot = &l.take_call(&read_reply<R>);
     const auto inline_bytes =
         static_cast<std::uint32_t>(block != nullptr ? sizeof(am::rendezvous_body) : bytes);
     to = l.try_reserve_request(inline_bytes);
@@ -75,7 +83,7 @@ am::pending_call* send_slow(am::requester& l, am::handler_key key, function_hand
     } else {
       // The node has failed. That is the reply.
       if (block != nullptr) l.owner().release_block(std::exchange(block, nullptr));
-      if (abandoned) std::rethrow_exception(l.failure());
+      if constexpr (is_posted) std::rethrow_exception(l.failure());
       l.fail_call(*slot, l.failure());
     }
   } catch (...) {
@@ -85,30 +93,29 @@ am::pending_call* send_slow(am::requester& l, am::handler_key key, function_hand
     throw;
   }
   l.guard().unlock();
-  if (abandoned && slot != nullptr) {
-    l.abandon(*slot);
-    return nullptr;
+  if constexpr (is_posted) {
+    if (slot != nullptr) l.abandon(*std::exchange(slot, nullptr));
   }
   return slot;
 }
 
 /// Sends `handle` and `args`, packed, to handler `key`. The pending call becomes ready when the
-/// reply, a value of type R, has come, or the lane has failed. With `abandoned`, nobody waits for
-/// it and null is returned.
+/// reply, a value of type R, has come, or the lane has failed. Null for a posted call.
 ///
 /// Does not wait unless the lane is full. Throws timeout when it stays full until `deadline`,
 /// out_of_memory for arguments that find no space, error for a peer that takes no rendezvous
 /// requests, and what packing throws.
-template <class R, class... S>
+template <call_mode Mode, class R, class... S>
 am::pending_call* send(am::requester& l, am::handler_key key, function_handle handle,
-                       time_point deadline, bool abandoned, const S&... args) {
-  if constexpr ((is_bitwise<S> && ...)) {
+                       time_point deadline, const S&... args) {
+  constexpr bool is_posted = Mode == call_mode::posted;
+  if constexpr ((is_posted || Mode == call_mode::awaited) && (is_bitwise<S> && ...)) {
     using layout = bitwise_layout<S...>;
     if constexpr (layout::size <= am::short_arguments) {
       if (const biased_lock::as_owner held(l.guard()); held) [[likely]] {
         std::byte* const to = l.try_reserve_request(layout::size);
-        if (to != nullptr && (abandoned || l.has_free_call())) [[likely]] {
-          am::pending_call* const slot = abandoned ? nullptr : &l.take_call(&read_reply<R>);
+        if (to != nullptr && (is_posted || l.has_free_call())) [[likely]] {
+          am::pending_call* const slot = is_posted ? nullptr : &l.take_call(&read_reply<R>);
           layout::store(to, args...);
           l.commit_request(to, layout::size, key, slot, handle.value);
           return slot;
@@ -116,7 +123,7 @@ am::pending_call* send(am::requester& l, am::handler_key key, function_handle ha
       }
     }
   }
-  return send_slow<R>(l, key, handle, deadline, abandoned, args...);
+  return send_slow<Mode, R>(l, key, handle, deadline, args...);
 }
 
 /// A callable and the arguments as they are sent.
@@ -128,18 +135,18 @@ struct caller<F, signature<R, P...>> {
   using result = typename packed_result<R>::type;
   using far = remote_call<F, R, P...>;
 
+  template <call_mode Mode>
   static am::pending_call* call(am::requester& l, const call_context& context, time_point deadline,
-                                bool abandoned, const F& f,
-                                const typename packed_parameter<P>::type&... args) {
+                                const F& f, const typename packed_parameter<P>::type&... args) {
     require_callable<F>();
     call_policy<F>::template name<R, &far::self, P...>();
     const am::handler_key key = key_resolver::key_for(l, far::self, context, deadline);
     if constexpr (is_function_pointer<F>::value) {
       const function_handle handle =
           context.functions->handle_for(l, reinterpret_cast<any_function>(f), deadline);
-      return send<result>(l, key, handle, deadline, abandoned, args...);
+      return send<Mode, result>(l, key, handle, deadline, args...);
     } else {
-      return send<result>(l, key, {}, deadline, abandoned, f, args...);
+      return send<Mode, result>(l, key, {}, deadline, f, args...);
     }
   }
 };

@@ -48,6 +48,12 @@ using resolve_call = detail::remote_call<fn_t<&resolve_here>, std::uint32_t, con
 using callable_call = detail::remote_call<fn_t<&callable_here>, std::uint32_t, const std::string&,
                                           const std::string&>;
 
+template <class R, class... S>
+am::pending_call* send_awaited(am::requester& l, am::handler_key key, time_point deadline,
+                               const S&... args) {
+  return detail::send<detail::call_mode::awaited, R>(l, key, {}, deadline, args...);
+}
+
 /// Waits for the reply to `slot` and takes it. Throws timeout.
 template <class R>
 R take(am::pending_call& slot, time_point deadline) {
@@ -146,7 +152,7 @@ key_resolver::peer_rows key_resolver::rows_of_peer(am::requester& l, time_point 
     return found;
   }
   const auto theirs = take<name_list>(
-      *detail::send<name_list>(l, names_key, {}, deadline, false, fn_t<&names_here>{}), deadline);
+      *send_awaited<name_list>(l, names_key, deadline, fn_t<&names_here>{}), deadline);
   const name_list ours = own.names();
   found.rows = match_tables(ours, theirs);
   if (!theirs.empty() && theirs.front().first != ours.front().first) {
@@ -219,7 +225,7 @@ am::handler_key key_resolver::key_slow(am::requester& l, const entry& e, time_po
   }
   // One of us, or both, may have it from a library that was loaded later.
   const auto there = take<std::uint32_t>(
-      *detail::send<std::uint32_t>(l, callable_key, {}, deadline, false, fn_t<&callable_here>{},
+      *send_awaited<std::uint32_t>(l, callable_key, deadline, fn_t<&callable_here>{},
                                    e.name_for_peers(), e.signature()),
       deadline);
   if (there != no_key) {
@@ -259,10 +265,9 @@ function_handle key_resolver::handle_slow(am::requester& l, any_function f, time
             " runs another build; call it as fc::fn<f>",
         l.peer());
   }
-  const auto number =
-      take<std::uint32_t>(*detail::send<std::uint32_t>(l, resolve_key, {}, deadline, false,
-                                                       fn_t<&resolve_here>{}, symbol),
-                          deadline);
+  const auto number = take<std::uint32_t>(
+      *send_awaited<std::uint32_t>(l, resolve_key, deadline, fn_t<&resolve_here>{}, symbol),
+      deadline);
   if (number == 0) {
     throw unknown_function("the program of " + node_text(l.peer()) + " has no function " +
                                demangle(symbol.substr(0, symbol.find('@')).c_str()) +

@@ -42,7 +42,8 @@ class loop {
   auto call(const F& f, A&&... args) {
     using caller = detail::caller_for<F, A...>;
     using result = typename caller::result;
-    am::pending_call* slot = caller::call(lane(), context_, no_deadline, false, f, args...);
+    am::pending_call* slot = caller::template call<detail::call_mode::awaited>(
+        lane(), context_, no_deadline, f, args...);
     (void)engine_->wait(*slot);
     if (const std::exception_ptr why = slot->failure()) {
       slot->source()->free_call(*slot);
@@ -62,7 +63,8 @@ class loop {
   int call_handle(std::uint32_t handle, int v) {
     using far = detail::remote_call<int (*)(int), int, int>;
     const am::handler_key key = key_resolver::key_for(lane(), far::self, context_, no_deadline);
-    am::pending_call* slot = detail::send<int>(lane(), key, {handle}, no_deadline, false, v);
+    am::pending_call* slot =
+        detail::send<detail::call_mode::awaited, int>(lane(), key, {handle}, no_deadline, v);
     (void)engine_->wait(*slot);
     const std::exception_ptr why = slot->failure();
     const int r = why ? 0 : detail::result_in<int>(*slot);

@@ -107,8 +107,8 @@ template <class Place, class F, class... A>
   if constexpr (detail::is_sound_call_to<Place, F, A...>()) {
     using caller = detail::caller_for<F, A...>;
     const detail::call_place p = detail::place_of(place);
-    am::pending_call* slot =
-        caller::call(p.messages, p.job.context, p.deadline, false, f, std::forward<A>(args)...);
+    am::pending_call* slot = caller::template call<detail::call_mode::awaited>(
+        p.messages, p.job.context, p.deadline, f, std::forward<A>(args)...);
     return detail::future_access::make<typename caller::result>(slot, p.deadline);
   } else {
     detail::explain_call_to<Place, F, A...>();
@@ -129,7 +129,8 @@ void post(const Place& place, F&& f, A&&... args) {
   if constexpr (detail::is_sound_call_to<Place, F, A...>()) {
     using caller = detail::caller_for<F, A...>;
     const detail::call_place p = detail::place_of(place);
-    (void)caller::call(p.messages, p.job.context, p.deadline, true, f, std::forward<A>(args)...);
+    (void)caller::template call<detail::call_mode::posted>(p.messages, p.job.context, p.deadline, f,
+                                                           std::forward<A>(args)...);
   } else {
     detail::explain_call_to<Place, F, A...>();
   }

@@ -181,16 +181,17 @@ bool by_messages(const transfer& t, const memory_domain& domain) {
   am::requester& lane = t.job->engine->lane_to(t.peer);
   const auto key = t.is_put ? am::write_memory_key : am::read_memory_key;
   if (t.is_put) {
-    detail::future_access::make<void>(detail::send<void>(lane, key, {}, no_deadline, false, t.there,
-                                                         detail::bytes_sent{{t.here, t.bytes}}),
-                                      no_deadline)
+    detail::future_access::make<void>(
+        detail::send<detail::call_mode::awaited, void>(lane, key, {}, no_deadline, t.there,
+                                                       detail::bytes_sent{{t.here, t.bytes}}),
+        no_deadline)
         .get();
     return true;
   }
   const std::vector<std::byte> got =
       detail::future_access::make<detail::bytes_read>(
-          detail::send<detail::bytes_read>(lane, key, {}, no_deadline, false, t.there,
-                                           std::uint64_t{t.bytes}),
+          detail::send<detail::call_mode::awaited, detail::bytes_read>(
+              lane, key, {}, no_deadline, t.there, std::uint64_t{t.bytes}),
           no_deadline)
           .get()
           .bytes;
@@ -388,8 +389,8 @@ namespace {
 /// Ready when the calls that this thread has made to the node have ended.
 [[nodiscard]] future<void> fence_on(const node& where) {
   am::requester& lane = where.job()->client->lane_to(where.id());
-  return future_access::make<void>(send<void>(lane, am::fence_key, {}, no_deadline, false),
-                                   no_deadline);
+  return future_access::make<void>(
+      send<call_mode::awaited, void>(lane, am::fence_key, {}, no_deadline), no_deadline);
 }
 
 } // namespace
