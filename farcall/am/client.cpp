@@ -41,6 +41,14 @@ void client::release_block(std::byte* block) noexcept {
   if (!is_forked_) engine_of(*this).heap().release(block);
 }
 
+void client::stop_call(node_id node, std::uint64_t id) noexcept {
+  if (!is_forked_) engine_of(*this).send_stop(node, {stop_action::stop, 0, id});
+}
+
+void client::forget_call(node_id node, std::uint64_t id) noexcept {
+  if (!is_forked_) engine_of(*this).send_stop(node, {stop_action::forget, 0, id});
+}
+
 std::byte* client::wait_for_space(requester& l, std::uint32_t bytes, time_point deadline) {
   if (is_forked_) {
     l.guard().unlock();

@@ -75,6 +75,17 @@ class client {
   [[nodiscard]] std::byte* allocate_block(std::uint64_t bytes);
   void release_block(std::byte* block) noexcept;
 
+  /// Names a call that can be stopped, among all that this node makes.
+  [[nodiscard]] std::uint64_t next_stoppable_id() noexcept {
+    // Relaxed: it is unique, and orders nothing.
+    return next_stoppable_id_.fetch_add(1, std::memory_order_relaxed);
+  }
+  /// Has `node` told that the call with that id is stopped. Never waits; a lane's guard may be
+  /// held.
+  void stop_call(node_id node, std::uint64_t id) noexcept;
+  /// The same, once such a call has ended: its id will not be used any more.
+  void forget_call(node_id node, std::uint64_t id) noexcept;
+
   /// Space for a request in a lane that has none: pumps, serves and waits. Called and returns with
   /// the lane's guard held, but releases it meanwhile. Null when the lane has failed. Throws
   /// timeout, with the guard released.
@@ -99,6 +110,7 @@ class client {
   const std::uint64_t serial_;
   const void* const context_;
   bool is_forked_ = false; ///< changes in a child, while it has one thread
+  std::atomic<std::uint64_t> next_stoppable_id_{1};
 
  private:
   [[nodiscard]] requester& open_own_lane(node_id node, time_point deadline);

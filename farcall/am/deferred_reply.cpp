@@ -1,26 +1,29 @@
 #include <farcall/am/deferred_reply.hpp>
 #include <farcall/am/engine.hpp>
 #include <farcall/am/responder.hpp>
+#include <farcall/am/stack_state.hpp>
+#include <farcall/am/stop_state.hpp>
 
 #include <utility>
 
 namespace farcall::am {
 
-deferred_reply::deferred_reply(counted_ptr<reply_port> port, node_id source,
-                               std::uint32_t slot) noexcept
-    : port_(std::move(port)), source_(source), slot_(slot) {
+deferred_reply::deferred_reply(counted_ptr<reply_port> port, node_id source, std::uint32_t slot,
+                               counted_ptr<stop_state> call) noexcept
+    : port_(std::move(port)), call_(std::move(call)), source_(source), slot_(slot) {
   // Relaxed: on the worker's thread, which is the one that asks for it.
   port_->pending.fetch_add(1, std::memory_order_relaxed);
 }
 
 deferred_reply::deferred_reply(deferred_reply&& other) noexcept
-    : port_(std::move(other.port_)), source_(other.source_), slot_(other.slot_),
-      is_pending_(std::exchange(other.is_pending_, false)) {}
+    : port_(std::move(other.port_)), call_(std::move(other.call_)), source_(other.source_),
+      slot_(other.slot_), is_pending_(std::exchange(other.is_pending_, false)) {}
 
 deferred_reply& deferred_reply::operator=(deferred_reply&& other) noexcept {
   if (this == &other) return *this;
   drop();
   port_ = std::move(other.port_);
+  call_ = std::move(other.call_);
   source_ = other.source_;
   slot_ = other.slot_;
   is_pending_ = std::exchange(other.is_pending_, false);
@@ -53,10 +56,18 @@ void deferred_reply::end(request_context& request) const noexcept {
   lane.engine_->deferred_reply_was_sent(lane.blocked());
 }
 
+void deferred_reply::end_call() noexcept {
+  call_->end();
+  call_ = {};
+}
+
 deferred_reply request_context::defer() {
   counted_ptr<reply_port> port = lane_->share_replies();
   replied_ = true;
-  return {std::move(port), source_, slot_};
+  // Only a handler asks, on its stack.
+  counted_ptr<stop_state> call(this_stack.stop);
+  if (call) call->defer();
+  return {std::move(port), source_, slot_, std::move(call)};
 }
 
 } // namespace farcall::am

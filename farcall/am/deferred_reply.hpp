@@ -9,6 +9,8 @@
 
 namespace farcall::am {
 
+class stop_state;
+
 /// Through which replies find their lane, as long as there is one, whichever thread gives them.
 struct reply_port : counted {
   std::mutex mutex; ///< one reply at a time
@@ -37,23 +39,30 @@ class deferred_reply {
   template <class Give>
   void send(const Give& give) noexcept {
     is_pending_ = false;
-    const std::lock_guard guard(port_->mutex);
-    if (port_->lane == nullptr) return;
-    request_context request = context();
-    give(request);
-    end(request);
+    {
+      const std::lock_guard guard(port_->mutex);
+      if (port_->lane != nullptr) {
+        request_context request = context();
+        give(request);
+        end(request);
+      }
+    }
+    if (call_) end_call();
   }
 
  private:
   friend class request_context;
-  deferred_reply(counted_ptr<reply_port> port, node_id source, std::uint32_t slot) noexcept;
+  deferred_reply(counted_ptr<reply_port> port, node_id source, std::uint32_t slot,
+                 counted_ptr<stop_state> call) noexcept;
 
   // With the port's mutex.
   [[nodiscard]] request_context context() const noexcept;
   void end(request_context& request) const noexcept;
   void drop() noexcept;
+  void end_call() noexcept;
 
   counted_ptr<reply_port> port_;
+  counted_ptr<stop_state> call_; ///< null for one that cannot be stopped
   node_id source_;
   std::uint32_t slot_;
   bool is_pending_ = true;

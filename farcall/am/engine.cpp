@@ -317,6 +317,7 @@ engine::engine(engine_options o)
   handlers_[release_reply_key] = {&release_reply, nullptr};
   handlers_[fence_key] = {[](request_context& /*request*/, const void* /*context*/) noexcept {},
                           nullptr};
+  handlers_[stop_call_key] = {&take_stop, nullptr};
   handlers_.insert(handlers_.end(), options_.handlers.begin(), options_.handlers.end());
   for (std::uint32_t i = 0; i < options_.workers; ++i) {
     workers_.push_back(std::make_unique<worker>(*this, i, options_.doorbells[i]));
@@ -328,6 +329,7 @@ engine::~engine() {
   unwatch_forks();
   stop();
   join_threads();
+  stops_.stop();
   // A pending call that is still held after the end has failed; its holder gives it back to its
   // lane.
   static std::mutex mutex;
@@ -442,6 +444,8 @@ continuation_list engine::fail_range(node_id first, node_id end, const std::stri
         l->via->forget(node);
     }
   }
+  for (const node_id node : failing)
+    tell_calls_of(node, due);
   for (const auto& w : workers_)
     notify(w->wakes());
   notify_lane_workers();
@@ -478,6 +482,7 @@ pending_call* engine::send_fence(requester& l, time_point deadline) noexcept {
 }
 
 void engine::drain(time_point deadline) noexcept {
+  stops_.drain(deadline);
   std::vector<requester*> far;
   {
     const std::lock_guard guard(mutex_);
@@ -507,6 +512,7 @@ void engine::shut_down(const std::string& why) {
   run_continuations(fail_range(0, static_cast<node_id>(options_.nodes), why));
   stop();
   join_threads();
+  stops_.stop();
   completions_.stop();
 }
 

@@ -7,6 +7,8 @@
 #include <farcall/am/progress_thread.hpp>
 #include <farcall/am/request_context.hpp>
 #include <farcall/am/requester.hpp>
+#include <farcall/am/stop_sender.hpp>
+#include <farcall/am/stoppable_calls.hpp>
 #include <farcall/am/wait_policy.hpp>
 #include <farcall/am/worker.hpp>
 #include <farcall/base/clock.hpp>
@@ -116,6 +118,15 @@ class engine final : public client,
 
   [[nodiscard]] farcall::rma_engine* rma_engine_for(node_id peer) const noexcept;
 
+  // ---- calls that are stopped ----
+
+  /// Those that run here, or are to come.
+  [[nodiscard]] stoppable_calls& stoppable() const noexcept { return *stoppable_; }
+  /// Sends it to `node`, soon; see stop_sender.
+  void send_stop(node_id node, const stop_message& what) noexcept { stops_.send(node, what); }
+  /// False when there is no space now. For the thread that sends them; does not wait.
+  [[nodiscard]] bool try_send_stop(node_id node, const stop_message& what) noexcept;
+
   // ---- failure ----
 
   /// The node takes no more part: ends all calls to it with node_failed, whose text is `why`.
@@ -153,6 +164,10 @@ class engine final : public client,
     transport* via = nullptr;
     std::uint32_t workers = 1;
     std::string why_unreachable; ///< why `via` is null
+    struct {
+      requester* lane = nullptr;
+      bool is_shared = false; ///< with calls of threads, since there was no other
+    } stops;                  ///< how it is told of them; for the thread that does so
     std::atomic<bool> failed{false};
     std::exception_ptr why; ///< guarded by mutex_ until failed, constant afterwards
   };
@@ -233,6 +248,11 @@ class engine final : public client,
   /// Takes a lane that has lost its connection from the calling thread's.
   void drop_lost(thread_lanes& own, node_id node) noexcept;
   [[nodiscard]] bool has_replies();
+  static void take_stop(request_context& request, const void* context) noexcept;
+  /// Opened on first use. Throws what open_lane() throws.
+  [[nodiscard]] requester& lane_for_stops(node_id node);
+  /// The node has failed: has its calls that have begun here told, in what is appended to `due`.
+  void tell_calls_of(node_id node, continuation_list& due);
   void accept_lanes() noexcept;
   /// Gives lanes back that could not be served, once their openers have closed them.
   void close_refused() noexcept;
@@ -304,6 +324,8 @@ class engine final : public client,
   doorbell local_doorbell_;
   std::atomic<completion_descriptor*> descriptor_{nullptr}; ///< owned; see wait_fd()
   completion_thread completions_{local_doorbell_};
+  counted_ptr<stoppable_calls> stoppable_{new stoppable_calls};
+  stop_sender stops_{*this};
 };
 
 /// The engine behind a client.

@@ -20,6 +20,7 @@ inline constexpr handler_key first_user_key = 16;
 /// Few bytes to and from the memory of a peer that has a memory_domain (docs/wire.md).
 inline constexpr handler_key write_memory_key = 2;
 inline constexpr handler_key read_memory_key = 3;
+inline constexpr handler_key stop_call_key = 4; ///< a stop_message
 
 /// The type named by an error reply to a request that was refused because too many handlers wait.
 inline constexpr std::string_view nested_too_deep_type = "farcall::nested_too_deep";
@@ -43,6 +44,26 @@ static_assert(sizeof(rendezvous_body) == 16);
 
 /// The bytes that a rendezvous_body names start at a multiple of this.
 inline constexpr std::uint64_t rendezvous_alignment = 16;
+
+/// Precedes the arguments, or the rendezvous_body, of a call that its caller can stop.
+struct stoppable_prefix {
+  std::uint64_t id; ///< unique among the calls that the caller's node has under way
+  std::uint64_t reserved;
+};
+static_assert(sizeof(stoppable_prefix) == 16);
+
+enum class stop_action : std::uint32_t {
+  stop = 1,   ///< the call is not to begin, or, if it has, is told
+  forget = 2, ///< the call has ended, and the stop may have found nothing
+};
+
+/// Arguments of stop_call_key.
+struct stop_message {
+  stop_action action;
+  std::uint32_t reserved;
+  std::uint64_t id; ///< as in its stoppable_prefix
+};
+static_assert(sizeof(stop_message) == 16);
 
 inline constexpr std::uint32_t request_body = sizeof(request_header);
 inline constexpr std::uint32_t reply_body = sizeof(record_header);

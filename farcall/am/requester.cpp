@@ -83,7 +83,7 @@ void requester::grow() {
   (void)chunk.release();
   for (std::uint32_t i = chunk_calls; i-- > 0;) {
     pending_call& slot = chunks_.back()->slot(i);
-    slot.next_free_ = free_;
+    slot.kept_.next_free = free_;
     free_ = &slot;
   }
 }
@@ -101,7 +101,7 @@ inline pending_call* requester::find(record_view reply) noexcept {
 
 std::size_t requester::taken() const noexcept {
   std::size_t n = chunks_.size() * chunk_calls;
-  for (const pending_call* free = free_; free != nullptr; free = free->next_free_)
+  for (const pending_call* free = free_; free != nullptr; free = free->kept_.next_free)
     --n;
   return n;
 }
@@ -210,9 +210,12 @@ void requester::finish_slow(pending_call& slot) noexcept {
     owner_->release_block(slot.request_block_);
     slot.request_block_ = nullptr;
   }
+  const bool is_stopped = std::exchange(slot.stopping_, pending_call::stopping::no) ==
+                          pending_call::stopping::requested;
   if (slot.abandoned_) {
     slot.abandoned_ = false;
     --abandoned_;
+    if (is_stopped) owner_->forget_call(peer(), slot.kept_.stoppable_id);
     if (!slot.failure_) slot.destroy_result();
     slot.ready_.store(true, std::memory_order_relaxed);
     return_call(slot);
@@ -256,8 +259,7 @@ std::size_t requester::leave_engine() noexcept {
   return held;
 }
 
-void requester::abandon(pending_call& slot) noexcept {
-  guard_.lock();
+void requester::let_go_of(pending_call& slot) noexcept {
   if (slot.ready()) {
     if (!slot.failure_) slot.destroy_result();
     return_call(slot);
@@ -266,6 +268,22 @@ void requester::abandon(pending_call& slot) noexcept {
     slot.ends_simply_ = false;
     ++abandoned_;
   }
+}
+
+void requester::abandon(pending_call& slot) noexcept {
+  guard_.lock();
+  let_go_of(slot);
+  guard_.unlock();
+}
+
+void requester::stop(pending_call& slot) noexcept {
+  guard_.lock();
+  if (slot.is_in_flight() && slot.stopping_ == pending_call::stopping::possible) {
+    slot.stopping_ = pending_call::stopping::requested;
+    // With the guard: what finish() says of it comes behind.
+    owner_->stop_call(peer(), slot.kept_.stoppable_id);
+  }
+  let_go_of(slot);
   guard_.unlock();
 }
 

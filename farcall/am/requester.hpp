@@ -57,10 +57,20 @@ class alignas(line_bytes) pending_call : public completion {
   }
   void destroy_result() noexcept { read_(*this, reply_action::destroy, {}); }
 
+  enum class stopping : std::uint8_t {
+    no,
+    possible,  ///< requester::stop() tells the peer
+    requested, ///< abandoned, and the peer is told
+  };
+
   std::uint32_t index_;
+  stopping stopping_ = stopping::no; ///< of a call in flight
   reply_reader read_ = nullptr;
   std::byte* request_block_ = nullptr; ///< arguments in our heap, until the reply comes
-  pending_call* next_free_ = nullptr;
+  union {
+    pending_call* next_free;    ///< while it is free
+    std::uint64_t stoppable_id; ///< while a call that can be stopped is in flight
+  } kept_{nullptr};
   alignas(16) std::byte storage_[call_storage];
 };
 
@@ -116,12 +126,22 @@ class requester final : private fork_observer {
   /// take_call() will not throw.
   [[nodiscard]] bool has_free_call() const noexcept { return free_ != nullptr; }
 
+  /// The peer can be told of calls that are stopped.
+  [[nodiscard]] bool takes_stops() const noexcept { return endpoint_.takes_stops; }
+
+  /// The call that was just sent has a stoppable_prefix with this id: stop() tells the peer.
+  void make_stoppable(pending_call& slot, std::uint64_t id) noexcept {
+    slot.stopping_ = pending_call::stopping::possible;
+    slot.kept_.stoppable_id = id;
+    slot.ends_simply_ = false;
+  }
+
   /// A free pending call whose reply will be read by `read`. Throws std::bad_alloc.
   [[nodiscard]] pending_call& take_call(reply_reader read) {
     if (free_ == nullptr) [[unlikely]]
       grow();
     pending_call& slot = *free_;
-    free_ = slot.next_free_;
+    free_ = slot.kept_.next_free;
     slot.read_ = read;
     return slot;
   }
@@ -190,6 +210,8 @@ class requester final : private fork_observer {
 
   /// The holder of a pending call lets go of it, ready or not; a late reply is read and dropped.
   void abandon(pending_call& slot) noexcept;
+  /// The same, and where the call can be stopped, the peer is told, if it has not answered yet.
+  void stop(pending_call& slot) noexcept;
 
   /// Moves bytes where they do not move by themselves, unless there are replies to take anyway.
   void progress() noexcept {
@@ -221,7 +243,7 @@ class requester final : private fork_observer {
   }
   void grow();
   void push_free(pending_call& slot) noexcept {
-    slot.next_free_ = free_;
+    slot.kept_.next_free = free_;
     free_ = &slot;
   }
   /// The call that is answered; null, and logged, for one that was not made.
@@ -233,6 +255,7 @@ class requester final : private fork_observer {
   void read_rendezvous(pending_call& slot, const record_view& record);
   void finish(pending_call& slot) noexcept;
   void finish_slow(pending_call& slot) noexcept;
+  void let_go_of(pending_call& slot) noexcept;
   void send_releases() noexcept;
 
   client* owner_;

@@ -1,6 +1,8 @@
 #include <farcall/am/engine.hpp>
 #include <farcall/am/fiber_scheduler.hpp>
 #include <farcall/am/responder.hpp>
+#include <farcall/am/stack_state.hpp>
+#include <farcall/am/stoppable_calls.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/base/log.hpp>
 
@@ -13,6 +15,7 @@
 #include <set>
 #include <string>
 #include <typeinfo>
+#include <utility>
 
 namespace farcall::am {
 
@@ -26,6 +29,18 @@ struct responder::backlog {
   std::unique_ptr<std::byte[]> pending;       ///< reply under construction that found no space
   std::set<std::uint64_t> rendezvous_replies; ///< in our heap, until the caller has read them
 };
+
+namespace {
+
+/// Of the kinds of requests, those that few calls are.
+bool is_rare_request(const record_view& record) noexcept {
+  if (record.kind == record_kind::request_rendezvous) return true;
+  return (record.kind == record_kind::stoppable_request ||
+          record.kind == record_kind::stoppable_rendezvous) &&
+         record.bytes >= request_body + sizeof(stoppable_prefix);
+}
+
+} // namespace
 
 // ---- request_context ----------------------------------------------------------------------------
 
@@ -152,7 +167,7 @@ record_view responder::next_request() noexcept {
   const record_view record = peek(endpoint_.in);
   if (!record || record.kind == record_kind::lost) return {};
   if (record.kind == record_kind::corrupt || record.bytes < sizeof(request_header) ||
-      (record.kind != record_kind::request && record.kind != record_kind::request_rendezvous)) {
+      (record.kind != record_kind::request && !is_rare_request(record))) {
     log::error(node_text(endpoint_.peer) + " sent bytes that are no request; its lane is cut");
     if (shares_replies_) {
       const std::lock_guard guard(port_->mutex);
@@ -181,8 +196,10 @@ bool responder::serve_one() noexcept {
   ++serving_;
   if (record.kind == record_kind::request) [[likely]] {
     run(request, header.key);
-  } else {
+  } else if (record.kind == record_kind::request_rendezvous) {
     run_rendezvous(request, header.key);
+  } else {
+    run_stoppable(request, header.key, record.kind);
   }
   --serving_;
   return true;
@@ -243,6 +260,38 @@ void responder::run_rendezvous(request_context& request, handler_key key) noexce
     request.release();
     request.reply_error(demangle(typeid(e).name()), e.what());
   }
+}
+
+void responder::run_stoppable(request_context& request, handler_key key,
+                              record_kind kind) noexcept {
+  stoppable_prefix prefix{};
+  std::memcpy(&prefix, request.arguments_, sizeof prefix);
+  request.arguments_ += sizeof prefix;
+  request.bytes_ -= sizeof prefix;
+  counted_ptr<stop_state> call;
+  try {
+    call = engine_->stoppable().begin(endpoint_.peer, prefix.id);
+  } catch (const std::bad_alloc&) {
+    request.release();
+    request.reply_error("std::bad_alloc", "no memory for a call that can be stopped");
+    return;
+  }
+  if (!call) {
+    request.release();
+    request.reply_error("farcall::cancelled", "the call was stopped before it had begun");
+    return;
+  }
+  // Whoever tells the calls of a node that fails may have been there before.
+  if (is_abandoned()) call->request_stop();
+  stop_state* const before = std::exchange(this_stack.stop, call.get());
+  if (kind == record_kind::stoppable_request) {
+    run(request, key);
+  } else {
+    run_rendezvous(request, key);
+  }
+  this_stack.stop = before;
+  // In a child of a fork, another thread of the parent may have had the table's lock.
+  if (!call->is_deferred() && !engine_->is_forked()) call->end();
 }
 
 void responder::reply_nothing(request_context& request) noexcept {

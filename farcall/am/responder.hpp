@@ -97,6 +97,7 @@ class responder final : private fork_observer {
   [[nodiscard]] record_view next_request() noexcept;
   void run(request_context& request, handler_key key) noexcept;
   void run_rendezvous(request_context& request, handler_key key) noexcept;
+  void run_stoppable(request_context& request, handler_key key, record_kind kind) noexcept;
   void reply_nothing(request_context& request) noexcept;
   void release_current() noexcept;
   /// Locks the replies until the next send(), or the end of the request.

@@ -159,8 +159,10 @@ void engine::accept_until_stopped() {
   armed_doorbell wakes{&options_.doorbells[acceptor_doorbell()]};
   for (;;) {
     arm({&wakes, 1});
-    if (stopping_.load(std::memory_order_acquire)) return;
+    // What has arrived is served to its end: stops of what still runs, perhaps.
+    const bool is_last = stopping_.load(std::memory_order_acquire);
     if (arrivals_changed()) accept_lanes();
+    if (is_last) return;
     sleep_on({&wakes, 1}, no_deadline);
   }
 }

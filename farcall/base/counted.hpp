@@ -42,6 +42,8 @@ class counted_ptr {
       delete held_;
   }
 
+  [[nodiscard]] T* get() const noexcept { return held_; }
+  [[nodiscard]] explicit operator bool() const noexcept { return held_ != nullptr; }
   [[nodiscard]] T* operator->() const noexcept { return held_; }
   [[nodiscard]] T& operator*() const noexcept { return *held_; }
 

@@ -12,15 +12,17 @@ inline constexpr std::size_t record_alignment = 16;
 /// `pad`; the others are for the layers that read records.
 enum class record_kind : std::uint8_t {
   none = 0,
-  pad = 1,                ///< fills the end of a ring that is too short for the next record
-  request = 2,            ///< runs a handler
-  request_rendezvous = 3, ///< runs a handler on arguments that lie in the sender's heap
-  reply = 4,              ///< result of a handler
-  reply_rendezvous = 5,   ///< result that lies in the sender's heap
-  reply_error = 6,        ///< the handler threw: type name and text
-  reply_unknown = 7,      ///< there is no such handler
-  lost = 254,             ///< never sent: what peek() returns when the connection has ended
-  corrupt = 255,          ///< never sent: what peek() returns for bytes that are no record
+  pad = 1,                  ///< fills the end of a ring that is too short for the next record
+  request = 2,              ///< runs a handler
+  request_rendezvous = 3,   ///< runs a handler on arguments that lie in the sender's heap
+  reply = 4,                ///< result of a handler
+  reply_rendezvous = 5,     ///< result that lies in the sender's heap
+  reply_error = 6,          ///< the handler threw: type name and text
+  reply_unknown = 7,        ///< there is no such handler
+  stoppable_request = 8,    ///< as request, and the sender may stop it
+  stoppable_rendezvous = 9, ///< as request_rendezvous, and the sender may stop it
+  lost = 254,               ///< never sent: what peek() returns when the connection has ended
+  corrupt = 255,            ///< never sent: what peek() returns for bytes that are no record
 };
 
 /// First eight bytes of every record (docs/wire.md). `commit` is written last and holds the length

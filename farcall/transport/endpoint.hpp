@@ -33,8 +33,9 @@ struct endpoint {
   node_id peer = no_node;
   std::uint32_t worker = 0;
   bool own_worker = false;
-  bool takes_long = true; ///< the peer can fetch arguments that do not fit a record
-  std::uint64_t id = 0;   ///< for close(); unique per transport and end
+  bool takes_long = true;  ///< the peer can fetch arguments that do not fit a record
+  bool takes_stops = true; ///< the peer can be told of calls that are stopped
+  std::uint64_t id = 0;    ///< for close(); unique per transport and end
   /// Null where the two rings are the peer's own. Valid until close().
   lane_driver* driver = nullptr;
 };

@@ -240,6 +240,7 @@ class transport_to_device final : public cuda_transport, public rma_engine {
       endpoint c;
       e.lane.fill(c);
       c.takes_long = false;
+      c.takes_stops = false;
       c.peer = own_.node;
       c.worker = shape.worker;
       c.own_worker = shape.own_worker;
@@ -267,6 +268,7 @@ class transport_to_device final : public cuda_transport, public rma_engine {
       endpoint c;
       e.lane.fill(c);
       c.takes_long = false;
+      c.takes_stops = false;
       c.peer = own_.node;
       c.worker = news.worker;
       c.own_worker = news.own_worker != 0;
