@@ -13,8 +13,9 @@ namespace farcall::detail {
 
 /// What becomes of a call once it is sent.
 enum class call_mode : std::uint8_t {
-  awaited, ///< somebody holds its pending call
-  posted,  ///< nobody waits for it
+  awaited,   ///< somebody holds its pending call
+  posted,    ///< nobody waits for it
+  stoppable, ///< as awaited; requester::stop() also tells the peer, which takes stops
 };
 
 /// As send(), for what finds no space at once, and for arguments of any length.
@@ -22,6 +23,8 @@ template <call_mode Mode, class R, class... S>
 am::pending_call* send_slow(am::requester& l, am::handler_key key, function_handle handle,
                             time_point deadline, const S&... args) {
   constexpr bool is_posted = Mode == call_mode::posted;
+  constexpr bool is_stoppable = Mode == call_mode::stoppable;
+  constexpr std::uint32_t prefix_bytes = is_stoppable ? sizeof(am::stoppable_prefix) : 0;
   constexpr bool bitwise = (is_bitwise<S> && ...);
   std::uint64_t bytes = 0;
   if constexpr (bitwise) {
@@ -39,7 +42,7 @@ am::pending_call* send_slow(am::requester& l, am::handler_key key, function_hand
   };
 
   std::byte* block = nullptr;
-  if (bytes > l.largest_arguments()) [[unlikely]] {
+  if (bytes > l.largest_arguments() - prefix_bytes) [[unlikely]] {
     l.require_long_arguments(bytes);
     block = l.owner().allocate_block(bytes);
     try {
@@ -56,8 +59,8 @@ am::pending_call* send_slow(am::requester& l, am::handler_key key, function_hand
   try {
     // A block is given back when the reply comes, so it needs a pending call in any case.
     if (!is_posted || block != nullptr) slot = &l.take_call(&read_reply<R>);
-    const auto inline_bytes =
-        static_cast<std::uint32_t>(block != nullptr ? sizeof(am::rendezvous_body) : bytes);
+    const auto inline_bytes = static_cast<std::uint32_t>(
+        prefix_bytes + (block != nullptr ? sizeof(am::rendezvous_body) : bytes));
     to = l.try_reserve_request(inline_bytes);
     if (to == nullptr) [[unlikely]] {
       // Throws with the guard released.
@@ -73,13 +76,22 @@ am::pending_call* send_slow(am::requester& l, am::handler_key key, function_hand
     if (to != nullptr) [[likely]] {
       if (block != nullptr) {
         const am::rendezvous_body where{reinterpret_cast<std::uintptr_t>(block), bytes};
-        std::memcpy(to, &where, sizeof where);
+        std::memcpy(to + prefix_bytes, &where, sizeof where);
         l.attach_block(*slot, block);
       } else {
-        fill(to);
+        fill(to + prefix_bytes);
       }
-      l.commit_request(to, inline_bytes, key, slot, handle.value,
-                       block != nullptr ? record_kind::request_rendezvous : record_kind::request);
+      if constexpr (is_stoppable) {
+        const am::stoppable_prefix prefix{l.owner().next_stoppable_id(), 0};
+        std::memcpy(to, &prefix, sizeof prefix);
+        l.commit_request(to, inline_bytes, key, slot, handle.value,
+                         block != nullptr ? record_kind::stoppable_rendezvous
+                                          : record_kind::stoppable_request);
+        l.make_stoppable(*slot, prefix.id);
+      } else {
+        l.commit_request(to, inline_bytes, key, slot, handle.value,
+                         block != nullptr ? record_kind::request_rendezvous : record_kind::request);
+      }
     } else {
       // The node has failed. That is the reply.
       if (block != nullptr) l.owner().release_block(std::exchange(block, nullptr));

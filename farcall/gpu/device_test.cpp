@@ -1,4 +1,7 @@
+#include <farcall/offload/stop_token.hpp>
 #include <tests/conformance/device.hpp>
+
+#include <stop_token>
 
 #include <sched.h>
 
@@ -167,6 +170,19 @@ TEST(devices, that_do_not_end_a_call_can_be_given_up) {
         HasSubstr("given up"));
   }
   may_end = true;
+}
+
+TEST(devices, are_not_told_of_stops) {
+  may_end = false;
+  job all(test::with_targets("cuda-emulated:0"));
+  const node& device = all.targets()[0];
+  std::stop_source source;
+  EXPECT_EQ(sync(device.with(source.get_token()), device_fn<add>, 1.0, 2.0), 3.0);
+  future<void> f = async(device.with(source.get_token()), device_fn<run_until_allowed>);
+  source.request_stop();
+  EXPECT_THROW(f.get(), cancelled);
+  may_end = true;
+  EXPECT_EQ(sync(device, device_fn<add>, 1.0, 2.0), 3.0) << "behind it";
 }
 
 TEST(devices, that_do_not_end_a_call_do_not_keep_a_job_from_ending) {

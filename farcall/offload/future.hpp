@@ -237,6 +237,17 @@ struct future_access {
   static time_point deadline(const future<T>& f) noexcept {
     return f.deadline_;
   }
+  /// Lets go of it; the target of a call that can be stopped is told.
+  template <class T>
+  static void stop(future<T>& f) noexcept {
+    if (f.state_->source() != nullptr) {
+      auto& call = static_cast<am::pending_call&>(*std::exchange(f.state_, nullptr));
+      f.valid_ = false;
+      call.source()->stop(call);
+    } else {
+      f.let_go();
+    }
+  }
 };
 
 /// A future that is ready, with a value.

@@ -92,7 +92,7 @@ class node {
   [[nodiscard]] timed_node within(std::chrono::nanoseconds duration) const noexcept;
 
   /// The same node, with a stop token, as std::stop_token: futures of calls to it end with
-  /// `cancelled` when a stop is requested. Defined in farcall/offload/stop_token.hpp. Never fails.
+  /// `cancelled` when a stop is requested, and it is told. In offload/stop_token.hpp. Never fails.
   template <class S>
   [[nodiscard]] stoppable_node<S> with(S stop) const;
 

@@ -1,6 +1,15 @@
+#include <farcall/am/stack_state.hpp>
 #include <farcall/offload/stop_token.hpp>
 
 #include <string>
+
+namespace farcall {
+
+call_stop_token stop_token_of_call() noexcept {
+  return call_stop_token(counted_ptr(am::this_stack.stop));
+}
+
+} // namespace farcall
 
 namespace farcall::detail {
 namespace {

@@ -2,6 +2,7 @@
 #include "tests/sanitizer.hpp"
 
 #include <farcall/offload/job_test_support.hpp>
+#include <farcall/offload/stop_token.hpp>
 #include <farcall/transport/tcp/secret.hpp>
 
 #include <gmock/gmock.h>
@@ -9,8 +10,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <csignal>
 #include <numeric>
 #include <stdexcept>
+#include <stop_token>
 #include <thread>
 
 /// What programs do with nodes, done with nodes behind servers, and with some of each kind.
@@ -107,6 +111,90 @@ TEST_P(network_job_test, nodes_are_processes_of_their_own_and_say_how_they_are_r
 
 // Atomic: what orders the accesses is the answer of another process, which a sanitizer cannot see.
 std::atomic<int> counted_here{0};
+
+// ---- stops ----
+
+std::atomic<int> begun_there{0};
+std::atomic<int> told_there{0};
+std::atomic<int> ran_there{0};
+
+void run_until_stopped() {
+  const call_stop_token token = stop_token_of_call();
+  sync(host(), [] { ++begun_there; });
+  if (comes_true([&] { return token.stop_requested(); })) sync(host(), [] { ++told_there; });
+}
+
+void reset_counts() {
+  begun_there = 0;
+  told_there = 0;
+  ran_there = 0;
+}
+
+TEST_P(network_job_test, stops_reach_calls_that_have_begun_and_others) {
+  reset_counts();
+  std::stop_source busy;
+  std::stop_source others;
+  future<void> first = async(first_.with(busy.get_token()), run_until_stopped);
+  ASSERT_TRUE(comes_true([] { return begun_there == 1; }));
+  std::vector<future<void>> waiting;
+  for (int i = 0; i < 100; ++i) {
+    waiting.push_back(async(
+        first_.with(others.get_token()),
+        [](const std::string& /*text*/) { sync(host(), [] { ++ran_there; }); },
+        std::string(i % 10 == 0 ? 200'000 : 10, 'x')));
+  }
+  others.request_stop();
+  for (auto& each : waiting)
+    EXPECT_THROW(each.get(), cancelled);
+  busy.request_stop();
+  EXPECT_THROW(first.get(), cancelled);
+  EXPECT_TRUE(comes_true([] { return told_there == 1; }));
+  EXPECT_EQ(sync(first_, mixed, 1), mixed(1)) << "behind the others";
+  EXPECT_EQ(ran_there, 0);
+}
+
+TEST_P(network_job_test, stops_race_with_replies) {
+  for (std::uint64_t i = 0; i < 1000; ++i) {
+    std::stop_source source;
+    future<std::uint64_t> f =
+        async((i % 2 == 0 ? first_ : second_).with(source.get_token()), mixed, i);
+    if (i % 3 == 0) (void)f.wait_for(std::chrono::microseconds(i % 200));
+    source.request_stop();
+    try {
+      ASSERT_EQ(f.get(), mixed(i));
+    } catch (const cancelled&) { // NOLINT(bugprone-empty-catch): either may come first
+    }
+    ASSERT_EQ(sync(i % 2 == 0 ? first_ : second_, mixed, i), mixed(i));
+  }
+}
+
+TEST_P(network_job_test, stops_are_handed_on) {
+  reset_counts();
+  std::stop_source source;
+  future<void> f = async(
+      first_.with(source.get_token()),
+      [](const node& further) { sync(further.with(stop_token_of_call()), run_until_stopped); },
+      second_);
+  ASSERT_TRUE(comes_true([] { return begun_there == 1; }));
+  source.request_stop();
+  EXPECT_THROW(f.get(), cancelled);
+  EXPECT_TRUE(comes_true([] { return told_there == 1; }));
+}
+
+TEST_P(network_job_test, calls_of_a_target_that_dies_are_told) {
+  reset_counts();
+  future<void> f = async(
+      first_,
+      [](const node& further) {
+        const std::stop_source nobody_stops;
+        sync(further.with(nobody_stops.get_token()), run_until_stopped);
+      },
+      second_);
+  ASSERT_TRUE(comes_true([] { return begun_there == 1; }));
+  ::kill(static_cast<pid_t>(first_.description().pid), SIGKILL);
+  EXPECT_THROW(f.get(), node_failed);
+  EXPECT_TRUE(comes_true([] { return told_there == 1; }));
+}
 
 TEST_P(network_job_test, targets_call_the_host) {
   counted_here = 0;
