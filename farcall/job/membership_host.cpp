@@ -533,7 +533,9 @@ void host_membership::stop_hosted() {
   for (node_id node = 1; node < targets_.size(); ++node) {
     hosted_node* const hosted = targets_[node].hosted.get();
     if (hosted == nullptr) continue;
-    if (!hosted->stop(deadline) && !roster_.has_failed(node)) {
+    const bool has_stopped = hosted->stop(deadline);
+    if (roster_.has_failed(node)) continue;
+    if (!has_stopped) {
       log::warning(node_text(node) + " did not finish within " +
                    std::to_string(stop_timeout_.count()) + " ms and is left behind");
     }

@@ -27,7 +27,10 @@ namespace farcall {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Pair;
 using ::testing::SizeIs;
 using ::testing::ThrowsMessage;
 
@@ -107,9 +110,9 @@ TEST(membership, a_target_that_is_killed_is_reported_once_with_its_signal) {
   ::kill(pid_of(*m, 1), SIGKILL);
   ASSERT_TRUE(test::eventually([&] { return !heard.all().empty(); }));
   m->shut_down([] {});
-  ASSERT_THAT(heard.all(), SizeIs(1));
-  EXPECT_EQ(heard.all()[0].first, 1U);
-  EXPECT_THAT(heard.all()[0].second, AllOf(HasSubstr("node 1 (process "), HasSubstr("kill")));
+  EXPECT_THAT(heard.all(),
+              ElementsAre(Pair(1U, AllOf(HasSubstr("node 1 (process "), HasSubstr("kill"))),
+                          Pair(2U, AllOf(HasSubstr("status 0"), HasSubstr("was ending")))));
 }
 
 TEST(membership, a_program_that_cannot_be_started_is_an_error_that_names_the_node) {
@@ -257,9 +260,11 @@ TEST(membership, a_node_can_live_in_the_hosts_process) {
   EXPECT_EQ(c.transport, "puppet");
   EXPECT_EQ(c.key_digest, 7U);
   EXPECT_EQ(m->route_to(2).via, m->hosted(2));
-  m->watch({});
+  ends heard;
+  m->watch(heard.events());
   m->shut_down([] {});
   EXPECT_EQ(strings.stops, 1U);
+  EXPECT_THAT(heard.all(), Contains(Pair(2U, HasSubstr("has ended with the job"))));
 }
 
 TEST(membership, the_failure_of_a_hosted_node_is_reported) {
