@@ -313,7 +313,7 @@ typedef struct fc_span {
 } fc_span;
 
 /// Memory on the node, uninitialised, aligned to 64. Nodes of one machine share it. The caller owns
-/// it, and gives it to fc_release().
+/// it, and gives it to fc_release(). FC_TIMEOUT as calls (fc_within): what comes later is freed.
 FC_API fc_status fc_allocate(fc_node where, uint64_t bytes, fc_span* memory);
 /// Frees what fc_allocate() gave, in order behind this thread's earlier calls to the node. Memory
 /// of a job that has ended is gone already.

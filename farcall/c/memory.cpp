@@ -50,7 +50,8 @@ future<void> copy(fc_job* job, const fc_span& from, const fc_span& to) {
 fc_status fc_allocate(fc_node where, uint64_t bytes, fc_span* memory) {
   return guarded([&] {
     require(memory, "memory");
-    const remote_span<std::byte> made = node_of(where).allocate<std::byte>(bytes).release();
+    const timed_node timed(node_of(where), deadline_of(where));
+    const remote_span<std::byte> made = timed.allocate<std::byte>(bytes).release();
     *memory = {made.address(), made.size(), made.node(), 0};
   });
 }

@@ -310,7 +310,7 @@ TEST_F(device_worker, that_writes_nonsense_is_a_failure_of_the_device) {
 
 TEST_F(device_worker, whose_copies_fail_says_why) {
   begin();
-  const std::uint64_t memory = device_->memory()->allocate(100, 8);
+  const std::uint64_t memory = device_->memory()->allocate(100, 8, no_deadline);
   std::array<std::byte, 100> bytes{};
   rma_engine& m = *device_->rma_engine();
   EXPECT_TRUE(m.put(1, memory, bytes.data(), bytes.size()));

@@ -45,7 +45,7 @@ membership_options options(const std::string& targets) {
   o.lane_bytes = 64 << 10;
   o.heap_bytes = std::uint64_t{64} << 20;
   o.heartbeat_timeout = std::chrono::seconds(5);
-  o.settings.resize(2 * sizeof(std::int64_t)); // no spinning
+  o.settings.resize(3 * sizeof(std::int64_t)); // no spinning, and no waiting in destructors
   return o;
 }
 

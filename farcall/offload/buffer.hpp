@@ -17,8 +17,8 @@ namespace detail {
 /// Throws wrong_node unless the calling thread stands for that node.
 void require_on(node_id owner);
 [[noreturn]] void throw_out_of_range(std::size_t offset, std::size_t count, std::size_t size);
-/// Memory on a node; throws out_of_memory.
-[[nodiscard]] std::uint64_t allocate_on(const node& where, std::uint64_t count,
+/// Memory on a node; throws out_of_memory, and timeout.
+[[nodiscard]] std::uint64_t allocate_on(const timed_node& where, std::uint64_t count,
                                         std::uint64_t element_bytes, std::uint64_t alignment);
 void release_on(const node& where, std::uint64_t address) noexcept;
 } // namespace detail
@@ -161,14 +161,17 @@ class FARCALL_NODISCARD_CLASS buffer {
     return buffer(where, memory.address(), memory.size());
   }
 
-  /// Frees the memory now, in order behind this thread's earlier calls to the node.
+  /// Frees the memory now, in order behind this thread's earlier calls to the node. Waits while the
+  /// lane to the node is full, or until this thread has one, but at most for
+  /// job_options::release_timeout: then a line is logged, and the memory stays taken until the job
+  /// ends. The same holds for the destructor.
   void reset() noexcept {
     if (span_.address() != 0) detail::release_on(where_, span_.address());
     span_ = {};
   }
 
  private:
-  friend class farcall::node;
+  friend class farcall::timed_node;
   buffer(const farcall::node& where, std::uint64_t address, std::size_t n) noexcept
       : where_(where), span_(where.id(), address, n) {}
 
@@ -183,8 +186,12 @@ template <class T>
 struct detail::refers_to<remote_span<T>> : std::type_identity<T> {};
 
 template <class T>
+buffer<T> timed_node::allocate(std::size_t n) const {
+  return buffer<T>(where_, detail::allocate_on(*this, n, sizeof(T), alignof(T)), n);
+}
+template <class T>
 buffer<T> node::allocate(std::size_t n) const {
-  return buffer<T>(*this, detail::allocate_on(*this, n, sizeof(T), alignof(T)), n);
+  return timed_node(*this, no_deadline).allocate<T>(n);
 }
 
 } // namespace farcall

@@ -137,6 +137,7 @@ job_options complete(job_options o, const settings_source& given) {
   settle(o.authority, row("authority"), given);
   settle(o.start_timeout, row("start-timeout-ms"), given);
   settle(o.stop_timeout, row("stop-timeout-ms"), given);
+  settle(o.release_timeout, row("release-timeout-ms"), given);
   settle(o.heartbeat_timeout, row("heartbeat-timeout-ms"), given);
   settle(o.peer_timeout, row("peer-timeout-ms"), given);
   static_assert(row("lane-bytes").low == smallest_ring);
@@ -174,9 +175,17 @@ program_identity identity() {
   return {program_image::instance().build(), function_registry::instance().digest()};
 }
 
+/// Settings that targets get from the host.
+struct forwarded_settings {
+  wait_policy waiting;
+  milliseconds release_timeout{};
+};
+
 /// The rest of a job that has its members.
-void set_up(detail::job_state& state, const wait_policy& waiting, bool progresses) {
+void set_up(detail::job_state& state, const forwarded_settings& forwarded, bool progresses) {
   membership& m = *state.members;
+  const wait_policy& waiting = forwarded.waiting;
+  state.release_timeout = forwarded.release_timeout;
   state.context.job = &state;
 
   am::engine_options o;
@@ -218,19 +227,22 @@ void set_up(detail::job_state& state, const wait_policy& waiting, bool progresse
   registry::instance().add(&state);
 }
 
-std::vector<std::byte> encode_waiting(const wait_policy& waiting) {
+std::vector<std::byte> encode(const forwarded_settings& s) {
+  const wait_policy& waiting = s.waiting;
   byte_writer w;
   w.number(std::int64_t{waiting.spin.count()});
   w.number(std::int64_t{waiting.yield_after.count()});
+  w.number(std::int64_t{s.release_timeout.count()});
   return std::move(w).bytes();
 }
 
-wait_policy decode_waiting(std::span<const std::byte> bytes) {
+forwarded_settings decode_settings(std::span<const std::byte> bytes) {
   byte_reader r(bytes, "the job's settings");
-  wait_policy waiting;
-  waiting.spin = std::chrono::nanoseconds(r.number<std::int64_t>());
-  waiting.yield_after = std::chrono::nanoseconds(r.number<std::int64_t>());
-  return waiting;
+  forwarded_settings s;
+  s.waiting.spin = std::chrono::nanoseconds(r.number<std::int64_t>());
+  s.waiting.yield_after = std::chrono::nanoseconds(r.number<std::int64_t>());
+  s.release_timeout = milliseconds(r.number<std::int64_t>());
+  return s;
 }
 
 std::vector<unique_fd> take_over(const std::vector<int>& descriptors) {
@@ -252,7 +264,7 @@ void serve(const Join& join) {
     membership& members = *state->members;
     detail::process_node.store(members.self(), std::memory_order_relaxed);
     // Handlers leave continuations behind.
-    set_up(*state, decode_waiting(members.settings()), true);
+    set_up(*state, decode_settings(members.settings()), true);
     am::engine& engine = *state->engine;
     members.watch({.node_failed = [&](node_id n, const std::string& why) { engine.fail(n, why); },
                    .shut_down = [&] { engine.stop_when_done(); }});
@@ -410,11 +422,12 @@ void job::start(const job_options& options, std::vector<unique_fd> existing) {
   o.access = {options.key, options.certificate, options.certificate_key, options.authority};
   o.heartbeat_timeout = options.heartbeat_timeout;
   o.peer_timeout = options.peer_timeout;
-  o.settings = encode_waiting(options.waiting);
+  const forwarded_settings forwarded{options.waiting, options.release_timeout};
+  o.settings = encode(forwarded);
   o.transports = transports();
   auto state = std::make_unique<detail::job_state>();
   state->members = membership::launch(std::move(o), identity());
-  set_up(*state, options.waiting, options.progress == "thread");
+  set_up(*state, forwarded, options.progress == "thread");
   am::engine& engine = *state->engine;
   try {
     state->members->watch(

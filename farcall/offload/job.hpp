@@ -34,6 +34,10 @@ struct job_options {
   /// How long targets may take to finish when the job ends; then they are killed. Else
   /// FARCALL_STOP_TIMEOUT_MS.
   std::chrono::milliseconds stop_timeout{0};
+  /// How long the end of a buffer may wait until its node can be told, as while the lane to it is
+  /// full; then the memory stays taken until the job ends, and a line is logged. Else
+  /// FARCALL_RELEASE_TIMEOUT_MS.
+  std::chrono::milliseconds release_timeout{0};
   /// Bytes of a lane's ring, a power of two; a record is at most a quarter. Else
   /// FARCALL_LANE_BYTES.
   std::uint32_t lane_bytes = 0;

@@ -6,6 +6,7 @@
 #include <farcall/offload/copy_thread.hpp>
 #include <farcall/offload/node.hpp>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 
@@ -20,6 +21,7 @@ struct job_state : job_core {
   /// whatever is left ends.
   ~job_state();
 
+  std::chrono::milliseconds release_timeout{}; ///< for the ends of buffers
   std::unique_ptr<membership> members;
   std::shared_ptr<am::engine> engine;
   std::unique_ptr<key_resolver> functions;

@@ -9,14 +9,18 @@
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <cstdlib>
+#include <fstream>
 #include <optional>
 #include <span>
 #include <string>
 #include <thread>
 #include <typeinfo>
 #include <utility>
+
+#include <sys/types.h>
 
 /// What the tests that need a running job share.
 namespace farcall::test {
@@ -50,6 +54,48 @@ class two_targets_test : public job_test {
 
   node other_;
 };
+
+/// A target's process, stopped for as long as this object lives: it answers nothing.
+class stopped_target {
+ public:
+  explicit stopped_target(const node& target) : pid_(static_cast<pid_t>(target.description().pid)) {
+    ::kill(pid_, SIGSTOP);
+    // The signal does not stop all threads at once.
+    EXPECT_TRUE(eventually([this] { return state() == 'T'; })) << "it was not stopped";
+  }
+  stopped_target(const stopped_target&) = delete;
+  stopped_target& operator=(const stopped_target&) = delete;
+  ~stopped_target() { resume(); }
+
+  void resume() { ::kill(pid_, SIGCONT); }
+
+ private:
+  /// As in /proc/PID/stat, behind the program's name.
+  [[nodiscard]] char state() const {
+    std::ifstream file("/proc/" + std::to_string(pid_) + "/stat");
+    std::string text;
+    std::getline(file, text);
+    const auto at = text.rfind(')');
+    return at == std::string::npos || at + 2 >= text.size() ? '?' : text[at + 2];
+  }
+
+  pid_t pid_;
+};
+
+/// Runs `f` on a thread of its own. False when it takes longer than wait_limit: then `unblock` has
+/// to end it.
+template <class F, class U>
+[[nodiscard]] bool ends(F f, U unblock) {
+  std::atomic<bool> is_done{false};
+  std::thread runs([&] {
+    f();
+    is_done.store(true, std::memory_order_release);
+  });
+  const bool in_time = eventually([&] { return is_done.load(std::memory_order_acquire); });
+  if (!in_time) unblock();
+  runs.join();
+  return in_time;
+}
 
 /// Runs `f`, which has to throw an E, and returns a copy of what it threw.
 template <class E, class F>

@@ -118,6 +118,10 @@ class timed_node {
   [[nodiscard]] const node& where() const noexcept { return where_; }
   /// When its time is over.
   [[nodiscard]] time_point deadline() const noexcept { return deadline_; }
+  /// As node::allocate(); throws timeout, too, when the node has not answered by the deadline. What
+  /// it allocates later is freed. Memory of devices: a wait for the device ends then, too.
+  template <class T>
+  [[nodiscard]] buffer<T> allocate(std::size_t n) const;
   /// As node::with(), and never fails.
   template <class S>
   [[nodiscard]] stoppable_node<S> with(S stop) const;

@@ -387,16 +387,31 @@ namespace {
 }
 
 /// Ready when the calls that this thread has made to the node have ended.
-[[nodiscard]] future<void> fence_on(const node& where) {
-  am::requester& lane = where.job()->client->lane_to(where.id());
-  return future_access::make<void>(
-      send<call_mode::awaited, void>(lane, am::fence_key, {}, no_deadline), no_deadline);
+[[nodiscard]] future<void> fence_on(const timed_node& where) {
+  const call_place p = place_of(where);
+  return future_access::make<void>(send<call_mode::awaited, void>(p.messages, am::fence_key, {}, p.deadline), p.deadline);
+}
+
+/// As allocate_here(), on the node. Memory that comes after the deadline is freed.
+[[nodiscard]] allocation ask_for_memory(const timed_node& where, std::uint64_t bytes,
+                                        std::uint64_t alignment) {
+  future<allocation> asked = async(where, fn<&allocate_here>, bytes, alignment);
+  try {
+    asked.wait();
+  } catch (const timeout&) {
+    static_cast<void>(asked.then([node = where.where()](future<allocation> late) {
+      if (const allocation a = late.get(); a.address != 0) release_on(node, a.address);
+    }));
+    throw;
+  }
+  return asked.get();
 }
 
 } // namespace
 
-std::uint64_t allocate_on(const node& where, std::uint64_t count, std::uint64_t element_bytes,
+std::uint64_t allocate_on(const timed_node& timed, std::uint64_t count, std::uint64_t element_bytes,
                           std::uint64_t alignment) {
+  const node& where = timed.where();
   if (count > UINT64_MAX / element_bytes) {
     throw out_of_memory(std::to_string(count) + " elements of " + std::to_string(element_bytes) +
                             " bytes are more than any memory",
@@ -407,16 +422,16 @@ std::uint64_t allocate_on(const node& where, std::uint64_t count, std::uint64_t 
     if (const std::exception_ptr why = state_of(*where.job()).engine->failure_of(where.id()))
       std::rethrow_exception(why);
     try {
-      return domain->allocate(bytes, alignment);
+      return domain->allocate(bytes, alignment, timed.deadline());
     } catch (const out_of_memory&) {
       // Blocks that were freed may still wait for the calls before them.
-      fence_on(where).get();
-      return domain->allocate(bytes, alignment);
+      fence_on(timed).get();
+      return domain->allocate(bytes, alignment, timed.deadline());
     }
   }
   const auto [address, why] = where.id() == own_id()
                                   ? allocate_in(state_of(*where.job()), bytes, alignment)
-                                  : sync(where, fn<&allocate_here>, bytes, alignment);
+                                  : ask_for_memory(timed, bytes, alignment);
   if (address == 0) throw out_of_memory(node_text(where.id()) + ": " + why, where.id());
   return address;
 }
@@ -424,19 +439,26 @@ std::uint64_t allocate_on(const node& where, std::uint64_t count, std::uint64_t 
 void release_on(const node& where, std::uint64_t address) noexcept {
   // All memory goes with the job.
   if (!where.has_job()) return;
+  std::chrono::milliseconds limit{};
   try {
+    limit = state_of(*where.job()).release_timeout;
+    const timed_node timed(where, deadline_after(limit));
     if (memory_domain* const domain = domain_of(where)) {
       // Behind the calls that may use it; the domain knows of what else is under way.
       if (!where.alive()) return;
-      static_cast<void>(fence_on(where).then(
+      static_cast<void>(fence_on(timed).then(
           [domain, address](const future<void>& /*done*/) { domain->release(address); }));
     } else if (where.id() == own_id()) {
       (void)state_of(*where.job()).engine->heap().release(reinterpret_cast<std::byte*>(address));
     } else if (where.alive()) {
-      post(where, fn<&release_here>, address);
+      post(timed, fn<&release_here>, address);
     }
   } catch (const node_failed&) {
     // Its memory has gone with it.
+  } catch (const timeout& e) {
+    log::warning("a buffer on " + node_text(where.id()) + " could not be freed within " +
+                 std::to_string(limit.count()) + " ms (release_timeout), and its memory stays " +
+                 "taken until the job ends: " + e.what());
   } catch (const std::exception& e) {
     log::warning("a buffer on " + node_text(where.id()) + " could not be freed: " + e.what());
   }

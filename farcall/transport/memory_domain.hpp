@@ -1,5 +1,7 @@
 #pragma once
 
+#include <farcall/base/clock.hpp>
+
 #include <cstdint>
 
 namespace farcall {
@@ -12,8 +14,9 @@ class memory_domain {
 
   /// `bytes`, aligned to `alignment` at least; an address of the peer. May wait until the peer is
   /// idle, and for calls that use blocks which were released. Throws out_of_memory naming sizes,
-  /// and node_failed.
-  [[nodiscard]] virtual std::uint64_t allocate(std::uint64_t bytes, std::uint64_t alignment) = 0;
+  /// node_failed, and timeout when the wait was longer than until `deadline`.
+  [[nodiscard]] virtual std::uint64_t allocate(std::uint64_t bytes, std::uint64_t alignment,
+                                               time_point deadline) = 0;
 
   /// Frees the block once the calls that have begun before have ended. Does not wait. False when no
   /// block starts there.

@@ -46,11 +46,19 @@ class books final : public memory_domain {
         range_(device.reserve(bytes)), heap_(0, range_.bytes),
         provided_(std::make_unique<std::atomic<bool>[]>(range_.bytes / piece + 1)) {}
 
-  std::uint64_t allocate(std::uint64_t bytes, std::uint64_t alignment) override {
-    std::unique_lock lock(mutex_);
-    const std::uint64_t offset = find_room(lock, bytes, std::max(alignment, device_alignment));
+  std::uint64_t allocate(std::uint64_t bytes, std::uint64_t alignment,
+                         time_point deadline) override {
+    std::unique_lock lock(mutex_, std::defer_lock);
+    // Who has it may wait for the device for as long as quiesce_timeout.
+    if (deadline == no_deadline) {
+      lock.lock();
+    } else if (!lock.try_lock_until(deadline)) {
+      throw_late();
+    }
+    const std::uint64_t offset =
+        find_room(lock, bytes, std::max(alignment, device_alignment), deadline);
     try {
-      provide(offset, bytes);
+      provide(offset, bytes, deadline);
     } catch (...) {
       heap_.release(offset);
       throw;
@@ -109,13 +117,15 @@ class books final : public memory_domain {
 
   /// Waits for launches when only blocks that they use are in the way; without the lock, which
   /// whoever takes in the launches' ends may need.
-  [[nodiscard]] std::uint64_t find_room(std::unique_lock<std::mutex>& lock, std::uint64_t bytes,
-                                        std::uint64_t alignment) {
-    const time_point deadline = clock::now() + quiesce_timeout;
+  [[nodiscard]] std::uint64_t find_room(std::unique_lock<std::timed_mutex>& lock,
+                                        std::uint64_t bytes, std::uint64_t alignment,
+                                        time_point deadline) {
+    const time_point end = clock::now() + quiesce_timeout;
     for (;;) {
       free_unused();
       if (const auto offset = heap_.allocate(bytes, alignment)) return *offset;
-      if (in_use_.empty() || workers_->has_failed() || clock::now() >= deadline) break;
+      if (in_use_.empty() || workers_->has_failed() || clock::now() >= end) break;
+      if (clock::now() >= deadline) throw_late();
       lock.unlock();
       std::this_thread::sleep_for(launch_check_interval);
       lock.lock();
@@ -127,12 +137,20 @@ class books final : public memory_domain {
                         node_);
   }
 
-  void provide(std::uint64_t offset, std::uint64_t bytes) {
+  [[noreturn]] void throw_late() const {
+    throw timeout("memory of the device was not there before the deadline: handlers or kernels " +
+                      std::string("that run there have to end first"),
+                  node_);
+  }
+
+  void provide(std::uint64_t offset, std::uint64_t bytes, time_point deadline) {
     const std::uint64_t first = offset / piece;
     const std::uint64_t end = (offset + std::max<std::uint64_t>(bytes, 1) + piece - 1) / piece;
     for (std::uint64_t i = first; i < end; ++i) {
       if (provided_[i].load(std::memory_order_relaxed)) continue;
-      if (!workers_->quiesce(clock::now() + quiesce_timeout)) {
+      const time_point end = clock::now() + quiesce_timeout;
+      if (!workers_->quiesce(std::min(end, deadline))) {
+        if (deadline < end) throw_late();
         throw out_of_memory("more memory of the device needs it idle, and a handler did not end " +
                                 std::string("within 10 s"),
                             node_);
@@ -154,7 +172,7 @@ class books final : public memory_domain {
   node_id node_;
   std::function<std::vector<begun_launches>()> under_way_;
   device_api::range range_;
-  std::mutex mutex_;
+  std::timed_mutex mutex_;
   heap heap_;
   std::vector<released_block> in_use_; ///< by launches that began before they were released
   std::unique_ptr<std::atomic<bool>[]> provided_; ///< by piece
