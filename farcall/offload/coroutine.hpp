@@ -1,5 +1,6 @@
 #pragma once
 
+#include <farcall/offload/deadline_resume.hpp>
 #include <farcall/offload/future.hpp>
 
 #include <coroutine>
@@ -25,12 +26,17 @@ class future_awaiter final : public am::continuation {
 
   [[nodiscard]] bool await_ready() { return future_.test(); }
   void await_suspend(std::coroutine_handle<> waiting) {
+    if (const time_point deadline = future_access::deadline(future_); deadline != no_deadline) {
+      timed_.begin(waiting, *state(), nullptr, deadline);
+      return;
+    }
     waiting_ = waiting;
     attached_ = true;
     state()->attach(this);
   }
   T await_resume() {
     attached_ = false;
+    if (timed_.is_late()) throw_timeout(*state());
     return future_.get();
   }
 
@@ -47,6 +53,7 @@ class future_awaiter final : public am::continuation {
   [[nodiscard]] am::completion* state() const noexcept { return future_access::state(future_); }
 
   future<T> future_;
+  deadline_resume timed_; ///< with a deadline; ends before the future
   std::coroutine_handle<> waiting_;
   bool attached_ = false;
 };

@@ -2,6 +2,9 @@
 #include <farcall/offload/combine.hpp>
 #include <farcall/offload/coroutine.hpp>
 #include <farcall/offload/job_test_support.hpp>
+#include <farcall/offload/promise.hpp>
+#include <farcall/offload/shared_future.hpp>
+#include <farcall/offload/task.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +12,9 @@
 #include <atomic>
 #include <chrono>
 #include <coroutine>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -29,6 +34,15 @@ class coroutines : public two_targets_test {
 
 int twice(int v) { return 2 * v; }
 int held(handshake::words words, int v) { return handshake::wait(words.local(), 0, 1) ? v : -1; }
+int held_there(handshake::words words) {
+  std::vector<std::uint32_t> copy(words.size());
+  return eventually([&] {
+    get_sync(words, copy);
+    return copy[0] != 0;
+  })
+             ? 1
+             : -1;
+}
 int thrower(int v) { throw std::out_of_range("value " + std::to_string(v)); }
 
 future<int> sum_of_two(node a, node b) {
@@ -263,6 +277,149 @@ TEST_F(coroutines, destroyed_while_they_wait_are_not_resumed) {
   gate_.set(0);
   EXPECT_EQ(sync(target_, twice, 1), 2);
   EXPECT_EQ(result, 0);
+}
+
+// ---- deadlines ----------------------------------------------------------------------------------
+
+constexpr std::chrono::milliseconds soon{20};
+constexpr int too_late = -2;
+
+future<int> until_its_deadline(future<int> f) {
+  try {
+    co_return co_await std::move(f);
+  } catch (const timeout&) {
+    co_return too_late;
+  }
+}
+
+TEST_F(coroutines, go_on_at_the_deadline_of_a_call) {
+  EXPECT_EQ(until_its_deadline(async(target_.within(wait_limit), twice, 3)).get(), 6);
+  EXPECT_EQ(until_its_deadline(async(target_.within(soon), held, gate_.span(), 1)).get(), too_late);
+  EXPECT_EQ(until_its_deadline(async(target_, held, gate_.span(), 1).within(soon)).get(), too_late);
+  gate_.set(0);
+  EXPECT_EQ(until_its_deadline(async(target_, held, gate_.span(), 1)).get(), 1);
+}
+
+TEST_F(coroutines, say_what_did_not_come_by_the_deadline) {
+  const auto fails = [](future<int> f) -> future<int> { co_return co_await std::move(f); };
+  future<int> f = fails(async(target_.within(soon), held, gate_.span(), 1));
+  EXPECT_THAT(text_thrown_by<timeout>([&] { (void)f.get(); }), HasSubstr("node 1"));
+  gate_.set(0);
+}
+
+TEST_F(coroutines, go_on_at_a_deadline_although_nobody_waits) {
+  std::atomic<int> result{0};
+  const auto writes = [](future<int> f, std::atomic<int>& to) -> future<void> {
+    to = co_await until_its_deadline(std::move(f));
+  };
+  const future<void> f = writes(async(target_.within(soon), held, gate_.span(), 1), result);
+  EXPECT_TRUE(eventually([&] { return result == too_late; }));
+  gate_.set(0);
+}
+
+TEST_F(coroutines, may_wait_again_for_what_is_late) {
+  const auto twice_late = [](node a, node b, handshake::words words) -> future<int> {
+    const int first = co_await until_its_deadline(async(a.within(soon), held, words, 1));
+    // On a thread of the library's, which may wait.
+    const int second = sync(b, twice, first);
+    const int third = co_await until_its_deadline(async(a.within(soon), held, words, 1));
+    co_return second + third;
+  };
+  EXPECT_EQ(twice_late(target_, other_, gate_.span()).get(), 3 * too_late);
+  gate_.set(0);
+}
+
+TEST_F(coroutines, on_targets_have_deadlines) {
+  EXPECT_EQ(sync(
+                target_.within(wait_limit),
+                [](node other, handshake::words words) {
+                  return until_its_deadline(async(other.within(soon), held_there, words));
+                },
+                other_, gate_.span()),
+            too_late);
+  gate_.set(0);
+}
+
+TEST_F(coroutines, have_deadlines_for_shared_results) {
+  const auto waits = [](shared_future<int> f) -> future<int> {
+    try {
+      co_return co_await f;
+    } catch (const timeout&) {
+      co_return too_late;
+    }
+  };
+  const shared_future<int> f = async(target_, held, gate_.span(), 5).share();
+  future<int> patient = waits(f);
+  future<int> hurried = waits(f.within(soon));
+  EXPECT_EQ(hurried.get(), too_late);
+  gate_.set(0);
+  EXPECT_EQ(patient.get(), 5);
+  EXPECT_EQ(waits(f.within(soon)).get(), 5) << "it is there";
+}
+
+TEST_F(coroutines, have_deadlines_for_tasks) {
+  std::atomic<int> ended{0};
+  const auto works = [](node a, handshake::words words, std::atomic<int>& at_end) -> task<int> {
+    const int v = co_await async(a, held, words, 7);
+    ++at_end;
+    co_return v;
+  };
+  const auto waits = [](task<int> t) -> future<int> {
+    try {
+      co_return co_await std::move(t);
+    } catch (const timeout&) {
+      co_return too_late;
+    }
+  };
+  EXPECT_EQ(waits(works(target_, gate_.span(), ended).within(soon)).get(), too_late);
+  EXPECT_EQ(ended, 0);
+  gate_.set(0);
+  EXPECT_EQ(waits(works(target_, gate_.span(), ended).within(wait_limit)).get(), 7);
+  EXPECT_TRUE(eventually([&] { return sync(target_, twice, 1) == 2 && ended == 2; }))
+      << "what was begun goes on";
+}
+
+TEST_F(coroutines, take_a_result_or_a_deadline_never_both) {
+  int results = 0;
+  for (int i = 0; i < 3000; ++i) {
+    const std::chrono::microseconds brief(i % 60);
+    const int got = until_its_deadline(async(target_.within(brief), twice, 2)).get();
+    ASSERT_TRUE(got == 4 || got == too_late) << got;
+    results += got == 4 ? 1 : 0;
+  }
+  RecordProperty("results", results);
+}
+
+TEST_F(coroutines, destroyed_before_their_deadline_are_not_resumed) {
+  int result = 0;
+  // Longer than the thread will be kept from destroying it.
+  const std::chrono::seconds deadline(1);
+  const detached waiting = foreign(async(target_.within(deadline), held, gate_.span(), 4), result);
+  waiting.handle.destroy();
+  std::this_thread::sleep_for(deadline + soon);
+  gate_.set(0);
+  EXPECT_EQ(sync(target_, twice, 1), 2);
+  EXPECT_EQ(result, 0);
+}
+
+TEST(coroutines_without_a_job, have_deadlines) {
+  promise<int> never;
+  EXPECT_EQ(until_its_deadline(never.get_future().within(soon)).get(), too_late);
+  promise<int> soon_enough;
+  future<int> f = until_its_deadline(soon_enough.get_future().within(wait_limit));
+  soon_enough.set_value(8);
+  EXPECT_EQ(f.get(), 8);
+}
+
+TEST(coroutines_at_the_end_of_a_job, see_it_and_not_their_deadline) {
+  job_options options = with_targets("shm");
+  options.stop_timeout = std::chrono::milliseconds(100);
+  std::optional<job> j(options);
+  const handshake gate(j->targets()[0]);
+  future<int> f =
+      until_its_deadline(async(j->targets()[0].within(wait_limit), held, gate.span(), 4));
+  j.reset();
+  EXPECT_THROW((void)f.get(), node_failed);
 }
 
 } // namespace

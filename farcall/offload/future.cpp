@@ -1,11 +1,15 @@
+#include <farcall/offload/deadline_resume.hpp>
 #include <farcall/offload/future.hpp>
 #include <farcall/offload/node.hpp>
 
 namespace farcall::detail {
 
 void wait_or_throw(am::completion& c, time_point deadline) {
-  if (wait_until(c, deadline)) return;
-  if (am::requester* l = c.source()) {
+  if (!wait_until(c, deadline)) throw_timeout(c);
+}
+
+void throw_timeout(const am::completion& event) {
+  if (am::requester* l = event.source()) {
     throw timeout(node_text(l->peer()) +
                       " did not answer before the deadline; the call may still run there",
                   l->peer());

@@ -115,6 +115,15 @@ class FARCALL_NODISCARD_CLASS future {
     return detail::wait_until(*state_, deadline_after(duration));
   }
 
+  /// The same result, with a deadline in place of that of the call: wait(), get() and `co_await`
+  /// throw timeout when it has passed. This future is empty afterwards. Throws error when it is
+  /// already.
+  [[nodiscard]] future within(std::chrono::nanoseconds duration) {
+    require_valid();
+    deadline_ = deadline_after(duration);
+    return std::move(*this);
+  }
+
   /// Waits and takes the result. Throws what the call ended with: remote_error with the handler's
   /// exception, node_failed, out_of_memory, malformed_message; or timeout, as wait() does.
   T get() {
@@ -173,8 +182,9 @@ class FARCALL_NODISCARD_CLASS future {
   /// std::bad_alloc.
   [[nodiscard]] shared_future<T> share();
 
-  /// For `co_await`: resumes on whichever thread takes the reply in. Nobody waits then, so a
-  /// deadline of the call has no effect; give one to whoever waits for the coroutine's future.
+  /// For `co_await`: resumes on whichever thread takes the reply in; at a deadline (see within()),
+  /// with timeout, on one of the library's. What the future stood for goes on then. Throws, when
+  /// there is a deadline, std::bad_alloc, and std::system_error when no thread can be had.
   auto operator co_await() && noexcept;
 
   class promise_type;
@@ -247,6 +257,11 @@ struct future_access {
     } else {
       f.let_go();
     }
+  }
+  template <class T>
+  static future<T> timed(future<T> f, time_point deadline) noexcept {
+    f.deadline_ = deadline;
+    return f;
   }
 };
 

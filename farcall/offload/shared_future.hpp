@@ -1,5 +1,6 @@
 #pragma once
 
+#include <farcall/offload/deadline_resume.hpp>
 #include <farcall/offload/future.hpp>
 
 #include <coroutine>
@@ -99,6 +100,14 @@ class FARCALL_NODISCARD_CLASS shared_future {
     return state_->ready() || detail::wait_until(*state_, deadline_after(duration));
   }
 
+  /// The same result with another deadline, as future::within(). Throws error for an empty one.
+  [[nodiscard]] shared_future within(std::chrono::nanoseconds duration) const {
+    require_valid();
+    shared_future timed(*this);
+    timed.deadline_ = deadline_after(duration);
+    return timed;
+  }
+
   /// Waits and gives the result, as often as one likes; it stays where it is. Throws what
   /// future::get() throws, the same exception each time.
   std::add_lvalue_reference_t<const T> get() const {
@@ -155,13 +164,18 @@ class shared_awaiter final : public am::continuation {
   }
 
   [[nodiscard]] bool await_ready() const { return future_.test(); }
-  void await_suspend(std::coroutine_handle<> waiting) noexcept {
+  void await_suspend(std::coroutine_handle<> waiting) {
+    if (future_.deadline_ != no_deadline) {
+      timed_.begin(waiting, *future_.state_, &future_.state_->continuations, future_.deadline_);
+      return;
+    }
     waiting_ = waiting;
     attached_ = true;
     future_.state_->continuations.attach(this);
   }
   std::add_lvalue_reference_t<const T> await_resume() {
     attached_ = false;
+    if (timed_.is_late()) throw_timeout(*future_.state_);
     return future_.get();
   }
 
@@ -172,6 +186,7 @@ class shared_awaiter final : public am::continuation {
 
  private:
   shared_future<T> future_;
+  deadline_resume timed_; ///< with a deadline; ends before the future
   std::coroutine_handle<> waiting_;
   bool attached_ = false;
 };

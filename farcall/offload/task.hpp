@@ -109,6 +109,11 @@ class [[nodiscard]] task {
     return awaiter{frame_};
   }
 
+  /// The same task, with a deadline for whoever awaits it: `co_await` throws timeout when it has
+  /// passed. What the task has begun goes on; it keeps its frame until it ends. Throws
+  /// std::bad_alloc.
+  [[nodiscard]] task within(std::chrono::nanoseconds duration) &&;
+
  private:
   std::coroutine_handle<promise_type> frame_;
 };
@@ -126,6 +131,21 @@ inline task<void> detail::task_promise<void>::get_return_object() noexcept {
 template <class T>
 [[nodiscard]] future<T> start(task<T> t) {
   co_return co_await std::move(t);
+}
+
+namespace detail {
+
+template <class T>
+task<T> until(task<T> t, time_point deadline) {
+  future<T> begun = start(std::move(t));
+  co_return co_await future_access::timed(std::move(begun), deadline);
+}
+
+} // namespace detail
+
+template <class T>
+task<T> task<T>::within(std::chrono::nanoseconds duration) && {
+  return detail::until(std::move(*this), deadline_after(duration));
 }
 
 } // namespace farcall
