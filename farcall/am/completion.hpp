@@ -85,8 +85,9 @@ class local_completion : public completion {
   /// What threads that wait for events of no client sleep on.
   [[nodiscard]] static doorbell& doorbell_of_no_client() noexcept;
 
-  /// Gives a waiting thread a piece of the work to do; false when there is none.
-  virtual bool help() noexcept { return false; }
+  /// Gives a thread that waits until `until` a piece of the work to do; false when there is none
+  /// that ends by itself before.
+  virtual bool help(time_point /*until*/) noexcept { return false; }
 
   /// Ends the event, once, and gives up the completing side's reference.
   void complete(std::exception_ptr failure) noexcept;

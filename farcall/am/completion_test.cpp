@@ -127,7 +127,7 @@ TEST_F(events, give_a_continuation_back) {
 }
 
 TEST_F(events, let_nobody_help_by_themselves) {
-  EXPECT_FALSE(event_->help());
+  EXPECT_FALSE(event_->help(no_deadline));
   event_->complete(nullptr);
   event_->release();
 }

@@ -373,7 +373,7 @@ remote_bytes engine::read_remote(node_id peer, std::uint64_t address, std::uint6
   // Not touched before the copy, which fails where the peer's memory ends: it may name any length.
   read.copy = std::make_unique_for_overwrite<std::byte[]>(bytes);
   read.data = read.copy.get();
-  if (!m->get(peer, address, read.copy.get(), bytes)) {
+  if (!m->get(peer, address, read.copy.get(), bytes, no_deadline)) {
     const std::string what = std::to_string(bytes) + " bytes";
     const std::string why = m->failure(peer, address, bytes);
     if (why.empty()) {

@@ -443,7 +443,7 @@ TEST_F(engines, local_events_let_waiting_threads_help) {
   class helped final : public local_completion {
    public:
     using local_completion::local_completion;
-    bool help() noexcept override {
+    bool help(time_point /*until*/) noexcept override {
       if (left_ == 0) return false;
       if (--left_ == 0) complete(nullptr);
       return true;

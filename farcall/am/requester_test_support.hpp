@@ -107,14 +107,14 @@ class fake_rma_engine final : public rma_engine {
                  std::uint64_t /*bytes*/) noexcept override {
     return maps ? reinterpret_cast<std::byte*>(address) : nullptr;
   }
-  bool put(node_id /*peer*/, std::uint64_t to, const std::byte* from,
-           std::uint64_t bytes) noexcept override {
+  bool put(node_id /*peer*/, std::uint64_t to, const std::byte* from, std::uint64_t bytes,
+           time_point /*deadline*/) noexcept override {
     if (!works) return false;
     std::memcpy(reinterpret_cast<std::byte*>(to), from, bytes);
     return true;
   }
-  bool get(node_id /*peer*/, std::uint64_t from, std::byte* to,
-           std::uint64_t bytes) noexcept override {
+  bool get(node_id /*peer*/, std::uint64_t from, std::byte* to, std::uint64_t bytes,
+           time_point /*deadline*/) noexcept override {
     if (!works) return false;
     std::memcpy(to, reinterpret_cast<const std::byte*>(from), bytes);
     return true;

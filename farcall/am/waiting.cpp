@@ -66,7 +66,7 @@ class engine::event_wait final : public wait_condition {
   state poll() noexcept override {
     if (event_.ready()) return state::over;
     // There may be more, and nobody notifies us of it.
-    if (event_.help()) return event_.ready() ? state::over : state::advanced;
+    if (event_.help(deadline())) return event_.ready() ? state::over : state::advanced;
     engine_.pump_all(++turn_ % rare_look_interval == 0);
     continuation_list others = engine_.completions_.give_due();
     queue_continuations(others);
@@ -436,7 +436,7 @@ bool engine::wait(completion& c, time_point deadline) {
 void engine::poll(completion& c) {
   if (c.source() != nullptr) {
     pump(*c.source());
-  } else if (!static_cast<local_completion&>(c).help()) {
+  } else if (!static_cast<local_completion&>(c).help(time_point::min())) {
     pump_all(true);
   }
   fiber_scheduler* const fibers = fiber_scheduler::mine();

@@ -205,7 +205,7 @@ TEST_F(waiting, helps_with_an_event_until_nothing_is_left) {
   class helped final : public local_completion {
    public:
     using local_completion::local_completion;
-    bool help() noexcept override {
+    bool help(time_point /*until*/) noexcept override {
       if (left == 0) return false;
       if (--left == 0) complete(nullptr);
       return true;

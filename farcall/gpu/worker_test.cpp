@@ -313,12 +313,12 @@ TEST_F(device_worker, whose_copies_fail_says_why) {
   const std::uint64_t memory = device_->memory()->allocate(100, 8, no_deadline);
   std::array<std::byte, 100> bytes{};
   rma_engine& m = *device_->rma_engine();
-  EXPECT_TRUE(m.put(1, memory, bytes.data(), bytes.size()));
+  EXPECT_TRUE(m.put(1, memory, bytes.data(), bytes.size(), no_deadline));
   faults_->copies_that_fail = 1;
-  EXPECT_FALSE(m.put(1, memory, bytes.data(), bytes.size()));
+  EXPECT_FALSE(m.put(1, memory, bytes.data(), bytes.size(), no_deadline));
   EXPECT_THAT(m.failure(1, memory, 100), HasSubstr("a copy has failed"));
-  EXPECT_TRUE(m.get(1, memory, bytes.data(), bytes.size()));
-  EXPECT_FALSE(m.get(1, memory - (1 << 21), bytes.data(), bytes.size()));
+  EXPECT_TRUE(m.get(1, memory, bytes.data(), bytes.size(), no_deadline));
+  EXPECT_FALSE(m.get(1, memory - (1 << 21), bytes.data(), bytes.size(), no_deadline));
   EXPECT_THAT(m.failure(1, memory - (1 << 21), 100), HasSubstr("no memory"));
 }
 

@@ -20,8 +20,16 @@ void require_on(node_id owner);
 /// Memory on a node; throws out_of_memory, and timeout.
 [[nodiscard]] std::uint64_t allocate_on(const timed_node& where, std::uint64_t count,
                                         std::uint64_t element_bytes, std::uint64_t alignment);
+/// Frees it; throws timeout. Nothing for a node that has failed, or whose job has ended.
+void release_until(const timed_node& where, std::uint64_t address);
+/// The same within release_timeout; logs what release_until() throws.
 void release_on(const node& where, std::uint64_t address) noexcept;
 } // namespace detail
+
+template <class T>
+class timed_span;
+template <class T>
+class timed_buffer;
 
 /// A view of `size` elements in the memory of one node. Trivially copyable, so it can be sent as an
 /// argument. On its node it is used in place, elsewhere with put, get, copy and map. Does not own.
@@ -90,6 +98,9 @@ class remote_span {
     return subspan(size_ - count, count);
   }
 
+  /// The same, with a deadline for the copy that it is given to; see put().
+  [[nodiscard]] timed_span<T> within(std::chrono::nanoseconds duration) const noexcept;
+
   /// The elements in place, on the node that owns them. Throws wrong_node elsewhere; a GPU does not
   /// check.
   [[nodiscard]] FARCALL_HOST_DEVICE T* data() const {
@@ -154,6 +165,11 @@ class FARCALL_NODISCARD_CLASS buffer {
     return span_.subspan(offset, count);
   }
 
+  /// All elements, with a deadline for the copy that they are given to; see put().
+  [[nodiscard]] timed_span<T> within(std::chrono::nanoseconds duration) const noexcept;
+  /// The same; reset() of it has the deadline, too. Refers to this buffer.
+  [[nodiscard]] timed_buffer<T> within(std::chrono::nanoseconds duration) noexcept;
+
   /// Gives the memory up without freeing it.
   [[nodiscard]] remote_span<T> release() noexcept { return std::exchange(span_, remote_span<T>{}); }
   /// Takes over what release() gave up. `memory` must begin where it began. Never fails.
@@ -172,6 +188,7 @@ class FARCALL_NODISCARD_CLASS buffer {
 
  private:
   friend class farcall::timed_node;
+  friend class timed_buffer<T>;
   buffer(const farcall::node& where, std::uint64_t address, std::size_t n) noexcept
       : where_(where), span_(where.id(), address, n) {}
 
@@ -179,8 +196,66 @@ class FARCALL_NODISCARD_CLASS buffer {
   remote_span<T> span_;
 };
 
+/// A view, and a point in time; see buffer::within(). A value, as a view is.
+template <class T>
+class timed_span {
+ public:
+  /// `job`: whose memory it is, null for the only one's of the process.
+  timed_span(const remote_span<T>& span, detail::job_core* job, time_point deadline) noexcept
+      : span_(span), job_(job), deadline_(deadline) {}
+  /// The view.
+  [[nodiscard]] const remote_span<T>& span() const noexcept { return span_; }
+  /// When its time is over.
+  [[nodiscard]] time_point deadline() const noexcept { return deadline_; }
+  /// For the library itself.
+  [[nodiscard]] detail::job_core* job() const noexcept { return job_; }
+
+ private:
+  remote_span<T> span_;
+  detail::job_core* job_;
+  time_point deadline_;
+};
+
+/// A buffer, and a point in time; see buffer::within(). As a timed_span, while the buffer is there.
+template <class T>
+class timed_buffer : public timed_span<T> {
+ public:
+  /// Of `whose`, which stays where it is.
+  timed_buffer(buffer<T>& whose, time_point deadline) noexcept
+      : timed_span<T>(whose.span(), whose.node().job(), deadline), whose_(&whose) {}
+
+  /// As buffer::reset(), but the wait ends at the deadline, and throws: timeout, error, and what a
+  /// call throws. The buffer then has its memory still. Nothing for a node that has failed.
+  void reset() const {
+    const remote_span<T> memory = whose_->span();
+    if (memory.address() != 0)
+      detail::release_until(timed_node(whose_->node(), this->deadline()), memory.address());
+    whose_->span_ = {};
+  }
+
+ private:
+  buffer<T>* whose_;
+};
+
+template <class T>
+timed_span<T> remote_span<T>::within(std::chrono::nanoseconds duration) const noexcept {
+  return {*this, nullptr, deadline_after(duration)};
+}
+template <class T>
+timed_span<T> buffer<T>::within(std::chrono::nanoseconds duration) const noexcept {
+  return {span_, where_.job(), deadline_after(duration)};
+}
+template <class T>
+timed_buffer<T> buffer<T>::within(std::chrono::nanoseconds duration) noexcept {
+  return {*this, deadline_after(duration)};
+}
+
 template <class T>
 inline constexpr bool detail::is_bound_to_node<buffer<T>> = true;
+template <class T>
+inline constexpr bool detail::is_bound_to_node<timed_span<T>> = true;
+template <class T>
+inline constexpr bool detail::is_bound_to_node<timed_buffer<T>> = true;
 
 template <class T>
 struct detail::refers_to<remote_span<T>> : std::type_identity<T> {};

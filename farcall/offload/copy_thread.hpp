@@ -19,7 +19,7 @@ class large_copy : public am::local_completion {
   /// Does a piece; false when none is left to take.
   virtual bool work() noexcept = 0;
 
-  bool help() noexcept override { return work(); }
+  bool help(time_point /*until*/) noexcept override { return work(); }
 };
 
 /// The thread that works on large copies while nobody waits for them. Started by the first one.

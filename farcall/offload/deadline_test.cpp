@@ -6,14 +6,21 @@
 #include <farcall/offload/job.hpp>
 #include <farcall/offload/job_state.hpp>
 #include <farcall/offload/job_test_support.hpp>
+#include <farcall/offload/transfer.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <numeric>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace farcall::test {
 namespace {
@@ -78,6 +85,107 @@ TEST(ends_of_buffers, wait_for_a_full_lane_for_a_while) {
   EXPECT_TRUE(b.empty());
   stopped.resume();
   EXPECT_EQ(sync(target, bytes_in_use), before) << "it stays taken, as was logged";
+}
+
+TEST(ends_of_buffers, take_a_deadline_and_then_leave_the_memory) {
+  const job j(with_targets("shm"));
+  const node target = j.targets()[0];
+  auto b = target.allocate<char>(std::size_t{1} << 20);
+  const std::uint64_t before = sync(target, bytes_in_use);
+  stopped_target stopped(target);
+  EXPECT_TRUE(ends(
+      [&] {
+        EXPECT_THROW(for (;;) { post(target.within(soon), [] {}); }, timeout);
+        EXPECT_THROW(b.within(soon).reset(), timeout);
+      },
+      [&] { stopped.resume(); }));
+  EXPECT_FALSE(b.empty());
+  stopped.resume();
+  b.within(wait_limit).reset();
+  EXPECT_TRUE(b.empty());
+  b.within(wait_limit).reset();
+  EXPECT_LT(sync(target, bytes_in_use), before);
+}
+
+// ---- copies -------------------------------------------------------------------------------------
+
+constexpr std::size_t large = async_copy_from + 4096;
+
+class copies_with_deadlines : public job_test {};
+
+TEST_F(copies_with_deadlines, are_done_in_time) {
+  const auto b = target_.allocate<int>(large / sizeof(int));
+  auto c = target_.allocate<int>(large / sizeof(int));
+  std::vector<int> values(b.size());
+  std::iota(values.begin(), values.end(), 3);
+  put(values, b.within(wait_limit)).get();
+  std::vector<int> back(b.size());
+  get(b.within(wait_limit), back).get();
+  EXPECT_EQ(back, values);
+  copy(b, c.within(wait_limit)).get();
+  std::fill(back.begin(), back.end(), 0);
+  get_sync(c.span().within(wait_limit), back);
+  EXPECT_EQ(back, values);
+  put_sync(std::vector{1, 2, 3}, c.within(wait_limit));
+  get_sync(c.within(wait_limit), std::span(back).first(4));
+  EXPECT_EQ(back[2], 3);
+  EXPECT_EQ(back[3], 6);
+}
+
+TEST_F(copies_with_deadlines, into_shared_memory_need_no_answer) {
+  auto b = target_.allocate<int>(1000);
+  const stopped_target stopped(target_);
+  put_sync(std::vector<int>(1000, 7), b.within(soon));
+  std::vector<int> back(1000);
+  get_sync(b.within(soon), back);
+  EXPECT_EQ(back[999], 7);
+}
+
+TEST_F(copies_with_deadlines, that_are_late_end_with_timeout) {
+  auto b = target_.allocate<char>(large);
+  std::vector<char> local(large, 'x');
+  const std::chrono::nanoseconds no_time(-1);
+  EXPECT_THROW(put_sync(local, b.within(no_time)), timeout);
+  EXPECT_THROW(get_sync(b.within(no_time), local), timeout);
+  future<void> f = put(local, b.within(no_time));
+  const auto e = thrown_by<timeout>([&] { f.get(); });
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->node(), target_.id());
+  EXPECT_THAT(e->what(), HasSubstr(std::to_string(large) + " bytes to node 1"));
+  EXPECT_THROW(get(b.within(no_time), local).get(), timeout);
+}
+
+TEST_F(copies_with_deadlines, end_by_themselves_though_nobody_works_on_them) {
+  auto b = target_.allocate<char>(large);
+  std::vector<char> local(large, 'x');
+  std::atomic<bool> is_late{false};
+  // Not waited for, and behind as much as the copy thread has to do.
+  std::vector<future<void>> before;
+  for (int i = 0; i < 8; ++i)
+    before.push_back(put(local, b));
+  const future<void> f =
+      put(local, b.within(std::chrono::nanoseconds(-1))).then([&](future<void> ended) {
+        EXPECT_THROW(ended.get(), timeout);
+        is_late = true;
+      });
+  EXPECT_TRUE(eventually([&] { return is_late.load(); }));
+  for (future<void>& each : before)
+    each.get();
+}
+
+class copies_between_targets_with_deadlines : public two_targets_test {};
+
+TEST_F(copies_between_targets_with_deadlines, time_out_when_the_destination_is_stopped) {
+  const auto from = target_.allocate<int>(1000);
+  auto to = other_.allocate<int>(1000);
+  put_sync(std::vector<int>(1000, 4), from);
+  {
+    const stopped_target stopped(other_);
+    EXPECT_THROW(copy_sync(from, to.within(soon)), timeout);
+    EXPECT_THROW(copy_sync(from.within(soon), to), timeout);
+    EXPECT_THROW(copy(from.within(wait_limit), to.within(soon)).get(), timeout);
+  }
+  copy_sync(from, to);
 }
 
 } // namespace

@@ -1,3 +1,4 @@
+#include <farcall/am/deadline_thread.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/base/log.hpp>
 #include <farcall/memory/copy.hpp>
@@ -9,6 +10,7 @@
 #include <atomic>
 #include <cstring>
 #include <deque>
+#include <utility>
 #include <vector>
 
 namespace farcall {
@@ -96,10 +98,13 @@ bytes_read read_here(std::uint64_t address, std::uint64_t bytes) {
   return {{from, from + bytes}};
 }
 
+/// `left_ns` until the deadline of whoever waits for it; less than 0: without one.
 void fetch_here(node_id from, std::uint64_t from_address, std::uint64_t to_address,
-                std::uint64_t bytes) {
+                std::uint64_t bytes, std::int64_t left_ns) {
+  const time_point deadline =
+      left_ns < 0 ? no_deadline : deadline_after(std::chrono::nanoseconds(left_ns));
   get_bytes(current_job(), from, from_address, reinterpret_cast<std::byte*>(to_address), bytes,
-            transfer_mode::sync)
+            transfer_mode::sync, deadline)
       .get();
 }
 
@@ -117,9 +122,22 @@ struct transfer {
   std::byte* here;
   std::size_t bytes;
   bool is_put;
+  time_point deadline;
 
   [[nodiscard]] transfer part(std::size_t offset, std::size_t length) const noexcept {
-    return {job, peer, there + offset, here + offset, length, is_put};
+    return {job, peer, there + offset, here + offset, length, is_put, deadline};
+  }
+  [[nodiscard]] bool is_late() const noexcept {
+    return deadline != no_deadline && clock::now() >= deadline;
+  }
+  [[nodiscard]] std::exception_ptr lateness() const noexcept {
+    try {
+      throw timeout("a copy of " + std::to_string(bytes) + " bytes " + (is_put ? "to " : "from ") +
+                        node_text(peer) + " was not done by its deadline; a part of them may be",
+                    peer);
+    } catch (...) {
+      return std::current_exception();
+    }
   }
 };
 
@@ -129,10 +147,11 @@ std::size_t piece_of(const am::requester& lane) {
   return lane.ends().takes_long ? call_piece : lane.largest_arguments() - besides;
 }
 
-/// Pipelined through calls. Throws.
+/// Pipelined through calls. Throws. These hold copies of the bytes, so that none touches the memory
+/// here after a deadline.
 void emulated_rma(const transfer& t) {
-  const node peer(*t.job, t.peer);
-  const std::size_t piece_bytes = piece_of(t.job->engine->lane_to(t.peer));
+  const timed_node peer(node(*t.job, t.peer), t.deadline);
+  const std::size_t piece_bytes = piece_of(t.job->engine->lane_to(t.peer, t.deadline));
   if (t.is_put) {
     std::deque<future<void>> under_way;
     for (std::size_t done = 0; done < t.bytes; done += piece_bytes) {
@@ -178,21 +197,21 @@ memory_domain* domain_of(const job_state& job, node_id node) {
 /// Few bytes to or from a peer's memory domain, as messages. False when the memory is not its.
 bool by_messages(const transfer& t, const memory_domain& domain) {
   if (!domain.holds(t.there, t.bytes)) return false;
-  am::requester& lane = t.job->engine->lane_to(t.peer);
+  am::requester& lane = t.job->engine->lane_to(t.peer, t.deadline);
   const auto key = t.is_put ? am::write_memory_key : am::read_memory_key;
   if (t.is_put) {
     detail::future_access::make<void>(
-        detail::send<detail::call_mode::awaited, void>(lane, key, {}, no_deadline, t.there,
+        detail::send<detail::call_mode::awaited, void>(lane, key, {}, t.deadline, t.there,
                                                        detail::bytes_sent{{t.here, t.bytes}}),
-        no_deadline)
+        t.deadline)
         .get();
     return true;
   }
   const std::vector<std::byte> got =
       detail::future_access::make<detail::bytes_read>(
           detail::send<detail::call_mode::awaited, detail::bytes_read>(
-              lane, key, {}, no_deadline, t.there, std::uint64_t{t.bytes}),
-          no_deadline)
+              lane, key, {}, t.deadline, t.there, std::uint64_t{t.bytes}),
+          t.deadline)
           .get()
           .bytes;
   if (got.size() != t.bytes) throw malformed_message("a get came back short");
@@ -205,10 +224,11 @@ void move_now(const transfer& t) {
   if (const std::exception_ptr why = t.job->engine->failure_of(t.peer)) std::rethrow_exception(why);
   rma_engine* m = t.job->engine->rma_engine_for(t.peer);
   if (m != nullptr && t.bytes >= m->threshold() &&
-      (t.is_put ? m->put(t.peer, t.there, t.here, t.bytes)
-                : m->get(t.peer, t.there, t.here, t.bytes))) {
+      (t.is_put ? m->put(t.peer, t.there, t.here, t.bytes, t.deadline)
+                : m->get(t.peer, t.there, t.here, t.bytes, t.deadline))) {
     return;
   }
+  if (t.is_late()) std::rethrow_exception(t.lateness());
   if (const std::exception_ptr why = t.job->engine->failure_of(t.peer)) std::rethrow_exception(why);
   if (const memory_domain* const domain = domain_of(*t.job, t.peer)) {
     if (m != nullptr && t.bytes < m->threshold() && by_messages(t, *domain)) return;
@@ -237,7 +257,17 @@ class chunked_copy final : public detail::large_copy {
         chunk_bytes_(direct_ != nullptr ? copy_chunk_bytes : t.bytes),
         chunks_((t.bytes + chunk_bytes_ - 1) / chunk_bytes_) {}
 
+  /// Has it end at its deadline, if it has one, also while nobody works on it. Throws.
+  void keep_deadline() {
+    if (all_.deadline == no_deadline) return;
+    const counted_ptr<end> e(new end(*this));
+    am::deadline_thread::of_process().prepare();
+    end_ = e;
+    am::deadline_thread::of_process().set(*e, all_.deadline);
+  }
+
   bool work() noexcept override {
+    if (all_.is_late()) give_up();
     // Relaxed: hands out numbers only.
     const std::size_t chunk = next_.fetch_add(1, std::memory_order_relaxed);
     if (chunk >= chunks_) return false;
@@ -250,15 +280,50 @@ class chunked_copy final : public detail::large_copy {
         move_now(all_.part(offset, bytes));
       }
     } catch (...) {
-      const std::lock_guard guard(failure_mutex_);
-      failure_seen_ = std::current_exception();
+      fail(std::current_exception());
     }
-    // Acquire-release: the last one sees the bytes, and the failure, of all.
-    if (done_.fetch_add(1, std::memory_order_acq_rel) + 1 == chunks_) complete(failure_seen_);
+    finish(1);
     return true;
   }
 
+  bool help(time_point until) noexcept override {
+    // A piece by a connection takes as long as the peer likes.
+    return (direct_ != nullptr || until >= all_.deadline) && work();
+  }
+
  private:
+  /// What happens at the deadline. Holds the copy.
+  class end final : public am::timed_event {
+   public:
+    explicit end(chunked_copy& copy) : timed_event(copy.owner()), copy_(&copy) { copy.retain(); }
+    ~end() override { copy_->release(); }
+
+   private:
+    void happen() noexcept override { copy_->give_up(); }
+
+    chunked_copy* copy_;
+  };
+
+  void fail(std::exception_ptr why) noexcept {
+    const std::lock_guard guard(failure_mutex_);
+    failure_seen_ = std::move(why);
+  }
+  void finish(std::size_t chunks) noexcept {
+    // Acquire-release: the last one sees the bytes, and the failure, of all.
+    if (done_.fetch_add(chunks, std::memory_order_acq_rel) + chunks != chunks_) return;
+    const counted_ptr<end> e = std::exchange(end_, {});
+    complete(failure_seen_);
+    if (e) am::deadline_thread::of_process().take_back(*e);
+  }
+  /// Nobody takes another piece. Those that were taken come to their end.
+  void give_up() noexcept {
+    // Relaxed: as in work().
+    const std::size_t first = next_.exchange(chunks_, std::memory_order_relaxed);
+    if (first >= chunks_) return;
+    fail(all_.lateness());
+    finish(chunks_ - first);
+  }
+
   void copy_directly(std::size_t offset, std::size_t bytes) noexcept {
     std::byte* to = all_.is_put ? direct_ + offset : all_.here + offset;
     const std::byte* from = all_.is_put ? all_.here + offset : direct_ + offset;
@@ -277,14 +342,32 @@ class chunked_copy final : public detail::large_copy {
   std::atomic<std::size_t> done_{0};
   std::mutex failure_mutex_;
   std::exception_ptr failure_seen_;
+  counted_ptr<end> end_; ///< until it has ended
 };
+
+/// A copy by the processor that looks at its deadline. False when that came first.
+bool copy_in_time(std::byte* to, const std::byte* from, const transfer& t) {
+  constexpr std::size_t piece_bytes = 8 * copy_chunk_bytes;
+  for (std::size_t done = 0; done < t.bytes; done += piece_bytes) {
+    if (t.is_late()) return false;
+    copy_bytes(to + done, from + done, std::min(piece_bytes, t.bytes - done));
+  }
+  return true;
+}
 
 future<void> start(const transfer& t, transfer_mode mode) {
   if (t.job->engine->has_failed(t.peer))
     return detail::failed_future<void>(t.job->engine->failure_of(t.peer));
   if (mode == transfer_mode::sync || t.bytes < async_copy_from) {
     if (std::byte* there = directly(*t.job, t.peer, t.there, t.bytes)) [[likely]] {
-      copy_bytes(t.is_put ? there : t.here, t.is_put ? t.here : there, t.bytes);
+      std::byte* const to = t.is_put ? there : t.here;
+      const std::byte* const from = t.is_put ? t.here : there;
+      // Small ones are done sooner than the clock is read.
+      if (t.bytes <= copy_chunk_bytes || t.deadline == no_deadline) [[likely]] {
+        copy_bytes(to, from, t.bytes);
+      } else if (!copy_in_time(to, from, t)) {
+        return detail::failed_future<void>(t.lateness());
+      }
       return detail::ready_future<void>();
     }
     try {
@@ -295,7 +378,9 @@ future<void> start(const transfer& t, transfer_mode mode) {
     return detail::ready_future<void>();
   }
   auto* copy = new chunked_copy(t);
+  // No deadline for who waits: the copy ends at its own, when nobody touches the memory any more.
   future<void> f = detail::future_access::make<void>(copy);
+  copy->keep_deadline();
   t.job->copies.submit(*copy);
   return f;
 }
@@ -308,7 +393,7 @@ namespace {
 
 /// This process hands out the memory of one of the two nodes, so it copies.
 future<void> copy_with_domain(job_state& job, node_id from, std::uint64_t from_address, node_id to,
-                              std::uint64_t to_address, std::size_t bytes) {
+                              std::uint64_t to_address, std::size_t bytes, time_point deadline) {
   const memory_domain* const source = domain_of(job, from);
   const memory_domain* const target = domain_of(job, to);
   if (target != nullptr) {
@@ -320,21 +405,23 @@ future<void> copy_with_domain(job_state& job, node_id from, std::uint64_t from_a
       // Not as a message: this processor cannot read that address.
       if (const std::exception_ptr why = job.engine->failure_of(to))
         return failed_future<void>(why);
-      if (m.put(to, to_address, here, bytes)) return ready_future<void>();
+      if (m.put(to, to_address, here, bytes, deadline)) return ready_future<void>();
       return failed_future<void>(std::make_exception_ptr(error(
           "a copy to " + node_text(to) + " was not possible: " + m.failure(to, to_address, bytes),
           to)));
     }
-    if (here != nullptr) return put_bytes(job, to, to_address, here, bytes, transfer_mode::async);
+    if (here != nullptr)
+      return put_bytes(job, to, to_address, here, bytes, transfer_mode::async, deadline);
   } else if (std::byte* const here = directly(job, to, to_address, bytes)) {
-    return get_bytes(job, from, from_address, here, bytes, transfer_mode::async);
+    return get_bytes(job, from, from_address, here, bytes, transfer_mode::async, deadline);
   }
   try {
     std::vector<std::byte> piece(std::min(bytes, call_piece));
     for (std::size_t done = 0; done < bytes; done += piece.size()) {
       const std::size_t n = std::min(piece.size(), bytes - done);
-      get_bytes(job, from, from_address + done, piece.data(), n, transfer_mode::sync).get();
-      put_bytes(job, to, to_address + done, piece.data(), n, transfer_mode::sync).get();
+      get_bytes(job, from, from_address + done, piece.data(), n, transfer_mode::sync, deadline)
+          .get();
+      put_bytes(job, to, to_address + done, piece.data(), n, transfer_mode::sync, deadline).get();
     }
   } catch (...) {
     return failed_future<void>(std::current_exception());
@@ -345,31 +432,37 @@ future<void> copy_with_domain(job_state& job, node_id from, std::uint64_t from_a
 } // namespace
 
 future<void> put_bytes(job_core& job, node_id to, std::uint64_t address, const std::byte* from,
-                       std::size_t bytes, transfer_mode mode) {
-  return start({&state_of(job), to, address, const_cast<std::byte*>(from), bytes, true}, mode);
+                       std::size_t bytes, transfer_mode mode, time_point deadline) {
+  return start({&state_of(job), to, address, const_cast<std::byte*>(from), bytes, true, deadline},
+               mode);
 }
 
 future<void> get_bytes(job_core& job, node_id from, std::uint64_t address, std::byte* to,
-                       std::size_t bytes, transfer_mode mode) {
-  return start({&state_of(job), from, address, to, bytes, false}, mode);
+                       std::size_t bytes, transfer_mode mode, time_point deadline) {
+  return start({&state_of(job), from, address, to, bytes, false, deadline}, mode);
 }
 
 future<void> copy_between(job_core& core, node_id from, std::uint64_t from_address, node_id to,
-                          std::uint64_t to_address, std::size_t bytes) {
+                          std::uint64_t to_address, std::size_t bytes, time_point deadline) {
   job_state& job = state_of(core);
   if (to == own_id()) {
     return get_bytes(job, from, from_address, reinterpret_cast<std::byte*>(to_address), bytes,
-                     transfer_mode::async);
+                     transfer_mode::async, deadline);
   }
   if (from == own_id()) {
     return put_bytes(job, to, to_address, reinterpret_cast<const std::byte*>(from_address), bytes,
-                     transfer_mode::async);
+                     transfer_mode::async, deadline);
   }
   if (domain_of(job, from) != nullptr || domain_of(job, to) != nullptr) {
-    return copy_with_domain(job, from, from_address, to, to_address, bytes);
+    return copy_with_domain(job, from, from_address, to, to_address, bytes, deadline);
   }
-  return async(node(job, to), fn<&fetch_here>, from, from_address, to_address,
-               std::uint64_t{bytes});
+  std::int64_t left_ns = -1;
+  if (deadline != no_deadline) {
+    const std::chrono::nanoseconds left = deadline - clock::now();
+    left_ns = std::max<std::int64_t>(left.count(), 0);
+  }
+  return async(timed_node(node(job, to), deadline), fn<&fetch_here>, from, from_address, to_address,
+               std::uint64_t{bytes}, left_ns);
 }
 
 std::byte* map_bytes(job_core& job, node_id node, std::uint64_t address, std::size_t bytes) {
@@ -436,25 +529,31 @@ std::uint64_t allocate_on(const timed_node& timed, std::uint64_t count, std::uin
   return address;
 }
 
-void release_on(const node& where, std::uint64_t address) noexcept {
-  // All memory goes with the job.
-  if (!where.has_job()) return;
-  std::chrono::milliseconds limit{};
+void release_until(const timed_node& timed, std::uint64_t address) {
+  const node& where = timed.where();
+  // All memory goes with the job, and with its node.
+  if (!where.has_job() || !where.alive()) return;
   try {
-    limit = state_of(*where.job()).release_timeout;
-    const timed_node timed(where, deadline_after(limit));
     if (memory_domain* const domain = domain_of(where)) {
       // Behind the calls that may use it; the domain knows of what else is under way.
-      if (!where.alive()) return;
       static_cast<void>(fence_on(timed).then(
           [domain, address](const future<void>& /*done*/) { domain->release(address); }));
     } else if (where.id() == own_id()) {
       (void)state_of(*where.job()).engine->heap().release(reinterpret_cast<std::byte*>(address));
-    } else if (where.alive()) {
+    } else {
       post(timed, fn<&release_here>, address);
     }
   } catch (const node_failed&) {
-    // Its memory has gone with it.
+    // It has failed now.
+  }
+}
+
+void release_on(const node& where, std::uint64_t address) noexcept {
+  if (!where.has_job()) return;
+  std::chrono::milliseconds limit{};
+  try {
+    limit = state_of(*where.job()).release_timeout;
+    release_until({where, deadline_after(limit)}, address);
   } catch (const timeout& e) {
     log::warning("a buffer on " + node_text(where.id()) + " could not be freed within " +
                  std::to_string(limit.count()) + " ms (release_timeout), and its memory stays " +

@@ -25,6 +25,10 @@ template <class T>
 [[nodiscard]] job_core* known_job(const remote_span<T>& /*span*/) noexcept {
   return nullptr;
 }
+template <class T>
+[[nodiscard]] job_core* known_job(const timed_span<T>& timed) noexcept {
+  return timed.job();
+}
 
 /// The job of all of them; the current one when they are bare spans. Throws error when they belong
 /// to several.
@@ -39,11 +43,14 @@ template <class... Remote>
 }
 
 [[nodiscard]] future<void> put_bytes(job_core& job, node_id to, std::uint64_t address,
-                                     const std::byte* from, std::size_t bytes, transfer_mode mode);
+                                     const std::byte* from, std::size_t bytes, transfer_mode mode,
+                                     time_point deadline = no_deadline);
 [[nodiscard]] future<void> get_bytes(job_core& job, node_id from, std::uint64_t address,
-                                     std::byte* to, std::size_t bytes, transfer_mode mode);
+                                     std::byte* to, std::size_t bytes, transfer_mode mode,
+                                     time_point deadline = no_deadline);
 [[nodiscard]] future<void> copy_between(job_core& job, node_id from, std::uint64_t from_address,
-                                        node_id to, std::uint64_t to_address, std::size_t bytes);
+                                        node_id to, std::uint64_t to_address, std::size_t bytes,
+                                        time_point deadline = no_deadline);
 [[nodiscard]] std::byte* map_bytes(job_core& job, node_id node, std::uint64_t address,
                                    std::size_t bytes);
 
@@ -60,7 +67,16 @@ struct remote_element<buffer<T>> {
   using type = T;
 };
 
-/// remote_span<T> or buffer<T>.
+template <class T>
+struct remote_element<timed_span<T>> {
+  using type = T;
+};
+template <class T>
+struct remote_element<timed_buffer<T>> {
+  using type = T;
+};
+
+/// remote_span<T> or buffer<T>, perhaps with a deadline.
 template <class R>
 concept remote_range = requires { typename remote_element<std::remove_cvref_t<R>>::type; };
 
@@ -76,6 +92,25 @@ template <class T>
   return b.span();
 }
 
+template <class T>
+[[nodiscard]] remote_span<T> span_of(const timed_span<T>& timed) noexcept {
+  return timed.span();
+}
+
+/// By when a copy with it has to be done.
+template <class Remote>
+[[nodiscard]] time_point deadline_of(const Remote& /*remote*/) noexcept {
+  return no_deadline;
+}
+template <class T>
+[[nodiscard]] time_point deadline_of(const timed_span<T>& timed) noexcept {
+  return timed.deadline();
+}
+template <class T>
+[[nodiscard]] time_point deadline_of(const timed_buffer<T>& timed) noexcept {
+  return timed.deadline();
+}
+
 template <class Remote>
 future<void> put_as(std::span<const element<Remote>> from, const Remote& to, transfer_mode mode) {
   static_assert(!std::is_const_v<element<Remote>>,
@@ -84,7 +119,8 @@ future<void> put_as(std::span<const element<Remote>> from, const Remote& to, tra
   if (from.size() > span.size()) [[unlikely]]
     throw_too_long(from.size(), span.size());
   return put_bytes(job_of(to), span.node(), span.address(),
-                   reinterpret_cast<const std::byte*>(from.data()), from.size_bytes(), mode);
+                   reinterpret_cast<const std::byte*>(from.data()), from.size_bytes(), mode,
+                   deadline_of(to));
 }
 
 template <class Remote>
@@ -94,7 +130,8 @@ future<void> get_as(const Remote& from, std::span<std::remove_const_t<element<Re
   if (to.size() > span.size()) [[unlikely]]
     throw_too_long(to.size(), span.size());
   return get_bytes(job_of(from), span.node(), span.address(),
-                   reinterpret_cast<std::byte*>(to.data()), to.size_bytes(), mode);
+                   reinterpret_cast<std::byte*>(to.data()), to.size_bytes(), mode,
+                   deadline_of(from));
 }
 
 } // namespace detail
@@ -103,6 +140,11 @@ future<void> get_as(const Remote& from, std::span<std::remove_const_t<element<Re
 /// than `to`, not longer. Small copies are done on return; large ones (async_copy_from) run beside
 /// the caller, who must leave `from` alone until the future is ready. A call that is sent after the
 /// future is ready sees the data. Throws error for too long a source; the future holds node_failed.
+///
+/// With a deadline, `to.within(duration)`, a copy that is not done by then ends: the future holds
+/// timeout, and `from` is not used any more. A part of the data may have been copied; where the
+/// node takes it in itself, that may go on for a while. A copy to or from a device, once begun, is
+/// waited for. The same holds for get and for copy.
 template <detail::remote_range Remote>
 [[nodiscard]] future<void> put(std::span<const detail::element<Remote>> from, const Remote& to) {
   return detail::put_as(from, to, detail::transfer_mode::async);
@@ -128,8 +170,8 @@ void get_sync(const Remote& from, std::span<std::remove_const_t<detail::element<
 }
 
 /// Copies between two nodes, directly: the destination's node fetches from the source's. `from` may
-/// be shorter than `to`, not longer. They must not overlap. Throws error for too long a source; the
-/// future holds node_failed.
+/// be shorter than `to`, not longer. They must not overlap. Of two deadlines the earlier counts.
+/// Throws error for too long a source; the future holds node_failed, and timeout.
 template <detail::remote_range From, detail::remote_range To>
 [[nodiscard]] future<void> copy(const From& from, const To& to) {
   static_assert(std::is_same_v<std::remove_const_t<detail::element<From>>, detail::element<To>>,
@@ -137,8 +179,11 @@ template <detail::remote_range From, detail::remote_range To>
   const auto source = detail::span_of(from);
   const auto target = detail::span_of(to);
   if (source.size() > target.size()) detail::throw_too_long(source.size(), target.size());
+  const time_point one = detail::deadline_of(from);
+  const time_point other = detail::deadline_of(to);
   return detail::copy_between(detail::job_of(from, to), source.node(), source.address(),
-                              target.node(), target.address(), source.size_bytes());
+                              target.node(), target.address(), source.size_bytes(),
+                              one < other ? one : other);
 }
 /// As copy, done on return. Throws what copy throws, and node_failed.
 template <detail::remote_range From, detail::remote_range To>

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <farcall/base/clock.hpp>
 #include <farcall/base/node_id.hpp>
 
 #include <cstddef>
@@ -23,12 +24,14 @@ class rma_engine {
   [[nodiscard]] virtual std::uint64_t threshold() const noexcept { return 0; }
 
   /// Copies from here to `peer` / from `peer` to here. Blocks for the time of the copy. False when
-  /// this RMA engine cannot reach that range (refused by the system, or no such memory there); then
-  /// nothing, or a part, was copied.
+  /// this RMA engine cannot reach that range (refused by the system, or no such memory there), or
+  /// when the peer has kept the copy from going on until `deadline`; then nothing, or a part, was
+  /// copied. In any case the memory here is left alone from then on. A copy that no peer can keep
+  /// from going on, as one by the processor or a device, is ended or not.
   [[nodiscard]] virtual bool put(node_id peer, std::uint64_t to, const std::byte* from,
-                                 std::uint64_t bytes) noexcept = 0;
+                                 std::uint64_t bytes, time_point deadline) noexcept = 0;
   [[nodiscard]] virtual bool get(node_id peer, std::uint64_t from, std::byte* to,
-                                 std::uint64_t bytes) noexcept = 0;
+                                 std::uint64_t bytes, time_point deadline) noexcept = 0;
 
   /// After a copy of that range has failed: why, where that is not the fault of the range. Else
   /// empty.

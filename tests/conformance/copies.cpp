@@ -115,11 +115,12 @@ TEST_P(transport_conformance, any_length_is_copied_to_and_from_shared_memory) {
         for (const std::size_t bytes : lengths) {
           std::vector<std::byte> local(bytes);
           fill_with(local, ++n);
-          EXPECT_TRUE(m.put(s.peer(), w.address + guard, local.data(), bytes)) << bytes;
+          EXPECT_TRUE(m.put(s.peer(), w.address + guard, local.data(), bytes, no_deadline))
+              << bytes;
           s.step();
           s.step();
           std::vector<std::byte> back(bytes);
-          EXPECT_TRUE(m.get(s.peer(), w.address + guard, back.data(), bytes)) << bytes;
+          EXPECT_TRUE(m.get(s.peer(), w.address + guard, back.data(), bytes, no_deadline)) << bytes;
           EXPECT_TRUE(holds(back, n + 1000)) << bytes;
           s.step();
         }
@@ -152,11 +153,11 @@ TEST_P(transport_conformance, copies_by_several_threads_do_not_mix) {
           std::vector<std::byte> memory(part);
           for (std::uint64_t round = 0; round < 10; ++round) {
             fill_with(memory, t * 1000 + round);
-            EXPECT_TRUE(
-                s.link().rma_engine()->put(s.peer(), w.address + t * part, memory.data(), part));
+            EXPECT_TRUE(s.link().rma_engine()->put(s.peer(), w.address + t * part, memory.data(),
+                                                   part, no_deadline));
             std::fill(memory.begin(), memory.end(), std::byte{0});
-            EXPECT_TRUE(
-                s.link().rma_engine()->get(s.peer(), w.address + t * part, memory.data(), part));
+            EXPECT_TRUE(s.link().rma_engine()->get(s.peer(), w.address + t * part, memory.data(),
+                                                   part, no_deadline));
             EXPECT_TRUE(holds(memory, t * 1000 + round));
           }
         };
@@ -193,18 +194,18 @@ TEST_P(transport_conformance, memory_that_is_not_shared_is_copied_too_where_the_
         if (refused) return;
         EXPECT_EQ(m.map(s.peer(), address, bytes), nullptr);
         std::vector<std::byte> local(bytes);
-        EXPECT_TRUE(m.get(s.peer(), address, local.data(), bytes));
+        EXPECT_TRUE(m.get(s.peer(), address, local.data(), bytes, no_deadline));
         EXPECT_TRUE(holds(local, 1));
         fill_with(local, 2);
-        EXPECT_TRUE(m.put(s.peer(), address, local.data(), bytes));
-        EXPECT_TRUE(m.put(s.peer(), address, local.data(), 0));
+        EXPECT_TRUE(m.put(s.peer(), address, local.data(), bytes, no_deadline));
+        EXPECT_TRUE(m.put(s.peer(), address, local.data(), 0, no_deadline));
         s.step();
         s.step();
         // In threads the other side is this process, and its memory still there; forgotten is
         // forgotten: the number of a dead process may soon be another's.
         s.link().forget(s.peer());
-        EXPECT_FALSE(m.get(s.peer(), address, local.data(), bytes));
-        EXPECT_FALSE(m.put(s.peer(), address, local.data(), bytes));
+        EXPECT_FALSE(m.get(s.peer(), address, local.data(), bytes, no_deadline));
+        EXPECT_FALSE(m.put(s.peer(), address, local.data(), bytes, no_deadline));
         s.step();
       },
       [](side& s) {
@@ -237,12 +238,12 @@ TEST_P(transport_conformance, memory_that_is_not_there_is_not_copied) {
                                          {std::uint64_t{1} << 63, 8},
                                          {most - 7, 8}};
         for (const memory_window& w : nowhere) {
-          EXPECT_FALSE(m.get(s.peer(), w.address, local.data(), w.bytes)) << w.address;
-          EXPECT_FALSE(m.put(s.peer(), w.address, local.data(), w.bytes)) << w.address;
+          EXPECT_FALSE(m.get(s.peer(), w.address, local.data(), w.bytes, no_deadline)) << w.address;
+          EXPECT_FALSE(m.put(s.peer(), w.address, local.data(), w.bytes, no_deadline)) << w.address;
         }
         for (const node_id stranger : {node_id{2}, node_id{1000}, no_node}) {
-          EXPECT_FALSE(m.get(stranger, half_there, local.data(), 1)) << stranger;
-          EXPECT_FALSE(m.put(stranger, half_there, local.data(), 1)) << stranger;
+          EXPECT_FALSE(m.get(stranger, half_there, local.data(), 1, no_deadline)) << stranger;
+          EXPECT_FALSE(m.put(stranger, half_there, local.data(), 1, no_deadline)) << stranger;
         }
         s.step();
       },

@@ -332,11 +332,12 @@ class transport_to_device final : public cuda_transport, public rma_engine {
                  std::uint64_t /*bytes*/) noexcept override {
     return nullptr;
   }
-  bool put(node_id peer, std::uint64_t to, const std::byte* from,
-           std::uint64_t bytes) noexcept override {
+  bool put(node_id peer, std::uint64_t to, const std::byte* from, std::uint64_t bytes,
+           time_point /*deadline*/) noexcept override {
     return copy(peer, to, to, reinterpret_cast<std::uintptr_t>(from), bytes);
   }
-  bool get(node_id peer, std::uint64_t from, std::byte* to, std::uint64_t bytes) noexcept override {
+  bool get(node_id peer, std::uint64_t from, std::byte* to, std::uint64_t bytes,
+           time_point /*deadline*/) noexcept override {
     return copy(peer, from, reinterpret_cast<std::uintptr_t>(to), from, bytes);
   }
   std::string failure(node_id /*peer*/, std::uint64_t address, std::uint64_t bytes) override {

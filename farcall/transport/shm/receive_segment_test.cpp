@@ -258,7 +258,7 @@ TEST(shm_rma_engine, does_not_reach_into_an_emulator) {
     peer.pid = static_cast<std::uint64_t>(::getpid()); // ourselves, which every system allows
     n.t->admit(peer);
     return n.t->rma_engine()->get(1, reinterpret_cast<std::uintptr_t>(&there),
-                                  reinterpret_cast<std::byte*>(&here), sizeof here);
+                                  reinterpret_cast<std::byte*>(&here), sizeof here, no_deadline);
   };
   utsname own{};
   ASSERT_EQ(::uname(&own), 0);

@@ -80,33 +80,37 @@ class shm_rma_engine final : public rma_engine {
     return nullptr;
   }
 
-  bool put(node_id peer, std::uint64_t to, const std::byte* from,
-           std::uint64_t bytes) noexcept override {
+  bool put(node_id peer, std::uint64_t to, const std::byte* from, std::uint64_t bytes,
+           time_point deadline) noexcept override {
     if (std::byte* here = map(peer, to, bytes)) {
       copy_bytes(here, from, bytes);
       return true;
     }
-    return attach_copy(::process_vm_writev, peer, const_cast<std::byte*>(from), to, bytes);
+    return attach_copy(::process_vm_writev, peer, const_cast<std::byte*>(from), to, bytes,
+                       deadline);
   }
 
-  bool get(node_id peer, std::uint64_t from, std::byte* to, std::uint64_t bytes) noexcept override {
+  bool get(node_id peer, std::uint64_t from, std::byte* to, std::uint64_t bytes,
+           time_point deadline) noexcept override {
     if (const std::byte* here = map(peer, from, bytes)) {
       copy_bytes(to, here, bytes);
       return true;
     }
-    return attach_copy(::process_vm_readv, peer, to, from, bytes);
+    return attach_copy(::process_vm_readv, peer, to, from, bytes, deadline);
   }
 
  private:
   template <class Call>
   bool attach_copy(Call call, node_id peer, std::byte* here, std::uint64_t there,
-                   std::uint64_t bytes) noexcept {
+                   std::uint64_t bytes, time_point deadline) noexcept {
     if (peer >= targets_.size()) return false;
     const pid_t pid = targets_[peer].pid.load(std::memory_order_relaxed);
     if (pid == 0) return false;
     while (bytes > 0) {
-      // One call moves at most 2 GiB less a page.
-      const std::size_t part = std::min<std::uint64_t>(bytes, std::uint64_t{1} << 30);
+      if (deadline != no_deadline && clock::now() >= deadline) return false;
+      // One call moves at most 2 GiB less a page; within a deadline, what takes a few milliseconds.
+      const std::uint64_t most = std::uint64_t{1} << (deadline == no_deadline ? 30 : 24);
+      const std::size_t part = std::min(bytes, most);
       const iovec local{here, part};
       const iovec remote{reinterpret_cast<void*>(there), part};
       const ssize_t moved = call(pid, &local, 1, &remote, 1, 0);

@@ -26,12 +26,13 @@ constexpr std::size_t most_connections = 4;
 /// How long a copy polls for its reply before it sleeps, and how often it then checks whether the
 /// peer is gone.
 constexpr std::chrono::microseconds eagerness{100};
-constexpr int look_interval_ms = 100;
+constexpr std::chrono::milliseconds look_interval{100};
 
-/// Moves all of `parts` one way. False when the connection ends.
+/// Moves all of `parts` one way. False when the connection ends, or the deadline passes.
 class transfer {
  public:
-  transfer(stream& s, bool is_read) noexcept : stream_(&s), is_read_(is_read), pace_(pace_of(s)) {}
+  transfer(stream& s, bool is_read, time_point deadline) noexcept
+      : stream_(&s), is_read_(is_read), pace_(pace_of(s)), deadline_(deadline) {}
 
   bool run(std::span<iovec> parts) {
     while (!parts.empty()) {
@@ -56,6 +57,7 @@ class transfer {
       if (moved.status != io_status::done) return false;
       waiting_since_ = {};
       advance(parts, moved.bytes);
+      if (deadline_ != no_deadline && clock::now() >= deadline_) return parts.empty();
       // Threads that wait for replies may have no processor of their own.
       since_yield_ += moved.bytes;
       if (since_yield_ >= pace_.yield_every) {
@@ -80,6 +82,7 @@ class transfer {
 
   bool wait() {
     const time_point now = clock::now();
+    if (now >= deadline_) return false;
     if (waiting_since_ == time_point{}) waiting_since_ = now;
     if (is_read_ && now - waiting_since_ < eagerness) {
       ::sched_yield();
@@ -89,13 +92,16 @@ class transfer {
     if (is_read_ && stream_->read_wants_write()) events |= POLLOUT;
     if (!is_read_ && stream_->write_wants_read()) events |= POLLIN;
     pollfd waiting{stream_->fd(), events, 0};
-    ::poll(&waiting, 1, look_interval_ms);
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(
+        std::min<clock::duration>(deadline_ - now, look_interval));
+    ::poll(&waiting, 1, static_cast<int>(left.count()));
     return true;
   }
 
   stream* stream_;
   bool is_read_;
   bulk_pace pace_;
+  time_point deadline_;
   time_point waiting_since_{};
   std::uint64_t since_yield_ = 0;
 };
@@ -121,7 +127,7 @@ bool is_in_window(const std::vector<memory_window>& windows, std::uint64_t addre
 /// A connection for the time of one copy.
 class bulk_rma_engine::loan {
  public:
-  loan(bulk_rma_engine& from, node_id peer) : from_(&from), peer_(peer) {
+  loan(bulk_rma_engine& from, node_id peer, time_point deadline) : from_(&from), peer_(peer) {
     std::unique_lock guard(from.mutex_);
     peer_state& p = from.peers_[peer];
     const waiting_count one_more(p.waiting);
@@ -146,7 +152,12 @@ class bulk_rma_engine::loan {
         guard.lock();
         continue;
       }
-      from.changed_.wait(guard);
+      if (deadline == no_deadline) {
+        from.changed_.wait(guard);
+      } else if (from.changed_.wait_until(guard, deadline) == std::cv_status::timeout) {
+        // One that was asked for comes nevertheless, and is there for the next copy.
+        return;
+      }
     }
     link_ = std::move(p.idle.back());
     p.idle.pop_back();
@@ -261,17 +272,17 @@ bool bulk_rma_engine::is_inside(node_id peer, std::uint64_t address, std::uint64
 }
 
 template <class Exchange>
-bool bulk_rma_engine::copy(node_id peer, Exchange exchange) noexcept {
+bool bulk_rma_engine::copy(node_id peer, time_point deadline, Exchange exchange) noexcept {
   try {
     for (;;) {
-      loan l(*this, peer);
+      loan l(*this, peer, deadline);
       if (!l) return false;
       if (exchange(l)) {
         l.keep();
         return true;
       }
       // To do it once more does no harm; the number of idle connections has an end.
-      if (!l.was_idle()) return false;
+      if (!l.was_idle() || clock::now() >= deadline) return false;
     }
   } catch (const std::exception& e) {
     log::warning(std::string("a bulk copy: ") + e.what());
@@ -280,31 +291,31 @@ bool bulk_rma_engine::copy(node_id peer, Exchange exchange) noexcept {
 }
 
 bool bulk_rma_engine::put(node_id peer, std::uint64_t to, const std::byte* from,
-                          std::uint64_t bytes) noexcept {
+                          std::uint64_t bytes, time_point deadline) noexcept {
   if (!is_inside(peer, to, bytes)) return false;
-  return copy(peer, [&](loan& l) {
+  return copy(peer, deadline, [&](loan& l) {
     bulk_request request{bulk_operation::put, 0, to, bytes};
     std::array<iovec, 3> out{l.first(), iovec{&request, sizeof request},
                              iovec{const_cast<std::byte*>(from), bytes}};
-    if (!transfer(l.connection(), false).run(out)) return false;
+    if (!transfer(l.connection(), false, deadline).run(out)) return false;
     bulk_reply reply;
     std::array<iovec, 1> in{iovec{&reply, sizeof reply}};
-    return transfer(l.connection(), true).run(in) && reply.bytes == bytes;
+    return transfer(l.connection(), true, deadline).run(in) && reply.bytes == bytes;
   });
 }
 
-bool bulk_rma_engine::get(node_id peer, std::uint64_t from, std::byte* to,
-                          std::uint64_t bytes) noexcept {
+bool bulk_rma_engine::get(node_id peer, std::uint64_t from, std::byte* to, std::uint64_t bytes,
+                          time_point deadline) noexcept {
   if (!is_inside(peer, from, bytes)) return false;
-  return copy(peer, [&](loan& l) {
+  return copy(peer, deadline, [&](loan& l) {
     bulk_request request{bulk_operation::get, 0, from, bytes};
     std::array<iovec, 2> out{l.first(), iovec{&request, sizeof request}};
-    if (!transfer(l.connection(), false).run(out)) return false;
+    if (!transfer(l.connection(), false, deadline).run(out)) return false;
     bulk_reply reply;
     std::array<iovec, 1> head{iovec{&reply, sizeof reply}};
-    if (!transfer(l.connection(), true).run(head) || reply.bytes != bytes) return false;
+    if (!transfer(l.connection(), true, deadline).run(head) || reply.bytes != bytes) return false;
     std::array<iovec, 1> body{iovec{to, bytes}};
-    return transfer(l.connection(), true).run(body);
+    return transfer(l.connection(), true, deadline).run(body);
   });
 }
 

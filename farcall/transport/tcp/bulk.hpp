@@ -65,10 +65,10 @@ class bulk_rma_engine final : public rma_engine {
   [[nodiscard]] std::uint64_t threshold() const noexcept override;
   [[nodiscard]] std::byte* map(node_id peer, std::uint64_t address,
                                std::uint64_t bytes) noexcept override;
-  [[nodiscard]] bool put(node_id peer, std::uint64_t to, const std::byte* from,
-                         std::uint64_t bytes) noexcept override;
-  [[nodiscard]] bool get(node_id peer, std::uint64_t from, std::byte* to,
-                         std::uint64_t bytes) noexcept override;
+  [[nodiscard]] bool put(node_id peer, std::uint64_t to, const std::byte* from, std::uint64_t bytes,
+                         time_point deadline) noexcept override;
+  [[nodiscard]] bool get(node_id peer, std::uint64_t from, std::byte* to, std::uint64_t bytes,
+                         time_point deadline) noexcept override;
   [[nodiscard]] std::string failure(node_id peer, std::uint64_t address,
                                     std::uint64_t bytes) override;
 
@@ -94,7 +94,7 @@ class bulk_rma_engine final : public rma_engine {
   /// Has `exchange` ask and reply over a connection; again while it fails on ones that were left
   /// from before.
   template <class Exchange>
-  [[nodiscard]] bool copy(node_id peer, Exchange exchange) noexcept;
+  [[nodiscard]] bool copy(node_id peer, time_point deadline, Exchange exchange) noexcept;
   [[nodiscard]] bool is_inside(node_id peer, std::uint64_t address, std::uint64_t bytes);
 
   std::mutex mutex_;

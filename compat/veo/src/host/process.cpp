@@ -192,7 +192,8 @@ void process::put(std::uint64_t to, const void* from, std::size_t bytes) {
     detail::put_bytes(state, where_.id(), to, first, bytes, detail::transfer_mode::async).get();
     return;
   }
-  if (m != nullptr && bytes >= m->threshold() && m->put(where_.id(), to, first, bytes)) return;
+  if (m != nullptr && bytes >= m->threshold() && m->put(where_.id(), to, first, bytes, no_deadline))
+    return;
   // The helper looks whether there is memory at the address.
   for (std::size_t done = 0; done < bytes; done += message_piece) {
     const std::size_t n = std::min(message_piece, bytes - done);
@@ -208,7 +209,8 @@ void process::get(void* to, std::uint64_t from, std::size_t bytes) {
     detail::get_bytes(state, where_.id(), from, first, bytes, detail::transfer_mode::async).get();
     return;
   }
-  if (m != nullptr && bytes >= m->threshold() && m->get(where_.id(), from, first, bytes)) {
+  if (m != nullptr && bytes >= m->threshold() &&
+      m->get(where_.id(), from, first, bytes, no_deadline)) {
     return;
   }
   for (std::size_t done = 0; done < bytes; done += message_piece) {
