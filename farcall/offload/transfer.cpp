@@ -541,6 +541,11 @@ void release_until(const timed_node& timed, std::uint64_t address) {
     } else if (where.id() == own_id()) {
       (void)state_of(*where.job()).engine->heap().release(reinterpret_cast<std::byte*>(address));
     } else {
+      rma_engine* const m = state_of(*where.job()).engine->rma_engine_for(where.id());
+      if (m != nullptr && !m->settle(where.id(), timed.deadline())) {
+        throw timeout("a copy to " + node_text(where.id()) + " that was given up may go on there",
+                      where.id());
+      }
       post(timed, fn<&release_here>, address);
     }
   } catch (const node_failed&) {

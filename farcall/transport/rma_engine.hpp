@@ -33,6 +33,12 @@ class rma_engine {
   [[nodiscard]] virtual bool get(node_id peer, std::uint64_t from, std::byte* to,
                                  std::uint64_t bytes, time_point deadline) noexcept = 0;
 
+  /// Waits until no put that has ended at its deadline can change the peer's memory any more. Later
+  /// copies do so by themselves; who frees memory there asks for it. False when `deadline` passed.
+  [[nodiscard]] virtual bool settle(node_id /*peer*/, time_point /*deadline*/) noexcept {
+    return true;
+  }
+
   /// After a copy of that range has failed: why, where that is not the fault of the range. Else
   /// empty.
   [[nodiscard]] virtual std::string failure(node_id /*peer*/, std::uint64_t /*address*/,

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstddef>
 #include <utility>
 
@@ -27,6 +28,19 @@ constexpr std::size_t most_connections = 4;
 /// peer is gone.
 constexpr std::chrono::microseconds eagerness{100};
 constexpr std::chrono::milliseconds look_interval{100};
+
+/// How often a thread looks whether the peer has read what is left of a put that was given up.
+constexpr std::chrono::milliseconds leaving_interval{1};
+
+/// The other side has ended the connection. What it has sent before goes.
+bool has_ended(int fd) noexcept {
+  std::array<std::byte, 4096> unread;
+  for (;;) {
+    const ssize_t got = ::recv(fd, unread.data(), unread.size(), MSG_DONTWAIT);
+    if (got > 0 || (got < 0 && errno == EINTR)) continue;
+    return got == 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
+  }
+}
 
 /// Moves all of `parts` one way. False when the connection ends, or the deadline passes.
 class transfer {
@@ -130,6 +144,8 @@ class bulk_rma_engine::loan {
   loan(bulk_rma_engine& from, node_id peer, time_point deadline) : from_(&from), peer_(peer) {
     std::unique_lock guard(from.mutex_);
     peer_state& p = from.peers_[peer];
+    // The peer would write it over what we put now.
+    if (!from.wait_for_leaving(guard, p, deadline)) return;
     const waiting_count one_more(p.waiting);
     for (;;) {
       if (p.is_gone) {
@@ -170,7 +186,11 @@ class bulk_rma_engine::loan {
     const std::lock_guard guard(from_->mutex_);
     peer_state& p = from_->peers_[peer_];
     std::erase(p.busy, link_.connection.get());
-    if (!is_sound_) {
+    if (!is_sound_ && is_given_up_ && !p.is_gone) {
+      // The peer reads what is on its way, and then ends it, too.
+      ::shutdown(link_.connection->fd(), SHUT_WR);
+      p.leaving.push_back(std::move(link_.connection));
+    } else if (!is_sound_) {
       p.failure = "the connection has ended";
     } else if (!p.is_gone) {
       p.idle.push_back({std::move(link_.connection), {}});
@@ -185,6 +205,8 @@ class bulk_rma_engine::loan {
   [[nodiscard]] bool was_idle() const noexcept { return was_idle_; }
   /// The copy went through: the connection can serve another one.
   void keep() noexcept { is_sound_ = true; }
+  /// The peer may have got a part of a put, and not have read it.
+  void give_up() noexcept { is_given_up_ = true; }
 
  private:
   /// Under the mutex at both ends of its life.
@@ -200,6 +222,7 @@ class bulk_rma_engine::loan {
   node_id peer_;
   link link_;
   bool is_sound_ = false;
+  bool is_given_up_ = false;
   bool was_idle_ = true;
 };
 
@@ -253,6 +276,7 @@ void bulk_rma_engine::forget(node_id peer) noexcept {
   peer_state& p = peers_[peer];
   p.is_gone = true;
   p.idle.clear();
+  p.leaving.clear();
   // Their threads see the end and come back.
   for (const stream* s : p.busy)
     ::shutdown(s->fd(), SHUT_RDWR);
@@ -297,10 +321,14 @@ bool bulk_rma_engine::put(node_id peer, std::uint64_t to, const std::byte* from,
     bulk_request request{bulk_operation::put, 0, to, bytes};
     std::array<iovec, 3> out{l.first(), iovec{&request, sizeof request},
                              iovec{const_cast<std::byte*>(from), bytes}};
-    if (!transfer(l.connection(), false, deadline).run(out)) return false;
     bulk_reply reply;
     std::array<iovec, 1> in{iovec{&reply, sizeof reply}};
-    return transfer(l.connection(), true, deadline).run(in) && reply.bytes == bytes;
+    if (transfer(l.connection(), false, deadline).run(out) &&
+        transfer(l.connection(), true, deadline).run(in)) {
+      return reply.bytes == bytes;
+    }
+    if (clock::now() >= deadline) l.give_up();
+    return false;
   });
 }
 
@@ -317,6 +345,21 @@ bool bulk_rma_engine::get(node_id peer, std::uint64_t from, std::byte* to, std::
     std::array<iovec, 1> body{iovec{to, bytes}};
     return transfer(l.connection(), true, deadline).run(body);
   });
+}
+
+bool bulk_rma_engine::wait_for_leaving(std::unique_lock<std::mutex>& guard, peer_state& p,
+                                       time_point deadline) {
+  for (;;) {
+    std::erase_if(p.leaving, [](const auto& s) { return has_ended(s->fd()); });
+    if (p.leaving.empty()) return true;
+    if (clock::now() >= deadline) return false;
+    changed_.wait_for(guard, leaving_interval);
+  }
+}
+
+bool bulk_rma_engine::settle(node_id peer, time_point deadline) noexcept {
+  std::unique_lock guard(mutex_);
+  return peer >= peers_.size() || wait_for_leaving(guard, peers_[peer], deadline);
 }
 
 std::string bulk_rma_engine::failure(node_id peer, std::uint64_t address, std::uint64_t bytes) {

@@ -69,6 +69,7 @@ class bulk_rma_engine final : public rma_engine {
                          time_point deadline) noexcept override;
   [[nodiscard]] bool get(node_id peer, std::uint64_t from, std::byte* to, std::uint64_t bytes,
                          time_point deadline) noexcept override;
+  [[nodiscard]] bool settle(node_id peer, time_point deadline) noexcept override;
   [[nodiscard]] std::string failure(node_id peer, std::uint64_t address,
                                     std::uint64_t bytes) override;
 
@@ -81,8 +82,9 @@ class bulk_rma_engine final : public rma_engine {
     std::vector<memory_window> windows;
     std::vector<link> idle;
     std::vector<stream*> busy;
-    unsigned awaited = 0; ///< connections that were asked for
-    unsigned waiting = 0; ///< copies that have none
+    std::vector<std::unique_ptr<stream>> leaving; ///< of puts that were given up
+    unsigned awaited = 0;                         ///< connections that were asked for
+    unsigned waiting = 0;                         ///< copies that have none
     std::uint64_t asked = 0;
     std::uint64_t settled = 0; ///< of those asked for: came, or failed
     bool is_gone = false;
@@ -95,6 +97,10 @@ class bulk_rma_engine final : public rma_engine {
   /// from before.
   template <class Exchange>
   [[nodiscard]] bool copy(node_id peer, time_point deadline, Exchange exchange) noexcept;
+  /// Until the peer has read what it got of puts that were given up. False when the deadline
+  /// passed.
+  [[nodiscard]] bool wait_for_leaving(std::unique_lock<std::mutex>& guard, peer_state& p,
+                                      time_point deadline);
   [[nodiscard]] bool is_inside(node_id peer, std::uint64_t address, std::uint64_t bytes);
 
   std::mutex mutex_;
