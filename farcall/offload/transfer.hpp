@@ -142,9 +142,10 @@ future<void> get_as(const Remote& from, std::span<std::remove_const_t<element<Re
 /// future is ready sees the data. Throws error for too long a source; the future holds node_failed.
 ///
 /// With a deadline, `to.within(duration)`, a copy that is not done by then ends: the future holds
-/// timeout, and `from` is not used any more. A part of the data may have been copied; where the
-/// node takes it in itself, that may go on for a while. A copy to or from a device, once begun, is
-/// waited for. The same holds for get and for copy.
+/// timeout, and `from` is not used any more. A part of the data may have been copied, and more may
+/// follow where the node is on another machine: of a small copy until the next call of this thread
+/// there has run; what comes behind a large one, a copy or the end of the buffer, waits for it. A
+/// copy to or from a device, once begun, is waited for. The same holds for get and for copy.
 template <detail::remote_range Remote>
 [[nodiscard]] future<void> put(std::span<const detail::element<Remote>> from, const Remote& to) {
   return detail::put_as(from, to, detail::transfer_mode::async);
