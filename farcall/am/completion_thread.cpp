@@ -36,12 +36,14 @@ void completion_thread::run() noexcept {
   std::unique_lock guard(mutex_);
   for (;;) {
     something_.wait(guard, [this] { return stopping_ || !due_.is_empty(); });
-    if (due_.is_empty()) return;
+    if (due_.is_empty()) break;
     const continuation_list due = take_all();
     guard.unlock();
     run_continuations(due);
     guard.lock();
   }
+  has_ended_ = true;
+  something_.notify_all();
 }
 
 continuation_list completion_thread::take_all() noexcept {
@@ -55,13 +57,19 @@ continuation_list completion_thread::give_due() noexcept {
   return take_all();
 }
 
-void completion_thread::stop() noexcept {
-  {
-    const std::lock_guard guard(mutex_);
-    stopping_ = true;
+bool completion_thread::stop(time_point deadline) noexcept {
+  std::unique_lock guard(mutex_);
+  stopping_ = true;
+  if (!thread_.joinable()) return true;
+  something_.notify_all();
+  if (deadline != no_deadline &&
+      !something_.wait_until(guard, deadline, [this] { return has_ended_; })) {
+    thread_.detach();
+    return false;
   }
-  something_.notify_one();
-  if (thread_.joinable()) thread_.join();
+  guard.unlock();
+  thread_.join();
+  return true;
 }
 
 } // namespace farcall::am

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <farcall/am/continuation.hpp>
+#include <farcall/base/clock.hpp>
 #include <farcall/memory/doorbell.hpp>
 
 #include <atomic>
@@ -20,7 +21,7 @@ class completion_thread final : public continuation_sink {
   explicit completion_thread(doorbell& wakes) noexcept : wakes_(&wakes) {}
   completion_thread(const completion_thread&) = delete;
   completion_thread& operator=(const completion_thread&) = delete;
-  ~completion_thread() { stop(); }
+  ~completion_thread() { (void)stop(); }
 
   /// Runs them on the thread, in order, and at once on the calling one when it cannot be made, or
   /// has been stopped. Any thread.
@@ -33,8 +34,9 @@ class completion_thread final : public continuation_sink {
   /// What nobody runs yet, to be run by the caller.
   [[nodiscard]] continuation_list give_due() noexcept;
 
-  /// Waits until all have run. One thread, once; not from a continuation that runs there.
-  void stop() noexcept;
+  /// Waits until all have run. One thread; not from a continuation that runs there. False when they
+  /// have not until `deadline`: then this must stay as it is.
+  bool stop(time_point deadline = no_deadline) noexcept;
 
  private:
   void run() noexcept;
@@ -47,6 +49,7 @@ class completion_thread final : public continuation_sink {
   continuation_list due_;
   std::atomic<bool> has_due_{false}; ///< changes under mutex_
   bool stopping_ = false;
+  bool has_ended_ = false;
   std::thread thread_;
 };
 

@@ -148,6 +148,8 @@ TEST(deadline_thread, is_another_in_a_child) {
   const pid_t child = ::fork();
   if (child == 0) {
     deadline_thread::of_process().take_back(*far); // the parent's
+    // ThreadSanitizer lets no child of a process with threads have some.
+    if (test::under_thread_sanitizer) ::_exit(0);
     (void)set(happened, 2, clock::now());
     ::_exit(eventually([&] { return happened.all() == std::vector{2}; }) ? 0 : 1);
   }

@@ -508,12 +508,12 @@ void engine::finish() {
   join_threads();
 }
 
-void engine::shut_down(const std::string& why) {
+bool engine::shut_down(const std::string& why, time_point deadline) {
   run_continuations(fail_range(0, static_cast<node_id>(options_.nodes), why));
   stop();
-  join_threads();
+  if (!join_threads(deadline)) return false;
   stops_.stop();
-  completions_.stop();
+  return completions_.stop(deadline);
 }
 
 } // namespace farcall::am

@@ -18,6 +18,7 @@
 #include <farcall/transport/transport.hpp>
 
 #include <atomic>
+#include <condition_variable>
 #include <initializer_list>
 #include <list>
 #include <memory>
@@ -139,8 +140,10 @@ class engine final : public client,
   /// take a while to arrive, a peer that is told to end by other means would miss some.
   void drain(time_point deadline) noexcept;
 
-  /// Ends every outstanding call with `why` and joins the workers.
-  void shut_down(const std::string& why);
+  /// Ends every outstanding call with `why` and joins the workers. False when a handler or a
+  /// continuation has not returned until `deadline`: then the engine, and all that it uses, must
+  /// stay.
+  bool shut_down(const std::string& why, time_point deadline = no_deadline);
   /// Before shut_down(), where requests that have arrived shall still be served: waits until the
   /// workers have, and have ended.
   void finish();
@@ -267,7 +270,12 @@ class engine final : public client,
   /// Gives closed lanes of a worker back; returns how many are left.
   std::size_t reclaim(worker& w) noexcept;
   void accept_until_stopped();
-  void join_threads() noexcept;
+  /// A thread that join_threads() waits for. Throws std::system_error.
+  template <class F>
+  [[nodiscard]] std::thread make_thread(F run);
+  /// False when one has not ended until `deadline`; then they go on by themselves.
+  bool join_threads(time_point deadline = no_deadline) noexcept;
+  void let_threads_go() noexcept;
   // Doorbells: those of the workers, those of calling threads, those of lanes' own workers, and
   // last that of the thread that accepts lanes, where transports know it to be. Lanes that share a
   // doorbell wake each other for nothing; all nodes have equally many doorbells.
@@ -287,6 +295,7 @@ class engine final : public client,
   static constexpr std::chrono::microseconds space_interval{100};
 
   static inline constinit thread_local worker* current_worker_ = nullptr;
+  static inline constinit thread_local const engine* thread_of_ = nullptr; ///< see make_thread()
   /// Of poll_all() on this thread.
   static inline constinit thread_local const engine* progressing_ = nullptr;
 
@@ -306,7 +315,10 @@ class engine final : public client,
   std::list<lane_worker> lane_workers_;                  ///< one per lane that asked; accept_mutex_
   std::vector<std::pair<transport*, endpoint>> refused_; ///< accept_mutex_
   std::vector<std::thread> threads_;                     ///< mutex_
-  std::optional<progress_thread> progress_;              ///< while the workers run
+  std::mutex running_mutex_;
+  std::condition_variable thread_ended_;
+  std::uint32_t running_ = 0;               ///< threads; running_mutex_
+  std::optional<progress_thread> progress_; ///< while the workers run
   std::atomic<bool> stopping_{false};
   std::atomic<bool> finishing_{false};      ///< stopping, and what was called is to end
   std::atomic<bool> oversubscribed_{false}; ///< see spin_wait

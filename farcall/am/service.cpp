@@ -102,6 +102,21 @@ void engine::accept_lanes() noexcept {
   }
 }
 
+template <class F>
+std::thread engine::make_thread(F run) {
+  const std::lock_guard guard(running_mutex_);
+  std::thread made([this, run] {
+    leave_signals_to_other_threads();
+    thread_of_ = this;
+    run();
+    const std::lock_guard ending(running_mutex_);
+    --running_;
+    thread_ended_.notify_all();
+  });
+  ++running_;
+  return made;
+}
+
 void engine::adopt(transport& via, const endpoint& c) {
   if (c.peer >= options_.nodes || has_failed(c.peer)) {
     via.close(c);
@@ -116,7 +131,7 @@ void engine::adopt(transport& via, const endpoint& c) {
   }
   std::erase_if(lane_workers_, [](lane_worker& old) {
     if (!old.done.load(std::memory_order_acquire)) return false;
-    old.thread.join();
+    if (old.thread.joinable()) old.thread.join();
     return true;
   });
   lane_worker& made = lane_workers_.emplace_back();
@@ -127,8 +142,7 @@ void engine::adopt(transport& via, const endpoint& c) {
     made.serving =
         std::make_unique<worker>(*this, doorbell_index, options_.doorbells[doorbell_index]);
     if (!made.serving->add(via, c)) throw error("a worker of its own has too many lanes");
-    made.thread = std::thread([this, &made] {
-      leave_signals_to_other_threads();
+    made.thread = make_thread([this, &made] {
       run_worker(*made.serving, true);
       made.done.store(true, std::memory_order_release);
     });
@@ -144,15 +158,9 @@ void engine::start_workers(std::uint32_t first) {
     transports.push_back(l->via);
   progress_.emplace(transports);
   for (std::uint32_t i = first; i < options_.workers; ++i) {
-    threads_.emplace_back([this, i] {
-      leave_signals_to_other_threads();
-      serve(i);
-    });
+    threads_.push_back(make_thread([this, i] { serve(i); }));
   }
-  threads_.emplace_back([this] {
-    leave_signals_to_other_threads();
-    accept_until_stopped();
-  });
+  threads_.push_back(make_thread([this] { accept_until_stopped(); }));
 }
 
 void engine::accept_until_stopped() {
@@ -167,7 +175,17 @@ void engine::accept_until_stopped() {
   }
 }
 
-void engine::join_threads() noexcept {
+bool engine::join_threads(time_point deadline) noexcept {
+  if (deadline != no_deadline) {
+    std::unique_lock guard(running_mutex_);
+    // exit() in a handler destroys static jobs on one of them.
+    const std::uint32_t own = thread_of_ == this ? 1 : 0;
+    if (!thread_ended_.wait_until(guard, deadline, [&] { return running_ <= own; })) {
+      guard.unlock();
+      let_threads_go();
+      return false;
+    }
+  }
   std::vector<std::thread> threads;
   {
     const std::lock_guard guard(mutex_);
@@ -178,6 +196,20 @@ void engine::join_threads() noexcept {
   for (lane_worker& w : lane_workers_)
     join_unless_own(w.thread);
   progress_.reset();
+  return true;
+}
+
+void engine::let_threads_go() noexcept {
+  {
+    const std::lock_guard guard(mutex_);
+    for (std::thread& t : threads_)
+      t.detach();
+    threads_.clear();
+  }
+  const std::lock_guard guard(accept_mutex_);
+  for (lane_worker& w : lane_workers_) {
+    if (w.thread.joinable()) w.thread.detach();
+  }
 }
 
 void engine::serve(std::uint32_t index) { run_worker(*workers_[index], false); }

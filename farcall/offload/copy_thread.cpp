@@ -20,7 +20,7 @@ void copy_thread::run() noexcept {
   std::unique_lock guard(mutex_);
   for (;;) {
     something_.wait(guard, [this] { return stopping_ || !waiting_.empty(); });
-    if (waiting_.empty()) return;
+    if (waiting_.empty()) break;
     large_copy& copy = *waiting_.front();
     waiting_.pop_front();
     busy_ = true;
@@ -36,6 +36,8 @@ void copy_thread::run() noexcept {
     busy_ = false;
     nothing_.notify_all();
   }
+  has_ended_ = true;
+  nothing_.notify_all();
 }
 
 void copy_thread::finish(std::chrono::milliseconds duration) noexcept {
@@ -45,13 +47,20 @@ void copy_thread::finish(std::chrono::milliseconds duration) noexcept {
   nothing_.wait_for(guard, duration, [this] { return waiting_.empty() && !busy_; });
 }
 
-void copy_thread::stop() noexcept {
+bool copy_thread::stop(time_point deadline) noexcept {
   {
-    const std::lock_guard guard(mutex_);
+    std::unique_lock guard(mutex_);
     stopping_ = true;
+    something_.notify_one();
+    if (deadline != no_deadline && thread_.joinable() &&
+        thread_.get_id() != std::this_thread::get_id() &&
+        !nothing_.wait_until(guard, deadline, [this] { return has_ended_; })) {
+      thread_.detach();
+      return false;
+    }
   }
-  something_.notify_one();
   join_unless_own(thread_);
+  return true;
 }
 
 } // namespace farcall::detail

@@ -28,7 +28,7 @@ class copy_thread {
   copy_thread() = default;
   copy_thread(const copy_thread&) = delete;
   copy_thread& operator=(const copy_thread&) = delete;
-  ~copy_thread() { stop(); }
+  ~copy_thread() { (void)stop(); }
 
   /// Works on `copy` until no piece is left. Keeps a reference meanwhile.
   void submit(large_copy& copy);
@@ -37,8 +37,8 @@ class copy_thread {
   void finish(std::chrono::milliseconds duration) noexcept;
 
   /// Finishes what was submitted and ends the thread. Copies with nodes that have failed end at
-  /// once.
-  void stop() noexcept;
+  /// once. False when it has not ended until `deadline`: then this must stay as it is.
+  bool stop(time_point deadline = no_deadline) noexcept;
 
  private:
   void run() noexcept;
@@ -49,6 +49,7 @@ class copy_thread {
   std::deque<large_copy*> waiting_;
   bool busy_ = false; ///< with one that is not in waiting_ any more
   bool stopping_ = false;
+  bool has_ended_ = false;
   std::thread thread_;
 };
 

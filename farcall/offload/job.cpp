@@ -249,10 +249,30 @@ std::vector<unique_fd> take_over(const std::vector<int>& descriptors) {
   return {descriptors.begin(), descriptors.end()};
 }
 
+/// Jobs whose handlers did not return. Never destroyed: these may still do.
+struct jobs_left_behind {
+  std::mutex mutex;
+  std::vector<detail::job_state*> all;
+
+  static void add(detail::job_state* job) {
+    static auto* const left = new jobs_left_behind;
+    const std::lock_guard guard(left->mutex);
+    left->all.push_back(job);
+  }
+};
+
 /// In a child of a fork, what the job is made of stays as it is: the threads and processes that
 /// would have to end are the parent's.
 void end(detail::job_state* job) noexcept {
-  if (job != nullptr && !job->client->is_forked()) delete job;
+  if (job == nullptr || job->client->is_forked()) return;
+  if (job->end()) {
+    delete job;
+    return;
+  }
+  log::error("the job has ended, but a handler, continuation or copy of this process did not " +
+             std::to_string(job->members->stop_timeout().count()) +
+             " ms (stop_timeout) later: its thread, and what the job has in memory, stay");
+  jobs_left_behind::add(job);
 }
 
 /// A target: joins by `join`, and serves until the job ends.
@@ -294,8 +314,14 @@ detail::job_state::job_state() noexcept {
 }
 
 detail::job_state::~job_state() {
+  if (!has_ended_) (void)end();
+}
+
+bool detail::job_state::end() noexcept {
+  has_ended_ = true;
   registry::instance().remove(this);
-  if (!engine) return;
+  if (!engine) return true;
+  time_point deadline = no_deadline;
   if (members->self() == host_id) {
     copies.finish(members->stop_timeout());
     engine->drain(deadline_after(members->stop_timeout()));
@@ -303,14 +329,15 @@ detail::job_state::~job_state() {
     // one that has finished, which shows only afterwards.
     const am::continuations_elsewhere moved(engine->other_thread());
     members->shut_down([this] { engine->poll_all(); });
+    deadline = deadline_after(members->stop_timeout());
   } else {
     // The host has said so behind its last call, which any worker may have; and it waits.
     engine->finish();
   }
-  engine->shut_down("the job has ended");
-  copies.stop();
+  if (!engine->shut_down("the job has ended", deadline) || !copies.stop(deadline)) return false;
   // Only now on a target: it has to notice until its last handler has ended that the host is gone.
   members->shut_down([] {});
+  return true;
 }
 
 detail::job_state& detail::current_job() {

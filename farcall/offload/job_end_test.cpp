@@ -5,8 +5,10 @@
 #include <farcall/offload/job.hpp>
 #include <farcall/offload/job_test_support.hpp>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -108,6 +110,77 @@ TEST_F(job_ends_with, handlers_that_wait_for_a_target_that_has_ended) {
     post(j.targets()[1], fn<&wait_for_a_call_to>, first, sync(first, ::getpid), file_.string());
   }
   EXPECT_EQ(marks(), 1U);
+}
+
+/// Handlers of the host that return when the test says so. They outlive their job.
+std::atomic<int> kept{0};
+std::atomic<bool> let_go{false};
+
+void be_kept() {
+  ++kept;
+  (void)eventually([] { return let_go.load(); });
+  --kept;
+}
+
+class job_ends_before : public ::testing::Test {
+ protected:
+  job_ends_before() : job_(short_stop()), target_(job_->targets()[0]) { let_go = false; }
+  ~job_ends_before() override {
+    let_go = true;
+    EXPECT_TRUE(eventually([] { return kept == 0; }));
+  }
+
+  static job_options short_stop() {
+    job_options o = with_targets("shm");
+    o.stop_timeout = std::chrono::milliseconds(100);
+    return o;
+  }
+
+  void expect_an_end() {
+    ::testing::internal::CaptureStderr();
+    EXPECT_TRUE(ends([this] { job_.reset(); }, [] { let_go = true; }));
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(), ::testing::HasSubstr("stop_timeout"));
+  }
+
+  std::optional<job> job_;
+  node target_;
+};
+
+TEST_F(job_ends_before, handlers_of_the_host_that_do_not_return) {
+  post(target_, [] { post(host(), fn<&be_kept>); });
+  ASSERT_TRUE(eventually([] { return kept == 1; }));
+  expect_an_end();
+  EXPECT_EQ(kept, 1);
+}
+
+TEST_F(job_ends_before, handlers_of_a_lane_that_do_not_return) {
+  post(target_, [] {
+    const lane own(host());
+    post(own, fn<&be_kept>);
+  });
+  ASSERT_TRUE(eventually([] { return kept == 1; }));
+  expect_an_end();
+  EXPECT_EQ(kept, 1);
+}
+
+TEST_F(job_ends_before, continuations_that_do_not_return) {
+  // The failure of the node runs them on a thread of the library's.
+  const future<void> f =
+      async(target_, [] { ::pause(); }).then([](const future<void>&) { be_kept(); });
+  ::kill(sync(lane(target_), ::getpid), SIGKILL);
+  ASSERT_TRUE(eventually([] { return kept == 1; }));
+  expect_an_end();
+  EXPECT_EQ(kept, 1);
+}
+
+TEST_F(job_ends_before, nothing_that_returns_in_time) {
+  post(target_, [] { post(host(), fn<&be_kept>); });
+  ASSERT_TRUE(eventually([] { return kept == 1; }));
+  let_go = true;
+  ::testing::internal::CaptureStderr();
+  job_.reset();
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(kept, 0);
 }
 
 // ---- in programs that end -----------------------------------------------------------------------

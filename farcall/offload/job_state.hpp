@@ -17,15 +17,22 @@ struct job_state : job_core {
   job_state() noexcept;
   job_state(const job_state&) = delete;
   job_state& operator=(const job_state&) = delete;
-  /// The host waits for copies and targets to finish, at most for the stop timeout each; then
-  /// whatever is left ends.
+  /// As end(), if that has not been called.
   ~job_state();
+
+  /// The host waits for copies, targets, and its own handlers to finish, at most for the stop
+  /// timeout each; then whatever is left ends. False when code of the user's runs on: then this,
+  /// and what it owns, must stay as it is.
+  [[nodiscard]] bool end() noexcept;
 
   std::chrono::milliseconds release_timeout{}; ///< for the ends of buffers
   std::unique_ptr<membership> members;
   std::shared_ptr<am::engine> engine;
   std::unique_ptr<key_resolver> functions;
   copy_thread copies;
+
+ private:
+  bool has_ended_ = false;
 };
 
 /// For whoever uses it, not whoever destroys it: throws forked in a child of a fork.

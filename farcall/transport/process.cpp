@@ -1,4 +1,5 @@
 #include <farcall/base/error.hpp>
+#include <farcall/base/log.hpp>
 #include <farcall/base/settings.hpp>
 #include <farcall/transport/control_socket.hpp>
 #include <farcall/transport/process.hpp>
@@ -22,6 +23,9 @@
 
 namespace farcall {
 namespace {
+
+/// How long the end of a child_process waits for a process that it has killed.
+constexpr std::chrono::milliseconds time_to_die{2000};
 
 std::string why_not_started(int reason) {
   switch (reason) {
@@ -99,8 +103,17 @@ child_process& child_process::operator=(child_process&& other) noexcept {
 child_process::~child_process() {
   if (pid_ == 0 || is_reaped_) return;
   kill();
-  siginfo_t info{};
-  while (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED) != 0 && errno == EINTR) {
+  try {
+    if (wait(clock::now() + time_to_die)) {
+      reap();
+    } else {
+      log::warning("process " + std::to_string(pid_) + " was killed and has not ended " +
+                   std::to_string(time_to_die.count()) +
+                   " ms later: the system holds it, as in a "
+                   "file system that does not answer; it is left behind");
+    }
+  } catch (const std::exception&) {
+    // It is left behind, too: there is no memory for words.
   }
 }
 

@@ -316,7 +316,7 @@ class cuda_node_pair final : public node_pair {
     o.try_out = false;
     o.calls_to_host = lanes_each_way;
     owner_ = cuda::make(std::move(o));
-    const std::uint64_t address = owner_->memory()->allocate(window_bytes, 64);
+    const std::uint64_t address = owner_->memory()->allocate(window_bytes, 64, no_deadline);
     window_ = {reinterpret_cast<std::byte*>(address), window_bytes};
     device_ = std::make_unique<device_side>(*owner_, ring_bytes, doorbells_[1]);
   }
