@@ -196,7 +196,8 @@ class FARCALL_NODISCARD_CLASS buffer {
   remote_span<T> span_;
 };
 
-/// A view, and a point in time; see buffer::within(). A value, as a view is.
+/// A view, and a point in time; see buffer::within(). A value, as a view is: any thread may use its
+/// own copy.
 template <class T>
 class timed_span {
  public:
@@ -216,7 +217,8 @@ class timed_span {
   time_point deadline_;
 };
 
-/// A buffer, and a point in time; see buffer::within(). As a timed_span, while the buffer is there.
+/// A buffer, and a point in time; see buffer::within(). Used as the buffer, by one thread at a time,
+/// while that is there.
 template <class T>
 class timed_buffer : public timed_span<T> {
  public:
