@@ -188,5 +188,77 @@ TEST_F(copies_between_targets_with_deadlines, time_out_when_the_destination_is_s
   copy_sync(from, to);
 }
 
+// ---- while others are served --------------------------------------------------------------------
+
+/// A handler of the host that runs until the test lets it go.
+std::atomic<bool> is_busy{false};
+std::atomic<bool> may_end{false};
+
+void keep_the_host_busy() {
+  is_busy = true;
+  (void)eventually([] { return may_end.load(); });
+  is_busy = false;
+}
+
+class deadlines_beside_handlers : public job_test {
+ protected:
+  deadlines_beside_handlers() { may_end = false; }
+  ~deadlines_beside_handlers() override {
+    may_end = true;
+    EXPECT_TRUE(eventually([] { return !is_busy; }));
+  }
+};
+
+TEST_F(deadlines_beside_handlers, are_kept_by_threads_of_the_program) {
+  future<void> served = async(target_, [] { sync(host(), fn<&keep_the_host_busy>); });
+  ASSERT_TRUE(eventually([&] { return !served.test() && is_busy; }));
+  const time_point begin = clock::now();
+  EXPECT_FALSE(served.wait_for(soon));
+  EXPECT_THROW(served.within(soon).get(), timeout);
+  EXPECT_THROW((void)sync(target_.within(soon), [] { sync(host(), [] {}); }), timeout);
+  EXPECT_LT(clock::now() - begin, late);
+  EXPECT_TRUE(is_busy) << "the handler that is served runs on";
+}
+
+TEST_F(deadlines_beside_handlers, are_kept_in_a_lane_beside_a_worker_that_computes) {
+  handshake words(target_);
+  const auto computes = [](handshake::words w) {
+    handshake::set(w.local(), 0, 1);
+    (void)handshake::wait(w.local(), 1, 1);
+  };
+  const auto waits = [] {
+    try {
+      sync(host().within(soon), fn<&keep_the_host_busy>);
+    } catch (const timeout&) {
+      return true;
+    }
+    return false;
+  };
+  future<void> busy = async(target_, computes, words.span());
+  ASSERT_TRUE(words.wait(0));
+  const lane own(target_);
+  EXPECT_TRUE(async(own, waits).get());
+  EXPECT_FALSE(busy.test());
+  words.set(1);
+  busy.get();
+}
+
+/// Waits, with a deadline, for what does not come.
+bool times_out(handshake::words w) {
+  future<void> never = async(host(), fn<&keep_the_host_busy>);
+  handshake::add(w.local(), 0);
+  return !never.wait_for(soon);
+}
+
+TEST_F(deadlines_beside_handlers, of_many_handlers_of_a_worker_all_pass) {
+  constexpr std::uint32_t many = 100;
+  const handshake words(target_);
+  std::vector<future<bool>> all;
+  for (std::uint32_t i = 0; i < many; ++i)
+    all.push_back(async(target_, fn<&times_out>, words.span()));
+  for (future<bool>& f : all)
+    EXPECT_TRUE(f.within(wait_limit).get());
+}
+
 } // namespace
 } // namespace farcall::test
