@@ -217,8 +217,8 @@ class timed_span {
   time_point deadline_;
 };
 
-/// A buffer, and a point in time; see buffer::within(). Used as the buffer, by one thread at a time,
-/// while that is there.
+/// A buffer, and a point in time; see buffer::within(). Used as the buffer, by one thread at a
+/// time, while that is there.
 template <class T>
 class timed_buffer : public timed_span<T> {
  public:

@@ -482,7 +482,8 @@ namespace {
 /// Ready when the calls that this thread has made to the node have ended.
 [[nodiscard]] future<void> fence_on(const timed_node& where) {
   const call_place p = place_of(where);
-  return future_access::make<void>(send<call_mode::awaited, void>(p.messages, am::fence_key, {}, p.deadline), p.deadline);
+  return future_access::make<void>(
+      send<call_mode::awaited, void>(p.messages, am::fence_key, {}, p.deadline), p.deadline);
 }
 
 /// As allocate_here(), on the node. Memory that comes after the deadline is freed.
