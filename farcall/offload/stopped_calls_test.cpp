@@ -55,10 +55,25 @@ TEST(call_stop_tokens, of_no_call) {
   const call_stop_token::callback_type never(none, [] { ADD_FAILURE() << "told"; });
 }
 
+/// The state of a call of node 1, until the end of the test.
+class begun_call {
+ public:
+  begun_call(am::stoppable_calls& calls, std::uint64_t id) : state_(calls.begin(1, id)) {}
+  begun_call(const begun_call&) = delete;
+  begun_call& operator=(const begun_call&) = delete;
+  ~begun_call() { state_->end(); }
+  [[nodiscard]] call_stop_token token() const { return call_stop_token(state_); }
+
+ private:
+  counted_ptr<am::stop_state> state_;
+};
+
 TEST(call_stop_tokens, of_calls) {
   const counted_ptr<am::stoppable_calls> calls(new am::stoppable_calls);
-  const call_stop_token token(calls->begin(1, 1));
-  const call_stop_token other(calls->begin(1, 2));
+  const begun_call first(*calls, 1);
+  const begun_call second(*calls, 2);
+  const call_stop_token token = first.token();
+  const call_stop_token other = second.token();
   const call_stop_token same = token;
   EXPECT_EQ(token, same);
   EXPECT_NE(token, other);
@@ -79,7 +94,8 @@ TEST(call_stop_tokens, of_calls) {
 
 TEST(call_stop_tokens, end_waits) {
   const counted_ptr<am::stoppable_calls> calls(new am::stoppable_calls);
-  const call_stop_token token(calls->begin(1, 1));
+  const begun_call call(*calls, 1);
+  const call_stop_token token = call.token();
   promise<int> p;
   future<int> f = stop_when(p.get_future(), token);
   EXPECT_FALSE(f.test());
