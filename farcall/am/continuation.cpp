@@ -30,7 +30,12 @@ continuations_elsewhere::~continuations_elsewhere() { elsewhere = nullptr; }
 
 void queue_continuations(continuation_list& due) noexcept {
   if (due.is_empty()) return;
-  if (elsewhere != nullptr) return elsewhere->take(std::exchange(due, {}));
+  if (continuation_sink* const sink = std::exchange(elsewhere, nullptr)) {
+    // One that has been stopped runs them here, and must not be handed them again.
+    sink->take(std::exchange(due, {}));
+    elsewhere = sink;
+    return;
+  }
   queued.append(due);
 }
 

@@ -33,6 +33,12 @@ class copy_thread {
   /// Works on `copy` until no piece is left. Keeps a reference meanwhile.
   void submit(large_copy& copy);
 
+  /// Something was submitted.
+  [[nodiscard]] bool has_started() noexcept {
+    const std::lock_guard guard(mutex_);
+    return thread_.joinable();
+  }
+
   /// Waits until what was submitted is done, at most for `duration`.
   void finish(std::chrono::milliseconds duration) noexcept;
 

@@ -16,6 +16,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <future>
+#include <memory>
 #include <mutex>
 
 #include <unistd.h>
@@ -275,6 +277,33 @@ void end(detail::job_state* job) noexcept {
   jobs_left_behind::add(job);
 }
 
+/// Says that what was queued before it has run.
+class marker final : public am::continuation {
+ public:
+  explicit marker(std::shared_ptr<std::promise<void>> passed) : passed_(std::move(passed)) {}
+  void run() noexcept override {
+    passed_->set_value();
+    delete this;
+  }
+
+ private:
+  std::shared_ptr<std::promise<void>> passed_;
+};
+
+/// Waits for large copies and what follows them, which may post, at most for `duration`.
+void finish_copies(detail::job_state& job, milliseconds duration) {
+  const time_point deadline = deadline_after(duration);
+  job.copies.finish(duration);
+  if (!job.copies.has_started()) return;
+  const auto passed = std::make_shared<std::promise<void>>();
+  am::continuation_list behind;
+  behind.push_back(*new marker(passed));
+  job.engine->other_thread().take(behind);
+  (void)passed->get_future().wait_until(deadline);
+  const auto left = std::chrono::duration_cast<milliseconds>(deadline - clock::now());
+  job.copies.finish(std::max(left, milliseconds(0)));
+}
+
 /// A target: joins by `join`, and serves until the job ends.
 template <class Join>
 void serve(const Join& join) {
@@ -323,7 +352,7 @@ bool detail::job_state::end() noexcept {
   if (!engine) return true;
   time_point deadline = no_deadline;
   if (members->self() == host_id) {
-    copies.finish(members->stop_timeout());
+    finish_copies(*this, members->stop_timeout());
     engine->drain(deadline_after(members->stop_timeout()));
     // Targets can only send their last replies while we take them in. What then runs may wait for
     // one that has finished, which shows only afterwards.

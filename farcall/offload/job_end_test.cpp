@@ -4,6 +4,7 @@
 #include <farcall/offload/call.hpp>
 #include <farcall/offload/job.hpp>
 #include <farcall/offload/job_test_support.hpp>
+#include <farcall/offload/transfer.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,6 +18,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -51,6 +53,41 @@ class job_ends_with : public ::testing::Test {
 
   std::filesystem::path file_;
 };
+
+TEST_F(job_ends_with, posts_of_what_follows_large_copies) {
+  const std::vector<std::uint64_t> values(std::size_t{1} << 20);
+  std::optional<buffer<std::uint64_t>> memory; // for as long as it is copied to
+  {
+    job j(with_targets("shm"));
+    const node target = j.targets()[0];
+    memory = target.allocate<std::uint64_t>(values.size());
+    for (int i = 0; i < calls; ++i) {
+      static_cast<void>(put(values, *memory).then([&, target](future<void> done) {
+        done.get();
+        post(target, leave_mark, file_.string());
+      }));
+    }
+  }
+  EXPECT_EQ(marks(), calls);
+}
+
+TEST_F(job_ends_with, large_copies_that_outlast_it) {
+  const std::vector<std::uint64_t> values(std::size_t{1} << 23);
+  constexpr int copies = 30;
+  std::atomic<int> followed{0};
+  std::optional<buffer<std::uint64_t>> memory;
+  {
+    job_options o = with_targets("shm");
+    o.stop_timeout = std::chrono::milliseconds(1);
+    const job j(o);
+    const node target = j.targets()[0];
+    memory = target.allocate<std::uint64_t>(values.size());
+    for (int i = 0; i < copies; ++i) {
+      static_cast<void>(put(values, *memory).then([&](future<void>) { ++followed; }));
+    }
+  }
+  EXPECT_TRUE(eventually([&] { return followed == copies; }));
+}
 
 TEST_F(job_ends_with, posts_to_every_worker_which_run_all) {
   {
