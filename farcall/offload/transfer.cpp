@@ -238,6 +238,8 @@ void move_now(const transfer& t) {
                     (m == nullptr ? "" : ": " + m->failure(t.peer, t.there, t.bytes)),
                 t.peer);
   }
+  // Bytes of a put that has ended at its deadline must not come behind these.
+  if (m != nullptr && !m->settle(t.peer, t.deadline)) std::rethrow_exception(t.lateness());
   emulated_rma(t);
 }
 
@@ -455,6 +457,13 @@ future<void> copy_between(job_core& core, node_id from, std::uint64_t from_addre
   }
   if (domain_of(job, from) != nullptr || domain_of(job, to) != nullptr) {
     return copy_with_domain(job, from, from_address, to, to_address, bytes, deadline);
+  }
+  for (const node_id peer : {from, to}) {
+    // As in move_now(): the other node knows nothing of puts from here.
+    rma_engine* const m = job.engine->rma_engine_for(peer);
+    if (m != nullptr && !m->settle(peer, deadline)) {
+      throw timeout("bytes of an earlier copy are still on their way to " + node_text(peer), peer);
+    }
   }
   std::int64_t left_ns = -1;
   if (deadline != no_deadline) {
