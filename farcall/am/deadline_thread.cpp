@@ -90,13 +90,15 @@ void deadline_thread::prepare() {
     std::thread([this, w = made.get()] { run(*w); }).detach();
     work_ = made.release();
   }
-  work_->heap.reserve(work_->wanted + 1);
+  if (work_->heap.capacity() <= work_->wanted) work_->heap.reserve(2 * work_->wanted + 16);
   ++work_->wanted;
 }
 
 void deadline_thread::set(timed_event& e, time_point when) noexcept {
   e.when_ = when;
   const std::lock_guard guard(mutex_);
+  // What was prepared before a fork is the parent's.
+  if (work_ == nullptr || work_->heap.capacity() == work_->heap.size()) return;
   work_->add(counted_ptr<timed_event>(&e));
   if (e.place_ == 0) work_->changed.notify_one();
 }

@@ -128,7 +128,11 @@ class books final : public memory_domain {
       if (clock::now() >= deadline) throw_late();
       lock.unlock();
       std::this_thread::sleep_for(launch_check_interval);
-      lock.lock();
+      if (deadline == no_deadline) {
+        lock.lock();
+      } else if (!lock.try_lock_until(deadline)) {
+        throw_late();
+      }
     }
     throw out_of_memory(std::to_string(bytes) + " bytes do not fit: the device has " +
                             std::to_string(range_.bytes) + " for this job, of which " +
