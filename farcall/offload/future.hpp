@@ -195,8 +195,9 @@ class FARCALL_NODISCARD_CLASS future {
   friend class future;
 
   /// The pending call can be given back as soon as the result has been copied.
-  static constexpr bool is_simple =
-      std::is_trivially_copyable_v<detail::stored<T>> && detail::fits_call<detail::stored<T>>;
+  static constexpr bool is_simple = std::is_trivially_copyable_v<detail::stored<T>> &&
+                                    std::is_copy_constructible_v<detail::stored<T>> &&
+                                    detail::fits_call<detail::stored<T>>;
 
   explicit future(am::completion* state, time_point deadline = no_deadline) noexcept
       : state_(state), deadline_(deadline), valid_(true) {}

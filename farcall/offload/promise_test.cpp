@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -38,6 +39,23 @@ TEST(promises, may_give_before_the_future_is_taken) {
   promise<std::unique_ptr<int>> p;
   p.set_value(std::make_unique<int>(4));
   EXPECT_EQ(*p.get_future().get(), 4);
+}
+
+TEST(promises, of_bytes_that_may_only_move) {
+  struct token {
+    explicit token(int v) : value(v) {}
+    token(token&&) = default;
+    token& operator=(token&&) = default;
+    token(const token&) = delete;
+    token& operator=(const token&) = delete;
+    ~token() = default;
+    int value;
+  };
+  static_assert(std::is_trivially_copyable_v<token>);
+  promise<token> p;
+  future<token> f = p.get_future();
+  p.set_value(token(3));
+  EXPECT_EQ(f.get().value, 3);
 }
 
 TEST(promises, of_nothing) {
