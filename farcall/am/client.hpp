@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace farcall::am {
 
@@ -21,10 +22,10 @@ struct thread_lanes {
 
   std::uint32_t doorbell;
   std::uint32_t threads = 1; ///< that use it; guarded by the engine
-  /// By node; null until first used. Written with the engine's mutex held; where a node has no lane
-  /// left, it is another thread's.
   std::vector<std::atomic<requester*>> owned;
-  std::span<std::atomic<requester*>> lanes; ///< all of them; its size takes no arithmetic
+  /// By node; null until first used. Written with the engine's mutex held; where a node has no lane
+  /// left, it is another thread's. All that are owned; a span, since its size takes no arithmetic.
+  std::span<std::atomic<requester*>> lanes;
 };
 
 /// What a thread remembers of the engine that it used last; `serial` 0 is none.
