@@ -6,6 +6,7 @@ add_library(
   farcall_bench_parts STATIC
   bandwidth/bandwidth.cpp
   bandwidth/connection.cpp
+  bandwidth/kernels.cpp
   floor/floor.cpp
   load/load.cpp
   offload/device.cpp
@@ -66,7 +67,7 @@ if(TARGET farcall_cuda)
   farcall_cuda_target(farcall_bench)
 endif()
 add_dependencies(farcall_tools farcall_bench)
-install(TARGETS farcall_bench RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+farcall_install_program(farcall_bench)
 
 # MPI: a program of its own, looked for beside farcall-bench, so that that does not link MPI.
 find_package(MPI COMPONENTS CXX QUIET)

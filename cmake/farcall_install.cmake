@@ -8,7 +8,9 @@ set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/farcall")
 install(
   TARGETS farcall
   EXPORT farcall_targets
-  FILE_SET HEADERS)
+  FILE_SET HEADERS
+  # CMake knows it by the file set, Meson does not.
+  INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(
   EXPORT farcall_targets
   NAMESPACE farcall::
@@ -69,4 +71,10 @@ endif()
 configure_file(cmake/farcall.pc.in "${PROJECT_BINARY_DIR}/farcall.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/farcall.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 
-install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(FILES LICENSE README.md CHANGELOG.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+# Programs and headers refer to these pages.
+install(
+  DIRECTORY docs
+  DESTINATION "${CMAKE_INSTALL_DOCDIR}"
+  FILES_MATCHING
+  PATTERN "*.md")

@@ -32,10 +32,14 @@ endif()
 add_library(farcall)
 add_library(farcall::farcall ALIAS farcall)
 target_compile_features(farcall PUBLIC cxx_std_20)
-target_link_libraries(
-  farcall
-  PUBLIC Threads::Threads ${CMAKE_DL_LIBS}
-  PRIVATE ${farcall_tls_library})
+target_link_libraries(farcall PUBLIC Threads::Threads ${CMAKE_DL_LIBS})
+# Users of a static library link it in any case; how CMake exports what is private there, Meson does
+# not read.
+if(BUILD_SHARED_LIBS)
+  target_link_libraries(farcall PRIVATE ${farcall_tls_library})
+else()
+  target_link_libraries(farcall PUBLIC ${farcall_tls_library})
+endif()
 
 # Some compilers call functions for atomic bytes, as g++ 12 does for RISC-V. None is shared between
 # processes, so they need not be free of locks.

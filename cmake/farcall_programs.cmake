@@ -1,21 +1,29 @@
 # Programs around the library. Paths are relative to the calling folder, or absolute.
 
-# For test programs, and for the sources among theirs that are to have the level of the build.
-set(farcall_test_level "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>")
-set(farcall_full_level "$<$<CONFIG:Release>:-O2>")
+# For test programs, and for the sources among theirs that are to have the level of the build. Below
+# sanitizers nothing is optimised: that took half of the time of their compilation.
+if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
+  set(farcall_test_level "$<$<COMPILE_LANGUAGE:CXX>:-O0>")
+  set(farcall_full_level "${farcall_test_level}")
+else()
+  set(farcall_test_level "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-Og>")
+  set(farcall_full_level "$<$<CONFIG:Release>:-O2>")
+endif()
 
 # farcall_test_program(NAME <program> SOURCES <.cpp>…
 #                      [LABEL <label>] [LIBRARIES <target>…] [TIMEOUT <seconds, default 120>]
-#                      [PREFIX <text before the tests' names>] [RUN_SERIAL] [OWN_MAIN] [OPTIMIZED])
+#                      [PREFIX <text before the tests' names>] [RUN_SERIAL] [ONE_AT_A_TIME]
+#                      [OWN_MAIN] [OPTIMIZED])
 #
 # A GoogleTest program. Each of its tests becomes a ctest test, found when ctest runs, so that
 # cross-built and sanitized programs need not run during the build. The main() comes from
 # tests/test_main.cpp unless OWN_MAIN is given. One label only: gtest_discover_tests cannot pass a
-# list on. The label `no-sanitizer` keeps a program out of `./run asan` and `./run tsan`. In a release
-# build the program is compiled at -O1, which takes a quarter less time; OPTIMIZED says that it is
+# list on. The label `no-sanitizer` keeps a program out of `./run asan` and `./run tsan`. RUN_SERIAL: its
+# tests run beside no others; ONE_AT_A_TIME: not beside each other. In a release
+# build the program is compiled at -Og, which takes two fifths less time; OPTIMIZED says that it is
 # about the inline code that the optimiser works on, and gets the level of the build.
 function(farcall_test_program)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "RUN_SERIAL;OWN_MAIN;OPTIMIZED" "NAME;LABEL;TIMEOUT;PREFIX"
+  cmake_parse_arguments(PARSE_ARGV 0 arg "RUN_SERIAL;ONE_AT_A_TIME;OWN_MAIN;OPTIMIZED" "NAME;LABEL;TIMEOUT;PREFIX"
                         "SOURCES;LIBRARIES")
   farcall_refuse_leftovers(farcall_test_program)
   if(NOT arg_TIMEOUT)
@@ -29,10 +37,12 @@ function(farcall_test_program)
     target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}")
   else()
     target_link_libraries(${arg_NAME} PRIVATE farcall_test_main)
-    target_precompile_headers(${arg_NAME} REUSE_FROM farcall_test_main)
   endif()
+  target_precompile_headers(${arg_NAME} REUSE_FROM farcall_test_main)
 
-  if(NOT arg_OPTIMIZED)
+  if(arg_OPTIMIZED)
+    target_compile_options(${arg_NAME} PRIVATE ${farcall_full_level})
+  else()
     target_compile_options(${arg_NAME} PRIVATE ${farcall_test_level})
   endif()
 
@@ -42,6 +52,9 @@ function(farcall_test_program)
   endif()
   if(arg_RUN_SERIAL)
     list(APPEND properties RUN_SERIAL TRUE)
+  endif()
+  if(arg_ONE_AT_A_TIME)
+    list(APPEND properties RESOURCE_LOCK ${arg_NAME})
   endif()
   gtest_discover_tests(${arg_NAME} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
                        TEST_PREFIX "${arg_PREFIX}" PROPERTIES ${properties})
@@ -147,3 +160,15 @@ macro(farcall_refuse_leftovers function)
                         "(see its comment in cmake/)")
   endif()
 endmacro()
+
+# farcall_install_program(<target>)
+#
+# Installs a program that finds the library beside it, wherever both are moved together.
+function(farcall_install_program target)
+  cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY "${CMAKE_INSTALL_FULL_BINDIR}"
+             OUTPUT_VARIABLE library_from_program)
+  if(BUILD_SHARED_LIBS)
+    set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN/${library_from_program}")
+  endif()
+  install(TARGETS ${target} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+endfunction()

@@ -11,11 +11,13 @@
 /// What can fail returns an fc_status, FC_OK when it did not; fc_error_text() then says in words
 /// what happened. Output parameters are written only when it returns FC_OK, unless said otherwise.
 ///
-/// Any thread may use any function; one fc_future is used by one thread at a time. These block, and
+/// Any thread may use any function; one fc_future is used by one thread at a time, but for
+/// fc_future_stop(), and one fc_reply too, but for fc_reply_stopped(). These block, and
 /// in a handler let others run while they do: fc_call, fc_future_wait, fc_future_get, fc_wait_all,
-/// fc_wait_any, fc_allocate, fc_put, fc_get, fc_copy, and the sending functions while a lane is
-/// full. fc_job_start blocks until all targets have joined, fc_job_end until they have ended. No
-/// function throws; a handler or callback that is written in C++ may.
+/// fc_wait_any, fc_allocate, fc_put, fc_get, fc_copy, fc_lane_open, and the sending functions while
+/// a lane is full. How long, fc_within() bounds where a node is taken, `timeout_ns` elsewhere.
+/// fc_job_start blocks until all targets have joined, fc_job_end until they have ended. No function
+/// throws; a handler or callback that is written in C++ may.
 ///
 /// Structures are not changed once released; where they may grow, a comment says how.
 
@@ -45,7 +47,7 @@ typedef enum fc_status {
   FC_ERROR = 1,             ///< what none of the others names
   FC_REMOTE_ERROR = 2,      ///< the handler failed; fc_error_type() has what it said
   FC_NODE_FAILED = 3,       ///< the node has ended or cannot be reached; it takes no more calls
-  FC_TIMEOUT = 4,           ///< a deadline passed; the call may still run, or may have run
+  FC_TIMEOUT = 4,           ///< a deadline passed; the call may still run, or have run
   FC_OUT_OF_MEMORY = 5,     ///< on the node that fc_error_node() names
   FC_UNKNOWN_FUNCTION = 6,  ///< no handler of that name is registered there
   FC_WRONG_NODE = 7,        ///< memory of one node was used in place on another
@@ -54,7 +56,8 @@ typedef enum fc_status {
   FC_MALFORMED = 10,        ///< a peer sent bytes that are no message
   FC_INVALID_ARGUMENT = 11, ///< an argument of the C function makes no sense
   FC_FORKED = 12,           ///< this process is a fork of the one that the job belongs to
-  FC_NESTED_TOO_DEEP = 13   ///< too many handlers wait inside each other there; it was not run
+  FC_NESTED_TOO_DEEP = 13,  ///< too many handlers wait inside each other there; it was not run
+  FC_CANCELLED = 14         ///< fc_future_stop() has ended the call; it may still run
 } fc_status;
 
 /// Where an error concerns no node.
@@ -105,6 +108,8 @@ typedef struct fc_job_options {
   int64_t spin_us;               ///< how long threads that wait spin; -1: they sleep at once
   int64_t yield_after_us;        ///< when such threads begin to yield; -1: at once
   uint32_t peer_timeout_ms;      ///< a target that does not answer for longer is killed
+  uint32_t release_timeout_ms;   ///< for fc_release(); then the memory stays taken
+  uint32_t restart_lost_servers; ///< not 0: targets of servers that have failed start again
   uint32_t reserved;             ///< 0
 } fc_job_options;
 
@@ -135,7 +140,8 @@ FC_API fc_status fc_serve_socket(int socket);
 
 /// The job that NULL stands for; NULL, with an error, when there is none or several.
 FC_API fc_job* fc_current_job(void);
-/// Number of nodes, the host included; 0, with an error, when `job` is NULL and there is none.
+/// Number of nodes that the job has had, the host included: one more than the highest number. 0,
+/// with an error, when `job` is NULL and there is none.
 FC_API uint32_t fc_job_size(fc_job* job);
 
 /// Takes in the answers that have arrived, to calls of all threads, and runs on this thread what
@@ -151,15 +157,16 @@ FC_API fc_status fc_wait_fd(fc_job* job, int* fd);
 
 // ---- nodes --------------------------------------------------------------------------------------
 
-/// A node of a job, as a place that calls go to: perhaps by a lane of its own (fc_lane_open), and
-/// with a deadline (fc_within). A value; copy it freely within the process. To name a node to
-/// another node, send its `id`. Valid as long as its job, and its lane.
+/// A node of a job, as a place that calls go to: perhaps by a lane of its own (fc_lane_open), with
+/// a deadline (fc_within), and in a way that they can be stopped (fc_stoppable). A value; copy it
+/// freely within the process. To name a node to another node, send its `id`. Valid as long as its
+/// job, and its lane.
 typedef struct fc_node {
-  fc_job* job;       ///< the job that it belongs to
-  void* lane;        ///< NULL: the lane that each thread has to the node by itself
-  int64_t deadline;  ///< 0: none
-  uint32_t id;       ///< the host is 0, targets count from 1
-  uint32_t reserved; ///< 0
+  fc_job* job;      ///< the job that it belongs to
+  void* lane;       ///< NULL: the lane that each thread has to the node by itself
+  int64_t deadline; ///< 0: none
+  uint32_t id;      ///< the host is 0, targets count from 1
+  uint32_t flags;   ///< 0, or what fc_stoppable() has set
 } fc_node;
 
 /// Node `id` of a job.
@@ -192,14 +199,60 @@ FC_API fc_status fc_node_describe(fc_node node, fc_node_description** descriptio
 FC_API void fc_free(void* memory);
 
 /// The same place with a deadline, `timeout_ns` nanoseconds from now: what is started there later
-/// ends with FC_TIMEOUT when it has passed. Less than 0: without one.
+/// ends with FC_TIMEOUT when it has passed. Less than 0: without one. A call that is not done by
+/// then is stopped, as by fc_future_stop(), when fc_call() returns or its future is dropped.
 FC_API fc_node fc_within(fc_node node, int64_t timeout_ns);
+
+/// The same place, where fc_future_stop() can end the calls of fc_call_async(). These cost more: an
+/// entry in a table of the node, while they run, and memory here.
+FC_API fc_node fc_stoppable(fc_node node);
 
 /// Opens a lane: an ordered stream of calls to the node, with a worker of its own there. Use
 /// `*lane` wherever a node is taken. Without one, each thread has a lane to each node by itself.
+/// Where the node has no lane left, waits for one that was closed; FC_TIMEOUT at the deadline of
+/// `node`, which `*lane` does not have. FC_ERROR when all are open.
 FC_API fc_status fc_lane_open(fc_node node, fc_node* lane);
 /// Closes it, after its last call has ended. Does nothing with a node that is no lane.
 FC_API void fc_lane_close(fc_node lane);
+
+// ---- nodes that come and go ---------------------------------------------------------------------
+
+/// Starts one more target, from a URL as in fc_job_options.targets; blocks until it has joined, at
+/// most for the start timeout. The others go on meanwhile. A number is given to one node only.
+/// Servers can be added to jobs that have started with one. `*node`, which may be NULL, is the new
+/// one. On the host. FC_START_FAILED and FC_SETTING_ERROR: nothing is left of it then.
+FC_API fc_status fc_node_add(fc_job* job, const char* url, fc_node* node);
+/// Takes a target out of the job: calls that were sent to it end as usual, and new ones fail with
+/// FC_NODE_FAILED. Then its process ends. Blocks until it has, at most for the stop timeout, after
+/// which it is killed. Its memory goes with it. On the host; not in a handler of that target's
+/// calls. FC_ERROR for the host, and for nodes without a process.
+FC_API fc_status fc_node_remove(fc_node node);
+/// Starts a target again that has failed or was removed, from its URL: `*started`, which may be
+/// NULL, is a new node with a number of its own. What was of the old one stays failed. Blocks and
+/// fails as fc_node_add(); FC_ERROR for a node that is alive, or that the job has not started.
+FC_API fc_status fc_node_restart(fc_node failed, fc_node* started);
+
+/// What has become of a node.
+typedef enum fc_node_change {
+  FC_CHANGE_JOINED = 1, ///< it was added, or started again
+  FC_CHANGE_FAILED = 2, ///< its process has ended, or cannot be reached
+  FC_CHANGE_REMOVED = 3 ///< fc_node_remove() has taken it out
+} fc_node_change;
+
+/// A change of which nodes a job has, made by the library and valid during the call that it is
+/// given to; later versions add members at the end.
+typedef struct fc_node_event {
+  fc_node node;        ///< which
+  const char* why;     ///< how it has ended; empty for one that has joined
+  fc_node_change what; ///< and what
+  uint32_t replaces;   ///< the node that this one was started again for, or FC_NO_NODE
+} fc_node_event;
+
+/// Told of a change, where callbacks of futures run, mostly on a thread of the library's, one at a
+/// time and in the order of the changes. It may call, wait, and add nodes.
+typedef void (*fc_node_callback)(const fc_node_event* event, void* user);
+/// Has `callback` told of all changes from now until the job ends, which is none. On the host.
+FC_API fc_status fc_on_node_change(fc_job* job, fc_node_callback callback, void* user);
 
 // ---- handlers -----------------------------------------------------------------------------------
 
@@ -242,6 +295,11 @@ FC_API fc_status fc_reply_keep(fc_reply* reply, fc_reply** kept);
 FC_API bool fc_reply_wanted(const fc_reply* reply);
 /// The node that called.
 FC_API uint32_t fc_reply_caller(const fc_reply* reply);
+/// True once the caller has stopped the call (fc_future_stop(), or a stop token of C++), has given
+/// it up at its deadline, or has failed: nobody reads the answer, so a handler that takes long
+/// should look now and then. It answers all the same. False for calls that cannot be stopped. Any
+/// thread may ask, also while another answers, as long as `reply` is valid.
+FC_API bool fc_reply_stopped(const fc_reply* reply);
 
 // ---- calls --------------------------------------------------------------------------------------
 
@@ -280,8 +338,15 @@ FC_API fc_status fc_future_wait(fc_future* future, int64_t timeout_ns);
 /// `*size`, which may be NULL, are its result: the future's own, aligned to 8, valid until it is
 /// dropped. May be asked again. A copy has no bytes.
 FC_API fc_status fc_future_get(fc_future* future, const void** bytes, size_t* size);
-/// Ends a future and its result. Never blocks; a call that is not done goes on, its result is
-/// dropped. NULL does nothing.
+/// Ends a call that was started by fc_stoppable(): from now on the future is ready and
+/// fc_future_get() returns FC_CANCELLED, unless the answer was there before. The node is told: a
+/// call that has not begun there is not run, and one that has finds fc_reply_stopped() true; on a
+/// device it runs in any case. Never blocks. Any thread may do so while another waits for the
+/// future, which still has to be dropped; nobody, once it was dropped or given away.
+/// FC_INVALID_ARGUMENT for the future of anything else: that can only be dropped.
+FC_API fc_status fc_future_stop(fc_future* future);
+/// Ends a future and its result. Never blocks; a call that is not done goes on, unless its deadline
+/// has passed, and its result is dropped. NULL does nothing.
 FC_API void fc_future_drop(fc_future* future);
 
 /// What is to happen when a future is ready; it gets the future, and drops it.
@@ -315,9 +380,13 @@ typedef struct fc_span {
 /// Memory on the node, uninitialised, aligned to 64. Nodes of one machine share it. The caller owns
 /// it, and gives it to fc_release(). FC_TIMEOUT as calls (fc_within): what comes later is freed.
 FC_API fc_status fc_allocate(fc_node where, uint64_t bytes, fc_span* memory);
-/// Frees what fc_allocate() gave, in order behind this thread's earlier calls to the node. Memory
-/// of a job that has ended is gone already.
+/// Frees what fc_allocate() gave, in order behind this thread's earlier calls to the node. Waits
+/// for a lane and for space in it, but not for long: then a line is logged, and the memory stays
+/// taken until the job ends. Memory of a job that has ended is gone already.
 FC_API fc_status fc_release(fc_job* job, fc_span memory);
+/// The same, but waits until `timeout_ns` nanoseconds from now, less than 0: as long as it takes.
+/// FC_TIMEOUT when that was too short: the memory is still there, and can be released again.
+FC_API fc_status fc_release_within(fc_job* job, fc_span memory, int64_t timeout_ns);
 
 /// Memory of this process, for other nodes to put to and get from. The caller keeps it there.
 FC_API fc_span fc_own_memory(const void* address, size_t bytes);
@@ -341,6 +410,27 @@ FC_API fc_status fc_get_async(fc_job* job, fc_span from, void* to, size_t bytes,
                               fc_future** future);
 /// As fc_copy(), and returns at once.
 FC_API fc_status fc_copy_async(fc_job* job, fc_span from, fc_span to, fc_future** future);
+
+/// These are the same with a deadline, `timeout_ns` nanoseconds from now; less than 0: without one.
+/// A copy that is not done by then ends with FC_TIMEOUT, and does not use the memory here any more.
+/// A part of the bytes may have been copied, and more may follow where the node is on another
+/// machine; one to or from a device, once begun, is waited for.
+FC_API fc_status fc_put_within(fc_job* job, fc_span to, const void* from, size_t bytes,
+                               int64_t timeout_ns);
+/// As fc_get(), with a deadline as fc_put_within().
+FC_API fc_status fc_get_within(fc_job* job, fc_span from, void* to, size_t bytes,
+                               int64_t timeout_ns);
+/// As fc_copy(), with a deadline as fc_put_within().
+FC_API fc_status fc_copy_within(fc_job* job, fc_span from, fc_span to, int64_t timeout_ns);
+/// As fc_put_async(), with a deadline as fc_put_within(): fc_future_get() waits no longer.
+FC_API fc_status fc_put_async_within(fc_job* job, fc_span to, const void* from, size_t bytes,
+                                     int64_t timeout_ns, fc_future** future);
+/// As fc_get_async(), and as fc_put_async_within().
+FC_API fc_status fc_get_async_within(fc_job* job, fc_span from, void* to, size_t bytes,
+                                     int64_t timeout_ns, fc_future** future);
+/// As fc_copy_async(), and as fc_put_async_within().
+FC_API fc_status fc_copy_async_within(fc_job* job, fc_span from, fc_span to, int64_t timeout_ns,
+                                      fc_future** future);
 
 /// The memory of `shared` as an address here: of this node, or allocated on a node of this machine.
 /// FC_ERROR for other memory. Valid as long as the memory is. Nobody orders the accesses of the two

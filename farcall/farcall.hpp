@@ -9,6 +9,7 @@
 #include <farcall/offload/combine.hpp>
 #include <farcall/offload/coroutine.hpp>
 #include <farcall/offload/future.hpp>
+#include <farcall/offload/in_order.hpp>
 #include <farcall/offload/job.hpp>
 #include <farcall/offload/map.hpp>
 #include <farcall/offload/node.hpp>

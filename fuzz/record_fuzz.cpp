@@ -50,12 +50,24 @@ struct hostile_ring {
   explicit hostile_ring(std::uint64_t start) : consumed(start) {
     attach(out, memory.get(), size, consumed);
     attach(in, memory.get(), size, consumed);
-    out.head = in.tail = in.published = start;
-    out.limit = start + size;
+    out.head = out.limit = in.tail = in.published = start;
   }
 
   void scribble(std::uint64_t where, std::uint32_t word) const {
     std::memcpy(memory.get() + where % size / 4 * 4, &word, sizeof word);
+  }
+
+  void read_each(std::uint8_t kind) {
+    const auto check = [&](const std::byte* record, std::uint32_t bytes) {
+      require(bytes >= sizeof(record_header) && bytes <= record_limit(size));
+      require(record >= memory.get() && record + bytes <= memory.get() + size);
+      return true;
+    };
+    const std::uint64_t before = in.tail;
+    const auto message = static_cast<record_kind>(kind < 2 || kind > 253 ? 4 : kind);
+    const std::size_t taken = receive_each(in, message, 3, check);
+    require(taken <= 3 && in.tail - before >= taken * record_alignment);
+    require(in.tail % record_alignment == 0);
   }
 
   void read_one() {
@@ -99,7 +111,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t byte
   std::uint8_t what = 0;
   std::uint64_t argument = 0;
   while (program.take(what) && program.take(argument)) {
-    switch (what % 8) {
+    switch (what % 9) {
     case 0:
       ring.consumed = argument;
       break;
@@ -122,6 +134,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t byte
       }
       break;
     }
+    case 7:
+      ring.read_each(static_cast<std::uint8_t>(argument));
+      break;
     case 6:
       for (std::uint64_t i = 0; i <= argument % 64; ++i)
         ring.read_one();

@@ -20,7 +20,7 @@ class private_ring {
     attach(out, base(), size, consumed_);
     attach(in, base(), size, consumed_);
     out.head = start;
-    out.limit = start + size;
+    out.limit = start;
     in.tail = start;
     in.published = start;
   }
@@ -48,9 +48,11 @@ inline void fill(std::byte* record, std::uint32_t bytes, std::uint64_t n) noexce
   }
 }
 
-/// Sends record number `n`; false when the ring is full.
+/// Sends record number `n`, in either way that there is; false when the ring is full.
 [[nodiscard]] inline bool send(outbox& out, std::uint32_t bytes, std::uint64_t n,
                                record_kind kind = record_kind::request) noexcept {
+  if (n % 2 == 0 && try_send(out, bytes, kind, [&](std::byte* to) { fill(to, bytes, n); }))
+    return true;
   std::byte* record = try_reserve(out, bytes);
   if (record == nullptr) return false;
   fill(record, bytes, n);

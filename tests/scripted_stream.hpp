@@ -4,11 +4,14 @@
 #include <farcall/transport/tcp/stream.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <sys/eventfd.h>
@@ -24,6 +27,10 @@ class scripted_stream final : public tcp::stream {
         event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
   tcp::io_result read(std::span<const iovec> parts) noexcept override {
+    if (at_ == request_context_.size() && meanwhile_) {
+      std::exchange(meanwhile_, {})();
+      is_established_ = true;
+    }
     if (at_ == request_context_.size())
       return {ends_ ? tcp::io_status::closed : tcp::io_status::would_block, 0};
     std::size_t left = std::min(pieces_[next_++ % pieces_.size()], request_context_.size() - at_);
@@ -38,21 +45,30 @@ class scripted_stream final : public tcp::stream {
     return {tcp::io_status::done, got};
   }
   tcp::io_result write(std::span<const iovec> parts) noexcept override {
+    if (!is_established_) return {tcp::io_status::would_block, 0};
     std::size_t put = 0;
     for (const iovec& part : parts)
       put += part.iov_len;
+    written_ += put;
     return {tcp::io_status::done, put};
   }
   void finish() noexcept override {}
   bool read_wants_write() const noexcept override { return false; }
-  bool write_wants_read() const noexcept override { return false; }
+  bool write_wants_read() const noexcept override { return !is_established_; }
   bool has_buffered() const noexcept override { return false; }
   int fd() const noexcept override { return event_.get(); }
   std::string failure() const override { return ""; }
-  bool is_established() const noexcept override { return true; }
+  bool is_established() const noexcept override { return is_established_; }
 
   /// After the last piece the other side has ended in order, instead of being silent.
   void end() noexcept { ends_ = true; }
+
+  /// Nothing can be written until a read has taken in the end of the handshake.
+  void begin_handshake() noexcept { is_established_ = false; }
+  /// The next read does, once all pieces have been read. It calls `meanwhile` first.
+  void end_handshake(std::function<void()> meanwhile) { meanwhile_ = std::move(meanwhile); }
+
+  [[nodiscard]] std::size_t written() const noexcept { return written_; }
 
  private:
   std::vector<std::byte> request_context_;
@@ -60,6 +76,9 @@ class scripted_stream final : public tcp::stream {
   std::size_t at_ = 0;
   std::size_t next_ = 0;
   bool ends_ = false;
+  std::atomic<bool> is_established_{true};
+  std::function<void()> meanwhile_;
+  std::atomic<std::size_t> written_{0};
   unique_fd event_;
 };
 

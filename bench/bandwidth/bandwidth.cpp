@@ -265,6 +265,7 @@ bandwidth_result measure_all(bench_session& session, const bandwidth_options& op
 }
 
 int run_bandwidth(const bandwidth_options& options) {
+  if (options.kernels) return run_bandwidth_of_kernels(options);
   if (kind_of(options) != link_kind::shm) return run_bandwidth_over_connection(options);
   const std::vector<std::size_t> chosen =
       chosen_sizes(options, options.quick ? quick_limit : gib, gib);
@@ -300,6 +301,9 @@ command command_bandwidth() {
                  .text = "Pages of the memory here: small, huge or both (over TCP: small)",
                  .choices = {"small", "huge", "both"},
                  .shows_default = true});
+  all.push_back({.name = "--kernels",
+                 .value = &o.kernels,
+                 .text = "Each way to copy by itself instead, and the library's choice of them"});
   return benchmark(
       "bandwidth",
       "put and get of 8 B to 1 GiB against memcpy, or over TCP against bare copies over it",

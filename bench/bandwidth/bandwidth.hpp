@@ -27,10 +27,14 @@ inline constexpr std::array<std::size_t, 14> block_sizes{
 struct bandwidth_options : bench_options {
   std::size_t max_bytes = 0; ///< 0: as much as is usual for the link
   std::string pages = "both";
+  bool kernels = false; ///< the ways to copy instead of put and get
 };
 
 /// `put` and `get` over a connection against bare copies over one.
 int run_bandwidth_over_connection(const bandwidth_options& options);
+
+/// Each way to copy by itself.
+int run_bandwidth_of_kernels(const bandwidth_options& options);
 
 /// How copies take turns.
 struct turns {

@@ -1,11 +1,12 @@
-// How fast one thread copies between mapped memory: copy_bytes, libc's memcpy and each way of
-// streaming, into memory that is shared (a put), out of it (a get) or private on both sides.
+// How fast one thread copies between mapped memory: copy_bytes, libc's memcpy and each other
+// kernel, into memory that is shared (a put), out of it (a get) or private on both sides.
 //
 // Small and middle sizes repeat on the same memory, so both sides are in the caches where they fit.
 // Take the medians of several interleaved runs:
 //   copy_benchmark --benchmark_repetitions=9 --benchmark_enable_random_interleaving=true
 
 #include <farcall/memory/copy.hpp>
+#include <farcall/memory/copy_kernels.hpp>
 #include <farcall/memory/segment.hpp>
 
 #include <benchmark/benchmark.h>
@@ -80,12 +81,12 @@ void run_mixed_small(benchmark::State& state, const Copy& copy) {
 }
 
 // Those that this processor lacks are skipped, with the reason.
-void stream(benchmark::State& state, direction way, std::size_t rank) {
-  if (rank >= farcall::streaming_copies().size()) {
-    state.SkipWithError("this processor has fewer ways to stream");
+void kernel(benchmark::State& state, direction way, std::size_t rank) {
+  if (rank >= farcall::all_copy_kernels().size()) {
+    state.SkipWithError("this processor has fewer ways to copy");
     return;
   }
-  const farcall::streaming_copy& one = farcall::streaming_copies()[rank];
+  const farcall::copy_kernel& one = farcall::all_copy_kernels()[rank];
   state.SetLabel(one.name);
   run(state, way, one.copy);
 }
@@ -104,9 +105,13 @@ BENCHMARK_CAPTURE(run, get_memcpy, direction::get, libc_copy)->Apply(all_sizes);
 BENCHMARK_CAPTURE(run, get_copy_bytes, direction::get, library_copy)->Apply(all_sizes);
 BENCHMARK_CAPTURE(run, local_memcpy, direction::local, libc_copy)->Apply(all_sizes);
 BENCHMARK_CAPTURE(run, local_copy_bytes, direction::local, library_copy)->Apply(all_sizes);
-BENCHMARK_CAPTURE(stream, put_best, direction::put, 0)->Apply(large_sizes);
-BENCHMARK_CAPTURE(stream, put_second_best, direction::put, 1)->Apply(large_sizes);
-BENCHMARK_CAPTURE(stream, put_third_best, direction::put, 2)->Apply(large_sizes);
+BENCHMARK_CAPTURE(kernel, put_1, direction::put, 1)->Apply(large_sizes);
+BENCHMARK_CAPTURE(kernel, put_2, direction::put, 2)->Apply(large_sizes);
+BENCHMARK_CAPTURE(kernel, put_3, direction::put, 3)->Apply(large_sizes);
+BENCHMARK_CAPTURE(kernel, put_4, direction::put, 4)->Apply(large_sizes);
+BENCHMARK_CAPTURE(kernel, put_5, direction::put, 5)->Apply(large_sizes);
+BENCHMARK_CAPTURE(kernel, put_6, direction::put, 6)->Apply(large_sizes);
+BENCHMARK_CAPTURE(kernel, put_7, direction::put, 7)->Apply(large_sizes);
 
 // Lambdas, so that both are inlined as far as they can be.
 void mixed_1_to_16_memcpy(benchmark::State& state) {

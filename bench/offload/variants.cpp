@@ -70,22 +70,28 @@ figure measure_eventfd(bench_session& session, std::size_t batches) {
   }
 }
 
+/// In a job of its own: in the other one hundreds of threads have had lanes, all of which
+/// progress() looks at.
 figure measure_wait_fd(bench_session& session, std::size_t batches) {
-  job& job = session.job();
-  pollfd watched{job.wait_fd(), POLLIN, 0};
-  return session.measure("async, empty, poll() on wait_fd", batches, wake_ups, [&] {
+  job one(job_of_this_program(shm_target_on(session.cores().target)));
+  const node target = one.targets().front();
+  session.wait_for_process(pids_of(one).front());
+  pollfd watched{one.wait_fd(), POLLIN, 0};
+  figure f = session.measure("async, empty, poll() on wait_fd", batches, wake_ups, [&] {
     for (std::size_t i = 0; i < wake_ups; ++i) {
       bool done = false;
-      (void)async(session.target(), offloaded::nothing).then([&](future<void> f) {
-        f.get();
+      (void)async(target, offloaded::nothing).then([&](future<void> ready) {
+        ready.get();
         done = true;
       });
       while (!done) {
         require(::poll(&watched, 1, -1) == 1 || errno == EINTR, "a descriptor that is readable");
-        job.progress();
+        one.progress();
       }
     }
   });
+  session.wait_for_process(0);
+  return f;
 }
 
 /// Threads that have called, and so have a lane each, and now sleep.
@@ -149,7 +155,6 @@ call_variants measure_variants(bench_session& session, std::size_t batches) {
                           offloaded::nothing_replied);
   v.one_lane = measure_empty(session, "sync, empty, again", batches, offloaded::nothing);
   v.idle_lanes = measure_idle_lanes(session, batches);
-  // From here on a thread watches for completions.
   v.eventfd = measure_eventfd(session, batches);
   v.wait_fd = measure_wait_fd(session, batches);
   return v;

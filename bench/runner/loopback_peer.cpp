@@ -21,7 +21,7 @@ struct loopback_peer::request {
 
 namespace {
 
-enum : std::uint32_t { echo = 1, reserving = 2, sending = 3, fetching = 4, resting = 5 };
+enum : std::uint32_t { echoing = 1, reserving = 2, sending = 3, fetching = 4, resting = 5 };
 
 template <class T>
 std::span<std::byte> bytes_of(T& value) {
@@ -83,7 +83,7 @@ void loopback_peer::exchange(std::uint32_t kind, std::uint64_t number) {
   if (answered != asked) throw failed_run("the bare connection brought something else back");
 }
 
-void loopback_peer::round_trip() { exchange(echo, ++sent_); }
+void loopback_peer::round_trip() { exchange(echoing, ++sent_); }
 
 void loopback_peer::reserve(std::size_t bytes) { exchange(reserving, bytes); }
 

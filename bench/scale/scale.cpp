@@ -382,7 +382,7 @@ command command_scale() {
   all.push_back({.name = "--nodes",
                  .value = &o.nodes,
                  .text = "Targets of the one job over TCP",
-                 .range = {{1, 250}},
+                 .range = {{1, 1000}},
                  .shows_default = true});
   return benchmark(
       "scale",

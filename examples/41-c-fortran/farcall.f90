@@ -11,7 +11,7 @@ module farcall
     type(c_ptr) :: lane = c_null_ptr
     integer(c_int64_t) :: deadline = 0
     integer(c_int32_t) :: id = 0
-    integer(c_int32_t) :: reserved = 0
+    integer(c_int32_t) :: flags = 0
   end type fc_node
 
   interface

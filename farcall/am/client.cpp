@@ -2,6 +2,8 @@
 #include <farcall/am/engine.hpp>
 #include <farcall/base/error.hpp>
 
+#include <algorithm>
+
 namespace farcall::am {
 namespace {
 
@@ -12,6 +14,18 @@ engine& own_engine(client& c) {
 }
 
 } // namespace
+
+void thread_lanes::set(node_id node, requester* l) noexcept {
+  const std::size_t used = used_count_.load(std::memory_order_relaxed);
+  const auto end = used_.begin() + static_cast<std::ptrdiff_t>(used);
+  if (std::find(used_.begin(), end, node) == end) {
+    used_[used] = node;
+    // Release; partner: the acquire load in for_each().
+    used_count_.store(used + 1, std::memory_order_release);
+  }
+  // Release; partner: the acquire load in find().
+  by_node_[node].store(l, std::memory_order_release);
+}
 
 constinit thread_local cached_lanes client::cached_{};
 
@@ -55,6 +69,10 @@ std::byte* client::wait_for_space(requester& l, std::uint32_t bytes, time_point 
     throw forked();
   }
   return engine_of(*this).wait_for_space(l, bytes, deadline);
+}
+
+bool client::spin_for_reply(completion& c, reply_count expected) noexcept {
+  return !is_forked_ && engine_of(*this).spin_for_reply(c, expected);
 }
 
 bool client::wait(completion& c, time_point deadline) {

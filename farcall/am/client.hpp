@@ -16,16 +16,40 @@ class engine;
 
 /// Lanes of one thread, at most one per node. Goes to another thread when its own ends. Where
 /// doorbells have run out, several threads use the same.
-struct thread_lanes {
+class thread_lanes {
+ public:
+  /// For nodes with numbers below `nodes`.
   thread_lanes(std::uint32_t with_doorbell, std::size_t nodes)
-      : doorbell(with_doorbell), owned(nodes), lanes(owned) {}
+      : doorbell(with_doorbell), by_node_(nodes), used_(nodes), lanes_(by_node_) {}
 
   std::uint32_t doorbell;
   std::uint32_t threads = 1; ///< that use it; guarded by the engine
-  std::vector<std::atomic<requester*>> owned;
-  /// By node; null until first used. Written with the engine's mutex held; where a node has no lane
-  /// left, it is another thread's. All that are owned; a span, since its size takes no arithmetic.
-  std::span<std::atomic<requester*>> lanes;
+
+  /// The lane to `node`; null where there is none. Where the node has none left, another thread's.
+  [[nodiscard]] requester* find(node_id node) const noexcept {
+    // Acquire; partner: the release store in set(), on another thread where several use the same.
+    return node < lanes_.size() ? lanes_[node].load(std::memory_order_acquire) : nullptr;
+  }
+
+  /// With the engine's mutex held. The number is that of a node.
+  void set(node_id node, requester* l) noexcept;
+
+  /// f(lane) for each, in the order of their first use: a job has room for many nodes, of which a
+  /// thread calls few.
+  template <class F>
+  void for_each(F f) const {
+    // Acquire; partner: the release store in set().
+    const std::size_t used = used_count_.load(std::memory_order_acquire);
+    for (std::size_t i = 0; i < used; ++i) {
+      if (requester* const l = find(used_[i])) f(*l);
+    }
+  }
+
+ private:
+  std::vector<std::atomic<requester*>> by_node_;
+  std::vector<node_id> used_; ///< nodes to which there was a lane: the first used_count_
+  std::atomic<std::size_t> used_count_{0};
+  std::span<std::atomic<requester*>> lanes_; ///< by_node_; its size takes no arithmetic
 };
 
 /// What a thread remembers of the engine that it used last; `serial` 0 is none.
@@ -55,11 +79,8 @@ class client {
   /// closed; another thread's where all are taken. Throws error when the node cannot be reached or
   /// has no lane left, and timeout.
   [[nodiscard]] requester& lane_to(node_id node, time_point deadline = no_deadline) {
-    if (cached_.serial == serial_ && node < cached_.own->lanes.size()) [[likely]] {
-      // Acquire; partner: the release store in engine::open_own_lane(), on another thread where
-      // several use the same.
-      if (requester* l = cached_.own->lanes[node].load(std::memory_order_acquire);
-          l != nullptr && !l->is_lost()) [[likely]]
+    if (cached_.serial == serial_) [[likely]] {
+      if (requester* l = cached_.own->find(node); l != nullptr && !l->is_lost()) [[likely]]
         return *l;
     }
     return open_own_lane(node, deadline);
@@ -91,6 +112,10 @@ class client {
   /// the lane's guard held, but releases it meanwhile. Null when the lane has failed. Throws
   /// timeout, with the guard released.
   [[nodiscard]] std::byte* wait_for_space(requester& l, std::uint32_t bytes, time_point deadline);
+
+  /// What wait() does first, at less cost: spins for the reply to a call, for as long as a short
+  /// one takes. True when it came; false too where the thread has more to do while it waits.
+  [[nodiscard]] bool spin_for_reply(completion& c, reply_count expected) noexcept;
 
   /// Waits until `c` is ready, serving requests meanwhile. False when the deadline passed.
   [[nodiscard]] bool wait(completion& c, time_point deadline = no_deadline);

@@ -16,7 +16,7 @@ void completion::attach(continuation* c) noexcept {
   const bool now = ready();
   if (!now) {
     then_ = c;
-    ends_simply_ = false;
+    become(state::noted);
   }
   guard_->unlock();
   if (now) run_continuation(*c);

@@ -14,6 +14,10 @@ namespace farcall::am {
 class client;
 class requester;
 
+/// Replies that a thread expects when it waits for that to one call. Behind the last of several,
+/// it looks for more; behind a single one that would only be to fetch another line.
+enum class reply_count : bool { one, many };
+
 /// Something that becomes ready once: the reply to a call, or a local event. Everything but
 /// ready() happens under `guard`, which is the lane's for calls.
 class completion {
@@ -25,8 +29,15 @@ class completion {
 
   /// May be called by any thread at any time while the completion is held.
   [[nodiscard]] bool ready() const noexcept {
-    // Acquire; partner: the release store in mark_ready(). The result is visible afterwards.
-    return ready_.load(std::memory_order_acquire);
+    // Acquire; partner: the release store in become(). The result is visible afterwards.
+    return state_.load(std::memory_order_acquire) >= state::ended;
+  }
+
+  /// Ready, and a pending_call whose reply has been read: nothing has gone wrong. One that is not
+  /// may be so, too, if more than that was to do at its end.
+  [[nodiscard]] bool is_replied() const noexcept {
+    // Acquire; partner: as in ready().
+    return state_.load(std::memory_order_acquire) == state::replied;
   }
 
   /// What went wrong, or null. Only once ready.
@@ -51,9 +62,18 @@ class completion {
 
   friend class requester;
 
+  enum class state : std::uint8_t {
+    pending,
+    noted, ///< pending, and more is to do at its end than to say that it is ready
+    ended,
+    replied, ///< ended by a reply, and nothing more was to do
+    rested,  ///< of a pending call that nobody has taken for a while
+  };
+  void become(state s) noexcept { state_.store(s, std::memory_order_release); }
+
   /// With the guard held. Returns the continuation to run after it is released, or null.
   [[nodiscard]] continuation* mark_ready() noexcept {
-    ready_.store(true, std::memory_order_release);
+    become(state::ended);
     continuation* then = then_;
     then_ = nullptr;
     return then;
@@ -62,9 +82,8 @@ class completion {
   std::atomic<client*> owner_;
   requester* lane_; ///< whose replies make it ready; null for local events
   biased_lock* guard_;
-  std::atomic<bool> ready_{false};
-  bool abandoned_ = false;  ///< nobody holds it any more; guarded
-  bool ends_simply_ = true; ///< all that is to do at its end is to mark it ready; guarded
+  std::atomic<state> state_{state::pending};
+  bool abandoned_ = false; ///< nobody holds it any more; guarded
   continuation* then_ = nullptr;
   std::exception_ptr failure_;
 };
@@ -88,6 +107,9 @@ class local_completion : public completion {
   /// Gives a thread that waits until `until` a piece of the work to do; false when there is none
   /// that ends by itself before.
   virtual bool help(time_point /*until*/) noexcept { return false; }
+
+  /// Whoever holds it is about to let go, because it is not ready at a deadline.
+  virtual void give_up() noexcept {}
 
   /// Ends the event, once, and gives up the completing side's reference.
   void complete(std::exception_ptr failure) noexcept;

@@ -82,8 +82,12 @@ int engine::wait_fd() {
   } catch (const std::system_error& e) {
     throw_system_error("starting the thread that tells of completions", e.code().value());
   }
-  descriptor_.store(made.get(), std::memory_order_release);
-  return made.release()->get();
+  // Sequentially consistent, with the load; partners: those in stop(). One of the two threads sees
+  // what the other has stored, and wakes the one that sleeps.
+  completion_descriptor& descriptor = *made.release();
+  descriptor_.store(&descriptor, std::memory_order_seq_cst);
+  if (stopping_.load(std::memory_order_seq_cst)) notify(descriptor.cleared());
+  return descriptor.get();
 }
 
 void engine::signal_completion() noexcept {

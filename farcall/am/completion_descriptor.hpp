@@ -24,6 +24,9 @@ class completion_descriptor {
   /// Makes it unreadable. Before looking for what there is: whatever comes later signals again.
   void clear() noexcept;
 
+  /// For a child of a fork, which has a copy that would keep it open.
+  void close() noexcept { fd_ = {}; }
+
   [[nodiscard]] bool is_signalled() const noexcept {
     return is_signalled_.load(std::memory_order_acquire);
   }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <farcall/base/language.hpp>
+
 namespace farcall::am {
 
 /// Code to run when a completion becomes ready. Runs once, with no lock held; owns itself: run()

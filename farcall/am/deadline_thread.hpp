@@ -49,8 +49,7 @@ class deadline_thread final : private fork_observer {
   void take_back(timed_event& e) noexcept;
 
  private:
-  deadline_thread();
-  ~deadline_thread() = default; // never
+  deadline_thread(); // never destroyed
 
   void before_fork() noexcept override { mutex_.lock(); }
   void after_fork_in_parent() noexcept override { mutex_.unlock(); }

@@ -1,5 +1,6 @@
 #include <farcall/am/deadline_thread.hpp>
 #include <tests/support.hpp>
+#include <tests/threads.hpp>
 
 #include <gtest/gtest.h>
 
@@ -145,6 +146,9 @@ TEST(deadline_thread, runs_continuations_on_another_thread) {
 TEST(deadline_thread, is_another_in_a_child) {
   record happened;
   const auto far = set(happened, 1, clock::now() + hours(1));
+  // A thread that has not come to its sleep may hold a lock of the sanitizer's, which the child
+  // would then wait for.
+  ASSERT_TRUE(eventually(test::others_sleep));
   const pid_t child = ::fork();
   if (child == 0) {
     deadline_thread::of_process().take_back(*far); // the parent's

@@ -4,6 +4,7 @@
 #include <farcall/am/stack_state.hpp>
 #include <farcall/am/stop_state.hpp>
 
+#include <exception>
 #include <utility>
 
 namespace farcall::am {
@@ -11,7 +12,8 @@ namespace farcall::am {
 deferred_reply::deferred_reply(counted_ptr<reply_port> port, node_id source, std::uint32_t slot,
                                counted_ptr<stop_state> call) noexcept
     : port_(std::move(port)), call_(std::move(call)), source_(source), slot_(slot) {
-  // Relaxed: on the worker's thread, which is the one that asks for it.
+  // Relaxed: on the thread of a worker, which asks for it at the end of this turn, or has another
+  // ask.
   port_->pending.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -33,7 +35,7 @@ deferred_reply& deferred_reply::operator=(deferred_reply&& other) noexcept {
 deferred_reply::~deferred_reply() { drop(); }
 
 void deferred_reply::drop() noexcept {
-  if (!is_pending_) return;
+  if (!is_pending_ || reply_catcher::takes(*this)) return;
   send([](request_context& request) {
     request.reply_error("farcall::error", "the handler has let go of its reply without giving one");
   });
@@ -59,6 +61,20 @@ void deferred_reply::end(request_context& request) const noexcept {
 void deferred_reply::end_call() noexcept {
   call_->end();
   call_ = {};
+}
+
+reply_catcher::reply_catcher(const deferred_reply& of) noexcept
+    : port_(of.port_.get()), slot_(of.slot_), outer_(std::exchange(this_stack.catcher, this)) {}
+
+reply_catcher::~reply_catcher() { this_stack.catcher = outer_; }
+
+bool reply_catcher::takes(deferred_reply& destroyed) noexcept {
+  reply_catcher* const c = this_stack.catcher;
+  if (c == nullptr || std::uncaught_exceptions() == 0 || c->caught_ ||
+      c->port_ != destroyed.port_.get() || c->slot_ != destroyed.slot_)
+    return false;
+  c->caught_.emplace(std::move(destroyed));
+  return true;
 }
 
 deferred_reply request_context::defer() {

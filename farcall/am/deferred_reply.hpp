@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 
 namespace farcall::am {
 
@@ -51,6 +52,7 @@ class deferred_reply {
   }
 
  private:
+  friend class reply_catcher;
   friend class request_context;
   deferred_reply(counted_ptr<reply_port> port, node_id source, std::uint32_t slot,
                  counted_ptr<stop_state> call) noexcept;
@@ -66,6 +68,30 @@ class deferred_reply {
   node_id source_;
   std::uint32_t slot_;
   bool is_pending_ = true;
+};
+
+/// For the stack that runs a handler that has its reply: an exception that ends the handler
+/// destroys the reply before anybody has caught it, and the caller shall get the exception.
+class reply_catcher {
+ public:
+  explicit reply_catcher(const deferred_reply& of) noexcept;
+  reply_catcher(const reply_catcher&) = delete;
+  reply_catcher& operator=(const reply_catcher&) = delete;
+  ~reply_catcher();
+
+  /// What an exception has destroyed, if that was the handler's reply.
+  [[nodiscard]] std::optional<deferred_reply>& caught() noexcept { return caught_; }
+
+ private:
+  friend class deferred_reply;
+  /// Of the stack that calls: takes the reply when it is the handler's, and an exception is under
+  /// way.
+  [[nodiscard]] static bool takes(deferred_reply& destroyed) noexcept;
+
+  const reply_port* const port_;
+  const std::uint32_t slot_;
+  reply_catcher* const outer_;
+  std::optional<deferred_reply> caught_;
 };
 
 } // namespace farcall::am

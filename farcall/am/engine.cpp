@@ -80,8 +80,9 @@ struct engine::thread_lanes_return {
 void engine::after_fork_in_child() noexcept {
   is_forked_ = true;
   cached_ = {};
-  // For a worker whose handler has forked. Relaxed: there is one thread.
+  // For a worker whose handler has forked. Relaxed, as below: there is one thread.
   stopping_.store(true, std::memory_order_relaxed);
+  if (completion_descriptor* const d = descriptor_.load(std::memory_order_relaxed)) d->close();
 }
 
 thread_lanes& engine::own_lanes() {
@@ -146,23 +147,33 @@ void engine::give_back(thread_lanes& p) noexcept {
 }
 
 void engine::throw_unreachable(node_id node) const {
-  if (node < options_.nodes && !peers_[node].why_unreachable.empty()) {
+  if (const peer* const p = known(node); p != nullptr && !p->why_unreachable.empty()) {
     throw error("there is no way to " + node_text(node) + " from " + node_text(options_.self) +
-                    ": " + peers_[node].why_unreachable,
+                    ": " + p->why_unreachable,
                 node);
   }
-  throw error("there is no way to " + node_text(node) + ": the job has " +
-                  std::to_string(options_.nodes) + " nodes, and 'farcall info' shows the routes",
-              node);
+  throw error("there is no way to " + node_text(node) + ": the job has no such node", node);
+}
+
+engine::peer& engine::reach(node_id node, time_point deadline) {
+  if (known(node) == nullptr) {
+    if (const std::exception_ptr why = failure_of(node)) std::rethrow_exception(why);
+    if (options_.meet) options_.meet(node, deadline);
+  }
+  peer* const p = known(node);
+  if (p == nullptr || p->via == nullptr) throw_unreachable(node);
+  // Acquire; partner: the release store in refuse_calls_to().
+  if (p->refuses.load(std::memory_order_acquire)) std::rethrow_exception(p->why_refused);
+  return *p;
 }
 
 void engine::drop_lost(thread_lanes& own, node_id node) noexcept {
   requester* lost = nullptr;
   {
     const std::lock_guard guard(mutex_);
-    requester* const now = own.lanes[node].load(std::memory_order_relaxed);
+    requester* const now = own.find(node);
     if (now == nullptr || !now->is_lost()) return;
-    own.lanes[node].store(nullptr, std::memory_order_relaxed);
+    own.set(node, nullptr);
     // Another thread may be using it; then it stays until the engine ends.
     if (--now->thread_uses == 0 && own.threads == 1) lost = now;
   }
@@ -170,11 +181,11 @@ void engine::drop_lost(thread_lanes& own, node_id node) noexcept {
 }
 
 requester& engine::open_own_lane(node_id node, time_point deadline) {
-  if (node >= options_.nodes || peers_[node].via == nullptr) throw_unreachable(node);
+  (void)reach(node, deadline);
   thread_lanes& own = own_lanes();
   // The calls under way in a lost one have failed. The node has not, as far as anybody knows.
   drop_lost(own, node);
-  requester* l = own.lanes[node].load(std::memory_order_acquire);
+  requester* l = own.find(node);
   if (l != nullptr) return *l;
   bool is_fresh = false;
   l = take_idle_lane(node);
@@ -192,13 +203,15 @@ requester& engine::open_own_lane(node_id node, time_point deadline) {
   {
     const std::lock_guard guard(mutex_);
     // Another thread that uses the same lanes may have been faster.
-    if (requester* const now = own.lanes[node].load(std::memory_order_relaxed)) used = now;
+    if (requester* const now = own.find(node)) used = now;
     if (used == l) {
       if (is_fresh) l->thread_uses = 1;
-      own.lanes[node].store(l, std::memory_order_release);
+      own.set(node, l);
     } else if (!is_fresh) {
       --l->thread_uses;
     }
+    // While it was opened, calls may have been refused. Relaxed: changes with the mutex.
+    if (peers_.find(node)->refuses.load(std::memory_order_relaxed)) used->avoid();
   }
   if (used != l && is_fresh) retire(*l);
   return *used;
@@ -207,9 +220,9 @@ requester& engine::open_own_lane(node_id node, time_point deadline) {
 requester* engine::take_idle_lane(node_id node) {
   const std::lock_guard guard(mutex_);
   for (thread_lanes* p : idle_thread_lanes_) {
-    requester* const l = p->lanes[node].load(std::memory_order_relaxed);
+    requester* const l = p->find(node);
     if (l == nullptr || l->is_lost()) continue;
-    p->lanes[node].store(nullptr, std::memory_order_relaxed);
+    p->set(node, nullptr);
     return l;
   }
   return nullptr;
@@ -227,14 +240,13 @@ requester* engine::share_lane(node_id node) noexcept {
 }
 
 requester& engine::open_lane(node_id node, time_point deadline) {
-  if (node >= options_.nodes || peers_[node].via == nullptr) throw_unreachable(node);
   return open_on(node, own_lanes().doorbell, true, deadline);
 }
 
 requester& engine::open_on(node_id node, std::uint32_t doorbell_index, bool own_worker,
                            time_point deadline) {
   reap_retired();
-  peer& p = peers_[node];
+  peer& p = reach(node, deadline);
   const std::uint32_t target_worker =
       own_worker
           ? first_lane_doorbell() +
@@ -256,7 +268,7 @@ requester& engine::open_on(node_id node, std::uint32_t doorbell_index, bool own_
 std::optional<endpoint> engine::try_open(node_id node, const lane_shape& shape) {
   if (const std::exception_ptr why = failure_of(node)) std::rethrow_exception(why);
   try {
-    return peers_[node].via->open(node, shape);
+    return peers_.find(node)->via->open(node, shape);
   } catch (const no_lane_left&) {
     if (!is_lane_to_come(node)) throw;
     return std::nullopt;
@@ -275,7 +287,7 @@ bool engine::is_lane_to_come(node_id node) {
       if (!is_held) return true;
     }
   }
-  return peers_[node].via->is_lane_to_come(node);
+  return peers_.find(node)->via->is_lane_to_come(node);
 }
 
 void engine::retire(requester& l) noexcept {
@@ -301,7 +313,7 @@ continuation_list engine::reap() noexcept {
     if (!done) return false;
     // The thread that gave the last pending call back may not have left the lane yet.
     l->guard().settle();
-    peers_[l->peer()].via->close(l->ends());
+    peers_.find(l->peer())->via->close(l->ends());
     std::erase_if(lanes_, [&](const auto& owned) { return owned.get() == l; });
     return true;
   });
@@ -312,15 +324,19 @@ continuation_list engine::reap() noexcept {
 
 engine::engine(engine_options o)
     : client(o.self, next_serial(), o.context), options_(std::move(o)), handlers_(first_user_key),
-      peers_(std::make_unique<peer[]>(options_.nodes)), next_doorbell_(options_.workers) {
+      peers_(options_.nodes), next_doorbell_(options_.workers) {
   register_for_barriers();
   handlers_[release_reply_key] = {&release_reply, nullptr};
   handlers_[fence_key] = {[](request_context& /*request*/, const void* /*context*/) noexcept {},
                           nullptr};
   handlers_[stop_call_key] = {&take_stop, nullptr};
   handlers_.insert(handlers_.end(), options_.handlers.begin(), options_.handlers.end());
+  // Who takes a lane over needs the barrier.
+  const bool shares_lanes = options_.workers > 1 && process_barrier();
+  const std::size_t most_lanes = std::max<std::size_t>(512, 2 * options_.nodes);
   for (std::uint32_t i = 0; i < options_.workers; ++i) {
-    workers_.push_back(std::make_unique<worker>(*this, i, options_.doorbells[i]));
+    workers_.push_back(
+        std::make_unique<worker>(*this, i, options_.doorbells[i], most_lanes, shares_lanes));
   }
   watch_forks();
 }
@@ -341,8 +357,18 @@ engine::~engine() {
 }
 
 void engine::set_route(node_id node, transport& t, std::uint32_t workers) {
-  peers_[node].via = &t;
-  peers_[node].workers = workers;
+  peer& p = *peers_.find_or_make(node);
+  p.via = &t;
+  p.workers = workers;
+  // Release; partner: the acquire load in known().
+  p.is_known.store(true, std::memory_order_release);
+}
+
+void engine::set_unreachable(node_id node, const std::string& why) {
+  peer& p = *peers_.find_or_make(node);
+  p.why_unreachable = why;
+  // Release; partner: the acquire load in known().
+  p.is_known.store(true, std::memory_order_release);
 }
 
 void engine::listen(transport& t) {
@@ -366,6 +392,8 @@ remote_bytes engine::read_remote(node_id peer, std::uint64_t address, std::uint6
     throw malformed_message(node_text(peer) + " names bytes at an odd address");
   }
   if (peer == options_.self) return {reinterpret_cast<const std::byte*>(address), nullptr};
+  // It may call us before we know it.
+  if (known(peer) == nullptr && options_.meet) options_.meet(peer, no_deadline);
   farcall::rma_engine* m = rma_engine_for(peer);
   if (m == nullptr) throw error("no memory can be read from " + node_text(peer), peer);
   if (const std::byte* here = m->map(peer, address, bytes)) return {here, nullptr};
@@ -374,6 +402,7 @@ remote_bytes engine::read_remote(node_id peer, std::uint64_t address, std::uint6
   read.copy = std::make_unique_for_overwrite<std::byte[]>(bytes);
   read.data = read.copy.get();
   if (!m->get(peer, address, read.copy.get(), bytes, no_deadline)) {
+    if (const std::exception_ptr dead = failure_of(peer)) std::rethrow_exception(dead);
     const std::string what = std::to_string(bytes) + " bytes";
     const std::string why = m->failure(peer, address, bytes);
     if (why.empty()) {
@@ -387,24 +416,44 @@ remote_bytes engine::read_remote(node_id peer, std::uint64_t address, std::uint6
 }
 
 farcall::rma_engine* engine::rma_engine_for(node_id peer) const noexcept {
-  return peer < options_.nodes && peers_[peer].via != nullptr ? peers_[peer].via->rma_engine()
-                                                              : nullptr;
+  const engine::peer* const p = known(peer);
+  return p != nullptr && p->via != nullptr ? p->via->rma_engine() : nullptr;
 }
 
 // ---- failure ------------------------------------------------------------------------------------
 
 bool engine::has_failed(node_id node) const noexcept {
-  return node < options_.nodes && peers_[node].failed.load(std::memory_order_acquire);
+  const peer* const p = peers_.find(node);
+  return p != nullptr && p->failed.load(std::memory_order_acquire);
+}
+
+const std::atomic<bool>* engine::failed_flag(node_id node) const noexcept {
+  const peer* const p = peers_.find(node);
+  return p != nullptr ? &p->failed : nullptr;
 }
 
 std::exception_ptr engine::failure_of(node_id node) const {
   // Acquire; partner: the release store in fail(), after which `why` never changes.
   if (!has_failed(node)) return nullptr;
-  return peers_[node].why;
+  return peers_.find(node)->why;
+}
+
+void engine::refuse_calls_to(node_id node, const std::string& why) {
+  const std::lock_guard guard(mutex_);
+  peer* const p = known(node);
+  if (p == nullptr || p->refuses.load(std::memory_order_relaxed)) return;
+  p->why_refused = std::make_exception_ptr(node_failed(why, node));
+  // Release; partner: the acquire load in reach().
+  p->refuses.store(true, std::memory_order_release);
+  for (const auto& l : lanes_) {
+    if (l->peer() == node && l->thread_uses != 0) l->avoid();
+  }
 }
 
 void engine::fail(node_id node, const std::string& why) {
   // Not here: who watches the nodes must not wait for one.
+  // It may fail before it is known.
+  (void)peers_.find_or_make(node);
   completions_.take(fail_range(node, node + 1, why));
 }
 
@@ -414,10 +463,10 @@ continuation_list engine::fail_range(node_id first, node_id end, const std::stri
   {
     const std::lock_guard guard(mutex_);
     for (node_id node = first; node < end; ++node) {
-      peer& p = peers_[node];
-      if (p.failed.load(std::memory_order_relaxed)) continue;
-      p.why = std::make_exception_ptr(node_failed(why, node));
-      p.failed.store(true, std::memory_order_release);
+      peer* const p = peers_.find(node);
+      if (p == nullptr || p->failed.load(std::memory_order_relaxed)) continue;
+      p->why = std::make_exception_ptr(node_failed(why, node));
+      p->failed.store(true, std::memory_order_release);
       failing.push_back(node);
     }
     for (const auto& l : lanes_) {
@@ -426,7 +475,7 @@ continuation_list engine::fail_range(node_id first, node_id end, const std::stri
       // Replies that arrived before the end count.
       while (l->pump() != 0) {
       }
-      l->fail(peers_[l->peer()].why);
+      l->fail(peers_.find(l->peer())->why);
       continuation_list found = l->take_due();
       due.append(found);
       l->guard().unlock();
@@ -454,16 +503,9 @@ continuation_list engine::fail_range(node_id first, node_id end, const std::stri
   return due;
 }
 
-pending_call* engine::send_fence(requester& l, time_point deadline) noexcept {
-  pending_call* slot = nullptr;
+bool engine::send_fence(pending_call& fence, time_point deadline) noexcept {
+  requester& l = *fence.source();
   l.guard().lock();
-  try {
-    slot =
-        &l.take_call([](pending_call& /*slot*/, reply_action /*action*/, reply_view /*what*/) {});
-  } catch (const std::bad_alloc&) {
-    l.guard().unlock();
-    return nullptr;
-  }
   std::byte* space = l.try_reserve_request(0);
   try {
     if (space == nullptr) space = wait_for_space(l, 0, deadline);
@@ -472,28 +514,39 @@ pending_call* engine::send_fence(requester& l, time_point deadline) noexcept {
     l.guard().lock();
   }
   if (space != nullptr) {
-    l.commit_request(space, 0, fence_key, slot);
+    l.commit_request(space, 0, fence_key, &fence);
   } else {
-    l.return_call(*slot);
-    slot = nullptr;
+    l.return_call(fence);
   }
   l.guard().unlock();
-  return slot;
+  return space != nullptr;
 }
 
-void engine::drain(time_point deadline) noexcept {
+void engine::drain(time_point deadline, node_id only) noexcept {
+  const time_point start = clock::now();
   stops_.drain(deadline);
-  std::vector<requester*> far;
-  {
-    const std::lock_guard guard(mutex_);
-    for (const auto& l : lanes_) {
-      if (l->ends().driver != nullptr) far.push_back(l.get());
-    }
-  }
+  // Those of other nodes may have taken all the time that was for this one.
+  if (only != no_node && deadline != no_deadline) deadline += clock::now() - start;
   std::vector<pending_call*> fences;
-  for (requester* l : far) {
-    if (pending_call* fence = send_fence(*l, deadline)) fences.push_back(fence);
+  try {
+    const std::lock_guard guard(mutex_);
+    fences.reserve(lanes_.size());
+    for (const auto& l : lanes_) {
+      if (l->ends().driver == nullptr || (only != no_node && l->peer() != only)) continue;
+      l->guard().lock();
+      // Taken now: a lane with a call stays, whoever retires it meanwhile.
+      try {
+        fences.push_back(&l->take_call(
+            [](pending_call& /*slot*/, reply_action /*action*/, reply_view /*what*/) {}));
+      } catch (const std::bad_alloc&) {
+        log::warning("calls to " + node_text(l->peer()) + " may be lost: there is no memory");
+      }
+      l->guard().unlock();
+    }
+  } catch (const std::bad_alloc&) {
+    log::warning("calls to other machines may be lost: there is no memory");
   }
+  std::erase_if(fences, [&](pending_call* fence) { return !send_fence(*fence, deadline); });
   for (pending_call* fence : fences) {
     if (wait(*fence, deadline)) {
       fence->source()->free_call(*fence);
@@ -509,7 +562,8 @@ void engine::finish() {
 }
 
 bool engine::shut_down(const std::string& why, time_point deadline) {
-  run_continuations(fail_range(0, static_cast<node_id>(options_.nodes), why));
+  // Not here: what follows the calls may not return.
+  completions_.take(fail_range(0, static_cast<node_id>(options_.nodes), why));
   stop();
   if (!join_threads(deadline)) return false;
   stops_.stop();

@@ -11,14 +11,17 @@
 #include <farcall/am/stoppable_calls.hpp>
 #include <farcall/am/wait_policy.hpp>
 #include <farcall/am/worker.hpp>
+#include <farcall/am/worker_group.hpp>
 #include <farcall/base/clock.hpp>
 #include <farcall/base/fork.hpp>
+#include <farcall/base/node_table.hpp>
 #include <farcall/memory/doorbell.hpp>
 #include <farcall/memory/shared_heap.hpp>
 #include <farcall/transport/transport.hpp>
 
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <initializer_list>
 #include <list>
 #include <memory>
@@ -42,7 +45,10 @@ struct remote_bytes {
 
 struct engine_options {
   node_id self = 0;
-  std::size_t nodes = 1;
+  std::size_t nodes = 1; ///< numbers of nodes are below it, also of those that join later
+  /// Makes a node known, by set_route() or set_unreachable(), before it returns. For the first use
+  /// of one that is not. Throws what the caller is to be told. None: there are no others.
+  std::function<void(node_id, time_point deadline)> meet;
   std::uint32_t workers = 1;
   wait_policy waiting;
   /// Of workers, where threads of the user's need the processors more.
@@ -63,7 +69,7 @@ class engine final : public client,
   explicit engine(engine_options o);
   engine(const engine&) = delete;
   engine& operator=(const engine&) = delete;
-  ~engine();
+  ~engine() override;
 
   [[nodiscard]] std::size_t nodes() const noexcept { return options_.nodes; }
   [[nodiscard]] shared_heap& heap() const noexcept { return *options_.heap; }
@@ -71,12 +77,15 @@ class engine final : public client,
   [[nodiscard]] std::byte* allocate_block(std::uint64_t bytes);
   [[nodiscard]] const wait_policy& waiting() const noexcept { return options_.waiting; }
 
-  // ---- set-up, before the first call ----
+  // ---- nodes; each is set once, before it is used, also while others are ----
 
   /// Reaches `node` by `t`, which outlives the engine. `workers` is how many the node has.
   void set_route(node_id node, transport& t, std::uint32_t workers);
   /// There is no route to `node`; calls to it throw error with `why`.
-  void set_unreachable(node_id node, const std::string& why) { peers_[node].why_unreachable = why; }
+  void set_unreachable(node_id node, const std::string& why);
+
+  // ---- set-up, before the first call ----
+
   /// Every transport through which lanes may arrive.
   void listen(transport& t);
 
@@ -87,6 +96,7 @@ class engine final : public client,
   [[nodiscard]] requester& open_lane(node_id node, time_point deadline = no_deadline);
   void retire(requester& l) noexcept;
   [[nodiscard]] std::byte* wait_for_space(requester& l, std::uint32_t bytes, time_point deadline);
+  [[nodiscard]] bool spin_for_reply(completion& c, reply_count expected) noexcept;
   [[nodiscard]] bool wait(completion& c, time_point deadline = no_deadline);
   void poll(completion& c);
   /// poll() for all calls, of all threads. Throws forked.
@@ -133,12 +143,19 @@ class engine final : public client,
   /// The node takes no more part: ends all calls to it with node_failed, whose text is `why`.
   void fail(node_id node, const std::string& why);
   [[nodiscard]] bool has_failed(node_id node) const noexcept;
+  /// What tells of that, for the engine's life; null for a node that it knows nothing of.
+  [[nodiscard]] const std::atomic<bool>* failed_flag(node_id node) const noexcept;
   /// Null while the node is well.
   [[nodiscard]] std::exception_ptr failure_of(node_id node) const;
 
-  /// Waits until peers have begun all calls that were made, at most until `deadline`. Where bytes
-  /// take a while to arrive, a peer that is told to end by other means would miss some.
-  void drain(time_point deadline) noexcept;
+  /// The node will be told to end: calls that were made go on, and new ones throw node_failed with
+  /// `why`. Those that other threads are about to make may still be sent.
+  void refuse_calls_to(node_id node, const std::string& why);
+
+  /// Waits until peers, or one of them, have begun all calls that were made, at most until
+  /// `deadline`. Where bytes take a while to arrive, a peer that is told to end by other means
+  /// would miss some.
+  void drain(time_point deadline, node_id only = no_node) noexcept;
 
   /// Ends every outstanding call with `why` and joins the workers. False when a handler or a
   /// continuation has not returned until `deadline`: then the engine, and all that it uses, must
@@ -158,21 +175,30 @@ class engine final : public client,
   /// that the reply found no space, or that it need not wait for it any more.
   void deferred_reply_was_sent(bool is_blocked) noexcept;
 
+  /// A closed lane cannot be given back, because a handler waits, perhaps on another worker; asked
+  /// before it is looked at whether one does. That one's worker calls the other behind the wait.
+  void awaits_reclaim() noexcept;
+  void wait_has_ended() noexcept;
+
   struct thread_lanes_return; ///< gives thread lanes back when their thread ends
 
  private:
   friend class worker;
 
   struct peer {
+    // Constant once `is_known` is true.
     transport* via = nullptr;
     std::uint32_t workers = 1;
     std::string why_unreachable; ///< why `via` is null
+    std::atomic<bool> is_known{false};
     struct {
       requester* lane = nullptr;
       bool is_shared = false; ///< with calls of threads, since there was no other
     } stops;                  ///< how it is told of them; for the thread that does so
     std::atomic<bool> failed{false};
     std::exception_ptr why; ///< guarded by mutex_ until failed, constant afterwards
+    std::atomic<bool> refuses{false};
+    std::exception_ptr why_refused; ///< constant once `refuses` is true
   };
 
   /// A worker of one lane, with its thread.
@@ -204,6 +230,14 @@ class engine final : public client,
   class descriptor_wait;
 
   [[noreturn]] void throw_unreachable(node_id node) const;
+  /// Null for one that is not known.
+  [[nodiscard]] peer* known(node_id node) const noexcept {
+    peer* const p = peers_.find(node);
+    // Acquire; partner: the release store in set_route() and set_unreachable().
+    return p != nullptr && p->is_known.load(std::memory_order_acquire) ? p : nullptr;
+  }
+  /// One that has a route; on first use, that is found. Throws what open_lane() throws.
+  [[nodiscard]] peer& reach(node_id node, time_point deadline);
   requester& open_on(node_id node, std::uint32_t doorbell, bool own_worker, time_point deadline);
   /// Opens a lane, and waits for one where all are taken.
   [[nodiscard]] endpoint wait_for_lane(node_id node, const lane_shape& shape, time_point deadline);
@@ -230,8 +264,9 @@ class engine final : public client,
   void arm_all() noexcept;
   /// Something has become ready that another thread may be told of by wait_fd().
   void signal_completion() noexcept;
-  /// A call that does nothing, behind the others of the lane; null when it cannot be sent.
-  [[nodiscard]] pending_call* send_fence(requester& l, time_point deadline) noexcept;
+  /// Sends a call that does nothing, behind the others of its lane; gives it back, and returns
+  /// false, when it cannot be sent.
+  [[nodiscard]] bool send_fence(pending_call& fence, time_point deadline) noexcept;
   template <class Condition>
   void wait_for(Condition& c);
   template <class Condition>
@@ -269,6 +304,8 @@ class engine final : public client,
   [[nodiscard]] bool is_owed_replies(const worker& w) const noexcept;
   /// Gives closed lanes of a worker back; returns how many are left.
   std::size_t reclaim(worker& w) noexcept;
+  /// See worker::give_back().
+  void give_back_lanes(worker& w, bool all) noexcept;
   void accept_until_stopped();
   /// A thread that join_threads() waits for. Throws std::system_error.
   template <class F>
@@ -290,6 +327,10 @@ class engine final : public client,
   }
   void notify_lane_workers() noexcept;
 
+  /// Iterations of an idle worker between two looks at the lanes of others: some tens of
+  /// microseconds, so that the lines that it reads seldom have to go back to whom they belong.
+  static constexpr unsigned take_over_interval = 512;
+
   /// How long a caller of a full lane, or a worker whose replies find no space, sleeps at a time:
   /// nobody notifies it of space.
   static constexpr std::chrono::microseconds space_interval{100};
@@ -301,7 +342,7 @@ class engine final : public client,
 
   engine_options options_;
   std::vector<handler> handlers_;
-  std::unique_ptr<peer[]> peers_;
+  node_table<peer> peers_;
 
   struct listener {
     transport* via;
@@ -311,7 +352,9 @@ class engine final : public client,
   std::vector<std::unique_ptr<listener>> listeners_;
   std::mutex accept_mutex_;
 
-  std::vector<std::unique_ptr<worker>> workers_;         ///< as many as asked for
+  std::vector<std::unique_ptr<worker>> workers_; ///< as many as asked for
+  std::atomic<bool> awaits_reclaim_{false};
+  worker_group sharing_{workers_, accept_mutex_, options_.doorbells[acceptor_doorbell()]};
   std::list<lane_worker> lane_workers_;                  ///< one per lane that asked; accept_mutex_
   std::vector<std::pair<transport*, endpoint>> refused_; ///< accept_mutex_
   std::vector<std::thread> threads_;                     ///< mutex_

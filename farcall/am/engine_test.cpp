@@ -67,7 +67,7 @@ void stay_silent(request_context& request, const void* /*context*/) noexcept {
 
 void nap(request_context& request, const void* /*context*/) noexcept {
   std::this_thread::sleep_for(milliseconds(50));
-  reply_word(request, ++runs);
+  reply_word(request, static_cast<std::uint64_t>(++runs));
 }
 
 void fail_here(request_context& request, const void* /*context*/) noexcept {

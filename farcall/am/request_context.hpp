@@ -36,6 +36,14 @@ class request_context {
   /// could run full behind them. Idempotent.
   void release() noexcept;
 
+  /// What is often all that a reply needs, at the least cost: sends one of `bytes`, at most
+  /// always_short, which `fill` writes to the address that it is given. False, without effect,
+  /// where more is to be done for it.
+  template <class Fill>
+  [[nodiscard]] bool try_reply_short(std::uint32_t bytes, const Fill& fill) noexcept;
+  /// Fits the smallest ring.
+  static constexpr std::uint32_t always_short = 512;
+
   /// Memory for a reply of `bytes`, at most largest_reply(); aligned to 8. Throws
   /// std::bad_alloc.
   [[nodiscard]] std::byte* reserve_reply(std::uint32_t bytes);

@@ -4,7 +4,9 @@
 #include <farcall/base/log.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <memory>
 #include <string>
 
 namespace farcall::am {
@@ -14,6 +16,17 @@ constexpr std::uint32_t chunk_calls = 256;
 
 /// Replies taken in one go, so that a stream of them cannot keep the guard from others.
 constexpr std::size_t pump_batch = 256;
+
+/// So often a lane is looked at without a reply before it thinks of giving memory back: a thread
+/// that spins does so several times before it sleeps.
+constexpr std::uint32_t idle_pumps = 4096;
+constexpr std::chrono::seconds trim_interval{1};
+
+/// Replies to calls that were not made, after which nothing of a peer is believed any more.
+constexpr std::uint32_t most_stray_replies = 100;
+
+/// Iterations in which a thread waits for nothing but its reply: a few microseconds.
+constexpr unsigned short_spin = 64;
 
 std::uint32_t word_at(const std::byte* from) noexcept {
   std::uint32_t word = 0;
@@ -39,7 +52,7 @@ std::exception_ptr error_in(node_id peer, const std::byte* body, std::uint32_t b
 
 } // namespace
 
-/// Pending calls never move and are never freed before the lane ends: a pointer to one stays valid.
+/// Pending calls never move, and are not freed while somebody has one: a pointer stays valid.
 struct call_chunk {
   call_chunk(client& owner, requester& l, biased_lock& guard, std::uint32_t first) {
     for (std::uint32_t i = 0; i < chunk_calls; ++i) {
@@ -55,8 +68,25 @@ struct call_chunk {
   pending_call& slot(std::uint32_t i) noexcept {
     return *std::launder(reinterpret_cast<pending_call*>(memory + i * sizeof(pending_call)));
   }
+  // Of trim().
+  std::uint32_t free = 0;
+  std::uint32_t rested = 0; ///< of these
+
   alignas(pending_call) std::byte memory[chunk_calls * sizeof(pending_call)];
 };
+
+namespace {
+
+/// What stands in all lanes where a chunk was given back: none of its calls is ever in flight, so
+/// that a reply to one is a peer's mistake, as one to any other that is not. Never destroyed; the
+/// lane that was the first to need it is not looked at.
+call_chunk* chunk_given_back(client& owner, requester& l, biased_lock& guard) noexcept {
+  alignas(call_chunk) static std::byte memory[sizeof(call_chunk)];
+  static auto* const made = new (memory) call_chunk(owner, l, guard, 0);
+  return made;
+}
+
+} // namespace
 
 requester::requester(client& owner, const endpoint& c, doorbell& wakes)
     : owner_(&owner), endpoint_(c), wakes_(&wakes) {
@@ -65,8 +95,18 @@ requester::requester(client& owner, const endpoint& c, doorbell& wakes)
 
 requester::~requester() {
   unwatch_forks();
-  for (call_chunk* const chunk : chunks_)
-    delete chunk;
+  for (std::size_t i = chunks_.size(); i-- > 0;) {
+    if (!is_given_back(i)) delete chunks_[i];
+  }
+}
+
+template <class F>
+void requester::for_each_call(const F& f) noexcept {
+  for (std::size_t i = 0; i < chunks_.size(); ++i) {
+    if (is_given_back(i)) continue;
+    for (std::uint32_t n = 0; n < chunk_calls; ++n)
+      f(chunks_[i]->slot(n));
+  }
 }
 
 void requester::refuse_long_arguments(std::uint64_t bytes) const {
@@ -77,53 +117,145 @@ void requester::refuse_long_arguments(std::uint64_t bytes) const {
 }
 
 void requester::grow() {
-  const auto first = static_cast<std::uint32_t>(chunks_.size()) * chunk_calls;
+  std::size_t at = 0;
+  while (at < chunks_.size() && !is_given_back(at))
+    ++at;
+  const auto first = static_cast<std::uint32_t>(at) * chunk_calls;
   auto chunk = std::make_unique<call_chunk>(*owner_, *this, guard_, first);
-  chunks_.push_back(chunk.get());
-  (void)chunk.release();
-  for (std::uint32_t i = chunk_calls; i-- > 0;) {
-    pending_call& slot = chunks_.back()->slot(i);
-    slot.kept_.next_free = free_;
-    free_ = &slot;
+  if (at == chunks_.size()) {
+    chunks_.push_back(chunk.get());
+    calls_ = first + chunk_calls;
+  }
+  chunks_[at] = chunk.release();
+  for (std::uint32_t i = chunk_calls; i-- > 0;)
+    push_free(chunks_[at]->slot(i));
+}
+
+void requester::trim(time_point now) noexcept {
+  if (now < next_trim_) return;
+  next_trim_ = now + trim_interval;
+  for (std::size_t i = 0; i < chunks_.size(); ++i) {
+    if (!is_given_back(i)) chunks_[i]->free = chunks_[i]->rested = 0;
+  }
+  const auto chunk_of = [&](const pending_call& slot) -> call_chunk& {
+    return *chunks_[slot.index_ / chunk_calls];
+  };
+  const auto is_rested = [](const pending_call& slot) {
+    // Relaxed: nobody else has it.
+    return slot.state_.load(std::memory_order_relaxed) == completion::state::rested;
+  };
+  for (pending_call* slot = free_; slot != nullptr; slot = slot->kept_.next_free) {
+    call_chunk& chunk = chunk_of(*slot);
+    ++chunk.free;
+    chunk.rested += is_rested(*slot) ? 1 : 0;
+  }
+  const auto goes = [&](const call_chunk& chunk) {
+    return chunk.rested == chunk_calls && &chunk != chunks_[0];
+  };
+  pending_call** last = &free_;
+  for (pending_call* slot = free_; slot != nullptr; slot = slot->kept_.next_free) {
+    const call_chunk& chunk = chunk_of(*slot);
+    if (goes(chunk)) continue;
+    if (chunk.free == chunk_calls) slot->become(completion::state::rested);
+    *last = slot;
+    last = &slot->kept_.next_free;
+  }
+  *last = nullptr;
+  for (std::size_t i = 0; i < chunks_.size(); ++i) {
+    if (is_given_back(i) || !goes(*chunks_[i])) continue;
+    delete chunks_[i];
+    given_back_ = chunk_given_back(*owner_, *this, guard_);
+    chunks_[i] = given_back_;
   }
 }
 
-inline pending_call* requester::find(record_view reply) noexcept {
-  const std::uint32_t index = word_at(reply.data + offsetof(record_header, slot));
-  if (index / chunk_calls < chunks_.size()) [[likely]] {
-    pending_call& slot = chunks_[index / chunk_calls]->slot(index % chunk_calls);
-    if (slot.is_in_flight()) [[likely]]
-      return &slot;
-  }
-  log::warning(node_text(peer()) + " answered a call that was not made; ignored");
-  return nullptr;
+inline pending_call& requester::call_at(std::uint32_t index) noexcept {
+  return chunks_[index / chunk_calls]->slot(index % chunk_calls);
+}
+
+std::size_t requester::capacity() const noexcept {
+  std::size_t chunks = 0;
+  for (std::size_t i = 0; i < chunks_.size(); ++i)
+    chunks += is_given_back(i) ? 0 : 1;
+  return chunks * chunk_calls;
 }
 
 std::size_t requester::taken() const noexcept {
-  std::size_t n = chunks_.size() * chunk_calls;
+  std::size_t n = capacity();
   for (const pending_call* free = free_; free != nullptr; free = free->kept_.next_free)
     --n;
   return n;
 }
 
-inline void requester::finish(pending_call& slot) noexcept {
-  if (slot.ends_simply_) [[likely]] {
-    slot.ready_.store(true, std::memory_order_release);
+/// The call that it replies to, if there is nothing to do but to read it; else null.
+inline pending_call* requester::simple_call_of(const std::byte* reply) noexcept {
+  const std::uint32_t index = word_at(reply + offsetof(record_header, slot));
+  if (index >= calls_) [[unlikely]]
+    return nullptr;
+  pending_call& slot = call_at(index);
+  return slot.ends_simply() ? &slot : nullptr;
+}
+
+inline void requester::read_reply(pending_call& slot, const std::byte* record,
+                                  std::uint32_t bytes) noexcept {
+  try {
+    slot.read_(slot, reply_action::read, {record + reply_body, bytes - reply_body});
+  } catch (...) {
+    slot.failure_ = std::current_exception();
+    return slot.become(completion::state::ended);
+  }
+  slot.become(completion::state::replied);
+}
+
+inline void requester::take_reply(const std::byte* record, std::uint32_t bytes) noexcept {
+  if (pending_call* const slot = simple_call_of(record)) [[likely]] {
+    read_reply(*slot, record, bytes);
   } else {
-    finish_slow(slot);
+    take_other_reply({record, bytes, record_kind::reply});
   }
 }
 
-inline void requester::take_reply(record_view record) noexcept {
-  pending_call* const slot = find(record);
-  if (slot == nullptr) [[unlikely]]
-    return;
-  try {
-    slot->read_(*slot, reply_action::read, {record.data + reply_body, record.bytes - reply_body});
-  } catch (...) {
-    slot->failure_ = std::current_exception();
+/// There was no reply.
+inline void requester::note_idle() noexcept {
+  if (calls_ > chunk_calls && ++idle_pumps_ % idle_pumps == 0) [[unlikely]]
+    trim(clock::now());
+}
+
+bool requester::spin_for(const completion& c, reply_count expected) noexcept {
+  const auto take = [this](const std::byte* record, std::uint32_t bytes) {
+    pending_call* const slot = simple_call_of(record);
+    if (slot == nullptr) [[unlikely]]
+      return false;
+    read_reply(*slot, record, bytes);
+    return true;
+  };
+  for (unsigned turn = 0; turn < short_spin; ++turn) {
+    if (const biased_lock::as_owner held(guard_); held) [[likely]] {
+      // The memory of a failed lane may be gone.
+      if (failure_ || endpoint_.driver != nullptr) [[unlikely]]
+        return false;
+      if (const record_view record = peek(endpoint_.in)) {
+        if (record.kind != record_kind::reply || !take(record.data, record.bytes)) [[unlikely]]
+          return false;
+        release(endpoint_.in, record);
+        if (expected == reply_count::many) {
+          (void)receive_each(endpoint_.in, record_kind::reply, pump_batch, take);
+        }
+        // Release; partner: the acquire load in has_reply().
+        seen_.store(endpoint_.in.tail, std::memory_order_release);
+        if (c.ready()) [[likely]]
+          return c.is_replied();
+        continue;
+      }
+      // Another thread may have taken it.
+      if (c.ready()) return c.is_replied();
+      note_idle();
+    } else {
+      return false;
+    }
+    spin_pause();
   }
-  finish(*slot);
+  return false;
 }
 
 std::size_t requester::pump() noexcept {
@@ -132,48 +264,64 @@ std::size_t requester::pump() noexcept {
     return 0;
   std::size_t taken = 0;
   progress();
-  for (; taken < pump_batch; ++taken) {
+  while (taken < pump_batch) {
+    const auto take = [this](const std::byte* record, std::uint32_t bytes) {
+      take_reply(record, bytes);
+      return true;
+    };
+    taken += receive_each(endpoint_.in, record_kind::reply, pump_batch - taken, take);
+    // One of another kind, or a pad before one of this.
     const record_view record = peek(endpoint_.in);
-    if (!record) break;
-    if (record.kind == record_kind::reply) [[likely]] {
-      take_reply(record);
-    } else if (record.kind < record_kind::lost) {
+    if (!record || taken == pump_batch) break;
+    if (record.kind < record_kind::lost) {
       take_other_reply(record);
     } else {
       lose(record.kind);
       break;
     }
     release(endpoint_.in, record);
+    ++taken;
   }
   // Release; partner: the acquire load in has_reply().
   seen_.store(endpoint_.in.tail, std::memory_order_release);
   if (!releases_.empty()) [[unlikely]]
     send_releases();
+  if (taken == 0) note_idle();
   return taken;
 }
 
-void requester::take_other_reply(record_view record) noexcept {
-  pending_call* const slot = find(record);
-  if (slot == nullptr) return;
+void requester::take_other_reply(const record_view& record) noexcept {
+  if (failure_) return; // by one before, in the same batch
+  const std::uint32_t index = word_at(record.data + offsetof(record_header, slot));
+  if (index >= calls_ || !call_at(index).is_in_flight()) {
+    // A peer may do so without end, and a ring that nobody reads to its end is as good as that.
+    if (++stray_replies_ > most_stray_replies) return lose(record_kind::corrupt);
+    log::warning(node_text(peer()) + " answered a call that was not made; ignored");
+    return;
+  }
+  pending_call& slot = call_at(index);
   try {
     switch (record.kind) {
+    case record_kind::reply:
+      slot.read_(slot, reply_action::read, {record.data + reply_body, record.bytes - reply_body});
+      break;
     case record_kind::reply_rendezvous:
-      read_rendezvous(*slot, record);
+      read_rendezvous(slot, record);
       break;
     case record_kind::reply_error:
-      slot->failure_ = error_in(peer(), record.data + reply_body, record.bytes - reply_body);
+      slot.failure_ = error_in(peer(), record.data + reply_body, record.bytes - reply_body);
       break;
     case record_kind::reply_unknown:
-      slot->failure_ = std::make_exception_ptr(unknown_function(
+      slot.failure_ = std::make_exception_ptr(unknown_function(
           "the program of " + node_text(peer()) + " has no such function", peer()));
       break;
     default:
       throw malformed_message(node_text(peer()) + " sent a record that is no answer");
     }
   } catch (...) {
-    slot->failure_ = std::current_exception();
+    slot.failure_ = std::current_exception();
   }
-  finish(*slot);
+  finish(slot);
 }
 
 void requester::lose(record_kind why) noexcept {
@@ -195,17 +343,26 @@ void requester::read_rendezvous(pending_call& slot, const record_view& record) {
 }
 
 void requester::send_releases() noexcept {
+  const std::uint32_t last_call = last_request_;
   while (!releases_.empty()) {
     std::byte* arguments = try_reserve_request(sizeof(std::uint64_t));
-    if (arguments == nullptr) return; // the next pump tries again
+    if (arguments == nullptr) break; // the next pump tries again
     std::memcpy(arguments, &releases_.back(), sizeof(std::uint64_t));
     commit_request(arguments, sizeof(std::uint64_t), release_reply_key, nullptr);
     releases_.pop_back();
   }
+  last_request_ = last_call;
 }
 
-void requester::finish_slow(pending_call& slot) noexcept {
-  slot.ends_simply_ = true;
+bool requester::is_quiet() noexcept {
+  guard_.lock();
+  const bool is_answered = last_request_ == no_request ||
+                           (last_request_ != no_slot && !call_at(last_request_).is_in_flight());
+  guard_.unlock();
+  return is_answered;
+}
+
+void requester::finish(pending_call& slot) noexcept {
   if (slot.request_block_ != nullptr) {
     owner_->release_block(slot.request_block_);
     slot.request_block_ = nullptr;
@@ -217,7 +374,7 @@ void requester::finish_slow(pending_call& slot) noexcept {
     --abandoned_;
     if (is_stopped) owner_->forget_call(peer(), slot.kept_.stoppable_id);
     if (!slot.failure_) slot.destroy_result();
-    slot.ready_.store(true, std::memory_order_relaxed);
+    slot.become(completion::state::ended);
     return_call(slot);
     return;
   }
@@ -234,14 +391,11 @@ void requester::fail(const std::exception_ptr& why) noexcept {
   failure_ = why;
   close(endpoint_.out);
   releases_.clear();
-  for (call_chunk* const chunk : chunks_) {
-    for (std::uint32_t i = 0; i < chunk_calls; ++i) {
-      pending_call& slot = chunk->slot(i);
-      if (!slot.is_in_flight()) continue;
-      slot.failure_ = why;
-      finish(slot);
-    }
-  }
+  for_each_call([&](pending_call& slot) {
+    if (!slot.is_in_flight()) return;
+    slot.failure_ = why;
+    finish(slot);
+  });
   // Release; partner: the acquire load in has_reply(). Not before: who finds no reply there looks
   // next whether its pending call is ready, and sleeps.
   is_over_.store(true, std::memory_order_release);
@@ -250,10 +404,7 @@ void requester::fail(const std::exception_ptr& why) noexcept {
 std::size_t requester::leave_engine() noexcept {
   guard_.lock();
   owner_ = nullptr;
-  for (call_chunk* const chunk : chunks_) {
-    for (std::uint32_t i = 0; i < chunk_calls; ++i)
-      chunk->slot(i).owner_.store(nullptr, std::memory_order_relaxed);
-  }
+  for_each_call([](pending_call& slot) { slot.owner_.store(nullptr, std::memory_order_relaxed); });
   const std::size_t held = taken();
   guard_.unlock();
   return held;
@@ -265,7 +416,7 @@ void requester::let_go_of(pending_call& slot) noexcept {
     return_call(slot);
   } else {
     slot.abandoned_ = true;
-    slot.ends_simply_ = false;
+    slot.become(completion::state::noted);
     ++abandoned_;
   }
 }

@@ -41,7 +41,7 @@ class alignas(line_bytes) pending_call : public completion {
   pending_call(client& owner, requester& l, biased_lock& guard, std::uint32_t index) noexcept
       : completion(&owner, &l, guard), index_(index) {
     // What is not ready is in flight.
-    ready_.store(true, std::memory_order_relaxed);
+    state_.store(state::ended, std::memory_order_relaxed);
   }
   ~pending_call() = default;
 
@@ -53,7 +53,11 @@ class alignas(line_bytes) pending_call : public completion {
 
   /// Sent, and without its reply. With the guard held.
   [[nodiscard]] bool is_in_flight() const noexcept {
-    return !ready_.load(std::memory_order_relaxed);
+    return state_.load(std::memory_order_relaxed) < state::ended;
+  }
+  /// The same, and once its reply has been read there is nothing to do but to say so.
+  [[nodiscard]] bool ends_simply() const noexcept {
+    return state_.load(std::memory_order_relaxed) == state::pending;
   }
   void destroy_result() noexcept { read_(*this, reply_action::destroy, {}); }
 
@@ -83,7 +87,7 @@ class requester final : private fork_observer {
   requester(client& owner, const endpoint& c, doorbell& wakes);
   requester(const requester&) = delete;
   requester& operator=(const requester&) = delete;
-  ~requester();
+  ~requester() override;
 
   [[nodiscard]] node_id peer() const noexcept { return endpoint_.peer; }
   [[nodiscard]] client& owner() const noexcept { return *owner_; }
@@ -93,7 +97,7 @@ class requester final : private fork_observer {
 
   /// Most bytes of arguments that fit a record.
   [[nodiscard]] std::uint32_t largest_arguments() const noexcept {
-    return record_limit(endpoint_.out.size) - request_body;
+    return record_limit(endpoint_.out.size()) - request_body;
   }
 
   /// Throws error when the peer cannot fetch `bytes` of arguments, which do not fit a record.
@@ -115,16 +119,36 @@ class requester final : private fork_observer {
                       pending_call* slot, std::uint32_t extra = 0,
                       record_kind kind = record_kind::request) noexcept {
     std::byte* record = arguments - request_body;
-    auto* header = new (record) request_header;
-    header->record.slot = slot == nullptr ? no_slot : slot->index_;
-    header->key = key;
-    header->extra = extra;
-    if (slot != nullptr) slot->ready_.store(false, std::memory_order_relaxed);
+    write_header(record, key, slot, extra);
     commit(endpoint_.out, record, request_body + bytes, kind);
   }
 
   /// take_call() will not throw.
   [[nodiscard]] bool has_free_call() const noexcept { return free_ != nullptr; }
+
+  /// What is often all that a call needs, at the least cost: sends a request with `bytes` of
+  /// arguments, which `fill` writes to the address that it is given. The pending call, whose reply
+  /// `read` will read, or nothing for a posted one, is in `slot`. False where there may be no
+  /// space, or no pending call, without doing more for it.
+  template <bool IsPosted, class Fill>
+  [[nodiscard]] bool try_send_short(std::uint32_t bytes, handler_key key, std::uint32_t extra,
+                                    reply_reader read, const Fill& fill,
+                                    pending_call*& slot) noexcept {
+    pending_call* const taken = IsPosted ? nullptr : free_;
+    if (!IsPosted && taken == nullptr) [[unlikely]]
+      return false;
+    const bool is_sent =
+        try_send(endpoint_.out, request_body + bytes, record_kind::request, [&](std::byte* record) {
+          if constexpr (!IsPosted) {
+            free_ = taken->kept_.next_free;
+            taken->read_ = read;
+          }
+          write_header(record, key, taken, extra);
+          fill(record + request_body);
+        });
+    slot = taken;
+    return is_sent;
+  }
 
   /// The peer can be told of calls that are stopped.
   [[nodiscard]] bool takes_stops() const noexcept { return endpoint_.takes_stops; }
@@ -133,7 +157,7 @@ class requester final : private fork_observer {
   void make_stoppable(pending_call& slot, std::uint64_t id) noexcept {
     slot.stopping_ = pending_call::stopping::possible;
     slot.kept_.stoppable_id = id;
-    slot.ends_simply_ = false;
+    slot.become(completion::state::noted);
   }
 
   /// A free pending call whose reply will be read by `read`. Throws std::bad_alloc.
@@ -153,6 +177,12 @@ class requester final : private fork_observer {
     push_free(slot);
   }
 
+  /// Pending calls that there is memory for.
+  [[nodiscard]] std::size_t capacity() const noexcept;
+  /// Gives memory of pending calls back that were not needed since the last time, which was at
+  /// least a second before `now`. pump() does so now and then while there are no replies.
+  void trim(time_point now) noexcept;
+
   /// Pending calls that are in flight or held. Counts the others.
   [[nodiscard]] std::size_t taken() const noexcept;
 
@@ -162,10 +192,10 @@ class requester final : private fork_observer {
   /// Ends a pending call that was taken but not sent.
   void fail_call(pending_call& slot, std::exception_ptr why) noexcept;
 
-  /// Keeps the arguments' block until the reply comes.
+  /// Keeps the arguments' block of the call that was just sent until the reply comes.
   void attach_block(pending_call& slot, std::byte* block) noexcept {
     slot.request_block_ = block;
-    slot.ends_simply_ = false;
+    slot.become(completion::state::noted);
   }
 
   /// Reads the replies that are there and marks their pending calls ready; returns how many. What
@@ -175,13 +205,21 @@ class requester final : private fork_observer {
   /// Continuations to run once the guard is released.
   [[nodiscard]] continuation_list take_due() noexcept { return std::exchange(due_, {}); }
 
+  /// For the thread that owns the lane, without the guard: takes replies in until that of `c` is
+  /// among them, for as long as a short call takes. False when that was not enough, or when there
+  /// is more to do than to take them in.
+  [[nodiscard]] bool spin_for(const completion& c, reply_count expected) noexcept;
+
   void fail(const std::exception_ptr& why) noexcept;
   /// The engine ends before the holders of some pending calls, all of which are ready. Returns how
   /// many.
   [[nodiscard]] std::size_t leave_engine() noexcept;
   [[nodiscard]] const std::exception_ptr& failure() const noexcept { return failure_; }
-  /// Its connection has ended, which says nothing about the node. Any thread may ask.
+  /// Its connection has ended, which says nothing about the node, or it takes no more calls. Any
+  /// thread may ask.
   [[nodiscard]] bool is_lost() const noexcept { return is_lost_.load(std::memory_order_relaxed); }
+  /// Has threads look for another lane, before their next call. Any thread.
+  void avoid() noexcept { is_lost_.store(true, std::memory_order_relaxed); }
 
   /// The peer's key for each of our handlers, once the layer above has worked it out. Written and
   /// read by the lane's users in that layer; null before.
@@ -192,6 +230,13 @@ class requester final : private fork_observer {
   std::uint32_t thread_uses = 0;
 
   // ---- without it ----
+
+  /// The last request has been answered, and so have those before it, but for handlers that wait:
+  /// others pass these. False behind one that wants no answer.
+  [[nodiscard]] bool is_quiet() noexcept;
+
+  /// Copies are under way that calls in order wait for. Set and read by the layer above.
+  std::atomic<bool> has_transfers{false};
 
   /// The holder of a ready pending call has taken or destroyed the result.
   void free_call(pending_call& slot) noexcept {
@@ -233,8 +278,21 @@ class requester final : private fork_observer {
   }
 
  private:
+  static constexpr std::uint32_t no_request = no_slot - 1; ///< there was none yet
+
   /// What holds the lane finds no space, and asks the client, which knows why.
   void after_fork_in_child() noexcept override { disconnect(endpoint_); }
+
+  /// What stands before the arguments of a request; its reply goes to `slot`, which may be null.
+  void write_header(std::byte* record, handler_key key, pending_call* slot,
+                    std::uint32_t extra) noexcept {
+    auto* header = new (record) request_header;
+    last_request_ = slot == nullptr ? no_slot : slot->index_;
+    header->record.slot = last_request_;
+    header->key = key;
+    header->extra = extra;
+    if (slot != nullptr) slot->state_.store(completion::state::pending, std::memory_order_relaxed);
+  }
 
   [[noreturn]] void refuse_long_arguments(std::uint64_t bytes) const;
   [[nodiscard]] bool moves_bytes() const noexcept {
@@ -246,15 +304,22 @@ class requester final : private fork_observer {
     slot.kept_.next_free = free_;
     free_ = &slot;
   }
-  /// The call that is answered; null, and logged, for one that was not made.
-  [[nodiscard]] pending_call* find(record_view reply) noexcept;
-  void take_reply(record_view record) noexcept;
-  void take_other_reply(record_view record) noexcept;
+  /// `index` is less than calls_.
+  [[nodiscard]] pending_call& call_at(std::uint32_t index) noexcept;
+  [[nodiscard]] bool is_given_back(std::size_t chunk) const noexcept {
+    return chunks_[chunk] == given_back_;
+  }
+  template <class F>
+  void for_each_call(const F& f) noexcept;
+  void take_reply(const std::byte* record, std::uint32_t bytes) noexcept;
+  [[nodiscard]] pending_call* simple_call_of(const std::byte* reply) noexcept;
+  void read_reply(pending_call& slot, const std::byte* record, std::uint32_t bytes) noexcept;
+  void note_idle() noexcept;
+  void take_other_reply(const record_view& record) noexcept;
   /// The peer can no longer be understood, or reached.
   void lose(record_kind why) noexcept;
   void read_rendezvous(pending_call& slot, const record_view& record);
   void finish(pending_call& slot) noexcept;
-  void finish_slow(pending_call& slot) noexcept;
   void let_go_of(pending_call& slot) noexcept;
   void send_releases() noexcept;
 
@@ -267,10 +332,17 @@ class requester final : private fork_observer {
   std::atomic<std::uint64_t> seen_{0}; ///< where the next reply will be
   std::exception_ptr failure_;
   std::atomic<bool> is_lost_{false};
-  std::atomic<bool> is_over_{false};    ///< fail() has ended all calls
-  std::vector<call_chunk*> chunks_;     ///< owned
-  std::vector<std::uint64_t> releases_; ///< peer's blocks that we are done with
-  biased_lock guard_;
+  std::atomic<bool> is_over_{false};        ///< fail() has ended all calls
+  std::uint32_t calls_ = 0;                 ///< numbers of pending calls are below it
+  std::uint32_t last_request_ = no_request; ///< number of its pending call, or no_slot
+  /// By number of their pending calls; owned, but for those that were given back.
+  std::vector<call_chunk*> chunks_;
+  call_chunk* given_back_ = nullptr; ///< what stands for these; null as long as there are none
+  std::uint32_t idle_pumps_ = 0;
+  std::uint32_t stray_replies_ = 0;
+  time_point next_trim_{};
+  std::vector<std::uint64_t> releases_;   ///< peer's blocks that we are done with
+  alignas(line_bytes) biased_lock guard_; ///< what its owner uses is one line
 };
 
 } // namespace farcall::am

@@ -5,10 +5,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <exception>
 #include <memory>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -138,6 +141,24 @@ TEST_F(requesters, send_requests_that_want_no_reply) {
   EXPECT_EQ(lane_->taken(), 0U);
 }
 
+TEST_F(requesters, are_quiet_until_a_request_is_sent_and_once_the_last_is_answered) {
+  EXPECT_TRUE(lane_->is_quiet());
+  pending_call& first = call();
+  pending_call& second = call();
+  EXPECT_FALSE(lane_->is_quiet());
+  ASSERT_TRUE(send_record(replies_, record_kind::reply, first.index(), "one"));
+  EXPECT_EQ(pump(), 1U);
+  EXPECT_FALSE(lane_->is_quiet());
+  ASSERT_TRUE(send_record(replies_, record_kind::reply, second.index(), "two"));
+  EXPECT_EQ(pump(), 1U);
+  EXPECT_TRUE(lane_->is_quiet());
+  lane_->free_call(first);
+  lane_->free_call(second);
+  EXPECT_TRUE(lane_->is_quiet());
+  lane_->commit_request(lane_->try_reserve_request(0), 0, some_key, nullptr);
+  EXPECT_FALSE(lane_->is_quiet()) << "nobody knows when a posted call has ended";
+}
+
 TEST_F(requesters, take_arguments_up_to_a_quarter_of_the_ring) {
   const std::uint32_t most = lane_->largest_arguments();
   EXPECT_EQ(most, ring_size / 4 - request_body);
@@ -224,6 +245,18 @@ TEST_F(requesters, ignore_replies_to_calls_that_were_not_made) {
   EXPECT_EQ(text_in(slot, 5), "first");
 }
 
+TEST_F(requesters, believe_nothing_more_of_a_peer_that_sends_such_replies_without_end) {
+  pending_call& slot = call();
+  for (int i = 0; i < 200 && !slot.ready(); ++i) {
+    ASSERT_TRUE(send_record(replies_, record_kind::reply, slot.index() + 1, "forged"));
+    (void)pump();
+  }
+  ASSERT_TRUE(slot.ready());
+  EXPECT_THROW(std::rethrow_exception(slot.failure()), node_failed);
+  ASSERT_TRUE(send_record(replies_, record_kind::reply, slot.index() + 1, "forged"));
+  EXPECT_EQ(pump(), 0U);
+}
+
 TEST_F(requesters, run_continuations_after_the_reply) {
   pending_call& slot = call();
   counting then;
@@ -285,6 +318,15 @@ TEST_F(requesters, keep_what_reading_an_reply_has_thrown) {
   EXPECT_EQ(pump(), 1U);
   ASSERT_TRUE(slot.ready());
   EXPECT_THROW(std::rethrow_exception(slot.failure()), std::runtime_error);
+}
+
+TEST(reading_from_peers, that_have_died_says_so) {
+  idle_engine engine;
+  engine.via.memory.maps = false;
+  engine.via.memory.works = false;
+  EXPECT_THROW((void)engine->read_remote(peer_id, rendezvous_alignment, 8), malformed_message);
+  engine->fail(peer_id, "it has died");
+  EXPECT_THROW((void)engine->read_remote(peer_id, rendezvous_alignment, 8), node_failed);
 }
 
 // ---- rendezvous replies -------------------------------------------------------------------------
@@ -365,6 +407,83 @@ TEST_F(requesters, release_long_replies_once_there_is_room) {
   EXPECT_EQ(pump(), 0U);
   const record_view released = next_request();
   EXPECT_EQ(released.bytes, request_body + sizeof(std::uint64_t));
+}
+
+// ---- memory of pending calls --------------------------------------------------------------------
+
+TEST_F(requesters, give_back_the_memory_of_calls_that_are_not_needed_for_a_while) {
+  using std::chrono::seconds;
+  const auto take = [&](std::size_t n) {
+    std::vector<pending_call*> all;
+    for (std::size_t i = 0; i < n; ++i)
+      all.push_back(&lane_->take_call(&read_bytes));
+    return all;
+  };
+  const auto give_back = [&](const std::vector<pending_call*>& all) {
+    for (pending_call* slot : all) {
+      lane_->fail_call(*slot, nullptr);
+      lane_->return_call(*slot);
+    }
+  };
+  give_back(take(1000));
+  EXPECT_EQ(lane_->capacity(), 1024U);
+  const time_point start = clock::now();
+  // What a burst needs again is not given back.
+  lane_->trim(start);
+  give_back(take(1000));
+  lane_->trim(start + seconds(2));
+  EXPECT_EQ(lane_->capacity(), 1024U);
+  // Nor in the same second, nor beside one that is held.
+  std::vector<pending_call*> many = take(600);
+  const auto held = std::find_if(many.begin(), many.end(),
+                                 [](const pending_call* slot) { return slot->index() >= 256; });
+  ASSERT_NE(held, many.end());
+  pending_call* const kept = *held;
+  many.erase(held);
+  give_back(many);
+  lane_->trim(start + seconds(4));
+  lane_->trim(start + seconds(4));
+  EXPECT_EQ(lane_->capacity(), 768U);
+  lane_->trim(start + seconds(6));
+  EXPECT_EQ(lane_->capacity(), 512U);
+  EXPECT_EQ(lane_->taken(), 1U);
+  give_back({kept});
+  // It grows again, and each call is there once.
+  const std::vector<pending_call*> again = take(1024);
+  EXPECT_EQ(lane_->capacity(), 1024U);
+  EXPECT_EQ(std::set<pending_call*>(again.begin(), again.end()).size(), 1024U);
+  std::set<std::uint32_t> numbers;
+  for (const pending_call* slot : again)
+    numbers.insert(slot->index());
+  EXPECT_EQ(numbers.size(), 1024U);
+  EXPECT_EQ(*numbers.rbegin(), 1023U);
+  give_back(again);
+}
+
+TEST_F(requesters, refuse_replies_to_calls_whose_memory_was_given_back) {
+  std::vector<pending_call*> many;
+  for (int i = 0; i < 512; ++i)
+    many.push_back(&lane_->take_call(&read_bytes));
+  const std::uint32_t last = many.back()->index();
+  for (pending_call* slot : many)
+    lane_->return_call(*slot);
+  const time_point start = clock::now();
+  lane_->trim(start);
+  lane_->trim(start + std::chrono::seconds(2));
+  ASSERT_EQ(lane_->capacity(), 256U);
+  ASSERT_TRUE(send_record(replies_, record_kind::reply, last));
+  EXPECT_EQ(pump(), 1U);
+  EXPECT_EQ(lane_->taken(), 0U);
+  // Nor are they taken for replies to others.
+  pending_call& other = call();
+  ASSERT_LT(other.index(), 256U);
+  ASSERT_TRUE(send_record(replies_, record_kind::reply, other.index() + 256));
+  EXPECT_EQ(pump(), 1U);
+  EXPECT_FALSE(other.ready());
+  ASSERT_TRUE(send_record(replies_, record_kind::reply, other.index()));
+  EXPECT_EQ(pump(), 1U);
+  EXPECT_TRUE(other.ready());
+  lane_->free_call(other);
 }
 
 // ---- memory of arguments ------------------------------------------------------------------------

@@ -103,9 +103,10 @@ template <class T>
 /// Reads and writes memory of this process in the peer's name.
 class fake_rma_engine final : public rma_engine {
  public:
-  std::byte* map(node_id /*peer*/, std::uint64_t address,
-                 std::uint64_t /*bytes*/) noexcept override {
-    return maps ? reinterpret_cast<std::byte*>(address) : nullptr;
+  mapped_window window_at(node_id /*peer*/, std::uint64_t address) noexcept override {
+    return maps
+               ? mapped_window{address, UINT64_MAX - address, reinterpret_cast<std::byte*>(address)}
+               : mapped_window{};
   }
   bool put(node_id /*peer*/, std::uint64_t to, const std::byte* from, std::uint64_t bytes,
            time_point /*deadline*/) noexcept override {

@@ -124,7 +124,7 @@ responder::responder(engine& e, const endpoint& c)
 
 responder::~responder() {
   unwatch_forks();
-  if (shares_replies_) {
+  if (port_) {
     const std::lock_guard guard(port_->mutex);
     port_->lane = nullptr;
   }
@@ -134,15 +134,40 @@ responder::~responder() {
 }
 
 counted_ptr<reply_port> responder::share_replies() {
+  // Not written while others may read it.
   if (!shares_replies_) {
-    port_ = counted_ptr<reply_port>(new reply_port);
-    port_->lane = this;
+    if (!port_) {
+      port_ = counted_ptr<reply_port>(new reply_port);
+      port_->lane = this;
+    }
     shares_replies_ = true;
   }
   return port_;
 }
 
+void responder::begin_wait(bool shares) noexcept {
+  // Relaxed: on the thread that asks, or before the lane passes on to it.
+  waiting_.fetch_add(1, std::memory_order_relaxed);
+  if (!shares) return;
+  try {
+    (void)share_replies();
+  } catch (const std::bad_alloc&) {
+    // The lane stays with its worker meanwhile.
+  }
+}
+
+bool responder::has_waited_since(time_point now, time_point since) noexcept {
+  if (!has_request()) {
+    looked_at_ = no_position;
+    return false;
+  }
+  const std::uint64_t at = seen_.load(std::memory_order_relaxed);
+  if (std::exchange(looked_at_, at) != at) first_look_ = now;
+  return first_look_ <= since;
+}
+
 bool responder::defers() const noexcept {
+  if (has_waiting()) return true;
   // Acquire; partner: the release subtraction in deferred_reply::end().
   return shares_replies_ && port_->pending.load(std::memory_order_acquire) != 0;
 }
@@ -162,10 +187,17 @@ record_view responder::next_request() noexcept {
   if (blocked() && !flush()) [[unlikely]]
     return {};
   // A handler that waits before it has released its record would run it again.
-  if (current_ || is_cut()) [[unlikely]]
+  if (current_bytes_ != 0 || is_cut()) [[unlikely]]
     return {};
+  if (shares_replies_ && !defers()) [[unlikely]]
+    shares_replies_ = false;
   const record_view record = peek(endpoint_.in);
-  if (!record || record.kind == record_kind::lost) return {};
+  if (!record) {
+    // A pad may have been passed over, and what is behind it overwritten before more is served.
+    seen_.store(endpoint_.in.tail, std::memory_order_relaxed);
+    return {};
+  }
+  if (record.kind == record_kind::lost) return {};
   if (record.kind == record_kind::corrupt || record.bytes < sizeof(request_header) ||
       (record.kind != record_kind::request && !is_rare_request(record))) {
     log::error(node_text(endpoint_.peer) + " sent bytes that are no request; its lane is cut");
@@ -183,7 +215,7 @@ record_view responder::next_request() noexcept {
 bool responder::serve_one() noexcept {
   const record_view record = next_request();
   if (!record) return false;
-  current_ = record;
+  current_bytes_ = record.bytes;
   request_header header;
   std::memcpy(&header, record.data, sizeof header);
 
@@ -193,7 +225,6 @@ bool responder::serve_one() noexcept {
   request.extra_ = header.extra;
   request.arguments_ = record.data + request_body;
   request.bytes_ = record.bytes - request_body;
-  ++serving_;
   if (record.kind == record_kind::request) [[likely]] {
     run(request, header.key);
   } else if (record.kind == record_kind::request_rendezvous) {
@@ -201,7 +232,6 @@ bool responder::serve_one() noexcept {
   } else {
     run_stoppable(request, header.key, record.kind);
   }
-  --serving_;
   return true;
 }
 
@@ -212,7 +242,7 @@ bool responder::refuse_one() noexcept {
   std::memcpy(&header, record.data, sizeof header);
   // What the layer itself needs does not wait.
   if (header.key < first_user_key) return serve_one();
-  current_ = record;
+  current_bytes_ = record.bytes;
   request_context request(*engine_, *this);
   request.source_ = endpoint_.peer;
   request.slot_ = header.record.slot;
@@ -290,8 +320,7 @@ void responder::run_stoppable(request_context& request, handler_key key,
     run_rendezvous(request, key);
   }
   this_stack.stop = before;
-  // In a child of a fork, another thread of the parent may have had the table's lock.
-  if (!call->is_deferred() && !engine_->is_forked()) call->end();
+  if (!call->is_deferred()) call->end();
 }
 
 void responder::reply_nothing(request_context& request) noexcept {

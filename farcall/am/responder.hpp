@@ -2,6 +2,7 @@
 
 #include <farcall/am/deferred_reply.hpp>
 #include <farcall/am/request_context.hpp>
+#include <farcall/base/clock.hpp>
 #include <farcall/base/fork.hpp>
 #include <farcall/transport/endpoint.hpp>
 
@@ -13,26 +14,53 @@
 namespace farcall::am {
 
 /// Serving end of a lane: takes requests in order, one at a time, runs their handlers and replies.
-/// Used by its worker's thread only; while a handler waits, the next one begins on another fiber,
-/// so a handler that calls back to its caller cannot deadlock.
+/// Used by one thread at a time, that of the worker that has it; while a handler waits, the next
+/// one begins on another fiber, so a handler that calls back to its caller cannot deadlock. A
+/// handler that has waited may run on while another worker has the lane; it only replies, with a
+/// lock.
 class responder final : private fork_observer {
  public:
   responder(engine& e, const endpoint& c);
   responder(const responder&) = delete;
   responder& operator=(const responder&) = delete;
-  ~responder();
+  ~responder() override;
 
   [[nodiscard]] const endpoint& ends() const noexcept { return endpoint_; }
 
-  /// Handlers have returned that will reply later.
+  /// Handlers that wait, or have returned, will reply later.
   [[nodiscard]] bool defers() const noexcept;
 
   /// Serves one request if there is one, and if earlier replies have found space.
   bool serve_one() noexcept;
   /// Replies to the next request, if there is one, that it is not run: too many handlers wait.
   bool refuse_one() noexcept;
-  /// A handler is under way; it may wait.
-  [[nodiscard]] bool is_serving() const noexcept { return serving_ != 0; }
+
+  /// A handler is about to wait, for the first time in its worker's turn, and, with `shares`, may
+  /// reply from now on while another worker has the lane; and at the end of that turn, when its
+  /// thread has nothing to do with the lane any more.
+  void begin_wait(bool shares) noexcept;
+  void end_wait() noexcept {
+    // Release; partner: the acquire load in has_waiting().
+    waiting_.fetch_sub(1, std::memory_order_release);
+  }
+  /// Handlers that have waited are under way, on any worker's thread.
+  [[nodiscard]] bool has_waiting() const noexcept {
+    // Acquire; partner: the release subtraction in end_wait().
+    return waiting_.load(std::memory_order_acquire) != 0;
+  }
+  /// While a handler waits, as the one that asks is about to, another worker may have the lane.
+  [[nodiscard]] bool can_be_taken_while_waiting() const noexcept {
+    return current_bytes_ == 0 && shares_replies_;
+  }
+  // Relaxed: lane_in_use and the engine's accept_mutex_ give the order.
+  /// Otherwise it is pinned to its worker meanwhile.
+  void pin() noexcept { pins_.fetch_add(1, std::memory_order_relaxed); }
+  void unpin() noexcept { pins_.fetch_sub(1, std::memory_order_relaxed); }
+  [[nodiscard]] bool is_pinned() const noexcept {
+    return pins_.load(std::memory_order_relaxed) != 0;
+  }
+  /// The next request was there at an earlier look, before `since`. Any thread, one at a time.
+  [[nodiscard]] bool has_waited_since(time_point now, time_point since) noexcept;
 
   /// Sends replies that found no space before; true when none is left.
   bool flush() noexcept;
@@ -74,7 +102,8 @@ class responder final : private fork_observer {
   friend class deferred_reply;
   friend class request_context;
 
-  /// From now on other threads may reply too, one at a time. Throws std::bad_alloc.
+  /// Other threads may reply too, one at a time, as long as handlers wait or will reply later.
+  /// Throws std::bad_alloc.
   [[nodiscard]] counted_ptr<reply_port> share_replies();
   void lock_replies(request_context& request) noexcept;
   void unlock_replies(request_context& request) noexcept;
@@ -83,7 +112,7 @@ class responder final : private fork_observer {
   void after_fork_in_child() noexcept override {
     disconnect(endpoint_);
     cut_.store(true, std::memory_order_relaxed);
-    if (!shares_replies_) return;
+    if (!port_) return;
     // Another thread may have held the lock.
     new (&port_->mutex) std::mutex;
     port_->lane = nullptr;
@@ -109,15 +138,20 @@ class responder final : private fork_observer {
   /// Until there is space.
   void keep(std::uint32_t bytes, record_kind kind) noexcept;
 
+  static constexpr std::uint64_t no_position = UINT64_MAX;
+
   engine* engine_;
   endpoint endpoint_;
-  record_view current_;                ///< being read by a handler
-  unsigned serving_ = 0;               ///< handlers that have begun and not ended
+  std::uint32_t current_bytes_ = 0;       ///< of the record that a handler reads; 0: none
+  std::atomic<std::uint32_t> waiting_{0}; ///< turns in which a handler has waited
+  std::atomic<std::uint32_t> pins_{0};
   std::atomic<std::uint64_t> seen_{0}; ///< where the next request will be
   std::atomic<bool> blocked_{false};
   std::atomic<bool> cut_{false}; ///< either of the two
   std::atomic<bool> is_abandoned_{false};
-  bool shares_replies_ = false; ///< as port_, for the hot path
+  bool shares_replies_ = false;           ///< by port_, at the moment
+  std::uint64_t looked_at_ = no_position; ///< for has_waited_since()
+  time_point first_look_{};
   counted_ptr<reply_port> port_;
   backlog* backlog_; ///< owned
 };
@@ -125,8 +159,7 @@ class responder final : private fork_observer {
 // ---- what every call goes through, inline ----
 
 inline void responder::release_current() noexcept {
-  farcall::release(endpoint_.in, current_);
-  current_ = {};
+  farcall::release(endpoint_.in, std::exchange(current_bytes_, 0));
   // Relaxed: only a hint for has_request().
   seen_.store(endpoint_.in.tail, std::memory_order_relaxed);
 }
@@ -166,11 +199,24 @@ inline void request_context::release() noexcept {
 }
 
 inline std::uint32_t request_context::largest_reply() const noexcept {
-  return record_limit(lane_->endpoint_.out.size) - reply_body;
+  return record_limit(lane_->endpoint_.out.size()) - reply_body;
 }
 
 inline std::byte* request_context::reserve_reply(std::uint32_t bytes) {
   return lane_->reserve(*this, reply_body + bytes) + reply_body;
+}
+
+template <class Fill>
+bool request_context::try_reply_short(std::uint32_t bytes, const Fill& fill) noexcept {
+  responder& l = *lane_;
+  if (l.shares_replies_ || l.blocked() || l.is_cut() || !wants_reply()) [[unlikely]]
+    return false;
+  replied_ =
+      try_send(l.endpoint_.out, reply_body + bytes, record_kind::reply, [&](std::byte* record) {
+        std::memcpy(record + offsetof(record_header, slot), &slot_, sizeof slot_);
+        fill(record + reply_body);
+      });
+  return replied_;
 }
 
 inline void request_context::commit_reply(std::byte* reply, std::uint32_t bytes) noexcept {

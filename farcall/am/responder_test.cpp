@@ -153,6 +153,23 @@ TEST_F(responders, reply_to_requests_one_by_one_and_in_order) {
   EXPECT_FALSE(next_reply());
 }
 
+// A sender commits a pad before it has written what goes behind it.
+TEST_F(responders, do_not_take_a_pad_that_they_have_passed_over_for_a_request) {
+  constexpr std::uint32_t next = request_body + 400;
+  while ((requests_.head & requests_.mask) + next <= ring_size) {
+    ASSERT_TRUE(send_request(requests_, silent_key, no_slot, "before"));
+    ASSERT_TRUE(lane_->serve_one());
+  }
+  ASSERT_NE(try_reserve(requests_, next), nullptr);
+  EXPECT_TRUE(lane_->has_request());
+  EXPECT_FALSE(lane_->serve_one());
+  EXPECT_FALSE(lane_->has_request());
+  ASSERT_TRUE(send_request(requests_, silent_key, no_slot, std::string(400, 'b')));
+  EXPECT_TRUE(lane_->has_request());
+  EXPECT_TRUE(lane_->serve_one());
+  EXPECT_EQ(seen.back(), std::string(400, 'b'));
+}
+
 TEST_F(responders, tell_handlers_about_the_request) {
   std::string body = bytes_of(handler_key{tell_key}) + bytes_of(std::uint32_t{4711});
   ASSERT_TRUE(send_record(requests_, record_kind::request, 0, body));

@@ -23,7 +23,8 @@ constexpr unsigned progress_interval = 64;
 /// How long a worker that is to stop waits for space for its replies while nothing moves.
 constexpr std::chrono::milliseconds last_space_interval{100};
 
-/// Busy iterations of a worker between two searches for closed lanes.
+/// Busy iterations of a worker between two searches for closed lanes, and for lanes of others that
+/// wait.
 constexpr unsigned reclaim_interval = 4096;
 
 /// Receive coalescing. When a caller sends one request after the other without waiting for replies,
@@ -73,8 +74,11 @@ void engine::close_refused() noexcept {
   std::erase_if(refused_, [this](std::pair<transport*, endpoint>& r) {
     auto& [via, c] = r;
     if (c.driver != nullptr) c.driver->progress();
-    // Nobody else reads what is in it, and unread it does not count as closed.
-    for (record_view record = peek(c.in); record && record.bytes != 0; record = peek(c.in)) {
+    // Nobody else reads what is in it, and unread it does not count as closed. Not more than it
+    // holds: a peer may write on and on, or leave the same words there.
+    const std::uint64_t end = c.in.tail + c.in.size;
+    for (record_view record = peek(c.in); record && record.bytes != 0 && c.in.tail < end;
+         record = peek(c.in)) {
       release(c.in, record);
     }
     if (!has_failed(c.peer) && !via->is_closed(c)) return false;
@@ -127,6 +131,7 @@ void engine::adopt(transport& via, const endpoint& c) {
     worker& w = *workers_[c.worker % options_.workers];
     if (!w.add(via, c)) throw error("worker " + std::to_string(w.index()) + " has too many lanes");
     notify_if_armed(w.wakes());
+    sharing_.is_awake(w);
     return;
   }
   std::erase_if(lane_workers_, [](lane_worker& old) {
@@ -140,7 +145,7 @@ void engine::adopt(transport& via, const endpoint& c) {
     const std::uint32_t doorbell_index =
         std::clamp(c.worker, first_lane_doorbell(), acceptor_doorbell() - 1);
     made.serving =
-        std::make_unique<worker>(*this, doorbell_index, options_.doorbells[doorbell_index]);
+        std::make_unique<worker>(*this, doorbell_index, options_.doorbells[doorbell_index], 1);
     if (!made.serving->add(via, c)) throw error("a worker of its own has too many lanes");
     made.thread = make_thread([this, &made] {
       run_worker(*made.serving, true);
@@ -171,7 +176,13 @@ void engine::accept_until_stopped() {
     const bool is_last = stopping_.load(std::memory_order_acquire);
     if (arrivals_changed()) accept_lanes();
     if (is_last) return;
-    sleep_on({&wakes, 1}, no_deadline);
+    // It stays armed while only time passes, so that a look costs nobody a barrier.
+    time_point next_look{};
+    do {
+      next_look = sharing_.watch();
+      sleep_on({&wakes, 1}, next_look);
+    } while (next_look != no_deadline &&
+             wakes.which->word.load(std::memory_order_relaxed) == wakes.seen);
   }
 }
 
@@ -223,7 +234,7 @@ class engine::worker_sleep final : public wait_condition {
 
   state poll() noexcept override { return state::pending; }
   void add_doorbells(std::vector<doorbell*>& to) override {
-    to.push_back(&worker_.wakes());
+    worker_.add_doorbells(to);
     engine_.add_own_doorbells(to);
     if (engine_.progresses(worker_)) replies_.add_doorbells(to);
   }
@@ -234,7 +245,7 @@ class engine::worker_sleep final : public wait_condition {
     is_empty_ = until_empty_ && lanes == 0 && !fibers_.has_suspended();
     const bool shall_end = engine_.stopping_.load(std::memory_order_acquire) &&
                            !worker_.is_blocked() && !fibers_.has_suspended() &&
-                           !engine_.is_owed_replies(worker_);
+                           !engine_.is_owed_replies(worker_) && !worker_.lends();
     return engine_.has_own_replies(true) || is_empty_ || shall_end || worker_.has_work() ||
            (!until_empty_ && engine_.arrivals_changed());
   }
@@ -263,6 +274,27 @@ void engine::deferred_reply_was_sent(bool is_blocked) noexcept {
   for (const auto& w : workers_)
     notify(w->wakes());
   notify_lane_workers();
+}
+
+void engine::awaits_reclaim() noexcept {
+  awaits_reclaim_.store(true, std::memory_order_relaxed);
+  // Partner: the fence in wait_has_ended(). Either that sees this, or we see that nobody waits.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+void engine::wait_has_ended() noexcept {
+  // Partner: the fence in awaits_reclaim().
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (!awaits_reclaim_.load(std::memory_order_relaxed)) return;
+  awaits_reclaim_.store(false, std::memory_order_relaxed);
+  for (const auto& w : workers_)
+    notify(w->wakes());
+}
+
+void engine::give_back_lanes(worker& w, bool all) noexcept {
+  if (!w.shares_lanes()) return;
+  const std::lock_guard guard(accept_mutex_);
+  w.give_back(all);
 }
 
 std::size_t engine::reclaim(worker& w) noexcept {
@@ -294,12 +326,17 @@ void engine::run_worker(worker& w, bool until_empty) {
       if (until_empty) requests.pause_after(served, std::exchange(empty_looks, 0));
       idle.renew();
       gives_up = {};
-      // Closed lanes must be given back even if this worker is never idle.
-      if (++busy_turns % reclaim_interval == 0) reclaim(w);
+      // Closed lanes must be given back even if this worker is never idle. Nor may lanes of others
+      // wait for ever.
+      if (++busy_turns % reclaim_interval == 0) {
+        reclaim(w);
+        sharing_.take_over(w);
+      }
       if (pump_own() || fibers.has_suspended()) go_on(fibers);
       continue;
     }
     ++empty_looks;
+    w.note_idle();
     // Continuations of calls that handlers have made run without anybody's waiting for them.
     if ((pump_own() || fibers.has_suspended() || has_queued_continuations()) && go_on(fibers)) {
       idle.renew();
@@ -308,7 +345,9 @@ void engine::run_worker(worker& w, bool until_empty) {
     if (stopping_.load(std::memory_order_acquire)) {
       // A lane may have been opened, and another thread be about to hand it to us.
       if (!until_empty) accept_lanes();
-      if (!w.has_work() && !fibers.has_suspended() && !is_owed_replies(w)) {
+      if (sharing_.take_over(w, true)) continue;
+      give_back_lanes(w, true);
+      if (!w.has_work() && !fibers.has_suspended() && !is_owed_replies(w) && !w.lends()) {
         if (!w.is_blocked()) break;
         // Behind replies that find no space there may be requests.
         if (gives_up == time_point{}) gives_up = clock::now() + last_space_interval;
@@ -323,6 +362,10 @@ void engine::run_worker(worker& w, bool until_empty) {
         arrivals_changed()) {
       accept_lanes();
     }
+    if (idle.turn() % take_over_interval == take_over_interval - 1 && sharing_.take_over(w)) {
+      idle.renew();
+      continue;
+    }
     // Others may wait for the lane.
     if (until_empty && idle.turn() % arrival_look_interval == arrival_look_interval - 1 &&
         !fibers.has_suspended() && w.is_closed() && reclaim(w) == 0) {
@@ -330,21 +373,28 @@ void engine::run_worker(worker& w, bool until_empty) {
     }
     if (!idle.is_over()) continue;
     idle.renew();
-    worker_sleep asleep(*this, w, fibers, until_empty);
-    sleep({&asleep}, &fibers);
-    if (asleep.is_empty()) break;
+    if (sharing_.take_over(w)) continue;
+    give_back_lanes(w, false);
+    worker_sleep for_work(*this, w, fibers, until_empty);
+    {
+      const worker_group::sleep asleep(sharing_, w);
+      sleep({&for_work}, &fibers);
+    }
+    if (for_work.is_empty()) break;
   }
+  w.set_asleep(true);
   current_worker_ = nullptr;
 }
 
 void engine::stop() noexcept {
   // The doorbells may be gone when the last thread lets go of an engine that was shut down.
-  if (stopping_.exchange(true, std::memory_order_acq_rel)) return;
+  // Sequentially consistent, with the load below; partners: those in wait_fd().
+  if (stopping_.exchange(true, std::memory_order_seq_cst)) return;
   // Notifies all, asleep or not: a thread may be between its last poll and its sleep.
   for (const auto& w : workers_)
     notify(w->wakes());
   notify_lane_workers();
-  if (completion_descriptor* const d = descriptor_.load(std::memory_order_acquire))
+  if (completion_descriptor* const d = descriptor_.load(std::memory_order_seq_cst))
     notify(d->cleared());
 }
 

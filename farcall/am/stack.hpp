@@ -1,5 +1,7 @@
 #pragma once
 
+#include <farcall/base/language.hpp>
+
 namespace farcall::am {
 
 /// True when so little of the calling thread's stack is left that no further handler should run on

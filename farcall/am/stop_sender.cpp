@@ -62,7 +62,8 @@ void stop_sender::send_waiting(std::vector<bool>& full) noexcept {
 
 void stop_sender::drain(time_point deadline) noexcept {
   std::unique_lock guard(mutex_);
-  const auto is_done = [this] { return due_.empty() && !is_busy_; };
+  // Where no thread could be made, nobody will send them.
+  const auto is_done = [this] { return (due_.empty() && !is_busy_) || !thread_.joinable(); };
   if (deadline == no_deadline) {
     nothing_.wait(guard, is_done);
   } else {

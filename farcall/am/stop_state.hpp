@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <thread>
@@ -37,8 +38,14 @@ class stop_listener {
 /// of such calls until it has ended, and by what its handler has made of it. Any thread may use it.
 class stop_state : public counted {
  public:
+  /// Of no call of another node: for whoever requests the stop himself.
+  stop_state() noexcept;
   stop_state(counted_ptr<stoppable_calls> calls, node_id origin, std::uint64_t id) noexcept;
   ~stop_state();
+
+  /// From what the calling thread has freed: each stoppable call has one.
+  static void* operator new(std::size_t bytes);
+  static void operator delete(void* memory) noexcept;
 
   [[nodiscard]] bool stop_requested() const noexcept {
     // Acquire; partner: the release store in request_stop().
@@ -51,7 +58,8 @@ class stop_state : public counted {
 
   /// False, and nothing is added, when a stop was requested before.
   [[nodiscard]] bool add(stop_listener& l) noexcept;
-  /// It is told no more. Waits until stop() has returned where another thread runs it.
+  /// It is told no more. Waits until its stop() has returned, unless that is what calls this; on a
+  /// fiber, others of the thread run meanwhile.
   void remove(stop_listener& l) noexcept;
 
   /// The reply will be given after the handler has returned: whoever gives it calls end(). For the
@@ -66,11 +74,16 @@ class stop_state : public counted {
   [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
 
  private:
+  friend class stoppable_calls;
+
+  class return_wait;
+
   void take_out(stop_listener& l) noexcept;
 
   const counted_ptr<stoppable_calls> calls_;
-  const node_id origin_;
-  const std::uint64_t id_; ///< among those of its origin
+  const node_id origin_ = no_node;
+  const std::uint64_t id_ = 0;   ///< among those of its origin
+  counted_ptr<stop_state> next_; ///< in the table
   bool is_deferred_ = false;
 
   std::mutex mutex_;

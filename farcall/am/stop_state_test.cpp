@@ -1,3 +1,4 @@
+#include <farcall/am/fiber_scheduler.hpp>
 #include <farcall/am/stop_state.hpp>
 #include <farcall/am/stoppable_calls.hpp>
 #include <tests/support.hpp>
@@ -66,6 +67,49 @@ TEST_F(stop_states, tell_nobody_who_has_been_removed) {
   state_->remove(fourth);
   state_->request_stop();
   EXPECT_THAT(told, ::testing::ElementsAre(2));
+}
+
+/// Kept by a fiber until the test lets it go.
+class gate final : public wait_condition {
+ public:
+  gate() noexcept : wait_condition(no_deadline) {}
+  state poll() noexcept override { return is_open ? state::over : state::pending; }
+  void add_doorbells(std::vector<doorbell*>& /*to*/) override {}
+  bool look_again() noexcept override { return is_open; }
+  bool is_open = false;
+};
+
+TEST_F(stop_states, wait_for_listeners_that_another_fiber_tells) {
+  fiber_scheduler fibers;
+  gate g;
+  bool has_returned = false;
+  bool is_removed = false;
+  calling slow([&] {
+    fiber_scheduler::mine()->wait(g);
+    has_returned = true;
+  });
+  ASSERT_TRUE(state_->add(slow));
+  const auto run = [&](std::function<void()> f) {
+    return fibers.run(
+        [](void* what) noexcept {
+          // The stack that starts it may be gone when it goes on.
+          const auto own = std::move(*static_cast<std::function<void()>*>(what));
+          own();
+        },
+        &f);
+  };
+  ASSERT_TRUE(run([&] { state_->request_stop(); }));
+  ASSERT_TRUE(run([&] {
+    state_->remove(slow);
+    EXPECT_TRUE(has_returned);
+    is_removed = true;
+  }));
+  EXPECT_FALSE(is_removed);
+  g.is_open = true;
+  for (int i = 0; i < 100 && !is_removed; ++i)
+    (void)fibers.resume_ready();
+  EXPECT_TRUE(is_removed);
+  EXPECT_FALSE(fibers.has_suspended());
 }
 
 TEST_F(stop_states, take_nobody_after_the_stop) {

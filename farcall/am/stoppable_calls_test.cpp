@@ -1,10 +1,17 @@
 #include <farcall/am/stoppable_calls.hpp>
+#include <tests/child.hpp>
+#include <tests/sanitizer.hpp>
+#include <tests/support.hpp>
 
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <thread>
+#include <vector>
+
+#include <unistd.h>
 
 namespace farcall::test {
 namespace {
@@ -95,9 +102,85 @@ TEST_F(stoppable_call_tables, give_the_calls_of_a_node_that_has_failed) {
   later->end();
 }
 
+TEST_F(stoppable_call_tables, take_many) {
+  constexpr std::uint64_t many = 1000;
+  std::vector<counted_ptr<stop_state>> all;
+  for (std::uint64_t id = 0; id < many; ++id) {
+    for (const node_id origin : {1U, 2U, 3U})
+      all.push_back(calls_->begin(origin, id));
+  }
+  EXPECT_EQ(calls_->size(), 3 * many);
+  for (std::uint64_t id = 0; id < many; id += 2)
+    calls_->stop(2, id);
+  for (const auto& call : all)
+    EXPECT_EQ(call->stop_requested(), call->origin() == 2 && call->id() % 2 == 0);
+  EXPECT_EQ(calls_->drop_calls_of(3).size(), many);
+  EXPECT_EQ(calls_->size(), 2 * many);
+  for (const auto& call : all)
+    call->end();
+  EXPECT_EQ(calls_->size(), 0U);
+}
+
 TEST_F(stoppable_call_tables, live_as_long_as_their_calls) {
   const auto call = calls_->begin(1, 7);
   calls_ = {};
+  call->end();
+}
+
+TEST_F(stoppable_call_tables, are_whole_in_children_of_forks) {
+  // Ends its children by a lock that they cannot have.
+  if (under_sanitizer) GTEST_SKIP() << "sanitizers do not keep their own locks whole over a fork";
+  std::atomic<bool> ends{false};
+  std::vector<counted_ptr<stop_state>> many;
+  for (std::uint64_t id = 0; id < 3000; ++id)
+    many.push_back(calls_->begin(2, id));
+  // Has the lock for most of the time.
+  std::thread other([&] {
+    while (!ends)
+      (void)calls_->drop_calls_of(3);
+  });
+  for (std::uint64_t id = 0; id < 30; ++id) {
+    const auto call = calls_->begin(1, id);
+    // The other has to get the lock again.
+    std::this_thread::sleep_for(std::chrono::microseconds(20 * id));
+    forked_child child([&] {
+      ::alarm(20);
+      call->end();
+      return 0;
+    });
+    EXPECT_EQ(child.wait(), 0);
+    call->end();
+  }
+  ends = true;
+  other.join();
+  for (const auto& each : many)
+    each->end();
+}
+
+TEST_F(stoppable_call_tables, let_children_of_forks_remove_what_listens) {
+  if (under_sanitizer) GTEST_SKIP() << "sanitizers do not keep their own locks whole over a fork";
+  class keeping final : public stop_listener {
+   public:
+    void stop() noexcept override {
+      begun = true;
+      (void)eventually([&] { return goes_on.load(); });
+    }
+    std::atomic<bool> begun{false};
+    std::atomic<bool> goes_on{false};
+  } l;
+  const auto call = calls_->begin(1, 7);
+  ASSERT_TRUE(call->add(l));
+  std::thread telling([&] { calls_->stop(1, 7); });
+  EXPECT_TRUE(eventually([&] { return l.begun.load(); }));
+  forked_child child([&] {
+    ::alarm(20);
+    call->remove(l);
+    return 0;
+  });
+  EXPECT_EQ(child.wait(), 0);
+  l.goes_on = true;
+  telling.join();
+  call->remove(l);
   call->end();
 }
 

@@ -44,7 +44,12 @@ void engine::take_stop(request_context& request, const void* /*context*/) noexce
 }
 
 requester& engine::lane_for_stops(node_id node) {
-  auto& [lane, is_shared] = peers_[node].stops;
+  // A node that takes no more calls is still told of those that it runs.
+  if (const peer* const p = known(node);
+      p != nullptr && p->stops.lane != nullptr && !p->stops.lane->is_lost()) {
+    return *p->stops.lane;
+  }
+  auto& [lane, is_shared] = reach(node, clock::now()).stops;
   if (lane != nullptr && lane->is_lost()) {
     requester& lost = *std::exchange(lane, nullptr);
     if (!is_shared) retire(lost);
@@ -70,7 +75,7 @@ bool engine::try_send_stop(node_id node, const stop_message& what) noexcept {
     l.guard().lock();
     // Nothing comes but replies to drain(), and the end of the connection, which in other lanes
     // their users find.
-    if (!peers_[node].stops.is_shared && l.pump() != 0) notify_if_armed(l.wakes());
+    if (!peers_.find(node)->stops.is_shared && l.pump() != 0) notify_if_armed(l.wakes());
     const bool is_over = l.failure() != nullptr;
     std::byte* const space = is_over ? nullptr : l.try_reserve_request(sizeof what);
     if (space != nullptr) {

@@ -197,7 +197,7 @@ class engine::requests_wait final : public wait_condition {
 
   state poll() noexcept override { return state::pending; }
   void add_doorbells(std::vector<doorbell*>& to) override {
-    to.push_back(&worker_.wakes());
+    worker_.add_doorbells(to);
     if (progresses_) replies_.add_doorbells(to);
   }
   bool look_again() noexcept override {
@@ -230,40 +230,34 @@ class turn_of_others final : public wait_condition {
 bool engine::pump_own() noexcept {
   if (cached_.serial != serial_) return false;
   bool has_taken = false;
-  for (const std::atomic<requester*>& own : cached_.own->lanes) {
-    requester* const l = own.load(std::memory_order_acquire);
-    if (l == nullptr) continue;
+  cached_.own->for_each([&](requester& l) {
     // With the guard: where nothing has failed, the lane's memory stays until it is released.
-    l->guard().lock();
-    has_taken |= l->pump() != 0;
-    continuation_list due = l->take_due();
-    l->guard().unlock();
+    l.guard().lock();
+    has_taken |= l.pump() != 0;
+    continuation_list due = l.take_due();
+    l.guard().unlock();
     queue_continuations(due);
-  }
+  });
   return has_taken;
 }
 
 void engine::add_own_doorbells(std::vector<doorbell*>& to) {
   if (cached_.serial != serial_) return;
-  for (const std::atomic<requester*>& own : cached_.own->lanes) {
-    // A lane that was another thread's has that one's doorbell.
-    if (requester* const l = own.load(std::memory_order_acquire)) to.push_back(&l->wakes());
-  }
+  // A lane that was another thread's has that one's doorbell.
+  cached_.own->for_each([&](const requester& l) { to.push_back(&l.wakes()); });
 }
 
 bool engine::has_own_replies(bool arming) noexcept {
   if (cached_.serial != serial_) return false;
   bool found = false;
-  for (const std::atomic<requester*>& own : cached_.own->lanes) {
-    requester* const l = own.load(std::memory_order_acquire);
-    if (l == nullptr) continue;
-    l->guard().lock();
-    if (!l->failure()) {
-      if (arming) l->arm();
-      found |= l->has_reply();
+  cached_.own->for_each([&](requester& l) {
+    l.guard().lock();
+    if (!l.failure()) {
+      if (arming) l.arm();
+      found |= l.has_reply();
     }
-    l->guard().unlock();
-  }
+    l.guard().unlock();
+  });
   return found;
 }
 
@@ -355,7 +349,10 @@ void engine::sleep(std::initializer_list<wait_condition*> for_what, fiber_schedu
 bool engine::serve_one(worker& w, fiber_scheduler& fibers) noexcept {
   if (w.owner().arrivals_changed()) w.owner().accept_lanes();
   w.progress();
-  if (!w.has_work() && !w.is_blocked()) return false;
+  if (!w.has_work() && !w.is_blocked()) {
+    w.note_idle();
+    return false;
+  }
   const auto serve = [](void* serving) noexcept { static_cast<worker*>(serving)->turn(true); };
   return fibers.run(serve, &w) || w.refuse_one();
 }
@@ -373,11 +370,17 @@ void engine::wait_on_own_stack(Condition& c) {
       run_queued(fibers);
       has_worked = true;
     }
-    if (fibers != nullptr && fibers->has_suspended()) has_worked |= fibers->resume_ready();
-    if (w != nullptr && spinning.turn() % look_interval == look_interval - 1) {
-      has_worked |= serve_one(*w, *fibers);
+    if (fibers != nullptr && fibers->has_suspended()) {
+      has_worked |= fibers->resume_ready();
       // That handler may have forked, and this be its child.
       require_own_process();
+    }
+    if (w != nullptr && spinning.turn() % look_interval == look_interval - 1) {
+      has_worked |= serve_one(*w, *fibers);
+      require_own_process();
+    }
+    if (w != nullptr && spinning.turn() % take_over_interval == take_over_interval - 1) {
+      has_worked |= w->owner().sharing_.take_over(*w);
     }
     if (spinning.turn() % rare_look_interval == rare_look_interval - 1) {
       if (w != nullptr && progresses(*w)) {
@@ -396,7 +399,12 @@ void engine::wait_on_own_stack(Condition& c) {
     if (spinning.deadline_has_passed()) return;
     own_replies_wait others(*this);
     if (w != nullptr) {
+      if (w->owner().sharing_.take_over(*w)) {
+        spinning.renew();
+        continue;
+      }
       requests_wait requests(*this, *w);
+      const worker_group::sleep asleep(w->owner().sharing_, *w);
       sleep({&c, &others, &requests}, fibers);
     } else {
       sleep({&c, &others}, nullptr);
@@ -407,6 +415,7 @@ void engine::wait_on_own_stack(Condition& c) {
 
 template <class Condition>
 void engine::wait_for(Condition& c) {
+  const worker::pause handler_waits;
   fiber_scheduler* const fibers = fiber_scheduler::mine();
   if (fibers != nullptr && fibers->is_on_fiber()) {
     fibers->wait(c);
@@ -417,6 +426,13 @@ void engine::wait_for(Condition& c) {
                           "return a future, or be a coroutine, instead of waiting");
   }
   wait_on_own_stack(c);
+}
+
+bool engine::spin_for_reply(completion& c, reply_count expected) noexcept {
+  requester* const source = c.source();
+  // A thread that runs handlers runs others meanwhile, and one of too many threads yields.
+  return source != nullptr && fiber_scheduler::mine() == nullptr &&
+         !oversubscribed_.load(std::memory_order_relaxed) && source->spin_for(c, expected);
 }
 
 bool engine::wait(completion& c, time_point deadline) {
@@ -443,11 +459,13 @@ void engine::poll(completion& c) {
   run_queued(fibers);
   // What is polled for may depend on other handlers of this thread.
   if (fibers == nullptr || c.ready()) return;
+  const worker::pause handler_waits;
   if (fibers->is_on_fiber()) {
     turn_of_others condition;
     fibers->wait(condition);
   } else if (current_worker_ != nullptr) {
     fibers->resume_ready();
+    require_own_process();
     (void)serve_one(*current_worker_, *fibers);
   }
 }

@@ -56,7 +56,7 @@ class worker_lanes : public ::testing::Test {
     std::uint64_t id = 0;
   };
 
-  worker_lanes() : engine_(handlers()), worker_(*engine_, 0, engine_.doorbell_of(0)) {
+  worker_lanes() : engine_(handlers()), worker_(*engine_, 0, engine_.doorbell_of(0), 512) {
     seen.clear();
     worker_of_handlers = &worker_;
     transport_of_handlers = &engine_.via;

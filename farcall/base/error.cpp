@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <memory>
+#include <string_view>
 #include <system_error>
 
 namespace farcall {
@@ -13,6 +14,11 @@ std::string remote_text(node_id node, const std::string& type_name, const std::s
   std::string what = node_text(node) + " threw " + type_name;
   if (!text.empty()) what += ": " + text;
   return what;
+}
+
+void replace_all(std::string& text, std::string_view what, std::string_view with) {
+  for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + with.size()))
+    text.replace(at, what.size(), with);
 }
 
 } // namespace
@@ -36,7 +42,15 @@ std::string demangle(const char* name) {
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> text(
       abi::__cxa_demangle(name, nullptr, nullptr, &status), &std::free);
-  return status == 0 && text ? std::string(text.get()) : std::string(name);
+  if (status != 0 || !text) return name;
+  std::string readable = text.get();
+  // As programs write it, without what says only which standard library it is.
+  replace_all(readable, "__cxx11::", "");
+  replace_all(readable, "[abi:cxx11]", "");
+  replace_all(readable, "std::__1::", "std::");
+  replace_all(readable, "std::basic_string<char, std::char_traits<char>, std::allocator<char> >",
+              "std::string");
+  return readable;
 }
 
 std::string node_text(node_id node) {

@@ -5,10 +5,12 @@
 
 #include <cerrno>
 #include <exception>
+#include <ios>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <typeinfo>
+#include <vector>
 
 namespace farcall {
 namespace {
@@ -89,6 +91,15 @@ TEST(demangle, makes_names_readable) {
   EXPECT_EQ(demangle(typeid(a_type).name()), "farcall::(anonymous namespace)::a_type");
   EXPECT_EQ(demangle(typeid(std::runtime_error).name()), "std::runtime_error");
   EXPECT_EQ(demangle("_ZN7farcall8demangleEPKc"), "farcall::demangle(char const*)");
+}
+
+TEST(demangle, writes_the_standard_types_as_programs_do) {
+  EXPECT_EQ(demangle(typeid(std::string).name()), "std::string");
+  EXPECT_EQ(demangle(typeid(std::vector<std::string>*).name()),
+            "std::vector<std::string, std::allocator<std::string > >*");
+  EXPECT_EQ(demangle(typeid(std::ios_base::failure).name()), "std::ios_base::failure");
+  EXPECT_EQ(demangle("NSt3__112basic_stringIcNS_11char_traitsIcEENS_9allocatorIcEEEE"),
+            "std::string");
 }
 
 TEST(demangle, leaves_other_names_alone) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <farcall/base/language.hpp>
+
 #include <atomic>
 #include <cstdint>
 
@@ -27,10 +29,10 @@ class fork_observer {
  public:
   fork_observer(const fork_observer&) = delete;
   fork_observer& operator=(const fork_observer&) = delete;
+  virtual ~fork_observer() = default;
 
  protected:
   fork_observer() noexcept = default;
-  ~fork_observer() = default;
 
   /// Throws std::bad_alloc.
   void watch_forks();

@@ -1,10 +1,12 @@
 #include <farcall/c/convert.hpp>
 #include <farcall/c/future.hpp>
 #include <farcall/call/caller.hpp>
+#include <farcall/offload/stop_token.hpp>
 
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 
 using namespace farcall;
 using namespace farcall::c;
@@ -18,6 +20,7 @@ am::pending_call* send_call(const detail::call_place& to, fc_function function, 
   if (function == 0)
     throw invalid_argument("function is 0: fc_named() has failed, or was not called");
   if (size != 0) require(bytes, "bytes");
+  require_size(size);
   const am::handler_key key =
       key_resolver::key_for(to.messages, named_entry, to.job.context, to.deadline);
   return detail::send<Mode, call_result>(
@@ -28,8 +31,24 @@ am::pending_call* send_call(const detail::call_place& to, fc_function function, 
 future<call_result> start_call(const fc_node& where, fc_function function, const void* bytes,
                                std::size_t size) {
   const detail::call_place to = c::place_of(where);
-  return detail::future_access::make<call_result>(
-      send_call<detail::call_mode::awaited>(to, function, bytes, size), to.deadline);
+  am::pending_call* const slot =
+      detail::is_to_be_stopped<timed_node>(to)
+          ? send_call<detail::call_mode::stoppable>(to, function, bytes, size)
+          : send_call<detail::call_mode::awaited>(to, function, bytes, size);
+  return detail::future_access::make<call_result>(slot, to.deadline);
+}
+
+fc_future* start_stoppable_call(const fc_node& where, fc_function function, const void* bytes,
+                                std::size_t size) {
+  const detail::call_place to = c::place_of(where);
+  // std::stop_source is not in every standard library.
+  counted_ptr<am::stop_state> stop(new am::stop_state);
+  am::pending_call* const slot =
+      to.messages.takes_stops() ? send_call<detail::call_mode::stoppable>(to, function, bytes, size)
+                                : send_call<detail::call_mode::awaited>(to, function, bytes, size);
+  auto call =
+      stop_when(detail::future_access::make<call_result>(slot, to.deadline), call_stop_token(stop));
+  return new fc_future(std::move(call), function, std::move(stop));
 }
 
 } // namespace
@@ -55,7 +74,11 @@ fc_status fc_call_async(fc_node where, fc_function function, const void* bytes, 
                         fc_future** future) {
   return guarded([&] {
     require(future, "future");
-    *future = new fc_future(start_call(where, function, bytes, size), function);
+    if ((where.flags & stoppable_flag) != 0) [[unlikely]] {
+      *future = start_stoppable_call(where, function, bytes, size);
+    } else {
+      *future = new fc_future(start_call(where, function, bytes, size), function);
+    }
   });
 }
 

@@ -92,15 +92,5 @@ TEST_F(calls_from_c, may_come_from_threads_that_end_before_their_futures) {
   }
 }
 
-TEST_F(calls_from_c, allocate_within_a_deadline) {
-  fc_span memory{};
-  {
-    const stopped_target stopped(target_);
-    EXPECT_EQ(fc_allocate(fc_within(there_, 30'000'000), 1000, &memory), FC_TIMEOUT);
-  }
-  EXPECT_EQ(fc_allocate(fc_within(there_, 60'000'000'000), 1000, &memory), FC_OK);
-  EXPECT_EQ(memory.node, target_.id());
-}
-
 } // namespace
 } // namespace farcall::test

@@ -37,13 +37,17 @@ inline void require_node(const fc_node& n) {
   return n.deadline == 0 ? no_deadline : time_point(clock::duration(n.deadline));
 }
 
+/// What `flags` of an fc_node may have.
+inline constexpr std::uint32_t stoppable_flag = 1;
+
 /// Where a call to it goes. Throws as require_node() does, and what opening a lane throws.
 [[nodiscard]] inline detail::call_place place_of(const fc_node& n) {
   require_node(n);
   detail::job_core& job = job_of(n.job);
-  am::requester& messages =
-      n.lane != nullptr ? static_cast<const lane*>(n.lane)->messages() : job.client->lane_to(n.id);
-  return {job, messages, deadline_of(n)};
+  const time_point deadline = deadline_of(n);
+  am::requester& messages = n.lane != nullptr ? static_cast<const lane*>(n.lane)->messages()
+                                              : job.client->lane_to(n.id, deadline);
+  return {job, messages, deadline};
 }
 
 } // namespace farcall::c

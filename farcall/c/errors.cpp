@@ -1,6 +1,7 @@
 #include <farcall/base/error.hpp>
 #include <farcall/c/errors.hpp>
 
+#include <cstdint>
 #include <new>
 #include <string>
 
@@ -41,6 +42,13 @@ void require(const void* pointer, const char* parameter) {
   if (pointer == nullptr) throw invalid_argument(std::string(parameter) + " must not be NULL");
 }
 
+void require_size(std::size_t size) {
+  if (size > PTRDIFF_MAX) {
+    throw invalid_argument("a size of " + std::to_string(size) +
+                           " bytes is more than there can be; is it a negative number?");
+  }
+}
+
 fc_status fail_with_current() noexcept {
   try {
     throw;
@@ -66,6 +74,8 @@ fc_status fail_with_current() noexcept {
     return fail(FC_FORKED, e.what(), e.node());
   } catch (const nested_too_deep& e) {
     return fail(FC_NESTED_TOO_DEEP, e.what(), e.node());
+  } catch (const cancelled& e) {
+    return fail(FC_CANCELLED, e.what(), e.node());
   } catch (const invalid_argument& e) {
     return fail(FC_INVALID_ARGUMENT, e.what(), e.node());
   } catch (const error& e) {
@@ -121,6 +131,8 @@ const char* fc_status_name(fc_status status) {
     return "FC_FORKED";
   case FC_NESTED_TOO_DEEP:
     return "FC_NESTED_TOO_DEEP";
+  case FC_CANCELLED:
+    return "FC_CANCELLED";
   }
   return "a status of another version";
 }

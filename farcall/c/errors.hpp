@@ -4,6 +4,7 @@
 #include <farcall/base/node_id.hpp>
 #include <farcall/farcall.h>
 
+#include <cstddef>
 #include <exception>
 #include <string_view>
 
@@ -22,6 +23,8 @@ fc_status fail(fc_status status, std::string_view text, node_id node = no_node,
 
 /// Throws invalid_argument that says which parameter is null.
 void require(const void* pointer, const char* parameter);
+/// Throws invalid_argument for what is longer than any object, as a negative number is.
+void require_size(std::size_t size);
 
 /// The same for the exception that is being handled.
 fc_status fail_with_current() noexcept;

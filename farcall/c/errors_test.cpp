@@ -27,6 +27,7 @@ TEST(c_errors, have_a_status_for_each_class) {
   EXPECT_EQ(status_of(malformed_message("x")), FC_MALFORMED);
   EXPECT_EQ(status_of(forked()), FC_FORKED);
   EXPECT_EQ(status_of(nested_too_deep("x")), FC_NESTED_TOO_DEEP);
+  EXPECT_EQ(status_of(cancelled("x")), FC_CANCELLED);
   EXPECT_EQ(status_of(invalid_argument("x")), FC_INVALID_ARGUMENT);
   EXPECT_EQ(status_of(error("x")), FC_ERROR);
   EXPECT_EQ(status_of(std::bad_alloc()), FC_OUT_OF_MEMORY);
@@ -65,11 +66,11 @@ TEST(c_errors, are_each_threads_own) {
 }
 
 TEST(c_errors, have_names) {
-  for (int s = FC_OK; s <= FC_NESTED_TOO_DEEP; ++s) {
+  for (int s = FC_OK; s <= FC_CANCELLED; ++s) {
     EXPECT_EQ(std::string(fc_status_name(static_cast<fc_status>(s))).substr(0, 3), "FC_") << s;
   }
   EXPECT_STREQ(fc_status_name(FC_TIMEOUT), "FC_TIMEOUT");
-  EXPECT_STRNE(fc_status_name(static_cast<fc_status>(FC_NESTED_TOO_DEEP + 1)), "");
+  EXPECT_STRNE(fc_status_name(static_cast<fc_status>(FC_CANCELLED + 1)), "");
 }
 
 TEST(c_errors, come_with_the_version_of_the_header) {

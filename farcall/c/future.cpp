@@ -1,3 +1,4 @@
+#include <farcall/base/kept_blocks.hpp>
 #include <farcall/c/convert.hpp>
 #include <farcall/c/function_table.hpp>
 #include <farcall/c/future.hpp>
@@ -27,40 +28,7 @@ am::completion* state_of(const fc_future& f) noexcept {
 
 namespace {
 
-/// Memory of futures that a thread has dropped, for those that it makes next.
-class dropped_futures {
- public:
-  dropped_futures() noexcept = default;
-  dropped_futures(const dropped_futures&) = delete;
-  dropped_futures& operator=(const dropped_futures&) = delete;
-  ~dropped_futures() {
-    while (void* const block = take())
-      ::operator delete(block);
-    is_over_ = true;
-  }
-
-  [[nodiscard]] void* take() noexcept {
-    if (first_ == nullptr) return nullptr;
-    --count_;
-    return std::exchange(first_, *static_cast<void**>(first_));
-  }
-  /// False when it keeps enough, or the thread is at its end.
-  [[nodiscard]] bool keep(void* block) noexcept {
-    if (count_ == most || is_over_) return false;
-    ++count_;
-    *static_cast<void**>(block) = std::exchange(first_, block);
-    return true;
-  }
-
- private:
-  static constexpr std::size_t most = 256;
-
-  void* first_ = nullptr; ///< each block begins with the address of the next
-  std::size_t count_ = 0;
-  bool is_over_ = false; ///< static objects may drop futures later than this
-};
-
-thread_local dropped_futures dropped;
+thread_local kept_blocks dropped;
 
 /// Waits until the deadline of the call, and takes the result. Throws timeout, and the future
 /// stays.
@@ -84,14 +52,9 @@ void settle(fc_future& f) {
 
 using namespace farcall::c;
 
-void* fc_future::operator new(std::size_t bytes) {
-  if (void* const block = dropped.take()) return block;
-  return ::operator new(bytes);
-}
+void* fc_future::operator new(std::size_t bytes) { return dropped.allocate(bytes); }
 
-void fc_future::operator delete(void* memory) noexcept {
-  if (!dropped.keep(memory)) ::operator delete(memory);
-}
+void fc_future::operator delete(void* memory) noexcept { dropped.release(memory); }
 
 bool fc_future_test(fc_future* future) {
   bool is_ready = false;
@@ -111,7 +74,12 @@ fc_status fc_future_wait(fc_future* future, int64_t timeout_ns) {
       return FC_OK;
     }
     const auto duration = std::chrono::nanoseconds(timeout_ns);
-    if (std::visit([&](auto& p) { return p.wait_for(duration); }, future->pending)) return FC_OK;
+    const bool is_over = std::visit([&](auto& p) { return p.wait_for(duration); }, future->pending);
+    if (is_over) {
+      // By the result, or by a deadline, which this says.
+      std::visit([](auto& p) { p.wait(); }, future->pending);
+      return FC_OK;
+    }
     return fail(FC_TIMEOUT, "the future was not ready in time; it can be waited for again");
   });
 }
@@ -123,6 +91,19 @@ fc_status fc_future_get(fc_future* future, const void** bytes, size_t* size) {
     if (future->failure) std::rethrow_exception(future->failure);
     if (bytes != nullptr) *bytes = future->result.bytes().data();
     if (size != nullptr) *size = future->result.bytes().size();
+  });
+}
+
+fc_status fc_future_stop(fc_future* future) {
+  return guarded([&] {
+    require(future, "future");
+    if (!future->stop) {
+      throw invalid_argument("this future is of nothing that can be stopped; start the call on "
+                             "what fc_stoppable() returns");
+    }
+    // Whoever waits may drop the future meanwhile.
+    const farcall::counted_ptr<farcall::am::stop_state> stop = future->stop;
+    stop->request_stop();
   });
 }
 

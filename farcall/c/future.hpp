@@ -1,5 +1,7 @@
 #pragma once
 
+#include <farcall/am/stop_state.hpp>
+#include <farcall/base/counted.hpp>
 #include <farcall/c/named_call.hpp>
 #include <farcall/farcall.h>
 #include <farcall/offload/future.hpp>
@@ -13,6 +15,10 @@
 struct fc_future {
   explicit fc_future(farcall::future<farcall::c::call_result> call, fc_function called) noexcept
       : pending(std::move(call)), function(called) {}
+  /// `call` ends when a stop is requested of `ending`.
+  fc_future(farcall::future<farcall::c::call_result> call, fc_function called,
+            farcall::counted_ptr<farcall::am::stop_state> ending) noexcept
+      : pending(std::move(call)), function(called), stop(std::move(ending)) {}
   explicit fc_future(farcall::future<void> copy) noexcept : pending(std::move(copy)) {}
 
   /// From what the calling thread has dropped: a call takes no memory from the heap.
@@ -25,6 +31,8 @@ struct fc_future {
   bool is_settled = false;  ///< one of these two is set
   farcall::c::call_result result;
   std::exception_ptr failure;
+  /// Null for what cannot be stopped. Does not change, so that any thread may use it.
+  const farcall::counted_ptr<farcall::am::stop_state> stop;
 };
 
 namespace farcall::c {

@@ -66,6 +66,8 @@ job_options options_of(const fc_job_options& o) {
   to.stop_timeout = std::chrono::milliseconds(o.stop_timeout_ms);
   to.heartbeat_timeout = std::chrono::milliseconds(o.heartbeat_timeout_ms);
   to.peer_timeout = std::chrono::milliseconds(o.peer_timeout_ms);
+  to.release_timeout = std::chrono::milliseconds(o.release_timeout_ms);
+  to.restart_lost_servers = o.restart_lost_servers != 0;
   if (o.spin_us != 0) to.waiting.spin = wait(o.spin_us);
   if (o.yield_after_us != 0) to.waiting.yield_after = wait(o.yield_after_us);
   return to;
@@ -142,7 +144,7 @@ fc_status fc_node_at(fc_job* job, uint32_t id, fc_node* node) {
   return guarded([&] {
     require(node, "node");
     detail::job_state& state = job_of(job);
-    if (id >= state.members->nodes()) {
+    if (!state.members->has(id)) {
       throw invalid_argument("there is no node " + std::to_string(id) + ": the job has " +
                              std::to_string(state.members->nodes()) + " nodes");
     }
@@ -196,11 +198,16 @@ fc_node fc_within(fc_node node, int64_t timeout_ns) {
   return node;
 }
 
+fc_node fc_stoppable(fc_node node) {
+  node.flags |= stoppable_flag;
+  return node;
+}
+
 fc_status fc_lane_open(fc_node node, fc_node* lane) {
   return guarded([&] {
     require(lane, "lane");
-    auto* const opened = new farcall::lane(node_of(node));
-    *lane = {node.job, opened, node.deadline, node.id, 0};
+    auto* const opened = new farcall::lane(timed_node(node_of(node), deadline_of(node)));
+    *lane = {node.job, opened, 0, node.id, node.flags};
   });
 }
 

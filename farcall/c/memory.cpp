@@ -17,32 +17,36 @@ void require_inside(std::uint64_t bytes, const fc_span& span) {
 /// Throws invalid_argument for a span of a node that the job does not have.
 detail::job_state& job_with(fc_job* job, const fc_span& span) {
   detail::job_state& state = job_of(job);
-  if (span.node < state.members->nodes()) return state;
+  if (state.members->has(span.node)) return state;
   throw invalid_argument("this span is of node " + std::to_string(span.node) +
                          ", and the job has " + std::to_string(state.members->nodes()) + " nodes");
 }
 
+/// A timeout of less than 0 is none.
+constexpr std::int64_t none = -1;
+
 future<void> put(fc_job* job, const fc_span& to, const void* from, std::size_t bytes,
-                 transfer_mode mode) {
+                 transfer_mode mode, std::int64_t timeout_ns) {
   require_inside(bytes, to);
   if (bytes != 0) require(from, "from");
   return detail::put_bytes(job_with(job, to), to.node, to.address,
-                           static_cast<const std::byte*>(from), bytes, mode);
+                           static_cast<const std::byte*>(from), bytes, mode,
+                           deadline_in(timeout_ns));
 }
 
-future<void> get(fc_job* job, const fc_span& from, void* to, std::size_t bytes,
-                 transfer_mode mode) {
+future<void> get(fc_job* job, const fc_span& from, void* to, std::size_t bytes, transfer_mode mode,
+                 std::int64_t timeout_ns) {
   require_inside(bytes, from);
   if (bytes != 0) require(to, "to");
   return detail::get_bytes(job_with(job, from), from.node, from.address,
-                           static_cast<std::byte*>(to), bytes, mode);
+                           static_cast<std::byte*>(to), bytes, mode, deadline_in(timeout_ns));
 }
 
-future<void> copy(fc_job* job, const fc_span& from, const fc_span& to) {
+future<void> copy(fc_job* job, const fc_span& from, const fc_span& to, std::int64_t timeout_ns) {
   require_inside(from.bytes, to);
   (void)job_with(job, from);
   return detail::copy_between(job_with(job, to), from.node, from.address, to.node, to.address,
-                              from.bytes);
+                              from.bytes, deadline_in(timeout_ns));
 }
 
 } // namespace
@@ -64,6 +68,14 @@ fc_status fc_release(fc_job* job, fc_span memory) {
   });
 }
 
+fc_status fc_release_within(fc_job* job, fc_span memory, int64_t timeout_ns) {
+  return guarded([&] {
+    const node owner(job_with(job, memory), memory.node);
+    if (memory.address != 0)
+      detail::release_until(timed_node(owner, deadline_in(timeout_ns)), memory.address);
+  });
+}
+
 fc_span fc_own_memory(const void* address, size_t bytes) {
   return {reinterpret_cast<std::uintptr_t>(address), bytes, detail::own_id(), 0};
 }
@@ -79,36 +91,64 @@ fc_status fc_part(fc_span whole, uint64_t offset, uint64_t bytes, fc_span* part)
 }
 
 fc_status fc_put(fc_job* job, fc_span to, const void* from, size_t bytes) {
-  return guarded([&] { put(job, to, from, bytes, transfer_mode::sync).get(); });
+  return fc_put_within(job, to, from, bytes, none);
 }
 
 fc_status fc_get(fc_job* job, fc_span from, void* to, size_t bytes) {
-  return guarded([&] { get(job, from, to, bytes, transfer_mode::sync).get(); });
+  return fc_get_within(job, from, to, bytes, none);
 }
 
 fc_status fc_copy(fc_job* job, fc_span from, fc_span to) {
-  return guarded([&] { copy(job, from, to).get(); });
+  return fc_copy_within(job, from, to, none);
 }
 
 fc_status fc_put_async(fc_job* job, fc_span to, const void* from, size_t bytes,
                        fc_future** future) {
-  return guarded([&] {
-    require(future, "future");
-    *future = new fc_future(put(job, to, from, bytes, transfer_mode::async));
-  });
+  return fc_put_async_within(job, to, from, bytes, none, future);
 }
 
 fc_status fc_get_async(fc_job* job, fc_span from, void* to, size_t bytes, fc_future** future) {
-  return guarded([&] {
-    require(future, "future");
-    *future = new fc_future(get(job, from, to, bytes, transfer_mode::async));
-  });
+  return fc_get_async_within(job, from, to, bytes, none, future);
 }
 
 fc_status fc_copy_async(fc_job* job, fc_span from, fc_span to, fc_future** future) {
+  return fc_copy_async_within(job, from, to, none, future);
+}
+
+fc_status fc_put_within(fc_job* job, fc_span to, const void* from, size_t bytes,
+                        int64_t timeout_ns) {
+  return guarded([&] { put(job, to, from, bytes, transfer_mode::sync, timeout_ns).get(); });
+}
+
+fc_status fc_get_within(fc_job* job, fc_span from, void* to, size_t bytes, int64_t timeout_ns) {
+  return guarded([&] { get(job, from, to, bytes, transfer_mode::sync, timeout_ns).get(); });
+}
+
+fc_status fc_copy_within(fc_job* job, fc_span from, fc_span to, int64_t timeout_ns) {
+  return guarded([&] { copy(job, from, to, timeout_ns).get(); });
+}
+
+fc_status fc_put_async_within(fc_job* job, fc_span to, const void* from, size_t bytes,
+                              int64_t timeout_ns, fc_future** future) {
   return guarded([&] {
     require(future, "future");
-    *future = new fc_future(copy(job, from, to));
+    *future = new fc_future(put(job, to, from, bytes, transfer_mode::async, timeout_ns));
+  });
+}
+
+fc_status fc_get_async_within(fc_job* job, fc_span from, void* to, size_t bytes, int64_t timeout_ns,
+                              fc_future** future) {
+  return guarded([&] {
+    require(future, "future");
+    *future = new fc_future(get(job, from, to, bytes, transfer_mode::async, timeout_ns));
+  });
+}
+
+fc_status fc_copy_async_within(fc_job* job, fc_span from, fc_span to, int64_t timeout_ns,
+                               fc_future** future) {
+  return guarded([&] {
+    require(future, "future");
+    *future = new fc_future(copy(job, from, to, timeout_ns));
   });
 }
 

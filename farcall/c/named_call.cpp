@@ -1,5 +1,7 @@
 #include <farcall/am/deferred_reply.hpp>
 #include <farcall/am/responder.hpp>
+#include <farcall/am/stack_state.hpp>
+#include <farcall/am/stop_state.hpp>
 #include <farcall/c/errors.hpp>
 #include <farcall/c/function_table.hpp>
 #include <farcall/c/named_call.hpp>
@@ -16,6 +18,7 @@ using namespace farcall::c;
 struct fc_reply {
   am::request_context* request = nullptr;   ///< of the handler that runs
   std::optional<am::deferred_reply> kept{}; ///< behind it
+  counted_ptr<am::stop_state> stop{};       ///< null for a call that cannot be stopped
   bool is_answered = false;
 
   void answer_once() {
@@ -46,7 +49,7 @@ void run_named(am::request_context& request, const void* context) noexcept {
     detail::with_arguments<named_call>(request, [&](const named_call& call) {
       const auto* const found = function_table::instance().find(call.function);
       if (found == nullptr) return request.reply_unknown();
-      fc_reply reply{.request = &request};
+      fc_reply reply{.request = &request, .stop = counted_ptr(am::this_stack.stop)};
       found->run(&reply, call.bytes.data(), call.bytes.size(), found->user);
       if (!reply.is_answered) detail::send_reply(request, sent_result{});
     });
@@ -93,6 +96,7 @@ fc_status fc_reply_bytes(fc_reply* reply, const void* bytes, size_t size) {
   return guarded([&] {
     require(reply, "reply");
     if (size != 0) require(bytes, "bytes");
+    require_size(size);
     reply->answer_once();
     reply->give([&](am::request_context& request) {
       try {
@@ -113,6 +117,7 @@ fc_status fc_reply_keep(fc_reply* reply, fc_reply** kept) {
     if (reply->request == nullptr) throw invalid_argument("this answer is kept already");
     auto made = std::make_unique<fc_reply>();
     reply->answer_once();
+    made->stop = reply->stop;
     made->kept.emplace(reply->request->defer());
     *kept = made.release();
   });
@@ -136,4 +141,8 @@ bool fc_reply_wanted(const fc_reply* reply) {
 uint32_t fc_reply_caller(const fc_reply* reply) {
   if (reply == nullptr) return FC_NO_NODE;
   return reply->request != nullptr ? reply->request->source() : reply->kept->source();
+}
+
+bool fc_reply_stopped(const fc_reply* reply) {
+  return reply != nullptr && reply->stop && reply->stop->stop_requested();
 }

@@ -4,12 +4,14 @@
 
 #include <compare>
 #include <coroutine>
+#include <cstddef>
 #include <initializer_list>
 #include <iterator>
 #include <span>
 #include <string_view>
 #include <type_traits>
 #include <typeindex>
+#include <utility>
 
 namespace farcall::detail {
 
@@ -32,12 +34,57 @@ inline constexpr bool is_address_holder<std::coroutine_handle<T>> = true;
 template <>
 inline constexpr bool is_address_holder<std::type_index> = true;
 
+/// Templates of the standard library that hold what they are made for: mem_fn, not_fn.
+template <class T>
+inline constexpr bool is_made_for_pointers = false;
+template <template <class...> class C, class... T>
+inline constexpr bool is_made_for_pointers<C<T...>> =
+    ((std::is_pointer_v<T> || std::is_member_pointer_v<T>) || ...);
+
 /// True for the types that are known to hold an address of this process, though they are trivially
-/// copyable: pointers, iterators, views, and some standard classes. Members of other classes cannot
-/// be seen from here.
+/// copyable: pointers, iterators, views, and some standard classes.
 template <class T>
 inline constexpr bool holds_address =
     std::is_pointer_v<T> || std::is_member_pointer_v<T> || is_address_holder<T> ||
-    std::input_or_output_iterator<T> || std::ranges::enable_view<T>;
+    std::input_or_output_iterator<T> || std::ranges::enable_view<T> ||
+    (is_made_for_pointers<T> && standard_class<T> && !std::is_empty_v<T>);
+
+/// Becomes any member of an aggregate but one that is an aggregate itself, in whose place the
+/// compiler then takes the members of that one.
+struct any_member {
+  template <class T>
+    requires(!std::is_aggregate_v<T> || std::is_empty_v<T>)
+  operator T() const noexcept; // NOLINT(google-explicit-constructor)
+};
+struct pointer_member {
+  template <class T>
+    requires(std::is_pointer_v<T> || std::is_member_pointer_v<T>)
+  operator T() const noexcept; // NOLINT(google-explicit-constructor)
+};
+/// A member that takes even this has a constructor that takes everything.
+struct strange_member {};
+
+template <class T, class Last, std::size_t... I>
+consteval bool has_member_for(std::index_sequence<I...>) {
+  return requires { T{(static_cast<void>(I), any_member{})..., Last{}}; };
+}
+
+/// How many members are looked at, each element of an array as one.
+inline constexpr std::size_t most_members_seen = 24;
+
+/// Whether a pointer is among the members of an aggregate, and of the aggregates in it, from the
+/// I-th on.
+template <class T, std::size_t I = 0>
+consteval bool has_pointer_member() {
+  using before = std::make_index_sequence<I>;
+  if constexpr (I == most_members_seen || !has_member_for<T, any_member>(before{})) {
+    return false;
+  } else if constexpr (has_member_for<T, pointer_member>(before{}) &&
+                       !has_member_for<T, strange_member>(before{})) {
+    return true;
+  } else {
+    return has_pointer_member<T, I + 1>();
+  }
+}
 
 } // namespace farcall::detail

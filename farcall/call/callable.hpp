@@ -186,7 +186,7 @@ void explain_parameter() {
   if constexpr (std::is_lvalue_reference_v<P> && !std::is_const_v<std::remove_reference_t<P>>) {
     [[maybe_unused]] const packed_parameter<P> why{};
   } else if constexpr (!is_sound_parameter<P>) {
-    [[maybe_unused]] const not_packable<std::remove_cvref_t<P>> why{};
+    require_packable<std::remove_cvref_t<P>>();
   }
 }
 
@@ -218,35 +218,72 @@ struct given_arguments<signature<R, P...>, A...> {
   }
 };
 
+/// The callable itself, if it is sent.
+template <class F>
+inline constexpr bool is_sound_callable =
+    is_function_pointer<F>::value || (std::is_class_v<F> && is_packable_v<F>);
+
 template <class F, class... A>
 consteval bool is_sound_call() {
-  if constexpr (has_fixed_signature<F>) {
+  if constexpr (!is_sound_callable<F>) {
+    return false;
+  } else if constexpr (has_fixed_signature<F>) {
     return given_arguments<typename signature_of<F>::type, A...>::are_sound;
   } else {
-    return std::is_class_v<F>;
+    return true;
   }
 }
 
 template <class F, class... A>
 void explain_call() {
-  if constexpr (has_fixed_signature<F>) {
+  static_assert(is_function_pointer<F>::value || std::is_class_v<F>,
+                "farcall: what is called must be a function, fc::fn<function>, a lambda or a "
+                "functor. For a member function, pass a lambda that calls it.");
+  static_assert(
+      is_sound_callable<F> || !std::is_class_v<F>,
+      "farcall: this lambda or functor cannot travel: what it holds does not travel byte by byte "
+      "(a string, a vector, a node, a std::function, a pointer to a member). Pass that as an "
+      "argument, or specialise farcall::packer for the functor.");
+  if constexpr (is_sound_callable<F> && has_fixed_signature<F>)
     given_arguments<typename signature_of<F>::type, A...>::explain();
+}
+
+/// Stands for a result whose type cannot be told. Becomes what it is assigned to, so that nothing
+/// is said about that.
+struct any_result {
+  template <class T>
+  operator T() const; // NOLINT(google-explicit-constructor)
+};
+
+template <class R>
+struct explained_result {
+  using type = std::remove_cvref_t<R>;
+};
+template <comes_later R>
+struct explained_result<R> : explained_result<typename later_result<R>::value> {};
+template <class T>
+struct explained_result<given_by_reply<T>> : explained_result<T> {};
+
+template <class R>
+consteval auto result_if_movable() {
+  using result = typename explained_result<R>::type;
+  if constexpr (std::is_void_v<result> || std::is_move_constructible_v<result>) {
+    return std::type_identity<result>{};
   } else {
-    static_assert(std::is_class_v<F>,
-                  "farcall: what is called must be a function, fc::fn<function>, a lambda or a "
-                  "functor. For a member function, pass a lambda that calls it.");
+    return std::type_identity<any_result>{};
   }
 }
 
-/// The callable itself, if it has contents that are sent.
+/// What a call that is not sound seems to give, so that the code around it adds no errors to the
+/// one that explains it.
 template <class F>
-constexpr void require_callable() {
-  if constexpr (!is_function_pointer<F>::value && !is_packable_v<F>) {
-    static_assert(
-        is_packable_v<F>,
-        "farcall: this lambda or functor cannot travel: what it captures does not travel byte by "
-        "byte (a string, a vector, a node, a std::function). Pass that as an argument, or "
-        "specialise farcall::packer for the functor.");
+consteval auto result_of_unsound_call() {
+  if constexpr (has_fixed_signature<F>) {
+    return result_if_movable<typename signature_of<F>::type::result>();
+  } else if constexpr (requires { typename signature_of_member<F>::type; }) {
+    return result_if_movable<typename signature_of_member<F>::type::result>();
+  } else {
+    return std::type_identity<any_result>{};
   }
 }
 

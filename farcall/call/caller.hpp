@@ -18,13 +18,28 @@ enum class call_mode : std::uint8_t {
   stoppable, ///< as awaited; requester::stop() also tells the peer, which takes stops
 };
 
+/// What precedes the arguments of such a call.
+template <call_mode Mode>
+inline constexpr std::uint32_t prefix_of =
+    Mode == call_mode::stoppable ? sizeof(am::stoppable_prefix) : 0;
+
+/// As requester::commit_request(), behind a prefix for which there is space at `to`.
+inline void commit_stoppable(am::requester& l, std::byte* to, std::uint32_t bytes,
+                             am::handler_key key, am::pending_call& slot, function_handle handle,
+                             record_kind kind = record_kind::stoppable_request) noexcept {
+  const am::stoppable_prefix prefix{l.owner().next_stoppable_id(), 0};
+  std::memcpy(to, &prefix, sizeof prefix);
+  l.commit_request(to, bytes, key, &slot, handle.value, kind);
+  l.make_stoppable(slot, prefix.id);
+}
+
 /// As send(), for what finds no space at once, and for arguments of any length.
 template <call_mode Mode, class R, class... S>
 am::pending_call* send_slow(am::requester& l, am::handler_key key, function_handle handle,
                             time_point deadline, const S&... args) {
   constexpr bool is_posted = Mode == call_mode::posted;
   constexpr bool is_stoppable = Mode == call_mode::stoppable;
-  constexpr std::uint32_t prefix_bytes = is_stoppable ? sizeof(am::stoppable_prefix) : 0;
+  constexpr std::uint32_t prefix_bytes = prefix_of<Mode>;
   constexpr bool bitwise = (is_bitwise<S> && ...);
   std::uint64_t bytes = 0;
   if constexpr (bitwise) {
@@ -77,21 +92,18 @@ am::pending_call* send_slow(am::requester& l, am::handler_key key, function_hand
       if (block != nullptr) {
         const am::rendezvous_body where{reinterpret_cast<std::uintptr_t>(block), bytes};
         std::memcpy(to + prefix_bytes, &where, sizeof where);
-        l.attach_block(*slot, block);
       } else {
         fill(to + prefix_bytes);
       }
       if constexpr (is_stoppable) {
-        const am::stoppable_prefix prefix{l.owner().next_stoppable_id(), 0};
-        std::memcpy(to, &prefix, sizeof prefix);
-        l.commit_request(to, inline_bytes, key, slot, handle.value,
+        commit_stoppable(l, to, inline_bytes, key, *slot, handle,
                          block != nullptr ? record_kind::stoppable_rendezvous
                                           : record_kind::stoppable_request);
-        l.make_stoppable(*slot, prefix.id);
       } else {
         l.commit_request(to, inline_bytes, key, slot, handle.value,
                          block != nullptr ? record_kind::request_rendezvous : record_kind::request);
       }
+      if (block != nullptr) l.attach_block(*slot, block);
     } else {
       // The node has failed. That is the reply.
       if (block != nullptr) l.owner().release_block(std::exchange(block, nullptr));
@@ -121,16 +133,26 @@ template <call_mode Mode, class R, class... S>
 am::pending_call* send(am::requester& l, am::handler_key key, function_handle handle,
                        time_point deadline, const S&... args) {
   constexpr bool is_posted = Mode == call_mode::posted;
-  if constexpr ((is_posted || Mode == call_mode::awaited) && (is_bitwise<S> && ...)) {
+  if constexpr ((is_bitwise<S> && ...)) {
     using layout = bitwise_layout<S...>;
-    if constexpr (layout::size <= am::short_arguments) {
+    constexpr std::uint32_t bytes = prefix_of<Mode> + layout::size;
+    if constexpr (bytes <= am::short_arguments) {
       if (const biased_lock::as_owner held(l.guard()); held) [[likely]] {
-        std::byte* const to = l.try_reserve_request(layout::size);
-        if (to != nullptr && (is_posted || l.has_free_call())) [[likely]] {
-          am::pending_call* const slot = is_posted ? nullptr : &l.take_call(&read_reply<R>);
-          layout::store(to, args...);
-          l.commit_request(to, layout::size, key, slot, handle.value);
-          return slot;
+        am::pending_call* slot = nullptr;
+        if constexpr (Mode == call_mode::stoppable) {
+          std::byte* const to = l.has_free_call() ? l.try_reserve_request(bytes) : nullptr;
+          if (to != nullptr) [[likely]] {
+            slot = &l.take_call(&read_reply<R>);
+            layout::store(to + prefix_of<Mode>, args...);
+            commit_stoppable(l, to, bytes, key, *slot, handle);
+            return slot;
+          }
+        } else {
+          const auto fill = [&](std::byte* to) { layout::store(to, args...); };
+          if (l.try_send_short<is_posted>(bytes, key, handle.value, &read_reply<R>, fill, slot))
+              [[likely]] {
+            return slot;
+          }
         }
       }
     }
@@ -150,7 +172,6 @@ struct caller<F, signature<R, P...>> {
   template <call_mode Mode>
   static am::pending_call* call(am::requester& l, const call_context& context, time_point deadline,
                                 const F& f, const typename packed_parameter<P>::type&... args) {
-    require_callable<F>();
     call_policy<F>::template name<R, &far::self, P...>();
     const am::handler_key key = key_resolver::key_for(l, far::self, context, deadline);
     if constexpr (is_function_pointer<F>::value) {

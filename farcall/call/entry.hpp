@@ -36,9 +36,9 @@ class entry {
   using signature_function = std::string (*)();
 
   /// `compiler` is that of the file that names the callable.
-  entry(const char* name, signature_function signature, am::handler_function run,
+  entry(const char* name, signature_function signature_of, am::handler_function code,
         const char* compiler) noexcept
-      : name_(name), signature_(signature), run_(run), compiler_(compiler),
+      : name_(name), signature_(signature_of), run_(code), compiler_(compiler),
         next_(first_.load(std::memory_order_relaxed)) {
     // Release; partner: the acquire loads in entry.cpp. Libraries may be loaded by any thread.
     while (!first_.compare_exchange_weak(next_, this, std::memory_order_release,

@@ -46,6 +46,11 @@ void send_reply(am::request_context& request, const R& result) {
   if (!request.wants_reply()) return;
   if constexpr (is_bitwise<R>) {
     constexpr auto bytes = packed_bytes<R>;
+    if constexpr (bytes <= am::request_context::always_short) {
+      const auto store = [&](std::byte* to) noexcept { store_bitwise(to, result); };
+      if (request.try_reply_short(bytes, store)) [[likely]]
+        return;
+    }
     if (bytes <= request.largest_reply()) [[likely]] {
       std::byte* to = request.reserve_reply(bytes);
       store_bitwise(to, result);
@@ -78,6 +83,8 @@ void run_and_reply(am::request_context& request, Call&& call) {
   if constexpr (std::is_void_v<R>) {
     call();
     if (!request.wants_reply()) return;
+    if (request.try_reply_short(0, [](std::byte* /*to*/) noexcept {})) [[likely]]
+      return;
     request.commit_reply(request.reserve_reply(0), 0);
   } else if constexpr (comes_later<R>) {
     later_result<R>::give(request, call());
@@ -90,7 +97,14 @@ void run_and_reply(am::request_context& request, Call&& call) {
 template <class R, class... P, class F, class... S>
 void call_and_reply(am::request_context& request, F& f, S&... values) {
   if constexpr (is_given_by_reply<R>) {
-    f(typename reply_of<R>::type(request.defer()), static_cast<P&&>(values)...);
+    am::deferred_reply later = request.defer();
+    am::reply_catcher catcher(later);
+    try {
+      f(typename reply_of<R>::type(std::move(later)), static_cast<P&&>(values)...);
+    } catch (...) {
+      if (!catcher.caught()) throw;
+      catcher.caught()->send([](am::request_context& late) { reply_exception(late); });
+    }
   } else {
     run_and_reply<R>(request, [&]() -> R { return f(static_cast<P&&>(values)...); });
   }
@@ -125,9 +139,12 @@ void with_arguments(am::request_context& request, Use&& use) {
         request.release();
       }
     }
-    reader r(from, request.bytes());
-    // Braces: read in order.
-    std::tuple<S...> values{r.read<S>()...};
+    std::tuple<S...> values = read_message<S...>(from, request.bytes(), [](reader r) {
+      // Braces: read in order.
+      std::tuple<S...> read{r.read<S>()...};
+      require_end(r);
+      return read;
+    });
     request.release();
     std::apply(use, values);
   }

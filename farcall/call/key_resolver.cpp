@@ -1,4 +1,5 @@
 #include <farcall/base/error.hpp>
+#include <farcall/base/node_table.hpp>
 #include <farcall/call/caller.hpp>
 #include <farcall/call/key_resolver.hpp>
 #include <farcall/call/late_callables.hpp>
@@ -89,6 +90,8 @@ struct key_resolver::peer_rows {
 
 struct key_resolver::state {
   struct node_names {
+    std::uint64_t key_digest = 0;
+    const transport* way = nullptr; ///< null where there is none
     std::mutex mutex;
     std::atomic<const am::handler_key*> keys{nullptr};
     std::vector<am::handler_key> storage;
@@ -99,17 +102,14 @@ struct key_resolver::state {
 
   static constexpr std::size_t most_resolved = 65536;
 
-  state(std::vector<card> of_nodes, std::vector<const transport*> to_nodes)
-      : cards(std::move(of_nodes)), ways(std::move(to_nodes)) {}
+  explicit state(std::size_t capacity) : nodes(capacity) {}
 
   /// Null where there is none, or the peer runs all that is in its function registry.
   [[nodiscard]] const transport* route_to(node_id peer) const noexcept {
-    return peer < ways.size() ? ways[peer] : nullptr;
+    return nodes.find(peer)->way;
   }
 
-  std::vector<card> cards; ///< by node
-  std::vector<const transport*> ways;
-  std::vector<std::unique_ptr<node_names>> nodes;
+  node_table<node_names> nodes;
   std::mutex resolve_mutex;
   std::unordered_map<std::string, std::uint32_t> resolved_numbers;
   std::unique_ptr<std::atomic<any_function>[]> resolved =
@@ -128,12 +128,15 @@ std::vector<am::handler> key_resolver::handlers(const call_context& context) {
   return all;
 }
 
-key_resolver::key_resolver(std::vector<card> cards, std::vector<const transport*> ways)
-    : image_(&program_image::instance()), state_(new state(std::move(cards), std::move(ways))) {
-  for (const card& c : state_->cards) {
-    state_->nodes.push_back(std::make_unique<state::node_names>());
-    same_build_.push_back(c.build == image_->build() ? 1 : 0);
-  }
+key_resolver::key_resolver(std::size_t capacity)
+    : image_(&program_image::instance()), same_build_(capacity), state_(new state(capacity)) {}
+
+void key_resolver::add(const card& its, const transport* way) {
+  auto names = std::make_unique<state::node_names>();
+  names->key_digest = its.key_digest;
+  names->way = way;
+  same_build_.at(its.id) = its.build == image_->build() ? 1 : 0;
+  state_->nodes.publish(its.id, std::move(names));
 }
 
 key_resolver::~key_resolver() { delete state_; }
@@ -141,7 +144,7 @@ key_resolver::~key_resolver() { delete state_; }
 key_resolver::peer_rows key_resolver::rows_of_peer(am::requester& l, time_point deadline) {
   const function_registry& own = function_registry::instance();
   peer_rows found;
-  if (state_->cards[l.peer()].key_digest == own.digest()) {
+  if (state_->nodes.find(l.peer())->key_digest == own.digest()) {
     found.rows.resize(own.rows().size());
     std::iota(found.rows.begin(), found.rows.end(), 0U);
     if (const transport* const way = state_->route_to(l.peer())) {
@@ -171,7 +174,7 @@ key_resolver::peer_rows key_resolver::rows_of_peer(am::requester& l, time_point 
 }
 
 std::string key_resolver::why_missing(node_id peer, std::uint32_t row) const {
-  const peer_rows& known = state_->nodes[peer]->known;
+  const peer_rows& known = state_->nodes.find(peer)->known;
   if (!known.differing_library.empty()) {
     return "; it is built with another standard library, " + known.differing_library +
            ", so only functions whose types name nothing of std, and hold no classes, are the same";
@@ -183,7 +186,7 @@ std::string key_resolver::why_missing(node_id peer, std::uint32_t row) const {
 }
 
 void key_resolver::prepare(am::requester& l, time_point deadline) {
-  state::node_names& names = *state_->nodes[l.peer()];
+  state::node_names& names = *state_->nodes.find(l.peer());
   if (names.keys.load(std::memory_order_acquire) == nullptr) {
     // Without the lock: the wait inside may run handlers that come here too.
     peer_rows found = rows_of_peer(l, deadline);
@@ -206,7 +209,7 @@ am::handler_key key_resolver::key_slow(am::requester& l, const entry& e, time_po
   const am::handler_key key = l.keys.load(std::memory_order_relaxed)[e.index()];
   if (key != no_key) return key;
 
-  state::node_names& names = *state_->nodes[l.peer()];
+  state::node_names& names = *state_->nodes.find(l.peer());
   {
     const std::lock_guard guard(names.mutex);
     const auto at = names.late.find(&e);
@@ -251,7 +254,11 @@ function_handle key_resolver::handle_slow(am::requester& l, any_function f, time
   l.owner().require_own_process();
   if (f == nullptr)
     throw error("a null function pointer cannot be called on " + node_text(l.peer()));
-  state::node_names& names = *state_->nodes[l.peer()];
+  if (same_build_[l.peer()] != 0) {
+    const auto offset = image_->offset_of(f);
+    if (offset && *offset < resolved_bit) return {static_cast<std::uint32_t>(*offset)};
+  }
+  state::node_names& names = *state_->nodes.find(l.peer());
   {
     const std::lock_guard guard(names.mutex);
     const auto at = names.handles.find(f);
@@ -259,20 +266,22 @@ function_handle key_resolver::handle_slow(am::requester& l, any_function f, time
   }
   const std::string symbol = image_->name_of(f);
   if (symbol.empty()) {
-    throw unknown_function(
-        "this function has no symbol name of its own (program stripped, or two " +
-            std::string("static functions of one name), and ") + node_text(l.peer()) +
-            " runs another build; call it as fc::fn<f>",
-        l.peer());
+    const std::string which = "program stripped, two static functions of one name, or a static "
+                              "one of a library that was loaded later";
+    throw unknown_function("this function has no symbol name of its own (" + which + "), and " +
+                               node_text(l.peer()) +
+                               " can find it by nothing else; call it as fc::fn<f>",
+                           l.peer());
   }
   const auto number = take<std::uint32_t>(
       *send_awaited<std::uint32_t>(l, resolve_key, deadline, fn_t<&resolve_here>{}, symbol),
       deadline);
   if (number == 0) {
+    const std::string why = ", has it twice, is stripped, or has loaded the library that it is in "
+                            "without RTLD_GLOBAL";
     throw unknown_function("the program of " + node_text(l.peer()) + " has no function " +
-                               demangle(symbol.substr(0, symbol.find('@')).c_str()) +
-                               ", has it twice, or is stripped; " +
-                               "build both from the same sources, or call it as fc::fn<f>" +
+                               demangle(symbol.substr(0, symbol.find('@')).c_str()) + why +
+                               "; build both from the same sources, or call it as fc::fn<f>" +
                                why_missing(l.peer(), 0),
                            l.peer());
   }

@@ -8,6 +8,7 @@
 #include <farcall/call/program_image.hpp>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -34,12 +35,15 @@ class key_resolver {
   /// The key that nodes with our function registry have for `e`.
   [[nodiscard]] static am::handler_key own_key(const entry& e) noexcept;
 
-  /// Both by node; `ways` are the transports to the nodes, null or missing where there is none, and
-  /// outlive the key resolver.
-  explicit key_resolver(std::vector<card> cards, std::vector<const transport*> ways = {});
+  /// For nodes with numbers below `capacity`.
+  explicit key_resolver(std::size_t capacity);
   key_resolver(const key_resolver&) = delete;
   key_resolver& operator=(const key_resolver&) = delete;
   ~key_resolver();
+
+  /// A node, before it is called and calls. `way` is the transport to it, null where there is none,
+  /// and outlives the key resolver. One thread at a time, also while others resolve.
+  void add(const card& its, const transport* way);
 
   /// The peer's key for `e`. The first call to a node with another function registry waits for its
   /// names; so does the first call of a callable that a library has brought since the first job,
@@ -60,8 +64,8 @@ class key_resolver {
   /// waits for that node. Throws unknown_function, and timeout.
   [[nodiscard]] function_handle handle_for(am::requester& l, any_function f, time_point deadline) {
     if (same_build_[l.peer()] != 0) [[likely]] {
-      const std::uint64_t offset = image_->offset_or_none(f);
-      if (offset < resolved_bit) [[likely]]
+      const std::uint64_t offset = image_->distance_to(f);
+      if (image_->is_near(offset)) [[likely]]
         return {static_cast<std::uint32_t>(offset)};
     }
     return handle_slow(l, f, deadline);
@@ -85,6 +89,7 @@ class key_resolver {
 
   /// Marks a function handle that is a number given out by the receiver; others are offsets.
   static constexpr std::uint32_t resolved_bit = std::uint32_t{1} << 31;
+  static_assert(program_image::near <= resolved_bit);
 
   [[nodiscard]] function_handle handle_slow(am::requester& l, any_function f, time_point deadline);
   [[nodiscard]] any_function resolved(std::uint32_t number) const noexcept;
@@ -95,7 +100,7 @@ class key_resolver {
   [[nodiscard]] std::string why_missing(node_id peer, std::uint32_t row) const;
 
   const program_image* image_;
-  std::vector<char> same_build_; ///< by node
+  std::vector<char> same_build_; ///< by node; written before the node's first lane
   state* state_;                 ///< owned
 };
 

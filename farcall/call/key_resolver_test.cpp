@@ -33,7 +33,8 @@ class loop {
  public:
   enum class peer : bool { equal, different };
 
-  explicit loop(peer p) : engine_(key_resolver::handlers(context_)), functions_({card_of(p)}) {
+  explicit loop(peer p) : engine_(key_resolver::handlers(context_)), functions_(1) {
+    functions_.add(card_of(p), nullptr);
     context_.functions = &functions_;
     engine_->start_workers(0);
   }
@@ -126,7 +127,7 @@ TEST_P(key_resolvers, find_functions_fixed_at_compile_time) {
 
 TEST_P(key_resolvers, find_lambdas) {
   EXPECT_EQ(loop_.call([](int v) { return v + 1; }, 4), 5);
-  const int add = 7;
+  int add = 7; // not const, or it would be no capture
   EXPECT_EQ(loop_.call([add](int v) { return v + add; }, 4), 11);
 }
 

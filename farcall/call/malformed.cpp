@@ -30,6 +30,22 @@ void throw_count_too_large(std::size_t count, std::size_t least_bytes, std::size
 
 void throw_malformed(std::string_view what) { malformed(std::string(what)); }
 
+void throw_bytes_left(std::size_t bytes) {
+  malformed(std::to_string(bytes) + " bytes are left behind its values");
+}
+
+void throw_packer_differs(std::string_view type, std::size_t written, std::size_t read) {
+  throw malformed_message("malformed message: farcall::packer<" + std::string(type) +
+                          ">::unpack() has read " + std::to_string(read) +
+                          " bytes of a value for which pack() writes " + std::to_string(written) +
+                          "; it must read the types that pack() writes, in the same order");
+}
+
+void throw_malformed_in(std::string_view type, const malformed_message& why) {
+  throw malformed_message(std::string(why.what()) + "; it was read by farcall::packer<" +
+                          std::string(type) + ">::unpack()");
+}
+
 void throw_out_of_range(std::string_view what, std::size_t value, std::size_t limit) {
   malformed(std::string(what) + " is " + std::to_string(value) + ", must be below " +
             std::to_string(limit));

@@ -1,10 +1,14 @@
 #pragma once
 
+#include <farcall/base/language.hpp>
+
 #include <cstddef>
 #include <string_view>
 
 /// The slow roads out of packing and unpacking, kept out of line so that the fast ones stay small.
 namespace farcall {
+
+class malformed_message;
 
 /// A message holds `left` more bytes where its types need `wanted`.
 [[noreturn, gnu::cold]] void throw_message_too_short(std::size_t wanted, std::size_t left);
@@ -17,6 +21,18 @@ namespace detail {
 
 /// Bytes that cannot be a value: `what` says which.
 [[noreturn, gnu::cold]] void throw_malformed(std::string_view what);
+
+/// `bytes` of a message lie behind all that its types need.
+[[noreturn, gnu::cold]] void throw_bytes_left(std::size_t bytes);
+
+/// The packer of that type has read `read` bytes of a value for which it
+/// writes `written`.
+[[noreturn, gnu::cold]] void throw_packer_differs(std::string_view type, std::size_t written,
+                                                  std::size_t read);
+
+/// A malformed_message with the text of `why`, in which the packer of that type stood.
+[[noreturn, gnu::cold]] void throw_malformed_in(std::string_view type,
+                                                const malformed_message& why);
 
 /// A number that is none of the `limit` possible ones.
 [[noreturn, gnu::cold]] void throw_out_of_range(std::string_view what, std::size_t value,

@@ -24,6 +24,7 @@ enum class obstacle {
   span_of_packed,
   span_overaligned,
   address,
+  pointer_member,
   bad_packer,
   bound_to_node,
   immovable,
@@ -81,6 +82,8 @@ consteval obstacle why_not() {
     return span_obstacle<T>::why();
   } else if constexpr (holds_address<T>) {
     return obstacle::address;
+  } else if constexpr (is_aggregate_of_pointers<T>()) {
+    return obstacle::pointer_member;
   } else if constexpr (is_bound_to_node<T>) {
     return obstacle::bound_to_node;
   } else if constexpr (!std::is_move_constructible_v<T>) {
@@ -90,6 +93,10 @@ consteval obstacle why_not() {
   }
 }
 
+/// clang++ writes the condition of an assertion that fails, and so the type, into its error.
+template <class T, obstacle What>
+inline constexpr bool is_free_of = why_not<T>() != What;
+
 } // namespace detail
 
 /// The compile error for a type that cannot be sent: T is the type at fault, exactly one of the
@@ -98,61 +105,67 @@ template <class T>
 struct not_packable {
   static constexpr detail::obstacle why = detail::why_not<T>();
 
-  static_assert(why != detail::obstacle::reference,
+  static_assert(detail::is_free_of<T, detail::obstacle::reference>,
                 "farcall: a reference cannot travel: the other node would change a copy. Take the "
                 "parameter by value or by const T&, return what has changed, or pass a "
                 "farcall::remote_span of memory on that node.");
-  static_assert(why != detail::obstacle::nothing, "farcall: void is not a value that can travel.");
-  static_assert(why != detail::obstacle::c_array,
+  static_assert(detail::is_free_of<T, detail::obstacle::nothing>,
+                "farcall: void is not a value that can travel.");
+  static_assert(detail::is_free_of<T, detail::obstacle::c_array>,
                 "farcall: a C array cannot travel: pass a std::array, a std::span<const T>, or a "
                 "std::string_view for text.");
   static_assert(
-      why != detail::obstacle::function_pointer,
+      detail::is_free_of<T, detail::obstacle::function_pointer>,
       "farcall: a pointer to a function cannot travel as an argument: name the function in "
       "the call itself, or pass a value from which the other node chooses it.");
-  static_assert(why != detail::obstacle::pointer,
+  static_assert(detail::is_free_of<T, detail::obstacle::pointer>,
                 "farcall: a raw pointer cannot travel: it means nothing on another node. Pass the "
                 "value, a std::span<const T> or std::string_view (arrives as a view), or a "
                 "farcall::remote_span of memory on that node.");
-  static_assert(why != detail::obstacle::member_pointer,
+  static_assert(detail::is_free_of<T, detail::obstacle::member_pointer>,
                 "farcall: a pointer to a member cannot travel: different programs number members "
                 "differently. Pass a value from which the other node chooses the member.");
-  static_assert(why != detail::obstacle::shared_ownership,
+  static_assert(detail::is_free_of<T, detail::obstacle::shared_ownership>,
                 "farcall: shared ownership cannot reach across nodes: pass the value itself, or a "
                 "std::unique_ptr to it.");
-  static_assert(why != detail::obstacle::polymorphic_owner,
+  static_assert(detail::is_free_of<T, detail::obstacle::polymorphic_owner>,
                 "farcall: a std::unique_ptr to a polymorphic class cannot travel: the class of the "
                 "object behind it is known only at run time. Pass a std::variant of the possible "
                 "classes, or specialise farcall::packer for this std::unique_ptr.");
-  static_assert(why != detail::obstacle::other_owner,
+  static_assert(detail::is_free_of<T, detail::obstacle::other_owner>,
                 "farcall: only a plain std::unique_ptr<T> can travel, to one object and with the "
                 "default deleter. Pass a std::vector for an array, or the value itself.");
   static_assert(
-      why != detail::obstacle::mutable_span,
+      detail::is_free_of<T, detail::obstacle::mutable_span>,
       "farcall: a std::span that can be written through cannot travel: the other node would "
       "write to a copy. Pass a std::span<const T>, or a farcall::remote_span of memory on "
       "that node.");
-  static_assert(why != detail::obstacle::span_of_packed,
+  static_assert(detail::is_free_of<T, detail::obstacle::span_of_packed>,
                 "farcall: a std::span of this type cannot travel: a view needs elements that are "
                 "copied byte by byte. Pass a std::vector.");
   static_assert(
-      why != detail::obstacle::span_overaligned,
+      detail::is_free_of<T, detail::obstacle::span_overaligned>,
       "farcall: a std::span of a type aligned to more than 16 bytes cannot travel: messages "
       "are aligned to 16. Pass a std::vector.");
   static_assert(
-      why != detail::obstacle::address,
+      detail::is_free_of<T, detail::obstacle::address>,
       "farcall: this type refers to memory of this node and cannot travel: pass the values "
       "themselves, for example in a std::vector, or specialise farcall::packer for it.");
-  static_assert(why != detail::obstacle::bad_packer,
+  static_assert(detail::is_free_of<T, detail::obstacle::pointer_member>,
+                "farcall: a member of this type is a pointer, which means nothing on another node: "
+                "make it a value, a std::vector or a farcall::remote_span, or specialise "
+                "farcall::packer for the type. Where the other node does not follow the pointer, "
+                "specialise farcall::may_hold_pointers.");
+  static_assert(detail::is_free_of<T, detail::obstacle::bad_packer>,
                 "farcall: the farcall::packer of this type does not fit: it needs `static void "
                 "pack(farcall::writer&, const T&)` and `static T unpack(farcall::reader&)`.");
-  static_assert(why != detail::obstacle::bound_to_node,
+  static_assert(detail::is_free_of<T, detail::obstacle::bound_to_node>,
                 "farcall: a buffer, future or lane stays where it is: pass buffer.span(), or the "
                 "result of the future.");
-  static_assert(why != detail::obstacle::immovable,
+  static_assert(detail::is_free_of<T, detail::obstacle::immovable>,
                 "farcall: this type can be neither copied nor moved, so it cannot travel (has it a "
                 "std::mutex or std::atomic?). Pass the values themselves.");
-  static_assert(why != detail::obstacle::no_packer,
+  static_assert(detail::is_free_of<T, detail::obstacle::no_packer>,
                 "farcall: this type cannot travel: it is not trivially copyable and has no packer. "
                 "Specialise farcall::packer for it, with `static void pack(farcall::writer&, const "
                 "T&)` and `static T unpack(farcall::reader&)`; see farcall/call/packer.hpp.");

@@ -38,15 +38,18 @@ struct standard_packer {
 ///     };
 ///
 /// pack() runs twice, once to count the bytes, and must write the same bytes both times. unpack()
-/// reads the same types in the same order; reading past the end throws malformed_message.
+/// reads the same types in the same order; reading past the end throws malformed_message, and so
+/// does a call whose message is not read to its end. When a message turns out to be malformed it is
+/// read a second time, and what was read is counted with pack(), to find the packer at fault.
 /// These functions, and the destructor of a result, run while a lane is held: they must not call
 /// farcall, nor wait for anything.
 /// A type whose values refer into the bytes that they were read from (as string_view does) adds
 /// `static constexpr bool has_views = true;`, so that the bytes outlive the call.
 ///
-/// The members of a trivially copyable type are not examined: a pointer in it arrives as the
-/// sender's number, and a bool, enum or std::variant in it is whatever the peer sent. Give such a
-/// type a packer when that matters.
+/// Of the members of a trivially copyable type only pointers are looked for, and only in aggregates
+/// (may_hold_pointers): one in another class, or in what a lambda captures, arrives as the sender's
+/// number, and a bool, enum or std::variant in it is whatever the peer sent. Give such a type a
+/// packer when that matters.
 template <class T>
 struct packer : detail::standard_packer<T> {};
 
@@ -56,6 +59,12 @@ struct packer : detail::standard_packer<T> {};
 /// which may hold a long double. Specialise it as true for a class of yours that holds neither.
 template <class T>
 inline constexpr bool has_fixed_layout = !std::is_class_v<T> && !std::is_union_v<T>;
+
+/// Whether an aggregate that is trivially copyable travels with the pointers among its members,
+/// which arrive as the sender's numbers. Else it does not travel. Specialise it as true for one
+/// whose pointers the other node does not follow, but hands back or sets anew.
+template <class T>
+inline constexpr bool may_hold_pointers = false;
 
 /// How deep values may nest inside one another (trees, lists by unique_ptr), on both sides, so that
 /// bytes from a peer cannot exhaust the stack of the reader.
@@ -80,18 +89,54 @@ inline constexpr bool has_packer = !requires { typename packer<T>::no_packer; };
 template <class T>
 concept made_of_parts = requires { typename packer<T>::parts; };
 
+/// A packer of the program's, or of a class of the library's.
+template <class T>
+inline constexpr bool has_own_packer = has_packer<T> && !made_of_parts<T>;
+
+template <class T>
+consteval bool holds_own_packers();
+
+template <class... T>
+consteval bool any_holds_own_packers(types<T...>) {
+  return (holds_own_packers<std::remove_cv_t<T>>() || ...);
+}
+
+/// It, or what it is made of, has one.
+template <class T>
+consteval bool holds_own_packers() {
+  if constexpr (!std::is_object_v<T> || !has_packer<T>) {
+    return false;
+  } else if constexpr (made_of_parts<T>) {
+    return any_holds_own_packers(typename packer<T>::parts{});
+  } else {
+    return true;
+  }
+}
+
 template <class T>
 concept well_formed_packer = requires(writer& w, reader& r, const T& value) {
   packer<T>::pack(w, value);
   { packer<T>::unpack(r) } -> std::same_as<T>;
 };
 
+/// A trivially copyable aggregate with a pointer among its members.
+template <class T>
+consteval bool is_aggregate_of_pointers() {
+  if constexpr (std::is_aggregate_v<T> && !std::is_array_v<T> && std::is_trivially_copyable_v<T> &&
+                !may_hold_pointers<T>) {
+    return has_pointer_member<T>();
+  } else {
+    return false;
+  }
+}
+
 template <class T>
 consteval bool bitwise() {
   if constexpr (!std::is_object_v<T> || std::is_array_v<T> || has_packer<T> || holds_address<T>) {
     return false;
   } else {
-    return std::is_trivially_copyable_v<T> && std::is_move_constructible_v<T>;
+    return std::is_trivially_copyable_v<T> && std::is_move_constructible_v<T> &&
+           !is_aggregate_of_pointers<T>();
   }
 }
 

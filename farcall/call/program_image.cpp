@@ -115,7 +115,10 @@ program_image::program_image() {
         return 1; // the first one is the program; libraries follow
       },
       this);
-  if (!code_.empty()) first_code_ = code_.front();
+  if (!code_.empty() && code_.front().begin < near) {
+    const range& first = code_.front();
+    near_code_ = {first.begin, std::min(first.bytes, near - first.begin)};
+  }
   if (build_.empty()) build_ = file_identity();
 }
 

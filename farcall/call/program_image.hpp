@@ -1,5 +1,7 @@
 #pragma once
 
+#include <farcall/base/language.hpp>
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -21,17 +23,21 @@ class program_image {
 
   /// Offset of a function of the program itself; nothing for one in a shared library.
   [[nodiscard]] std::optional<std::uint64_t> offset_of(any_function f) const noexcept {
-    const std::uint64_t offset = offset_or_none(f);
-    if (offset == no_offset) return std::nullopt;
+    const std::uint64_t offset = distance_to(f);
+    if (!is_code(offset)) return std::nullopt;
     return offset;
   }
-  /// The same for a path where each instruction counts.
-  [[nodiscard]] std::uint64_t offset_or_none(any_function f) const noexcept {
-    const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(f) - base_;
-    // Nearly all programs have one.
-    return offset - first_code_.begin < first_code_.bytes || is_code(offset) ? offset : no_offset;
+
+  /// The same in two steps, for a path where each instruction counts: what would be the offset, and
+  /// whether it is that of a function, and less than `near`. A function may be found far that is
+  /// not.
+  [[nodiscard]] std::uint64_t distance_to(any_function f) const noexcept {
+    return reinterpret_cast<std::uintptr_t>(f) - base_;
   }
-  static constexpr std::uint64_t no_offset = UINT64_MAX;
+  [[nodiscard]] bool is_near(std::uint64_t offset) const noexcept {
+    return offset - near_code_.begin < near_code_.bytes;
+  }
+  static constexpr std::uint64_t near = std::uint64_t{1} << 31;
 
   /// The address at `offset`, or null when no code of the program lies there.
   [[nodiscard]] any_function at_offset(std::uint64_t offset) const noexcept {
@@ -72,7 +78,7 @@ class program_image {
 
   std::string build_;
   std::uint64_t base_ = 0;
-  range first_code_{0, 0};
+  range near_code_{0, 0};   ///< the first of them: most programs have one
   std::vector<range> code_; ///< executable parts, as offsets
 };
 

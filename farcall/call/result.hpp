@@ -49,8 +49,15 @@ template <class R>
     if (what.bytes < gap) throw_message_too_short(gap, what.bytes);
     // Values may ask for their job, as node handles do.
     const context_scope scope(context);
-    reader r(what.data + gap, what.bytes - gap);
-    return r.read<R>();
+    return read_message<R>(what.data + gap, what.bytes - gap, [](reader r) {
+      if constexpr (std::is_move_constructible_v<R>) {
+        R read = r.read<R>();
+        require_end(r);
+        return read;
+      } else {
+        return r.read<R>();
+      }
+    });
   }
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <farcall/base/language.hpp>
+
 #include <concepts>
 #include <string_view>
 #include <type_traits>
@@ -9,12 +11,20 @@
 /// from them are not in that namespace, and what such a class adds is never lost without a word.
 namespace farcall::detail {
 
+/// The name of a type as this compiler writes it, also without RTTI.
+template <class T>
+consteval std::string_view source_name() {
+  // g++ writes "[with T = std::map<…>; std::string_view = …]", clang++ "[T = std::map<…>]".
+  std::string_view name = __PRETTY_FUNCTION__;
+  constexpr std::string_view before_name = "T = ";
+  name.remove_prefix(name.find(before_name) + before_name.size());
+  const auto end = name.find("; std::string_view = ");
+  return name.substr(0, end != std::string_view::npos ? end : name.rfind(']'));
+}
+
 template <class T>
 consteval bool is_named_in_std() {
-  // g++ writes "[with T = std::map<…>]", clang++ "[T = std::map<…>]".
-  const std::string_view function = __PRETTY_FUNCTION__;
-  constexpr std::string_view before_name = "T = ";
-  return function.substr(function.find(before_name) + before_name.size()).starts_with("std::");
+  return source_name<T>().starts_with("std::");
 }
 
 /// A class of namespace std.

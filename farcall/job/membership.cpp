@@ -1,6 +1,7 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/join.hpp>
 #include <farcall/base/log.hpp>
+#include <farcall/base/node_table.hpp>
 #include <farcall/base/signals.hpp>
 #include <farcall/job/membership.hpp>
 #include <farcall/memory/ring.hpp>
@@ -87,9 +88,14 @@ node_memory membership::make_memory(node_id node, const memory_sizes& sizes) {
   node_memory made;
   made.node = node;
   const std::string label = "farcall-" + std::to_string(::getpid()) + "-" + std::to_string(node);
+  // Every target may call the host. Lanes that nobody opens take no memory.
+  const std::uint32_t lanes =
+      node != host_id ? shm::receive_segment_lanes
+                      : static_cast<std::uint32_t>(std::min<std::size_t>(
+                            node_capacity(sizes.nodes), shm::most_receive_segment_lanes));
   made.receive_segment =
-      segment::create(label + "-receive", shm::receive_segment::bytes(sizes.lane_bytes));
-  (void)shm::receive_segment::format(made.receive_segment, sizes.lane_bytes);
+      segment::create(label + "-receive", shm::receive_segment::bytes(sizes.lane_bytes, lanes));
+  (void)shm::receive_segment::format(made.receive_segment, sizes.lane_bytes, lanes);
   const std::uint64_t all = sizes.is_emulated ? emulated_heaps : heap_address_space;
   const std::uint64_t heap_bytes =
       sizes.heap_bytes != 0 ? sizes.heap_bytes : std::min(machine_memory(), all / sizes.nodes);
@@ -110,22 +116,14 @@ node_memory membership::make_memory(node_id node, const memory_sizes& sizes) {
   return made;
 }
 
-void membership::set_up(std::vector<node_memory> memory, std::span<const transport_entry> table,
-                        const part& own, const program_identity& program) {
-  const auto ours = std::find_if(memory.begin(), memory.end(),
-                                 [this](const node_memory& m) { return m.node == self(); });
-  receive_segment_ = std::move(ours->receive_segment);
+void membership::set_up(node_memory memory, std::span<const transport_entry> table, const part& own,
+                        const program_identity& program) {
+  receive_segment_ = std::move(memory.receive_segment);
   receive_segment_.close_file();
   doorbells_ = shm::receive_segment::view(receive_segment_).doorbells();
-  segment normal = std::move(ours->windows.at(0));
-  segment huge = ours->windows.size() > 1 ? std::move(ours->windows[1]) : segment{};
+  segment normal = std::move(memory.windows.at(0));
+  segment huge = memory.windows.size() > 1 ? std::move(memory.windows[1]) : segment{};
   heap_ = std::make_shared<shared_heap>(std::move(normal), std::move(huge));
-  memory.erase(ours);
-  for (node_memory& other : memory) {
-    for (segment& window : other.windows)
-      window.close_file();
-    other.receive_segment.close_file();
-  }
 
   card mine = describe_process();
   mine.id = self();
@@ -143,13 +141,12 @@ void membership::set_up(std::vector<node_memory> memory, std::span<const transpo
     if (!row.make) continue;
     transport_site site;
     site.self = self();
-    site.nodes = nodes();
+    site.nodes = capacity();
     site.lane_bytes = own.lane_bytes;
     site.doorbells = doorbells_;
     site.machine = mine.machine;
     site.windows = mine.windows;
     site.receive_segment = &receive_segment_;
-    site.others = &memory;
     if (const auto at = own.launchers.find(row.scheme); at != own.launchers.end()) {
       site.started_by = at->second;
     }
@@ -168,7 +165,36 @@ void membership::set_up(std::vector<node_memory> memory, std::span<const transpo
   roster_.add(std::move(mine));
 }
 
-void membership::choose_routes() { roster_.choose_routes(transports()); }
+void membership::take_memory(node_memory of) {
+  of.receive_segment.close_file();
+  for (segment& window : of.windows)
+    window.close_file();
+  for (const auto& t : transports_) {
+    if (t->take_memory(of)) return;
+  }
+}
+
+bool membership::has(node_id node) const {
+  if (node < nodes()) return true;
+  try {
+    meet(node);
+  } catch (const node_failed&) {
+    return true;
+  } catch (const error&) {
+    return false;
+  }
+  return true;
+}
+
+void membership::ask_for(node_id node, time_point /*deadline*/) const {
+  throw error("there is no node " + std::to_string(node) + ": the job has " +
+                  std::to_string(nodes()) + " nodes",
+              node);
+}
+
+route membership::find_route(const card& to) const { return roster::choose(to, transports()); }
+
+void membership::choose_routes() { roster_.choose_routes(transports(), events_.node_joined); }
 
 void membership::deliver(node_id from, const std::string& scheme, std::span<const std::byte> bytes,
                          std::vector<unique_fd> files) noexcept {
@@ -193,6 +219,29 @@ std::vector<transport*> membership::transports() const {
 }
 
 membership::~membership() = default;
+
+namespace {
+
+[[noreturn]] void throw_not_the_host(const char* what, node_id self) {
+  throw error(std::string("only the host can ") + what + ", and this process is " +
+              node_text(self) + "; let it call the host for that");
+}
+
+} // namespace
+
+std::vector<node_id> membership::add(const std::vector<target_url>& /*urls*/,
+                                     time_point /*deadline*/) {
+  throw_not_the_host("add nodes to a job", self());
+}
+
+void membership::remove(node_id /*node*/, time_point /*deadline*/,
+                        const std::function<void()>& /*meanwhile*/) {
+  throw_not_the_host("remove nodes from a job", self());
+}
+
+const target_url& membership::url_of(node_id /*node*/) const {
+  throw_not_the_host("start nodes of a job again", self());
+}
 
 void membership::watch(membership_events events) {
   events_ = std::move(events);

@@ -56,13 +56,16 @@ struct membership_options {
 
 /// Called on a thread of the membership's own, one at a time.
 struct membership_events {
+  /// A node is about to be known here. Must not ask the membership about it.
+  std::function<void(const card&, const route&)> node_joined{};
   std::function<void(node_id, const std::string& why)> node_failed;
   std::function<void()> shut_down; ///< targets only: finish and end
 };
 
 /// This process's part in a job: the roster, the transports to the others, and the memory that they
-/// reach. On the host it owns the targets; on a target it owns the tie to the host: when the host
-/// goes, so does the process.
+/// reach. On the host, which knows all nodes, it owns the targets; on a target it owns the tie to
+/// the host: when the host goes, so does the process. A target knows the host and itself, and other
+/// nodes once one of the two has used the other.
 class membership {
  public:
   /// True in a process that was started as a target.
@@ -85,9 +88,30 @@ class membership {
   virtual ~membership();
 
   [[nodiscard]] node_id self() const noexcept { return roster_.self(); }
+  /// As many as the job has had; on a target, as far as it was told.
   [[nodiscard]] std::size_t nodes() const noexcept { return roster_.size(); }
-  [[nodiscard]] const card& card_of(node_id node) const { return roster_.card_of(node); }
-  [[nodiscard]] const route& route_to(node_id node) const { return roster_.route_to(node); }
+  /// Numbers of nodes are below it, also of those that join later.
+  [[nodiscard]] std::size_t capacity() const noexcept { return roster_.capacity(); }
+
+  /// Makes the node known here: a target asks the host about one that is not, and waits. Throws
+  /// node_failed when the node has failed before, timeout, and error when there is no such node.
+  /// Any thread but those that run membership_events.
+  void meet(node_id node, time_point deadline = no_deadline) const {
+    if (!roster_.knows(node)) ask_for(node, deadline);
+  }
+  /// Meet it. Throw what meet() throws.
+  [[nodiscard]] const card& card_of(node_id node) const {
+    meet(node);
+    return roster_.card_of(node);
+  }
+  [[nodiscard]] const route& route_to(node_id node) const {
+    meet(node);
+    return roster_.route_to(node);
+  }
+  /// Whether there is such a node, or was. A target may ask the host, and wait.
+  [[nodiscard]] bool has(node_id node) const;
+  /// The node's card and route are here already.
+  [[nodiscard]] bool knows(node_id node) const noexcept { return roster_.knows(node); }
   [[nodiscard]] std::span<const std::byte> settings() const noexcept { return settings_; }
 
   /// The node if it lives in this process; null for one that is a process, or lives in another's.
@@ -101,6 +125,19 @@ class membership {
 
   [[nodiscard]] std::span<doorbell> doorbells() const noexcept { return doorbells_; }
   [[nodiscard]] const std::shared_ptr<shared_heap>& heap() const noexcept { return heap_; }
+
+  /// Host: starts these targets, too, and waits until they have joined; the others go on. Returns
+  /// their numbers. Throws start_failed, and error on a target; none of them is left then. Any
+  /// thread, after watch().
+  virtual std::vector<node_id> add(const std::vector<target_url>& urls, time_point deadline);
+  /// Host: tells a target to finish what has arrived and to end, and waits for it; kills it at the
+  /// deadline. Calls `meanwhile` every millisecond. Returns at once for one that has failed. Throws
+  /// error for a node that is no process, or not one of the host's, and on a target. Any thread,
+  /// after watch().
+  virtual void remove(node_id node, time_point deadline, const std::function<void()>& meanwhile);
+  /// Host: what the target was started from. Throws error for one that was not started by the job,
+  /// and on a target.
+  [[nodiscard]] virtual const target_url& url_of(node_id node) const;
 
   /// Target: tells the host why this process cannot go on with the job; before it ends.
   virtual void give_up(const std::string& /*why*/) {}
@@ -133,10 +170,14 @@ class membership {
   membership() = default;
 
   [[nodiscard]] static node_memory make_memory(node_id node, const memory_sizes& sizes);
-  /// Takes the memory, makes the transports and enters our own card into the roster.
-  void set_up(std::vector<node_memory> memory, std::span<const transport_entry> table,
-              const part& own, const program_identity& program);
+  /// Takes our own memory, makes the transports and enters our own card into the roster.
+  void set_up(node_memory memory, std::span<const transport_entry> table, const part& own,
+              const program_identity& program);
+  /// Another node's, for the transport that uses it. Before the node's card.
+  void take_memory(node_memory of);
   void choose_routes();
+  /// How that node, which is not known yet, would be reached.
+  [[nodiscard]] route find_route(const card& to) const;
   /// Brings what another node's transport has said to ours.
   void deliver(node_id from, const std::string& scheme, std::span<const std::byte> bytes,
                std::vector<unique_fd> files) noexcept;
@@ -144,6 +185,8 @@ class membership {
   /// The transports go; what others' threads still do for them ends.
   void drop_transports() noexcept { transports_.clear(); }
 
+  /// Of a node that is not known here.
+  virtual void ask_for(node_id node, time_point deadline) const;
   /// Runs on a thread of its own until `stop_signal` is readable.
   virtual void watch_others(int stop_signal) = 0;
   /// Sends a transport's message to the peer's; see transport_site::tell.

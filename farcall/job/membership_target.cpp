@@ -8,9 +8,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <condition_variable>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
+#include <mutex>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include <fcntl.h>
@@ -22,9 +26,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/// A target's part: joining, and noticing that the host has gone.
+/// A target's part: joining, getting to know other nodes, and noticing that the host has gone.
 namespace farcall {
 namespace {
+
+/// How long a call without a deadline waits until another node is known. The host answers at once,
+/// and so does the node, unless it is stopped.
+constexpr std::chrono::seconds longest_introduction{10};
+/// For the host to have space for what it is told.
+constexpr std::chrono::seconds tell_time{1};
+/// For numbers of nodes, so that a host that is none cannot have us take any amount of memory.
+constexpr std::uint32_t most_numbers = 65536;
 
 /// Started by way of /proc, it would appear as "exe" in lists of processes.
 void name_process() {
@@ -64,6 +76,7 @@ class target_membership final : public membership {
   }
 
   ~target_membership() override {
+    end_meetings();
     stop_watching();
     drop_transports();
   }
@@ -74,9 +87,18 @@ class target_membership final : public membership {
   void give_up(const std::string& why) override {
     (void)messages::try_send(to_host_, messages::refused{why});
   }
-  void shut_down(const std::function<void()>& /*meanwhile*/) override { stop_watching(); }
+  void shut_down(const std::function<void()>& /*meanwhile*/) override {
+    end_meetings();
+    stop_watching();
+  }
 
  private:
+  /// Threads that wait until a node is known.
+  struct meeting {
+    unsigned waiting = 0;
+    bool is_absent = false; ///< there is none, the host says
+  };
+
   /// What has come before the transports were there.
   struct early_message {
     messages::transport what;
@@ -87,23 +109,40 @@ class target_membership final : public membership {
   bool tell(node_id peer, const std::string& scheme, std::span<const std::byte> bytes,
             std::span<const int> files) noexcept override;
 
-  void take_memory(control_message message);
+  void ask_for(node_id node, time_point deadline) const override;
+  [[nodiscard]] static node_memory map_memory(control_message message);
   void take_part(const messages::hello& hello, std::span<const transport_entry> table,
                  const program_identity& program);
-  void take_card(card c);
+  void meet_member(messages::member m);
+  void end_meetings() noexcept {
+    {
+      const std::lock_guard guard(meeting_mutex_);
+      is_ending_ = true;
+    }
+    met_.notify_all();
+  }
+  void take_failure(const messages::node_failed& what);
+  void take_absence(const messages::absent& what);
   void take_message(control_message message);
+  /// What the host has said after the start.
+  void take(control_message message);
 
-  control_socket to_host_;
+  mutable control_socket to_host_;
   unique_fd host_process_; ///< none where the system cannot tell
   // While joining.
   part own_;
   std::vector<node_memory> memory_;
   std::vector<early_message> early_;
+  // Who waits until a node is known.
+  mutable std::mutex meeting_mutex_;
+  mutable std::condition_variable met_;
+  mutable std::map<node_id, meeting> meetings_;
+  std::map<node_id, std::string> failures_; ///< by node: why
+  bool is_ending_ = false;                  ///< nobody reads what the host says any more
 };
 
-void target_membership::take_memory(control_message message) {
+node_memory target_membership::map_memory(control_message message) {
   const auto told = messages::memory::decode(message.body);
-  if (told.node > most_targets) throw malformed_message("there are not so many nodes");
   if (message.files.size() != told.window_bytes.size() + 1) {
     throw malformed_message("a node's memory came without its descriptors");
   }
@@ -113,36 +152,106 @@ void target_membership::take_memory(control_message message) {
   for (std::size_t i = 0; i < told.window_bytes.size(); ++i) {
     m.windows.push_back(segment::map(std::move(message.files[i + 1]), told.window_bytes[i]));
   }
-  std::erase_if(memory_, [&](const node_memory& other) { return other.node == m.node; });
-  memory_.push_back(std::move(m));
+  return m;
 }
 
 void target_membership::take_part(const messages::hello& hello,
                                   std::span<const transport_entry> table,
                                   const program_identity& program) {
   if (nodes() != 0) throw malformed_message("the host greets us twice");
-  if (hello.nodes > most_targets + 1 ||
-      std::any_of(memory_.begin(), memory_.end(),
-                  [&](const node_memory& m) { return m.node >= hello.nodes; })) {
-    throw malformed_message("the host's greeting is inconsistent");
-  }
-  roster_ = roster(hello.node, hello.nodes);
-  if (std::none_of(memory_.begin(), memory_.end(),
-                   [&](const node_memory& m) { return m.node == hello.node; })) {
-    memory_.push_back(make_memory(hello.node, {hello.lane_bytes, hello.heap_bytes, 1}));
-  }
+  if (hello.capacity > most_numbers) throw malformed_message("there are not so many nodes");
+  roster_ = roster(hello.node, hello.nodes, hello.capacity);
+  const auto ours = std::find_if(memory_.begin(), memory_.end(),
+                                 [&](const node_memory& m) { return m.node == hello.node; });
+  node_memory own = ours != memory_.end()
+                        ? std::move(*ours)
+                        : make_memory(hello.node, {hello.lane_bytes, hello.heap_bytes, 1});
+  if (ours != memory_.end()) memory_.erase(ours);
   if (hello.cpu) pin_to(*hello.cpu);
   settings_ = hello.settings;
   own_.lane_bytes = hello.lane_bytes;
   own_.workers = hello.workers;
   own_.name = hello.name;
   own_.scheme = hello.scheme;
-  set_up(std::move(memory_), table, own_, program);
-  messages::send(to_host_, messages::joined{card_of(self())});
+  set_up(std::move(own), table, own_, program);
+  for (node_memory& other : std::exchange(memory_, {}))
+    take_memory(std::move(other));
+  messages::send(to_host_, messages::joined{roster_.card_of(self())});
 }
 
-void target_membership::take_card(card c) {
-  if (c.id != self()) roster_.add(std::move(c));
+// ---- getting to know others ---------------------------------------------------------------------
+
+void target_membership::ask_for(node_id node, time_point deadline) const {
+  if (node >= capacity()) membership::ask_for(node, deadline);
+  const time_point end = std::min(deadline, clock::now() + longest_introduction);
+  std::unique_lock guard(meeting_mutex_);
+  meeting& m = meetings_[node];
+  if (m.waiting++ == 0) {
+    m.is_absent = false;
+    // The host reads without waiting for anybody. When it is gone, so are we.
+    guard.unlock();
+    try {
+      (void)messages::send(to_host_, messages::introduce{node}, end);
+    } catch (const std::exception& e) {
+      log::error(e.what());
+    }
+    guard.lock();
+  }
+  met_.wait_until(guard, end, [&] {
+    return roster_.knows(node) || failures_.contains(node) || m.is_absent || is_ending_;
+  });
+  const bool is_absent = m.is_absent;
+  const std::string why = failures_.contains(node) ? failures_.at(node)
+                          : is_ending_             ? "the job is ending"
+                                                   : "";
+  if (--m.waiting == 0) meetings_.erase(node);
+  guard.unlock();
+  if (roster_.knows(node)) return;
+  if (!why.empty()) throw node_failed(why, node);
+  if (is_absent) membership::ask_for(node, deadline);
+  throw timeout(node_text(node) + " could not be met before the deadline, or within " +
+                    std::to_string(longest_introduction.count()) +
+                    " s: it, or the host, may be stopped",
+                node);
+}
+
+void target_membership::meet_member(messages::member m) {
+  const node_id node = m.node.id;
+  if (!roster_.knows(node)) {
+    roster_.add(std::move(m.node), m.knows_you);
+    roster_.grow(std::size_t{node} + 1);
+    choose_routes();
+    if (m.knows_you) {
+      {
+        const std::lock_guard guard(meeting_mutex_);
+      }
+      met_.notify_all();
+    }
+  }
+  // Also of one that is known: what was sent before may be lost. The host soon reads it.
+  (void)messages::send(to_host_, messages::introduced{node}, clock::now() + tell_time);
+}
+
+void target_membership::take_failure(const messages::node_failed& what) {
+  if (what.node >= capacity() || what.node == self()) return;
+  roster_.fail(what.node);
+  events_.node_failed(what.node, what.why);
+  {
+    const std::lock_guard guard(meeting_mutex_);
+    failures_.emplace(what.node, what.why);
+  }
+  met_.notify_all();
+}
+
+void target_membership::take_absence(const messages::absent& what) {
+  if (what.nodes <= capacity()) roster_.grow(what.nodes);
+  {
+    const std::lock_guard guard(meeting_mutex_);
+    if (const auto at = meetings_.find(what.node); at != meetings_.end()) {
+      at->second.is_absent = true;
+    }
+  }
+  met_.notify_all();
 }
 
 void target_membership::take_message(control_message message) {
@@ -164,7 +273,9 @@ void target_membership::enter(std::span<const transport_entry> table,
       continue;
     }
     case control::memory:
-      take_memory(std::move(*message));
+      // For what becomes of us; transports for others are to come.
+      if (nodes() != 0) throw malformed_message("a node's memory comes behind the greeting");
+      memory_.push_back(map_memory(std::move(*message)));
       continue;
     case control::transport:
       early_.push_back({messages::transport::decode(message->body), std::move(message->files)});
@@ -173,7 +284,7 @@ void target_membership::enter(std::span<const transport_entry> table,
       take_part(messages::hello::decode(message->body), table, program);
       continue;
     case control::member:
-      take_card(messages::member::decode(message->body).node);
+      roster_.add(messages::member::decode(message->body).node);
       continue;
     case control::start:
       (void)messages::start::decode(message->body);
@@ -195,7 +306,7 @@ bool target_membership::tell(node_id peer, const std::string& scheme,
   try {
     // Through the host, which soon reads it.
     return messages::send(to_host_, messages::transport{peer, scheme, {bytes.begin(), bytes.end()}},
-                          clock::now() + std::chrono::seconds(1), files);
+                          clock::now() + tell_time, files);
   } catch (const std::exception& e) {
     log::error(e.what());
     return false;
@@ -213,24 +324,47 @@ void target_membership::watch_others(int stop_signal) {
     std::optional<control_message> message;
     try {
       message = to_host_.receive(clock::now());
-      if (message && message->kind == control::node_failed) {
-        const auto [node, why] = messages::node_failed::decode(message->body);
-        if (node < nodes() && node != self()) events_.node_failed(node, why);
-      } else if (message && message->kind == control::shut_down) {
-        events_.shut_down();
-      } else if (message && message->kind == control::heartbeat) {
-        // A host that does not read is asked again, or has gone.
-        (void)messages::try_send(to_host_, messages::heartbeat::decode(message->body));
-      } else if (message && message->kind == control::transport) {
-        take_message(std::move(*message));
-        continue;
-      }
-    } catch (const std::exception& e) {
+      // The host has gone. Handlers may be anywhere, so there is no orderly end; nothing of ours
+      // outlives the process.
+      if (!message) ::_exit(1);
+      take(std::move(*message));
+    } catch (const malformed_message& e) {
       log::error(std::string("the host's control socket: ") + e.what());
+      // Who talks like this is no host.
+      if (!message) ::_exit(1);
+    } catch (const std::exception& e) {
+      // No descriptor, or no memory, was left for it: others may be told of more.
+      log::error(std::string("a message of the host's is lost: ") + e.what());
     }
-    // The host has gone. Handlers may be anywhere, so there is no orderly end; nothing of ours
-    // outlives the process.
-    if (!message) ::_exit(1);
+  }
+}
+
+void target_membership::take(control_message message) {
+  switch (message.kind) {
+  case control::node_failed:
+    take_failure(messages::node_failed::decode(message.body));
+    return;
+  case control::shut_down:
+    events_.shut_down();
+    return;
+  case control::heartbeat:
+    // A host that does not read is asked again, or has gone.
+    (void)messages::try_send(to_host_, messages::heartbeat::decode(message.body));
+    return;
+  case control::transport:
+    take_message(std::move(message));
+    return;
+  case control::memory:
+    membership::take_memory(map_memory(std::move(message)));
+    return;
+  case control::member:
+    meet_member(messages::member::decode(message.body));
+    return;
+  case control::absent:
+    take_absence(messages::absent::decode(message.body));
+    return;
+  default:
+    return;
   }
 }
 
@@ -269,7 +403,13 @@ std::unique_ptr<membership> membership::join(unique_fd socket,
 
 std::unique_ptr<membership> membership::join(std::span<const transport_entry> table,
                                              const program_identity& program) {
-  unique_fd socket = inherited_socket();
+  unique_fd socket;
+  try {
+    socket = inherited_socket();
+  } catch (const setting_error& e) {
+    log::error(e.what()); // there is no host that would
+    throw;
+  }
   name_process();
   return join(std::move(socket), table, program);
 }

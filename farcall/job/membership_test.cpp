@@ -1,6 +1,7 @@
 #include <farcall/base/error.hpp>
 #include <farcall/job/existing_launcher.hpp>
 #include <farcall/job/membership.hpp>
+#include <farcall/transport/control_messages.hpp>
 #include <farcall/transport/process.hpp>
 #include <farcall/transport/self/entry.hpp>
 #include <farcall/transport/shm/entry.hpp>
@@ -17,6 +18,7 @@
 #include <csignal>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <sys/eventfd.h>
@@ -131,14 +133,16 @@ TEST(membership, an_impossible_lane_is_refused) {
 
 /// A process that somebody else has started, as a launcher starts its ranks.
 struct rank {
-  rank() {
+  explicit rank(bool can_be_feigned = false) {
     auto [ours, theirs] = control_socket::make_pair();
     process = child_process::start(running_program, own_arguments(), bootstrap_variable,
                                    std::to_string(theirs.fd()), theirs.fd());
     socket = unique_fd(::dup(ours.fd()));
+    if (can_be_feigned) other_end = control_socket(unique_fd(::dup(theirs.fd())));
   }
   child_process process;
   unique_fd socket;
+  control_socket other_end; ///< for what it might send
 };
 
 TEST(membership, processes_that_exist_become_the_last_targets) {
@@ -169,6 +173,39 @@ TEST(membership, the_end_of_a_process_that_existed_is_reported) {
   ASSERT_TRUE(test::eventually([&] { return !heard.all().empty(); }));
   EXPECT_EQ(heard.all()[0].first, 1U);
   EXPECT_THAT(heard.all()[0].second, HasSubstr("closed its control socket"));
+}
+
+TEST(membership, a_process_that_sends_what_cannot_be_read_has_failed) {
+  rank only(true);
+  membership_options o = options("");
+  o.existing.push_back(std::move(only.socket));
+  ends heard;
+  const auto m = membership::launch(std::move(o), {});
+  m->watch(heard.events());
+  const char half_a_header = 'x';
+  ASSERT_EQ(::send(only.other_end.fd(), &half_a_header, 1, 0), 1);
+  ASSERT_TRUE(test::eventually([&] { return !heard.all().empty(); }));
+  EXPECT_THAT(heard.all()[0].second, HasSubstr("cannot be read"));
+}
+
+TEST(membership, a_process_that_sends_without_end_keeps_nobody_from_hearing_of_others) {
+  rank busy(true);
+  membership_options o = options("shm");
+  o.existing.push_back(std::move(busy.socket));
+  ends heard;
+  const auto m = membership::launch(std::move(o), {});
+  m->watch(heard.events());
+  std::atomic<bool> has_ended{false};
+  std::vector<std::jthread> senders;
+  for (int i = 0; i < 8; ++i) {
+    senders.emplace_back([&] {
+      while (!has_ended)
+        (void)messages::try_send(busy.other_end, messages::heartbeat{});
+    });
+  }
+  ASSERT_EQ(::kill(pid_of(*m, 1), SIGKILL), 0);
+  EXPECT_TRUE(test::eventually([&] { return !heard.all().empty(); }));
+  has_ended = true;
 }
 
 TEST(existing_launcher, what_is_no_socket_that_keeps_messages_is_refused) {

@@ -1,20 +1,72 @@
 #include <farcall/base/error.hpp>
 #include <farcall/job/roster.hpp>
 
+#include <algorithm>
 #include <climits>
+#include <memory>
+#include <string>
 #include <utility>
 
 namespace farcall {
 
-void roster::add(card c) {
-  if (c.id >= rows_.size()) throw malformed_message("there is no node with the number of a card");
-  row& r = rows_[c.id];
-  r.its = std::move(c);
-  if (r.state == node_state::absent) r.state = node_state::joined;
+roster::roster(node_id self, std::size_t nodes, std::size_t capacity)
+    : self_(self), size_(nodes), rows_(std::max(nodes, capacity)),
+      states_(std::make_unique<std::atomic<node_state>[]>(rows_.capacity())) {}
+
+// Before others use either: relaxed.
+roster::roster(roster&& other) noexcept
+    : self_(other.self_), size_(other.size_.load(std::memory_order_relaxed)),
+      rows_(std::move(other.rows_)), states_(std::move(other.states_)) {}
+
+roster& roster::operator=(roster&& other) noexcept {
+  self_ = other.self_;
+  size_.store(other.size_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  rows_ = std::move(other.rows_);
+  states_ = std::move(other.states_);
+  return *this;
+}
+
+void roster::grow(std::size_t nodes) noexcept {
+  // Release; partner: the acquire load in size(): whoever counts the node finds its row. One thread
+  // at a time, so there is nothing to lose in between.
+  if (nodes > size_.load(std::memory_order_relaxed)) {
+    size_.store(std::min(nodes, capacity()), std::memory_order_release);
+  }
+}
+
+void roster::add(card c, bool knows_us) {
+  if (c.id >= capacity()) throw malformed_message("there is no node with the number of a card");
+  const node_id node = c.id;
+  row* there = rows_.find(node);
+  if (there == nullptr) {
+    auto made = std::make_unique<row>();
+    made->its = std::move(c);
+    there = rows_.publish(node, std::move(made));
+  }
+  there->knows_us = there->knows_us || knows_us;
+  node_state before = node_state::absent;
+  states_[node].compare_exchange_strong(before, node_state::joined, std::memory_order_relaxed);
 }
 
 bool roster::fail(node_id node) {
-  return std::exchange(rows_.at(node).state, node_state::failed) != node_state::failed;
+  if (node >= capacity()) throw malformed_message("there is no node with that number");
+  return states_[node].exchange(node_state::failed, std::memory_order_relaxed) !=
+         node_state::failed;
+}
+
+bool roster::knows(node_id node) const noexcept {
+  const row* const r = rows_.find(node);
+  // Acquire; partner: the release store in choose_routes().
+  return r != nullptr && r->has_route.load(std::memory_order_acquire);
+}
+
+const roster::row& roster::row_of(node_id node) const {
+  const row* const r = rows_.find(node);
+  if (r == nullptr) {
+    throw error("there is no node " + std::to_string(node) + ": the job has " +
+                std::to_string(size()) + " nodes");
+  }
+  return *r;
 }
 
 route roster::choose(const card& to, std::span<transport* const> transports) {
@@ -39,11 +91,23 @@ route roster::choose(const card& to, std::span<transport* const> transports) {
   return {nullptr, refusals};
 }
 
-void roster::choose_routes(std::span<transport* const> transports) {
-  for (row& r : rows_) {
-    r.route = choose(r.its, transports);
-    if (r.route.via != nullptr) r.route.via->admit(r.its);
-  }
+void roster::choose_routes(std::span<transport* const> transports,
+                           const std::function<void(const card&, const route&)>& joined) {
+  rows_.for_each([&](node_id /*node*/, row& r) {
+    if (r.has_route.load(std::memory_order_relaxed)) return;
+    if (!std::exchange(r.is_admitted, true)) {
+      r.route = choose(r.its, transports);
+      try {
+        if (r.route.via != nullptr) r.route.via->admit(r.its);
+      } catch (const error& e) {
+        r.route = {nullptr, e.what()};
+      }
+    }
+    if (!r.knows_us) return;
+    if (joined) joined(r.its, r.route);
+    // Release; partner: the acquire load in knows().
+    r.has_route.store(true, std::memory_order_release);
+  });
 }
 
 } // namespace farcall

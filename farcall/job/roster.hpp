@@ -1,11 +1,15 @@
 #pragma once
 
 #include <farcall/base/node_id.hpp>
+#include <farcall/base/node_table.hpp>
 #include <farcall/transport/card.hpp>
 #include <farcall/transport/transport.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,41 +29,68 @@ enum class node_state : std::uint8_t {
 };
 
 /// Who is in a job: the nodes' cards, the routes to them, and what has become of each. A table and
-/// nothing else; whoever fills it knows where the facts come from. Cards and routes are filled by
-/// one thread before others read; states belong to the thread that watches the nodes.
+/// nothing else; whoever fills it knows where the facts come from. Any thread may read; one at a
+/// time adds nodes.
 class roster {
  public:
-  roster() = default;
-  roster(node_id self, std::size_t nodes) : self_(self), rows_(nodes) {}
+  roster() : roster(0, 0) {}
+  /// For nodes with numbers below `capacity`, which is at least `nodes`.
+  roster(node_id self, std::size_t nodes, std::size_t capacity = 0);
+  roster(roster&& other) noexcept;
+  roster& operator=(roster&& other) noexcept;
 
   [[nodiscard]] node_id self() const noexcept { return self_; }
-  [[nodiscard]] std::size_t size() const noexcept { return rows_.size(); }
+  /// One more than the highest number that a node has, or had.
+  [[nodiscard]] std::size_t size() const noexcept { return size_.load(std::memory_order_acquire); }
+  [[nodiscard]] std::size_t capacity() const noexcept { return rows_.capacity(); }
 
-  /// The node has joined. Throws malformed_message for the card of a node that does not exist.
-  void add(card c);
+  /// The job has had so many nodes by now, if it had fewer.
+  void grow(std::size_t nodes) noexcept;
+
+  /// The node has joined. One that does not know us yet is not known here, only admitted, until it
+  /// is added again. Throws malformed_message for a number that no node can have.
+  void add(card c, bool knows_us = true);
   /// The node takes no more part. False when that was known.
   bool fail(node_id node);
 
-  [[nodiscard]] const card& card_of(node_id node) const { return rows_.at(node).its; }
-  [[nodiscard]] const route& route_to(node_id node) const { return rows_.at(node).route; }
-  [[nodiscard]] node_state state_of(node_id node) const { return rows_.at(node).state; }
-  [[nodiscard]] bool has_failed(node_id node) const { return state_of(node) == node_state::failed; }
+  /// The node's card and route are here.
+  [[nodiscard]] bool knows(node_id node) const noexcept;
 
-  /// Chooses for each node the transport that reaches it at the least cost, the first of several,
-  /// and admits the node there. Once all have joined. Throws error when a transport does.
-  void choose_routes(std::span<transport* const> transports);
+  /// Throw error for a node that is not known.
+  [[nodiscard]] const card& card_of(node_id node) const { return row_of(node).its; }
+  [[nodiscard]] const route& route_to(node_id node) const { return row_of(node).route; }
+  /// The number is below the capacity.
+  [[nodiscard]] node_state state_of(node_id node) const noexcept {
+    // Relaxed: it orders nothing.
+    return states_[node].load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] bool has_failed(node_id node) const noexcept {
+    return state_of(node) == node_state::failed;
+  }
+
+  /// The transport that reaches the node at the least cost, the first of several.
+  [[nodiscard]] static route choose(const card& to, std::span<transport* const> transports);
+
+  /// Chooses for each node that has no route yet a transport, and admits the node there. Then, if
+  /// the node knows us, tells `joined` of it, before it is known here. Throws error when a
+  /// transport does.
+  void choose_routes(std::span<transport* const> transports,
+                     const std::function<void(const card&, const route&)>& joined = {});
 
  private:
   struct row {
     card its;
     farcall::route route;
-    node_state state = node_state::absent;
+    bool is_admitted = false;
+    bool knows_us = false;
+    std::atomic<bool> has_route{false};
   };
 
-  [[nodiscard]] static route choose(const card& to, std::span<transport* const> transports);
-
-  node_id self_ = 0;
-  std::vector<row> rows_;
+  [[nodiscard]] const row& row_of(node_id node) const;
+  node_id self_;
+  std::atomic<std::size_t> size_;
+  node_table<row> rows_;
+  std::unique_ptr<std::atomic<node_state>[]> states_;
 };
 
 } // namespace farcall

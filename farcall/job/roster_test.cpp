@@ -100,6 +100,40 @@ TEST(roster, the_cheapest_transport_is_chosen_and_admits_the_node) {
   EXPECT_THAT(far.admitted, ElementsAre(0, 2));
 }
 
+TEST(roster, a_node_is_known_once_others_were_told_of_its_route) {
+  roster r(0, 3, 8);
+  r.add(card_of(0));
+  fake_transport near("near", {{0, 1}, {1, 10}, {5, 10}});
+  transport* const all[] = {&near};
+  r.choose_routes(all);
+  EXPECT_TRUE(r.knows(0));
+  r.add(card_of(5));
+  EXPECT_FALSE(r.knows(5));
+  unsigned told = 0;
+  r.choose_routes(all, [&](const card& c, const route& route) {
+    ++told;
+    EXPECT_EQ(c.id, 5U);
+    EXPECT_EQ(route.via, &near);
+    EXPECT_FALSE(r.knows(5));
+  });
+  EXPECT_EQ(told, 1U);
+  EXPECT_TRUE(r.knows(5));
+  EXPECT_FALSE(r.knows(1));
+  EXPECT_FALSE(r.knows(no_node));
+  EXPECT_THAT(near.admitted, ElementsAre(0, 5));
+}
+
+TEST(roster, grows_up_to_its_capacity) {
+  roster r(0, 3, 8);
+  EXPECT_EQ(r.capacity(), 8U);
+  r.grow(6);
+  r.grow(5);
+  EXPECT_EQ(r.size(), 6U);
+  r.grow(100);
+  EXPECT_EQ(r.size(), 8U);
+  EXPECT_THROW(r.add(card_of(8)), malformed_message);
+}
+
 TEST(roster, of_equal_transports_the_first_is_chosen) {
   roster r = full_roster(1);
   fake_transport first("first", {{0, 7}});

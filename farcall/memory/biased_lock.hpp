@@ -30,26 +30,28 @@ extern constinit thread_local const char thread_mark;
 /// A lock that costs its owner thread two plain stores and a load, and everybody else a system
 /// call. Not recursive. The owner gives way by itself when another thread asks.
 ///
-/// The owner announces itself and then looks for others; others announce themselves, make all
-/// threads pass a barrier, and then look for the owner (Dekker's scheme with the barrier paid by
-/// one side only). A lock without an owner is adopted by the first thread that calls lock(), and
-/// one that always the same other thread takes is rebiased to that thread: a lane is often used by
-/// another thread than opened it. The former owner could be between two of its own stores at that
-/// moment, so each owner has an owner slot of its own to write to, and when all slots have been
-/// used the lock stays with its last owner.
+/// The owner announces itself and then looks whether others want the lock; others say that they do,
+/// make all threads pass a barrier, and then look for the owner (Dekker's scheme with the barrier
+/// paid by one side only). A lock without an owner is adopted by the first thread that calls
+/// lock(), and one that always the same other thread takes is rebiased to that thread: a lane is
+/// often used by another thread than opened it. The former owner could be between two of its own
+/// stores at that moment, so each owner has an owner slot of its own, which from then on says for
+/// ever that the lock is wanted; when all slots have been used the lock stays with its last owner.
 ///
 /// A lock that several others take by turns goes *shared*: nobody owns it any more, and it costs
-/// everybody a mutex and no system call. It stays so.
+/// everybody a mutex and no system call. It stays so. Where the system has no such barrier, all
+/// locks are.
 ///
 /// In a child of a fork the lock is free, whatever threads of the parent had it.
-class alignas(line_bytes) biased_lock {
+class biased_lock {
   struct owner_slot {
     std::atomic<const void*> owner{nullptr};
     std::atomic<std::uint32_t> held{0};
+    std::atomic<std::uint32_t> is_wanted{0}; ///< by others; changes under mutex_
   };
 
  public:
-  biased_lock() noexcept = default;
+  biased_lock() noexcept;
   /// Shared from the start, for what each thread takes too rarely to pay a system call for.
   struct shared {};
   explicit biased_lock(shared /*tag*/) noexcept : owner_slot_(&nobodys_slot_), is_shared_(true) {}
@@ -103,7 +105,7 @@ class alignas(line_bytes) biased_lock {
   [[nodiscard]] bool try_lock() noexcept { return try_lock_as_owner() || try_lock_slow(); }
 
  private:
-  static constexpr std::size_t owner_slots = 3; ///< what the owner uses is one line
+  static constexpr std::size_t owner_slots = 3;
 
   bool try_lock_as_owner() noexcept { return lock_as_owner() != nullptr; }
 
@@ -113,15 +115,11 @@ class alignas(line_bytes) biased_lock {
     if (mine->owner.load(std::memory_order_relaxed) != this_thread_mark()) return nullptr;
     mine->held.store(1, std::memory_order_relaxed);
     // Compiler order only; the other side's barrier supplies the rest.
-    if (needs_fence_) [[unlikely]] {
-      std::atomic_thread_fence(std::memory_order_seq_cst);
-    } else {
-      std::atomic_signal_fence(std::memory_order_seq_cst);
-    }
-    // Acquire; partner: the release subtraction in unlock_slow(). Whoever sees that one sees a new
-    // slot too, if there is one.
-    if (others_.load(std::memory_order_acquire) == 0 &&
-        owner_slot_.load(std::memory_order_relaxed) == mine) [[likely]] {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    // Acquire; partner: the release store in stop_wanting().
+    if (mine->is_wanted.load(std::memory_order_acquire) == 0) [[likely]] {
+      // So that nobody looks again.
+      if (mine == nullptr) __builtin_unreachable();
       return mine;
     }
     mine->held.store(0, std::memory_order_release);
@@ -130,13 +128,13 @@ class alignas(line_bytes) biased_lock {
 
   void lock_slow() noexcept;
   bool try_lock_slow() noexcept;
-  void enter_as_other() noexcept;
+  owner_slot& enter_as_other() noexcept;
+  void stop_wanting() noexcept;
   void unlock_slow() noexcept;
   void consider_owner() noexcept;
   void go_shared() noexcept;
   void forget_threads_of_parent() noexcept;
 
-  static const bool needs_fence_;
   static owner_slot nobodys_slot_; ///< of locks that are shared
 
   std::array<owner_slot, owner_slots> owner_slots_{};
@@ -152,6 +150,5 @@ class alignas(line_bytes) biased_lock {
   const void* last_other_ = nullptr; ///< but for the owner
   std::mutex mutex_;
 };
-static_assert(sizeof(std::mutex) > 40 || sizeof(biased_lock) == 2 * line_bytes);
 
 } // namespace farcall

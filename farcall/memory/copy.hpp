@@ -1,5 +1,7 @@
 #pragma once
 
+#include <farcall/base/language.hpp>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +15,10 @@
 /// operation of the same thread. They can be called from any thread.
 namespace farcall {
 
-/// Copies of at least this size write past the caches (non-temporal stores).
+class copy_choice;
+
+/// Copies of at least this size are made in the way that is the fastest here (copy_choice), which
+/// mostly writes past the caches.
 ///
 /// A cached store first reads the line that it is going to overwrite: a third of the memory
 /// traffic, once the destination does not fit the L2 cache. Against that, a destination that stays
@@ -21,25 +26,18 @@ namespace farcall {
 /// gains from 1.5 MiB (nobody else touched the destination) to 16 MiB (another core has just
 /// written it); the copy plus one pass over all of it breaks even between 8 and 32 MiB.
 /// docs/decisions/0002-bulk-copy.md has the tables.
-inline constexpr std::size_t non_temporal_from = std::size_t{8} << 20;
+inline constexpr std::size_t large_copy_from = std::size_t{8} << 20;
 
 /// Size of the pieces in which several threads share a large copy. Much smaller ones lose a tenth
 /// from 8 MiB on, larger ones leave a thread idle at 2 MiB; see the same document.
 inline constexpr std::size_t copy_chunk_bytes = std::size_t{512} << 10;
 
-/// Copies past the caches whatever the size. For pieces of a copy that is large as a whole; for a
-/// single small copy it is slower than copy_bytes.
-void copy_bytes_streaming(void* to, const void* from, std::size_t bytes) noexcept;
+/// For pieces of a copy that is large as a whole, whatever their size; slower than copy_bytes for a
+/// small copy.
+void copy_large(void* to, const void* from, std::size_t bytes) noexcept;
 
-/// One way to do it.
-struct streaming_copy {
-  const char* name; ///< of the instruction set: "avx512", "avx", "sse2" or "memcpy"
-  void (*copy)(void* to, const void* from, std::size_t bytes) noexcept;
-};
-
-/// Those that this processor can run, the best one first; never empty. copy_bytes_streaming uses
-/// the first, the others are for tests and benchmarks.
-[[nodiscard]] std::span<const streaming_copy> streaming_copies() noexcept;
+/// The choice that copy_large() makes in this process.
+[[nodiscard]] const copy_choice& large_copies() noexcept;
 
 #if defined(__GNUC__) && !defined(__clang__)
 // With an object smaller than 16 bytes and a size known only at run time, g++ warns about the
@@ -54,10 +52,10 @@ struct streaming_copy {
 /// Copies `bytes` bytes, at the best rate one thread can reach for this size.
 inline void copy_bytes(void* to, const void* from, std::size_t bytes) noexcept {
   if (bytes > 16) {
-    if (bytes < non_temporal_from) [[likely]]
+    if (bytes < large_copy_from) [[likely]]
       std::memcpy(to, from, bytes);
     else
-      copy_bytes_streaming(to, from, bytes);
+      copy_large(to, from, bytes);
     return;
   }
   // Two loads that may overlap, then two stores: no loop, no call, two predictable branches.
@@ -82,5 +80,12 @@ inline void copy_bytes(void* to, const void* from, std::size_t bytes) noexcept {
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic pop
 #endif
+
+/// Copies between an address that somebody else has named and memory of ours. False, after a part
+/// of it perhaps, where there is no such memory, or it must not be read or written.
+[[nodiscard]] bool copy_if_mapped(void* to, const void* from, std::size_t bytes) noexcept;
+
+/// True when all of it is mapped, whatever may be done to it.
+[[nodiscard]] bool is_mapped(const void* address, std::size_t bytes) noexcept;
 
 } // namespace farcall

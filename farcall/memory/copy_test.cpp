@@ -1,7 +1,9 @@
 #include <farcall/memory/copy.hpp>
+#include <farcall/memory/copy_kernels.hpp>
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -9,6 +11,9 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include <sys/mman.h>
+#include <unistd.h>
 
 namespace farcall {
 namespace {
@@ -63,14 +68,14 @@ TEST(copy_bytes, is_exact_for_small_sizes_at_all_alignments) {
 
 TEST(copy_bytes, accepts_null_for_nothing) {
   copy_bytes(nullptr, nullptr, 0);
-  copy_bytes_streaming(nullptr, nullptr, 0);
+  copy_large(nullptr, nullptr, 0);
 }
 
-TEST(copy_bytes, is_exact_around_the_switch_to_streaming) {
-  std::vector<unsigned char> target(non_temporal_from + 5000 + room);
-  const std::vector<unsigned char> source = pattern(non_temporal_from + 5000 + 64);
-  for (const std::size_t bytes : {non_temporal_from - 65, non_temporal_from - 1, non_temporal_from,
-                                  non_temporal_from + 1, non_temporal_from + 4999}) {
+TEST(copy_bytes, is_exact_around_the_switch_to_large_copies) {
+  std::vector<unsigned char> target(large_copy_from + 5000 + room);
+  const std::vector<unsigned char> source = pattern(large_copy_from + 5000 + 64);
+  for (const std::size_t bytes : {large_copy_from - 65, large_copy_from - 1, large_copy_from,
+                                  large_copy_from + 1, large_copy_from + 4999}) {
     for (const std::size_t shift : {std::size_t{0}, std::size_t{1}, std::size_t{63}}) {
       EXPECT_TRUE(arrives(copy_bytes, target, source, bytes, 0, shift)) << bytes << " to " << shift;
       EXPECT_TRUE(arrives(copy_bytes, target, source, bytes, shift, 0))
@@ -80,16 +85,16 @@ TEST(copy_bytes, is_exact_around_the_switch_to_streaming) {
 }
 
 TEST(copy_bytes, is_exact_for_odd_large_sizes) {
-  const std::size_t most = 2 * non_temporal_from + 12345;
+  const std::size_t most = 2 * large_copy_from + 12345;
   std::vector<unsigned char> target(most + room);
   const std::vector<unsigned char> source = pattern(most + 64);
   EXPECT_TRUE(arrives(copy_bytes, target, source, most, 7, 33));
   EXPECT_TRUE(arrives(copy_bytes, target, source, most - 4095, 32, 17));
 }
 
-class streaming_copies_test : public testing::TestWithParam<streaming_copy> {};
+class copy_kernels_test : public testing::TestWithParam<copy_kernel> {};
 
-TEST_P(streaming_copies_test, is_exact_for_small_sizes_at_all_alignments) {
+TEST_P(copy_kernels_test, is_exact_for_small_sizes_at_all_alignments) {
   std::vector<unsigned char> target(300 + room);
   const std::vector<unsigned char> source = pattern(300 + 64);
   for (std::size_t bytes = 0; bytes <= 300; bytes += 1 + bytes / 16) {
@@ -99,7 +104,7 @@ TEST_P(streaming_copies_test, is_exact_for_small_sizes_at_all_alignments) {
   }
 }
 
-TEST_P(streaming_copies_test, is_exact_around_its_block_size) {
+TEST_P(copy_kernels_test, is_exact_around_its_block_size) {
   constexpr std::size_t block = 4 * 4096;
   std::vector<unsigned char> target(3 * block + room);
   const std::vector<unsigned char> source = pattern(3 * block + 64);
@@ -119,9 +124,62 @@ TEST_P(streaming_copies_test, is_exact_around_its_block_size) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(variants, streaming_copies_test,
-                         testing::ValuesIn(streaming_copies().begin(), streaming_copies().end()),
-                         [](const auto& info) { return std::string{info.param.name}; });
+INSTANTIATE_TEST_SUITE_P(variants, copy_kernels_test,
+                         testing::ValuesIn(all_copy_kernels().begin(), all_copy_kernels().end()),
+                         [](const auto& info) {
+                           std::string name = info.param.name;
+                           std::erase_if(name, [](char c) { return c == ',' || c == '-'; });
+                           std::replace(name.begin(), name.end(), ' ', '_');
+                           return name;
+                         });
+
+// ---- addresses that somebody else has named
+// ------------------------------------------------------
+
+/// A page that can be read and written, one that can only be read, and none.
+struct pages {
+  pages() {
+    EXPECT_NE(start, MAP_FAILED);
+    EXPECT_EQ(::mprotect(start + size, size, PROT_READ), 0);
+    EXPECT_EQ(::munmap(start + 2 * size, size), 0);
+  }
+  pages(const pages&) = delete;
+  pages& operator=(const pages&) = delete;
+  ~pages() { ::munmap(start, 2 * size); }
+
+  const std::size_t size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  std::byte* const start = static_cast<std::byte*>(
+      ::mmap(nullptr, 3 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+};
+
+TEST(copy_if_mapped, copies_what_is_there) {
+  const pages p;
+  const std::vector<unsigned char> source = pattern(p.size);
+  ASSERT_TRUE(copy_if_mapped(p.start, source.data(), p.size));
+  EXPECT_EQ(std::memcmp(p.start, source.data(), p.size), 0);
+  std::vector<unsigned char> back(2 * p.size);
+  ASSERT_TRUE(copy_if_mapped(back.data(), p.start, 2 * p.size));
+  EXPECT_EQ(std::memcmp(back.data(), source.data(), p.size), 0);
+  EXPECT_TRUE(copy_if_mapped(nullptr, nullptr, 0));
+}
+
+TEST(copy_if_mapped, tells_of_what_is_not) {
+  const pages p;
+  std::vector<std::byte> here(2 * p.size);
+  EXPECT_FALSE(copy_if_mapped(here.data(), p.start + p.size, p.size + 1)) << "beyond the end";
+  EXPECT_FALSE(copy_if_mapped(p.start + p.size - 1, here.data(), 2)) << "cannot be written to";
+  EXPECT_FALSE(copy_if_mapped(here.data(), reinterpret_cast<const void*>(16), 8));
+  EXPECT_FALSE(copy_if_mapped(reinterpret_cast<void*>(16), here.data(), 8));
+}
+
+TEST(copy_if_mapped, knows_what_is_mapped) {
+  const pages p;
+  EXPECT_TRUE(is_mapped(p.start + 1, 2 * p.size - 1));
+  EXPECT_FALSE(is_mapped(p.start + 1, 2 * p.size));
+  EXPECT_FALSE(is_mapped(reinterpret_cast<const void*>(16), 8));
+  EXPECT_FALSE(is_mapped(p.start, SIZE_MAX));
+  EXPECT_TRUE(is_mapped(nullptr, 0));
+}
 
 } // namespace
 } // namespace farcall

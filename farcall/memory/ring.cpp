@@ -1,6 +1,8 @@
 #include <farcall/memory/doorbell.hpp>
 #include <farcall/memory/ring.hpp>
 
+#include <algorithm>
+
 namespace farcall {
 namespace {
 
@@ -24,21 +26,19 @@ void notify_doorbell(void* context) noexcept { notify(*static_cast<doorbell*>(co
 namespace ring_detail {
 
 std::byte* reserve_slow(outbox& out, std::uint64_t need) noexcept {
-  if (need > record_limit(out.size)) return nullptr;
-  const std::uint64_t offset = out.head & (out.size - 1);
-  const std::uint64_t pad = offset + need <= out.size ? 0 : out.size - offset;
-  const std::uint64_t space = pad + need + record_alignment;
-  if (space > out.limit - out.head) {
-    if (out.consumed == nullptr) return nullptr; // closed
-    // Acquire; partner: the release store in release().
-    const std::uint64_t consumed = out.consumed->load(std::memory_order_acquire);
-    FARCALL_RING_HOOK(reserve_after_look);
-    // A receiver that claims to have read what was never sent, or to have un-read, is faulty: it
-    // gets no more space, and the caller's deadline or the heartbeat timeout ends the wait.
-    if (out.head - consumed > out.size) return nullptr;
-    out.limit = consumed + out.size;
-    if (space > out.limit - out.head) return nullptr;
-  }
+  if (need > record_limit(out.size()) || out.consumed == nullptr) return nullptr; // closed
+  const std::uint64_t offset = out.head & out.mask;
+  const std::uint64_t pad = offset + need <= out.size() ? 0 : out.size() - offset;
+  // Acquire; partner: the release store in release().
+  const std::uint64_t consumed = out.consumed->load(std::memory_order_acquire);
+  FARCALL_RING_HOOK(reserve_after_look);
+  // A receiver that claims to have read what was never sent, or to have un-read, is faulty: it
+  // gets no more space, and the caller's deadline or the heartbeat timeout ends the wait.
+  // The word behind a record is written too, hence one granule less than the ring has.
+  const std::uint64_t most = out.size() - record_alignment;
+  if (out.head - consumed > most) return nullptr;
+  const std::uint64_t space = most - (out.head - consumed);
+  if (pad + need > space) return nullptr;
   if (pad != 0) {
     // The receiver goes on at the start of the ring, which must read as "nothing yet" before the
     // pad sends it there.
@@ -49,9 +49,11 @@ std::byte* reserve_slow(outbox& out, std::uint64_t need) noexcept {
                std::memory_order_release);
     out.head += pad;
   }
+  const std::uint64_t to_end = out.size() - (out.head & out.mask);
+  out.limit = out.head + std::min(to_end, space - pad);
   // The body may be written over the cleared word and then not be committed.
-  out.cleared = out.size;
-  return out.base + (out.head & (out.size - 1));
+  out.cleared = out.mask;
+  return out.base + (out.head & out.mask);
 }
 
 record_view peek_slow(inbox& in, std::uint32_t word) noexcept {
@@ -73,7 +75,7 @@ record_view peek_slow(inbox& in, std::uint32_t word) noexcept {
 
 void refuse(outbox& out) noexcept {
   // The word at the head is the last terminator, so there always is space for it.
-  ring_detail::commit_at(out.base, out.head & (out.size - 1))
+  ring_detail::commit_at(out.base, out.head & out.mask)
       .store(commit_word(0, record_kind::corrupt), std::memory_order_release);
   ring_detail::notify_if_armed(out);
 }
@@ -106,9 +108,9 @@ void attach(outbox& out, std::byte* base, std::uint64_t size,
             const std::atomic<std::uint64_t>& consumed) noexcept {
   out = outbox{};
   out.base = base;
-  out.size = static_cast<std::uint32_t>(size);
-  out.cleared = out.size;
-  out.limit = size;
+  out.mask = static_cast<std::uint32_t>(size - 1);
+  out.cleared = out.mask;
+  out.limit = size - record_alignment;
   out.consumed = &consumed;
   out.armed = &never_armed;
   out.notify = &notify_nobody;

@@ -32,14 +32,17 @@ struct doorbell;
 /// Sending end. Owned by one thread at a time. `base` is aligned to a line.
 struct alignas(line_bytes) outbox {
   std::byte* base = nullptr;
-  std::uint32_t size = 0;    ///< bytes, a power of two
-  std::uint32_t cleared = 0; ///< offset of the line behind head's, if its first word reads zero
-  std::uint64_t head = 0;    ///< position where the next record starts, counted from the beginning
-  std::uint64_t limit = 0;   ///< positions below this may be written without looking at `consumed`
+  std::uint32_t mask = 0; ///< bytes of the ring, a power of two, less one
+  std::uint32_t cleared =
+      0; ///< offset of the line behind head's if its first word reads zero, or mask
+  std::uint64_t head = 0;  ///< position where the next record starts, counted from the beginning
+  std::uint64_t limit = 0; ///< records may end here, at the latest, before anybody looks further
   const std::atomic<std::uint64_t>* consumed = nullptr; ///< written by the receiver; null: closed
   const std::atomic<std::uint32_t>* armed = nullptr;    ///< odd: notify after a commit
   void (*notify)(void* context) noexcept = nullptr;     ///< wakes or informs the other side
   void* notify_context = nullptr;
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return std::uint64_t{mask} + 1; }
 };
 static_assert(sizeof(outbox) == line_bytes);
 
@@ -113,18 +116,66 @@ inline void notify_if_armed(const outbox& out) noexcept {
 
 } // namespace ring_detail
 
+namespace ring_detail {
+
+/// What a sender works with, in copies: the compiler takes stores into the ring for ones to the
+/// outbox.
+struct sender {
+  explicit sender(const outbox& out) noexcept
+      : base(out.base), mask(out.mask), cleared(out.cleared), head(out.head), limit(out.limit) {}
+
+  [[nodiscard]] bool has_space(std::uint64_t need) const noexcept { return need <= limit - head; }
+  [[nodiscard]] std::byte* next() const noexcept { return base + (head & mask); }
+
+  std::byte* base;
+  std::uint64_t mask;
+  std::uint32_t cleared;
+  std::uint64_t head;
+  std::uint64_t limit;
+};
+
+inline void commit(outbox& out, const sender& from, std::byte* record, std::uint32_t bytes,
+                   record_kind kind) noexcept {
+  const std::uint64_t next = from.head + align_up(std::uint64_t{bytes}, record_alignment);
+  const auto next_offset = static_cast<std::uint32_t>(next & from.mask);
+  if (next_offset != from.cleared) {
+    // Relaxed: ordered before the release store below, whose acquire partner is in peek().
+    commit_at(from.base, next_offset).store(0, std::memory_order_relaxed);
+  }
+  FARCALL_RING_HOOK(commit_after_terminator);
+  out.head = next;
+  // Release; partner: the acquire load in peek().
+  commit_at(record, 0).store(commit_word(bytes, kind), std::memory_order_release);
+  FARCALL_RING_HOOK(commit_before_notify);
+  const std::uint64_t behind = line_behind(next);
+  const auto behind_offset = static_cast<std::uint32_t>(behind & from.mask);
+  if (behind_offset != from.cleared) {
+    // A line ahead of the others at most, where the record is no longer than one.
+    prefetch_for_write(from.base + ((behind + lines_ahead * line_bytes) & from.mask));
+    if (bytes > line_bytes) [[unlikely]]
+      take_lines_ahead(from.base, from.mask, line_behind(from.head), behind);
+    if (behind - next <= from.limit - next) [[likely]] {
+      commit_at(from.base, behind_offset).store(0, std::memory_order_relaxed);
+      out.cleared = behind_offset;
+    } else {
+      out.cleared = out.mask;
+    }
+  }
+  notify_if_armed(out);
+}
+
+} // namespace ring_detail
+
 /// Space for a record of `bytes` (header included, at most record_limit), or null when the ring is
 /// full now. Never waits. Nothing is visible to the receiver before commit(); a reservation that is
 /// not committed is simply made again.
 [[nodiscard]] inline std::byte* try_reserve(outbox& out, std::uint32_t bytes) noexcept {
   const std::uint64_t need = align_up(std::uint64_t{bytes}, record_alignment);
-  const std::uint64_t offset = out.head & (out.size - 1);
-  // The word behind the record is written too, hence the one granule more. `limit` is never behind
-  // `head`, and the difference of the two is right even when one has overflowed.
-  if (offset + need <= out.size && need + record_alignment <= out.limit - out.head) [[likely]] {
+  const ring_detail::sender from(out);
+  if (from.has_space(need)) [[likely]] {
     // The body may be written over the cleared word and then not be committed.
-    if (offset + need > out.cleared) out.cleared = out.size;
-    return out.base + offset;
+    if ((from.head & from.mask) + need > from.cleared) out.cleared = out.mask;
+    return from.next();
   }
   return ring_detail::reserve_slow(out, need);
 }
@@ -132,38 +183,22 @@ inline void notify_if_armed(const outbox& out) noexcept {
 /// Makes the record at `record`, the last one reserved, visible: one release store, then a
 /// notification if the other side asked for one. The slot word and the body must have been written.
 inline void commit(outbox& out, std::byte* record, std::uint32_t bytes, record_kind kind) noexcept {
-  // Copies: the compiler takes stores into the ring for ones to the outbox.
-  std::byte* const base = out.base;
-  const std::uint64_t mask = out.size - 1;
-  const std::uint32_t cleared = out.cleared;
-  const std::uint64_t before = out.head;
-  const std::uint64_t next = before + align_up(std::uint64_t{bytes}, record_alignment);
-  const auto next_offset = static_cast<std::uint32_t>(next & mask);
-  if (next_offset != cleared) {
-    // Relaxed: ordered before the release store below, whose acquire partner is in peek().
-    ring_detail::commit_at(base, next_offset).store(0, std::memory_order_relaxed);
-  }
-  FARCALL_RING_HOOK(commit_after_terminator);
-  out.head = next;
-  // Release; partner: the acquire load in peek().
-  ring_detail::commit_at(record, 0).store(commit_word(bytes, kind), std::memory_order_release);
-  FARCALL_RING_HOOK(commit_before_notify);
-  const std::uint64_t behind = ring_detail::line_behind(next);
-  const auto behind_offset = static_cast<std::uint32_t>(behind & mask);
-  if (behind_offset != cleared) {
-    // A line ahead of the others at most, where the record is no longer than one.
-    ring_detail::prefetch_for_write(base +
-                                    ((behind + ring_detail::lines_ahead * line_bytes) & mask));
-    if (bytes > line_bytes) [[unlikely]]
-      ring_detail::take_lines_ahead(base, mask, ring_detail::line_behind(before), behind);
-    if (behind + record_alignment - next <= out.limit - next) [[likely]] {
-      ring_detail::commit_at(base, behind_offset).store(0, std::memory_order_relaxed);
-      out.cleared = behind_offset;
-    } else {
-      out.cleared = out.size;
-    }
-  }
-  ring_detail::notify_if_armed(out);
+  ring_detail::commit(out, ring_detail::sender(out), record, bytes, kind);
+}
+
+/// Sends a record of `bytes` that `fill`, which cannot fail, writes but for its first word. The
+/// same as reserving and committing it at less cost; false when there may be no space without
+/// looking further, which try_reserve() does.
+template <class Fill>
+[[nodiscard]] inline bool try_send(outbox& out, std::uint32_t bytes, record_kind kind,
+                                   const Fill& fill) noexcept {
+  const ring_detail::sender from(out);
+  if (!from.has_space(align_up(std::uint64_t{bytes}, record_alignment))) [[unlikely]]
+    return false;
+  std::byte* const record = from.next();
+  fill(record);
+  ring_detail::commit(out, from, record, bytes, kind);
+  return true;
 }
 
 /// The next record, or an empty view. Never waits. A view of kind `corrupt` means that the bytes
@@ -188,15 +223,55 @@ inline void commit(outbox& out, std::byte* record, std::uint32_t bytes, record_k
   return ring_detail::commit_at(in.base, tail & (in.size - 1)).load(std::memory_order_relaxed) != 0;
 }
 
-/// Gives the space of `record`, the one last peeked, back. The view is invalid afterwards.
-inline void release(inbox& in, const record_view& record) noexcept {
-  in.tail += align_up(std::uint64_t{record.bytes}, record_alignment);
+/// Gives the space of the record last peeked, which has `bytes`, back. Its view is invalid
+/// afterwards.
+inline void release(inbox& in, std::uint32_t bytes) noexcept {
+  in.tail += align_up(std::uint64_t{bytes}, record_alignment);
   if (in.tail - in.published >= in.size / 4) {
     in.published = in.tail;
     // Release: our reads of the records happen before the sender overwrites them. Partner: the
     // acquire load in reserve_slow().
     in.consumed->store(in.tail, std::memory_order_release);
   }
+}
+
+inline void release(inbox& in, const record_view& record) noexcept { release(in, record.bytes); }
+
+/// Takes the next records, `most` at most, as long as they are of that kind, a message's: calls
+/// `take` with the address and length of each, and gives its space back; false from `take` leaves
+/// that record, and ends it. Returns how many. The same as peeking and releasing at less cost; what
+/// stops it peek() finds.
+template <class Take>
+inline std::size_t receive_each(inbox& in, record_kind kind, std::size_t most,
+                                const Take& take) noexcept {
+  // Copies, as in a sender.
+  std::byte* const base = in.base;
+  const std::uint64_t size = in.size;
+  const std::uint64_t most_body = in.largest - sizeof(record_header);
+  std::uint64_t tail = in.tail;
+  std::uint64_t publish_at = in.published + size / 4;
+  std::size_t left = most;
+  for (; left != 0; --left) {
+    const std::uint64_t offset = tail & (size - 1);
+    // Acquire; partner: the release store in commit().
+    const std::uint32_t word = ring_detail::commit_at(base, offset).load(std::memory_order_acquire);
+    if (commit_kind(word) != kind) break;
+    const std::uint64_t bytes = commit_bytes(word);
+    if (bytes - sizeof(record_header) > most_body || offset + bytes > size) [[unlikely]] {
+      break;
+    }
+    if (!take(base + offset, static_cast<std::uint32_t>(bytes))) [[unlikely]]
+      break;
+    tail += align_up(bytes, record_alignment);
+    if (tail >= publish_at) {
+      publish_at = tail + size / 4;
+      in.published = tail;
+      // Release; partner: as in release().
+      in.consumed->store(tail, std::memory_order_release);
+    }
+  }
+  in.tail = tail;
+  return most - left;
 }
 
 /// Passes over what is committed, pads included, without checking their lengths: for a thread that

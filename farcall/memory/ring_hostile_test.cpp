@@ -47,6 +47,15 @@ TEST(hostile_ring, every_commit_word_is_a_record_inside_the_ring_or_refused) {
           ASSERT_EQ(record.bytes, 0U);
         }
         ASSERT_EQ(r.in.tail, offset) << "peek() moved on";
+        if (kind < 2 || kind > 254) continue;
+        const auto see = [&](const std::byte* data, std::uint32_t length) {
+          EXPECT_TRUE(data == r.base() + offset && length == bytes);
+          return true;
+        };
+        r.in.published = offset;
+        ASSERT_EQ(receive_each(r.in, static_cast<record_kind>(kind), 1, see),
+                  is_message(word, offset) ? 1U : 0U)
+            << word << " at " << offset;
       }
     }
     r.forge(offset, 0);

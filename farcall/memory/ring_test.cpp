@@ -2,6 +2,7 @@
 #include <farcall/memory/ring.hpp>
 #include <tests/ring_support.hpp>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,6 +20,8 @@ namespace {
 using test::private_ring;
 using test::send;
 using test::wrong_with;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 constexpr std::uint64_t small = smallest_ring;
 
@@ -107,6 +110,69 @@ TEST(ring, small_records_share_a_line) {
     const record_view record = peek(r.in);
     EXPECT_EQ(record.data, r.base() + std::size_t{n} * 16);
     release(r.in, record);
+  }
+}
+
+// ---- one after the other, in one go -------------------------------------------------------------
+
+/// Lengths of the records that were taken.
+std::vector<std::uint32_t> take_each(inbox& in, std::size_t most) {
+  std::vector<std::uint32_t> all;
+  const auto take = [&](const std::byte* /*record*/, std::uint32_t bytes) {
+    all.push_back(bytes);
+    return true;
+  };
+  const std::size_t n = receive_each(in, record_kind::reply, most, take);
+  EXPECT_EQ(n, all.size());
+  return all;
+}
+
+TEST(ring, receiving_each_ends_where_there_is_no_more_or_another_kind) {
+  private_ring r(small);
+  EXPECT_THAT(take_each(r.in, 10), IsEmpty());
+  for (const std::uint32_t bytes : {8U, 24U, 100U, 1024U})
+    ASSERT_TRUE(send(r.out, bytes, bytes, record_kind::reply));
+  ASSERT_TRUE(send(r.out, 32, 1, record_kind::reply_error));
+  ASSERT_TRUE(send(r.out, 40, 2, record_kind::reply));
+  EXPECT_THAT(take_each(r.in, 3), ElementsAre(8U, 24U, 100U));
+  EXPECT_THAT(take_each(r.in, 10), ElementsAre(1024U));
+  EXPECT_THAT(take_each(r.in, 10), IsEmpty());
+  const record_view other = peek(r.in);
+  ASSERT_EQ(wrong_with(other, 32, 1, record_kind::reply_error), "");
+  release(r.in, other);
+  EXPECT_THAT(take_each(r.in, 10), ElementsAre(40U));
+}
+
+TEST(ring, receiving_each_leaves_a_record_that_is_not_taken) {
+  private_ring r(small);
+  for (const std::uint32_t bytes : {8U, 24U, 100U})
+    ASSERT_TRUE(send(r.out, bytes, bytes, record_kind::reply));
+  const auto takes_short_ones = [](const std::byte* /*record*/, std::uint32_t bytes) {
+    return bytes < 100;
+  };
+  EXPECT_EQ(receive_each(r.in, record_kind::reply, 10, takes_short_ones), 2U);
+  EXPECT_EQ(receive_each(r.in, record_kind::reply, 10, takes_short_ones), 0U);
+  EXPECT_THAT(take_each(r.in, 10), ElementsAre(100U));
+}
+
+// A pad is left to peek().
+TEST(ring, receiving_each_goes_on_behind_the_end_once_peek_has_passed_it) {
+  private_ring r(small, small - 64);
+  ASSERT_TRUE(send(r.out, 48, 1, record_kind::reply));
+  ASSERT_TRUE(send(r.out, 48, 2, record_kind::reply));
+  EXPECT_THAT(take_each(r.in, 10), ElementsAre(48U));
+  EXPECT_EQ(wrong_with(peek(r.in), 48, 2, record_kind::reply), "");
+  EXPECT_THAT(take_each(r.in, 10), ElementsAre(48U));
+}
+
+TEST(ring, receiving_each_gives_space_back) {
+  private_ring r(small);
+  for (unsigned n = 0; n < 100; ++n) {
+    while (send(r.out, 64, n, record_kind::reply)) {
+    }
+    ASSERT_FALSE(take_each(r.in, 40).empty());
+    // Every quarter ring, as release() does.
+    EXPECT_LT(r.in.tail - r.consumed(), small / 4);
   }
 }
 

@@ -3,7 +3,9 @@
 #include <farcall/memory/segment.hpp>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdint>
+#include <ctime>
 #include <utility>
 
 #include <fcntl.h>
@@ -19,6 +21,27 @@ std::string limit_hint(int error_number) {
     return " (each node takes a few descriptors; raise the limit with 'ulimit -n')";
   }
   return "";
+}
+
+/// As ftruncate(), beyond the limit of file sizes too: an error, not the end of the process.
+int set_size(int file, std::size_t bytes) noexcept {
+  sigset_t too_large;
+  sigset_t before;
+  sigset_t pending;
+  ::sigemptyset(&too_large);
+  ::sigaddset(&too_large, SIGXFSZ);
+  ::sigpending(&pending);
+  ::pthread_sigmask(SIG_BLOCK, &too_large, &before);
+  const int status = ::ftruncate(file, static_cast<off_t>(bytes));
+  const int reason = errno;
+  if (status != 0 && reason == EFBIG && ::sigismember(&pending, SIGXFSZ) == 0) {
+    constexpr timespec at_once{};
+    while (::sigtimedwait(&too_large, nullptr, &at_once) < 0 && errno == EINTR) {
+    }
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = reason;
+  return status;
 }
 
 std::byte* map_shared(int fd, std::size_t bytes) {
@@ -85,7 +108,7 @@ segment segment::create(const std::string& label, std::size_t bytes, page_kind p
   if (::fchmod(made.file_.get(), S_IRUSR | S_IWUSR) != 0) {
     throw_system_error("restricting shared memory \"" + label + "\" to its owner", errno);
   }
-  if (::ftruncate(made.file_.get(), static_cast<off_t>(bytes)) != 0) {
+  if (set_size(made.file_.get(), bytes) != 0) {
     throw_system_error("sizing shared memory \"" + label + "\" to " + std::to_string(bytes) +
                            " bytes (file size limit, 'ulimit -f'?)",
                        errno);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <utility>
 
 namespace farcall {
 
@@ -49,6 +50,9 @@ class segment {
   /// Takes the pages of [offset, offset + bytes) from the system now. False when there are not
   /// enough of them; touching them would then kill the process.
   [[nodiscard]] bool reserve(std::size_t offset, std::size_t bytes) noexcept;
+
+  /// The descriptor, to pass the segment on later; keeps the mapping.
+  [[nodiscard]] unique_fd take_file() noexcept { return std::move(file_); }
 
   /// Gives the whole pages inside [offset, offset + bytes) back to the system; they read as zero
   /// afterwards, in every process.

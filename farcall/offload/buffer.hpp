@@ -99,7 +99,7 @@ class remote_span {
   }
 
   /// The same, with a deadline for the copy that it is given to; see put().
-  [[nodiscard]] timed_span<T> within(std::chrono::nanoseconds duration) const noexcept;
+  [[nodiscard]] timed_span<T> within(time_limit duration) const noexcept;
 
   /// The elements in place, on the node that owns them. Throws wrong_node elsewhere; a GPU does not
   /// check.
@@ -166,9 +166,9 @@ class FARCALL_NODISCARD_CLASS buffer {
   }
 
   /// All elements, with a deadline for the copy that they are given to; see put().
-  [[nodiscard]] timed_span<T> within(std::chrono::nanoseconds duration) const noexcept;
+  [[nodiscard]] timed_span<T> within(time_limit duration) const noexcept;
   /// The same; reset() of it has the deadline, too. Refers to this buffer.
-  [[nodiscard]] timed_buffer<T> within(std::chrono::nanoseconds duration) noexcept;
+  [[nodiscard]] timed_buffer<T> within(time_limit duration) noexcept;
 
   /// Gives the memory up without freeing it.
   [[nodiscard]] remote_span<T> release() noexcept { return std::exchange(span_, remote_span<T>{}); }
@@ -240,15 +240,15 @@ class timed_buffer : public timed_span<T> {
 };
 
 template <class T>
-timed_span<T> remote_span<T>::within(std::chrono::nanoseconds duration) const noexcept {
+timed_span<T> remote_span<T>::within(time_limit duration) const noexcept {
   return {*this, nullptr, deadline_after(duration)};
 }
 template <class T>
-timed_span<T> buffer<T>::within(std::chrono::nanoseconds duration) const noexcept {
+timed_span<T> buffer<T>::within(time_limit duration) const noexcept {
   return {span_, where_.job(), deadline_after(duration)};
 }
 template <class T>
-timed_buffer<T> buffer<T>::within(std::chrono::nanoseconds duration) noexcept {
+timed_buffer<T> buffer<T>::within(time_limit duration) noexcept {
   return {*this, deadline_after(duration)};
 }
 

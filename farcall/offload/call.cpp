@@ -18,4 +18,6 @@ void detail::throw_no_node() {
   throw error("a call to a node handle that belongs to no job; take nodes from job.targets()");
 }
 
+void detail::throw_no_lane() { throw error("a call in a lane that was moved from"); }
+
 } // namespace farcall

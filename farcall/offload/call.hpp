@@ -34,6 +34,8 @@ class lane {
 
   /// The node that it leads to.
   [[nodiscard]] const node& where() const noexcept { return where_; }
+  /// It was moved from.
+  [[nodiscard]] bool is_empty() const noexcept { return lane_ == nullptr; }
   /// For the library itself: what sends the messages.
   [[nodiscard]] am::requester& messages() const noexcept { return *lane_; }
 
@@ -55,6 +57,7 @@ struct call_place {
 };
 
 [[noreturn]] void throw_no_node();
+[[noreturn]] void throw_no_lane();
 
 inline call_place place_of(const node& n) {
   if (n.job() == nullptr) [[unlikely]]
@@ -67,10 +70,30 @@ inline call_place place_of(const timed_node& t) {
     throw_no_node();
   return {*n.job(), n.job()->client->lane_to(n.id(), t.deadline()), t.deadline()};
 }
-inline call_place place_of(const lane& l) { return {*l.where().job(), l.messages(), no_deadline}; }
+inline call_place place_of(const lane& l) {
+  if (l.is_empty()) [[unlikely]]
+    throw_no_lane();
+  return {*l.where().job(), l.messages(), no_deadline};
+}
 
 template <class Place>
 concept place = requires(const Place& p) { place_of(p); };
+
+/// Its place_of(), wherever that is declared.
+template <class Place>
+[[nodiscard]] call_place find_place(const Place& p) {
+  return place_of(p);
+}
+
+/// A call that is of no use to its caller after a deadline: its target can be told.
+template <class Place>
+[[nodiscard]] bool is_to_be_stopped(const call_place& p) noexcept {
+  if constexpr (std::is_same_v<Place, timed_node>) {
+    return p.deadline != no_deadline && p.messages.takes_stops();
+  } else {
+    return false;
+  }
+}
 
 template <class Place, class F, class... A>
 consteval bool is_sound_call_to() {
@@ -81,15 +104,18 @@ consteval bool is_sound_call_to() {
   }
 }
 
-/// For a call that cannot be made: one compile error that says why not.
+/// For a call that cannot be made: one compile error that says why not. Returns what the call
+/// would.
 template <class Place, class F, class... A>
-void explain_call_to() {
+auto explain_call_to() {
   if constexpr (place<Place>) {
     explain_call<typename plain_callable<F>::type, A...>();
   } else {
     static_assert(place<Place>, "farcall: the first argument says where to call: a node, as in "
                                 "job.targets().front(), or node.within(duration), or a lane.");
   }
+  return future<
+      typename decltype(result_of_unsound_call<typename plain_callable<F>::type>())::type>();
 }
 
 } // namespace detail
@@ -106,20 +132,24 @@ template <class Place, class F, class... A>
 [[nodiscard]] auto async(const Place& place, F&& f, A&&... args) {
   if constexpr (detail::is_sound_call_to<Place, F, A...>()) {
     using caller = detail::caller_for<F, A...>;
-    const detail::call_place p = detail::place_of(place);
-    am::pending_call* slot = caller::template call<detail::call_mode::awaited>(
-        p.messages, p.job.context, p.deadline, f, std::forward<A>(args)...);
+    const detail::call_place p = detail::find_place(place);
+    am::pending_call* const slot =
+        detail::is_to_be_stopped<Place>(p)
+            ? caller::template call<detail::call_mode::stoppable>(
+                  p.messages, p.job.context, p.deadline, f, std::forward<A>(args)...)
+            : caller::template call<detail::call_mode::awaited>(
+                  p.messages, p.job.context, p.deadline, f, std::forward<A>(args)...);
     return detail::future_access::make<typename caller::result>(slot, p.deadline);
   } else {
-    detail::explain_call_to<Place, F, A...>();
-    return future<void>();
+    return detail::explain_call_to<Place, F, A...>();
   }
 }
 
 /// Calls and waits for the result. Throws what async() and future::get() throw.
 template <class Place, class F, class... A>
 auto sync(const Place& place, F&& f, A&&... args) {
-  return async(place, std::forward<F>(f), std::forward<A>(args)...).get();
+  return detail::future_access::get_last(
+      async(place, std::forward<F>(f), std::forward<A>(args)...));
 }
 
 /// Calls and forgets: no result, and errors are not reported (the target logs them). Throws what
@@ -128,11 +158,11 @@ template <class Place, class F, class... A>
 void post(const Place& place, F&& f, A&&... args) {
   if constexpr (detail::is_sound_call_to<Place, F, A...>()) {
     using caller = detail::caller_for<F, A...>;
-    const detail::call_place p = detail::place_of(place);
+    const detail::call_place p = detail::find_place(place);
     (void)caller::template call<detail::call_mode::posted>(p.messages, p.job.context, p.deadline, f,
                                                            std::forward<A>(args)...);
   } else {
-    detail::explain_call_to<Place, F, A...>();
+    (void)detail::explain_call_to<Place, F, A...>();
   }
 }
 

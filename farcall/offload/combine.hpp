@@ -2,6 +2,7 @@
 
 #include <farcall/base/counted.hpp>
 #include <farcall/offload/future.hpp>
+#include <farcall/offload/ready_or_late.hpp>
 
 #include <array>
 #include <atomic>
@@ -17,8 +18,19 @@
 namespace farcall {
 namespace detail {
 
-/// Holds futures until all are ready: each one's continuation keeps it alive, and its end completes
-/// the future of all.
+/// A future's state and deadline.
+struct timed_state {
+  am::completion* state = nullptr;
+  time_point deadline = no_deadline;
+};
+
+template <class T>
+[[nodiscard]] timed_state timed_state_of(const future<T>& f) noexcept {
+  return {future_access::state(f), future_access::deadline(f)};
+}
+
+/// Holds futures until all are ready or late: each one's continuation keeps it alive, and its end
+/// completes the future of all.
 template <class Futures>
 class all_of : public counted {
  public:
@@ -27,8 +39,20 @@ class all_of : public counted {
   all_of(const all_of&) = delete;
   all_of& operator=(const all_of&) = delete;
   ~all_of() {
+    for (watched& w : watched_)
+      (void)w.watch.end(w.state, nullptr);
     out_->value.emplace(std::move(futures_));
     out_->complete(nullptr);
+  }
+
+  /// Once. Throws std::bad_alloc and std::system_error.
+  void watch(std::span<const timed_state> states) {
+    watched_.reserve(states.size());
+    for (const timed_state& s : states)
+      watched_.push_back({s.state, ready_or_late(s.state, s.deadline)});
+    const counted_ptr<all_of> self(this);
+    for (watched& w : watched_)
+      w.watch.begin(w.state, *new waits_for_one(self));
   }
 
   [[nodiscard]] local_state<Futures>* out() const noexcept { return out_; }
@@ -43,7 +67,13 @@ class all_of : public counted {
   };
 
  private:
+  struct watched {
+    am::completion* state;
+    ready_or_late watch;
+  };
+
   Futures futures_;
+  std::vector<watched> watched_;
   local_state<Futures>* out_;
 };
 
@@ -80,51 +110,47 @@ template <class T>
   return states;
 }
 
-[[nodiscard]] inline time_point later(time_point a, time_point b) noexcept { return a < b ? b : a; }
-
 template <class T>
-[[nodiscard]] time_point latest_deadline(const std::vector<future<T>>& futures) noexcept {
-  time_point latest = time_point::min();
+[[nodiscard]] std::vector<timed_state> timed_states_of(const std::vector<future<T>>& futures) {
+  std::vector<timed_state> states;
   for (const future<T>& f : futures)
-    latest = later(latest, future_access::deadline(f));
-  return futures.empty() ? no_deadline : latest;
+    states.push_back(timed_state_of(f));
+  return states;
 }
 
-/// Becomes ready with `futures` when all of `states`, which are theirs, are.
+/// Becomes ready with `futures` when all of `states`, which are theirs, are ready or late.
 template <class Futures>
-[[nodiscard]] future<Futures>
-hold_until_ready(Futures futures, std::span<am::completion* const> states, time_point deadline) {
-  const counted_ptr<all_of<Futures>> all(
-      new all_of<Futures>(std::move(futures), common_owner(states)));
-  auto made = future_access::make<Futures>(all->out(), deadline);
-  for (am::completion* s : states)
-    run_when_ready(s, new typename all_of<Futures>::waits_for_one(all));
+[[nodiscard]] future<Futures> hold_until_ready(Futures futures, am::client* owner,
+                                               std::span<const timed_state> states) {
+  const counted_ptr<all_of<Futures>> all(new all_of<Futures>(std::move(futures), owner));
+  auto made = future_access::make<Futures>(all->out());
+  all->watch(states);
   return made;
 }
 
 } // namespace detail
 
-/// Becomes ready when all are; holds them, ready, in their order. Failures stay in the futures. Its
-/// deadline is the latest of theirs.
-/// Throws error for empty futures, and for futures of different jobs.
+/// Becomes ready when all are; holds them, ready, in their order. Failures stay in the futures.
+/// Each keeps its deadline: one that has passed counts as ready, and the future holds a timeout.
+/// Throws error for empty futures, and for futures of different jobs; and when there are deadlines,
+/// std::bad_alloc, and std::system_error when no thread can be had.
 template <class... T>
 [[nodiscard]] future<std::tuple<future<T>...>> when_all(future<T>... futures) {
   using result = std::tuple<future<T>...>;
   if ((!futures.valid() || ...)) detail::throw_empty_among_futures();
   const std::array<am::completion*, sizeof...(T)> states{detail::future_access::state(futures)...};
-  time_point latest = time_point::min();
-  ((latest = detail::later(latest, detail::future_access::deadline(futures))), ...);
-  return detail::hold_until_ready(result(std::move(futures)...), states,
-                                  sizeof...(T) == 0 ? no_deadline : latest);
+  const std::array<detail::timed_state, sizeof...(T)> timed{detail::timed_state_of(futures)...};
+  am::client* const owner = detail::common_owner(states);
+  return detail::hold_until_ready(result(std::move(futures)...), owner, timed);
 }
 
 /// The same for any number of futures of one type.
 template <class T>
 [[nodiscard]] future<std::vector<future<T>>> when_all(std::vector<future<T>> futures) {
   detail::require_all_valid(futures);
-  const std::vector<am::completion*> states = detail::states_of(futures);
-  const time_point latest = detail::latest_deadline(futures);
-  return detail::hold_until_ready(std::move(futures), states, latest);
+  am::client* const owner = detail::common_owner(detail::states_of(futures));
+  const std::vector<detail::timed_state> timed = detail::timed_states_of(futures);
+  return detail::hold_until_ready(std::move(futures), owner, timed);
 }
 
 /// What when_some() gives.
@@ -151,14 +177,18 @@ class some_of : public counted {
  public:
   some_of(std::size_t needed, std::vector<future<T>> futures, am::client* e)
       : needed_(needed), futures_(std::move(futures)), watches_(futures_.size()), winners_(needed),
-        out_(new local_state<Result>(e)) {}
+        out_(new local_state<Result>(e)) {
+    timed_.reserve(futures_.size());
+    for (const future<T>& f : futures_)
+      timed_.emplace_back(future_access::state(f), future_access::deadline(f));
+  }
 
   [[nodiscard]] future<Result> start() {
-    auto made = future_access::make<Result>(out_, latest_deadline(futures_));
+    auto made = future_access::make<Result>(out_);
     for (std::size_t i = 0; i < futures_.size(); ++i) {
       auto* w = new watch(counted_ptr<some_of>(this), i);
       watches_[i] = w;
-      run_when_ready(future_access::state(futures_[i]), w);
+      timed_[i].begin(future_access::state(futures_[i]), *w);
     }
     if (needed_ == 0) step(decided);
     step(set_up);
@@ -197,11 +227,9 @@ class some_of : public counted {
     for (const std::size_t winner : winners_)
       watches_[winner] = nullptr;
     for (std::size_t i = 0; i < futures_.size(); ++i) {
-      // The others must be free to be waited for again. One that cannot be detached is running, or
-      // has run, and deletes itself.
-      am::completion* state = future_access::state(futures_[i]);
-      if (watches_[i] != nullptr && state != nullptr && state->detach(watches_[i]))
-        delete watches_[i];
+      // All must be free to be waited for again. One that cannot be detached is running, or has
+      // run, and deletes itself.
+      if (timed_[i].end(future_access::state(futures_[i]), watches_[i])) delete watches_[i];
     }
     if constexpr (std::is_same_v<Result, when_any_result<T>>) {
       out_->value.emplace(Result{winners_[0], std::move(futures_)});
@@ -213,6 +241,7 @@ class some_of : public counted {
 
   const std::size_t needed_; ///< late ones ask when winners_ has gone to the result
   std::vector<future<T>> futures_;
+  std::vector<ready_or_late> timed_;
   std::vector<watch*> watches_;
   std::vector<std::size_t> winners_; ///< each written by whoever took its place
   local_state<Result>* out_;
@@ -231,16 +260,16 @@ template <class Result, class T>
 
 } // namespace detail
 
-/// Becomes ready when one of them is. Its deadline is the latest of theirs. Throws error for an
-/// empty vector, which would never be.
+/// Becomes ready when one of them is. A deadline that has passed counts, as for when_all(). Throws
+/// error for an empty vector, which would never be, and as when_all().
 template <class T>
 [[nodiscard]] future<when_any_result<T>> when_any(std::vector<future<T>> futures) {
   if (futures.empty()) throw error("when_any of no futures would never become ready");
   return detail::start_some_of<when_any_result<T>>(1, std::move(futures));
 }
 
-/// Becomes ready when `n` of them are, also with failures. Its deadline is the latest of theirs.
-/// Throws error when there are fewer than `n`, which would never be, and as when_all().
+/// Becomes ready when `n` of them are, also with failures, and late ones, as for when_all(). Throws
+/// error when there are fewer than `n`, which would never be, and as when_all().
 template <class T>
 [[nodiscard]] future<when_some_result<T>> when_some(std::size_t n, std::vector<future<T>> futures) {
   if (futures.size() < n)
@@ -295,9 +324,13 @@ template <class T, class Values, class Collect>
 class value_watch final : public am::continuation {
  public:
   value_watch(future<T> from, counted_ptr<Values> all, std::optional<stored<T>>& slot)
-      : from_(std::move(from)), all_(std::move(all)), slot_(slot) {}
+      : from_(std::move(from)), all_(std::move(all)), slot_(slot),
+        timed_(future_access::state(from_), future_access::deadline(from_)) {}
+
+  void begin() noexcept { timed_.begin(future_access::state(from_), *this); }
 
   void run() noexcept override {
+    (void)timed_.end(future_access::state(from_), nullptr);
     if (!all_->has_failed()) bring();
     delete this;
   }
@@ -320,12 +353,12 @@ class value_watch final : public am::continuation {
   future<T> from_;
   counted_ptr<Values> all_;
   std::optional<stored<T>>& slot_;
+  ready_or_late timed_; ///< ends before the future
 };
 
 template <class Collect, class Values, class T>
 void watch_value(future<T> from, const counted_ptr<Values>& all, std::optional<stored<T>>& slot) {
-  am::completion* const state = future_access::state(from);
-  run_when_ready(state, new value_watch<T, Values, Collect>(std::move(from), all, slot));
+  (new value_watch<T, Values, Collect>(std::move(from), all, slot))->begin();
 }
 
 template <class T>
@@ -365,8 +398,8 @@ struct collect_tuple {
 } // namespace detail
 
 /// Becomes ready with the values of all, in their order; with the first failure, at once, while the
-/// others go on and nobody hears of them. Futures of void add nothing. Its deadline is the latest
-/// of theirs. Throws as when_all(). As folly's collect().
+/// others go on and nobody hears of them. A deadline that passes is a failure. Futures of void add
+/// nothing. Throws as when_all(). As folly's collect().
 template <class... T>
 [[nodiscard]] auto when_all_values(future<T>... futures) {
   using slots = std::tuple<std::optional<detail::stored<T>>...>;
@@ -379,10 +412,8 @@ template <class... T>
     using values = detail::values_of<slots, result>;
     const std::array<am::completion*, sizeof...(T)> states{
         detail::future_access::state(futures)...};
-    time_point latest = time_point::min();
-    ((latest = detail::later(latest, detail::future_access::deadline(futures))), ...);
     const counted_ptr<values> all(new values(slots(), sizeof...(T), detail::common_owner(states)));
-    auto made = detail::future_access::make<result>(all->out(), latest);
+    auto made = detail::future_access::make<result>(all->out());
     std::apply(
         [&](auto&... slot) { (detail::watch_value<collect>(std::move(futures), all, slot), ...); },
         all->slots);
@@ -400,7 +431,7 @@ template <class T>
   if (futures.empty()) return detail::ready_future<result>();
   const counted_ptr<values> all(new values(slots(futures.size()), futures.size(),
                                            detail::common_owner(detail::states_of(futures))));
-  auto made = detail::future_access::make<result>(all->out(), detail::latest_deadline(futures));
+  auto made = detail::future_access::make<result>(all->out());
   for (std::size_t i = 0; i < futures.size(); ++i)
     detail::watch_value<detail::collect_vector<T>>(std::move(futures[i]), all, all->slots[i]);
   return made;

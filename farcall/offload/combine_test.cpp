@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <csignal>
 #include <memory>
 #include <set>
@@ -420,31 +422,127 @@ TEST(combining_at_the_end, of_a_job) {
   EXPECT_THROW((void)r.futures[r.indices[0]].get(), node_failed);
 }
 
-TEST_F(combining, keeps_the_latest_deadline) {
-  const auto hang = [](handshake::words words) {
-    return static_cast<int>(handshake::wait(words.local(), 0, 1));
-  };
-  handshake gate(target_);
-  const auto soon = [&] { return target_.within(std::chrono::milliseconds(30)); };
-  auto pair = when_all(async(soon(), hang, gate.span()), async(other_, [] { return 1; }));
+/// Each future with its own deadline, and the gate open only at the end.
+class combining_with_deadlines : public combining {
+ protected:
+  future<int> hangs(const timed_node& where) {
+    return async(
+        where,
+        [](handshake::words words) {
+          return static_cast<int>(handshake::wait(words.local(), 0, 1));
+        },
+        gate_.span());
+  }
+  future<int> hangs_until_late() { return hangs(target_.within(std::chrono::milliseconds(30))); }
+  future<int> hangs() { return hangs(target_.within(std::chrono::hours::max())); }
+};
+
+TEST_F(combining_with_deadlines, all_are_ready_once_each_is_ready_or_late) {
+  auto all = when_all(hangs_until_late(), async(other_, [] { return 1; }));
+  ASSERT_TRUE(all.wait_for(wait_limit));
+  auto [late, ready] = all.get();
+  EXPECT_THROW((void)late.get(), timeout);
+  EXPECT_EQ(ready.get(), 1);
+  gate_.set(0);
+  EXPECT_EQ(late.within(wait_limit).get(), 1) << "nothing is attached to it any more";
+}
+
+TEST_F(combining_with_deadlines, all_wait_for_those_without) {
   std::vector<future<int>> some;
-  some.push_back(async(soon(), hang, gate.span()));
+  some.push_back(hangs_until_late());
+  some.push_back(async(other_, [] { return 1; }));
+  some.push_back(hangs());
   auto all = when_all(std::move(some));
-  some.clear();
-  some.push_back(async(soon(), hang, gate.span()));
+  EXPECT_FALSE(all.wait_for(std::chrono::milliseconds(50)));
+  gate_.set(0);
+  ASSERT_TRUE(all.wait_for(wait_limit));
+  std::vector<future<int>> ready = all.get();
+  EXPECT_EQ(ready[1].get(), 1);
+  EXPECT_EQ(ready[2].get(), 1);
+}
+
+TEST_F(combining_with_deadlines, all_in_time_are_ready) {
+  auto all = when_all(hangs(target_.within(wait_limit)), hangs(target_.within(wait_limit)));
+  gate_.set(0);
+  auto [a, b] = all.get();
+  EXPECT_EQ(a.get() + b.get(), 2);
+}
+
+TEST_F(combining_with_deadlines, a_late_one_is_any) {
+  std::vector<future<int>> some;
+  some.push_back(hangs());
+  some.push_back(hangs_until_late());
   auto any = when_any(std::move(some));
-  EXPECT_FALSE(pair.wait_for(std::chrono::milliseconds(50)));
-  EXPECT_THROW(all.wait(), timeout);
-  EXPECT_THROW(any.wait(), timeout);
-  some.clear();
-  some.push_back(async(soon(), hang, gate.span()));
-  auto values = when_all_values(std::move(some));
-  EXPECT_THROW(values.wait(), timeout);
-  auto both = when_all_values(async(soon(), hang, gate.span()), make_ready_future());
-  EXPECT_FALSE(both.wait_for(std::chrono::milliseconds(50)));
-  gate.set(0);
-  // One of these has no deadline, so the two together have none.
-  EXPECT_EQ(std::get<0>(pair.get()).get(), 1);
+  ASSERT_TRUE(any.wait_for(wait_limit));
+  when_any_result<int> result = any.get();
+  EXPECT_EQ(result.index, 1U);
+  EXPECT_THROW((void)result.futures[1].get(), timeout);
+  // All can be waited for again.
+  auto both = when_all(std::move(result.futures[0]), result.futures[1].within(wait_limit));
+  gate_.set(0);
+  auto [a, b] = both.get();
+  EXPECT_EQ(a.get() + b.get(), 2);
+}
+
+TEST_F(combining_with_deadlines, any_in_time_leaves_the_others) {
+  std::vector<future<int>> some;
+  some.push_back(hangs(target_.within(wait_limit)));
+  some.push_back(async(other_.within(wait_limit), [] { return 5; }));
+  when_any_result<int> result = when_any(std::move(some)).get();
+  EXPECT_EQ(result.index, 1U);
+  EXPECT_EQ(result.futures[1].get(), 5);
+  gate_.set(0);
+  EXPECT_EQ(result.futures[0].get(), 1);
+}
+
+TEST_F(combining_with_deadlines, some_count_late_ones) {
+  std::vector<future<int>> some;
+  some.push_back(hangs_until_late());
+  some.push_back(hangs());
+  some.push_back(hangs_until_late());
+  when_some_result<int> result = when_some(2, std::move(some)).within(wait_limit).get();
+  EXPECT_EQ(result.indices.size(), 2U);
+  EXPECT_THAT(result.indices, testing::UnorderedElementsAre(0U, 2U));
+  gate_.set(0);
+  EXPECT_EQ(result.futures[1].get(), 1);
+}
+
+TEST_F(combining_with_deadlines, values_fail_with_the_first_late_one) {
+  auto values = when_all_values(hangs_until_late(), hangs(), make_ready_future());
+  EXPECT_TRUE(values.wait_for(wait_limit));
+  EXPECT_THROW((void)values.get(), timeout);
+  std::vector<future<int>> some;
+  some.push_back(hangs());
+  some.push_back(hangs_until_late());
+  EXPECT_THROW((void)when_all_values(std::move(some)).within(wait_limit).get(), timeout);
+  auto in_time = when_all_values(hangs(target_.within(wait_limit)));
+  gate_.set(0);
+  EXPECT_EQ(std::get<0>(in_time.get()), 1);
+}
+
+TEST_F(combining_with_deadlines, go_on_although_nobody_waits) {
+  std::atomic<bool> is_late{false};
+  const future<void> ends =
+      when_all(hangs_until_late()).then([&](future<std::tuple<future<int>>> ready) {
+        auto [late] = ready.get();
+        EXPECT_THROW((void)late.get(), timeout);
+        is_late = true;
+      });
+  EXPECT_TRUE(eventually([&] { return is_late.load(); }));
+  gate_.set(0);
+}
+
+TEST_F(combining_with_deadlines, a_result_or_a_deadline_never_both) {
+  for (int i = 0; i < 500; ++i) {
+    const std::chrono::microseconds brief(i % 50 * 10);
+    std::vector<future<int>> some;
+    some.push_back(async(target_.within(brief), twice, 2));
+    some.push_back(async(other_.within(brief), twice, 2));
+    std::vector<future<int>> all =
+        i % 2 == 0 ? when_any(std::move(some)).get().futures : when_all(std::move(some)).get();
+    for (future<int>& f : all)
+      EXPECT_EQ(f.within(wait_limit).get(), 4);
+  }
 }
 
 TEST_F(combining, any_of_none_is_refused) {

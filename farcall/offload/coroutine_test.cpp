@@ -333,6 +333,8 @@ TEST_F(coroutines, on_targets_have_deadlines) {
   EXPECT_EQ(sync(
                 target_.within(wait_limit),
                 [](node other, handshake::words words) {
+                  // Who calls another for the first time has to get to know it.
+                  sync(other, [] {});
                   return until_its_deadline(async(other.within(soon), held_there, words));
                 },
                 other_, gate_.span()),

@@ -7,9 +7,7 @@
 #include <atomic>
 
 namespace farcall::detail {
-namespace {
 
-/// Who runs what follows: where the event does not say, the process's only job, if there is one.
 am::client* owner_of(const am::completion& event) noexcept {
   if (am::client* const owner = event.owner()) return owner;
   try {
@@ -18,8 +16,6 @@ am::client* owner_of(const am::completion& event) noexcept {
     return nullptr;
   }
 }
-
-} // namespace
 
 /// Held by the awaiter, by the event until that is ready, and by the deadline thread until then.
 class deadline_resume::state final : public am::timed_event {

@@ -38,6 +38,10 @@ class deadline_resume {
   state* state_ = nullptr;
 };
 
+/// Who runs what follows an event: where that does not say, the process's only job, if there is
+/// one.
+[[nodiscard]] am::client* owner_of(const am::completion& event) noexcept;
+
 /// Says what did not come before the deadline.
 [[noreturn]] void throw_timeout(const am::completion& event);
 

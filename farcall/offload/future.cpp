@@ -2,7 +2,14 @@
 #include <farcall/offload/future.hpp>
 #include <farcall/offload/node.hpp>
 
+#include <algorithm>
+
 namespace farcall::detail {
+
+bool spin_for_reply(am::completion& c, am::reply_count expected) noexcept {
+  am::client* const who = c.owner();
+  return who != nullptr && who->spin_for_reply(c, expected);
+}
 
 void wait_or_throw(am::completion& c, time_point deadline) {
   if (!wait_until(c, deadline)) throw_timeout(c);
@@ -23,9 +30,26 @@ bool wait_until(am::completion& c, time_point deadline) {
   return static_cast<am::local_completion&>(c).wait_without_client(deadline);
 }
 
+bool wait_for(am::completion& c, time_limit duration, time_point deadline) {
+  return wait_until(c, std::min(deadline_after(duration), deadline)) || has_passed(deadline);
+}
+
 void poll(am::completion& c) {
   am::client* const who = c.owner() != nullptr ? c.owner() : only_client();
   if (who != nullptr) who->poll(c);
+}
+
+void let_go_of(am::completion& state, time_point deadline) noexcept {
+  const bool is_late = !state.ready() && has_passed(deadline);
+  if (am::requester* const lane = state.source()) {
+    auto& call = static_cast<am::pending_call&>(state);
+    if (is_late) return lane->stop(call);
+    lane->abandon(call);
+  } else {
+    auto& event = static_cast<am::local_completion&>(state);
+    if (is_late) event.give_up();
+    event.release();
+  }
 }
 
 void throw_different_jobs() {

@@ -51,6 +51,9 @@ inline constexpr bool is_shared_future<shared_future<T>> = true;
 /// Futures, or buffers, that are used together.
 [[noreturn]] void throw_different_jobs();
 
+/// What waiting for a reply begins with, without a deadline; see am::client. True when it came.
+[[nodiscard]] bool spin_for_reply(am::completion& c, am::reply_count expected) noexcept;
+
 /// Waits; throws timeout that says for what.
 void wait_or_throw(am::completion& c, time_point deadline);
 
@@ -58,8 +61,18 @@ void wait_or_throw(am::completion& c, time_point deadline);
 /// coroutine that has awaited nothing of farcall's yet: then the calls of the process's only job,
 /// if there is one; throws error when there are several. False when the deadline passed.
 [[nodiscard]] bool wait_until(am::completion& c, time_point deadline);
-/// The same without waiting.
+/// Waits at most `duration`, and until `deadline`; false when that has not passed and `c` is not
+/// ready.
+[[nodiscard]] bool wait_for(am::completion& c, time_limit duration, time_point deadline);
+[[nodiscard]] inline bool has_passed(time_point deadline) noexcept {
+  return deadline != no_deadline && clock::now() >= deadline;
+}
+/// As wait_until(), without waiting.
 void poll(am::completion& c);
+
+/// Who holds `state` lets go of it. A call that is not ready at its deadline is stopped, if its
+/// target can be told.
+void let_go_of(am::completion& state, time_point deadline) noexcept;
 
 struct future_access;
 
@@ -67,9 +80,10 @@ struct future_access;
 
 /// The result of a call, or of a copy, that may not be there yet. Move-only.
 ///
-/// A handler that waits lets its thread run others meanwhile. Dropping a future never blocks;
-/// what it stood for goes on. A future may be moved to another thread and waited for there. One
-/// that outlives its job holds node_failed.
+/// A handler that waits lets its thread run others meanwhile. Dropping a future never blocks; what
+/// it stood for goes on, but for a call with a deadline (node::within) that has passed, which is
+/// stopped. A future may be moved to another thread and waited for there. One that outlives its job
+/// holds node_failed.
 template <class T>
 class FARCALL_NODISCARD_CLASS future {
  public:
@@ -92,13 +106,13 @@ class FARCALL_NODISCARD_CLASS future {
   /// True until the result has been taken.
   [[nodiscard]] bool valid() const noexcept { return valid_; }
 
-  /// True when get() would not wait. Takes in replies that have arrived; never blocks. Throws error
-  /// for an empty future.
+  /// True when get() would not wait: the result is there, or the deadline has passed. Takes in
+  /// replies that have arrived; never blocks. Throws error for an empty future.
   [[nodiscard]] bool test() {
     require_valid();
     if (state_ == nullptr || state_->ready()) return true;
     detail::poll(*state_);
-    return state_->ready();
+    return state_->ready() || detail::has_passed(deadline_);
   }
 
   /// Waits until get() would not. Throws timeout when the deadline of the call passes (see
@@ -108,17 +122,18 @@ class FARCALL_NODISCARD_CLASS future {
     if (state_ != nullptr && !state_->ready()) detail::wait_or_throw(*state_, deadline_);
   }
 
-  /// Waits at most `duration`; true when the result is there. Throws error for an empty future.
-  [[nodiscard]] bool wait_for(std::chrono::nanoseconds duration) {
+  /// Waits at most `duration`; true when get() would not wait, as for test(): no longer than until
+  /// the deadline. Throws error for an empty future.
+  [[nodiscard]] bool wait_for(time_limit duration) {
     require_valid();
     if (state_ == nullptr || state_->ready()) return true;
-    return detail::wait_until(*state_, deadline_after(duration));
+    return detail::wait_for(*state_, duration, deadline_);
   }
 
   /// The same result, with a deadline in place of that of the call: wait(), get() and `co_await`
   /// throw timeout when it has passed. This future is empty afterwards. Throws error when it is
   /// already.
-  [[nodiscard]] future within(std::chrono::nanoseconds duration) {
+  [[nodiscard]] future within(time_limit duration) {
     require_valid();
     deadline_ = deadline_after(duration);
     return std::move(*this);
@@ -126,43 +141,7 @@ class FARCALL_NODISCARD_CLASS future {
 
   /// Waits and takes the result. Throws what the call ended with: remote_error with the handler's
   /// exception, node_failed, out_of_memory, malformed_message; or timeout, as wait() does.
-  T get() {
-    wait();
-    if constexpr (std::is_void_v<T>) {
-      if (state_ == nullptr) {
-        valid_ = false;
-        return;
-      }
-    }
-    if (state_->failure()) [[unlikely]] {
-      const std::exception_ptr why = state_->failure();
-      let_go();
-      std::rethrow_exception(why);
-    }
-    if constexpr (is_simple) {
-      if (am::requester* const l = state_->source()) [[likely]] {
-        auto& call = static_cast<am::pending_call&>(*std::exchange(state_, nullptr));
-        valid_ = false;
-        if constexpr (std::is_void_v<T>) {
-          l->free_good_call(call);
-          return;
-        } else {
-          const T taken = detail::result_in<T>(call);
-          l->free_good_call(call);
-          return taken;
-        }
-      }
-    }
-    if constexpr (std::is_void_v<T>) {
-      let_go();
-    } else {
-      struct taken {
-        future& f;
-        ~taken() { f.let_go(); }
-      } const t{*this};
-      return std::move(result());
-    }
-  }
+  T get() { return get(am::reply_count::many); }
 
   /// Runs `f` with this future, ready, once it is; its result is that of the returned future. When
   /// `f` returns a future, that one's result is taken. `f` runs on whichever thread takes the
@@ -206,6 +185,50 @@ class FARCALL_NODISCARD_CLASS future {
     if (!valid_) throw error("this future is empty: its result was taken, or it never had a call");
   }
 
+  T get(am::reply_count expected) {
+    if constexpr (is_simple) {
+      if (state_ != nullptr &&
+          (state_->is_replied() ||
+           (deadline_ == no_deadline && detail::spin_for_reply(*state_, expected)))) [[likely]]
+        return take_reply();
+    }
+    return get_slow();
+  }
+
+  /// Takes the result of a call that has been replied to.
+  T take_reply() {
+    auto& call = static_cast<am::pending_call&>(*std::exchange(state_, nullptr));
+    valid_ = false;
+    if constexpr (std::is_void_v<T>) {
+      call.source()->free_good_call(call);
+    } else {
+      const T taken = detail::result_in<T>(call);
+      call.source()->free_good_call(call);
+      return taken;
+    }
+  }
+
+  [[gnu::noinline]] T get_slow() {
+    wait();
+    if constexpr (std::is_void_v<T>) {
+      if (state_ == nullptr) {
+        valid_ = false;
+        return;
+      }
+    }
+    if constexpr (is_simple) {
+      // NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): only futures of void have no state
+      if (state_->is_replied()) return take_reply();
+    }
+    struct taken {
+      future& f;
+      ~taken() { f.let_go(); }
+    } const t{*this};
+    if (state_->failure()) [[unlikely]]
+      std::rethrow_exception(state_->failure());
+    if constexpr (!std::is_void_v<T>) return std::move(result());
+  }
+
   [[nodiscard]] detail::stored<T>& result() noexcept {
     if (state_->source() != nullptr) {
       return detail::result_in<detail::stored<T>>(static_cast<am::pending_call&>(*state_));
@@ -214,13 +237,8 @@ class FARCALL_NODISCARD_CLASS future {
   }
 
   void let_go() noexcept {
-    am::completion* state = std::exchange(state_, nullptr);
     valid_ = false;
-    if (state->source() != nullptr) {
-      state->source()->abandon(static_cast<am::pending_call&>(*state));
-    } else {
-      static_cast<am::local_completion*>(state)->release();
-    }
+    detail::let_go_of(*std::exchange(state_, nullptr), deadline_);
   }
 
   am::completion* state_ = nullptr; ///< null and valid: ready, without a value
@@ -247,6 +265,11 @@ struct future_access {
   template <class T>
   static time_point deadline(const future<T>& f) noexcept {
     return f.deadline_;
+  }
+  /// get() by the thread that has just made the call.
+  template <class T>
+  static T get_last(future<T> f) {
+    return f.get(am::reply_count::one);
   }
   /// Lets go of it; the target of a call that can be stopped is told.
   template <class T>

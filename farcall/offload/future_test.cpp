@@ -1,6 +1,7 @@
 #include <farcall/offload/call.hpp>
 #include <farcall/offload/future.hpp>
 #include <farcall/offload/job_test_support.hpp>
+#include <farcall/offload/shared_future.hpp>
 #include <tests/sanitizer.hpp>
 
 #include <gmock/gmock.h>
@@ -418,8 +419,28 @@ TEST_F(futures, then_keeps_the_deadline) {
           .then([](future<int> v) { return v.get(); });
   EXPECT_THROW((void)f.get(), timeout);
   open();
-  EXPECT_TRUE(f.wait_for(wait_limit));
-  EXPECT_EQ(f.get(), 1);
+  EXPECT_EQ(f.within(wait_limit).get(), 1);
+}
+
+TEST_F(futures, that_are_tested_keep_the_deadline) {
+  const auto starts = [this] {
+    return async(
+        target_.within(milliseconds(20)),
+        [](handshake::words w) { return handshake::wait(w.local(), 0, 1) ? 1 : 0; }, gate_.span());
+  };
+  future<int> tested = starts();
+  EXPECT_TRUE(eventually([&] { return tested.test(); }));
+  EXPECT_THROW((void)tested.get(), timeout);
+  future<int> waited = starts();
+  EXPECT_TRUE(waited.wait_for(wait_limit)) << "it ends at the deadline";
+  EXPECT_TRUE(waited.wait_for(wait_limit)) << "and has passed";
+  EXPECT_THROW((void)waited.get(), timeout);
+  const shared_future<int> shared = starts().share();
+  EXPECT_TRUE(shared.wait_for(wait_limit));
+  EXPECT_TRUE(shared.test());
+  EXPECT_THROW((void)shared.get(), timeout);
+  open();
+  EXPECT_EQ(waited.within(wait_limit).get(), 1) << "which replaces it";
 }
 
 TEST_F(futures, continuations_may_call_and_wait) {

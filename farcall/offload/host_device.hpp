@@ -1,5 +1,7 @@
 #pragma once
 
+#include <farcall/base/language.hpp>
+
 /// Code that is compiled for processors and for GPUs. Without CUDA's compiler the words below mean
 /// nothing, so that the same headers serve both.
 #ifdef __CUDACC__

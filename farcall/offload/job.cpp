@@ -1,5 +1,6 @@
 #include <farcall/base/byte_stream.hpp>
 #include <farcall/base/error.hpp>
+#include <farcall/base/fault_report.hpp>
 #include <farcall/base/fork.hpp>
 #include <farcall/base/log.hpp>
 #include <farcall/base/settings_source.hpp>
@@ -13,6 +14,7 @@
 #include <farcall/transport/transport_entry.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -51,10 +53,12 @@ struct registry : private fork_observer {
   void add(detail::job_state* job) {
     const std::lock_guard guard(mutex);
     jobs.push_back(job);
+    note_single();
   }
   void remove(detail::job_state* job) {
     const std::lock_guard guard(mutex);
     std::erase(jobs, job);
+    note_single();
   }
   bool empty() {
     const std::lock_guard guard(mutex);
@@ -65,6 +69,8 @@ struct registry : private fork_observer {
     const std::lock_guard guard(mutex);
     return jobs.empty();
   }
+  /// A child of a fork has nothing but jobs of its parent, whose numbers are none of its own.
+  bool is_in_child() { return !has_none() && empty(); }
   bool has(const detail::job_core* job, std::uint32_t serial) {
     const std::lock_guard guard(mutex);
     return std::any_of(jobs.begin(), jobs.end(), [&](const detail::job_state* j) {
@@ -73,25 +79,34 @@ struct registry : private fork_observer {
   }
   /// The only one.
   detail::job_state& only() {
+    // Acquire; partner: the release store in note_single().
+    detail::job_state* const single = single_.load(std::memory_order_acquire);
+    if (single != nullptr && !is_forked(single)) return *single;
     const std::lock_guard guard(mutex);
     const auto first = std::find_if_not(jobs.begin(), jobs.end(), is_forked);
     if (first == jobs.end()) {
       if (!jobs.empty()) throw forked();
-      throw error("this process has no job yet; make a farcall::job first");
+      throw error("this process has no job; make a farcall::job first");
     }
     if (std::find_if_not(first + 1, jobs.end(), is_forked) != jobs.end()) {
       throw error("this process has several jobs; ask the job itself (job.host(), "
-                  "job.node_at(i))");
+                  "job.node_at(i)), and pass buffers instead of their spans");
     }
     return **first;
   }
 
  private:
   static bool is_forked(const detail::job_state* job) noexcept { return job->client->is_forked(); }
+  /// With the mutex.
+  void note_single() noexcept {
+    single_.store(jobs.size() == 1 ? jobs.front() : nullptr, std::memory_order_release);
+  }
 
   void before_fork() noexcept override { mutex.lock(); }
   void after_fork_in_parent() noexcept override { mutex.unlock(); }
   void after_fork_in_child() noexcept override { mutex.unlock(); }
+
+  std::atomic<detail::job_state*> single_{nullptr}; ///< the one of jobs, if that has one
 };
 
 /// A setting of which 0 in job_options leaves it open.
@@ -126,6 +141,8 @@ void settle_spin(std::chrono::nanoseconds& option, const setting& s, const setti
 
 job_options complete(job_options o, const settings_source& given) {
   using settings::row;
+  // Read where lines are written; here it is only checked, while somebody is there to be told.
+  (void)given.text(row("log"));
   settings::warn_of_unknown(other_variables());
   settle(o.targets, row("targets"), given);
   if (o.targets.empty() && o.existing_targets.empty()) {
@@ -183,6 +200,28 @@ struct forwarded_settings {
   milliseconds release_timeout{};
 };
 
+/// One line of the host's log for each other node.
+void log_route(const card& c, const route& r) {
+  if (!log::enabled(log::level::info)) return;
+  std::string line = node_text(c.id);
+  if (c.name != line) line += " (" + c.name + ")";
+  line += ", process " + std::to_string(c.pid) + " on " + c.host + ", ";
+  line += r.via == nullptr ? "has no route" : "is reached by " + std::string(r.via->scheme());
+  log::info(line + ": " + r.reason);
+}
+
+/// The node can be called, and call, from now on.
+void take_in(detail::job_state& state, const card& c, const route& r) {
+  const node_id self = state.members->self();
+  if (self == host_id && c.id != self) log_route(c, r);
+  state.functions->add(c, r.via);
+  if (r.via == nullptr) {
+    state.engine->set_unreachable(c.id, r.reason);
+  } else {
+    state.engine->set_route(c.id, *r.via, c.workers);
+  }
+}
+
 /// The rest of a job that has its members.
 void set_up(detail::job_state& state, const forwarded_settings& forwarded, bool progresses) {
   membership& m = *state.members;
@@ -192,7 +231,8 @@ void set_up(detail::job_state& state, const forwarded_settings& forwarded, bool 
 
   am::engine_options o;
   o.self = m.self();
-  o.nodes = m.nodes();
+  o.nodes = m.capacity();
+  o.meet = [&m](node_id node, time_point deadline) { m.meet(node, deadline); };
   o.workers = m.card_of(m.self()).workers;
   o.waiting = waiting;
   // The host's processors are the program's.
@@ -207,25 +247,18 @@ void set_up(detail::job_state& state, const forwarded_settings& forwarded, bool 
   state.engine = std::make_shared<am::engine>(std::move(o));
   state.client = state.engine.get();
 
-  std::vector<card> cards;
-  std::vector<const transport*> ways;
+  state.functions = std::make_unique<key_resolver>(m.capacity());
+  state.context.functions = state.functions.get();
   for (node_id node = 0; node < m.nodes(); ++node) {
-    cards.push_back(m.card_of(node));
-    ways.push_back(m.route_to(node).via);
-    if (m.route_to(node).via == nullptr) {
-      // Nodes that live in other processes stay without a route.
-      if (is_hosted(m.card_of(node))) {
-        state.engine->set_unreachable(node, m.route_to(node).reason);
-        continue;
-      }
+    if (!m.knows(node)) continue;
+    // Nodes that live in other processes stay without a route.
+    if (m.route_to(node).via == nullptr && !is_hosted(m.card_of(node))) {
       throw start_failed(node_text(node) + " cannot be reached: " + m.route_to(node).reason, node);
     }
-    state.engine->set_route(node, *m.route_to(node).via, m.card_of(node).workers);
+    take_in(state, m.card_of(node), m.route_to(node));
   }
   for (transport* t : m.transports())
     state.engine->listen(*t);
-  state.functions = std::make_unique<key_resolver>(std::move(cards), std::move(ways));
-  state.context.functions = state.functions.get();
   registry::instance().add(&state);
 }
 
@@ -312,10 +345,14 @@ void serve(const Join& join) {
     state->members = join();
     membership& members = *state->members;
     detail::process_node.store(members.self(), std::memory_order_relaxed);
+    report_faults(members.self());
     // Handlers leave continuations behind.
     set_up(*state, decode_settings(members.settings()), true);
     am::engine& engine = *state->engine;
-    members.watch({.node_failed = [&](node_id n, const std::string& why) { engine.fail(n, why); },
+    // Until the state has ended, which begins after the owner has let go of it.
+    detail::job_state& all = *state;
+    members.watch({.node_joined = [&all](const card& c, const route& r) { take_in(all, c, r); },
+                   .node_failed = [&](node_id n, const std::string& why) { engine.fail(n, why); },
                    .shut_down = [&] { engine.stop_when_done(); }});
     engine.start_workers(1);
   } catch (const std::exception& e) {
@@ -352,6 +389,8 @@ bool detail::job_state::end() noexcept {
   if (!engine) return true;
   time_point deadline = no_deadline;
   if (members->self() == host_id) {
+    watch.stop();
+    returns.stop();
     finish_copies(*this, members->stop_timeout());
     engine->drain(deadline_after(members->stop_timeout()));
     // Targets can only send their last replies while we take them in. What then runs may wait for
@@ -403,7 +442,16 @@ node_description node::description() const {
 
 bool node::alive() const {
   if (job_ == nullptr) throw error("this node handle belongs to no job");
-  return !detail::state_of(*job_).engine->has_failed(id_);
+  const detail::job_state& state = detail::state_of(*job_);
+  if (state.engine->has_failed(id_)) return false;
+  if (state.members->knows(id_)) return true;
+  try {
+    // Only nodes that know it were told of its end.
+    state.members->meet(id_);
+  } catch (const node_failed&) {
+    return false;
+  }
+  return !state.engine->has_failed(id_);
 }
 
 node this_node() {
@@ -417,7 +465,7 @@ std::size_t node_count() { return detail::current_job().members->nodes(); }
 
 node node_at(node_id id) {
   detail::job_state& job = detail::current_job();
-  if (id >= job.members->nodes()) {
+  if (!job.members->has(id)) {
     throw error("there is no node " + std::to_string(id) + ": the job has " +
                 std::to_string(job.members->nodes()) + " nodes");
   }
@@ -461,6 +509,9 @@ job& job::operator=(job&& other) noexcept {
 job::~job() { end(state_); }
 
 void job::start(const job_options& options, std::vector<unique_fd> existing) {
+  if (registry::instance().is_in_child()) {
+    detail::process_node.store(host_id, std::memory_order_relaxed);
+  }
   if (detail::own_id() != host_id) {
     throw error("this process is " + node_text(detail::own_id()) +
                 " of a job and cannot be the host of another; let the host start all nodes, and " +
@@ -482,12 +533,21 @@ void job::start(const job_options& options, std::vector<unique_fd> existing) {
   o.settings = encode(forwarded);
   o.transports = transports();
   auto state = std::make_unique<detail::job_state>();
+  state->start_timeout = options.start_timeout;
+  if (options.restart_lost_servers) state->returns.enable();
   state->members = membership::launch(std::move(o), identity());
   set_up(*state, forwarded, options.progress == "thread");
   am::engine& engine = *state->engine;
+  state->watch.start(static_cast<node_id>(state->members->nodes()));
   try {
     state->members->watch(
-        {.node_failed = [&](node_id n, const std::string& why) { engine.fail(n, why); },
+        {.node_joined = [s = state.get()](const card& c, const route& r) { take_in(*s, c, r); },
+         .node_failed =
+             [s = state.get()](node_id n, const std::string& why) {
+               s->engine->fail(n, why);
+               s->watch.node_ended(*s, n, why);
+               s->returns.node_failed(*s, n);
+             },
          .shut_down = {}});
     engine.start_workers(0);
   } catch (const std::system_error& e) {
@@ -507,7 +567,7 @@ int job::wait_fd() { return state_->engine->wait_fd(); }
 node job::host() const noexcept { return {*state_, host_id}; }
 
 node job::node_at(node_id id) const {
-  if (id > targets_.size()) {
+  if (id >= size()) {
     throw error("there is no node " + std::to_string(id) + ": the job has " +
                 std::to_string(size()) + " nodes");
   }
@@ -528,7 +588,8 @@ bool serve_as_target() {
 void serve_as_target(int socket) {
   unique_fd to_host(socket);
   require_control_socket(socket);
-  if (!registry::instance().empty() || detail::own_id() != host_id) {
+  registry& all = registry::instance();
+  if (!all.empty() || (detail::own_id() != host_id && !all.is_in_child())) {
     throw error("a process that has a job cannot join another as a target");
   }
   const auto table = transports();

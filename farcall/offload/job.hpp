@@ -4,8 +4,11 @@
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/offload/node.hpp>
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace farcall {
@@ -56,6 +59,10 @@ struct job_options {
   /// A server that is silent for longer has failed, with its targets. Else
   /// FARCALL_HEARTBEAT_TIMEOUT_MS, else 5 s.
   std::chrono::milliseconds heartbeat_timeout{0};
+  /// Targets of servers (tcp://) that have failed, as because their server has ended, are started
+  /// again once their server takes them, as new nodes: job::on_node_change() tells of them, and
+  /// which they replace. Attempts go on for some ten minutes, with pauses of up to 8 s.
+  bool restart_lost_servers = false;
   /// A target, here or elsewhere, that does not answer the host for longer has failed, and is
   /// killed: one that is stopped (SIGSTOP, a debugger) or that hangs in the kernel. Its handlers
   /// may compute as long as they like; for those there are deadlines. Else FARCALL_PEER_TIMEOUT_MS,
@@ -92,14 +99,48 @@ class job {
   job& operator=(const job&) = delete;
   ~job();
 
-  /// All nodes but the host, in the order of their numbers.
+  /// The nodes that the job has started with, but for the host, in the order of their numbers; also
+  /// those that have failed since, and not those that were added.
   [[nodiscard]] const std::vector<node>& targets() const noexcept { return targets_; }
   /// Node 0: this process.
   [[nodiscard]] node host() const noexcept;
   /// Throws error when the job has no such node.
   [[nodiscard]] node node_at(node_id id) const;
-  /// Number of nodes, the host included.
-  [[nodiscard]] std::size_t size() const noexcept { return targets_.size() + 1; }
+  /// Number of nodes that the job has had, the host included: one more than the highest number.
+  [[nodiscard]] std::size_t size() const noexcept;
+  /// All nodes but the host that have joined, and have not failed and were not removed, as of now.
+  /// Any thread. Throws forked in a child of a fork.
+  [[nodiscard]] std::vector<node> live_targets() const;
+
+  /// Starts one more target, from a URL as in job_options::targets; blocks until it has joined, at
+  /// most for the start timeout. The other nodes go on meanwhile, and get to know it when they
+  /// first use it. A number is given to one node only, so there are at most as many as the larger
+  /// of 1,024 and twice the nodes at the start. Servers (tcp://) can be added to jobs that have
+  /// started with one. Any thread; those that add at the same time wait for each other. Throws
+  /// start_failed and setting_error; nothing is left of the target then.
+  node add(std::string_view url);
+  /// The same for several, which are started together; a URL may stand for several targets. All of
+  /// them have joined then, or none is left.
+  std::vector<node> add(std::span<const std::string> urls);
+
+  /// Takes a target out of the job: calls that were sent to it end as usual, and new ones, but for
+  /// some by an fc::lane, throw node_failed, which says so. Then its process ends. Blocks until it
+  /// has, at most for the stop timeout, after which it is killed. Its memory is lost. Returns
+  /// at once for one that has failed. Any thread but those that run handlers of that target's
+  /// calls. Throws error for the host, and for nodes without a process.
+  void remove(const node& target);
+
+  /// Starts a target again that has failed or was removed, from its URL: as a new node, with a
+  /// number of its own. Futures, buffers and lanes of the old one stay failed. Blocks and throws as
+  /// add(), and throws error for a node that is alive, or that the job has not started.
+  node restart(const node& failed);
+
+  /// Has `f(const node_event&)` called whenever a node has joined, failed or been removed, from now
+  /// until the job ends; the end of the job itself is no such event. `f` runs where continuations
+  /// do, mostly on a thread of farcall's, one call at a time, in the order of the changes; it may
+  /// call, wait, and add nodes. In offload/node_change.hpp. Any thread. Throws std::bad_alloc.
+  template <class F>
+  void on_node_change(F f);
 
   /// Takes in the replies that have arrived, to calls of all threads, and runs on this thread what
   /// waits for them. For loops that do other things too: nobody need wait or test then. Blocks only

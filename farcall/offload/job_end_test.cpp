@@ -1,5 +1,6 @@
 // What is under way when a job ends, and what outlives it.
 
+#include <farcall/call/reply.hpp>
 #include <farcall/offload/buffer.hpp>
 #include <farcall/offload/call.hpp>
 #include <farcall/offload/job.hpp>
@@ -208,6 +209,20 @@ TEST_F(job_ends_before, continuations_that_do_not_return) {
   ASSERT_TRUE(eventually([] { return kept == 1; }));
   expect_an_end();
   EXPECT_EQ(kept, 1);
+}
+
+/// The reply of a call that ends with the job.
+std::optional<reply<void>> never_given;
+void keep_reply(reply<void> r) { never_given.emplace(std::move(r)); }
+
+TEST_F(job_ends_before, continuations_of_calls_that_end_with_it) {
+  const future<void> f =
+      async(job_->host(), keep_reply).then([](const future<void>&) { be_kept(); });
+  expect_an_end();
+  EXPECT_EQ(kept, 1);
+  let_go = true;
+  EXPECT_TRUE(eventually([] { return kept == 0; }));
+  never_given.reset();
 }
 
 TEST_F(job_ends_before, nothing_that_returns_in_time) {

@@ -4,7 +4,10 @@
 #include <farcall/call/key_resolver.hpp>
 #include <farcall/job/membership.hpp>
 #include <farcall/offload/copy_thread.hpp>
+#include <farcall/offload/lost_servers.hpp>
 #include <farcall/offload/node.hpp>
+#include <farcall/offload/node_watch.hpp>
+#include <farcall/offload/pending_transfers.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -26,10 +29,15 @@ struct job_state : job_core {
   [[nodiscard]] bool end() noexcept;
 
   std::chrono::milliseconds release_timeout{}; ///< for the ends of buffers
+  std::chrono::milliseconds start_timeout{};   ///< host: for nodes that are added
   std::unique_ptr<membership> members;
   std::shared_ptr<am::engine> engine;
   std::unique_ptr<key_resolver> functions;
   copy_thread copies;
+  pending_transfers late_puts; ///< given up at their deadlines
+  pending_transfers in_order;  ///< that calls in order wait for
+  node_watch watch;            ///< host
+  lost_servers returns;        ///< host
 
  private:
   bool has_ended_ = false;

@@ -29,7 +29,9 @@ namespace farcall::test {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 /// argc and argv that can be changed.
 class command_line {
@@ -562,14 +564,15 @@ TEST(job_settings, options_of_servers_are_yes_or_no) {
 }
 
 /// Standard output and error of this program, run again by a shell with these variables.
-std::string text_of_own_run(const std::string& variables, const std::string& filter) {
+std::string text_of_own_run(const std::string& variables, const std::string& filter,
+                            bool succeeds = true) {
   const std::string command = variables + " /proc/" + std::to_string(::getpid()) +
                               "/exe --gtest_filter=" + filter + " 2>&1";
   std::FILE* const from = ::popen(command.c_str(), "r");
   std::string text;
   for (int c = std::fgetc(from); c != EOF; c = std::fgetc(from))
     text += static_cast<char>(c);
-  EXPECT_EQ(::pclose(from), 0) << text;
+  EXPECT_EQ(::pclose(from) == 0, succeeds) << text;
   return text;
 }
 
@@ -586,6 +589,13 @@ TEST(job_settings, unknown_variables_are_warned_about_once_per_process) {
   EXPECT_EQ(quiet.find(text), std::string::npos) << quiet;
 }
 
+TEST(job_settings, the_log_names_the_routes) {
+  const std::string filter = "jobs.have_one_target_by_default";
+  const std::string route = "node 1, process [0-9]+ on .*, is reached by shm: ";
+  EXPECT_THAT(text_of_own_run("FARCALL_LOG=info", filter), ContainsRegex(route));
+  EXPECT_THAT(text_of_own_run("FARCALL_LOG=warning", filter), Not(ContainsRegex(route)));
+}
+
 TEST(job_settings, empty_variables_count_as_unset) {
   const scoped_variable targets("FARCALL_TARGETS", "");
   const job j;
@@ -594,9 +604,16 @@ TEST(job_settings, empty_variables_count_as_unset) {
 
 TEST(job_settings, a_bootstrap_that_is_none) {
   // Only farcall sets this variable. A user who does gets told, and no hanging program.
-  const std::string run = "FARCALL_BOOTSTRAP=0 /proc/" + std::to_string(::getpid()) +
-                          "/exe --gtest_filter=jobs.have_one_target_by_default >/dev/null 2>&1";
-  EXPECT_NE(std::system(run.c_str()), 0);
+  for (const char* variable : {"FARCALL_BOOTSTRAP=0", "FARCALL_BOOTSTRAP=1000"}) {
+    const std::string told = text_of_own_run(variable, "jobs.have_one_target_by_default", false);
+    EXPECT_THAT(told, HasSubstr("error: FARCALL_BOOTSTRAP")) << variable;
+  }
+}
+
+TEST(job_settings, a_level_of_the_log_that_is_none) {
+  const scoped_variable variable("FARCALL_LOG", "loud");
+  EXPECT_THAT(text_thrown_by<setting_error>([] { const job j; }),
+              AllOf(HasSubstr("FARCALL_LOG"), HasSubstr("loud"), HasSubstr("info")));
 }
 
 TEST(job_settings, arguments_reach_the_targets) {

@@ -31,6 +31,9 @@ inline job_options with_targets(const std::string& targets) {
   return options;
 }
 
+inline node_id own_number() { return this_node().id(); }
+inline node_id ask_number_of(node_id other) { return sync(node_at(other), fn<&own_number>); }
+
 /// A test with a job of its own; `target_` is its first target.
 class job_test : public ::testing::Test {
  protected:

@@ -57,6 +57,15 @@ TEST_F(lanes, take_calls) {
   EXPECT_THROW((void)sync(stream, []() -> int { throw std::runtime_error("x"); }), remote_error);
 }
 
+TEST_F(lanes, that_were_moved_from_say_so) {
+  lane from(target_);
+  const lane to(std::move(from));
+  // NOLINTNEXTLINE(bugprone-use-after-move): that is what is tested
+  EXPECT_THAT(text_thrown_by<error>([&] { (void)sync(from, [] { return 1; }); }),
+              HasSubstr("moved from"));
+  EXPECT_EQ(sync(to, [] { return 2; }), 2);
+}
+
 TEST_F(lanes, run_in_order) {
   const lane stream(target_);
   std::vector<future<std::uint32_t>> all;

@@ -225,6 +225,22 @@ TEST_F(later_results, may_be_failures) {
               }),
               HasSubstr("given"));
   EXPECT_THAT(failure_of([](reply<int>) {}), HasSubstr("without giving one"));
+  EXPECT_THAT(failure_of([](reply<int>) { throw std::out_of_range("thrown"); }),
+              HasSubstr("thrown"));
+  EXPECT_THAT(failure_of([](reply<int> to) {
+                const reply<int> taken = std::move(to);
+                throw std::out_of_range("thrown by its owner");
+              }),
+              HasSubstr("thrown by its owner"));
+  EXPECT_THAT(failure_of([](reply<int> to) {
+                try {
+                  const reply<int> taken = std::move(to);
+                  throw std::out_of_range("caught");
+                } catch (const std::out_of_range&) {
+                  sync(this_node(), fn<&reply_nothing>);
+                }
+              }),
+              HasSubstr("without giving one"));
   const auto twice_given = [](reply<bool> to) {
     to.set_value(false);
     try {
@@ -249,6 +265,18 @@ TEST_F(later_results, of_many_threads_on_one_lane) {
   for (int i = 0; i < 300; ++i) {
     EXPECT_EQ(all[static_cast<std::size_t>(2 * i)].get(), i);
     EXPECT_EQ(all[static_cast<std::size_t>(2 * i + 1)].get(), 2 * i);
+  }
+}
+
+TEST_F(later_results, and_others_of_one_lane_by_turns) {
+  const auto by_a_thread = [](reply<int> to, int v) {
+    std::thread([to = std::move(to), v]() mutable { to.set_value(v); }).detach();
+  };
+  for (int i = 0; i < 1000; ++i) {
+    future<int> later = async(target_, by_a_thread, i);
+    ASSERT_EQ(sync(target_, twice, i), 2 * i);
+    ASSERT_EQ(later.get(), i);
+    ASSERT_EQ(sync(target_, twice, i), 2 * i);
   }
 }
 

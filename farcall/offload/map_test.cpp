@@ -108,10 +108,9 @@ TEST_F(maps, go_by_lanes_and_have_deadlines) {
         return handshake::wait(farcall::map(words), at, 1) ? 1 : 0;
       },
       std::vector<std::uint32_t>{0});
+  EXPECT_TRUE(late.wait_for(wait_limit));
   EXPECT_THROW((void)late.get(), timeout);
   words.set(0);
-  EXPECT_TRUE(late.wait_for(wait_limit));
-  EXPECT_THAT(late.get(), ElementsAre(1));
 }
 
 TEST_F(maps, fail_with_their_node) {

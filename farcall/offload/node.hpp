@@ -2,6 +2,7 @@
 
 #include <farcall/am/client.hpp>
 #include <farcall/base/clock.hpp>
+#include <farcall/base/error.hpp>
 #include <farcall/base/node_id.hpp>
 #include <farcall/call/context.hpp>
 #include <farcall/call/pack.hpp>
@@ -9,6 +10,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <iosfwd>
 #include <string>
 
 namespace farcall {
@@ -88,8 +90,9 @@ class node {
   [[nodiscard]] buffer<T> allocate(std::size_t n) const;
 
   /// The same node, with a deadline for what is started by the call that it is given to: waiting
-  /// for space, and get() of the future, throw timeout when it has passed.
-  [[nodiscard]] timed_node within(std::chrono::nanoseconds duration) const noexcept;
+  /// for space, and get() of the future, throw timeout when it has passed. A call that is not done
+  /// by then is stopped once its future goes (call_stop_token), unless it was posted.
+  [[nodiscard]] timed_node within(time_limit duration) const noexcept;
 
   /// The same node, with a stop token, as std::stop_token: futures of calls to it end with
   /// `cancelled` when a stop is requested, and it is told. In offload/stop_token.hpp. Never fails.
@@ -101,6 +104,12 @@ class node {
   /// False once the job has ended, and in a child of a fork; then nothing but this may be asked.
   [[nodiscard]] bool has_job() const noexcept;
   friend bool operator==(const node& a, const node& b) noexcept = default;
+  /// As messages speak of it: "node 3" or "the host (node 0)".
+  template <class Traits>
+  friend std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& to,
+                                                      const node& n) {
+    return to << node_text(n.id_);
+  }
 
  private:
   detail::job_core* job_ = nullptr;
@@ -131,7 +140,7 @@ class timed_node {
   time_point deadline_;
 };
 
-inline timed_node node::within(std::chrono::nanoseconds duration) const noexcept {
+inline timed_node node::within(time_limit duration) const noexcept {
   return {*this, deadline_after(duration)};
 }
 
@@ -169,3 +178,12 @@ extern constinit std::atomic<node_id> process_node;
 
 } // namespace detail
 } // namespace farcall
+
+/// For unordered containers of nodes. Nodes of different jobs may share a value.
+template <>
+struct std::hash<farcall::node> {
+  /// Of its number.
+  std::size_t operator()(const farcall::node& n) const noexcept {
+    return std::hash<farcall::node_id>()(n.id());
+  }
+};

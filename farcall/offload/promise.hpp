@@ -20,9 +20,9 @@ template <class T>
 class promise {
  public:
   /// Throws std::bad_alloc.
-  promise() : state_(new detail::local_state<T>(nullptr)) {
-    future_ = detail::future_access::make<T>(state_);
-  }
+  promise()
+      : state_(new detail::local_state<T>(nullptr)),
+        future_(detail::future_access::make<T>(state_)) {}
   promise(promise&& other) noexcept
       : state_(std::exchange(other.state_, nullptr)), future_(std::move(other.future_)) {}
   promise& operator=(promise&& other) noexcept {
@@ -68,9 +68,10 @@ class promise {
     state_->value.emplace();
     std::exchange(state_, nullptr)->complete(nullptr);
   }
-  /// The future throws what `why`, not null, holds. Throws error when it was made ready before.
+  /// The future throws what `why` holds. Throws error when it was made ready before, and for null.
   void set_exception(std::exception_ptr why) {
     require_open();
+    if (why == nullptr) throw error("a promise was given a null exception");
     std::exchange(state_, nullptr)->complete(std::move(why));
   }
 

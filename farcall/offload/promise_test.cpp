@@ -72,6 +72,14 @@ TEST(promises, give_exceptions) {
   EXPECT_THROW((void)f.get(), std::out_of_range);
 }
 
+TEST(promises, take_no_null_for_an_exception) {
+  promise<int> p;
+  future<int> f = p.get_future();
+  EXPECT_THROW(p.set_exception(nullptr), error);
+  p.set_value(1);
+  EXPECT_EQ(f.get(), 1);
+}
+
 TEST(promises, are_used_once) {
   promise<int> p;
   (void)p.get_future();

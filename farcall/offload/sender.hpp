@@ -1,6 +1,7 @@
 #pragma once
 
 #include <farcall/offload/future.hpp>
+#include <farcall/offload/ready_or_late.hpp>
 
 #include <exception>
 #include <type_traits>
@@ -74,17 +75,20 @@ class future_operation final : private am::continuation {
   using operation_state_concept = detail::operation_state_tag;
 
   /// For future_sender::connect().
-  future_operation(future<T> from, R to) : from_(std::move(from)), to_(std::move(to)) {}
+  future_operation(future<T> from, R to)
+      : from_(std::move(from)), to_(std::move(to)),
+        timed_(detail::future_access::state(from_), detail::future_access::deadline(from_)) {}
   future_operation(const future_operation&) = delete;
   future_operation& operator=(const future_operation&) = delete;
   ~future_operation() override = default;
 
   /// Completes the receiver once the result is there: at once, or on whichever thread takes the
-  /// reply in.
-  void start() noexcept { detail::run_when_ready(detail::future_access::state(from_), this); }
+  /// reply in. At the deadline, with timeout, on one of the library's.
+  void start() noexcept { timed_.begin(detail::future_access::state(from_), *this); }
 
  private:
   void run() noexcept override {
+    (void)timed_.end(detail::future_access::state(from_), nullptr);
     try {
       if constexpr (std::is_void_v<T>) {
         from_.get();
@@ -99,6 +103,7 @@ class future_operation final : private am::continuation {
 
   future<T> from_;
   R to_;
+  detail::ready_or_late timed_; ///< ends before the future
 };
 
 /// A future as a sender, which completes with its value, or with set_error and the exception that
@@ -112,7 +117,8 @@ class future_sender {
   /// For as_sender().
   explicit future_sender(future<T> from) noexcept : from_(std::move(from)) {}
 
-  /// What start() starts. This sender is empty afterwards. Throws what moving the receiver throws.
+  /// What start() starts. This sender is empty afterwards. Throws what moving the receiver throws,
+  /// and when there is a deadline, std::bad_alloc, and std::system_error when no thread can be had.
   template <class R>
   [[nodiscard]] future_operation<T, std::remove_cvref_t<R>> connect(R&& to) && {
     return {std::move(from_), std::forward<R>(to)};
@@ -122,10 +128,10 @@ class future_sender {
   future<T> from_;
 };
 
-/// The result of a future for what takes senders; a deadline has no effect. Somebody has to take
-/// replies in, as for then(): a thread that waits for this sender by other means than farcall's
-/// does not, so give the job FARCALL_PROGRESS=thread, or call job::progress(). Throws error for an
-/// empty future.
+/// The result of a future for what takes senders, or at its deadline a timeout. Somebody has to
+/// take replies in, as for then(): a thread that waits for this sender by other means than
+/// farcall's does not, so give the job FARCALL_PROGRESS=thread, or call job::progress(). Throws
+/// error for an empty future.
 template <class T>
 [[nodiscard]] future_sender<T> as_sender(future<T> from) {
   if (!from.valid()) detail::throw_empty_sender();

@@ -63,6 +63,27 @@ TEST(senders, complete_with_the_value) {
   EXPECT_EQ(**t.value, 4);
 }
 
+TEST(senders, complete_at_the_deadline) {
+  promise<std::unique_ptr<int>> p;
+  told<std::unique_ptr<int>> t;
+  auto operation = as_sender(p.get_future().within(std::chrono::milliseconds(30)))
+                       .connect(receiver<std::unique_ptr<int>>{&t});
+  operation.start();
+  EXPECT_TRUE(eventually([&] { return t.completions == 1; }));
+  EXPECT_THROW(std::rethrow_exception(t.failure), timeout);
+  p.set_value(std::make_unique<int>(4));
+  EXPECT_EQ(t.completions, 1);
+
+  promise<std::unique_ptr<int>> in_time;
+  told<std::unique_ptr<int>> told_in_time;
+  auto other = as_sender(in_time.get_future().within(wait_limit))
+                   .connect(receiver<std::unique_ptr<int>>{&told_in_time});
+  other.start();
+  in_time.set_value(std::make_unique<int>(5));
+  ASSERT_EQ(told_in_time.completions, 1);
+  EXPECT_EQ(**told_in_time.value, 5);
+}
+
 TEST(senders, do_nothing_before_they_are_started) {
   told<int> t;
   auto operation = as_sender(make_ready_future(1)).connect(receiver<int>{&t});

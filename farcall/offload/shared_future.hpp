@@ -79,12 +79,12 @@ class FARCALL_NODISCARD_CLASS shared_future {
   /// False for one that was made without a future, and for one that was moved from.
   [[nodiscard]] bool valid() const noexcept { return state_ != nullptr; }
 
-  /// True when get() would not wait. Takes in replies that have arrived; never blocks. Throws error
-  /// for an empty one.
+  /// True when get() would not wait, as future::test(). Throws error for an empty one.
   [[nodiscard]] bool test() const {
     require_valid();
-    if (!state_->ready()) detail::poll(*state_);
-    return state_->ready();
+    if (state_->ready()) return true;
+    detail::poll(*state_);
+    return state_->ready() || detail::has_passed(deadline_);
   }
 
   /// Waits until get() would not. Throws timeout when the deadline of the call passes (see
@@ -94,14 +94,14 @@ class FARCALL_NODISCARD_CLASS shared_future {
     if (!state_->ready()) detail::wait_or_throw(*state_, deadline_);
   }
 
-  /// Waits at most `duration`; true when the result is there. Throws error for an empty one.
-  [[nodiscard]] bool wait_for(std::chrono::nanoseconds duration) const {
+  /// Waits at most `duration`, as future::wait_for(). Throws error for an empty one.
+  [[nodiscard]] bool wait_for(time_limit duration) const {
     require_valid();
-    return state_->ready() || detail::wait_until(*state_, deadline_after(duration));
+    return state_->ready() || detail::wait_for(*state_, duration, deadline_);
   }
 
   /// The same result with another deadline, as future::within(). Throws error for an empty one.
-  [[nodiscard]] shared_future within(std::chrono::nanoseconds duration) const {
+  [[nodiscard]] shared_future within(time_limit duration) const {
     require_valid();
     shared_future timed(*this);
     timed.deadline_ = deadline_after(duration);

@@ -87,8 +87,26 @@ class result_or_stop final : public counted {
     counted_ptr<result_or_stop> held; ///< from when it is attached
   };
 
+  /// Who gives the future up at its deadline stops the call.
+  class outcome final : public local_state<T> {
+   public:
+    outcome(am::client* owner, result_or_stop& whose) : local_state<T>(owner), whose_(whose) {}
+
+   private:
+    void give_up() noexcept override {
+      counted_ptr<result_or_stop> it;
+      this->guard().lock();
+      // Until it is ready, somebody has yet to complete it, and holds it.
+      if (!this->ready()) it = counted_ptr<result_or_stop>(&whose_);
+      this->guard().unlock();
+      if (it) it->stop();
+    }
+
+    result_or_stop& whose_;
+  };
+
   result_or_stop(future<T> from, am::completion& state)
-      : from_(std::move(from)), state_(state), out_(new local_state<T>(state.owner())) {}
+      : from_(std::move(from)), state_(state), out_(new outcome(state.owner(), *this)) {}
   ~result_or_stop() = default;
 
   void arrive() noexcept {
@@ -190,8 +208,7 @@ template <stoppable_token S, class F, class... A>
         p.messages, p.job.context, p.deadline, f, std::forward<A>(args)...);
     return stop_when(detail::future_access::make<result>(slot, p.deadline), stop);
   } else {
-    detail::explain_call_to<timed_node, F, A...>();
-    return future<void>();
+    return detail::explain_call_to<timed_node, F, A...>();
   }
 }
 
@@ -258,8 +275,8 @@ class call_stop_token {
 };
 
 /// In a handler: tells of a stop of the call that it runs for. For a handler that is a coroutine,
-/// up to its first wait. Outside handlers, and for calls that were not made with a token that can
-/// be stopped, one whose stop_possible() is false.
+/// up to its first wait. Outside handlers, and for calls that were made neither with a token that
+/// can be stopped nor with a deadline, one whose stop_possible() is false.
 [[nodiscard]] call_stop_token stop_token_of_call() noexcept;
 
 } // namespace farcall

@@ -359,6 +359,83 @@ TEST_F(calls_to_stop, leave_what_has_ended) {
   EXPECT_EQ(sync(target_.with(last_.get_token()), twice, 2), 4) << "other calls";
 }
 
+// ---- by a deadline ------------------------------------------------------------------------------
+
+/// Passes while a handler runs or waits for its worker.
+constexpr milliseconds soon{30};
+
+TEST_F(calls_to_stop, do_not_run_after_their_deadline) {
+  future<void> busy = keep_busy();
+  for (int i = 0; i < 20; ++i)
+    EXPECT_THROW(sync(target_.within(milliseconds(1)), count, gate_.span()), timeout);
+  std::vector<future<void>> waiting;
+  for (int i = 0; i < 100; ++i)
+    waiting.push_back(async(target_.within(soon), count, gate_.span()));
+  EXPECT_THROW(waiting.back().get(), timeout);
+  waiting.clear();
+  go_on();
+  EXPECT_THROW(busy.get(), cancelled);
+  expect_nothing_left();
+  EXPECT_EQ(gate_.get(counter), 0U);
+}
+
+TEST_F(calls_to_stop, are_told_of_their_deadline) {
+  future<void> f = async(target_.within(soon), run_on, gate_.span());
+  EXPECT_TRUE(gate_.wait(began));
+  EXPECT_THROW(f.get(), timeout);
+  EXPECT_EQ(gate_.get(told), 0U) << "it can still be waited for";
+  f = {};
+  EXPECT_TRUE(gate_.wait(told));
+  expect_nothing_left();
+}
+
+TEST_F(calls_to_stop, are_told_of_their_deadline_also_with_a_token) {
+  future<void> f = async(target_.within(soon).with(source_.get_token()), run_on, gate_.span());
+  EXPECT_TRUE(gate_.wait(began));
+  EXPECT_THROW(f.get(), timeout);
+  f = {};
+  EXPECT_TRUE(gate_.wait(told));
+  source_.request_stop();
+  expect_nothing_left();
+}
+
+future<bool> await_in_time(node target, words w) {
+  try {
+    co_await async(target.within(soon), run_on, w);
+  } catch (const timeout&) {
+    co_return true;
+  }
+  co_return false;
+}
+
+TEST_F(calls_to_stop, are_told_of_the_deadline_of_a_coroutine) {
+  EXPECT_TRUE(await_in_time(target_, gate_.span()).get());
+  // It may have begun after the deadline alone.
+  EXPECT_TRUE(eventually([&] { return gate_.get(told) == gate_.get(began); }));
+  expect_nothing_left();
+}
+
+int wait_for_gate(words w) { return handshake::wait(w.local(), gate, 1) ? 7 : 0; }
+
+TEST_F(calls_to_stop, go_on_while_somebody_holds_them_after_a_deadline) {
+  future<int> f = async(target_.within(soon), wait_for_gate, gate_.span());
+  EXPECT_THROW((void)f.get(), timeout);
+  gate_.set(gate);
+  EXPECT_EQ(std::move(f).within(wait_limit).get(), 7);
+  expect_nothing_left();
+}
+
+TEST_F(calls_to_stop, go_on_when_dropped_before_their_deadline) {
+  (void)async(target_.within(wait_limit), count, gate_.span());
+  (void)async(target_.within(std::chrono::hours::max()), count, gate_.span());
+  EXPECT_EQ(sync(target_, twice, 1), 2);
+  EXPECT_EQ(gate_.get(counter), 2U);
+  EXPECT_TRUE(sync(target_.within(wait_limit), can_be_stopped));
+  EXPECT_FALSE(sync(target_.within(std::chrono::hours::max()), can_be_stopped));
+}
+
+// ---- races --------------------------------------------------------------------------------------
+
 TEST_F(calls_to_stop, race_with_the_reply) {
   int values = 0;
   int stops = 0;

@@ -22,7 +22,8 @@ class task_promise_base {
   [[nodiscard]] std::suspend_always initial_suspend() const noexcept { return {}; }
   void unhandled_exception() noexcept { failure_ = std::current_exception(); }
 
-  /// Goes on with whoever awaits the task, without taking stack.
+  /// Goes on with whoever awaits the task, without taking stack where the compiler optimises
+  /// sibling calls (-O2).
   struct end {
     [[nodiscard]] bool await_ready() const noexcept { return false; }
     template <class Promise>
@@ -112,7 +113,7 @@ class [[nodiscard]] task {
   /// The same task, with a deadline for whoever awaits it: `co_await` throws timeout when it has
   /// passed. What the task has begun goes on; it keeps its frame until it ends. Throws
   /// std::bad_alloc.
-  [[nodiscard]] task within(std::chrono::nanoseconds duration) &&;
+  [[nodiscard]] task within(time_limit duration) &&;
 
  private:
   std::coroutine_handle<promise_type> frame_;
@@ -144,7 +145,7 @@ task<T> until(task<T> t, time_point deadline) {
 } // namespace detail
 
 template <class T>
-task<T> task<T>::within(std::chrono::nanoseconds duration) && {
+task<T> task<T>::within(time_limit duration) && {
   return detail::until(std::move(*this), deadline_after(duration));
 }
 

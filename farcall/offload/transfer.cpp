@@ -4,6 +4,8 @@
 #include <farcall/memory/copy.hpp>
 #include <farcall/offload/call.hpp>
 #include <farcall/offload/job_state.hpp>
+#include <farcall/offload/memory_handlers.hpp>
+#include <farcall/offload/shared_future.hpp>
 #include <farcall/offload/transfer.hpp>
 
 #include <algorithm>
@@ -19,90 +21,23 @@ namespace {
 using detail::job_state;
 using detail::transfer_mode;
 
-/// Emulated RMA, for where no memory is shared and the system allows nothing better: the size of
-/// its pieces, and how many are under way at a time.
-constexpr std::size_t call_piece = std::size_t{256} << 10;
+/// How many pieces of an emulated RMA are under way at a time.
 constexpr std::size_t call_pieces_in_flight = 8;
 
 } // namespace
 
-// ---- handlers -----------------------------------------------------------------------------------
-
-// Their names must be the same in all builds of this file, and known to other files: no types of
-// std, which each library calls otherwise, and no unnamed namespace.
 namespace detail {
 
-/// Address, or 0 and the reason.
-struct allocation {
-  std::uint64_t address = 0;
-  std::string why;
-};
-struct bytes_sent {
-  std::span<const std::byte> bytes;
-};
-struct bytes_read {
-  std::vector<std::byte> bytes;
-};
-
-} // namespace detail
-
-template <>
-struct packer<detail::allocation> {
-  static void pack(writer& w, const detail::allocation& a) { w(a.address, a.why); }
-  static detail::allocation unpack(reader& r) {
-    const auto address = r.read<std::uint64_t>();
-    return {address, r.read<std::string>()};
-  }
-};
-
-template <>
-struct packer<detail::bytes_sent> {
-  static constexpr bool has_views = true;
-  static void pack(writer& w, const detail::bytes_sent& sent) { w(sent.bytes); }
-  static detail::bytes_sent unpack(reader& r) { return {r.read<std::span<const std::byte>>()}; }
-};
-
-template <>
-struct packer<detail::bytes_read> {
-  static void pack(writer& w, const detail::bytes_read& read) { w(read.bytes); }
-  static detail::bytes_read unpack(reader& r) { return {r.read<std::vector<std::byte>>()}; }
-};
-
-namespace detail {
-
-allocation allocate_in(const job_state& job, std::uint64_t bytes, std::uint64_t alignment) {
-  try {
-    std::byte* block = job.engine->heap().allocate(bytes, alignment);
-    return {reinterpret_cast<std::uintptr_t>(block), ""};
-  } catch (const out_of_memory& e) {
-    return {0, e.what()};
-  }
-}
-
-allocation allocate_here(std::uint64_t bytes, std::uint64_t alignment) {
-  return allocate_in(current_job(), bytes, alignment);
-}
-
-void release_here(std::uint64_t address) {
-  if (!current_job().engine->heap().release(reinterpret_cast<std::byte*>(address))) {
-    throw error("memory was freed that is not allocated here, or twice");
-  }
-}
-
-void write_here(std::uint64_t address, bytes_sent sent) {
-  std::memcpy(reinterpret_cast<void*>(address), sent.bytes.data(), sent.bytes.size());
-}
-
-bytes_read read_here(std::uint64_t address, std::uint64_t bytes) {
-  const auto* from = reinterpret_cast<const std::byte*>(address);
-  return {{from, from + bytes}};
-}
+constinit thread_local direct_window last_window;
 
 /// `left_ns` until the deadline of whoever waits for it; less than 0: without one.
 void fetch_here(node_id from, std::uint64_t from_address, std::uint64_t to_address,
                 std::uint64_t bytes, std::int64_t left_ns) {
   const time_point deadline =
       left_ns < 0 ? no_deadline : deadline_after(std::chrono::nanoseconds(left_ns));
+  if (!is_mapped(reinterpret_cast<const void*>(to_address), bytes)) {
+    throw_not_there(to_address, bytes, "written to");
+  }
   get_bytes(current_job(), from, from_address, reinterpret_cast<std::byte*>(to_address), bytes,
             transfer_mode::sync, deadline)
       .get();
@@ -141,30 +76,46 @@ struct transfer {
   }
 };
 
-/// Bytes of a copy in one call: as much as a record takes where the peer cannot fetch more.
-std::size_t piece_of(const am::requester& lane) {
-  constexpr std::size_t besides = 64; // where they go, and how many there are
-  return lane.ends().takes_long ? call_piece : lane.largest_arguments() - besides;
+/// A call of an emulated put that has ended at its deadline: it may change memory of the node until
+/// it has been answered. Throws std::bad_alloc.
+void add_late_put(const transfer& t, future<void> call) {
+  const shared_future<void> shared = call.share();
+  t.job->late_puts.add({t.peer, nullptr, t.there, t.there + t.bytes},
+                       static_cast<am::local_completion&>(*detail::future_access::state(shared)));
 }
 
-/// Pipelined through calls. Throws. These hold copies of the bytes, so that none touches the memory
+/// Such calls to the node have ended; false when `deadline` passed. They come from any lane.
+bool settle_late_puts(job_state& job, node_id peer, time_point deadline) {
+  return job.late_puts.settle([=](const auto& put) { return put.peer == peer; }, deadline);
+}
+
+/// RMA where no memory is shared and the system allows nothing better:
+/// pipelined through calls. Throws. These hold copies of the bytes, so that none touches the memory
 /// here after a deadline.
 void emulated_rma(const transfer& t) {
   const timed_node peer(node(*t.job, t.peer), t.deadline);
-  const std::size_t piece_bytes = piece_of(t.job->engine->lane_to(t.peer, t.deadline));
+  const std::size_t piece_bytes = detail::piece_of(t.job->engine->lane_to(t.peer, t.deadline));
   if (t.is_put) {
     std::deque<future<void>> under_way;
-    for (std::size_t done = 0; done < t.bytes; done += piece_bytes) {
-      const std::size_t n = std::min(piece_bytes, t.bytes - done);
-      if (under_way.size() == call_pieces_in_flight) {
-        under_way.front().get();
-        under_way.pop_front();
+    try {
+      for (std::size_t done = 0; done < t.bytes; done += piece_bytes) {
+        const std::size_t n = std::min(piece_bytes, t.bytes - done);
+        if (under_way.size() == call_pieces_in_flight) {
+          under_way.front().get();
+          under_way.pop_front();
+        }
+        under_way.push_back(async(peer, fn<&detail::write_here>, t.there + done,
+                                  detail::bytes_sent{{t.here + done, n}}));
       }
-      under_way.push_back(async(peer, fn<&detail::write_here>, t.there + done,
-                                detail::bytes_sent{{t.here + done, n}}));
+      for (; !under_way.empty(); under_way.pop_front())
+        under_way.front().get();
+    } catch (...) {
+      // Whatever one of them has failed with, the others go on. The first may have been taken.
+      for (future<void>& f : under_way) {
+        if (f.valid()) add_late_put(t, std::move(f));
+      }
+      throw;
     }
-    for (future<void>& f : under_way)
-      f.get();
     return;
   }
   struct piece {
@@ -190,7 +141,7 @@ void emulated_rma(const transfer& t) {
 
 /// The memory of a node that this process hands out; null for a node that does so itself.
 memory_domain* domain_of(const job_state& job, node_id node) {
-  transport* const way = node < job.members->nodes() ? job.members->route_to(node).via : nullptr;
+  transport* const way = job.members->route_to(node).via;
   return way == nullptr ? nullptr : way->memory();
 }
 
@@ -222,6 +173,8 @@ bool by_messages(const transfer& t, const memory_domain& domain) {
 /// By this thread, now. Throws.
 void move_now(const transfer& t) {
   if (const std::exception_ptr why = t.job->engine->failure_of(t.peer)) std::rethrow_exception(why);
+  // Bytes of a put that has ended at its deadline must not come behind these.
+  if (!settle_late_puts(*t.job, t.peer, t.deadline)) std::rethrow_exception(t.lateness());
   rma_engine* m = t.job->engine->rma_engine_for(t.peer);
   if (m != nullptr && t.bytes >= m->threshold() &&
       (t.is_put ? m->put(t.peer, t.there, t.here, t.bytes, t.deadline)
@@ -238,7 +191,7 @@ void move_now(const transfer& t) {
                     (m == nullptr ? "" : ": " + m->failure(t.peer, t.there, t.bytes)),
                 t.peer);
   }
-  // Bytes of a put that has ended at its deadline must not come behind these.
+  // As above; the other ways look for themselves.
   if (m != nullptr && !m->settle(t.peer, t.deadline)) std::rethrow_exception(t.lateness());
   emulated_rma(t);
 }
@@ -269,7 +222,7 @@ class chunked_copy final : public detail::large_copy {
   }
 
   bool work() noexcept override {
-    if (all_.is_late()) give_up();
+    if (all_.is_late()) take_no_more();
     // Relaxed: hands out numbers only.
     const std::size_t chunk = next_.fetch_add(1, std::memory_order_relaxed);
     if (chunk >= chunks_) return false;
@@ -301,7 +254,7 @@ class chunked_copy final : public detail::large_copy {
     ~end() override { copy_->release(); }
 
    private:
-    void happen() noexcept override { copy_->give_up(); }
+    void happen() noexcept override { copy_->take_no_more(); }
 
     chunked_copy* copy_;
   };
@@ -318,7 +271,7 @@ class chunked_copy final : public detail::large_copy {
     if (e) am::deadline_thread::of_process().take_back(*e);
   }
   /// Nobody takes another piece. Those that were taken come to their end.
-  void give_up() noexcept {
+  void take_no_more() noexcept {
     // Relaxed: as in work().
     const std::size_t first = next_.exchange(chunks_, std::memory_order_relaxed);
     if (first >= chunks_) return;
@@ -329,8 +282,8 @@ class chunked_copy final : public detail::large_copy {
   void copy_directly(std::size_t offset, std::size_t bytes) noexcept {
     std::byte* to = all_.is_put ? direct_ + offset : all_.here + offset;
     const std::byte* from = all_.is_put ? all_.here + offset : direct_ + offset;
-    if (all_.bytes >= non_temporal_from) {
-      copy_bytes_streaming(to, from, bytes);
+    if (all_.bytes >= large_copy_from) {
+      copy_large(to, from, bytes);
     } else {
       copy_bytes(to, from, bytes);
     }
@@ -347,6 +300,14 @@ class chunked_copy final : public detail::large_copy {
   counted_ptr<end> end_; ///< until it has ended
 };
 
+/// For the next small copy of this thread.
+void remember_window(const transfer& t) noexcept {
+  rma_engine* const m = t.job->engine->rma_engine_for(t.peer);
+  const std::atomic<bool>* const failed = t.job->engine->failed_flag(t.peer);
+  if (m == nullptr || failed == nullptr) return; // the memory of this node
+  detail::last_window = {t.job, t.job->serial, t.peer, m->window_at(t.peer, t.there), failed};
+}
+
 /// A copy by the processor that looks at its deadline. False when that came first.
 bool copy_in_time(std::byte* to, const std::byte* from, const transfer& t) {
   constexpr std::size_t piece_bytes = 8 * copy_chunk_bytes;
@@ -360,18 +321,30 @@ bool copy_in_time(std::byte* to, const std::byte* from, const transfer& t) {
 future<void> start(const transfer& t, transfer_mode mode) {
   if (t.job->engine->has_failed(t.peer))
     return detail::failed_future<void>(t.job->engine->failure_of(t.peer));
-  if (mode == transfer_mode::sync || t.bytes < async_copy_from) {
+  const bool is_done_here = mode == transfer_mode::sync || t.bytes < async_copy_from;
+  if (is_done_here) {
     if (std::byte* there = directly(*t.job, t.peer, t.there, t.bytes)) [[likely]] {
+      remember_window(t);
       std::byte* const to = t.is_put ? there : t.here;
       const std::byte* const from = t.is_put ? t.here : there;
       // Small ones are done sooner than the clock is read.
-      if (t.bytes <= copy_chunk_bytes || t.deadline == no_deadline) [[likely]] {
+      if (t.bytes <= detail::short_copy || t.deadline == no_deadline) [[likely]] {
         copy_bytes(to, from, t.bytes);
       } else if (!copy_in_time(to, from, t)) {
         return detail::failed_future<void>(t.lateness());
       }
       return detail::ready_future<void>();
     }
+  }
+  if (!t.job->members->knows(t.peer)) [[unlikely]] {
+    try {
+      t.job->members->meet(t.peer, t.deadline);
+    } catch (...) {
+      return detail::failed_future<void>(std::current_exception());
+    }
+    return start(t, mode);
+  }
+  if (is_done_here) {
     try {
       move_now(t);
     } catch (...) {
@@ -382,7 +355,12 @@ future<void> start(const transfer& t, transfer_mode mode) {
   auto* copy = new chunked_copy(t);
   // No deadline for who waits: the copy ends at its own, when nobody touches the memory any more.
   future<void> f = detail::future_access::make<void>(copy);
-  copy->keep_deadline();
+  try {
+    copy->keep_deadline();
+  } catch (...) {
+    copy->complete(std::current_exception());
+    return f;
+  }
   t.job->copies.submit(*copy);
   return f;
 }
@@ -418,7 +396,8 @@ future<void> copy_with_domain(job_state& job, node_id from, std::uint64_t from_a
     return get_bytes(job, from, from_address, here, bytes, transfer_mode::async, deadline);
   }
   try {
-    std::vector<std::byte> piece(std::min(bytes, call_piece));
+    constexpr std::size_t most = std::size_t{256} << 10;
+    std::vector<std::byte> piece(std::min(bytes, most));
     for (std::size_t done = 0; done < bytes; done += piece.size()) {
       const std::size_t n = std::min(piece.size(), bytes - done);
       get_bytes(job, from, from_address + done, piece.data(), n, transfer_mode::sync, deadline)
@@ -461,7 +440,7 @@ future<void> copy_between(job_core& core, node_id from, std::uint64_t from_addre
   for (const node_id peer : {from, to}) {
     // As in move_now(): the other node knows nothing of puts from here.
     rma_engine* const m = job.engine->rma_engine_for(peer);
-    if (m != nullptr && !m->settle(peer, deadline)) {
+    if ((m != nullptr && !m->settle(peer, deadline)) || !settle_late_puts(job, peer, deadline)) {
       throw timeout("bytes of an earlier copy are still on their way to " + node_text(peer), peer);
     }
   }
@@ -475,6 +454,7 @@ future<void> copy_between(job_core& core, node_id from, std::uint64_t from_addre
 }
 
 std::byte* map_bytes(job_core& job, node_id node, std::uint64_t address, std::size_t bytes) {
+  state_of(job).members->meet(node);
   if (std::byte* here = directly(state_of(job), node, address, bytes)) return here;
   throw error(
       "this memory of " + node_text(node) + " cannot be used in place here: it was not " +
@@ -551,8 +531,10 @@ void release_until(const timed_node& timed, std::uint64_t address) {
     } else if (where.id() == own_id()) {
       (void)state_of(*where.job()).engine->heap().release(reinterpret_cast<std::byte*>(address));
     } else {
-      rma_engine* const m = state_of(*where.job()).engine->rma_engine_for(where.id());
-      if (m != nullptr && !m->settle(where.id(), timed.deadline())) {
+      job_state& job = state_of(*where.job());
+      rma_engine* const m = job.engine->rma_engine_for(where.id());
+      if ((m != nullptr && !m->settle(where.id(), timed.deadline())) ||
+          !settle_late_puts(job, where.id(), timed.deadline())) {
         throw timeout("a copy to " + node_text(where.id()) + " that was given up may go on there",
                       where.id());
       }

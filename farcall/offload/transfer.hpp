@@ -1,9 +1,14 @@
 #pragma once
 
+#include <farcall/am/client.hpp>
+#include <farcall/memory/copy.hpp>
+#include <farcall/memory/mapped_window.hpp>
 #include <farcall/offload/buffer.hpp>
 #include <farcall/offload/future.hpp>
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <type_traits>
 
@@ -15,6 +20,31 @@ inline constexpr std::size_t async_copy_from = std::size_t{4} << 20;
 namespace detail {
 
 enum class transfer_mode { async, sync };
+
+/// Memory of a node that the calling thread reaches directly: what its last copy found out, so that
+/// the next small one need not look again.
+struct direct_window {
+  const job_core* job = nullptr;
+  std::uint32_t job_serial = 0;
+  node_id node = no_node;
+  mapped_window memory;
+  const std::atomic<bool>* has_failed = nullptr; ///< of the node; as long as its job
+};
+extern constinit thread_local direct_window last_window;
+
+/// Where the range can be used here, if the last copy of this thread has found that out; else null.
+[[nodiscard]] inline std::byte* find_in_last_window(const job_core& job, node_id node,
+                                                    std::uint64_t address,
+                                                    std::size_t bytes) noexcept {
+  const direct_window& w = last_window;
+  if (w.job != &job || w.job_serial != job.serial || w.node != node) return nullptr;
+  // Acquire; partner: the release store in engine::fail(). A child of a fork has to be refused.
+  if (w.has_failed->load(std::memory_order_acquire) || job.client->is_forked()) return nullptr;
+  return w.memory.find(address, bytes);
+}
+
+/// Copies of at most so many bytes are not worth a look at the deadline.
+inline constexpr std::size_t short_copy = copy_chunk_bytes;
 
 /// The job that a buffer's memory belongs to; null for a bare span, which may be of any.
 template <class T>
@@ -111,24 +141,53 @@ template <class T>
   return timed.deadline();
 }
 
+/// Makes a short copy where the last one of this thread has found the way. False when it has not.
 template <class Remote>
-future<void> put_as(std::span<const element<Remote>> from, const Remote& to, transfer_mode mode) {
+[[nodiscard]] bool put_at_once(std::span<const element<Remote>> from, const Remote& to) {
   static_assert(!std::is_const_v<element<Remote>>,
                 "farcall: put needs a destination that is not const");
   const auto span = span_of(to);
   if (from.size() > span.size()) [[unlikely]]
     throw_too_long(from.size(), span.size());
+  if (from.size_bytes() > short_copy) return false;
+  std::byte* const there =
+      find_in_last_window(job_of(to), span.node(), span.address(), from.size_bytes());
+  if (there == nullptr) [[unlikely]]
+    return false;
+  copy_bytes(there, from.data(), from.size_bytes());
+  return true;
+}
+
+template <class Remote>
+future<void> put_as(std::span<const element<Remote>> from, const Remote& to, transfer_mode mode) {
+  if (put_at_once(from, to)) return ready_future<void>();
+  const auto span = span_of(to);
   return put_bytes(job_of(to), span.node(), span.address(),
                    reinterpret_cast<const std::byte*>(from.data()), from.size_bytes(), mode,
                    deadline_of(to));
 }
 
+/// As put_at_once().
 template <class Remote>
-future<void> get_as(const Remote& from, std::span<std::remove_const_t<element<Remote>>> to,
-                    transfer_mode mode) {
+[[nodiscard]] bool get_at_once(const Remote& from,
+                               std::span<std::remove_const_t<element<Remote>>> to) {
   const auto span = span_of(from);
   if (to.size() > span.size()) [[unlikely]]
     throw_too_long(to.size(), span.size());
+  if (to.size_bytes() > short_copy) return false;
+  const std::byte* const there =
+      find_in_last_window(job_of(from), span.node(), span.address(), to.size_bytes());
+  if (there == nullptr) [[unlikely]]
+    return false;
+  copy_bytes(to.data(), there, to.size_bytes());
+  return true;
+}
+
+template <class Remote>
+future<void> get_as(const Remote& from, std::span<std::remove_const_t<element<Remote>>> to,
+                    transfer_mode mode) {
+  if (get_at_once(from, to)) return ready_future<void>();
+  const auto span = span_of(from);
   return get_bytes(job_of(from), span.node(), span.address(),
                    reinterpret_cast<std::byte*>(to.data()), to.size_bytes(), mode,
                    deadline_of(from));
@@ -143,9 +202,9 @@ future<void> get_as(const Remote& from, std::span<std::remove_const_t<element<Re
 ///
 /// With a deadline, `to.within(duration)`, a copy that is not done by then ends: the future holds
 /// timeout, and `from` is not used any more. A part of the data may have been copied, and more may
-/// follow where the node is on another machine: of a small copy until the next call of this thread
-/// there has run; what comes behind a large one, a copy or the end of the buffer, waits for it. A
-/// copy to or from a device, once begun, is waited for. The same holds for get and for copy.
+/// follow where the node is on another machine: what comes behind it from this process, a copy or
+/// the end of the buffer, waits for that. A copy to or from a device, once begun, is waited for.
+/// The same holds for get and for copy.
 template <detail::remote_range Remote>
 [[nodiscard]] future<void> put(std::span<const detail::element<Remote>> from, const Remote& to) {
   return detail::put_as(from, to, detail::transfer_mode::async);
@@ -153,6 +212,7 @@ template <detail::remote_range Remote>
 /// As put, by the calling thread, done on return. Throws what put throws, and node_failed.
 template <detail::remote_range Remote>
 void put_sync(std::span<const detail::element<Remote>> from, const Remote& to) {
+  if (detail::put_at_once(from, to)) return;
   detail::put_as(from, to, detail::transfer_mode::sync).get();
 }
 
@@ -167,6 +227,7 @@ template <detail::remote_range Remote>
 /// As get, by the calling thread, done on return. Throws what get throws, and node_failed.
 template <detail::remote_range Remote>
 void get_sync(const Remote& from, std::span<std::remove_const_t<detail::element<Remote>>> to) {
+  if (detail::get_at_once(from, to)) return;
   detail::get_as(from, to, detail::transfer_mode::sync).get();
 }
 

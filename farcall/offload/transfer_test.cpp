@@ -19,6 +19,7 @@
 namespace farcall::test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using words = std::vector<std::uint64_t>;
 
@@ -40,6 +41,46 @@ bool holds(remote_span<const std::uint64_t> s, std::uint64_t seed) {
 void write_pattern(remote_span<std::uint64_t> s, std::uint64_t seed) {
   const words made = pattern(s.size(), seed);
   std::copy(made.begin(), made.end(), s.begin());
+}
+
+// What one copy has found out about the way to the memory is used by the next of the thread.
+TEST_F(transfers, short_copies_alternate_between_nodes_and_jobs) {
+  const job another(with_targets("shm"));
+  const node nodes[] = {target_, other_, another.targets().front(), job_.host()};
+  std::vector<buffer<std::uint64_t>> memories;
+  for (const node& n : nodes) {
+    memories.push_back(n.allocate<std::uint64_t>(2));
+    put_sync(words{0, 0}, memories.back());
+  }
+  std::array<words, 4> written;
+  written.fill(words(2));
+  for (std::uint64_t round = 1; round < 500; ++round) {
+    const std::size_t to = round * round % 7 % 4;
+    put_sync(std::span(&round, 1), memories[to]);
+    written.at(to)[0] = round;
+    for (std::size_t i = 0; i < 4; ++i) {
+      words got(2);
+      get_sync(memories[i], got);
+      ASSERT_EQ(got, written.at(i)) << i << " in round " << round;
+    }
+  }
+}
+
+TEST_F(transfers, short_copies_notice_the_end_of_a_job_and_of_a_node) {
+  const std::uint64_t value = 7;
+  for (int round = 0; round < 5; ++round) {
+    job one(with_targets("shm"));
+    const node target = one.targets().front();
+    const buffer<std::uint64_t> memory = target.allocate<std::uint64_t>(1);
+    put_sync(std::span(&value, 1), memory);
+    put_sync(std::span(&value, 1), memory);
+    EXPECT_TRUE(
+        sync(target, [](remote_span<std::uint64_t> m) { return m[0] == 7; }, memory.span()));
+    ::kill(static_cast<pid_t>(target.description().pid), SIGKILL);
+    EXPECT_TRUE(eventually([&] { return !target.alive(); }));
+    EXPECT_THROW(put_sync(std::span(&value, 1), memory), node_failed);
+    EXPECT_THROW(put(std::span(&value, 1), memory).get(), node_failed);
+  }
 }
 
 TEST_F(transfers, put_and_get_of_any_size) {
@@ -64,7 +105,7 @@ TEST_F(transfers, put_and_get_of_any_size) {
 
 TEST_F(transfers, offsets) {
   const buffer<std::uint64_t> memory = target_.allocate<std::uint64_t>(1000);
-  sync(target_, write_pattern, memory.span(), 0);
+  sync(target_, write_pattern, memory.span(), std::uint64_t{0});
   const words sent = pattern(100, 77);
   put(sent, memory.subspan(500, 100)).get();
   words got(1000);
@@ -97,7 +138,7 @@ TEST_F(transfers, odd_bytes_at_odd_offsets) {
 
 TEST_F(transfers, local_side_may_be_shorter_not_longer) {
   const buffer<std::uint64_t> memory = target_.allocate<std::uint64_t>(10);
-  sync(target_, write_pattern, memory.span(), 5);
+  sync(target_, write_pattern, memory.span(), std::uint64_t{5});
   put_sync(words{1, 2}, memory);
   words got(3);
   get_sync(memory, got);
@@ -112,6 +153,33 @@ TEST_F(transfers, local_side_may_be_shorter_not_longer) {
   const buffer<std::uint64_t> nine = other_.allocate<std::uint64_t>(9);
   EXPECT_THROW((void)copy(memory, nine), error);
   EXPECT_THROW(copy_sync(memory, nine), error);
+}
+
+/// A copy by the node that runs this, of memory of `where` that is not there.
+void use_what_is_not_there(const node& where, bool puts) {
+  std::array<std::uint64_t, 4> here{};
+  const remote_span<std::uint64_t> nothing(where.id(), 16, here.size());
+  if (puts) {
+    put_sync(here, nothing);
+  } else {
+    get_sync(nothing, here);
+  }
+}
+
+TEST_F(transfers, of_memory_that_is_not_there_are_errors_of_the_copy) {
+  for (const bool puts : {true, false}) {
+    EXPECT_THAT(text_thrown_by<error>([&] { use_what_is_not_there(target_, puts); }),
+                AllOf(HasSubstr("node 1"), HasSubstr("32 bytes at address 16")));
+    EXPECT_THAT(
+        text_thrown_by<error>([&] { sync(target_, use_what_is_not_there, job_.host(), puts); }),
+        AllOf(HasSubstr("host"), HasSubstr("32 bytes at address 16")));
+  }
+  const buffer<std::uint64_t> there = other_.allocate<std::uint64_t>(4);
+  const remote_span<std::uint64_t> nothing(target_.id(), 16, 4);
+  EXPECT_THROW(copy_sync(there, nothing), error);
+  EXPECT_THROW(copy_sync(nothing, there), error);
+  EXPECT_EQ(sync(target_, [] { return 1; }), 1);
+  EXPECT_EQ(sync(other_, [] { return 2; }), 2);
 }
 
 TEST_F(transfers, const_sources) {
@@ -311,14 +379,25 @@ TEST_F(transfers, what_follows_a_large_copy_does_not_keep_the_next_one) {
   const words sent = pattern(n, 3);
   words back(n);
   // Waits of farcall's would help with the copy, or run what follows it.
-  std::atomic<bool> follows{false};
+  enum class where { nowhere, here, elsewhere };
+  const std::thread::id caller = std::this_thread::get_id();
+  std::atomic<where> follows{where::nowhere};
   std::atomic<bool> has_come{false};
-  future<bool> first = put(sent, memory).then([&](future<void> done) {
-    done.get();
-    follows = true;
-    return eventually([&] { return has_come.load(); });
-  });
-  EXPECT_TRUE(eventually([&] { return follows.load(); }));
+  future<bool> first;
+  do {
+    follows = where::nowhere;
+    first = put(sent, memory).then([&](future<void> done) {
+      done.get();
+      // What comes behind a copy that has ended already runs at once.
+      if (std::this_thread::get_id() == caller) {
+        follows = where::here;
+        return false;
+      }
+      follows = where::elsewhere;
+      return eventually([&] { return has_come.load(); });
+    });
+    ASSERT_TRUE(eventually([&] { return follows != where::nowhere; }));
+  } while (follows == where::here);
   future<void> second = get(memory, back);
   EXPECT_TRUE(eventually([&] { return detail::future_access::state(second)->ready(); }));
   has_come = true;

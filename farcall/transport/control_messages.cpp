@@ -31,7 +31,33 @@ std::string decode_text(std::span<const std::byte> body, const char* what) {
   return text;
 }
 
+std::vector<std::byte> encode_node(node_id node) {
+  byte_writer w;
+  w.number(node);
+  return std::move(w).bytes();
+}
+node_id decode_node(std::span<const std::byte> body, const char* what) {
+  byte_reader r(body, what);
+  const auto node = r.number<node_id>();
+  require_end(r, what);
+  return node;
+}
+
 } // namespace
+
+std::vector<std::byte> member::encode() const {
+  std::vector<std::byte> body{knows_you ? std::byte{1} : std::byte{0}};
+  const std::vector<std::byte> bytes = farcall::encode(node);
+  body.insert(body.end(), bytes.begin(), bytes.end());
+  return body;
+}
+
+member member::decode(std::span<const std::byte> body) {
+  if (body.empty() || body.front() > std::byte{1}) {
+    throw malformed_message("a message that introduces a node says neither yes nor no");
+  }
+  return {decode_card(body.subspan(1)), body.front() == std::byte{1}};
+}
 
 std::vector<std::byte> present::encode() const { return encode_format(); }
 
@@ -71,6 +97,7 @@ std::vector<std::byte> hello::encode() const {
   w.number(wire_version);
   w.number(node);
   w.number(nodes);
+  w.number(capacity);
   w.number(lane_bytes);
   w.number(heap_bytes);
   w.number(workers);
@@ -90,6 +117,7 @@ hello hello::decode(std::span<const std::byte> body) {
   hello m;
   m.node = r.number<node_id>();
   m.nodes = r.number<std::uint32_t>();
+  m.capacity = r.number<std::uint32_t>();
   m.lane_bytes = r.number<std::uint32_t>();
   m.heap_bytes = r.number<std::uint64_t>();
   m.workers = r.number<std::uint32_t>();
@@ -99,7 +127,7 @@ hello hello::decode(std::span<const std::byte> body) {
   const auto settings = r.block();
   m.settings.assign(settings.begin(), settings.end());
   require_end(r, what);
-  if (m.node == host_id || m.node >= m.nodes || m.workers == 0 ||
+  if (m.node == host_id || m.node >= m.nodes || m.nodes > m.capacity || m.workers == 0 ||
       m.workers > most_workers_of_node) {
     throw malformed_message("the host's greeting is inconsistent");
   }
@@ -128,6 +156,35 @@ node_failed node_failed::decode(std::span<const std::byte> body) {
   node_failed m;
   m.node = r.number<node_id>();
   m.why = r.text();
+  require_end(r, what);
+  return m;
+}
+
+std::vector<std::byte> introduce::encode() const { return encode_node(node); }
+
+introduce introduce::decode(std::span<const std::byte> body) {
+  return {decode_node(body, "the wish to know a node")};
+}
+
+std::vector<std::byte> introduced::encode() const { return encode_node(node); }
+
+introduced introduced::decode(std::span<const std::byte> body) {
+  return {decode_node(body, "the word that a node is known")};
+}
+
+std::vector<std::byte> absent::encode() const {
+  byte_writer w;
+  w.number(node);
+  w.number(nodes);
+  return std::move(w).bytes();
+}
+
+absent absent::decode(std::span<const std::byte> body) {
+  constexpr const char* what = "the word that there is no such node";
+  byte_reader r(body, what);
+  absent m;
+  m.node = r.number<node_id>();
+  m.nodes = r.number<std::uint32_t>();
   require_end(r, what);
   return m;
 }

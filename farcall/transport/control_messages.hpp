@@ -41,6 +41,7 @@ struct hello {
   static constexpr control kind = control::hello;
   node_id node = no_node;
   std::uint32_t nodes = 0;
+  std::uint32_t capacity = 0;   ///< numbers of nodes that join later are below it, too
   std::uint32_t lane_bytes = 0; ///< size of a ring
   std::uint64_t heap_bytes = 0; ///< most memory that a node shares; 0: all the machine has
   std::uint32_t workers = 1;
@@ -67,13 +68,12 @@ struct joined {
 struct member {
   static constexpr control kind = control::member;
   card node;
-  [[nodiscard]] std::vector<std::byte> encode() const { return farcall::encode(node); }
-  [[nodiscard]] static member decode(std::span<const std::byte> body) {
-    return {decode_card(body)};
-  }
+  bool knows_you = false; ///< else it is told of you next, and you of that
+  [[nodiscard]] std::vector<std::byte> encode() const;
+  [[nodiscard]] static member decode(std::span<const std::byte> body);
 };
 
-/// Host: all cards were sent.
+/// Host: what the node must know at the start was sent.
 struct start {
   static constexpr control kind = control::start;
   [[nodiscard]] std::vector<std::byte> encode() const { return {}; }
@@ -87,6 +87,32 @@ struct node_failed {
   std::string why; ///< the beginning, if it is too long for a text
   [[nodiscard]] std::vector<std::byte> encode() const;
   [[nodiscard]] static node_failed decode(std::span<const std::byte> body);
+};
+
+/// Target: a node that it does not know, and wants to use. The other is told of it first, and then
+/// it of the other.
+struct introduce {
+  static constexpr control kind = control::introduce;
+  node_id node = no_node;
+  [[nodiscard]] std::vector<std::byte> encode() const;
+  [[nodiscard]] static introduce decode(std::span<const std::byte> body);
+};
+
+/// Target: it knows that node now, and serves lanes of it.
+struct introduced {
+  static constexpr control kind = control::introduced;
+  node_id node = no_node;
+  [[nodiscard]] std::vector<std::byte> encode() const;
+  [[nodiscard]] static introduced decode(std::span<const std::byte> body);
+};
+
+/// Host, to a target that wants to know a node: there is none with that number.
+struct absent {
+  static constexpr control kind = control::absent;
+  node_id node = no_node;
+  std::uint32_t nodes = 0; ///< that the job has
+  [[nodiscard]] std::vector<std::byte> encode() const;
+  [[nodiscard]] static absent decode(std::span<const std::byte> body);
 };
 
 /// Host: finish what has arrived and end.

@@ -20,6 +20,7 @@ hello full_hello() {
   hello m;
   m.node = 3;
   m.nodes = 7;
+  m.capacity = 1024;
   m.lane_bytes = 65536;
   m.heap_bytes = std::uint64_t{1} << 40;
   m.workers = 4;
@@ -40,6 +41,9 @@ std::vector<std::pair<control, std::vector<std::byte>>> all_bodies() {
           {joined::kind, joined{c}.encode()},
           {member::kind, member{c}.encode()},
           {node_failed::kind, node_failed{5, "it was killed"}.encode()},
+          {introduce::kind, introduce{4}.encode()},
+          {introduced::kind, introduced{4}.encode()},
+          {absent::kind, absent{9, 7}.encode()},
           {refused::kind, refused{"no memory"}.encode()},
           {ended::kind, ended{"exit 3"}.encode()},
           {setup::kind, setup{"tcp", {std::byte{1}}}.encode()},
@@ -65,6 +69,15 @@ void decode_any(control kind, std::span<const std::byte> body) {
     break;
   case control::node_failed:
     (void)node_failed::decode(body);
+    break;
+  case control::introduce:
+    (void)introduce::decode(body);
+    break;
+  case control::introduced:
+    (void)introduced::decode(body);
+    break;
+  case control::absent:
+    (void)absent::decode(body);
     break;
   case control::refused:
     (void)refused::decode(body);
@@ -92,6 +105,7 @@ TEST(control_messages, are_read_as_they_were_written) {
   const hello h = hello::decode(full_hello().encode());
   EXPECT_EQ(h.node, 3U);
   EXPECT_EQ(h.nodes, 7U);
+  EXPECT_EQ(h.capacity, 1024U);
   EXPECT_EQ(h.lane_bytes, 65536U);
   EXPECT_EQ(h.heap_bytes, std::uint64_t{1} << 40);
   EXPECT_EQ(h.workers, 4U);
@@ -103,6 +117,10 @@ TEST(control_messages, are_read_as_they_were_written) {
   const node_failed f = node_failed::decode(node_failed{5, "it was killed"}.encode());
   EXPECT_EQ(f.node, 5U);
   EXPECT_EQ(f.why, "it was killed");
+  EXPECT_EQ(introduce::decode(introduce{4}.encode()).node, 4U);
+  EXPECT_EQ(introduced::decode(introduced{4}.encode()).node, 4U);
+  EXPECT_EQ(absent::decode(absent{9, 7}.encode()).node, 9U);
+  EXPECT_EQ(absent::decode(absent{9, 7}.encode()).nodes, 7U);
   EXPECT_EQ(refused::decode(refused{"no memory"}.encode()).why, "no memory");
   EXPECT_EQ(ended::decode(ended{"exit 3"}.encode()).how, "exit 3");
 
@@ -176,6 +194,9 @@ TEST(control_messages, greeting_that_is_inconsistent_is_refused) {
   EXPECT_THROW((void)hello::decode(m.encode()), malformed_message);
   m = full_hello();
   m.node = m.nodes;
+  EXPECT_THROW((void)hello::decode(m.encode()), malformed_message);
+  m = full_hello();
+  m.capacity = m.nodes - 1;
   EXPECT_THROW((void)hello::decode(m.encode()), malformed_message);
   for (const std::uint32_t workers : {0U, 257U, 0xFFFFFFFFU}) {
     m = full_hello();

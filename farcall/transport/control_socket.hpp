@@ -19,7 +19,7 @@ enum class control : std::uint32_t {
   hello = 3,       ///< host: who you are in this job
   joined = 4,      ///< target: my card
   member = 5,      ///< host: card of a node
-  start = 6,       ///< host: all cards were sent
+  start = 6,       ///< host: what a node must know at the start was sent
   node_failed = 7, ///< host: number of a node, and why
   shut_down = 8,   ///< host: finish what has arrived and end
   refused = 9,     ///< target: why it cannot join
@@ -28,6 +28,9 @@ enum class control : std::uint32_t {
   transport = 12,  ///< a transport to that of the same scheme on another node, through the host
   ended = 13,      ///< server: how the target has ended, or why it cannot be reached any more
   heartbeat = 14,  ///< host: give a sign; target: here it is
+  introduce = 15,  ///< target: a node that it does not know, and wants to use
+  introduced = 16, ///< target: it knows that node now
+  absent = 17,     ///< host: there is no such node
 };
 
 /// A message as it was received; owns the descriptors that came with it.

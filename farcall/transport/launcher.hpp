@@ -76,7 +76,8 @@ struct launch_site {
   std::chrono::milliseconds heartbeat_timeout{5'000};
 };
 
-/// Makes processes that become targets, or hands out those that exist. Used by one thread.
+/// Makes processes that become targets, or hands out those that exist. Used by one thread at a
+/// time.
 class launcher {
  public:
   virtual ~launcher() = default;

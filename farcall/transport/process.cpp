@@ -177,7 +177,9 @@ std::optional<std::string> child_process::wait(time_point deadline) {
 }
 
 void child_process::reap() noexcept {
-  if (!ended_ || is_reaped_) return;
+  if (!ended_) return;
+  pidfd_.reset();
+  if (is_reaped_) return;
   siginfo_t info{};
   while (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED) != 0 && errno == EINTR) {
   }

@@ -38,7 +38,8 @@ class child_process {
         const std::vector<std::string>& environment = own_environment());
 
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
-  /// Becomes readable when the process ends; -1 when the system has no such descriptor.
+  /// Becomes readable when the process ends; -1 when the system has no such descriptor, and once
+  /// the process was reaped.
   [[nodiscard]] int end_fd() const noexcept { return pidfd_.get(); }
 
   /// How it ended, in words, or nothing while it runs. Waits until `deadline`. Its number stays

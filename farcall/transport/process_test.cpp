@@ -139,6 +139,7 @@ TEST(child_process, keeps_its_number_until_it_is_reaped) {
   EXPECT_EQ(::kill(child.pid(), 0), 0);
   child.reap();
   child.reap();
+  EXPECT_EQ(child.end_fd(), -1);
   EXPECT_NE(::kill(child.pid(), 0), 0);
   EXPECT_EQ(child.wait(clock::now()), "exited with status 4");
 }

@@ -2,6 +2,7 @@
 
 #include <farcall/base/clock.hpp>
 #include <farcall/base/node_id.hpp>
+#include <farcall/memory/mapped_window.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -15,10 +16,17 @@ class rma_engine {
  public:
   virtual ~rma_engine() = default;
 
-  /// Pointer through which [address, address + bytes) of `peer` can be used directly here, or null
-  /// when that range is not shared with us. Valid as long as the peer is reachable. Never blocks.
-  [[nodiscard]] virtual std::byte* map(node_id peer, std::uint64_t address,
-                                       std::uint64_t bytes) noexcept = 0;
+  /// The memory around `address` of `peer` that can be used directly here; an empty window when it
+  /// is not shared with us. Stays as it is as long as the peer is reachable. Never blocks.
+  [[nodiscard]] virtual mapped_window window_at(node_id /*peer*/,
+                                                std::uint64_t /*address*/) noexcept {
+    return {};
+  }
+  /// Pointer through which [address, address + bytes) of `peer` can be used directly here, or null.
+  [[nodiscard]] std::byte* map(node_id peer, std::uint64_t address, std::uint64_t bytes) noexcept {
+    const mapped_window w = window_at(peer, address);
+    return w.here == nullptr ? nullptr : w.find(address, bytes);
+  }
 
   /// Copies of fewer bytes are quicker as messages.
   [[nodiscard]] virtual std::uint64_t threshold() const noexcept { return 0; }

@@ -107,7 +107,7 @@ class staged_inbox {
     return consumed_.load(std::memory_order_acquire);
   }
   [[nodiscard]] std::byte* base() const noexcept { return writer_.base; }
-  [[nodiscard]] std::uint32_t size() const noexcept { return writer_.size; }
+  [[nodiscard]] std::uint64_t size() const noexcept { return writer_.size(); }
 
   /// The doorbell that the user sleeps on. Any thread.
   [[nodiscard]] doorbell& wakes() const noexcept { return *wakes_; }

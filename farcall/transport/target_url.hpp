@@ -1,5 +1,7 @@
 #pragma once
 
+#include <farcall/base/language.hpp>
+
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -31,8 +33,8 @@ struct target_url {
   [[nodiscard]] bool has(std::string_view option) const { return options.contains(option); }
 };
 
-/// Largest number of targets in a job.
-inline constexpr std::uint32_t most_targets = 250;
+/// Largest number of targets in a job, at its start.
+inline constexpr std::uint32_t most_targets = 4000;
 /// Of one target.
 inline constexpr std::uint32_t most_workers = 64;
 

@@ -26,7 +26,7 @@ TEST(parse_targets, a_bare_scheme_is_one_target_with_defaults) {
 }
 
 TEST(parse_targets, a_count_stands_for_that_many) {
-  for (const unsigned count : {1U, 2U, 17U, 250U}) {
+  for (const unsigned count : {1U, 2U, 17U, 4000U}) {
     const auto targets = parse_targets("shm:" + std::to_string(count) + "?workers=3");
     ASSERT_EQ(targets.size(), count);
     for (const target_url& url : targets) {
@@ -80,7 +80,7 @@ TEST(parse_targets, limits_are_inclusive) {
   EXPECT_EQ(parse_targets("shm?workers=64")[0].workers, 64U);
   EXPECT_EQ(parse_targets("shm?cpu=0")[0].cpu, 0U);
   EXPECT_EQ(parse_targets("shm?name=" + std::string(100, 'x'))[0].name.size(), 100U);
-  EXPECT_EQ(parse_targets("shm:249,shm").size(), 250U);
+  EXPECT_EQ(parse_targets("shm:3999,shm").size(), 4000U);
 }
 
 using words = std::vector<std::string>;
@@ -127,7 +127,7 @@ struct bad_url {
 };
 
 constexpr const char* example = "targets look like shm, shm:4";
-constexpr const char* counts = "whole number from 1 to 250";
+constexpr const char* counts = "whole number from 1 to 4000";
 
 TEST(parse_targets, mistakes_are_refused_with_what_was_wrong_and_what_to_do) {
   constexpr bad_url all[] = {
@@ -149,7 +149,7 @@ TEST(parse_targets, mistakes_are_refused_with_what_was_wrong_and_what_to_do) {
       // Counts.
       {"shm:", "\"shm:\"", counts},
       {"shm:0", "\"0\"", counts},
-      {"shm:251", "\"251\"", counts},
+      {"shm:4001", "\"4001\"", counts},
       {"shm:-1", "\"-1\"", counts},
       {"shm:four", "\"four\"", counts},
       {"shm:2x", "\"2x\"", counts},
@@ -184,7 +184,7 @@ TEST(parse_targets, mistakes_are_refused_with_what_was_wrong_and_what_to_do) {
       {"exec:a \"b'c'", "a quote \"", "is not closed"},
       {"exec:a?program=b", "\"program\"", "known: workers, cpu, count, name"},
       {"exec:a?count=0", "\"0\"", counts},
-      {"exec:a?count=251", "\"251\"", counts}};
+      {"exec:a?count=4001", "\"4001\"", counts}};
   for (const bad_url& url : all) {
     EXPECT_THAT([&] { (void)parse_targets(url.text); },
                 ThrowsMessage<setting_error>(AllOf(HasSubstr(url.quoted), HasSubstr(url.advice))))
@@ -197,9 +197,9 @@ TEST(parse_targets, a_name_that_is_too_long_is_refused) {
 }
 
 TEST(parse_targets, too_many_targets_in_all_are_refused_with_the_number) {
-  EXPECT_THAT([] { (void)parse_targets("shm:200,shm:51"); },
-              ThrowsMessage<setting_error>(AllOf(HasSubstr("\"shm:200,shm:51\""), HasSubstr("251"),
-                                                 HasSubstr("at most 250"))));
+  EXPECT_THAT([] { (void)parse_targets("shm:3950,shm:51"); },
+              ThrowsMessage<setting_error>(AllOf(HasSubstr("\"shm:3950,shm:51\""),
+                                                 HasSubstr("4001"), HasSubstr("at most 4000"))));
 }
 
 // Whatever was right before the mistake must not be kept: nothing is started by halves.

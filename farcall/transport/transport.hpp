@@ -23,6 +23,8 @@
 /// never call upward.
 namespace farcall {
 
+struct node_memory;
+
 /// What opening a lane asks for.
 struct lane_shape {
   std::uint32_t doorbell = 0; ///< index of our doorbell that replies notify
@@ -51,6 +53,13 @@ class no_lane_left : public error {
   using error::error;
 };
 
+/// A lane to one of a node's workers has arrived: wakes the worker, unless the lane gets one of its
+/// own, and the thread of the last doorbell, which accepts lanes while workers run handlers.
+inline void notify_of_lane(doorbell& of_worker, doorbell& last, bool own_worker) noexcept {
+  if (!own_worker) notify_if_armed(of_worker);
+  notify_if_armed(last);
+}
+
 /// Moves bytes between nodes. Members say what must not run at the same time.
 class transport {
  public:
@@ -68,8 +77,13 @@ class transport {
   /// the two cards. Never blocks.
   [[nodiscard]] virtual reachability reachability_of(const card& peer) const = 0;
 
-  /// The peer has joined, and its route is this transport. Once per peer, before its first lane;
-  /// the card may hold anything. May block while a name is looked up. Throws error.
+  /// Memory of a peer on this machine, before reachability_of() and admit() for that peer. True
+  /// when it was taken; then nothing is left of it. One thread at a time. Throws error.
+  [[nodiscard]] virtual bool take_memory(node_memory& /*of*/) { return false; }
+
+  /// The peer has joined, and its route is this transport. Once per peer, before its first lane,
+  /// also while others use the transport for other peers; the card may hold anything. One thread at
+  /// a time. May block while a name is looked up. Throws error.
   virtual void admit(const card& /*peer*/) {}
 
   /// What the peer's transport of the same scheme has told us through the host, or, from no_node,

@@ -46,13 +46,12 @@ struct node_memory {
 /// What a process has ready when its transports are made. References outlive the transports.
 struct transport_site {
   node_id self = 0;
-  std::size_t nodes = 1;
+  std::size_t nodes = 1;        ///< numbers of nodes are below it, also of those that join later
   std::uint32_t lane_bytes = 0; ///< size of a ring
   std::span<doorbell> doorbells;
   std::string machine;                      ///< see card::machine
   std::vector<memory_window> windows;       ///< memory here that peers may copy
   const segment* receive_segment = nullptr; ///< our own, where the doorbells lie
-  std::vector<node_memory>* others;         ///< of this machine; who uses it takes it
   launcher* started_by = nullptr;   ///< on the host: of this scheme's targets, if there are any
   std::span<const std::byte> setup; ///< from launcher::setup; empty: nothing was said
   /// Brings a message to transport::take_message of the peer's transport of the same scheme,

@@ -30,6 +30,7 @@ static void say_nothing(fc_reply* reply, const void* bytes, size_t size, void* u
 static void answer_twice(fc_reply* reply, const void* bytes, size_t size, void* user) {
   (void)bytes, (void)size, (void)user;
   const char first = 'a';
+  if (fc_reply_bytes(reply, "b", (size_t)-1) != FC_INVALID_ARGUMENT) abort();
   fc_reply_bytes(reply, &first, 1);
   if (fc_reply_bytes(reply, "b", 1) != FC_INVALID_ARGUMENT) abort();
   if (fc_reply_error(reply, "c", "c") != FC_INVALID_ARGUMENT) abort();
@@ -176,6 +177,14 @@ static void too_little_space_says_how_much_is_needed(fc_node target) {
   CHECK(memcmp(got, "123", 4) == 0);
 }
 
+static void sizes_that_nothing_has_are_refused(fc_node target) {
+  const size_t negative = (size_t)-1;
+  CHECK_FAILS(FC_INVALID_ARGUMENT, "more than there can be",
+              fc_call(target, fc_named("echo"), "x", negative, NULL, 0, NULL));
+  CHECK_FAILS(FC_INVALID_ARGUMENT, "more than there can be",
+              fc_post(target, fc_named("echo"), "x", negative));
+}
+
 static void any_node_calls_any(fc_job* job) {
   for (uint32_t asked = 0; asked < 3; ++asked) {
     for (uint32_t then = 0; then < 3; ++then) {
@@ -275,6 +284,7 @@ int main(int argc, char** argv) {
   answers_are_given_once(target);
   answers_are_given_later(target);
   too_little_space_says_how_much_is_needed(target);
+  sizes_that_nothing_has_are_refused(target);
   any_node_calls_any(job);
   posts_are_run(target);
   lanes_are_places_to_call(target);

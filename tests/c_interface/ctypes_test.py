@@ -19,7 +19,7 @@ library = ctypes.CDLL(sys.argv[1])
 
 class Node(ctypes.Structure):
     _fields_ = [("job", ctypes.c_void_p), ("lane", ctypes.c_void_p), ("deadline", ctypes.c_int64),
-                ("id", ctypes.c_uint32), ("reserved", ctypes.c_uint32)]
+                ("id", ctypes.c_uint32), ("flags", ctypes.c_uint32)]
 
 
 class Span(ctypes.Structure):

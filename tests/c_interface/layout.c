@@ -7,6 +7,7 @@ _Static_assert(sizeof(void*) == 8, "the numbers below are for 64 bits");
 _Static_assert(sizeof(fc_node) == 32, "fc_node");
 _Static_assert(offsetof(fc_node, job) == 0 && offsetof(fc_node, lane) == 8, "fc_node");
 _Static_assert(offsetof(fc_node, deadline) == 16 && offsetof(fc_node, id) == 24, "fc_node");
+_Static_assert(offsetof(fc_node, flags) == 28, "fc_node");
 
 _Static_assert(sizeof(fc_span) == 24, "fc_span");
 _Static_assert(offsetof(fc_span, address) == 0 && offsetof(fc_span, bytes) == 8, "fc_span");
@@ -23,6 +24,14 @@ _Static_assert(offsetof(fc_job_options, lane_bytes) == 88, "fc_job_options");
 _Static_assert(offsetof(fc_job_options, heartbeat_timeout_ms) == 100, "fc_job_options");
 _Static_assert(offsetof(fc_job_options, yield_after_us) == 112, "fc_job_options");
 _Static_assert(offsetof(fc_job_options, peer_timeout_ms) == 120, "fc_job_options");
+_Static_assert(offsetof(fc_job_options, release_timeout_ms) == 124, "fc_job_options");
+_Static_assert(offsetof(fc_job_options, restart_lost_servers) == 128, "fc_job_options");
+
+_Static_assert(offsetof(fc_node_event, node) == 0 && offsetof(fc_node_event, why) == 32 &&
+                   offsetof(fc_node_event, what) == 40 && offsetof(fc_node_event, replaces) == 44,
+               "fc_node_event");
+_Static_assert(FC_CHANGE_JOINED == 1 && FC_CHANGE_FAILED == 2 && FC_CHANGE_REMOVED == 3,
+               "fc_node_change");
 
 _Static_assert(offsetof(fc_node_description, name) == 0, "fc_node_description");
 _Static_assert(offsetof(fc_node_description, route) == 32, "fc_node_description");
@@ -34,6 +43,6 @@ _Static_assert(FC_OK == 0 && FC_ERROR == 1 && FC_REMOTE_ERROR == 2 && FC_NODE_FA
                    FC_TIMEOUT == 4 && FC_OUT_OF_MEMORY == 5 && FC_UNKNOWN_FUNCTION == 6 &&
                    FC_WRONG_NODE == 7 && FC_START_FAILED == 8 && FC_SETTING_ERROR == 9 &&
                    FC_MALFORMED == 10 && FC_INVALID_ARGUMENT == 11 && FC_FORKED == 12 &&
-                   FC_NESTED_TOO_DEEP == 13,
+                   FC_NESTED_TOO_DEEP == 13 && FC_CANCELLED == 14,
                "fc_status");
 _Static_assert(FC_NO_NODE == 0xffffffff && sizeof(fc_function) == 8, "numbers");

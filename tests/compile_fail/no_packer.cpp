@@ -1,5 +1,6 @@
 // expect: Specialise farcall::packer for it, with `static void pack.*`static T unpack
 // names: not_packable<person>
+// first: not_packable<person>|is_free_of<person
 #include <farcall/call/pack.hpp>
 
 struct person {

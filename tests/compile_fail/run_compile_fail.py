@@ -5,6 +5,7 @@ Run as: run_compile_fail.py <project root> [file.cpp ...]. Each .cpp file of thi
 
     // expect: <regular expression that the one error must match, or: success>
     // names: <regular expression for the type that the error must name>
+    // first: <the same, for the error's own line or, of g++, the one that says where it begins; if need be>
     // flags: <options for the compiler, if it needs any>
 
 and is given to g++, and to clang++-19 if there is one. An error is good when it is the only one and
@@ -59,6 +60,14 @@ def options(path, compiler, folder):
     return [f"-I{folder / compiler}"]
 
 
+def beginning(errors):
+    """The error's line, and in g++'s errors the line before that says what is instantiated."""
+    lines = errors.splitlines()
+    at = next(i for i, line in enumerate(lines) if re.search(r"\b(?:fatal )?error: ", line))
+    first = next((i for i in range(at, -1, -1) if ": In " in lines[i]), at)
+    return f"{lines[first]}\n{lines[at]}"
+
+
 def complaint(compiler, root, path, folder):
     """What is wrong with the way `path` does or does not compile, or None."""
     run = subprocess.run(
@@ -79,6 +88,9 @@ def complaint(compiler, root, path, folder):
         return f"the error does not match '{expected}':\n{errors[0]}"
     if not re.search(name, run.stderr):
         return f"nothing names '{name}':\n{run.stderr}"
+    first = promise(path, "first")
+    if first and not re.search(first, beginning(run.stderr)):
+        return f"what names '{first}' does not come first:\n{run.stderr}"
     return None
 
 

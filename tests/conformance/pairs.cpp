@@ -1,6 +1,7 @@
 #include <farcall/memory/segment.hpp>
 #include <farcall/transport/self/self.hpp>
 #include <farcall/transport/shm/shm.hpp>
+#include <farcall/transport/transport_entry.hpp>
 #include <tests/conformance/pairs.hpp>
 
 #include <array>
@@ -27,12 +28,14 @@ class shm_end final : public node_end {
     o.self = id;
     o.machine = machine_identity();
     o.own_receive_segment = shm::receive_segment::view(receive_segment_memory_);
-    o.peers.resize(1);
-    o.peers[0].id = peer;
-    o.peers[0].receive_segment = map_again(peer_receive_segment);
-    o.peers[0].windows.push_back(map_again(peer_window));
+    o.nodes = 2;
     receive_segment_ = o.own_receive_segment;
     transport_ = shm::make(std::move(o));
+    node_memory of_peer;
+    of_peer.node = peer;
+    of_peer.receive_segment = map_again(peer_receive_segment);
+    of_peer.windows.push_back(map_again(peer_window));
+    (void)transport_->take_memory(of_peer);
   }
 
   node_id id() const override { return id_; }

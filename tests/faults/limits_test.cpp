@@ -1,4 +1,5 @@
 #include "tests/faults/support.hpp"
+#include "tests/sanitizer.hpp"
 
 #include <farcall/offload/job_test_support.hpp>
 
@@ -14,6 +15,7 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace farcall::test {
@@ -91,9 +93,8 @@ TEST_F(little_memory, many_large_results_at_a_time) {
   EXPECT_EQ(sync(target_, [] { return std::vector<char>(30 * mib); }).size(), 30 * mib);
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-// Sanitizers end the process where operator new would throw.
 TEST_F(little_memory, of_the_handler_itself) {
+  if (under_sanitizer) GTEST_SKIP() << "sanitizers end the process where operator new would throw";
   const auto e = thrown_by<remote_error>([&] {
     sync(target_, [] {
       // Not a new expression, which the compiler may leave out.
@@ -104,7 +105,6 @@ TEST_F(little_memory, of_the_handler_itself) {
   EXPECT_EQ(e->type_name(), "std::bad_alloc");
   EXPECT_EQ(sync(target_, [] { return 3; }), 3);
 }
-#endif
 
 // ---- descriptors --------------------------------------------------------------------------------
 
@@ -117,28 +117,43 @@ void limit_descriptors(rlim_t most) {
 
 /// Makes jobs under every limit from "no descriptor left" to "enough". Exit status 0: each attempt
 /// worked or was refused with an error, and none left anything behind.
+enum outcome { is_made, is_refused, is_wrong, names_no_limit, leaves_something };
+
+/// Makes a job in a process that may have `spare` descriptors more than it has, and no limit that
+/// the job could raise.
+outcome job_with(rlim_t spare) {
+  const holdings before = holdings::now();
+  const rlim_t most = before.descriptors + spare;
+  const rlimit limit{most, most};
+  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) return is_wrong;
+  outcome found = is_made;
+  try {
+    const job j(with_targets("shm:2"));
+    if (sync(j.targets()[1], [] { return 5; }) != 5) return is_wrong;
+  } catch (const error& e) {
+    found = is_refused;
+    if (std::string(e.what()).find("limit") == std::string::npos) {
+      say(std::string("refused without naming the limit: ") + e.what());
+      return names_no_limit;
+    }
+  }
+  constexpr rlim_t needed_to_look = 8;
+  return spare < needed_to_look || nothing_left_since(before) ? found : leaves_something;
+}
+
 int jobs_under_limits() {
   {
     const job first(with_targets("shm"));
   }
-  const holdings before = holdings::now();
   int refused = 0;
   int made = 0;
   for (rlim_t spare = 0; spare < 60; ++spare) {
-    limit_descriptors(before.descriptors + spare);
-    try {
-      const job j(with_targets("shm:2"));
-      if (sync(j.targets()[1], [] { return 5; }) != 5) return 2;
-      ++made;
-    } catch (const error& e) {
-      ++refused;
-      if (std::string(e.what()).find("limit") == std::string::npos) {
-        say(std::string("refused without naming the limit: ") + e.what());
-        return 3;
-      }
-    }
-    limit_descriptors(1000);
-    if (!nothing_left_since(before)) return 4;
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(job_with(spare));
+    int status = 0;
+    if (::waitpid(child, &status, 0) != child || !WIFEXITED(status)) return 2;
+    if (WEXITSTATUS(status) > is_refused) return 10 + WEXITSTATUS(status);
+    ++(WEXITSTATUS(status) == is_made ? made : refused);
   }
   const job after(with_targets("shm:2"));
   if (sync(after.targets()[0], [] { return 6; }) != 6) return 5;
@@ -185,7 +200,20 @@ int job_without_descriptors() {
   return failed;
 }
 
+int job_without_files() {
+  const rlimit limit{1 << 20, 1 << 20};
+  if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) return 2;
+  try {
+    const job j(with_targets("shm"));
+  } catch (const error& e) {
+    say(e.what());
+    return 0;
+  }
+  return 3;
+}
+
 const role limits_role("jobs under limits", &jobs_under_limits);
+const role small_files_role("job without files", &job_without_files);
 const role starved_role("job without descriptors", &job_without_descriptors);
 
 TEST(descriptor_limit, refuses_jobs_with_the_reason) {
@@ -193,6 +221,13 @@ TEST(descriptor_limit, refuses_jobs_with_the_reason) {
   const std::string said = p.line();
   EXPECT_EQ(p.wait(), 0) << said;
   EXPECT_THAT(said, HasSubstr("made"));
+}
+
+TEST(file_size_limit, is_named_where_it_keeps_memory_from_being_shared) {
+  role_process p("job without files");
+  const std::string said = p.line();
+  EXPECT_EQ(p.wait(), 0) << said;
+  EXPECT_THAT(said, HasSubstr("ulimit -f"));
 }
 
 TEST(descriptor_limit, does_not_harm_a_running_job) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <thread>
 
+#include <sys/socket.h>
 #include <unistd.h>
 
 /// Targets that are there and do nothing.
@@ -58,6 +59,31 @@ TEST(stopped, targets_are_not_those_that_compute_or_sleep) {
   std::this_thread::sleep_for(milliseconds(1500));
   for (const node& n : j.targets())
     EXPECT_EQ(sync(n, [] { return 2; }), 2);
+}
+
+/// What its host cannot read, to whatever socket keeps messages.
+void send_nonsense() {
+  for (int fd = 3; fd < 100; ++fd) {
+    int type = 0;
+    socklen_t bytes = sizeof type;
+    if (::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &bytes) == 0 && type == SOCK_SEQPACKET)
+      (void)::send(fd, "x", 1, MSG_NOSIGNAL);
+  }
+}
+
+TEST(stopped, targets_whose_signs_cannot_be_read_any_more_have_failed) {
+  const job j(asking_job(milliseconds(5000)));
+  const node victim = j.targets()[0];
+  const int pid = sync(victim, ::getpid);
+  post(victim, send_nonsense);
+  const time_point start = clock::now();
+  EXPECT_THAT(text_thrown_by<node_failed>([&] {
+                while (clock::now() - start < wait_limit)
+                  sync(victim.within(wait_limit), [] {});
+              }),
+              HasSubstr("cannot be read"));
+  EXPECT_TRUE(all_end_within({pid}, std::chrono::seconds(1)));
+  EXPECT_EQ(sync(j.targets()[1], [] { return 2; }), 2);
 }
 
 TEST(stopped, targets_may_go_on_in_time) {

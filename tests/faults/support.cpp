@@ -1,4 +1,5 @@
 #include "tests/faults/support.hpp"
+#include "tests/sanitizer.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <string>
 #include <system_error>
 #include <thread>
 
@@ -33,6 +35,15 @@ std::vector<known_role>& roles() {
   return all;
 }
 
+/// Started by the sanitizer, for which it stays.
+bool is_symbolizer(pid_t pid) {
+  if (!under_sanitizer) return false;
+  std::ifstream file("/proc/" + std::to_string(pid) + "/comm");
+  std::string name;
+  std::getline(file, name);
+  return name.starts_with("llvm-symbolizer");
+}
+
 } // namespace
 
 holdings holdings::now() {
@@ -48,8 +59,9 @@ holdings holdings::now() {
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
     // A thread may end meanwhile.
     std::ifstream children(task.path() / "children");
-    for (pid_t pid = 0; children >> pid;)
-      h.children.insert(pid);
+    for (pid_t pid = 0; children >> pid;) {
+      if (!is_symbolizer(pid)) h.children.insert(pid);
+    }
   }
   for (const auto& file : std::filesystem::directory_iterator("/dev/shm", ignored)) {
     const std::string name = file.path().filename();

@@ -3,6 +3,7 @@
 
 #include <farcall/farcall.h>
 #include <farcall/farcall.hpp>
+#include <tests/threads.hpp>
 
 #include <gtest/gtest.h>
 
@@ -11,8 +12,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -43,22 +42,9 @@ job_options patient() {
   return options;
 }
 
-/// Whether every other thread of the process sleeps. The threads that a job starts for its own ends
-/// may come to their first sleep late when two spinning threads have all the processors.
-bool others_sleep() {
-  int awake = 0;
-  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
-    std::ifstream stat(task.path() / "stat");
-    std::string line;
-    std::getline(stat, line);
-    // The name stands in parentheses and may contain anything; the state follows.
-    const auto end = line.rfind(')');
-    if (end == std::string::npos || end + 2 >= line.size() || line[end + 2] != 'S') ++awake;
-  }
-  return awake <= 1;
-}
-
-/// Returns when both processes have come to rest but for the threads that call and serve.
+/// Returns when both processes have come to rest but for the threads that call and serve. The
+/// threads that a job starts for its own ends may come to their first sleep late when two spinning
+/// threads have all the processors.
 void settle(const node& target) {
   while (!others_sleep() || !sync(target, others_sleep)) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -3,6 +3,7 @@
 #include <farcall/memory/ring.hpp>
 #include <tests/model/explorer.hpp>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -22,31 +23,48 @@ class checked_ring {
     attach(out, memory_.data(), ring_bytes, consumed_);
     attach(in, memory_.data(), ring_bytes, consumed_);
     out.head = in.tail = in.published = start;
-    out.limit = start + ring_bytes;
+    out.limit = start + std::min(ring_bytes - start % ring_bytes, out.limit);
     const std::uint32_t nothing = 0;
     std::memcpy(memory_.data() + (start & (ring_bytes - 1)), &nothing, sizeof nothing);
   }
 
   /// Sends record number `n` if there is space.
   bool send(std::uint32_t bytes, std::uint32_t n) {
+    const auto fill = [=](std::byte* record) {
+      plain_write(record + offsetof(record_header, slot), n);
+      if (bytes > sizeof(record_header)) plain_write(record + bytes - sizeof n, ~n);
+    };
+    if (try_send(out, bytes, record_kind::request, fill)) return true;
     std::byte* const record = try_reserve(out, bytes);
     if (record == nullptr) return false;
-    plain_write(record + offsetof(record_header, slot), n);
-    if (bytes > sizeof(record_header)) plain_write(record + bytes - sizeof n, ~n);
+    fill(record);
     commit(out, record, bytes, record_kind::request);
     return true;
   }
 
+  enum class way : bool { peek, each };
+
   /// Takes a record if there is one, which has to be number `n`.
-  bool receive(execution& run, std::uint32_t bytes, std::uint32_t n) {
+  bool receive(execution& run, std::uint32_t bytes, std::uint32_t n, way how = way::peek) {
+    const auto check = [&](const std::byte* record, std::uint32_t length) {
+      run.require(length == bytes, "a record of another length");
+      run.require(plain_read(record + offsetof(record_header, slot)) == n, "another record");
+      if (bytes > sizeof(record_header)) {
+        run.require(plain_read(record + bytes - sizeof n) == ~n, "a record that is cut");
+      }
+      return true;
+    };
+    if (how == way::each) {
+      if (receive_each(in, record_kind::request, 1, check) == 1) return true;
+      if (!peek(in)) return false;
+      // Behind a pad, or come since.
+      run.require(receive_each(in, record_kind::request, 1, check) == 1, "not what peek() sees");
+      return true;
+    }
     const record_view record = peek(in);
     if (!record) return false;
-    run.require(record.kind == record_kind::request && record.bytes == bytes,
-                "a record of another kind or length");
-    run.require(plain_read(record.data + offsetof(record_header, slot)) == n, "another record");
-    if (bytes > sizeof(record_header)) {
-      run.require(plain_read(record.data + bytes - sizeof n) == ~n, "a record that is cut");
-    }
+    run.require(record.kind == record_kind::request, "a record of another kind");
+    check(record.data, record.bytes);
     release(in, record);
     return true;
   }

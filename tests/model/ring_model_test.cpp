@@ -15,8 +15,11 @@ namespace {
 
 using ::testing::ElementsAre;
 
+using way = checked_ring::way;
+
 /// Sends records of these lengths, and receives them; `before` of them were sent before.
-scenario stream(std::uint64_t start, std::vector<std::uint32_t> lengths, std::uint32_t before = 0) {
+scenario stream(way how, std::uint64_t start, std::vector<std::uint32_t> lengths,
+                std::uint32_t before = 0) {
   return [=](execution& run) {
     checked_ring ring(start);
     for (std::uint32_t i = 0; i < before; ++i)
@@ -29,7 +32,7 @@ scenario stream(std::uint64_t start, std::vector<std::uint32_t> lengths, std::ui
     });
     run.thread([&] {
       for (std::uint32_t i = 0; i < lengths.size(); ++i) {
-        while (!ring.receive(run, lengths[i], i))
+        while (!ring.receive(run, lengths[i], i, how))
           std::this_thread::yield();
       }
     });
@@ -43,17 +46,26 @@ struct named_scenario {
   scenario run;
 };
 
-const std::vector<named_scenario>& streams() {
-  static const std::vector<named_scenario> all{
-      {"in a line", stream(0, {16, 16, 8})},
-      {"from line to line", stream(32, {24, 40, 64})},
-      {"up to the end", stream(ring_bytes - 48, {16, 32, 16})},
-      {"past the end, with a pad", stream(2 * ring_bytes - 32, {64, 16})},
-      {"a pad, and then more", stream(ring_bytes - 16, {16, 64, 16})},
-      {"into a full ring", stream(0, {1024, 1024, 1024, 1024}, 3)},
-      {"into a full ring, with a pad", stream(512, {1024, 1024, 1024, 1024}, 3)},
-      {"twice into a full ring", stream(0, {1024, 1024, 1000, 1024, 1024}, 3)},
+std::vector<named_scenario> streams_received(way how) {
+  return {
+      {"in a line", stream(how, 0, {16, 16, 8})},
+      {"from line to line", stream(how, 32, {24, 40, 64})},
+      {"up to the end", stream(how, ring_bytes - 48, {16, 32, 16})},
+      {"past the end, with a pad", stream(how, 2 * ring_bytes - 32, {64, 16})},
+      {"a pad, and then more", stream(how, ring_bytes - 16, {16, 64, 16})},
+      {"into a full ring", stream(how, 0, {1024, 1024, 1024, 1024}, 3)},
+      {"into a full ring, with a pad", stream(how, 512, {1024, 1024, 1024, 1024}, 3)},
+      {"twice into a full ring", stream(how, 0, {1024, 1024, 1000, 1024, 1024}, 3)},
   };
+}
+
+const std::vector<named_scenario>& streams() {
+  static const std::vector<named_scenario> all = [] {
+    std::vector<named_scenario> both = streams_received(way::peek);
+    for (const named_scenario& each : streams_received(way::each))
+      both.push_back(each);
+    return both;
+  }();
   return all;
 }
 
@@ -78,7 +90,7 @@ TEST(ring_model, nothing_else_of_it_can_be_left_out) {
                   // Nobody sleeps here: doorbell_model notices.
                   "commit: store release, delayed", "notify_if_armed: load relaxed, omitted",
                   // Space that is given back a moment later.
-                  "release: store release, delayed",
+                  "receive_each: store release, delayed", "release: store release, delayed",
                   // The pad may come after the terminator of the record that follows it.
                   "reserve_slow: store release, delayed"));
 }

@@ -8,9 +8,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include <sys/resource.h>
+#include <unistd.h>
 
 /// Copies to and from a target that is stopped while its server, and the host, are well.
 namespace farcall::test {
@@ -97,6 +101,53 @@ TEST_P(network_deadline_test, memory_that_a_late_copy_may_change_is_not_freed) {
       [&] { stopped.resume(); }));
   EXPECT_FALSE(there.empty());
   stopped.resume();
+  there.within(wait_limit).reset();
+  EXPECT_TRUE(there.empty());
+}
+
+/// Lets this process open no more descriptors.
+class full_of_descriptors {
+ public:
+  full_of_descriptors() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const int next = ::dup(STDERR_FILENO);
+    ::close(next);
+    const rlimit now{static_cast<rlim_t>(next), before_.rlim_max};
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &now), 0);
+  }
+  full_of_descriptors(const full_of_descriptors&) = delete;
+  full_of_descriptors& operator=(const full_of_descriptors&) = delete;
+  ~full_of_descriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+std::uint64_t memory_of_no_heap() {
+  static std::vector<char> memory(async_copy_from);
+  return reinterpret_cast<std::uintptr_t>(memory.data());
+}
+
+TEST_P(network_deadline_test, memory_that_late_calls_of_a_copy_may_change_is_not_freed) {
+  std::vector<char> here(async_copy_from, 'a');
+  const std::uint64_t address = sync(target_, memory_of_no_heap);
+  // Not waited for, so that the copy thread makes it, by calls in a lane of its own.
+  future<void> first = put(here, remote_span<char>(target_.id(), address, here.size()));
+  EXPECT_TRUE(eventually([&] { return first.test(); }));
+  first.get();
+  auto there = target_.allocate<char>(here.size());
+  stopped_target stopped(target_);
+  {
+    const full_of_descriptors no_connection;
+    future<void> late = put(here, there.within(soon));
+    EXPECT_TRUE(eventually([&] { return late.test(); }));
+    EXPECT_THROW(late.get(), timeout);
+  }
+  EXPECT_TRUE(
+      ends([&] { EXPECT_THROW(there.within(soon).reset(), timeout); }, [&] { stopped.resume(); }));
+  EXPECT_FALSE(there.empty());
+  stopped.resume();
+  put_sync(here, there.within(wait_limit));
   there.within(wait_limit).reset();
   EXPECT_TRUE(there.empty());
 }

@@ -1,6 +1,7 @@
 #include "tests/network/support.hpp"
 #include "tests/sanitizer.hpp"
 
+#include <farcall/offload/in_order.hpp>
 #include <farcall/offload/job_test_support.hpp>
 #include <farcall/offload/stop_token.hpp>
 #include <farcall/transport/tcp/secret.hpp>
@@ -120,7 +121,8 @@ std::atomic<int> ran_there{0};
 
 void run_until_stopped() {
   const call_stop_token token = stop_token_of_call();
-  sync(host(), [] { ++begun_there; });
+  // Posted: while it waited for an answer, its worker would begin calls that the test stops.
+  post(host(), [] { ++begun_there; });
   if (comes_true([&] { return token.stop_requested(); })) sync(host(), [] { ++told_there; });
 }
 
@@ -149,7 +151,7 @@ TEST_P(network_job_test, stops_reach_calls_that_have_begun_and_others) {
   busy.request_stop();
   EXPECT_THROW(first.get(), cancelled);
   EXPECT_TRUE(comes_true([] { return told_there == 1; }));
-  EXPECT_EQ(sync(first_, mixed, 1), mixed(1)) << "behind the others";
+  EXPECT_EQ(sync(first_, mixed, std::uint64_t{1}), mixed(1)) << "behind the others";
   EXPECT_EQ(ran_there, 0);
 }
 
@@ -257,6 +259,36 @@ constexpr std::size_t sizes[] = {
     1,      7,      64,     4095,    16'384,
     16'385, 65'536, 70'001, 300'000, test::under_sanitizer ? 262'144 : 1'048'576,
     largest};
+
+void overwrite(remote_span<std::uint8_t> memory, std::uint8_t with) {
+  std::fill(memory.begin(), memory.end(), with);
+}
+
+bool is_pattern(remote_span<const std::uint8_t> memory, std::size_t seed) {
+  return std::ranges::equal(memory.local(), pattern(memory.size(), seed));
+}
+
+TEST_P(network_job_test, copies_in_order_wait_for_calls_and_calls_for_them) {
+  for (const std::size_t n : sizes) {
+    const buffer<std::uint8_t> there = first_.allocate<std::uint8_t>(n);
+    const buffer<std::uint8_t> elsewhere = second_.allocate<std::uint8_t>(n);
+    const auto sent = pattern(n, n);
+    future<void> put_done = put(sent, in_order(there));
+    future<bool> seen = async(in_order(first_), is_pattern, there.span(), n);
+    future<void> copied = copy(in_order(there), in_order(elsewhere));
+    post(in_order(first_), overwrite, there.span(), std::uint8_t{1});
+    std::vector<std::uint8_t> got(n);
+    future<void> get_done = get(in_order(there), got);
+    future<void> overwritten = async(in_order(first_), overwrite, there.span(), std::uint8_t{2});
+    EXPECT_TRUE(sync(in_order(second_), is_pattern, elsewhere.span(), n)) << n;
+    get_done.get();
+    EXPECT_EQ(got, std::vector<std::uint8_t>(n, 1)) << n;
+    EXPECT_TRUE(seen.get()) << n;
+    put_done.get();
+    copied.get();
+    overwritten.get();
+  }
+}
 
 TEST_P(network_job_test, arguments_and_results_of_any_size_arrive_whole) {
   for (const std::size_t bytes : sizes) {

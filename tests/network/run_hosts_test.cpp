@@ -199,7 +199,7 @@ TEST_F(run_hosts_test, ssh_that_is_not_there_is_named) {
 }
 
 TEST_F(run_hosts_test, mistakes_in_the_file_are_named_with_their_line) {
-  for (const char* line : {"here count=0", "here count=1000", "here what", "-oProxyCommand=x",
+  for (const char* line : {"here count=0", "here count=5000", "here what", "-oProxyCommand=x",
                            "here address=", "count=2", "here address=a/b"}) {
     const outcome o = run(command(std::string("# fine\n") + line + "\n"));
     EXPECT_EQ(o.status, 2) << line << ": " << o.text;

@@ -175,7 +175,7 @@ class lane final : public lane_driver {
 
   bool deliver(std::uint32_t bytes) noexcept {
     if (bytes == sizeof(record_header) && wanted() > bytes) return true; // the body follows
-    if (bytes > record_limit(arrived_.out.size)) return end();
+    if (bytes > record_limit(arrived_.out.size())) return end();
     std::byte* const space = try_reserve(arrived_.out, bytes);
     if (space == nullptr) return false;
     constexpr std::size_t word = sizeof(std::uint32_t);
@@ -265,7 +265,7 @@ class pipe_transport final : public transport {
     }
     // Sequentially consistent, so that a receiver about to sleep sees it or is seen.
     arrivals_.fetch_add(1, std::memory_order_seq_cst);
-    notify_if_armed(end.own_worker ? own_.doorbells.back() : wakes);
+    notify_of_lane(wakes, own_.doorbells.back(), end.own_worker);
   }
 
   const std::atomic<std::uint32_t>& arrivals() const noexcept override { return arrivals_; }

@@ -49,7 +49,8 @@ def main():
                 server.kill()
                 sys.exit("the server does not end")
         said.seek(0)
-        complaints = said.read()
+        # ThreadSanitizer's helper looks for files behind shared memory, even of races that are suppressed.
+        complaints = "".join(line for line in said if "llvm-symbolizer" not in line)
         if complaints and not helper:
             print("the server has complained:\n" + complaints)
             status = status or 1

@@ -38,7 +38,7 @@ test -n "$file"
 say "programs, with find_package"
 quietly "$cmake" -S "$consumer" -B "$temporary/consumer" -G Ninja \
   -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_PREFIX_PATH="$prefix" \
-  -DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF
+  -DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF -DFARCALL_SOURCE_FOLDER="$source"
 quietly "$cmake" --build "$temporary/consumer"
 for program in hidden without_rtti; do
   say "$program"
@@ -54,3 +54,8 @@ export PKG_CONFIG_PATH=$folder/pkgconfig LD_LIBRARY_PATH=$folder
 read -ra flags <<<"$(pkg-config --cflags --libs farcall)"
 "$compiler" -std=c++20 -o "$temporary/hello" "$source/tests/install/consumer/main.cpp" "${flags[@]}"
 "$temporary/hello"
+
+say "an installed program, moved with the library"
+quietly "$cmake" --install "$temporary/consumer" --prefix "$prefix"
+mv "$prefix" "$temporary/moved"
+env -u LD_LIBRARY_PATH "$temporary/moved/bin/hidden"

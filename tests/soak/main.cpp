@@ -1,3 +1,4 @@
+#include "tests/sanitizer.hpp"
 #include "tests/soak/soak.hpp"
 
 #include <algorithm>
@@ -82,6 +83,7 @@ int main(int argc, char** argv) {
 
     std::cout << "soak: " << all.count() << " s, seed " << seed << "\n" << std::flush;
     std::signal(SIGALRM, &stuck);
+    farcall::test::start_symbolizer();
     soak::tally t;
     soak::generator random(seed);
     const auto begin = clock::now();

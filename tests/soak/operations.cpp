@@ -157,7 +157,7 @@ class operations {
     for (const std::uint64_t v : sent)
       sum += v;
     expect(fc::sync(to, sum_of, memory.span().first(sent.size())) == sum, "a put arrived wrong");
-    fc::sync(to, scale, memory.span().first(sent.size()), 3);
+    fc::sync(to, scale, memory.span().first(sent.size()), std::uint64_t{3});
     std::vector<std::uint64_t> got(sent.size());
     fc::get(memory, got).get();
     expect(std::equal(got.begin(), got.end(), sent.begin(),
@@ -182,7 +182,7 @@ class operations {
     const auto memory = to.allocate<std::uint64_t>(words.size());
     const std::span<std::uint64_t> here = fc::map(memory);
     std::copy(words.begin(), words.end(), here.begin());
-    fc::sync(to, scale, memory.span(), 5);
+    fc::sync(to, scale, memory.span(), std::uint64_t{5});
     expect(std::equal(here.begin(), here.end(), words.begin(),
                       [](std::uint64_t a, std::uint64_t b) { return a == 5 * b; }),
            "mapped memory is not the same");

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <exception>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <type_traits>
 
@@ -44,12 +45,16 @@ void add_range(CLI::Option& made, const option& described) {
   }
 }
 
+std::string is_given(const std::string& value) { return value.empty() ? "it needs a value" : ""; }
+
 template <class T>
 CLI::Option* add_one(CLI::App& app, const option& described, T& value) {
   if constexpr (std::is_same_v<T, bool>) {
     return app.add_flag(described.name, value, described.text);
   } else {
     CLI::Option* made = app.add_option(described.name, value, described.text);
+    // As from a variable of the shell's that is not set.
+    if constexpr (std::is_same_v<T, std::string>) made->check(is_given);
     if (described.is_size) made->transform(CLI::AsSizeValue(false));
     if (described.range) add_range<T>(*made, described);
     return made;
@@ -124,7 +129,14 @@ int run_command_line(const command& program, const std::string& version, int arg
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) { // --help and --version
-    return app.exit(e);
+    try {
+      std::ostringstream text;
+      const int status = app.exit(e, text);
+      print(text.str());
+      return status;
+    } catch (const failed_run& failure) {
+      return complain(program, run_failed, failure.what());
+    }
   } catch (const CLI::RequiredError& e) {
     const std::string word = unknown_word(app, argc, argv);
     if (!word.empty()) {

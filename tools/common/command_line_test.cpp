@@ -3,10 +3,14 @@
 
 #include <farcall/base/error.hpp>
 
+#include <cstdio>
 #include <stdexcept>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <unistd.h>
 
 namespace farcall::tool {
 namespace {
@@ -100,6 +104,9 @@ TEST_F(command_line, a_wrong_option_is_a_usage_problem_and_nothing_runs) {
   EXPECT_EQ(run({"measure", "--over", "sea"}), 2);
   EXPECT_EQ(run({"measure", "--over", "tcp", "--to", "there"}), 2);
   EXPECT_THAT(err_, HasSubstr("excludes"));
+  EXPECT_EQ(run({"measure", "--to", ""}), 2);
+  EXPECT_THAT(err_, AllOf(HasSubstr("--to"), HasSubstr("needs a value")));
+  EXPECT_EQ(run({"make", ""}), 2);
   EXPECT_EQ(run({"measure", "--fast"}), 2);
   EXPECT_EQ(run({"measure", "more"}), 2);
   EXPECT_EQ(run({"make"}), 2);
@@ -122,6 +129,24 @@ TEST_F(command_line, everything_means_options_and_help_too) {
   EXPECT_THAT(rest_, ElementsAre("--help", "x", "--count=3", "-q", "--version"));
   EXPECT_EQ(run({"pass"}), 7);
   EXPECT_THAT(rest_, IsEmpty());
+}
+
+TEST_F(command_line, help_that_cannot_be_written_is_a_failure) {
+  for (const char* const word : {"--help", "--version"}) {
+    const char* const words[] = {"program", word};
+    std::fflush(stdout);
+    const int before = ::dup(STDOUT_FILENO);
+    const int full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
+    ASSERT_NE(full, -1);
+    ::dup2(full, STDOUT_FILENO);
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(run_command_line(program(), "1.2", 2, words), 1) << word;
+    EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("standard output"));
+    ::dup2(before, STDOUT_FILENO);
+    std::clearerr(stdout);
+    ::close(full);
+    ::close(before);
+  }
 }
 
 TEST_F(command_line, help_says_what_there_is_to_say) {

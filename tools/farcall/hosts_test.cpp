@@ -26,7 +26,7 @@ TEST(hosts, lines_have_a_name_and_options) {
 
 TEST(hosts, mistakes_are_refused) {
   for (const char* text : {"", "# nobody\n", "-v\n", "one two\n", "one address=\n", "count=3\n",
-                           "one count=250\ntwo\n"}) {
+                           "one count=4000\ntwo\n"}) {
     EXPECT_THROW((void)parse_hosts(text, "file"), usage_problem) << text;
   }
   EXPECT_THROW((void)parse_hosts("one count=0\n", "file"), setting_error);

@@ -8,9 +8,13 @@
 #include <tools/common/table.hpp>
 
 #include <farcall/farcall.hpp>
+#include <farcall/memory/copy.hpp>
+#include <farcall/memory/copy_choice.hpp>
 #include <farcall/transport/transport_entry.hpp>
 
 #include <array>
+#include <cmath>
+#include <cstddef>
 #include <exception>
 #include <memory>
 #include <string>
@@ -39,6 +43,8 @@ struct machine_state {
   std::vector<probe> kernel;
   std::vector<limit> limits;
   std::vector<availability> transports;
+  std::vector<copy_choice::rate> copies;     ///< of large blocks
+  const copy_kernel* fastest_copy = nullptr; ///< null where nothing was measured
 };
 
 std::string host_name() {
@@ -56,6 +62,18 @@ std::vector<availability> transports_here() {
   return all;
 }
 
+/// Large copies find out by themselves which way is the fastest; these are made for that.
+void measure_copies(machine_state& state) {
+  constexpr std::size_t bytes = std::size_t{32} << 20;
+  if (state.env.memory_available_mib < 256) return;
+  const std::vector<std::byte> from(bytes, std::byte{1});
+  std::vector<std::byte> to(bytes);
+  for (int i = 0; i < 3; ++i)
+    copy_large(to.data(), from.data(), bytes);
+  state.copies = large_copies().rates();
+  state.fastest_copy = large_copies().chosen();
+}
+
 machine_state look_around() {
   machine_state state;
   state.host = host_name();
@@ -68,6 +86,7 @@ machine_state look_around() {
                   probe_memfd()};
   state.limits = process_limits();
   state.transports = transports_here();
+  measure_copies(state);
   return state;
 }
 
@@ -151,6 +170,12 @@ json to_json(const machine_state& state) {
   json attach = kernel["cross_memory_attach"];
   attach["allowed"] = json(attach.at("works"));
   kernel.erase("cross_memory_attach");
+  json copies = json::array();
+  for (const copy_choice::rate& r : state.copies) {
+    copies.push_back({{"kernel", r.kernel->name},
+                      {"mib_s", std::round(r.mib_per_second)},
+                      {"chosen", r.kernel == state.fastest_copy}});
+  }
   return {{"version", FARCALL_TOOL_VERSION},
           {"machine",
            {{"host", state.host},
@@ -167,8 +192,21 @@ json to_json(const machine_state& state) {
           {"cross_memory_attach", std::move(attach)},
           {"kernel_features", std::move(kernel)},
           {"limits", limits_json(state.limits)},
+          {"large_copies", std::move(copies)},
           {"transports", std::move(transports)},
           {"urls", urls_json()}};
+}
+
+void append_copies(std::string& text, const machine_state& state) {
+  text +=
+      fmt::format("\nLarge copies (from {} on the fastest of these, by each process's own times; "
+                  "now, in blocks of 32 MiB)\n",
+                  format_bytes(large_copy_from));
+  for (const copy_choice::rate& r : state.copies) {
+    text += fmt::format("  {:42} {:.0f} MiB/s{}\n", r.kernel->name, r.mib_per_second,
+                        r.kernel == state.fastest_copy ? ", chosen" : "");
+  }
+  if (state.copies.empty()) text += "  not measured: less than 256 MiB of memory are available\n";
 }
 
 void append_urls(std::string& text) {
@@ -215,6 +253,7 @@ std::string to_text(const machine_state& state) {
     text += fmt::format("  {:14} {} {} (at most {})\n", l.name, limit_text(l.soft), l.unit,
                         limit_text(l.hard));
   }
+  append_copies(text, state);
   text += "\nTransports\n";
   for (const availability& t : state.transports) {
     text += fmt::format("  {:14} {}: {}\n", t.name, t.present ? "present" : "absent", t.text);

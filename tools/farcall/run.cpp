@@ -135,8 +135,9 @@ command command_run() {
           "Start a farcall program with targets: farcall run [-n N | --targets URLS] ./app [its "
           "arguments ...]",
       .footer = fmt::format(
-          "Sets {} and executes the program in place of this command. Without -n and --targets: "
-          "one shm target. Options come before the program. With --hosts it runs the program as a "
+          "Sets {} and executes the program in place of this command. Without -n and --targets, "
+          "what the variable says already counts, else it is one shm target. Options come before "
+          "the program. With --hosts it runs the program as a "
           "child; the program must have the same path on all machines, and farcall be on the PATH "
           "there. Each run has a key of its own, which goes through ssh.",
           variable_of_targets()),

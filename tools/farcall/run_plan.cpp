@@ -3,6 +3,7 @@
 #include <tools/common/outcome.hpp>
 
 #include <farcall/base/error.hpp>
+#include <farcall/base/settings_source.hpp>
 #include <farcall/transport/target_url.hpp>
 
 #include <algorithm>
@@ -97,9 +98,12 @@ run_plan make_run_plan(std::optional<std::size_t> processes, std::optional<std::
                                       *processes, most_targets + 1));
     }
     plan.targets = *processes == 2 ? "shm" : fmt::format("shm:{}", *processes - 1);
-  } else {
-    plan.targets = targets.value_or("shm");
+  } else if (targets) {
+    plan.targets = *targets;
     if (plan.targets.empty()) throw usage_problem("--targets is empty; give for example shm:4");
+  } else {
+    const setting& s = settings::row("targets");
+    plan.targets = settings_source().text(s).value_or(settings::default_of(s));
   }
   (void)parse_targets(plan.targets); // throws setting_error for what the program would refuse too
   const char* path = std::getenv("PATH");

@@ -15,8 +15,9 @@ struct run_plan {
   std::string targets;
 };
 
-/// Checks everything that can be checked before the program starts: exactly one way to name the
-/// targets, and a file that is there and may be executed. Throws usage_problem or
+/// Checks everything that can be checked before the program starts: that options name the targets
+/// in at most one way, and a file that is there and may be executed. Without such an option the
+/// variable FARCALL_TARGETS counts, else its default. Throws usage_problem or
 /// farcall::setting_error, saying what to do.
 [[nodiscard]] run_plan make_run_plan(std::optional<std::size_t> processes,
                                      std::optional<std::string> targets,

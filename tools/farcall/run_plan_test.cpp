@@ -5,6 +5,7 @@
 #include <farcall/base/error.hpp>
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -51,9 +52,9 @@ TEST_F(run_plan_test, the_number_of_processes_counts_the_host) {
 
 TEST_F(run_plan_test, more_processes_than_a_job_can_have_are_refused_in_the_users_terms) {
   const std::string app = file("app", "#!/bin/sh\n", 0755);
-  EXPECT_EQ(make_run_plan(251, {}, {app}).targets, "shm:250");
-  EXPECT_EQ(message_of([&] { (void)make_run_plan(252, {}, {app}); }),
-            "-n 252: a job has at most 251 processes, the host included");
+  EXPECT_EQ(make_run_plan(4001, {}, {app}).targets, "shm:4000");
+  EXPECT_EQ(message_of([&] { (void)make_run_plan(4002, {}, {app}); }),
+            "-n 4002: a job has at most 4001 processes, the host included");
 }
 
 TEST_F(run_plan_test, urls_are_passed_on_and_exclude_the_number) {
@@ -63,6 +64,36 @@ TEST_F(run_plan_test, urls_are_passed_on_and_exclude_the_number) {
   EXPECT_THROW((void)make_run_plan(2, "shm", {app}), usage_problem);
   EXPECT_THROW((void)make_run_plan({}, "", {app}), usage_problem);
   EXPECT_THROW((void)make_run_plan({}, "carrier-pigeon", {app}), setting_error);
+}
+
+/// A variable of this process, for the time of a test.
+class variable_of_test {
+ public:
+  variable_of_test(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
+  variable_of_test(const variable_of_test&) = delete;
+  variable_of_test& operator=(const variable_of_test&) = delete;
+  ~variable_of_test() { unsetenv(name_); }
+
+ private:
+  const char* name_;
+};
+
+TEST_F(run_plan_test, the_variable_counts_where_the_command_line_does_not_name_targets) {
+  const std::string app = file("app", "#!/bin/sh\n", 0755);
+  const variable_of_test set("FARCALL_TARGETS", "tcp://node1:7070,shm");
+  EXPECT_EQ(make_run_plan({}, {}, {app}).targets, "tcp://node1:7070,shm");
+  EXPECT_EQ(make_run_plan(3, {}, {app}).targets, "shm:2");
+  EXPECT_EQ(make_run_plan({}, "shm:5", {app}).targets, "shm:5");
+}
+
+TEST_F(run_plan_test, a_variable_that_is_wrong_is_refused_and_an_empty_one_is_none) {
+  const std::string app = file("app", "#!/bin/sh\n", 0755);
+  {
+    const variable_of_test set("FARCALL_TARGETS", "carrier-pigeon");
+    EXPECT_THROW((void)make_run_plan({}, {}, {app}), setting_error);
+  }
+  const variable_of_test set("FARCALL_TARGETS", "");
+  EXPECT_EQ(make_run_plan({}, {}, {app}).targets, "shm");
 }
 
 TEST_F(run_plan_test, the_words_of_the_program_stay_as_they_are) {

@@ -125,7 +125,7 @@ command command_serve() {
                    .text = std::string(settings::row("i-trust-this-network").text)},
                   {.name = "--most-targets",
                    .value = &o.server.most_targets,
-                   .text = "Targets at a time (default 250)",
+                   .text = "Targets at a time (default 1000)",
                    .range = {{1, 100'000}}},
                   {.name = "--handshake-timeout-ms",
                    .value = &o.handshake_timeout_ms,

@@ -332,10 +332,6 @@ class transport_to_device final : public cuda_transport, public rma_engine {
   // ---- the RMA engine
 
   std::uint64_t threshold() const noexcept override { return device_->copies_from(); }
-  std::byte* map(node_id /*peer*/, std::uint64_t /*address*/,
-                 std::uint64_t /*bytes*/) noexcept override {
-    return nullptr;
-  }
   bool put(node_id peer, std::uint64_t to, const std::byte* from, std::uint64_t bytes,
            time_point /*deadline*/) noexcept override {
     return copy(peer, to, to, reinterpret_cast<std::uintptr_t>(from), bytes);
@@ -457,8 +453,8 @@ class transport_to_device final : public cuda_transport, public rma_engine {
       // Sequentially consistent, so that a receiver about to sleep sees it or is seen.
       arrivals_.fetch_add(1, std::memory_order_seq_cst);
       const lane_notice news = e->lane.opening();
-      notify_if_armed(news.own_worker != 0 ? own_.doorbells.back()
-                                           : own_.doorbells[news.worker % own_.doorbells.size()]);
+      notify_of_lane(own_.doorbells[news.worker % own_.doorbells.size()], own_.doorbells.back(),
+                     news.own_worker != 0);
     }
   }
 

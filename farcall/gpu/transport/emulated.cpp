@@ -99,11 +99,13 @@ class emulated_stream {
     const std::lock_guard guard(mutex_);
     failed_ = std::move(failed);
     waiting_.push_back({run, plan, delay, {plan.arguments, plan.arguments + plan.bytes}});
+    left_.fetch_add(1);
     changed_.notify_one();
     if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
   }
 
-  [[nodiscard]] bool is_running() const noexcept { return is_running_; }
+  /// Those that have not begun will, and then may never end.
+  [[nodiscard]] bool has_launches() const noexcept { return left_ != 0; }
 
  private:
   struct waiting {
@@ -121,7 +123,6 @@ class emulated_stream {
       if (waiting_.empty()) return;
       waiting next = std::move(waiting_.front());
       waiting_.pop_front();
-      is_running_ = true;
       lock.unlock();
       next.plan.arguments = next.arguments.data();
       if (next.delay != microseconds{0}) std::this_thread::sleep_for(next.delay);
@@ -134,13 +135,13 @@ class emulated_stream {
         end_by(e.what());
         return;
       }
-      is_running_ = false;
+      left_.fetch_sub(1);
       lock.lock();
     }
   }
 
   void end_by(const char* fault) {
-    is_running_ = false;
+    left_ = 0;
     failed_(fault);
   }
 
@@ -149,7 +150,7 @@ class emulated_stream {
   std::deque<waiting> waiting_;
   std::function<void(const char*)> failed_;
   bool is_ending_ = false;
-  std::atomic<bool> is_running_{false};
+  std::atomic<std::size_t> left_{0}; ///< launches that have not ended
   std::thread thread_;
 };
 
@@ -291,7 +292,7 @@ class emulated_device final : public device_api {
     }
     const auto& streams = it_->streams;
     const bool is_launch_left =
-        std::any_of(streams.begin(), streams.end(), [](const auto& s) { return s.is_running(); });
+        std::any_of(streams.begin(), streams.end(), [](const auto& s) { return s.has_launches(); });
     if (is_launch_left) keep_for_ever(it_);
   }
 

@@ -66,7 +66,7 @@ class self_transport final : public transport {
     notify_on_commit(end.out, own_.doorbells[shape.worker]);
     // Sequentially consistent, so that a receiver about to sleep sees it or is seen.
     arrivals_.fetch_add(1, std::memory_order_seq_cst);
-    notify_if_armed(shape.own_worker ? own_.doorbells.back() : own_.doorbells[shape.worker]);
+    notify_of_lane(own_.doorbells[shape.worker], own_.doorbells.back(), shape.own_worker);
     return end;
   }
 

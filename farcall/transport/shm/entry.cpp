@@ -19,10 +19,9 @@ std::vector<availability> available() {
 std::unique_ptr<transport> make_here(transport_site& site) {
   options o;
   o.self = site.self;
+  o.nodes = site.nodes;
   o.machine = site.machine;
   o.own_receive_segment = receive_segment::view(*site.receive_segment);
-  for (node_memory& m : std::exchange(*site.others, {}))
-    o.peers.push_back({m.node, std::move(m.receive_segment), std::move(m.windows)});
   return shm::make(std::move(o));
 }
 

@@ -2,6 +2,8 @@
 #include <farcall/memory/ring.hpp>
 #include <farcall/transport/shm/receive_segment.hpp>
 
+#include <algorithm>
+#include <atomic>
 #include <new>
 
 namespace farcall::shm {
@@ -12,20 +14,24 @@ static_assert(block_bytes <= segment_alignment &&
               doorbells_at + receive_segment_doorbells * sizeof(doorbell) <= block_bytes);
 constexpr std::size_t lanes_at = doorbells_at + receive_segment_doorbells * sizeof(doorbell);
 /// On a page of its own, so that rings of lanes that are never opened take no memory.
-constexpr std::size_t rings_at =
-    align_up(lanes_at + receive_segment_lanes * sizeof(lane_control), std::size_t{4096});
+constexpr std::size_t rings_at(std::uint32_t lanes) noexcept {
+  return align_up(lanes_at + std::size_t{lanes} * sizeof(lane_control), std::size_t{4096});
+}
 
 } // namespace
 
-std::size_t receive_segment::bytes(std::uint32_t ring_bytes) noexcept {
-  return rings_at + std::size_t{receive_segment_lanes} * 2 * ring_bytes;
+std::size_t receive_segment::bytes(std::uint32_t ring_bytes, std::uint32_t lanes) noexcept {
+  return rings_at(lanes) + std::size_t{lanes} * 2 * ring_bytes;
 }
 
-receive_segment receive_segment::format(const segment& memory, std::uint32_t ring_bytes) {
+receive_segment receive_segment::format(const segment& memory, std::uint32_t ring_bytes,
+                                        std::uint32_t lanes) {
   receive_segment made;
   made.base_ = memory.data();
   made.ring_bytes_ = ring_bytes;
+  made.lanes_ = lanes;
   auto* header = new (made.base_) receive_segment_header;
+  header->lanes = lanes;
   header->ring_bytes = ring_bytes;
   new (made.base_ + doorbells_at) doorbell[receive_segment_doorbells];
   for (doorbell& b : made.doorbells())
@@ -38,11 +44,14 @@ receive_segment receive_segment::format(const segment& memory, std::uint32_t rin
 receive_segment receive_segment::view(const segment& memory) {
   receive_segment seen;
   seen.base_ = memory.data();
-  const receive_segment_header& header = seen.header();
-  seen.ring_bytes_ = header.ring_bytes;
-  if (header.magic != receive_segment_magic || header.lanes != receive_segment_lanes ||
-      header.doorbells != receive_segment_doorbells || seen.ring_bytes_ < smallest_ring ||
-      !is_power_of_two(seen.ring_bytes_) || bytes(seen.ring_bytes_) > memory.size()) {
+  receive_segment_header& header = seen.header();
+  // Loaded once: the peer may still change them.
+  seen.ring_bytes_ = std::atomic_ref(header.ring_bytes).load(std::memory_order_relaxed);
+  seen.lanes_ = std::atomic_ref(header.lanes).load(std::memory_order_relaxed);
+  if (header.magic != receive_segment_magic || seen.lanes_ == 0 ||
+      seen.lanes_ > most_receive_segment_lanes || header.doorbells != receive_segment_doorbells ||
+      seen.ring_bytes_ < smallest_ring || !is_power_of_two(seen.ring_bytes_) ||
+      bytes(seen.ring_bytes_, seen.lanes_) > memory.size()) {
     throw malformed_message("a peer's shared segment is not a receive segment of this version");
   }
   return seen;
@@ -62,11 +71,25 @@ lane_control& receive_segment::lane(std::uint32_t index) const noexcept {
 }
 
 std::byte* receive_segment::request_ring(std::uint32_t index) const noexcept {
-  return base_ + rings_at + std::size_t{index} * 2 * ring_bytes_;
+  return base_ + rings_at(lanes_) + std::size_t{index} * 2 * ring_bytes_;
 }
 
 std::byte* receive_segment::reply_ring(std::uint32_t index) const noexcept {
   return request_ring(index) + ring_bytes_;
+}
+
+void receive_segment::will_claim(std::uint32_t index) const noexcept {
+  std::atomic<std::uint32_t>& claimed = header().claimed;
+  std::uint32_t now = claimed.load(std::memory_order_relaxed);
+  // Relaxed: who looks at the lane has seen the arrival, which comes later.
+  while (now <= index &&
+         !claimed.compare_exchange_weak(now, index + 1, std::memory_order_relaxed)) {
+  }
+}
+
+std::uint32_t receive_segment::lanes_claimed() const noexcept {
+  // Others may write anything there.
+  return std::min(header().claimed.load(std::memory_order_relaxed), lanes_);
 }
 
 } // namespace farcall::shm

@@ -15,7 +15,9 @@ namespace farcall::shm {
 
 inline constexpr std::uint64_t receive_segment_magic = 0x656d6f6863726166; // "farchome"
 inline constexpr std::uint32_t receive_segment_doorbells = 512;
+/// Of a node, unless it is to have more, and the most.
 inline constexpr std::uint32_t receive_segment_lanes = 256;
+inline constexpr std::uint32_t most_receive_segment_lanes = 16384;
 
 enum class lane_state : std::uint32_t {
   free = 0,    ///< anybody may claim it
@@ -51,7 +53,8 @@ struct alignas(line_bytes) receive_segment_header {
   std::uint32_t ring_bytes = 0;
   std::uint32_t reserved = 0;
   alignas(line_bytes) std::atomic<std::uint32_t> arrivals{0}; ///< openers add one per lane
-  doorbell any;                                               ///< that of the block of the others
+  std::atomic<std::uint32_t> claimed{0}; ///< lanes with a greater index were never claimed
+  doorbell any;                          ///< that of the block of the others
 };
 static_assert(sizeof(receive_segment_header) == block_doorbell_at + sizeof(doorbell));
 
@@ -60,10 +63,12 @@ class receive_segment {
  public:
   receive_segment() noexcept = default;
 
-  [[nodiscard]] static std::size_t bytes(std::uint32_t ring_bytes) noexcept;
+  [[nodiscard]] static std::size_t bytes(std::uint32_t ring_bytes,
+                                         std::uint32_t lanes = receive_segment_lanes) noexcept;
 
-  /// Lays out a fresh segment of bytes(ring_bytes).
-  [[nodiscard]] static receive_segment format(const segment& memory, std::uint32_t ring_bytes);
+  /// Lays out a fresh segment of bytes(ring_bytes, lanes).
+  [[nodiscard]] static receive_segment format(const segment& memory, std::uint32_t ring_bytes,
+                                              std::uint32_t lanes = receive_segment_lanes);
 
   /// Checks that `memory` is a receive segment whose parts lie inside it; throws malformed_message
   /// otherwise.
@@ -76,10 +81,17 @@ class receive_segment {
   [[nodiscard]] std::byte* request_ring(std::uint32_t index) const noexcept;
   [[nodiscard]] std::byte* reply_ring(std::uint32_t index) const noexcept;
   [[nodiscard]] std::uint32_t ring_bytes() const noexcept { return ring_bytes_; }
+  [[nodiscard]] std::uint32_t lanes() const noexcept { return lanes_; }
+
+  /// Before lane `index` is claimed. Any opener.
+  void will_claim(std::uint32_t index) const noexcept;
+  /// Lanes from this one on have never been claimed.
+  [[nodiscard]] std::uint32_t lanes_claimed() const noexcept;
 
  private:
   std::byte* base_ = nullptr;
   std::uint32_t ring_bytes_ = 0;
+  std::uint32_t lanes_ = 0;
 };
 
 } // namespace farcall::shm

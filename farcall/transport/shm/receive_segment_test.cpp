@@ -2,6 +2,7 @@
 #include <farcall/memory/ring.hpp>
 #include <farcall/transport/shm/receive_segment.hpp>
 #include <farcall/transport/shm/shm.hpp>
+#include <farcall/transport/transport_entry.hpp>
 #include <tests/support.hpp>
 
 #include <gmock/gmock.h>
@@ -73,6 +74,7 @@ TEST(receive_segment, its_parts_lie_where_the_wire_format_says) {
   };
   EXPECT_EQ(offset(&h.header()), 0);
   EXPECT_EQ(offset(&h.header().arrivals), 64);
+  EXPECT_EQ(offset(&h.header().claimed), 68);
   EXPECT_EQ(offset(&h.header().any), 128);
   EXPECT_EQ(offset(h.doorbells().data()), 192);
   EXPECT_EQ(offset(&h.lane(0)), 32'960);
@@ -99,6 +101,28 @@ TEST(receive_segment, state_and_opener_share_a_word) {
   }
 }
 
+TEST(receive_segment, a_node_may_have_more_lanes) {
+  const std::uint32_t lanes = 4000;
+  const segment memory =
+      segment::create("farcall-receive-test", receive_segment::bytes(ring_bytes, lanes));
+  (void)receive_segment::format(memory, ring_bytes, lanes);
+  const receive_segment h = receive_segment::view(memory);
+  EXPECT_EQ(h.lanes(), lanes);
+  EXPECT_EQ(reinterpret_cast<std::byte*>(&h.lane(lanes - 1) + 1) <= h.request_ring(0), true);
+  EXPECT_EQ(h.reply_ring(lanes - 1) + ring_bytes, memory.data() + memory.size());
+}
+
+TEST(receive_segment, knows_which_lanes_were_never_claimed) {
+  const segment memory = formatted();
+  const receive_segment h = receive_segment::view(memory);
+  EXPECT_EQ(h.lanes_claimed(), 0U);
+  h.will_claim(7);
+  h.will_claim(3);
+  EXPECT_EQ(h.lanes_claimed(), 8U);
+  h.header().claimed = 1U << 31;
+  EXPECT_EQ(h.lanes_claimed(), receive_segment_lanes) << "a peer may have written it";
+}
+
 // ---- receive segments that are none -------------------------------------------------------------
 
 template <class Change>
@@ -115,7 +139,9 @@ TEST(hostile_receive_segment, another_magic_is_refused) {
 }
 
 TEST(hostile_receive_segment, other_numbers_of_parts_are_refused) {
-  expect_refused([](receive_segment_header& h) { h.lanes = receive_segment_lanes + 1; });
+  for (const std::uint32_t lanes : {0U, receive_segment_lanes + 1, 0xFFFFFFFFU}) {
+    expect_refused([&](receive_segment_header& h) { h.lanes = lanes; });
+  }
   expect_refused([](receive_segment_header& h) { h.doorbells = receive_segment_doorbells - 1; });
 }
 
@@ -152,12 +178,16 @@ struct two_nodes {
     o.self = 0;
     o.machine = "here";
     o.own_receive_segment = own;
-    o.peers.push_back({1, second_view(receive_segment_of_1), {}});
-    return make(std::move(o));
+    o.nodes = 3;
+    auto made = make(std::move(o));
+    node_memory of_1{1, second_view(receive_segment_of_1), {}};
+    EXPECT_TRUE(made->take_memory(of_1));
+    return made;
   }();
 
   void forge_lane(std::uint32_t index, lane_state state, node_id opener, std::uint32_t doorbell,
                   std::uint32_t worker = 0) {
+    own.will_claim(index);
     lane_control& block = own.lane(index);
     block.doorbell = doorbell;
     block.worker = worker;
@@ -203,6 +233,14 @@ TEST(hostile_lane, impossible_states_are_not_served) {
   }
 }
 
+TEST(hostile_lane, an_impossible_number_of_claimed_lanes_harms_nobody) {
+  two_nodes n;
+  n.forge_lane(receive_segment_lanes - 1, lane_state::open, 1, 0);
+  n.own.header().claimed = 0xFFFFFFFFU;
+  EXPECT_TRUE(n.t->accept());
+  EXPECT_FALSE(n.t->accept());
+}
+
 TEST(hostile_lane, one_that_is_not_served_does_not_keep_others_from_it) {
   two_nodes n;
   n.forge_lane(0, lane_state::open, 77, 0);
@@ -214,6 +252,20 @@ TEST(hostile_lane, one_that_is_not_served_does_not_keep_others_from_it) {
 }
 
 // ---- who can be reached -------------------------------------------------------------------------
+
+TEST(shm_accept, finds_the_lanes_of_a_node_that_it_gets_to_know_later) {
+  two_nodes n;
+  const segment receive_segment_of_2 = formatted();
+  n.forge_lane(0, lane_state::open, 2, 7);
+  EXPECT_FALSE(n.t->accept());
+  const std::uint32_t before = n.t->arrivals().load();
+  node_memory of_2{2, second_view(receive_segment_of_2), {}};
+  EXPECT_TRUE(n.t->take_memory(of_2));
+  EXPECT_NE(n.t->arrivals().load(), before) << "nobody would look";
+  const auto lane = n.t->accept();
+  ASSERT_TRUE(lane);
+  EXPECT_EQ(lane->peer, 2U);
+}
 
 TEST(shm_reachability, says_why_not) {
   const two_nodes n;
@@ -239,18 +291,21 @@ TEST(shm_reachability, a_machine_that_cannot_be_identified_reaches_nobody) {
   const segment other = formatted();
   options o;
   o.own_receive_segment = receive_segment::view(own);
-  o.peers.push_back({1, second_view(other), {}});
+  o.nodes = 2;
   const auto t = make(std::move(o));
+  node_memory of_1{1, second_view(other), {}};
+  EXPECT_TRUE(t->take_memory(of_1));
   card peer;
   peer.id = 1;
   EXPECT_FALSE(t->reachability_of(peer).possible) << "two empty texts are not one machine";
 }
 
 TEST(shm_rma_engine, does_not_reach_into_an_emulator) {
-  const two_nodes n;
   std::uint64_t there = 7;
   std::uint64_t here = 0;
   const auto get = [&](const std::string& architecture) {
+    // A node is admitted once.
+    const two_nodes n;
     card peer;
     peer.id = 1;
     peer.machine = "here";

@@ -1,9 +1,13 @@
 #include <farcall/base/error.hpp>
+#include <farcall/base/node_table.hpp>
 #include <farcall/memory/copy.hpp>
 #include <farcall/transport/shm/shm.hpp>
+#include <farcall/transport/transport_entry.hpp>
 
 #include <algorithm>
-#include <array>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include <sys/uio.h>
 #include <sys/utsname.h>
@@ -25,59 +29,55 @@ bool has_true_addresses(const card& peer) {
 /// the lanes that were there before.
 constexpr std::uint64_t endpoint_id(std::uint32_t serial, node_id receive_segment_of,
                                     std::uint32_t lane) noexcept {
-  return std::uint64_t{serial} << 32 | receive_segment_of << 8 | lane;
+  return std::uint64_t{serial} << 32 | receive_segment_of << 16 | lane;
 }
 constexpr std::uint32_t serial_of(const endpoint& end) noexcept {
   return static_cast<std::uint32_t>(end.id >> 32);
 }
 constexpr node_id receive_segment_of(const endpoint& end) noexcept {
-  return static_cast<std::uint32_t>(end.id) >> 8;
+  return static_cast<std::uint32_t>(end.id) >> 16;
 }
 constexpr std::uint32_t lane_of(const endpoint& end) noexcept {
-  return static_cast<std::uint32_t>(end.id) & 0xff;
+  return static_cast<std::uint32_t>(end.id) & 0xffff;
 }
-static_assert(receive_segment_lanes <= 256);
+static_assert(most_receive_segment_lanes <= 65536);
 
 /// Copies bulk memory to and from peers: through the mapped windows, or by cross-memory attach.
 class shm_rma_engine final : public rma_engine {
  public:
-  struct window {
-    memory_window there;
-    std::byte* here;
-  };
   struct target {
     /// Zero before the peer joins, after it failed, and where its memory cannot be reached in this
     /// way.
     std::atomic<pid_t> pid{0};
-    std::vector<window> windows;
+    std::vector<mapped_window> windows;
   };
 
   explicit shm_rma_engine(std::size_t nodes) : targets_(nodes) {}
 
   void admit(const card& peer, const std::vector<segment>& windows) {
-    target& t = targets_.at(peer.id);
-    t.windows.clear();
+    auto t = std::make_unique<target>();
     for (std::size_t i = 0; i < std::min(windows.size(), peer.windows.size()); ++i) {
-      t.windows.push_back({{peer.windows[i].address,
-                            std::min<std::uint64_t>(peer.windows[i].bytes, windows[i].size())},
-                           windows[i].data()});
+      t->windows.push_back({peer.windows[i].address,
+                            std::min<std::uint64_t>(peer.windows[i].bytes, windows[i].size()),
+                            windows[i].data()});
     }
-    t.pid.store(has_true_addresses(peer) ? static_cast<pid_t>(peer.pid) : 0,
-                std::memory_order_relaxed);
+    t->pid.store(has_true_addresses(peer) ? static_cast<pid_t>(peer.pid) : 0,
+                 std::memory_order_relaxed);
+    targets_.publish(peer.id, std::move(t));
   }
 
   /// The number may soon be that of another process.
   void forget(node_id peer) noexcept {
-    if (peer < targets_.size()) targets_[peer].pid.store(0, std::memory_order_relaxed);
+    if (target* const t = targets_.find(peer)) t->pid.store(0, std::memory_order_relaxed);
   }
 
-  std::byte* map(node_id peer, std::uint64_t address, std::uint64_t bytes) noexcept override {
-    if (peer >= targets_.size()) return nullptr;
-    for (const window& w : targets_[peer].windows) {
-      const std::uint64_t offset = address - w.there.address;
-      if (offset <= w.there.bytes && bytes <= w.there.bytes - offset) return w.here + offset;
+  mapped_window window_at(node_id peer, std::uint64_t address) noexcept override {
+    const target* const t = targets_.find(peer);
+    if (t == nullptr) return {};
+    for (const mapped_window& w : t->windows) {
+      if (address - w.address < w.bytes) return w;
     }
-    return nullptr;
+    return {};
   }
 
   bool put(node_id peer, std::uint64_t to, const std::byte* from, std::uint64_t bytes,
@@ -103,8 +103,9 @@ class shm_rma_engine final : public rma_engine {
   template <class Call>
   bool attach_copy(Call call, node_id peer, std::byte* here, std::uint64_t there,
                    std::uint64_t bytes, time_point deadline) noexcept {
-    if (peer >= targets_.size()) return false;
-    const pid_t pid = targets_[peer].pid.load(std::memory_order_relaxed);
+    const target* const t = targets_.find(peer);
+    if (t == nullptr) return false;
+    const pid_t pid = t->pid.load(std::memory_order_relaxed);
     if (pid == 0) return false;
     while (bytes > 0) {
       if (deadline != no_deadline && clock::now() >= deadline) return false;
@@ -122,18 +123,14 @@ class shm_rma_engine final : public rma_engine {
     return true;
   }
 
-  std::vector<target> targets_;
+  node_table<target> targets_;
 };
 
 class shm_transport final : public transport {
  public:
   explicit shm_transport(options o)
-      : own_(std::move(o)), peers_(node_count(own_)), rma_engine_(node_count(own_)) {
-    for (peer_memory& peer : own_.peers) {
-      peers_[peer.id].receive_segment = receive_segment::view(peer.receive_segment);
-      peers_[peer.id].memory = &peer;
-    }
-  }
+      : own_(std::move(o)), peers_(own_.nodes), accepted_(own_.own_receive_segment.lanes()),
+        rma_engine_(own_.nodes) {}
 
   std::string_view scheme() const noexcept override { return "shm"; }
 
@@ -147,26 +144,39 @@ class shm_transport final : public transport {
     if (own_.machine.empty()) return {false, 0, "this machine cannot be identified"};
     if (peer.machine != own_.machine) return {false, 0, "another machine"};
     if (peer.id == own_.self) return {false, 0, "the node itself"};
-    if (peer.id >= peers_.size() || !peers_[peer.id].receive_segment) {
-      return {false, 0, "its memory was not shared with us"};
-    }
+    if (peers_.find(peer.id) == nullptr) return {false, 0, "its memory was not shared with us"};
     return {true, shm_cost, "same machine, shared memory"};
   }
 
+  bool take_memory(node_memory& of) override {
+    auto entry = std::make_unique<peer_entry>();
+    entry->memory = std::move(of.receive_segment);
+    entry->windows = std::move(of.windows);
+    entry->receive_segment = receive_segment::view(entry->memory);
+    entry->opened = std::vector<std::atomic<std::uint32_t>>(entry->receive_segment.lanes());
+    peers_.publish(of.node, std::move(entry));
+    // It may know us already, and have opened lanes that accept() has passed over.
+    const receive_segment& own = own_.own_receive_segment;
+    // Sequentially consistent, so that a receiver about to sleep sees it or is seen.
+    own.header().arrivals.fetch_add(1, std::memory_order_seq_cst);
+    notify_if_armed(own.doorbells().back());
+    return true;
+  }
+
   void admit(const card& peer) override {
-    if (peer.id < peers_.size() && peers_[peer.id].memory != nullptr) {
-      rma_engine_.admit(peer, peers_[peer.id].memory->windows);
-    }
+    if (const peer_entry* const p = peers_.find(peer.id)) rma_engine_.admit(peer, p->windows);
   }
 
   endpoint open(node_id peer, const lane_shape& shape) override {
-    const receive_segment& there = peers_.at(peer).receive_segment;
-    if (!there) throw error(node_text(peer) + " has shared no memory with this node", peer);
-    for (std::uint32_t i = 0; i < receive_segment_lanes; ++i) {
+    peer_entry* const p = peers_.find(peer);
+    if (p == nullptr) throw error(node_text(peer) + " has shared no memory with this node", peer);
+    const receive_segment& there = p->receive_segment;
+    for (std::uint32_t i = 0; i < there.lanes(); ++i) {
       lane_control& block = there.lane(i);
       std::uint32_t expected = lane_word(lane_state::free, 0);
       // First without writing: whoever waits for a lane looks often.
       if (block.word.load(std::memory_order_relaxed) != expected) continue;
+      there.will_claim(i);
       // Acquire; partner: the release store in close(), after which the receiver no longer polls
       // it.
       if (!block.word.compare_exchange_strong(expected, lane_word(lane_state::claimed, own_.self),
@@ -174,17 +184,19 @@ class shm_transport final : public transport {
                                               std::memory_order_relaxed)) {
         continue;
       }
-      return set_up(peer, there, i, shape);
+      return set_up(peer, *p, i, shape);
     }
     throw no_lane_left(
-        node_text(peer) + " has no lane left: all " + std::to_string(receive_segment_lanes) +
+        node_text(peer) + " has no lane left: all " + std::to_string(there.lanes()) +
             " are in use; end threads that no longer call it, or share fc::lane objects",
         peer);
   }
 
   bool is_lane_to_come(node_id peer) const noexcept override {
-    const receive_segment& there = peers_[peer].receive_segment;
-    for (std::uint32_t i = 0; i < receive_segment_lanes; ++i) {
+    const peer_entry* const p = peers_.find(peer);
+    if (p == nullptr) return false;
+    const receive_segment& there = p->receive_segment;
+    for (std::uint32_t i = 0; i < there.lanes(); ++i) {
       const lane_state state = state_of(there.lane(i).word.load(std::memory_order_relaxed));
       // One that is being opened will be open; whoever waits finds out then.
       if (state != lane_state::open) return true;
@@ -197,7 +209,8 @@ class shm_transport final : public transport {
   }
 
   std::optional<endpoint> accept() override {
-    for (std::uint32_t i = 0; i < receive_segment_lanes; ++i) {
+    const std::uint32_t claimed = own_.own_receive_segment.lanes_claimed();
+    for (std::uint32_t i = 0; i < claimed; ++i) {
       if (accepted_[i] != 0) continue;
       lane_control& block = own_.own_receive_segment.lane(i);
       // Acquire; partner: the release store in set_up().
@@ -208,13 +221,12 @@ class shm_transport final : public transport {
       // Loaded once: the opener may still change it.
       const std::uint32_t doorbell_index =
           std::atomic_ref<std::uint32_t>(block.doorbell).load(std::memory_order_relaxed);
-      // Not ours to repair: a lane with impossible contents stays unserved.
-      if (opener >= peers_.size() || !peers_[opener].receive_segment ||
-          doorbell_index >= receive_segment_doorbells)
-        continue;
+      // Not ours to repair: a lane with impossible contents stays unserved. One of a node that is
+      // not known yet is found when it is.
+      const peer_entry* const p = peers_.find(opener);
+      if (p == nullptr || doorbell_index >= receive_segment_doorbells) continue;
       accepted_[i] = next_serial();
-      return accepted_endpoint(opener, i,
-                               peers_[opener].receive_segment.doorbells()[doorbell_index]);
+      return accepted_endpoint(opener, i, p->receive_segment.doorbells()[doorbell_index]);
     }
     return std::nullopt;
   }
@@ -236,7 +248,9 @@ class shm_transport final : public transport {
                                                      std::memory_order_release);
       return;
     }
-    peer_entry& peer = peers_[receive_segment_of(end)];
+    peer_entry* const there = peers_.find(receive_segment_of(end));
+    if (there == nullptr) return;
+    peer_entry& peer = *there;
     std::uint32_t serial = serial_of(end);
     // Of several closes only the first counts: the lane may be another's by now.
     if (!peer.opened[lane].compare_exchange_strong(serial, 0, std::memory_order_relaxed)) return;
@@ -251,7 +265,7 @@ class shm_transport final : public transport {
 
   void forget(node_id peer) noexcept override {
     rma_engine_.forget(peer);
-    for (std::uint32_t i = 0; i < receive_segment_lanes; ++i) {
+    for (std::uint32_t i = 0; i < own_.own_receive_segment.lanes_claimed(); ++i) {
       lane_control& block = own_.own_receive_segment.lane(i);
       const std::uint32_t word = block.word.load(std::memory_order_acquire);
       if (accepted_[i] != 0 || state_of(word) == lane_state::free || opener_of(word) != peer)
@@ -264,18 +278,12 @@ class shm_transport final : public transport {
 
  private:
   struct peer_entry {
+    segment memory; ///< where it receives
     shm::receive_segment receive_segment;
-    const peer_memory* memory = nullptr;
+    std::vector<segment> windows; ///< memory its kernels allocate from, in the card's order
     /// Serial numbers of the lanes that we have open in the peer's receive segment; zero: none.
-    std::array<std::atomic<std::uint32_t>, receive_segment_lanes> opened{};
+    std::vector<std::atomic<std::uint32_t>> opened;
   };
-
-  static std::size_t node_count(const options& o) {
-    node_id highest = o.self;
-    for (const peer_memory& peer : o.peers)
-      highest = std::max(highest, peer.id);
-    return std::size_t{highest} + 1;
-  }
 
   /// Never zero.
   std::uint32_t next_serial() noexcept {
@@ -285,8 +293,8 @@ class shm_transport final : public transport {
     return serial;
   }
 
-  endpoint set_up(node_id peer, const receive_segment& there, std::uint32_t lane,
-                  const lane_shape& shape) {
+  endpoint set_up(node_id peer, peer_entry& at, std::uint32_t lane, const lane_shape& shape) {
+    const receive_segment& there = at.receive_segment;
     lane_control& block = there.lane(lane);
     const std::uint32_t size = there.ring_bytes();
     block.doorbell = shape.doorbell;
@@ -308,14 +316,14 @@ class shm_transport final : public transport {
     end.worker = shape.worker;
     end.own_worker = shape.own_worker;
     const std::uint32_t serial = next_serial();
-    peers_[peer].opened[lane].store(serial, std::memory_order_relaxed);
+    at.opened[lane].store(serial, std::memory_order_relaxed);
     end.id = endpoint_id(serial, peer, lane);
 
     // Release; partner: the acquire load in accept().
     block.word.store(lane_word(lane_state::open, own_.self), std::memory_order_release);
     // A sequentially consistent step, so that a receiver about to sleep sees it or is seen.
     there.header().arrivals.fetch_add(1, std::memory_order_seq_cst);
-    notify_if_armed(shape.own_worker ? there.doorbells().back() : wakes);
+    notify_of_lane(wakes, there.doorbells().back(), shape.own_worker);
     return end;
   }
 
@@ -335,9 +343,8 @@ class shm_transport final : public transport {
   }
 
   options own_;
-  std::vector<peer_entry> peers_;
-  std::array<std::uint32_t, receive_segment_lanes>
-      accepted_{}; ///< serial numbers; zero: not accepted
+  node_table<peer_entry> peers_;
+  std::vector<std::uint32_t> accepted_; ///< serial numbers; zero: not accepted
   std::atomic<std::uint32_t> last_serial_{0};
   shm_rma_engine rma_engine_;
 };

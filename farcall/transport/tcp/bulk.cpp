@@ -285,11 +285,6 @@ void bulk_rma_engine::forget(node_id peer) noexcept {
 
 std::uint64_t bulk_rma_engine::threshold() const noexcept { return shortest_bulk; }
 
-std::byte* bulk_rma_engine::map(node_id /*peer*/, std::uint64_t /*address*/,
-                                std::uint64_t /*bytes*/) noexcept {
-  return nullptr;
-}
-
 bool bulk_rma_engine::is_inside(node_id peer, std::uint64_t address, std::uint64_t bytes) {
   const std::lock_guard guard(mutex_);
   return peer < peers_.size() && is_in_window(peers_[peer].windows, address, bytes);

@@ -63,8 +63,6 @@ class bulk_rma_engine final : public rma_engine {
   void forget(node_id peer) noexcept;
 
   [[nodiscard]] std::uint64_t threshold() const noexcept override;
-  [[nodiscard]] std::byte* map(node_id peer, std::uint64_t address,
-                               std::uint64_t bytes) noexcept override;
   [[nodiscard]] bool put(node_id peer, std::uint64_t to, const std::byte* from, std::uint64_t bytes,
                          time_point deadline) noexcept override;
   [[nodiscard]] bool get(node_id peer, std::uint64_t from, std::byte* to, std::uint64_t bytes,

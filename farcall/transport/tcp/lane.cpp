@@ -133,11 +133,17 @@ void stream_endpoint::send_deferred() noexcept {
 void stream_endpoint::receive_locked() noexcept {
   stream* const from = link();
   if (from == nullptr) return;
+  const bool was_established = from->is_established();
   const receive_state state = in_.state();
   if (state == receive_state::open || state == receive_state::full) {
     fill_ring(*from);
   } else if (state == receive_state::dropping) {
     drop_received(*from);
+  }
+  // A blocked send, which may be blocking at this moment, waits in the socket for what is no longer
+  // there.
+  if (!was_established && from->is_established()) {
+    loop_->post([self = shared_from_this()] { self->on_event(0); });
   }
 }
 

@@ -151,6 +151,26 @@ TEST_F(lane_ends, what_is_no_record_is_marked_as_such_and_ends_it) {
   }
 }
 
+// What a blocked send waits for in the socket may be taken from it by a thread that polls.
+TEST_F(lane_ends, a_send_goes_on_whoever_takes_in_the_end_of_the_handshake) {
+  lane_ = std::make_shared<stream_endpoint>(loop_, ring_bytes, doorbell_, lane_role::opener);
+  lane_->fill(endpoint_);
+  auto made = std::make_unique<test::scripted_stream>(stream_of_records(1),
+                                                      std::vector<std::size_t>{10'000});
+  test::scripted_stream& other_side = *made;
+  other_side.begin_handshake();
+  const std::array<std::byte, 8> first{};
+  lane_->attach(std::move(made), first);
+  ASSERT_TRUE(peek(endpoint_.in)) << "which is why the lane's user polls";
+  EXPECT_EQ(other_side.written(), 0U);
+  // The reactor goes back to waiting for it at the same time.
+  other_side.end_handshake([&] { lane_->arm(); });
+  EXPECT_TRUE(test::eventually([&] {
+    lane_->progress();
+    return other_side.written() == first.size();
+  }));
+}
+
 TEST_F(lane_ends, a_loss_is_told_to_the_opener) {
   connect({}, {1}, lane_role::opener, true);
   EXPECT_EQ(peek(endpoint_.in).kind, record_kind::none) << "news of the node come first";

@@ -16,6 +16,8 @@ constexpr std::size_t largest_body = std::size_t{64} << 10;
 /// A side that does not take what it is sent is not worth more memory than that.
 constexpr std::size_t most_waiting = 1024;
 constexpr std::size_t most_unsent = std::size_t{4} << 20;
+/// That a target has said before its end.
+constexpr int most_last_messages = 4096;
 /// Heartbeats in one heartbeat timeout.
 constexpr int signs = 4;
 /// From the end of a target's socket to that of its process, which may have much memory to give
@@ -153,9 +155,9 @@ void relay::part() noexcept {
 
 void relay::finish_far(control kind, std::span<const std::byte> body) {
   if (is_over_) return;
-  // What the near side said last goes first.
+  // What the near side said last goes first. Not without end: a child of its may go on.
   try {
-    while (!is_finishing_) {
+    for (int n = 0; !is_finishing_ && n < most_last_messages; ++n) {
       std::optional<control_message> message = near_.receive(clock::now());
       if (!message) break;
       put(message->kind, message->body);

@@ -127,16 +127,19 @@ tcp_setup decode_setup(std::span<const std::byte> bytes) {
   return setup;
 }
 
-server_launcher::server_launcher(const launch_site& site) : identity_(make_identity(site.access)) {
-  for (const target_url& url : site.targets) {
-    if (identity_ || url.scheme != "tcp" || url.has("plain")) continue;
-    for (const tcp::socket_address& a : tcp::resolve(tcp::parse_address(url.address, "a server"))) {
-      if (a.is_loopback()) continue;
-      throw setting_error("without a key only servers at loopback addresses are used; " +
-                          url.address + " needs FARCALL_KEY=FILE, certificates, or plain=yes in " +
-                          "the URL of a target in a network that you trust");
-    }
+void server_launcher::require_trust(const target_url& url) const {
+  if (identity_ || url.scheme != "tcp" || url.has("plain")) return;
+  for (const tcp::socket_address& a : tcp::resolve(tcp::parse_address(url.address, "a server"))) {
+    if (a.is_loopback()) continue;
+    throw setting_error("without a key only servers at loopback addresses are used; " +
+                        url.address + " needs FARCALL_KEY=FILE, certificates, or plain=yes in " +
+                        "the URL of a target in a network that you trust");
   }
+}
+
+server_launcher::server_launcher(const launch_site& site) : identity_(make_identity(site.access)) {
+  for (const target_url& url : site.targets)
+    require_trust(url);
   request_.credentials = tcp::job_credentials::make(identity_ != nullptr);
   request_.heartbeat_timeout = site.heartbeat_timeout;
   loop_ = std::make_shared<tcp::reactor>("farcall-tcp");
@@ -151,6 +154,8 @@ std::vector<std::byte> server_launcher::setup(node_id node) const {
 std::unique_ptr<target_process> server_launcher::start(node_id node, const target_url& url,
                                                        time_point deadline) {
   const std::string server = "tcp://" + url.address;
+  // One that joins later was not looked at before.
+  require_trust(url);
   try {
     unique_fd socket =
         tcp::connect_to(tcp::parse_address(url.address, "the address of a server"), deadline);

@@ -58,6 +58,9 @@ class server_launcher final : public launcher {
   [[nodiscard]] const std::shared_ptr<tcp::reactor>& loop() const noexcept { return loop_; }
 
  private:
+  /// Throws setting_error for a server that is not to be trusted without a key.
+  void require_trust(const target_url& url) const;
+
   std::shared_ptr<const tcp::tls_identity> identity_;
   target_request request_;
   std::shared_ptr<tcp::reactor> loop_;

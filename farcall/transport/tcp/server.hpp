@@ -18,7 +18,7 @@ struct server_options {
   farcall::access access;             ///< empty: unencrypted, on loopback only
   bool plain = false;                 ///< unencrypted although there may be others on the network
   bool trusts_network = false;        ///< needed with `plain` beyond loopback
-  std::uint32_t most_targets = 250;
+  std::uint32_t most_targets = 1000;
   std::chrono::milliseconds handshake_timeout{5'000}; ///< for a connection to say what it wants
 };
 

@@ -138,14 +138,14 @@ class tcp_transport_impl final : public tcp_transport {
     peer_entry& p = peers_[peer.id];
     const std::string address = address_of(peer);
     if (!address.empty()) p.where = resolve(parse_address(address, "a node's address"));
-    p.is_admitted = true;
-    p.is_gone = false;
     rma_engine_.admit(peer.id, peer.windows);
+    p.is_gone = false;
+    // Release; partner: the acquire load in admitted().
+    p.is_admitted.store(true, std::memory_order_release);
   }
 
   endpoint open(node_id peer, const lane_shape& shape) override {
-    peer_entry& p = peers_.at(peer);
-    if (!p.is_admitted) throw error(node_text(peer) + " cannot be reached by TCP", peer);
+    if (!admitted(peer)) throw error(node_text(peer) + " cannot be reached by TCP", peer);
     const auto lane = std::make_shared<stream_endpoint>(
         *loop_, own_.ring_bytes, own_.doorbells[shape.doorbell], lane_role::opener);
     endpoint end;
@@ -163,7 +163,7 @@ class tcp_transport_impl final : public tcp_transport {
     o.worker = shape.worker;
     o.own_worker = shape.own_worker ? 1 : 0;
     o.ring_bytes = own_.ring_bytes;
-    if (p.where.empty()) {
+    if (peers_[peer].where.empty()) {
       ask(peer, {end.id, connection_kind::lane_back, o.worker, o.own_worker, o.ring_bytes, 0});
       // The peer, or a server in between, may fail to do so without a word to us.
       loop_->at(clock::now() + 2 * own_.heartbeat_timeout, [weak = std::weak_ptr(lane), peer] {
@@ -280,7 +280,7 @@ class tcp_transport_impl final : public tcp_transport {
   }
 
   void take_request(node_id peer, const dial_request& request) override {
-    if (peer >= peers_.size() || !peers_[peer].is_admitted || peers_[peer].where.empty()) return;
+    if (!admitted(peer) || peers_[peer].where.empty()) return;
     connect_request o;
     o.serial = request.serial;
     o.kind = request.kind;
@@ -311,8 +311,8 @@ class tcp_transport_impl final : public tcp_transport {
 
  private:
   struct peer_entry {
-    std::vector<socket_address> where; ///< empty: it cannot be dialled
-    bool is_admitted = false;
+    std::vector<socket_address> where;    ///< empty: it cannot be dialled
+    std::atomic<bool> is_admitted{false}; ///< `where` does not change any more
     std::atomic<bool> is_gone{false};
   };
   struct entry {
@@ -325,6 +325,11 @@ class tcp_transport_impl final : public tcp_transport {
 
   static std::span<const std::byte> bytes_of(const connect_request& o) {
     return std::as_bytes(std::span(&o, 1));
+  }
+
+  [[nodiscard]] bool admitted(node_id peer) const noexcept {
+    // Acquire; partner: the release store in admit().
+    return peer < peers_.size() && peers_[peer].is_admitted.load(std::memory_order_acquire);
   }
 
   void ask(node_id peer, const dial_request& request) { own_.ask_to_dial(peer, request); }
@@ -371,7 +376,7 @@ class tcp_transport_impl final : public tcp_transport {
       refuse("it does not know the job's secret");
       return;
     }
-    if (o.from >= peers_.size() || !peers_[o.from].is_admitted || peers_[o.from].is_gone) {
+    if (!admitted(o.from) || peers_[o.from].is_gone) {
       refuse("it comes from a node that is not in the job");
       return;
     }
@@ -441,7 +446,7 @@ class tcp_transport_impl final : public tcp_transport {
     }
     // Sequentially consistent, so that a receiver about to sleep sees it or is seen.
     arrivals_.fetch_add(1, std::memory_order_seq_cst);
-    notify_if_armed(own_worker != 0 ? own_.doorbells.back() : wakes);
+    notify_of_lane(wakes, own_.doorbells.back(), own_worker != 0);
   }
 
   std::vector<std::shared_ptr<stream_endpoint>> all_lanes() {

@@ -50,7 +50,7 @@ static_assert(sizeof(dial_request) == 32);
 
 struct options {
   node_id self = 0;
-  std::size_t nodes = 1;
+  std::size_t nodes = 1;         ///< numbers of nodes are below it
   std::uint32_t ring_bytes = 0;  ///< of lanes that we open; a power of two, at least smallest_ring
   std::string machine;           ///< ours; see card::machine
   std::string address;           ///< "host:port" where we can be dialled; empty: nowhere

@@ -1,0 +1,275 @@
+#include <farcall/base/clock.hpp>
+#include <farcall/base/fault_report.hpp>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <ctime>
+#include <string_view>
+
+#include <dlfcn.h>
+#include <link.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#if __has_include(<execinfo.h>)
+#include <execinfo.h>
+#define FARCALL_HAS_BACKTRACE
+#endif
+
+namespace farcall {
+namespace {
+
+constexpr std::array signals{SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+constexpr std::size_t most_frames = 32;
+/// That long the one who looks up lines may take.
+constexpr std::chrono::seconds patience{10};
+
+node_id this_node = no_node;
+
+/// Text in a place of its own: a thread that faults may hold malloc's lock.
+class fixed_text {
+ public:
+  void add(std::string_view text) noexcept {
+    const std::size_t n = std::min(text.size(), bytes_.size() - 1 - size_);
+    std::copy_n(text.data(), n, bytes_.data() + size_);
+    size_ += n;
+  }
+  void add_number(std::uintptr_t number, int base) noexcept {
+    std::array<char, 24> digits{};
+    const auto done = std::to_chars(digits.data(), digits.data() + digits.size(), number, base);
+    add({digits.data(), done.ptr});
+  }
+  void add_address(std::uintptr_t address) noexcept {
+    add("0x");
+    add_number(address, 16);
+  }
+  void write() const noexcept {
+    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, bytes_.data(), size_);
+  }
+  /// Ends with a zero, as the rest of the bytes.
+  [[nodiscard]] char* data() noexcept { return bytes_.data(); }
+
+ private:
+  std::array<char, 16384> bytes_{};
+  std::size_t size_ = 0;
+};
+
+fixed_text report;
+fixed_text script;
+fixed_text hint;
+
+std::string_view name_of(int signal) noexcept {
+  switch (signal) {
+  case SIGSEGV:
+    return "SIGSEGV";
+  case SIGBUS:
+    return "SIGBUS";
+  case SIGFPE:
+    return "SIGFPE";
+  default:
+    return "SIGILL";
+  }
+}
+
+/// The instruction at fault; 0 where this is not known.
+std::uintptr_t place_of([[maybe_unused]] const mcontext_t& machine) noexcept {
+#if defined(__x86_64__)
+  return static_cast<std::uintptr_t>(machine.gregs[REG_RIP]);
+#elif defined(__aarch64__)
+  return machine.pc;
+#elif defined(__riscv)
+  return machine.__gregs[REG_PC];
+#else
+  return 0;
+#endif
+}
+
+/// Where a function that has just begun will return to; 0 where this is not known.
+std::uintptr_t return_address([[maybe_unused]] const mcontext_t& machine) noexcept {
+#if defined(__x86_64__)
+  return *reinterpret_cast<const std::uintptr_t*>(machine.gregs[REG_RSP]);
+#elif defined(__aarch64__)
+  return machine.regs[30];
+#elif defined(__riscv)
+  return machine.__gregs[REG_RA];
+#else
+  return 0;
+#endif
+}
+
+/// Where code lies: in which file, at which address there.
+struct place_in_file {
+  const char* file = nullptr; ///< null: in none; empty: in the program
+  std::uintptr_t address = 0;
+};
+
+place_in_file find(std::uintptr_t address) noexcept {
+  Dl_info info{};
+  void* map = nullptr;
+  if (::dladdr1(reinterpret_cast<void*>(address), &info, &map, RTLD_DL_LINKMAP) == 0) return {};
+  const auto* const module = static_cast<const link_map*>(map);
+  return {module->l_name, address - module->l_addr};
+}
+
+void add_file(fixed_text& to, const place_in_file& where) noexcept {
+  if (*where.file != '\0') return to.add(where.file);
+  to.add("/proc/");
+  to.add_number(static_cast<std::uintptr_t>(::getpid()), 10);
+  to.add("/exe");
+}
+
+/// Addresses of the functions that were running, the innermost first.
+std::size_t frames_at(const mcontext_t& machine, std::array<std::uintptr_t, most_frames>& frames) {
+  const std::uintptr_t at = place_of(machine);
+  std::size_t n = 0;
+  if (at != 0 && find(at).file == nullptr) {
+    // A call of what is no function; who made it is all that can be told.
+    frames[n++] = return_address(machine) - 1;
+    return n;
+  }
+#ifdef FARCALL_HAS_BACKTRACE
+  std::array<void*, most_frames> stack{};
+  const auto depth = static_cast<std::size_t>(::backtrace(stack.data(), most_frames));
+  const auto end = stack.begin() + static_cast<std::ptrdiff_t>(depth);
+  auto from = std::find(stack.begin(), end, reinterpret_cast<void*>(at));
+  // Behind this handler and what the system calls it by.
+  if (from == end)
+    from = stack.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(depth, 3));
+  for (; from != end; ++from) {
+    const auto address = reinterpret_cast<std::uintptr_t>(*from);
+    // A return address is behind its call.
+    frames[n++] = address == at ? address : address - 1;
+  }
+#else
+  frames[n++] = at;
+#endif
+  return n;
+}
+
+/// What becomes of addr2line's lines, in sed's words: those of farcall go, and all that is further
+/// out than a call's handler, which is in invoke.hpp, or a remote_call where lines are not known.
+/// Where the compiler has put a lambda into that, its line goes by the name of the latter.
+constexpr std::string_view without_own_frames =
+    " -e 's/ (discriminator [0-9]*)$//' -e 's/^ *(inlined by) //'"
+    " -e '/\\/farcall\\/call\\/invoke\\.hpp:/,$d'"
+    " -e '/^farcall::detail::remote_call<.* at .*?$/"
+    "{s/^[^<]*<\\(.*\\)>::run(.*$/    a call of \\1/;q;}'"
+    " -e 's/^farcall::detail::remote_call<.*>::run(.* at /a lambda or function object at /'"
+    " -e '/^\\([a-z]* \\)\\{0,1\\}farcall::\\(detail\\|am\\|job\\|serve_\\|(anonymous "
+    "namespace)\\)/d'"
+    " -e '/\\/farcall\\/[a-z]*\\/[a-z_]*\\.hpp:/d'"
+    " -e '/^\\([?]\\|_start\\|__libc_start\\|start_thread\\|clone\\)/d'"
+    " -e 's/ at [^ ]*?$//' -e 's/^/    /'";
+
+/// A command that writes the functions with their lines, without those of farcall.
+void write_script(const std::array<std::uintptr_t, most_frames>& frames, std::size_t n) noexcept {
+  script.add("command -v addr2line >/dev/null 2>&1 || "
+             "exec echo '    (addr2line, of binutils, would name the functions)' >&2\n"
+             "out=$({ ");
+  for (std::size_t i = 0; i != n; ++i) {
+    const place_in_file where = find(frames[i]);
+    if (where.file == nullptr || std::string_view(where.file).find('\'') != std::string_view::npos)
+      continue;
+    script.add("addr2line -Cfipe '");
+    add_file(script, where);
+    script.add("' ");
+    script.add_address(where.address);
+    script.add("; ");
+  }
+  script.add("} 2>/dev/null | sed");
+  script.add(without_own_frames);
+  script.add(")\necho \"${out:-    (no function of the program has a name)}\" >&2");
+}
+
+/// Bounded: what it waits for may hang.
+void run_script() noexcept {
+  std::array<char, 8> shell{"/bin/sh"};
+  std::array<char, 3> option{"-c"};
+  std::array<char*, 4> arguments{shell.data(), option.data(), script.data(), nullptr};
+  pid_t child = 0;
+  if (::posix_spawn(&child, shell.data(), nullptr, nullptr, arguments.data(), environ) != 0) return;
+  const time_point deadline = clock::now() + patience;
+  while (::waitpid(child, nullptr, WNOHANG) == 0) {
+    if (clock::now() >= deadline) {
+      ::kill(child, SIGKILL);
+      ::waitpid(child, nullptr, 0);
+      return;
+    }
+    const timespec pause{.tv_sec = 0, .tv_nsec = 1'000'000};
+    ::nanosleep(&pause, nullptr);
+  }
+}
+
+void write_report(int signal, const siginfo_t& info, const void* context) noexcept {
+  const bool is_about_memory = signal == SIGSEGV || signal == SIGBUS;
+  report.add("farcall[");
+  report.add_number(static_cast<std::uintptr_t>(::getpid()), 10);
+  report.add("] error: node ");
+  report.add_number(this_node, 10);
+  report.add(" got ");
+  report.add(name_of(signal));
+  if (is_about_memory) {
+    report.add(" at address ");
+    report.add_address(reinterpret_cast<std::uintptr_t>(info.si_addr));
+  }
+  report.add(", in\n");
+  report.write();
+  std::array<std::uintptr_t, most_frames> frames{};
+  write_script(frames, frames_at(static_cast<const ucontext_t*>(context)->uc_mcontext, frames));
+  run_script();
+  if (is_about_memory) {
+    hint.add(
+        "    An address of another node, captured or inside of a class, means nothing here.\n");
+    hint.write();
+  }
+}
+
+void on_fault(int signal, siginfo_t* info, void* context) noexcept {
+  static std::atomic_flag has_begun;
+  const int error_number = errno;
+  // Sent by a process, or by the thread itself: no instruction is at fault, so none is repeated.
+  const bool is_sent = info->si_code <= 0;
+  if (!is_sent) {
+    if (has_begun.test_and_set()) {
+      // Another thread reports, and ends the process.
+      const timespec pause{.tv_sec = patience.count() * 2, .tv_nsec = 0};
+      ::nanosleep(&pause, nullptr);
+    } else {
+      write_report(signal, *info, context);
+    }
+  }
+  struct sigaction as_before{};
+  as_before.sa_handler = SIG_DFL;
+  ::sigaction(signal, &as_before, nullptr);
+  if (is_sent) ::raise(signal);
+  errno = error_number;
+}
+
+} // namespace
+
+void report_faults(node_id self) noexcept {
+  this_node = self;
+#ifdef FARCALL_HAS_BACKTRACE
+  // The first call loads a library, which a handler must not.
+  std::array<void*, 1> nothing{};
+  static_cast<void>(::backtrace(nothing.data(), 1));
+#endif
+  for (const int signal : signals) {
+    struct sigaction present{};
+    if (::sigaction(signal, nullptr, &present) != 0 || present.sa_handler != SIG_DFL) continue;
+    struct sigaction reported{};
+    reported.sa_sigaction = &on_fault;
+    reported.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    ::sigaction(signal, &reported, nullptr);
+  }
+}
+
+} // namespace farcall

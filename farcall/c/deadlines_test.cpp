@@ -1,0 +1,148 @@
+// Deadlines of what the interface for C has. A target that is stopped stands for all that do not
+// answer.
+#include <farcall/farcall.h>
+#include <farcall/offload/job_state.hpp>
+#include <farcall/offload/job_test_support.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace farcall::test {
+namespace {
+
+constexpr std::int64_t soon = 30'000'000;
+constexpr std::int64_t in_time = std::chrono::nanoseconds(wait_limit).count();
+constexpr std::size_t large = async_copy_from + 4096;
+
+void answer(fc_reply* /*reply*/, const void* /*bytes*/, size_t /*size*/, void* /*user*/) {}
+
+/// Before main(), and so in all processes.
+const bool registered = fc_register("answer", &answer, nullptr) == FC_OK;
+
+std::uint64_t bytes_in_use() { return detail::current_job().engine->heap().bytes_in_use(); }
+
+class deadlines_in_c : public two_targets_test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(registered);
+    ASSERT_EQ(fc_node_at(nullptr, target_.id(), &there_), FC_OK);
+    ASSERT_EQ(fc_node_at(nullptr, other_.id(), &elsewhere_), FC_OK);
+  }
+
+  [[nodiscard]] static fc_span allocate(fc_node where, std::uint64_t bytes) {
+    fc_span memory{};
+    EXPECT_EQ(fc_allocate(where, bytes, &memory), FC_OK);
+    return memory;
+  }
+
+  fc_node there_{};
+  fc_node elsewhere_{};
+};
+
+TEST_F(deadlines_in_c, of_allocations) {
+  fc_span memory{};
+  {
+    const stopped_target stopped(target_);
+    EXPECT_EQ(fc_allocate(fc_within(there_, soon), 1000, &memory), FC_TIMEOUT);
+    EXPECT_EQ(fc_error_node(), target_.id());
+  }
+  EXPECT_EQ(fc_allocate(fc_within(there_, in_time), 1000, &memory), FC_OK);
+  EXPECT_EQ(memory.node, target_.id());
+}
+
+TEST_F(deadlines_in_c, of_copies_that_are_late) {
+  const fc_span memory = allocate(there_, large);
+  std::vector<char> local(large, 'x');
+  EXPECT_EQ(fc_put_within(nullptr, memory, local.data(), large, 0), FC_TIMEOUT);
+  EXPECT_EQ(fc_error_node(), target_.id());
+  EXPECT_EQ(fc_get_within(nullptr, memory, local.data(), large, 0), FC_TIMEOUT);
+  fc_future* f = nullptr;
+  ASSERT_EQ(fc_put_async_within(nullptr, memory, local.data(), large, 0, &f), FC_OK);
+  EXPECT_EQ(fc_future_get(f, nullptr, nullptr), FC_TIMEOUT);
+  fc_future_drop(f);
+  ASSERT_EQ(fc_get_async_within(nullptr, memory, local.data(), large, 0, &f), FC_OK);
+  EXPECT_EQ(fc_future_get(f, nullptr, nullptr), FC_TIMEOUT);
+  fc_future_drop(f);
+}
+
+TEST_F(deadlines_in_c, of_copies_that_are_in_time) {
+  const fc_span memory = allocate(there_, large);
+  const fc_span other = allocate(elsewhere_, large);
+  const std::vector<char> local(large, 'x');
+  std::vector<char> back(large);
+  for (const std::int64_t timeout : {in_time, std::int64_t{-1}, INT64_MAX}) {
+    EXPECT_EQ(fc_put_within(nullptr, memory, local.data(), large, timeout), FC_OK);
+    EXPECT_EQ(fc_copy_within(nullptr, memory, other, timeout), FC_OK);
+    back.assign(large, 0);
+    EXPECT_EQ(fc_get_within(nullptr, other, back.data(), large, timeout), FC_OK);
+    EXPECT_EQ(back, local);
+    fc_future* f = nullptr;
+    back.assign(large, 0);
+    ASSERT_EQ(fc_get_async_within(nullptr, memory, back.data(), large, timeout, &f), FC_OK);
+    EXPECT_EQ(fc_future_get(f, nullptr, nullptr), FC_OK);
+    EXPECT_EQ(back, local);
+    fc_future_drop(f);
+  }
+}
+
+TEST_F(deadlines_in_c, of_copies_between_targets) {
+  const fc_span memory = allocate(there_, 1000);
+  const fc_span other = allocate(elsewhere_, 1000);
+  const stopped_target stopped(other_);
+  EXPECT_EQ(fc_copy_within(nullptr, memory, other, soon), FC_TIMEOUT);
+  fc_future* f = nullptr;
+  ASSERT_EQ(fc_copy_async_within(nullptr, memory, other, soon, &f), FC_OK);
+  EXPECT_EQ(fc_future_get(f, nullptr, nullptr), FC_TIMEOUT);
+  fc_future_drop(f);
+}
+
+TEST_F(deadlines_in_c, of_releases_leave_the_memory) {
+  const fc_span memory = allocate(there_, std::size_t{1} << 20);
+  const std::uint64_t before = sync(target_, bytes_in_use);
+  {
+    stopped_target stopped(target_);
+    EXPECT_TRUE(ends(
+        [&] {
+          fc_status status = FC_OK;
+          // No longer than the message that frees, so that it finds no space either.
+          while (status == FC_OK)
+            status = fc_post(fc_within(there_, soon), fc_named("answer"), nullptr, 0);
+          EXPECT_EQ(status, FC_TIMEOUT);
+          EXPECT_EQ(fc_release_within(nullptr, memory, soon), FC_TIMEOUT);
+        },
+        [&] { stopped.resume(); }));
+  }
+  EXPECT_EQ(sync(target_, bytes_in_use), before);
+  EXPECT_EQ(fc_release_within(nullptr, memory, in_time), FC_OK);
+  EXPECT_LT(sync(target_, bytes_in_use), before);
+}
+
+TEST_F(deadlines_in_c, of_lanes_that_are_opened) {
+  std::vector<fc_node> all;
+  fc_node lane{};
+  fc_status status = FC_OK;
+  while ((status = fc_lane_open(fc_within(there_, in_time), &lane)) == FC_OK)
+    all.push_back(lane);
+  ASSERT_EQ(status, FC_ERROR) << fc_error_text();
+  ASSERT_GT(all.size(), 100U);
+  // It cannot be taken back while the target is stopped.
+  {
+    stopped_target stopped(target_);
+    EXPECT_EQ(fc_post(all.back(), fc_named("answer"), nullptr, 0), FC_OK);
+    fc_lane_close(all.back());
+    all.pop_back();
+    EXPECT_TRUE(ends([&] { EXPECT_EQ(fc_lane_open(fc_within(there_, soon), &lane), FC_TIMEOUT); },
+                     [&] { stopped.resume(); }));
+  }
+  EXPECT_EQ(fc_lane_open(fc_within(there_, in_time), &lane), FC_OK);
+  EXPECT_EQ(lane.deadline, 0) << "that of the opening says nothing about the calls";
+  all.push_back(lane);
+  for (const fc_node& each : all)
+    fc_lane_close(each);
+}
+
+} // namespace
+} // namespace farcall::test

@@ -1,0 +1,53 @@
+#include <farcall/base/error.hpp>
+#include <farcall/job/descriptor_limit.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <string>
+#include <system_error>
+
+#include <sys/resource.h>
+
+namespace farcall {
+namespace {
+
+/// A node's control socket, its process, its receive segment and its two heaps.
+constexpr std::size_t descriptors_of_node = 5;
+/// For the job itself, and for what the program opens later.
+constexpr std::size_t spare = 128;
+
+std::size_t open_descriptors() {
+  std::error_code unknown;
+  std::size_t open = 0;
+  for (std::filesystem::directory_iterator all("/proc/self/fd", unknown), end;
+       !unknown && all != end; all.increment(unknown))
+    ++open;
+  return open;
+}
+
+} // namespace
+
+void require_descriptors(std::size_t nodes) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) throw_system_error("asking for limits", errno);
+  const std::size_t needed = open_descriptors() + descriptors_of_node * nodes;
+  if (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= needed + spare) return;
+  if (limit.rlim_max != RLIM_INFINITY && limit.rlim_max < needed) {
+    throw start_failed("a job with " + std::to_string(nodes) + " more nodes needs about " +
+                       std::to_string(needed) + " open descriptors, and this process may have " +
+                       std::to_string(limit.rlim_max) +
+                       "; raise the hard limit ('ulimit -Hn', LimitNOFILE= of a systemd unit, "
+                       "/etc/security/limits.conf), or have fewer targets");
+  }
+  // No higher than that: there are programs that go through all numbers below the limit.
+  limit.rlim_cur = limit.rlim_max == RLIM_INFINITY
+                       ? needed + spare
+                       : std::min<rlim_t>(needed + spare, limit.rlim_max);
+  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) {
+    throw_system_error("raising the limit of open descriptors to " + std::to_string(limit.rlim_cur),
+                       errno);
+  }
+}
+
+} // namespace farcall

@@ -1,0 +1,440 @@
+#include <farcall/base/error.hpp>
+#include <farcall/base/log.hpp>
+#include <farcall/job/host_membership.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include <poll.h>
+#include <unistd.h>
+
+/// How the host introduces its targets to each other, watches them, and ends them.
+namespace farcall {
+namespace {
+
+/// How often the host sees to other things while it waits for its targets to end.
+constexpr int look_interval_ms = 1;
+/// Heartbeats in one peer timeout.
+constexpr int beats = 4;
+/// How often it tries again to tell something to a target that does not read.
+constexpr int news_interval = 10;
+/// Messages of one target that are taken in before others are looked at.
+constexpr int most_messages = 64;
+/// The same for what it has said before its end.
+constexpr int most_last_messages = 4096;
+/// From the kill of a process to its end, which may have much memory to give back.
+constexpr std::chrono::seconds kill_time{30};
+
+} // namespace
+
+// ---- introducing --------------------------------------------------------------------------------
+
+/// The other one is told first: once the asker knows it, lanes of the asker arrive there. It uses
+/// the asker only once that is told, too. Nobody is waited for.
+void host_membership::introduce(node_id asker, node_id other) {
+  target& a = *targets_.find(asker);
+  target* const b = targets_.find(other);
+  if (other == asker || other == host_id) throw malformed_message("it knows that node");
+  // A few for each node, and one for each thread that asks.
+  if (a.notices.size() > 8 * capacity()) throw malformed_message("it asks, and does not read");
+  if (b == nullptr || other >= nodes()) {
+    notify(a, messages::absent{other, static_cast<std::uint32_t>(nodes())});
+  } else if (roster_.has_failed(other)) {
+    notify(a, messages::node_failed{other, b->failure});
+  } else if (b->acquaintances.insert(asker).second) {
+    if (b->process) {
+      a.acquaintances.insert(other);
+      b->expectant.insert(asker);
+      send_introduction(*b, asker, false);
+    } else {
+      // No process, and only this one calls it.
+      send_introduction(a, other, true);
+    }
+  } else if (b->expectant.contains(asker)) {
+    // It asks again: something was lost, as where a node could not send for a while.
+    send_introduction(*b, asker, false);
+  } else if (b->unconfirmed.contains(asker)) {
+    send_introduction(*b, asker, true);
+  }
+}
+
+void host_membership::is_introduced(node_id node, node_id other) {
+  target& t = *targets_.find(node);
+  if (t.expectant.erase(other) != 0) {
+    if (roster_.has_failed(other)) return;
+    target& asker = *targets_.find(other);
+    asker.unconfirmed.insert(node);
+    send_introduction(asker, node, true);
+  } else if (t.unconfirmed.erase(other) != 0 && !roster_.has_failed(other)) {
+    notify(*targets_.find(other), messages::member{roster_.card_of(node), true});
+  }
+}
+
+void host_membership::send_introduction(target& to, node_id of, bool knows_it) {
+  const target& other = *targets_.find(of);
+  if (to.maps_memory && other.maps_memory) {
+    notify(to, messages::memory{of, other.memory.receive_segment_bytes, other.memory.window_bytes},
+           of);
+  }
+  notify(to, messages::member{roster_.card_of(of), knows_it});
+}
+
+template <class Message>
+void host_membership::notify(target& to, const Message& m, node_id memory_of) {
+  to.notices.push_back({Message::kind, m.encode(), memory_of});
+  send_notices(to);
+}
+
+// ---- watching -----------------------------------------------------------------------------------
+
+std::vector<transport*> host_membership::hosted_transports() const {
+  std::vector<transport*> all;
+  targets_.for_each([&](node_id /*node*/, const target& t) {
+    if (t.hosted) all.push_back(t.hosted.get());
+  });
+  return all;
+}
+
+bool host_membership::tell(node_id peer, const std::string& scheme,
+                           std::span<const std::byte> bytes, std::span<const int> files) noexcept {
+  try {
+    target* const t = targets_.find(peer);
+    if (t == nullptr || !t->process) return false;
+    const std::lock_guard guard(t->telling);
+    target_process& process = *t->process;
+    if (!files.empty() && !process.is_near()) return false;
+    const messages::transport m{self(), scheme, {bytes.begin(), bytes.end()}};
+    // Who does not read must not keep us from watching the others.
+    return messages::send(process.socket(), m, clock::now(), files);
+  } catch (const std::exception& e) {
+    log::error(e.what());
+    return false;
+  }
+}
+
+bool host_membership::hear(node_id node, target& t, int most) {
+  control_socket& socket = t.process->socket();
+  for (int n = 0; !t.is_deaf; ++n) {
+    if (n == most) return true;
+    pollfd waiting{socket.fd(), POLLIN, 0};
+    if (socket.fd() >= 0 && ::poll(&waiting, 1, 0) <= 0) return true;
+    try {
+      std::optional<control_message> message = socket.receive(clock::now());
+      t.is_deaf = !message;
+      t.silent_beats = 0;
+      if (message) take_message(node, t, std::move(*message));
+    } catch (const std::exception& e) {
+      t.last_words = std::string("it sent what cannot be read, and was killed: ") + e.what();
+      t.is_deaf = true;
+      // Nobody could tell any more whether it is there.
+      const std::lock_guard guard(t.telling);
+      t.process->kill();
+    }
+  }
+  return false;
+}
+
+void host_membership::take_message(node_id from, target& t, control_message message) {
+  std::string& words = t.last_words;
+  if (message.kind == control::transport) {
+    pass_on(from, messages::transport::decode(message.body), std::move(message.files));
+  } else if (message.kind == control::introduce) {
+    introduce(from, messages::introduce::decode(message.body).node);
+  } else if (message.kind == control::introduced) {
+    is_introduced(from, messages::introduced::decode(message.body).node);
+  } else if (message.kind == control::ended) {
+    const std::string how = messages::ended::decode(message.body).how;
+    words = words.empty() ? how : how + ": " + words;
+  } else if (message.kind == control::refused && words.empty()) {
+    words = messages::refused::decode(message.body).why;
+  }
+}
+
+void host_membership::pass_on(node_id from, const messages::transport& m,
+                              std::vector<unique_fd> files) {
+  if (m.peer == self()) {
+    deliver(from, m.scheme, m.bytes, std::move(files));
+    return;
+  }
+  const target* const t = targets_.find(m.peer);
+  if (t == nullptr || !t->process) {
+    throw malformed_message("it asks for a node that does not exist");
+  }
+  target_process& to = *t->process;
+  std::vector<int> numbers;
+  for (const unique_fd& file : files)
+    numbers.push_back(file.get());
+  if ((!numbers.empty() && !to.is_near()) ||
+      !messages::send(to.socket(), messages::transport{from, m.scheme, m.bytes}, clock::now(),
+                      numbers)) {
+    log::error(node_text(m.peer) + " cannot be asked for a connection to " + node_text(from));
+  }
+}
+
+void host_membership::spread_end(node_id node, const target& t) {
+  for (const node_id other : t.acquaintances) {
+    target& to = *targets_.find(other);
+    if (!roster_.has_failed(other) && to.process)
+      notify(to, messages::node_failed{node, t.failure});
+  }
+}
+
+void host_membership::send_notices(target& to) noexcept {
+  while (!to.notices.empty() && send_notice(to, to.notices.front()))
+    to.notices.pop_front();
+}
+
+/// A target that does not read its socket must not keep us from watching the others.
+bool host_membership::send_notice(target& to, const notice& n) noexcept {
+  if (n.memory_of == no_node) return to.process->socket().try_send(n.kind, n.body);
+  const memory_files& memory = targets_.find(n.memory_of)->memory;
+  // It has failed meanwhile, which is what the target hears next.
+  if (memory.files.empty()) return true;
+  try {
+    std::vector<int> files;
+    for (const unique_fd& file : memory.files)
+      files.push_back(file.get());
+    return to.process->socket().send(n.kind, n.body, files, clock::now());
+  } catch (const std::exception& e) {
+    log::error(e.what());
+    return true;
+  }
+}
+
+void host_membership::lose(node_id node, target& t) {
+  roster_.fail(node);
+  std::string why = node_text(node);
+  if (t.hosted) {
+    why += " (" + roster_.card_of(node).transport + "): " + t.hosted->failure();
+  } else {
+    // What it said last.
+    (void)hear(node, t, most_last_messages);
+    why += t.process->end_text(t.last_words);
+  }
+  if (t.is_removed.load(std::memory_order_relaxed)) {
+    why += "; it was removed from the job";
+  } else if (t.is_told_to_stop) {
+    why += "; the job was ending";
+  }
+  if (events_.node_failed) events_.node_failed(node, why);
+  // Not before: its number could become that of another process while copies go there.
+  if (t.process) {
+    t.process->reap();
+    const std::lock_guard guard(t.telling);
+    t.process->socket().close();
+  }
+  t.notices.clear();
+  t.failure = std::move(why);
+  t.memory.files.clear();
+  spread_end(node, t);
+  {
+    const std::lock_guard guard(lost_mutex_);
+    // Release; partner: the acquire loads in remove().
+    t.is_lost.store(true, std::memory_order_release);
+  }
+  lost_.notify_all();
+}
+
+void host_membership::beat() {
+  targets_.for_each([this](node_id node, target& t) {
+    if (roster_.has_failed(node) || !t.process || t.is_deaf) return;
+    if (!hear(node, t, most_messages)) {
+      // Where a process tells its own end, it soon does.
+      if (t.process->end_fd() < 0) lose(node, t);
+      return;
+    }
+    // Counted, not timed: while the host itself was stopped, nobody could be heard.
+    if (t.silent_beats++ <= beats) {
+      (void)messages::try_send(t.process->socket(), messages::heartbeat{});
+      return;
+    }
+    t.last_words = "it did not answer for " + std::to_string(options_.peer_timeout.count()) +
+                   " ms (peer_timeout) and was killed; it may have been stopped, by SIGSTOP or a "
+                   "debugger";
+    {
+      const std::lock_guard guard(t.telling);
+      t.process->kill();
+    }
+    // Where a process tells its own end, it soon does.
+    if (t.process->end_fd() < 0) lose(node, t);
+  });
+}
+
+void host_membership::look_around() noexcept {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = ::write(look_around_.get(), &one, sizeof one);
+}
+
+void host_membership::see_off(node_id node, target& t) {
+  // Acquire; partner: the release stores in remove().
+  if (!t.is_removed.load(std::memory_order_acquire)) return;
+  if (!t.is_told_to_stop) {
+    t.is_told_to_stop = messages::try_send(t.process->socket(), messages::shut_down{});
+  }
+  if (!t.is_overdue.exchange(false, std::memory_order_acq_rel)) return;
+  log::warning(node_text(node) + " was removed, did not finish in time, and is killed");
+  {
+    const std::lock_guard guard(t.telling);
+    t.process->kill();
+  }
+  // Where a process tells its own end, it soon does.
+  if (t.process->end_fd() < 0) lose(node, t);
+}
+
+void host_membership::remove(node_id node, time_point deadline,
+                             const std::function<void()>& meanwhile) {
+  target* const t = targets_.find(node);
+  if (t == nullptr || !t->process) {
+    throw error(node == host_id ? "the host (node 0) cannot be removed from its job"
+                                : node_text(node) + " is no process, and cannot be removed",
+                node);
+  }
+  // Release; partner: the acquire load in see_off().
+  t->is_removed.store(true, std::memory_order_release);
+  look_around();
+  const auto is_lost = [t] { return t->is_lost.load(std::memory_order_acquire); };
+  bool is_overdue = false;
+  std::unique_lock guard(lost_mutex_);
+  while (!is_lost()) {
+    guard.unlock();
+    meanwhile();
+    const time_point now = clock::now();
+    if (!is_overdue && now >= deadline) {
+      is_overdue = true;
+      t->is_overdue.store(true, std::memory_order_release);
+      look_around();
+    }
+    if (now >= deadline + kill_time) throw error(node_text(node) + " cannot be ended", node);
+    guard.lock();
+    lost_.wait_for(guard, std::chrono::milliseconds(look_interval_ms), is_lost);
+  }
+}
+
+void host_membership::watch_others(int stop_signal) {
+  const bool asks = options_.peer_timeout.count() != 0;
+  const auto beat_interval = std::max(options_.peer_timeout / beats, std::chrono::milliseconds(1));
+  time_point next_beat = clock::now() + beat_interval;
+  for (;;) {
+    int timeout = -1;
+    if (asks) {
+      const time_point now = clock::now();
+      if (now >= next_beat) {
+        beat();
+        next_beat = now + beat_interval;
+      }
+      timeout =
+          static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(next_beat - now).count());
+    }
+    std::vector<pollfd> watched{{stop_signal, POLLIN, 0}, {look_around_.get(), POLLIN, 0}};
+    std::vector<node_id> whose{host_id, host_id};
+    const auto add = [&](int fd, node_id node) {
+      watched.push_back({fd, POLLIN, 0});
+      whose.push_back(node);
+    };
+    bool has_news = false;
+    targets_.for_each([&](node_id node, target& t) {
+      if (roster_.has_failed(node)) return;
+      if (t.hosted) {
+        add(t.hosted->failure_fd(), node);
+        return;
+      }
+      send_notices(t);
+      see_off(node, t);
+      if (roster_.has_failed(node)) return;
+      has_news = has_news || !t.notices.empty() ||
+                 (t.is_removed.load(std::memory_order_relaxed) && !t.is_told_to_stop);
+      if (t.process->end_fd() >= 0) add(t.process->end_fd(), node);
+      if (!t.is_deaf) add(t.process->socket().fd(), node);
+    });
+    if (has_news) timeout = timeout < 0 ? news_interval : std::min(timeout, news_interval);
+    if (::poll(watched.data(), watched.size(), timeout) < 0) continue;
+    if (watched[0].revents != 0) return;
+    if (watched[1].revents != 0) {
+      std::uint64_t times = 0;
+      [[maybe_unused]] const auto got = ::read(look_around_.get(), &times, sizeof times);
+    }
+    for (std::size_t i = 2; i < watched.size(); ++i) {
+      const node_id node = whose[i];
+      if (watched[i].revents == 0 || roster_.has_failed(node)) continue;
+      target& t = *targets_.find(node);
+      const bool is_end = t.hosted || watched[i].fd == t.process->end_fd();
+      // Where a process tells its own end, that of its socket is none.
+      if (is_end || (!hear(node, t, most_messages) && t.process->end_fd() < 0)) lose(node, t);
+    }
+  }
+}
+
+// ---- ending -------------------------------------------------------------------------------------
+
+void host_membership::stop_hosted() {
+  const time_point deadline = clock::now() + stop_timeout_;
+  targets_.for_each([&](node_id node, target& t) {
+    if (!t.hosted) return;
+    const bool has_stopped = t.hosted->stop(deadline);
+    if (roster_.has_failed(node)) return;
+    if (!has_stopped) {
+      log::warning(node_text(node) + " did not finish within " +
+                   std::to_string(stop_timeout_.count()) + " ms and is left behind");
+    }
+    // A handler of the host, which others wait for, may still call it.
+    if (events_.node_failed) events_.node_failed(node, node_text(node) + " has ended with the job");
+  });
+}
+
+bool host_membership::has_ended(node_id node, target& t) {
+  return (!hear(node, t, most_messages) && t.process->end_fd() < 0) ||
+         t.process->wait(clock::now()).has_value();
+}
+
+void host_membership::shut_down(const std::function<void()>& meanwhile) {
+  if (is_shut_down_) return;
+  is_shut_down_ = true;
+  stop_watching();
+  stop_hosted();
+  const time_point deadline = clock::now() + stop_timeout_;
+  for (;;) {
+    meanwhile();
+    std::vector<pollfd> running;
+    targets_.for_each([&](node_id node, target& t) {
+      if (roster_.has_failed(node) || !t.process) return;
+      if (!t.is_told_to_stop)
+        t.is_told_to_stop = messages::try_send(t.process->socket(), messages::shut_down{});
+      send_notices(t);
+      if (has_ended(node, t)) {
+        // Another one may wait for it, and so may a handler here.
+        lose(node, t);
+        return;
+      }
+      if (t.process->end_fd() >= 0) running.push_back({t.process->end_fd(), POLLIN, 0});
+      if (!t.is_deaf) running.push_back({t.process->socket().fd(), POLLIN, 0});
+    });
+    if (running.empty() || clock::now() >= deadline) break;
+    // Without descriptors of processes this is a short sleep.
+    ::poll(running.data(), running.size(), look_interval_ms);
+  }
+  kill_rest();
+}
+
+void host_membership::kill_rest() {
+  targets_.for_each([this](node_id node, target& t) {
+    if (roster_.has_failed(node) || !t.process) return;
+    if (is_started_) {
+      log::warning(node_text(node) + " did not finish within " +
+                   std::to_string(stop_timeout_.count()) + " ms and is killed");
+    }
+    {
+      const std::lock_guard guard(t.telling);
+      t.process->kill();
+      t.process->socket().close();
+    }
+    // Who removes it need not wait.
+    const std::lock_guard guard(lost_mutex_);
+    t.is_lost.store(true, std::memory_order_release);
+  });
+  lost_.notify_all();
+}
+
+} // namespace farcall

@@ -1,0 +1,220 @@
+#include <farcall/am/continuation.hpp>
+#include <farcall/base/error.hpp>
+#include <farcall/base/log.hpp>
+#include <farcall/offload/job.hpp>
+#include <farcall/offload/job_state.hpp>
+#include <farcall/offload/node_change.hpp>
+#include <farcall/transport/transport_entry.hpp>
+
+#include <exception>
+#include <utility>
+
+/// Nodes that come and go while a job runs.
+namespace farcall {
+namespace {
+
+/// Has the thread that runs continuations tell what is to be told.
+class telling final : public am::continuation {
+ public:
+  explicit telling(detail::node_watch& watch) noexcept : watch_(watch) {}
+
+  void run() noexcept override {
+    watch_.tell_all();
+    delete this;
+  }
+
+ private:
+  detail::node_watch& watch_;
+};
+
+/// Throws error for a node of another job.
+void require_own(const detail::job_core& job, const node& n) {
+  job.client->require_own_process();
+  if (n.job() != &job || !n.has_job()) throw error("this node belongs to another job, or to none");
+}
+
+std::vector<node> add_all(detail::job_state& state, const std::vector<target_url>& urls,
+                          node_id replaced = no_node) {
+  std::vector<node> added;
+  for (const node_id id : state.members->add(urls, deadline_after(state.start_timeout))) {
+    added.emplace_back(state, id);
+    state.watch.node_joined(state, id, replaced);
+  }
+  return added;
+}
+
+} // namespace
+
+// ---- what is told -------------------------------------------------------------------------------
+
+void detail::observe(job_state& job, std::shared_ptr<node_observer> observer) {
+  state_of(job).watch.add(std::move(observer));
+}
+
+void detail::node_watch::add(std::shared_ptr<node_observer> observer) {
+  const std::lock_guard guard(mutex_);
+  observers_.push_back(std::move(observer));
+}
+
+void detail::node_watch::tell(node_event event) {
+  if (is_stopped_ || observers_.empty()) return;
+  to_tell_.emplace_back(observers_, std::make_shared<const node_event>(std::move(event)));
+}
+
+void detail::node_watch::tell_soon(job_state& job) {
+  {
+    const std::lock_guard guard(mutex_);
+    // One after the other, also while one that is told waits, and runs other continuations.
+    if (to_tell_.empty() || std::exchange(is_telling_, true)) return;
+  }
+  am::continuation_list due;
+  due.push_back(*new telling(*this));
+  // Whoever has noticed must not wait for what the program does about it.
+  job.engine->other_thread().take(due);
+}
+
+void detail::node_watch::tell_all() noexcept {
+  std::unique_lock guard(mutex_);
+  while (!to_tell_.empty()) {
+    const auto [observers, event] = std::move(to_tell_.front());
+    to_tell_.pop_front();
+    guard.unlock();
+    const std::string about = "what was to be told of a change of " + node_text(event->where.id());
+    for (const auto& observer : observers) {
+      try {
+        observer->changed(*event);
+      } catch (const std::exception& e) {
+        log::warning(about + " threw: " + e.what());
+      } catch (...) {
+        log::warning(about + " threw something");
+      }
+    }
+    guard.lock();
+  }
+  is_telling_ = false;
+}
+
+void detail::node_watch::node_joined(job_state& job, node_id node, node_id replaces) {
+  {
+    const std::lock_guard guard(mutex_);
+    joined_.insert(node);
+    tell({{job, node}, node_change::joined, "", replaces});
+    if (const auto at = ended_early_.find(node); at != ended_early_.end())
+      tell_end(job, node, at->second);
+  }
+  tell_soon(job);
+}
+
+void detail::node_watch::node_ended(job_state& job, node_id node, const std::string& why) {
+  {
+    const std::lock_guard guard(mutex_);
+    if (node < first_to_join_ || joined_.contains(node)) {
+      tell_end(job, node, why);
+    } else {
+      ended_early_.emplace(node, why);
+    }
+  }
+  tell_soon(job);
+}
+
+void detail::node_watch::tell_end(job_state& job, node_id node, const std::string& why) {
+  const bool is_removed = removed_.contains(node);
+  tell({{job, node}, is_removed ? node_change::removed : node_change::failed, why, no_node});
+}
+
+bool detail::node_watch::remove(node_id node) {
+  const std::lock_guard guard(mutex_);
+  return removed_.insert(node).second;
+}
+
+bool detail::node_watch::is_removed(node_id node) {
+  const std::lock_guard guard(mutex_);
+  return removed_.contains(node);
+}
+
+void detail::node_watch::stop() noexcept {
+  // Destroyed without the mutex.
+  observers gone;
+  decltype(to_tell_) untold;
+  const std::lock_guard guard(mutex_);
+  is_stopped_ = true;
+  gone.swap(observers_);
+  untold.swap(to_tell_);
+}
+
+// ---- what is done -------------------------------------------------------------------------------
+
+std::size_t job::size() const noexcept { return state_->members->nodes(); }
+
+std::vector<node> job::live_targets() const {
+  detail::job_state& state = detail::state_of(*state_);
+  std::vector<node> live;
+  const std::size_t nodes = state.members->nodes();
+  for (node_id id = 1; id < nodes; ++id) {
+    if (state.members->knows(id) && !state.engine->has_failed(id) && !state.watch.is_removed(id)) {
+      live.emplace_back(state, id);
+    }
+  }
+  return live;
+}
+
+node detail::add_target(job_state& job, std::string_view url) {
+  const std::vector<target_url> urls = parse_targets(url);
+  if (urls.size() != 1) {
+    throw setting_error("\"" + std::string(url) + "\" stands for " + std::to_string(urls.size()) +
+                        " targets, and one is to be added; add() takes a span of URLs, too");
+  }
+  return add_all(job, urls).front();
+}
+
+node job::add(std::string_view url) { return detail::add_target(detail::state_of(*state_), url); }
+
+std::vector<node> job::add(std::span<const std::string> urls) {
+  detail::job_state& state = detail::state_of(*state_);
+  std::vector<target_url> all;
+  for (const std::string& url : urls) {
+    for (target_url& parsed : parse_targets(url))
+      all.push_back(std::move(parsed));
+  }
+  return add_all(state, all);
+}
+
+void detail::remove_target(const node& target) {
+  job_state& job = state_of(*target.job());
+  const node_id id = target.id();
+  // Says that only the host can.
+  if (job.members->self() != host_id) job.members->remove(id, no_deadline, {});
+  (void)job.members->route_to(id);
+  if (id != host_id && job.members->hosted(id) == nullptr) {
+    if (job.engine->has_failed(id)) return;
+    // Of several threads, one; the others wait for the same end.
+    if (job.watch.remove(id)) job.engine->refuse_calls_to(id, node_text(id) + " was removed");
+  }
+  // What follows calls that end now runs elsewhere: it may wait for this thread.
+  const am::continuations_elsewhere moved(job.engine->other_thread());
+  job.engine->drain(deadline_after(job.members->stop_timeout()), id);
+  job.members->remove(id, deadline_after(job.members->stop_timeout()),
+                      [&job] { job.engine->poll_all(); });
+}
+
+void job::remove(const node& target) {
+  require_own(*state_, target);
+  detail::remove_target(target);
+}
+
+node detail::restart_target(const node& failed) {
+  job_state& job = state_of(*failed.job());
+  const node_id id = failed.id();
+  if (id >= job.members->nodes()) throw error("the job has no " + node_text(id), id);
+  if (!job.engine->has_failed(id)) {
+    throw error(node_text(id) + " is alive, and cannot be started again; remove it first", id);
+  }
+  return add_all(job, {job.members->url_of(id)}, id).front();
+}
+
+node job::restart(const node& failed) {
+  require_own(*state_, failed);
+  return detail::restart_target(failed);
+}
+
+} // namespace farcall

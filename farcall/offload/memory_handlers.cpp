@@ -1,0 +1,54 @@
+#include <farcall/base/error.hpp>
+#include <farcall/memory/copy.hpp>
+#include <farcall/offload/memory_handlers.hpp>
+
+#include <string>
+
+namespace farcall::detail {
+
+allocation allocate_in(const job_state& job, std::uint64_t bytes, std::uint64_t alignment) {
+  try {
+    std::byte* block = job.engine->heap().allocate(bytes, alignment);
+    return {reinterpret_cast<std::uintptr_t>(block), ""};
+  } catch (const out_of_memory& e) {
+    return {0, e.what()};
+  }
+}
+
+allocation allocate_here(std::uint64_t bytes, std::uint64_t alignment) {
+  return allocate_in(current_job(), bytes, alignment);
+}
+
+void release_here(std::uint64_t address) {
+  if (!current_job().engine->heap().release(reinterpret_cast<std::byte*>(address))) {
+    throw error("memory was freed that is not allocated here, or twice");
+  }
+}
+
+void throw_not_there(std::uint64_t address, std::uint64_t bytes, const char* what) {
+  throw error(node_text(own_id()) + " has no " + std::to_string(bytes) + " bytes at address " +
+              std::to_string(address) + " that can be " + what +
+              "; was the memory freed, or the span made by hand?");
+}
+
+void write_here(std::uint64_t address, bytes_sent sent) {
+  if (!copy_if_mapped(reinterpret_cast<void*>(address), sent.bytes.data(), sent.bytes.size())) {
+    throw_not_there(address, sent.bytes.size(), "written to");
+  }
+}
+
+bytes_read read_here(std::uint64_t address, std::uint64_t bytes) {
+  const auto* from = reinterpret_cast<const std::byte*>(address);
+  if (!is_mapped(from, bytes)) throw_not_there(address, bytes, "read");
+  bytes_read read{std::vector<std::byte>(bytes)};
+  if (!copy_if_mapped(read.bytes.data(), from, bytes)) throw_not_there(address, bytes, "read");
+  return read;
+}
+
+std::size_t piece_of(const am::requester& lane) {
+  constexpr std::size_t most = std::size_t{256} << 10;
+  constexpr std::size_t besides = 64; // where they go, and how many there are
+  return lane.ends().takes_long ? most : lane.largest_arguments() - besides;
+}
+
+} // namespace farcall::detail

@@ -1,0 +1,117 @@
+// Nodes that come and go.
+#include "check.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+struct seen {
+  pthread_mutex_t mutex;
+  pthread_cond_t changed;
+  uint32_t count;
+  struct {
+    uint32_t id;
+    fc_node_change what;
+    uint32_t replaces;
+    bool says_why;
+  } all[16];
+};
+
+static void see(const fc_node_event* event, void* user) {
+  struct seen* s = user;
+  pthread_mutex_lock(&s->mutex);
+  if (s->count == 16) abort();
+  s->all[s->count].id = event->node.id;
+  s->all[s->count].what = event->what;
+  s->all[s->count].replaces = event->replaces;
+  s->all[s->count].says_why = event->why[0] != 0;
+  ++s->count;
+  pthread_cond_broadcast(&s->changed);
+  pthread_mutex_unlock(&s->mutex);
+}
+
+static void await(struct seen* s, uint32_t count) {
+  pthread_mutex_lock(&s->mutex);
+  while (s->count < count)
+    pthread_cond_wait(&s->changed, &s->mutex);
+  pthread_mutex_unlock(&s->mutex);
+}
+
+static void answer(fc_reply* reply, const void* bytes, size_t size, void* user) {
+  (void)user;
+  if (fc_reply_bytes(reply, bytes, size) != FC_OK) abort();
+}
+
+static void end_here(fc_reply* reply, const void* bytes, size_t size, void* user) {
+  (void)reply, (void)bytes, (void)size, (void)user;
+  raise(SIGKILL);
+}
+
+/// On a target: that cannot remove nodes, and calls them as before.
+static void try_to_remove(fc_reply* reply, const void* bytes, size_t size, void* user) {
+  (void)bytes, (void)size, (void)user;
+  fc_node host;
+  if (fc_node_at(NULL, 0, &host) != FC_OK) abort();
+  const bool is_refused = fc_node_remove(host) == FC_ERROR &&
+                          strstr(fc_error_text(), "only the host") != NULL &&
+                          fc_call(host, fc_named("echo"), NULL, 0, NULL, 0, NULL) == FC_OK;
+  if (fc_reply_bytes(reply, &is_refused, sizeof is_refused) != FC_OK) abort();
+}
+
+int main(int argc, char** argv) {
+  NEED(fc_register("echo", answer, NULL) == FC_OK && fc_register("die", end_here, NULL) == FC_OK);
+  NEED(fc_register("try", try_to_remove, NULL) == FC_OK);
+  const fc_function echo = fc_named("echo");
+  const fc_function die = fc_named("die");
+  fc_job* job = NULL;
+  const fc_job_options options = {.size = sizeof options, .targets = "shm"};
+  NEED(fc_job_start(&argc, argv, &options, &job) == FC_OK);
+  struct seen s = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+  NEED(fc_on_node_change(job, see, &s) == FC_OK);
+  CHECK_FAILS(FC_INVALID_ARGUMENT, "callback", fc_on_node_change(job, NULL, NULL));
+
+  // One more, which is as good as the others.
+  fc_node added;
+  NEED(fc_node_add(job, "shm", &added) == FC_OK);
+  CHECK(added.id == 2 && fc_job_size(job) == 3);
+  char back[8];
+  size_t size = 0;
+  NEED(fc_call(added, echo, "there", 6, back, sizeof back, &size) == FC_OK);
+  CHECK(size == 6 && strcmp(back, "there") == 0);
+  CHECK_FAILS(FC_INVALID_ARGUMENT, "url", fc_node_add(job, NULL, NULL));
+  CHECK_FAILS(FC_SETTING_ERROR, "2 targets", fc_node_add(job, "shm:2", NULL));
+  CHECK_FAILS(FC_SETTING_ERROR, "carrier", fc_node_add(job, "carrier-pigeon", NULL));
+
+  bool is_refused = false;
+  CHECK(fc_call(added, fc_named("try"), NULL, 0, &is_refused, sizeof is_refused, NULL) == FC_OK);
+  CHECK(is_refused);
+
+  // It dies, and is started again as another one.
+  fc_node again;
+  CHECK_FAILS(FC_ERROR, "alive", fc_node_restart(added, &again));
+  CHECK(fc_call(added, die, NULL, 0, NULL, 0, NULL) == FC_NODE_FAILED);
+  await(&s, 2);
+  NEED(fc_node_restart(added, &again) == FC_OK);
+  CHECK(again.id == 3 && fc_node_alive(again) && !fc_node_alive(added));
+  CHECK(fc_call(again, echo, "again", 6, back, sizeof back, NULL) == FC_OK);
+  CHECK(fc_call(added, echo, "again", 6, back, sizeof back, NULL) == FC_NODE_FAILED);
+
+  // It is taken out.
+  NEED(fc_node_remove(again) == FC_OK);
+  CHECK_FAILS(FC_NODE_FAILED, "removed", fc_call(again, echo, "gone", 5, back, sizeof back, NULL));
+  fc_node host;
+  NEED(fc_node_at(job, 0, &host) == FC_OK);
+  CHECK_FAILS(FC_ERROR, "host", fc_node_remove(host));
+  const fc_node none = {0};
+  CHECK_FAILS(FC_INVALID_ARGUMENT, "fc_node", fc_node_remove(none));
+
+  await(&s, 4);
+  fc_job_end(job);
+  CHECK(s.count == 4);
+  CHECK(s.all[0].id == 2 && s.all[0].what == FC_CHANGE_JOINED && !s.all[0].says_why);
+  CHECK(s.all[0].replaces == FC_NO_NODE);
+  CHECK(s.all[1].id == 2 && s.all[1].what == FC_CHANGE_FAILED && s.all[1].says_why);
+  CHECK(s.all[2].id == 3 && s.all[2].what == FC_CHANGE_JOINED && s.all[2].replaces == 2);
+  CHECK(s.all[3].id == 3 && s.all[3].what == FC_CHANGE_REMOVED && s.all[3].says_why);
+  return failures != 0;
+}

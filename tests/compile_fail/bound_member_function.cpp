@@ -1,0 +1,14 @@
+// expect: this lambda or functor cannot travel
+// names: _[Mm]em_fn<int ?\(person::\*\)\(\) const>
+#include <farcall/farcall.hpp>
+
+#include <functional>
+
+struct person {
+  int years;
+  int age() const { return years; }
+};
+
+int f(const farcall::node& where) {
+  return farcall::sync(where, std::mem_fn(&person::age), person{36});
+}

@@ -1,0 +1,7 @@
+// expect: this lambda or functor cannot travel
+// names: lambda
+#include <farcall/farcall.hpp>
+
+std::size_t f(const farcall::node& where, const std::string& text) {
+  return farcall::sync(where, [text] { return text.size(); });
+}

@@ -1,0 +1,17 @@
+// expect: this type cannot travel: it is not trivially copyable and has no packer
+// names: person
+// first: not_packable<person>|is_free_of<person
+#include <farcall/farcall.hpp>
+
+struct person {
+  std::string name;
+};
+
+int age(person who);
+
+// What the call would give is not at fault.
+int f(const farcall::node& where) {
+  const int now = farcall::sync(where, age, person{"Ada"});
+  farcall::future<int> later = farcall::async(where.within(std::chrono::seconds(1)), age, person{});
+  return now + later.get();
+}
