@@ -1,12 +1,17 @@
-// What the HAM face adds to the core: the same calls through both, to the same target.
+// What the HAM face adds to the core: the same calls and copies through both, to the same target.
+// The face's copies are in the order of calls; the calls beside them go to another target.
 //
-// Take the medians of several interleaved runs, with host and target on processors of their own:
-//   FARCALL_TARGETS='shm?cpu=1' taskset -c 0 ham_benchmark --benchmark_repetitions=9
+// Take the medians of several interleaved runs, with host and targets on processors of their own:
+//   FARCALL_TARGETS='shm?cpu=1,shm?cpu=1' taskset -c 0 ham_benchmark --benchmark_repetitions=9
 //     --benchmark_enable_random_interleaving=true
 
 #include <ham/offload.hpp>
 
 #include <benchmark/benchmark.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
 
 namespace {
 
@@ -32,6 +37,52 @@ void ham_two_doubles(benchmark::State& state) {
     benchmark::DoNotOptimize(ham::offload::sync(1, f2f(&sum, 1.0, 2.0)));
 }
 
+/// Memory of the first target, and as much here.
+struct blocks {
+  explicit blocks(std::size_t bytes)
+      : here(bytes, std::byte{1}), there(farcall::node_at(1).allocate<std::byte>(bytes)) {
+    farcall::put_sync(here, there);
+  }
+  std::vector<std::byte> here;
+  farcall::buffer<std::byte> there;
+};
+
+template <bool HasCalls>
+void core_put(benchmark::State& state) {
+  const blocks b(static_cast<std::size_t>(state.range(0)));
+  const farcall::node other = farcall::node_at(2);
+  for ([[maybe_unused]] const auto _ : state) {
+    farcall::future<void> call;
+    if constexpr (HasCalls) call = farcall::async(other, &empty);
+    farcall::put(b.here, b.there).get();
+    if constexpr (HasCalls) call.get();
+  }
+  state.SetBytesProcessed(state.iterations() * state.range(0));
+}
+template <bool HasCalls>
+void ham_put(benchmark::State& state) {
+  const blocks b(static_cast<std::size_t>(state.range(0)));
+  const ham::offload::buffer_ptr<std::byte> there(
+      reinterpret_cast<std::byte*>(b.there.span().address()), 1);
+  for ([[maybe_unused]] const auto _ : state) {
+    ham::offload::future<void> call;
+    if constexpr (HasCalls) call = ham::offload::async(2, f2f(&empty));
+    ham::offload::put(b.here.data(), there, b.here.size()).get();
+    if constexpr (HasCalls) call.get();
+  }
+  state.SetBytesProcessed(state.iterations() * state.range(0));
+}
+
+void sizes(benchmark::internal::Benchmark* entry) {
+  for (const std::int64_t bytes : {512L, 16L << 10, 1L << 20, 32L << 20})
+    entry->Arg(bytes);
+  entry->UseRealTime();
+}
+
+BENCHMARK(core_put<false>)->Apply(sizes);
+BENCHMARK(ham_put<false>)->Apply(sizes);
+BENCHMARK(core_put<true>)->Apply(sizes);
+BENCHMARK(ham_put<true>)->Apply(sizes);
 BENCHMARK(core_empty)->UseRealTime();
 BENCHMARK(ham_empty)->UseRealTime();
 BENCHMARK(core_two_doubles)->UseRealTime();

@@ -46,6 +46,26 @@ if [[ -e $prefix/lib/cmake/farcall/farcall-cuda-targets.cmake ]]; then
   "$temporary/find_package/gpu_hello"
 fi
 
+say "Meson reads neither file sets nor generator expressions"
+properties=$(sed -n '/^set_target_properties(farcall::farcall /,/^)/p' \
+  "$(find "$prefix" -name farcall-targets.cmake)")
+# shellcheck disable=SC2016
+if [[ $properties != *'INTERFACE_INCLUDE_DIRECTORIES "${_IMPORT_PREFIX}/include"'* ||
+  $properties == *LINK_ONLY* ]]; then
+  echo "the package has: $properties" >&2
+  exit 1
+fi
+
+# Not where the library itself is a shared one.
+if [[ -n $(find "$prefix" -name libfarcall.a) ]]; then
+  say "consumer with find_package, linked with -static"
+  "$cmake" -S "$consumer" -B "$temporary/static" -G Ninja -DCMAKE_CXX_COMPILER="$compiler" \
+    -DCMAKE_C_COMPILER="$c_compiler" -DCMAKE_EXE_LINKER_FLAGS=-static \
+    -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF
+  "$cmake" --build "$temporary/static" --target hello
+  "$temporary/static/hello"
+fi
+
 say "consumer with pkg-config"
 pc_folder=$(dirname "$(find "$prefix" -name farcall.pc)")
 export PKG_CONFIG_PATH=$pc_folder LD_LIBRARY_PATH=${pc_folder%/pkgconfig}
@@ -54,3 +74,9 @@ read -ra flags <<<"$(pkg-config --cflags --libs farcall)"
 "$temporary/hello"
 "$c_compiler" -std=c11 -O2 -o "$temporary/c_hello" "$consumer/main.c" "${flags[@]}"
 "$temporary/c_hello"
+read -ra flags <<<"$(pkg-config --cflags --libs ham_offload_mpi)"
+"$compiler" -std=c++20 -O2 -o "$temporary/ham_hello" "$consumer/ham_main.cpp" "${flags[@]}"
+"$temporary/ham_hello"
+read -ra flags <<<"$(pkg-config --cflags --libs ham_offload_mpi_explicit)"
+"$compiler" -std=c++20 -O2 -o "$temporary/ham_explicit" "$consumer/ham_explicit.cpp" "${flags[@]}"
+"$temporary/ham_explicit"

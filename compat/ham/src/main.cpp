@@ -2,13 +2,28 @@
 
 #include <ham/offload/offload.hpp>
 
-int ham_user_main(int argc, char* argv[]);
+#include <cstdio>
+#include <cstdlib>
 
-int ham::offload::ham_main(int* argc, char* argv[]) {
+// The program has one of them. Weak: the other one stays null.
+[[gnu::weak]] int ham_user_main(int argc, char* argv[]);
+[[gnu::weak]] int ham_user_main();
+
+int ham::offload::ham_main(int argc, char* argv[]) {
+  int (*const with_arguments)(int, char*[]) = &ham_user_main;
+  int (*const without_arguments)() = &ham_user_main;
+  if (with_arguments == nullptr && without_arguments == nullptr) {
+    std::fputs("this program has no main() that can be called: write int main(int, char*[]) or int "
+               "main(), behind #include <ham/offload.hpp>\n",
+               stderr);
+    return EXIT_FAILURE;
+  }
   if (!ham_init(argc, argv)) return 0;
-  const int status = ham_user_main(*argc, argv);
+  const int status = with_arguments != nullptr ? with_arguments(argc, argv) : without_arguments();
   ham_finalise();
   return status;
 }
 
-int main(int argc, char* argv[]) { return ham::offload::ham_main(&argc, argv); }
+int ham::offload::ham_main(int* argc, char** argv[]) { return ham_main(*argc, *argv); }
+
+int main(int argc, char* argv[]) { return ham::offload::ham_main(argc, argv); }

@@ -1,4 +1,9 @@
+#include "launcher.hpp"
+
+#include <ham/misc/options.hpp>
+#include <ham/msg/msg_handler_registry.hpp>
 #include <ham/offload/offload.hpp>
+#include <ham/util/cpu_affinity.hpp>
 
 #include <farcall/base/log.hpp>
 #include <farcall/base/settings.hpp>
@@ -9,12 +14,9 @@
 #include <cstdlib>
 #include <mutex>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <sched.h>
 
 namespace ham::offload {
 namespace {
@@ -27,74 +29,41 @@ constexpr const char* help_text =
     "Others of HAM's are accepted and have no meaning here. 'farcall run -n 3 ./program' starts a\n"
     "program with two targets; FARCALL_TARGETS and --farcall-help offer more.\n";
 
-constexpr std::string_view ignored[] = {
-    "--ham-address",      "--ham-host-address", "--ham-host-node",    "--ham-veo-ve-lib",
-    "--ham-veo-ve-nodes", "--ham-tcp-hostname", "--ham-tcp-hostport", "--ham-tcp-port"};
-
-struct ham_options {
-  std::optional<std::uint64_t> processes;
-  std::optional<std::uint64_t> cpu;
-  bool help = false;
-};
-
-/// HAM_OPTIONS instead of the command line, if it is set; cut at spaces, or at '_' where
-/// HAM_OPTIONS_NO_SPACES is set.
-std::vector<std::string> option_words(int argc, char** argv) {
-  const char* text = std::getenv("HAM_OPTIONS");
-  std::vector<std::string> words;
-  if (text == nullptr) {
-    words.assign(argv + 1, argv + argc);
-    return words;
-  }
-  const char separator = std::getenv("HAM_OPTIONS_NO_SPACES") != nullptr ? '_' : ' ';
-  std::istringstream stream(text);
-  for (std::string word; std::getline(stream, word, separator);) {
-    if (!word.empty()) words.push_back(word);
-  }
-  return words;
+bool has_option(int argc, char** argv, std::string_view option) {
+  return std::any_of(argv + 1, argv + argc,
+                     [&](std::string_view word) { return word.starts_with(option); });
 }
 
-ham_options parse(const std::vector<std::string>& words) {
-  ham_options o;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    if (!words[i].starts_with("--ham-")) continue;
-    const auto equals = words[i].find('=');
-    const std::string name = words[i].substr(0, equals);
-    if (name == "--ham-help") {
-      o.help = true;
-      continue;
-    }
-    const bool is_ignored =
-        std::find(std::begin(ignored), std::end(ignored), name) != std::end(ignored);
-    if (!is_ignored && name != "--ham-process-count" && name != "--ham-cpu-affinity") {
-      farcall::log::warning("unknown option " + name + " is ignored; --ham-help lists them");
-      continue;
-    }
-    if (equals == std::string::npos && i + 1 == words.size()) {
-      throw farcall::setting_error("option " + name + " needs a value");
-    }
-    const std::string value =
-        equals == std::string::npos ? words[++i] : words[i].substr(equals + 1);
-    if (name == "--ham-process-count") o.processes = farcall::parse_number(value, name, 1, 251);
-    if (name == "--ham-cpu-affinity")
-      o.cpu = farcall::parse_number(value, name, 0, CPU_SETSIZE - 1);
-  }
-  return o;
+bool names_targets(const ham::detail::options& given, int argc, char** argv) {
+  return given.process_count() || farcall::environment("FARCALL_TARGETS") ||
+         has_option(argc, argv, "--farcall-targets");
 }
 
-void pin_to(std::uint64_t cpu) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(cpu, &set);
-  if (::sched_setaffinity(0, sizeof set, &set) != 0) {
-    throw farcall::setting_error("--ham-cpu-affinity " + std::to_string(cpu) +
-                                 ": this process may not run on that processor");
+/// With HAM, the processes that mpiexec starts are the host and its targets. Here each of them
+/// would be a host, and the program run that many times: only for those who ask for it.
+void require_one_host(bool names_targets) {
+  const auto launched = detail::launched_together();
+  if (!launched) return;
+  const std::string several =
+      "a launcher has started several processes of this program (" + launched->said + ')';
+  if (names_targets) {
+    farcall::log::warning(several + ", and each is a job by itself, with targets of its own");
+    return;
   }
+  throw farcall::setting_error(
+      several +
+      ", and each would be a job by itself. Let it be started once, with its targets: "
+      "'farcall run -n " +
+      launched->count +
+      " ./program', or FARCALL_TARGETS for other machines. If so many jobs are meant, say what "
+      "targets each has: FARCALL_TARGETS=shm:1");
 }
 
 struct state {
   std::optional<farcall::job> job;
   bool has_started = false;
+  /// The number that this process had in the job that has ended.
+  std::optional<node_t> was_node;
   std::mutex mutex;
   std::vector<std::optional<net::node_descriptor>> descriptions;
 };
@@ -114,28 +83,55 @@ runtime& runtime::instance() {
 bool runtime::start(int argc, char** argv) {
   state& s = the_state();
   s.has_started = true;
-  if (farcall::serve_as_target()) return false;
-  const ham_options given = parse(option_words(argc, argv));
-  if (given.help) std::fputs(help_text, stdout);
-  if (given.cpu) pin_to(*given.cpu);
+  s.was_node.reset();
+  // For messages that the program carries by itself.
+  msg::msg_handler_registry::init();
+  if (farcall::serve_as_target()) {
+    s.was_node = static_cast<node_t>(farcall::detail::own_id());
+    return false;
+  }
+  ham::detail::options given(&argc, &argv);
+  given.parse();
+  if (given.help()) std::fputs(help_text, stdout);
+  if (given.cpu_affinity() >= 0 && !util::detail::pin_to(given.cpu_affinity())) {
+    throw farcall::setting_error("--ham-cpu-affinity " + std::to_string(given.cpu_affinity()) +
+                                 ": this process may not run on that processor");
+  }
+  // Servers may be many.
+  if (!has_option(argc, argv, "--farcall-serve")) {
+    require_one_host(names_targets(given, argc, argv));
+  }
   farcall::job_options options;
   // A job without targets is no job; HAM's own default was the host and one target.
-  if (given.processes && *given.processes > 2) {
-    options.targets = "shm:" + std::to_string(*given.processes - 1);
+  if (given.process_count() && *given.process_count() > 2) {
+    options.targets = "shm:" + std::to_string(*given.process_count() - 1);
   }
   // The program's argv stays as it is.
   std::vector<char*> words(argv, argv + argc);
   words.push_back(nullptr);
   s.job.emplace(argc, words.data(), options);
+  if (given.process_count() &&
+      s.job->size() != std::max<std::uint64_t>(*given.process_count(), 2)) {
+    farcall::log::warning("--ham-process-count " + std::to_string(*given.process_count()) +
+                          " has no effect: FARCALL_TARGETS or --farcall-targets names the targets "
+                          "of this job, which has " +
+                          std::to_string(s.job->size()) + " processes");
+  }
   return true;
 }
 
-void runtime::stop() { the_state().job.reset(); }
+void runtime::stop() {
+  state& s = the_state();
+  if (!s.job) return;
+  s.job.reset();
+  s.was_node = 0;
+}
 
 bool runtime::initialised() const noexcept { return the_state().has_started; }
 
 node_t runtime::this_node() const {
   const state& s = the_state();
+  if (s.was_node) return *s.was_node;
   return s.job ? 0 : static_cast<node_t>(farcall::this_node().id());
 }
 
@@ -161,8 +157,6 @@ const net::node_descriptor& runtime::node_description(node_t number) {
   return *known;
 }
 
-void runtime::abort() { std::abort(); }
-
 void detail::report_lost(std::exception_ptr failure) noexcept {
   try {
     std::rethrow_exception(std::move(failure));
@@ -182,7 +176,7 @@ bool ham_init(int argc, char* argv[]) {
     std::exit(EXIT_FAILURE);
   }
 }
-bool ham_init(int* argc, char* argv[]) { return ham_init(*argc, argv); }
+bool ham_init(int* argc, char** argv[]) { return ham_init(*argc, *argv); }
 
 int ham_finalise() {
   runtime::instance().stop();

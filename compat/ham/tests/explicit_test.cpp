@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <concepts>
 #include <cstdio>
 
 namespace {
@@ -24,14 +25,23 @@ TEST(explicit_main, offloads) {
 
 } // namespace
 
+// HAM 0.3 takes pointers, HAM 0.2 does not.
+template <class... A>
+concept can_init = requires(A... arguments) {
+  { ham::offload::ham_init(arguments...) } -> std::same_as<bool>;
+};
+static_assert(can_init<int*, char***> && can_init<int, char**>);
+
 int main(int argc, char* argv[]) {
-  if (!ham::offload::ham_init(&argc, argv)) {
+  if (!ham::offload::ham_init(&argc, &argv)) {
     std::puts("a target has ended in order");
+    HAM_LOG << "logs at its end\n";
     return ham::offload::ham_finalise();
   }
   ::testing::InitGoogleTest(&argc, argv);
   const int status = RUN_ALL_TESTS();
   ham::offload::ham_finalise();
   ham::offload::ham_finalise(); // once more does no harm
+  HAM_LOG << "logs at its end\n";
   return status;
 }

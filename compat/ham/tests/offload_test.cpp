@@ -1,11 +1,19 @@
 // A program in HAM's way: main() is renamed, runs on the host only, and all the rest is offloads.
 
+#include <ham/misc/options.hpp>
 #include <ham/offload.hpp>
+#include <ham/util/cpu_affinity.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <sched.h>
 
 using namespace ham;
 
@@ -126,8 +134,6 @@ TEST(offload, carries_what_hams_messages_could_not) {
   expect_same(std::vector<std::string>{"a", "", "b"});
 }
 
-// UndefinedBehaviorSanitizer says, rightly, that the copy is made from what is no object.
-#ifndef __SANITIZE_ADDRESS__
 class shape {
  public:
   virtual ~shape() = default;
@@ -149,7 +155,6 @@ int corners_of(triangle t) {
 TEST(offload, carries_objects_with_virtual_functions_by_value) {
   EXPECT_EQ(offload::sync(1, f2f(&corners_of, triangle(4))), 7);
 }
-#endif
 
 /// What ham::migratable is specialised for: carries something else than its bytes.
 struct name {
@@ -191,6 +196,51 @@ TEST(offload, runs_functors_of_the_program) {
   EXPECT_EQ(offload::sync(1, f), 5);
   EXPECT_EQ(offload::sync(1, f), 5);
   EXPECT_EQ(offload::sync(1, counts_up(6)), 7);
+}
+
+/// Moved, not copied: trivially, and by a function of its own.
+class only_moved {
+ public:
+  using result_type = int;
+  explicit only_moved(int value) : value_(value) {}
+  only_moved(only_moved&&) = default;
+  only_moved(const only_moved&) = delete;
+  int operator()() { return 2 * value_; }
+
+ private:
+  int value_;
+};
+class only_moved_by_function {
+ public:
+  using result_type = int;
+  explicit only_moved_by_function(int value) : value_(value) {}
+  only_moved_by_function(only_moved_by_function&& other) noexcept
+      : value_(std::exchange(other.value_, 0)) {}
+  only_moved_by_function(const only_moved_by_function&) = delete;
+  int operator()() const { return 2 * value_; }
+
+ private:
+  int value_;
+};
+
+template <class F>
+void expect_run_wherever_moved_from() {
+  F first(1);
+  F second(2);
+  EXPECT_EQ(offload::sync(1, first), 2);
+  EXPECT_EQ(offload::async(1, second).get(), 4);
+  EXPECT_EQ(offload::sync(1, F(3)), 6);
+  EXPECT_EQ(offload::async(1, F(4)).get(), 8);
+  F fifth(5);
+  offload::ping(1, fifth);
+  offload::ping(1, F(6));
+}
+
+TEST(offload, runs_functors_that_can_only_be_moved) {
+  static_assert(std::is_trivially_copyable_v<only_moved>);
+  expect_run_wherever_moved_from<only_moved>();
+  static_assert(!std::is_trivially_copyable_v<only_moved_by_function>);
+  expect_run_wherever_moved_from<only_moved_by_function>();
 }
 
 // ---- futures ------------------------------------------------------------------------------------
@@ -296,10 +346,128 @@ TEST(macros, are_there) {
   static_assert(HAM_MESSAGE_SIZE == ham::constants::MSG_SIZE);
   int unused = 0;
   HAM_UNUSED_VAR(unused);
-  HAM_DEBUG(FAIL());
-  HAM_LOG("a line of the log" << '\n');
-  static_assert(is_bitwise_copyable<int, double>::value &&
-                !is_bitwise_copyable<std::string>::value);
+#ifdef HAM_DEBUG_ON
+  constexpr int times = 2;
+#else
+  constexpr int times = 0;
+#endif
+  int done = 0;
+  HAM_DEBUG(++done, ++done;)
+  EXPECT_EQ(done, times);
+}
+
+void log_a_line(int value) { HAM_LOG << "value " << value << '\n'; }
+std::string line_of_log(int value) {
+  testing::internal::CaptureStdout();
+  log_a_line(value);
+  return testing::internal::GetCapturedStdout();
+}
+
+TEST(macros, name_the_type_of_a_function) {
+  const F2F_TEMPLATE(&plus_one) f(1);
+  EXPECT_EQ(offload::sync(1, f), 2);
+  EXPECT_EQ(offload::sync(1, F2F_N_ARGS(&plus_one, 2)), 3);
+  EXPECT_EQ(offload::sync(1, F2F_N_ARGS((&first_of<int, double>), 4, 0.5)), 4);
+  offload::sync(1, F2F_ZERO_ARGS(&nothing));
+}
+
+template <class T>
+concept is_said_to_be_bitwise = is_bitwise_copyable<T>::value;
+
+TEST(traits, say_what_hams_say) {
+  static_assert(is_bitwise_copyable<int, double>::value);
+  static_assert(!is_bitwise_copyable<int, std::string>::value);
+  static_assert(is_said_to_be_bitwise<migratable<int>>);
+  static_assert(!is_said_to_be_bitwise<migratable<std::string>>);
+  static_assert(is_said_to_be_bitwise<F2F_TEMPLATE(&mixed)>);
+  static_assert(is_said_to_be_bitwise<F2F_TEMPLATE(&quiet)>);
+  static_assert(is_said_to_be_bitwise<F2F_TEMPLATE(&nothing)>);
+  static_assert(!is_said_to_be_bitwise<F2F_TEMPLATE(&corners_of)>);
+  static_assert(is_said_to_be_bitwise<decltype(f2f([](int v) { return v; }, 1))>);
+  static_assert(is_blocking<int>::value && is_blocking<int, F2F_TEMPLATE(&mixed)>::value);
+}
+
+bool is_aborted_here() { return offload::runtime::instance().abort(); }
+
+TEST(runtime, abort_is_a_sign_that_is_set) {
+  EXPECT_FALSE(is_aborted_here());
+  EXPECT_TRUE(is_aborted_here());
+  EXPECT_FALSE(offload::sync(2, f2f(&is_aborted_here))) << "it is each node's own";
+  offload::ping(1, offload::runtime::terminate_functor());
+  EXPECT_TRUE(offload::sync(1, f2f(&is_aborted_here)));
+}
+
+// ---- what HAM has besides -----------------------------------------------------------------------
+
+TEST(options, are_those_of_the_command_line) {
+  std::string words[] = {"program", "--ham-cpu-affinity", "3", "--ham-process-count=5", "--other"};
+  std::vector<char*> pointers;
+  for (std::string& word : words)
+    pointers.push_back(word.data());
+  int argc = static_cast<int>(pointers.size());
+  pointers.push_back(nullptr);
+  char** argv = pointers.data();
+  ham::detail::options options(&argc, &argv);
+  EXPECT_EQ(options.cpu_affinity(), -1);
+  options.parse();
+  EXPECT_EQ(options.cpu_affinity(), 3);
+  EXPECT_EQ(options.process_count(), 5U);
+  EXPECT_FALSE(options.help());
+  EXPECT_EQ(*options.argc_ptr(), 5);
+  EXPECT_EQ((*options.argv_ptr())[2], words[2]);
+  EXPECT_THAT(ham::detail::split("a__b_", '_'), ::testing::ElementsAre("a", "", "b"));
+}
+
+cpu_set_t cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  EXPECT_EQ(::sched_getaffinity(0, sizeof set, &set), 0);
+  return set;
+}
+int cpus_after_pinning(int core) {
+  util::set_cpu_affinity(core);
+  const cpu_set_t set = cpus();
+  return CPU_ISSET(static_cast<unsigned>(core), &set) ? CPU_COUNT(&set) : -1;
+}
+int first_cpu() {
+  const cpu_set_t set = cpus();
+  unsigned cpu = 0;
+  while (!CPU_ISSET(cpu, &set))
+    ++cpu;
+  return static_cast<int>(cpu);
+}
+
+TEST(affinity, is_set_where_it_can_be) {
+  EXPECT_EQ(offload::sync(2, f2f(&cpus_after_pinning, offload::sync(2, f2f(&first_cpu)))), 1);
+  const cpu_set_t before = cpus();
+  testing::internal::CaptureStderr();
+  util::set_cpu_affinity(CPU_SETSIZE);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), ::testing::HasSubstr("processor 1024"));
+  const cpu_set_t after = cpus();
+  EXPECT_TRUE(CPU_EQUAL(&before, &after));
+}
+
+/// A message, which ham/offload.hpp brings.
+class sets_value : public msg::active_msg<sets_value> {
+ public:
+  explicit sets_value(int* value) : value_(value) {}
+  void operator()() const { *value_ = 5; }
+
+ private:
+  int* value_;
+};
+
+TEST(messages, of_the_program_run_beside_offloads) {
+  int value = 0;
+  sets_value message(&value);
+  auto* const arrived = static_cast<msg::active_msg_base*>(&message);
+  (*arrived)(&message);
+  EXPECT_EQ(value, 5);
+}
+
+TEST(macros, log_begins_with_the_node) {
+  EXPECT_EQ(line_of_log(5), "0:\tvalue 5\n");
+  EXPECT_EQ(offload::sync(2, f2f(&line_of_log, 6)), "2:\tvalue 6\n");
 }
 
 } // namespace

@@ -6,8 +6,23 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace ham {
+namespace detail {
+
+/// Memory of a T.
+template <class T>
+struct storage {
+  alignas(T) std::byte bytes[sizeof(T)];
+};
+
+/// What memory for T is asked for as: HAM has memory for any type, such as std::pair, farcall for
+/// those that are trivially copyable.
+template <class T>
+using stored = std::conditional_t<std::is_trivially_copyable_v<T>, T, storage<T>>;
+
+} // namespace detail
 
 /// Memory for `n` elements of T on the node that runs it.
 template <class T>
@@ -19,7 +34,8 @@ class new_buffer {
   new_buffer(std::size_t n, node_t /*source*/ = 0) : n_(n) {}
   result_type operator()() const {
     const farcall::node here = farcall::this_node();
-    return {here.template allocate<T>(n_).release().data(), static_cast<node_t>(here.id())};
+    auto* const memory = here.template allocate<detail::stored<T>>(n_).release().data();
+    return {reinterpret_cast<T*>(memory), static_cast<node_t>(here.id())};
   }
 
  private:
@@ -35,9 +51,9 @@ class delete_buffer {
   explicit delete_buffer(const net::buffer_ptr<T>& ptr) : ptr_(ptr) {}
   void operator()() const {
     const farcall::node here = farcall::this_node();
-    const farcall::remote_span<T> memory(here.id(), reinterpret_cast<std::uintptr_t>(ptr_.get()),
-                                         1);
-    farcall::buffer<T>::adopt(here, memory).reset();
+    using element = detail::stored<T>;
+    const auto address = reinterpret_cast<std::uintptr_t>(ptr_.get());
+    farcall::buffer<element>::adopt(here, {here.id(), address, 1}).reset();
   }
 
  private:

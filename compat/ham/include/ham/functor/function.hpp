@@ -1,6 +1,6 @@
 #pragma once
 
-#include <ham/misc/migratable.hpp>
+#include <ham/misc/packing.hpp>
 
 #include <farcall/call/callable.hpp>
 
@@ -79,6 +79,7 @@ class function {
 template <class R, class... P, R (*FunctionPtr)(P...)>
 class function<R (*)(P...), FunctionPtr> : public detail::bound_function<FunctionPtr, R, P...> {
  public:
+  using bound = detail::bound_function<FunctionPtr, R, P...>;
   using detail::bound_function<FunctionPtr, R, P...>::bound_function;
 };
 
@@ -86,7 +87,19 @@ template <class R, class... P, R (*FunctionPtr)(P...) noexcept>
 class function<R (*)(P...) noexcept, FunctionPtr>
     : public detail::bound_function<FunctionPtr, R, P...> {
  public:
+  using bound = detail::bound_function<FunctionPtr, R, P...>;
   using detail::bound_function<FunctionPtr, R, P...>::bound_function;
+};
+
+/// A function copies its bytes where all arguments do.
+template <auto Function, class R, class... P>
+struct is_bitwise_copyable<detail::bound_function<Function, R, P...>> {
+  static constexpr bool value = (is_bitwise_copyable<migratable<P>>::value && ...);
+};
+template <class FunctionPtrT, FunctionPtrT FunctionPtr>
+struct is_bitwise_copyable<function<FunctionPtrT, FunctionPtr>> {
+  static constexpr bool value =
+      is_bitwise_copyable<typename function<FunctionPtrT, FunctionPtr>::bound>::value;
 };
 
 namespace detail {
@@ -131,6 +144,12 @@ concept is_function = requires(const F& f) { parts_of(f); };
 /// with a comma in them go in parentheses, overloads are chosen by static_cast.
 // NOLINTNEXTLINE(readability-identifier-naming): HAM's name
 #define f2f(function_pointer, ...) ::ham::detail::function_for<(function_pointer)>(__VA_ARGS__)
+
+/// The type of f2f(function_pointer, …), for a pointer to a function; and calls of it.
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a name in parentheses is another type
+#define F2F_TEMPLATE(function_pointer) ::ham::function<decltype(function_pointer), function_pointer>
+#define F2F_ZERO_ARGS(function_pointer) F2F_TEMPLATE(function_pointer)()
+#define F2F_N_ARGS(function_pointer, ...) F2F_TEMPLATE(function_pointer)(__VA_ARGS__)
 
 template <class F>
   requires(ham::detail::is_function<F> && !std::is_trivially_copyable_v<F>)

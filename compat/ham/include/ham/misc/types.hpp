@@ -1,9 +1,16 @@
 #pragma once
 
+#include <ham/misc/migratable.hpp>
+
+#include <cstddef>
+
 namespace ham {
 
 /// Number of a process of the job: 0 is the host.
 using node_t = int;
+/// Bytes of a message.
+using msg_buffer_t = char*;
+using byte_t = char;
 
 namespace net {
 using ham::node_t;

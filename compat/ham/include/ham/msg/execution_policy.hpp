@@ -1,5 +1,7 @@
 #pragma once
 
+#include <ham/misc/types.hpp>
+
 namespace ham::msg {
 
 /// Runs the message where it lies.

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <ham/misc/types.hpp>
+#include <ham/util/debug.hpp>
+#include <ham/util/log.hpp>
+
 #include <cassert>
 #include <cstddef>
 #include <map>

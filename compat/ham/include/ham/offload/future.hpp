@@ -1,6 +1,6 @@
 #pragma once
 
-#include <ham/misc/migratable.hpp>
+#include <ham/misc/packing.hpp>
 
 #include <farcall/offload/future.hpp>
 

@@ -7,6 +7,8 @@
 #include <ham/offload/future.hpp>
 #include <ham/offload/runtime.hpp>
 
+#include <farcall/offload/in_order.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -37,10 +39,22 @@ struct shipped {
 template <class F>
 using functor_of = std::remove_cvref_t<F>;
 
+/// As everything on a node happened one after the other in HAM over MPI.
+[[nodiscard]] inline farcall::ordered_place place_of(node_t node) {
+  return farcall::in_order(runtime::instance().node(node));
+}
+
+/// What a call takes of a functor that it is given: a copy, where there can be one. HAM moves from
+/// all of them.
+template <class F>
+using taken_functor =
+    std::conditional_t<std::is_copy_constructible_v<functor_of<F>>, F&&, functor_of<F>&&>;
+
 template <class T>
-[[nodiscard]] farcall::remote_span<T> span_of(const buffer_ptr<T>& memory, std::size_t n) {
-  return {static_cast<farcall::node_id>(memory.node()),
-          reinterpret_cast<std::uintptr_t>(memory.get()), n};
+[[nodiscard]] farcall::ordered_span<T> span_of(const buffer_ptr<T>& memory, std::size_t n) {
+  return farcall::in_order(farcall::remote_span<T>(static_cast<farcall::node_id>(memory.node()),
+                                                   reinterpret_cast<std::uintptr_t>(memory.get()),
+                                                   n));
 }
 
 } // namespace detail
@@ -58,8 +72,9 @@ template <class T>
 /// Runs the functor on `node` and returns at once with the future of its result.
 template <class F>
 future<typename detail::functor_of<F>::result_type> async(node_t node, F&& functor) {
-  return farcall::async(runtime::instance().node(node),
-                        detail::shipped<detail::functor_of<F>>{std::forward<F>(functor)});
+  return farcall::async(
+      detail::place_of(node),
+      detail::shipped<detail::functor_of<F>>{static_cast<detail::taken_functor<F>>(functor)});
 }
 
 /// Runs the functor on `node` and waits for its result.
@@ -71,22 +86,24 @@ typename detail::functor_of<F>::result_type sync(node_t node, F&& functor) {
 /// Runs the functor on `node`; nothing comes back.
 template <class F>
 void ping(node_t node, F&& functor) {
-  farcall::post(runtime::instance().node(node),
-                detail::shipped<detail::functor_of<F>>{std::forward<F>(functor)});
+  farcall::post(detail::place_of(node), detail::shipped<detail::functor_of<F>>{
+                                            static_cast<detail::taken_functor<F>>(functor)});
 }
 
 /// Memory for `n` elements on `node`, uninitialised, freed by free(). Throws
 /// farcall::out_of_memory.
 template <class T>
 [[nodiscard]] buffer_ptr<T> allocate(const node_t node, std::size_t n) {
-  const auto memory = runtime::instance().node(node).template allocate<T>(n).release();
+  const auto memory =
+      runtime::instance().node(node).template allocate<ham::detail::stored<T>>(n).release();
   return {reinterpret_cast<T*>(memory.address()), node};
 }
 
 template <class T>
 void free(buffer_ptr<T> memory) {
-  farcall::buffer<T>::adopt(runtime::instance().node(memory.node()), detail::span_of(memory, 1))
-      .reset();
+  auto owned = farcall::buffer<T>::adopt(runtime::instance().node(memory.node()),
+                                         detail::span_of(memory, 1).span());
+  farcall::reset_in_order(owned);
 }
 
 /// Copies `n` elements to another node, or to this one. The source may be const.
@@ -121,11 +138,12 @@ void copy_sync(const buffer_ptr<T>& from, const buffer_ptr<T>& to, std::size_t n
 
 /// What the injected main() calls: on the host the program's main(), on a target the service of the
 /// job. The exit status of the program.
-int ham_main(int* argc, char* argv[]);
+int ham_main(int* argc, char** argv[]);
+int ham_main(int argc, char* argv[]);
 
 /// For programs with a main() of their own (HAM_EXPLICIT): true on the host; on a target false,
 /// once the job has ended. When the job cannot start, says why and exits.
-bool ham_init(int* argc, char* argv[]);
+bool ham_init(int* argc, char** argv[]);
 bool ham_init(int argc, char* argv[]);
 /// Ends the job. To be called in every process; 0.
 int ham_finalise();

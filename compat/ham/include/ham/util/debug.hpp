@@ -2,9 +2,9 @@
 
 /// Statements for debug builds.
 #ifdef HAM_DEBUG_ON
-#define HAM_DEBUG(statement) statement
+#define HAM_DEBUG(...) __VA_ARGS__
 #else
-#define HAM_DEBUG(statement)
+#define HAM_DEBUG(...)
 #endif
 
 #define HAM_UNUSED_VAR(variable) ((void)(variable))

@@ -4,16 +4,11 @@
 
 #include <iostream>
 
-// NOLINTBEGIN(bugprone-macro-parentheses): the expression begins in the middle of a stream's
-
-/// A stream expression on standard output, with the node's number in front where
-/// HAM_LOG_NODE_PREFIX is defined: HAM_LOG("x = " << x << std::endl);
+/// A stream on standard output, as far as a program sees: HAM_LOG << "x = " << x << std::endl;
+/// Where HAM_LOG_NODE_PREFIX is defined, the line begins with the node's number, 0 where there is
+/// no job.
 #ifdef HAM_LOG_NODE_PREFIX
-#define HAM_LOG(expression)                                                                        \
-  (std::cout << '(' << (::ham::net::initialised() ? ::ham::net::this_node() : 0) << ") "           \
-             << expression)
+#define HAM_LOG (::std::cout << (::ham::net::initialised() ? ::ham::net::this_node() : 0) << ":\t")
 #else
-#define HAM_LOG(expression) (std::cout << expression)
+#define HAM_LOG (::std::cout)
 #endif
-
-// NOLINTEND(bugprone-macro-parentheses)

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <utility>
+
+namespace ham::util {
+
+/// Calls its callable when it is destroyed, which must not throw.
+template <class T>
+class at_end_of_scope_functor {
+ public:
+  explicit at_end_of_scope_functor(T callable) : callable_(std::move(callable)) {}
+  at_end_of_scope_functor(const at_end_of_scope_functor&) = delete;
+  at_end_of_scope_functor& operator=(const at_end_of_scope_functor&) = delete;
+  ~at_end_of_scope_functor() { callable_(); }
+
+ private:
+  T callable_;
+};
+
+/// auto guard = at_end_of_scope_do([&] { … }); calls it once, at the end of the scope of `guard`.
+template <class T>
+[[nodiscard]] at_end_of_scope_functor<T> at_end_of_scope_do(T callable) {
+  return at_end_of_scope_functor<T>(std::move(callable));
+}
+
+} // namespace ham::util

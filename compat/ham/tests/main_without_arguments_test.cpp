@@ -1,0 +1,14 @@
+// main() as the figures of HAM's papers have it.
+
+#include <ham/offload.hpp>
+
+namespace {
+
+int plus_one(int v) { return v + 1; }
+
+} // namespace
+
+int main() {
+  const int got = ham::offload::sync(1, f2f(&plus_one, 41));
+  return got == 42 ? 0 : 1;
+}
