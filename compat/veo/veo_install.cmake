@@ -96,7 +96,10 @@ function(farcall_veo_install layout component)
     farcall_veo_install_commands("${CMAKE_INSTALL_BINDIR}" farcall- "${tools}" ${component} ${ARGN})
   endif()
 
-  farcall_veo_install_target(veo "${host_lib}" ${component} ${ARGN})
+  get_property(libraries GLOBAL PROPERTY FARCALL_VEO_HOST_LIBRARIES)
+  foreach(library IN LISTS libraries ITEMS veo)
+    farcall_veo_install_target(${library} "${host_lib}" ${component} ${ARGN})
+  endforeach()
   if(TARGET veo)
     # The name that AVEO's library had at first.
     farcall_veo_install_link(libveo.so "${host_lib}/libaveoVH.so" ${component} ${ARGN})

@@ -49,5 +49,5 @@ int main(int argc, char** argv) {
   veo_free_mem(process, there);
   veo_context_close(context);
   veo_proc_destroy(process);
-  return sum == 0.5 * N * (N - 1) / 2 ? 0 : 1;
+  return sum == N * (N - 1) / 4.0 ? 0 : 1;
 }

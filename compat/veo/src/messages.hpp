@@ -37,6 +37,8 @@ struct outcome {
 
   static constexpr std::int32_t refused = -1;   ///< not run, as the process is ending
   static constexpr std::int32_t no_memory = -2; ///< there is no memory at this address
+  /// The kernel takes or gives by value what is no word.
+  static constexpr std::int32_t not_callable = -3;
 };
 
 /// The same with memory that comes back. Sent from where it lies, and kept by whoever receives it.

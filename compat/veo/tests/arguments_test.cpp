@@ -205,6 +205,14 @@ TEST_F(arguments_with_types, results_that_are_real) {
   EXPECT_EQ(call("halved_float", 5.0F), ok(bits_of(2.5F)));
 }
 
+TEST_F(arguments_with_types, what_is_no_word_is_refused) {
+  for (const char* const name : {"sum_of_structure", "make_structure", "largest"}) {
+    EXPECT_EQ(call(name, std::int64_t{1}, std::int64_t{2}, std::int64_t{3}), error) << name;
+    EXPECT_NE(last_error().find("by value"), std::string::npos) << last_error();
+  }
+  EXPECT_EQ(call("high_of", std::int64_t{5} << 32), ok(5));
+}
+
 TEST_F(arguments_with_types, narrow_results_are_widened) {
   EXPECT_EQ(call("minus_one"), ok(word(-1)));
   EXPECT_EQ(call("minus_two"), ok(word(-2)));

@@ -63,6 +63,18 @@ TEST(call, of_no_context_is_refused) {
   EXPECT_LT(veo_call_sync(nullptr, p.symbol("nothing"), none.get(), &word), 0);
 }
 
+TEST(call, of_no_function_is_refused) {
+  process p;
+  const bounded b("calls of the address 0");
+  const arguments a(std::uint64_t{1});
+  std::uint64_t word = 0;
+  EXPECT_EQ(veo_call_async(p.main(), 0, a.get()), VEO_REQUEST_ID_INVALID);
+  EXPECT_NE(last_error().find("veo_get_sym"), std::string::npos) << last_error();
+  EXPECT_EQ(veo_call_async(p.main(), 0, nullptr), VEO_REQUEST_ID_INVALID);
+  EXPECT_EQ(veo_call_sync(p.get(), 0, a.get(), &word), -1);
+  EXPECT_EQ(p.call("same", std::uint64_t{5}), 5U);
+}
+
 TEST(call, of_this_programs_functions) {
   process p;
   veo_thr_ctxt* const context = p.open();

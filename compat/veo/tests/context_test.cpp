@@ -37,7 +37,8 @@ veo_thr_ctxt* open_with_stack(const process& p, std::size_t size) {
 
 TEST(context, the_first_one_is_the_main_one) {
   const process p;
-  ASSERT_EQ(veo_num_contexts(p.get()), 1);
+  // It is there, but nobody has opened it.
+  ASSERT_EQ(veo_num_contexts(p.get()), 0);
   veo_thr_ctxt* const main = veo_get_context(p.get(), 0);
   ASSERT_NE(main, nullptr);
   EXPECT_EQ(open(p), main);
@@ -125,10 +126,6 @@ TEST(context, the_main_one_runs_what_is_called_synchronously) {
 }
 
 TEST(context, keeps_variables_of_its_thread) {
-#ifdef __SANITIZE_THREAD__
-  GTEST_SKIP() << "ThreadSanitizer in the helper looks for a library's variables beside the stack, "
-                  "which kernels have elsewhere";
-#endif
   process p;
   const std::uint64_t count = p.symbol("count_in_thread");
   veo_thr_ctxt* const a = p.open();
@@ -268,7 +265,7 @@ TEST(context_attributes, that_are_none) {
   errno = 0;
   EXPECT_EQ(veo_context_open_with_attr(nullptr, attributes), nullptr);
   EXPECT_EQ(errno, EINVAL);
-  EXPECT_EQ(veo_num_contexts(p.get()), 1);
+  EXPECT_EQ(veo_num_contexts(p.get()), 0);
   EXPECT_EQ(veo_free_thr_ctxt_attr(attributes), 0);
 }
 

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <csignal>
 #include <cstdint>
 #include <string>
@@ -32,6 +33,33 @@ TEST(openmp, number_of_threads_is_that_of_the_environment) {
   process p;
   EXPECT_EQ(call(p.main(), p.symbol("most_threads", "openmp")), ok(3));
   EXPECT_EQ(call(p.open(), p.symbol("most_threads", "openmp")), ok(3));
+}
+
+std::string environment_of(process& p, const std::string& name) {
+  std::array<char, 64> value{};
+  const std::uint64_t length = p.call("environment", in(name.c_str(), name.size() + 1),
+                                      out(value.data(), value.size()), std::uint64_t{value.size()});
+  return length == 0 ? "" : std::string(value.data(), length - 1);
+}
+
+TEST(openmp, threads_sleep_where_processors_are_few) {
+  VEO_TEST_LOCAL_ONLY("helpers elsewhere have other processors");
+  cpu_set_t before;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  for (std::size_t i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++i) {
+    if (CPU_ISSET(i, &before)) CPU_SET(i, &one);
+  }
+  const environment_variable spins("GOMP_SPINCOUNT", nullptr);
+  for (const char* const said : {static_cast<const char*>(nullptr), "active"}) {
+    const environment_variable policy("OMP_WAIT_POLICY", said);
+    // The helper inherits it.
+    ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
+    process p;
+    ASSERT_EQ(::sched_setaffinity(0, sizeof before, &before), 0);
+    EXPECT_EQ(environment_of(p, "OMP_WAIT_POLICY"), said == nullptr ? "passive" : said);
+  }
 }
 
 TEST(openmp, kernels_of_several_contexts_at_once) {
@@ -116,6 +144,27 @@ TEST(debugging, log_goes_to_standard_output_when_asked_for) {
   }
   const environment_variable log("VEO_LOG_DEBUG", "");
   EXPECT_NE(first_line_of_a_program(), "done");
+}
+
+int host_that_waits_for_a_kernel() {
+  process p;
+  gate g(p);
+  const std::uint64_t running = submit(p.main(), p.symbol("wait_at"), g.address());
+  (void)p.read<std::uint64_t>(g.address());
+  return collect(p.main(), running) == ok(0) ? 0 : 1;
+}
+const farcall::test::role waits_role("veo host that waits for a kernel",
+                                     &host_that_waits_for_a_kernel);
+
+TEST(debugging, log_tells_of_copies_that_wait_for_kernels) {
+  const environment_variable log("VEO_LOG_DEBUG", "1");
+  farcall::test::role_process host("veo host that waits for a kernel");
+  std::string line = host.line();
+  while (!line.empty() && line.find("FARCALL_VEO_ORDER") == std::string::npos)
+    line = host.line();
+  EXPECT_NE(line, "") << "it ended without saying so";
+  host.kill(SIGKILL);
+  (void)host.wait();
 }
 
 } // namespace

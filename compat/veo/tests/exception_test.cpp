@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include <unistd.h>
@@ -92,6 +93,39 @@ TEST(exception_of, a_kernel_that_exits) {
     EXPECT_EQ(collect(context, behind), error);
     expect_ended(p, {p.main(), context});
     EXPECT_EQ(p.destroy(), 0);
+  }
+}
+
+TEST(exception_of, a_kernel_that_exits_is_told_with_its_status) {
+  VEO_TEST_LOCAL_ONLY("servers do not tell how their helpers end");
+  for (const char* kernel : {"call_exit", "call_exit_at_once"}) {
+    process p;
+    EXPECT_EQ(call(p.open(), p.symbol(kernel), std::int32_t{3}), error);
+    EXPECT_THAT(last_error(), HasSubstr("exited with status 3"));
+  }
+}
+
+TEST(exception_of, a_kernel_that_exits_has_its_last_words) {
+  VEO_TEST_LOCAL_ONLY("helpers elsewhere write to files of their own");
+  constexpr std::pair<const char*, const char*> kernels[] = {{"basic", "print_and_exit"},
+                                                             {"fortran", "print_and_stop"}};
+  for (const auto& [library, kernel] : kernels) {
+    captured_output words(STDOUT_FILENO);
+    captured_output errors(STDERR_FILENO);
+    outcome o;
+    std::string reason;
+    {
+      process p;
+      const std::uint64_t code = p.symbol(kernel, library);
+      o = call(p.open(), code, std::int32_t{3});
+      reason = last_error();
+    }
+    const std::string printed = words.end();
+    const std::string complaints = errors.end();
+    EXPECT_EQ(o, error) << kernel;
+    EXPECT_THAT(reason, HasSubstr("exited with status 3")) << kernel;
+    EXPECT_THAT(printed, HasSubstr("last words")) << kernel;
+    EXPECT_EQ(complaints.find("SIG"), std::string::npos) << complaints;
   }
 }
 
@@ -254,6 +288,17 @@ TEST(exception_of, a_process_is_explained) {
   EXPECT_THAT(last_error(), HasSubstr("SIGSEGV"));
 }
 
+TEST(exception_of, a_process_is_explained_by_what_ended_it) {
+  process p;
+  std::uint64_t word = 0;
+  EXPECT_EQ(collect(p.main(), veo_async_read_mem(p.main(), &word, 8, 8)), error);
+  EXPECT_THAT(last_error(), HasSubstr("no memory"));
+  EXPECT_EQ(call(p.main(), p.symbol("write_nowhere")), exception(SIGSEGV));
+  EXPECT_THAT(last_error(), HasSubstr("SIGSEGV"));
+  EXPECT_LT(veo_alloc_mem(p.get(), &word, 8), 0);
+  EXPECT_THAT(last_error(), HasSubstr("SIGSEGV"));
+}
+
 TEST(exception_of, a_kernel_leaves_a_trace) {
   VEO_TEST_LOCAL_ONLY("helpers elsewhere write to files of their own");
   captured_output errors(STDERR_FILENO);
@@ -267,6 +312,10 @@ TEST(exception_of, a_kernel_leaves_a_trace) {
   EXPECT_THAT(text, HasSubstr("SIGSEGV"));
   EXPECT_THAT(text, HasSubstr("write_nowhere"));
   EXPECT_THAT(text, HasSubstr("libveo_basic.so"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("  at write_nowhere \\(.*faults\\.c:[0-9]+\\)\n"));
+  // Only the kernel's own functions.
+  EXPECT_EQ(text.find("aveorun("), std::string::npos) << text;
+  EXPECT_EQ(text.find("libc.so"), std::string::npos) << text;
 }
 
 } // namespace

@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <string>
 #include <thread>
+
+#include <unistd.h>
 
 namespace veo_test {
 namespace {
@@ -48,6 +51,74 @@ TEST(last_error_text, is_one_for_each_thread) {
     EXPECT_THAT(last_error(), HasSubstr("/no/such/there.so"));
   }).join();
   EXPECT_THAT(last_error(), HasSubstr("/no/such/here.so"));
+}
+
+TEST(last_error_text, is_on_standard_error_too) {
+  process p;
+  captured_output errors(STDERR_FILENO);
+  fail_with(p, "/no/such/one.so");
+  fail_with(p, "/no/such/one.so");
+  fail_with(p, "/no/such/other.so");
+  {
+    const environment_variable quiet("FARCALL_VEO_ERRORS", "quiet");
+    fail_with(p, "/no/such/third.so");
+  }
+  const std::string text = errors.end();
+  EXPECT_THAT(text, HasSubstr("[VH] ERROR: /no/such/one.so"));
+  EXPECT_EQ(text.find("one.so cannot"), text.rfind("one.so cannot")) << text;
+  EXPECT_THAT(text, HasSubstr("[VH] ERROR: /no/such/other.so"));
+  EXPECT_EQ(text.find("third"), std::string::npos) << text;
+  EXPECT_THAT(last_error(), HasSubstr("/no/such/third.so"));
+}
+
+TEST(last_error_text, is_not_printed_for_a_result_that_was_taken_before) {
+  process p;
+  captured_output errors(STDERR_FILENO);
+  const std::uint64_t request = submit(p.main(), p.symbol("same"), std::uint64_t{1});
+  EXPECT_EQ(collect(p.main(), request), ok(1));
+  EXPECT_EQ(collect(p.main(), request), error);
+  EXPECT_EQ(errors.end(), "");
+}
+
+TEST(last_error_text, names_a_mode_of_the_debugger_that_there_is_not) {
+  VEO_TEST_LOCAL_ONLY("helpers elsewhere are started there");
+  const environment_variable mode("VEO_DEBUG", "moon");
+  captured_output errors(STDERR_FILENO);
+  {
+    process p;
+  }
+  EXPECT_THAT(errors.end(), HasSubstr("VEO_DEBUG=moon"));
+}
+
+TEST(last_error_text, knows_the_signal_that_has_ended_the_helper_and_no_other_node) {
+  VEO_TEST_LOCAL_ONLY("the helper is killed by its number");
+  process p;
+  const auto pid = static_cast<pid_t>(p.call("process_id"));
+  ASSERT_EQ(::kill(pid, SIGTERM), 0);
+  ASSERT_TRUE(eventually([&] { return veo_get_context_state(p.main()) == VEO_STATE_EXIT; }));
+  const bounded b("veo_alloc_mem of a process that has ended");
+  std::uint64_t address = 0;
+  EXPECT_LT(veo_alloc_mem(p.get(), &address, 8), 0);
+  EXPECT_LT(veo_call_sync(p.get(), 4096, nullptr, nullptr), 0);
+  EXPECT_THAT(last_error(), HasSubstr("the helper process"));
+  EXPECT_THAT(last_error(), HasSubstr("SIGTERM"));
+  EXPECT_EQ(last_error().find("node 1"), std::string::npos) << last_error();
+  const std::uint64_t request = submit(p.main(), 4096);
+  EXPECT_EQ(request, VEO_REQUEST_ID_INVALID);
+  EXPECT_EQ(last_error().find("node 1"), std::string::npos) << last_error();
+}
+
+TEST(last_error_text, of_too_many_contexts_speaks_of_contexts) {
+  VEO_TEST_LOCAL_ONLY("more contexts than that lead to other machines");
+  process p;
+  const bounded b("more contexts than there can be");
+  veo_thr_ctxt* context = p.main();
+  for (int i = 0; i < 1000 && context != nullptr; ++i)
+    context = veo_context_open(p.get());
+  ASSERT_EQ(context, nullptr);
+  EXPECT_THAT(last_error(), HasSubstr("context"));
+  EXPECT_EQ(last_error().find("fc::"), std::string::npos) << last_error();
+  EXPECT_EQ(p.call("same", std::uint64_t{2}), 2U);
 }
 
 TEST(last_error_text, names_what_the_call_was_about) {

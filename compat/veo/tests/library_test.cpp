@@ -198,6 +198,22 @@ TEST(library, loaded_by_several_threads) {
 
 // --- symbols -------------------------------------------------------------------------------------
 
+TEST(unlinked_library, gets_that_of_openmp) {
+  process p;
+  const std::uint64_t seen = p.symbol("threads_seen", "openmp_unlinked");
+  EXPECT_EQ(call(p.main(), seen, std::int32_t{3}), ok(3));
+}
+
+TEST(unlinked_library, gets_that_of_fortran) {
+  VEO_TEST_LOCAL_ONLY("there are no kernels in Fortran for other machines");
+  process p;
+  const double a[] = {1, 2};
+  const double b[] = {3, 4};
+  EXPECT_EQ(
+      call(p.main(), p.symbol("dot", "fortran_unlinked"), in(a, 2), in(b, 2), std::int64_t{2}),
+      ok(bits_of(11.0)));
+}
+
 TEST(symbol, of_data_and_of_functions) {
   process p;
   EXPECT_EQ(p.read<std::uint64_t>(p.symbol("variable")), 42U);

@@ -1,5 +1,6 @@
 #include "support.hpp"
 
+#include <veo_dev_mem.h>
 #include <veo_vedma.h>
 #include <veo_veshm.h>
 #include <veo_vhveshm.h>
@@ -76,6 +77,33 @@ TEST_F(dma, copies) {
   expect_copied();
   EXPECT_EQ(veo_unregister_mem_from_dmaatb(proc(), from), 0);
   EXPECT_EQ(veo_unregister_mem_from_dmaatb(proc(), to), 0);
+}
+
+TEST_F(dma, needs_no_alignment) {
+  const bounded b("DMA");
+  auto* const odd = static_cast<unsigned char*>(source()) + 1;
+  const std::uint64_t from = veo_register_mem_to_dmaatb_unalign(odd, 77);
+  const std::uint64_t to = veo_register_mem_to_dmaatb_unalign(target(), size);
+  ASSERT_NE(from, none);
+  ASSERT_EQ(veo_dma_post_wait(proc(), to + 3, from, 77), 0);
+  std::vector<unsigned char> got(77);
+  EXPECT_EQ(veo_hmemcpy(got.data(), static_cast<unsigned char*>(target()) + 3, 77), 0);
+  std::vector<unsigned char> sent(77);
+  EXPECT_EQ(veo_hmemcpy(sent.data(), odd, 77), 0);
+  EXPECT_EQ(got, sent);
+  EXPECT_EQ(veo_unregister_mem_from_dmaatb_unalign(proc(), from), 0);
+  EXPECT_EQ(veo_register_mem_to_dmaatb_unalign(nullptr, 8), none);
+}
+
+TEST_F(dma, does_not_reach_gpus_and_says_so) {
+  const bounded b("DMA");
+  std::uint64_t registered = 0;
+  EXPECT_EQ(veo_register_gpu_mem(proc(), 4096, 4096, &registered), -ENOTSUP);
+  EXPECT_THAT(last_error(), ::testing::HasSubstr("veo_register_gpu_mem"));
+  EXPECT_EQ(veo_attach_dev_mem(proc(), 1), -ENOTSUP);
+  EXPECT_EQ(veo_detach_dev_mem(proc(), 4096), -ENOTSUP);
+  EXPECT_EQ(veo_unregister_gpu_mem(proc(), 1), -ENOTSUP);
+  EXPECT_EQ(veo_attach_dev_mem(nullptr, 1), -EINVAL);
 }
 
 TEST_F(dma, of_no_memory_fails_and_harms_nobody) {

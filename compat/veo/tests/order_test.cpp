@@ -1,4 +1,4 @@
-#include "support.hpp"
+#include "exception_support.hpp"
 
 #include <gtest/gtest.h>
 
@@ -130,6 +130,53 @@ TEST(order, calls_for_the_process_come_after_what_is_queued_on_the_main_context)
     p.write(variable, i + 300);
     ASSERT_EQ(call(p.main(), load, variable), ok(i + 300));
   }
+}
+
+TEST(order, of_the_original_veo_lets_memory_calls_pass_the_kernel_of_the_only_context) {
+  const environment_variable order("FARCALL_VEO_ORDER", "veo");
+  process p;
+  veo_thr_ctxt* const context = veo_context_open(p.get());
+  ASSERT_EQ(context, p.main());
+  const std::uint64_t calls = p.allocate(16);
+  p.write(calls, std::uint64_t{0});
+  ASSERT_EQ(call(context, p.symbol("set_calls"), calls), ok(0));
+  const std::uint64_t serving = submit(context, p.symbol("serve_calls"));
+  const bounded b("calls over memory while a kernel runs");
+  for (std::uint64_t i = 1; i <= 20; ++i) {
+    p.write(calls + 8, i);
+    p.write(calls, std::uint64_t{1});
+    ASSERT_TRUE(eventually([&] { return p.read<std::uint64_t>(calls) == 0; }));
+    ASSERT_EQ(p.read<std::uint64_t>(calls + 8), 2 * i);
+  }
+  // So do the others that are of no context.
+  p.free(p.allocate(std::size_t{1} << 20));
+  EXPECT_NE(p.symbol("constructed"), 0U);
+  EXPECT_NE(p.library("shadow"), 0U);
+  std::vector<unsigned char> large(std::size_t{3} << 20, 5);
+  const std::uint64_t there = p.allocate(large.size());
+  p.write_bytes(there, large.data(), large.size());
+  EXPECT_EQ(peek(context, serving).state, VEO_COMMAND_UNFINISHED);
+  // What is of the context keeps its order.
+  std::uint64_t flag = 5;
+  const std::uint64_t behind = veo_async_read_mem(context, &flag, calls, sizeof flag);
+  EXPECT_EQ(peek(context, behind).state, VEO_COMMAND_UNFINISHED);
+  p.write(calls, std::uint64_t{2});
+  EXPECT_EQ(collect(context, serving), ok(20));
+  EXPECT_EQ(collect(context, behind), ok(0));
+  EXPECT_EQ(flag, 2U);
+}
+
+TEST(order, of_the_original_veo_ends_with_the_process) {
+  const environment_variable order("FARCALL_VEO_ORDER", "veo");
+  process p;
+  EXPECT_EQ(call(p.main(), p.symbol("write_nowhere")), exception(SIGSEGV));
+  expect_ended(p, {p.main()});
+}
+
+TEST(order, is_one_that_there_is) {
+  const environment_variable order("FARCALL_VEO_ORDER", "other");
+  EXPECT_EQ(veo_proc_create(0), nullptr);
+  EXPECT_NE(last_error().find("FARCALL_VEO_ORDER"), std::string::npos) << last_error();
 }
 
 // --- functions of this program -------------------------------------------------------------------

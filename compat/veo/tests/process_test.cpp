@@ -111,6 +111,22 @@ TEST(process, inherits_the_working_folder) {
   EXPECT_EQ(folder.data(), std::filesystem::current_path().string());
 }
 
+TEST(process, is_not_interrupted_when_its_program_goes_on) {
+  VEO_TEST_LOCAL_ONLY("the helper gets a signal here");
+  process p;
+  const auto pid = static_cast<pid_t>(p.call("process_id"));
+  gate g(p);
+  const std::uint64_t waiting = submit(p.open(), p.symbol("wait_at"), g.address());
+  (void)g.wait_for_kernel();
+  for (const int signal : {SIGINT, SIGQUIT}) {
+    ASSERT_EQ(::kill(pid, signal), 0);
+    ASSERT_EQ(p.call("same", std::uint64_t{6}), 6U) << "after signal " << signal;
+  }
+  g.open(9);
+  EXPECT_EQ(collect(veo_get_context(p.get(), 1), waiting), ok(9));
+  EXPECT_EQ(p.destroy(), 0);
+}
+
 TEST(process, outlives_the_thread_that_created_it) {
   std::unique_ptr<process> p;
   veo_thr_ctxt* context = nullptr;

@@ -20,6 +20,8 @@ translate() {
     -fdiag-inline=* | -fdiag-parallel=* | -fdiag-vector=* | -fdiag-system-header) ;;
     -assembly-list | -clear | -noqueue) ;;
     -Wextension | -Wobsolescent | -Woverflow-errors) ;;
+    # The warnings are not those that the program was cleaned of; -Werror=name stays.
+    -Werror) ;;
     -Wunknown-pragma) words=(-Wunknown-pragmas) ;;
     -Wno-unknown-pragma) words=(-Wno-unknown-pragmas) ;;
     -traceback | -traceback=* | -no-traceback) ;;
@@ -50,11 +52,12 @@ translate() {
     -fivdep* | -fno-ivdep* | -fnaked-ivdep | -fno-naked-ivdep) ;;
     -fmove-loop-invariants* | -fno-move-loop-invariants*) ;;
     -fmove-nested-loop-invariants* | -fno-move-nested-loop-invariants*) ;;
+    -fmove-nested-loops-outer | -fno-move-nested-loops-outer) ;;
     -fmatrix-multiply | -fno-matrix-multiply | -freplace-* | -fno-replace-*) ;;
     -fcse-after-vectorization | -fno-cse-after-vectorization) ;;
 
     # Promises about the code that nothing here makes use of.
-    -fargument-alias | -fargument-noalias*) ;;
+    -fargument-alias | -fargument-noalias* | -marg-alias | -mno-arg-alias | -marg-noalias) ;;
     -fnamed-alias | -fnamed-noalias* | -fno-named-alias | -fno-named-noalias*) ;;
     -fassume-contiguous | -fno-assume-contiguous) ;;
     -fignore-* | -fno-ignore-*) ;;
@@ -72,6 +75,9 @@ translate() {
     -finline-copy-arguments | -fno-inline-copy-arguments) ;;
     -mgenerate-il-file* | -mread-il-file*) ;;
     -fdefer-inline-template-instantiation | -fno-defer-inline-template-instantiation) ;;
+
+    # There is one library for C++.
+    -stdlib=*) ;;
 
     *) if [[ $veo_command == nfort ]]; then
       translate_fortran "$1"

@@ -45,9 +45,20 @@ int take(const context::taken& t, uint64_t* retp) {
 
 /// For what programs do to contexts whose process may have gone, with them.
 context& living(veo_thr_ctxt* ctx) {
-  context& c = behind(ctx);
-  if (!is_context(&c)) throw invalid_argument("this context, or its process, has been closed");
-  return c;
+  context* c = named_by(ctx);
+  if (!is_context(c)) {
+    throw invalid_argument("this context, or its process, has been closed, or is of the process "
+                           "that this one was forked from");
+  }
+  return *c;
+}
+
+/// The address of a function. Throws error for what a look-up that has failed gives.
+std::uint64_t code_at(std::uint64_t address) {
+  if (address == 0) [[unlikely]]
+    throw invalid_argument(
+        "the kernel's address is 0, as veo_get_sym gives it for an unknown name");
+  return address;
 }
 
 std::uint64_t submit(auto&& f) { return guarded(context::invalid_request, f); }
@@ -203,7 +214,7 @@ int veo_call_sync(veo_proc_handle* proc, uint64_t addr, veo_args* args, uint64_t
   return guarded(-1, [&] {
     static const arguments none;
     const std::uint64_t value =
-        behind(proc).main().call_and_wait(addr, args == nullptr ? none : behind(args));
+        behind(proc).main().call_and_wait(code_at(addr), args == nullptr ? none : behind(args));
     if (result != nullptr) *result = value;
     return 0;
   });
@@ -212,7 +223,7 @@ int veo_call_sync(veo_proc_handle* proc, uint64_t addr, veo_args* args, uint64_t
 uint64_t veo_call_async(veo_thr_ctxt* ctx, uint64_t addr, veo_args* args) {
   return submit([&] {
     static const arguments none;
-    return behind(ctx).call(addr, args == nullptr ? none : behind(args));
+    return behind(ctx).call(code_at(addr), args == nullptr ? none : behind(args));
   });
 }
 

@@ -1,6 +1,7 @@
 #include "handles.hpp"
 #include "processes.hpp"
 
+#include <veo_dev_mem.h>
 #include <veo_vedma.h>
 #include <veo_veshm.h>
 #include <veo_vhveshm.h>
@@ -40,8 +41,8 @@ int negative_error(F&& f) noexcept {
 /// What a call of the system in the helper gave; sets errno for one that failed.
 std::int64_t value_of(const system_result& r, const char* function) {
   if (r.error != 0) {
-    set_last_error(std::string(function) + ": error " + std::to_string(r.error) +
-                   " in the helper process");
+    report_error(std::string(function) + ": error " + std::to_string(r.error) +
+                 " in the helper process");
     errno = r.error;
   }
   return r.value;
@@ -53,9 +54,19 @@ void* address_of(std::int64_t word) {
 
 void refuse(const char* function) {
   errno = ENOTSUP;
-  set_last_error(std::string(function) +
-                 " needs the Vector Engine's own hardware; use veo_write_mem, veo_read_mem, or a "
-                 "System V segment and veo_shmat");
+  report_error(std::string(function) +
+               " needs the Vector Engine's own hardware; use veo_write_mem, veo_read_mem, or a "
+               "System V segment and veo_shmat");
+}
+
+int refuse_gpu(veo_proc_handle* proc, const char* function) {
+  return negative_error([&] {
+    (void)behind(proc);
+    errno = ENOTSUP;
+    report_error(std::string(function) +
+                 " needs the Vector Engine's own hardware; copy by way of this program's memory");
+    return -ENOTSUP;
+  });
 }
 
 } // namespace
@@ -87,7 +98,7 @@ int veo_dma_post_wait(veo_proc_handle* proc, uint64_t dst, uint64_t src, int siz
     process& p = behind(proc);
     if (size < 0) throw invalid_argument("a copy of " + std::to_string(size) + " bytes");
     const outcome o =
-        p.main().ask(copy_memory{}, untagged(dst), untagged(src), static_cast<std::uint64_t>(size));
+        p.ask(copy_memory{}, untagged(dst), untagged(src), static_cast<std::uint64_t>(size));
     if (o.signal == outcome::no_memory) return missing_page;
     (void)p.accept(o);
     return 0;
@@ -117,12 +128,39 @@ void veo_access_pcircvsyc_register(veo_proc_handle* /*proc*/) {
   // No device writes to the helper's memory behind its back.
 }
 
+uint64_t veo_register_mem_to_dmaatb_unalign(void* vemva, size_t size) {
+  return veo_register_mem_to_dmaatb(vemva, size);
+}
+
+int veo_unregister_mem_from_dmaatb_unalign(veo_proc_handle* proc, uint64_t vehva) {
+  return veo_unregister_mem_from_dmaatb(proc, vehva);
+}
+
+// ---- memory of GPUs -----------------------------------------------------------------------------
+
+int veo_register_gpu_mem(veo_proc_handle* proc, uint64_t /*address*/, uint64_t /*size*/,
+                         uint64_t* /*registered*/) {
+  return refuse_gpu(proc, "veo_register_gpu_mem");
+}
+
+int veo_unregister_gpu_mem(veo_proc_handle* proc, int /*dev_mem_id*/) {
+  return refuse_gpu(proc, "veo_unregister_gpu_mem");
+}
+
+int64_t veo_attach_dev_mem(veo_proc_handle* proc, int /*dev_mem_id*/) {
+  return refuse_gpu(proc, "veo_attach_dev_mem");
+}
+
+int veo_detach_dev_mem(veo_proc_handle* proc, const uint64_t /*vehva*/) {
+  return refuse_gpu(proc, "veo_detach_dev_mem");
+}
+
 // ---- memory of this machine ---------------------------------------------------------------------
 
 int veo_shmget(veo_proc_handle* proc, key_t key, size_t size, int flag) {
   return with_low_level_errors(-1, [&] {
     const system_result r =
-        behind(proc).main().ask(find_segment{}, std::int64_t{key}, std::uint64_t{size}, flag);
+        behind(proc).ask(find_segment{}, std::int64_t{key}, std::uint64_t{size}, flag);
     return static_cast<int>(value_of(r, "veo_shmget"));
   });
 }
@@ -134,10 +172,10 @@ void* veo_shmat(veo_proc_handle* proc, int id, const void* addr, int flag, void*
     if (addr != nullptr) throw invalid_argument("veo_shmat: the address cannot be chosen");
     if (vehva == nullptr) {
       errno = EFAULT;
-      set_last_error("veo_shmat: the pointer to the address for copies is NULL");
+      report_error("veo_shmat: the pointer to the address for copies is NULL");
       return none;
     }
-    void* const there = address_of(value_of(p.main().ask(attach_segment{}, id, flag), "veo_shmat"));
+    void* const there = address_of(value_of(p.ask(attach_segment{}, id, flag), "veo_shmat"));
     if (there != none) *vehva = there;
     return there;
   });
@@ -145,7 +183,7 @@ void* veo_shmat(veo_proc_handle* proc, int id, const void* addr, int flag, void*
 
 int veo_shmdt(veo_proc_handle* proc, const void* addr) {
   return with_low_level_errors(-1, [&] {
-    const system_result r = behind(proc).main().ask(detach_segment{}, untagged(addr));
+    const system_result r = behind(proc).ask(detach_segment{}, untagged(addr));
     return static_cast<int>(value_of(r, "veo_shmdt"));
   });
 }

@@ -67,9 +67,9 @@ int veo_alloc_mem(veo_proc_handle* proc, uint64_t* addr, const size_t size) {
     process& p = behind(proc);
     if (addr == nullptr)
       throw invalid_argument("veo_alloc_mem: the pointer to the address is NULL");
-    const found f = p.main().ask(allocate_memory{}, std::uint64_t{size});
+    const found f = p.ask(allocate_memory{}, std::uint64_t{size});
     if (f.value == 0) {
-      set_last_error(std::to_string(size) + " bytes cannot be allocated: " + f.why);
+      report_error(std::to_string(size) + " bytes cannot be allocated: " + f.why);
       errno = ENOMEM;
       return -1;
     }
@@ -82,7 +82,7 @@ int veo_alloc_mem(veo_proc_handle* proc, uint64_t* addr, const size_t size) {
 int veo_free_mem(veo_proc_handle* proc, uint64_t addr) {
   return guarded(-1, [&] {
     // What the helper objects to is in its log; programs expect 0.
-    (void)behind(proc).main().ask(release_memory{}, untagged(addr));
+    (void)behind(proc).ask(release_memory{}, untagged(addr));
     if (const hook h = hook_of(hook_key(&veo_free_mem))) h.function(h.payload, proc, addr);
     return 0;
   });
@@ -90,14 +90,14 @@ int veo_free_mem(veo_proc_handle* proc, uint64_t addr) {
 
 int veo_read_mem(veo_proc_handle* proc, void* dst, uint64_t src, size_t size) {
   return guarded(-1, [&] {
-    behind(proc).main().read_and_wait(dst, untagged(src), size);
+    behind(proc).read(dst, untagged(src), size);
     return 0;
   });
 }
 
 int veo_write_mem(veo_proc_handle* proc, uint64_t dst, const void* src, size_t size) {
   return guarded(-1, [&] {
-    behind(proc).main().write_and_wait(untagged(dst), src, size);
+    behind(proc).write(untagged(dst), src, size);
     return 0;
   });
 }
@@ -184,14 +184,13 @@ int veo_hmemcpy(void* dst, const void* src, size_t size) {
     if (!to_helper && !from_helper) {
       std::memcpy(dst, src, size);
     } else if (!from_helper) {
-      owner_of(dst).main().write_and_wait(untagged(dst), src, size);
+      owner_of(dst).write(untagged(dst), src, size);
     } else if (!to_helper) {
-      owner_of(src).main().read_and_wait(dst, untagged(src), size);
+      owner_of(src).read(dst, untagged(src), size);
     } else {
       process& p = owner_of(src);
       if (&p != &owner_of(dst)) throw farcall::error("veo_hmemcpy does not copy between processes");
-      (void)p.accept(
-          p.main().ask(copy_memory{}, untagged(dst), untagged(src), std::uint64_t{size}));
+      (void)p.accept(p.ask(copy_memory{}, untagged(dst), untagged(src), std::uint64_t{size}));
     }
     return 0;
   });

@@ -39,7 +39,7 @@ veo_proc_handle* veo_proc_create_static(int venode, const char* veobin) {
 int veo_proc_destroy(veo_proc_handle* proc) {
   // Always 0, as programs expect; the reason stays readable.
   return guarded(0, [&] {
-    destroy_process(&behind(proc));
+    destroy_process(named_by(proc));
     return 0;
   });
 }
@@ -56,8 +56,8 @@ uint64_t veo_load_library(veo_proc_handle* proc, const char* libname) {
   return guarded<uint64_t>(0, [&]() -> uint64_t {
     if (libname == nullptr) throw invalid_argument("veo_load_library: the name is NULL");
     if (std::string_view(libname).size() > VEO_SYMNAME_LEN_MAX) {
-      set_last_error("veo_load_library: the name is longer than " +
-                     std::to_string(VEO_SYMNAME_LEN_MAX) + " characters");
+      report_error("veo_load_library: the name is longer than " +
+                   std::to_string(VEO_SYMNAME_LEN_MAX) + " characters");
       errno = ENAMETOOLONG;
       return 0;
     }
@@ -76,8 +76,8 @@ uint64_t veo_get_sym(veo_proc_handle* proc, uint64_t libhdl, const char* symname
   return guarded<uint64_t>(0, [&]() -> uint64_t {
     if (symname == nullptr) throw invalid_argument("veo_get_sym: the name is NULL");
     if (std::string_view(symname).size() > VEO_SYMNAME_LEN_MAX) {
-      set_last_error("veo_get_sym: the name is longer than " + std::to_string(VEO_SYMNAME_LEN_MAX) +
-                     " characters");
+      report_error("veo_get_sym: the name is longer than " + std::to_string(VEO_SYMNAME_LEN_MAX) +
+                   " characters");
       errno = ENAMETOOLONG;
       return 0;
     }

@@ -1,8 +1,11 @@
 #include "context.hpp"
+#include "debug_log.hpp"
 #include "last_error.hpp"
 #include "process.hpp"
+#include "settings.hpp"
 
 #include <farcall/base/error.hpp>
+#include <farcall/base/settings.hpp>
 #include <farcall/base/signals.hpp>
 #include <farcall/offload/transfer.hpp>
 
@@ -578,6 +581,8 @@ void context::await_idle() {
       return;
     }
   }
+  debug_log("a copy waits for requests of the first context (" +
+            settings::variable_of(order_setting) + "=veo: it would not)");
   finish();
   const locked lock(mutex_);
   ++done_by_host_;
@@ -600,16 +605,6 @@ std::uint64_t context::call_and_wait(std::uint64_t address, const arguments& a) 
   const std::uint64_t value = owner_.accept(got.what);
   copy_out(got.received, call.results);
   return value;
-}
-
-void context::write_and_wait(std::uint64_t to, const void* from, std::size_t bytes) {
-  await_idle();
-  owner_.put(to, from, bytes);
-}
-
-void context::read_and_wait(void* to, std::uint64_t from, std::size_t bytes) {
-  await_idle();
-  owner_.get(to, from, bytes);
 }
 
 } // namespace farcall::veo

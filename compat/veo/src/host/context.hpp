@@ -94,9 +94,9 @@ class context {
   }
   /// Throws error, for a kernel that failed too.
   [[nodiscard]] std::uint64_t call_and_wait(std::uint64_t address, const arguments& a);
-  /// Copies by the calling thread.
-  void write_and_wait(std::uint64_t to, const void* from, std::size_t bytes);
-  void read_and_wait(void* to, std::uint64_t from, std::size_t bytes);
+  /// Waits for what was submitted before, and counts as a request for those behind it. For copies
+  /// by the calling thread. Throws error.
+  void await_idle();
 
  private:
   /// What a request has to do that could not be sent at once.
@@ -150,7 +150,6 @@ class context {
   std::uint64_t send_now(std::uint32_t cost, Send&& send);
   std::uint64_t submit(std::unique_ptr<step> s);
   void await_held(locked& lock);
-  void await_idle();
 
   [[nodiscard]] static bool is_answered(request& r) noexcept;
   void advance() noexcept;

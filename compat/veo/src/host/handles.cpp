@@ -13,8 +13,26 @@ T& object(Handle* handle, const char* what) {
 
 } // namespace
 
-process& behind(veo_proc_handle* handle) { return object<process>(handle, "the process handle"); }
-context& behind(veo_thr_ctxt* handle) { return object<context>(handle, "the context"); }
+process& behind(veo_proc_handle* handle) {
+  auto& p = object<process>(handle, "the process handle");
+  if (p.is_inherited()) [[unlikely]]
+    throw forked();
+  return p;
+}
+
+context& behind(veo_thr_ctxt* handle) {
+  auto& c = object<context>(handle, "the context");
+  if (c.owner().is_inherited()) [[unlikely]]
+    throw forked();
+  return c;
+}
+
+process* named_by(veo_proc_handle* handle) {
+  return &object<process>(handle, "the process handle");
+}
+
+context* named_by(veo_thr_ctxt* handle) { return &object<context>(handle, "the context"); }
+
 arguments& behind(veo_args* handle) { return object<arguments>(handle, "the arguments object"); }
 context_attributes& behind(veo_thr_ctxt_attr* handle) {
   return object<context_attributes>(handle, "the attributes object");
@@ -45,7 +63,7 @@ void keep_error() noexcept {
   } catch (...) {
     errno = EIO;
   }
-  set_last_error(text);
+  report_error(text);
 }
 
 } // namespace farcall::veo

@@ -18,11 +18,15 @@ namespace farcall::veo {
   return reinterpret_cast<veo_thr_ctxt*>(&c);
 }
 
-/// The objects behind handles. Throw error for NULL.
+/// The objects behind handles. Throw error for NULL, and forked for those of a parent.
 [[nodiscard]] process& behind(veo_proc_handle* handle);
 [[nodiscard]] context& behind(veo_thr_ctxt* handle);
 [[nodiscard]] arguments& behind(veo_args* handle);
 [[nodiscard]] context_attributes& behind(veo_thr_ctxt_attr* handle);
+
+/// The addresses of objects that may be gone, which this does not look at. Throw error for NULL.
+[[nodiscard]] process* named_by(veo_proc_handle* handle);
+[[nodiscard]] context* named_by(veo_thr_ctxt* handle);
 
 /// An address of the process with its tag.
 [[nodiscard]] void* tagged(const process& p, std::uint64_t address) noexcept;

@@ -1,11 +1,33 @@
 #include "last_error.hpp"
 #include "debug_log.hpp"
+#include "settings.hpp"
 
+#include <farcall/base/error.hpp>
+#include <farcall/base/settings_source.hpp>
+
+#include <cerrno>
+#include <cstdio>
 #include <exception>
+#include <mutex>
+#include <string_view>
 #include <utility>
 
 namespace farcall::veo {
 namespace {
+
+void replace(std::string& text, std::string_view from, std::string_view to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
+    text.replace(at, from.size(), to);
+  }
+}
+
+/// What the library says of the helper, which is node 1 of a job of its own, and no node to the
+/// program.
+std::string in_words_of_veo(std::string text) {
+  replace(text, "node 1", "the helper process");
+  replace(text, "share fc::lane objects", "close contexts");
+  return text;
+}
 
 std::string& text_of_thread() {
   thread_local std::string text;
@@ -21,9 +43,35 @@ void set_last_error(std::string text) {
 
 const char* last_error() noexcept { return text_of_thread().c_str(); }
 
+void print_error(const std::string& text) noexcept {
+  static std::mutex mutex;
+  const int error_before = errno;
+  try {
+    // Never destroyed: processes are when the program ends.
+    static auto* const last = new std::string;
+    if (settings_source().text(errors_setting) == "quiet") return;
+    // In a child of a fork a thread of the parent's may have it for ever.
+    const std::unique_lock guard(mutex, std::try_to_lock);
+    if (guard && text == *last) return;
+    if (guard) *last = text;
+  } catch (const std::exception&) {
+    // It cannot be remembered, or there is no such setting: said all the same.
+  }
+  // One call, so that lines of several threads do not mix.
+  (void)std::fprintf(stderr, "[VH] ERROR: %s\n", text.c_str());
+  errno = error_before;
+}
+
+void report_error(std::string text) {
+  print_error(text);
+  set_last_error(std::move(text));
+}
+
 std::string current_error() {
   try {
     throw;
+  } catch (const error& e) {
+    return e.node() == 1 ? in_words_of_veo(e.what()) : e.what();
   } catch (const std::exception& e) {
     return e.what();
   } catch (...) {

@@ -8,6 +8,12 @@ namespace farcall::veo {
 void set_last_error(std::string text);
 [[nodiscard]] const char* last_error() noexcept;
 
+/// The same, and says it on standard error, as NEC's library does, unless FARCALL_VEO_ERRORS=quiet.
+/// What would be the same line as the last one is not said again.
+void report_error(std::string text);
+/// Says it only: of a request that failed while nobody waited for it.
+void print_error(const std::string& text) noexcept;
+
 /// The exception that is being handled, in words.
 [[nodiscard]] std::string current_error();
 

@@ -1,5 +1,5 @@
 #include "nodes.hpp"
-#include "debug_log.hpp"
+#include "last_error.hpp"
 #include "settings.hpp"
 
 #include <farcall/base/error.hpp>
@@ -91,7 +91,7 @@ std::vector<std::string> debugger() {
   const std::string wanted = mode;
   if (wanted == "console") return {"gdb", "--args"};
   if (wanted == "xterm") return {"/usr/bin/xterm", "-e", "gdb", "--args"};
-  debug_log("VEO_DEBUG=" + wanted + " is ignored; it can be console or xterm");
+  print_error("VEO_DEBUG=" + wanted + " is ignored; it can be console or xterm");
   return {};
 }
 

@@ -1,11 +1,13 @@
 #include "process.hpp"
 #include "debug_log.hpp"
+#include "last_error.hpp"
 #include "nodes.hpp"
 #include "settings.hpp"
 #include "vhcall.hpp"
 
 #include <farcall/base/error.hpp>
 #include <farcall/base/settings.hpp>
+#include <farcall/base/settings_source.hpp>
 #include <farcall/offload/job_state.hpp>
 #include <farcall/offload/transfer.hpp>
 
@@ -67,7 +69,8 @@ std::string signal_text(int signal) {
 } // namespace
 
 process::process(int node, const std::string& program, int identifier)
-    : node_number_(node), identifier_(identifier), job_(started_job(helper_url(node, program))),
+    : waits_for_main_(settings_source().text(order_setting) != "veo"), node_number_(node),
+      identifier_(identifier), job_(started_job(helper_url(node, program))),
       where_(job_->targets().front()),
       helper_(sync(
           where_, start_helper{},
@@ -137,7 +140,7 @@ void process::close(context& c) {
 
 std::size_t process::contexts() const {
   const std::lock_guard guard(mutex_);
-  return contexts_.size();
+  return main_is_open_ ? contexts_.size() : 0;
 }
 
 bool process::has(const context* c) const {
@@ -155,7 +158,7 @@ context* process::context_at(int index) const {
 // ---- libraries ----------------------------------------------------------------------------------
 
 std::uint64_t process::load(const std::string& path) {
-  const found f = main().ask(load_library{}, path);
+  const found f = ask(load_library{}, path);
   if (f.value == 0) throw error(path + " cannot be loaded: " + f.why);
   return f.value;
 }
@@ -165,7 +168,7 @@ void process::unload(std::uint64_t library) {
     const std::lock_guard guard(mutex_);
     std::erase_if(symbols_, [&](const auto& known) { return known.first.first == library; });
   }
-  const found f = main().ask(unload_library{}, library);
+  const found f = ask(unload_library{}, library);
   if (f.value == 0) throw error("the library cannot be unloaded: " + f.why);
 }
 
@@ -175,7 +178,7 @@ std::uint64_t process::symbol(std::uint64_t library, const std::string& name) {
     const std::lock_guard guard(mutex_);
     if (const auto it = symbols_.find(key); it != symbols_.end()) return it->second;
   }
-  const found f = main().ask(find_symbol{}, library, name);
+  const found f = ask(find_symbol{}, library, name);
   if (f.value == 0) throw error("there is no symbol " + name + ": " + f.why);
   const std::lock_guard guard(mutex_);
   symbols_[key] = f.value;
@@ -183,6 +186,24 @@ std::uint64_t process::symbol(std::uint64_t library, const std::string& name) {
 }
 
 // ---- memory -------------------------------------------------------------------------------------
+
+void process::await_turn() {
+  if (waits_for_main_) {
+    main().await_idle();
+  } else if (has_ended()) {
+    throw error(end_text());
+  }
+}
+
+void process::write(std::uint64_t to, const void* from, std::size_t bytes) {
+  await_turn();
+  put(to, from, bytes);
+}
+
+void process::read(void* to, std::uint64_t from, std::size_t bytes) {
+  await_turn();
+  get(to, from, bytes);
+}
 
 void process::put(std::uint64_t to, const void* from, std::size_t bytes) {
   const auto* first = static_cast<const std::byte*>(from);
@@ -226,20 +247,29 @@ void process::get(void* to, std::uint64_t from, std::size_t bytes) {
 
 void process::refuse(const outcome& o) {
   if (o.signal == outcome::refused) throw error(end_text());
+  if (o.signal == outcome::not_callable) {
+    throw error("the kernel takes or returns a structure, a long double or a complex number by "
+                "value, which arguments of VEO do not describe: let it take an address");
+  }
   if (o.signal == outcome::no_memory) {
     throw error("the helper process has no memory at this address, or may not use it so");
   }
   const std::string text = "a kernel has ended the helper process by " + signal_text(o.signal);
-  note_failure(text);
+  note_failure(text, true);
   kernel_failed_.store(true, std::memory_order_release);
   throw kernel_failed(text, o.signal);
 }
 
-void process::note_failure(const std::string& text) noexcept {
-  const std::lock_guard guard(mutex_);
-  // The first reason is the one that explains the others.
-  if (failure_.empty()) failure_ = text;
+void process::note_failure(const std::string& text, bool ends) noexcept {
   debug_log("a request failed: " + text);
+  {
+    const std::lock_guard guard(mutex_);
+    // What has ended the process explains all that fails from then on, which need not be said.
+    if (failure_is_the_last_) return;
+    failure_is_the_last_ = ends || !where_.alive();
+    failure_ = text;
+  }
+  print_error(text);
 }
 
 std::string process::failure_text() const {
@@ -248,8 +278,17 @@ std::string process::failure_text() const {
 }
 
 std::string process::end_text() const {
-  const std::string reason = failure_text();
-  return "the helper process has ended" + (reason.empty() ? "" : ": " + reason);
+  {
+    const std::lock_guard guard(mutex_);
+    if (failure_is_the_last_) return "the helper process has ended: " + failure_;
+  }
+  try {
+    // It fails at once, with the reason.
+    (void)sync(where_, read_memory{}, std::uint64_t{0}, std::uint64_t{0});
+  } catch (...) {
+    return current_error();
+  }
+  return "the helper process has ended";
 }
 
 } // namespace farcall::veo

@@ -2,6 +2,7 @@
 
 #include "context.hpp"
 
+#include <farcall/base/fork.hpp>
 #include <farcall/offload/job.hpp>
 
 #include <atomic>
@@ -41,6 +42,10 @@ class process {
   [[nodiscard]] int identifier() const noexcept { return identifier_; }
   [[nodiscard]] std::uint64_t pid() const noexcept { return helper_.pid; }
 
+  /// This is a child of a fork, and the process its parent's: nothing of it can be used here, nor
+  /// destroyed, since other threads may have been in the middle of it.
+  [[nodiscard]] bool is_inherited() const noexcept { return generation_ != fork_generation(); }
+
   // ---- contexts ----
 
   [[nodiscard]] context& main() noexcept { return *contexts_.front(); }
@@ -48,6 +53,7 @@ class process {
   [[nodiscard]] context& open(const context_attributes& attributes);
   /// Lets it finish and ends it; the main context stays.
   void close(context& c);
+  /// Those that have been opened: the main one counts from then on.
   [[nodiscard]] std::size_t contexts() const;
   [[nodiscard]] bool has(const context* c) const;
   /// In the order of opening; null out of range.
@@ -60,6 +66,20 @@ class process {
   void unload(std::uint64_t library);
   /// Address of a function or variable; handle 0 means the helper itself. Throws error.
   [[nodiscard]] std::uint64_t symbol(std::uint64_t library, const std::string& name);
+
+  // ---- calls that concern no context ----
+
+  /// What the helper answers, behind the requests of the main context, as AVEO has it; with the
+  /// order of the original VEO, at once. Throws error.
+  template <class F, class... A>
+  [[nodiscard]] auto ask(const F& f, const A&... arguments) {
+    if (waits_for_main_) return main().ask(f, arguments...);
+    if (has_ended()) throw error(end_text());
+    return sync(where_, f, arguments...);
+  }
+  /// Copies in the same order, by the calling thread. Throw error.
+  void write(std::uint64_t to, const void* from, std::size_t bytes);
+  void read(void* to, std::uint64_t from, std::size_t bytes);
 
   // ---- memory: by the calling thread, at once. Throw error ----
 
@@ -79,13 +99,17 @@ class process {
     refuse(o);
   }
   /// Keeps the reason of a request's failure, for whoever collects it.
-  void note_failure(const std::string& text) noexcept;
+  /// `ends`: it has ended the process.
+  void note_failure(const std::string& text, bool ends = false) noexcept;
   [[nodiscard]] std::string failure_text() const;
 
  private:
+  void await_turn();
   [[noreturn]] void refuse(const outcome& o);
   [[nodiscard]] context_settings settings_of_next(const context_attributes& attributes);
 
+  const std::uint32_t generation_ = fork_generation();
+  const bool waits_for_main_;
   int node_number_;
   int identifier_;
   std::unique_ptr<job> job_;
@@ -98,6 +122,7 @@ class process {
   std::uint32_t contexts_made_ = 0;
   std::map<std::pair<std::uint64_t, std::string>, std::uint64_t> symbols_;
   std::string failure_;
+  bool failure_is_the_last_ = false;
   std::atomic<bool> kernel_failed_{false};
 };
 

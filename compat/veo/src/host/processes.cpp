@@ -2,10 +2,12 @@
 #include "nodes.hpp"
 
 #include <farcall/base/error.hpp>
+#include <farcall/base/fork.hpp>
 
 #include <algorithm>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace farcall::veo {
@@ -14,17 +16,35 @@ namespace {
 /// How long kernels may go on when the program ends without having destroyed their process.
 constexpr std::chrono::milliseconds finish_timeout_at_exit{2'000};
 
+/// Keeps what a child of a fork has inherited for ever, as it is.
+void leave_alone(std::unique_ptr<process> p) {
+  static auto* const inherited = new std::vector<std::unique_ptr<process>>;
+  inherited->push_back(std::move(p));
+}
+
 /// By identifier.
-struct all_processes {
+struct all_processes final : private fork_observer {
   std::mutex mutex;
   std::vector<std::unique_ptr<process>> slots;
   std::vector<bool> taken; ///< from before its process exists
 
-  ~all_processes() {
-    for (const auto& p : slots) {
-      if (p) p->finish_timeout = finish_timeout_at_exit;
+  all_processes() { watch_forks(); }
+  ~all_processes() override {
+    unwatch_forks();
+    for (auto& p : slots) {
+      if (!p) continue;
+      if (p->is_inherited()) {
+        leave_alone(std::move(p));
+      } else {
+        p->finish_timeout = finish_timeout_at_exit;
+      }
     }
   }
+
+ private:
+  void before_fork() noexcept override { mutex.lock(); }
+  void after_fork_in_parent() noexcept override { mutex.unlock(); }
+  void after_fork_in_child() noexcept override { mutex.unlock(); }
 };
 
 all_processes& all() {
@@ -72,7 +92,11 @@ void destroy_process(process* p) {
   }
   const auto slot = static_cast<std::size_t>(ending->identifier());
   // Its identifier is free once it has ended: kernels may still see addresses with it.
-  ending.reset();
+  if (ending->is_inherited()) {
+    leave_alone(std::move(ending));
+  } else {
+    ending.reset();
+  }
   const std::lock_guard guard(a.mutex);
   a.taken[slot] = false;
 }
@@ -88,7 +112,8 @@ int identifier_of(const process* p) noexcept {
 bool is_context(const context* c) noexcept {
   all_processes& a = all();
   const std::lock_guard guard(a.mutex);
-  return std::any_of(a.slots.begin(), a.slots.end(), [&](const auto& p) { return p && p->has(c); });
+  return std::any_of(a.slots.begin(), a.slots.end(),
+                     [&](const auto& p) { return p && !p->is_inherited() && p->has(c); });
 }
 
 process* process_with(int identifier) noexcept {

@@ -18,8 +18,23 @@ inline constexpr setting settings_of_veo[] = {
      .otherwise = "helper",
      .source = setting_source::environment,
      .text = "Where VHcalls of kernels run: in the helper process or in the program"},
+    {.name = "veo-order",
+     .kind = setting_kind::choice,
+     .takes = "aveo|veo",
+     .otherwise = "aveo",
+     .source = setting_source::environment,
+     .text = "Whether memory calls of a process wait for kernels of its first context: with AVEO "
+             "they do, with the original VEO not"},
+    {.name = "veo-errors",
+     .kind = setting_kind::choice,
+     .takes = "print|quiet",
+     .otherwise = "print",
+     .source = setting_source::environment,
+     .text = "Whether calls that fail say why on standard error"},
 };
 inline constexpr const setting& nodes_setting = settings_of_veo[0];
 inline constexpr const setting& vhcall_setting = settings_of_veo[1];
+inline constexpr const setting& order_setting = settings_of_veo[2];
+inline constexpr const setting& errors_setting = settings_of_veo[3];
 
 } // namespace farcall::veo

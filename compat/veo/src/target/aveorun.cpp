@@ -1,4 +1,5 @@
 #include "helper_process.hpp"
+#include "source_lines.hpp"
 
 #include <farcall/base/error.hpp>
 #include <farcall/offload/job.hpp>
@@ -25,6 +26,7 @@ extern "C" std::uint64_t farcall_veo_successor(std::uint64_t value) { return val
 extern "C" void farcall_veo_nothing() {}
 
 int main(int argc, char** argv) {
+  if (farcall::veo::is_for_source_lines(argc, argv)) return 0;
   farcall::veo::helper_process helper;
   if (farcall::serve_as_target()) return 0;
   if (argc == 2 && std::strcmp(argv[1], "--version") == 0) {

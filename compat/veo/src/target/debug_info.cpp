@@ -3,6 +3,7 @@
 #include "dwarf_types.hpp"
 
 #include <cstddef>
+#include <cstdlib>
 
 #include <dwarf.h>
 #include <fcntl.h>
@@ -157,6 +158,21 @@ class signature_reader {
   Dwarf_Addr entry_;
 };
 
+/// The name of the innermost function, inlined ones included.
+const char* function_at(Dwarf_Die& unit, Dwarf_Addr address) {
+  Dwarf_Die* scopes = nullptr;
+  const int count = ::dwarf_getscopes(&unit, address, &scopes);
+  const char* name = nullptr;
+  for (int i = 0; i < count && name == nullptr; ++i) {
+    const int tag = ::dwarf_tag(&scopes[i]);
+    if (tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine) {
+      name = ::dwarf_diename(&scopes[i]);
+    }
+  }
+  std::free(scopes); // NOLINT(cppcoreguidelines-no-malloc): libdw's
+  return name;
+}
+
 } // namespace
 
 debug_info::debug_info(const std::string& file) noexcept
@@ -186,6 +202,24 @@ std::optional<signature> debug_info::signature_at(std::uint64_t address) const {
     return found;
   }
   return std::nullopt;
+}
+
+std::string debug_info::line_at(std::uint64_t address) const {
+  if (dwarf_ == nullptr) return {};
+  Dwarf_CU* unit = nullptr;
+  std::uint8_t kind = 0;
+  Dwarf_Die top;
+  while (::dwarf_get_units(dwarf_, unit, &unit, nullptr, &kind, &top, nullptr) == 0) {
+    if (::dwarf_haspc(&top, address) != 1) continue;
+    Dwarf_Line* const line = ::dwarf_getsrc_die(&top, address);
+    const char* const file = line == nullptr ? nullptr : ::dwarf_linesrc(line, nullptr, nullptr);
+    int number = 0;
+    if (file == nullptr || ::dwarf_lineno(line, &number) != 0) return {};
+    const char* const function = function_at(top, address);
+    return std::string(function == nullptr ? "?" : function) + " (" + file + ":" +
+           std::to_string(number) + ")";
+  }
+  return {};
 }
 
 } // namespace farcall::veo

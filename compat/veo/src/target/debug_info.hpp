@@ -23,6 +23,9 @@ class debug_info {
   /// Of the function that starts at this address of the file.
   std::optional<signature> signature_at(std::uint64_t address) const;
 
+  /// "function (file:line)", as far as it is known what is at this address; else empty.
+  std::string line_at(std::uint64_t address) const;
+
  private:
   int file_ = -1;
   Dwarf* dwarf_ = nullptr;

@@ -20,6 +20,8 @@ value_class signed_integer(int bytes) {
     return value_class::sint32;
   case 8:
     return value_class::integer64;
+  case 16:
+    return value_class::wide;
   default:
     return value_class::unknown;
   }
@@ -35,6 +37,8 @@ value_class unsigned_integer(int bytes) {
     return value_class::uint32;
   case 8:
     return value_class::integer64;
+  case 16:
+    return value_class::wide;
   default:
     return value_class::unknown;
   }
@@ -44,7 +48,10 @@ value_class of_encoding(Dwarf_Word encoding, int bytes) {
   switch (encoding) {
   case DW_ATE_float:
     if (bytes == 4) return value_class::real32;
-    return bytes == 8 ? value_class::real64 : value_class::unknown;
+    if (bytes == 8) return value_class::real64;
+    return bytes > 8 ? value_class::wide : value_class::unknown;
+  case DW_ATE_complex_float:
+    return value_class::wide;
   case DW_ATE_boolean:
     // Fortran's wider ones are integers to the conventions.
     return bytes == 1 ? value_class::boolean : signed_integer(bytes);
@@ -71,6 +78,17 @@ value_class of_plain_type(Dwarf_Die& type) {
   return of_encoding(encoding, ::dwarf_bytesize(&type));
 }
 
+value_class of_structure(Dwarf_Die& type) {
+  constexpr int word = 8;
+  Dwarf_Word convention = 0;
+  Dwarf_Attribute attribute;
+  if (::dwarf_attr(&type, DW_AT_calling_convention, &attribute) != nullptr &&
+      ::dwarf_formudata(&attribute, &convention) == 0 && convention == DW_CC_pass_by_reference) {
+    return value_class::integer64;
+  }
+  return ::dwarf_bytesize(&type) > word ? value_class::wide : value_class::unknown;
+}
+
 bool is_frame_register(Dwarf_Word number) {
 #if defined(__x86_64__)
   return number == 6 || number == 7; // rbp, rsp
@@ -94,6 +112,10 @@ value_class class_of_type(Dwarf_Attribute& type) {
     case DW_TAG_rvalue_reference_type:
     case DW_TAG_unspecified_type: // that of nullptr
       return value_class::integer64;
+    case DW_TAG_structure_type:
+    case DW_TAG_class_type:
+    case DW_TAG_union_type:
+      return of_structure(die);
     case DW_TAG_enumeration_type:
       // Of the type, or where the whole of it is described.
       if (::dwarf_attr(&die, DW_AT_type, &link) == nullptr &&

@@ -173,12 +173,20 @@ static_assert(std::atomic<pid_t>::is_always_lock_free);
 // Where a fault of the report itself goes on; null outside of it.
 [[gnu::tls_model("initial-exec")]] constinit thread_local sigjmp_buf* rescue = nullptr;
 
+std::atomic<void (*)(std::span<void* const>) noexcept> explain{nullptr};
+
 void unblock(std::span<const int> signals) noexcept {
   sigset_t set;
   sigemptyset(&set);
   for (const int signal : signals)
     sigaddset(&set, signal);
   ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+}
+
+bool is_in_call_of_kernel(const void* code) noexcept {
+  const auto at = reinterpret_cast<std::uintptr_t>(code);
+  return at >= reinterpret_cast<std::uintptr_t>(&farcall_veo_invoke) &&
+         at < reinterpret_cast<std::uintptr_t>(farcall_veo_landing);
 }
 
 void print_trace(machine_context registers, const siginfo_t& fault) noexcept {
@@ -196,11 +204,15 @@ void print_trace(machine_context registers, const siginfo_t& fault) noexcept {
     std::array<void*, 64> frames{};
     const int count = ::backtrace(frames.data(), static_cast<int>(frames.size()));
     // The handler's own frames come first.
-    auto* const end = frames.data() + count;
+    auto* end = frames.data() + count;
     auto* first =
         std::find(frames.data(), end, reinterpret_cast<void*>(registers.program_counter()));
     if (first == end) first = frames.data();
+    // What called the kernel is of no interest to its author.
+    end = std::find_if(first, end, is_in_call_of_kernel);
     ::backtrace_symbols_fd(first, static_cast<int>(end - first), STDERR_FILENO);
+    // Relaxed: set before any kernel runs.
+    if (const auto f = explain.load(std::memory_order_relaxed)) f({first, end});
   } else {
     (report_line() << "  (no further: the stack is damaged)\n").write();
   }
@@ -398,6 +410,10 @@ kernel_thread* fault_guard::join() noexcept {
   thread_local const kernel_thread_entry entry;
   this_thread_ = entry.thread();
   return this_thread_;
+}
+
+void explain_traces_by(void (*f)(std::span<void* const> places) noexcept) noexcept {
+  explain.store(f, std::memory_order_relaxed);
 }
 
 void install_fault_handlers() {

@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <span>
 
 #include <sys/types.h>
 
@@ -23,6 +24,10 @@ namespace farcall::veo {
 /// After a fault the locks that the kernel held stay held, malloc's and stdio's perhaps among them:
 /// tell whoever waits, and leave by _exit. May be called again. Throws std::system_error.
 void install_fault_handlers();
+
+/// What is called with the places of each trace that has been written; in the handler, so it may
+/// not allocate, nor lock.
+void explain_traces_by(void (*explain)(std::span<void* const> places) noexcept) noexcept;
 
 /// A thread that has called a kernel, as the handlers of other threads see it.
 struct kernel_thread {

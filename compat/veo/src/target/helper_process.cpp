@@ -3,6 +3,7 @@
 #include "invoke.hpp"
 #include "result_history.hpp"
 #include "signature.hpp"
+#include "source_lines.hpp"
 #include "vhcall_forward.hpp"
 
 #include "../kernel/memory_copy.h"
@@ -19,6 +20,7 @@
 #include <cerrno>
 #include <cfenv>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -52,10 +54,33 @@ constexpr std::size_t longest_thread_name = 15;
 
 /// What a context's worker has.
 struct context_worker {
+  context_worker() = default;
+  context_worker(const context_worker&) = delete;
+  context_worker& operator=(const context_worker&) = delete;
+  /// exit() in a kernel comes here first, on the stack that this would unmap.
+  ~context_worker() {
+    if (!is_in_kernel) return;
+    [[maybe_unused]] const kernel_stack* const used = stack.release();
+    [[maybe_unused]] const std::byte* const frame = large_frame.release();
+  }
+
   std::unique_ptr<kernel_stack> stack;
   result_history results;
   std::unique_ptr<std::byte[]> large_frame;
   std::size_t large_frame_bytes = 0;
+  bool is_in_kernel = false;
+};
+
+/// While it exists a kernel runs.
+class kernel_run {
+ public:
+  explicit kernel_run(context_worker& w) noexcept : worker_(w) { w.is_in_kernel = true; }
+  ~kernel_run() { worker_.is_in_kernel = false; }
+  kernel_run(const kernel_run&) = delete;
+  kernel_run& operator=(const kernel_run&) = delete;
+
+ private:
+  context_worker& worker_;
 };
 
 context_worker& this_worker() {
@@ -76,11 +101,20 @@ void write_profile() noexcept {
 
 std::atomic<bool> is_serving{false};
 
+/// The run-time library of Fortran, where a kernel has loaded it, keeps what was written in buffers
+/// of its own.
+void flush_fortran() noexcept {
+  if (void* flush = ::dlsym(RTLD_DEFAULT, "_gfortran_flush_i4")) {
+    reinterpret_cast<void (*)(const std::int32_t*)>(flush)(nullptr); // all units
+  }
+}
+
 /// For a kernel that calls exit(): other threads go on meanwhile, and must not find this program's
 /// objects destroyed.
 void leave_at_once(int status, void* /*argument*/) {
   if (!is_serving.load()) return;
   write_profile();
+  flush_fortran();
   (void)std::fflush(nullptr);
   ::_exit(status);
 }
@@ -161,18 +195,29 @@ void register_messages() {
                      read_memory, copy_memory, find_segment, attach_segment, detach_segment>();
 }
 
-/// Names without a folder are looked for in the path of the Vector Engine's libraries first.
-void* open_library(const std::string& name) {
-  constexpr int how = RTLD_NOW | RTLD_GLOBAL;
-  const char* path = std::getenv("VE_LD_LIBRARY_PATH");
-  if (path != nullptr && name.find('/') == std::string::npos) {
-    std::istringstream folders(path);
-    for (std::string folder; std::getline(folders, folder, ':');) {
-      const std::string file = folder + "/" + name;
-      if (!folder.empty() && ::access(file.c_str(), R_OK) == 0) return ::dlopen(file.c_str(), how);
-    }
+/// A thread of OpenMP's that waits spins, and where processors are few keeps them from those whose
+/// work it waits for: the kernel's other threads, and the program, which spins for its results.
+void let_openmp_sleep_where_processors_are_few() {
+  constexpr int few = 4;
+  if (std::getenv("OMP_WAIT_POLICY") != nullptr || std::getenv("GOMP_SPINCOUNT") != nullptr) return;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof set, &set) != 0 || CPU_COUNT(&set) > few) return;
+  ::setenv("OMP_WAIT_POLICY", "passive", 1);
+}
+
+void do_nothing(int /*signal*/) {}
+
+/// The terminal interrupts the whole group of processes. The program decides what that means, and
+/// its end is the helper's. Not ignored: programs that a kernel starts would inherit that.
+void leave_interrupts_to_the_program() {
+  for (const int signal : {SIGINT, SIGQUIT}) {
+    struct sigaction action{};
+    if (::sigaction(signal, nullptr, &action) != 0 || action.sa_handler != SIG_DFL) continue;
+    action.sa_handler = &do_nothing;
+    action.sa_flags = SA_RESTART;
+    (void)::sigaction(signal, &action, nullptr);
   }
-  return ::dlopen(name.c_str(), how);
 }
 
 std::string last_loader_error() {
@@ -180,11 +225,62 @@ std::string last_loader_error() {
   return text == nullptr ? "the loader gives no reason" : text;
 }
 
+/// Libraries of compilers that aveorun of NEC's is linked with, so that kernel libraries need not
+/// be; by how the names of their functions begin.
+constexpr std::pair<std::string_view, const char*> compiler_libraries[] = {
+    {"GOMP_", "libgomp.so.1"},
+    {"omp_", "libgomp.so.1"},
+    {"__kmpc_", "libomp.so.5"},
+    {"_gfortran_", "libgfortran.so.5"},
+    {"_ZGV", "libmvec.so.1"}};
+
+/// The library with a function that the loader has missed, loaded for the first time; false when
+/// there is none.
+bool load_what_is_missing(std::string_view loader_error) {
+  constexpr std::string_view words = "undefined symbol: ";
+  const std::size_t at = loader_error.find(words);
+  if (at == std::string_view::npos) return false;
+  const std::string_view symbol = loader_error.substr(at + words.size());
+  for (const auto& [beginning, file] : compiler_libraries) {
+    if (!symbol.starts_with(beginning)) continue;
+    // What is loaded for all already lacks it.
+    if (void* loaded = ::dlopen(file, RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL)) {
+      ::dlclose(loaded);
+      continue;
+    }
+    if (::dlopen(file, RTLD_NOW | RTLD_GLOBAL) != nullptr) return true;
+  }
+  return false;
+}
+
+/// Null, and why.
+void* open_file(const char* file, std::string& why) {
+  for (;;) {
+    if (void* library = ::dlopen(file, RTLD_NOW | RTLD_GLOBAL)) return library;
+    why = last_loader_error();
+    if (!load_what_is_missing(why)) return nullptr;
+  }
+}
+
+/// Names without a folder are looked for in the path of the Vector Engine's libraries first.
+void* open_library(const std::string& name, std::string& why) {
+  const char* path = std::getenv("VE_LD_LIBRARY_PATH");
+  if (path != nullptr && name.find('/') == std::string::npos) {
+    std::istringstream folders(path);
+    for (std::string folder; std::getline(folders, folder, ':');) {
+      const std::string file = folder + "/" + name;
+      if (!folder.empty() && ::access(file.c_str(), R_OK) == 0) return open_file(file.c_str(), why);
+    }
+  }
+  return open_file(name.c_str(), why);
+}
+
 } // namespace
 
 helper_process::helper_process() {
   ::sem_init(&kernel_failed, 0, 0);
   install_fault_handlers();
+  explain_traces_by(&write_source_lines);
   register_messages();
   instance = this;
 }
@@ -201,6 +297,8 @@ helper_description helper_process::start(const helper_settings& settings) {
   }
   strip_tags_of(settings.identifier);
   if (settings.serves_vhcall) forward_vhcall(settings.identifier);
+  let_openmp_sleep_where_processors_are_few();
+  leave_interrupts_to_the_program();
   std::thread(&end_when_failed).detach();
   is_serving.store(true);
   ::on_exit(&leave_at_once, nullptr);
@@ -254,13 +352,25 @@ outcome helper_process::finish(const kernel::result& r) noexcept {
   return {r.value, 0};
 }
 
+outcome helper_process::run_with(const kernel_call& call, std::span<const std::uint64_t> words,
+                                 void* stack_top) {
+  context_worker& w = this_worker();
+  const kernel& k = kernels_.at(call.address);
+  if (!k.is_callable()) {
+    w.results.push(0);
+    return {0, outcome::not_callable};
+  }
+  const kernel_run runs(w);
+  return finish(k.call(words, call.kinds, stack_top));
+}
+
 outcome helper_process::run(const kernel_call& call) {
   outcome o;
   if (is_ending(o)) return o;
   context_worker& w = this_worker();
   if (!w.stack) throw error("this is no context: kernels run in lanes that were opened for them");
   w.results.push_zeros(call.done_by_host);
-  return finish(kernels_.at(call.address).call(call.words, call.kinds, w.stack->top()));
+  return run_with(call, call.words, w.stack->top());
 }
 
 outcome_with_bytes helper_process::run_with_frame(const kernel_call& call) {
@@ -292,7 +402,7 @@ outcome_with_bytes helper_process::run_with_frame(const kernel_call& call) {
       throw malformed_message("a stack argument is outside its frame");
     words[i] += reinterpret_cast<std::uintptr_t>(frame);
   }
-  o.what = finish(kernels_.at(call.address).call(words, call.kinds, top));
+  o.what = run_with(call, words, top);
   if (o.what.signal == 0) o.sent = {frame + call.out_from, call.frame_bytes - call.out_from};
   return o;
 }
@@ -303,12 +413,11 @@ found helper_process::load(const std::string& path) {
   found f;
   if (is_ending(f)) return f;
   // An empty name would be this program itself.
-  void* library = path.empty() ? nullptr : open_library(path);
+  void* library = path.empty() ? nullptr : open_library(path, f.why);
   if (path.empty()) {
     f.why = "its name is empty";
-  } else if (library == nullptr) {
-    f.why = last_loader_error();
-  } else {
+  } else if (library != nullptr) {
+    f.why.clear();
     f.value = reinterpret_cast<std::uintptr_t>(library);
     const std::lock_guard guard(libraries_mutex_);
     libraries_.insert(f.value);

@@ -41,6 +41,8 @@ class helper_process final : public helper {
   [[nodiscard]] bool is_ending(found& f) const;
   /// Of a call of the system that gave `value`, with errno as it left it.
   [[nodiscard]] system_result ended(std::int64_t value) noexcept;
+  [[nodiscard]] outcome run_with(const kernel_call& call, std::span<const std::uint64_t> words,
+                                 void* stack_top);
   [[nodiscard]] outcome finish(const kernel::result& r) noexcept;
   void end_soon(int signal) noexcept;
 

@@ -32,7 +32,7 @@ constexpr unsigned unused_bits(value_class kind) noexcept {
   }
 }
 
-constexpr std::size_t class_count = static_cast<std::size_t>(value_class::real64) + 1;
+constexpr std::size_t class_count = static_cast<std::size_t>(value_class::wide) + 1;
 
 constexpr auto unused_bits_of = [] {
   std::array<std::uint8_t, class_count> all{};
@@ -72,7 +72,10 @@ value_class class_of(argument_kind how) noexcept {
 } // namespace
 
 kernel::kernel(const void* code, std::optional<signature> known)
-    : code_(code), known_(std::move(known)) {}
+    : code_(code), known_(std::move(known)),
+      is_callable_(!known_ || (known_->result != value_class::wide &&
+                               std::ranges::find(known_->parameters, value_class::wide) ==
+                                   known_->parameters.end())) {}
 
 void kernel::place(std::span<const std::uint64_t> words, std::span<const argument_kind> how,
                    register_image& image, std::uint64_t* stack) const noexcept {

@@ -30,6 +30,10 @@ class kernel {
   result call(std::span<const std::uint64_t> words, std::span<const argument_kind> how,
               void* stack_top) const;
 
+  /// False for one that takes or gives by value what does not travel in one register: a call would
+  /// mean other values than those that were set.
+  bool is_callable() const noexcept { return is_callable_; }
+
   const void* code() const noexcept { return code_; }
   const std::optional<signature>& known() const noexcept { return known_; }
 
@@ -40,6 +44,7 @@ class kernel {
 
   const void* code_;
   std::optional<signature> known_;
+  bool is_callable_;
 };
 
 } // namespace farcall::veo

@@ -6,8 +6,9 @@
 
 namespace farcall::veo {
 
-/// What the calling conventions tell apart. `unknown`: a type that does not travel in one register
-/// (structures, long double, complex numbers), or about which nothing is known.
+/// What the calling conventions tell apart. `unknown`: a type about which nothing is known, or a
+/// structure of one word. `wide`: one that does not travel in one register, as larger structures,
+/// long double and complex numbers.
 enum class value_class : std::uint8_t {
   unknown,
   none, // void
@@ -20,7 +21,8 @@ enum class value_class : std::uint8_t {
   uint32,
   boolean,
   real32,
-  real64
+  real64,
+  wide
 };
 
 struct signature {

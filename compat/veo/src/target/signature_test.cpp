@@ -58,7 +58,7 @@ TEST(signature_of, types_behind_names_and_qualifiers) {
 TEST(signature_of, types_that_no_register_holds) {
   const library c(FARCALL_VEO_TEST_KERNELS_C);
   EXPECT_EQ(signature_of(c["odd_ones"]),
-            (signature{integer64, {unknown, unknown, unknown, unknown, sint32}, false}));
+            (signature{integer64, {wide, wide, wide, wide, sint32}, false}));
 }
 
 TEST(signature_of, members_of_classes) {

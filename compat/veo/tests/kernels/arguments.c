@@ -86,6 +86,26 @@ int64_t two_hundred_in_pairs(HUNDRED(PAIR, 1)) {
 
 /* --- pointers to copies ----------------------------------------------------------------------- */
 
+struct three_words {
+  int64_t a, b, c;
+};
+
+int64_t sum_of_structure(struct three_words s) { return s.a + s.b + s.c; }
+
+struct three_words make_structure(int64_t a) {
+  const struct three_words made = {a, a, a};
+  return made;
+}
+
+long double largest(long double a) { return a; }
+
+/* A structure of one word travels as one. */
+struct one_word {
+  int32_t low, high;
+};
+
+int64_t high_of(struct one_word w) { return w.high; }
+
 struct particle {
   double place[3];
   float charge;

@@ -35,4 +35,10 @@ contains
     real(c_double), intent(in) :: a(n), b(n)
     dot = dot_product(a, b)
   end function dot
+
+  ! What it prints is in a buffer when standard output is a file.
+  subroutine print_and_stop() bind(c, name="print_and_stop")
+    print '(a)', "last words"
+    stop 3
+  end subroutine print_and_stop
 end module veo_test_values

@@ -5,6 +5,7 @@ Run as: compiler_test.py <folder with bin, include and lib>.
 """
 
 import ctypes
+import subprocess
 
 import toolchain
 
@@ -25,6 +26,7 @@ VECTOR_ENGINE_OPTIONS = """
     -fouterloop-unroll -fouterloop-unroll-max-times=8 -fno-outerloop-unroll
     -fivdep -fivdep-omp-worksharing-loop -fnaked-ivdep -fmatrix-multiply -fno-matrix-multiply
     -fmove-loop-invariants -fmove-loop-invariants-unsafe -fmove-nested-loop-invariants-outer
+    -fmove-nested-loops-outer -marg-alias -stdlib=libc++ -Werror
     -freplace-loop-equation -fcse-after-vectorization -fargument-noalias -fnamed-noalias
     -fnamed-noalias-aggressive -fassociative-math -faggressive-associative-math
     -fno-associative-math -fprecise-math -fignore-volatile -ffast-math -fstrict-aliasing
@@ -100,6 +102,22 @@ class compiling(toolchain.test_case):
                           "#error\n#endif\n#ifndef __ve__\n#error\n#endif\n")
         self.quiet(self.tool("ncc"), "-fsyntax-only", file)
         self.quiet(self.tool("nc++"), "-fsyntax-only", "-x", "c++", file)
+
+    def test_names_of_the_compiler_are_defined(self):
+        file = self.write("kernel.c", "#if !__NEC__ || !defined __ve__\n#error\n#endif\n"
+                          "#ifdef __VECTOR__\nint vector;\n#else\nint scalar;\n#endif\n")
+        for compiler in "ncc", "nc++":
+            self.assertIn("vector", self.good(self.tool(compiler), "-E", file))
+            self.assertIn("scalar", self.good(self.tool(compiler), "-mno-vector", "-E", file))
+
+    def test_warnings_are_no_errors(self):
+        # They are others than those of NEC's compilers.
+        file = self.write("kernel.c", "static int unused;\nint kernel(void) { return 1; }\n")
+        text = self.good(self.tool("ncc"), "-Wall", "-Werror", "-c", file, "-o",
+                         self.folder / "kernel.o")
+        self.assertIn("unused", text)
+        self.bad(self.tool("ncc"), "-Wall", "-Werror=unused-variable", "-c", file, "-o",
+                 self.folder / "kernel.o")
 
     def test_undeclared_functions_are_no_error(self):
         # An undeclared one would return an int, and lose half of the pointer.
@@ -259,6 +277,32 @@ class talking(toolchain.test_case):
             self.assertIn(name, self.good(self.tool(name), "--help"))
         self.assertIn("-ftrace", self.good(self.tool("ncc"), "--help"))
 
+    def test_versions_are_where_build_files_look(self):
+        for name in "ncc", "nc++":
+            done = subprocess.run([self.tool(name), "--version"], capture_output=True, text=True,
+                                  check=True)
+            self.assertRegex(done.stderr, r"[0-9]+\.[0-9]+\.[0-9]+")
+            self.assertNotEqual(done.stdout, "")
+
+    def test_programs_run_here(self):
+        ve_exec = self.tool("ve_exec")
+        text = self.good(ve_exec, "-N", "2", "--core=3", "--", "env")
+        self.assertIn("VE_NODE_NUMBER=2\n", text)
+        self.assertIn("VE_CORE_NUMBER=3\n", text)
+        self.assertEqual(self.good(ve_exec, "echo", "-N", "1"), "-N 1\n")
+        self.assertEqual(toolchain.run(ve_exec, "sh", "-c", "exit 5")[0], 5)
+        self.assertIn("--nothing", self.bad(ve_exec, "--nothing", "true"))
+        self.bad(ve_exec)
+        self.assertIn("usage", self.good(ve_exec, "--help"))
+
+    def test_the_debugger_is_that_of_the_system(self):
+        fake = self.write("gdb", "#!/bin/sh\necho the real gdb: $*\n")
+        fake.chmod(0o755)
+        path = f"{toolchain.root / 'bin'}:{self.folder}:/bin:/usr/bin"
+        for name in "gdb", "ve-gdb":
+            self.assertEqual(self.good(self.tool(name), "--args", "x", PATH=path),
+                             "the real gdb: --args x\n")
+
     def test_questions_to_the_compiler(self):
         version = self.good("gcc", "-dumpversion")
         self.assertEqual(self.good(self.tool("ncc"), "-dumpversion"), version)
@@ -333,6 +377,13 @@ class relinking(toolchain.test_case):
         for left_out in "-traceback", "-report-all", "-march=ve1", "-no-proginf":
             self.assertNotIn(left_out, text)
         self.expect_kernels("program")
+
+    def test_objects_with_openmp_need_no_option(self):
+        file = self.write("threads.c", "int threads(void) { int n = 0;\n"
+                          "#pragma omp parallel num_threads(3) reduction(+:n)\nn += 1;\nreturn n; }\n")
+        self.quiet(self.tool("ncc"), "-fopenmp", "-c", file, "-o", self.folder / "threads.o")
+        self.relink("-o", "program", "threads.o")
+        self.assertEqual(self.good(self.folder / "program", "threads"), "threads 3\n")
 
     def test_files_without_symbols(self):
         caller = self.write("caller.c", "int three(void);\nint caller(void) { return three(); }\n")

@@ -52,6 +52,7 @@ class installing(toolchain.test_case):
         prefix = self.install("veo" if layout == "nec" else "veo_nec")
         self.expect_a_toolchain(prefix / "bin")
         for name in ("bin/mk_veorun_static", "bin/relink_aveorun", "bin/gen_veorun_static_symtable",
+                     "bin/ve_exec", "bin/gdb", "bin/ve-gdb",
                      "include/libvhcall.h", "include/veo_hmem.h", "include/veo_ve.h",
                      "include/vhcall.h", "include/vedma.h", "lib/libaveoVE.a",
                      "lib/libaveoVE.so.1", "lib/libsysve.so", "lib/libveftrace_t.so",

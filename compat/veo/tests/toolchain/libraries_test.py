@@ -72,6 +72,18 @@ class libraries(toolchain.test_case):
                 self.assertIn("no System V shared memory here", text)
                 print(text)
 
+    def test_nodes_as_cards(self):
+        program = self.folder / "devices"
+        library = toolchain.root / "lib"
+        self.quiet("g++", "-Wall", "-Wextra", f"-I{toolchain.root}/include",
+                   toolchain.PROGRAMS / "devices.cpp", "-o", program, f"-L{library}",
+                   "-lveproductinfo", "-lfarcall_veo_devices", f"-Wl,-rpath,{library}")
+        # Others are linked with libudev, which this then comes before.
+        preload = str(library / "libfarcall_veo_devices.so")
+        self.quiet(program, "8", LD_PRELOAD=preload)
+        self.quiet(program, "2", LD_PRELOAD=preload, FARCALL_VEO_DEVICES="2")
+        self.quiet(program, "10", LD_PRELOAD=preload, FARCALL_VEO_DEVICES="99")
+
 
 if __name__ == "__main__":
     toolchain.main()

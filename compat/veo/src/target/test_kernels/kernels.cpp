@@ -172,7 +172,9 @@ void copy(void* (*copier)(void*, const void*, unsigned long), void* to, const vo
 
 // --- faults -------------------------------------------------------------------------------------
 
-int read_far(std::uint64_t address) { return *reinterpret_cast<const volatile int*>(address); }
+[[gnu::noinline]] int read_far(std::uint64_t address) {
+  return *reinterpret_cast<const volatile int*>(address);
+}
 
 int divide(int dividend, int divisor) {
 #if defined(__x86_64__)

@@ -1,6 +1,9 @@
-/* vedma.h, vhshm.h, veaio.h. The argument is a file to make. */
+/* libsysve.h, userdma.h, vedma.h, veshm.h, vhshm.h, veaio.h. The argument is a file to make. */
+#include <libsysve.h>
+#include <userdma.h>
 #include <veaio.h>
 #include <vedma.h>
+#include <veshm.h>
 #include <vhshm.h>
 
 #include <errno.h>
@@ -110,11 +113,43 @@ static void asynchronous_files(const char* path) {
   close(file);
 }
 
+static void machine(void) {
+  char text[256] = "";
+  char name[] = "num_of_core";
+  char other[] = "no such thing";
+  unsigned node = 12345;
+  CHECK(ve_get_numa_node(&node) == 0 && node < 12345);
+  CHECK(ve_get_ve_info(name, text, sizeof text) == (ssize_t)strlen(text));
+  CHECK(atol(text) == sysconf(_SC_NPROCESSORS_ONLN));
+  errno = 0;
+  CHECK(ve_get_ve_info(name, text, 1) == -1 && errno == ERANGE);
+  errno = 0;
+  CHECK(ve_get_ve_info(other, text, sizeof text) == -1 && errno == ENOENT);
+  CHECK(ve_get_ve_product_name(text, sizeof text) == 0 && text[0] != 0);
+  CHECK(ve_is_acc_io_enabled() == 0);
+}
+
+static void what_needs_the_card(void) {
+  char memory[64];
+  uint64_t word = 0;
+  errno = 0;
+  CHECK(ve_shared_mem_open(memory, sizeof memory, 0, VE_REGISTER_NONE) == -1 && errno == ENOTSUP);
+  errno = 0;
+  CHECK(ve_shared_mem_attach(getpid(), memory, sizeof memory, 0, VE_REGISTER_NONE) == (void*)-1 &&
+        errno == ENOTSUP);
+  errno = 0;
+  CHECK(ve_map_dmades(&word, &word) == -1 && errno == ENOTSUP);
+  errno = 0;
+  CHECK(ve_get_fixed_vehva(0, &word) == -1 && errno == ENOTSUP);
+}
+
 int main(int argc, char** argv) {
   if (argc != 2) {
     fprintf(stderr, "usage: %s <file to make>\n", argv[0]);
     return 2;
   }
+  machine();
+  what_needs_the_card();
   dma();
   shared_memory();
   asynchronous_files(argv[1]);
