@@ -1,5 +1,6 @@
 #include <farcall/am/completion_thread.hpp>
 #include <farcall/base/log.hpp>
+#include <farcall/base/fault_report.hpp>
 #include <farcall/base/signals.hpp>
 
 #include <string>
@@ -33,6 +34,7 @@ void completion_thread::take(continuation_list due) noexcept {
 
 void completion_thread::run() noexcept {
   leave_signals_to_other_threads();
+  const signal_stack for_faults;
   std::unique_lock guard(mutex_);
   for (;;) {
     something_.wait(guard, [this] { return stopping_ || !due_.is_empty(); });

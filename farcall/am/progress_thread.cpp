@@ -1,5 +1,6 @@
 #include <farcall/am/progress_thread.hpp>
 #include <farcall/base/error.hpp>
+#include <farcall/base/fault_report.hpp>
 #include <farcall/base/signals.hpp>
 
 #include <algorithm>
@@ -21,6 +22,7 @@ progress_thread::progress_thread(std::span<transport* const> transports) {
   if (!stop_) throw_system_error("making a descriptor that ends a thread", errno);
   thread_ = std::thread([this] {
     leave_signals_to_other_threads();
+    const signal_stack for_faults;
     run();
   });
 }

@@ -1,6 +1,7 @@
 #include <farcall/am/engine.hpp>
 #include <farcall/am/spin_wait.hpp>
 #include <farcall/base/error.hpp>
+#include <farcall/base/fault_report.hpp>
 #include <farcall/base/join.hpp>
 #include <farcall/base/log.hpp>
 #include <farcall/base/signals.hpp>
@@ -111,6 +112,7 @@ std::thread engine::make_thread(F run) {
   const std::lock_guard guard(running_mutex_);
   std::thread made([this, run] {
     leave_signals_to_other_threads();
+    const signal_stack for_faults;
     thread_of_ = this;
     run();
     const std::lock_guard ending(running_mutex_);

@@ -15,6 +15,8 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <spawn.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -30,7 +32,9 @@ namespace {
 constexpr std::array signals{SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 constexpr std::size_t most_frames = 32;
 /// That long the one who looks up lines may take.
-constexpr std::chrono::seconds patience{10};
+constexpr std::chrono::seconds patience{15};
+/// Enough for what this file does, and for the registers of any processor.
+constexpr std::size_t signal_stack_bytes = std::size_t{64} << 10;
 
 node_id this_node = no_node;
 
@@ -90,6 +94,27 @@ std::uintptr_t place_of([[maybe_unused]] const mcontext_t& machine) noexcept {
 #else
   return 0;
 #endif
+}
+
+std::uintptr_t stack_pointer([[maybe_unused]] const mcontext_t& machine) noexcept {
+#if defined(__x86_64__)
+  return static_cast<std::uintptr_t>(machine.gregs[REG_RSP]);
+#elif defined(__aarch64__)
+  return machine.sp;
+#elif defined(__riscv)
+  return machine.__gregs[REG_SP];
+#else
+  return 0;
+#endif
+}
+
+/// Whether code reached for the end of its stack: just below what it used, or, with large local
+/// variables, somewhere in them.
+bool is_stack_overflow(const mcontext_t& machine, std::uintptr_t address) noexcept {
+  constexpr std::uintptr_t below = std::uintptr_t{64} << 10;
+  constexpr std::uintptr_t above = std::uintptr_t{16} << 20;
+  const std::uintptr_t top = stack_pointer(machine);
+  return top != 0 && address > top - below && address < top + above;
 }
 
 /// Where a function that has just begun will return to; 0 where this is not known.
@@ -169,11 +194,30 @@ constexpr std::string_view without_own_frames =
     " -e '/^\\([?]\\|_start\\|__libc_start\\|start_thread\\|clone\\)/d'"
     " -e 's/ at [^ ]*?$//' -e 's/^/    /'";
 
+/// The frames behind the signal handler, as addr2line would write them. The debugger knows
+/// arguments where the program was built for it; without any, addr2line's lines say more.
+void add_lines_of_debugger(fixed_text& to) noexcept {
+  to.add("out=$(command -v gdb >/dev/null 2>&1 && timeout 5 gdb -nx -q -batch"
+         " -iex 'set auto-load off' -iex 'set debuginfod enabled off' -ex 'set width 0'"
+         " -ex 'set print address off' -ex 'set print entry-values no'"
+         " -ex 'thread apply all -q -s bt 40' -p ");
+  to.add_number(static_cast<std::uintptr_t>(::getpid()), 10);
+  to.add(" </dev/null 2>/dev/null | sed -n '/<signal handler called>/,/^$/p' |"
+         " sed -n -e '/^$/q' -e '/signal handler called/d' -e '/^\\[/d'"
+         " -e 's/^#[0-9]* *\\(0x[0-9a-f]* in \\)\\{0,1\\}//'"
+         " -e 's/ from [^ ]*$//' -e 's/) ()$/)/' -e '/ at /!s/$/ at ??:?/' -e p | own)\n"
+         "case $out in *\\(*=*\\)*) ;; *) out= ;; esac\n");
+}
+
 /// A command that writes the functions with their lines, without those of farcall.
 void write_script(const std::array<std::uintptr_t, most_frames>& frames, std::size_t n) noexcept {
-  script.add("command -v addr2line >/dev/null 2>&1 || "
-             "exec echo '    (addr2line, of binutils, would name the functions)' >&2\n"
-             "out=$({ ");
+  script.add("own() { sed");
+  script.add(without_own_frames);
+  script.add("; }\n");
+  add_lines_of_debugger(script);
+  script.add("[ -n \"$out\" ] || command -v addr2line >/dev/null 2>&1 ||"
+             " out='    (addr2line, of binutils, would name the functions)'\n"
+             "[ -n \"$out\" ] || out=$({ ");
   for (std::size_t i = 0; i != n; ++i) {
     const place_in_file where = find(frames[i]);
     if (where.file == nullptr || std::string_view(where.file).find('\'') != std::string_view::npos)
@@ -184,9 +228,8 @@ void write_script(const std::array<std::uintptr_t, most_frames>& frames, std::si
     script.add_address(where.address);
     script.add("; ");
   }
-  script.add("} 2>/dev/null | sed");
-  script.add(without_own_frames);
-  script.add(")\necho \"${out:-    (no function of the program has a name)}\" >&2");
+  script.add("} 2>/dev/null | own)\n"
+             "echo \"${out:-    (no function of the program has a name)}\" >&2");
 }
 
 /// Bounded: what it waits for may hang.
@@ -195,6 +238,10 @@ void run_script() noexcept {
   std::array<char, 3> option{"-c"};
   std::array<char*, 4> arguments{shell.data(), option.data(), script.data(), nullptr};
   pid_t child = 0;
+#ifdef PR_SET_PTRACER
+  // The debugger is no parent of this process.
+  ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
+#endif
   if (::posix_spawn(&child, shell.data(), nullptr, nullptr, arguments.data(), environ) != 0) return;
   const time_point deadline = clock::now() + patience;
   while (::waitpid(child, nullptr, WNOHANG) == 0) {
@@ -210,6 +257,9 @@ void run_script() noexcept {
 
 void write_report(int signal, const siginfo_t& info, const void* context) noexcept {
   const bool is_about_memory = signal == SIGSEGV || signal == SIGBUS;
+  const mcontext_t& machine = static_cast<const ucontext_t*>(context)->uc_mcontext;
+  const auto address = reinterpret_cast<std::uintptr_t>(info.si_addr);
+  const bool is_full = is_about_memory && is_stack_overflow(machine, address);
   report.add("farcall[");
   report.add_number(static_cast<std::uintptr_t>(::getpid()), 10);
   report.add("] error: node ");
@@ -218,14 +268,15 @@ void write_report(int signal, const siginfo_t& info, const void* context) noexce
   report.add(name_of(signal));
   if (is_about_memory) {
     report.add(" at address ");
-    report.add_address(reinterpret_cast<std::uintptr_t>(info.si_addr));
+    report.add_address(address);
   }
+  if (is_full) report.add(", for want of stack (calls too deep, or local variables too large)");
   report.add(", in\n");
   report.write();
   std::array<std::uintptr_t, most_frames> frames{};
-  write_script(frames, frames_at(static_cast<const ucontext_t*>(context)->uc_mcontext, frames));
+  write_script(frames, frames_at(machine, frames));
   run_script();
-  if (is_about_memory) {
+  if (is_about_memory && !is_full) {
     hint.add(
         "    An address of another node, captured or inside of a class, means nothing here.\n");
     hint.write();
@@ -254,6 +305,35 @@ void on_fault(int signal, siginfo_t* info, void* context) noexcept {
 }
 
 } // namespace
+
+signal_stack::signal_stack() noexcept {
+  stack_t present{};
+  if (this_node == no_node || ::sigaltstack(nullptr, &present) != 0 ||
+      (present.ss_flags & SS_DISABLE) == 0)
+    return;
+  void* const at = ::mmap(nullptr, signal_stack_bytes, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+  if (at == MAP_FAILED) return;
+  stack_t own{};
+  own.ss_sp = at;
+  own.ss_size = signal_stack_bytes;
+  if (::sigaltstack(&own, nullptr) == 0)
+    memory_ = at;
+  else
+    ::munmap(at, signal_stack_bytes);
+}
+
+signal_stack::~signal_stack() {
+  if (memory_ == nullptr) return;
+  stack_t present{};
+  // The program may have set up another since.
+  if (::sigaltstack(nullptr, &present) == 0 && present.ss_sp == memory_) {
+    stack_t none{};
+    none.ss_flags = SS_DISABLE;
+    if (::sigaltstack(&none, nullptr) != 0) return;
+  }
+  ::munmap(memory_, signal_stack_bytes);
+}
 
 void report_faults(node_id self) noexcept {
   this_node = self;

@@ -8,8 +8,23 @@ namespace farcall {
 /// From now on a fault of this process (SIGSEGV, SIGBUS, SIGFPE, SIGILL) is written to standard
 /// error before the process dies of it, as it would have: the signal, the address, and the
 /// functions of the program that were running, with file and line where the program has them and
-/// `addr2line` is installed. Frames of farcall are left out. A signal that the program, or a
-/// sanitizer, handles already is left alone; so is one that another process has sent.
+/// `addr2line` is installed; with their arguments where `gdb` is, too, and may attach. Frames of
+/// farcall are left out. A signal that the program, or a sanitizer, handles already is left alone;
+/// so is one that another process has sent.
 void report_faults(node_id self) noexcept;
+
+/// A stack for signal handlers, used by the thread that has made it for as long as it lives: a
+/// thread whose own stack is full can report its fault on no other. Nothing where faults are not
+/// reported, where the thread has one already, or where there is no memory for it.
+class signal_stack {
+ public:
+  signal_stack() noexcept;
+  signal_stack(const signal_stack&) = delete;
+  signal_stack& operator=(const signal_stack&) = delete;
+  ~signal_stack();
+
+ private:
+  void* memory_ = nullptr;
+};
 
 } // namespace farcall

@@ -4,6 +4,8 @@
 
 #include <csignal>
 #include <cstdint>
+#include <cstdlib>
+#include <thread>
 
 #include <unistd.h>
 
@@ -35,20 +37,46 @@ volatile std::uintptr_t somewhere = 0x10;
   return reinterpret_cast<int (*)()>(somewhere + 0)() + 1;
 }
 
+[[gnu::noinline]] int never_ends(int depth) {
+  const volatile int kept = depth;
+  return kept < 0 ? 0 : never_ends(kept + 1) + kept;
+}
+int never_ends_in_a_thread() {
+  std::thread([] {
+    const signal_stack own;
+    never_ends(0);
+  }).join();
+  return 0;
+}
+
 int with_report(int (*faults)()) {
   report_faults(3);
   return faults();
 }
 
 TEST(fault_report, names_the_functions_with_their_lines) {
-  EXPECT_EXIT(with_report(calls_one_that_stores), KilledBySignal(SIGSEGV),
-              "node 3 got SIGSEGV at address 0x10.*stores_at\\(unsigned long\\) at .*"
-              "fault_report_test.cpp:[0-9]+.*calls_one_that_stores.*fault_report_test.cpp:[0-9]+");
+  EXPECT_EXIT(
+      with_report(calls_one_that_stores), KilledBySignal(SIGSEGV),
+      "node 3 got SIGSEGV at address 0x10.*stores_at ?\\((unsigned long|address=16)\\) at .*"
+      "fault_report_test.cpp:[0-9]+.*calls_one_that_stores.*fault_report_test.cpp:[0-9]+");
 }
 
 TEST(fault_report, names_who_has_called_what_is_no_function) {
   EXPECT_EXIT(with_report(calls_no_function), KilledBySignal(SIGSEGV),
               "node 3 got SIGSEGV at address 0x10.*calls_no_function");
+}
+
+TEST(fault_report, tells_arguments_where_the_debugger_may_attach) {
+  if (std::system("gdb -nx -q -batch -p $$ 2>/dev/null </dev/null | grep -q detached") != 0)
+    GTEST_SKIP() << "gdb is not installed, or may attach to no process here";
+  EXPECT_EXIT(with_report(calls_one_that_stores), KilledBySignal(SIGSEGV),
+              "at address 0x10, in\n    [^\n]*stores_at \\(address=16\\) at .*"
+              "fault_report_test.cpp:[0-9]+\n    [^\n]*calls_one_that_stores ");
+}
+
+TEST(fault_report, says_that_the_stack_is_full) {
+  EXPECT_EXIT(with_report(never_ends_in_a_thread), KilledBySignal(SIGSEGV),
+              "for want of stack.*never_ends.*fault_report_test.cpp:[0-9]+");
 }
 
 TEST(fault_report, leaves_signals_that_the_program_handles) {

@@ -362,6 +362,7 @@ void serve(const Join& join) {
     std::_Exit(cannot_join_status);
   }
   {
+    const signal_stack for_faults;
     const detail::context_scope scope(&state->context);
     state->engine->serve(0);
   }
