@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <fstream>
+#include <ios>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -88,15 +89,22 @@ std::vector<host_entry> parse_hosts(std::string_view text, const std::string& wh
 }
 
 std::vector<host_entry> read_hosts(const std::string& file) {
+  // Devices as /dev/zero never end.
+  constexpr std::size_t most = std::size_t{1} << 20;
   errno = 0;
-  std::ifstream stream{file};
-  std::stringstream text;
-  if (stream) text << stream.rdbuf();
+  std::ifstream stream{file, std::ios::binary};
+  std::string text(most + 1, '\0');
+  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
   // An empty file is no failure here: parse_hosts() says that it names no host.
-  if (!stream || (!text && errno != 0)) {
+  if (!stream.is_open() || stream.bad()) {
     throw usage_problem(fmt::format("--hosts {}: cannot be read: {}", file, reason_text(errno)));
   }
-  return parse_hosts(text.str(), file);
+  text.resize(static_cast<std::size_t>(stream.gcount()));
+  if (text.size() > most) {
+    throw usage_problem(fmt::format(
+        "--hosts {}: this is no list of hosts; it is longer than {} MiB", file, most >> 20));
+  }
+  return parse_hosts(text, file);
 }
 
 std::string shell_text(const std::vector<std::string>& words) {

@@ -31,7 +31,9 @@ TEST(hosts, mistakes_are_refused) {
   }
   EXPECT_THROW((void)parse_hosts("one count=0\n", "file"), setting_error);
   EXPECT_THROW((void)parse_hosts("one count=x\n", "file"), setting_error);
-  EXPECT_THROW((void)read_hosts("/does/not/exist"), usage_problem);
+  for (const char* file : {"/does/not/exist", "/", "/dev/null", "/dev/zero"}) {
+    EXPECT_THROW((void)read_hosts(file), usage_problem) << file;
+  }
 }
 
 TEST(hosts, the_shell_there_sees_the_words_as_they_are) {
