@@ -5,6 +5,7 @@
 
 #include <farcall/base/error.hpp>
 
+#include <charconv>
 #include <cstdio>
 #include <exception>
 #include <memory>
@@ -47,6 +48,16 @@ void add_range(CLI::Option& made, const option& described) {
 
 std::string is_given(const std::string& value) { return value.empty() ? "it needs a value" : ""; }
 
+/// CLI11 would take -1 for the largest number, and of words say no more than that it failed.
+template <class T>
+std::string is_whole_number(const std::string& value) {
+  T number{};
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error == std::errc() && end == value.data() + value.size()) return "";
+  return "it needs a whole number" + std::string(std::is_unsigned_v<T> ? " from 0 on" : "") +
+         ", not \"" + value + "\"";
+}
+
 template <class T>
 CLI::Option* add_one(CLI::App& app, const option& described, T& value) {
   if constexpr (std::is_same_v<T, bool>) {
@@ -55,6 +66,10 @@ CLI::Option* add_one(CLI::App& app, const option& described, T& value) {
     CLI::Option* made = app.add_option(described.name, value, described.text);
     // As from a variable of the shell's that is not set.
     if constexpr (std::is_same_v<T, std::string>) made->check(is_given);
+    using number = typename number_of<T>::type;
+    if constexpr (std::is_integral_v<number>) {
+      if (!described.is_size) made->check(is_whole_number<number>);
+    }
     if (described.is_size) made->transform(CLI::AsSizeValue(false));
     if (described.range) add_range<T>(*made, described);
     return made;

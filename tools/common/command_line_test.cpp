@@ -107,6 +107,10 @@ TEST_F(command_line, a_wrong_option_is_a_usage_problem_and_nothing_runs) {
   EXPECT_EQ(run({"measure", "--to", ""}), 2);
   EXPECT_THAT(err_, AllOf(HasSubstr("--to"), HasSubstr("needs a value")));
   EXPECT_EQ(run({"make", ""}), 2);
+  for (const char* const word : {"-1", "x", "3x", "", "99999999999999999999"}) {
+    EXPECT_EQ(run({"start", "-n", word}), 2);
+    EXPECT_THAT(err_, AllOf(HasSubstr("-n"), HasSubstr("needs a whole number from 0 on"))) << word;
+  }
   EXPECT_EQ(run({"measure", "--fast"}), 2);
   EXPECT_EQ(run({"measure", "more"}), 2);
   EXPECT_EQ(run({"make"}), 2);
