@@ -13,17 +13,19 @@ endif()
 # farcall_test_program(NAME <program> SOURCES <.cpp>…
 #                      [LABEL <label>] [LIBRARIES <target>…] [TIMEOUT <seconds, default 120>]
 #                      [PREFIX <text before the tests' names>] [RUN_SERIAL] [ONE_AT_A_TIME]
+#                      [COST <seconds that the longest test takes>]
 #                      [OWN_MAIN] [OPTIMIZED])
 #
 # A GoogleTest program. Each of its tests becomes a ctest test, found when ctest runs, so that
 # cross-built and sanitized programs need not run during the build. The main() comes from
 # tests/test_main.cpp unless OWN_MAIN is given. One label only: gtest_discover_tests cannot pass a
 # list on. The label `no-sanitizer` keeps a program out of `./run asan` and `./run tsan`. RUN_SERIAL: its
-# tests run beside no others; ONE_AT_A_TIME: not beside each other. In a release
+# tests run beside no others; ONE_AT_A_TIME: not beside each other. Tests that take long have a COST: ctest starts them
+# first, so that none is left over for the end. In a release
 # build the program is compiled at -Og, which takes two fifths less time; OPTIMIZED says that it is
 # about the inline code that the optimiser works on, and gets the level of the build.
 function(farcall_test_program)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "RUN_SERIAL;ONE_AT_A_TIME;OWN_MAIN;OPTIMIZED" "NAME;LABEL;TIMEOUT;PREFIX"
+  cmake_parse_arguments(PARSE_ARGV 0 arg "RUN_SERIAL;ONE_AT_A_TIME;OWN_MAIN;OPTIMIZED" "NAME;LABEL;TIMEOUT;PREFIX;COST"
                         "SOURCES;LIBRARIES")
   farcall_refuse_leftovers(farcall_test_program)
   if(NOT arg_TIMEOUT)
@@ -53,8 +55,12 @@ function(farcall_test_program)
   if(arg_RUN_SERIAL)
     list(APPEND properties RUN_SERIAL TRUE)
   endif()
+  if(arg_COST)
+    list(APPEND properties COST ${arg_COST})
+  endif()
   if(arg_ONE_AT_A_TIME)
-    list(APPEND properties RESOURCE_LOCK ${arg_NAME})
+    # Ahead of all others: they would be a long tail on one processor.
+    list(APPEND properties RESOURCE_LOCK ${arg_NAME} COST 1000)
   endif()
   gtest_discover_tests(${arg_NAME} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
                        TEST_PREFIX "${arg_PREFIX}" PROPERTIES ${properties})
