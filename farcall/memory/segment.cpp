@@ -44,6 +44,13 @@ int set_size(int file, std::size_t bytes) noexcept {
   return status;
 }
 
+/// A core dump would otherwise touch every page, and so fill the machine's memory with what nobody
+/// has used: a heap is as large as that.
+std::byte* without_core_dump(std::byte* data, std::size_t bytes) noexcept {
+  (void)::madvise(data, bytes, MADV_DONTDUMP);
+  return data;
+}
+
 std::byte* map_shared(int fd, std::size_t bytes) {
   constexpr int protection = PROT_READ | PROT_WRITE;
   constexpr int flags = MAP_SHARED | MAP_NORESERVE;
@@ -59,7 +66,7 @@ std::byte* map_shared(int fd, std::size_t bytes) {
   };
   std::byte* data = must_succeed(::mmap(nullptr, bytes, protection, flags, fd, 0));
   // Huge pages always are.
-  if (gap_of(data) == 0) return data;
+  if (gap_of(data) == 0) return without_core_dump(data, bytes);
   ::munmap(data, bytes);
   // Room in which an aligned place can be found.
   std::byte* const room = must_succeed(::mmap(nullptr, bytes + segment_alignment, PROT_NONE,
@@ -75,7 +82,7 @@ std::byte* map_shared(int fd, std::size_t bytes) {
   const std::size_t end = align_up(bytes, page_bytes());
   if (before != 0) ::munmap(room, before);
   ::munmap(data + end, align_up(bytes + segment_alignment, page_bytes()) - before - end);
-  return data;
+  return without_core_dump(data, bytes);
 }
 
 } // namespace

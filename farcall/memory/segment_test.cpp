@@ -2,6 +2,7 @@
 #include <farcall/memory/segment.hpp>
 #include <tests/child.hpp>
 #include <tests/support.hpp>
+#include <tests/vm_flags.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -43,6 +44,13 @@ std::string mappings() {
 }
 
 unique_fd duplicate(const segment& s) { return unique_fd(::fcntl(s.fd(), F_DUPFD_CLOEXEC, 0)); }
+
+TEST(segment, stays_out_of_core_dumps) {
+  const segment s = segment::create("farcall-test", mib);
+  const std::string flags = test::vm_flags(s.data());
+  if (flags.empty()) GTEST_SKIP() << "the system tells nothing about its mappings";
+  EXPECT_THAT(flags, HasSubstr(" dd")) << "do not dump";
+}
 
 TEST(segment, lies_at_a_multiple_of_its_alignment_in_every_process) {
   std::vector<segment> all;

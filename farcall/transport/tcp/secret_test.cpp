@@ -1,5 +1,6 @@
 #include <farcall/base/error.hpp>
 #include <farcall/transport/tcp/secret.hpp>
+#include <tests/vm_flags.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -107,17 +108,9 @@ TEST(secret, moves_and_leaves_nothing_behind) {
 
 TEST(secret, stays_out_of_core_dumps) {
   const secret s = secret::random(32);
-  std::ostringstream start;
-  start << std::hex << reinterpret_cast<std::uintptr_t>(s.bytes().data()) << '-';
-  std::ifstream maps("/proc/self/smaps");
-  bool found = false;
-  for (std::string line; std::getline(maps, line);) {
-    if (line.starts_with(start.str())) found = true;
-    if (!found || !line.starts_with("VmFlags:")) continue;
-    EXPECT_THAT(line, HasSubstr(" dd")) << "do not dump";
-    return;
-  }
-  GTEST_SKIP() << "the system tells nothing about its mappings";
+  const std::string flags = test::vm_flags(s.bytes().data());
+  if (flags.empty()) GTEST_SKIP() << "the system tells nothing about its mappings";
+  EXPECT_THAT(flags, HasSubstr(" dd")) << "do not dump";
 }
 
 TEST_F(key_file, is_written_and_read_back) {
