@@ -72,6 +72,9 @@ struct registry : private fork_observer {
   /// A child of a fork has nothing but jobs of its parent, whose numbers are none of its own.
   bool is_in_child() { return !has_none() && empty(); }
   bool has(const detail::job_core* job, std::uint32_t serial) {
+    // Acquire; partner: the release store in note_single().
+    detail::job_state* const single = single_.load(std::memory_order_acquire);
+    if (single != nullptr && single == job) return single->serial == serial && !is_forked(single);
     const std::lock_guard guard(mutex);
     return std::any_of(jobs.begin(), jobs.end(), [&](const detail::job_state* j) {
       return j == job && j->serial == serial && !is_forked(j);
@@ -443,6 +446,10 @@ node_description node::description() const {
 
 bool node::alive() const {
   if (job_ == nullptr) throw error("this node handle belongs to no job");
+  if (!has_job()) {
+    if (registry::instance().is_in_child()) throw forked();
+    return false;
+  }
   const detail::job_state& state = detail::state_of(*job_);
   if (state.engine->has_failed(id_)) return false;
   if (state.members->knows(id_)) return true;

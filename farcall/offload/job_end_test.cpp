@@ -15,6 +15,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -316,6 +317,19 @@ TEST(job_end, may_come_after_that_of_a_threads_objects) {
     if (sync(j.targets()[0], fn<&twice>, i) != 2 * i) ::_exit(1);
   }
   ::_exit(0);
+}
+
+TEST(job_end, is_the_end_of_its_nodes) {
+  auto first = std::make_unique<job>(with_targets("shm"));
+  const node target = first->targets()[0];
+  const node host = first->host();
+  EXPECT_TRUE(target.alive());
+  first.reset();
+  EXPECT_FALSE(target.alive());
+  EXPECT_FALSE(host.alive());
+  const job second(with_targets("shm"));
+  EXPECT_FALSE(target.alive());
+  EXPECT_TRUE(second.targets()[0].alive());
 }
 
 TEST(job_start, takes_no_number_of_a_standard_descriptor_that_is_closed) {

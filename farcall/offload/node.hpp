@@ -79,8 +79,8 @@ class node {
   /// As in description(), and throws the same.
   [[nodiscard]] std::string name() const { return description().name; }
 
-  /// False once the node has exited, was killed or cannot be reached any more. Throws error for a
-  /// handle that belongs to no job.
+  /// False once the node has exited, was killed or cannot be reached any more, and once the job has
+  /// ended. Throws error for a handle that belongs to no job, and forked in a child of a fork.
   [[nodiscard]] bool alive() const;
 
   /// `n` elements on the node, uninitialised, aligned for T and at least to 64 bytes. Nodes of one
@@ -101,7 +101,8 @@ class node {
 
   /// For the library itself: the job, null for none.
   [[nodiscard]] detail::job_core* job() const noexcept { return job_; }
-  /// False once the job has ended, and in a child of a fork; then nothing but this may be asked.
+  /// False once the job has ended, and in a child of a fork; then nothing but this, and
+  /// alive(), may be asked.
   [[nodiscard]] bool has_job() const noexcept;
   friend bool operator==(const node& a, const node& b) noexcept = default;
   /// As messages speak of it: "node 3" or "the host (node 0)".
