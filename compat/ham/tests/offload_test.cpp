@@ -465,6 +465,23 @@ TEST(messages, of_the_program_run_beside_offloads) {
   EXPECT_EQ(value, 5);
 }
 
+int first_value(int* values) { return values[0]; }
+
+struct holds_pointer {
+  using result_type = int;
+  int operator()() const { return *value; }
+  int* value;
+};
+
+TEST(functors, hold_pointers_of_the_target) {
+  const auto there = offload::allocate<int>(2, 1);
+  int seven = 7;
+  offload::put_sync(&seven, there, 1);
+  EXPECT_EQ(offload::sync(2, f2f(&first_value, there.get())), 7);
+  EXPECT_EQ(offload::sync(2, holds_pointer{there.get()}), 7);
+  offload::free(there);
+}
+
 TEST(macros, log_begins_with_the_node) {
   EXPECT_EQ(line_of_log(5), "0:\tvalue 5\n");
   EXPECT_EQ(offload::sync(2, f2f(&line_of_log, 6)), "2:\tvalue 6\n");

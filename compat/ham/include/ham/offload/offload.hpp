@@ -36,6 +36,16 @@ struct shipped {
   }
 };
 
+} // namespace detail
+} // namespace ham::offload
+
+/// Pointers of the target travel in functors, as whatever else is in them.
+template <class F>
+inline constexpr bool farcall::may_hold_pointers<ham::offload::detail::shipped<F>> = true;
+
+namespace ham::offload {
+namespace detail {
+
 template <class F>
 using functor_of = std::remove_cvref_t<F>;
 
