@@ -181,8 +181,9 @@ inline constexpr bool is_sound_parameter =
     (!std::is_lvalue_reference_v<P> || std::is_const_v<std::remove_reference_t<P>>) &&
     is_packable_v<std::remove_cvref_t<P>>;
 
+// auto: see require_one().
 template <class P>
-void explain_parameter() {
+auto explain_parameter() {
   if constexpr (std::is_lvalue_reference_v<P> && !std::is_const_v<std::remove_reference_t<P>>) {
     [[maybe_unused]] const packed_parameter<P> why{};
   } else if constexpr (!is_sound_parameter<P>) {
@@ -208,7 +209,7 @@ struct given_arguments<signature<R, P...>, A...> {
   }
   static constexpr bool are_sound = are_packable && convert();
 
-  static void explain() {
+  static auto explain() {
     static_assert(are_enough, "farcall: this call gives more or fewer arguments than the function "
                               "has parameters. Default arguments do not reach here: give all.");
     (explain_parameter<P>(), ...);
@@ -235,7 +236,7 @@ consteval bool is_sound_call() {
 }
 
 template <class F, class... A>
-void explain_call() {
+auto explain_call() {
   static_assert(is_function_pointer<F>::value || std::is_class_v<F>,
                 "farcall: what is called must be a function, fc::fn<function>, a lambda or a "
                 "functor. For a member function, pass a lambda that calls it.");
@@ -243,7 +244,7 @@ void explain_call() {
       is_sound_callable<F> || !std::is_class_v<F>,
       "farcall: this lambda or functor cannot travel: what it holds does not travel byte by byte "
       "(a string, a vector, a node, a std::function, a pointer to a member). Pass that as an "
-      "argument, or specialise farcall::packer for the functor.");
+      "argument, specialise farcall::packer for the functor, or call a lambda instead.");
   if constexpr (is_sound_callable<F> && has_fixed_signature<F>)
     given_arguments<typename signature_of<F>::type, A...>::explain();
 }

@@ -173,16 +173,19 @@ struct not_packable {
 
 namespace detail {
 
+// These return auto, so that they are instantiated where they are used: clang puts off the others
+// to the end of the file, and then names no line of the program.
+
 template <class T>
-constexpr void require_one();
+constexpr auto require_one();
 
 template <class... T>
-constexpr void require_parts(types<T...>) {
+constexpr auto require_parts(types<T...>) {
   (require_one<std::remove_cv_t<T>>(), ...);
 }
 
 template <class T>
-constexpr void require_one() {
+constexpr auto require_one() {
   if constexpr (packs<T>()) {
     return;
   } else if constexpr (std::is_object_v<T> && made_of_parts<T>) {
@@ -201,7 +204,7 @@ constexpr void require_one() {
 ///     if constexpr ((packable<Arguments> && ...)) { ... } else { require_packable<Arguments...>();
 ///     }
 template <class... T>
-constexpr void require_packable() {
+constexpr auto require_packable() {
   (detail::require_one<std::remove_cv_t<T>>(), ...);
 }
 
