@@ -106,6 +106,8 @@ TEST_F(run_plan_test, the_words_of_the_program_stay_as_they_are) {
 TEST_F(run_plan_test, a_program_that_cannot_start_is_named_with_the_reason) {
   EXPECT_NE(message_of([] { (void)make_run_plan(2, {}, {}); }).find("no program given"),
             std::string::npos);
+  EXPECT_NE(message_of([&] { (void)find_program("--np", folder_); }).find("no such option"),
+            std::string::npos);
   EXPECT_NE(message_of([&] { (void)find_program(folder_ + "/none", ""); }).find("no such file"),
             std::string::npos);
   EXPECT_NE(message_of([&] { (void)find_program(folder_ + "/", ""); }).find("is a directory"),

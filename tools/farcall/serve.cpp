@@ -63,6 +63,8 @@ void end_with_stdin() {
 }
 
 int serve_app(serve_options options, const std::vector<std::string>& command) {
+  if (command.empty())
+    throw usage_problem("no program given; for example: farcall serve ./app its arguments");
   const run_plan plan = make_run_plan({}, "shm", command);
   options.server.listen = tcp::parse_address(options.listen, "--listen", true);
   options.server.program = served_for_benchmarks(plan.program);

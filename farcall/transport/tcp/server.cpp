@@ -120,8 +120,8 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     if (!own_.plain) {
       throw setting_error("without a key the server listens on loopback only (127.0.0.1 or ::1); " +
                           own_.listen.text() +
-                          " needs --key FILE ('farcall keygen FILE' makes "
-                          "one), or certificates");
+                          " needs --key FILE, with --farcall-serve --farcall-key FILE "
+                          "('farcall keygen FILE' makes one), or certificates");
     }
     if (!own_.trusts_network) {
       throw setting_error("--plain at " + own_.listen.text() +
