@@ -27,6 +27,7 @@ class child final : public target_process {
   bool is_near() const noexcept override { return true; }
   int end_fd() const noexcept override { return process_.end_fd(); }
   std::optional<std::string> wait(time_point deadline) override { return process_.wait(deadline); }
+  std::optional<int> exit_code() const noexcept override { return process_.exit_code(); }
   void kill() noexcept override { process_.kill(); }
   void reap() noexcept override { process_.reap(); }
 

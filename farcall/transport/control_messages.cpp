@@ -205,10 +205,55 @@ refused refused::decode(std::span<const std::byte> body) {
   return {decode_text(body, "a target's refusal")};
 }
 
-std::vector<std::byte> ended::encode() const { return encode_text(how); }
+std::vector<std::byte> ended::encode() const {
+  byte_writer w;
+  w.text(how.substr(0, byte_reader::longest_text));
+  w.number(code);
+  return std::move(w).bytes();
+}
 
 ended ended::decode(std::span<const std::byte> body) {
-  return {decode_text(body, "a target's end")};
+  constexpr const char* what = "a target's end";
+  byte_reader r(body, what);
+  ended m;
+  m.how = r.text();
+  m.code = r.number<std::int32_t>();
+  require_end(r, what);
+  return m;
+}
+
+std::vector<std::byte> quiet::encode() const {
+  byte_writer w;
+  w.number(round);
+  w.number(std::uint8_t{was_active});
+  return std::move(w).bytes();
+}
+
+quiet quiet::decode(std::span<const std::byte> body) {
+  constexpr const char* what = "the word that a node is quiet";
+  byte_reader r(body, what);
+  quiet m;
+  m.round = r.number<std::uint32_t>();
+  const auto was_active = r.number<std::uint8_t>();
+  require_end(r, what);
+  if (was_active > 1) throw malformed_message(std::string(what) + " says neither yes nor no");
+  m.was_active = was_active == 1;
+  return m;
+}
+
+std::vector<std::byte> round::encode() const {
+  byte_writer w;
+  w.number(number);
+  return std::move(w).bytes();
+}
+
+round round::decode(std::span<const std::byte> body) {
+  constexpr const char* what = "the word that a round begins";
+  byte_reader r(body, what);
+  round m;
+  m.number = r.number<std::uint32_t>();
+  require_end(r, what);
+  return m;
 }
 
 std::vector<std::byte> setup::encode() const {

@@ -140,9 +140,28 @@ struct refused {
 /// Server: how the target has ended, or why it cannot be reached any more.
 struct ended {
   static constexpr control kind = control::ended;
-  std::string how; ///< the beginning, if it is too long for a text
+  std::string how;        ///< the beginning, if it is too long for a text
+  std::int32_t code = -1; ///< as child_process::exit_code(); less than 0: unknown
   [[nodiscard]] std::vector<std::byte> encode() const;
   [[nodiscard]] static ended decode(std::span<const std::byte> body);
+};
+
+/// Target, in a job of equals that ends: it has nothing more to do in this round, or until others
+/// have.
+struct quiet {
+  static constexpr control kind = control::quiet;
+  std::uint32_t round = 0;
+  bool was_active = false; ///< it has sent something since the round before
+  [[nodiscard]] std::vector<std::byte> encode() const;
+  [[nodiscard]] static quiet decode(std::span<const std::byte> body);
+};
+
+/// Host, in a job of equals that ends: all nodes were quiet, and this round begins.
+struct round {
+  static constexpr control kind = control::round;
+  std::uint32_t number = 0;
+  [[nodiscard]] std::vector<std::byte> encode() const;
+  [[nodiscard]] static round decode(std::span<const std::byte> body);
 };
 
 /// Host, before hello: what the node's transport of this scheme must know, in its own bytes.

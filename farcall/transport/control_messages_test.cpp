@@ -45,7 +45,9 @@ std::vector<std::pair<control, std::vector<std::byte>>> all_bodies() {
           {introduced::kind, introduced{4}.encode()},
           {absent::kind, absent{9, 7}.encode()},
           {refused::kind, refused{"no memory"}.encode()},
-          {ended::kind, ended{"exit 3"}.encode()},
+          {ended::kind, ended{"exit 3", 3}.encode()},
+          {quiet::kind, quiet{2, true}.encode()},
+          {round::kind, round{3}.encode()},
           {setup::kind, setup{"tcp", {std::byte{1}}}.encode()},
           {transport::kind, transport{2, "tcp", {std::byte{1}}}.encode()}};
 }
@@ -85,6 +87,12 @@ void decode_any(control kind, std::span<const std::byte> body) {
   case control::ended:
     (void)ended::decode(body);
     break;
+  case control::quiet:
+    (void)quiet::decode(body);
+    break;
+  case control::round:
+    (void)round::decode(body);
+    break;
   case control::setup:
     (void)setup::decode(body);
     break;
@@ -123,6 +131,12 @@ TEST(control_messages, are_read_as_they_were_written) {
   EXPECT_EQ(absent::decode(absent{9, 7}.encode()).nodes, 7U);
   EXPECT_EQ(refused::decode(refused{"no memory"}.encode()).why, "no memory");
   EXPECT_EQ(ended::decode(ended{"exit 3"}.encode()).how, "exit 3");
+  EXPECT_EQ(ended::decode(ended{"exit 3"}.encode()).code, -1);
+  EXPECT_EQ(ended::decode(ended{"exit 3", 3}.encode()).code, 3);
+  EXPECT_EQ(quiet::decode(quiet{2, true}.encode()).round, 2U);
+  EXPECT_TRUE(quiet::decode(quiet{2, true}.encode()).was_active);
+  EXPECT_FALSE(quiet::decode(quiet{2, false}.encode()).was_active);
+  EXPECT_EQ(round::decode(round{3}.encode()).number, 3U);
 
   const std::vector<std::byte> bytes{std::byte{7}, std::byte{0}};
   const setup s = setup::decode(setup{"tcp", bytes}.encode());

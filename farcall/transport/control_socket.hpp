@@ -31,6 +31,8 @@ enum class control : std::uint32_t {
   introduce = 15,  ///< target: a node that it does not know, and wants to use
   introduced = 16, ///< target: it knows that node now
   absent = 17,     ///< host: there is no such node
+  quiet = 18,      ///< target, in a job of equals: it has nothing more to do in this round
+  round = 19,      ///< host, in a job of equals: all have said so, and another round begins
 };
 
 /// A message as it was received; owns the descriptors that came with it.
@@ -52,6 +54,8 @@ class control_socket {
 
   [[nodiscard]] int fd() const noexcept { return fd_.get(); }
   void close() noexcept { fd_.reset(); }
+  /// The socket stays open until this process ends.
+  void leave_open() noexcept { (void)fd_.release(); }
   /// See unique_fd.
   void close_on_fork() { fd_.close_on_fork(); }
 

@@ -42,6 +42,9 @@ class target_process {
     return std::nullopt;
   }
 
+  /// As child_process::exit_code(), where the system tells it here.
+  [[nodiscard]] virtual std::optional<int> exit_code() const noexcept { return std::nullopt; }
+
   /// Who has ended and how, as one reads it behind "node 3". `last_words` is the exit reason that
   /// it, or its server, has given; empty: none.
   [[nodiscard]] virtual std::string end_text(const std::string& last_words) = 0;

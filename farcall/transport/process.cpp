@@ -90,12 +90,13 @@ class spawn_attributes {
 
 child_process::child_process(child_process&& other) noexcept
     : pid_(std::exchange(other.pid_, 0)), pidfd_(std::move(other.pidfd_)),
-      ended_(std::move(other.ended_)), is_reaped_(other.is_reaped_) {}
+      ended_(std::move(other.ended_)), exit_code_(other.exit_code_), is_reaped_(other.is_reaped_) {}
 
 child_process& child_process::operator=(child_process&& other) noexcept {
   std::swap(pid_, other.pid_);
   std::swap(pidfd_, other.pidfd_);
   std::swap(ended_, other.ended_);
+  std::swap(exit_code_, other.exit_code_);
   std::swap(is_reaped_, other.is_reaped_);
   return *this;
 }
@@ -164,6 +165,7 @@ std::optional<std::string> child_process::wait(time_point deadline) {
     }
     if (info.si_pid != 0) {
       ended_ = describe(info);
+      exit_code_ = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
       return ended_;
     }
     if (clock::now() >= deadline) return std::nullopt;

@@ -46,6 +46,10 @@ class child_process {
   /// taken until reap().
   [[nodiscard]] std::optional<std::string> wait(time_point deadline);
 
+  /// Its exit status, or 128 and the number of the signal that has killed it, as shells have it;
+  /// nothing before wait() has told its end, and where that is not known.
+  [[nodiscard]] std::optional<int> exit_code() const noexcept { return exit_code_; }
+
   /// Lets the system forget it, once wait() has told its end; nothing before.
   void reap() noexcept;
 
@@ -55,6 +59,7 @@ class child_process {
   pid_t pid_ = 0;
   unique_fd pidfd_;
   std::optional<std::string> ended_;
+  std::optional<int> exit_code_;
   bool is_reaped_ = false;
 };
 

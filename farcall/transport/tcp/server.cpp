@@ -301,7 +301,7 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     t.to_host->await_exit_reason();
     t.to_host->start();
     if (!failure.empty()) {
-      tell_end(*t.to_host, failure);
+      tell_end(*t.to_host, failure, -1);
       return;
     }
     const int end = t.process.end_fd();
@@ -314,8 +314,8 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
                }));
   }
 
-  static void tell_end(relay& to_host, const std::string& how) {
-    to_host.finish_far(control::ended, messages::ended{how}.encode());
+  static void tell_end(relay& to_host, const std::string& how, int code) {
+    to_host.finish_far(control::ended, messages::ended{how, code}.encode());
   }
 
   void lose_target(const target_name& name) {
@@ -326,7 +326,8 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     if (!how) return;
     loop_->remove(t.process.end_fd());
     log::info("target " + std::to_string(t.process.pid()) + " of " + t.from + " " + *how);
-    tell_end(*t.to_host, "process " + std::to_string(t.process.pid()) + " there " + *how);
+    tell_end(*t.to_host, "process " + std::to_string(t.process.pid()) + " there " + *how,
+             t.process.exit_code().value_or(-1));
     t.process.reap();
     targets_.erase(name);
     count_.fetch_sub(1);
