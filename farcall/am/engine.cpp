@@ -80,6 +80,11 @@ struct engine::thread_lanes_return {
 void engine::after_fork_in_child() noexcept {
   is_forked_ = true;
   cached_ = {};
+  // Outside handlers it is a thread as any other.
+  if (is_attached() && !attached_->is_on_fiber()) {
+    current_worker_ = nullptr;
+    attached_->leave_thread();
+  }
   // For a worker whose handler has forked. Relaxed, as below: there is one thread.
   stopping_.store(true, std::memory_order_relaxed);
   if (completion_descriptor* const d = descriptor_.load(std::memory_order_relaxed)) d->close();
@@ -240,7 +245,7 @@ requester* engine::share_lane(node_id node) noexcept {
 }
 
 requester& engine::open_lane(node_id node, time_point deadline) {
-  return open_on(node, own_lanes().doorbell, true, deadline);
+  return open_on(node, own_lanes().doorbell, !options_.has_one_worker, deadline);
 }
 
 requester& engine::open_on(node_id node, std::uint32_t doorbell_index, bool own_worker,
@@ -314,6 +319,7 @@ continuation_list engine::reap() noexcept {
     // The thread that gave the last pending call back may not have left the lane yet.
     l->guard().settle();
     peers_.find(l->peer())->via->close(l->ends());
+    settled_.erase(l);
     std::erase_if(lanes_, [&](const auto& owned) { return owned.get() == l; });
     return true;
   });
@@ -503,7 +509,7 @@ continuation_list engine::fail_range(node_id first, node_id end, const std::stri
   return due;
 }
 
-bool engine::send_fence(pending_call& fence, time_point deadline) noexcept {
+bool engine::send_fence(pending_call& fence, time_point deadline, std::uint64_t& sent) noexcept {
   requester& l = *fence.source();
   l.guard().lock();
   std::byte* space = l.try_reserve_request(0);
@@ -518,35 +524,45 @@ bool engine::send_fence(pending_call& fence, time_point deadline) noexcept {
   } else {
     l.return_call(fence);
   }
+  sent = l.ends().out.head;
   l.guard().unlock();
   return space != nullptr;
 }
 
-void engine::drain(time_point deadline, node_id only) noexcept {
-  const time_point start = clock::now();
-  stops_.drain(deadline);
-  // Those of other nodes may have taken all the time that was for this one.
-  if (only != no_node && deadline != no_deadline) deadline += clock::now() - start;
+template <class Wants>
+std::vector<pending_call*> engine::take_fences(const Wants& wants) noexcept {
   std::vector<pending_call*> fences;
   try {
     const std::lock_guard guard(mutex_);
     fences.reserve(lanes_.size());
     for (const auto& l : lanes_) {
-      if (l->ends().driver == nullptr || (only != no_node && l->peer() != only)) continue;
       l->guard().lock();
       // Taken now: a lane with a call stays, whoever retires it meanwhile.
       try {
-        fences.push_back(&l->take_call(
-            [](pending_call& /*slot*/, reply_action /*action*/, reply_view /*what*/) {}));
+        if (wants(*l)) {
+          fences.push_back(&l->take_call(
+              [](pending_call& /*slot*/, reply_action /*action*/, reply_view /*what*/) {}));
+        }
       } catch (const std::bad_alloc&) {
         log::warning("calls to " + node_text(l->peer()) + " may be lost: there is no memory");
       }
       l->guard().unlock();
     }
   } catch (const std::bad_alloc&) {
-    log::warning("calls to other machines may be lost: there is no memory");
+    log::warning("calls to other nodes may be lost: there is no memory");
   }
-  std::erase_if(fences, [&](pending_call* fence) { return !send_fence(*fence, deadline); });
+  return fences;
+}
+
+void engine::send_fences(std::vector<pending_call*> fences, time_point deadline) noexcept {
+  std::erase_if(fences, [&](pending_call* fence) {
+    const requester* const lane = fence->source();
+    std::uint64_t sent = 0;
+    if (!send_fence(*fence, deadline, sent)) return true;
+    const std::lock_guard guard(mutex_);
+    if (const auto at = settled_.find(lane); at != settled_.end()) at->second = sent;
+    return false;
+  });
   for (pending_call* fence : fences) {
     if (wait(*fence, deadline)) {
       fence->source()->free_call(*fence);
@@ -554,6 +570,41 @@ void engine::drain(time_point deadline, node_id only) noexcept {
       fence->source()->abandon(*fence);
     }
   }
+}
+
+void engine::drain(time_point deadline, node_id only) noexcept {
+  const time_point start = clock::now();
+  stops_.drain(deadline);
+  // Those of other nodes may have taken all the time that was for this one.
+  if (only != no_node && deadline != no_deadline) deadline += clock::now() - start;
+  send_fences(take_fences([&](const requester& l) {
+                return l.ends().driver != nullptr && (only == no_node || l.peer() == only);
+              }),
+              deadline);
+}
+
+bool engine::has_served_all() noexcept {
+  const auto is_done = [](const worker& w) {
+    return !w.has_work() && !w.is_blocked() && !w.defers();
+  };
+  if (attached_ && attached_->has_suspended()) return false;
+  return !arrivals_changed() && !has_replies() &&
+         std::all_of(workers_.begin(), workers_.end(), [&](const auto& w) { return is_done(*w); });
+}
+
+bool engine::settle(time_point deadline) {
+  (void)wait_until([](void* self) noexcept { return static_cast<engine*>(self)->has_served_all(); },
+                   this, false, deadline);
+  bool was_active = false;
+  send_fences(take_fences([&](const requester& l) {
+                if (l.failure()) return false;
+                const auto [at, is_new] = settled_.try_emplace(&l, 0);
+                const bool has_sent = at->second != l.ends().out.head;
+                was_active |= has_sent;
+                return has_sent;
+              }),
+              deadline);
+  return was_active;
 }
 
 void engine::finish() {

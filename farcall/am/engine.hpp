@@ -24,6 +24,7 @@
 #include <functional>
 #include <initializer_list>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -50,6 +51,8 @@ struct engine_options {
   /// of one that is not. Throws what the caller is to be told. None: there are no others.
   std::function<void(node_id, time_point deadline)> meet;
   std::uint32_t workers = 1;
+  /// Handlers run on the first worker only: lanes have no workers of their own. So on all nodes.
+  bool has_one_worker = false;
   wait_policy waiting;
   /// Of workers, where threads of the user's need the processors more.
   std::optional<wait_policy> waiting_of_workers;
@@ -99,8 +102,14 @@ class engine final : public client,
   [[nodiscard]] bool spin_for_reply(completion& c, reply_count expected) noexcept;
   [[nodiscard]] bool wait(completion& c, time_point deadline = no_deadline);
   void poll(completion& c);
-  /// poll() for all calls, of all threads. Throws forked.
+  /// poll() for all calls, of all threads; on a thread that has called attach(), also serves what
+  /// has arrived. Throws forked.
   void poll_all();
+  /// Waits until `holds(argument)`, which is asked on the calling thread again and again. False
+  /// when the deadline passed. Unless `is_notified`, it may change at any time; else by what runs
+  /// on the calling thread, by replies, and before notify_local(). Throws forked.
+  [[nodiscard]] bool wait_until(bool (*holds)(void* argument) noexcept, void* argument,
+                                bool is_notified, time_point deadline);
   /// A descriptor that is readable while completions may wait for poll_all(), which makes it
   /// unreadable. The engine's own; the first call starts a thread. Throws error.
   [[nodiscard]] int wait_fd();
@@ -111,6 +120,17 @@ class engine final : public client,
 
   /// Runs worker `index` on the calling thread until stop().
   void serve(std::uint32_t index);
+  /// The calling thread, one of the program's, is the first worker from now on: it serves requests
+  /// while it waits, and in poll_all(). Instead of serve(0). Throws error where it runs handlers
+  /// already.
+  void attach();
+  /// It is not any more. On the same thread, outside handlers.
+  void detach() noexcept;
+  [[nodiscard]] bool is_attached() const noexcept {
+    return attached_ && fiber_scheduler::mine() == attached_.get();
+  }
+  /// The calling thread runs a handler.
+  [[nodiscard]] static bool is_in_handler() noexcept;
   /// Makes all serve() calls return once the requests that have arrived are done. Any thread; once
   /// is enough.
   void stop() noexcept;
@@ -156,6 +176,12 @@ class engine final : public client,
   /// `deadline`. Where bytes take a while to arrive, a peer that is told to end by other means
   /// would miss some.
   void drain(time_point deadline, node_id only = no_node) noexcept;
+
+  /// Waits until what has arrived here was served to its end, and all that was sent from here has
+  /// begun where it went, at most until `deadline`. False when nothing was sent since the last
+  /// time. For jobs whose nodes end together: when it is false on all of them, in a round that
+  /// begins once all have ended the one before, no call is under way.
+  [[nodiscard]] bool settle(time_point deadline);
 
   /// Ends every outstanding call with `why` and joins the workers. False when a handler or a
   /// continuation has not returned until `deadline`: then the engine, and all that it uses, must
@@ -210,6 +236,7 @@ class engine final : public client,
 
   class reply_wait;
   class event_wait;
+  class state_wait;
   class space_wait;
   class lane_wait;
   class own_replies_wait;
@@ -265,8 +292,17 @@ class engine final : public client,
   /// Something has become ready that another thread may be told of by wait_fd().
   void signal_completion() noexcept;
   /// Sends a call that does nothing, behind the others of its lane; gives it back, and returns
-  /// false, when it cannot be sent.
-  [[nodiscard]] bool send_fence(pending_call& fence, time_point deadline) noexcept;
+  /// false, when it cannot be sent. `sent` becomes the position behind it.
+  [[nodiscard]] bool send_fence(pending_call& fence, time_point deadline,
+                                std::uint64_t& sent) noexcept;
+  /// A call for send_fence() in each lane of which `wants` is true.
+  template <class Wants>
+  [[nodiscard]] std::vector<pending_call*> take_fences(const Wants& wants) noexcept;
+  void send_fences(std::vector<pending_call*> fences, time_point deadline) noexcept;
+  /// No handler of the attached thread, or of workers, has begun and not ended, or is to begin.
+  [[nodiscard]] bool has_served_all() noexcept;
+  /// Serves what has arrived, on the attached thread.
+  void serve_attached();
   template <class Condition>
   void wait_for(Condition& c);
   template <class Condition>
@@ -375,6 +411,9 @@ class engine final : public client,
   std::atomic<std::uint32_t> thread_lanes_made_{0}; ///< a new one has a doorbell of its own
   std::atomic<std::uint32_t> next_worker_{0};
   std::atomic<std::uint32_t> next_lane_doorbell_{0};
+
+  std::unique_ptr<fiber_scheduler> attached_;         ///< of the thread that has called attach()
+  std::map<const requester*, std::uint64_t> settled_; ///< up to where settle() knows; mutex_
 
   doorbell local_doorbell_;
   std::atomic<completion_descriptor*> descriptor_{nullptr}; ///< owned; see wait_fd()

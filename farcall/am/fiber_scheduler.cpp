@@ -27,10 +27,12 @@ fiber_scheduler::fiber_scheduler() noexcept { of_this_thread = this; }
 
 fiber_scheduler::~fiber_scheduler() {
   assert(suspended_.empty());
-  of_this_thread = nullptr;
+  if (of_this_thread == this) of_this_thread = nullptr;
 }
 
 fiber_scheduler* fiber_scheduler::mine() noexcept { return of_this_thread; }
+
+void fiber_scheduler::leave_thread() noexcept { of_this_thread = nullptr; }
 
 std::unique_ptr<fiber> fiber_scheduler::take_fiber() noexcept {
   // Relaxed: a count, which orders nothing.

@@ -59,8 +59,10 @@ class fiber_scheduler {
   /// When nothing is suspended.
   ~fiber_scheduler();
 
-  /// The calling thread's; null for threads that are not the library's.
+  /// The calling thread's; null for threads that run no handlers.
   [[nodiscard]] static fiber_scheduler* mine() noexcept;
+  /// The thread is not one that runs handlers any more; for those that fork. Outside fibers.
+  static void leave_thread() noexcept;
 
   [[nodiscard]] bool is_on_fiber() const noexcept { return current_ != nullptr; }
   [[nodiscard]] bool has_suspended() const noexcept { return !suspended_.empty(); }

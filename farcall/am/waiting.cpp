@@ -87,6 +87,38 @@ class engine::event_wait final : public wait_condition {
   any_reply replies_;
 };
 
+/// Whatever the caller asks for. What changes it runs on this thread, or notifies.
+class engine::state_wait final : public wait_condition {
+ public:
+  state_wait(engine& e, bool (*holds)(void*) noexcept, void* argument, bool is_notified,
+             time_point deadline) noexcept
+      : wait_condition(deadline), engine_(e), holds_(holds), argument_(argument),
+        is_notified_(is_notified), replies_(e) {}
+
+  state poll() noexcept override {
+    if (holds_(argument_)) return state::over;
+    engine_.pump_all(++turn_ % rare_look_interval == 0);
+    continuation_list others = engine_.completions_.give_due();
+    queue_continuations(others);
+    return state::pending;
+  }
+  void add_doorbells(std::vector<doorbell*>& to) override { replies_.add_doorbells(to); }
+  bool look_again() noexcept override {
+    return replies_.look_again() || engine_.completions_.has_due() || holds_(argument_);
+  }
+  [[nodiscard]] time_point next_look() const noexcept override {
+    return is_notified_ ? deadline() : std::min(deadline(), clock::now() + space_interval);
+  }
+
+ private:
+  engine& engine_;
+  bool (*holds_)(void*) noexcept;
+  void* argument_;
+  bool is_notified_;
+  unsigned turn_ = 0;
+  any_reply replies_;
+};
+
 /// Space in a lane, for which nobody notifies. Once it is over, the lane's guard is held.
 class engine::space_wait final : public wait_condition {
  public:
@@ -403,6 +435,8 @@ void engine::wait_on_own_stack(Condition& c) {
         spinning.renew();
         continue;
       }
+      // A worker's own loop does so, too.
+      if (w->owner().is_attached()) w->owner().reclaim(*w);
       requests_wait requests(*this, *w);
       const worker_group::sleep asleep(w->owner().sharing_, *w);
       sleep({&c, &others, &requests}, fibers);
@@ -477,6 +511,64 @@ void engine::poll_all() {
   pump_all(true);
   run_queued(fiber_scheduler::mine());
   progressing_ = before;
+  if (is_attached()) serve_attached();
+}
+
+void engine::attach() {
+  if (fiber_scheduler::mine() != nullptr) {
+    throw error("a thread that runs handlers already cannot do so for another job");
+  }
+  attached_ = std::make_unique<fiber_scheduler>();
+  current_worker_ = workers_.front().get();
+}
+
+void engine::detach() noexcept {
+  if (!is_attached()) return;
+  workers_.front()->set_asleep(true);
+  current_worker_ = nullptr;
+  // What is suspended has nowhere to go on.
+  if (attached_->has_suspended()) {
+    fiber_scheduler::leave_thread();
+    (void)attached_.release();
+  }
+  attached_.reset();
+}
+
+bool engine::is_in_handler() noexcept {
+  const fiber_scheduler* const fibers = fiber_scheduler::mine();
+  return this_stack.turn != nullptr || (fibers != nullptr && fibers->is_on_fiber());
+}
+
+void engine::serve_attached() {
+  fiber_scheduler& fibers = *attached_;
+  if (fibers.is_on_fiber()) {
+    // A handler: others have their turn.
+    const worker::pause handler_waits;
+    turn_of_others condition;
+    fibers.wait(condition);
+    return;
+  }
+  fibers.resume_ready();
+  require_own_process();
+  worker& w = *workers_.front();
+  if (arrivals_changed()) {
+    reclaim(w);
+    accept_lanes();
+  }
+  const auto serve = [](void* serving) noexcept { static_cast<worker*>(serving)->turn(false); };
+  if (!fibers.run(serve, &w)) (void)w.refuse_one();
+  require_own_process();
+  run_queued(&fibers);
+}
+
+bool engine::wait_until(bool (*holds)(void* argument) noexcept, void* argument, bool is_notified,
+                        time_point deadline) {
+  require_own_process();
+  state_wait condition(*this, holds, argument, is_notified, deadline);
+  wait_for(condition);
+  require_own_process();
+  run_queued(fiber_scheduler::mine());
+  return holds(argument);
 }
 
 endpoint engine::wait_for_lane(node_id node, const lane_shape& shape, time_point deadline) {
