@@ -62,7 +62,11 @@ struct target {
   std::set<node_id> expectant;     ///< of them, those to be told of it once it knows them
   std::set<node_id> unconfirmed;   ///< those that know it, to be told once it knows them
   std::string failure;             ///< why it has failed
-  std::mutex telling;              ///< others' threads use the socket, which its end closes
+  int exit_code = -1;              ///< as its server has said; less than 0: it has not
+  // In a job of equals that ends.
+  std::uint32_t quiet_in = 0; ///< the round in which it was quiet last
+  bool was_active = false;    ///< in that round
+  std::mutex telling;         ///< others' threads use the socket, which its end closes
 };
 
 class host_membership final : public membership {
@@ -81,6 +85,10 @@ class host_membership final : public membership {
   std::vector<node_id> add(const std::vector<target_url>& urls, time_point deadline) override;
   void remove(node_id node, time_point deadline, const std::function<void()>& meanwhile) override;
   const target_url& url_of(node_id node) const override;
+
+  void give_up(const std::string& why) override;
+  void be_quiet(bool was_active) override;
+  int wait_for_others() override;
 
  private:
   void watch_others(int stop_signal) override;
@@ -133,9 +141,24 @@ class host_membership final : public membership {
   /// Those that know it are to be told.
   void spread_end(node_id node, const target& t);
   template <class Message>
-  void notify(target& to, const Message& m, node_id memory_of = no_node);
+  void notify(target& to, const Message& m, node_id memory_of = no_node) {
+    to.notices.push_back({Message::kind, m.encode(), memory_of});
+    send_notices(to);
+  }
   void send_notices(target& to) noexcept;
   [[nodiscard]] bool send_notice(target& to, const notice& n) noexcept;
+
+  // ---- jobs of equals (equals.cpp)
+  /// Begins the next round, or ends the job, once all were quiet in this one.
+  void end_round();
+  void take_quiet(target& t, const messages::quiet& m);
+  /// The target goes without having closed the job.
+  void take_leave(node_id node, target& t);
+  /// One has ended, or is about to, in the way that `why` says. Ends all unless that is what it
+  /// should do, or the others go on; true when these have to be told.
+  [[nodiscard]] bool lose_equal(node_id node, target& t, const std::string& why);
+  [[noreturn]] void end_all(const std::string& why, int code) noexcept;
+  void kill_all() noexcept;
 
   // ---- ending
   void stop_hosted();
@@ -154,8 +177,12 @@ class host_membership final : public membership {
   node_id next_node_ = 1;           ///< never given to a node yet; guarded by adding_mutex_
   unique_fd look_around_;           ///< of look_around()
   std::mutex lost_mutex_;
-  std::condition_variable lost_; ///< the end of a node was told; with lost_mutex_
-  bool is_started_ = false;      ///< all targets have joined
+  std::condition_variable lost_;               ///< the end of a node was told; with lost_mutex_
+  bool is_started_ = false;                    ///< all targets have joined
+  std::atomic<std::uint32_t> own_quiet_in_{0}; ///< a round
+  std::atomic<bool> own_was_active_{false};    ///< in that round
+  std::atomic<bool> has_given_up_{false};
+  int exit_code_ = 0; ///< the first of a target that was not zero; guarded by lost_mutex_
   bool is_shut_down_ = false;
 };
 

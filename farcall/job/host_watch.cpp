@@ -82,12 +82,6 @@ void host_membership::send_introduction(target& to, node_id of, bool knows_it) {
   notify(to, messages::member{roster_.card_of(of), knows_it});
 }
 
-template <class Message>
-void host_membership::notify(target& to, const Message& m, node_id memory_of) {
-  to.notices.push_back({Message::kind, m.encode(), memory_of});
-  send_notices(to);
-}
-
 // ---- watching -----------------------------------------------------------------------------------
 
 std::vector<transport*> host_membership::hosted_transports() const {
@@ -146,10 +140,14 @@ void host_membership::take_message(node_id from, target& t, control_message mess
   } else if (message.kind == control::introduced) {
     is_introduced(from, messages::introduced::decode(message.body).node);
   } else if (message.kind == control::ended) {
-    const std::string how = messages::ended::decode(message.body).how;
-    words = words.empty() ? how : how + ": " + words;
+    const auto m = messages::ended::decode(message.body);
+    words = words.empty() ? m.how : m.how + ": " + words;
+    t.exit_code = m.code;
   } else if (message.kind == control::refused && words.empty()) {
     words = messages::refused::decode(message.body).why;
+    if (options_.are_equals) take_leave(from, t);
+  } else if (message.kind == control::quiet && options_.are_equals) {
+    take_quiet(t, messages::quiet::decode(message.body));
   }
 }
 
@@ -175,11 +173,17 @@ void host_membership::pass_on(node_id from, const messages::transport& m,
 }
 
 void host_membership::spread_end(node_id node, const target& t) {
-  for (const node_id other : t.acquaintances) {
-    target& to = *targets_.find(other);
+  const auto tell = [&](node_id other, target& to) {
     if (!roster_.has_failed(other) && to.process)
       notify(to, messages::node_failed{node, t.failure});
+  };
+  if (options_.are_equals) {
+    // Whoever waits for all waits for one that it has never used.
+    targets_.for_each(tell);
+    return;
   }
+  for (const node_id other : t.acquaintances)
+    tell(other, *targets_.find(other));
 }
 
 void host_membership::send_notices(target& to) noexcept {
@@ -219,7 +223,8 @@ void host_membership::lose(node_id node, target& t) {
   } else if (t.is_told_to_stop) {
     why += "; the job was ending";
   }
-  if (events_.node_failed) events_.node_failed(node, why);
+  const bool is_told = !options_.are_equals || lose_equal(node, t, why);
+  if (is_told && events_.node_failed) events_.node_failed(node, why);
   // Not before: its number could become that of another process while copies go there.
   if (t.process) {
     t.process->reap();
@@ -229,7 +234,7 @@ void host_membership::lose(node_id node, target& t) {
   t.notices.clear();
   t.failure = std::move(why);
   t.memory.files.clear();
-  spread_end(node, t);
+  if (is_told) spread_end(node, t);
   {
     const std::lock_guard guard(lost_mutex_);
     // Release; partner: the acquire loads in remove().
@@ -239,6 +244,8 @@ void host_membership::lose(node_id node, target& t) {
 }
 
 void host_membership::beat() {
+  // Nodes that have closed their job of equals do not answer any more.
+  if (options_.are_equals && is_over()) return;
   targets_.for_each([this](node_id node, target& t) {
     if (roster_.has_failed(node) || !t.process || t.is_deaf) return;
     if (!hear(node, t, most_messages)) {
@@ -349,6 +356,7 @@ void host_membership::watch_others(int stop_signal) {
       if (t.process->end_fd() >= 0) add(t.process->end_fd(), node);
       if (!t.is_deaf) add(t.process->socket().fd(), node);
     });
+    if (options_.are_equals) end_round();
     if (has_news) timeout = timeout < 0 ? news_interval : std::min(timeout, news_interval);
     if (::poll(watched.data(), watched.size(), timeout) < 0) continue;
     if (watched[0].revents != 0) return;

@@ -10,6 +10,7 @@
 #include <farcall/transport/card.hpp>
 #include <farcall/transport/target_url.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -52,6 +53,10 @@ struct membership_options {
   std::chrono::milliseconds peer_timeout{
       0};                          ///< a target that is silent for longer is killed; 0: none
   std::vector<std::byte> settings; ///< passed on to the targets, for the layers below
+  /// A job of equals: targets run a program of their own, which goes on behind the job, and end it
+  /// together; see be_quiet(). When one ends before, all do.
+  bool are_equals = false;
+  bool survives = false; ///< of these: then the others go on
 };
 
 /// Called on a thread of the membership's own, one at a time.
@@ -59,7 +64,10 @@ struct membership_events {
   /// A node is about to be known here. Must not ask the membership about it.
   std::function<void(const card&, const route&)> node_joined{};
   std::function<void(node_id, const std::string& why)> node_failed;
-  std::function<void()> shut_down; ///< targets only: finish and end
+  std::function<void()> shut_down;       ///< targets only: finish and end
+  std::function<void()> round_changed{}; ///< jobs of equals: round() or is_over() has changed
+  /// Targets only: the host has ended; else the process ends at once. Watching does.
+  std::function<void()> host_ended{};
 };
 
 /// This process's part in a job: the roster, the transports to the others, and the memory that they
@@ -139,8 +147,25 @@ class membership {
   /// and on a target.
   [[nodiscard]] virtual const target_url& url_of(node_id node) const;
 
-  /// Target: tells the host why this process cannot go on with the job; before it ends.
-  virtual void give_up(const std::string& /*why*/) {}
+  /// Tells why this process cannot go on with the job; before it ends. Target: the host. On the
+  /// host, ends the others of a job of equals.
+  virtual void give_up(const std::string& why) = 0;
+
+  // ---- jobs of equals, which end in rounds ----
+
+  /// This node has nothing more to do in this round, unless others have; `was_active`: it has sent
+  /// something since the round before. The next round begins once all nodes have said so; once none
+  /// was active, the job is over.
+  virtual void be_quiet(bool was_active) = 0;
+  /// From 1 on.
+  [[nodiscard]] std::uint32_t round() const noexcept {
+    // Acquire; partner: the release stores where it changes.
+    return round_.load(std::memory_order_acquire);
+  }
+  [[nodiscard]] bool is_over() const noexcept { return is_over_.load(std::memory_order_acquire); }
+  /// Host of one that is over: waits until the other processes have ended. Returns the exit status
+  /// of the first that was not zero.
+  [[nodiscard]] virtual int wait_for_others() { return 0; }
 
   /// Starts watching. Call once, before the first lane is opened.
   void watch(membership_events events);
@@ -195,6 +220,8 @@ class membership {
   /// Transports of nodes that live here.
   [[nodiscard]] virtual std::vector<transport*> hosted_transports() const { return {}; }
 
+  std::atomic<std::uint32_t> round_{1};
+  std::atomic<bool> is_over_{false};
   roster roster_;
   std::chrono::milliseconds stop_timeout_{0};
   std::vector<std::byte> settings_;

@@ -79,6 +79,8 @@ class target_membership final : public membership {
     end_meetings();
     stop_watching();
     drop_transports();
+    // A server takes its end for that of the process.
+    if (is_over() && events_.round_changed) to_host_.leave_open();
   }
 
   /// Blocks until the host says that all have joined.
@@ -86,6 +88,9 @@ class target_membership final : public membership {
 
   void give_up(const std::string& why) override {
     (void)messages::try_send(to_host_, messages::refused{why});
+  }
+  void be_quiet(bool was_active) override {
+    (void)messages::send(to_host_, messages::quiet{round(), was_active});
   }
   void shut_down(const std::function<void()>& /*meanwhile*/) override {
     end_meetings();
@@ -106,6 +111,7 @@ class target_membership final : public membership {
   };
 
   void watch_others(int stop_signal) override;
+  void lose_host();
   bool tell(node_id peer, const std::string& scheme, std::span<const std::byte> bytes,
             std::span<const int> files) noexcept override;
 
@@ -313,6 +319,11 @@ bool target_membership::tell(node_id peer, const std::string& scheme,
   }
 }
 
+void target_membership::lose_host() {
+  if (!events_.host_ended) ::_exit(1);
+  events_.host_ended();
+}
+
 void target_membership::watch_others(int stop_signal) {
   for (;;) {
     pollfd watched[3] = {
@@ -320,18 +331,18 @@ void target_membership::watch_others(int stop_signal) {
     if (::poll(watched, 3, -1) < 0) continue;
     if (watched[0].revents != 0) return;
     // A child that the host has forked may hold the socket.
-    if (watched[2].revents != 0) ::_exit(1);
+    if (watched[2].revents != 0) return lose_host();
     std::optional<control_message> message;
     try {
       message = to_host_.receive(clock::now());
       // The host has gone. Handlers may be anywhere, so there is no orderly end; nothing of ours
       // outlives the process.
-      if (!message) ::_exit(1);
+      if (!message) return lose_host();
       take(std::move(*message));
     } catch (const malformed_message& e) {
       log::error(std::string("the host's control socket: ") + e.what());
       // Who talks like this is no host.
-      if (!message) ::_exit(1);
+      if (!message) return lose_host();
     } catch (const std::exception& e) {
       // No descriptor, or no memory, was left for it: others may be told of more.
       log::error(std::string("a message of the host's is lost: ") + e.what());
@@ -345,7 +356,13 @@ void target_membership::take(control_message message) {
     take_failure(messages::node_failed::decode(message.body));
     return;
   case control::shut_down:
+    // Release, as below; partners: is_over() and round().
+    is_over_.store(true, std::memory_order_release);
     events_.shut_down();
+    return;
+  case control::round:
+    round_.store(messages::round::decode(message.body).number, std::memory_order_release);
+    if (events_.round_changed) events_.round_changed();
     return;
   case control::heartbeat:
     // A host that does not read is asked again, or has gone.

@@ -5,9 +5,10 @@
 #include <farcall/base/log.hpp>
 #include <farcall/base/settings_source.hpp>
 #include <farcall/base/settings_table.hpp>
+#include <farcall/offload/equals.hpp>
 #include <farcall/offload/job.hpp>
+#include <farcall/offload/job_settings.hpp>
 #include <farcall/offload/job_state.hpp>
-#include <farcall/offload/other_variables.hpp>
 #include <farcall/offload/transfer.hpp>
 #include <farcall/transport/process.hpp>
 #include <farcall/transport/tcp/server.hpp>
@@ -112,68 +113,6 @@ struct registry : private fork_observer {
   std::atomic<detail::job_state*> single_{nullptr}; ///< the one of jobs, if that has one
 };
 
-/// A setting of which 0 in job_options leaves it open.
-template <class T>
-void settle(T& option, const setting& s, const settings_source& given) {
-  using number_type = decltype(T(0) / T(1));
-  const bool is_set = option != T(0);
-  if (const auto value = given.number(s, is_set)) {
-    option = T(static_cast<number_type>(*value));
-  } else if (is_set) {
-    // The program's own is held to the same range.
-    settings::check(s, "job_options::" + std::string(s.field), std::to_string(option / T(1)));
-  } else {
-    option = T(static_cast<number_type>(s.number));
-  }
-}
-
-void settle(std::string& option, const setting& s, const settings_source& given) {
-  if (auto value = given.text(s, !option.empty())) option = std::move(*value);
-}
-
-/// A setting in µs, of which less than 0 leaves it open. The program's own may be as long as it
-/// likes.
-void settle_spin(std::chrono::nanoseconds& option, const setting& s, const settings_source& given) {
-  const bool is_set = option >= std::chrono::nanoseconds::zero();
-  if (const auto value = given.number(s, is_set)) {
-    option = microseconds(*value);
-  } else if (!is_set) {
-    option = microseconds(s.number);
-  }
-}
-
-job_options complete(job_options o, const settings_source& given) {
-  using settings::row;
-  // Read where lines are written; here it is only checked, while somebody is there to be told.
-  (void)given.text(row("log"));
-  settings::warn_of_unknown(other_variables());
-  settle(o.targets, row("targets"), given);
-  if (o.targets.empty() && o.existing_targets.empty()) {
-    o.targets = settings::default_of(row("targets"));
-  }
-  settle(o.program, row("program"), given);
-  if (o.arguments.empty()) o.arguments = own_arguments();
-  settle(o.key, row("key"), given);
-  settle(o.certificate, row("certificate"), given);
-  settle(o.certificate_key, row("certificate-key"), given);
-  settle(o.authority, row("authority"), given);
-  settle(o.start_timeout, row("start-timeout-ms"), given);
-  settle(o.stop_timeout, row("stop-timeout-ms"), given);
-  settle(o.release_timeout, row("release-timeout-ms"), given);
-  settle(o.heartbeat_timeout, row("heartbeat-timeout-ms"), given);
-  settle(o.peer_timeout, row("peer-timeout-ms"), given);
-  static_assert(row("lane-bytes").low == smallest_ring);
-  settle(o.lane_bytes, row("lane-bytes"), given);
-  settle(o.heap_bytes, row("heap-bytes"), given);
-  if (!o.progress.empty()) settings::check(row("progress"), "job_options::progress", o.progress);
-  settle(o.progress, row("progress"), given);
-  settle_spin(o.waiting.spin, row("spin-us"), given);
-  settle_spin(o.waiting.yield_after, row("yield-after-us"), given);
-  static_assert(wait_policy{}.spin == microseconds(row("spin-us").number));
-  static_assert(wait_policy{}.yield_after == microseconds(row("yield-after-us").number));
-  return o;
-}
-
 /// --farcall-serve: this program for hosts elsewhere, until a signal ends it.
 [[noreturn]] void serve_hosts(const std::string& where, const job_options& o,
                               const settings_source& given) {
@@ -201,6 +140,8 @@ program_identity identity() {
 struct forwarded_settings {
   wait_policy waiting;
   milliseconds release_timeout{};
+  bool are_equals = false;
+  bool has_progress_thread = false; ///< where they are
 };
 
 /// One line of the host's log for each other node.
@@ -227,6 +168,7 @@ void take_in(detail::job_state& state, const card& c, const route& r) {
 
 /// The rest of a job that has its members.
 void set_up(detail::job_state& state, const forwarded_settings& forwarded, bool progresses) {
+  if (forwarded.are_equals) state.as_equals = std::make_unique<detail::equals>();
   membership& m = *state.members;
   const wait_policy& waiting = forwarded.waiting;
   state.release_timeout = forwarded.release_timeout;
@@ -238,8 +180,9 @@ void set_up(detail::job_state& state, const forwarded_settings& forwarded, bool 
   o.meet = [&m](node_id node, time_point deadline) { m.meet(node, deadline); };
   o.workers = m.card_of(m.self()).workers;
   o.waiting = waiting;
-  // The host's processors are the program's.
-  if (m.self() == host_id) {
+  o.has_one_worker = forwarded.are_equals;
+  // The processors of hosts, and of equals, are the program's.
+  if (m.self() == host_id || forwarded.are_equals) {
     o.waiting_of_workers = {std::min(waiting.spin, most_spin_of_hosts), waiting.yield_after};
   }
   o.progresses = progresses;
@@ -271,6 +214,8 @@ std::vector<std::byte> encode(const forwarded_settings& s) {
   w.number(std::int64_t{waiting.spin.count()});
   w.number(std::int64_t{waiting.yield_after.count()});
   w.number(std::int64_t{s.release_timeout.count()});
+  w.number(std::uint8_t{s.are_equals});
+  w.number(std::uint8_t{s.has_progress_thread});
   return std::move(w).bytes();
 }
 
@@ -280,6 +225,8 @@ forwarded_settings decode_settings(std::span<const std::byte> bytes) {
   s.waiting.spin = std::chrono::nanoseconds(r.number<std::int64_t>());
   s.waiting.yield_after = std::chrono::nanoseconds(r.number<std::int64_t>());
   s.release_timeout = milliseconds(r.number<std::int64_t>());
+  s.are_equals = r.number<std::uint8_t>() != 0;
+  s.has_progress_thread = r.number<std::uint8_t>() != 0;
   return s;
 }
 
@@ -303,6 +250,14 @@ struct jobs_left_behind {
 /// would have to end are the parent's.
 void end(detail::job_state* job) noexcept {
   if (job == nullptr || job->client->is_forked()) return;
+  if (job->as_equals) {
+    if (detail::end_equals(*job)) {
+      delete job;
+    } else {
+      jobs_left_behind::add(job);
+    }
+    return;
+  }
   if (job->end()) {
     delete job;
     return;
@@ -326,18 +281,36 @@ class marker final : public am::continuation {
   std::shared_ptr<std::promise<void>> passed_;
 };
 
-/// Waits for large copies and what follows them, which may post, at most for `duration`.
-void finish_copies(detail::job_state& job, milliseconds duration) {
-  const time_point deadline = deadline_after(duration);
-  job.copies.finish(duration);
-  if (!job.copies.has_started()) return;
-  const auto passed = std::make_shared<std::promise<void>>();
-  am::continuation_list behind;
-  behind.push_back(*new marker(passed));
-  job.engine->other_thread().take(behind);
-  (void)passed->get_future().wait_until(deadline);
-  const auto left = std::chrono::duration_cast<milliseconds>(deadline - clock::now());
-  job.copies.finish(std::max(left, milliseconds(0)));
+/// What a job of equals can have.
+std::vector<target_url> parse_equals(const std::string& targets) {
+  if (targets.empty() || targets == no_targets) return {};
+  std::vector<target_url> urls = parse_targets(targets);
+  for (const target_url& url : urls) {
+    const transport_entry* const row = find_transport(transports(), url.scheme);
+    if (row != nullptr && row->host) {
+      throw setting_error("a job of equals has processes only, and targets \"" + url.scheme +
+                          "\" are none; a plain job can have them");
+    }
+    if (url.workers != 1) {
+      throw setting_error("in a job of equals one thread of each node runs handlers: leave out "
+                          "workers=" +
+                          std::to_string(url.workers));
+    }
+  }
+  return urls;
+}
+
+/// Has the threads of a job of equals run, but for those of its failure detector.
+void start_equals(am::engine& engine, bool has_progress_thread) {
+  engine.start_workers(has_progress_thread ? 0 : 1);
+  if (!has_progress_thread) engine.attach();
+}
+
+void refuse_plain_jobs(const settings_source& given) {
+  if (given.text(settings::row("spmd")) != "yes") return;
+  throw start_failed("this program makes a plain farcall::job, and was started for a job of equals "
+                     "(farcall run --spmd, or FARCALL_SPMD=yes): start it by farcall run without "
+                     "--spmd, or make the job by farcall::job job{farcall::spmd, argc, argv}");
 }
 
 /// A target: joins by `join`, and serves until the job ends.
@@ -349,8 +322,13 @@ void serve(const Join& join) {
     membership& members = *state->members;
     detail::process_node.store(members.self(), std::memory_order_relaxed);
     report_faults(members.self());
+    const forwarded_settings forwarded = decode_settings(members.settings());
+    if (forwarded.are_equals) {
+      throw error("this program makes a plain job, or calls serve_if_target(), where the host's "
+                  "makes a job of equals (fc::spmd)");
+    }
     // Handlers leave continuations behind.
-    set_up(*state, decode_settings(members.settings()), true);
+    set_up(*state, forwarded, true);
     am::engine& engine = *state->engine;
     // Until the state has ended, which begins after the owner has let go of it.
     detail::job_state& all = *state;
@@ -387,15 +365,33 @@ detail::job_state::~job_state() {
   if (!has_ended_) (void)end();
 }
 
+void detail::job_state::finish_copies(milliseconds duration) {
+  const time_point deadline = deadline_after(duration);
+  copies.finish(duration);
+  if (!copies.has_started()) return;
+  const auto passed = std::make_shared<std::promise<void>>();
+  am::continuation_list behind;
+  behind.push_back(*new marker(passed));
+  engine->other_thread().take(behind);
+  (void)passed->get_future().wait_until(deadline);
+  const auto left = std::chrono::duration_cast<milliseconds>(deadline - clock::now());
+  copies.finish(std::max(left, milliseconds(0)));
+}
+
 bool detail::job_state::end() noexcept {
   has_ended_ = true;
   registry::instance().remove(this);
   if (!engine) return true;
   time_point deadline = no_deadline;
-  if (members->self() == host_id) {
+  if (as_equals && as_equals->is_closed) {
+    engine->detach();
+    // No other node sends anything any more.
+    engine->finish();
+    deadline = deadline_after(members->stop_timeout());
+  } else if (members->self() == host_id) {
     watch.stop();
     returns.stop();
-    finish_copies(*this, members->stop_timeout());
+    finish_copies(members->stop_timeout());
     engine->drain(deadline_after(members->stop_timeout()));
     // Targets can only send their last replies while we take them in. What then runs may wait for
     // one that has finished, which shows only afterwards.
@@ -407,6 +403,8 @@ bool detail::job_state::end() noexcept {
     engine->finish();
   }
   if (!engine->shut_down("the job has ended", deadline) || !copies.stop(deadline)) return false;
+  // The host of equals goes on watching them.
+  if (as_equals && members->self() == host_id) return true;
   // Only now on a target: it has to notice until its last handler has ended that the host is gone.
   members->shut_down([] {});
   return true;
@@ -487,7 +485,9 @@ job::job() : job(job_options{}) {}
 job::job(const job_options& options) {
   serve_if_target();
   auto existing = take_over(options.existing_targets); // in a target the numbers mean nothing
-  start(complete(options, settings_source()), std::move(existing));
+  const settings_source given;
+  refuse_plain_jobs(given);
+  start(detail::complete(options, given), std::move(existing), false);
 }
 
 job::job(int& argc, char** argv, const job_options& options) {
@@ -498,25 +498,86 @@ job::job(int& argc, char** argv, const job_options& options) {
     std::fputs(settings::help().c_str(), stdout);
     std::exit(0);
   }
-  const job_options o = complete(options, given);
+  const job_options o = detail::complete(options, given);
   if (const auto where = given.text(settings::row("serve"))) serve_hosts(*where, o, given);
-  start(o, std::move(existing));
+  refuse_plain_jobs(given);
+  start(o, std::move(existing), false);
+}
+
+job::job(spmd_t /*says which*/, const job_options& options) {
+  if (membership::is_target()) {
+    join_equals();
+  } else {
+    start(detail::complete(options, settings_source()), take_over(options.existing_targets), true);
+  }
+}
+
+job::job(spmd_t /*says which*/, int& argc, char** argv, const job_options& options) {
+  const settings_source given(argc, argv);
+  if (membership::is_target()) {
+    join_equals();
+    return;
+  }
+  if (given.asks_for_help()) {
+    std::fputs(settings::help().c_str(), stdout);
+    std::exit(0);
+  }
+  const job_options o = detail::complete(options, given);
+  if (const auto where = given.text(settings::row("serve"))) serve_hosts(*where, o, given);
+  start(o, take_over(options.existing_targets), true);
 }
 
 job::job(job&& other) noexcept
-    : state_(std::exchange(other.state_, nullptr)), targets_(std::move(other.targets_)) {}
+    : state_(std::exchange(other.state_, nullptr)), rank_(other.rank_),
+      closed_size_(other.closed_size_), targets_(std::move(other.targets_)) {}
 
 job& job::operator=(job&& other) noexcept {
   if (this != &other) {
     end(std::exchange(state_, std::exchange(other.state_, nullptr)));
     targets_ = std::move(other.targets_);
+    rank_ = other.rank_;
+    closed_size_ = other.closed_size_;
   }
   return *this;
 }
 
 job::~job() { end(state_); }
 
-void job::start(const job_options& options, std::vector<unique_fd> existing) {
+void job::close() {
+  if (state_ == nullptr) return;
+  if (state_->as_equals) detail::close_equals(*state_);
+  closed_size_ = size();
+  end(std::exchange(state_, nullptr));
+}
+
+void job::join_equals() {
+  auto state = std::make_unique<detail::job_state>();
+  try {
+    state->members = membership::join(transports(), identity());
+    membership& members = *state->members;
+    rank_ = members.self();
+    detail::process_node.store(rank_, std::memory_order_relaxed);
+    report_faults(rank_);
+    const forwarded_settings forwarded = decode_settings(members.settings());
+    if (!forwarded.are_equals) {
+      throw error("this program makes a job of equals (fc::spmd), and the host's a plain one");
+    }
+    set_up(*state, forwarded, forwarded.has_progress_thread);
+    detail::watch_equals(*state,
+                         [s = state.get()](const card& c, const route& r) { take_in(*s, c, r); });
+    start_equals(*state->engine, forwarded.has_progress_thread);
+  } catch (const std::exception& e) {
+    // The host prints the reason; here it would appear once per target.
+    log::info(std::string("this target cannot join: ") + e.what());
+    if (state->members) state->members->give_up(e.what());
+    std::_Exit(cannot_join_status);
+  }
+  for (node_id id = 1; id < state->members->nodes(); ++id)
+    targets_.emplace_back(*state, id);
+  state_ = state.release();
+}
+
+void job::start(const job_options& options, std::vector<unique_fd> existing, bool are_equals) {
   if (registry::instance().is_in_child()) {
     detail::process_node.store(host_id, std::memory_order_relaxed);
   }
@@ -526,7 +587,19 @@ void job::start(const job_options& options, std::vector<unique_fd> existing) {
                 "call them from here with farcall::node_at(number)");
   }
   membership_options o;
-  if (!options.targets.empty()) o.targets = parse_targets(options.targets);
+  if (are_equals) {
+    if (!existing.empty()) {
+      throw setting_error("a job of equals starts its nodes: leave out "
+                          "job_options::existing_targets");
+    }
+    // Programs that a node starts are others.
+    ::unsetenv(settings::variable_of(settings::row("spmd")).c_str());
+    o.targets = parse_equals(options.targets);
+    o.are_equals = true;
+    o.survives = options.survive;
+  } else if (!options.targets.empty()) {
+    o.targets = parse_targets(options.targets);
+  }
   o.existing = std::move(existing);
   o.program = options.program;
   o.arguments = options.arguments;
@@ -537,27 +610,34 @@ void job::start(const job_options& options, std::vector<unique_fd> existing) {
   o.access = {options.key, options.certificate, options.certificate_key, options.authority};
   o.heartbeat_timeout = options.heartbeat_timeout;
   o.peer_timeout = options.peer_timeout;
-  const forwarded_settings forwarded{options.waiting, options.release_timeout};
+  const bool has_thread = options.progress == "thread";
+  const forwarded_settings forwarded{options.waiting, options.release_timeout, are_equals,
+                                     has_thread};
   o.settings = encode(forwarded);
   o.transports = transports();
   auto state = std::make_unique<detail::job_state>();
   state->start_timeout = options.start_timeout;
   if (options.restart_lost_servers) state->returns.enable();
   state->members = membership::launch(std::move(o), identity());
-  set_up(*state, forwarded, options.progress == "thread");
+  set_up(*state, forwarded, has_thread);
   am::engine& engine = *state->engine;
   state->watch.start(static_cast<node_id>(state->members->nodes()));
   try {
-    state->members->watch(
-        {.node_joined = [s = state.get()](const card& c, const route& r) { take_in(*s, c, r); },
-         .node_failed =
-             [s = state.get()](node_id n, const std::string& why) {
-               s->engine->fail(n, why);
-               s->watch.node_ended(*s, n, why);
-               s->returns.node_failed(*s, n);
-             },
-         .shut_down = {}});
-    engine.start_workers(0);
+    const auto joined = [s = state.get()](const card& c, const route& r) { take_in(*s, c, r); };
+    if (are_equals) {
+      detail::watch_equals(*state, joined);
+      start_equals(engine, has_thread);
+    } else {
+      state->members->watch({.node_joined = joined,
+                             .node_failed =
+                                 [s = state.get()](node_id n, const std::string& why) {
+                                   s->engine->fail(n, why);
+                                   s->watch.node_ended(*s, n, why);
+                                   s->returns.node_failed(*s, n);
+                                 },
+                             .shut_down = {}});
+      engine.start_workers(0);
+    }
   } catch (const std::system_error& e) {
     state.reset();
     throw start_failed(std::string("the job cannot be started: no thread can be made: ") +
@@ -566,6 +646,12 @@ void job::start(const job_options& options, std::vector<unique_fd> existing) {
   for (node_id id = 1; id < state->members->nodes(); ++id)
     targets_.emplace_back(*state, id);
   state_ = state.release();
+  if (are_equals) detail::watch_exit(*state_);
+}
+
+bool job::wait_for(bool (*holds)(void*) noexcept, void* argument, time_limit limit) {
+  am::engine& engine = *detail::state_of(*state_).engine;
+  return engine.wait_until(holds, argument, engine.is_attached(), deadline_after(limit));
 }
 
 void job::progress() { state_->engine->poll_all(); }

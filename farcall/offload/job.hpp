@@ -1,14 +1,17 @@
 #pragma once
 
 #include <farcall/am/wait_policy.hpp>
+#include <farcall/base/clock.hpp>
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/offload/node.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace farcall {
@@ -21,7 +24,7 @@ struct job_state;
 struct job_options {
   /// Comma-separated URLs: "shm", "shm:4", "shm:2?workers=4&cpu=1&program=./other&name=solver",
   /// "exec:qemu-aarch64 ./other?count=2", "tcp://host:port?count=2".
-  /// Else FARCALL_TARGETS, else "shm".
+  /// Else FARCALL_TARGETS, else "shm". "none" in a job of equals: the host is alone.
   std::string targets{};
   /// Processes of this machine that exist already, as those that a launcher has started, and become
   /// the last targets. One descriptor for each: an end of socketpair(AF_UNIX, SOCK_SEQPACKET, …),
@@ -63,6 +66,9 @@ struct job_options {
   /// again once their server takes them, as new nodes: job::on_node_change() tells of them, and
   /// which they replace. Attempts go on for some ten minutes, with pauses of up to 8 s.
   bool restart_lost_servers = false;
+  /// In a job of equals: the end of a node does not end the others. Calls to it end with
+  /// node_failed, and so do collectives, but for the end of the job.
+  bool survive = false;
   /// A target, here or elsewhere, that does not answer the host for longer has failed, and is
   /// killed: one that is stopped (SIGSTOP, a debugger) or that hangs in the kernel. Its handlers
   /// may compute as long as they like; for those there are deadlines. Else FARCALL_PEER_TIMEOUT_MS,
@@ -70,11 +76,22 @@ struct job_options {
   std::chrono::milliseconds peer_timeout{0};
   /// Who takes in replies on the host, and runs what waits for them: "wait", only threads that wait
   /// or test, and progress(); "thread", also a thread of farcall's, so that nobody need wait. Else
-  /// FARCALL_PROGRESS, else "wait". Targets do as with "thread".
+  /// FARCALL_PROGRESS, else "wait". Targets do as with "thread". In a job of equals, the same on
+  /// all nodes: "wait", the thread that made the job runs handlers; "thread", one of farcall's.
   std::string progress{};
   /// How long threads spin before they sleep. Else FARCALL_SPIN_US and FARCALL_YIELD_AFTER_US.
   wait_policy waiting{std::chrono::nanoseconds(-1), std::chrono::nanoseconds(-1)};
 };
+
+/// As long as it takes.
+inline constexpr time_limit no_limit{std::chrono::hours::max()};
+
+/// Says that a job is one of equals; see job.
+struct spmd_t {
+  explicit spmd_t() = default;
+};
+/// As in `fc::job job{fc::spmd, argc, argv};`
+inline constexpr spmd_t spmd{};
 
 /// A set of nodes that call each other: this process, the host, and the targets that it starts.
 ///
@@ -84,6 +101,17 @@ struct job_options {
 /// them. What outlives its job (futures, buffers, lanes, nodes) may be destroyed, and futures hold
 /// node_failed; nothing else may be done with it. Several jobs may exist at a time. Any thread may
 /// use a job; one makes, moves and destroys it.
+///
+/// In a *job of equals* (fc::spmd), every node runs its own main(), as in MPI and other SPMD
+/// programs: the constructor returns on all of them. Handlers run on the thread that made the job,
+/// while it waits for something of farcall's and in progress(), unless `progress` is "thread". All
+/// nodes call the collectives, barrier() and the like, on that thread and in the same order. The
+/// destructor, or close(), is one, too: the job ends once all have called it and nothing is under
+/// way any more. A node that ends before, by whatever way, ends the others, with its exit status,
+/// unless job_options::survive says otherwise; so does one that leaves the job by an exception.
+/// What follows the job's end runs on all nodes; at exit(), the host waits for the others, and
+/// exits with the status of one that failed. A process can have one such job, and makes it first in
+/// main(). See docs/guide/14-jobs-of-equals.md.
 class job {
  public:
   /// Starts the targets that the environment names, or one. Throws start_failed and setting_error.
@@ -93,6 +121,11 @@ class job {
   /// Takes the options that start with --farcall- out of the command line. They, and then the
   /// environment, come before `options`. `--farcall-help` prints them and exits.
   job(int& argc, char** argv, const job_options& options = {});
+  /// A job of equals: the host starts the others, which return from here, too. Throws the same; and
+  /// setting_error for devices, existing targets, and targets with more than one worker.
+  explicit job(spmd_t, const job_options& options = {});
+  /// The same with the options of a command line.
+  job(spmd_t, int& argc, char** argv, const job_options& options = {});
   job(job&& other) noexcept;
   job& operator=(job&& other) noexcept;
   job(const job&) = delete;
@@ -102,11 +135,15 @@ class job {
   /// The nodes that the job has started with, but for the host, in the order of their numbers; also
   /// those that have failed since, and not those that were added.
   [[nodiscard]] const std::vector<node>& targets() const noexcept { return targets_; }
-  /// Node 0: this process.
+  /// Node 0: this process, but for targets in a job of equals.
   [[nodiscard]] node host() const noexcept;
+  /// Number of this process in the job: from 0, the host, to size() - 1; also once it is closed. As
+  /// MPI_Comm_rank.
+  [[nodiscard]] node_id rank() const noexcept { return rank_; }
   /// Throws error when the job has no such node.
   [[nodiscard]] node node_at(node_id id) const;
-  /// Number of nodes that the job has had, the host included: one more than the highest number.
+  /// Number of nodes that the job has had, the host included: one more than the highest number;
+  /// also once it is closed.
   [[nodiscard]] std::size_t size() const noexcept;
   /// All nodes but the host that have joined, and have not failed and were not removed, as of now.
   /// Any thread. Throws forked in a child of a fork.
@@ -146,7 +183,56 @@ class job {
   /// waits for them. For loops that do other things too: nobody need wait or test then. Blocks only
   /// as long as what it runs. Any thread. Throws forked in a child of a fork. As
   /// ucp_worker_progress.
+  ///
+  /// In a job of equals, on the thread that made it, also serves requests that have arrived: of
+  /// each lane up to 64. In a handler there, gives others their turn.
   void progress();
+  /// The same, and throws the same. Throws forked.
+  void poll() { progress(); }
+
+  /// Waits until `holds()` is true, and takes in replies meanwhile, as progress() does; true then,
+  /// and false when `limit` has passed. `holds` is asked again and again on this thread: about what
+  /// handlers and continuations change. Sleeps when nothing happens; where handlers run on other
+  /// threads, it is asked every 100 µs. Any thread. Throws what `holds` throws, and forked. As
+  /// GASNET_BLOCKUNTIL.
+  template <class Condition>
+  bool wait_until(Condition holds, time_limit limit = no_limit);
+
+  // ---- jobs of equals ----
+
+  /// Waits until all nodes have called it. A dissemination barrier: each node sends log2(size())
+  /// messages. Like all collectives, serves requests meanwhile, does not wait for calls that were
+  /// posted, and throws node_failed when a node of the job has failed, timeout when `limit` has
+  /// passed (the job can then have no more collectives), and error in plain jobs, on other threads
+  /// than the one that made the job, in handlers, and where nodes call different collectives. As
+  /// MPI_Barrier.
+  void barrier(time_limit limit = no_limit);
+
+  /// Fills `all` with the bytes of all nodes, in the order of their numbers; `mine` is as long on
+  /// all nodes, and `all` size() times as long. Bruck's algorithm: log2(size()) messages of each
+  /// node. Throws as barrier(), and error for other lengths. As MPI_Allgather.
+  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all,
+                  time_limit limit = no_limit);
+  /// The same for one value: returns those of all nodes.
+  template <class T>
+    requires std::is_trivially_copyable_v<T>
+  [[nodiscard]] std::vector<T> all_gather(const T& value, time_limit limit = no_limit) {
+    std::vector<T> all(size());
+    all_gather(std::as_bytes(std::span(&value, 1)), std::as_writable_bytes(std::span(all)), limit);
+    return all;
+  }
+
+  /// Fills `bytes` on all nodes with those of `root`; they are as many on all nodes. A binomial
+  /// tree. `root` may return before others have them. Throws as barrier(), and error for other
+  /// lengths, and a root that is no node. As MPI_Bcast.
+  void broadcast(std::span<std::byte> bytes, node_id root, time_limit limit = no_limit);
+
+  /// Ends the job as the destructor does, which then does nothing. In a job of equals, waits until
+  /// all nodes have called it, without a bound, since they compute as long as they like, and until
+  /// all that was sent, and what follows it, was served; for handlers that wait, at most for the
+  /// stop timeout. Afterwards only rank() and size() may be asked. On the thread that made the job,
+  /// not in handlers; throws error elsewhere, and forked. As MPI_Finalize.
+  void close();
 
   /// A descriptor for poll(), epoll or an event loop, readable while completions may wait. Whoever
   /// finds it so calls progress(), which makes it unreadable until there is more, and then asks its
@@ -160,11 +246,35 @@ class job {
   [[nodiscard]] int wait_fd();
 
  private:
-  void start(const job_options& options, std::vector<unique_fd> existing);
+  void start(const job_options& options, std::vector<unique_fd> existing, bool are_equals);
+  void join_equals();
+  bool wait_for(bool (*holds)(void*) noexcept, void* argument, time_limit limit);
 
   detail::job_state* state_ = nullptr; ///< owned
+  node_id rank_ = host_id;
+  std::size_t closed_size_ = 0; ///< size() once it is closed
   std::vector<node> targets_;
 };
+
+template <class Condition>
+bool job::wait_until(Condition holds, time_limit limit) {
+  struct question {
+    Condition& holds;
+    std::exception_ptr thrown;
+  } asked{holds, nullptr};
+  const auto ask = [](void* argument) noexcept {
+    auto& q = *static_cast<question*>(argument);
+    try {
+      return q.thrown != nullptr || static_cast<bool>(q.holds());
+    } catch (...) {
+      q.thrown = std::current_exception();
+      return true;
+    }
+  };
+  const bool is_so = wait_for(ask, &asked, limit);
+  if (asked.thrown) std::rethrow_exception(asked.thrown);
+  return is_so;
+}
 
 /// In a process that was started as a target, serves the job and never returns; elsewhere does
 /// nothing. For programs that make their jobs late: call it first in main(). In a target, throws

@@ -3,6 +3,7 @@
 #include <farcall/am/engine.hpp>
 #include <farcall/call/key_resolver.hpp>
 #include <farcall/job/membership.hpp>
+#include <farcall/offload/collectives.hpp>
 #include <farcall/offload/copy_thread.hpp>
 #include <farcall/offload/lost_servers.hpp>
 #include <farcall/offload/node.hpp>
@@ -12,8 +13,17 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <thread>
 
 namespace farcall::detail {
+
+/// What a job of equals has besides.
+struct equals {
+  std::thread::id thread = std::this_thread::get_id(); ///< that made it
+  int exceptions = 0;                                  ///< in flight when it was made
+  bool is_closed = false;
+  farcall::detail::collectives collectives;
+};
 
 /// Everything that a job is made of in one process. Handles of users point to its core.
 struct job_state : job_core {
@@ -28,16 +38,20 @@ struct job_state : job_core {
   /// and what it owns, must stay as it is.
   [[nodiscard]] bool end() noexcept;
 
+  /// Waits for large copies and what follows them, which may post, at most for `duration`.
+  void finish_copies(std::chrono::milliseconds duration);
+
   std::chrono::milliseconds release_timeout{}; ///< for the ends of buffers
   std::chrono::milliseconds start_timeout{};   ///< host: for nodes that are added
   std::unique_ptr<membership> members;
   std::shared_ptr<am::engine> engine;
   std::unique_ptr<key_resolver> functions;
   copy_thread copies;
-  pending_transfers late_puts; ///< given up at their deadlines
-  pending_transfers in_order;  ///< that calls in order wait for
-  node_watch watch;            ///< host
-  lost_servers returns;        ///< host
+  pending_transfers late_puts;       ///< given up at their deadlines
+  pending_transfers in_order;        ///< that calls in order wait for
+  node_watch watch;                  ///< host
+  lost_servers returns;              ///< host
+  std::unique_ptr<equals> as_equals; ///< null in a plain job
 
  private:
   bool has_ended_ = false;

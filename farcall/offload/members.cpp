@@ -33,8 +33,14 @@ void require_own(const detail::job_core& job, const node& n) {
   if (n.job() != &job || !n.has_job()) throw error("this node belongs to another job, or to none");
 }
 
+/// Throws error where nodes do not come and go.
+void require_plain(const detail::job_state& job) {
+  if (job.as_equals) throw error("a job of equals has the nodes that it has started with");
+}
+
 std::vector<node> add_all(detail::job_state& state, const std::vector<target_url>& urls,
                           node_id replaced = no_node) {
+  require_plain(state);
   std::vector<node> added;
   for (const node_id id : state.members->add(urls, deadline_after(state.start_timeout))) {
     added.emplace_back(state, id);
@@ -144,7 +150,9 @@ void detail::node_watch::stop() noexcept {
 
 // ---- what is done -------------------------------------------------------------------------------
 
-std::size_t job::size() const noexcept { return state_->members->nodes(); }
+std::size_t job::size() const noexcept {
+  return state_ != nullptr ? state_->members->nodes() : closed_size_;
+}
 
 std::vector<node> job::live_targets() const {
   detail::job_state& state = detail::state_of(*state_);
@@ -181,6 +189,7 @@ std::vector<node> job::add(std::span<const std::string> urls) {
 
 void detail::remove_target(const node& target) {
   job_state& job = state_of(*target.job());
+  require_plain(job);
   const node_id id = target.id();
   // Says that only the host can.
   if (job.members->self() != host_id) job.members->remove(id, no_deadline, {});

@@ -33,6 +33,9 @@ struct target_url {
   [[nodiscard]] bool has(std::string_view option) const { return options.contains(option); }
 };
 
+/// Instead of a list: in a job of equals, the host is alone.
+inline constexpr std::string_view no_targets = "none";
+
 /// Largest number of targets in a job, at its start.
 inline constexpr std::uint32_t most_targets = 4000;
 /// Of one target.

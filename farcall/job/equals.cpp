@@ -1,0 +1,145 @@
+#include <farcall/base/error.hpp>
+#include <farcall/base/log.hpp>
+#include <farcall/job/host_membership.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+
+#include <unistd.h>
+
+/// Jobs of equals, as their host sees them: how they end together, in rounds, or because one node
+/// ends.
+namespace farcall {
+namespace {
+
+/// How long one that leaves its job by an exception may take to print it and end, so that its exit
+/// status can be told.
+constexpr std::chrono::milliseconds leave_time{50};
+/// From the kill of processes to their end, before this one ends.
+constexpr std::chrono::milliseconds end_time{100};
+
+/// What the job ends with when a node did not close it, and says nothing worse.
+constexpr int not_closed_status = 1;
+
+} // namespace
+
+// ---- together -----------------------------------------------------------------------------------
+
+void host_membership::be_quiet(bool was_active) {
+  own_was_active_.store(was_active, std::memory_order_relaxed);
+  // Release; partner: the acquire load in end_round().
+  own_quiet_in_.store(round(), std::memory_order_release);
+  look_around();
+}
+
+void host_membership::take_quiet(target& t, const messages::quiet& m) {
+  if (m.round != round()) throw malformed_message("it is quiet in another round");
+  t.quiet_in = m.round;
+  t.was_active = m.was_active;
+}
+
+void host_membership::end_round() {
+  const std::uint32_t now = round();
+  if (is_over() || own_quiet_in_.load(std::memory_order_acquire) != now) return;
+  bool are_all_quiet = true;
+  bool was_active = own_was_active_.load(std::memory_order_relaxed);
+  targets_.for_each([&](node_id node, const target& t) {
+    if (roster_.has_failed(node)) return;
+    are_all_quiet = are_all_quiet && t.quiet_in == now;
+    was_active = was_active || t.was_active;
+  });
+  if (!are_all_quiet) return;
+  targets_.for_each([&](node_id node, target& t) {
+    if (roster_.has_failed(node)) return;
+    if (was_active) {
+      notify(t, messages::round{now + 1});
+    } else {
+      notify(t, messages::shut_down{});
+      t.is_told_to_stop = true;
+    }
+  });
+  // Release; partners: round() and is_over().
+  if (was_active) {
+    round_.store(now + 1, std::memory_order_release);
+  } else {
+    is_over_.store(true, std::memory_order_release);
+  }
+  if (events_.round_changed) events_.round_changed();
+}
+
+int host_membership::wait_for_others() {
+  std::unique_lock guard(lost_mutex_);
+  // Without a bound: they run the user's code, and the job is what they all do.
+  lost_.wait(guard, [this] {
+    bool are_lost = true;
+    targets_.for_each([&](node_id /*node*/, const target& t) {
+      are_lost = are_lost && t.is_lost.load(std::memory_order_acquire);
+    });
+    return are_lost;
+  });
+  return exit_code_;
+}
+
+// ---- because one ends ---------------------------------------------------------------------------
+
+void host_membership::take_leave(node_id node, target& t) {
+  if (t.is_told_to_stop) return;
+  const bool has_ended = t.process->wait(clock::now() + leave_time).has_value();
+  if (!options_.survives) {
+    (void)lose_equal(node, t, node_text(node) + t.process->end_text(t.last_words));
+  }
+  if (has_ended) return;
+  const std::lock_guard guard(t.telling);
+  t.process->kill();
+}
+
+bool host_membership::lose_equal(node_id node, target& t, const std::string& why) {
+  if (has_given_up_.load(std::memory_order_relaxed)) return false;
+  const int code = t.process->exit_code().value_or(t.exit_code);
+  if (t.is_told_to_stop) {
+    if (code <= 0) return false;
+    log::error(why + " (exit code " + std::to_string(code) + ")");
+    const std::lock_guard guard(lost_mutex_);
+    if (exit_code_ == 0) exit_code_ = code;
+    return false;
+  }
+  const int status = code > 0 ? code : not_closed_status;
+  const std::string text =
+      why + ", and has not closed its job of equals (exit code " + std::to_string(status) + ")";
+  if (!options_.survives) end_all(text + ": all its nodes are ended", status);
+  log::warning(node_text(node) + " is gone, and the others go on: " + text);
+  return true;
+}
+
+void host_membership::kill_all() noexcept {
+  targets_.for_each([](node_id /*node*/, target& t) {
+    if (!t.process) return;
+    const std::lock_guard guard(t.telling);
+    t.process->kill();
+  });
+}
+
+void host_membership::end_all(const std::string& why, int code) noexcept {
+  log::error(why);
+  kill_all();
+  const time_point deadline = clock::now() + end_time;
+  targets_.for_each([&](node_id node, target& t) {
+    if (!t.process || roster_.has_failed(node)) return;
+    try {
+      if (t.process->wait(deadline)) t.process->reap();
+    } catch (const std::exception&) {
+      // There is no memory for words; nobody would read them.
+    }
+  });
+  // The program's threads may be anywhere, so there is no orderly end.
+  ::_exit(code);
+}
+
+void host_membership::give_up(const std::string& why) {
+  if (!options_.are_equals || has_given_up_.exchange(true, std::memory_order_relaxed)) return;
+  log::error(node_text(host_id) + " " + why + ": all nodes of its job of equals are ended");
+  kill_all();
+}
+
+} // namespace farcall

@@ -1,0 +1,81 @@
+#include <farcall/base/settings_source.hpp>
+#include <farcall/base/settings_table.hpp>
+#include <farcall/memory/ring.hpp>
+#include <farcall/offload/job_settings.hpp>
+#include <farcall/offload/other_variables.hpp>
+#include <farcall/transport/process.hpp>
+
+#include <chrono>
+#include <string>
+#include <utility>
+
+namespace farcall {
+namespace {
+
+using std::chrono::microseconds;
+
+/// A setting of which 0 in job_options leaves it open.
+template <class T>
+void settle(T& option, const setting& s, const settings_source& given) {
+  using number_type = decltype(T(0) / T(1));
+  const bool is_set = option != T(0);
+  if (const auto value = given.number(s, is_set)) {
+    option = T(static_cast<number_type>(*value));
+  } else if (is_set) {
+    // The program's own is held to the same range.
+    settings::check(s, "job_options::" + std::string(s.field), std::to_string(option / T(1)));
+  } else {
+    option = T(static_cast<number_type>(s.number));
+  }
+}
+
+void settle(std::string& option, const setting& s, const settings_source& given) {
+  if (auto value = given.text(s, !option.empty())) option = std::move(*value);
+}
+
+/// A setting in µs, of which less than 0 leaves it open. The program's own may be as long as it
+/// likes.
+void settle_spin(std::chrono::nanoseconds& option, const setting& s, const settings_source& given) {
+  const bool is_set = option >= std::chrono::nanoseconds::zero();
+  if (const auto value = given.number(s, is_set)) {
+    option = microseconds(*value);
+  } else if (!is_set) {
+    option = microseconds(s.number);
+  }
+}
+
+} // namespace
+
+job_options detail::complete(job_options o, const settings_source& given) {
+  using settings::row;
+  // Read where lines are written; here it is only checked, while somebody is there to be told.
+  (void)given.text(row("log"));
+  settings::warn_of_unknown(other_variables());
+  settle(o.targets, row("targets"), given);
+  if (o.targets.empty() && o.existing_targets.empty()) {
+    o.targets = settings::default_of(row("targets"));
+  }
+  settle(o.program, row("program"), given);
+  if (o.arguments.empty()) o.arguments = own_arguments();
+  settle(o.key, row("key"), given);
+  settle(o.certificate, row("certificate"), given);
+  settle(o.certificate_key, row("certificate-key"), given);
+  settle(o.authority, row("authority"), given);
+  settle(o.start_timeout, row("start-timeout-ms"), given);
+  settle(o.stop_timeout, row("stop-timeout-ms"), given);
+  settle(o.release_timeout, row("release-timeout-ms"), given);
+  settle(o.heartbeat_timeout, row("heartbeat-timeout-ms"), given);
+  settle(o.peer_timeout, row("peer-timeout-ms"), given);
+  static_assert(row("lane-bytes").low == smallest_ring);
+  settle(o.lane_bytes, row("lane-bytes"), given);
+  settle(o.heap_bytes, row("heap-bytes"), given);
+  if (!o.progress.empty()) settings::check(row("progress"), "job_options::progress", o.progress);
+  settle(o.progress, row("progress"), given);
+  settle_spin(o.waiting.spin, row("spin-us"), given);
+  settle_spin(o.waiting.yield_after, row("yield-after-us"), given);
+  static_assert(wait_policy{}.spin == microseconds(row("spin-us").number));
+  static_assert(wait_policy{}.yield_after == microseconds(row("yield-after-us").number));
+  return o;
+}
+
+} // namespace farcall
