@@ -37,6 +37,7 @@ struct run_options {
   std::optional<std::size_t> processes;
   std::optional<std::string> targets;
   std::optional<std::string> hosts;
+  bool spmd = false;
   std::string ssh;
   unsigned start_timeout_ms = 30'000;
   bool json = false;
@@ -49,8 +50,9 @@ void set_variable(const setting& which, const std::string& value) {
     throw failed_run(fmt::format("cannot set {}: {}", name, reason_text(errno)));
 }
 
-int start(const run_plan& plan) {
+int start(const run_plan& plan, bool are_equals) {
   set_variable(settings::row("targets"), plan.targets);
+  if (are_equals) set_variable(settings::row("spmd"), "yes");
   std::vector<std::string> words = plan.words;
   std::vector<char*> arguments;
   arguments.reserve(words.size() + 1);
@@ -110,16 +112,19 @@ int run_on_hosts(const run_options& options, const std::vector<std::string>& com
     urls += (urls.empty() ? "" : ",") + server->url(deadline);
   set_variable(settings::row("targets"), urls);
   set_variable(settings::row("key"), key.path());
+  if (options.spmd) set_variable(settings::row("spmd"), "yes");
   return run_to_end(plan.program, plan.words);
 }
 
 int run_app(const run_options& options, const std::vector<std::string>& command) {
   if (options.hosts) return run_on_hosts(options, command);
-  const run_plan plan = make_run_plan(options.processes, options.targets, command);
-  if (!options.json) return start(plan);
+  const run_plan plan = make_run_plan(options.processes, options.targets, command, options.spmd);
+  if (!options.json) return start(plan, options.spmd);
+  json environment{{variable_of_targets(), plan.targets}};
+  if (options.spmd) environment[settings::variable_of(settings::row("spmd"))] = "yes";
   const json document{{"program", plan.program},
                       {"arguments", plan.words},
-                      {"environment", {{variable_of_targets(), plan.targets}}}};
+                      {"environment", std::move(environment)}};
   print(document.dump(2) + '\n');
   return 0;
 }
@@ -131,21 +136,26 @@ command command_run() {
   run_options& o = *options;
   return {
       .name = "run",
-      .text =
-          "Start a farcall program with targets: farcall run [-n N | --targets URLS] ./app [its "
-          "arguments ...]",
+      .text = "Start a farcall program with targets: farcall run [--spmd] [-n N | --targets URLS] "
+              "./app [its arguments ...]",
       .footer = fmt::format(
           "Sets {} and executes the program in place of this command. Without -n and --targets, "
           "what the variable says already counts, else it is one shm target. Options come before "
           "the program. With --hosts it runs the program as a "
           "child; the program must have the same path on all machines, and farcall be on the PATH "
-          "there. Each run has a key of its own, which goes through ssh.",
+          "there. Each run has a key of its own, which goes through ssh. With --spmd, all nodes "
+          "run the program's main() as equals, and the exit status is that of the first that "
+          "fails; a program that makes a plain farcall::job is refused then. One that makes a job "
+          "of equals (farcall::spmd) works without --spmd, too.",
           variable_of_targets()),
       .options =
           {{.name = "-n",
             .value = &o.processes,
             .text = "Number of processes, the host included, as with mpirun: -n 4 is the host and "
-                    "three shm targets"},
+                    "three shm targets; with --spmd four nodes, and -n 1 is one"},
+           {.name = "--spmd",
+            .value = &o.spmd,
+            .text = "The program has to make a job of equals: each node runs its main()"},
            {.name = "--targets",
             .value = &o.targets,
             .text = std::string(settings::row("targets").text),

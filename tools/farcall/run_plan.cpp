@@ -85,14 +85,15 @@ std::string find_program(const std::string& name, const std::string& path) {
 }
 
 run_plan make_run_plan(std::optional<std::size_t> processes, std::optional<std::string> targets,
-                       const std::vector<std::string>& command) {
+                       const std::vector<std::string>& command, bool are_equals) {
   if (processes && targets)
     throw usage_problem("-n and --targets both name the targets; give one of them");
   if (command.empty())
     throw usage_problem("no program given; for example: farcall run -n 4 ./app its arguments");
   run_plan plan;
   if (processes) {
-    if (*processes < 2) {
+    if (*processes == 0) throw usage_problem("-n 0: a job has at least one node");
+    if (*processes < 2 && !are_equals) {
       throw usage_problem(fmt::format("-n {}: the number counts the host, so that at least 2 "
                                       "processes are needed for one target",
                                       *processes));
@@ -101,7 +102,9 @@ run_plan make_run_plan(std::optional<std::size_t> processes, std::optional<std::
       throw usage_problem(fmt::format("-n {}: a job has at most {} processes, the host included",
                                       *processes, most_targets + 1));
     }
-    plan.targets = *processes == 2 ? "shm" : fmt::format("shm:{}", *processes - 1);
+    plan.targets = *processes == 1   ? std::string(no_targets)
+                   : *processes == 2 ? "shm"
+                                     : fmt::format("shm:{}", *processes - 1);
   } else if (targets) {
     plan.targets = *targets;
     if (plan.targets.empty()) throw usage_problem("--targets is empty; give for example shm:4");
@@ -109,7 +112,8 @@ run_plan make_run_plan(std::optional<std::size_t> processes, std::optional<std::
     const setting& s = settings::row("targets");
     plan.targets = settings_source().text(s).value_or(settings::default_of(s));
   }
-  (void)parse_targets(plan.targets); // throws setting_error for what the program would refuse too
+  // Throws setting_error for what the program would refuse too.
+  if (!are_equals || plan.targets != no_targets) (void)parse_targets(plan.targets);
   const char* path = std::getenv("PATH");
   plan.program = find_program(command.front(), path == nullptr ? "/usr/bin:/bin" : path);
   plan.words = command;

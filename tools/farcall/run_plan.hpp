@@ -17,11 +17,12 @@ struct run_plan {
 
 /// Checks everything that can be checked before the program starts: that options name the targets
 /// in at most one way, and a file that is there and may be executed. Without such an option the
-/// variable FARCALL_TARGETS counts, else its default. Throws usage_problem or
-/// farcall::setting_error, saying what to do.
+/// variable FARCALL_TARGETS counts, else its default. A job of equals may have one node. Throws
+/// usage_problem or farcall::setting_error, saying what to do.
 [[nodiscard]] run_plan make_run_plan(std::optional<std::size_t> processes,
                                      std::optional<std::string> targets,
-                                     const std::vector<std::string>& command);
+                                     const std::vector<std::string>& command,
+                                     bool are_equals = false);
 
 /// The file that a shell would execute for `name`: itself when it has a slash, else the first one
 /// on `path`. Throws usage_problem when there is none.
