@@ -129,6 +129,8 @@ class engine final : public client,
   [[nodiscard]] bool is_attached() const noexcept {
     return attached_ && fiber_scheduler::mine() == attached_.get();
   }
+  /// A thread has called attach().
+  [[nodiscard]] bool is_served_by_caller() const noexcept { return attached_ != nullptr; }
   /// The calling thread runs a handler.
   [[nodiscard]] static bool is_in_handler() noexcept;
   /// Makes all serve() calls return once the requests that have arrived are done. Any thread; once
@@ -307,7 +309,7 @@ class engine final : public client,
   void wait_for(Condition& c);
   template <class Condition>
   void wait_on_own_stack(Condition& c);
-  static bool serve_one(worker& w, fiber_scheduler& fibers) noexcept;
+  static bool serve_some(worker& w, fiber_scheduler& fibers) noexcept;
   /// Runs queued continuations; where a fiber can be had, on one, so that one that waits keeps
   /// nobody.
   static void run_queued(fiber_scheduler* fibers) noexcept;

@@ -15,8 +15,8 @@
 namespace farcall::am {
 namespace {
 
-/// Iterations between two polls for requests to serve. The line that is waited for is polled in
-/// every iteration.
+/// Iterations between two polls for requests to serve, a power of two. The line that is waited for
+/// is polled in every iteration.
 constexpr unsigned look_interval = 8;
 
 /// Iterations between two polls of the lanes of other threads.
@@ -377,22 +377,26 @@ void engine::sleep(std::initializer_list<wait_condition*> for_what, fiber_schedu
   sleep_on(watched, deadline);
 }
 
-/// Runs one request on a fiber, and refuses it where none can be had.
-bool engine::serve_one(worker& w, fiber_scheduler& fibers) noexcept {
+/// Runs one request on a fiber, and refuses it where none can be had. For a thread of the program's
+/// several: it has no other loop that would serve them.
+bool engine::serve_some(worker& w, fiber_scheduler& fibers) noexcept {
   if (w.owner().arrivals_changed()) w.owner().accept_lanes();
   w.progress();
   if (!w.has_work() && !w.is_blocked()) {
     w.note_idle();
     return false;
   }
-  const auto serve = [](void* serving) noexcept { static_cast<worker*>(serving)->turn(true); };
-  return fibers.run(serve, &w) || w.refuse_one();
+  const auto serve_one = [](void* serving) noexcept { static_cast<worker*>(serving)->turn(true); };
+  const auto serve_all = [](void* serving) noexcept { static_cast<worker*>(serving)->turn(false); };
+  return fibers.run(w.owner().attached_ ? +serve_all : +serve_one, &w) || w.refuse_one();
 }
 
 template <class Condition>
 void engine::wait_on_own_stack(Condition& c) {
   fiber_scheduler* const fibers = fiber_scheduler::mine();
   worker* const w = fibers != nullptr ? current_worker_ : nullptr;
+  // One that is there for the requests only while it waits looks in every iteration.
+  const unsigned between_looks = w != nullptr && w->owner().attached_ ? 0 : look_interval - 1;
   spin_wait spinning(options_.waiting, oversubscribed_, c.deadline());
   for (;;) {
     const wait_condition::state now = c.poll();
@@ -407,8 +411,8 @@ void engine::wait_on_own_stack(Condition& c) {
       // That handler may have forked, and this be its child.
       require_own_process();
     }
-    if (w != nullptr && spinning.turn() % look_interval == look_interval - 1) {
-      has_worked |= serve_one(*w, *fibers);
+    if (w != nullptr && (spinning.turn() & between_looks) == between_looks) {
+      has_worked |= serve_some(*w, *fibers);
       require_own_process();
     }
     if (w != nullptr && spinning.turn() % take_over_interval == take_over_interval - 1) {
@@ -500,7 +504,7 @@ void engine::poll(completion& c) {
   } else if (current_worker_ != nullptr) {
     fibers->resume_ready();
     require_own_process();
-    (void)serve_one(*current_worker_, *fibers);
+    (void)serve_some(*current_worker_, *fibers);
   }
 }
 

@@ -94,21 +94,22 @@ void host_membership::take_leave(node_id node, target& t) {
   t.process->kill();
 }
 
-bool host_membership::lose_equal(node_id node, target& t, const std::string& why) {
+bool host_membership::lose_equal(node_id /*node*/, target& t, const std::string& why) {
   if (has_given_up_.load(std::memory_order_relaxed)) return false;
   const int code = t.process->exit_code().value_or(t.exit_code);
   if (t.is_told_to_stop) {
     if (code <= 0) return false;
-    log::error(why + " (exit code " + std::to_string(code) + ")");
+    log::error(why + ", after its job of equals was closed");
     const std::lock_guard guard(lost_mutex_);
     if (exit_code_ == 0) exit_code_ = code;
     return false;
   }
   const int status = code > 0 ? code : not_closed_status;
-  const std::string text =
-      why + ", and has not closed its job of equals (exit code " + std::to_string(status) + ")";
-  if (!options_.survives) end_all(text + ": all its nodes are ended", status);
-  log::warning(node_text(node) + " is gone, and the others go on: " + text);
+  const std::string text = why + (t.last_words.empty() ? " without closing its job of equals" : "");
+  if (!options_.survives) {
+    end_all(text + "; all nodes are ended, with exit code " + std::to_string(status), status);
+  }
+  log::warning(text + "; the other nodes go on");
   return true;
 }
 
@@ -138,7 +139,7 @@ void host_membership::end_all(const std::string& why, int code) noexcept {
 
 void host_membership::give_up(const std::string& why) {
   if (!options_.are_equals || has_given_up_.exchange(true, std::memory_order_relaxed)) return;
-  log::error(node_text(host_id) + " " + why + ": all nodes of its job of equals are ended");
+  log::error(node_text(host_id) + " " + why + "; all nodes are ended");
   kill_all();
 }
 

@@ -220,7 +220,7 @@ void host_membership::lose(node_id node, target& t) {
   }
   if (t.is_removed.load(std::memory_order_relaxed)) {
     why += "; it was removed from the job";
-  } else if (t.is_told_to_stop) {
+  } else if (t.is_told_to_stop && !options_.are_equals) {
     why += "; the job was ending";
   }
   const bool is_told = !options_.are_equals || lose_equal(node, t, why);

@@ -4,6 +4,8 @@
 #include <farcall/offload/equals.hpp>
 #include <farcall/offload/job.hpp>
 
+#include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -16,6 +18,9 @@
 namespace farcall {
 namespace detail {
 namespace {
+
+/// This process has, or had, a job of equals. Relaxed: it orders nothing.
+std::atomic<bool> has_made_one{false};
 
 /// Throws error for what only the thread that made the job may do, outside handlers.
 void require_main(const job_state& job, const char* what) {
@@ -38,9 +43,9 @@ void follow_host(const job_state& job) {
   if (job.members->is_over()) return;
   // Once is enough.
   if (job.members->self() == host_id + 1) {
-    log::error(node_text(host_id) + " (process " +
+    log::error(node_text(host_id) + ", process " +
                std::to_string(job.members->card_of(host_id).pid) +
-               ") has ended, and has not closed its job of equals: all its nodes are ended");
+               ", has ended without closing its job of equals; all nodes are ended");
   }
   ::_exit(1);
 }
@@ -59,7 +64,7 @@ void at_exit(int status, void* argument) {
   int code = 1;
   if (!watch.job->as_equals->is_closed) {
     members.give_up("exits with status " + std::to_string(status) +
-                    ", and has not closed its job of equals");
+                    " without closing its job of equals");
   } else {
     code = members.wait_for_others();
   }
@@ -70,8 +75,14 @@ void at_exit(int status, void* argument) {
 
 } // namespace
 
+void require_first() {
+  if (!has_made_one.load(std::memory_order_relaxed)) return;
+  throw error("this process has made a job of equals already, and can make one only");
+}
+
 void watch_equals(job_state& job, std::function<void(const card&, const route&)> joined) {
   job_state* const s = &job;
+  has_made_one.store(true, std::memory_order_relaxed);
   job.as_equals->exceptions = std::uncaught_exceptions();
   const auto notify = [s] { s->engine->notify_local(); };
   job.members->watch({.node_joined = std::move(joined),
@@ -96,7 +107,8 @@ void close_equals(job_state& job) {
   require_main(job, "close()");
   if (job.as_equals->is_closed) return;
   membership& members = *job.members;
-  job.finish_copies(members.stop_timeout());
+  const std::chrono::milliseconds stop_timeout = job.as_equals->stop_timeout;
+  job.finish_copies(stop_timeout);
   // In the first round nobody asks others for anything: they may compute for long.
   for (bool was_active = true; !members.is_over();) {
     struct question {
@@ -110,7 +122,7 @@ void close_equals(job_state& job) {
           return it.members.is_over() || it.members.round() != it.round;
         },
         &asked, true, no_deadline);
-    if (!members.is_over()) was_active = job.engine->settle(deadline_after(members.stop_timeout()));
+    if (!members.is_over()) was_active = job.engine->settle(deadline_after(stop_timeout));
   }
   job.as_equals->is_closed = true;
 }
@@ -135,7 +147,7 @@ bool end_equals(job_state& job) noexcept {
   }
   if (job.end()) return job.members->self() != host_id;
   log::error("the job is closed, but a continuation or copy of this process did not return " +
-             std::to_string(job.members->stop_timeout().count()) +
+             std::to_string(job.as_equals->stop_timeout.count()) +
              " ms (stop_timeout) later: its thread, and what the job has in memory, stay");
   return false;
 }

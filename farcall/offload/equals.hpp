@@ -8,6 +8,10 @@
 /// What a job does only if its nodes are equals.
 namespace farcall::detail {
 
+/// Throws error where this process has made or joined a job of equals: the other nodes run the same
+/// program, and would make another one each.
+void require_first();
+
 /// Watches the other nodes; `joined` takes those in that become known.
 void watch_equals(job_state& job, std::function<void(const card&, const route&)> joined);
 

@@ -140,6 +140,7 @@ program_identity identity() {
 struct forwarded_settings {
   wait_policy waiting;
   milliseconds release_timeout{};
+  milliseconds stop_timeout{};
   bool are_equals = false;
   bool has_progress_thread = false; ///< where they are
 };
@@ -168,7 +169,10 @@ void take_in(detail::job_state& state, const card& c, const route& r) {
 
 /// The rest of a job that has its members.
 void set_up(detail::job_state& state, const forwarded_settings& forwarded, bool progresses) {
-  if (forwarded.are_equals) state.as_equals = std::make_unique<detail::equals>();
+  if (forwarded.are_equals) {
+    state.as_equals = std::make_unique<detail::equals>();
+    state.as_equals->stop_timeout = forwarded.stop_timeout;
+  }
   membership& m = *state.members;
   const wait_policy& waiting = forwarded.waiting;
   state.release_timeout = forwarded.release_timeout;
@@ -214,6 +218,7 @@ std::vector<std::byte> encode(const forwarded_settings& s) {
   w.number(std::int64_t{waiting.spin.count()});
   w.number(std::int64_t{waiting.yield_after.count()});
   w.number(std::int64_t{s.release_timeout.count()});
+  w.number(std::int64_t{s.stop_timeout.count()});
   w.number(std::uint8_t{s.are_equals});
   w.number(std::uint8_t{s.has_progress_thread});
   return std::move(w).bytes();
@@ -225,6 +230,7 @@ forwarded_settings decode_settings(std::span<const std::byte> bytes) {
   s.waiting.spin = std::chrono::nanoseconds(r.number<std::int64_t>());
   s.waiting.yield_after = std::chrono::nanoseconds(r.number<std::int64_t>());
   s.release_timeout = milliseconds(r.number<std::int64_t>());
+  s.stop_timeout = milliseconds(r.number<std::int64_t>());
   s.are_equals = r.number<std::uint8_t>() != 0;
   s.has_progress_thread = r.number<std::uint8_t>() != 0;
   return s;
@@ -387,7 +393,7 @@ bool detail::job_state::end() noexcept {
     engine->detach();
     // No other node sends anything any more.
     engine->finish();
-    deadline = deadline_after(members->stop_timeout());
+    deadline = deadline_after(as_equals->stop_timeout);
   } else if (members->self() == host_id) {
     watch.stop();
     returns.stop();
@@ -551,6 +557,7 @@ void job::close() {
 }
 
 void job::join_equals() {
+  detail::require_first();
   auto state = std::make_unique<detail::job_state>();
   try {
     state->members = membership::join(transports(), identity());
@@ -588,6 +595,7 @@ void job::start(const job_options& options, std::vector<unique_fd> existing, boo
   }
   membership_options o;
   if (are_equals) {
+    detail::require_first();
     if (!existing.empty()) {
       throw setting_error("a job of equals starts its nodes: leave out "
                           "job_options::existing_targets");
@@ -611,8 +619,8 @@ void job::start(const job_options& options, std::vector<unique_fd> existing, boo
   o.heartbeat_timeout = options.heartbeat_timeout;
   o.peer_timeout = options.peer_timeout;
   const bool has_thread = options.progress == "thread";
-  const forwarded_settings forwarded{options.waiting, options.release_timeout, are_equals,
-                                     has_thread};
+  const forwarded_settings forwarded{options.waiting, options.release_timeout, options.stop_timeout,
+                                     are_equals, has_thread};
   o.settings = encode(forwarded);
   o.transports = transports();
   auto state = std::make_unique<detail::job_state>();
@@ -656,7 +664,15 @@ bool job::wait_for(bool (*holds)(void*) noexcept, void* argument, time_limit lim
 
 void job::progress() { state_->engine->poll_all(); }
 
-int job::wait_fd() { return state_->engine->wait_fd(); }
+int job::wait_fd() {
+  if (state_->engine->is_served_by_caller()) {
+    throw error(
+        "wait_fd() does not tell of requests, which the thread that made this job of equals "
+        "serves; wait_until() does, or let a thread of farcall's serve them "
+        "(job_options::progress)");
+  }
+  return state_->engine->wait_fd();
+}
 
 node job::host() const noexcept { return {*state_, host_id}; }
 

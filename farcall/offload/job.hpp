@@ -241,8 +241,8 @@ class job {
   /// them by then(); not of promises before anything of the job depends on them.
   ///
   /// Belongs to the job: do not read, write or close it. The first call starts a thread, which
-  /// sleeps but for such moments. Never blocks. Any thread. Throws error, and forked in a child of
-  /// a fork. As ucp_worker_get_efd.
+  /// sleeps but for such moments. Never blocks. Any thread. Throws error, as in a job of equals
+  /// without a progress thread, and forked in a child of a fork. As ucp_worker_get_efd.
   [[nodiscard]] int wait_fd();
 
  private:

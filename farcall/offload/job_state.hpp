@@ -22,6 +22,7 @@ struct equals {
   std::thread::id thread = std::this_thread::get_id(); ///< that made it
   int exceptions = 0;                                  ///< in flight when it was made
   bool is_closed = false;
+  std::chrono::milliseconds stop_timeout{}; ///< for handlers that wait, at the end
   farcall::detail::collectives collectives;
 };
 
