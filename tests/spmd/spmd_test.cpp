@@ -1,0 +1,288 @@
+#include <tests/sanitizer.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/// Jobs of equals as programs have them: what works over each transport, and what becomes of all
+/// nodes when one ends.
+namespace farcall::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+/// Nothing takes as long that does not hang.
+constexpr std::chrono::seconds bound{60};
+
+/// A command with what it, and all processes that it starts, write, in one pipe: the end of the
+/// pipe is the end of all nodes. Orphans come to this process and are reaped.
+class command {
+ public:
+  explicit command(const std::string& text) {
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category());
+    output_ = ends[0];
+    std::string line = "exec " + text;
+    std::string shell = "sh";
+    std::string option = "-c";
+    char* const arguments[] = {shell.data(), option.data(), line.data(), nullptr};
+    posix_spawn_file_actions_t actions;
+    ::posix_spawn_file_actions_init(&actions);
+    ::posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+    ::posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
+    const int failure = ::posix_spawn(&pid_, "/bin/sh", &actions, nullptr, arguments, environ);
+    ::posix_spawn_file_actions_destroy(&actions);
+    ::close(ends[1]);
+    if (failure != 0) throw std::system_error(failure, std::generic_category());
+  }
+  command(const command&) = delete;
+  command& operator=(const command&) = delete;
+  ~command() {
+    if (!has_ended_) (void)end();
+    ::close(output_);
+  }
+
+  [[nodiscard]] pid_t pid() const noexcept { return pid_; }
+
+  /// Reads until `what` has been written `times` times.
+  [[nodiscard]] bool says(const std::string& what, std::size_t times = 1) {
+    while (count(what) < times) {
+      if (!read_some()) return false;
+    }
+    return true;
+  }
+
+  /// Waits until all nodes have ended, and returns the exit status of the command, as shells have
+  /// it. Where some do not end, kills the command and says so.
+  int end() {
+    while (read_some()) {
+    }
+    has_ended_ = true;
+    int status = 0;
+    while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+    }
+    // Of a host that was killed.
+    while (::waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+
+  [[nodiscard]] const std::string& text() const noexcept { return text_; }
+  [[nodiscard]] std::size_t count(const std::string& what) const {
+    std::size_t times = 0;
+    for (std::size_t at = text_.find(what); at != std::string::npos; at = text_.find(what, at + 1))
+      ++times;
+    return times;
+  }
+
+  /// The processes of nodes that have written "<rank> <process>".
+  [[nodiscard]] pid_t process_of(unsigned rank) const {
+    std::istringstream lines(text_);
+    for (std::string line; std::getline(lines, line);) {
+      std::istringstream words(line);
+      unsigned said = 0;
+      pid_t process = 0;
+      if (words >> said >> process && said == rank) return process;
+    }
+    return 0;
+  }
+
+ private:
+  bool read_some() {
+    const auto left = deadline_ - std::chrono::steady_clock::now();
+    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(left).count();
+    pollfd readable{output_, POLLIN, 0};
+    if (ms <= 0 || ::poll(&readable, 1, static_cast<int>(ms)) <= 0) {
+      ADD_FAILURE() << "nodes have not ended: " << text_;
+      ::kill(pid_, SIGKILL);
+      return false;
+    }
+    char piece[4096];
+    const ssize_t got = ::read(output_, piece, sizeof piece);
+    if (got > 0) text_.append(piece, static_cast<std::size_t>(got));
+    return got > 0;
+  }
+
+  std::chrono::steady_clock::time_point deadline_ = std::chrono::steady_clock::now() + bound;
+  pid_t pid_ = 0;
+  int output_ = -1;
+  bool has_ended_ = false;
+  std::string text_;
+};
+
+std::string program(const std::string& targets, const std::string& arguments) {
+  return "env FARCALL_TARGETS=" + targets + " " FARCALL_SPMD_PROGRAM " " + arguments;
+}
+
+/// Standard error of sanitizers' symbolizers is no matter here.
+constexpr const char* said_once = "all nodes are ended";
+
+// ---- what works ---------------------------------------------------------------------------------
+
+TEST(spmd, nodes_call_each_other_and_do_things_together) {
+  for (const unsigned nodes : {4U, 3U, 1U}) {
+    const std::string others =
+        nodes == 1 ? std::string("none") : "shm:" + std::to_string(nodes - 1);
+    command c(program(others, "works"));
+    EXPECT_EQ(c.end(), 0) << c.text();
+    EXPECT_EQ(c.count("works on"), nodes) << c.text();
+    EXPECT_THAT(c.text(), Not(HasSubstr("farcall[")));
+  }
+}
+
+TEST(spmd, nodes_may_be_elsewhere) {
+  command server(FARCALL_SPMD_PROGRAM " works --farcall-serve=127.0.0.1:0 --farcall-plain=yes");
+  ASSERT_TRUE(server.says("tcp://")) << server.text();
+  ASSERT_TRUE(server.says("\n")) << server.text();
+  const std::size_t from = server.text().find("tcp://");
+  const std::string url =
+      server.text().substr(from, server.text().find_first_of(", \n", from) - from);
+  command c(program("'" + url + "?count=2,shm'", "works"));
+  EXPECT_EQ(c.end(), 0) << c.text();
+  EXPECT_TRUE(server.says("works on", 2));
+  EXPECT_EQ(c.count("works on"), 2U) << c.text();
+  EXPECT_THAT(c.text(), Not(HasSubstr("farcall[")));
+
+  // The server tells how its nodes end.
+  command failing(program("'" + url + ",shm'", "works 3"));
+  EXPECT_EQ(failing.end(), 0) << failing.text();
+  ::kill(server.pid(), SIGTERM);
+  EXPECT_EQ(server.end(), 0) << server.text();
+}
+
+TEST(spmd, a_thread_of_its_own_may_run_handlers) {
+  command c(program("shm:2", "thread"));
+  EXPECT_EQ(c.end(), 0) << c.text();
+  EXPECT_EQ(c.count("works on"), 3U) << c.text();
+}
+
+TEST(spmd, what_follows_the_job_counts_for_the_exit_status) {
+  for (const unsigned failing : {0U, 2U}) {
+    command c(program("shm:2", "late " + std::to_string(failing)));
+    EXPECT_EQ(c.end(), 6) << c.text();
+    EXPECT_EQ(c.count(" of 3"), 3U) << c.text();
+  }
+}
+
+// ---- what goes wrong ----------------------------------------------------------------------------
+
+struct way {
+  const char* arguments; ///< how the node ends
+  int status;            ///< of the host, if it is another
+  int host_status;
+  const char* said; ///< of another
+};
+
+TEST(spmd, a_node_that_ends_ends_the_others) {
+  const way ways[] = {{"exit", 3, 3, "exited with status 3 without closing"},
+                      {"exit0", 1, 1, "exited with status 0 without closing"},
+                      {"kill", 128 + SIGKILL, 128 + SIGKILL, "SIGKILL"},
+                      {"handler", 3, 3, "exited with status 3 without closing"}};
+  for (const way& w : ways) {
+    for (const unsigned node : {0U, 2U}) {
+      command c(program("shm:2", "ends " + std::to_string(node) + " " + w.arguments));
+      EXPECT_EQ(c.end(), node == 0 ? w.host_status : w.status) << c.text();
+      EXPECT_EQ(c.count(said_once), 1U) << c.text();
+      if (node == 0) {
+        EXPECT_THAT(c.text(), HasSubstr("the host (node 0)"));
+      } else {
+        EXPECT_THAT(c.text(), HasSubstr("node 2 (process "));
+        EXPECT_THAT(c.text(), HasSubstr(w.said));
+      }
+    }
+  }
+}
+
+TEST(spmd, an_exception_that_leaves_the_job_ends_the_others) {
+  for (const unsigned node : {0U, 2U}) {
+    command c(program("shm:2", "caught " + std::to_string(node) + " throw"));
+    EXPECT_EQ(c.end(), 4) << c.text();
+    EXPECT_EQ(c.count("caught: thrown out of main"), 1U) << c.text();
+    EXPECT_EQ(c.count("has left its job of equals by an exception"), 1U) << c.text();
+  }
+  command c(program("shm:2", "ends 2 throw"));
+  EXPECT_EQ(c.end(), 128 + SIGABRT) << c.text();
+}
+
+TEST(spmd, nodes_in_different_collectives_are_told_so) {
+  command c(program("shm", "caught 1 mismatch"));
+  EXPECT_EQ(c.end(), 4) << c.text();
+  EXPECT_THAT(c.text(), HasSubstr("the nodes call different collectives"));
+}
+
+TEST(spmd, a_node_that_is_killed_ends_all_in_every_state) {
+  for (const char* state : {"computing", "waiting", "calling", "barrier", "closing"}) {
+    for (const unsigned killed : {0U, 1U, 2U}) {
+      // Node 2 computes.
+      command c(program("shm:2", std::string("states 2 ") + state));
+      for (const char* line : {"0 ", "1 ", "2 "})
+        ASSERT_TRUE(c.says(line)) << c.text();
+      while (c.process_of(killed) == 0)
+        ASSERT_TRUE(c.says("\n", c.count("\n") + 1));
+      ::kill(c.process_of(killed), SIGKILL);
+      EXPECT_EQ(c.end(), 128 + SIGKILL) << state << " " << killed << ": " << c.text();
+      EXPECT_EQ(c.count(said_once), 1U) << c.text();
+    }
+  }
+}
+
+TEST(spmd, a_host_that_is_killed_ends_nodes_that_join) {
+  // The second is no program of farcall's, and ends with its standard input.
+  command c("sh -c '" + program("\"shm,exec:cat\"", "states 1 waiting") +
+            " & echo $!; wait' < /dev/null");
+  ASSERT_TRUE(c.says("\n"));
+  ::kill(static_cast<pid_t>(std::strtol(c.text().c_str(), nullptr, 10)), SIGKILL);
+  (void)c.end();
+}
+
+TEST(spmd, others_go_on_where_the_job_survives) {
+  command c(program("shm:2", "survive 1"));
+  EXPECT_EQ(c.end(), 0) << c.text();
+  EXPECT_EQ(c.count("survived"), 2U) << c.text();
+  EXPECT_THAT(c.text(), HasSubstr("the other nodes go on"));
+}
+
+// ---- the command --------------------------------------------------------------------------------
+
+TEST(spmd, farcall_run_starts_a_job_of_equals) {
+  command c(FARCALL_COMMAND " run --spmd -n 3 " FARCALL_SPMD_PROGRAM " late 1");
+  EXPECT_EQ(c.end(), 6) << c.text();
+  EXPECT_EQ(c.count(" of 3"), 3U) << c.text();
+  command alone(FARCALL_COMMAND " run --spmd -n 1 " FARCALL_SPMD_PROGRAM " late 1");
+  EXPECT_EQ(alone.end(), 0) << alone.text();
+  EXPECT_EQ(alone.count("after 0 of 1"), 1U) << alone.text();
+  command without(FARCALL_COMMAND " run -n 2 " FARCALL_SPMD_PROGRAM " late 2");
+  EXPECT_EQ(without.end(), 0) << without.text();
+  EXPECT_EQ(without.count(" of 2"), 2U) << without.text();
+}
+
+TEST(spmd, farcall_run_spmd_refuses_plain_jobs) {
+  command c(FARCALL_COMMAND " run --spmd -n 3 " FARCALL_SPMD_PROGRAM " plain");
+  EXPECT_NE(c.end(), 0);
+  EXPECT_THAT(c.text(), HasSubstr("this program makes a plain farcall::job"));
+  command works(FARCALL_COMMAND " run -n 3 " FARCALL_SPMD_PROGRAM " plain");
+  EXPECT_EQ(works.end(), 0) << works.text();
+}
+
+} // namespace
+} // namespace farcall::test
