@@ -50,6 +50,15 @@ TEST_F(run_plan_test, the_number_of_processes_counts_the_host) {
   EXPECT_THROW((void)make_run_plan(0, {}, {app}), usage_problem);
 }
 
+TEST_F(run_plan_test, a_job_of_equals_may_have_one_node) {
+  const std::string app = file("app", "#!/bin/sh\n", 0755);
+  EXPECT_EQ(make_run_plan(1, {}, {app}, true).targets, "none");
+  EXPECT_EQ(make_run_plan(5, {}, {app}, true).targets, "shm:4");
+  EXPECT_EQ(make_run_plan({}, "none", {app}, true).targets, "none");
+  EXPECT_THROW((void)make_run_plan(0, {}, {app}, true), usage_problem);
+  EXPECT_THROW((void)make_run_plan({}, "none", {app}), setting_error);
+}
+
 TEST_F(run_plan_test, more_processes_than_a_job_can_have_are_refused_in_the_users_terms) {
   const std::string app = file("app", "#!/bin/sh\n", 0755);
   EXPECT_EQ(make_run_plan(4001, {}, {app}).targets, "shm:4000");

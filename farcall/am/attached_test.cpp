@@ -1,0 +1,146 @@
+#include <farcall/am/engine.hpp>
+#include <farcall/am/engine_test_support.hpp>
+#include <farcall/base/error.hpp>
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+/// A thread of the program's that is the first worker of its node.
+namespace farcall::test {
+namespace {
+
+using namespace am;
+
+enum key : handler_key { note_key = first_user_key, wait_key, send_key };
+
+engine* tested = nullptr;
+int served = 0;
+bool may_go_on = false;
+std::thread::id served_by;
+
+void note(request_context& /*request*/, const void* /*context*/) noexcept {
+  ++served;
+  served_by = std::this_thread::get_id();
+}
+
+/// A handler that waits for what the main code says.
+void wait(request_context& request, const void* /*context*/) noexcept {
+  request.release();
+  (void)tested->wait_until([](void* /*none*/) noexcept { return may_go_on; }, nullptr, true,
+                           no_deadline);
+  ++served;
+}
+
+void post(handler_key key) {
+  requester& l = tested->lane_to(0);
+  l.guard().lock();
+  std::byte* const to = l.try_reserve_request(0);
+  ASSERT_NE(to, nullptr);
+  l.commit_request(to, 0, key, nullptr);
+  l.guard().unlock();
+}
+
+/// A handler that sends.
+void send(request_context& request, const void* /*context*/) noexcept {
+  request.release();
+  ++served;
+  post(note_key);
+}
+
+class attached : public testing::Test {
+ protected:
+  attached() : engine_({{&note, nullptr}, {&wait, nullptr}, {&send, nullptr}}) {
+    tested = &*engine_;
+    served = 0;
+    may_go_on = false;
+    engine_->start_workers(1);
+    engine_->attach();
+  }
+  ~attached() override { engine_->detach(); }
+
+  static bool wait_for(int calls) {
+    static int wanted = 0;
+    wanted = calls;
+    return tested->wait_until([](void* /*none*/) noexcept { return served >= wanted; }, nullptr,
+                              true, clock::now() + std::chrono::seconds(60));
+  }
+
+  lone_engine engine_;
+};
+
+TEST_F(attached, a_thread_serves_in_its_waits_and_when_it_polls) {
+  post(note_key);
+  EXPECT_EQ(served, 0);
+  engine_->poll_all();
+  EXPECT_EQ(served, 1);
+  EXPECT_EQ(served_by, std::this_thread::get_id());
+  post(note_key);
+  EXPECT_TRUE(wait_for(2));
+  EXPECT_EQ(served_by, std::this_thread::get_id());
+}
+
+TEST_F(attached, a_wait_sleeps_until_a_request_comes) {
+  std::thread caller([] { post(note_key); });
+  EXPECT_TRUE(wait_for(1));
+  EXPECT_EQ(served_by, std::this_thread::get_id());
+  caller.join();
+}
+
+TEST_F(attached, a_wait_ends_at_its_deadline) {
+  EXPECT_FALSE(tested->wait_until([](void* /*none*/) noexcept { return false; }, nullptr, true,
+                                  clock::now()));
+}
+
+TEST_F(attached, a_handler_that_waits_keeps_nobody) {
+  post(wait_key);
+  post(note_key);
+  engine_->poll_all();
+  EXPECT_TRUE(wait_for(1));
+  may_go_on = true;
+  engine_->poll_all();
+  EXPECT_TRUE(wait_for(2));
+}
+
+TEST_F(attached, settling_serves_all_and_says_whether_something_was_sent) {
+  const auto soon = [] { return clock::now() + std::chrono::seconds(60); };
+  EXPECT_FALSE(engine_->settle(soon()));
+  post(send_key);
+  EXPECT_TRUE(engine_->settle(soon()));
+  // What the handler has sent is behind the fence, or before it.
+  while (engine_->settle(soon())) {
+  }
+  EXPECT_EQ(served, 2);
+  EXPECT_FALSE(engine_->settle(soon()));
+}
+
+TEST_F(attached, only_one_engine_is_attached_to_a_thread) {
+  lone_engine other({});
+  EXPECT_THROW(other->attach(), error);
+  EXPECT_TRUE(engine_->is_attached());
+  EXPECT_FALSE(other->is_attached());
+}
+
+TEST_F(attached, a_child_of_a_fork_is_not) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool is_free = fiber_scheduler::mine() == nullptr;
+    bool is_told = false;
+    try {
+      engine_->poll_all();
+    } catch (const forked&) {
+      is_told = true;
+    }
+    ::_exit(is_free && is_told ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+} // namespace
+} // namespace farcall::test
