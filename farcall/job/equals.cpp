@@ -17,7 +17,7 @@ namespace {
 /// status can be told.
 constexpr std::chrono::milliseconds leave_time{50};
 /// From the kill of processes to their end, before this one ends.
-constexpr std::chrono::milliseconds end_time{100};
+constexpr std::chrono::milliseconds time_to_end{100};
 
 /// What the job ends with when a node did not close it, and says nothing worse.
 constexpr int not_closed_status = 1;
@@ -85,6 +85,7 @@ int host_membership::wait_for_others() {
 
 void host_membership::take_leave(node_id node, target& t) {
   if (t.is_told_to_stop) return;
+  t.has_left = true;
   const bool has_ended = t.process->wait(clock::now() + leave_time).has_value();
   if (!options_.survives) {
     (void)lose_equal(node, t, node_text(node) + t.process->end_text(t.last_words));
@@ -105,7 +106,7 @@ bool host_membership::lose_equal(node_id /*node*/, target& t, const std::string&
     return false;
   }
   const int status = code > 0 ? code : not_closed_status;
-  const std::string text = why + (t.last_words.empty() ? " without closing its job of equals" : "");
+  const std::string text = why + (t.has_left ? "" : " without closing its job of equals");
   if (!options_.survives) {
     end_all(text + "; all nodes are ended, with exit code " + std::to_string(status), status);
   }
@@ -124,7 +125,7 @@ void host_membership::kill_all() noexcept {
 void host_membership::end_all(const std::string& why, int code) noexcept {
   log::error(why);
   kill_all();
-  const time_point deadline = clock::now() + end_time;
+  const time_point deadline = clock::now() + time_to_end;
   targets_.for_each([&](node_id node, target& t) {
     if (!t.process || roster_.has_failed(node)) return;
     try {

@@ -63,7 +63,8 @@ struct target {
   std::set<node_id> unconfirmed;   ///< those that know it, to be told once it knows them
   std::string failure;             ///< why it has failed
   int exit_code = -1;              ///< as its server has said; less than 0: it has not
-  // In a job of equals that ends.
+  // In a job of equals.
+  bool has_left = false;      ///< it has said why it goes
   std::uint32_t quiet_in = 0; ///< the round in which it was quiet last
   bool was_active = false;    ///< in that round
   std::mutex telling;         ///< others' threads use the socket, which its end closes

@@ -16,7 +16,7 @@ using std::chrono::microseconds;
 
 /// A setting of which 0 in job_options leaves it open.
 template <class T>
-void settle(T& option, const setting& s, const settings_source& given) {
+void settle_option(T& option, const setting& s, const settings_source& given) {
   using number_type = decltype(T(0) / T(1));
   const bool is_set = option != T(0);
   if (const auto value = given.number(s, is_set)) {
@@ -29,7 +29,7 @@ void settle(T& option, const setting& s, const settings_source& given) {
   }
 }
 
-void settle(std::string& option, const setting& s, const settings_source& given) {
+void settle_option(std::string& option, const setting& s, const settings_source& given) {
   if (auto value = given.text(s, !option.empty())) option = std::move(*value);
 }
 
@@ -51,26 +51,26 @@ job_options detail::complete(job_options o, const settings_source& given) {
   // Read where lines are written; here it is only checked, while somebody is there to be told.
   (void)given.text(row("log"));
   settings::warn_of_unknown(other_variables());
-  settle(o.targets, row("targets"), given);
+  settle_option(o.targets, row("targets"), given);
   if (o.targets.empty() && o.existing_targets.empty()) {
     o.targets = settings::default_of(row("targets"));
   }
-  settle(o.program, row("program"), given);
+  settle_option(o.program, row("program"), given);
   if (o.arguments.empty()) o.arguments = own_arguments();
-  settle(o.key, row("key"), given);
-  settle(o.certificate, row("certificate"), given);
-  settle(o.certificate_key, row("certificate-key"), given);
-  settle(o.authority, row("authority"), given);
-  settle(o.start_timeout, row("start-timeout-ms"), given);
-  settle(o.stop_timeout, row("stop-timeout-ms"), given);
-  settle(o.release_timeout, row("release-timeout-ms"), given);
-  settle(o.heartbeat_timeout, row("heartbeat-timeout-ms"), given);
-  settle(o.peer_timeout, row("peer-timeout-ms"), given);
+  settle_option(o.key, row("key"), given);
+  settle_option(o.certificate, row("certificate"), given);
+  settle_option(o.certificate_key, row("certificate-key"), given);
+  settle_option(o.authority, row("authority"), given);
+  settle_option(o.start_timeout, row("start-timeout-ms"), given);
+  settle_option(o.stop_timeout, row("stop-timeout-ms"), given);
+  settle_option(o.release_timeout, row("release-timeout-ms"), given);
+  settle_option(o.heartbeat_timeout, row("heartbeat-timeout-ms"), given);
+  settle_option(o.peer_timeout, row("peer-timeout-ms"), given);
   static_assert(row("lane-bytes").low == smallest_ring);
-  settle(o.lane_bytes, row("lane-bytes"), given);
-  settle(o.heap_bytes, row("heap-bytes"), given);
+  settle_option(o.lane_bytes, row("lane-bytes"), given);
+  settle_option(o.heap_bytes, row("heap-bytes"), given);
   if (!o.progress.empty()) settings::check(row("progress"), "job_options::progress", o.progress);
-  settle(o.progress, row("progress"), given);
+  settle_option(o.progress, row("progress"), given);
   settle_spin(o.waiting.spin, row("spin-us"), given);
   settle_spin(o.waiting.yield_after, row("yield-after-us"), given);
   static_assert(wait_policy{}.spin == microseconds(row("spin-us").number));
