@@ -141,7 +141,21 @@ void host_membership::end_all(const std::string& why, int code) noexcept {
 void host_membership::give_up(const std::string& why) {
   if (!options_.are_equals || has_given_up_.exchange(true, std::memory_order_relaxed)) return;
   log::error(node_text(host_id) + " " + why + "; all nodes are ended");
+  // The thread that watches them does it, which also reaps them. Where it cannot, as without
+  // memory, they end with this process.
+  look_around();
+  std::unique_lock guard(lost_mutex_);
+  (void)lost_.wait_for(guard, time_to_end, [this] { return are_killed_; });
+}
+
+void host_membership::follow_giving_up() noexcept {
+  if (are_killed_ || !has_given_up_.load(std::memory_order_relaxed)) return;
   kill_all();
+  {
+    const std::lock_guard guard(lost_mutex_);
+    are_killed_ = true;
+  }
+  lost_.notify_all();
 }
 
 } // namespace farcall

@@ -160,6 +160,8 @@ class host_membership final : public membership {
   [[nodiscard]] bool lose_equal(node_id node, target& t, const std::string& why);
   [[noreturn]] void end_all(const std::string& why, int code) noexcept;
   void kill_all() noexcept;
+  /// On the thread that watches: kills all once give_up() says so.
+  void follow_giving_up() noexcept;
 
   // ---- ending
   void stop_hosted();
@@ -183,7 +185,8 @@ class host_membership final : public membership {
   std::atomic<std::uint32_t> own_quiet_in_{0}; ///< a round
   std::atomic<bool> own_was_active_{false};    ///< in that round
   std::atomic<bool> has_given_up_{false};
-  int exit_code_ = 0; ///< the first of a target that was not zero; guarded by lost_mutex_
+  bool are_killed_ = false; ///< then; lost_mutex_, but for the thread that changes it
+  int exit_code_ = 0;       ///< the first of a target that was not zero; guarded by lost_mutex_
   bool is_shut_down_ = false;
 };
 

@@ -356,7 +356,10 @@ void host_membership::watch_others(int stop_signal) {
       if (t.process->end_fd() >= 0) add(t.process->end_fd(), node);
       if (!t.is_deaf) add(t.process->socket().fd(), node);
     });
-    if (options_.are_equals) end_round();
+    if (options_.are_equals) {
+      follow_giving_up();
+      end_round();
+    }
     if (has_news) timeout = timeout < 0 ? news_interval : std::min(timeout, news_interval);
     if (::poll(watched.data(), watched.size(), timeout) < 0) continue;
     if (watched[0].revents != 0) return;

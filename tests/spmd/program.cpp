@@ -271,6 +271,15 @@ int states(program p) {
   return 0;
 }
 
+/// Started as a target, and never joins.
+int stuck(program /*p*/) {
+  const pid_t host = ::getppid();
+  say("stuck");
+  while (::getppid() == host)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return 0;
+}
+
 /// The chosen one ends in some way, while the others wait.
 int ends(program p) {
   job j = p.make();
@@ -322,9 +331,9 @@ int survive(program p) {
 }
 
 const std::map<std::string, int (*)(program)> modes{
-    {"works", works},   {"thread", progress_thread}, {"late", late_work},
-    {"plain", plain},   {"states", states},          {"ends", ends},
-    {"caught", caught}, {"survive", survive}};
+    {"works", works}, {"thread", progress_thread}, {"late", late_work},
+    {"plain", plain}, {"states", states},          {"stuck", stuck},
+    {"ends", ends},   {"caught", caught},          {"survive", survive}};
 
 } // namespace
 } // namespace farcall::test

@@ -246,13 +246,23 @@ TEST(spmd, a_node_that_is_killed_ends_all_in_every_state) {
   }
 }
 
+/// The direct children of a process.
+std::size_t children_of(pid_t process) {
+  const std::string number = std::to_string(process);
+  std::ifstream file("/proc/" + number + "/task/" + number + "/children");
+  std::size_t count = 0;
+  for (pid_t child = 0; file >> child;)
+    ++count;
+  return count;
+}
+
 TEST(spmd, a_host_that_is_killed_ends_nodes_that_join) {
-  // The second is no program of farcall's, and ends with its standard input.
-  command c("sh -c '" + program("\"shm,exec:cat\"", "states 1 waiting") +
-            " & echo $!; wait' < /dev/null");
-  ASSERT_TRUE(c.says("\n"));
-  ::kill(static_cast<pid_t>(std::strtol(c.text().c_str(), nullptr, 10)), SIGKILL);
-  (void)c.end();
+  // The second never joins, so all are in the constructor, and ends when its parent does.
+  command c(program("'shm,exec:" FARCALL_SPMD_PROGRAM " stuck'", "states 1 waiting"));
+  ASSERT_TRUE(c.says("stuck"));
+  EXPECT_EQ(children_of(c.pid()), 2U);
+  ::kill(c.pid(), SIGKILL);
+  EXPECT_EQ(c.end(), 128 + SIGKILL);
 }
 
 TEST(spmd, others_go_on_where_the_job_survives) {
