@@ -287,36 +287,10 @@ class marker final : public am::continuation {
   std::shared_ptr<std::promise<void>> passed_;
 };
 
-/// What a job of equals can have.
-std::vector<target_url> parse_equals(const std::string& targets) {
-  if (targets.empty() || targets == no_targets) return {};
-  std::vector<target_url> urls = parse_targets(targets);
-  for (const target_url& url : urls) {
-    const transport_entry* const row = find_transport(transports(), url.scheme);
-    if (row != nullptr && row->host) {
-      throw setting_error("a job of equals has processes only, and targets \"" + url.scheme +
-                          "\" are none; a plain job can have them");
-    }
-    if (url.workers != 1) {
-      throw setting_error("in a job of equals one thread of each node runs handlers: leave out "
-                          "workers=" +
-                          std::to_string(url.workers));
-    }
-  }
-  return urls;
-}
-
 /// Has the threads of a job of equals run, but for those of its failure detector.
 void start_equals(am::engine& engine, bool has_progress_thread) {
   engine.start_workers(has_progress_thread ? 0 : 1);
   if (!has_progress_thread) engine.attach();
-}
-
-void refuse_plain_jobs(const settings_source& given) {
-  if (given.text(settings::row("spmd")) != "yes") return;
-  throw start_failed("this program makes a plain farcall::job, and was started for a job of equals "
-                     "(farcall run --spmd, or FARCALL_SPMD=yes): start it by farcall run without "
-                     "--spmd, or make the job by farcall::job job{farcall::spmd, argc, argv}");
 }
 
 /// A target: joins by `join`, and serves until the job ends.
@@ -492,7 +466,7 @@ job::job(const job_options& options) {
   serve_if_target();
   auto existing = take_over(options.existing_targets); // in a target the numbers mean nothing
   const settings_source given;
-  refuse_plain_jobs(given);
+  detail::refuse_plain_jobs(given);
   start(detail::complete(options, given), std::move(existing), false);
 }
 
@@ -506,7 +480,7 @@ job::job(int& argc, char** argv, const job_options& options) {
   }
   const job_options o = detail::complete(options, given);
   if (const auto where = given.text(settings::row("serve"))) serve_hosts(*where, o, given);
-  refuse_plain_jobs(given);
+  detail::refuse_plain_jobs(given);
   start(o, std::move(existing), false);
 }
 
@@ -602,7 +576,7 @@ void job::start(const job_options& options, std::vector<unique_fd> existing, boo
     }
     // Programs that a node starts are others.
     ::unsetenv(settings::variable_of(settings::row("spmd")).c_str());
-    o.targets = parse_equals(options.targets);
+    o.targets = detail::parse_equals(options.targets);
     o.are_equals = true;
     o.survives = options.survive;
   } else if (!options.targets.empty()) {

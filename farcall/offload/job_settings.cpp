@@ -4,6 +4,7 @@
 #include <farcall/offload/job_settings.hpp>
 #include <farcall/offload/other_variables.hpp>
 #include <farcall/transport/process.hpp>
+#include <farcall/transport/transport_entry.hpp>
 
 #include <chrono>
 #include <string>
@@ -76,6 +77,31 @@ job_options detail::complete(job_options o, const settings_source& given) {
   static_assert(wait_policy{}.spin == microseconds(row("spin-us").number));
   static_assert(wait_policy{}.yield_after == microseconds(row("yield-after-us").number));
   return o;
+}
+
+std::vector<target_url> detail::parse_equals(const std::string& targets) {
+  if (targets.empty() || targets == no_targets) return {};
+  std::vector<target_url> urls = parse_targets(targets);
+  for (const target_url& url : urls) {
+    const transport_entry* const row = find_transport(transports(), url.scheme);
+    if (row != nullptr && row->host) {
+      throw setting_error("a job of equals has processes only, and targets \"" + url.scheme +
+                          "\" are none; a plain job can have them");
+    }
+    if (url.workers != 1) {
+      throw setting_error("in a job of equals one thread of each node runs handlers: leave out "
+                          "workers=" +
+                          std::to_string(url.workers));
+    }
+  }
+  return urls;
+}
+
+void detail::refuse_plain_jobs(const settings_source& given) {
+  if (given.text(settings::row("spmd")) != "yes") return;
+  throw start_failed("this program makes a plain farcall::job, and was started for a job of equals "
+                     "(farcall run --spmd, or FARCALL_SPMD=yes): start it by farcall run without "
+                     "--spmd, or make the job by farcall::job job{farcall::spmd, argc, argv}");
 }
 
 } // namespace farcall
