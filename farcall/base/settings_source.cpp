@@ -67,6 +67,11 @@ std::optional<std::uint64_t> settings_source::number(const setting& s, bool is_s
   return settings::number_of(s, f->what, f->value);
 }
 
+std::optional<std::string> settings_source::given_by(const setting& s, bool is_set) const {
+  auto f = find(s, is_set);
+  return f ? std::optional(std::move(f->what)) : std::nullopt;
+}
+
 std::optional<settings_source::found> settings_source::find(const setting& s, bool is_set) const {
   for (const auto& [row, value] : given_) {
     if (row->name == s.name) return found{settings::option_of(s), value};

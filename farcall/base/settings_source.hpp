@@ -28,6 +28,8 @@ class settings_source {
   /// program says something itself. Throws setting_error.
   [[nodiscard]] std::optional<std::string> text(const setting& s, bool is_set = false) const;
   [[nodiscard]] std::optional<std::uint64_t> number(const setting& s, bool is_set = false) const;
+  /// The option or variable by which the user says it, for errors in what only others can check.
+  [[nodiscard]] std::optional<std::string> given_by(const setting& s, bool is_set = false) const;
 
  private:
   struct found {

@@ -45,6 +45,16 @@ void settle_spin(std::chrono::nanoseconds& option, const setting& s, const setti
   }
 }
 
+/// Errors name where the user has given them.
+void check_targets(const std::string& targets, const std::string& given_by) {
+  if (targets == no_targets) return;
+  try {
+    (void)parse_targets(targets);
+  } catch (const setting_error& e) {
+    throw setting_error(given_by + ": " + e.what());
+  }
+}
+
 } // namespace
 
 job_options detail::complete(job_options o, const settings_source& given) {
@@ -52,7 +62,9 @@ job_options detail::complete(job_options o, const settings_source& given) {
   // Read where lines are written; here it is only checked, while somebody is there to be told.
   (void)given.text(row("log"));
   settings::warn_of_unknown(other_variables());
+  const auto targets_given_by = given.given_by(row("targets"), !o.targets.empty());
   settle_option(o.targets, row("targets"), given);
+  if (targets_given_by) check_targets(o.targets, *targets_given_by);
   if (o.targets.empty() && o.existing_targets.empty()) {
     o.targets = settings::default_of(row("targets"));
   }

@@ -486,6 +486,13 @@ TEST(job_settings, end_at_two_dashes) {
   EXPECT_EQ(line.left(), (std::vector<std::string>{"--", "--farcall-targets=shm:3"}));
 }
 
+TEST(job_settings, that_name_no_target_say_where_they_were_given) {
+  const scoped_variable targets("FARCALL_TARGETS", "smh:3");
+  EXPECT_THAT([] { const job j; },
+              ThrowsMessage<setting_error>(AllOf(HasSubstr("FARCALL_TARGETS: "),
+                                                 HasSubstr("no transport \"smh\""))));
+}
+
 TEST(job_settings, from_the_environment) {
   const scoped_variable targets("FARCALL_TARGETS", "shm:3");
   const scoped_variable spin("FARCALL_SPIN_US", "0");
