@@ -107,9 +107,18 @@ TEST(exception_of, a_kernel_that_exits_is_told_with_its_status) {
 
 TEST(exception_of, a_kernel_that_exits_has_its_last_words) {
   VEO_TEST_LOCAL_ONLY("helpers elsewhere write to files of their own");
-  constexpr std::pair<const char*, const char*> kernels[] = {{"basic", "print_and_exit"},
-                                                             {"fortran", "print_and_stop"}};
-  for (const auto& [library, kernel] : kernels) {
+  // Some hold a lock of what they print to, or of another stream.
+  struct last_kernel {
+    const char* library;
+    const char* name;
+    const char* status;
+  };
+  constexpr last_kernel kernels[] = {{"basic", "print_and_exit", "3"},
+                                     {"basic", "print_and_exit_with_lock", "3"},
+                                     {"basic", "print_and_exit_beside_a_reader", "3"},
+                                     {"fortran", "print_and_stop", "3"},
+                                     {"fortran", "print_and_read_nothing", "2"}};
+  for (const auto& [library, kernel, status] : kernels) {
     captured_output words(STDOUT_FILENO);
     captured_output errors(STDERR_FILENO);
     outcome o;
@@ -123,7 +132,7 @@ TEST(exception_of, a_kernel_that_exits_has_its_last_words) {
     const std::string printed = words.end();
     const std::string complaints = errors.end();
     EXPECT_EQ(o, error) << kernel;
-    EXPECT_THAT(reason, HasSubstr("exited with status 3")) << kernel;
+    EXPECT_THAT(reason, HasSubstr(std::string("exited with status ") + status)) << kernel;
     EXPECT_THAT(printed, HasSubstr("last words")) << kernel;
     EXPECT_EQ(complaints.find("SIG"), std::string::npos) << complaints;
   }
@@ -277,6 +286,20 @@ TEST(exception_of, a_process_lets_contexts_be_closed) {
   EXPECT_THAT(collect(a, left), AnyOf(ok(1), error));
   EXPECT_EQ(veo_context_close(a), 0);
   EXPECT_EQ(veo_context_close(p.main()), 0);
+  EXPECT_EQ(p.destroy(), 0);
+}
+
+TEST(exception_of, a_kernel_in_the_loader_ends_the_helper_too) {
+  process p;
+  veo_thr_ctxt* const other = p.open();
+  gate g(p);
+  const std::uint64_t running = submit(other, p.symbol("wait_at"), g.address());
+  (void)g.wait_for_kernel();
+  const std::string file = library_file("crash");
+  EXPECT_EQ(call(p.open(), p.symbol("load"), in(file.c_str(), file.size() + 1)),
+            exception(SIGSEGV));
+  EXPECT_EQ(collect(other, running), error);
+  expect_ended(p, {other});
   EXPECT_EQ(p.destroy(), 0);
 }
 

@@ -1,6 +1,7 @@
 #include "helper_process.hpp"
 #include "fault.hpp"
 #include "invoke.hpp"
+#include "leaving.hpp"
 #include "result_history.hpp"
 #include "signature.hpp"
 #include "source_lines.hpp"
@@ -21,7 +22,6 @@
 #include <cfenv>
 #include <chrono>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
@@ -92,31 +92,13 @@ context_worker& this_worker() {
 sem_t kernel_failed; // NOLINT(cppcoreguidelines-interfaces-global-init): made in the constructor
 std::atomic<int> fatal_signal{0};
 
-/// aveorun-ftrace has something to write at the end, which only an orderly end does by itself.
-void write_profile() noexcept {
-  if (void* write = ::dlsym(RTLD_DEFAULT, "farcall_veo_ftrace_write")) {
-    (void)reinterpret_cast<int (*)()>(write)();
-  }
-}
-
 std::atomic<bool> is_serving{false};
-
-/// The run-time library of Fortran, where a kernel has loaded it, keeps what was written in buffers
-/// of its own.
-void flush_fortran() noexcept {
-  if (void* flush = ::dlsym(RTLD_DEFAULT, "_gfortran_flush_i4")) {
-    reinterpret_cast<void (*)(const std::int32_t*)>(flush)(nullptr); // all units
-  }
-}
 
 /// For a kernel that calls exit(): other threads go on meanwhile, and must not find this program's
 /// objects destroyed.
 void leave_at_once(int status, void* /*argument*/) {
   if (!is_serving.load()) return;
-  write_profile();
-  flush_fortran();
-  (void)std::fflush(nullptr);
-  ::_exit(status);
+  leave_with_last_words(status);
 }
 
 void end_when_failed() {
@@ -124,8 +106,7 @@ void end_when_failed() {
   while (::sem_wait(&kernel_failed) != 0) {
   }
   std::this_thread::sleep_for(last_answers);
-  write_profile();
-  ::_exit(signal_status + fatal_signal.load());
+  leave_after_crash(signal_status + fatal_signal.load());
 }
 
 /// Addresses that the program hands us may be anything.
@@ -299,6 +280,7 @@ helper_description helper_process::start(const helper_settings& settings) {
   if (settings.serves_vhcall) forward_vhcall(settings.identifier);
   let_openmp_sleep_where_processors_are_few();
   leave_interrupts_to_the_program();
+  prepare_leaving();
   std::thread(&end_when_failed).detach();
   is_serving.store(true);
   ::on_exit(&leave_at_once, nullptr);
@@ -418,6 +400,7 @@ found helper_process::load(const std::string& path) {
     f.why = "its name is empty";
   } else if (library != nullptr) {
     f.why.clear();
+    look_for_table_writer();
     f.value = reinterpret_cast<std::uintptr_t>(library);
     const std::lock_guard guard(libraries_mutex_);
     libraries_.insert(f.value);

@@ -41,4 +41,12 @@ contains
     print '(a)', "last words"
     stop 3
   end subroutine print_and_stop
+
+  ! Ends the program by exit(), within the library's own code.
+  subroutine print_and_read_nothing() bind(c, name="print_and_read_nothing")
+    integer :: value
+    print '(a)', "last words"
+    open (unit=10, file="/dev/null", status="old")
+    read (10, *) value
+  end subroutine print_and_read_nothing
 end module veo_test_values
