@@ -93,6 +93,24 @@ TEST(forked_program, cannot_use_what_it_has_inherited) {
   EXPECT_EQ(p.call("same", std::uint64_t{3}), 3U);
 }
 
+TEST(forked_program, cannot_copy_what_it_has_inherited) {
+  process p;
+  void* there = nullptr;
+  ASSERT_EQ(veo_alloc_hmem(p.get(), &there, 64), 0);
+  EXPECT_TRUE(has_exited_well(status_of_child([&] {
+    std::uint64_t here = 0;
+    if (veo_hmemcpy(&here, there, 8) != -1) return 11;
+    if (last_error().find("forked") == std::string::npos) return 12;
+    if (last_error().find("job") != std::string::npos) return 13;
+    if (veo_hmemcpy(there, &here, 8) != -1) return 14;
+    if (veo_hmemcpy(there, static_cast<char*>(there) + 8, 8) != -1) return 15;
+    if (veo_free_hmem(there) != -1) return 16;
+    if (veo_get_proc_handle_from_hmem(there) != nullptr) return 17;
+    return good;
+  })));
+  EXPECT_EQ(veo_free_hmem(there), 0);
+}
+
 TEST(forked_program, has_processes_of_its_own) {
   if (farcall::test::under_thread_sanitizer) {
     GTEST_SKIP() << "ThreadSanitizer lets no child of a process with threads have some";

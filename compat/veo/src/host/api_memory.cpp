@@ -13,7 +13,7 @@ namespace {
 
 using namespace farcall::veo;
 
-/// The process that a tagged address belongs to. Throws error.
+/// The process that a tagged address belongs to. Throws error, and forked for one of a parent.
 process& owner_of(const void* address) {
   const int identifier = veo_get_proc_identifier_from_hmem(address);
   process* p = process_with(identifier);
@@ -22,7 +22,7 @@ process& owner_of(const void* address) {
                                           : "process " + std::to_string(identifier) +
                                                 ", which the address belongs to, does not exist");
   }
-  return *p;
+  return behind(handle_of(*p));
 }
 
 /// A request, and behind it a function of the host that tells the hook.

@@ -70,6 +70,10 @@ void report_error(std::string text) {
 std::string current_error() {
   try {
     throw;
+  } catch (const forked&) {
+    return "this process was forked from the one that has created the process handle; what belongs "
+           "to the handle can only be destroyed here: call from the parent, or create a process in "
+           "the child";
   } catch (const error& e) {
     return e.node() == 1 ? in_words_of_veo(e.what()) : e.what();
   } catch (const std::exception& e) {

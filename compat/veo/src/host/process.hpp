@@ -88,7 +88,8 @@ class process {
 
   // ---- its end ----
 
-  [[nodiscard]] bool has_ended() const noexcept {
+  /// Throws forked.
+  [[nodiscard]] bool has_ended() const {
     return kernel_failed_.load(std::memory_order_acquire) || !where_.alive();
   }
   [[nodiscard]] std::string end_text() const;
