@@ -9,6 +9,9 @@ namespace {
 
 // No type is wrapped in more names and qualifiers than this; damaged information may be, endlessly.
 constexpr int most_steps = 64;
+// Nor are structures of one word inside each other.
+constexpr int deepest = 8;
+constexpr int word = 8;
 
 value_class signed_integer(int bytes) {
   switch (bytes) {
@@ -78,15 +81,138 @@ value_class of_plain_type(Dwarf_Die& type) {
   return of_encoding(encoding, ::dwarf_bytesize(&type));
 }
 
+/// What a structure of one word consists of, for the calling conventions.
+struct members {
+  int reals = 0;
+  bool has_others = false;
+  bool is_unaligned = false;
+  int looked_at = 0;
+};
+
+/// The type without its names and qualifiers; false when there is none.
+bool find_plain_type(Dwarf_Die& of, Dwarf_Die& found) {
+  Dwarf_Die at = of;
+  for (int step = 0; step < most_steps; ++step) {
+    Dwarf_Attribute link;
+    if (::dwarf_attr(&at, DW_AT_type, &link) == nullptr ||
+        ::dwarf_formref_die(&link, &found) == nullptr) {
+      return false;
+    }
+    switch (::dwarf_tag(&found)) {
+    case DW_TAG_typedef:
+    case DW_TAG_const_type:
+    case DW_TAG_volatile_type:
+    case DW_TAG_atomic_type:
+      at = found;
+      break;
+    default:
+      return true;
+    }
+  }
+  return false;
+}
+
+bool is_part(Dwarf_Die& child) {
+  const int tag = ::dwarf_tag(&child);
+  // Static ones are declared only.
+  return tag == DW_TAG_inheritance ||
+         (tag == DW_TAG_member && ::dwarf_hasattr(&child, DW_AT_declaration) == 0 &&
+          ::dwarf_hasattr(&child, DW_AT_external) == 0);
+}
+
+void add_members(Dwarf_Die& structure, Dwarf_Word offset, int depth, members& all);
+
+void add_type(Dwarf_Die& type, Dwarf_Word offset, int depth, members& all) {
+  Dwarf_Die element;
+  Dwarf_Word bytes = 0;
+  switch (::dwarf_tag(&type)) {
+  case DW_TAG_structure_type:
+  case DW_TAG_class_type:
+  case DW_TAG_union_type:
+    add_members(type, offset, depth + 1, all);
+    return;
+  case DW_TAG_array_type: {
+    if (depth > deepest || !find_plain_type(type, element) ||
+        ::dwarf_aggregate_size(&type, &bytes) != 0) {
+      all.has_others = true;
+      return;
+    }
+    Dwarf_Word each = 0;
+    if (::dwarf_aggregate_size(&element, &each) != 0 || each == 0) return;
+    for (Dwarf_Word at = 0; at < bytes && at <= word; at += each)
+      add_type(element, offset + at, depth + 1, all);
+    return;
+  }
+  default:
+    break;
+  }
+  Dwarf_Word encoding = 0;
+  Dwarf_Attribute attribute;
+  const bool is_real = ::dwarf_tag(&type) == DW_TAG_base_type &&
+                       ::dwarf_attr(&type, DW_AT_encoding, &attribute) != nullptr &&
+                       ::dwarf_formudata(&attribute, &encoding) == 0 &&
+                       (encoding == DW_ATE_float || encoding == DW_ATE_complex_float);
+  if (!is_real) {
+    all.has_others = true;
+    return;
+  }
+  const int parts = encoding == DW_ATE_complex_float ? 2 : 1;
+  all.reals += parts;
+  const int size = ::dwarf_bytesize(&type) / parts;
+  if (size <= 0 || offset % static_cast<Dwarf_Word>(size) != 0) all.is_unaligned = true;
+}
+
+void add_members(Dwarf_Die& structure, Dwarf_Word offset, int depth, members& all) {
+  Dwarf_Die child;
+  if (depth > deepest || ::dwarf_child(&structure, &child) != 0) return;
+  Dwarf_Off last = ::dwarf_dieoffset(&structure);
+  do {
+    // Damaged information may lead back, and in circles.
+    const Dwarf_Off here = ::dwarf_dieoffset(&child);
+    if (here <= last || ++all.looked_at > most_steps) return;
+    last = here;
+    if (!is_part(child)) continue;
+    Dwarf_Die type;
+    Dwarf_Word from = 0;
+    Dwarf_Attribute place;
+    // Members of a union have none.
+    if (::dwarf_attr(&child, DW_AT_data_member_location, &place) != nullptr)
+      (void)::dwarf_formudata(&place, &from);
+    if (find_plain_type(child, type)) {
+      add_type(type, offset + from, depth, all);
+    } else {
+      all.has_others = true;
+    }
+  } while (::dwarf_siblingof(&child, &child) == 0);
+}
+
+/// One that travels in a register, as its bytes are in memory.
+value_class of_word(Dwarf_Die& structure, int bytes) {
+  members all;
+  add_members(structure, 0, 0, all);
+  // An empty one travels not at all, and one with members at odd addresses in memory.
+  if (all.is_unaligned || (all.reals == 0 && !all.has_others)) return value_class::wide;
+  if (all.has_others) return value_class::integer64;
+  // As the member itself.
+  if (all.reals == 1 && bytes == 4) return value_class::real32;
+  if (all.reals == 1 && bytes == word) return value_class::real64;
+#if defined(__x86_64__)
+  return value_class::real64;
+#else
+  return value_class::wide; // in a register each
+#endif
+}
+
 value_class of_structure(Dwarf_Die& type) {
-  constexpr int word = 8;
   Dwarf_Word convention = 0;
   Dwarf_Attribute attribute;
   if (::dwarf_attr(&type, DW_AT_calling_convention, &attribute) != nullptr &&
       ::dwarf_formudata(&attribute, &convention) == 0 && convention == DW_CC_pass_by_reference) {
     return value_class::integer64;
   }
-  return ::dwarf_bytesize(&type) > word ? value_class::wide : value_class::unknown;
+  const int bytes = ::dwarf_bytesize(&type);
+  if (bytes > word) return value_class::wide;
+  return bytes < 0 ? value_class::unknown : of_word(type, bytes);
 }
 
 bool is_frame_register(Dwarf_Word number) {

@@ -203,6 +203,28 @@ TEST_F(c_kernels, return_narrow_integers_by_their_own_sign) {
   EXPECT_EQ(integer_of("opposite", arguments() << std::int64_t{70000} << std::int64_t{0}), -1);
 }
 
+#if defined(__x86_64__)
+
+TEST_F(c_kernels, take_and_return_structures_of_one_word) {
+  const auto& kernels = *this;
+  const auto both = std::bit_cast<std::int64_t>(std::array{1.0F, 2.0F});
+  EXPECT_EQ(value_of(kernels["sum_of_reals_in"], arguments() << both << 3.0 << 4.0F),
+            word_of(4321.0F));
+  EXPECT_EQ(value_of(kernels["swapped"], arguments() << both),
+            std::bit_cast<std::uint64_t>(std::array{2.0F, 1.0F}));
+  EXPECT_EQ(value_of(kernels["doubled"], arguments() << 1.5), word_of(3.0));
+  struct {
+    float first = 5;
+    int second = 60;
+  } mixed;
+  EXPECT_EQ(integer_of("sum_of_words",
+                       arguments() << std::bit_cast<std::int64_t>(mixed) << std::int64_t{700}),
+            765);
+  EXPECT_FALSE(kernels["second_of_packed"].is_callable());
+}
+
+#endif
+
 TEST_F(c_kernels, that_return_nothing_return_0) {
   EXPECT_EQ(integer_of("no_arguments"), 0);
   EXPECT_EQ(integer_of("named_nothing", arguments() << std::int64_t{5}), 0);

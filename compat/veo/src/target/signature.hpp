@@ -6,9 +6,9 @@
 
 namespace farcall::veo {
 
-/// What the calling conventions tell apart. `unknown`: a type about which nothing is known, or a
-/// structure of one word. `wide`: one that does not travel in one register, as larger structures,
-/// long double and complex numbers.
+/// What the calling conventions tell apart; a structure of one word is what its register holds.
+/// `unknown`: a type about which nothing is known. `wide`: one that does not travel in one register,
+/// as larger structures, long double and complex numbers.
 enum class value_class : std::uint8_t {
   unknown,
   none, // void

@@ -61,6 +61,21 @@ TEST(signature_of, types_that_no_register_holds) {
             (signature{integer64, {wide, wide, wide, wide, sint32}, false}));
 }
 
+TEST(signature_of, structures_of_one_word) {
+  const library c(FARCALL_VEO_TEST_KERNELS_C);
+#if defined(__x86_64__)
+  constexpr value_class two_singles = real64;
+#else
+  constexpr value_class two_singles = wide;
+#endif
+  EXPECT_EQ(signature_of(c["sum_of_reals_in"]),
+            (signature{real32, {two_singles, real64, real32}, false}));
+  EXPECT_EQ(signature_of(c["swapped"]), (signature{two_singles, {two_singles}, false}));
+  EXPECT_EQ(signature_of(c["doubled"]), (signature{real64, {real64}, false}));
+  EXPECT_EQ(signature_of(c["sum_of_words"]), (signature{integer64, {integer64, integer64}, false}));
+  EXPECT_EQ(signature_of(c["second_of_packed"]), (signature{sint32, {wide}, false}));
+}
+
 TEST(signature_of, members_of_classes) {
   const library cpp(FARCALL_VEO_TEST_KERNELS_DEBUG);
   EXPECT_EQ(signature_of(cpp["_ZNK5space6object6methodEif"]),

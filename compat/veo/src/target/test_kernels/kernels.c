@@ -53,6 +53,41 @@ long odd_ones(struct pair a, long double b, double _Complex c, __int128 d, int l
   return (long)(a.first + a.second + (double)b + creal(c)) + (long)d + last;
 }
 
+struct reals {
+  float first;
+  float second;
+};
+struct nested {
+  struct {
+    const real inner[1];
+  } of;
+};
+struct mixed_word {
+  float first;
+  int second;
+};
+union either {
+  double real;
+  long integer;
+};
+struct packed {
+  char first;
+  float second;
+} __attribute__((packed));
+struct single {
+  float value;
+};
+
+float sum_of_reals_in(struct reals a, struct nested b, struct single c) {
+  return a.first + 10 * a.second + 100 * (float)b.of.inner[0] + 1000 * c.value;
+}
+struct reals swapped(struct reals a) { return (struct reals){a.second, a.first}; }
+struct nested doubled(struct nested a) { return (struct nested){{{2 * a.of.inner[0]}}}; }
+long sum_of_words(struct mixed_word a, union either b) {
+  return (long)a.first + a.second + b.integer;
+}
+int second_of_packed(struct packed a) { return (int)a.second; }
+
 int variadic(int count_of_more, ...) {
   va_list more;
   va_start(more, count_of_more);
