@@ -1,0 +1,293 @@
+#include "handler_call.hpp"
+#include "process.hpp"
+
+#include <array>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace farcall::am2 {
+namespace {
+
+/// A handler on this thread, and its token.
+class handler_run {
+ public:
+  handler_run(am2_endpoint& ep, const peer* source, endpoint_name from, const message_header& h,
+              bool is_request, bool can_reply) noexcept
+      : state_(process::thread()), token_(state_.tokens[state_.running]) {
+    token_ = {&ep, source, from, h.tag, h.handler(), h.payload(), is_request, true, can_reply};
+    ++state_.running;
+  }
+  handler_run(const handler_run&) = delete;
+  handler_run& operator=(const handler_run&) = delete;
+  ~handler_run() {
+    --state_.running;
+    token_.is_running = false;
+    token_.can_reply = false;
+  }
+
+  [[nodiscard]] token& its_token() noexcept { return token_; }
+
+ private:
+  thread_state& state_;
+  token& token_;
+};
+
+struct named_number {
+  int number;
+  const char* name;
+};
+
+constexpr std::array statuses{
+    named_number{EBADARGS, "EBADARGS, bad arguments"},
+    named_number{EBADENTRY, "EBADENTRY, an unbound entry of the translation table"},
+    named_number{EBADTAG, "EBADTAG, the receiver's tag is another one"},
+    named_number{EBADHANDLER, "EBADHANDLER, the receiver has no such handler"},
+    named_number{EBADSEGOFF, "EBADSEGOFF, the receiver has no segment at that offset"},
+    named_number{EBADLENGTH, "EBADLENGTH, it goes beyond the receiver's segment"},
+    named_number{EBADENDPOINT, "EBADENDPOINT, no such endpoint, or it does not know the sender"},
+    named_number{ECONGESTION, "ECONGESTION"},
+    named_number{EUNREACHABLE, "EUNREACHABLE, the receiver's process has ended"},
+    named_number{EREPLYREJECTED, "EREPLYREJECTED, its reply was not accepted here"},
+};
+constexpr std::array<const char*, 7> op_codes{
+    "message", "request", "medium request", "long request", "reply", "medium reply", "long reply"};
+
+int op_code(bool is_request, category c) noexcept {
+  return (is_request ? AM_REQUEST_M : AM_REPLY_M) + static_cast<int>(c);
+}
+
+/// What the program does not handle ends it.
+void handle_returned_by_default(int status, int op, const token& t) noexcept {
+  const char* why = "an unknown reason";
+  for (const named_number& n : statuses)
+    if (n.number == status) why = n.name;
+  fatal("a %s of handler %d, with endpoint %d of process %d, was returned: %s. Handler 0 of an "
+        "endpoint gets such messages where the program has set it.",
+        op_codes[static_cast<std::size_t>(op)], int{t.handler}, t.from.endpoint, t.from.node, why);
+}
+
+/// 0 for a message that is to be run.
+int check(const am2_endpoint& ep, const message& m, const peer* source) noexcept {
+  const message_header& h = m.header;
+  const tag_t own = ep.tag.load(std::memory_order_relaxed);
+  if (own == AM_NONE || (own != h.tag && own != AM_ALL)) return EBADTAG;
+  if (h.arguments() > most_arguments) return EBADARGS;
+  const bool is_get = h.kind() == message_kind::get;
+  if (!is_get &&
+      (h.handler() == 0 || ep.handlers[h.handler()].load(std::memory_order_relaxed) == nullptr))
+    return EBADHANDLER;
+  if (h.payload() == category::long_message && m.bytes != 0) {
+    const std::uint64_t size = ep.segment_bytes.load(std::memory_order_relaxed);
+    if (size == 0 || ep.segment.load(std::memory_order_relaxed) == nullptr) return EBADSEGOFF;
+    if (m.offset > size || m.bytes > size - m.offset) return EBADLENGTH;
+  }
+  if (source == nullptr) return EBADENDPOINT;
+  return 0;
+}
+
+/// Which word of the statistics counts such a message that has come.
+std::size_t received_at(const message_header& h) noexcept {
+  return (h.kind() == message_kind::reply ? AM2_STATISTIC(replies_received)
+                                          : AM2_STATISTIC(requests_received)) +
+         static_cast<std::size_t>(h.payload());
+}
+
+void run(am2_endpoint& ep, token& t, const message& m) noexcept {
+  const message_header& h = m.header;
+  const amx_handler_fn_t f = ep.handlers[h.handler()].load(std::memory_order_relaxed);
+  void* payload = nullptr;
+  if (h.payload() == category::medium) {
+    payload = const_cast<void*>(m.payload);
+  } else if (h.payload() == category::long_message) {
+    payload = ep.segment.load(std::memory_order_relaxed) + m.offset;
+  }
+  if (const amx_handler_prefn_t before = ep.before.load(std::memory_order_relaxed))
+    before(amx_category_t(h.payload()), t.is_request ? 1 : 0, h.handler(), &t, payload, m.bytes,
+           h.arguments(), reinterpret_cast<std::uint32_t*>(const_cast<std::int32_t*>(m.arguments)));
+  if (h.payload() == category::short_message) {
+    call_short(f, &t, m.arguments, h.arguments());
+  } else {
+    call_with_payload(f, &t, payload, m.bytes, m.arguments, h.arguments());
+  }
+  if (const amx_handler_postfn_t after = ep.after.load(std::memory_order_relaxed))
+    after(amx_category_t(h.payload()), t.is_request ? 1 : 0);
+}
+
+void place(const am2_endpoint& ep, const message& m) noexcept {
+  if (m.header.payload() != category::long_message || m.bytes == 0 || m.is_in_place) return;
+  std::memmove(ep.segment.load(std::memory_order_relaxed) + m.offset, m.payload, m.bytes);
+}
+
+void send_back(endpoint_name to, const message& m, std::int32_t from, int status) noexcept {
+  const bool is_reply = m.header.kind() == message_kind::reply;
+  message back{
+      message_header(is_reply ? message_kind::returned_reply : message_kind::returned_request,
+                     m.header.payload(), m.header.handler(), status)};
+  back.header.tag = m.header.tag;
+  back.header.from = from;
+  back.header.to = to.endpoint;
+  if (!is_reply) {
+    credits slot{};
+    slot[std::size_t(m.header.payload())] = 1;
+    back.header.set_credits(slot);
+  }
+  process::instance().send_or_keep(to.node, back);
+}
+
+/// The part of the segment that a get asks for.
+void answer_get(am2_endpoint& ep, peer& source, const message& m) noexcept {
+  message reply{message_header(message_kind::reply, category::long_message, m.header.handler(),
+                               m.header.arguments())};
+  reply.header.tag =
+      ep.table[static_cast<std::size_t>(source.index)].tag.load(std::memory_order_relaxed);
+  reply.header.from = ep.name.endpoint;
+  reply.header.to = source.name.endpoint;
+  reply.header.set_request_payload(category::long_message);
+  reply.arguments = m.arguments;
+  reply.offset = m.get_offset;
+  reply.payload = ep.segment.load(std::memory_order_relaxed) + m.offset;
+  reply.bytes = m.bytes;
+  if (source.name == ep.name) {
+    accept_own(ep, reply);
+    return;
+  }
+  owe_slot(source, category::long_message);
+  reply.header.set_credits(take_owed(source));
+  process::instance().send_or_keep(source.name.node, reply);
+}
+
+} // namespace
+
+void fatal(const char* format, ...) noexcept {
+  va_list arguments;
+  va_start(arguments, format);
+  std::fflush(stdout);
+  std::fputs("*** AM-2: ", stderr);
+  std::vfprintf(stderr, format, arguments);
+  std::fputc('\n', stderr);
+  va_end(arguments);
+  std::abort();
+}
+
+void run_returned(am2_endpoint& ep, const peer* source, endpoint_name from, int status,
+                  bool is_request, const message_header& header) noexcept {
+  ep.count(AM2_STATISTIC(returned));
+  handler_run here(ep, source, from, header, is_request, false);
+  const int op = op_code(is_request, header.payload());
+  const amx_handler_fn_t f = ep.handlers[0].load(std::memory_order_relaxed);
+  if (f == nullptr) {
+    handle_returned_by_default(status, op, here.its_token());
+  } else {
+    reinterpret_cast<void (*)(int, op_t, void*)>(f)(status, op, &here.its_token());
+  }
+}
+
+void send_credits(am2_endpoint& ep, peer& p) noexcept {
+  while (p.owed_total.load(std::memory_order_relaxed) != 0) {
+    message m{message_header(message_kind::credit, category::short_message, 0, 0)};
+    m.header.from = ep.name.endpoint;
+    m.header.to = p.name.endpoint;
+    m.header.set_credits(take_owed(p));
+    if (!m.header.has_credits()) return;
+    process::instance().send_or_keep(p.name.node, m);
+  }
+}
+
+void accept(am2_endpoint& ep, int node, const message& m) noexcept {
+  const message_header h = m.header;
+  const endpoint_name from{node, h.from};
+  peer* const source = ep.find_peer(from);
+  if (source != nullptr && h.has_credits()) {
+    give_slots_back(*source, h.given_back());
+    if (ep.bundle->is_parallel) process::instance().wake();
+  }
+  switch (h.kind()) {
+  case message_kind::request:
+  case message_kind::get:
+  case message_kind::reply:
+    break;
+  case message_kind::returned_request:
+  case message_kind::returned_reply:
+    // Of whom we do not know, we have sent nothing to.
+    if (source != nullptr)
+      run_returned(ep, source, from, h.arguments(), h.kind() == message_kind::returned_request, h);
+    return;
+  default:
+    return;
+  }
+  ep.count(received_at(h));
+  const bool is_reply = h.kind() == message_kind::reply;
+  if (const int status = check(ep, m, source); status != 0) [[unlikely]] {
+    send_back(from, m, ep.name.endpoint, status);
+    if (!is_reply || source == nullptr) return;
+    message_header request(message_kind::request, h.request_payload(), h.handler(), 0);
+    request.tag = h.tag;
+    run_returned(ep, source, from, EREPLYREJECTED, true, request);
+    return;
+  }
+  if (h.kind() == message_kind::get) {
+    answer_get(ep, *source, m);
+    return;
+  }
+  place(ep, m);
+  bool has_replied = false;
+  {
+    handler_run here(ep, source, from, h, !is_reply, !is_reply);
+    run(ep, here.its_token(), m);
+    has_replied = !here.its_token().can_reply;
+  }
+  if (is_reply || has_replied) return;
+  owe_slot(*source, h.payload());
+  if (h.asks_for_slots()) {
+    send_credits(ep, *source);
+  } else if (!ep.owes.load(std::memory_order_relaxed)) {
+    ep.owes.store(true);
+  }
+}
+
+void accept_own(am2_endpoint& ep, const message& m) noexcept {
+  const message_header& h = m.header;
+  peer* const source = ep.find_peer(ep.name);
+  ep.count(received_at(h));
+  const bool is_reply = h.kind() == message_kind::reply;
+  if (const int status = check(ep, m, source); status != 0) [[unlikely]] {
+    run_returned(ep, source, ep.name, status, !is_reply, h);
+    if (!is_reply) return;
+    message_header request(message_kind::request, h.request_payload(), h.handler(), 0);
+    request.tag = h.tag;
+    run_returned(ep, source, ep.name, EREPLYREJECTED, true, request);
+    return;
+  }
+  if (h.kind() == message_kind::get) {
+    answer_get(ep, *source, m);
+    return;
+  }
+  place(ep, m);
+  message copy = m;
+  if (h.payload() == category::medium) {
+    // The handler may write to it, and expects it aligned.
+    thread_state& t = process::thread();
+    std::vector<std::uint64_t>& to = t.payloads[t.running];
+    to.resize((m.bytes + 7) / 8 + 1);
+    if (m.bytes != 0) std::memcpy(to.data(), m.payload, m.bytes);
+    copy.payload = to.data();
+  }
+  handler_run here(ep, source, ep.name, h, !is_reply, !is_reply);
+  run(ep, here.its_token(), copy);
+}
+
+void refuse_unknown(int node, const message& m) noexcept {
+  switch (m.header.kind()) {
+  case message_kind::request:
+  case message_kind::get:
+  case message_kind::reply:
+    send_back({node, m.header.from}, m, m.header.to, EBADENDPOINT);
+    return;
+  default:
+    return;
+  }
+}
+
+} // namespace farcall::am2

@@ -1,0 +1,104 @@
+#include "endpoint.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace farcall::am2 {
+namespace {
+
+std::uint64_t key_of(endpoint_name name) noexcept {
+  return std::uint64_t{static_cast<std::uint32_t>(name.node)} << 32 |
+         static_cast<std::uint32_t>(name.endpoint);
+}
+
+} // namespace
+
+bool take_slot(am2_endpoint& ep, peer& p, category c) noexcept {
+  const std::uint32_t depth = ep.depth.load(std::memory_order_relaxed);
+  std::uint32_t before = p.outstanding_total.load(std::memory_order_relaxed);
+  if (before >= depth) return false;
+  if (ep.bundle->is_parallel) {
+    while (
+        !p.outstanding_total.compare_exchange_weak(before, before + 1, std::memory_order_relaxed)) {
+      if (before >= depth) return false;
+    }
+    p.outstanding[std::size_t(c)].fetch_add(1, std::memory_order_relaxed);
+    return true;
+  }
+  p.outstanding_total.store(before + 1, std::memory_order_relaxed);
+  auto& of_category = p.outstanding[std::size_t(c)];
+  of_category.store(of_category.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  return true;
+}
+
+void give_slots_back(peer& p, const credits& c) noexcept {
+  for (std::size_t i = 0; i < c.size(); ++i) {
+    if (c[i] == 0) continue;
+    std::uint32_t before = p.outstanding[i].load(std::memory_order_relaxed);
+    std::uint32_t n = 0;
+    do {
+      n = std::min(before, c[i]);
+    } while (
+        !p.outstanding[i].compare_exchange_weak(before, before - n, std::memory_order_relaxed));
+    p.outstanding_total.fetch_sub(n, std::memory_order_relaxed);
+  }
+}
+
+credits take_outstanding(peer& p) noexcept {
+  credits c{};
+  for (std::size_t i = 0; i < c.size(); ++i) {
+    c[i] = p.outstanding[i].exchange(0, std::memory_order_relaxed);
+    p.outstanding_total.fetch_sub(c[i], std::memory_order_relaxed);
+  }
+  return c;
+}
+
+void owe_slot(peer& p, category c) noexcept {
+  p.owed[std::size_t(c)].fetch_add(1, std::memory_order_relaxed);
+  p.owed_total.fetch_add(1, std::memory_order_relaxed);
+}
+
+credits take_owed(peer& p) noexcept {
+  credits c{};
+  if (p.owed_total.load(std::memory_order_relaxed) == 0) return c;
+  for (std::size_t i = 0; i < c.size(); ++i) {
+    std::uint32_t before = p.owed[i].load(std::memory_order_relaxed);
+    do {
+      c[i] = std::min(before, message_header::most_credits);
+    } while (!p.owed[i].compare_exchange_weak(before, before - c[i], std::memory_order_relaxed));
+    p.owed_total.fetch_sub(c[i], std::memory_order_relaxed);
+  }
+  return c;
+}
+
+} // namespace farcall::am2
+
+using namespace farcall::am2;
+
+void am2_endpoint::set_resources(std::uint32_t outstanding) {
+  std::vector<int> first;
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    if (!table[i].is_in_use) continue;
+    const auto [at, is_new] = peer_by_name.try_emplace(key_of(table[i].name), first.size());
+    if (is_new) first.push_back(static_cast<int>(i));
+    table[i].peer = at->second;
+  }
+  peers = std::make_unique<peer[]>(first.size());
+  peer_count = first.size();
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    peers[i].index = first[i];
+    peers[i].name = table[static_cast<std::size_t>(first[i])].name;
+  }
+  // Release; partner: is_ready().
+  depth.store(outstanding, std::memory_order_release);
+}
+
+peer* am2_endpoint::find_peer(endpoint_name of) const noexcept {
+  // In a job's table, node i is entry i.
+  if (const auto at = static_cast<std::size_t>(of.node);
+      at < table.size() && table[at].is_in_use && table[at].name == of) {
+    return &peers[table[at].peer];
+  }
+  const auto found = peer_by_name.find(key_of(of));
+  return found == peer_by_name.end() ? nullptr : &peers[found->second];
+}

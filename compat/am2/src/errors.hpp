@@ -1,0 +1,22 @@
+#pragma once
+
+#include <farcall_am2.h>
+
+namespace farcall::am2 {
+
+/// Reports, where the program wants that (AMX_VerboseErrors), why a function returns `error`, and
+/// returns it.
+int failed(int error, const char* function, const char* why) noexcept;
+
+} // namespace farcall::am2
+
+/// The function that contains it returns that error.
+#define AM2_FAIL(error, why) ::farcall::am2::failed(error, static_cast<const char*>(__func__), why)
+#define AM2_REQUIRE(condition, error, why)                                                         \
+  do {                                                                                             \
+    if (!(condition)) [[unlikely]]                                                                 \
+      return AM2_FAIL(error, why);                                                                 \
+  } while (false)
+#define AM2_REQUIRE_INIT()                                                                         \
+  AM2_REQUIRE(::farcall::am2::process::instance().is_initialised(), AM_ERR_NOT_INIT,               \
+              "AM_Init was not called")

@@ -1,0 +1,54 @@
+#pragma once
+
+#include "message.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+namespace farcall::am2 {
+
+/// What processes of a job say to each other besides the messages of endpoints.
+struct job_message {
+  int node = 0;
+  std::int32_t type = 0;
+  std::int32_t number = 0;
+  std::vector<std::byte> bytes{};
+};
+
+/// Those that have come and nobody has asked for yet. Any thread.
+class job_messages {
+ public:
+  void add(int node, const message& m) {
+    if (m.header.arguments() != 2) return;
+    job_message j{node, m.arguments[0], m.arguments[1]};
+    if (m.bytes != 0) {
+      const auto* const from = static_cast<const std::byte*>(m.payload);
+      j.bytes.assign(from, from + m.bytes);
+    }
+    const std::lock_guard guard(mutex_);
+    come_.push_back(std::move(j));
+  }
+
+  /// The first of its type and number, from any node.
+  [[nodiscard]] std::optional<job_message> take(std::int32_t type, std::int32_t number) {
+    const std::lock_guard guard(mutex_);
+    for (auto i = come_.begin(); i != come_.end(); ++i) {
+      if (i->type != type || i->number != number) continue;
+      std::optional<job_message> found(std::move(*i));
+      come_.erase(i);
+      return found;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::deque<job_message> come_;
+};
+
+} // namespace farcall::am2

@@ -1,0 +1,372 @@
+#include "process.hpp"
+
+#include "own_fabric.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+namespace farcall::am2 {
+namespace {
+
+/// A thread that sleeps looks again after so long, whatever happens.
+constexpr std::chrono::nanoseconds longest_sleep = std::chrono::seconds(1);
+/// Between attempts to send where there was no space: nobody notifies of space.
+constexpr std::chrono::microseconds space_interval{50};
+
+constexpr std::size_t most_nodes = std::size_t{1} << 16;
+
+} // namespace
+
+process::process() : fabric_(std::make_unique<own_fabric>()), ended_(most_nodes) {}
+
+process& process::instance() noexcept {
+  // Never destroyed: threads of the program's may still be in it at the process's end.
+  static process& only = *new process;
+  return only;
+}
+
+thread_state& process::thread() noexcept {
+  static thread_local thread_state state;
+  return state;
+}
+
+// ---- objects
+// -------------------------------------------------------------------------------------
+
+void process::initialise() { initialised_.fetch_add(1, std::memory_order_relaxed); }
+
+bool process::terminate() {
+  if (!is_initialised()) return false;
+  if (initialised_.fetch_sub(1, std::memory_order_relaxed) != 1) return true;
+  const std::lock_guard guard(registry_);
+  for (am2_endpoint*& e : endpoints_)
+    delete std::exchange(e, nullptr);
+  bundles_.clear();
+  return true;
+}
+
+bool process::has(const am2_bundle* b) const noexcept {
+  return std::any_of(bundles_.begin(), bundles_.end(), [b](const auto& o) { return o.get() == b; });
+}
+
+bool process::knows(const am2_bundle* b) {
+  const std::lock_guard guard(registry_);
+  return has(b);
+}
+
+am2_bundle* process::add_bundle(bool is_parallel) {
+  const std::lock_guard guard(registry_);
+  if (bundles_.size() >= most_bundles) return nullptr;
+  return bundles_.emplace_back(std::make_unique<am2_bundle>(is_parallel)).get();
+}
+
+am2_endpoint* process::add_endpoint(am2_bundle& b) {
+  const std::lock_guard guard(registry_);
+  const endpoint_name name{fabric_->self(), static_cast<std::int32_t>(endpoints_.size())};
+  auto made = std::make_unique<am2_endpoint>(b, name);
+  endpoints_.push_back(made.get());
+  put_into(b, made.get());
+  return made.release();
+}
+
+void process::put_into(am2_bundle& b, am2_endpoint* e) {
+  const std::lock_guard guard(b.guard);
+  b.endpoints.push_back(e);
+  e->bundle = &b;
+}
+
+void process::take_from(am2_bundle& b, am2_endpoint* e) {
+  const std::lock_guard guard(b.guard);
+  std::erase(b.endpoints, e);
+}
+
+void process::destroy(am2_endpoint* e) {
+  endpoints_[static_cast<std::size_t>(e->name.endpoint)] = nullptr;
+  delete e;
+}
+
+bool process::remove(am2_bundle* b) {
+  const std::lock_guard guard(registry_);
+  if (!has(b)) return false;
+  for (am2_endpoint* const e : b->endpoints)
+    destroy(e);
+  std::erase_if(bundles_, [b](const auto& o) { return o.get() == b; });
+  return true;
+}
+
+bool process::remove(am2_endpoint* e) {
+  const std::lock_guard guard(registry_);
+  if (e == nullptr || std::find(endpoints_.begin(), endpoints_.end(), e) == endpoints_.end())
+    return false;
+  take_from(*e->bundle, e);
+  destroy(e);
+  return true;
+}
+
+bool process::move(am2_endpoint* e, am2_bundle* from, am2_bundle* to) {
+  const std::lock_guard guard(registry_);
+  if (e->bundle != from) return false;
+  take_from(*from, e);
+  put_into(*to, e);
+  return true;
+}
+
+bool process::join(std::unique_ptr<fabric> f) {
+  const std::lock_guard guard(registry_);
+  for (const am2_endpoint* const e : endpoints_) {
+    if (e != nullptr) return false;
+  }
+  fabric_ = std::move(f);
+  return true;
+}
+
+// ---- progress
+// ------------------------------------------------------------------------------------
+
+am2_endpoint* process::endpoint_at(am2_bundle& b, std::size_t i) {
+  // Not held while handlers run, which may make others wait for whoever changes the list.
+  std::shared_lock<std::shared_mutex> guard;
+  if (b.is_parallel) guard = std::shared_lock(b.guard);
+  return i < b.endpoints.size() ? b.endpoints[i] : nullptr;
+}
+
+template <class F>
+void process::for_each_ready(am2_bundle& b, const F& f) {
+  am2_endpoint* e = nullptr;
+  for (std::size_t i = 0; (e = endpoint_at(b, i)) != nullptr; ++i) {
+    if (e->is_ready()) f(*e);
+  }
+}
+
+unsigned process::run_queued(am2_bundle& b) {
+  unsigned handled = 0;
+  for_each_ready(b, [&](am2_endpoint& e) {
+    for (std::size_t n = e.arrived.size(); n != 0; --n) {
+      kept_message* const k = e.arrived.pop();
+      if (k == nullptr) break;
+      accept(e, k->node, k->m);
+      e.arrived.recycle(k);
+      ++handled;
+    }
+  });
+  return handled;
+}
+
+bool process::has_queued(am2_bundle& b) {
+  bool found = false;
+  for_each_ready(b, [&](const am2_endpoint& e) { found |= e.arrived.size() != 0; });
+  return found;
+}
+
+void process::flush() noexcept {
+  for (std::size_t n = outgoing_.size(); n != 0; --n) {
+    kept_message* const k = outgoing_.pop();
+    if (k == nullptr) return;
+    if (fabric_->try_send(k->node, k->m) == sending::full) {
+      outgoing_.push_front(k);
+      return;
+    }
+    outgoing_.recycle(k);
+  }
+}
+
+bool process::start_polling() noexcept {
+  // Acquire; partner: the release store in end_polling(), of the thread that polled before.
+  return !is_polled_.load(std::memory_order_relaxed) &&
+         !is_polled_.exchange(true, std::memory_order_acquire);
+}
+
+void process::end_polling() noexcept { is_polled_.store(false, std::memory_order_release); }
+
+template <class F>
+unsigned process::run_in_place(am2_bundle& b, const F& receive) {
+  thread_state& t = thread();
+  // Not null inside a poll that has found a message of another bundle.
+  am2_bundle* const outer = std::exchange(t.polling, &b);
+  const unsigned before = std::exchange(t.handled, 0);
+  receive();
+  t.polling = outer;
+  return std::exchange(t.handled, before);
+}
+
+unsigned process::poll(am2_bundle& b) {
+  unsigned handled = run_queued(b);
+  if (has_news_of_ends(b)) [[unlikely]]
+    return_messages_of_ended(b);
+  if (outgoing_.size() != 0) [[unlikely]]
+    flush();
+  if (start_polling()) {
+    handled += run_in_place(b, [this] { fabric_->poll(); });
+    end_polling();
+  }
+  handled += run_queued(b);
+  if (handled == 0) give_back_slots(b);
+  return handled;
+}
+
+void process::give_back_slots(am2_bundle& b) noexcept {
+  for_each_ready(b, [](am2_endpoint& e) {
+    if (!e.owes.load(std::memory_order_relaxed) || !e.owes.exchange(false)) return;
+    for (std::size_t n = 0; n < e.peer_count; ++n)
+      send_credits(e, e.peers[n]);
+  });
+}
+
+void process::wake() noexcept {
+  // Sequentially consistent; partner: the addition in sleep(). Either that thread is seen here, or
+  // it sees what has changed.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (sleepers_.load(std::memory_order_relaxed) == 0) return;
+  fabric_->wake();
+  const std::lock_guard guard(sleep_mutex_);
+  woken_.notify_all();
+}
+
+void process::sleep(am2_bundle& b, bool (*is_done)(const void*), const void* done,
+                    unsigned* handled) {
+  sleepers_.fetch_add(1, std::memory_order_seq_cst);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  const bool is_first = start_polling();
+  if (!is_done(done) && !has_queued(b) && !has_news_of_ends(b)) {
+    const std::chrono::nanoseconds most =
+        outgoing_.size() != 0 ? std::chrono::nanoseconds(space_interval) : longest_sleep;
+    if (is_first) {
+      *handled = run_in_place(b, [&] { fabric_->wait(most); });
+    } else {
+      // The thread that sleeps in the fabric hands over what comes for this bundle, and wakes us.
+      // When it leaves, we take its place.
+      std::unique_lock guard(sleep_mutex_);
+      if (is_polled_.load(std::memory_order_relaxed) && !has_queued(b) && !is_done(done))
+        woken_.wait_for(guard, most);
+    }
+  }
+  sleepers_.fetch_sub(1, std::memory_order_relaxed);
+  if (!is_first) return;
+  end_polling();
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (sleepers_.load(std::memory_order_relaxed) == 0) return;
+  const std::lock_guard guard(sleep_mutex_);
+  woken_.notify_all();
+}
+
+void process::wait_for_message(am2_bundle& b) {
+  const auto is_posted = [&b] {
+    std::uint32_t n = b.posts.load(std::memory_order_relaxed);
+    // Acquire; partner: the release addition in AM2_PostSema().
+    while (n != 0 && !b.posts.compare_exchange_weak(n, n - 1, std::memory_order_acquire)) {
+    }
+    return n != 0;
+  };
+  while (poll(b) == 0 && !is_posted()) {
+    unsigned handled = 0;
+    sleep(
+        b,
+        [](const void* bundle) {
+          return static_cast<const am2_bundle*>(bundle)->posts.load(std::memory_order_relaxed) != 0;
+        },
+        &b, &handled);
+    if (handled != 0) return;
+  }
+}
+
+void process::doze(am2_bundle& b) {
+  if (!start_polling()) {
+    std::this_thread::yield();
+    return;
+  }
+  (void)run_in_place(b, [&] { fabric_->wait(space_interval); });
+  end_polling();
+}
+
+// ---- messages
+// ------------------------------------------------------------------------------------
+
+void process::send_or_keep(int node, const message& m) noexcept {
+  if (node == fabric_->self()) {
+    deliver(node, m);
+    return;
+  }
+  if (fabric_->try_send(node, m) == sending::full) outgoing_.push(node, m);
+}
+
+bool process::send(am2_bundle& b, int node, const message& m) {
+  if (node == fabric_->self()) {
+    deliver(node, m);
+    return true;
+  }
+  for (;;) {
+    const sending now = fabric_->try_send(node, m);
+    if (now != sending::full) [[likely]]
+      return now == sending::sent;
+    if (poll(b) == 0) doze(b);
+  }
+}
+
+void process::deliver(int node, const message& m) noexcept {
+  if (m.header.kind() == message_kind::job) {
+    job_.add(node, m);
+    wake();
+    return;
+  }
+  thread_state& t = thread();
+  if (t.polling != nullptr && !t.polling->is_parallel && t.running == 0) {
+    for (am2_endpoint* const e : t.polling->endpoints) {
+      if (e->name.endpoint != m.header.to) continue;
+      // In order, where others wait.
+      if (!e->is_ready() || e->arrived.size() != 0) break;
+      accept(*e, node, m);
+      ++t.handled;
+      return;
+    }
+  }
+  {
+    const std::lock_guard guard(registry_);
+    const auto at = static_cast<std::size_t>(m.header.to);
+    am2_endpoint* const e = at < endpoints_.size() ? endpoints_[at] : nullptr;
+    if (e != nullptr) e->arrived.push(node, m);
+    if (e == nullptr) node = -1 - node;
+  }
+  if (node < 0) {
+    refuse_unknown(-1 - node, m);
+  } else {
+    wake();
+  }
+}
+
+// ---- ends of nodes
+// -------------------------------------------------------------------------------
+
+bool process::has_ended(int node) const noexcept {
+  const auto at = static_cast<std::size_t>(node);
+  return at < ended_.size() && ended_[at].load(std::memory_order_relaxed);
+}
+
+void process::node_has_ended(int node) noexcept {
+  const auto at = static_cast<std::size_t>(node);
+  if (at >= ended_.size() || ended_[at].exchange(true, std::memory_order_relaxed)) return;
+  // Release; partner: the acquire load in poll().
+  ends_.fetch_add(1, std::memory_order_release);
+  wake();
+}
+
+void process::return_messages_of_ended(am2_bundle& b) {
+  b.ends_seen.store(ends_.load(std::memory_order_acquire), std::memory_order_relaxed);
+  for_each_ready(b, [&](am2_endpoint& e) {
+    for (std::size_t n = 0; n < e.peer_count; ++n) {
+      peer& p = e.peers[n];
+      if (!has_ended(p.name.node)) continue;
+      if (e.handlers[0].load(std::memory_order_relaxed) == nullptr)
+        fatal("process %d of the job has ended", p.name.node);
+      const credits lost = take_outstanding(p);
+      for (std::size_t c = 0; c < lost.size(); ++c) {
+        for (std::uint32_t k = 0; k < lost[c]; ++k)
+          run_returned(e, &p, p.name, EUNREACHABLE, true,
+                       message_header(message_kind::request, category(c), 0, 0));
+      }
+    }
+  });
+}
+
+} // namespace farcall::am2

@@ -1,0 +1,170 @@
+#pragma once
+
+#include "endpoint.hpp"
+#include "fabric.hpp"
+#include "job_messages.hpp"
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace farcall::am2 {
+
+/// What a handler gets as its token. There while its thread is.
+struct token {
+  am2_endpoint* at = nullptr;
+  const peer* source = nullptr;
+  endpoint_name from;
+  tag_t tag = 0;
+  std::uint8_t handler = 0;
+  category payload = category::short_message;
+  bool is_request = false;
+  bool is_running = false;
+  bool can_reply = false;
+};
+
+/// What a thread is about.
+struct thread_state {
+  am2_bundle* polling = nullptr; ///< whose messages are run where they are received
+  unsigned handled = 0;          ///< by this poll
+  unsigned running = 0;          ///< handlers, one inside the other
+  /// A request's, a reply's to itself inside it, and that one's return.
+  std::array<token, 4> tokens{};
+  std::array<std::vector<std::uint64_t>, 4> payloads{}; ///< of messages to the endpoint itself
+};
+
+/// All of the library's state in this process: the program's interface has no object for it.
+class process final : public receiver {
+ public:
+  [[nodiscard]] static process& instance() noexcept;
+  [[nodiscard]] static thread_state& thread() noexcept;
+
+  // ---- the interface's objects ----
+
+  void initialise();
+  /// False when it was not initialised.
+  [[nodiscard]] bool terminate();
+  [[nodiscard]] bool is_initialised() const noexcept {
+    return initialised_.load(std::memory_order_relaxed) != 0;
+  }
+
+  /// Null when there are too many.
+  [[nodiscard]] am2_bundle* add_bundle(bool is_parallel);
+  /// These are false for what is not one.
+  [[nodiscard]] bool remove(am2_bundle* b);
+  [[nodiscard]] bool remove(am2_endpoint* e);
+  [[nodiscard]] bool move(am2_endpoint* e, am2_bundle* from, am2_bundle* to);
+  [[nodiscard]] bool knows(const am2_bundle* b);
+  [[nodiscard]] am2_endpoint* add_endpoint(am2_bundle& b);
+
+  // ---- the job ----
+
+  /// The fabric of a job, instead of that of this process alone; before there are endpoints.
+  /// False when there are some.
+  [[nodiscard]] bool join(std::unique_ptr<fabric> f);
+  [[nodiscard]] fabric& network() noexcept { return *fabric_; }
+  [[nodiscard]] job_messages& job() noexcept { return job_; }
+  /// Whether a node has ended.
+  [[nodiscard]] bool has_ended(int node) const noexcept;
+
+  // ---- progress ----
+
+  /// Runs the handlers of the messages that have come for a bundle; returns how many messages.
+  unsigned poll(am2_bundle& b);
+  /// Polls, and sleeps in between, until done() is true, which is asked after each poll.
+  template <class Done>
+  void wait_until(am2_bundle& b, const Done& done);
+  /// The same, until a message was handled, or AM2_PostSema() was called.
+  void wait_for_message(am2_bundle& b);
+  /// Something has changed that a thread may wait for.
+  void wake() noexcept;
+
+  // ---- messages ----
+
+  /// To another endpoint. Never waits, and loses nothing: what finds no space is sent later.
+  void send_or_keep(int node, const message& m) noexcept;
+  /// To another endpoint. Waits for space while it polls the bundle. False when the node has ended.
+  [[nodiscard]] bool send(am2_bundle& b, int node, const message& m);
+
+  void deliver(int node, const message& m) noexcept override;
+  void node_has_ended(int node) noexcept override;
+
+ private:
+  process();
+
+  /// One thread at a time polls the fabric, or sleeps in it.
+  [[nodiscard]] bool start_polling() noexcept;
+  void end_polling() noexcept;
+  /// Messages that receive() gets for the bundle are run there; returns how many.
+  template <class F>
+  unsigned run_in_place(am2_bundle& b, const F& receive);
+  /// Null behind the last one.
+  [[nodiscard]] am2_endpoint* endpoint_at(am2_bundle& b, std::size_t i);
+  template <class F>
+  void for_each_ready(am2_bundle& b, const F& f);
+  unsigned run_queued(am2_bundle& b);
+  void give_back_slots(am2_bundle& b) noexcept;
+  void doze(am2_bundle& b);
+  [[nodiscard]] bool has_news_of_ends(const am2_bundle& b) const noexcept {
+    // Acquire; partner: the release addition in node_has_ended().
+    return b.ends_seen.load(std::memory_order_relaxed) != ends_.load(std::memory_order_acquire);
+  }
+  [[nodiscard]] bool has_queued(am2_bundle& b);
+  void return_messages_of_ended(am2_bundle& b);
+  void flush() noexcept;
+  void sleep(am2_bundle& b, bool (*is_done)(const void*), const void* done, unsigned* handled);
+  void destroy(am2_endpoint* e);
+  void put_into(am2_bundle& b, am2_endpoint* e);
+  void take_from(am2_bundle& b, am2_endpoint* e);
+  [[nodiscard]] bool has(const am2_bundle* b) const noexcept;
+
+  std::atomic<unsigned> initialised_{0};
+  std::unique_ptr<fabric> fabric_;
+  job_messages job_;
+
+  std::mutex registry_;
+  std::vector<am2_endpoint*> endpoints_; ///< by number; null for those that were freed
+  std::vector<std::unique_ptr<am2_bundle>> bundles_;
+
+  std::atomic<bool> is_polled_{false}; ///< see start_polling()
+  std::atomic<unsigned> sleepers_{0};
+  std::mutex sleep_mutex_;
+  std::condition_variable woken_;
+
+  message_queue outgoing_;
+  std::vector<std::atomic<bool>> ended_; ///< by node
+  std::atomic<std::uint64_t> ends_{0};
+};
+
+template <class Done>
+void process::wait_until(am2_bundle& b, const Done& done) {
+  for (unsigned handled = 0;; handled = 0) {
+    handled = poll(b);
+    if (done()) return;
+    if (handled != 0) continue;
+    sleep(b, [](const void* d) { return (*static_cast<const Done*>(d))(); }, &done, &handled);
+  }
+}
+
+// ---- delivery.cpp
+// ----------------------------------------------------------------------------------
+
+/// A message that has come for an endpoint: checks it, and runs its handler, or returns it.
+void accept(am2_endpoint& ep, int node, const message& m) noexcept;
+/// The same for one of the endpoint's to itself.
+void accept_own(am2_endpoint& ep, const message& m) noexcept;
+/// There is no such endpoint.
+void refuse_unknown(int node, const message& m) noexcept;
+/// What the endpoint owes, if anything.
+void send_credits(am2_endpoint& ep, peer& p) noexcept;
+/// Runs handler 0 for a message of the endpoint's that could not be delivered.
+void run_returned(am2_endpoint& ep, const peer* source, endpoint_name from, int status,
+                  bool is_request, const message_header& header) noexcept;
+/// Prints, and ends the process.
+[[noreturn]] void fatal(const char* format, ...) noexcept __attribute__((format(printf, 1, 2)));
+
+} // namespace farcall::am2

@@ -1,0 +1,272 @@
+// What each function does besides sending: results, errors, and their order.
+#include "support.hpp"
+
+#include <limits>
+
+namespace farcall::am2::test {
+namespace {
+
+void nothing(void* /*token*/) {}
+
+TEST(am2_before_init, nothing_can_be_done) {
+  eb_t bundle{};
+  int n = 0;
+  EXPECT_EQ(AM_AllocateBundle(AM_SEQ, &bundle), AM_ERR_NOT_INIT);
+  EXPECT_EQ(AM_MaxNumTranslations(&n), AM_ERR_NOT_INIT);
+  EXPECT_EQ(AM_Poll(nullptr), AM_ERR_NOT_INIT);
+  EXPECT_EQ(AM_Request0(nullptr, 0, 1), AM_ERR_NOT_INIT);
+  EXPECT_EQ(AM_Reply0(nullptr, 1), AM_ERR_NOT_INIT);
+  EXPECT_EQ(AM_Terminate(), AM_ERR_NOT_INIT);
+}
+
+TEST(am2_init, is_counted) {
+  ASSERT_EQ(AM_Init(), AM_OK);
+  ASSERT_EQ(AM_Init(), AM_OK);
+  eb_t bundle{};
+  ASSERT_EQ(AM_AllocateBundle(AM_SEQ, &bundle), AM_OK);
+  EXPECT_EQ(AM_Terminate(), AM_OK);
+  EXPECT_EQ(AM_Poll(bundle), AM_OK);
+  EXPECT_EQ(AM_Terminate(), AM_OK);
+  EXPECT_EQ(AM_Terminate(), AM_ERR_NOT_INIT);
+}
+
+class am2_interface : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(AM_Init(), AM_OK);
+    ASSERT_EQ(AM_AllocateBundle(AM_SEQ, &bundle_), AM_OK);
+    ASSERT_EQ(AM_AllocateEndpoint(bundle_, &ep_, &name_), AM_OK);
+  }
+  void TearDown() override { ASSERT_EQ(AM_Terminate(), AM_OK); }
+
+  eb_t bundle_{};
+  ep_t ep_{};
+  en_t name_{};
+};
+
+TEST_F(am2_interface, has_limits_that_programs_can_count_with) {
+  EXPECT_EQ(AM_MaxShort(), 16);
+  EXPECT_GE(AM_MaxMedium(), 512);
+  EXPECT_GE(AM_MaxLong(), 8192);
+  EXPECT_EQ(AM_MaxLong() % 4, 0);
+  EXPECT_LE(AM_MaxLong(), 4 << 20);
+  EXPECT_EQ(AM_MaxNumHandlers(), 256);
+  EXPECT_LT(sizeof(amx_stats_t), static_cast<std::size_t>(AM_MaxMedium()));
+  int n = 0;
+  EXPECT_EQ(AM_MaxNumTranslations(&n), AM_OK);
+  EXPECT_GE(n, 256);
+  std::uintptr_t bytes = 0;
+  EXPECT_EQ(AM_MaxSegLength(&bytes), AM_OK);
+  EXPECT_EQ(bytes, std::numeric_limits<std::uintptr_t>::max());
+  EXPECT_EQ(AM_MaxNumTranslations(nullptr), AM_ERR_BAD_ARG);
+  EXPECT_EQ(AM_MaxSegLength(nullptr), AM_ERR_BAD_ARG);
+}
+
+TEST_F(am2_interface, makes_bundles_of_both_kinds_and_not_too_many) {
+  eb_t other{};
+  EXPECT_EQ(AM_AllocateBundle(AM_PAR, &other), AM_OK);
+  EXPECT_EQ(AM_AllocateBundle(AM_NUM_BUNDLE_MODES, &other), AM_ERR_BAD_ARG);
+  EXPECT_EQ(AM_AllocateBundle(-1, &other), AM_ERR_BAD_ARG);
+  EXPECT_EQ(AM_AllocateBundle(AM_SEQ, nullptr), AM_ERR_BAD_ARG);
+  for (int i = 2; i < 254; ++i)
+    ASSERT_EQ(AM_AllocateBundle(AM_SEQ, &other), AM_OK);
+  EXPECT_EQ(AM_AllocateBundle(AM_SEQ, &other), AM_ERR_RESOURCE);
+  EXPECT_EQ(AM_FreeBundle(other), AM_OK);
+  EXPECT_EQ(AM_FreeBundle(other), AM_ERR_BAD_ARG);
+  EXPECT_EQ(AM_FreeBundle(nullptr), AM_ERR_BAD_ARG);
+  EXPECT_EQ(AM_AllocateBundle(AM_SEQ, &other), AM_OK);
+}
+
+TEST_F(am2_interface, makes_endpoints_as_the_standard_says) {
+  ep_t ep{};
+  en_t name{};
+  EXPECT_EQ(AM_AllocateEndpoint(nullptr, &ep, &name), AM_ERR_BAD_ARG);
+  EXPECT_EQ(AM_AllocateEndpoint(bundle_, nullptr, &name), AM_ERR_BAD_ARG);
+  EXPECT_EQ(AM_AllocateEndpoint(bundle_, &ep, nullptr), AM_ERR_BAD_ARG);
+  ASSERT_EQ(AM_AllocateEndpoint(bundle_, &ep, &name), AM_OK);
+  EXPECT_FALSE(AMX_enEqual(name, name_));
+  EXPECT_TRUE(AMX_enEqual(name, name));
+  tag_t tag = 99;
+  EXPECT_EQ(AM_GetTag(ep, &tag), AM_OK);
+  EXPECT_EQ(tag, AM_NONE);
+  int n = 0;
+  EXPECT_EQ(AM_GetNumTranslations(ep, &n), AM_OK);
+  EXPECT_EQ(n, 256);
+  EXPECT_EQ(AM_GetNumHandlers(ep, &n), AM_OK);
+  EXPECT_EQ(n, 256);
+  void* segment = &n;
+  std::uintptr_t bytes = 9;
+  EXPECT_EQ(AM_GetSeg(ep, &segment, &bytes), AM_OK);
+  EXPECT_EQ(segment, nullptr);
+  EXPECT_EQ(bytes, 0U);
+  for (int i = 0; i < 256; ++i)
+    EXPECT_EQ(AM_GetTranslationInuse(ep, i), AM_ERR_RESOURCE);
+  EXPECT_EQ(AM_FreeEndpoint(ep), AM_OK);
+  EXPECT_EQ(AM_FreeEndpoint(ep), AM_ERR_BAD_ARG);
+  EXPECT_EQ(AM_FreeEndpoint(nullptr), AM_ERR_BAD_ARG);
+}
+
+TEST_F(am2_interface, keeps_tags_and_segments) {
+  tag_t tag = 0;
+  EXPECT_EQ(AM_SetTag(ep_, 0x123456789abcdefULL), AM_OK);
+  EXPECT_EQ(AM_GetTag(ep_, &tag), AM_OK);
+  EXPECT_EQ(tag, 0x123456789abcdefULL);
+  EXPECT_EQ(AM_SetTag(nullptr, 1), AM_ERR_BAD_ARG);
+  EXPECT_EQ(AM_GetTag(ep_, nullptr), AM_ERR_BAD_ARG);
+  int memory = 0;
+  void* segment = nullptr;
+  std::uintptr_t bytes = 0;
+  EXPECT_EQ(AM_SetSeg(ep_, &memory, sizeof memory), AM_OK);
+  EXPECT_EQ(AM_GetSeg(ep_, &segment, &bytes), AM_OK);
+  EXPECT_EQ(segment, &memory);
+  EXPECT_EQ(bytes, sizeof memory);
+  EXPECT_EQ(AM_GetSeg(ep_, nullptr, &bytes), AM_ERR_BAD_ARG);
+  EXPECT_EQ(AM_SetSeg(nullptr, &memory, 1), AM_ERR_BAD_ARG);
+}
+
+TEST_F(am2_interface, maps_and_unmaps) {
+  EXPECT_EQ(AM_Map(ep_, 256, name_, 5), AM_ERR_BAD_ARG);
+  EXPECT_EQ(AM_Map(ep_, -1, name_, 5), AM_ERR_BAD_ARG);
+  EXPECT_EQ(AM_Map(nullptr, 0, name_, 5), AM_ERR_BAD_ARG);
+  EXPECT_EQ(AM_Map(ep_, 1, name_, 5), AM_OK);
+  EXPECT_EQ(AM_Map(ep_, 1, name_, 5), AM_ERR_RESOURCE);
+  int index = -1;
+  EXPECT_EQ(AM_MapAny(ep_, &index, name_, 6), AM_OK);
+  EXPECT_EQ(index, 0);
+  EXPECT_EQ(AM_MapAny(ep_, &index, name_, 7), AM_OK);
+  EXPECT_EQ(index, 2);
+  EXPECT_EQ(AM_MapAny(ep_, nullptr, name_, 7), AM_ERR_BAD_ARG);
+  EXPECT_EQ(AM_GetTranslationInuse(ep_, 2), AM_OK);
+  EXPECT_EQ(AM_GetTranslationInuse(ep_, 3), AM_ERR_RESOURCE);
+  EXPECT_EQ(AM_GetTranslationInuse(ep_, 256), AM_ERR_BAD_ARG);
+  tag_t tag = 0;
+  EXPECT_EQ(AM_GetTranslationTag(ep_, 2, &tag), AM_OK);
+  EXPECT_EQ(tag, 7U);
+  EXPECT_EQ(AM_GetTranslationTag(ep_, 3, &tag), AM_ERR_RESOURCE);
+  EXPECT_EQ(AM_GetTranslationTag(ep_, -3, &tag), AM_ERR_BAD_ARG);
+  EXPECT_EQ(AMX_SetTranslationTag(ep_, 2, 70), AM_OK);
+  EXPECT_EQ(AM_GetTranslationTag(ep_, 2, &tag), AM_OK);
+  EXPECT_EQ(tag, 70U);
+  EXPECT_EQ(AMX_SetTranslationTag(ep_, 3, 70), AM_ERR_RESOURCE);
+  EXPECT_EQ(AMX_SetTranslationTag(ep_, 300, 70), AM_ERR_BAD_ARG);
+  en_t name{};
+  EXPECT_EQ(AM_GetTranslationName(ep_, 2, &name), AM_OK);
+  EXPECT_TRUE(AMX_enEqual(name, name_));
+  EXPECT_EQ(AM_GetTranslationName(ep_, 3, &name), AM_ERR_RESOURCE);
+  EXPECT_EQ(AM_UnMap(ep_, 2), AM_OK);
+  EXPECT_EQ(AM_Unmap(ep_, 2), AM_ERR_RESOURCE);
+  EXPECT_EQ(AM_UnMap(ep_, 256), AM_ERR_BAD_ARG);
+  EXPECT_EQ(AM_GetTranslationInuse(ep_, 2), AM_ERR_RESOURCE);
+}
+
+TEST_F(am2_interface, changes_the_size_of_the_translation_table) {
+  int n = 0;
+  EXPECT_EQ(AM_SetNumTranslations(ep_, 1000), AM_OK);
+  EXPECT_EQ(AM_GetNumTranslations(ep_, &n), AM_OK);
+  EXPECT_EQ(n, 1000);
+  EXPECT_EQ(AM_Map(ep_, 999, name_, 5), AM_OK);
+  EXPECT_EQ(AM_SetNumTranslations(ep_, 10), AM_ERR_RESOURCE);
+  EXPECT_EQ(AM_UnMap(ep_, 999), AM_OK);
+  EXPECT_EQ(AM_SetNumTranslations(ep_, 10), AM_OK);
+  EXPECT_EQ(AM_GetNumTranslations(ep_, &n), AM_OK);
+  EXPECT_EQ(n, 256);
+  EXPECT_EQ(AM_SetNumTranslations(ep_, std::numeric_limits<int>::max()), AM_ERR_RESOURCE);
+  EXPECT_EQ(AM_SetNumTranslations(ep_, -1), AM_ERR_BAD_ARG);
+  for (int i = 0; i < 256; ++i)
+    ASSERT_EQ(AM_Map(ep_, i, name_, 5), AM_OK);
+  EXPECT_EQ(AM_MapAny(ep_, &n, name_, 5), AM_ERR_RESOURCE);
+}
+
+TEST_F(am2_interface, settles_the_table_with_the_resources_once) {
+  EXPECT_EQ(AM_Map(ep_, 0, name_, 5), AM_OK);
+  EXPECT_EQ(AM_Request0(ep_, 0, 1), AM_ERR_NOT_INIT);
+  EXPECT_EQ(AM_SetExpectedResources(ep_, 1, 0), AM_ERR_BAD_ARG);
+  EXPECT_EQ(AM_SetExpectedResources(ep_, 1, std::numeric_limits<int>::max()), AM_ERR_BAD_ARG);
+  EXPECT_EQ(AM_SetExpectedResources(nullptr, 1, 1), AM_ERR_BAD_ARG);
+  EXPECT_EQ(AM_SetExpectedResources(ep_, 1, 1), AM_OK);
+  EXPECT_EQ(AM_SetExpectedResources(ep_, 1, 1), AM_ERR_RESOURCE);
+  int index = 0;
+  EXPECT_EQ(AM_Map(ep_, 1, name_, 5), AM_ERR_RESOURCE);
+  EXPECT_EQ(AM_MapAny(ep_, &index, name_, 5), AM_ERR_RESOURCE);
+  EXPECT_EQ(AM_UnMap(ep_, 0), AM_ERR_RESOURCE);
+  EXPECT_EQ(AM_SetNumTranslations(ep_, 512), AM_ERR_RESOURCE);
+  EXPECT_EQ(AM_SetTag(ep_, 5), AM_OK);
+  EXPECT_EQ(AMX_SetTranslationTag(ep_, 0, 6), AM_OK);
+  EXPECT_EQ(AM_SetHandler(ep_, 1, nothing), AM_OK);
+}
+
+TEST_F(am2_interface, sets_handlers) {
+  EXPECT_EQ(AM_SetHandler(nullptr, 1, nothing), AM_ERR_BAD_ARG);
+  EXPECT_EQ(AM_SetHandler(ep_, 1, nullptr), AM_ERR_BAD_ARG);
+  EXPECT_EQ(AM_SetHandler(ep_, 2, nothing), AM_OK);
+  EXPECT_EQ(AM_SetHandler(ep_, 2, nothing), AM_OK);
+  handler_t h = 0;
+  EXPECT_EQ(AM_SetHandlerAny(ep_, &h, nothing), AM_OK);
+  EXPECT_EQ(h, 1);
+  EXPECT_EQ(AM_SetHandlerAny(ep_, &h, nothing), AM_OK);
+  EXPECT_EQ(h, 3);
+  EXPECT_EQ(AM_SetHandlerAny(ep_, nullptr, nothing), AM_ERR_BAD_ARG);
+  EXPECT_EQ(AM_SetHandlerAny(ep_, &h, nullptr), AM_ERR_BAD_ARG);
+  for (int i = 4; i < 256; ++i)
+    ASSERT_EQ(AM_SetHandlerAny(ep_, &h, nothing), AM_OK);
+  EXPECT_EQ(AM_SetHandlerAny(ep_, &h, nothing), AM_ERR_RESOURCE);
+  EXPECT_EQ(AM_SetNumHandlers(ep_, 256), AM_OK);
+  EXPECT_EQ(AM_SetNumHandlers(ep_, 128), AM_ERR_RESOURCE);
+  EXPECT_EQ(AM_SetNumHandlers(ep_, 257), AM_ERR_RESOURCE);
+}
+
+TEST_F(am2_interface, has_an_event_mask) {
+  int mask = -1;
+  EXPECT_EQ(AM_GetEventMask(bundle_, &mask), AM_OK);
+  EXPECT_EQ(mask, AM_NOEVENTS);
+  EXPECT_EQ(AM_SetEventMask(bundle_, AM_NUMEVENTMASKS), AM_ERR_BAD_ARG);
+  EXPECT_EQ(AM_SetEventMask(bundle_, AM_NOTEMPTY), AM_OK);
+  EXPECT_EQ(AM_GetEventMask(bundle_, &mask), AM_OK);
+  EXPECT_EQ(mask, AM_NOTEMPTY);
+  EXPECT_EQ(AM_GetEventMask(nullptr, &mask), AM_ERR_BAD_ARG);
+  EXPECT_EQ(AM_GetEventMask(bundle_, nullptr), AM_ERR_BAD_ARG);
+}
+
+TEST_F(am2_interface, refuses_arguments_of_messages_that_make_no_sense) {
+  ASSERT_EQ(AM_SetTag(ep_, AM_ALL), AM_OK);
+  ASSERT_EQ(AM_Map(ep_, 3, name_, 5), AM_OK);
+  ASSERT_EQ(AM_SetExpectedResources(ep_, 1, 1), AM_OK);
+  ASSERT_EQ(AM_SetHandler(ep_, 1, nothing), AM_OK);
+  EXPECT_EQ(AM_Request0(nullptr, 3, 1), AM_ERR_BAD_ARG);
+  EXPECT_EQ(AM_Request0(ep_, -1, 1), AM_ERR_BAD_ARG);
+  EXPECT_EQ(AM_Request0(ep_, 2, 1), AM_ERR_BAD_ARG);
+  EXPECT_EQ(AM_Request0(ep_, 256, 1), AM_ERR_BAD_ARG);
+  EXPECT_EQ(AM_RequestI0(ep_, 3, 1, nullptr, 8), AM_ERR_BAD_ARG);
+  EXPECT_EQ(AM_RequestXfer0(ep_, 3, 0, 1, nullptr, 8), AM_ERR_BAD_ARG);
+  EXPECT_EQ(AMX_Request(ep_, 3, 1, 17), AM_ERR_BAD_ARG);
+  EXPECT_EQ(AM_Reply0(nullptr, 1), AM_ERR_BAD_ARG);
+  EXPECT_EQ(AM_Poll(nullptr), AM_ERR_BAD_ARG);
+  EXPECT_EQ(AM_Request0(ep_, 3, 1), AM_OK);
+  int id = 0;
+  EXPECT_EQ(AMX_GetSourceId(nullptr, &id), AM_ERR_BAD_ARG);
+}
+
+TEST_F(am2_interface, moves_endpoints_and_frees_bundles) {
+  eb_t other{};
+  ASSERT_EQ(AM_AllocateBundle(AM_SEQ, &other), AM_OK);
+  EXPECT_EQ(AM_MoveEndpoint(ep_, other, bundle_), AM_ERR_RESOURCE);
+  EXPECT_EQ(AM_MoveEndpoint(nullptr, bundle_, other), AM_ERR_BAD_ARG);
+  EXPECT_EQ(AM_MoveEndpoint(ep_, bundle_, nullptr), AM_ERR_BAD_ARG);
+  ASSERT_EQ(AM_SetTag(ep_, 77), AM_OK);
+  EXPECT_EQ(AM_MoveEndpoint(ep_, bundle_, other), AM_OK);
+  EXPECT_EQ(AM_FreeBundle(bundle_), AM_OK);
+  tag_t tag = 0;
+  EXPECT_EQ(AM_GetTag(ep_, &tag), AM_OK);
+  EXPECT_EQ(tag, 77U);
+  EXPECT_EQ(AM_FreeBundle(other), AM_OK);
+  EXPECT_EQ(AM_FreeEndpoint(ep_), AM_ERR_BAD_ARG) << "it went with its bundle";
+}
+
+TEST_F(am2_interface, wait_without_events_is_fatal) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH((void)AM_WaitSema(bundle_), "AM_NOEVENTS");
+  EXPECT_DEATH(AMX_FatalErr("number %d", 17), "number 17");
+}
+
+} // namespace
+} // namespace farcall::am2::test
