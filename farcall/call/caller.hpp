@@ -15,8 +15,25 @@ namespace farcall::detail {
 enum class call_mode : std::uint8_t {
   awaited,   ///< somebody holds its pending call
   posted,    ///< nobody waits for it
+  tried,     ///< as posted, and not sent where that would have to wait
   stoppable, ///< as awaited; requester::stop() also tells the peer, which takes stops
 };
+
+/// Nobody waits for such a call.
+template <call_mode Mode>
+inline constexpr bool is_posted = Mode == call_mode::posted || Mode == call_mode::tried;
+
+/// Whether a call was sent that is tried; of others the pending call.
+template <call_mode Mode>
+using sent_call = std::conditional_t<Mode == call_mode::tried, bool, am::pending_call*>;
+template <call_mode Mode>
+[[nodiscard]] sent_call<Mode> call_was_sent(am::pending_call* slot) noexcept {
+  if constexpr (Mode == call_mode::tried) {
+    return true;
+  } else {
+    return slot;
+  }
+}
 
 /// What precedes the arguments of such a call.
 template <call_mode Mode>
@@ -35,9 +52,8 @@ inline void commit_stoppable(am::requester& l, std::byte* to, std::uint32_t byte
 
 /// As send(), for what finds no space at once, and for arguments of any length.
 template <call_mode Mode, class R, class... S>
-am::pending_call* send_slow(am::requester& l, am::handler_key key, function_handle handle,
-                            time_point deadline, const S&... args) {
-  constexpr bool is_posted = Mode == call_mode::posted;
+sent_call<Mode> send_slow(am::requester& l, am::handler_key key, function_handle handle,
+                          time_point deadline, const S&... args) {
   constexpr bool is_stoppable = Mode == call_mode::stoppable;
   constexpr std::uint32_t prefix_bytes = prefix_of<Mode>;
   constexpr bool bitwise = (is_bitwise<S> && ...);
@@ -73,11 +89,18 @@ am::pending_call* send_slow(am::requester& l, am::handler_key key, function_hand
   std::byte* to = nullptr;
   try {
     // A block is given back when the reply comes, so it needs a pending call in any case.
-    if (!is_posted || block != nullptr) slot = &l.take_call(&read_reply<R>);
+    if (!is_posted<Mode> || block != nullptr) slot = &l.take_call(&read_reply<R>);
     const auto inline_bytes = static_cast<std::uint32_t>(
         prefix_bytes + (block != nullptr ? sizeof(am::rendezvous_body) : bytes));
     to = l.try_reserve_request(inline_bytes);
-    if (to == nullptr) [[unlikely]] {
+    if constexpr (Mode == call_mode::tried) {
+      if (to == nullptr && !l.failure()) {
+        if (slot != nullptr) l.return_call(*slot);
+        l.guard().unlock();
+        if (block != nullptr) l.owner().release_block(block);
+        return false;
+      }
+    } else if (to == nullptr) [[unlikely]] {
       // Throws with the guard released.
       struct relock {
         am::requester& l;
@@ -107,7 +130,7 @@ am::pending_call* send_slow(am::requester& l, am::handler_key key, function_hand
     } else {
       // The node has failed. That is the reply.
       if (block != nullptr) l.owner().release_block(std::exchange(block, nullptr));
-      if constexpr (is_posted) std::rethrow_exception(l.failure());
+      if constexpr (is_posted<Mode>) std::rethrow_exception(l.failure());
       l.fail_call(*slot, l.failure());
     }
   } catch (...) {
@@ -117,22 +140,21 @@ am::pending_call* send_slow(am::requester& l, am::handler_key key, function_hand
     throw;
   }
   l.guard().unlock();
-  if constexpr (is_posted) {
+  if constexpr (is_posted<Mode>) {
     if (slot != nullptr) l.abandon(*std::exchange(slot, nullptr));
   }
-  return slot;
+  return call_was_sent<Mode>(slot);
 }
 
 /// Sends `handle` and `args`, packed, to handler `key`. The pending call becomes ready when the
 /// reply, a value of type R, has come, or the lane has failed. Null for a posted call.
 ///
-/// Does not wait unless the lane is full. Throws timeout when it stays full until `deadline`,
-/// out_of_memory for arguments that find no space, error for a peer that takes no rendezvous
-/// requests, and what packing throws.
+/// Does not wait unless the lane is full; a call that is only tried is then not sent. Throws
+/// timeout when it stays full until `deadline`, out_of_memory for arguments that find no space,
+/// error for a peer that takes no rendezvous requests, and what packing throws.
 template <call_mode Mode, class R, class... S>
-am::pending_call* send(am::requester& l, am::handler_key key, function_handle handle,
-                       time_point deadline, const S&... args) {
-  constexpr bool is_posted = Mode == call_mode::posted;
+sent_call<Mode> send(am::requester& l, am::handler_key key, function_handle handle,
+                     time_point deadline, const S&... args) {
   if constexpr ((is_bitwise<S> && ...)) {
     using layout = bitwise_layout<S...>;
     constexpr std::uint32_t bytes = prefix_of<Mode> + layout::size;
@@ -149,9 +171,9 @@ am::pending_call* send(am::requester& l, am::handler_key key, function_handle ha
           }
         } else {
           const auto fill = [&](std::byte* to) { layout::store(to, args...); };
-          if (l.try_send_short<is_posted>(bytes, key, handle.value, &read_reply<R>, fill, slot))
-              [[likely]] {
-            return slot;
+          if (l.try_send_short<is_posted<Mode>>(bytes, key, handle.value, &read_reply<R>, fill,
+                                                slot)) [[likely]] {
+            return call_was_sent<Mode>(slot);
           }
         }
       }
@@ -170,8 +192,8 @@ struct caller<F, signature<R, P...>> {
   using far = remote_call<F, R, P...>;
 
   template <call_mode Mode>
-  static am::pending_call* call(am::requester& l, const call_context& context, time_point deadline,
-                                const F& f, const typename packed_parameter<P>::type&... args) {
+  static sent_call<Mode> call(am::requester& l, const call_context& context, time_point deadline,
+                              const F& f, const typename packed_parameter<P>::type&... args) {
     call_policy<F>::template name<R, &far::self, P...>();
     const am::handler_key key = key_resolver::key_for(l, far::self, context, deadline);
     if constexpr (is_function_pointer<F>::value) {

@@ -166,4 +166,20 @@ void post(const Place& place, F&& f, A&&... args) {
   }
 }
 
+/// As post(), and false, without effect, where that would have to wait because the lane is full.
+/// But for the first call of a thread to a node, which opens a lane, it never waits: for handlers
+/// that must not let others run. Throws what post() throws, but for timeout.
+template <class Place, class F, class... A>
+[[nodiscard]] bool try_post(const Place& place, F&& f, A&&... args) {
+  if constexpr (detail::is_sound_call_to<Place, F, A...>()) {
+    using caller = detail::caller_for<F, A...>;
+    const detail::call_place p = detail::find_place(place);
+    return caller::template call<detail::call_mode::tried>(p.messages, p.job.context, p.deadline, f,
+                                                           std::forward<A>(args)...);
+  } else {
+    (void)detail::explain_call_to<Place, F, A...>();
+    return false;
+  }
+}
+
 } // namespace farcall

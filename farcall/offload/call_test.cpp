@@ -431,6 +431,33 @@ TEST_F(call, full_lane_within_a_deadline) {
   EXPECT_EQ(sync(target_, reply), 42);
 }
 
+TEST_F(call, tried_where_the_lane_is_full_is_not_sent) {
+  handshake gate(target_);
+  future<bool> holding = async(target_, hold_until_set, gate.span());
+  const auto add_length = [](const std::string& text) {
+    calls_here += static_cast<int>(text.size());
+  };
+  int sent = 0;
+  // Arguments for a record, and more than fit one.
+  for (const std::size_t length : {std::size_t{1000}, std::size_t{20'000}}) {
+    const std::string text(length, 't');
+    bool was_sent = true;
+    for (int i = 0; i < 10'000 && was_sent; ++i) {
+      was_sent = try_post(target_, add_length, text);
+      if (was_sent) sent += static_cast<int>(length);
+    }
+    EXPECT_FALSE(was_sent);
+  }
+  while (try_post(target_, count_call))
+    ++sent;
+  EXPECT_GT(sent, 0);
+  gate.set(0);
+  EXPECT_TRUE(holding.get());
+  EXPECT_EQ(sync(target_, calls_so_far), sent);
+  EXPECT_TRUE(try_post(target_, count_call));
+  EXPECT_EQ(sync(target_, calls_so_far), sent + 1);
+}
+
 TEST_F(call, a_deadline_in_the_past) {
   EXPECT_THROW((void)sync(target_.within(std::chrono::nanoseconds(-1)),
                           [] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }),
