@@ -636,6 +636,8 @@ bool job::wait_for(bool (*holds)(void*) noexcept, void* argument, time_limit lim
   return engine.wait_until(holds, argument, engine.is_attached(), deadline_after(limit));
 }
 
+void job::notify() { detail::state_of(*state_).engine->notify_local(); }
+
 void job::progress() { state_->engine->poll_all(); }
 
 int job::wait_fd() {

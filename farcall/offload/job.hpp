@@ -197,6 +197,9 @@ class job {
   /// GASNET_BLOCKUNTIL.
   template <class Condition>
   bool wait_until(Condition holds, time_limit limit = no_limit);
+  /// Has those that wait in wait_until() ask again: for threads that change what `holds` is about.
+  /// Any thread. Never blocks. Throws forked.
+  void notify();
 
   // ---- jobs of equals ----
 

@@ -102,6 +102,13 @@ int progress(job& j) {
   post(next_of(j), [] { ++polled; });
   CHECK(j.wait_until([] { return polled == 2; }));
   CHECK(!j.wait_until([] { return false; }, std::chrono::milliseconds(1)));
+  std::atomic<bool> is_set{false};
+  std::thread other([&] {
+    is_set = true;
+    j.notify();
+  });
+  CHECK(j.wait_until([&] { return is_set.load(); }));
+  other.join();
   try {
     j.wait_until([]() -> bool { throw std::runtime_error("asked"); });
     CHECK(false);
