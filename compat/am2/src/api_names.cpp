@@ -11,5 +11,3 @@ en_t from_name(farcall::am2::endpoint_name n) noexcept { return {n.node, n.endpo
 } // namespace
 
 #include "api_names.inc.hpp"
-
-extern "C" AM2_API int AMMPI_SetEndpointCommunicator(void* /*communicator*/) { return AM_OK; }

@@ -12,6 +12,9 @@
 
 namespace farcall::am2 {
 
+/// The type of the message that a process ends the job, with its exit code as bytes.
+inline constexpr std::int32_t exit_message = 4;
+
 /// What processes of a job say to each other besides the messages of endpoints.
 struct job_message {
   int node = 0;

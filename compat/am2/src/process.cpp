@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <thread>
 #include <utility>
 
@@ -193,15 +194,22 @@ unsigned process::run_in_place(am2_bundle& b, const F& receive) {
 
 unsigned process::poll(am2_bundle& b) {
   unsigned handled = run_queued(b);
-  if (has_news_of_ends(b)) [[unlikely]]
-    return_messages_of_ended(b);
   if (outgoing_.size() != 0) [[unlikely]]
     flush();
+  // First, so that what a node has sent before its end is seen before that.
+  const bool has_news = has_news_of_ends(b);
   if (start_polling()) {
     handled += run_in_place(b, [this] { fabric_->poll(); });
     end_polling();
   }
   handled += run_queued(b);
+  const int code = exit_code_.load(std::memory_order_relaxed);
+  if (code != no_exit && exit_of_others_ != nullptr && thread().running == 0) [[unlikely]] {
+    exit_code_.store(no_exit, std::memory_order_relaxed);
+    if (!expects_ends_.load(std::memory_order_relaxed)) exit_of_others_(code);
+  }
+  if (has_news) [[unlikely]]
+    handled += return_messages_of_ended(b);
   if (handled == 0) give_back_slots(b);
   return handled;
 }
@@ -307,6 +315,13 @@ bool process::send(am2_bundle& b, int node, const message& m) {
 void process::deliver(int node, const message& m) noexcept {
   if (m.header.kind() == message_kind::job) {
     job_.add(node, m);
+    if (m.header.arguments() == 2 && m.arguments[0] == exit_message &&
+        m.bytes == sizeof(std::int32_t)) {
+      std::int32_t code = 0;
+      std::memcpy(&code, m.payload, sizeof code);
+      // Relaxed: it is only a number.
+      exit_code_.store(code, std::memory_order_relaxed);
+    }
     wake();
     return;
   }
@@ -351,22 +366,26 @@ void process::node_has_ended(int node) noexcept {
   wake();
 }
 
-void process::return_messages_of_ended(am2_bundle& b) {
+unsigned process::return_messages_of_ended(am2_bundle& b) {
+  unsigned returned = 0;
   b.ends_seen.store(ends_.load(std::memory_order_acquire), std::memory_order_relaxed);
   for_each_ready(b, [&](am2_endpoint& e) {
     for (std::size_t n = 0; n < e.peer_count; ++n) {
       peer& p = e.peers[n];
       if (!has_ended(p.name.node)) continue;
+      if (expects_ends_.load(std::memory_order_relaxed)) return;
       if (e.handlers[0].load(std::memory_order_relaxed) == nullptr)
         fatal("process %d of the job has ended", p.name.node);
       const credits lost = take_outstanding(p);
       for (std::size_t c = 0; c < lost.size(); ++c) {
+        returned += lost[c];
         for (std::uint32_t k = 0; k < lost[c]; ++k)
           run_returned(e, &p, p.name, EUNREACHABLE, true,
                        message_header(message_kind::request, category(c), 0, 0));
       }
     }
   });
+  return returned;
 }
 
 } // namespace farcall::am2

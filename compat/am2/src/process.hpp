@@ -6,6 +6,7 @@
 
 #include <array>
 #include <atomic>
+#include <climits>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -70,6 +71,13 @@ class process final : public receiver {
   [[nodiscard]] job_messages& job() noexcept { return job_; }
   /// Whether a node has ended.
   [[nodiscard]] bool has_ended(int node) const noexcept;
+  [[nodiscard]] bool some_have_ended() const noexcept {
+    return ends_.load(std::memory_order_relaxed) != 0;
+  }
+  /// From now on ends of nodes are nothing that has to be handled.
+  void expect_ends() noexcept { expects_ends_.store(true, std::memory_order_relaxed); }
+  /// `f(code)` is called in a poll, outside handlers, once another process ends the job.
+  void at_exit_of_others(void (*f)(int)) noexcept { exit_of_others_ = f; }
 
   // ---- progress ----
 
@@ -80,6 +88,8 @@ class process final : public receiver {
   void wait_until(am2_bundle& b, const Done& done);
   /// The same, until a message was handled, or AM2_PostSema() was called.
   void wait_for_message(am2_bundle& b);
+  /// Sleeps for some microseconds, or until a message has come.
+  void doze(am2_bundle& b);
   /// Something has changed that a thread may wait for.
   void wake() noexcept;
 
@@ -108,13 +118,13 @@ class process final : public receiver {
   void for_each_ready(am2_bundle& b, const F& f);
   unsigned run_queued(am2_bundle& b);
   void give_back_slots(am2_bundle& b) noexcept;
-  void doze(am2_bundle& b);
   [[nodiscard]] bool has_news_of_ends(const am2_bundle& b) const noexcept {
     // Acquire; partner: the release addition in node_has_ended().
     return b.ends_seen.load(std::memory_order_relaxed) != ends_.load(std::memory_order_acquire);
   }
   [[nodiscard]] bool has_queued(am2_bundle& b);
-  void return_messages_of_ended(am2_bundle& b);
+  /// Returns how many.
+  unsigned return_messages_of_ended(am2_bundle& b);
   void flush() noexcept;
   void sleep(am2_bundle& b, bool (*is_done)(const void*), const void* done, unsigned* handled);
   void destroy(am2_endpoint* e);
@@ -138,6 +148,10 @@ class process final : public receiver {
   message_queue outgoing_;
   std::vector<std::atomic<bool>> ended_; ///< by node
   std::atomic<std::uint64_t> ends_{0};
+  std::atomic<bool> expects_ends_{false};
+  void (*exit_of_others_)(int) = nullptr;
+  static constexpr int no_exit = INT_MIN;
+  std::atomic<int> exit_code_{no_exit}; ///< that others have asked for
 };
 
 template <class Done>

@@ -1,0 +1,325 @@
+#include "job_fabric.hpp"
+
+#include "process.hpp"
+
+#include <farcall/base/error.hpp>
+#include <farcall/base/log.hpp>
+#include <farcall/offload/buffer.hpp>
+#include <farcall/offload/call.hpp>
+#include <farcall/offload/transfer.hpp>
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace farcall::am2 {
+namespace {
+
+/// A message without a payload, with room for N arguments: what most messages are, so it has no
+/// length to be read.
+template <std::size_t N>
+struct short_record {
+  message_header header;
+  std::int32_t node;
+  std::array<std::int32_t, N> arguments;
+};
+
+/// What stands before arguments and payload of the others.
+struct record_head {
+  message_header header;
+  std::int32_t node;
+  std::uint32_t is_in_place;
+  std::uint64_t offset;
+  std::uint64_t get_offset;
+  std::uint64_t bytes;
+};
+
+class job_fabric;
+/// Who gets what calls bring, which name no object.
+std::atomic<job_fabric*> here{nullptr};
+/// What others have sent as soon as they had their job, and this process had not yet made ours.
+std::mutex early_mutex;
+message_queue& early_messages() {
+  static message_queue& only = *new message_queue;
+  return only;
+}
+void give(int node, const message& m);
+
+template <std::size_t N>
+void take_short(short_record<N> r);
+void take_record(const record_head& head, std::span<const std::int32_t> arguments,
+                 std::span<const std::byte> payload);
+
+class job_fabric final : public fabric {
+ public:
+  job_fabric(job made, bool has_progress_thread, receiver& to)
+      : job_(std::move(made)), to_(&to), has_progress_thread_(has_progress_thread),
+        main_(std::this_thread::get_id()), self_(static_cast<int>(job_.rank())),
+        has_ended_(job_.size()) {
+    for (node_id id = 0; id < job_.size(); ++id)
+      nodes_.push_back(job_.node_at(id));
+    const std::lock_guard guard(early_mutex);
+    // Release; partner: the acquire loads in give().
+    here.store(this, std::memory_order_release);
+    while (kept_message* const k = early_messages().pop()) {
+      take(k->node, k->m);
+      early_messages().recycle(k);
+    }
+  }
+  ~job_fabric() override { here.store(nullptr, std::memory_order_release); }
+
+  [[nodiscard]] int self() const noexcept override { return self_; }
+  [[nodiscard]] int size() const noexcept override { return static_cast<int>(nodes_.size()); }
+
+  [[nodiscard]] sending try_send(int node, const message& m) noexcept override;
+  void poll() noexcept override {
+    if (!serves()) return;
+    try {
+      job_.progress();
+    } catch (const std::exception& e) {
+      log::error(std::string("AM-2 cannot poll: ") + e.what());
+    }
+    if (++polls_ % look_interval == 0) look_at_nodes();
+  }
+  void wait(std::chrono::nanoseconds most) noexcept override;
+  void wake() noexcept override {
+    // Release; partner: the acquire exchange in is_woken().
+    is_woken_.store(true, std::memory_order_release);
+    if (has_progress_thread_) {
+      {
+        const std::lock_guard guard(mutex_);
+      }
+      woken_.notify_all();
+      return;
+    }
+    try {
+      job_.notify();
+    } catch (const std::exception& e) {
+      log::error(std::string("AM-2 cannot wake a thread: ") + e.what());
+    }
+  }
+
+  [[nodiscard]] bool put(int node, std::uint64_t address, const void* from,
+                         std::size_t bytes) noexcept override;
+  [[nodiscard]] void* allocate(std::size_t bytes) noexcept override;
+  void release(void* memory) noexcept override {
+    const std::lock_guard guard(mutex_);
+    segments_.erase(memory);
+  }
+  void close(int code) noexcept override;
+
+  /// A call has brought a message.
+  void take(int node, const message& m) noexcept {
+    if (node < 0 || node >= size()) return;
+    // Relaxed: read by the same thread, or with what wake() orders.
+    arrived_.fetch_add(1, std::memory_order_relaxed);
+    to_->deliver(node, m);
+  }
+
+ private:
+  /// Polls between two looks at whether nodes have ended; a thread that sleeps is told.
+  static constexpr unsigned look_interval = 1024;
+
+  /// The calling thread serves calls.
+  [[nodiscard]] bool serves() const noexcept {
+    return !has_progress_thread_ && std::this_thread::get_id() == main_;
+  }
+  [[nodiscard]] bool is_woken() noexcept {
+    return is_woken_.load(std::memory_order_relaxed) &&
+           is_woken_.exchange(false, std::memory_order_acquire);
+  }
+  bool look_at_nodes() noexcept;
+  /// Opening a lane may wait, and others would run meanwhile, which a handler must not see.
+  [[nodiscard]] static bool may_use(int node) noexcept;
+  template <std::size_t N>
+  [[nodiscard]] bool post_short(const node& to, const message& m) const;
+
+  job job_;
+  receiver* to_;
+  const bool has_progress_thread_;
+  const std::thread::id main_;
+  const int self_;
+  std::vector<node> nodes_;
+  std::vector<bool> has_ended_; ///< by node; mutex_
+  unsigned polls_ = 0;
+  std::atomic<std::uint64_t> arrived_{0};
+  std::atomic<bool> is_woken_{false};
+  std::mutex mutex_;
+  std::condition_variable woken_;
+  std::map<void*, buffer<std::byte>> segments_; ///< mutex_
+};
+
+void give(int node, const message& m) {
+  job_fabric* f = here.load(std::memory_order_acquire);
+  if (f == nullptr) [[unlikely]] {
+    const std::lock_guard guard(early_mutex);
+    f = here.load(std::memory_order_acquire);
+    if (f == nullptr) {
+      early_messages().push(node, m);
+      return;
+    }
+  }
+  f->take(node, m);
+}
+
+template <std::size_t N>
+void take_short(short_record<N> r) {
+  const bool has_arguments = r.header.kind() <= message_kind::get;
+  if (has_arguments && static_cast<std::size_t>(r.header.arguments()) > N) return;
+  message m{r.header};
+  m.arguments = r.arguments.data();
+  if (!has_arguments) m.arguments = nullptr;
+  give(r.node, m);
+}
+
+void take_record(const record_head& head, std::span<const std::int32_t> arguments,
+                 std::span<const std::byte> payload) {
+  const bool is_in_place = head.is_in_place != 0;
+  const bool has_payload = !is_in_place && head.header.kind() != message_kind::get;
+  if (static_cast<std::size_t>(head.header.arguments()) != arguments.size() ||
+      payload.size() != (has_payload ? head.bytes : 0)) {
+    return;
+  }
+  message m{head.header};
+  m.arguments = arguments.data();
+  m.offset = head.offset;
+  m.get_offset = head.get_offset;
+  m.payload = payload.data();
+  m.bytes = head.bytes;
+  m.is_in_place = is_in_place;
+  give(head.node, m);
+}
+
+bool job_fabric::may_use(int node) noexcept {
+  static thread_local std::vector<bool> used;
+  const auto at = static_cast<std::size_t>(node);
+  if (at < used.size() && used[at]) return true;
+  if (process::thread().running != 0) return false;
+  if (at >= used.size()) used.resize(at + 1);
+  used[at] = true;
+  return true;
+}
+
+template <std::size_t N>
+bool job_fabric::post_short(const node& to, const message& m) const {
+  short_record<N> r{m.header, self_, {}};
+  if (m.arguments != nullptr) {
+    std::memcpy(r.arguments.data(), m.arguments,
+                static_cast<std::size_t>(m.header.arguments()) * sizeof(std::int32_t));
+  }
+  return try_post(to, fn<&take_short<N>>, r);
+}
+
+sending job_fabric::try_send(int node, const message& m) noexcept {
+  const farcall::node& to = nodes_[static_cast<std::size_t>(node)];
+  if (!may_use(node)) return sending::full;
+  try {
+    const int count = m.arguments == nullptr ? 0 : m.header.arguments();
+    bool is_sent = false;
+    if (m.header.payload() == category::short_message || m.arguments == nullptr) {
+      is_sent = count <= 1   ? post_short<1>(to, m)
+                : count <= 3 ? post_short<3>(to, m)
+                : count <= 5 ? post_short<5>(to, m)
+                : count <= 9 ? post_short<9>(to, m)
+                             : post_short<16>(to, m);
+    } else {
+      const bool has_payload = !m.is_in_place && m.header.kind() != message_kind::get;
+      const record_head head{m.header, self_,        m.is_in_place ? 1U : 0U,
+                             m.offset, m.get_offset, m.bytes};
+      is_sent = try_post(
+          to, fn<&take_record>, head, std::span(m.arguments, static_cast<std::size_t>(count)),
+          std::span(static_cast<const std::byte*>(m.payload), has_payload ? m.bytes : 0));
+    }
+    return is_sent ? sending::sent : sending::full;
+  } catch (const out_of_memory&) {
+    // Of earlier messages there will be some.
+    return sending::full;
+  } catch (const std::exception& e) {
+    if (!to.alive()) return sending::unreachable;
+    fatal("a message to process %d cannot be sent: %s", node, e.what());
+  }
+}
+
+bool job_fabric::look_at_nodes() noexcept {
+  bool has_news = false;
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    if (has_ended_[i] || nodes_[i].alive()) continue;
+    has_ended_[i] = true;
+    has_news = true;
+    to_->node_has_ended(static_cast<int>(i));
+  }
+  return has_news;
+}
+
+void job_fabric::wait(std::chrono::nanoseconds most) noexcept {
+  if (!serves()) {
+    std::unique_lock guard(mutex_);
+    woken_.wait_for(guard, most, [&] { return is_woken(); });
+    return;
+  }
+  const std::uint64_t before = arrived_.load(std::memory_order_relaxed);
+  unsigned asked = 0;
+  try {
+    (void)job_.wait_until(
+        [&] {
+          // Asked in each iteration while it spins, and once when it is woken.
+          return arrived_.load(std::memory_order_relaxed) != before || is_woken() ||
+                 ((++asked % 64 == 1 || nodes_.size() <= 4) && look_at_nodes());
+        },
+        most);
+  } catch (const std::exception& e) {
+    log::error(std::string("AM-2 cannot wait: ") + e.what());
+  }
+  (void)look_at_nodes();
+}
+
+bool job_fabric::put(int node, std::uint64_t address, const void* from,
+                     std::size_t bytes) noexcept {
+  try {
+    put_sync(std::span(static_cast<const std::byte*>(from), bytes),
+             remote_span<std::byte>(static_cast<node_id>(node), address, bytes));
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+void* job_fabric::allocate(std::size_t bytes) noexcept {
+  try {
+    auto memory = nodes_[static_cast<std::size_t>(self_)].allocate<std::byte>(bytes);
+    void* const at = memory.data();
+    const std::lock_guard guard(mutex_);
+    segments_.emplace(at, std::move(memory));
+    return at;
+  } catch (const std::exception&) {
+    return nullptr;
+  }
+}
+
+void job_fabric::close(int /*code*/) noexcept {
+  try {
+    {
+      const std::lock_guard guard(mutex_);
+      segments_.clear();
+    }
+    job_.close();
+  } catch (const std::exception& e) {
+    log::error(std::string("AM-2 cannot close its job: ") + e.what());
+  }
+}
+
+} // namespace
+
+std::unique_ptr<fabric> make_job_fabric(job made, bool has_progress_thread, receiver& to) {
+  return std::make_unique<job_fabric>(std::move(made), has_progress_thread, to);
+}
+
+} // namespace farcall::am2

@@ -1,0 +1,224 @@
+// Jobs as amudp_spmd.h has them: the program is started with the number of processes, and a letter
+// that says how these are to be started.
+#include "errors.hpp"
+#include "spmd.hpp"
+
+#include <amudp_spmd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <unistd.h>
+
+namespace farcall::am2 {
+namespace {
+
+/// Set for processes of a job that was started here, so that they take nothing out of argv.
+constexpr const char* worker_variable = "AM2_WORKER";
+
+std::string prefix = "AMUDP";
+
+/// PREFIX_NAME, else AMUDP_NAME.
+const char* variable(const char* name) {
+  const char* const own = std::getenv((prefix + "_" + name).c_str());
+  return own != nullptr ? own : std::getenv((std::string("AMUDP_") + name).c_str());
+}
+
+bool is_worker() { return std::getenv(worker_variable) != nullptr; }
+
+/// 0 for what is not a number of processes.
+int number_in(const char* text) {
+  char* end = nullptr;
+  const long n = std::strtol(text, &end, 10);
+  return end != text && *end == '\0' && n > 0 && n <= 65'536 ? static_cast<int>(n) : 0;
+}
+
+const amudp_spawnfn_desc_t* find_spawner(const char* letter) {
+  if (letter == nullptr || letter[0] == '\0' || letter[1] != '\0') return nullptr;
+  const int wanted = std::toupper(static_cast<unsigned char>(letter[0]));
+  for (const amudp_spawnfn_desc_t* d = AMUDP_Spawnfn_Desc; d->abbrev != 0; ++d)
+    if (d->abbrev == wanted) return d;
+  return nullptr;
+}
+
+void print_usage(const char* program) {
+  std::fprintf(stderr, "usage: %s <processes> <letter> [arguments of the program]\n", program);
+  for (const amudp_spawnfn_desc_t* d = AMUDP_Spawnfn_Desc; d->abbrev != 0; ++d)
+    std::fprintf(stderr, "  %c  %s\n", d->abbrev, d->desc);
+}
+
+/// argv without its words 1 to `count`.
+void take_out(int& argc, char** argv, int count) {
+  for (int i = 1; i + count <= argc; ++i)
+    argv[i] = argv[i + count];
+  argc -= count;
+}
+
+/// Becomes that command. Returns where that is not possible.
+void execute(const std::vector<std::string>& words, char** extra_env) {
+  for (char** at = extra_env; at != nullptr && *at != nullptr; ++at) {
+    const std::string both = *at;
+    if (const std::size_t equals = both.find('='); equals != std::string::npos)
+      ::setenv(both.substr(0, equals).c_str(), both.c_str() + equals + 1, 1);
+  }
+  ::setenv(worker_variable, "1", 1);
+  std::vector<std::string> kept = words;
+  std::vector<char*> pointers;
+  for (std::string& w : kept)
+    pointers.push_back(w.data());
+  pointers.push_back(nullptr);
+  std::fflush(nullptr);
+  ::execvp(pointers.front(), pointers.data());
+  std::fprintf(stderr, "AM-2: cannot execute %s: %s\n", pointers.front(), std::strerror(errno));
+}
+
+std::vector<std::string> words_of(std::vector<std::string> first, int argc, char** argv) {
+  first.insert(first.end(), argv, argv + argc);
+  return first;
+}
+
+std::string quoted(const std::string& word) {
+  std::string text = "'";
+  for (const char c : word)
+    text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+/// What cannot be done in this process, because the job needs other machines, becomes a command.
+int start_elsewhere(amudp_spawnfn_t spawn, int processes, int argc, char** argv) {
+  if (spawn(processes, argc, argv, nullptr) == 0)
+    return failed(AM_ERR_RESOURCE, "AMUDP_SPMDStartup", "the processes could not be started");
+  // It has started them, and we are none of them.
+  std::exit(0);
+}
+
+} // namespace
+} // namespace farcall::am2
+
+using namespace farcall::am2;
+
+amudp_spawnfn_desc_t const AMUDP_Spawnfn_Desc[] = {
+    {'L', "start the processes on this machine", &AMUDP_SPMDLocalSpawn},
+    {'S', "start them by ssh on the machines that AMUDP_SSH_SERVERS names", &AMUDP_SPMDSshSpawn},
+    {'C', "start them by the command that AMUDP_CSPAWN_CMD says", &AMUDP_SPMDCustomSpawn},
+    {'\0', nullptr, nullptr},
+};
+
+int AMUDP_SPMDLocalSpawn(int nproc, int argc, char** argv, char** extra_env) {
+  execute(words_of({"farcall", "run", "--spmd", "-n", std::to_string(nproc), "--"}, argc, argv),
+          extra_env);
+  return 0;
+}
+
+int AMUDP_SPMDSshSpawn(int nproc, int argc, char** argv, char** extra_env) {
+  const char* const servers = variable("SSH_SERVERS");
+  if (servers == nullptr) {
+    std::fputs("AM-2: AMUDP_SSH_SERVERS is to name the machines, as in \"hydra,lerna\"\n", stderr);
+    return 0;
+  }
+  std::vector<std::string> machines;
+  for (const char* at = servers; *at != '\0';) {
+    const std::size_t length = std::strcspn(at, ", \t");
+    if (length != 0) machines.emplace_back(at, length);
+    at += length + (at[length] != '\0' ? 1 : 0);
+  }
+  // The host is this process, and each machine in turn gets one of the others.
+  std::string hosts;
+  for (int i = 1; i < nproc && !machines.empty(); ++i)
+    hosts += (hosts.empty() ? "" : ",") + machines[static_cast<std::size_t>(i) % machines.size()];
+  if (hosts.empty()) return AMUDP_SPMDLocalSpawn(nproc, argc, argv, extra_env);
+  execute(words_of({"farcall", "run", "--spmd", "--hosts", hosts, "--"}, argc, argv), extra_env);
+  return 0;
+}
+
+int AMUDP_SPMDCustomSpawn(int nproc, int argc, char** argv, char** extra_env) {
+  const char* const command = variable("CSPAWN_CMD");
+  if (command == nullptr) {
+    std::fputs("AM-2: AMUDP_CSPAWN_CMD is to say the command, as in \"farcall run --spmd -n %N "
+               "%C\"\n",
+               stderr);
+    return 0;
+  }
+  // %N: how many. %C: the program and its arguments. %%: %.
+  std::string text;
+  for (const char* at = command; *at != '\0'; ++at) {
+    if (*at != '%' || at[1] == '\0') {
+      text += *at;
+      continue;
+    }
+    ++at;
+    if (*at == 'N') {
+      text += std::to_string(nproc);
+    } else if (*at == 'C') {
+      for (int i = 0; i < argc; ++i)
+        text += (i == 0 ? "" : " ") + quoted(argv[i]);
+    } else {
+      text += *at;
+    }
+  }
+  execute({"/bin/sh", "-c", text}, extra_env);
+  return 0;
+}
+
+int AMUDP_SPMDStartup(int* argc, char*** argv, int nproc, int networkdepth, amudp_spawnfn_t spawnfn,
+                      uint64_t* networkpid, eb_t* eb, ep_t* ep) {
+  AM2_REQUIRE(argc != nullptr && argv != nullptr, AM_ERR_BAD_ARG, "argc or argv is NULL");
+  AM2_REQUIRE(nproc >= 0, AM_ERR_BAD_ARG, "a number of processes below 0");
+  startup how{.argc = argc,
+              .argv = argv,
+              .depth = networkdepth,
+              .job_number = networkpid,
+              .bundle = eb,
+              .endpoint = ep,
+              .depth_variable = "AMUDP_NETWORKDEPTH"};
+  if (!is_worker()) {
+    if (nproc == 0) {
+      nproc = *argc > 1 ? number_in((*argv)[1]) : 0;
+      if (nproc == 0) {
+        print_usage((*argv)[0]);
+        return AM2_FAIL(AM_ERR_BAD_ARG, "argv[1] is no number of processes");
+      }
+      take_out(*argc, *argv, 1);
+    }
+    if (spawnfn == nullptr) {
+      const char* const set = variable("SPAWNFN");
+      const amudp_spawnfn_desc_t* found = *argc > 1 ? find_spawner((*argv)[1]) : nullptr;
+      if (found != nullptr) {
+        take_out(*argc, *argv, 1);
+      } else {
+        found = find_spawner(set);
+      }
+      if (found == nullptr) {
+        print_usage((*argv)[0]);
+        return AM2_FAIL(AM_ERR_BAD_ARG, "there is no way to start processes of this letter");
+      }
+      spawnfn = found->fnptr;
+    }
+    if (spawnfn != &AMUDP_SPMDLocalSpawn) return start_elsewhere(spawnfn, nproc, *argc, *argv);
+    how.starts_processes = true;
+    how.processes = nproc;
+    ::setenv(worker_variable, "1", 1);
+  }
+  const int status = spmd::instance().start(how);
+  // What this process starts is no process of the job.
+  ::unsetenv(worker_variable);
+  return status;
+}
+
+int AMUDP_SPMDIsWorker(char** /*argv*/) {
+  return is_worker() || spmd::instance().has_started() ? 1 : 0;
+}
+
+void AMUDP_SPMDSetProc(int /*rank*/) {}
+
+const char* AMUDP_check_env_prefix(const char* prefix_wanted) {
+  if (prefix_wanted != nullptr && prefix_wanted[0] != '\0') prefix = prefix_wanted;
+  return prefix.c_str();
+}

@@ -1,0 +1,280 @@
+#include "spmd.hpp"
+
+#include "errors.hpp"
+#include "job_fabric.hpp"
+
+#include <farcall/base/error.hpp>
+#include <farcall/offload/job.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <unistd.h>
+
+void (*AMX_SPMDkillmyprocess)(int) = &::_exit;
+
+namespace farcall::am2 {
+namespace {
+
+/// How long a process that ends the job waits for the others to hear of it.
+constexpr std::chrono::seconds leave_time{5};
+/// The same where it cannot receive: in a handler, or on another thread.
+constexpr std::chrono::milliseconds blind_leave_time{100};
+
+/// Rounds of a barrier, at most.
+constexpr std::int32_t most_rounds = 32;
+
+int depth_of(const startup& how) {
+  if (how.depth > 0) return how.depth;
+  const char* const set = how.depth_variable != nullptr ? std::getenv(how.depth_variable) : nullptr;
+  const long depth = set != nullptr ? std::strtol(set, nullptr, 10) : 0;
+  return depth >= 1 && depth <= most_outstanding ? static_cast<int>(depth) : default_outstanding;
+}
+
+} // namespace
+
+spmd& spmd::instance() noexcept {
+  // Never destroyed, as the process.
+  static spmd& only = *new spmd;
+  return only;
+}
+
+// ---- start
+// -----------------------------------------------------------------------------------------
+
+int spmd::start(const startup& how) {
+  if (has_started_) return failed(AM_ERR_RESOURCE, "SPMDStartup", "the process has a job already");
+  process& p = process::instance();
+  job_options options;
+  options.survive = true;
+  if (wants_threads_) options.progress = "thread";
+  const bool has_progress_thread =
+      wants_threads_ ||
+      std::string_view(std::getenv("FARCALL_PROGRESS") != nullptr ? std::getenv("FARCALL_PROGRESS")
+                                                                  : "") == "thread";
+  // Without a launcher a process is alone.
+  options.targets = "none";
+  if (how.starts_processes) {
+    const std::string targets =
+        how.processes == 1 ? "none" : "shm:" + std::to_string(how.processes - 1);
+    ::setenv("FARCALL_TARGETS", targets.c_str(), 1);
+    options.arguments.assign(*how.argv, *how.argv + *how.argc);
+  }
+  try {
+    std::unique_ptr<fabric> f =
+        make_job_fabric(job(farcall::spmd, *how.argc, *how.argv, options), has_progress_thread, p);
+    if (!p.join(std::move(f)))
+      return failed(AM_ERR_RESOURCE, "SPMDStartup", "there are endpoints already");
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "AM-2 cannot start its job: %s\n", e.what());
+    return AM_ERR_RESOURCE;
+  }
+  p.initialise();
+  p.at_exit_of_others([](int code) { instance().exit(code); });
+  has_started_ = true;
+  main_ = std::this_thread::get_id();
+  bundle_ = p.add_bundle(false);
+  endpoint_ = p.add_endpoint(*bundle_);
+  exchange_names(how.job_number);
+  endpoint_->set_resources(static_cast<std::uint32_t>(depth_of(how)));
+  exchange_environment();
+  if (how.bundle != nullptr) *how.bundle = bundle_;
+  if (how.endpoint != nullptr) *how.endpoint = endpoint_;
+  return AM_OK;
+}
+
+void spmd::exchange_names(std::uint64_t* job_number) {
+  struct about {
+    std::int32_t endpoint;
+    std::uint32_t pid;
+  };
+  const about own{endpoint_->name.endpoint, static_cast<std::uint32_t>(::getpid())};
+  std::vector<about> all(static_cast<std::size_t>(size()));
+  if (!all_gather(&own, all.data(), sizeof own))
+    fatal("a process of the job has ended before it has begun");
+  std::uint64_t sum = 0;
+  for (const about& a : all)
+    sum += a.pid;
+  const auto tag_of = [&](std::size_t i) { return sum << 32 | static_cast<std::uint32_t>(i); };
+  endpoint_->table.resize(std::max(all.size(), fewest_translations));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    translation& t = endpoint_->table[i];
+    t.is_in_use = true;
+    t.name = {static_cast<std::int32_t>(i), all[i].endpoint};
+    t.tag.store(tag_of(i), std::memory_order_relaxed);
+  }
+  endpoint_->tag.store(tag_of(static_cast<std::size_t>(rank())), std::memory_order_relaxed);
+  if (job_number != nullptr) *job_number = sum << 32 | all.front().pid;
+}
+
+void spmd::exchange_environment() {
+  std::string text;
+  if (rank() == 0) {
+    for (char** at = ::environ; at != nullptr && *at != nullptr; ++at)
+      text.append(*at).push_back('\0');
+  }
+  std::uint64_t bytes = text.size();
+  if (!broadcast(&bytes, sizeof bytes, 0)) return;
+  text.resize(bytes);
+  if (!broadcast(text.data(), bytes, 0)) return;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::string line = text.c_str() + at;
+    at += line.size() + 1;
+    if (const std::size_t equals = line.find('='); equals != std::string::npos)
+      environment_[line.substr(0, equals)] = line.substr(equals + 1);
+  }
+}
+
+const char* spmd::variable_of_master(const char* name) const {
+  if (!has_started_) return std::getenv(name);
+  const auto found = environment_.find(name);
+  return found == environment_.end() ? nullptr : found->second.c_str();
+}
+
+// ---- collectives
+// -----------------------------------------------------------------------------------
+
+am2_bundle& spmd::polled() const {
+  process& p = process::instance();
+  return p.knows(bundle_) ? *bundle_ : const_cast<am2_bundle&>(own_);
+}
+
+void spmd::send(int node, type t, std::int32_t number, const void* bytes, std::size_t size) {
+  const std::int32_t arguments[]{t, number};
+  message m{message_header(message_kind::job, category::medium, 0, 2)};
+  m.arguments = arguments;
+  m.payload = bytes;
+  m.bytes = size;
+  (void)process::instance().send(polled(), node, m);
+}
+
+bool spmd::receive(type t, std::int32_t number, job_message& m) {
+  process& p = process::instance();
+  std::optional<job_message> got;
+  p.wait_until(polled(), [&] {
+    if (!got) got = p.job().take(t, number);
+    return got.has_value() || p.some_have_ended();
+  });
+  if (!got) return false;
+  m = std::move(*got);
+  return true;
+}
+
+bool spmd::barrier() {
+  // Hensgen, Finkel and Manber: in round k, each tells the one 2^k behind it.
+  const std::int32_t first = barriers_++ * most_rounds;
+  const int n = size();
+  std::int32_t round = 0;
+  for (int distance = 1; distance < n; distance *= 2, ++round) {
+    send((rank() + distance) % n, arrived, first + round, nullptr, 0);
+    job_message m;
+    if (!receive(arrived, first + round, m)) return false;
+  }
+  (void)process::instance().poll(polled());
+  return true;
+}
+
+bool spmd::all_gather(const void* source, void* destination, std::size_t bytes) {
+  const std::int32_t number = gathers_++;
+  const int n = size();
+  auto* const all = static_cast<std::byte*>(destination);
+  if (rank() != 0) {
+    send(0, piece, number, source, bytes);
+    job_message m;
+    if (!receive(whole, number, m)) return false;
+    if (!m.bytes.empty()) std::memcpy(all, m.bytes.data(), m.bytes.size());
+    return true;
+  }
+  if (bytes != 0) std::memmove(all, source, bytes);
+  for (int i = 1; i < n; ++i) {
+    job_message m;
+    if (!receive(piece, number, m)) return false;
+    if (m.bytes.size() != bytes)
+      fatal("AllGather of %zu bytes here, and %zu in process %d", bytes, m.bytes.size(), m.node);
+    if (bytes != 0)
+      std::memcpy(all + static_cast<std::size_t>(m.node) * bytes, m.bytes.data(), bytes);
+  }
+  for (int i = 1; i < n; ++i)
+    send(i, whole, number, all, bytes * static_cast<std::size_t>(n));
+  return true;
+}
+
+bool spmd::broadcast(void* bytes, std::size_t size_in_bytes, int root) {
+  const std::int32_t number = broadcasts_++;
+  if (rank() == root) {
+    for (int i = 0; i < size(); ++i) {
+      if (i != root) send(i, bytes_of_root, number, bytes, size_in_bytes);
+    }
+    return true;
+  }
+  job_message m;
+  if (!receive(bytes_of_root, number, m)) return false;
+  if (!m.bytes.empty()) std::memcpy(bytes, m.bytes.data(), std::min(m.bytes.size(), size_in_bytes));
+  return true;
+}
+
+// ---- the end
+// ---------------------------------------------------------------------------------------
+
+bool spmd::tell_all(int code) noexcept {
+  process& p = process::instance();
+  const std::int32_t arguments[]{exits, 0};
+  for (int i = 0; i < size(); ++i) {
+    if (i == rank() || p.has_ended(i)) continue;
+    message m{message_header(message_kind::job, category::medium, 0, 2)};
+    m.arguments = arguments;
+    m.payload = &code;
+    m.bytes = sizeof code;
+    p.send_or_keep(i, m);
+  }
+  if (process::thread().running != 0 || std::this_thread::get_id() != main_) {
+    std::this_thread::sleep_for(blind_leave_time);
+    return false;
+  }
+  std::vector<bool> has_answered(static_cast<std::size_t>(size()));
+  has_answered[static_cast<std::size_t>(rank())] = true;
+  const auto has_all = [&] {
+    for (int i = 0; i < size(); ++i) {
+      if (!has_answered[static_cast<std::size_t>(i)] && !p.has_ended(i)) return false;
+    }
+    return true;
+  };
+  const auto deadline = std::chrono::steady_clock::now() + leave_time;
+  while (!has_all()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    if (p.poll(polled()) == 0) p.doze(polled());
+    while (const std::optional<job_message> m = p.job().take(exits, 0))
+      has_answered[static_cast<std::size_t>(m->node)] = true;
+  }
+  return true;
+}
+
+void spmd::exit(int code) noexcept {
+  process& p = process::instance();
+  if (!has_started_ || is_leaving_.exchange(true)) {
+    AMX_SPMDkillmyprocess(code);
+    ::_exit(code);
+  }
+  p.expect_ends();
+  const bool are_all_here = tell_all(code);
+  if (exit_callback_ != nullptr) exit_callback_(code);
+  std::fflush(nullptr);
+  if (are_all_here) {
+    p.network().close(code);
+    // The job's starter waits for the others, and knows how they have ended.
+    if (rank() == 0 && AMX_SPMDkillmyprocess == &::_exit) std::exit(code);
+  }
+  AMX_SPMDkillmyprocess(code);
+  ::_exit(code);
+}
+
+} // namespace farcall::am2

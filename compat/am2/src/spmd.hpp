@@ -1,0 +1,73 @@
+#pragma once
+
+#include "process.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <thread>
+
+namespace farcall::am2 {
+
+/// How a job is made.
+struct startup {
+  int* argc;
+  char*** argv;
+  int depth;                 ///< 0: the environment's, or the default
+  std::uint64_t* job_number; ///< may be null
+  eb_t* bundle;
+  ep_t* endpoint;
+  bool starts_processes = false; ///< `processes` of them, whatever the environment says
+  int processes = 0;
+  const char* depth_variable = nullptr;
+};
+
+/// The job of the process, as the program sees it.
+class spmd {
+ public:
+  [[nodiscard]] static spmd& instance() noexcept;
+
+  [[nodiscard]] int start(const startup& how);
+  [[nodiscard]] bool has_started() const noexcept { return has_started_; }
+  [[nodiscard]] int rank() const noexcept { return process::instance().network().self(); }
+  [[nodiscard]] int size() const noexcept { return process::instance().network().size(); }
+
+  // Collective; false when a process has ended.
+  [[nodiscard]] bool barrier();
+  [[nodiscard]] bool all_gather(const void* source, void* destination, std::size_t bytes);
+  [[nodiscard]] bool broadcast(void* bytes, std::size_t size, int root);
+
+  /// Ends all processes. Does not return.
+  [[noreturn]] void exit(int code) noexcept;
+  void set_exit_callback(void (*f)(int)) noexcept { exit_callback_ = f; }
+  [[nodiscard]] const char* variable_of_master(const char* name) const;
+  void use_threads() noexcept { wants_threads_ = true; }
+
+ private:
+  enum type : std::int32_t { arrived, piece, whole, bytes_of_root, exits = exit_message };
+
+  void send(int node, type t, std::int32_t number, const void* bytes, std::size_t size);
+  [[nodiscard]] bool receive(type t, std::int32_t number, job_message& m);
+  [[nodiscard]] am2_bundle& polled() const;
+  void exchange_names(std::uint64_t* job_number);
+  void exchange_environment();
+  /// Has the others exit, too. False where it is not known whether they do.
+  [[nodiscard]] bool tell_all(int code) noexcept;
+
+  bool has_started_ = false;
+  bool wants_threads_ = false;
+  eb_t bundle_ = nullptr;
+  ep_t endpoint_ = nullptr;
+  am2_bundle own_{false}; ///< where the program has freed its own
+  std::int32_t barriers_ = 0;
+  std::int32_t gathers_ = 0;
+  std::int32_t broadcasts_ = 0;
+  std::map<std::string, std::string> environment_; ///< of process 0
+  void (*exit_callback_)(int) = nullptr;
+  std::thread::id main_;
+  std::atomic<bool> is_leaving_{false};
+};
+
+} // namespace farcall::am2

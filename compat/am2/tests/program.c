@@ -1,0 +1,301 @@
+/* A job of some processes, with the headers of AMUDP or AMMPI as the macros say: what it does is
+   its first argument. Process 0 says "all good" at the end. */
+#if defined(AMUDP)
+#include <amudp.h>
+#include <amudp_spmd.h>
+#else
+#include <ammpi.h>
+#include <ammpi_spmd.h>
+#endif
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CHECK(condition)                                                                           \
+  do {                                                                                             \
+    if (!(condition)) {                                                                            \
+      fprintf(stderr, "process %d, line %d: not so: %s\n", me, __LINE__, #condition);              \
+      AMX_SPMDExit(9);                                                                             \
+    }                                                                                              \
+  } while (0)
+#define OK(call) CHECK((call) == AM_OK)
+
+enum { on_add = 1, on_added, on_medium, on_medium_back, on_long, on_long_back, on_count, on_got };
+enum { segment_bytes = 3 << 20, long_bytes = 1 << 20 };
+
+static int me, all;
+static eb_t eb;
+static ep_t ep;
+static unsigned char* segment;
+static int64_t sum, replies, received, returned_count, returned_status;
+static const unsigned char* sent;
+
+static unsigned char pattern(size_t i, int from) { return (unsigned char)(i * 131 + (size_t)from); }
+
+static void add(void* token, int32_t value) {
+  sum += value;
+  OK(AM_Reply1(token, on_added, value));
+}
+static void added(void* token, int32_t value) {
+  (void)token;
+  replies += value;
+}
+static void medium(void* token, void* buf, size_t nbytes, int32_t from) {
+  int id;
+  size_t i;
+  OK(AMX_GetSourceId(token, &id));
+  CHECK(id == from);
+  CHECK((uintptr_t)buf % 8 == 0);
+  for (i = 0; i < nbytes; ++i)
+    CHECK(((unsigned char*)buf)[i] == pattern(i, from));
+  OK(AM_ReplyI0(token, on_medium_back, buf, nbytes));
+}
+static void medium_back(void* token, void* buf, size_t nbytes) {
+  (void)token;
+  CHECK(memcmp(buf, sent, nbytes) == 0);
+  ++replies;
+}
+static void at_long(void* token, void* buf, size_t nbytes, int32_t from, int32_t offset) {
+  size_t i;
+  CHECK(buf == segment + offset);
+  for (i = 0; i < nbytes; i += 97)
+    CHECK(((unsigned char*)buf)[i] == pattern(i, from));
+  OK(AM_ReplyXfer1(token, 2 * long_bytes, on_long_back, buf, nbytes, (int32_t)nbytes));
+}
+static void long_back(void* token, void* buf, size_t nbytes, int32_t n) {
+  (void)token;
+  CHECK(buf == segment + 2 * long_bytes && (int32_t)nbytes == n);
+  CHECK(memcmp(buf, sent, nbytes) == 0);
+  ++replies;
+}
+static void count(void* token, int32_t a, int32_t b, int32_t c, int32_t d) {
+  (void)token;
+  received += a + b + c + d;
+}
+static void got(void* token, void* buf, size_t nbytes, int32_t from) {
+  size_t i;
+  (void)token;
+  for (i = 0; i < nbytes; ++i)
+    CHECK(((unsigned char*)buf)[i] == pattern(i, from));
+  ++replies;
+}
+static void came_back(int status, op_t opcode, void* token) {
+  (void)opcode;
+  (void)token;
+  ++returned_count;
+  returned_status = status;
+}
+
+static void poll_until(int64_t* what, int64_t value) {
+  while (*what != value)
+    OK(AM_Poll(eb));
+}
+static void sleep_until(int64_t* what, int64_t value) {
+  while (*what != value) {
+    OK(AM_SetEventMask(eb, AM_NOTEMPTY));
+    OK(AM_WaitSema(eb));
+    OK(AM_Poll(eb));
+  }
+}
+
+/* Each asks each, itself too. */
+static void shorts(int rounds, int sleeps) {
+  int i, to;
+  sum = replies = 0;
+  OK(AMX_SPMDBarrier());
+  for (i = 0; i < rounds; ++i)
+    for (to = 0; to < all; ++to)
+      OK(AM_Request1(ep, to, on_add, 2));
+  if (sleeps) {
+    sleep_until(&replies, (int64_t)2 * rounds * all);
+  } else {
+    poll_until(&replies, (int64_t)2 * rounds * all);
+  }
+  while (sum != (int64_t)2 * rounds * all)
+    OK(AM_Poll(eb));
+  OK(AMX_SPMDBarrier());
+}
+
+static void payloads(void) {
+  static const size_t sizes[] = {0, 1, 7, 64, 500, 1100, 16000, 65000, 70001};
+  unsigned char* from = (unsigned char*)malloc(long_bytes);
+  size_t s, i;
+  int to;
+  for (i = 0; i < long_bytes; ++i)
+    from[i] = pattern(i, me);
+  sent = from;
+  for (s = 0; s < sizeof sizes / sizeof sizes[0]; ++s) {
+    for (to = 0; to < all; ++to) {
+      replies = 0;
+      OK(AM_RequestI1(ep, to, on_medium, from, sizes[s], me));
+      poll_until(&replies, 1);
+    }
+  }
+  OK(AMX_SPMDBarrier());
+  for (s = 0; s <= sizeof sizes / sizeof sizes[0]; ++s) {
+    const size_t n = s == sizeof sizes / sizeof sizes[0] ? long_bytes : sizes[s];
+    for (to = 0; to < all; ++to) {
+      /* One at a time: all have the same place there. */
+      int turn;
+      for (turn = 0; turn < all; ++turn) {
+        OK(AMX_SPMDBarrier());
+        if (turn != me) continue;
+        replies = 0;
+        OK(AM_RequestXfer2(ep, to, 128, on_long, from, n, me, 128));
+        poll_until(&replies, 1);
+      }
+    }
+  }
+  OK(AMX_SPMDBarrier());
+  for (i = 0; i < 5000; ++i)
+    segment[i] = pattern(i, me);
+  OK(AMX_SPMDBarrier());
+  for (to = 0; to < all; ++to) {
+    replies = 0;
+    OK(AM_GetXfer1(ep, to, 0, on_got, 2 * long_bytes, 5000, to));
+    poll_until(&replies, 1);
+  }
+  OK(AMX_SPMDBarrier());
+  free(from);
+}
+
+/* Without replies: slots come back all the same. */
+static void flood(int n) {
+  int i;
+  received = 0;
+  OK(AMX_SPMDBarrier());
+  for (i = 0; i < n; ++i)
+    OK(AM_Request4(ep, (me + 1) % all, on_count, 1, 2, 3, 4));
+  poll_until(&received, (int64_t)10 * n);
+  OK(AMX_SPMDBarrier());
+}
+
+static void collectives(void) {
+  int values[3], *gathered = (int*)malloc(sizeof values * (size_t)all), i, k;
+  for (k = 0; k < 20; ++k) {
+    for (i = 0; i < 3; ++i)
+      values[i] = 100 * me + 10 * k + i;
+    OK(AMX_SPMDAllGather(values, gathered, sizeof values));
+    for (i = 0; i < 3 * all; ++i)
+      CHECK(gathered[i] == 100 * (i / 3) + 10 * k + i % 3);
+    OK(AMX_SPMDBarrier());
+#ifdef AMMPI
+    i = me == k % all ? 4711 + k : 0;
+    OK(AMMPI_SPMDBroadcast(&i, sizeof i, k % all));
+    CHECK(i == 4711 + k);
+#endif
+  }
+  free(gathered);
+}
+
+/* The table of a job. */
+static void names(void) {
+  int i, n;
+  tag_t own, other;
+  en_t name;
+  OK(AM_GetTag(ep, &own));
+  OK(AM_GetNumTranslations(ep, &n));
+  CHECK(n >= all);
+  for (i = 0; i < n; ++i) {
+    CHECK(AM_GetTranslationInuse(ep, i) == (i < all ? AM_OK : AM_ERR_RESOURCE));
+    if (i >= all) continue;
+    OK(AM_GetTranslationTag(ep, i, &other));
+    CHECK((own == other) == (i == me));
+    OK(AM_GetTranslationName(ep, i, &name));
+  }
+  CHECK(AM_Map(ep, n - 1, name, 5) == AM_ERR_RESOURCE);
+}
+
+/* Process 1 is killed while the others have requests there. */
+static void death(void) {
+  int64_t before;
+  OK(AM_SetHandler(ep, 0, came_back));
+  OK(AMX_SPMDBarrier());
+  if (me == 1) {
+    usleep(50000);
+    kill(getpid(), SIGKILL);
+  }
+  /* Until there are no slots any more, and then until those that are out come back. */
+  while (returned_count == 0)
+    OK(AM_Request4(ep, 1, on_count, 1, 2, 3, 4));
+  CHECK(returned_status == EUNREACHABLE);
+  before = returned_count;
+  OK(AM_Request1(ep, 1, on_add, 1));
+  CHECK(returned_count == before + 1);
+  if (all > 2) {
+    replies = 0;
+    OK(AM_Request1(ep, me, on_add, 1));
+    CHECK(replies == 1);
+  }
+  CHECK(AMX_SPMDBarrier() == AM_ERR_RESOURCE);
+}
+
+static void at_exit(int code) {
+  printf("process %d exits with %d\n", me, code);
+  fflush(stdout);
+}
+
+int main(int argc, char** argv) {
+  uint64_t number = 0;
+  const char* what;
+#ifdef AMUDP
+  /* Before the startup, in the process that was started only. */
+  if (!AMX_SPMDIsWorker(argv)) setenv("AM2_TEST_VARIABLE", "of the master", 1);
+#else
+  setenv("AM2_TEST_VARIABLE", "of the master", 0);
+#endif
+  if (AMX_SPMDStartup(&argc, &argv, 0, &number, &eb, &ep) != AM_OK) return 8;
+  me = AMX_SPMDMyProc();
+  all = AMX_SPMDNumProcs();
+  what = argc > 1 ? argv[1] : "all";
+  segment = (unsigned char*)(argc > 2 ? malloc(segment_bytes) : AM2_AllocateSegment(segment_bytes));
+  CHECK(segment != NULL && number != 0 && AMX_SPMDIsWorker(argv));
+  OK(AM_SetSeg(ep, segment, segment_bytes));
+  OK(AM_SetHandler(ep, on_add, add));
+  OK(AM_SetHandler(ep, on_added, added));
+  OK(AM_SetHandler(ep, on_medium, medium));
+  OK(AM_SetHandler(ep, on_medium_back, medium_back));
+  OK(AM_SetHandler(ep, on_long, at_long));
+  OK(AM_SetHandler(ep, on_long_back, long_back));
+  OK(AM_SetHandler(ep, on_count, count));
+  OK(AM_SetHandler(ep, on_got, got));
+  OK(AMX_SPMDSetExitCallback(at_exit));
+  OK(AMX_SPMDBarrier());
+  if (strcmp(what, "all") == 0) {
+    names();
+    shorts(300, 0);
+    shorts(50, 1);
+    payloads();
+    flood(3000);
+    collectives();
+    CHECK(strcmp(AMX_SPMDgetenvMaster("AM2_TEST_VARIABLE"), "of the master") == 0);
+    CHECK(AMX_SPMDgetenvMaster("AM2_NO_SUCH_VARIABLE") == NULL);
+  } else if (strcmp(what, "death") == 0) {
+    death();
+  } else if (strcmp(what, "one_exits") == 0) {
+    if (me == all - 1) AMX_SPMDExit(7);
+    for (;;)
+      OK(AM_Poll(eb));
+  } else if (strcmp(what, "handler_exits") == 0) {
+    CHECK(0);
+  } else if (strcmp(what, "unhandled") == 0) {
+    if (me == 1) kill(getpid(), SIGKILL);
+    for (;;) {
+      OK(AM_SetEventMask(eb, AM_NOTEMPTY));
+      OK(AM_WaitSema(eb));
+    }
+  }
+  if (me == 0) {
+    printf("all good\n");
+    fflush(stdout);
+  }
+  /* One that exits ends all; after a death there are no barriers. */
+  if (strcmp(what, "death") == 0) usleep(me == 0 ? 0 : 200000);
+  AMX_SPMDBarrier();
+  AMX_SPMDExit(0);
+  return 1;
+}
