@@ -261,6 +261,7 @@ requester& engine::open_on(node_id node, std::uint32_t doorbell_index, bool own_
   const std::lock_guard guard(mutex_);
   lanes_.push_back(std::make_unique<requester>(*this, c, options_.doorbells[doorbell_index]));
   requester& l = *lanes_.back();
+  if (c.driver != nullptr) moves_bytes_.store(true, std::memory_order_relaxed);
   // fail() may have run between the check above and now.
   if (p.failed.load(std::memory_order_acquire)) {
     l.guard().lock();

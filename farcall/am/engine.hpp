@@ -305,6 +305,9 @@ class engine final : public client,
   [[nodiscard]] bool has_served_all() noexcept;
   /// Serves what has arrived, on the attached thread.
   void serve_attached();
+  /// A cheap look shows nothing that poll_all() would do on the attached thread. Now and then it
+  /// does not look, and is false.
+  [[nodiscard]] bool is_quiet() noexcept;
   template <class Condition>
   void wait_for(Condition& c);
   template <class Condition>
@@ -415,6 +418,8 @@ class engine final : public client,
   std::atomic<std::uint32_t> next_lane_doorbell_{0};
 
   std::unique_ptr<fiber_scheduler> attached_;         ///< of the thread that has called attach()
+  unsigned quiet_polls_ = 0;                          ///< of that thread, in a row
+  std::atomic<bool> moves_bytes_{false};              ///< some lanes have had drivers
   std::map<const requester*, std::uint64_t> settled_; ///< up to where settle() knows; mutex_
 
   doorbell local_doorbell_;

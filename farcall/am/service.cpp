@@ -124,6 +124,7 @@ std::thread engine::make_thread(F run) {
 }
 
 void engine::adopt(transport& via, const endpoint& c) {
+  if (c.driver != nullptr) moves_bytes_.store(true, std::memory_order_relaxed);
   if (c.peer >= options_.nodes || has_failed(c.peer)) {
     via.close(c);
     return;

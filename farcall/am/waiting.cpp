@@ -22,6 +22,9 @@ constexpr unsigned look_interval = 8;
 /// Iterations between two polls of the lanes of other threads.
 constexpr unsigned rare_look_interval = 64;
 
+/// With so many lanes, looking for requests costs less than a turn.
+constexpr std::uint32_t most_quiet_lanes = 8;
+
 /// Queues what is to run when the replies are taken.
 void pump(requester& l) noexcept {
   l.guard().lock();
@@ -508,7 +511,24 @@ void engine::poll(completion& c) {
   }
 }
 
+bool engine::is_quiet() noexcept {
+  // Other lanes than the attached thread's are looked at by pump_all() only, and new ones seldom.
+  if (++quiet_polls_ % rare_look_interval == 0) return false;
+  const worker& w = *workers_.front();
+  // A turn looks at few of many lanes.
+  if (w.has_work() || w.lanes_here() > most_quiet_lanes ||
+      moves_bytes_.load(std::memory_order_relaxed) || attached_->is_on_fiber() ||
+      attached_->has_suspended() || has_queued_continuations()) {
+    return false;
+  }
+  if (cached_.serial != serial_) return true;
+  bool has_replies = false;
+  cached_.own->for_each([&](const requester& l) { has_replies |= l.has_reply(); });
+  return !has_replies;
+}
+
 void engine::poll_all() {
+  if (is_attached() && !is_forked() && is_quiet()) return;
   require_own_process();
   if (completion_descriptor* const d = descriptor_.load(std::memory_order_acquire)) d->clear();
   const engine* const before = std::exchange(progressing_, this);
