@@ -25,8 +25,7 @@ translation& entry_of(am2_endpoint& ep, int index) noexcept {
 
 } // namespace
 
-// ---- process and limits
-// --------------------------------------------------------------------------
+// ---- process and limits ------------------------------------------------------------------------
 
 int AM_Init() {
   process::instance().initialise();
@@ -58,8 +57,7 @@ int AM_MaxSegLength(uintptr_t* nbytes) {
   return AM_OK;
 }
 
-// ---- bundles and endpoints
-// -----------------------------------------------------------------------
+// ---- bundles and endpoints ---------------------------------------------------------------------
 
 int AM_AllocateBundle(int type, eb_t* endb) {
   AM2_REQUIRE_INIT();
@@ -148,17 +146,18 @@ int AM_SetExpectedResources(ep_t ea, int /*n_endpoints*/, int n_outstanding_requ
   AM2_REQUIRE(!ea->is_ready(), AM_ERR_RESOURCE, "it was called for this endpoint");
   AM2_REQUIRE(n_outstanding_requests >= 1 && n_outstanding_requests <= most_outstanding,
               AM_ERR_BAD_ARG, "there may be 1 to 1048576 outstanding requests");
+  process::instance().make_card(*ea);
   ea->set_resources(static_cast<std::uint32_t>(n_outstanding_requests));
   return AM_OK;
 }
 
-// ---- tag and segment
-// -----------------------------------------------------------------------------
+// ---- tag and segment ---------------------------------------------------------------------------
 
 int AM_SetTag(ep_t ea, tag_t tag) {
   AM2_REQUIRE_INIT();
   AM2_REQUIRE(ea != nullptr, AM_ERR_BAD_ARG, no_endpoint);
   ea->tag.store(tag, std::memory_order_relaxed);
+  ea->write_card();
   return AM_OK;
 }
 
@@ -176,6 +175,7 @@ int AM_SetSeg(ep_t ea, void* addr, uintptr_t nbytes) {
   ea->segment_bytes.store(0, std::memory_order_relaxed);
   ea->segment.store(static_cast<std::byte*>(addr), std::memory_order_relaxed);
   ea->segment_bytes.store(nbytes, std::memory_order_relaxed);
+  ea->write_card();
   return AM_OK;
 }
 
@@ -188,8 +188,7 @@ int AM_GetSeg(ep_t ea, void** addr, uintptr_t* nbytes) {
   return AM_OK;
 }
 
-// ---- translation table
-// ---------------------------------------------------------------------------
+// ---- translation table -------------------------------------------------------------------------
 
 int AM_UnMap(ep_t ea, int index) {
   AM2_REQUIRE_INIT();
@@ -250,8 +249,7 @@ int AM_SetNumTranslations(ep_t ep, int ntrans) {
   return AM_OK;
 }
 
-// ---- handler table
-// -------------------------------------------------------------------------------
+// ---- handler table -----------------------------------------------------------------------------
 
 int AM2_SetHandler(ep_t ea, handler_t handler, amx_handler_fn_t function) {
   AM2_REQUIRE_INIT();
@@ -291,8 +289,7 @@ int AM_SetNumHandlers(ep_t ep, int n_handlers) {
   return AM_OK;
 }
 
-// ---- progress
-// ------------------------------------------------------------------------------------
+// ---- progress ----------------------------------------------------------------------------------
 
 int AM_GetEventMask(eb_t eb, int* mask) {
   AM2_REQUIRE_INIT();
@@ -340,8 +337,7 @@ int AM_Poll(eb_t bundle) {
   return AM_OK;
 }
 
-// ---- tokens
-// --------------------------------------------------------------------------------------
+// ---- tokens ------------------------------------------------------------------------------------
 
 namespace farcall::am2 {
 
@@ -394,8 +390,7 @@ int AMX_GetTokenInfo(void* token, handler_t* handler, amx_category_t* category, 
   return AM_OK;
 }
 
-// ---- hooks
-// ---------------------------------------------------------------------------------------
+// ---- hooks -------------------------------------------------------------------------------------
 
 int AMX_SetHandlerCallbacks(ep_t ep, amx_handler_prefn_t pre, amx_handler_postfn_t post) {
   AM2_REQUIRE_INIT();
@@ -405,8 +400,7 @@ int AMX_SetHandlerCallbacks(ep_t ep, amx_handler_prefn_t pre, amx_handler_postfn
   return AM_OK;
 }
 
-// ---- segments
-// ------------------------------------------------------------------------------------
+// ---- segments ----------------------------------------------------------------------------------
 
 void* AM2_AllocateSegment(size_t nbytes) { return process::instance().network().allocate(nbytes); }
 

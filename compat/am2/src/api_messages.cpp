@@ -105,6 +105,8 @@ int send_request(const char* function, am2_endpoint* ep, int dest, message& m, b
   if (asks) m.header.ask_for_slots();
   m.header.set_credits(take_owed(there));
   count_sent(*ep, AM2_STATISTIC(requests_sent), m);
+  if (c == category::long_message && m.header.kind() == message_kind::request)
+    try_place(*ep, there, m, true);
   // Where the node has ended meanwhile, its outstanding requests come back.
   (void)p.send(b, there.name.node, m);
   return AM_OK;
@@ -146,6 +148,7 @@ int send_reply(const char* function, void* to, message& m, const call_arguments&
     owe_slot(there, t.payload);
   }
   m.header.set_credits(back);
+  if (m.header.payload() == category::long_message) try_place(ep, there, m, false);
   p.send_or_keep(there.name.node, m);
   return AM_OK;
 }
@@ -211,8 +214,7 @@ int AMX_ReplyXferVA(void* token, handler_t handler, void* source, size_t nbytes,
   return send_reply("AM_ReplyXfer", token, m, {numargs, args});
 }
 
-// ---- the same with the arguments themselves
-// --------------------------------------------------------
+// ---- the same with the arguments themselves ----------------------------------------------------
 
 /// Calls `function` with the arguments that follow `numargs`.
 #define AM2_FORWARD(function, ...)                                                                 \

@@ -1,11 +1,15 @@
 #include "handler_call.hpp"
 #include "process.hpp"
 
+#include <farcall/memory/copy.hpp>
+
 #include <array>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <optional>
 
 namespace farcall::am2 {
 namespace {
@@ -33,6 +37,10 @@ class handler_run {
   thread_state& state_;
   token& token_;
 };
+
+/// Longs of at least so many bytes are copied to where they go by their sender, if it can: shorter
+/// ones take no longer in a record, which brings them into the receiver's cache.
+constexpr std::uint64_t shortest_placed = 4096;
 
 struct named_number {
   int number;
@@ -120,6 +128,40 @@ void place(const am2_endpoint& ep, const message& m) noexcept {
   std::memmove(ep.segment.load(std::memory_order_relaxed) + m.offset, m.payload, m.bytes);
 }
 
+void tell_segment(const am2_endpoint& ep, endpoint_name to) noexcept {
+  if (ep.card == nullptr) return;
+  const auto address = reinterpret_cast<std::uintptr_t>(ep.card);
+  const std::array<std::int32_t, 2> words{static_cast<std::int32_t>(address),
+                                          static_cast<std::int32_t>(address >> 32)};
+  message m{message_header(message_kind::segment, category::short_message, 0, words.size())};
+  m.header.from = ep.name.endpoint;
+  m.header.to = to.endpoint;
+  m.arguments = words.data();
+  process::instance().send_or_keep(to.node, m);
+}
+
+void note_segment(peer& p, const message& m) noexcept {
+  if (m.header.arguments() != 2) return;
+  const auto word = [&](int i) {
+    return std::uint64_t{static_cast<std::uint32_t>(m.arguments[i])};
+  };
+  const std::byte* const card =
+      process::instance().network().map(p.name.node, word(0) | word(1) << 32, sizeof(segment_card));
+  // Release; partner: the acquire load in try_place(). Null where no memory is shared.
+  p.card.store(reinterpret_cast<const segment_card*>(card), std::memory_order_release);
+}
+
+/// The peer's segment in this process; null where it is not shared.
+std::byte* map_segment(const am2_endpoint& ep, peer& p, const segment_card::values& v) noexcept {
+  std::unique_lock<std::mutex> guard;
+  if (ep.bundle->is_parallel) guard = std::unique_lock(p.mapped_mutex);
+  if (p.mapped.address != v.address || p.mapped.bytes != v.bytes) {
+    p.mapped = {v.address, v.bytes,
+                process::instance().network().map(p.name.node, v.address, v.bytes)};
+  }
+  return p.mapped.here;
+}
+
 void send_back(endpoint_name to, const message& m, std::int32_t from, int status) noexcept {
   const bool is_reply = m.header.kind() == message_kind::reply;
   message back{
@@ -184,6 +226,30 @@ void run_returned(am2_endpoint& ep, const peer* source, endpoint_name from, int 
   }
 }
 
+void try_place(const am2_endpoint& ep, peer& p, message& m, bool may_wait) noexcept {
+  if (m.bytes < shortest_placed || p.name.node == ep.name.node) return;
+  // Acquire; partner: the release store in note_segment().
+  const segment_card* const card = p.card.load(std::memory_order_acquire);
+  if (card == nullptr) {
+    if (!p.has_asked.load(std::memory_order_relaxed) && !p.has_asked.exchange(true))
+      m.header.ask_for_segment();
+    return;
+  }
+  const std::optional<segment_card::values> v = card->read();
+  // What will be returned must not be written.
+  if (!v || v->address == 0 || (v->tag != m.header.tag && v->tag != AM_ALL) ||
+      m.offset > v->bytes || m.bytes > v->bytes - m.offset)
+    return;
+  if (std::byte* const here = map_segment(ep, p, *v)) {
+    copy_bytes(here + m.offset, m.payload, m.bytes);
+  } else if (!may_wait || !process::instance().network().put(p.name.node, v->address + m.offset,
+                                                             m.payload, m.bytes)) {
+    return;
+  }
+  m.is_in_place = true;
+  m.payload = nullptr;
+}
+
 void send_credits(am2_endpoint& ep, peer& p) noexcept {
   while (p.owed_total.load(std::memory_order_relaxed) != 0) {
     message m{message_header(message_kind::credit, category::short_message, 0, 0)};
@@ -208,6 +274,9 @@ void accept(am2_endpoint& ep, int node, const message& m) noexcept {
   case message_kind::get:
   case message_kind::reply:
     break;
+  case message_kind::segment:
+    if (source != nullptr) note_segment(*source, m);
+    return;
   case message_kind::returned_request:
   case message_kind::returned_reply:
     // Of whom we do not know, we have sent nothing to.
@@ -232,6 +301,8 @@ void accept(am2_endpoint& ep, int node, const message& m) noexcept {
     return;
   }
   place(ep, m);
+  if (h.asks_for_segment()) [[unlikely]]
+    tell_segment(ep, source->name);
   bool has_replied = false;
   {
     handler_run here(ep, source, from, h, !is_reply, !is_reply);

@@ -71,6 +71,27 @@ credits take_owed(peer& p) noexcept {
   return c;
 }
 
+void segment_card::write(const values& v) noexcept {
+  const std::uint64_t before = version.load(std::memory_order_relaxed);
+  version.store(before + 1, std::memory_order_relaxed);
+  // The fences are partners of those in read(): whoever reads a new value sees a new version.
+  std::atomic_thread_fence(std::memory_order_release);
+  address.store(v.address, std::memory_order_relaxed);
+  bytes.store(v.bytes, std::memory_order_relaxed);
+  tag.store(v.tag, std::memory_order_relaxed);
+  // Release; partner: the acquire load in read().
+  version.store(before + 2, std::memory_order_release);
+}
+
+std::optional<segment_card::values> segment_card::read() const noexcept {
+  const std::uint64_t before = version.load(std::memory_order_acquire);
+  const values v{address.load(std::memory_order_relaxed), bytes.load(std::memory_order_relaxed),
+                 tag.load(std::memory_order_relaxed)};
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (before % 2 != 0 || version.load(std::memory_order_relaxed) != before) return std::nullopt;
+  return v;
+}
+
 } // namespace farcall::am2
 
 using namespace farcall::am2;
@@ -101,4 +122,11 @@ peer* am2_endpoint::find_peer(endpoint_name of) const noexcept {
   }
   const auto found = peer_by_name.find(key_of(of));
   return found == peer_by_name.end() ? nullptr : &peers[found->second];
+}
+
+void am2_endpoint::write_card() noexcept {
+  if (card == nullptr) return;
+  const auto at = reinterpret_cast<std::uintptr_t>(segment.load(std::memory_order_relaxed));
+  const std::uint64_t size = segment_bytes.load(std::memory_order_relaxed);
+  card->write({size == 0 ? 0 : at, size, tag.load(std::memory_order_relaxed)});
 }

@@ -10,6 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <shared_mutex>
 #include <unordered_map>
 #include <vector>
@@ -41,6 +43,33 @@ struct translation {
   ~translation() = default;
 };
 
+/// Where an endpoint's segment is, and the tag that it accepts, in memory of the job: those that
+/// send it longs read it before they copy, so that they see what has changed as soon as they could
+/// know of it. One writer.
+struct segment_card {
+  std::atomic<std::uint64_t> version{0}; ///< odd while the others change
+  std::atomic<std::uint64_t> address{0};
+  std::atomic<std::uint64_t> bytes{0};
+  std::atomic<tag_t> tag{AM_NONE};
+
+  struct values {
+    std::uint64_t address;
+    std::uint64_t bytes;
+    tag_t tag;
+  };
+  void write(const values& v) noexcept;
+  /// Nothing while it changes.
+  [[nodiscard]] std::optional<values> read() const noexcept;
+};
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free && sizeof(segment_card) == 32);
+
+/// Memory of a peer as it is here.
+struct mapped_segment {
+  std::uint64_t address = 0; ///< there
+  std::uint64_t bytes = 0;
+  std::byte* here = nullptr; ///< null where it is not shared
+};
+
 /// What an endpoint keeps of another that is in its table, however often.
 struct peer {
   endpoint_name name;
@@ -51,6 +80,10 @@ struct peer {
   std::array<std::atomic<std::uint32_t>, 3> owed{};        ///< slots of its requests to give back
   std::atomic<std::uint32_t> outstanding_total{0};
   std::atomic<std::uint32_t> owed_total{0};
+  std::atomic<const segment_card*> card{nullptr}; ///< null before it has said where
+  std::atomic<bool> has_asked{false};
+  std::mutex mapped_mutex; ///< with AM_PAR
+  mapped_segment mapped;
   std::atomic<std::uint32_t> sent{0}; ///< requests; see message_header::asks_for_slots()
 };
 
@@ -84,6 +117,7 @@ struct am2_endpoint {
   std::atomic<tag_t> tag{AM_NONE};
   std::atomic<std::byte*> segment{nullptr};
   std::atomic<std::uint64_t> segment_bytes{0};
+  farcall::am2::segment_card* card = nullptr; ///< stays when the endpoint is freed: others read it
   std::vector<farcall::am2::translation> table;
   handler_table handlers{}; ///< null: none; of 0, the default one
   std::atomic<amx_handler_prefn_t> before{nullptr};
@@ -104,6 +138,8 @@ struct am2_endpoint {
     return depth.load(std::memory_order_acquire) != 0;
   }
   void set_resources(std::uint32_t outstanding);
+  /// After a change of tag or segment.
+  void write_card() noexcept;
   /// Null for one that is not in the table.
   [[nodiscard]] farcall::am2::peer* find_peer(farcall::am2::endpoint_name of) const noexcept;
 

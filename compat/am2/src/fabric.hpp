@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <thread>
 
 namespace farcall::am2 {
 
@@ -39,16 +40,22 @@ class fabric {
 
   /// Never waits, and delivers nothing. Any thread. To other nodes only.
   [[nodiscard]] virtual sending try_send(int node, const message& m) noexcept = 0;
-  /// Delivers what has arrived. One thread at a time; does not wait.
+  /// The thread that messages are delivered on, in poll() and wait(); none, where they are
+  /// delivered on a thread of farcall's.
+  [[nodiscard]] virtual std::thread::id receiving_thread() const noexcept = 0;
+  /// Delivers what has arrived. The receiving thread; does not wait.
   virtual void poll() noexcept = 0;
-  /// Sleeps until something may have arrived, wake() was called, or `most` has passed. The thread
-  /// that may poll.
+  /// Sleeps until something has arrived, wake() was called, or `most` has passed. The same.
   virtual void wait(std::chrono::nanoseconds most) noexcept = 0;
   /// Ends a wait(), now or the next one. Any thread.
   virtual void wake() noexcept = 0;
 
-  /// Copies into memory of another node, by the calling thread and without its help. False when
-  /// that is not possible; nothing has been changed then.
+  /// Memory of another node, as this process can use it too; null where that is not so. Never
+  /// waits.
+  [[nodiscard]] virtual std::byte* map(int node, std::uint64_t address,
+                                       std::size_t bytes) noexcept = 0;
+  /// Copies into other memory of another node, without its help. False when that is not possible.
+  /// Outside handlers: may wait.
   [[nodiscard]] virtual bool put(int node, std::uint64_t address, const void* from,
                                  std::size_t bytes) noexcept = 0;
   /// Memory that put() of others reaches best; null where there is none of the kind.

@@ -10,7 +10,6 @@
 
 #include <array>
 #include <atomic>
-#include <condition_variable>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -61,11 +60,12 @@ void take_record(const record_head& head, std::span<const std::int32_t> argument
 class job_fabric final : public fabric {
  public:
   job_fabric(job made, bool has_progress_thread, receiver& to)
-      : job_(std::move(made)), to_(&to), has_progress_thread_(has_progress_thread),
-        main_(std::this_thread::get_id()), self_(static_cast<int>(job_.rank())),
-        has_ended_(job_.size()) {
+      : job_(std::move(made)), to_(&to),
+        main_(has_progress_thread ? std::thread::id() : std::this_thread::get_id()),
+        self_(static_cast<int>(job_.rank())), has_ended_(job_.size()) {
     for (node_id id = 0; id < job_.size(); ++id)
       nodes_.push_back(job_.node_at(id));
+    is_near_.resize(nodes_.size());
     const std::lock_guard guard(early_mutex);
     // Release; partner: the acquire loads in give().
     here.store(this, std::memory_order_release);
@@ -80,8 +80,8 @@ class job_fabric final : public fabric {
   [[nodiscard]] int size() const noexcept override { return static_cast<int>(nodes_.size()); }
 
   [[nodiscard]] sending try_send(int node, const message& m) noexcept override;
+  [[nodiscard]] std::thread::id receiving_thread() const noexcept override { return main_; }
   void poll() noexcept override {
-    if (!serves()) return;
     try {
       job_.progress();
     } catch (const std::exception& e) {
@@ -93,13 +93,7 @@ class job_fabric final : public fabric {
   void wake() noexcept override {
     // Release; partner: the acquire exchange in is_woken().
     is_woken_.store(true, std::memory_order_release);
-    if (has_progress_thread_) {
-      {
-        const std::lock_guard guard(mutex_);
-      }
-      woken_.notify_all();
-      return;
-    }
+    if (main_ == std::thread::id()) return;
     try {
       job_.notify();
     } catch (const std::exception& e) {
@@ -107,6 +101,8 @@ class job_fabric final : public fabric {
     }
   }
 
+  [[nodiscard]] std::byte* map(int node, std::uint64_t address,
+                               std::size_t bytes) noexcept override;
   [[nodiscard]] bool put(int node, std::uint64_t address, const void* from,
                          std::size_t bytes) noexcept override;
   [[nodiscard]] void* allocate(std::size_t bytes) noexcept override;
@@ -128,10 +124,6 @@ class job_fabric final : public fabric {
   /// Polls between two looks at whether nodes have ended; a thread that sleeps is told.
   static constexpr unsigned look_interval = 1024;
 
-  /// The calling thread serves calls.
-  [[nodiscard]] bool serves() const noexcept {
-    return !has_progress_thread_ && std::this_thread::get_id() == main_;
-  }
   [[nodiscard]] bool is_woken() noexcept {
     return is_woken_.load(std::memory_order_relaxed) &&
            is_woken_.exchange(false, std::memory_order_acquire);
@@ -144,16 +136,16 @@ class job_fabric final : public fabric {
 
   job job_;
   receiver* to_;
-  const bool has_progress_thread_;
   const std::thread::id main_;
   const int self_;
   std::vector<node> nodes_;
-  std::vector<bool> has_ended_; ///< by node; mutex_
+  enum class nearness : std::uint8_t { unknown, near, far };
+  std::vector<nearness> is_near_; ///< by node: on this machine; for the receiving thread
+  std::vector<bool> has_ended_;   ///< by node; mutex_
   unsigned polls_ = 0;
   std::atomic<std::uint64_t> arrived_{0};
   std::atomic<bool> is_woken_{false};
   std::mutex mutex_;
-  std::condition_variable woken_;
   std::map<void*, buffer<std::byte>> segments_; ///< mutex_
 };
 
@@ -172,7 +164,8 @@ void give(int node, const message& m) {
 
 template <std::size_t N>
 void take_short(short_record<N> r) {
-  const bool has_arguments = r.header.kind() <= message_kind::get;
+  const message_kind kind = r.header.kind();
+  const bool has_arguments = kind <= message_kind::get || kind == message_kind::segment;
   if (has_arguments && static_cast<std::size_t>(r.header.arguments()) > N) return;
   message m{r.header};
   m.arguments = r.arguments.data();
@@ -199,10 +192,11 @@ void take_record(const record_head& head, std::span<const std::int32_t> argument
 }
 
 bool job_fabric::may_use(int node) noexcept {
-  static thread_local std::vector<bool> used;
+  thread_state& t = process::thread();
+  std::vector<bool>& used = t.used_nodes;
   const auto at = static_cast<std::size_t>(node);
   if (at < used.size() && used[at]) return true;
-  if (process::thread().running != 0) return false;
+  if (t.running != 0) return false;
   if (at >= used.size()) used.resize(at + 1);
   used[at] = true;
   return true;
@@ -224,7 +218,8 @@ sending job_fabric::try_send(int node, const message& m) noexcept {
   try {
     const int count = m.arguments == nullptr ? 0 : m.header.arguments();
     bool is_sent = false;
-    if (m.header.payload() == category::short_message || m.arguments == nullptr) {
+    if (m.header.payload() == category::short_message || m.header.kind() == message_kind::segment ||
+        (m.header.kind() > message_kind::get && m.header.kind() != message_kind::job)) {
       is_sent = count <= 1   ? post_short<1>(to, m)
                 : count <= 3 ? post_short<3>(to, m)
                 : count <= 5 ? post_short<5>(to, m)
@@ -260,11 +255,6 @@ bool job_fabric::look_at_nodes() noexcept {
 }
 
 void job_fabric::wait(std::chrono::nanoseconds most) noexcept {
-  if (!serves()) {
-    std::unique_lock guard(mutex_);
-    woken_.wait_for(guard, most, [&] { return is_woken(); });
-    return;
-  }
   const std::uint64_t before = arrived_.load(std::memory_order_relaxed);
   unsigned asked = 0;
   try {
@@ -281,9 +271,25 @@ void job_fabric::wait(std::chrono::nanoseconds most) noexcept {
   (void)look_at_nodes();
 }
 
+std::byte* job_fabric::map(int node, std::uint64_t address, std::size_t bytes) noexcept {
+  try {
+    return farcall::map(remote_span<std::byte>(static_cast<node_id>(node), address, bytes)).data();
+  } catch (const std::exception&) {
+    return nullptr;
+  }
+}
+
 bool job_fabric::put(int node, std::uint64_t address, const void* from,
                      std::size_t bytes) noexcept {
+  if (std::this_thread::get_id() != main_) return false;
   try {
+    // Over a network a message is as good.
+    nearness& is_near = is_near_[static_cast<std::size_t>(node)];
+    if (is_near == nearness::unknown) {
+      const bool is_here = nodes_[static_cast<std::size_t>(node)].description().transport == "shm";
+      is_near = is_here ? nearness::near : nearness::far;
+    }
+    if (is_near == nearness::far) return false;
     put_sync(std::span(static_cast<const std::byte*>(from), bytes),
              remote_span<std::byte>(static_cast<node_id>(node), address, bytes));
     return true;

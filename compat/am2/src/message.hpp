@@ -24,7 +24,8 @@ enum class message_kind : std::uint8_t {
   credit = 3,           ///< nothing but slots given back
   returned_request = 4, ///< it could not be delivered; `arguments` is the status
   returned_reply = 5,
-  job = 6, ///< between the processes of a job, not endpoints
+  job = 6,     ///< between the processes of a job, not endpoints
+  segment = 7, ///< where the sender's segment_card is
 };
 
 enum class category : std::uint8_t { short_message = 0, medium = 1, long_message = 2 };
@@ -61,6 +62,10 @@ class message_header {
   [[nodiscard]] bool asks_for_slots() const noexcept { return field(ask_at, 1) != 0; }
   void ask_for_slots() noexcept { bits_ |= std::uint64_t{1} << ask_at; }
 
+  /// A long whose receiver is to say where its segment is.
+  [[nodiscard]] bool asks_for_segment() const noexcept { return field(ask_segment_at, 1) != 0; }
+  void ask_for_segment() noexcept { bits_ |= std::uint64_t{1} << ask_segment_at; }
+
   /// At most so many of a category go with one message.
   static constexpr std::uint32_t most_credits = 4095;
   void set_credits(const credits& c) noexcept {
@@ -80,6 +85,7 @@ class message_header {
   static constexpr unsigned ask_at = 7;
   static constexpr unsigned handler_at = 8;
   static constexpr unsigned arguments_at = 16;
+  static constexpr unsigned ask_segment_at = 21;
   static constexpr unsigned credits_at = 24;
 
   [[nodiscard]] std::uint64_t field(unsigned at, unsigned bits) const noexcept {

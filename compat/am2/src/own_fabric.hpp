@@ -2,9 +2,7 @@
 
 #include "fabric.hpp"
 
-#include <condition_variable>
 #include <cstdlib>
-#include <mutex>
 
 namespace farcall::am2 {
 
@@ -17,17 +15,12 @@ class own_fabric final : public fabric {
     return sending::unreachable;
   }
   void poll() noexcept override {}
-  void wait(std::chrono::nanoseconds most) noexcept override {
-    std::unique_lock guard(mutex_);
-    woken_.wait_for(guard, most, [&] { return is_woken_; });
-    is_woken_ = false;
-  }
-  void wake() noexcept override {
-    {
-      const std::lock_guard guard(mutex_);
-      is_woken_ = true;
-    }
-    woken_.notify_one();
+  [[nodiscard]] std::thread::id receiving_thread() const noexcept override { return {}; }
+  void wait(std::chrono::nanoseconds /*most*/) noexcept override {}
+  void wake() noexcept override {}
+  [[nodiscard]] std::byte* map(int /*node*/, std::uint64_t /*address*/,
+                               std::size_t /*bytes*/) noexcept override {
+    return nullptr;
   }
   [[nodiscard]] bool put(int /*node*/, std::uint64_t /*address*/, const void* /*from*/,
                          std::size_t /*bytes*/) noexcept override {
@@ -38,11 +31,6 @@ class own_fabric final : public fabric {
   }
   void release(void* memory) noexcept override { std::free(memory); }
   void close(int /*code*/) noexcept override {}
-
- private:
-  std::mutex mutex_;
-  std::condition_variable woken_;
-  bool is_woken_ = false;
 };
 
 } // namespace farcall::am2

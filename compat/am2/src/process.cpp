@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <new>
 #include <thread>
 #include <utility>
 
@@ -28,13 +29,15 @@ process& process::instance() noexcept {
   return only;
 }
 
-thread_state& process::thread() noexcept {
+constinit thread_local thread_state* process::state_ = nullptr;
+
+thread_state& process::make_thread_state() noexcept {
   static thread_local thread_state state;
+  state_ = &state;
   return state;
 }
 
-// ---- objects
-// -------------------------------------------------------------------------------------
+// ---- objects -----------------------------------------------------------------------------------
 
 void process::initialise() { initialised_.fetch_add(1, std::memory_order_relaxed); }
 
@@ -83,7 +86,16 @@ void process::take_from(am2_bundle& b, am2_endpoint* e) {
   std::erase(b.endpoints, e);
 }
 
+void process::make_card(am2_endpoint& e) {
+  if (fabric_->size() == 1) return;
+  void* const memory = fabric_->allocate(sizeof(segment_card));
+  if (memory == nullptr) return;
+  e.card = new (memory) segment_card;
+  e.write_card();
+}
+
 void process::destroy(am2_endpoint* e) {
+  if (e->card != nullptr) e->card->write({0, 0, AM_NONE});
   endpoints_[static_cast<std::size_t>(e->name.endpoint)] = nullptr;
   delete e;
 }
@@ -119,37 +131,53 @@ bool process::join(std::unique_ptr<fabric> f) {
   for (const am2_endpoint* const e : endpoints_) {
     if (e != nullptr) return false;
   }
+  receiver_ = f->receiving_thread();
   fabric_ = std::move(f);
   return true;
 }
 
-// ---- progress
-// ------------------------------------------------------------------------------------
+// ---- progress ----------------------------------------------------------------------------------
 
 am2_endpoint* process::endpoint_at(am2_bundle& b, std::size_t i) {
   // Not held while handlers run, which may make others wait for whoever changes the list.
-  std::shared_lock<std::shared_mutex> guard;
-  if (b.is_parallel) guard = std::shared_lock(b.guard);
+  const std::shared_lock guard(b.guard);
   return i < b.endpoints.size() ? b.endpoints[i] : nullptr;
 }
 
 template <class F>
 void process::for_each_ready(am2_bundle& b, const F& f) {
+  if (!b.is_parallel) [[likely]] {
+    // By number: what runs may, in error, change the list.
+    for (std::size_t i = 0; i < b.endpoints.size(); ++i) {
+      if (b.endpoints[i]->is_ready()) f(*b.endpoints[i]);
+    }
+    return;
+  }
   am2_endpoint* e = nullptr;
   for (std::size_t i = 0; (e = endpoint_at(b, i)) != nullptr; ++i) {
     if (e->is_ready()) f(*e);
   }
 }
 
-unsigned process::run_queued(am2_bundle& b) {
+unsigned process::run_queue(am2_endpoint& e) {
+  unsigned handled = 0;
+  for (std::size_t n = e.arrived.size(); n != 0; --n) {
+    kept_message* const k = e.arrived.pop();
+    if (k == nullptr) break;
+    accept(e, k->node, k->m);
+    e.arrived.recycle(k);
+    ++handled;
+  }
+  return handled;
+}
+
+unsigned process::run_queued(am2_bundle& b, bool has_handled) {
   unsigned handled = 0;
   for_each_ready(b, [&](am2_endpoint& e) {
-    for (std::size_t n = e.arrived.size(); n != 0; --n) {
-      kept_message* const k = e.arrived.pop();
-      if (k == nullptr) break;
-      accept(e, k->node, k->m);
-      e.arrived.recycle(k);
-      ++handled;
+    if (e.arrived.size() != 0) [[unlikely]] {
+      handled += run_queue(e);
+    } else if (!has_handled && e.owes.load(std::memory_order_relaxed)) {
+      give_back_slots(e);
     }
   });
   return handled;
@@ -173,14 +201,6 @@ void process::flush() noexcept {
   }
 }
 
-bool process::start_polling() noexcept {
-  // Acquire; partner: the release store in end_polling(), of the thread that polled before.
-  return !is_polled_.load(std::memory_order_relaxed) &&
-         !is_polled_.exchange(true, std::memory_order_acquire);
-}
-
-void process::end_polling() noexcept { is_polled_.store(false, std::memory_order_release); }
-
 template <class F>
 unsigned process::run_in_place(am2_bundle& b, const F& receive) {
   thread_state& t = thread();
@@ -193,16 +213,12 @@ unsigned process::run_in_place(am2_bundle& b, const F& receive) {
 }
 
 unsigned process::poll(am2_bundle& b) {
-  unsigned handled = run_queued(b);
   if (outgoing_.size() != 0) [[unlikely]]
     flush();
   // First, so that what a node has sent before its end is seen before that.
   const bool has_news = has_news_of_ends(b);
-  if (start_polling()) {
-    handled += run_in_place(b, [this] { fabric_->poll(); });
-    end_polling();
-  }
-  handled += run_queued(b);
+  unsigned handled = receives() ? run_in_place(b, [this] { fabric_->poll(); }) : 0;
+  handled += run_queued(b, handled != 0);
   const int code = exit_code_.load(std::memory_order_relaxed);
   if (code != no_exit && exit_of_others_ != nullptr && thread().running == 0) [[unlikely]] {
     exit_code_.store(no_exit, std::memory_order_relaxed);
@@ -210,53 +226,42 @@ unsigned process::poll(am2_bundle& b) {
   }
   if (has_news) [[unlikely]]
     handled += return_messages_of_ended(b);
-  if (handled == 0) give_back_slots(b);
   return handled;
 }
 
-void process::give_back_slots(am2_bundle& b) noexcept {
-  for_each_ready(b, [](am2_endpoint& e) {
-    if (!e.owes.load(std::memory_order_relaxed) || !e.owes.exchange(false)) return;
-    for (std::size_t n = 0; n < e.peer_count; ++n)
-      send_credits(e, e.peers[n]);
-  });
+void process::give_back_slots(am2_endpoint& e) noexcept {
+  if (!e.owes.exchange(false)) return;
+  for (std::size_t n = 0; n < e.peer_count; ++n)
+    send_credits(e, e.peers[n]);
 }
 
 void process::wake() noexcept {
-  // Sequentially consistent; partner: the addition in sleep(). Either that thread is seen here, or
-  // it sees what has changed.
+  // Partner: the fence in sleep(). Either that thread is seen here, or it sees what has changed.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (sleepers_.load(std::memory_order_relaxed) == 0) return;
-  fabric_->wake();
-  const std::lock_guard guard(sleep_mutex_);
+  if (!receives()) fabric_->wake();
+  {
+    const std::lock_guard guard(sleep_mutex_);
+  }
   woken_.notify_all();
 }
 
 void process::sleep(am2_bundle& b, bool (*is_done)(const void*), const void* done,
                     unsigned* handled) {
+  const std::chrono::nanoseconds most =
+      outgoing_.size() != 0 ? std::chrono::nanoseconds(space_interval) : longest_sleep;
+  const auto has_reason = [&] { return is_done(done) || has_queued(b) || has_news_of_ends(b); };
   sleepers_.fetch_add(1, std::memory_order_seq_cst);
+  // Partner: the fence in wake().
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  const bool is_first = start_polling();
-  if (!is_done(done) && !has_queued(b) && !has_news_of_ends(b)) {
-    const std::chrono::nanoseconds most =
-        outgoing_.size() != 0 ? std::chrono::nanoseconds(space_interval) : longest_sleep;
-    if (is_first) {
-      *handled = run_in_place(b, [&] { fabric_->wait(most); });
-    } else {
-      // The thread that sleeps in the fabric hands over what comes for this bundle, and wakes us.
-      // When it leaves, we take its place.
-      std::unique_lock guard(sleep_mutex_);
-      if (is_polled_.load(std::memory_order_relaxed) && !has_queued(b) && !is_done(done))
-        woken_.wait_for(guard, most);
-    }
+  if (receives()) {
+    if (!has_reason()) *handled = run_in_place(b, [&] { fabric_->wait(most); });
+  } else {
+    // Who receives puts messages into the queue of their endpoint, and wakes us.
+    std::unique_lock guard(sleep_mutex_);
+    if (!has_reason()) woken_.wait_for(guard, most);
   }
   sleepers_.fetch_sub(1, std::memory_order_relaxed);
-  if (!is_first) return;
-  end_polling();
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (sleepers_.load(std::memory_order_relaxed) == 0) return;
-  const std::lock_guard guard(sleep_mutex_);
-  woken_.notify_all();
 }
 
 void process::wait_for_message(am2_bundle& b) {
@@ -280,16 +285,14 @@ void process::wait_for_message(am2_bundle& b) {
 }
 
 void process::doze(am2_bundle& b) {
-  if (!start_polling()) {
-    std::this_thread::yield();
-    return;
+  if (receives()) {
+    (void)run_in_place(b, [&] { fabric_->wait(space_interval); });
+  } else {
+    std::this_thread::sleep_for(space_interval);
   }
-  (void)run_in_place(b, [&] { fabric_->wait(space_interval); });
-  end_polling();
 }
 
-// ---- messages
-// ------------------------------------------------------------------------------------
+// ---- messages ----------------------------------------------------------------------------------
 
 void process::send_or_keep(int node, const message& m) noexcept {
   if (node == fabric_->self()) {
@@ -350,8 +353,7 @@ void process::deliver(int node, const message& m) noexcept {
   }
 }
 
-// ---- ends of nodes
-// -------------------------------------------------------------------------------
+// ---- ends of nodes -----------------------------------------------------------------------------
 
 bool process::has_ended(int node) const noexcept {
   const auto at = static_cast<std::size_t>(node);

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 namespace farcall::am2 {
@@ -36,13 +37,16 @@ struct thread_state {
   /// A request's, a reply's to itself inside it, and that one's return.
   std::array<token, 4> tokens{};
   std::array<std::vector<std::uint64_t>, 4> payloads{}; ///< of messages to the endpoint itself
+  std::vector<bool> used_nodes{};                       ///< to which this thread has a lane
 };
 
 /// All of the library's state in this process: the program's interface has no object for it.
 class process final : public receiver {
  public:
   [[nodiscard]] static process& instance() noexcept;
-  [[nodiscard]] static thread_state& thread() noexcept;
+  [[nodiscard]] static thread_state& thread() noexcept {
+    return state_ != nullptr ? *state_ : make_thread_state();
+  }
 
   // ---- the interface's objects ----
 
@@ -61,6 +65,9 @@ class process final : public receiver {
   [[nodiscard]] bool move(am2_endpoint* e, am2_bundle* from, am2_bundle* to);
   [[nodiscard]] bool knows(const am2_bundle* b);
   [[nodiscard]] am2_endpoint* add_endpoint(am2_bundle& b);
+
+  /// Memory for what others read of an endpoint, where there are others.
+  void make_card(am2_endpoint& e);
 
   // ---- the job ----
 
@@ -105,19 +112,21 @@ class process final : public receiver {
 
  private:
   process();
+  [[nodiscard]] static thread_state& make_thread_state() noexcept;
 
-  /// One thread at a time polls the fabric, or sleeps in it.
-  [[nodiscard]] bool start_polling() noexcept;
-  void end_polling() noexcept;
+  /// The calling thread is the one that polls the fabric, and sleeps in it.
+  [[nodiscard]] bool receives() const noexcept { return std::this_thread::get_id() == receiver_; }
   /// Messages that receive() gets for the bundle are run there; returns how many.
   template <class F>
   unsigned run_in_place(am2_bundle& b, const F& receive);
-  /// Null behind the last one.
+  /// AM_PAR: null behind the last one.
   [[nodiscard]] am2_endpoint* endpoint_at(am2_bundle& b, std::size_t i);
   template <class F>
   void for_each_ready(am2_bundle& b, const F& f);
-  unsigned run_queued(am2_bundle& b);
-  void give_back_slots(am2_bundle& b) noexcept;
+  unsigned run_queue(am2_endpoint& e);
+  /// Where nothing was handled, what is owed is given back.
+  unsigned run_queued(am2_bundle& b, bool has_handled);
+  void give_back_slots(am2_endpoint& e) noexcept;
   [[nodiscard]] bool has_news_of_ends(const am2_bundle& b) const noexcept {
     // Acquire; partner: the release addition in node_has_ended().
     return b.ends_seen.load(std::memory_order_relaxed) != ends_.load(std::memory_order_acquire);
@@ -132,6 +141,8 @@ class process final : public receiver {
   void take_from(am2_bundle& b, am2_endpoint* e);
   [[nodiscard]] bool has(const am2_bundle* b) const noexcept;
 
+  static constinit thread_local thread_state* state_;
+
   std::atomic<unsigned> initialised_{0};
   std::unique_ptr<fabric> fabric_;
   job_messages job_;
@@ -140,7 +151,7 @@ class process final : public receiver {
   std::vector<am2_endpoint*> endpoints_; ///< by number; null for those that were freed
   std::vector<std::unique_ptr<am2_bundle>> bundles_;
 
-  std::atomic<bool> is_polled_{false}; ///< see start_polling()
+  std::thread::id receiver_; ///< none where messages come from within, or on farcall's thread
   std::atomic<unsigned> sleepers_{0};
   std::mutex sleep_mutex_;
   std::condition_variable woken_;
@@ -164,13 +175,15 @@ void process::wait_until(am2_bundle& b, const Done& done) {
   }
 }
 
-// ---- delivery.cpp
-// ----------------------------------------------------------------------------------
+// ---- delivery.cpp ------------------------------------------------------------------------------
 
 /// A message that has come for an endpoint: checks it, and runs its handler, or returns it.
 void accept(am2_endpoint& ep, int node, const message& m) noexcept;
 /// The same for one of the endpoint's to itself.
 void accept_own(am2_endpoint& ep, const message& m) noexcept;
+/// Copies a long's payload to where it is to go, if that can be done from here: it need not travel
+/// then. `may_wait`: outside handlers.
+void try_place(const am2_endpoint& ep, peer& p, message& m, bool may_wait) noexcept;
 /// There is no such endpoint.
 void refuse_unknown(int node, const message& m) noexcept;
 /// What the endpoint owes, if anything.

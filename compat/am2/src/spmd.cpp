@@ -48,8 +48,7 @@ spmd& spmd::instance() noexcept {
   return only;
 }
 
-// ---- start
-// -----------------------------------------------------------------------------------------
+// ---- start -------------------------------------------------------------------------------------
 
 int spmd::start(const startup& how) {
   if (has_started_) return failed(AM_ERR_RESOURCE, "SPMDStartup", "the process has a job already");
@@ -85,6 +84,7 @@ int spmd::start(const startup& how) {
   bundle_ = p.add_bundle(false);
   endpoint_ = p.add_endpoint(*bundle_);
   exchange_names(how.job_number);
+  p.make_card(*endpoint_);
   endpoint_->set_resources(static_cast<std::uint32_t>(depth_of(how)));
   exchange_environment();
   if (how.bundle != nullptr) *how.bundle = bundle_;
@@ -140,8 +140,7 @@ const char* spmd::variable_of_master(const char* name) const {
   return found == environment_.end() ? nullptr : found->second.c_str();
 }
 
-// ---- collectives
-// -----------------------------------------------------------------------------------
+// ---- collectives -------------------------------------------------------------------------------
 
 am2_bundle& spmd::polled() const {
   process& p = process::instance();
@@ -222,8 +221,7 @@ bool spmd::broadcast(void* bytes, std::size_t size_in_bytes, int root) {
   return true;
 }
 
-// ---- the end
-// ---------------------------------------------------------------------------------------
+// ---- the end -----------------------------------------------------------------------------------
 
 bool spmd::tell_all(int code) noexcept {
   process& p = process::instance();

@@ -163,6 +163,30 @@ static void payloads(void) {
   free(from);
 }
 
+/* Who has sent there before learns of another segment by what tells it to send again. */
+static void other_segment(void) {
+  unsigned char *old = segment, *from = (unsigned char*)malloc(long_bytes);
+  size_t i;
+  int turn;
+  for (i = 0; i < long_bytes; ++i)
+    from[i] = pattern(i, me);
+  sent = from;
+  memset(old, 0, segment_bytes);
+  segment = (unsigned char*)malloc(segment_bytes);
+  OK(AM_SetSeg(ep, segment, segment_bytes));
+  for (turn = 0; turn < all; ++turn) {
+    OK(AMX_SPMDBarrier());
+    if (turn != me) continue;
+    replies = 0;
+    OK(AM_RequestXfer2(ep, (me + 1) % all, 4096, on_long, from, 100000, me, 4096));
+    poll_until(&replies, 1);
+  }
+  OK(AMX_SPMDBarrier());
+  for (i = 0; i < segment_bytes; ++i)
+    CHECK(old[i] == 0);
+  free(from);
+}
+
 /* Without replies: slots come back all the same. */
 static void flood(int n) {
   int i;
@@ -270,6 +294,7 @@ int main(int argc, char** argv) {
     shorts(300, 0);
     shorts(50, 1);
     payloads();
+    other_segment();
     flood(3000);
     collectives();
     CHECK(strcmp(AMX_SPMDgetenvMaster("AM2_TEST_VARIABLE"), "of the master") == 0);

@@ -205,8 +205,7 @@ TEST_F(returned_messages, end_the_process_where_nobody_handles_them) {
       "EBADTAG");
 }
 
-// ---- slots
-// ---------------------------------------------------------------------------------------
+// ---- slots -------------------------------------------------------------------------------------
 
 TEST_F(returned_messages, are_none_without_a_reply_and_slots_come_back) {
   for (int i = 0; i < 5 * depth_; ++i) {
@@ -233,8 +232,7 @@ TEST_F(returned_messages, the_asynchronous_long_does_not_wait_for_a_slot) {
   EXPECT_EQ(replies, 1);
 }
 
-// ---- what handlers may not do, and may
-// ---------------------------------------------------------------
+// ---- what handlers may not do, and may ---------------------------------------------------------
 
 eb_t own_bundle{};
 
@@ -268,8 +266,7 @@ TEST_F(returned_messages, tokens_end_with_their_handlers) {
   EXPECT_EQ(AMX_GetSourceId(last_token, &id), AM_ERR_RESOURCE);
 }
 
-// ---- bundles
-// -------------------------------------------------------------------------------------
+// ---- bundles -----------------------------------------------------------------------------------
 
 TEST_F(returned_messages, handlers_run_in_polls_of_their_bundle_only) {
   ASSERT_EQ(AM_Request0(a_, 1, on_silent), AM_OK);
@@ -322,8 +319,7 @@ TEST_F(returned_messages, what_comes_before_the_resources_are_set_waits) {
   EXPECT_EQ(requests, 1);
 }
 
-// ---- statistics and hooks
-// --------------------------------------------------------------------------
+// ---- statistics and hooks ----------------------------------------------------------------------
 
 TEST_F(returned_messages, are_counted_as_all_others) {
   amx_stats_t sum = AMX_initial_stats;
