@@ -74,6 +74,11 @@ read -ra flags <<<"$(pkg-config --cflags --libs farcall)"
 "$temporary/hello"
 "$c_compiler" -std=c11 -O2 -o "$temporary/c_hello" "$consumer/main.c" "${flags[@]}"
 "$temporary/c_hello"
+for name in am2 amudp ammpi; do
+  read -ra flags <<<"$(pkg-config --cflags --libs "$name")"
+  "$c_compiler" -std=c11 -O2 -o "$temporary/$name" "$consumer/am2.c" "${flags[@]}"
+  "$temporary/$name"
+done
 read -ra flags <<<"$(pkg-config --cflags --libs ham_offload_mpi)"
 "$compiler" -std=c++20 -O2 -o "$temporary/ham_hello" "$consumer/ham_main.cpp" "${flags[@]}"
 "$temporary/ham_hello"

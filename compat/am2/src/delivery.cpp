@@ -76,6 +76,12 @@ void handle_returned_by_default(int status, int op, const token& t) noexcept {
         op_codes[static_cast<std::size_t>(op)], int{t.handler}, t.from.endpoint, t.from.node, why);
 }
 
+/// Where a long's payload is; no place at all for an empty one, which needs no segment.
+void* in_segment(const am2_endpoint& ep, std::uint64_t offset) noexcept {
+  const auto begin = reinterpret_cast<std::uintptr_t>(ep.segment.load(std::memory_order_relaxed));
+  return reinterpret_cast<void*>(begin + offset);
+}
+
 /// 0 for a message that is to be run.
 int check(const am2_endpoint& ep, const message& m, const peer* source) noexcept {
   const message_header& h = m.header;
@@ -109,7 +115,7 @@ void run(am2_endpoint& ep, token& t, const message& m) noexcept {
   if (h.payload() == category::medium) {
     payload = const_cast<void*>(m.payload);
   } else if (h.payload() == category::long_message) {
-    payload = ep.segment.load(std::memory_order_relaxed) + m.offset;
+    payload = in_segment(ep, m.offset);
   }
   if (const amx_handler_prefn_t before = ep.before.load(std::memory_order_relaxed))
     before(amx_category_t(h.payload()), t.is_request ? 1 : 0, h.handler(), &t, payload, m.bytes,
@@ -125,7 +131,7 @@ void run(am2_endpoint& ep, token& t, const message& m) noexcept {
 
 void place(const am2_endpoint& ep, const message& m) noexcept {
   if (m.header.payload() != category::long_message || m.bytes == 0 || m.is_in_place) return;
-  std::memmove(ep.segment.load(std::memory_order_relaxed) + m.offset, m.payload, m.bytes);
+  std::memmove(in_segment(ep, m.offset), m.payload, m.bytes);
 }
 
 void tell_segment(const am2_endpoint& ep, endpoint_name to) noexcept {
@@ -189,7 +195,7 @@ void answer_get(am2_endpoint& ep, peer& source, const message& m) noexcept {
   reply.header.set_request_payload(category::long_message);
   reply.arguments = m.arguments;
   reply.offset = m.get_offset;
-  reply.payload = ep.segment.load(std::memory_order_relaxed) + m.offset;
+  reply.payload = in_segment(ep, m.offset);
   reply.bytes = m.bytes;
   if (source.name == ep.name) {
     accept_own(ep, reply);

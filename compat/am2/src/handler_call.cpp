@@ -11,14 +11,21 @@ namespace {
 template <std::size_t>
 using argument = std::int32_t;
 
+// Programs register handlers that declare more or fewer parameters than messages have arguments.
+#ifdef __clang__
+#define AM2_CALLS_ANY_TYPE __attribute__((no_sanitize("function")))
+#else
+#define AM2_CALLS_ANY_TYPE
+#endif
+
 template <std::size_t... I>
-void run_short(amx_handler_fn_t f, void* token, const std::int32_t* a,
-               std::index_sequence<I...> /*count*/) {
+AM2_CALLS_ANY_TYPE void run_short(amx_handler_fn_t f, void* token, const std::int32_t* a,
+                                  std::index_sequence<I...> /*count*/) {
   reinterpret_cast<void (*)(void*, argument<I>...)>(f)(token, a[I]...);
 }
 template <std::size_t... I>
-void run_long(amx_handler_fn_t f, void* token, void* payload, std::size_t bytes,
-              const std::int32_t* a, std::index_sequence<I...> /*count*/) {
+AM2_CALLS_ANY_TYPE void run_long(amx_handler_fn_t f, void* token, void* payload, std::size_t bytes,
+                                 const std::int32_t* a, std::index_sequence<I...> /*count*/) {
   reinterpret_cast<void (*)(void*, void*, std::size_t, argument<I>...)>(f)(token, payload, bytes,
                                                                            a[I]...);
 }
