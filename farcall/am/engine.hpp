@@ -21,6 +21,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <csignal>
 #include <functional>
 #include <initializer_list>
 #include <list>
@@ -348,9 +349,10 @@ class engine final : public client,
   /// See worker::give_back().
   void give_back_lanes(worker& w, bool all) noexcept;
   void accept_until_stopped();
+  enum class runs_handlers : bool { no, yes };
   /// A thread that join_threads() waits for. Throws std::system_error.
   template <class F>
-  [[nodiscard]] std::thread make_thread(F run);
+  [[nodiscard]] std::thread make_thread(F run, runs_handlers handlers);
   /// False when one has not ended until `deadline`; then they go on by themselves.
   bool join_threads(time_point deadline = no_deadline) noexcept;
   void let_threads_go() noexcept;
@@ -382,6 +384,7 @@ class engine final : public client,
   static inline constinit thread_local const engine* progressing_ = nullptr;
 
   engine_options options_;
+  sigset_t signals_at_start_{}; ///< what the thread that has called start_workers() blocks
   std::vector<handler> handlers_;
   node_table<peer> peers_;
 

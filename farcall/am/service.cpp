@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <string>
 
+#include <pthread.h>
 #include <unistd.h>
 
 /// The threads that run handlers, and how lanes come to them.
@@ -108,10 +109,18 @@ void engine::accept_lanes() noexcept {
 }
 
 template <class F>
-std::thread engine::make_thread(F run) {
+std::thread engine::make_thread(F run, runs_handlers handlers) {
   const std::lock_guard guard(running_mutex_);
-  std::thread made([this, run] {
-    leave_signals_to_other_threads();
+  // On the host, and on equals, the program's own threads take its signals. A target has none but
+  // those that run handlers, and what they start inherits their mask.
+  const bool takes_signals =
+      handlers == runs_handlers::yes && options_.self != host_id && !options_.has_one_worker;
+  std::thread made([this, run, takes_signals] {
+    if (takes_signals) {
+      ::pthread_sigmask(SIG_SETMASK, &signals_at_start_, nullptr);
+    } else {
+      leave_signals_to_other_threads();
+    }
     const signal_stack for_faults;
     thread_of_ = this;
     run();
@@ -150,10 +159,12 @@ void engine::adopt(transport& via, const endpoint& c) {
     made.serving =
         std::make_unique<worker>(*this, doorbell_index, options_.doorbells[doorbell_index], 1);
     if (!made.serving->add(via, c)) throw error("a worker of its own has too many lanes");
-    made.thread = make_thread([this, &made] {
-      run_worker(*made.serving, true);
-      made.done.store(true, std::memory_order_release);
-    });
+    made.thread = make_thread(
+        [this, &made] {
+          run_worker(*made.serving, true);
+          made.done.store(true, std::memory_order_release);
+        },
+        runs_handlers::yes);
   } catch (...) {
     lane_workers_.pop_back();
     throw;
@@ -161,14 +172,15 @@ void engine::adopt(transport& via, const endpoint& c) {
 }
 
 void engine::start_workers(std::uint32_t first) {
+  ::pthread_sigmask(SIG_BLOCK, nullptr, &signals_at_start_);
   std::vector<transport*> transports;
   for (const auto& l : listeners_)
     transports.push_back(l->via);
   progress_.emplace(transports);
   for (std::uint32_t i = first; i < options_.workers; ++i) {
-    threads_.push_back(make_thread([this, i] { serve(i); }));
+    threads_.push_back(make_thread([this, i] { serve(i); }, runs_handlers::yes));
   }
-  threads_.push_back(make_thread([this] { accept_until_stopped(); }));
+  threads_.push_back(make_thread([this] { accept_until_stopped(); }, runs_handlers::no));
 }
 
 void engine::accept_until_stopped() {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -44,6 +45,18 @@ std::uint32_t next_number(handshake::words words, std::size_t i) {
 
 pid_t thread_number() { return ::gettid(); }
 
+/// The signals that the calling thread blocks.
+std::vector<int> blocked_signals() {
+  sigset_t set;
+  ::sigemptyset(&set);
+  ::pthread_sigmask(SIG_BLOCK, nullptr, &set);
+  std::vector<int> blocked;
+  for (int s = 1; s <= SIGRTMAX; ++s) {
+    if (::sigismember(&set, s) == 1) blocked.push_back(s);
+  }
+  return blocked;
+}
+
 TEST_F(lanes, take_calls) {
   const lane stream(target_);
   EXPECT_EQ(stream.where(), target_);
@@ -64,6 +77,16 @@ TEST_F(lanes, that_were_moved_from_say_so) {
   EXPECT_THAT(text_thrown_by<error>([&] { (void)sync(from, [] { return 1; }); }),
               HasSubstr("moved from"));
   EXPECT_EQ(sync(to, [] { return 2; }), 2);
+}
+
+TEST_F(lanes, block_no_other_signals_than_the_targets_main_thread) {
+  const std::vector<int> of_main = sync(target_, blocked_signals);
+  EXPECT_EQ(std::ranges::count(of_main, SIGTERM), 0);
+  EXPECT_EQ(sync(lane(target_), blocked_signals), of_main);
+  // Handlers of the host leave them to the program.
+  const std::vector<int> of_host =
+      sync(target_, [](const node& host) { return sync(host, blocked_signals); }, job_.host());
+  EXPECT_EQ(std::ranges::count(of_host, SIGTERM), 1);
 }
 
 TEST_F(lanes, run_in_order) {
