@@ -1,5 +1,6 @@
 #include <farcall/am/completion.hpp>
 #include <farcall/am/engine.hpp>
+#include <farcall/am/live_clients.hpp>
 
 namespace farcall::am {
 namespace {
@@ -60,7 +61,7 @@ void local_completion::complete(std::exception_ptr failure) noexcept {
   continuation* then = mark_ready();
   client* const whose = owner();
   guard().unlock();
-  if (whose != nullptr) engine_of(*whose).notify_local();
+  if (live_clients::has(whose)) engine_of(*whose).notify_local();
   // In any case: who began to wait before the event was bound sleeps there.
   notify_if_armed(of_no_client);
   if (then != nullptr) run_continuation(*then);

@@ -1,4 +1,5 @@
 #include <farcall/am/engine.hpp>
+#include <farcall/am/live_clients.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/base/log.hpp>
 #include <farcall/base/signals.hpp>
@@ -346,9 +347,11 @@ engine::engine(engine_options o)
         std::make_unique<worker>(*this, i, options_.doorbells[i], most_lanes, shares_lanes));
   }
   watch_forks();
+  live_clients::add(*this);
 }
 
 engine::~engine() {
+  live_clients::remove(*this);
   unwatch_forks();
   stop();
   join_threads();

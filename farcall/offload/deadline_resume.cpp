@@ -1,4 +1,5 @@
 #include <farcall/am/deadline_thread.hpp>
+#include <farcall/am/live_clients.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/offload/deadline_resume.hpp>
 #include <farcall/offload/node.hpp>
@@ -9,7 +10,8 @@
 namespace farcall::detail {
 
 am::client* owner_of(const am::completion& event) noexcept {
-  if (am::client* const owner = event.owner()) return owner;
+  am::client* const owner = event.owner();
+  if (owner != nullptr && (event.source() != nullptr || am::live_clients::has(owner))) return owner;
   try {
     return only_client();
   } catch (const error&) {

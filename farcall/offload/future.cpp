@@ -1,3 +1,4 @@
+#include <farcall/am/live_clients.hpp>
 #include <farcall/offload/deadline_resume.hpp>
 #include <farcall/offload/future.hpp>
 #include <farcall/offload/node.hpp>
@@ -6,8 +7,24 @@
 
 namespace farcall::detail {
 
+namespace {
+
+/// Whose threads make it ready; null where that is not known, or has gone. A call's knows when it
+/// goes.
+am::client* live_owner(const am::completion& c) noexcept {
+  am::client* const owner = c.owner();
+  return c.source() != nullptr || am::live_clients::has(owner) ? owner : nullptr;
+}
+
+am::client* client_for(const am::completion& c) {
+  am::client* const owner = live_owner(c);
+  return owner != nullptr ? owner : only_client();
+}
+
+} // namespace
+
 bool spin_for_reply(am::completion& c, am::reply_count expected) noexcept {
-  am::client* const who = c.owner();
+  am::client* const who = live_owner(c);
   return who != nullptr && who->spin_for_reply(c, expected);
 }
 
@@ -25,7 +42,7 @@ void throw_timeout(const am::completion& event) {
 }
 
 bool wait_until(am::completion& c, time_point deadline) {
-  am::client* const who = c.owner() != nullptr ? c.owner() : only_client();
+  am::client* const who = client_for(c);
   if (who != nullptr) return who->wait(c, deadline);
   return static_cast<am::local_completion&>(c).wait_without_client(deadline);
 }
@@ -35,7 +52,7 @@ bool wait_for(am::completion& c, time_limit duration, time_point deadline) {
 }
 
 void poll(am::completion& c) {
-  am::client* const who = c.owner() != nullptr ? c.owner() : only_client();
+  am::client* const who = client_for(c);
   if (who != nullptr) who->poll(c);
 }
 
@@ -67,9 +84,9 @@ void run_when_ready(am::completion* state, am::continuation* c) {
 }
 
 void depend_on(am::local_completion& to, const am::completion* state) {
-  am::client* const owner = state == nullptr ? nullptr : state->owner();
+  am::client* const owner = state == nullptr ? nullptr : live_owner(*state);
   if (owner == nullptr || owner == to.owner()) return;
-  if (to.owner() != nullptr) throw_different_jobs();
+  if (live_owner(to) != nullptr) throw_different_jobs();
   to.bind(*owner);
 }
 

@@ -177,7 +177,7 @@ future<void> get_in_order(const ordered_end& from, std::byte* to, std::size_t by
           .then([=](future<bytes_read> answer) {
             const std::vector<std::byte> got = answer.get().bytes;
             if (got.size() != bytes) throw malformed_message("a get came back short");
-            std::memcpy(to, got.data(), got.size());
+            if (!got.empty()) std::memcpy(to, got.data(), got.size());
           });
     }
     return behind_calls(lane, [get] { return get(transfer_mode::async); });

@@ -5,6 +5,7 @@
 #include <farcall/offload/call.hpp>
 #include <farcall/offload/job.hpp>
 #include <farcall/offload/job_test_support.hpp>
+#include <farcall/offload/promise.hpp>
 #include <farcall/offload/transfer.hpp>
 
 #include <gmock/gmock.h>
@@ -317,6 +318,45 @@ TEST(job_end, may_come_after_that_of_a_threads_objects) {
     if (sync(j.targets()[0], fn<&twice>, i) != 2 * i) ::_exit(1);
   }
   ::_exit(0);
+}
+
+/// A future that was to follow a call and a promise of the program's, after the job of the call.
+template <class Use>
+void expect_promise_to_end_it(const Use& use) {
+  promise<int> kept;
+  future<int> both;
+  {
+    const job j(with_targets("shm"));
+    both = async(j.targets()[0], [] { return 1; }).then([&](future<int> one) {
+      EXPECT_EQ(one.get(), 1);
+      return kept.get_future();
+    });
+    EXPECT_FALSE(both.wait_for(std::chrono::milliseconds(5)));
+  }
+  use(both);
+  kept.set_value(7);
+  EXPECT_EQ(both.get(), 7);
+}
+
+TEST(job_end, leaves_what_waits_for_promises) {
+  expect_promise_to_end_it([](future<int>& /*both*/) {});
+  expect_promise_to_end_it([](future<int>& both) { EXPECT_FALSE(both.test()); });
+  expect_promise_to_end_it([](future<int>& both) {
+    const job second(with_targets("shm"));
+    EXPECT_FALSE(both.wait_for(std::chrono::milliseconds(5)));
+  });
+}
+
+TEST(job_end, leaves_what_has_followed_calls) {
+  future<int> after;
+  {
+    const job j(with_targets("shm"));
+    after = async(j.targets()[0], [] { return 1; }).then([](future<int> one) { return one.get(); });
+    after.wait();
+  }
+  const job second(with_targets("shm"));
+  EXPECT_EQ(sync(second.targets()[0], [] { return 2; }), 2);
+  EXPECT_EQ(after.get(), 1);
 }
 
 TEST(job_end, is_the_end_of_its_nodes) {

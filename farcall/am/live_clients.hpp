@@ -1,0 +1,17 @@
+#pragma once
+
+namespace farcall::am {
+
+class client;
+
+/// Which engines of this process are there, for events that may outlive theirs: what depends on a
+/// promise of the program's ends when that is kept, perhaps after the job. A later engine may have
+/// the same address, and is as good to ask. Any thread.
+namespace live_clients {
+
+void add(const client& c) noexcept;
+void remove(const client& c) noexcept;
+[[nodiscard]] bool has(const client* c) noexcept;
+
+} // namespace live_clients
+} // namespace farcall::am
