@@ -17,6 +17,7 @@
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -83,6 +84,12 @@ std::string_view name_of(int signal) noexcept {
   }
 }
 
+#if defined(__x86_64__) || defined(__aarch64__) || defined(__riscv)
+constexpr bool knows_registers = true;
+#else
+constexpr bool knows_registers = false;
+#endif
+
 /// The instruction at fault; 0 where this is not known.
 std::uintptr_t place_of([[maybe_unused]] const mcontext_t& machine) noexcept {
 #if defined(__x86_64__)
@@ -108,12 +115,16 @@ std::uintptr_t stack_pointer([[maybe_unused]] const mcontext_t& machine) noexcep
 #endif
 }
 
+/// An address in the stack that the thread had used up to its signal_stack; 0: it has none.
+constinit thread_local std::uintptr_t used_before = 0;
+
 /// Whether code reached for the end of its stack: just below what it used, or, with large local
-/// variables, somewhere in them.
+/// variables, somewhere in them. Not beyond its beginning, where arrays that are overrun end.
 bool is_stack_overflow(const mcontext_t& machine, std::uintptr_t address) noexcept {
   constexpr std::uintptr_t below = std::uintptr_t{64} << 10;
   constexpr std::uintptr_t above = std::uintptr_t{16} << 20;
   const std::uintptr_t top = stack_pointer(machine);
+  if (top < used_before + below && address >= used_before) return false;
   return top != 0 && address > top - below && address < top + above;
 }
 
@@ -155,7 +166,7 @@ void add_file(fixed_text& to, const place_in_file& where) noexcept {
 std::size_t frames_at(const mcontext_t& machine, std::array<std::uintptr_t, most_frames>& frames) {
   const std::uintptr_t at = place_of(machine);
   std::size_t n = 0;
-  if (at != 0 && find(at).file == nullptr) {
+  if (knows_registers && find(at).file == nullptr) {
     // A call of what is no function; who made it is all that can be told.
     frames[n++] = return_address(machine) - 1;
     return n;
@@ -197,7 +208,7 @@ constexpr std::string_view without_own_frames =
 /// The frames behind the signal handler, as addr2line would write them. The debugger knows
 /// arguments where the program was built for it; without any, addr2line's lines say more.
 void add_lines_of_debugger(fixed_text& to) noexcept {
-  to.add("out=$(command -v gdb >/dev/null 2>&1 && timeout 5 gdb -nx -q -batch"
+  to.add("out=$(command -v gdb >/dev/null 2>&1 && timeout 4 gdb -nx -q -batch"
          " -iex 'set auto-load off' -iex 'set debuginfod enabled off' -ex 'set width 0'"
          " -ex 'set print address off' -ex 'set print entry-values no'"
          " -ex 'thread apply all -q -s bt 40' -p ");
@@ -206,6 +217,8 @@ void add_lines_of_debugger(fixed_text& to) noexcept {
          " sed -n -e '/^$/q' -e '/signal handler called/d' -e '/^\\[/d'"
          " -e 's/^#[0-9]* *\\(0x[0-9a-f]* in \\)\\{0,1\\}//'"
          " -e 's/ from [^ ]*$//' -e 's/) ()$/)/' -e '/ at /!s/$/ at ??:?/' -e p | own)\n"
+         // A debugger that was ended in the middle may leave the process stopped.
+         "kill -CONT $PPID\n"
          "case $out in *\\(*=*\\)*) ;; *) out= ;; esac\n");
 }
 
@@ -217,7 +230,7 @@ void write_script(const std::array<std::uintptr_t, most_frames>& frames, std::si
   add_lines_of_debugger(script);
   script.add("[ -n \"$out\" ] || command -v addr2line >/dev/null 2>&1 ||"
              " out='    (addr2line, of binutils, would name the functions)'\n"
-             "[ -n \"$out\" ] || out=$({ ");
+             "[ -n \"$out\" ] || out=$({ :; ");
   for (std::size_t i = 0; i != n; ++i) {
     const place_in_file where = find(frames[i]);
     if (where.file == nullptr || std::string_view(where.file).find('\'') != std::string_view::npos)
@@ -255,6 +268,21 @@ void run_script() noexcept {
   }
 }
 
+/// Whatever the report waits for, as a lock that another thread holds, the process ends: by SIGALRM
+/// then. And who reads standard error may have gone.
+void be_bounded() noexcept {
+  struct sigaction action{};
+  action.sa_handler = SIG_IGN;
+  ::sigaction(SIGPIPE, &action, nullptr);
+  action.sa_handler = SIG_DFL;
+  ::sigaction(SIGALRM, &action, nullptr);
+  sigset_t alarms;
+  ::sigemptyset(&alarms);
+  ::sigaddset(&alarms, SIGALRM);
+  ::pthread_sigmask(SIG_UNBLOCK, &alarms, nullptr);
+  ::alarm(static_cast<unsigned>(patience.count()) + 1);
+}
+
 void write_report(int signal, const siginfo_t& info, const void* context) noexcept {
   const bool is_about_memory = signal == SIGSEGV || signal == SIGBUS;
   const mcontext_t& machine = static_cast<const ucontext_t*>(context)->uc_mcontext;
@@ -266,12 +294,15 @@ void write_report(int signal, const siginfo_t& info, const void* context) noexce
   report.add_number(this_node, 10);
   report.add(" got ");
   report.add(name_of(signal));
-  if (is_about_memory) {
+  if (is_about_memory && info.si_code == SI_KERNEL && address == 0) {
+    report.add(" at an address that no process can have");
+  } else if (is_about_memory) {
     report.add(" at address ");
     report.add_address(address);
   }
   if (is_full) report.add(", for want of stack (calls too deep, or local variables too large)");
   report.add(", in\n");
+  be_bounded();
   report.write();
   std::array<std::uintptr_t, most_frames> frames{};
   write_script(frames, frames_at(machine, frames));
@@ -284,19 +315,22 @@ void write_report(int signal, const siginfo_t& info, const void* context) noexce
 }
 
 void on_fault(int signal, siginfo_t* info, void* context) noexcept {
-  static std::atomic_flag has_begun;
+  static std::atomic<pid_t> reporting{0};
   const int error_number = errno;
   // Sent by a process, or by the thread itself: no instruction is at fault, so none is repeated.
   const bool is_sent = info->si_code <= 0;
   if (!is_sent) {
-    if (has_begun.test_and_set()) {
-      // Another thread reports, and ends the process.
+    const auto self = static_cast<pid_t>(::syscall(SYS_gettid));
+    pid_t other = 0;
+    if (!reporting.compare_exchange_strong(other, self) && other != self) {
+      // It ends the process.
       const timespec pause{.tv_sec = patience.count() * 2, .tv_nsec = 0};
       ::nanosleep(&pause, nullptr);
-    } else {
+    } else if (other == 0) {
       write_report(signal, *info, context);
     }
   }
+  // Also where reading a broken stack for the report has faulted.
   struct sigaction as_before{};
   as_before.sa_handler = SIG_DFL;
   ::sigaction(signal, &as_before, nullptr);
@@ -307,6 +341,7 @@ void on_fault(int signal, siginfo_t* info, void* context) noexcept {
 } // namespace
 
 signal_stack::signal_stack() noexcept {
+  used_before = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   stack_t present{};
   if (this_node == no_node || ::sigaltstack(nullptr, &present) != 0 ||
       (present.ss_flags & SS_DISABLE) == 0)

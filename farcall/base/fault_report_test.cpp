@@ -33,6 +33,23 @@ volatile std::uintptr_t somewhere = 0x10;
   return 1;
 }
 [[gnu::noinline]] int calls_one_that_stores() { return stores_at(somewhere) + 1; }
+[[gnu::noinline]] int calls_null() {
+  const std::uintptr_t zero = somewhere - 0x10;
+  return reinterpret_cast<int (*)()>(zero)() + 1;
+}
+[[gnu::noinline]] int overruns_an_array() {
+  volatile char small[16];
+  volatile char* to = small;
+  for (;;)
+    *to++ = 1;
+}
+int overruns_an_array_of_a_handler() {
+  const signal_stack own;
+  return overruns_an_array() + 1;
+}
+int reads_an_address_of_no_process() {
+  return *reinterpret_cast<volatile int*>(somewhere + 0x4141414141414131);
+}
 [[gnu::noinline]] int calls_no_function() {
   return reinterpret_cast<int (*)()>(somewhere + 0)() + 1;
 }
@@ -64,6 +81,30 @@ TEST(fault_report, names_the_functions_with_their_lines) {
 TEST(fault_report, names_who_has_called_what_is_no_function) {
   EXPECT_EXIT(with_report(calls_no_function), KilledBySignal(SIGSEGV),
               "node 3 got SIGSEGV at address 0x10.*calls_no_function");
+}
+
+TEST(fault_report, names_who_has_called_null) {
+  EXPECT_EXIT(with_report(calls_null), KilledBySignal(SIGSEGV),
+              "node 3 got SIGSEGV at address 0x0.*calls_null");
+}
+
+TEST(fault_report, tells_addresses_as_they_are) {
+  EXPECT_EXIT(with_report(reads_an_address_of_no_process), KilledBySignal(SIGSEGV),
+              "at an address (that no process can have|0x4141414141414141), in");
+  EXPECT_EXIT(with_report(overruns_an_array_of_a_handler), KilledBySignal(SIGSEGV),
+              "at address 0x[0-9a-f]+, in");
+}
+
+TEST(fault_report, is_written_to_nobody_without_another_signal) {
+  EXPECT_EXIT(
+      {
+        int ends[2];
+        if (::pipe(ends) != 0) ::_exit(1);
+        ::close(ends[0]);
+        ::dup2(ends[1], STDERR_FILENO);
+        with_report(calls_one_that_stores);
+      },
+      KilledBySignal(SIGSEGV), "");
 }
 
 TEST(fault_report, tells_arguments_where_the_debugger_may_attach) {
