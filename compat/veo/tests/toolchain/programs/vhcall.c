@@ -33,7 +33,11 @@ static void find_and_fail(const char* path) {
   text[sizeof text - 1] = 0;
   errno = 0;
   CHECK(vhcall_find(library, text) == -1 && errno == EINVAL);
+  errno = 0;
+  CHECK(vhcall_find(12345, "add_one") == -1 && errno == EINVAL);
   CHECK(vhcall_uninstall(library) == 0);
+  errno = 0;
+  CHECK(vhcall_uninstall(12345) == -1 && errno == EINVAL);
   errno = 0;
   CHECK(vhcall_uninstall((vhcall_handle)-1) == -1 && errno == EINVAL);
 }
