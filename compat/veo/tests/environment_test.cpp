@@ -35,6 +35,39 @@ TEST(openmp, number_of_threads_is_that_of_the_environment) {
   EXPECT_EQ(call(p.open(), p.symbol("most_threads", "openmp")), ok(3));
 }
 
+TEST(openmp, number_of_threads_is_not_changed_by_an_empty_one) {
+  VEO_TEST_LOCAL_ONLY("helpers elsewhere have an environment of their own");
+  const environment_variable usual("OMP_NUM_THREADS", "5");
+  const environment_variable own("VE_OMP_NUM_THREADS", "");
+  process p;
+  EXPECT_EQ(call(p.main(), p.symbol("most_threads", "openmp")), ok(5));
+}
+
+/// The text of the error that no process can be created because of.
+std::string refusal() {
+  const bounded b("veo_proc_create with a setting that cannot be");
+  veo_proc_handle* const proc = veo_proc_create(0);
+  if (proc == nullptr) return last_error();
+  veo_proc_destroy(proc);
+  return "it was created";
+}
+
+TEST(settings, that_cannot_be_are_refused) {
+  const environment_variable list("_VENODELIST", nullptr);
+  const environment_variable number("VE_NODE_NUMBER", nullptr);
+  {
+    const environment_variable device("FARCALL_VEO_NODES", "cuda-emulated:0");
+    EXPECT_NE(refusal().find("cuda-emulated in FARCALL_VEO_NODES"), std::string::npos)
+        << last_error();
+  }
+  {
+    const environment_variable errors("FARCALL_VEO_ERRORS", "nonsense");
+    EXPECT_NE(refusal().find("FARCALL_VEO_ERRORS"), std::string::npos) << last_error();
+  }
+  const environment_variable threads("VE_OMP_NUM_THREADS", "0");
+  EXPECT_NE(refusal().find("VE_OMP_NUM_THREADS"), std::string::npos) << last_error();
+}
+
 std::string environment_of(process& p, const std::string& name) {
   std::array<char, 64> value{};
   const std::uint64_t length = p.call("environment", in(name.c_str(), name.size() + 1),

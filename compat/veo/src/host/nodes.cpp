@@ -155,6 +155,12 @@ std::string helper_url(int node, const std::string& program) {
     }
     return url.scheme + "://" + url.address + options;
   }
+  if (row != nullptr && row->host) {
+    throw error("node " + std::to_string(node) + " is " + url.scheme + " in " +
+                settings::variable_of(nodes_setting) +
+                ", which is no process, and kernels run in processes: name shm:N, exec:… or "
+                "tcp://host:port");
+  }
 
   std::vector<std::string> words = words_of(program);
   const char* named = variable("VEORUN_BIN");

@@ -24,26 +24,28 @@ namespace {
 /// How long a helper has to start, as with NEC's library.
 constexpr std::chrono::seconds start_timeout{50};
 
+constexpr const char* threads_variable = "VE_OMP_NUM_THREADS";
 constexpr int most_cores = 4096;
 
 /// Memory that cannot be reached directly is copied by messages of this size.
 constexpr std::size_t message_piece = std::size_t{256} << 10;
 
-int core_setting(const char* name, int otherwise) {
+int core_setting(const char* name, int least, int otherwise) {
   const char* text = std::getenv(name);
   if (text == nullptr || *text == '\0') return otherwise;
-  return static_cast<int>(parse_number(text, name, 0, most_cores));
+  return static_cast<int>(parse_number(text, name, static_cast<std::uint64_t>(least), most_cores));
 }
 
 /// What the runtime of the Vector Engine reads, under the names that this machine's does.
 std::vector<std::string> helper_environment(int node) {
   std::vector<std::string> environment{"VE_NODE_NUMBER=" + std::to_string(node)};
   constexpr std::pair<const char*, const char*> names[] = {
-      {"VE_OMP_NUM_THREADS", "OMP_NUM_THREADS"},
+      {threads_variable, "OMP_NUM_THREADS"},
       {"VE_LD_LIBRARY_PATH", "VE_LD_LIBRARY_PATH"},
       {"VE_FPE_ENABLE", "VE_FPE_ENABLE"}};
   for (const auto& [theirs, ours] : names) {
-    if (const char* value = std::getenv(theirs)) {
+    // An empty one says nothing.
+    if (const char* value = std::getenv(theirs); value != nullptr && *value != '\0') {
       environment.push_back(std::string(ours) + "=" + value);
     }
   }
@@ -52,6 +54,9 @@ std::vector<std::string> helper_environment(int node) {
 
 std::unique_ptr<job> started_job(const std::string& targets) {
   settings::add(settings_of_veo);
+  // What prints errors cannot refuse it.
+  (void)settings_source().text(errors_setting);
+  (void)core_setting(threads_variable, 1, 1);
   job_options o;
   o.targets = targets;
   o.start_timeout = start_timeout;
@@ -102,8 +107,8 @@ process::~process() {
 context_settings process::settings_of_next(const context_attributes& attributes) {
   context_settings s;
   s.stack_bytes = attributes.stack_bytes;
-  s.cores = std::max(1, core_setting("VE_OMP_NUM_THREADS", 1));
-  if (const int first = core_setting("VE_CORE_NUMBER", -1); first >= 0) {
+  s.cores = core_setting(threads_variable, 1, 1);
+  if (const int first = core_setting("VE_CORE_NUMBER", 0, -1); first >= 0) {
     s.first_core = first + static_cast<int>(contexts_made_) * s.cores;
   }
   ++contexts_made_;
