@@ -9,8 +9,9 @@ std::span<const std::string_view> other_variables() noexcept {
       // The farcall command.
       "FARCALL_SSH",
       // Programs of the Vector Engine, and the compilers and tools for their kernels.
-      "FARCALL_VEO_*", "FARCALL_VHCALL", "FARCALL_AVEORUN_ARCHIVE", "FARCALL_CC", "FARCALL_CXX",
-      "FARCALL_FC", "FARCALL_AR", "FARCALL_NM", "FARCALL_RANLIB",
+      "FARCALL_VEO_NODES", "FARCALL_VEO_ORDER", "FARCALL_VEO_ERRORS", "FARCALL_VEO_DEVICES",
+      "FARCALL_VEO_LIBDIR", "FARCALL_VHCALL", "FARCALL_AVEORUN_ARCHIVE", "FARCALL_CC",
+      "FARCALL_CXX", "FARCALL_FC", "FARCALL_AR", "FARCALL_NM", "FARCALL_RANLIB",
       // This project's own tests.
       "FARCALL_TEST_*", "FARCALL_CROSS", "FARCALL_CUDA_TOOLS", "FARCALL_FUZZ_SECONDS",
       "FARCALL_LAW_TRACED"};

@@ -31,9 +31,9 @@ TEST(other_variables, have_what_a_host_sets_for_its_targets) {
 }
 
 TEST(other_variables, leave_misspelt_settings_to_be_warned_about) {
-  const char* const environment[] = {"FARCALL_TARGET=shm", nullptr};
+  const char* const environment[] = {"FARCALL_TARGET=shm", "FARCALL_VEO_NODE=shm", nullptr};
   EXPECT_THAT(settings::unknown(environment, other_variables()),
-              ElementsAre(HasSubstr("FARCALL_TARGETS?")));
+              ElementsAre(HasSubstr("FARCALL_TARGETS?"), HasSubstr("FARCALL_VEO_NODE")));
 }
 
 } // namespace
