@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include <unistd.h>
+
 namespace veo_test {
 namespace {
 
@@ -88,6 +90,21 @@ TEST(library, that_is_none) {
   VEO_TEST_LOCAL_ONLY("the file is one of this machine");
   process p;
   EXPECT_EQ(load(p, "/etc/passwd"), 0U);
+  EXPECT_EQ(p.call("same", std::uint64_t{3}), 3U);
+}
+
+TEST(library, that_is_cut_off) {
+  VEO_TEST_LOCAL_ONLY("the file is one of this machine");
+  process p;
+  const std::filesystem::path file = std::filesystem::temp_directory_path() /
+                                     ("veo_cut_off_" + std::to_string(::getpid()) + ".so");
+  std::filesystem::copy_file(library_file("shadow"), file);
+  for (const std::uintmax_t size : {8192, 4096, 100, 0}) {
+    std::filesystem::resize_file(file, size);
+    EXPECT_EQ(load(p, file.string()), 0U) << size;
+    EXPECT_THAT(last_error(), HasSubstr(file.string()));
+  }
+  std::filesystem::remove(file);
   EXPECT_EQ(p.call("same", std::uint64_t{3}), 3U);
 }
 

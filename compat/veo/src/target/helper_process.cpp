@@ -2,6 +2,7 @@
 #include "fault.hpp"
 #include "invoke.hpp"
 #include "leaving.hpp"
+#include "library_file.hpp"
 #include "result_history.hpp"
 #include "signature.hpp"
 #include "source_lines.hpp"
@@ -236,6 +237,9 @@ bool load_what_is_missing(std::string_view loader_error) {
 
 /// Null, and why.
 void* open_file(const char* file, std::string& why) {
+  // One without a folder the loader looks for itself.
+  why = std::strchr(file, '/') == nullptr ? "" : damage_of_library(file);
+  if (!why.empty()) return nullptr;
   for (;;) {
     if (void* library = ::dlopen(file, RTLD_NOW | RTLD_GLOBAL)) return library;
     why = last_loader_error();
