@@ -351,6 +351,8 @@ TEST(process_program, that_is_no_helper) {
   const bounded b("veo_proc_create_static of a program that is no helper");
   EXPECT_EQ(veo_proc_create_static(0, "/bin/true"), nullptr);
   EXPECT_THAT(last_error(), HasSubstr("/bin/true"));
+  EXPECT_THAT(last_error(), HasSubstr("mk_veorun_static"));
+  EXPECT_EQ(last_error().find("farcall::"), std::string::npos) << last_error();
 }
 
 TEST(process_program, knows_its_node) {

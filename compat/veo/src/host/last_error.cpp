@@ -26,6 +26,12 @@ void replace(std::string& text, std::string_view from, std::string_view to) {
 std::string in_words_of_veo(std::string text) {
   replace(text, "node 1", "the helper process");
   replace(text, "share fc::lane objects", "close contexts");
+  // What a program that is no helper, or a server with one, is asked.
+  for (const char* const end : {" a farcall program that makes a farcall::job, or calls "
+                                "farcall::serve_if_target(), early in main()?",
+                                " a farcall program that makes a farcall::job early in main()?"}) {
+    replace(text, end, " aveorun, or made by mk_veorun_static?");
+  }
   return text;
 }
 
