@@ -1,8 +1,10 @@
 #include <farcall/base/log.hpp>
+#include <farcall/base/log_wording.hpp>
 #include <farcall/base/settings.hpp>
 #include <farcall/base/settings_table.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <iterator>
 #include <new>
 #include <string>
@@ -13,6 +15,9 @@ namespace farcall::log {
 namespace {
 
 constexpr std::string_view names[] = {"error", "warning", "info", "debug"};
+
+// Relaxed: no memory goes with it.
+std::atomic<wording> chosen_wording{nullptr};
 
 level chosen_level() {
   const setting& s = settings::row("log");
@@ -39,13 +44,17 @@ level threshold() noexcept {
 
 } // namespace
 
+void set_wording(wording w) noexcept { chosen_wording.store(w, std::memory_order_relaxed); }
+
 bool enabled(level l) noexcept { return l <= threshold(); }
 
 void write(level l, std::string_view text) noexcept {
   if (!enabled(l)) return;
   try {
     std::string line = "farcall[" + std::to_string(::getpid()) + "] ";
-    line.append(names[static_cast<int>(l)]).append(": ").append(text).push_back('\n');
+    line.append(names[static_cast<int>(l)]).append(": ");
+    const wording say = chosen_wording.load(std::memory_order_relaxed);
+    (say == nullptr ? line.append(text) : line.append(say(text))).push_back('\n');
     // A log line that cannot be written has no better place to go.
     [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
   } catch (const std::bad_alloc&) {

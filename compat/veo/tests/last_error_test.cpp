@@ -108,6 +108,18 @@ TEST(last_error_text, knows_the_signal_that_has_ended_the_helper_and_no_other_no
   EXPECT_EQ(last_error().find("node 1"), std::string::npos) << last_error();
 }
 
+TEST(last_error_text, of_a_helper_that_does_not_end_names_no_other_node) {
+  VEO_TEST_LOCAL_ONLY("the helper is stopped by its number");
+  captured_output errors(STDERR_FILENO);
+  {
+    process p;
+    ASSERT_EQ(::kill(static_cast<pid_t>(p.call("process_id")), SIGSTOP), 0);
+  }
+  const std::string text = errors.end();
+  EXPECT_THAT(text, HasSubstr("the helper process did not finish"));
+  EXPECT_EQ(text.find("node 1"), std::string::npos) << text;
+}
+
 TEST(last_error_text, of_too_many_contexts_speaks_of_contexts) {
   VEO_TEST_LOCAL_ONLY("more contexts than that lead to other machines");
   process p;

@@ -21,9 +21,15 @@ void replace(std::string& text, std::string_view from, std::string_view to) {
   }
 }
 
-/// What the library says of the helper, which is node 1 of a job of its own, and no node to the
-/// program.
-std::string in_words_of_veo(std::string text) {
+std::string& text_of_thread() {
+  thread_local std::string text;
+  return text;
+}
+
+} // namespace
+
+std::string in_words_of_veo(std::string_view said) {
+  std::string text(said);
   replace(text, "node 1", "the helper process");
   replace(text, "share fc::lane objects", "close contexts");
   // What a program that is no helper, or a server with one, is asked.
@@ -34,13 +40,6 @@ std::string in_words_of_veo(std::string text) {
   }
   return text;
 }
-
-std::string& text_of_thread() {
-  thread_local std::string text;
-  return text;
-}
-
-} // namespace
 
 void set_last_error(std::string text) {
   debug_log("error: " + text);

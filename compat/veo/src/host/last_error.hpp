@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace farcall::veo {
 
@@ -13,6 +14,10 @@ void set_last_error(std::string text);
 void report_error(std::string text);
 /// Says it only: of a request that failed while nobody waited for it.
 void print_error(const std::string& text) noexcept;
+
+/// What the library says of the helper, which is node 1 of a job of its own, and no node to the
+/// program.
+[[nodiscard]] std::string in_words_of_veo(std::string_view said);
 
 /// The exception that is being handled, in words.
 [[nodiscard]] std::string current_error();

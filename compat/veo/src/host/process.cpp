@@ -6,6 +6,7 @@
 #include "vhcall.hpp"
 
 #include <farcall/base/error.hpp>
+#include <farcall/base/log_wording.hpp>
 #include <farcall/base/settings.hpp>
 #include <farcall/base/settings_source.hpp>
 #include <farcall/offload/job_state.hpp>
@@ -54,6 +55,7 @@ std::vector<std::string> helper_environment(int node) {
 
 std::unique_ptr<job> started_job(const std::string& targets) {
   settings::add(settings_of_veo);
+  log::set_wording(&in_words_of_veo);
   // What prints errors cannot refuse it.
   (void)settings_source().text(errors_setting);
   (void)core_setting(threads_variable, 1, 1);
