@@ -1,6 +1,6 @@
 #include <farcall/am/completion_thread.hpp>
-#include <farcall/base/log.hpp>
 #include <farcall/base/fault_report.hpp>
+#include <farcall/base/log.hpp>
 #include <farcall/base/signals.hpp>
 
 #include <string>

@@ -489,8 +489,8 @@ TEST(job_settings, end_at_two_dashes) {
 TEST(job_settings, that_name_no_target_say_where_they_were_given) {
   const scoped_variable targets("FARCALL_TARGETS", "smh:3");
   EXPECT_THAT([] { const job j; },
-              ThrowsMessage<setting_error>(AllOf(HasSubstr("FARCALL_TARGETS: "),
-                                                 HasSubstr("no transport \"smh\""))));
+              ThrowsMessage<setting_error>(
+                  AllOf(HasSubstr("FARCALL_TARGETS: "), HasSubstr("no transport \"smh\""))));
 }
 
 TEST(job_settings, from_the_environment) {

@@ -7,8 +7,8 @@
 namespace farcall::veo {
 
 /// What the calling conventions tell apart; a structure of one word is what its register holds.
-/// `unknown`: a type about which nothing is known. `wide`: one that does not travel in one register,
-/// as larger structures, long double and complex numbers.
+/// `unknown`: a type about which nothing is known. `wide`: one that does not travel in one
+/// register, as larger structures, long double and complex numbers.
 enum class value_class : std::uint8_t {
   unknown,
   none, // void
