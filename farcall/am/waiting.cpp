@@ -512,11 +512,11 @@ void engine::poll(completion& c) {
 }
 
 bool engine::is_quiet() noexcept {
-  // Other lanes than the attached thread's are looked at by pump_all() only, and new ones seldom.
+  // Other lanes than the attached thread's are looked at by pump_all() only.
   if (++quiet_polls_ % rare_look_interval == 0) return false;
   const worker& w = *workers_.front();
   // A turn looks at few of many lanes.
-  if (w.has_work() || w.lanes_here() > most_quiet_lanes ||
+  if (arrivals_changed() || w.has_work() || w.lanes_here() > most_quiet_lanes ||
       moves_bytes_.load(std::memory_order_relaxed) || attached_->is_on_fiber() ||
       attached_->has_suspended() || has_queued_continuations()) {
     return false;
