@@ -19,6 +19,8 @@ std::string name_of(collective kind) {
     return "an all_gather";
   case collective::broadcast:
     return "a broadcast";
+  case collective::end:
+    return "the end of the job";
   }
   return "something else";
 }
@@ -38,7 +40,7 @@ node_id before(node_id node, std::size_t distance, std::size_t nodes) {
 void take_collective(std::uint64_t number, std::uint8_t kind, std::uint32_t round,
                      std::uint32_t from, bytes_sent sent) {
   job_state& job = current_job();
-  if (!job.as_equals || kind > static_cast<std::uint8_t>(collective::broadcast)) {
+  if (!job.as_equals || kind > static_cast<std::uint8_t>(collective::end)) {
     throw error("a collective of a job of equals has come from " + node_text(from));
   }
   job.as_equals->collectives.take(number, static_cast<collective>(kind), round, from, sent.bytes);
@@ -127,16 +129,22 @@ void collectives::run(collective kind, const Body& body) {
   }
 }
 
-void collectives::barrier(job_state& job, time_point deadline) {
+void collectives::disseminate(job_state& job, time_point deadline) {
   const std::size_t nodes = job.members->nodes();
   const node_id self = job.members->self();
-  run(collective::barrier, [&] {
-    std::uint32_t round = 0;
-    for (std::size_t distance = 1; distance < nodes; distance *= 2, ++round) {
-      send(job, behind(self, distance, nodes), round, {}, deadline);
-      (void)receive(job, before(self, distance, nodes), round, deadline);
-    }
-  });
+  std::uint32_t round = 0;
+  for (std::size_t distance = 1; distance < nodes; distance *= 2, ++round) {
+    send(job, behind(self, distance, nodes), round, {}, deadline);
+    (void)receive(job, before(self, distance, nodes), round, deadline);
+  }
+}
+
+void collectives::barrier(job_state& job, time_point deadline) {
+  run(collective::barrier, [&] { disseminate(job, deadline); });
+}
+
+void collectives::end(job_state& job) {
+  run(collective::end, [&] { disseminate(job, no_deadline); });
 }
 
 void collectives::all_gather(job_state& job, std::span<const std::byte> mine,

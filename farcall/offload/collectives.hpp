@@ -18,7 +18,7 @@ namespace farcall::detail {
 struct job_state;
 
 /// What nodes of a job of equals do together.
-enum class collective : std::uint8_t { barrier, all_gather, broadcast };
+enum class collective : std::uint8_t { barrier, all_gather, broadcast, end };
 
 /// The collectives of a job of equals, on one node. All nodes make the same ones in the same order,
 /// so their number says which of them a message is for. Messages are posted calls; those that come
@@ -29,6 +29,8 @@ class collectives {
  public:
   /// Hensgen, Finkel and Manber: in round k, each node tells the one 2^k behind it.
   void barrier(job_state& job, time_point deadline);
+  /// The same where the job ends, so that a node that calls something else is told so.
+  void end(job_state& job);
   /// Bruck et al.: in round k, each node sends what it has to the one 2^k behind it.
   void all_gather(job_state& job, std::span<const std::byte> mine, std::span<std::byte> all,
                   time_point deadline);
@@ -54,6 +56,7 @@ class collectives {
 
   /// The next collective begins. Throws error after one that has failed.
   void begin(collective kind);
+  void disseminate(job_state& job, time_point deadline);
   template <class Body>
   void run(collective kind, const Body& body);
   void send(job_state& job, node_id to, std::uint32_t round, std::span<const std::byte> bytes,

@@ -109,6 +109,12 @@ void close_equals(job_state& job) {
   membership& members = *job.members;
   const std::chrono::milliseconds stop_timeout = job.as_equals->stop_timeout;
   job.finish_copies(stop_timeout);
+  try {
+    job.as_equals->collectives.end(job);
+  } catch (const node_failed& e) {
+    // The others end without it.
+    log::info(e.what());
+  }
   // In the first round nobody asks others for anything: they may compute for long.
   for (bool was_active = true; !members.is_over();) {
     struct question {

@@ -228,6 +228,9 @@ TEST(spmd, nodes_in_different_collectives_are_told_so) {
   command c(program("shm", "caught 1 mismatch"));
   EXPECT_EQ(c.end(), 4) << c.text();
   EXPECT_THAT(c.text(), HasSubstr("the nodes call different collectives"));
+  command closing(program("shm:2", "closes 1"));
+  EXPECT_EQ(closing.end(), 5) << closing.text();
+  EXPECT_THAT(closing.text(), HasSubstr("in the end of the job"));
 }
 
 TEST(spmd, a_node_that_is_killed_ends_all_in_every_state) {
