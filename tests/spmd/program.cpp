@@ -88,7 +88,7 @@ int nested(job& j) {
     return sync(node_at(back), twice, this_node().id());
   };
   std::vector<future<node_id>> all;
-  for (int i = 0; i < 50; ++i) {
+  for (int i = 0; i < 20; ++i) {
     for (node_id to = 0; to < j.size(); ++to)
       all.push_back(async(j.node_at(to), there_and_back, self));
   }
@@ -143,7 +143,7 @@ int collectives(job& j) {
   for (node_id i = 0; i < nodes; ++i)
     CHECK(ranks[i] == i);
   // Handlers run meanwhile, and nobody leaves a barrier before the last has come.
-  for (int i = 1; i <= 20; ++i) {
+  for (int i = 1; i <= 10; ++i) {
     for (node_id to = 0; to < nodes; ++to)
       sync(j.node_at(to), [] { ++synced; });
     j.barrier();
@@ -193,9 +193,9 @@ int forks(job& j) {
 }
 
 int flooded = 0;
-constexpr int flood = 3000;
+constexpr int flood = 1500;
 
-/// Nobody serves but in back-pressure: a ring has space for a sixth of it.
+/// Nobody serves but in back-pressure: a ring has space for a third of it.
 void flood_next(job& j) {
   const std::string text(100, 'x');
   for (int i = 0; i < flood; ++i)
@@ -203,7 +203,7 @@ void flood_next(job& j) {
 }
 
 int stepped = 0;
-constexpr int steps = 300;
+constexpr int steps = 100;
 
 /// Posts of handlers, one after the other.
 void step(int left) {

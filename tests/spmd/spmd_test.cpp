@@ -31,7 +31,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 /// Nothing takes as long that does not hang.
-constexpr std::chrono::seconds bound{60};
+constexpr std::chrono::seconds bound{120};
 
 /// A command with what it, and all processes that it starts, write, in one pipe: the end of the
 /// pipe is the end of all nodes. Orphans come to this process and are reaped.
