@@ -9,10 +9,17 @@
 
 #include <dlfcn.h>
 #include <semaphore.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace farcall::veo {
 namespace {
+
+/// As _exit(), of which ThreadSanitizer's flushes standard output, which may be locked.
+[[noreturn]] void end_process(int status) noexcept {
+  for (;;)
+    (void)::syscall(SYS_exit_group, status);
+}
 
 using table_writer = int (*)();
 std::atomic<table_writer> write_table{nullptr};
@@ -86,7 +93,7 @@ void prepare_leaving() {
   look_for_table_writer();
   limit.start([] {
     std::this_thread::sleep_for(longest_leaving);
-    ::_exit(status_at_limit.load(std::memory_order_relaxed));
+    end_process(status_at_limit.load(std::memory_order_relaxed));
   });
   streams.start(&flush_streams);
   fortran.start(&flush_fortran);
@@ -104,7 +111,7 @@ void leave_with_last_words(int status) noexcept {
     // A child that a kernel has forked has no threads but this one.
     flush_fortran();
     flush_streams();
-    ::_exit(status);
+    end_process(status);
   }
   begin_leaving(status);
   flush_unless_locked(stdout);
@@ -116,13 +123,13 @@ void leave_with_last_words(int status) noexcept {
   streams.wake();
   fortran.await();
   streams.await();
-  ::_exit(status);
+  end_process(status);
 }
 
 void leave_after_crash(int status) noexcept {
   begin_leaving(status);
   write_table_if_any();
-  ::_exit(status);
+  end_process(status);
 }
 
 } // namespace farcall::veo
