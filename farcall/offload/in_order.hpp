@@ -15,7 +15,8 @@
 /// Elsewhere a copy runs beside the calls, and whoever wants it before one of them waits for it.
 /// What is made of in_order() waits by itself: a copy begins when the calls before it in its lane
 /// have ended, and a call begins when the copies before it have. All else goes on as ever. A
-/// function that waits for a call of its own lets later ones pass, and copies too.
+/// function that waits for a call of its own lets later ones pass, and copies too. One that answers
+/// later, by a future, a task or a reply, has ended for this once it has returned.
 namespace farcall {
 
 /// A node, or a lane, whose calls are ordered with copies; see in_order(). A value, as a node is:
@@ -185,7 +186,8 @@ void copy_sync(const ordered_span<T>& from, const ordered_span<U>& to) {
   copy(from, to).get();
 }
 
-/// As buffer::reset(), behind this thread's copies in order, too.
+/// As buffer::reset(), behind the copies that are in order with this thread's calls, too. Not
+/// behind those of an fc::lane: wait for them first.
 template <class T>
 void reset_in_order(buffer<T>& memory) noexcept {
   const node where = memory.node();

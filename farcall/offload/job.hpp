@@ -206,9 +206,9 @@ class job {
   /// Waits until all nodes have called it. A dissemination barrier: each node sends log2(size())
   /// messages. Like all collectives, serves requests meanwhile, does not wait for calls that were
   /// posted, and throws node_failed when a node of the job has failed, timeout when `limit` has
-  /// passed (the job can then have no more collectives), and error in plain jobs, on other threads
-  /// than the one that made the job, in handlers, and where nodes call different collectives. As
-  /// MPI_Barrier.
+  /// passed (the job can then have no more collectives, and its end ends all nodes), and error in
+  /// plain jobs, on other threads than the one that made the job, in handlers, and where nodes call
+  /// different collectives. As MPI_Barrier.
   void barrier(time_limit limit = no_limit);
 
   /// Fills `all` with the bytes of all nodes, in the order of their numbers; `mine` is as long on
