@@ -68,7 +68,7 @@ class coalescing {
 
 bool engine::arrivals_changed() const noexcept {
   return std::any_of(listeners_.begin(), listeners_.end(), [](const auto& l) {
-    return l->arrivals->load(std::memory_order_acquire) != l->seen.load(std::memory_order_relaxed);
+    return l->arrivals->load(std::memory_order_acquire) != l->seen.load(std::memory_order_acquire);
   });
 }
 
@@ -95,7 +95,6 @@ void engine::accept_lanes() noexcept {
   for (const auto& l : listeners_) {
     const std::uint32_t now = l->arrivals->load(std::memory_order_acquire);
     if (now == l->seen.load(std::memory_order_relaxed)) continue;
-    l->seen.store(now, std::memory_order_relaxed);
     while (std::optional<endpoint> c = l->via->accept()) {
       try {
         adopt(*l->via, *c);
@@ -105,6 +104,8 @@ void engine::accept_lanes() noexcept {
         refused_.emplace_back(l->via, *c);
       }
     }
+    // Last: until then another thread that looks comes here and waits, and so finds the lanes.
+    l->seen.store(now, std::memory_order_release);
   }
 }
 
