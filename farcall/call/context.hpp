@@ -13,7 +13,9 @@ struct call_context {
 };
 
 /// The context of the handler that the calling thread runs, or null outside handlers.
-[[nodiscard]] const call_context* current_context() noexcept;
+[[nodiscard]] inline const call_context* current_context() noexcept {
+  return static_cast<const call_context*>(am::this_stack.context);
+}
 
 namespace detail {
 /// Sets current_context() for the time of a handler.

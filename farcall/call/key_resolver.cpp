@@ -77,10 +77,6 @@ R take(am::pending_call& slot, time_point deadline) {
 
 } // namespace
 
-const call_context* current_context() noexcept {
-  return static_cast<const call_context*>(am::this_stack.context);
-}
-
 /// What our rows are in a peer's function registry, and what helps to say why one is missing there.
 struct key_resolver::peer_rows {
   std::vector<std::uint32_t> rows;

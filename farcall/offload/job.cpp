@@ -26,6 +26,9 @@
 #include <unistd.h>
 
 namespace farcall {
+
+constinit std::atomic<detail::job_core*> detail::only_core{nullptr};
+
 namespace {
 
 using std::chrono::microseconds;
@@ -54,12 +57,12 @@ struct registry : private fork_observer {
   void add(detail::job_state* job) {
     const std::lock_guard guard(mutex);
     jobs.push_back(job);
-    note_single();
+    note_only();
   }
   void remove(detail::job_state* job) {
     const std::lock_guard guard(mutex);
     std::erase(jobs, job);
-    note_single();
+    note_only();
   }
   bool empty() {
     const std::lock_guard guard(mutex);
@@ -73,9 +76,9 @@ struct registry : private fork_observer {
   /// A child of a fork has nothing but jobs of its parent, whose numbers are none of its own.
   bool is_in_child() { return !has_none() && empty(); }
   bool has(const detail::job_core* job, std::uint32_t serial) {
-    // Acquire; partner: the release store in note_single().
-    detail::job_state* const single = single_.load(std::memory_order_acquire);
-    if (single != nullptr && single == job) return single->serial == serial && !is_forked(single);
+    // Acquire; partner: the release store in note_only().
+    const detail::job_core* const only = detail::only_core.load(std::memory_order_acquire);
+    if (only != nullptr && only == job) return only->serial == serial && !is_forked(only);
     const std::lock_guard guard(mutex);
     return std::any_of(jobs.begin(), jobs.end(), [&](const detail::job_state* j) {
       return j == job && j->serial == serial && !is_forked(j);
@@ -83,9 +86,6 @@ struct registry : private fork_observer {
   }
   /// The only one.
   detail::job_state& only() {
-    // Acquire; partner: the release store in note_single().
-    detail::job_state* const single = single_.load(std::memory_order_acquire);
-    if (single != nullptr && !is_forked(single)) return *single;
     const std::lock_guard guard(mutex);
     const auto first = std::find_if_not(jobs.begin(), jobs.end(), is_forked);
     if (first == jobs.end()) {
@@ -100,17 +100,15 @@ struct registry : private fork_observer {
   }
 
  private:
-  static bool is_forked(const detail::job_state* job) noexcept { return job->client->is_forked(); }
+  static bool is_forked(const detail::job_core* job) noexcept { return job->client->is_forked(); }
   /// With the mutex.
-  void note_single() noexcept {
-    single_.store(jobs.size() == 1 ? jobs.front() : nullptr, std::memory_order_release);
+  void note_only() noexcept {
+    detail::only_core.store(jobs.size() == 1 ? jobs.front() : nullptr, std::memory_order_release);
   }
 
   void before_fork() noexcept override { mutex.lock(); }
   void after_fork_in_parent() noexcept override { mutex.unlock(); }
   void after_fork_in_child() noexcept override { mutex.unlock(); }
-
-  std::atomic<detail::job_state*> single_{nullptr}; ///< the one of jobs, if that has one
 };
 
 /// --farcall-serve: this program for hosts elsewhere, until a signal ends it.
@@ -390,14 +388,13 @@ bool detail::job_state::end() noexcept {
   return true;
 }
 
-detail::job_state& detail::current_job() {
-  if (const call_context* context = current_context()) {
-    return state_of(*static_cast<job_state*>(context->job));
-  }
+detail::job_core& detail::find_current_core() {
+  if (const call_context* context = current_context())
+    return *static_cast<job_state*>(context->job);
   return registry::instance().only();
 }
 
-detail::job_core& detail::current_core() { return current_job(); }
+detail::job_state& detail::current_job() { return state_of(current_core()); }
 
 am::client* detail::only_client() {
   if (current_context() == nullptr && registry::instance().has_none()) return nullptr;

@@ -24,8 +24,19 @@ struct job_core {
   am::client* client = nullptr;
 };
 
+/// The only job of the process; null where there is none, or several.
+extern constinit std::atomic<job_core*> only_core;
+[[nodiscard]] job_core& find_current_core();
 /// The job of the handler that runs, or the only one of the process. Throws error otherwise.
-[[nodiscard]] job_core& current_core();
+[[nodiscard]] inline job_core& current_core() {
+  if (current_context() == nullptr) [[likely]] {
+    // Acquire; partner: the release store where jobs begin and end.
+    job_core* const only = only_core.load(std::memory_order_acquire);
+    if (only != nullptr && !only->client->is_forked()) [[likely]]
+      return *only;
+  }
+  return find_current_core();
+}
 /// What makes its calls; null when there is no job. Throws error when there are several.
 [[nodiscard]] am::client* only_client();
 
