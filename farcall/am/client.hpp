@@ -79,11 +79,16 @@ class client {
   /// closed; another thread's where all are taken. Throws error when the node cannot be reached or
   /// has no lane left, and timeout.
   [[nodiscard]] requester& lane_to(node_id node, time_point deadline = no_deadline) {
-    if (cached_.serial == serial_) [[likely]] {
-      if (requester* l = cached_.own->find(node); l != nullptr && !l->is_lost()) [[likely]]
-        return *l;
-    }
+    if (requester* const l = find_lane(node); l != nullptr) [[likely]]
+      return *l;
     return open_own_lane(node, deadline);
+  }
+  /// The same, where it is open; else null.
+  [[nodiscard]] requester* find_lane(node_id node) const noexcept {
+    if (cached_.serial != serial_) [[unlikely]]
+      return nullptr;
+    requester* const l = cached_.own->find(node);
+    return l != nullptr && !l->is_lost() ? l : nullptr;
   }
 
   /// A lane of its own, served by a worker of its own on the other side. Where the node has none

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 
 namespace farcall::am {
@@ -68,6 +70,10 @@ struct call_chunk {
   pending_call& slot(std::uint32_t i) noexcept {
     return *std::launder(reinterpret_cast<pending_call*>(memory + i * sizeof(pending_call)));
   }
+  [[nodiscard]] bool has(const void* member) const noexcept {
+    const auto* const at = static_cast<const std::byte*>(member);
+    return !std::less<>()(at, &memory[0]) && std::less<>()(at, &memory[0] + sizeof memory);
+  }
   // Of trim().
   std::uint32_t free = 0;
   std::uint32_t rested = 0; ///< of these
@@ -87,6 +93,9 @@ call_chunk* chunk_given_back(client& owner, requester& l, biased_lock& guard) no
 }
 
 } // namespace
+
+constinit const requester::call_state requester::answered_{completion::state::ended};
+constinit const requester::call_state requester::unanswered_{completion::state::pending};
 
 requester::requester(client& owner, const endpoint& c, doorbell& wakes)
     : owner_(&owner), endpoint_(c), wakes_(&wakes) {
@@ -163,6 +172,7 @@ void requester::trim(time_point now) noexcept {
   *last = nullptr;
   for (std::size_t i = 0; i < chunks_.size(); ++i) {
     if (is_given_back(i) || !goes(*chunks_[i])) continue;
+    if (chunks_[i]->has(last_request_)) last_request_ = &answered_;
     delete chunks_[i];
     given_back_ = chunk_given_back(*owner_, *this, guard_);
     chunks_[i] = given_back_;
@@ -343,7 +353,7 @@ void requester::read_rendezvous(pending_call& slot, const record_view& record) {
 }
 
 void requester::send_releases() noexcept {
-  const std::uint32_t last_call = last_request_;
+  const call_state* const last_call = last_request_;
   while (!releases_.empty()) {
     std::byte* arguments = try_reserve_request(sizeof(std::uint64_t));
     if (arguments == nullptr) break; // the next pump tries again
@@ -354,12 +364,9 @@ void requester::send_releases() noexcept {
   last_request_ = last_call;
 }
 
-bool requester::is_quiet() noexcept {
-  guard_.lock();
-  const bool is_answered = last_request_ == no_request ||
-                           (last_request_ != no_slot && !call_at(last_request_).is_in_flight());
-  guard_.unlock();
-  return is_answered;
+bool requester::is_quiet_for_others() noexcept {
+  const std::lock_guard held(guard_);
+  return is_last_answered();
 }
 
 void requester::finish(pending_call& slot) noexcept {

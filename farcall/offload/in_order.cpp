@@ -107,17 +107,6 @@ class ordered_lane {
   return copy;
 }
 
-/// Where a short copy can be made at once: nothing is under way, and this thread knows the way.
-[[nodiscard]] std::byte* free_way(const ordered_end& end, std::size_t bytes) {
-  if (bytes > short_copy) return nullptr;
-  std::byte* const there = find_in_last_window(end.job, end.node, end.address, bytes);
-  if (there == nullptr || (end.by != nullptr && end.by->where().id() != end.node)) return nullptr;
-  am::requester& messages =
-      end.by != nullptr ? place_of(*end.by).messages : end.job.client->lane_to(end.node);
-  return !messages.has_transfers.load(std::memory_order_relaxed) && messages.is_quiet() ? there
-                                                                                        : nullptr;
-}
-
 /// The lane to a node that has failed, or its failure as that of the copy.
 template <class F>
 [[nodiscard]] future<void> or_failure(const F& transfer) {
@@ -143,10 +132,6 @@ template <class F>
 future<void> put_in_order(const ordered_end& to, const std::byte* from, std::size_t bytes,
                           transfer_mode mode) {
   return or_failure([&] {
-    if (std::byte* const there = free_way(to, bytes)) {
-      copy_bytes(there, from, bytes);
-      return ready_future<void>();
-    }
     ordered_lane lane(to, bytes);
     lane.settle_overlapping();
     const auto put = [=, &job = to.job, where = to.node, at = to.address](transfer_mode how) {
@@ -162,10 +147,6 @@ future<void> put_in_order(const ordered_end& to, const std::byte* from, std::siz
 future<void> get_in_order(const ordered_end& from, std::byte* to, std::size_t bytes,
                           transfer_mode mode) {
   return or_failure([&] {
-    if (const std::byte* const there = free_way(from, bytes)) {
-      copy_bytes(to, there, bytes);
-      return ready_future<void>();
-    }
     ordered_lane lane(from, bytes);
     lane.settle_overlapping();
     const auto get = [=, &job = from.job, where = from.node, at = from.address](transfer_mode how) {

@@ -80,6 +80,11 @@ template <class T>
 [[nodiscard]] ordered_span<T> in_order(const remote_span<T>& memory) noexcept {
   return {memory, nullptr, nullptr};
 }
+/// The same, for a view whose node is at hand: in a process of several jobs, it says which one's.
+template <class T>
+[[nodiscard]] ordered_span<T> in_order(const remote_span<T>& memory, const node& where) noexcept {
+  return {memory, where.job(), nullptr};
+}
 /// All elements of a buffer, for the same.
 template <class T>
 [[nodiscard]] ordered_span<T> in_order(const buffer<T>& memory) noexcept {
@@ -122,21 +127,48 @@ template <class T>
 /// As buffer::reset(), behind the copies of the calling thread's lane.
 void release_in_order(const node& where, std::uint64_t address) noexcept;
 
+/// Where a short copy can be made at once: this thread knows the way, and nothing is under way in
+/// the lane; else null.
+[[nodiscard]] inline std::byte* find_free_way(const ordered_end& end, std::size_t bytes) noexcept {
+  if (bytes > short_copy) return nullptr;
+  am::requester* lane = nullptr;
+  if (end.by == nullptr) [[likely]]
+    lane = end.job.client->find_lane(end.node);
+  else if (!end.by->is_empty() && end.by->where().id() == end.node)
+    lane = &end.by->messages();
+  if (lane == nullptr || lane->has_transfers.load(std::memory_order_relaxed) || !lane->is_quiet())
+    return nullptr;
+  return find_in_last_window(end.job, end.node, end.address, bytes);
+}
+
 template <class T>
 [[nodiscard]] future<void> put_in_order_as(std::span<const T> from, const ordered_span<T>& to,
                                            transfer_mode mode) {
   static_assert(!std::is_const_v<T>, "farcall: put needs a destination that is not const");
-  if (from.size() > to.span().size()) throw_too_long(from.size(), to.span().size());
-  return put_in_order(end_of(to), reinterpret_cast<const std::byte*>(from.data()),
-                      from.size_bytes(), mode);
+  if (from.size() > to.span().size()) [[unlikely]]
+    throw_too_long(from.size(), to.span().size());
+  const auto* const bytes = reinterpret_cast<const std::byte*>(from.data());
+  const ordered_end end = end_of(to);
+  if (std::byte* const there = find_free_way(end, from.size_bytes())) [[likely]] {
+    copy_bytes(there, bytes, from.size_bytes());
+    return ready_future<void>();
+  }
+  return put_in_order(end, bytes, from.size_bytes(), mode);
 }
 
 template <class T>
 [[nodiscard]] future<void> get_in_order_as(const ordered_span<T>& from,
                                            std::span<std::remove_const_t<T>> to,
                                            transfer_mode mode) {
-  if (to.size() > from.span().size()) throw_too_long(to.size(), from.span().size());
-  return get_in_order(end_of(from), reinterpret_cast<std::byte*>(to.data()), to.size_bytes(), mode);
+  if (to.size() > from.span().size()) [[unlikely]]
+    throw_too_long(to.size(), from.span().size());
+  auto* const bytes = reinterpret_cast<std::byte*>(to.data());
+  const ordered_end end = end_of(from);
+  if (const std::byte* const there = find_free_way(end, to.size_bytes())) [[likely]] {
+    copy_bytes(bytes, there, to.size_bytes());
+    return ready_future<void>();
+  }
+  return get_in_order(end, bytes, to.size_bytes(), mode);
 }
 
 } // namespace detail
