@@ -60,6 +60,13 @@ void require_one_host(bool names_targets) {
 }
 
 struct state {
+  state() = default;
+  state(const state&) = delete;
+  state& operator=(const state&) = delete;
+  /// After exit(), objects that live longer may still ask for nodes.
+  ~state() { runtime::instance().stop(); }
+
+  std::vector<farcall::node> nodes;
   std::optional<farcall::job> job;
   bool has_started = false;
   /// The number that this process had in the job that has ended.
@@ -117,11 +124,16 @@ bool runtime::start(int argc, char** argv) {
                           "of this job, which has " +
                           std::to_string(s.job->size()) + " processes");
   }
+  s.nodes.clear();
+  for (farcall::node_id i = 0; i < s.job->size(); ++i)
+    s.nodes.push_back(s.job->node_at(i));
+  nodes_ = s.nodes;
   return true;
 }
 
 void runtime::stop() {
   state& s = the_state();
+  nodes_ = {};
   if (!s.job) return;
   s.job.reset();
   s.was_node = 0;
@@ -140,7 +152,7 @@ int runtime::num_nodes() const {
   return static_cast<int>(s.job ? s.job->size() : farcall::node_count());
 }
 
-farcall::node runtime::node(node_t number) const {
+farcall::node runtime::find_node(node_t number) const {
   const state& s = the_state();
   const auto id = static_cast<farcall::node_id>(number);
   return s.job ? s.job->node_at(id) : farcall::node_at(id);

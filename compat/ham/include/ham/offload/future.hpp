@@ -22,6 +22,16 @@ struct returned<void> {
   using type = void;
 };
 
+/// Of what has travelled, the result.
+template <class T>
+[[nodiscard]] T from_transported(typename returned<T>::type&& result) {
+  if constexpr (std::is_same_v<typename returned<T>::type, T>) {
+    return std::move(result);
+  } else {
+    return static_cast<const T&>(result);
+  }
+}
+
 /// A result that a destructor waited for and nobody took.
 void report_lost(std::exception_ptr failure) noexcept;
 
@@ -58,10 +68,8 @@ class future {
   T get() {
     if constexpr (std::is_void_v<T>) {
       if (valid()) result_.get();
-    } else if constexpr (std::is_same_v<typename detail::returned<T>::type, T>) {
-      return result_.get();
     } else {
-      return static_cast<const T&>(result_.get());
+      return detail::from_transported<T>(result_.get());
     }
   }
 

@@ -62,9 +62,10 @@ using taken_functor =
 
 template <class T>
 [[nodiscard]] farcall::ordered_span<T> span_of(const buffer_ptr<T>& memory, std::size_t n) {
-  return farcall::in_order(farcall::remote_span<T>(static_cast<farcall::node_id>(memory.node()),
-                                                   reinterpret_cast<std::uintptr_t>(memory.get()),
-                                                   n));
+  const farcall::node where = runtime::instance().node(memory.node());
+  return farcall::in_order(
+      farcall::remote_span<T>(where.id(), reinterpret_cast<std::uintptr_t>(memory.get()), n),
+      where);
 }
 
 } // namespace detail
@@ -90,7 +91,17 @@ future<typename detail::functor_of<F>::result_type> async(node_t node, F&& funct
 /// Runs the functor on `node` and waits for its result.
 template <class F>
 typename detail::functor_of<F>::result_type sync(node_t node, F&& functor) {
-  return async(node, std::forward<F>(functor)).get();
+  using result = typename detail::functor_of<F>::result_type;
+  const auto call = [&] {
+    return farcall::sync(
+        detail::place_of(node),
+        detail::shipped<detail::functor_of<F>>{static_cast<detail::taken_functor<F>>(functor)});
+  };
+  if constexpr (std::is_void_v<result>) {
+    call();
+  } else {
+    return detail::from_transported<result>(call());
+  }
 }
 
 /// Runs the functor on `node`; nothing comes back.

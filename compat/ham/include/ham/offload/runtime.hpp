@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <span>
 
 namespace ham::offload {
 
@@ -36,7 +37,11 @@ class runtime {
   [[nodiscard]] int num_nodes() const;
   [[nodiscard]] bool is_host() const { return this_node() == 0; }
   [[nodiscard]] const net::node_descriptor& node_description(node_t node);
-  [[nodiscard]] farcall::node node(node_t number) const;
+  /// Throws farcall::error when there is none of that number.
+  [[nodiscard]] farcall::node node(node_t number) const {
+    const auto id = static_cast<std::size_t>(number);
+    return id < nodes_.size() ? nodes_[id] : find_node(number);
+  }
   /// The same as stop().
   void terminate_workers() { stop(); }
   /// Asks this process to end its work; true when it was asked before.
@@ -44,7 +49,10 @@ class runtime {
 
  private:
   runtime() = default;
+  [[nodiscard]] farcall::node find_node(node_t number) const;
 
+  /// Of the job, by number; on the host while there is one. A call looks here only.
+  std::span<const farcall::node> nodes_;
   // A sign for the program, with no partner here.
   std::atomic<bool> is_aborted_{false};
 };
