@@ -5,12 +5,14 @@
 
 #include <farcall/base/error.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <exception>
 #include <memory>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <type_traits>
 
 #include <CLI/CLI.hpp>
@@ -113,6 +115,23 @@ std::string unknown_word(const CLI::App& app, int argc, const char* const* argv)
   return "";
 }
 
+/// How many words are to be read: those behind the first "--" are not for the command.
+int words_to_read(const command& program, int argc, const char* const* argv) {
+  const auto named = [&](const command& c) { return argc > 1 && c.name == argv[1]; };
+  const auto chosen = std::find_if(program.commands.begin(), program.commands.end(), named);
+  if (chosen == program.commands.end() || chosen->takes_rest == command::rest::refused) return argc;
+  const auto is_end = [](const char* word) { return std::string_view(word) == "--"; };
+  return static_cast<int>(std::find_if(argv, argv + argc, is_end) - argv);
+}
+
+/// "--" ends the options of a command that takes those of another program, unless that program
+/// stands before it; then it is one of its words.
+void add_unread(choice& made, int read, int argc, const char* const* argv) {
+  if (made.chosen == nullptr || read == argc) return;
+  const bool is_end = made.chosen->takes_rest == command::rest::after_options && made.rest.empty();
+  made.rest.insert(made.rest.end(), argv + read + (is_end ? 1 : 0), argv + argc);
+}
+
 std::string first_word(const std::string& name) { return name.substr(0, name.find(' ')); }
 
 int complain(const command& program, int status, const std::string& what) {
@@ -141,8 +160,10 @@ int run_command_line(const command& program, const std::string& version, int arg
   if (!version.empty()) app.set_version_flag("--version", version);
   choice made;
   describe(app, program, made);
+  const int read = words_to_read(program, argc, argv);
   try {
-    app.parse(argc, argv);
+    app.parse(read, argv);
+    add_unread(made, read, argc, argv);
   } catch (const CLI::Success& e) { // --help and --version
     try {
       std::ostringstream text;

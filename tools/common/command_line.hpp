@@ -32,8 +32,8 @@ struct option {
 /// It runs after the whole command line has been read, so that a mistake at its end is found before
 /// anything starts.
 struct command {
-  /// The words that are none of its options. `after_options` takes all from the first one on, and
-  /// `everything` options too, --help included.
+  /// The words that are none of its options. `after_options` takes all from the first one on, or
+  /// behind "--"; `everything` takes options too, --help included.
   enum class rest { refused, after_options, everything };
 
   std::string name;

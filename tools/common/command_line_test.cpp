@@ -128,6 +128,21 @@ TEST_F(command_line, words_of_another_program_are_left_alone) {
   EXPECT_THAT(rest_, ElementsAre("./app", "-n", "5", "--help"));
 }
 
+TEST_F(command_line, two_dashes_end_the_options_of_the_command) {
+  EXPECT_EQ(run({"start", "-n", "3", "--", "-n", "4"}), 7);
+  EXPECT_EQ(processes_, 3);
+  EXPECT_THAT(rest_, ElementsAre("-n", "4"));
+  EXPECT_EQ(run({"start", "--"}), 7);
+  EXPECT_THAT(rest_, IsEmpty());
+}
+
+TEST_F(command_line, two_dashes_behind_another_program_are_its_own) {
+  EXPECT_EQ(run({"start", "app", "--", "-n"}), 7);
+  EXPECT_THAT(rest_, ElementsAre("app", "--", "-n"));
+  EXPECT_EQ(run({"pass", "--", "-n"}), 7);
+  EXPECT_THAT(rest_, ElementsAre("--", "-n"));
+}
+
 TEST_F(command_line, everything_means_options_and_help_too) {
   EXPECT_EQ(run({"pass", "--help", "x", "--count=3", "-q", "--version"}), 7);
   EXPECT_THAT(rest_, ElementsAre("--help", "x", "--count=3", "-q", "--version"));
