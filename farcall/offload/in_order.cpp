@@ -187,12 +187,13 @@ future<void> copy_in_order(const ordered_end& from, const ordered_end& to, std::
   });
 }
 
-void release_in_order(const node& where, std::uint64_t address) noexcept {
+void release_in_order(const node& where, const lane* by, std::uint64_t address) noexcept {
   if (!where.has_job()) return;
   try {
     job_state& job = state_of(*where.job());
     const time_point deadline = deadline_after(job.release_timeout);
-    if (!settle(job, place_of(timed_node(where, deadline)).messages, deadline)) {
+    const call_place place = by != nullptr ? place_of(*by) : place_of(timed_node(where, deadline));
+    if (!settle(job, place.messages, deadline)) {
       log::warning("a buffer on " + node_text(where.id()) + " could not be freed within " +
                    std::to_string(job.release_timeout.count()) + " ms (release_timeout), and its " +
                    "memory stays taken until the job ends: a copy to or from it goes on");

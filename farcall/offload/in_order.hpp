@@ -124,8 +124,8 @@ template <class T>
                                         transfer_mode mode);
 [[nodiscard]] future<void> copy_in_order(const ordered_end& from, const ordered_end& to,
                                          std::size_t bytes);
-/// As buffer::reset(), behind the copies of the calling thread's lane.
-void release_in_order(const node& where, std::uint64_t address) noexcept;
+/// As buffer::reset(), behind the copies of the lane; null for that of the calling thread.
+void release_in_order(const node& where, const lane* by, std::uint64_t address) noexcept;
 
 /// Where a short copy can be made at once: this thread knows the way, and nothing is under way in
 /// the lane; else null.
@@ -219,12 +219,19 @@ void copy_sync(const ordered_span<T>& from, const ordered_span<U>& to) {
 }
 
 /// As buffer::reset(), behind the copies that are in order with this thread's calls, too. Not
-/// behind those of an fc::lane: wait for them first.
+/// behind those of an fc::lane.
 template <class T>
 void reset_in_order(buffer<T>& memory) noexcept {
   const node where = memory.node();
   if (const remote_span<T> freed = memory.release(); freed.address() != 0)
-    detail::release_in_order(where, freed.address());
+    detail::release_in_order(where, nullptr, freed.address());
+}
+/// The same, behind the copies that are in order with the calls of a lane to its node.
+template <class T>
+void reset_in_order(buffer<T>& memory, const lane& by) noexcept {
+  const node where = memory.node();
+  if (const remote_span<T> freed = memory.release(); freed.address() != 0)
+    detail::release_in_order(where, &by, freed.address());
 }
 
 } // namespace farcall

@@ -219,10 +219,17 @@ TEST(orders_of_memory, freed_in_order_is_not_written_to_afterwards) {
   const node target = job.targets().front();
   constexpr std::size_t n = std::size_t{8} << 20;
   const numbers ones(n, 1);
-  for (int round = 0; round < 5; ++round) {
+  const lane by(target);
+  for (int round = 0; round < 6; ++round) {
     buffer<std::uint64_t> first = target.allocate<std::uint64_t>(n);
-    future<void> put_done = put(ones, in_order(first));
-    reset_in_order(first);
+    future<void> put_done;
+    if (round % 2 == 0) {
+      put_done = put(ones, in_order(first));
+      reset_in_order(first);
+    } else {
+      put_done = put(ones, in_order(first, by));
+      reset_in_order(first, by);
+    }
     // The heap has no room for two.
     const buffer<std::uint64_t> second = target.allocate<std::uint64_t>(n);
     sync(in_order(target), fill, second.span(), 0U);
