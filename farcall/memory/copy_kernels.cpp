@@ -25,16 +25,16 @@ void copy_with_movsb(void* to, const void* from, std::size_t bytes) noexcept {
 // What follows writes past the caches, to one page after the other or to four at once, a line or
 // two of each in turn. Some processors use more of the memory's parallelism with four; others lose
 // two thirds by it.
-constexpr std::size_t page_bytes = 4096;
+constexpr std::size_t small_page = 4096;
 
 // Copies `blocks` blocks of `Pages` pages; `to` starts on a cache line. Without the closing fence.
 using block_kernel = void(unsigned char* to, const unsigned char* from, std::size_t blocks);
 
 template <std::size_t Pages>
 void copy_blocks_sse2(unsigned char* to, const unsigned char* from, std::size_t blocks) {
-  for (; blocks != 0; --blocks, to += Pages * page_bytes, from += Pages * page_bytes) {
-    for (std::size_t line = 0; line < page_bytes; line += line_bytes) {
-      for (std::size_t at = line; at < Pages * page_bytes; at += page_bytes) {
+  for (; blocks != 0; --blocks, to += Pages * small_page, from += Pages * small_page) {
+    for (std::size_t line = 0; line < small_page; line += line_bytes) {
+      for (std::size_t at = line; at < Pages * small_page; at += small_page) {
         const auto* const in = reinterpret_cast<const __m128i*>(from + at);
         auto* const out = reinterpret_cast<__m128i*>(to + at);
         const __m128i a = _mm_loadu_si128(in);
@@ -53,9 +53,9 @@ void copy_blocks_sse2(unsigned char* to, const unsigned char* from, std::size_t 
 template <std::size_t Pages>
 [[gnu::target("avx")]] void copy_blocks_avx(unsigned char* to, const unsigned char* from,
                                             std::size_t blocks) {
-  for (; blocks != 0; --blocks, to += Pages * page_bytes, from += Pages * page_bytes) {
-    for (std::size_t line = 0; line < page_bytes; line += line_bytes) {
-      for (std::size_t at = line; at < Pages * page_bytes; at += page_bytes) {
+  for (; blocks != 0; --blocks, to += Pages * small_page, from += Pages * small_page) {
+    for (std::size_t line = 0; line < small_page; line += line_bytes) {
+      for (std::size_t at = line; at < Pages * small_page; at += small_page) {
         const auto* const in = reinterpret_cast<const __m256i*>(from + at);
         auto* const out = reinterpret_cast<__m256i*>(to + at);
         const __m256i a = _mm256_loadu_si256(in);
@@ -70,9 +70,9 @@ template <std::size_t Pages>
 template <std::size_t Pages>
 [[gnu::target("avx512f")]] void copy_blocks_avx512(unsigned char* to, const unsigned char* from,
                                                    std::size_t blocks) {
-  for (; blocks != 0; --blocks, to += Pages * page_bytes, from += Pages * page_bytes) {
-    for (std::size_t line = 0; line < page_bytes; line += 2 * line_bytes) {
-      for (std::size_t at = line; at < Pages * page_bytes; at += page_bytes) {
+  for (; blocks != 0; --blocks, to += Pages * small_page, from += Pages * small_page) {
+    for (std::size_t line = 0; line < small_page; line += 2 * line_bytes) {
+      for (std::size_t at = line; at < Pages * small_page; at += small_page) {
         const __m512i a = _mm512_loadu_si512(from + at);
         const __m512i b = _mm512_loadu_si512(from + at + line_bytes);
         _mm512_stream_si512(reinterpret_cast<__m512i*>(to + at), a);
@@ -84,7 +84,7 @@ template <std::size_t Pages>
 
 template <block_kernel* CopyBlocks, std::size_t Pages>
 void stream(void* to, const void* from, std::size_t bytes) noexcept {
-  constexpr std::size_t block_bytes = Pages * page_bytes;
+  constexpr std::size_t block_bytes = Pages * small_page;
   auto* target = static_cast<unsigned char*>(to);
   const auto* source = static_cast<const unsigned char*>(from);
   const std::size_t head = -reinterpret_cast<std::uintptr_t>(target) % line_bytes;
