@@ -2,6 +2,7 @@
 
 #include <farcall/am/wait_policy.hpp>
 #include <farcall/base/clock.hpp>
+#include <farcall/base/container_layout.hpp>
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/offload/node.hpp>
 
@@ -93,6 +94,7 @@ struct spmd_t {
 /// As in `fc::job job{fc::spmd, argc, argv};`
 inline constexpr spmd_t spmd{};
 
+FARCALL_BEGIN_CONTAINER_LAYOUT
 /// A set of nodes that call each other: this process, the host, and the targets that it starts.
 ///
 /// The constructor starts the same program again for every target. There, the constructor serves
@@ -258,6 +260,7 @@ class job {
   std::size_t closed_size_ = 0; ///< size() once it is closed
   std::vector<node> targets_;
 };
+FARCALL_END_CONTAINER_LAYOUT
 
 template <class Condition>
 bool job::wait_until(Condition holds, time_limit limit) {
