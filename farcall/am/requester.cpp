@@ -6,9 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 
 namespace farcall::am {
@@ -70,10 +68,6 @@ struct call_chunk {
   pending_call& slot(std::uint32_t i) noexcept {
     return *std::launder(reinterpret_cast<pending_call*>(memory + i * sizeof(pending_call)));
   }
-  [[nodiscard]] bool has(const void* member) const noexcept {
-    const auto* const at = static_cast<const std::byte*>(member);
-    return !std::less<>()(at, &memory[0]) && std::less<>()(at, &memory[0] + sizeof memory);
-  }
   // Of trim().
   std::uint32_t free = 0;
   std::uint32_t rested = 0; ///< of these
@@ -93,9 +87,6 @@ call_chunk* chunk_given_back(client& owner, requester& l, biased_lock& guard) no
 }
 
 } // namespace
-
-constinit const requester::call_state requester::answered_{completion::state::ended};
-constinit const requester::call_state requester::unanswered_{completion::state::pending};
 
 requester::requester(client& owner, const endpoint& c, doorbell& wakes)
     : owner_(&owner), endpoint_(c), wakes_(&wakes) {
@@ -172,7 +163,6 @@ void requester::trim(time_point now) noexcept {
   *last = nullptr;
   for (std::size_t i = 0; i < chunks_.size(); ++i) {
     if (is_given_back(i) || !goes(*chunks_[i])) continue;
-    if (chunks_[i]->has(last_request_)) last_request_ = &answered_;
     delete chunks_[i];
     given_back_ = chunk_given_back(*owner_, *this, guard_);
     chunks_[i] = given_back_;
@@ -208,6 +198,7 @@ inline pending_call* requester::simple_call_of(const std::byte* reply) noexcept 
 
 inline void requester::read_reply(pending_call& slot, const std::byte* record,
                                   std::uint32_t bytes) noexcept {
+  note_end(slot);
   try {
     slot.read_(slot, reply_action::read, {record + reply_body, bytes - reply_body});
   } catch (...) {
@@ -353,7 +344,9 @@ void requester::read_rendezvous(pending_call& slot, const record_view& record) {
 }
 
 void requester::send_releases() noexcept {
-  const call_state* const last_call = last_request_;
+  // The handler of these answers nothing, and copies need not wait for it.
+  const std::uint32_t last_call = last_request_;
+  const bool was_quiet = is_quiet();
   while (!releases_.empty()) {
     std::byte* arguments = try_reserve_request(sizeof(std::uint64_t));
     if (arguments == nullptr) break; // the next pump tries again
@@ -362,14 +355,11 @@ void requester::send_releases() noexcept {
     releases_.pop_back();
   }
   last_request_ = last_call;
-}
-
-bool requester::is_quiet_for_others() noexcept {
-  const std::lock_guard held(guard_);
-  return is_last_answered();
+  is_quiet_.store(was_quiet, std::memory_order_relaxed);
 }
 
 void requester::finish(pending_call& slot) noexcept {
+  note_end(slot);
   if (slot.request_block_ != nullptr) {
     owner_->release_block(slot.request_block_);
     slot.request_block_ = nullptr;

@@ -233,10 +233,9 @@ class requester final : private fork_observer {
 
   /// The last request has been answered, and so have those before it, but for handlers that wait:
   /// others pass these. False behind one that wants no answer.
-  [[nodiscard]] bool is_quiet() noexcept {
-    if (const biased_lock::as_owner held(guard_); held) [[likely]]
-      return is_last_answered();
-    return is_quiet_for_others();
+  [[nodiscard]] bool is_quiet() const noexcept {
+    // Acquire; partner: the release store in note_end(): what the handlers did is done.
+    return is_quiet_.load(std::memory_order_acquire);
   }
 
   /// Copies are under way that calls in order wait for. Set and read by the layer above.
@@ -282,11 +281,6 @@ class requester final : private fork_observer {
   }
 
  private:
-  using call_state = std::atomic<completion::state>;
-  /// In the place of a pending call's, where there is none.
-  static constinit const call_state answered_;
-  static constinit const call_state unanswered_;
-
   /// What holds the lane finds no space, and asks the client, which knows why.
   void after_fork_in_child() noexcept override { disconnect(endpoint_); }
 
@@ -294,8 +288,10 @@ class requester final : private fork_observer {
   void write_header(std::byte* record, handler_key key, pending_call* slot,
                     std::uint32_t extra) noexcept {
     auto* header = new (record) request_header;
-    header->record.slot = slot == nullptr ? no_slot : slot->index_;
-    last_request_ = slot == nullptr ? &unanswered_ : &slot->state_;
+    last_request_ = slot == nullptr ? no_slot : slot->index_;
+    // Relaxed: only a thread that sends asks, about what it has sent itself.
+    is_quiet_.store(false, std::memory_order_relaxed);
+    header->record.slot = last_request_;
     header->key = key;
     header->extra = extra;
     if (slot != nullptr) slot->state_.store(completion::state::pending, std::memory_order_relaxed);
@@ -313,10 +309,9 @@ class requester final : private fork_observer {
   }
   /// `index` is less than calls_.
   [[nodiscard]] pending_call& call_at(std::uint32_t index) noexcept;
-  [[nodiscard]] bool is_last_answered() const noexcept {
-    return last_request_->load(std::memory_order_relaxed) >= completion::state::ended;
+  void note_end(const pending_call& slot) noexcept {
+    if (slot.index_ == last_request_) is_quiet_.store(true, std::memory_order_release);
   }
-  [[nodiscard]] bool is_quiet_for_others() noexcept;
   [[nodiscard]] bool is_given_back(std::size_t chunk) const noexcept {
     return chunks_[chunk] == given_back_;
   }
@@ -343,9 +338,10 @@ class requester final : private fork_observer {
   std::atomic<std::uint64_t> seen_{0}; ///< where the next reply will be
   std::exception_ptr failure_;
   std::atomic<bool> is_lost_{false};
-  std::atomic<bool> is_over_{false};            ///< fail() has ended all calls
-  std::uint32_t calls_ = 0;                     ///< numbers of pending calls are below it
-  const call_state* last_request_ = &answered_; ///< of the last request's pending call
+  std::atomic<bool> is_over_{false};     ///< fail() has ended all calls
+  std::uint32_t calls_ = 0;              ///< numbers of pending calls are below it
+  std::uint32_t last_request_ = no_slot; ///< number of its pending call, if it has one
+  std::atomic<bool> is_quiet_{true};
   /// By number of their pending calls; owned, but for those that were given back.
   std::vector<call_chunk*> chunks_;
   call_chunk* given_back_ = nullptr; ///< what stands for these; null as long as there are none
