@@ -17,6 +17,10 @@ constexpr std::chrono::nanoseconds longest_sleep = std::chrono::seconds(1);
 /// Between attempts to send where there was no space: nobody notifies of space.
 constexpr std::chrono::microseconds space_interval{50};
 
+/// A thread that polls and polls, and gets nothing, may keep those that it waits for from running:
+/// from then on it yields in each poll. After some 50 us, so nothing is late where each has a core.
+constexpr unsigned most_idle_polls = 1024;
+
 constexpr std::size_t most_nodes = std::size_t{1} << 16;
 
 } // namespace
@@ -226,7 +230,18 @@ unsigned process::poll(am2_bundle& b) {
   }
   if (has_news) [[unlikely]]
     handled += return_messages_of_ended(b);
+  let_others_run(handled != 0);
   return handled;
+}
+
+void process::let_others_run(bool has_handled) noexcept {
+  unsigned& idle = thread().idle_polls;
+  if (has_handled) {
+    idle = 0;
+  } else if (++idle > most_idle_polls) {
+    --idle;
+    std::this_thread::yield();
+  }
 }
 
 void process::give_back_slots(am2_endpoint& e) noexcept {

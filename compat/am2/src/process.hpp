@@ -34,6 +34,7 @@ struct thread_state {
   am2_bundle* polling = nullptr; ///< whose messages are run where they are received
   unsigned handled = 0;          ///< by this poll
   unsigned running = 0;          ///< handlers, one inside the other
+  unsigned idle_polls = 0;       ///< in a row
   /// A request's, a reply's to itself inside it, and that one's return.
   std::array<token, 4> tokens{};
   std::array<std::vector<std::uint64_t>, 4> payloads{}; ///< of messages to the endpoint itself
@@ -131,6 +132,7 @@ class process final : public receiver {
     // Acquire; partner: the release addition in node_has_ended().
     return b.ends_seen.load(std::memory_order_relaxed) != ends_.load(std::memory_order_acquire);
   }
+  void let_others_run(bool has_handled) noexcept;
   [[nodiscard]] bool has_queued(am2_bundle& b);
   /// Returns how many.
   unsigned return_messages_of_ended(am2_bundle& b);
