@@ -50,6 +50,9 @@ class fabric {
   /// Ends a wait(), now or the next one. Any thread.
   virtual void wake() noexcept = 0;
 
+  /// Tells the receiver of nodes that have ended; at most some 100 times a second. Any thread.
+  virtual void look_for_ends() noexcept = 0;
+
   /// Memory of another node, as this process can use it too; null where that is not so. Never
   /// waits.
   [[nodiscard]] virtual std::byte* map(int node, std::uint64_t address,

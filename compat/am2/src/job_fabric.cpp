@@ -87,7 +87,6 @@ class job_fabric final : public fabric {
     } catch (const std::exception& e) {
       log::error(std::string("AM-2 cannot poll: ") + e.what());
     }
-    if (++polls_ % look_interval == 0) look_at_nodes();
   }
   void wait(std::chrono::nanoseconds most) noexcept override;
   void wake() noexcept override {
@@ -100,6 +99,8 @@ class job_fabric final : public fabric {
       log::error(std::string("AM-2 cannot wake a thread: ") + e.what());
     }
   }
+
+  void look_for_ends() noexcept override;
 
   [[nodiscard]] std::byte* map(int node, std::uint64_t address,
                                std::size_t bytes) noexcept override;
@@ -121,8 +122,8 @@ class job_fabric final : public fabric {
   }
 
  private:
-  /// Polls between two looks at whether nodes have ended; a thread that sleeps is told.
-  static constexpr unsigned look_interval = 1024;
+  /// Between two looks at whether nodes have ended.
+  static constexpr std::chrono::milliseconds look_interval{10};
 
   [[nodiscard]] bool is_woken() noexcept {
     return is_woken_.load(std::memory_order_relaxed) &&
@@ -142,7 +143,7 @@ class job_fabric final : public fabric {
   enum class nearness : std::uint8_t { unknown, near, far };
   std::vector<nearness> is_near_; ///< by node: on this machine; for the receiving thread
   std::vector<bool> has_ended_;   ///< by node; mutex_
-  unsigned polls_ = 0;
+  std::atomic<std::chrono::steady_clock::duration> looked_at_{}; ///< time since the clock's epoch
   std::atomic<std::uint64_t> arrived_{0};
   std::atomic<bool> is_woken_{false};
   std::mutex mutex_;
@@ -243,7 +244,18 @@ sending job_fabric::try_send(int node, const message& m) noexcept {
   }
 }
 
+void job_fabric::look_for_ends() noexcept {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  // Relaxed: it says only who looks.
+  auto before = looked_at_.load(std::memory_order_relaxed);
+  if (now - before < look_interval ||
+      !looked_at_.compare_exchange_strong(before, now, std::memory_order_relaxed))
+    return;
+  (void)look_at_nodes();
+}
+
 bool job_fabric::look_at_nodes() noexcept {
+  const std::lock_guard guard(mutex_);
   bool has_news = false;
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     if (has_ended_[i] || nodes_[i].alive()) continue;

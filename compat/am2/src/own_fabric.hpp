@@ -18,6 +18,7 @@ class own_fabric final : public fabric {
   [[nodiscard]] std::thread::id receiving_thread() const noexcept override { return {}; }
   void wait(std::chrono::nanoseconds /*most*/) noexcept override {}
   void wake() noexcept override {}
+  void look_for_ends() noexcept override {}
   [[nodiscard]] std::byte* map(int /*node*/, std::uint64_t /*address*/,
                                std::size_t /*bytes*/) noexcept override {
     return nullptr;

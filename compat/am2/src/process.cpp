@@ -14,6 +14,10 @@ namespace {
 
 /// A thread that sleeps looks again after so long, whatever happens.
 constexpr std::chrono::nanoseconds longest_sleep = std::chrono::seconds(1);
+/// The same where messages are received on a thread of farcall's: ends of nodes wake nobody then.
+constexpr std::chrono::nanoseconds longest_sleep_beside = std::chrono::milliseconds(50);
+/// Polls between two questions whether a node has ended.
+constexpr unsigned look_interval = 16;
 /// Between attempts to send where there was no space: nobody notifies of space.
 constexpr std::chrono::microseconds space_interval{50};
 
@@ -217,6 +221,7 @@ unsigned process::run_in_place(am2_bundle& b, const F& receive) {
 }
 
 unsigned process::poll(am2_bundle& b) {
+  if (++thread().polls % look_interval == 0) fabric_->look_for_ends();
   if (outgoing_.size() != 0) [[unlikely]]
     flush();
   // First, so that what a node has sent before its end is seen before that.
@@ -263,8 +268,10 @@ void process::wake() noexcept {
 
 void process::sleep(am2_bundle& b, bool (*is_done)(const void*), const void* done,
                     unsigned* handled) {
-  const std::chrono::nanoseconds most =
-      outgoing_.size() != 0 ? std::chrono::nanoseconds(space_interval) : longest_sleep;
+  const std::chrono::nanoseconds most = outgoing_.size() != 0
+                                            ? std::chrono::nanoseconds(space_interval)
+                                        : receiver_ == std::thread::id() ? longest_sleep_beside
+                                                                         : longest_sleep;
   const auto has_reason = [&] { return is_done(done) || has_queued(b) || has_news_of_ends(b); };
   sleepers_.fetch_add(1, std::memory_order_seq_cst);
   // Partner: the fence in wake().
@@ -274,7 +281,9 @@ void process::sleep(am2_bundle& b, bool (*is_done)(const void*), const void* don
   } else {
     // Who receives puts messages into the queue of their endpoint, and wakes us.
     std::unique_lock guard(sleep_mutex_);
-    if (!has_reason()) woken_.wait_for(guard, most);
+    const bool is_late = !has_reason() && woken_.wait_for(guard, most) == std::cv_status::timeout;
+    guard.unlock();
+    if (is_late) fabric_->look_for_ends();
   }
   sleepers_.fetch_sub(1, std::memory_order_relaxed);
 }

@@ -34,7 +34,8 @@ struct thread_state {
   am2_bundle* polling = nullptr; ///< whose messages are run where they are received
   unsigned handled = 0;          ///< by this poll
   unsigned running = 0;          ///< handlers, one inside the other
-  unsigned idle_polls = 0;       ///< in a row
+  unsigned polls = 0;
+  unsigned idle_polls = 0; ///< in a row
   /// A request's, a reply's to itself inside it, and that one's return.
   std::array<token, 4> tokens{};
   std::array<std::vector<std::uint64_t>, 4> payloads{}; ///< of messages to the endpoint itself
