@@ -206,6 +206,17 @@ void answer_get(am2_endpoint& ep, peer& source, const message& m) noexcept {
   process::instance().send_or_keep(source.name.node, reply);
 }
 
+void run_handler_0(am2_endpoint& ep, const peer* source, endpoint_name from, int status, int op,
+                   bool is_request, const message_header& header) noexcept {
+  handler_run here(ep, source, from, header, is_request, false);
+  const amx_handler_fn_t f = ep.handlers[0].load(std::memory_order_relaxed);
+  if (f == nullptr) {
+    handle_returned_by_default(status, op, here.its_token());
+  } else {
+    reinterpret_cast<void (*)(int, op_t, void*)>(f)(status, op, &here.its_token());
+  }
+}
+
 } // namespace
 
 void fatal(const char* format, ...) noexcept {
@@ -222,14 +233,13 @@ void fatal(const char* format, ...) noexcept {
 void run_returned(am2_endpoint& ep, const peer* source, endpoint_name from, int status,
                   bool is_request, const message_header& header) noexcept {
   ep.count(AM2_STATISTIC(returned));
-  handler_run here(ep, source, from, header, is_request, false);
-  const int op = op_code(is_request, header.payload());
-  const amx_handler_fn_t f = ep.handlers[0].load(std::memory_order_relaxed);
-  if (f == nullptr) {
-    handle_returned_by_default(status, op, here.its_token());
-  } else {
-    reinterpret_cast<void (*)(int, op_t, void*)>(f)(status, op, &here.its_token());
-  }
+  run_handler_0(ep, source, from, status, op_code(is_request, header.payload()), is_request,
+                header);
+}
+
+void run_end_of(am2_endpoint& ep, const peer& p) noexcept {
+  constexpr int no_operation = 0;
+  run_handler_0(ep, &p, p.name, EUNREACHABLE, no_operation, false, message_header());
 }
 
 void try_place(const am2_endpoint& ep, peer& p, message& m, bool may_wait) noexcept {

@@ -82,7 +82,8 @@ struct peer {
   std::atomic<std::uint32_t> owed_total{0};
   std::atomic<const segment_card*> card{nullptr}; ///< null before it has said where
   std::atomic<bool> has_asked{false};
-  std::mutex mapped_mutex; ///< with AM_PAR
+  std::atomic<bool> end_is_told{false}; ///< of its process, to handler 0
+  std::mutex mapped_mutex;              ///< with AM_PAR
   mapped_segment mapped;
   std::atomic<std::uint32_t> sent{0}; ///< requests; see message_header::asks_for_slots()
 };

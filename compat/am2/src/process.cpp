@@ -87,6 +87,8 @@ void process::put_into(am2_bundle& b, am2_endpoint* e) {
   const std::lock_guard guard(b.guard);
   b.endpoints.push_back(e);
   e->bundle = &b;
+  // What the other bundle's next poll would have told it.
+  b.ends_seen.store(0, std::memory_order_relaxed);
 }
 
 void process::take_from(am2_bundle& b, am2_endpoint* e) {
@@ -402,7 +404,12 @@ unsigned process::return_messages_of_ended(am2_bundle& b) {
       if (expects_ends_.load(std::memory_order_relaxed)) return;
       if (e.handlers[0].load(std::memory_order_relaxed) == nullptr)
         fatal("process %d of the job has ended", p.name.node);
+      const bool is_told = p.end_is_told.exchange(true, std::memory_order_relaxed);
       const credits lost = take_outstanding(p);
+      if (!is_told && lost == credits{}) {
+        run_end_of(e, p);
+        ++returned;
+      }
       for (std::size_t c = 0; c < lost.size(); ++c) {
         returned += lost[c];
         for (std::uint32_t k = 0; k < lost[c]; ++k)

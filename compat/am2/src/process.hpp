@@ -194,6 +194,8 @@ void send_credits(am2_endpoint& ep, peer& p) noexcept;
 /// Runs handler 0 for a message of the endpoint's that could not be delivered.
 void run_returned(am2_endpoint& ep, const peer* source, endpoint_name from, int status,
                   bool is_request, const message_header& header) noexcept;
+/// The same where a peer's process has ended and none of its requests was there.
+void run_end_of(am2_endpoint& ep, const peer& p) noexcept;
 /// Prints, and ends the process.
 [[noreturn]] void fatal(const char* format, ...) noexcept __attribute__((format(printf, 1, 2)));
 

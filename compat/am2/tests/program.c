@@ -31,7 +31,7 @@ static int me, all;
 static eb_t eb;
 static ep_t ep;
 static unsigned char* segment;
-static int64_t sum, replies, received, returned_count, returned_status;
+static int64_t sum, replies, received, returned_count, returned_status, returned_op;
 static const unsigned char* sent;
 
 static unsigned char pattern(size_t i, int from) { return (unsigned char)(i * 131 + (size_t)from); }
@@ -84,10 +84,10 @@ static void got(void* token, void* buf, size_t nbytes, int32_t from) {
   ++replies;
 }
 static void came_back(int status, op_t opcode, void* token) {
-  (void)opcode;
   (void)token;
   ++returned_count;
   returned_status = status;
+  returned_op = opcode;
 }
 
 static void poll_until(int64_t* what, int64_t value) {
@@ -234,7 +234,7 @@ static void names(void) {
   CHECK(AM_Map(ep, n - 1, name, 5) == AM_ERR_RESOURCE);
 }
 
-/* Process 1 is killed while the others have requests there. */
+/* Process 1 is killed while process 0 has requests there, and process 2 waits for others. */
 static void death(void) {
   int64_t before;
   OK(AM_SetHandler(ep, 0, came_back));
@@ -243,10 +243,15 @@ static void death(void) {
     usleep(50000);
     kill(getpid(), SIGKILL);
   }
-  /* Until there are no slots any more, and then until those that are out come back. */
-  while (returned_count == 0)
-    OK(AM_Request4(ep, 1, on_count, 1, 2, 3, 4));
+  if (me == 2) {
+    sleep_until(&returned_count, 1);
+  } else {
+    /* Until there are no slots any more, and then until those that are out come back. */
+    while (returned_count == 0)
+      OK(AM_Request4(ep, 1, on_count, 1, 2, 3, 4));
+  }
   CHECK(returned_status == EUNREACHABLE);
+  CHECK(me != 2 || returned_op == 0);
   before = returned_count;
   OK(AM_Request1(ep, 1, on_add, 1));
   CHECK(returned_count == before + 1);
