@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 namespace farcall::am2 {
@@ -31,7 +32,11 @@ const char* variable(const char* name) {
   return own != nullptr ? own : std::getenv((std::string("AMUDP_") + name).c_str());
 }
 
-bool is_worker() { return std::getenv(worker_variable) != nullptr; }
+/// Also a process that farcall has started: variables of ours do not get to other machines.
+bool is_worker() {
+  return std::getenv(worker_variable) != nullptr || std::getenv("FARCALL_BOOTSTRAP") != nullptr ||
+         std::getenv("FARCALL_SPMD") != nullptr;
+}
 
 /// 0 for what is not a number of processes.
 int number_in(const char* text) {
@@ -84,6 +89,15 @@ std::vector<std::string> words_of(std::vector<std::string> first, int argc, char
   return first;
 }
 
+/// A file with that text, which ends with those that have it open; empty where there can be none.
+std::string make_file(const std::string& text) {
+  // Stays open in what this process becomes.
+  const int file = ::memfd_create("am2_hosts", 0);
+  if (file < 0 || ::write(file, text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+    return {};
+  return "/proc/self/fd/" + std::to_string(file);
+}
+
 std::string quoted(const std::string& word) {
   std::string text = "'";
   for (const char c : word)
@@ -112,7 +126,7 @@ amudp_spawnfn_desc_t const AMUDP_Spawnfn_Desc[] = {
 };
 
 int AMUDP_SPMDLocalSpawn(int nproc, int argc, char** argv, char** extra_env) {
-  execute(words_of({"farcall", "run", "--spmd", "-n", std::to_string(nproc), "--"}, argc, argv),
+  execute(words_of({"farcall", "run", "--spmd", "-n", std::to_string(nproc)}, argc, argv),
           extra_env);
   return 0;
 }
@@ -132,9 +146,17 @@ int AMUDP_SPMDSshSpawn(int nproc, int argc, char** argv, char** extra_env) {
   // The host is this process, and each machine in turn gets one of the others.
   std::string hosts;
   for (int i = 1; i < nproc && !machines.empty(); ++i)
-    hosts += (hosts.empty() ? "" : ",") + machines[static_cast<std::size_t>(i) % machines.size()];
+    hosts += machines[static_cast<std::size_t>(i) % machines.size()] + '\n';
   if (hosts.empty()) return AMUDP_SPMDLocalSpawn(nproc, argc, argv, extra_env);
-  execute(words_of({"farcall", "run", "--spmd", "--hosts", hosts, "--"}, argc, argv), extra_env);
+  std::vector<std::string> words{"farcall", "run", "--spmd", "--hosts", make_file(hosts)};
+  const char* const command = variable("SSH_CMD");
+  const char* const options = variable("SSH_OPTIONS");
+  if (command != nullptr || options != nullptr) {
+    words.emplace_back("--ssh");
+    words.push_back(std::string(command != nullptr ? command : "ssh") + ' ' +
+                    (options != nullptr ? options : ""));
+  }
+  execute(words_of(std::move(words), argc, argv), extra_env);
   return 0;
 }
 
