@@ -52,10 +52,15 @@ void process::initialise() { initialised_.fetch_add(1, std::memory_order_relaxed
 bool process::terminate() {
   if (!is_initialised()) return false;
   if (initialised_.fetch_sub(1, std::memory_order_relaxed) != 1) return true;
-  const std::lock_guard guard(registry_);
-  for (am2_endpoint*& e : endpoints_)
-    delete std::exchange(e, nullptr);
-  bundles_.clear();
+  std::vector<unknown_endpoint> gone;
+  {
+    const std::lock_guard guard(registry_);
+    for (am2_endpoint* const e : endpoints_)
+      if (e != nullptr) gone.push_back(forget(e));
+    bundles_.clear();
+  }
+  for (const unknown_endpoint& e : gone)
+    dismiss(e);
   return true;
 }
 
@@ -104,27 +109,44 @@ void process::make_card(am2_endpoint& e) {
   e.write_card();
 }
 
-void process::destroy(am2_endpoint* e) {
+process::unknown_endpoint process::forget(am2_endpoint* e) {
   if (e->card != nullptr) e->card->write({0, 0, AM_NONE});
   endpoints_[static_cast<std::size_t>(e->name.endpoint)] = nullptr;
-  delete e;
+  return unknown_endpoint(e);
+}
+
+void process::dismiss(const unknown_endpoint& e) noexcept {
+  give_back_slots(*e);
+  while (kept_message* const k = e->arrived.pop()) {
+    refuse_unknown(k->node, k->m);
+    e->arrived.recycle(k);
+  }
 }
 
 bool process::remove(am2_bundle* b) {
-  const std::lock_guard guard(registry_);
-  if (!has(b)) return false;
-  for (am2_endpoint* const e : b->endpoints)
-    destroy(e);
-  std::erase_if(bundles_, [b](const auto& o) { return o.get() == b; });
+  std::vector<unknown_endpoint> gone;
+  {
+    const std::lock_guard guard(registry_);
+    if (!has(b)) return false;
+    for (am2_endpoint* const e : b->endpoints)
+      gone.push_back(forget(e));
+    std::erase_if(bundles_, [b](const auto& o) { return o.get() == b; });
+  }
+  for (const unknown_endpoint& e : gone)
+    dismiss(e);
   return true;
 }
 
 bool process::remove(am2_endpoint* e) {
-  const std::lock_guard guard(registry_);
-  if (e == nullptr || std::find(endpoints_.begin(), endpoints_.end(), e) == endpoints_.end())
-    return false;
-  take_from(*e->bundle, e);
-  destroy(e);
+  unknown_endpoint gone;
+  {
+    const std::lock_guard guard(registry_);
+    if (e == nullptr || std::find(endpoints_.begin(), endpoints_.end(), e) == endpoints_.end())
+      return false;
+    take_from(*e->bundle, e);
+    gone = forget(e);
+  }
+  dismiss(gone);
   return true;
 }
 

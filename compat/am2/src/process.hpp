@@ -139,7 +139,11 @@ class process final : public receiver {
   unsigned return_messages_of_ended(am2_bundle& b);
   void flush() noexcept;
   void sleep(am2_bundle& b, bool (*is_done)(const void*), const void* done, unsigned* handled);
-  void destroy(am2_endpoint* e);
+  using unknown_endpoint = std::unique_ptr<am2_endpoint>;
+  /// From now on nobody finds it. With the registry's mutex; the result is to be dismissed without.
+  [[nodiscard]] unknown_endpoint forget(am2_endpoint* e);
+  /// What others have sent it and has not been run comes back to them, and their slots do.
+  void dismiss(const unknown_endpoint& e) noexcept;
   void put_into(am2_bundle& b, am2_endpoint* e);
   void take_from(am2_bundle& b, am2_endpoint* e);
   [[nodiscard]] bool has(const am2_bundle* b) const noexcept;

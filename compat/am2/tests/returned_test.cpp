@@ -159,6 +159,21 @@ TEST_F(returned_messages, say_that_the_endpoint_does_not_exist) {
   expect_returned(1, on_request, EBADENDPOINT);
 }
 
+TEST_F(returned_messages, come_back_from_an_endpoint_that_is_freed_with_them) {
+  ASSERT_EQ(AM_Request0(a_, 1, on_silent), AM_OK);
+  ASSERT_EQ(AM_Poll(b_bundle_), AM_OK);
+  ASSERT_EQ(AM_Request0(a_, 1, on_silent), AM_OK);
+  ASSERT_EQ(AM_RequestI0(a_, 1, on_silent, &byte_, 1), AM_OK);
+  ASSERT_EQ(AM_FreeBundle(b_bundle_), AM_OK);
+  ASSERT_EQ(AM_Poll(a_bundle_), AM_OK);
+  EXPECT_EQ(requests, 1);
+  EXPECT_EQ(at_a, (std::vector<returned>{{EBADENDPOINT, AM_REQUEST_M, 1},
+                                         {EBADENDPOINT, AM_REQUEST_IM, 1}}));
+  // All slots are free again.
+  for (int i = 0; i < depth_; ++i)
+    EXPECT_EQ(AM_RequestXferAsync0(a_, 1, 0, on_silent, nullptr, 0), AM_OK) << i;
+}
+
 TEST_F(returned_messages, say_that_the_sender_is_not_known) {
   ep_t stranger{};
   en_t name{};
