@@ -40,6 +40,22 @@ int depth_of(const startup& how) {
   return depth >= 1 && depth <= most_outstanding ? static_cast<int>(depth) : default_outstanding;
 }
 
+/// Where a launcher that is none of farcall's has started several processes, each of which would be
+/// a job of one: its variable, and how many. Null elsewhere.
+std::pair<const char*, const char*> started_together() {
+  for (const char* own : {"FARCALL_BOOTSTRAP", "FARCALL_SPMD", "FARCALL_TARGETS"})
+    if (std::getenv(own) != nullptr) return {};
+  // The nearest first: mpiexec may itself have been started by srun.
+  for (const char* name :
+       {"OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}) {
+    const char* const count = std::getenv(name);
+    if (count == nullptr) continue;
+    return std::strcmp(count, "1") == 0 ? std::pair<const char*, const char*>()
+                                        : std::pair(name, count);
+  }
+  return {};
+}
+
 } // namespace
 
 spmd& spmd::instance() noexcept {
@@ -60,6 +76,16 @@ int spmd::start(const startup& how) {
       wants_threads_ ||
       std::string_view(std::getenv("FARCALL_PROGRESS") != nullptr ? std::getenv("FARCALL_PROGRESS")
                                                                   : "") == "thread";
+  if (!how.starts_processes) {
+    if (const auto [name, count] = started_together(); name != nullptr) {
+      std::fprintf(
+          stderr,
+          "AM-2: another launcher has started this program (%s=%s), and each process would "
+          "be alone; start it by \"farcall run --spmd -n %s\"\n",
+          name, count, count);
+      return AM_ERR_RESOURCE;
+    }
+  }
   // Without a launcher a process is alone.
   options.targets = "none";
   if (how.starts_processes) {
