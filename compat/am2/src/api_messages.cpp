@@ -82,7 +82,8 @@ int send_request(const char* function, am2_endpoint* ep, int dest, message& m, b
   const category c = m.header.payload();
   bool has_slot = take_slot(*ep, there, c);
   if (!has_slot) [[unlikely]] {
-    if (is_async) return failed(AM_ERR_IN_USE, function, "all requests of this peer are under way");
+    // An answer, not an error: programs ask again until it is another one.
+    if (is_async) return AM_ERR_IN_USE;
     ep->count(AM2_STATISTIC(slot_waits));
     p.wait_until(b, [&] {
       has_slot = has_slot || take_slot(*ep, there, c);

@@ -237,8 +237,12 @@ TEST_F(returned_messages, the_asynchronous_long_does_not_wait_for_a_slot) {
   ASSERT_EQ(AM_SetSeg(a_, segment.data(), segment.size()), AM_OK);
   for (int i = 0; i < depth_; ++i)
     ASSERT_EQ(AM_RequestXferAsync0(a_, 1, 0, on_silent, &byte_, 1), AM_OK);
+  AMX_VerboseErrors = 1;
+  testing::internal::CaptureStderr();
   EXPECT_EQ(AM_RequestXferAsync0(a_, 1, 0, on_silent, &byte_, 1), AM_ERR_IN_USE);
   EXPECT_EQ(AM_GetXferAsync0(a_, 1, 0, on_reply, 0, 1), AM_ERR_IN_USE);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "it is no error";
+  AMX_VerboseErrors = 0;
   poll_both();
   EXPECT_EQ(requests, depth_);
   EXPECT_EQ(AM_RequestXferAsync0(a_, 1, 0, on_silent, &byte_, 1), AM_OK);
