@@ -189,6 +189,7 @@ future<void> copy_in_order(const ordered_end& from, const ordered_end& to, std::
 
 void release_in_order(const node& where, const lane* by, std::uint64_t address) noexcept {
   if (!where.has_job()) return;
+  if (by != nullptr && by->where() != where) by = nullptr;
   try {
     job_state& job = state_of(*where.job());
     const time_point deadline = deadline_after(job.release_timeout);
@@ -203,7 +204,7 @@ void release_in_order(const node& where, const lane* by, std::uint64_t address) 
     // Whoever frees it meets the same, and says so.
     (void)e;
   }
-  release_on(where, address);
+  release_behind(where, by, address);
 }
 
 } // namespace detail

@@ -229,6 +229,8 @@ TEST(orders_of_memory, freed_in_order_is_not_written_to_afterwards) {
     } else {
       put_done = put(ones, in_order(first, by));
       reset_in_order(first, by);
+      // The lane frees it, and another allocates.
+      sync(by, [] {});
     }
     // The heap has no room for two.
     const buffer<std::uint64_t> second = target.allocate<std::uint64_t>(n);
@@ -236,6 +238,41 @@ TEST(orders_of_memory, freed_in_order_is_not_written_to_afterwards) {
     put_done.get();
     EXPECT_TRUE(sync(in_order(target), all_are, second.span(), 0U));
   }
+}
+
+/// Frees memory behind a call that runs and a put, which goes as a message, and takes as much.
+template <class Place, class Memory, class Free>
+void free_behind_calls(const node& where, const Place& place, Memory in, Free free) {
+  constexpr std::size_t n = 1000;
+  const numbers ones(n, 1);
+  const numbers twos(n, 2);
+  gate closed(where);
+  buffer<std::uint64_t> first = where.allocate<std::uint64_t>(n);
+  future<void> call = async(place, fill_behind, closed.span(), first.span(), 3U);
+  future<void> put_done = put(ones, in(first));
+  free(first);
+  const buffer<std::uint64_t> second = where.allocate<std::uint64_t>(n);
+  put_sync(twos, second);
+  closed.open();
+  call.get();
+  put_done.get();
+  numbers got(n);
+  get_sync(second, got);
+  EXPECT_TRUE(are_all(got, 2)) << "what was freed was written to, and was another's";
+}
+
+TEST_F(order, memory_is_freed_behind_the_calls_of_a_lane) {
+  const lane by(target_);
+  free_behind_calls(
+      target_, in_order(by), [&](const auto& memory) { return in_order(memory, by); },
+      [&](auto& memory) { reset_in_order(memory, by); });
+}
+
+TEST_F(order, memory_of_the_own_node_is_freed_behind_calls) {
+  const node own = job_.host();
+  const auto in = [](const auto& memory) { return in_order(memory); };
+  free_behind_calls(own, in_order(own), in, [](auto& memory) { reset_in_order(memory); });
+  free_behind_calls(own, own, in, [](auto& memory) { memory.reset(); });
 }
 
 TEST_F(order, lanes_keep_an_order_of_their_own) {

@@ -468,11 +468,31 @@ namespace {
   return where.job() == nullptr ? nullptr : farcall::domain_of(state_of(*where.job()), where.id());
 }
 
-/// Ready when the calls that this thread has made to the node have ended.
-[[nodiscard]] future<void> fence_on(const timed_node& where) {
-  const call_place p = place_of(where);
+/// The lane of the calling thread, or `by`, with a deadline.
+struct timed_lane {
+  timed_node where;
+  const lane* by;
+
+  friend call_place place_of(const timed_lane& t) {
+    call_place p = t.by != nullptr ? detail::place_of(*t.by) : detail::place_of(t.where);
+    p.deadline = t.where.deadline();
+    return p;
+  }
+};
+
+/// Ready when the calls that were made in the lane have ended.
+[[nodiscard]] future<void> fence_in(const timed_lane& lane) {
+  const call_place p = place_of(lane);
   return future_access::make<void>(
       send<call_mode::awaited, void>(p.messages, am::fence_key, {}, p.deadline), p.deadline);
+}
+
+/// No call in the lane may still use memory that is freed now. True where there is no lane.
+[[nodiscard]] bool has_no_calls(const timed_lane& lane) {
+  if (lane.by != nullptr) return place_of(lane).messages.is_quiet();
+  const am::requester* const own =
+      lane.where.where().job()->client->find_lane(lane.where.where().id());
+  return own == nullptr || own->is_quiet();
 }
 
 /// As allocate_here(), on the node. Memory that comes after the deadline is freed.
@@ -508,7 +528,7 @@ std::uint64_t allocate_on(const timed_node& timed, std::uint64_t count, std::uin
       return domain->allocate(bytes, alignment, timed.deadline());
     } catch (const out_of_memory&) {
       // Blocks that were freed may still wait for the calls before them.
-      fence_on(timed).get();
+      fence_in({timed, nullptr}).get();
       return domain->allocate(bytes, alignment, timed.deadline());
     }
   }
@@ -519,16 +539,20 @@ std::uint64_t allocate_on(const timed_node& timed, std::uint64_t count, std::uin
   return address;
 }
 
-void release_until(const timed_node& timed, std::uint64_t address) {
+namespace {
+
+/// As release_until(), in order behind the calls of that lane.
+void release_in(const timed_lane& lane, std::uint64_t address) {
+  const timed_node& timed = lane.where;
   const node& where = timed.where();
   // All memory goes with the job, and with its node.
   if (!where.has_job() || !where.alive()) return;
   try {
     if (memory_domain* const domain = domain_of(where)) {
       // Behind the calls that may use it; the domain knows of what else is under way.
-      static_cast<void>(fence_on(timed).then(
+      static_cast<void>(fence_in(lane).then(
           [domain, address](const future<void>& /*done*/) { domain->release(address); }));
-    } else if (where.id() == own_id()) {
+    } else if (where.id() == own_id() && has_no_calls(lane)) {
       (void)state_of(*where.job()).engine->heap().release(reinterpret_cast<std::byte*>(address));
     } else {
       job_state& job = state_of(*where.job());
@@ -538,19 +562,25 @@ void release_until(const timed_node& timed, std::uint64_t address) {
         throw timeout("a copy to " + node_text(where.id()) + " that was given up may go on there",
                       where.id());
       }
-      post(timed, fn<&release_here>, address);
+      post(lane, fn<&release_here>, address);
     }
   } catch (const node_failed&) {
     // It has failed now.
   }
 }
 
-void release_on(const node& where, std::uint64_t address) noexcept {
+} // namespace
+
+void release_until(const timed_node& timed, std::uint64_t address) {
+  release_in({timed, nullptr}, address);
+}
+
+void release_behind(const node& where, const lane* by, std::uint64_t address) noexcept {
   if (!where.has_job()) return;
   std::chrono::milliseconds limit{};
   try {
     limit = state_of(*where.job()).release_timeout;
-    release_until({where, deadline_after(limit)}, address);
+    release_in({{where, deadline_after(limit)}, by}, address);
   } catch (const timeout& e) {
     log::warning("a buffer on " + node_text(where.id()) + " could not be freed within " +
                  std::to_string(limit.count()) + " ms (release_timeout), and its memory stays " +
@@ -558,6 +588,10 @@ void release_on(const node& where, std::uint64_t address) noexcept {
   } catch (const std::exception& e) {
     log::warning("a buffer on " + node_text(where.id()) + " could not be freed: " + e.what());
   }
+}
+
+void release_on(const node& where, std::uint64_t address) noexcept {
+  release_behind(where, nullptr, address);
 }
 
 void require_on(node_id owner) {

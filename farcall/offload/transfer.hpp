@@ -14,6 +14,8 @@
 
 namespace farcall {
 
+class lane;
+
 /// Copies of at least this many bytes run off the calling thread when asked for asynchronously.
 inline constexpr std::size_t async_copy_from = std::size_t{4} << 20;
 
@@ -71,6 +73,10 @@ template <class... Remote>
   }
   return job != nullptr ? *job : current_core();
 }
+
+/// As release_on(), behind the calls of `by`, which leads to the node; of the calling thread's lane
+/// where that is null.
+void release_behind(const node& where, const lane* by, std::uint64_t address) noexcept;
 
 [[nodiscard]] future<void> put_bytes(job_core& job, node_id to, std::uint64_t address,
                                      const std::byte* from, std::size_t bytes, transfer_mode mode,
