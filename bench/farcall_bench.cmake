@@ -37,7 +37,8 @@ target_link_libraries(farcall_bench_parts PUBLIC farcall_tool_common ${CMAKE_DL_
 set_target_properties(farcall_bench_parts PROPERTIES UNITY_BUILD ${FARCALL_UNITY_BUILD})
 # These have names of their own that others have, too.
 set_source_files_properties(
-  bandwidth/connection.cpp load/load.cpp runner/loopback.cpp scale/connection.cpp veo/memory.cpp
+  am2/am2.cpp am2/peers.cpp bandwidth/connection.cpp load/load.cpp runner/loopback.cpp
+  scale/connection.cpp veo/memory.cpp
   PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 # Most of the time to compile these goes into the same two headers.
 target_precompile_headers(farcall_bench_parts PRIVATE <farcall/farcall.hpp> <fmt/format.h>)
@@ -47,6 +48,12 @@ if(TARGET farcall_veo_host)
   target_sources(farcall_bench_parts PRIVATE veo/helper.cpp veo/memory.cpp)
   target_compile_definitions(farcall_bench_parts PUBLIC FARCALL_TOOL_HAS_VEO=1)
   target_link_libraries(farcall_bench_parts PRIVATE farcall_veo_host)
+endif()
+
+# The interface of AM-2, where this build has it: by a program of its own, as all of AM-2's.
+if(TARGET farcall_am2)
+  target_sources(farcall_bench_parts PRIVATE am2/am2.cpp am2/peers.cpp)
+  target_compile_definitions(farcall_bench_parts PUBLIC FARCALL_TOOL_HAS_AM2=1)
 endif()
 
 # UCX: only its headers are needed here, the library is loaded when it is measured.
@@ -65,6 +72,13 @@ if(TARGET farcall_cuda)
   target_sources(farcall_bench PRIVATE runner/gpu_code.cu)
   target_link_libraries(farcall_bench PRIVATE farcall_gpu_rivals)
   farcall_cuda_target(farcall_bench)
+endif()
+if(TARGET farcall_am2)
+  add_executable(farcall_bench_am2 am2/program.cpp)
+  set_target_properties(farcall_bench_am2 PROPERTIES OUTPUT_NAME farcall-bench-am2)
+  target_link_libraries(farcall_bench_am2 PRIVATE farcall_am2)
+  add_dependencies(farcall_bench farcall_bench_am2)
+  farcall_install_program(farcall_bench_am2)
 endif()
 add_dependencies(farcall_tools farcall_bench)
 farcall_install_program(farcall_bench)

@@ -19,6 +19,9 @@ farcall::tool::command program() {
 #ifdef FARCALL_TOOL_HAS_VEO
   all.commands.push_back(command_veo_memory());
 #endif
+#ifdef FARCALL_TOOL_HAS_AM2
+  all.commands.push_back(command_am2());
+#endif
   all.commands.push_back(command_rivals());
   return all;
 }

@@ -31,11 +31,12 @@ constexpr std::chrono::seconds longest_start{10};
 constexpr std::chrono::seconds longest_end{5};
 
 /// In the child: becomes the server. Its words go to `out`.
-int become_server(const std::string& program, const std::string& key_file, int out) {
+int become_server(const std::string& program, const std::string& served,
+                  const std::string& key_file, int out) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   dup2(out, STDOUT_FILENO);
   std::vector<std::string> words{program, "--farcall-serve=127.0.0.1:0",
-                                 "--farcall-program=" + program};
+                                 "--farcall-program=" + served};
   if (!key_file.empty()) words.push_back("--farcall-key=" + key_file);
   std::vector<char*> arguments;
   for (std::string& word : words)
@@ -69,7 +70,8 @@ void forget_keys_of_environment() {
 
 } // namespace
 
-server_process::server_process(bool encrypted, std::optional<int> cpu) {
+server_process::server_process(bool encrypted, std::optional<int> cpu,
+                               const std::string& served) {
   forget_keys_of_environment();
   if (encrypted) key_.emplace();
   const std::string program = std::filesystem::read_symlink("/proc/self/exe");
@@ -80,7 +82,7 @@ server_process::server_process(bool encrypted, std::optional<int> cpu) {
   unique_fd to{ends[1]};
   process_ = std::make_unique<forked_process>([&] {
     if (cpu) pin_this_thread(*cpu);
-    return become_server(program, key_file(), to.get());
+    return become_server(program, served.empty() ? program : served, key_file(), to.get());
   });
   to.reset();
   const std::string line = read_line(from.get(), std::chrono::steady_clock::now() + longest_start);

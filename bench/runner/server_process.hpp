@@ -18,8 +18,9 @@ class forked_process;
 class server_process {
  public:
   /// With `encrypted`, connections need the key in key_file(), which is in no folder. With `cpu`,
-  /// the server and all its targets are bound to that processor.
-  server_process(bool encrypted, std::optional<int> cpu);
+  /// the server and all its targets are bound to that processor. Its targets run `served`; this
+  /// program, where that is empty.
+  server_process(bool encrypted, std::optional<int> cpu, const std::string& served = {});
   /// Ends it with its targets.
   ~server_process();
   server_process(const server_process&) = delete;

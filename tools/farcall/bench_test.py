@@ -4,11 +4,15 @@
 Run as: bench_test.py <farcall>.
 """
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import xml.etree.ElementTree
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 def run(*words):
@@ -38,6 +42,28 @@ def check_door(farcall):
            "engine: empty - ring only = ", "out")
 
 
+def check_am2(farcall):
+    done = run(farcall, "bench", "am2", "--quick", "--batches", "20", "--json")
+    expect(done, 0, '"floor_ns": {', "out")
+    document = json.loads(done.stdout)
+    for name in ("short_round_trip", "medium_1024_round_trip", "short_pipelined", "short_one_way",
+                 "long_65536", "tcp_short_round_trip"):
+        figure = document["figures"][name]
+        if not 0 < figure["p1"] <= figure["p50"] <= figure["p99"]:
+            raise SystemExit(f"{name}: {figure}")
+    # The graphs of it.
+    with tempfile.TemporaryDirectory() as folder:
+        measured = os.path.join(folder, "am2.json")
+        with open(measured, "w", encoding="utf-8") as out:
+            out.write(done.stdout)
+        expect(run(sys.executable, "-B", os.path.join(ROOT, "bench", "am2", "draw.py"), measured,
+                   folder), 0, "", "out")
+        for name in ("am2-latency.svg", "am2-bandwidth.svg"):
+            tree = xml.etree.ElementTree.parse(os.path.join(folder, name))
+            if len(tree.findall(".//{*}polyline")) < 2:
+                raise SystemExit(f"{name} has no lines")
+
+
 def check_without(farcall):
     with tempfile.TemporaryDirectory() as folder:
         alone = os.path.join(folder, "farcall")
@@ -51,6 +77,8 @@ def main():
     if len(sys.argv) != 2:
         raise SystemExit(__doc__)
     check_door(sys.argv[1])
+    if "am2" in run(sys.argv[1], "bench", "--help").stdout:
+        check_am2(sys.argv[1])
     check_without(sys.argv[1])
 
 
