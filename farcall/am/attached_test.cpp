@@ -16,7 +16,7 @@ namespace {
 
 using namespace am;
 
-enum key : handler_key { note_key = first_user_key, wait_key, send_key };
+enum key : handler_key { note_key = first_user_key, wait_key, send_key, go_on_key };
 
 engine* tested = nullptr;
 int served = 0;
@@ -34,6 +34,12 @@ void wait(request_context& request, const void* /*context*/) noexcept {
   (void)tested->wait_until([](void* /*none*/) noexcept { return may_go_on; }, nullptr, true,
                            no_deadline);
   ++served;
+}
+
+/// A handler that ends that wait.
+void go_on(request_context& /*request*/, const void* /*context*/) noexcept {
+  ++served;
+  may_go_on = true;
 }
 
 void post(handler_key key) {
@@ -54,7 +60,7 @@ void send(request_context& request, const void* /*context*/) noexcept {
 
 class attached : public testing::Test {
  protected:
-  attached() : engine_({{&note, nullptr}, {&wait, nullptr}, {&send, nullptr}}) {
+  attached() : engine_({{&note, nullptr}, {&wait, nullptr}, {&send, nullptr}, {&go_on, nullptr}}) {
     tested = &*engine_;
     served = 0;
     may_go_on = false;
@@ -104,6 +110,25 @@ TEST_F(attached, a_handler_that_waits_keeps_nobody) {
   may_go_on = true;
   engine_->poll_all();
   EXPECT_TRUE(wait_for(2));
+}
+
+TEST_F(attached, polling_in_place_serves_too) {
+  post(note_key);
+  post(send_key);
+  engine_->poll_all_in_place();
+  engine_->poll_all_in_place();
+  EXPECT_EQ(served, 3);
+  EXPECT_EQ(served_by, std::this_thread::get_id());
+}
+
+TEST_F(attached, a_handler_that_waits_in_place_serves_others_meanwhile) {
+  // A new lane is not served in place.
+  post(note_key);
+  engine_->poll_all();
+  post(wait_key);
+  post(go_on_key);
+  engine_->poll_all_in_place();
+  EXPECT_EQ(served, 3);
 }
 
 TEST_F(attached, settling_serves_all_and_says_whether_something_was_sent) {

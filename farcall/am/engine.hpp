@@ -106,6 +106,9 @@ class engine final : public client,
   /// poll() for all calls, of all threads; on a thread that has called attach(), also serves what
   /// has arrived. Throws forked.
   void poll_all();
+  /// The same, but requests that have arrived are served on the caller's stack, for less: a handler
+  /// that waits keeps the caller until its wait is over.
+  void poll_all_in_place();
   /// Waits until `holds(argument)`, which is asked on the calling thread again and again. False
   /// when the deadline passed. Unless `is_notified`, it may change at any time; else by what runs
   /// on the calling thread, by replies, and before notify_local(). Throws forked.
@@ -306,9 +309,9 @@ class engine final : public client,
   [[nodiscard]] bool has_served_all() noexcept;
   /// Serves what has arrived, on the attached thread.
   void serve_attached();
-  /// A cheap look shows nothing that poll_all() would do on the attached thread. Now and then it
-  /// does not look, and is false.
-  [[nodiscard]] bool is_quiet() noexcept;
+  /// A cheap look shows nothing that poll_all() would do on the attached thread, but for requests
+  /// in lanes that there are. Now and then it does not look, and is false.
+  [[nodiscard]] bool has_requests_at_most() noexcept;
   template <class Condition>
   void wait_for(Condition& c);
   template <class Condition>

@@ -637,6 +637,8 @@ void job::notify() { detail::state_of(*state_).engine->notify_local(); }
 
 void job::progress() { state_->engine->poll_all(); }
 
+void job::progress_in_place() { state_->engine->poll_all_in_place(); }
+
 int job::wait_fd() {
   if (state_->engine->is_served_by_caller()) {
     throw error(

@@ -189,7 +189,11 @@ class job {
   /// In a job of equals, on the thread that made it, also serves requests that have arrived: of
   /// each lane up to 64. In a handler there, gives others their turn.
   void progress();
-  /// The same, and throws the same. Throws forked.
+  /// As progress(), and throws the same. In a job of equals, handlers of what has arrived run on
+  /// the caller's stack instead of one of their own, which takes less time: for handlers that do not
+  /// wait. One that does keeps this from returning until its wait is over.
+  void progress_in_place();
+  /// As progress(), and throws the same. Throws forked.
   void poll() { progress(); }
 
   /// Waits until `holds()` is true, and takes in replies meanwhile, as progress() does; true then,

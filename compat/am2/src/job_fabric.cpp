@@ -83,7 +83,8 @@ class job_fabric final : public fabric {
   [[nodiscard]] std::thread::id receiving_thread() const noexcept override { return main_; }
   void poll() noexcept override {
     try {
-      job_.progress();
+      // Handlers of AM-2's do not wait.
+      job_.progress_in_place();
     } catch (const std::exception& e) {
       log::error(std::string("AM-2 cannot poll: ") + e.what());
     }
