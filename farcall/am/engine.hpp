@@ -107,7 +107,8 @@ class engine final : public client,
   /// has arrived. Throws forked.
   void poll_all();
   /// The same, but requests that have arrived are served on the caller's stack, for less: a handler
-  /// that waits keeps the caller until its wait is over.
+  /// that waits keeps the caller until its wait is over. All else is done in some of its calls
+  /// only.
   void poll_all_in_place();
   /// Waits until `holds(argument)`, which is asked on the calling thread again and again. False
   /// when the deadline passed. Unless `is_notified`, it may change at any time; else by what runs
@@ -309,9 +310,9 @@ class engine final : public client,
   [[nodiscard]] bool has_served_all() noexcept;
   /// Serves what has arrived, on the attached thread.
   void serve_attached();
-  /// A cheap look shows nothing that poll_all() would do on the attached thread, but for requests
-  /// in lanes that there are. Now and then it does not look, and is false.
-  [[nodiscard]] bool has_requests_at_most() noexcept;
+  /// A cheap look shows nothing that poll_all() would do on the attached thread. Now and then it
+  /// does not look, and is false.
+  [[nodiscard]] bool is_quiet() noexcept;
   template <class Condition>
   void wait_for(Condition& c);
   template <class Condition>
@@ -377,6 +378,9 @@ class engine final : public client,
   /// microseconds, so that the lines that it reads seldom have to go back to whom they belong.
   static constexpr unsigned take_over_interval = 512;
 
+  /// Polls in place of which one does what the others do not.
+  static constexpr unsigned whole_look_interval = 16;
+
   /// How long a caller of a full lane, or a worker whose replies find no space, sleeps at a time:
   /// nobody notifies it of space.
   static constexpr std::chrono::microseconds space_interval{100};
@@ -425,6 +429,7 @@ class engine final : public client,
 
   std::unique_ptr<fiber_scheduler> attached_;         ///< of the thread that has called attach()
   unsigned quiet_polls_ = 0;                          ///< of that thread, in a row
+  unsigned polls_in_place_ = 0;                       ///< of that thread
   std::atomic<bool> moves_bytes_{false};              ///< some lanes have had drivers
   std::map<const requester*, std::uint64_t> settled_; ///< up to where settle() knows; mutex_
 

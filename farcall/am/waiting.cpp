@@ -511,12 +511,12 @@ void engine::poll(completion& c) {
   }
 }
 
-bool engine::has_requests_at_most() noexcept {
-  if (!is_attached() || is_forked()) return false;
+bool engine::is_quiet() noexcept {
   // Other lanes than the attached thread's are looked at by pump_all() only.
   if (++quiet_polls_ % rare_look_interval == 0) return false;
+  const worker& w = *workers_.front();
   // A turn looks at few of many lanes.
-  if (arrivals_changed() || workers_.front()->lanes_here() > most_quiet_lanes ||
+  if (arrivals_changed() || w.has_work() || w.lanes_here() > most_quiet_lanes ||
       moves_bytes_.load(std::memory_order_relaxed) || attached_->is_on_fiber() ||
       attached_->has_suspended() || has_queued_continuations()) {
     return false;
@@ -528,7 +528,7 @@ bool engine::has_requests_at_most() noexcept {
 }
 
 void engine::poll_all() {
-  if (has_requests_at_most() && !workers_.front()->has_work()) return;
+  if (is_attached() && !is_forked() && is_quiet()) return;
   require_own_process();
   if (completion_descriptor* const d = descriptor_.load(std::memory_order_acquire)) d->clear();
   const engine* const before = std::exchange(progressing_, this);
@@ -539,13 +539,14 @@ void engine::poll_all() {
 }
 
 void engine::poll_all_in_place() {
-  // In a handler, others have their turn as in poll_all().
-  if (!has_requests_at_most() || this_stack.turn != nullptr) {
+  // In a handler, others have their turn as in poll_all(). A child of a fork is not attached.
+  if (!is_attached() || attached_->is_on_fiber() || this_stack.turn != nullptr ||
+      ++polls_in_place_ % whole_look_interval == 0) {
     poll_all();
     return;
   }
   worker& w = *workers_.front();
-  if (!w.has_work()) return;
+  if (!w.has_work() || w.lanes_here() > most_quiet_lanes) return;
   (void)w.turn(false);
   require_own_process();
   run_queued(attached_.get());
