@@ -94,7 +94,7 @@ int send_request(const char* function, am2_endpoint* ep, int dest, message& m, b
     if (has_slot) {
       credits slot{};
       slot[std::size_t(c)] = 1;
-      give_slots_back(there, slot);
+      give_slots_back(*ep, there, slot);
     }
     return return_unreachable(*ep, there, m.header);
   }
@@ -104,7 +104,7 @@ int send_request(const char* function, am2_endpoint* ep, int dest, message& m, b
   const bool asks = n >= (depth + 3) / 4;
   there.sent.store(asks ? 0 : n, std::memory_order_relaxed);
   if (asks) m.header.ask_for_slots();
-  m.header.set_credits(take_owed(there));
+  m.header.set_credits(take_owed(*ep, there));
   count_sent(*ep, AM2_STATISTIC(requests_sent), m);
   if (c == category::long_message && m.header.kind() == message_kind::request)
     try_place(*ep, there, m, true);
@@ -142,11 +142,11 @@ int send_reply(const char* function, void* to, message& m, const call_arguments&
     accept_own(ep, m);
     return AM_OK;
   }
-  credits back = take_owed(there);
+  credits back = take_owed(ep, there);
   if (back[std::size_t(t.payload)] < message_header::most_credits) {
     ++back[std::size_t(t.payload)];
   } else {
-    owe_slot(there, t.payload);
+    owe_slot(ep, there, t.payload);
   }
   m.header.set_credits(back);
   if (m.header.payload() == category::long_message) try_place(ep, there, m, false);

@@ -20,7 +20,16 @@ class handler_run {
   handler_run(am2_endpoint& ep, const peer* source, endpoint_name from, const message_header& h,
               bool is_request, bool can_reply) noexcept
       : state_(process::thread()), token_(state_.tokens[state_.running]) {
-    token_ = {&ep, source, from, h.tag, h.handler(), h.payload(), is_request, true, can_reply};
+    // One by one: the processor would have to wait for a copy of what was just stored in parts.
+    token_.at = &ep;
+    token_.source = source;
+    token_.from = from;
+    token_.tag = h.tag;
+    token_.handler = h.handler();
+    token_.payload = h.payload();
+    token_.is_request = is_request;
+    token_.is_running = true;
+    token_.can_reply = can_reply;
     ++state_.running;
   }
   handler_run(const handler_run&) = delete;
@@ -201,8 +210,8 @@ void answer_get(am2_endpoint& ep, peer& source, const message& m) noexcept {
     accept_own(ep, reply);
     return;
   }
-  owe_slot(source, category::long_message);
-  reply.header.set_credits(take_owed(source));
+  owe_slot(ep, source, category::long_message);
+  reply.header.set_credits(take_owed(ep, source));
   process::instance().send_or_keep(source.name.node, reply);
 }
 
@@ -271,18 +280,18 @@ void send_credits(am2_endpoint& ep, peer& p) noexcept {
     message m{message_header(message_kind::credit, category::short_message, 0, 0)};
     m.header.from = ep.name.endpoint;
     m.header.to = p.name.endpoint;
-    m.header.set_credits(take_owed(p));
+    m.header.set_credits(take_owed(ep, p));
     if (!m.header.has_credits()) return;
     process::instance().send_or_keep(p.name.node, m);
   }
 }
 
 void accept(am2_endpoint& ep, int node, const message& m) noexcept {
-  const message_header h = m.header;
+  const message_header& h = m.header;
   const endpoint_name from{node, h.from};
   peer* const source = ep.find_peer(from);
   if (source != nullptr && h.has_credits()) {
-    give_slots_back(*source, h.given_back());
+    give_slots_back(ep, *source, h.given_back());
     if (ep.bundle->is_parallel) process::instance().wake();
   }
   switch (h.kind()) {
@@ -326,7 +335,7 @@ void accept(am2_endpoint& ep, int node, const message& m) noexcept {
     has_replied = !here.its_token().can_reply;
   }
   if (is_reply || has_replied) return;
-  owe_slot(*source, h.payload());
+  owe_slot(ep, *source, h.payload());
   if (h.asks_for_slots()) {
     send_credits(ep, *source);
   } else if (!ep.owes.load(std::memory_order_relaxed)) {

@@ -11,6 +11,32 @@ std::uint64_t key_of(endpoint_name name) noexcept {
          static_cast<std::uint32_t>(name.endpoint);
 }
 
+/// Takes `most` of what there is, at most, and the same from the total. Returns how many. One
+/// thread at a time has an endpoint of AM_SEQ: there it is no read-modify-write, which would wait
+/// for the lines of messages that were just sent.
+std::uint32_t take_some(const am2_endpoint& ep, std::atomic<std::uint32_t>& from,
+                        std::atomic<std::uint32_t>& total, std::uint32_t most) noexcept {
+  std::uint32_t before = from.load(std::memory_order_relaxed);
+  std::uint32_t n = std::min(before, most);
+  if (!ep.bundle->is_parallel) {
+    from.store(before - n, std::memory_order_relaxed);
+    total.store(total.load(std::memory_order_relaxed) - n, std::memory_order_relaxed);
+    return n;
+  }
+  while (!from.compare_exchange_weak(before, before - n, std::memory_order_relaxed))
+    n = std::min(before, most);
+  total.fetch_sub(n, std::memory_order_relaxed);
+  return n;
+}
+
+void add_one(const am2_endpoint& ep, std::atomic<std::uint32_t>& to) noexcept {
+  if (ep.bundle->is_parallel) {
+    to.fetch_add(1, std::memory_order_relaxed);
+  } else {
+    to.store(to.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+}
+
 } // namespace
 
 bool take_slot(am2_endpoint& ep, peer& p, category c) noexcept {
@@ -22,25 +48,16 @@ bool take_slot(am2_endpoint& ep, peer& p, category c) noexcept {
         !p.outstanding_total.compare_exchange_weak(before, before + 1, std::memory_order_relaxed)) {
       if (before >= depth) return false;
     }
-    p.outstanding[std::size_t(c)].fetch_add(1, std::memory_order_relaxed);
-    return true;
+  } else {
+    p.outstanding_total.store(before + 1, std::memory_order_relaxed);
   }
-  p.outstanding_total.store(before + 1, std::memory_order_relaxed);
-  auto& of_category = p.outstanding[std::size_t(c)];
-  of_category.store(of_category.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  add_one(ep, p.outstanding[std::size_t(c)]);
   return true;
 }
 
-void give_slots_back(peer& p, const credits& c) noexcept {
+void give_slots_back(const am2_endpoint& ep, peer& p, const credits& c) noexcept {
   for (std::size_t i = 0; i < c.size(); ++i) {
-    if (c[i] == 0) continue;
-    std::uint32_t before = p.outstanding[i].load(std::memory_order_relaxed);
-    std::uint32_t n = 0;
-    do {
-      n = std::min(before, c[i]);
-    } while (
-        !p.outstanding[i].compare_exchange_weak(before, before - n, std::memory_order_relaxed));
-    p.outstanding_total.fetch_sub(n, std::memory_order_relaxed);
+    if (c[i] != 0) (void)take_some(ep, p.outstanding[i], p.outstanding_total, c[i]);
   }
 }
 
@@ -53,21 +70,16 @@ credits take_outstanding(peer& p) noexcept {
   return c;
 }
 
-void owe_slot(peer& p, category c) noexcept {
-  p.owed[std::size_t(c)].fetch_add(1, std::memory_order_relaxed);
-  p.owed_total.fetch_add(1, std::memory_order_relaxed);
+void owe_slot(const am2_endpoint& ep, peer& p, category c) noexcept {
+  add_one(ep, p.owed[std::size_t(c)]);
+  add_one(ep, p.owed_total);
 }
 
-credits take_owed(peer& p) noexcept {
+credits take_owed(const am2_endpoint& ep, peer& p) noexcept {
   credits c{};
   if (p.owed_total.load(std::memory_order_relaxed) == 0) return c;
-  for (std::size_t i = 0; i < c.size(); ++i) {
-    std::uint32_t before = p.owed[i].load(std::memory_order_relaxed);
-    do {
-      c[i] = std::min(before, message_header::most_credits);
-    } while (!p.owed[i].compare_exchange_weak(before, before - c[i], std::memory_order_relaxed));
-    p.owed_total.fetch_sub(c[i], std::memory_order_relaxed);
-  }
+  for (std::size_t i = 0; i < c.size(); ++i)
+    c[i] = take_some(ep, p.owed[i], p.owed_total, message_header::most_credits);
   return c;
 }
 

@@ -163,12 +163,12 @@ namespace farcall::am2 {
 /// Takes a slot for a request; false when all are taken.
 [[nodiscard]] bool take_slot(am2_endpoint& ep, peer& p, category c) noexcept;
 /// Slots that have come back; more than there were are ignored.
-void give_slots_back(peer& p, const credits& c) noexcept;
+void give_slots_back(const am2_endpoint& ep, peer& p, const credits& c) noexcept;
 /// All outstanding ones, by category, for a peer that has ended.
 [[nodiscard]] credits take_outstanding(peer& p) noexcept;
 /// A request was taken in, and has no reply: its slot is to be given back.
-void owe_slot(peer& p, category c) noexcept;
+void owe_slot(const am2_endpoint& ep, peer& p, category c) noexcept;
 /// What is owed, to go with the next message.
-[[nodiscard]] credits take_owed(peer& p) noexcept;
+[[nodiscard]] credits take_owed(const am2_endpoint& ep, peer& p) noexcept;
 
 } // namespace farcall::am2
