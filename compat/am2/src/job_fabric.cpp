@@ -1,5 +1,6 @@
 #include "job_fabric.hpp"
 
+#include "compact_message.hpp"
 #include "process.hpp"
 
 #include <farcall/base/error.hpp>
@@ -52,6 +53,8 @@ message_queue& early_messages() {
 }
 void give(int node, const message& m);
 
+// By word: a copy of what was just stored in parts would keep the processor waiting.
+void take_compact(std::uint64_t tag, std::uint32_t bits, std::int32_t argument);
 template <std::size_t N>
 void take_short(short_record<N> r);
 void take_record(const record_head& head, std::span<const std::int32_t> arguments,
@@ -117,8 +120,8 @@ class job_fabric final : public fabric {
   /// A call has brought a message.
   void take(int node, const message& m) noexcept {
     if (node < 0 || node >= size()) return;
-    // Relaxed: read by the same thread, or with what wake() orders.
-    arrived_.fetch_add(1, std::memory_order_relaxed);
+    // Relaxed: read by the same thread, or with what wake() orders. One thread at a time writes it.
+    arrived_.store(arrived_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     to_->deliver(node, m);
   }
 
@@ -164,14 +167,24 @@ void give(int node, const message& m) {
   f->take(node, m);
 }
 
+/// Whether its number of arguments is one.
+bool has_arguments(const message_header& h) {
+  return h.kind() <= message_kind::get || h.kind() == message_kind::segment;
+}
+
+void take_compact(std::uint64_t tag, std::uint32_t bits, std::int32_t argument) {
+  const compact_message c{tag, bits, argument};
+  message m{c.header()};
+  m.arguments = &argument;
+  give(c.node(), m);
+}
+
 template <std::size_t N>
 void take_short(short_record<N> r) {
-  const message_kind kind = r.header.kind();
-  const bool has_arguments = kind <= message_kind::get || kind == message_kind::segment;
-  if (has_arguments && static_cast<std::size_t>(r.header.arguments()) > N) return;
+  if (has_arguments(r.header) && static_cast<std::size_t>(r.header.arguments()) > N) return;
   message m{r.header};
   m.arguments = r.arguments.data();
-  if (!has_arguments) m.arguments = nullptr;
+  if (!has_arguments(r.header)) m.arguments = nullptr;
   give(r.node, m);
 }
 
@@ -220,6 +233,10 @@ sending job_fabric::try_send(int node, const message& m) noexcept {
   try {
     const int count = m.arguments == nullptr ? 0 : m.header.arguments();
     bool is_sent = false;
+    if (const auto c = compact_message::of(m, self_)) [[likely]] {
+      is_sent = try_post(to, fn<&take_compact>, c->tag, c->bits, c->argument);
+      return is_sent ? sending::sent : sending::full;
+    }
     if (m.header.payload() == category::short_message || m.header.kind() == message_kind::segment ||
         (m.header.kind() > message_kind::get && m.header.kind() != message_kind::job)) {
       is_sent = count <= 1   ? post_short<1>(to, m)

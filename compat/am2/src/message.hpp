@@ -73,6 +73,13 @@ class message_header {
              std::uint64_t{c[2]} << (credits_at + 24);
   }
   [[nodiscard]] bool has_credits() const noexcept { return bits_ >> credits_at != 0; }
+  /// It gives back one slot of that category, and nothing else.
+  [[nodiscard]] bool gives_one_back(category c) const noexcept {
+    return bits_ >> credits_at == std::uint64_t{1} << 12 * static_cast<unsigned>(c);
+  }
+  void give_one_back(category c) noexcept {
+    bits_ |= std::uint64_t{1} << (credits_at + 12 * static_cast<unsigned>(c));
+  }
   [[nodiscard]] credits given_back() const noexcept {
     return {static_cast<std::uint32_t>(field(credits_at, 12)),
             static_cast<std::uint32_t>(field(credits_at + 12, 12)),
