@@ -70,8 +70,7 @@ void forget_keys_of_environment() {
 
 } // namespace
 
-server_process::server_process(bool encrypted, std::optional<int> cpu,
-                               const std::string& served) {
+server_process::server_process(bool encrypted, std::optional<int> cpu, const std::string& served) {
   forget_keys_of_environment();
   if (encrypted) key_.emplace();
   const std::string program = std::filesystem::read_symlink("/proc/self/exe");
