@@ -107,8 +107,8 @@ class engine final : public client,
   /// has arrived. Throws forked.
   void poll_all();
   /// The same, but requests that have arrived are served on the caller's stack, for less: a handler
-  /// that waits keeps the caller until its wait is over. All else is done in some of its calls
-  /// only.
+  /// that waits keeps the caller until its wait is over. Replies are taken in by some of its
+  /// calls only.
   void poll_all_in_place();
   /// Waits until `holds(argument)`, which is asked on the calling thread again and again. False
   /// when the deadline passed. Unless `is_notified`, it may change at any time; else by what runs

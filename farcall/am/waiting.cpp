@@ -541,12 +541,14 @@ void engine::poll_all() {
 void engine::poll_all_in_place() {
   // In a handler, others have their turn as in poll_all(). A child of a fork is not attached.
   if (!is_attached() || attached_->is_on_fiber() || this_stack.turn != nullptr ||
-      ++polls_in_place_ % whole_look_interval == 0) {
+      ++polls_in_place_ % whole_look_interval == 0 || arrivals_changed() ||
+      moves_bytes_.load(std::memory_order_relaxed) ||
+      workers_.front()->lanes_here() > most_quiet_lanes) {
     poll_all();
     return;
   }
   worker& w = *workers_.front();
-  if (!w.has_work() || w.lanes_here() > most_quiet_lanes) return;
+  if (!w.has_work()) return;
   (void)w.turn(false);
   require_own_process();
   run_queued(attached_.get());
