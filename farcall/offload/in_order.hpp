@@ -226,8 +226,9 @@ void reset_in_order(buffer<T>& memory) noexcept {
   if (const remote_span<T> freed = memory.release(); freed.address() != 0)
     detail::release_in_order(where, nullptr, freed.address());
 }
-/// The same, behind the calls of a lane to its node, and the copies that are in order with them: the
-/// memory is free once a later call of that lane has begun. A lane to another node orders nothing.
+/// The same, behind the calls of a lane to its node, and the copies that are in order with them:
+/// the memory is free once a later call of that lane has begun. A lane to another node orders
+/// nothing.
 template <class T>
 void reset_in_order(buffer<T>& memory, const lane& by) noexcept {
   const node where = memory.node();
