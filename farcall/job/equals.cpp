@@ -99,7 +99,8 @@ bool host_membership::lose_equal(node_id /*node*/, target& t, const std::string&
   if (has_given_up_.load(std::memory_order_relaxed)) return false;
   const int code = t.process->exit_code().value_or(t.exit_code);
   if (t.is_told_to_stop) {
-    if (code <= 0) return false;
+    // Those of a job that could not start are told, too; the constructor throws what is wrong.
+    if (code <= 0 || !is_over()) return false;
     log::error(why + ", after its job of equals was closed");
     const std::lock_guard guard(lost_mutex_);
     if (exit_code_ == 0) exit_code_ = code;

@@ -268,6 +268,13 @@ TEST(spmd, a_host_that_is_killed_ends_nodes_that_join) {
   EXPECT_EQ(c.end(), 128 + SIGKILL);
 }
 
+TEST(spmd, a_node_that_cannot_start_is_the_only_one_blamed) {
+  command c(program("'shm,exec:/no/such/program'", "states 1 waiting"));
+  EXPECT_EQ(c.end(), 128 + SIGABRT);
+  EXPECT_THAT(c.text(), HasSubstr("/no/such/program"));
+  EXPECT_THAT(c.text(), Not(HasSubstr("node 1")));
+}
+
 TEST(spmd, others_go_on_where_the_job_survives) {
   command c(program("shm:2", "survive 1"));
   EXPECT_EQ(c.end(), 0) << c.text();
