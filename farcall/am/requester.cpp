@@ -198,7 +198,6 @@ inline pending_call* requester::simple_call_of(const std::byte* reply) noexcept 
 
 inline void requester::read_reply(pending_call& slot, const std::byte* record,
                                   std::uint32_t bytes) noexcept {
-  note_end(slot);
   try {
     slot.read_(slot, reply_action::read, {record + reply_body, bytes - reply_body});
   } catch (...) {
@@ -216,6 +215,11 @@ inline void requester::take_reply(const std::byte* record, std::uint32_t bytes) 
   }
 }
 
+/// The last reply of several was to the call with that number.
+inline void requester::note_replies(std::uint32_t last) noexcept {
+  if (last == last_request_) is_quiet_.store(true, std::memory_order_release);
+}
+
 /// There was no reply.
 inline void requester::note_idle() noexcept {
   if (calls_ > chunk_calls && ++idle_pumps_ % idle_pumps == 0) [[unlikely]]
@@ -223,10 +227,12 @@ inline void requester::note_idle() noexcept {
 }
 
 bool requester::spin_for(const completion& c, reply_count expected) noexcept {
-  const auto take = [this](const std::byte* record, std::uint32_t bytes) {
+  std::uint32_t last = no_slot;
+  const auto take = [this, &last](const std::byte* record, std::uint32_t bytes) {
     pending_call* const slot = simple_call_of(record);
     if (slot == nullptr) [[unlikely]]
       return false;
+    last = slot->index_;
     read_reply(*slot, record, bytes);
     return true;
   };
@@ -242,6 +248,7 @@ bool requester::spin_for(const completion& c, reply_count expected) noexcept {
         if (expected == reply_count::many) {
           (void)receive_each(endpoint_.in, record_kind::reply, pump_batch, take);
         }
+        note_replies(last);
         // Release; partner: the acquire load in has_reply().
         seen_.store(endpoint_.in.tail, std::memory_order_release);
         if (c.ready()) [[likely]]
@@ -266,11 +273,14 @@ std::size_t requester::pump() noexcept {
   std::size_t taken = 0;
   progress();
   while (taken < pump_batch) {
-    const auto take = [this](const std::byte* record, std::uint32_t bytes) {
+    std::uint32_t last = no_slot;
+    const auto take = [this, &last](const std::byte* record, std::uint32_t bytes) {
+      last = word_at(record + offsetof(record_header, slot));
       take_reply(record, bytes);
       return true;
     };
     taken += receive_each(endpoint_.in, record_kind::reply, pump_batch - taken, take);
+    if (last != no_slot) note_replies(last);
     // One of another kind, or a pad before one of this.
     const record_view record = peek(endpoint_.in);
     if (!record || taken == pump_batch) break;
@@ -359,7 +369,7 @@ void requester::send_releases() noexcept {
 }
 
 void requester::finish(pending_call& slot) noexcept {
-  note_end(slot);
+  note_replies(slot.index_);
   if (slot.request_block_ != nullptr) {
     owner_->release_block(slot.request_block_);
     slot.request_block_ = nullptr;

@@ -234,7 +234,7 @@ class requester final : private fork_observer {
   /// The last request has been answered, and so have those before it, but for handlers that wait:
   /// others pass these. False behind one that wants no answer.
   [[nodiscard]] bool is_quiet() const noexcept {
-    // Acquire; partner: the release store in note_end(): what the handlers did is done.
+    // Acquire; partner: the release store in note_replies(): what the handlers did is done.
     return is_quiet_.load(std::memory_order_acquire);
   }
 
@@ -309,9 +309,7 @@ class requester final : private fork_observer {
   }
   /// `index` is less than calls_.
   [[nodiscard]] pending_call& call_at(std::uint32_t index) noexcept;
-  void note_end(const pending_call& slot) noexcept {
-    if (slot.index_ == last_request_) is_quiet_.store(true, std::memory_order_release);
-  }
+  void note_replies(std::uint32_t last) noexcept;
   [[nodiscard]] bool is_given_back(std::size_t chunk) const noexcept {
     return chunks_[chunk] == given_back_;
   }
