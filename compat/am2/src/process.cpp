@@ -16,8 +16,9 @@ namespace {
 constexpr std::chrono::nanoseconds longest_sleep = std::chrono::seconds(1);
 /// The same where messages are received on a thread of farcall's: ends of nodes wake nobody then.
 constexpr std::chrono::nanoseconds longest_sleep_beside = std::chrono::milliseconds(50);
-/// Polls between two questions whether a node has ended.
-constexpr unsigned look_interval = 16;
+/// Polls between two questions whether a node has ended: they read the clock, which takes longer
+/// than a poll.
+constexpr unsigned look_interval = 64;
 /// Between attempts to send where there was no space: nobody notifies of space.
 constexpr std::chrono::microseconds space_interval{50};
 

@@ -40,6 +40,7 @@ struct thread_state {
   std::array<token, 4> tokens{};
   std::array<std::vector<std::uint64_t>, 4> payloads{}; ///< of messages to the endpoint itself
   std::vector<bool> used_nodes{};                       ///< to which this thread has a lane
+  const std::thread::id id = std::this_thread::get_id();
 };
 
 /// All of the library's state in this process: the program's interface has no object for it.
@@ -117,7 +118,7 @@ class process final : public receiver {
   [[nodiscard]] static thread_state& make_thread_state() noexcept;
 
   /// The calling thread is the one that polls the fabric, and sleeps in it.
-  [[nodiscard]] bool receives() const noexcept { return std::this_thread::get_id() == receiver_; }
+  [[nodiscard]] bool receives() const noexcept { return thread().id == receiver_; }
   /// Messages that receive() gets for the bundle are run there; returns how many.
   template <class F>
   unsigned run_in_place(am2_bundle& b, const F& receive);
