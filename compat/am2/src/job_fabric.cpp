@@ -32,6 +32,14 @@ struct short_record {
   std::array<std::int32_t, N> arguments;
 };
 
+/// Payload of a short medium, which is sent whole, so that it has no length to be read. With the
+/// smaller one a record fills a cache line, with the larger one two.
+template <std::size_t Words>
+using small_payload = std::array<std::uint64_t, Words>;
+constexpr std::size_t least_small_words = 3;
+constexpr std::size_t most_small_words = 11;
+constexpr std::size_t most_small = sizeof(small_payload<most_small_words>);
+
 /// What stands before arguments and payload of the others.
 struct record_head {
   message_header header;
@@ -55,6 +63,9 @@ void give(int node, const message& m);
 
 // By word: a copy of what was just stored in parts would keep the processor waiting.
 void take_compact(std::uint64_t tag, std::uint32_t bits, std::int32_t argument);
+template <std::size_t Words>
+void take_small(std::uint64_t tag, std::uint32_t bits, std::int32_t argument, std::uint32_t bytes,
+                small_payload<Words> payload);
 template <std::size_t N>
 void take_short(short_record<N> r);
 void take_record(const record_head& head, std::span<const std::int32_t> arguments,
@@ -138,6 +149,10 @@ class job_fabric final : public fabric {
   [[nodiscard]] static bool may_use(int node) noexcept;
   template <std::size_t N>
   [[nodiscard]] bool post_short(const node& to, const message& m) const;
+  template <std::size_t Words>
+  [[nodiscard]] static bool post_small(const node& to, const message& m, const compact_message& c);
+  /// All that is no compact short. Not inline: those would be slower.
+  [[nodiscard, gnu::noinline]] bool post_other(const node& to, const message& m) const;
 
   job job_;
   receiver* to_;
@@ -174,8 +189,20 @@ bool has_arguments(const message_header& h) {
 
 void take_compact(std::uint64_t tag, std::uint32_t bits, std::int32_t argument) {
   const compact_message c{tag, bits, argument};
-  message m{c.header()};
+  message m{c.header(category::short_message)};
   m.arguments = &argument;
+  give(c.node(), m);
+}
+
+template <std::size_t Words>
+void take_small(std::uint64_t tag, std::uint32_t bits, std::int32_t argument, std::uint32_t bytes,
+                small_payload<Words> payload) {
+  if (bytes > sizeof payload) return;
+  const compact_message c{tag, bits, argument};
+  message m{c.header(category::medium)};
+  m.arguments = &argument;
+  m.payload = payload.data();
+  m.bytes = bytes;
   give(c.node(), m);
 }
 
@@ -227,32 +254,49 @@ bool job_fabric::post_short(const node& to, const message& m) const {
   return try_post(to, fn<&take_short<N>>, r);
 }
 
+template <std::size_t Words>
+bool job_fabric::post_small(const node& to, const message& m, const compact_message& c) {
+  small_payload<Words> payload{};
+  if (m.bytes != 0) std::memcpy(payload.data(), m.payload, m.bytes);
+  return try_post(to, fn<&take_small<Words>>, c.tag, c.bits, c.argument,
+                  static_cast<std::uint32_t>(m.bytes), payload);
+}
+
+bool job_fabric::post_other(const node& to, const message& m) const {
+  if (m.header.payload() == category::medium && m.bytes <= most_small) {
+    if (const auto c = compact_message::of(m, self_)) {
+      return m.bytes <= sizeof(small_payload<least_small_words>)
+                 ? post_small<least_small_words>(to, m, *c)
+                 : post_small<most_small_words>(to, m, *c);
+    }
+  }
+  const int count = m.arguments == nullptr ? 0 : m.header.arguments();
+  if (m.header.payload() == category::short_message || m.header.kind() == message_kind::segment ||
+      (m.header.kind() > message_kind::get && m.header.kind() != message_kind::job)) {
+    return count <= 1   ? post_short<1>(to, m)
+           : count <= 3 ? post_short<3>(to, m)
+           : count <= 5 ? post_short<5>(to, m)
+           : count <= 9 ? post_short<9>(to, m)
+                        : post_short<16>(to, m);
+  }
+  const bool has_payload = !m.is_in_place && m.header.kind() != message_kind::get;
+  const record_head head{m.header, self_, m.is_in_place ? 1U : 0U, m.offset, m.get_offset, m.bytes};
+  return try_post(to, fn<&take_record>, head,
+                  std::span(m.arguments, static_cast<std::size_t>(count)),
+                  std::span(static_cast<const std::byte*>(m.payload), has_payload ? m.bytes : 0));
+}
+
 sending job_fabric::try_send(int node, const message& m) noexcept {
   const farcall::node& to = nodes_[static_cast<std::size_t>(node)];
   if (!may_use(node)) return sending::full;
   try {
-    const int count = m.arguments == nullptr ? 0 : m.header.arguments();
-    bool is_sent = false;
-    if (const auto c = compact_message::of(m, self_)) [[likely]] {
-      is_sent = try_post(to, fn<&take_compact>, c->tag, c->bits, c->argument);
-      return is_sent ? sending::sent : sending::full;
+    if (m.header.payload() == category::short_message) [[likely]] {
+      if (const auto c = compact_message::of(m, self_)) [[likely]] {
+        const bool is_sent = try_post(to, fn<&take_compact>, c->tag, c->bits, c->argument);
+        return is_sent ? sending::sent : sending::full;
+      }
     }
-    if (m.header.payload() == category::short_message || m.header.kind() == message_kind::segment ||
-        (m.header.kind() > message_kind::get && m.header.kind() != message_kind::job)) {
-      is_sent = count <= 1   ? post_short<1>(to, m)
-                : count <= 3 ? post_short<3>(to, m)
-                : count <= 5 ? post_short<5>(to, m)
-                : count <= 9 ? post_short<9>(to, m)
-                             : post_short<16>(to, m);
-    } else {
-      const bool has_payload = !m.is_in_place && m.header.kind() != message_kind::get;
-      const record_head head{m.header, self_,        m.is_in_place ? 1U : 0U,
-                             m.offset, m.get_offset, m.bytes};
-      is_sent = try_post(
-          to, fn<&take_record>, head, std::span(m.arguments, static_cast<std::size_t>(count)),
-          std::span(static_cast<const std::byte*>(m.payload), has_payload ? m.bytes : 0));
-    }
-    return is_sent ? sending::sent : sending::full;
+    return post_other(to, m) ? sending::sent : sending::full;
   } catch (const out_of_memory&) {
     // Of earlier messages there will be some.
     return sending::full;

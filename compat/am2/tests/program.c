@@ -121,7 +121,7 @@ static void shorts(int rounds, int sleeps) {
 }
 
 static void payloads(void) {
-  static const size_t sizes[] = {0, 1, 7, 64, 500, 1100, 16000, 65000, 70001};
+  static const size_t sizes[] = {0, 1, 7, 24, 25, 64, 88, 89, 500, 1100, 16000, 65000, 70001};
   unsigned char* from = (unsigned char*)malloc(long_bytes);
   size_t s, i;
   int to;
