@@ -365,7 +365,8 @@ void requester::send_releases() noexcept {
     releases_.pop_back();
   }
   last_request_ = last_call;
-  is_quiet_.store(was_quiet, std::memory_order_relaxed);
+  // Release; partner: as in note_replies().
+  is_quiet_.store(was_quiet, std::memory_order_release);
 }
 
 void requester::finish(pending_call& slot) noexcept {

@@ -177,10 +177,10 @@ class FARCALL_NODISCARD_CLASS buffer {
     return buffer(where, memory.address(), memory.size());
   }
 
-  /// Frees the memory now, in order behind this thread's earlier calls to the node. Waits while the
-  /// lane to the node is full, or until this thread has one, but at most for
-  /// job_options::release_timeout: then a line is logged, and the memory stays taken until the job
-  /// ends. The same holds for the destructor.
+  /// Frees the memory now, in order behind this thread's earlier calls to the node, but for
+  /// functions that wait there or answer later. Waits while the lane to the node is full, or until
+  /// this thread has one, but at most for job_options::release_timeout: then a line is logged, and
+  /// the memory stays taken until the job ends. The same holds for the destructor.
   void reset() noexcept {
     if (span_.address() != 0) detail::release_on(where_, span_.address());
     span_ = {};

@@ -75,9 +75,10 @@ class ordered_lane {
   [[nodiscard]] am::requester& requester_of(const ordered_end& end) const {
     if (end.by == nullptr) return place_of(node_).messages;
     if (end.by->where() != node_) {
+      const bool is_of_other_job = end.by->where().job() != &end.job;
       throw error("a copy of memory of " + node_text(end.node) +
-                      " cannot be in the order of a lane " + "to " +
-                      node_text(end.by->where().id()),
+                      " cannot be in the order of a lane to " + node_text(end.by->where().id()) +
+                      (is_of_other_job ? " of another job" : ""),
                   end.node);
     }
     return place_of(*end.by).messages;

@@ -99,7 +99,7 @@ template <class T>
 /// All elements of a buffer, for the same.
 template <class T>
 [[nodiscard]] ordered_span<T> in_order(const buffer<T>& memory, const lane& by) noexcept {
-  return {memory.span(), by.where().job(), &by};
+  return {memory.span(), memory.node().job(), &by};
 }
 
 namespace detail {
@@ -134,7 +134,8 @@ void release_in_order(const node& where, const lane* by, std::uint64_t address) 
   am::requester* lane = nullptr;
   if (end.by == nullptr) [[likely]]
     lane = end.job.client->find_lane(end.node);
-  else if (!end.by->is_empty() && end.by->where().id() == end.node)
+  else if (!end.by->is_empty() && end.by->where().id() == end.node &&
+           end.by->where().job() == &end.job)
     lane = &end.by->messages();
   if (lane == nullptr || lane->has_transfers.load(std::memory_order_relaxed) || !lane->is_quiet())
     return nullptr;

@@ -275,6 +275,18 @@ TEST_F(order, memory_of_the_own_node_is_freed_behind_calls) {
   free_behind_calls(own, own, in, [](auto& memory) { memory.reset(); });
 }
 
+TEST_F(order, lanes_of_other_jobs_order_nothing) {
+  const job other(with_targets("shm"));
+  const lane by(other.targets().front());
+  const buffer<std::uint64_t> there = target_.allocate<std::uint64_t>(1);
+  try {
+    put_sync(numbers(1, 1), in_order(there, by));
+    FAIL() << "was copied in the order of another job's calls";
+  } catch (const error& e) {
+    EXPECT_THAT(e.what(), HasSubstr("of another job"));
+  }
+}
+
 TEST_F(order, lanes_keep_an_order_of_their_own) {
   const lane first(target_);
   const lane second(target_);
