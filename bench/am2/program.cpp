@@ -54,6 +54,7 @@ struct {
   bool is_over = false;
   std::size_t wanted_segment = 0;
   std::int32_t count = 0;
+  // Handlers of AM-2 are given no context.
 } own; // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 
 [[noreturn]] void give_up(const char* what) {

@@ -85,10 +85,11 @@ class client {
   }
   /// The same, where it is open; else null.
   [[nodiscard]] requester* find_lane(node_id node) const noexcept {
-    if (cached_.serial != serial_) [[unlikely]]
-      return nullptr;
-    requester* const l = cached_.own->find(node);
-    return l != nullptr && !l->is_lost() ? l : nullptr;
+    if (cached_.serial == serial_) [[likely]] {
+      if (requester* const l = cached_.own->find(node); l != nullptr && !l->is_lost()) [[likely]]
+        return l;
+    }
+    return nullptr;
   }
 
   /// A lane of its own, served by a worker of its own on the other side. Where the node has none

@@ -215,9 +215,11 @@ inline void requester::take_reply(const std::byte* record, std::uint32_t bytes) 
   }
 }
 
-/// The last reply of several was to the call with that number.
-inline void requester::note_replies(std::uint32_t last) noexcept {
-  if (last == last_request_) is_quiet_.store(true, std::memory_order_release);
+/// Some calls have ended, perhaps the last.
+inline void requester::note_ended() noexcept {
+  const auto last = static_cast<std::uint32_t>(last_request_.load(std::memory_order_relaxed));
+  if (last < calls_ && !call_at(last).is_in_flight())
+    last_request_.store(last | answered, std::memory_order_release);
 }
 
 /// There was no reply.
@@ -227,12 +229,10 @@ inline void requester::note_idle() noexcept {
 }
 
 bool requester::spin_for(const completion& c, reply_count expected) noexcept {
-  std::uint32_t last = no_slot;
-  const auto take = [this, &last](const std::byte* record, std::uint32_t bytes) {
+  const auto take = [this](const std::byte* record, std::uint32_t bytes) {
     pending_call* const slot = simple_call_of(record);
     if (slot == nullptr) [[unlikely]]
       return false;
-    last = slot->index_;
     read_reply(*slot, record, bytes);
     return true;
   };
@@ -248,7 +248,7 @@ bool requester::spin_for(const completion& c, reply_count expected) noexcept {
         if (expected == reply_count::many) {
           (void)receive_each(endpoint_.in, record_kind::reply, pump_batch, take);
         }
-        note_replies(last);
+        note_ended();
         // Release; partner: the acquire load in has_reply().
         seen_.store(endpoint_.in.tail, std::memory_order_release);
         if (c.ready()) [[likely]]
@@ -273,14 +273,11 @@ std::size_t requester::pump() noexcept {
   std::size_t taken = 0;
   progress();
   while (taken < pump_batch) {
-    std::uint32_t last = no_slot;
-    const auto take = [this, &last](const std::byte* record, std::uint32_t bytes) {
-      last = word_at(record + offsetof(record_header, slot));
+    const auto take = [this](const std::byte* record, std::uint32_t bytes) {
       take_reply(record, bytes);
       return true;
     };
     taken += receive_each(endpoint_.in, record_kind::reply, pump_batch - taken, take);
-    if (last != no_slot) note_replies(last);
     // One of another kind, or a pad before one of this.
     const record_view record = peek(endpoint_.in);
     if (!record || taken == pump_batch) break;
@@ -297,7 +294,10 @@ std::size_t requester::pump() noexcept {
   seen_.store(endpoint_.in.tail, std::memory_order_release);
   if (!releases_.empty()) [[unlikely]]
     send_releases();
-  if (taken == 0) note_idle();
+  if (taken == 0)
+    note_idle();
+  else
+    note_ended();
   return taken;
 }
 
@@ -355,8 +355,7 @@ void requester::read_rendezvous(pending_call& slot, const record_view& record) {
 
 void requester::send_releases() noexcept {
   // The handler of these answers nothing, and copies need not wait for it.
-  const std::uint32_t last_call = last_request_;
-  const bool was_quiet = is_quiet();
+  const std::uint64_t last_call = last_request_.load(std::memory_order_relaxed);
   while (!releases_.empty()) {
     std::byte* arguments = try_reserve_request(sizeof(std::uint64_t));
     if (arguments == nullptr) break; // the next pump tries again
@@ -364,13 +363,11 @@ void requester::send_releases() noexcept {
     commit_request(arguments, sizeof(std::uint64_t), release_reply_key, nullptr);
     releases_.pop_back();
   }
-  last_request_ = last_call;
-  // Release; partner: as in note_replies().
-  is_quiet_.store(was_quiet, std::memory_order_release);
+  // Release; partner: as in note_ended().
+  last_request_.store(last_call, std::memory_order_release);
 }
 
 void requester::finish(pending_call& slot) noexcept {
-  note_replies(slot.index_);
   if (slot.request_block_ != nullptr) {
     owner_->release_block(slot.request_block_);
     slot.request_block_ = nullptr;
@@ -392,6 +389,7 @@ void requester::finish(pending_call& slot) noexcept {
 void requester::fail_call(pending_call& slot, std::exception_ptr why) noexcept {
   slot.failure_ = std::move(why);
   finish(slot);
+  note_ended();
 }
 
 void requester::fail(const std::exception_ptr& why) noexcept {
@@ -404,6 +402,7 @@ void requester::fail(const std::exception_ptr& why) noexcept {
     slot.failure_ = why;
     finish(slot);
   });
+  note_ended();
   // Release; partner: the acquire load in has_reply(). Not before: who finds no reply there looks
   // next whether its pending call is ready, and sleeps.
   is_over_.store(true, std::memory_order_release);

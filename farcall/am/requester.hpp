@@ -234,8 +234,8 @@ class requester final : private fork_observer {
   /// The last request has been answered, and so have those before it, but for handlers that wait:
   /// others pass these. False behind one that wants no answer.
   [[nodiscard]] bool is_quiet() const noexcept {
-    // Acquire; partner: the release store in note_replies(): what the handlers did is done.
-    return is_quiet_.load(std::memory_order_acquire);
+    // Acquire; partner: the release store in note_ended(): what the handlers did is done.
+    return (last_request_.load(std::memory_order_acquire) & answered) != 0;
   }
 
   /// Copies are under way that calls in order wait for. Set and read by the layer above.
@@ -281,6 +281,8 @@ class requester final : private fork_observer {
   }
 
  private:
+  static constexpr std::uint64_t answered = std::uint64_t{1} << 32; ///< of last_request_
+
   /// What holds the lane finds no space, and asks the client, which knows why.
   void after_fork_in_child() noexcept override { disconnect(endpoint_); }
 
@@ -288,10 +290,10 @@ class requester final : private fork_observer {
   void write_header(std::byte* record, handler_key key, pending_call* slot,
                     std::uint32_t extra) noexcept {
     auto* header = new (record) request_header;
-    last_request_ = slot == nullptr ? no_slot : slot->index_;
+    const std::uint32_t number = slot == nullptr ? no_slot : slot->index_;
     // Relaxed: only a thread that sends asks, about what it has sent itself.
-    is_quiet_.store(false, std::memory_order_relaxed);
-    header->record.slot = last_request_;
+    last_request_.store(number, std::memory_order_relaxed);
+    header->record.slot = number;
     header->key = key;
     header->extra = extra;
     if (slot != nullptr) slot->state_.store(completion::state::pending, std::memory_order_relaxed);
@@ -309,7 +311,7 @@ class requester final : private fork_observer {
   }
   /// `index` is less than calls_.
   [[nodiscard]] pending_call& call_at(std::uint32_t index) noexcept;
-  void note_replies(std::uint32_t last) noexcept;
+  void note_ended() noexcept;
   [[nodiscard]] bool is_given_back(std::size_t chunk) const noexcept {
     return chunks_[chunk] == given_back_;
   }
@@ -336,10 +338,10 @@ class requester final : private fork_observer {
   std::atomic<std::uint64_t> seen_{0}; ///< where the next reply will be
   std::exception_ptr failure_;
   std::atomic<bool> is_lost_{false};
-  std::atomic<bool> is_over_{false};     ///< fail() has ended all calls
-  std::uint32_t calls_ = 0;              ///< numbers of pending calls are below it
-  std::uint32_t last_request_ = no_slot; ///< number of its pending call, if it has one
-  std::atomic<bool> is_quiet_{true};
+  std::atomic<bool> is_over_{false}; ///< fail() has ended all calls
+  std::uint32_t calls_ = 0;          ///< numbers of pending calls are below it
+  /// Number of its pending call, if it has one, and `answered`. In one word: one store.
+  std::atomic<std::uint64_t> last_request_{no_slot | answered};
   /// By number of their pending calls; owned, but for those that were given back.
   std::vector<call_chunk*> chunks_;
   call_chunk* given_back_ = nullptr; ///< what stands for these; null as long as there are none
