@@ -208,12 +208,13 @@ constexpr std::string_view without_own_frames =
 /// The frames behind the signal handler, as addr2line would write them. The debugger knows
 /// arguments where the program was built for it; without any, addr2line's lines say more.
 void add_lines_of_debugger(fixed_text& to) noexcept {
-  to.add("out=$(command -v gdb >/dev/null 2>&1 && timeout 4 gdb -nx -q -batch"
+  // Ended by what it cannot put off, as it does while it reads a large program.
+  to.add("out=$({ command -v gdb >/dev/null && timeout -s KILL 4 gdb -nx -q -batch"
          " -iex 'set auto-load off' -iex 'set debuginfod enabled off' -ex 'set width 0'"
          " -ex 'set print address off' -ex 'set print entry-values no'"
          " -ex 'thread apply all -q -s bt 40' -p ");
   to.add_number(static_cast<std::uintptr_t>(::getpid()), 10);
-  to.add(" </dev/null 2>/dev/null | sed -n '/<signal handler called>/,/^$/p' |"
+  to.add(" </dev/null; } 2>/dev/null | sed -n '/<signal handler called>/,/^$/p' |"
          " sed -n -e '/^$/q' -e '/signal handler called/d' -e '/^\\[/d'"
          " -e 's/^#[0-9]* *\\(0x[0-9a-f]* in \\)\\{0,1\\}//'"
          " -e 's/ from [^ ]*$//' -e 's/) ()$/)/' -e '/ at /!s/$/ at ??:?/' -e p | own)\n"
@@ -230,18 +231,23 @@ void write_script(const std::array<std::uintptr_t, most_frames>& frames, std::si
   add_lines_of_debugger(script);
   script.add("[ -n \"$out\" ] || command -v addr2line >/dev/null 2>&1 ||"
              " out='    (addr2line, of binutils, would name the functions)'\n"
-             "[ -n \"$out\" ] || out=$({ :; ");
+             "[ -n \"$out\" ] || out=$({ :");
+  // One command for all that lie in one file: reading it takes most of the time.
+  const char* file = nullptr;
   for (std::size_t i = 0; i != n; ++i) {
     const place_in_file where = find(frames[i]);
     if (where.file == nullptr || std::string_view(where.file).find('\'') != std::string_view::npos)
       continue;
-    script.add("addr2line -Cfipe '");
-    add_file(script, where);
-    script.add("' ");
+    if (where.file != file) {
+      script.add("; addr2line -Cfipe '");
+      add_file(script, where);
+      script.add("'");
+      file = where.file;
+    }
+    script.add(" ");
     script.add_address(where.address);
-    script.add("; ");
   }
-  script.add("} 2>/dev/null | own)\n"
+  script.add("; } 2>/dev/null | own)\n"
              "echo \"${out:-    (no function of the program has a name)}\" >&2");
 }
 

@@ -5,6 +5,9 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
 #include <thread>
 
 #include <unistd.h>
@@ -113,6 +116,26 @@ TEST(fault_report, tells_arguments_where_the_debugger_may_attach) {
   EXPECT_EXIT(with_report(calls_one_that_stores), KilledBySignal(SIGSEGV),
               "at address 0x10, in\n    [^\n]*stores_at \\(address=16\\) at .*"
               "fault_report_test.cpp:[0-9]+\n    [^\n]*calls_one_that_stores ");
+}
+
+/// As a debugger that reads a large program on a busy machine.
+void put_first_a_debugger_that_hangs(const std::string& folder) {
+  std::ofstream(folder + "/gdb") << "#!/bin/sh\ntrap '' TERM\nsleep 30\n";
+  std::filesystem::permissions(folder + "/gdb", std::filesystem::perms::owner_all);
+  const char* const path = std::getenv("PATH");
+  ::setenv("PATH", (folder + ":" + (path == nullptr ? "/usr/bin:/bin" : path)).c_str(), 1);
+}
+
+TEST(fault_report, waits_for_no_debugger_that_hangs) {
+  std::string folder = ::testing::TempDir() + "debugger-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  EXPECT_EXIT(
+      {
+        put_first_a_debugger_that_hangs(folder);
+        with_report(calls_one_that_stores);
+      },
+      KilledBySignal(SIGSEGV), "stores_at.*calls_one_that_stores");
+  std::filesystem::remove_all(folder);
 }
 
 TEST(fault_report, says_that_the_stack_is_full) {
