@@ -7,6 +7,7 @@
 #include <chrono>
 #include <thread>
 
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,7 +17,7 @@ namespace {
 
 using namespace am;
 
-enum key : handler_key { note_key = first_user_key, wait_key, send_key, go_on_key };
+enum key : handler_key { note_key = first_user_key, wait_key, send_key, go_on_key, repeat_key };
 
 engine* tested = nullptr;
 int served = 0;
@@ -58,9 +59,21 @@ void send(request_context& request, const void* /*context*/) noexcept {
   post(note_key);
 }
 
+/// A handler that has itself called again.
+bool repeats = false;
+void repeat(request_context& request, const void* /*context*/) noexcept {
+  request.release();
+  if (repeats) post(repeat_key);
+}
+
 class attached : public testing::Test {
  protected:
-  attached() : engine_({{&note, nullptr}, {&wait, nullptr}, {&send, nullptr}, {&go_on, nullptr}}) {
+  attached()
+      : engine_({{&note, nullptr},
+                 {&wait, nullptr},
+                 {&send, nullptr},
+                 {&go_on, nullptr},
+                 {&repeat, nullptr}}) {
     tested = &*engine_;
     served = 0;
     may_go_on = false;
@@ -130,6 +143,29 @@ TEST_F(attached, a_handler_that_waits_in_place_serves_others_meanwhile) {
   post(go_on_key);
   engine_->poll_all_in_place();
   EXPECT_EQ(served, 3);
+}
+
+TEST_F(attached, polling_in_place_goes_on_with_handlers_that_wait) {
+  post(wait_key);
+  engine_->poll_all();
+  EXPECT_EQ(served, 0);
+  may_go_on = true;
+  engine_->poll_all_in_place();
+  EXPECT_EQ(served, 1);
+}
+
+TEST_F(attached, polling_in_place_does_all_else_too_however_much_comes) {
+  // The lane is known behind that.
+  post(note_key);
+  engine_->poll_all();
+  // Readable at first. What poll_all() does beside serving requests clears it.
+  pollfd completions{engine_->wait_fd(), POLLIN, 0};
+  repeats = true;
+  post(repeat_key);
+  for (int polls = 0; polls < 3000; ++polls)
+    engine_->poll_all_in_place();
+  EXPECT_EQ(::poll(&completions, 1, 0), 0);
+  repeats = false;
 }
 
 TEST_F(attached, settling_serves_all_and_says_whether_something_was_sent) {

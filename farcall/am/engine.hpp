@@ -313,6 +313,8 @@ class engine final : public client,
   /// A cheap look shows nothing that poll_all() would do on the attached thread. Now and then it
   /// does not look, and is false.
   [[nodiscard]] bool is_quiet() noexcept;
+  /// For poll_all_in_place(): there may be more to do than to serve requests.
+  [[nodiscard]] bool needs_whole_look(const worker& w) noexcept;
   template <class Condition>
   void wait_for(Condition& c);
   template <class Condition>
@@ -340,7 +342,14 @@ class engine final : public client,
   void accept_lanes() noexcept;
   /// Gives lanes back that could not be served, once their openers have closed them.
   void close_refused() noexcept;
-  [[nodiscard]] bool arrivals_changed() const noexcept;
+  [[nodiscard]] bool arrivals_changed() const noexcept {
+    for (const auto& l : listeners_) {
+      // Acquire; partner: the release additions of whoever opens a lane, and of accept_lanes().
+      if (l->arrivals->load(std::memory_order_acquire) != l->seen.load(std::memory_order_acquire))
+        return true;
+    }
+    return false;
+  }
   void adopt(transport& via, const endpoint& c);
   void run_worker(worker& w, bool until_empty);
   [[nodiscard]] bool progresses(const worker& w) const noexcept {
@@ -380,6 +389,8 @@ class engine final : public client,
 
   /// Polls in place of which one does what the others do not.
   static constexpr unsigned whole_look_interval = 16;
+  /// The same where there are requests each time.
+  static constexpr unsigned longest_look_interval = 1024;
 
   /// How long a caller of a full lane, or a worker whose replies find no space, sleeps at a time:
   /// nobody notifies it of space.
@@ -428,6 +439,7 @@ class engine final : public client,
   std::atomic<std::uint32_t> next_lane_doorbell_{0};
 
   std::unique_ptr<fiber_scheduler> attached_;         ///< of the thread that has called attach()
+  worker* attached_worker_ = nullptr;                 ///< the first, while a thread is attached
   unsigned quiet_polls_ = 0;                          ///< of that thread, in a row
   unsigned polls_in_place_ = 0;                       ///< of that thread
   std::atomic<bool> moves_bytes_{false};              ///< some lanes have had drivers

@@ -213,8 +213,13 @@ record_view responder::next_request() noexcept {
 }
 
 bool responder::serve_one() noexcept {
-  const record_view record = next_request();
-  if (!record) return false;
+  record_view record;
+  if (is_plain()) [[likely]]
+    record = peek(endpoint_.in);
+  if (record.kind != record_kind::request || record.bytes < sizeof(request_header)) [[unlikely]] {
+    record = next_request();
+    if (!record) return false;
+  }
   current_bytes_ = record.bytes;
   request_header header;
   std::memcpy(&header, record.data, sizeof header);

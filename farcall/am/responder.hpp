@@ -122,6 +122,11 @@ class responder final : private fork_observer {
   /// need.
   struct backlog;
 
+  /// What next_request() does beside looking for one need not be done.
+  [[nodiscard]] bool is_plain() const noexcept {
+    return !blocked() && current_bytes_ == 0 && !cut_.load(std::memory_order_relaxed) &&
+           !shares_replies_;
+  }
   /// The next request; nothing when there is none that can be served now.
   [[nodiscard]] record_view next_request() noexcept;
   void run(request_context& request, handler_key key) noexcept;

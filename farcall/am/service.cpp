@@ -66,12 +66,6 @@ class coalescing {
 
 } // namespace
 
-bool engine::arrivals_changed() const noexcept {
-  return std::any_of(listeners_.begin(), listeners_.end(), [](const auto& l) {
-    return l->arrivals->load(std::memory_order_acquire) != l->seen.load(std::memory_order_acquire);
-  });
-}
-
 void engine::close_refused() noexcept {
   std::erase_if(refused_, [this](std::pair<transport*, endpoint>& r) {
     auto& [via, c] = r;

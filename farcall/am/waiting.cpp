@@ -538,18 +538,25 @@ void engine::poll_all() {
   if (is_attached()) serve_attached();
 }
 
+inline bool engine::needs_whole_look(const worker& w) noexcept {
+  if (arrivals_changed() || moves_bytes_.load(std::memory_order_relaxed) ||
+      w.lanes_here() > most_quiet_lanes) {
+    return true;
+  }
+  if (++polls_in_place_ % whole_look_interval != 0) return false;
+  // That takes longer, so what has come goes first, as long as something else gets its turn too.
+  return polls_in_place_ % longest_look_interval == 0 || !w.has_work();
+}
+
 void engine::poll_all_in_place() {
   // In a handler, others have their turn as in poll_all(). A child of a fork is not attached.
-  if (!is_attached() || attached_->is_on_fiber() || this_stack.turn != nullptr ||
-      ++polls_in_place_ % whole_look_interval == 0 || arrivals_changed() ||
-      moves_bytes_.load(std::memory_order_relaxed) ||
-      workers_.front()->lanes_here() > most_quiet_lanes) {
+  worker* const w = current_worker_;
+  if (w == nullptr || w != attached_worker_ || attached_->is_on_fiber() ||
+      attached_->has_suspended() || this_stack.turn != nullptr || needs_whole_look(*w)) {
     poll_all();
     return;
   }
-  worker& w = *workers_.front();
-  if (!w.has_work()) return;
-  (void)w.turn(false);
+  if (w->turn_where_requests_are() == 0) return;
   require_own_process();
   run_queued(attached_.get());
 }
@@ -559,13 +566,13 @@ void engine::attach() {
     throw error("a thread that runs handlers already cannot do so for another job");
   }
   attached_ = std::make_unique<fiber_scheduler>();
-  current_worker_ = workers_.front().get();
+  attached_worker_ = current_worker_ = workers_.front().get();
 }
 
 void engine::detach() noexcept {
   if (!is_attached()) return;
   workers_.front()->set_asleep(true);
-  current_worker_ = nullptr;
+  attached_worker_ = current_worker_ = nullptr;
   // What is suspended has nowhere to go on.
   if (attached_->has_suspended()) {
     fiber_scheduler::leave_thread();

@@ -127,8 +127,9 @@ unsigned worker::serve(std::uint32_t place, unsigned most, const lane_driver*& m
   lane_turn turn{this, lane, most};
   begin_turn(turn);
   unsigned served = 0;
-  while (served < turn.most && lane->serve_one())
-    ++served;
+  // Behind a handler that has waited, the lane may be another worker's: `most` is 0 then.
+  while (lane->serve_one() && ++served < turn.most && lane->has_request()) {
+  }
   end_turn(turn);
   return served;
 }
@@ -180,6 +181,19 @@ unsigned worker::turn(bool nested) noexcept {
       ++i;
     }
     if (nested && served != 0) return served;
+  }
+  return served;
+}
+
+unsigned worker::turn_where_requests_are() noexcept {
+  // A lane that is looked at may be another worker's meanwhile.
+  if (shares_lanes_) return has_work() ? turn(false) : 0;
+  unsigned served = 0;
+  const lane_driver* moved = nullptr;
+  const std::uint32_t places = places_.load(std::memory_order_acquire);
+  for (std::uint32_t i = 0; i < places; ++i) {
+    const responder* const lane = lanes_[i].lane();
+    if (lane != nullptr && lane->has_request()) served += serve(i, turn_batch, moved);
   }
   return served;
 }

@@ -57,6 +57,9 @@ class worker {
   /// Serves up to a batch of requests of each lane; returns how many. With `nested`, a single
   /// request: the caller waits for something and polls again.
   unsigned turn(bool nested) noexcept;
+  /// As turn(false), at the least cost where there are no requests: lanes that have none are left
+  /// alone, and nothing is done about replies that wait for space. For few lanes.
+  unsigned turn_where_requests_are() noexcept;
   /// Replies to a request that it is not run; false when there is none.
   bool refuse_one() noexcept;
 
