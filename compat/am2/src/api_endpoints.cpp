@@ -33,7 +33,7 @@ int AM_Init() {
 }
 
 int AM_Terminate() {
-  AM2_REQUIRE(process::instance().terminate(), AM_ERR_NOT_INIT, "AM_Init was not called");
+  AM2_REQUIRE(process::instance().terminate(), AM_ERR_NOT_INIT, not_initialised);
   return AM_OK;
 }
 
@@ -330,10 +330,12 @@ int AM2_PostSema(eb_t eb) {
 }
 
 int AM_Poll(eb_t bundle) {
-  AM2_REQUIRE_INIT();
+  process& p = process::instance();
+  AM2_REQUIRE(p.is_initialised(), AM_ERR_NOT_INIT, not_initialised);
   AM2_REQUIRE(bundle != nullptr, AM_ERR_BAD_ARG, no_bundle);
-  AM2_REQUIRE(process::thread().running == 0, AM_ERR_RESOURCE, "handlers may not poll");
-  (void)process::instance().poll(*bundle);
+  thread_state& t = process::thread();
+  AM2_REQUIRE(t.running == 0, AM_ERR_RESOURCE, "handlers may not poll");
+  (void)p.poll(t, *bundle);
   return AM_OK;
 }
 

@@ -34,7 +34,7 @@ void count_sent(am2_endpoint& ep, std::size_t kind, const message& m) noexcept {
 }
 
 /// The process of the peer has ended: the request comes back at once.
-int return_unreachable(am2_endpoint& ep, const peer& p, const message_header& h) noexcept {
+int return_unreachable(am2_endpoint& ep, peer& p, const message_header& h) noexcept {
   run_returned(ep, &p, p.name, EUNREACHABLE, true, h);
   return AM_OK;
 }
@@ -42,18 +42,110 @@ int return_unreachable(am2_endpoint& ep, const peer& p, const message_header& h)
 /// Why the arguments that all requests have are wrong, or null.
 const char* find_fault(const am2_endpoint& ep, int dest, const call_arguments& arguments) noexcept {
   if (!arguments.is_sound()) return "there are 0 to 16 arguments";
-  if (dest < 0 || static_cast<std::size_t>(dest) >= ep.table.size() ||
-      !ep.table[static_cast<std::size_t>(dest)].is_in_use)
+  if (ep.mapped_at(dest) == nullptr)
     return "nothing is mapped at this index of the translation table";
   return nullptr;
 }
 
+/// Whether the next request is to: a quarter of the slots is asked for at a time.
+bool asks_for_slots(const am2_endpoint& ep, peer& p) noexcept {
+  const std::uint32_t n = p.sent.load(std::memory_order_relaxed) + 1;
+  const bool asks = n >= (ep.depth.load(std::memory_order_relaxed) + 3) / 4;
+  p.sent.store(asks ? 0 : n, std::memory_order_relaxed);
+  return asks;
+}
+
+/// What a compact message has beside its bits: nothing, or the payload of a medium.
+struct no_payload {
+  static constexpr category kind = category::short_message;
+  static constexpr std::uint64_t bytes = 0;
+  static constexpr bool is_sound = true;
+};
+struct medium_payload {
+  static constexpr category kind = category::medium;
+  const void* data;
+  std::uint64_t bytes;
+  bool is_sound = bytes <= most_compact_payload && (data != nullptr || bytes == 0);
+};
+
+template <class Payload>
+void count_compact_sent(am2_endpoint& ep, std::size_t kind, int count,
+                        const Payload& payload) noexcept {
+  constexpr auto c = static_cast<std::size_t>(Payload::kind);
+  ep.count(kind + c);
+  const std::uint64_t bytes = payload.bytes + sizeof(std::int32_t) * static_cast<unsigned>(count);
+  if (bytes != 0) ep.count(AM2_STATISTIC(bytes_sent) + c, bytes);
+}
+
+/// As send_request(), for a request with one argument at most that has but to be sent. False, and
+/// at most a poll has happened, where there is more to it, and for all errors.
+template <class Payload>
+[[gnu::always_inline]] inline bool
+send_compact_request(am2_endpoint* ep, int dest, handler_t handler, int count,
+                     std::int32_t argument, const Payload& payload) {
+  process& p = process::instance();
+  if (!p.is_initialised() || ep == nullptr) return false;
+  peer* const there = ep->mapped_at(dest);
+  am2_bundle& b = *ep->bundle;
+  thread_state& t = process::thread();
+  if (there == nullptr || !there->route || b.is_parallel || t.running != 0 || !payload.is_sound)
+    return false;
+  (void)p.poll(t, b);
+  const std::uint32_t taken = there->outstanding_total.load(std::memory_order_relaxed);
+  if (taken >= ep->depth.load(std::memory_order_relaxed) || p.some_have_ended() ||
+      there->owed_total.load(std::memory_order_relaxed) != 0) {
+    return false;
+  }
+  const auto m = compact_message::request(
+      ep->table[static_cast<std::size_t>(dest)].tag.load(std::memory_order_relaxed), *there->route,
+      handler, count, argument, asks_for_slots(*ep, *there));
+  std::atomic<std::uint32_t>& of_kind = there->outstanding[std::size_t(Payload::kind)];
+  there->outstanding_total.store(taken + 1, std::memory_order_relaxed);
+  of_kind.store(of_kind.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  count_compact_sent(*ep, AM2_STATISTIC(requests_sent), count, payload);
+  if constexpr (Payload::kind == category::short_message) {
+    (void)p.send(b, there->name.node, m);
+  } else {
+    (void)p.send(b, there->name.node, m, payload.data, payload.bytes);
+  }
+  return true;
+}
+
+/// The same for a reply, by send_reply().
+template <class Payload>
+[[gnu::always_inline]] inline bool send_compact_reply(void* to, handler_t handler, int count,
+                                                      std::int32_t argument,
+                                                      const Payload& payload) noexcept {
+  if (to == nullptr) return false;
+  token& t = *static_cast<token*>(to);
+  if (!t.can_reply || t.source == nullptr || !payload.is_sound) return false;
+  am2_endpoint& ep = *t.at;
+  peer& there = *t.source;
+  if (!there.route || ep.bundle->is_parallel ||
+      there.owed_total.load(std::memory_order_relaxed) != 0) {
+    return false;
+  }
+  t.can_reply = false;
+  const auto m = compact_message::reply(
+      ep.table[static_cast<std::size_t>(there.index)].tag.load(std::memory_order_relaxed),
+      *there.route, handler, count, argument, t.payload);
+  count_compact_sent(ep, AM2_STATISTIC(replies_sent), count, payload);
+  if constexpr (Payload::kind == category::short_message) {
+    process::instance().send_or_keep(there.name.node, m);
+  } else {
+    process::instance().send_or_keep(there.name.node, m, payload.data, payload.bytes);
+  }
+  return true;
+}
+
 /// `function` returns what this returns. `m` has the payload and the offsets.
-int send_request(const char* function, am2_endpoint* ep, int dest, message& m, bool is_async,
-                 const call_arguments& arguments) {
+// Inline, as the next: each function sends messages of one kind.
+[[gnu::always_inline]] inline int send_request(const char* function, am2_endpoint* ep, int dest,
+                                               message& m, bool is_async,
+                                               const call_arguments& arguments) {
   process& p = process::instance();
   if (!p.is_initialised()) [[unlikely]]
-    return failed(AM_ERR_NOT_INIT, function, "AM_Init was not called");
+    return failed(AM_ERR_NOT_INIT, function, not_initialised);
   if (ep == nullptr) [[unlikely]]
     return failed(AM_ERR_BAD_ARG, function, "the endpoint is NULL");
   if (!ep->is_ready()) [[unlikely]]
@@ -66,7 +158,7 @@ int send_request(const char* function, am2_endpoint* ep, int dest, message& m, b
     return failed(AM_ERR_RESOURCE, function, "handlers may not send requests");
 
   const translation& to = ep->table[static_cast<std::size_t>(dest)];
-  peer& there = ep->peers[to.peer];
+  peer& there = *ep->mapped_at(dest);
   am2_bundle& b = *ep->bundle;
   m.arguments = arguments.data();
   m.header.tag = to.tag.load(std::memory_order_relaxed);
@@ -98,12 +190,7 @@ int send_request(const char* function, am2_endpoint* ep, int dest, message& m, b
     }
     return return_unreachable(*ep, there, m.header);
   }
-  // A quarter of the slots is asked for at a time.
-  const std::uint32_t depth = ep->depth.load(std::memory_order_relaxed);
-  const std::uint32_t n = there.sent.load(std::memory_order_relaxed) + 1;
-  const bool asks = n >= (depth + 3) / 4;
-  there.sent.store(asks ? 0 : n, std::memory_order_relaxed);
-  if (asks) m.header.ask_for_slots();
+  if (asks_for_slots(*ep, there)) m.header.ask_for_slots();
   m.header.set_credits(take_owed(*ep, there));
   count_sent(*ep, AM2_STATISTIC(requests_sent), m);
   if (c == category::long_message && m.header.kind() == message_kind::request)
@@ -113,10 +200,11 @@ int send_request(const char* function, am2_endpoint* ep, int dest, message& m, b
   return AM_OK;
 }
 
-int send_reply(const char* function, void* to, message& m, const call_arguments& arguments) {
+[[gnu::always_inline]] inline int send_reply(const char* function, void* to, message& m,
+                                             const call_arguments& arguments) {
   process& p = process::instance();
   if (!p.is_initialised()) [[unlikely]]
-    return failed(AM_ERR_NOT_INIT, function, "AM_Init was not called");
+    return failed(AM_ERR_NOT_INIT, function, not_initialised);
   if (to == nullptr) [[unlikely]]
     return failed(AM_ERR_BAD_ARG, function, "the token is NULL");
   if (!arguments.is_sound()) [[unlikely]]
@@ -128,8 +216,7 @@ int send_reply(const char* function, void* to, message& m, const call_arguments&
     return failed(AM_ERR_RESOURCE, function,
                   "only the handler of a request may reply, once, while it runs");
   am2_endpoint& ep = *t.at;
-  // What accept() has found in the table.
-  peer& there = ep.peers[static_cast<std::size_t>(t.source - ep.peers.get())];
+  peer& there = *t.source;
   m.arguments = arguments.data();
   m.header.tag =
       ep.table[static_cast<std::size_t>(there.index)].tag.load(std::memory_order_relaxed);
@@ -225,11 +312,27 @@ int AMX_ReplyXferVA(void* token, handler_t handler, void* source, size_t nbytes,
   va_end(args);                                                                                    \
   return status
 
+/// AM2_FORWARD, unless `send`, with the argument that there may be and what follows, does all.
+#define AM2_TRY_COMPACT(send, payload, ...)                                                        \
+  if (static_cast<unsigned>(numargs) <= 1) [[likely]] {                                            \
+    std::int32_t only = 0;                                                                         \
+    if (numargs == 1) {                                                                            \
+      va_list first;                                                                               \
+      va_start(first, numargs);                                                                    \
+      only = va_arg(first, int);                                                                   \
+      va_end(first);                                                                               \
+    }                                                                                              \
+    if (send(__VA_ARGS__, numargs, only, payload)) [[likely]]                                      \
+      return AM_OK;                                                                                \
+  }
+
 int AMX_Request(ep_t ep, int dest, handler_t handler, int numargs, ...) {
+  AM2_TRY_COMPACT(send_compact_request, no_payload(), ep, dest, handler);
   AM2_FORWARD(AMX_RequestVA, ep, dest, handler);
 }
 int AMX_RequestI(ep_t ep, int dest, handler_t handler, void* source, size_t nbytes, int numargs,
                  ...) {
+  AM2_TRY_COMPACT(send_compact_request, (medium_payload{source, nbytes}), ep, dest, handler);
   AM2_FORWARD(AMX_RequestIVA, ep, dest, handler, source, nbytes);
 }
 int AMX_RequestXfer(ep_t ep, int dest, handler_t handler, void* source, size_t nbytes,
@@ -241,9 +344,11 @@ int AMX_GetXfer(ep_t ep, int dest, uintptr_t source_offset, handler_t handler,
   AM2_FORWARD(AMX_GetXferVA, ep, dest, source_offset, handler, dest_offset, nbytes, async);
 }
 int AMX_Reply(void* token, handler_t handler, int numargs, ...) {
+  AM2_TRY_COMPACT(send_compact_reply, no_payload(), token, handler);
   AM2_FORWARD(AMX_ReplyVA, token, handler);
 }
 int AMX_ReplyI(void* token, handler_t handler, void* source, size_t nbytes, int numargs, ...) {
+  AM2_TRY_COMPACT(send_compact_reply, (medium_payload{source, nbytes}), token, handler);
   AM2_FORWARD(AMX_ReplyIVA, token, handler, source, nbytes);
 }
 int AMX_ReplyXfer(void* token, handler_t handler, void* source, size_t nbytes,

@@ -17,16 +17,20 @@ namespace {
 /// A handler on this thread, and its token.
 class handler_run {
  public:
-  handler_run(am2_endpoint& ep, const peer* source, endpoint_name from, const message_header& h,
+  handler_run(am2_endpoint& ep, peer* source, endpoint_name from, const message_header& h,
               bool is_request, bool can_reply) noexcept
-      : state_(process::thread()), token_(state_.tokens[state_.running]) {
+      : handler_run(process::thread(), ep, source, from, h.tag, h.handler(), h.payload(),
+                    is_request, can_reply) {}
+  handler_run(thread_state& t, am2_endpoint& ep, peer* source, endpoint_name from, tag_t tag,
+              std::uint8_t handler, category payload, bool is_request, bool can_reply) noexcept
+      : state_(t), token_(state_.tokens[state_.running]) {
     // One by one: the processor would have to wait for a copy of what was just stored in parts.
     token_.at = &ep;
     token_.source = source;
     token_.from = from;
-    token_.tag = h.tag;
-    token_.handler = h.handler();
-    token_.payload = h.payload();
+    token_.tag = tag;
+    token_.handler = handler;
+    token_.payload = payload;
     token_.is_request = is_request;
     token_.is_running = true;
     token_.can_reply = can_reply;
@@ -40,7 +44,7 @@ class handler_run {
     token_.can_reply = false;
   }
 
-  [[nodiscard]] token& its_token() noexcept { return token_; }
+  [[nodiscard]] token& its_token() const noexcept { return token_; }
 
  private:
   thread_state& state_;
@@ -215,7 +219,7 @@ void answer_get(am2_endpoint& ep, peer& source, const message& m) noexcept {
   process::instance().send_or_keep(source.name.node, reply);
 }
 
-void run_handler_0(am2_endpoint& ep, const peer* source, endpoint_name from, int status, int op,
+void run_handler_0(am2_endpoint& ep, peer* source, endpoint_name from, int status, int op,
                    bool is_request, const message_header& header) noexcept {
   handler_run here(ep, source, from, header, is_request, false);
   const amx_handler_fn_t f = ep.handlers[0].load(std::memory_order_relaxed);
@@ -239,14 +243,14 @@ void fatal(const char* format, ...) noexcept {
   std::abort();
 }
 
-void run_returned(am2_endpoint& ep, const peer* source, endpoint_name from, int status,
-                  bool is_request, const message_header& header) noexcept {
+void run_returned(am2_endpoint& ep, peer* source, endpoint_name from, int status, bool is_request,
+                  const message_header& header) noexcept {
   ep.count(AM2_STATISTIC(returned));
   run_handler_0(ep, source, from, status, op_code(is_request, header.payload()), is_request,
                 header);
 }
 
-void run_end_of(am2_endpoint& ep, const peer& p) noexcept {
+void run_end_of(am2_endpoint& ep, peer& p) noexcept {
   constexpr int no_operation = 0;
   run_handler_0(ep, &p, p.name, EUNREACHABLE, no_operation, false, message_header());
 }
@@ -285,6 +289,20 @@ void send_credits(am2_endpoint& ep, peer& p) noexcept {
     process::instance().send_or_keep(p.name.node, m);
   }
 }
+
+namespace {
+
+/// The handler of a request has not replied: its slot is to be given back.
+void note_no_reply(am2_endpoint& ep, peer& source, category c, bool at_once) noexcept {
+  owe_slot(ep, source, c);
+  if (at_once) {
+    send_credits(ep, source);
+  } else if (!ep.owes.load(std::memory_order_relaxed)) {
+    ep.owes.store(true);
+  }
+}
+
+} // namespace
 
 void accept(am2_endpoint& ep, int node, const message& m) noexcept {
   const message_header& h = m.header;
@@ -334,13 +352,60 @@ void accept(am2_endpoint& ep, int node, const message& m) noexcept {
     run(ep, here.its_token(), m);
     has_replied = !here.its_token().can_reply;
   }
-  if (is_reply || has_replied) return;
-  owe_slot(ep, *source, h.payload());
-  if (h.asks_for_slots()) {
-    send_credits(ep, *source);
-  } else if (!ep.owes.load(std::memory_order_relaxed)) {
-    ep.owes.store(true);
+  if (!is_reply && !has_replied) note_no_reply(ep, *source, h.payload(), h.asks_for_slots());
+}
+
+namespace {
+
+/// `call(token, handler)` runs the handler.
+template <category C, class Call>
+[[gnu::always_inline]] inline bool accept_compact(am2_endpoint& ep, thread_state& t,
+                                                  const compact_message& m,
+                                                  const Call& call) noexcept {
+  const endpoint_name from{m.node(), m.from()};
+  peer* const source = ep.mapped_at(from.node);
+  const tag_t own = ep.tag.load(std::memory_order_relaxed);
+  const std::uint8_t handler = m.handler();
+  const category of_request = m.request_payload();
+  const amx_handler_fn_t f = ep.handlers[handler].load(std::memory_order_relaxed);
+  if (source == nullptr || source->name != from || own == AM_NONE ||
+      (own != m.tag && own != AM_ALL) || f == nullptr || handler == 0 ||
+      of_request > category::long_message || ep.bundle->is_parallel ||
+      ep.before.load(std::memory_order_relaxed) != nullptr ||
+      ep.after.load(std::memory_order_relaxed) != nullptr) [[unlikely]] {
+    return false;
   }
+  if (m.is_reply()) {
+    give_one_slot_back(*source, of_request);
+    ep.count(AM2_STATISTIC(replies_received) + static_cast<std::size_t>(C));
+    const handler_run here(t, ep, source, from, m.tag, handler, C, false, false);
+    call(&here.its_token(), f);
+    return true;
+  }
+  ep.count(AM2_STATISTIC(requests_received) + static_cast<std::size_t>(C));
+  bool has_replied = false;
+  {
+    const handler_run here(t, ep, source, from, m.tag, handler, C, true, true);
+    call(&here.its_token(), f);
+    has_replied = !here.its_token().can_reply;
+  }
+  if (!has_replied) note_no_reply(ep, *source, C, m.asks_for_slots());
+  return true;
+}
+
+} // namespace
+
+bool accept_at_once(am2_endpoint& ep, thread_state& t, const compact_message& m) noexcept {
+  return accept_compact<category::short_message>(ep, t, m, [&](token* at, amx_handler_fn_t f) {
+    call_short(f, at, &m.argument, m.arguments());
+  });
+}
+
+bool accept_at_once(am2_endpoint& ep, thread_state& t, const compact_message& m,
+                    const void* payload, std::uint64_t bytes) noexcept {
+  return accept_compact<category::medium>(ep, t, m, [&](token* at, amx_handler_fn_t f) {
+    call_with_payload(f, at, const_cast<void*>(payload), bytes, &m.argument, m.arguments());
+  });
 }
 
 void accept_own(am2_endpoint& ep, const message& m) noexcept {

@@ -1,5 +1,7 @@
 #include "endpoint.hpp"
 
+#include "compact_message.hpp"
+
 #include <algorithm>
 #include <vector>
 
@@ -111,27 +113,26 @@ using namespace farcall::am2;
 void am2_endpoint::set_resources(std::uint32_t outstanding) {
   std::vector<int> first;
   for (std::size_t i = 0; i < table.size(); ++i) {
-    if (!table[i].is_in_use) continue;
-    const auto [at, is_new] = peer_by_name.try_emplace(key_of(table[i].name), first.size());
-    if (is_new) first.push_back(static_cast<int>(i));
-    table[i].peer = at->second;
+    if (table[i].is_in_use && peer_by_name.try_emplace(key_of(table[i].name), first.size()).second)
+      first.push_back(static_cast<int>(i));
   }
   peers = std::make_unique<peer[]>(first.size());
   peer_count = first.size();
   for (std::size_t i = 0; i < first.size(); ++i) {
-    peers[i].index = first[i];
-    peers[i].name = table[static_cast<std::size_t>(first[i])].name;
+    peer& p = peers[i];
+    p.index = first[i];
+    p.name = table[static_cast<std::size_t>(first[i])].name;
+    if (p.name.node != name.node) p.route = compact_message::route(name, p.name.endpoint);
+  }
+  peer_at.resize(table.size());
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    if (table[i].is_in_use) peer_at[i] = find_peer_elsewhere(table[i].name);
   }
   // Release; partner: is_ready().
   depth.store(outstanding, std::memory_order_release);
 }
 
-peer* am2_endpoint::find_peer(endpoint_name of) const noexcept {
-  // In a job's table, node i is entry i.
-  if (const auto at = static_cast<std::size_t>(of.node);
-      at < table.size() && table[at].is_in_use && table[at].name == of) {
-    return &peers[table[at].peer];
-  }
+peer* am2_endpoint::find_peer_elsewhere(endpoint_name of) const noexcept {
   const auto found = peer_by_name.find(key_of(of));
   return found == peer_by_name.end() ? nullptr : &peers[found->second];
 }

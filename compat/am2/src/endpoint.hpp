@@ -29,7 +29,6 @@ struct translation {
   bool is_in_use = false;
   endpoint_name name;
   std::atomic<tag_t> tag{0};
-  std::size_t peer = 0; ///< once the resources are set
 
   translation() noexcept = default;
   translation(const translation& other) noexcept { *this = other; }
@@ -37,7 +36,6 @@ struct translation {
     is_in_use = other.is_in_use;
     name = other.name;
     tag.store(other.tag.load(std::memory_order_relaxed), std::memory_order_relaxed);
-    peer = other.peer;
     return *this;
   }
   ~translation() = default;
@@ -74,6 +72,8 @@ struct mapped_segment {
 struct peer {
   endpoint_name name;
   int index = -1; ///< first one in the table
+  /// Of compact messages to it; nothing for one in this process, or where they cannot name it.
+  std::optional<std::uint32_t> route;
 
   // By category. Relaxed: counts, which order nothing.
   std::array<std::atomic<std::uint32_t>, 3> outstanding{}; ///< slots of our requests there
@@ -129,6 +129,7 @@ struct am2_endpoint {
   std::atomic<std::uint32_t> depth{0};
   std::unique_ptr<farcall::am2::peer[]> peers;
   std::size_t peer_count = 0;
+  std::vector<farcall::am2::peer*> peer_at; ///< by index in the table; null where nothing is mapped
   std::unordered_map<std::uint64_t, std::size_t> peer_by_name;
 
   std::atomic<bool> owes{false};       ///< slots to some of its peers
@@ -142,7 +143,19 @@ struct am2_endpoint {
   /// After a change of tag or segment.
   void write_card() noexcept;
   /// Null for one that is not in the table.
-  [[nodiscard]] farcall::am2::peer* find_peer(farcall::am2::endpoint_name of) const noexcept;
+  [[nodiscard]] farcall::am2::peer* find_peer(farcall::am2::endpoint_name of) const noexcept {
+    // In a job's table, node i is entry i.
+    farcall::am2::peer* const p = mapped_at(of.node);
+    return p != nullptr && p->name == of ? p : find_peer_elsewhere(of);
+  }
+  /// Null where nothing is mapped, and before the resources are set.
+  [[nodiscard]] farcall::am2::peer* mapped_at(int index) const noexcept {
+    const auto at = static_cast<std::size_t>(index);
+    return at < peer_at.size() ? peer_at[at] : nullptr;
+  }
+
+  [[nodiscard]] farcall::am2::peer*
+  find_peer_elsewhere(farcall::am2::endpoint_name of) const noexcept;
 
   /// Adds to word `at` of the statistics.
   void count(std::size_t at, std::uint64_t n = 1) noexcept {
@@ -164,6 +177,15 @@ namespace farcall::am2 {
 [[nodiscard]] bool take_slot(am2_endpoint& ep, peer& p, category c) noexcept;
 /// Slots that have come back; more than there were are ignored.
 void give_slots_back(const am2_endpoint& ep, peer& p, const credits& c) noexcept;
+/// The slot of one request, at less cost. Not for AM_PAR.
+inline void give_one_slot_back(peer& p, category of_request) noexcept {
+  std::atomic<std::uint32_t>& of_kind = p.outstanding[std::size_t(of_request)];
+  const std::uint32_t before = of_kind.load(std::memory_order_relaxed);
+  if (before == 0) return;
+  of_kind.store(before - 1, std::memory_order_relaxed);
+  p.outstanding_total.store(p.outstanding_total.load(std::memory_order_relaxed) - 1,
+                            std::memory_order_relaxed);
+}
 /// All outstanding ones, by category, for a peer that has ended.
 [[nodiscard]] credits take_outstanding(peer& p) noexcept;
 /// A request was taken in, and has no reply: its slot is to be given back.

@@ -4,6 +4,8 @@
 
 namespace farcall::am2 {
 
+inline constexpr const char* not_initialised = "AM_Init was not called";
+
 /// Reports, where the program wants that (AMX_VerboseErrors), why a function returns `error`, and
 /// returns it.
 int failed(int error, const char* function, const char* why) noexcept;
@@ -19,4 +21,4 @@ int failed(int error, const char* function, const char* why) noexcept;
   } while (false)
 #define AM2_REQUIRE_INIT()                                                                         \
   AM2_REQUIRE(::farcall::am2::process::instance().is_initialised(), AM_ERR_NOT_INIT,               \
-              "AM_Init was not called")
+              ::farcall::am2::not_initialised)

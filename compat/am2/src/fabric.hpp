@@ -1,5 +1,6 @@
 #pragma once
 
+#include "compact_message.hpp"
 #include "message.hpp"
 
 #include <chrono>
@@ -8,6 +9,9 @@
 #include <thread>
 
 namespace farcall::am2 {
+
+/// Mediums up to here are sent at less cost, if all else that they say fits a compact message.
+inline constexpr std::uint64_t most_compact_payload = 88;
 
 /// What becomes of a message that is given to a fabric.
 enum class sending : std::uint8_t {
@@ -20,6 +24,10 @@ enum class sending : std::uint8_t {
 class receiver {
  public:
   virtual void deliver(int node, const message& m) noexcept = 0;
+  /// The same for a short message, and for a medium one, at less cost.
+  virtual void deliver(const compact_message& m) noexcept = 0;
+  virtual void deliver(const compact_message& m, const void* payload,
+                       std::uint64_t bytes) noexcept = 0;
   /// The node has ended. Any thread, also while nobody polls.
   virtual void node_has_ended(int node) noexcept = 0;
 
@@ -40,6 +48,11 @@ class fabric {
 
   /// Never waits, and delivers nothing. Any thread. To other nodes only.
   [[nodiscard]] virtual sending try_send(int node, const message& m) noexcept = 0;
+  /// The same at less cost for a short message, and for a medium one of most_compact_payload bytes
+  /// at most.
+  [[nodiscard]] virtual sending try_send(int node, const compact_message& m) noexcept = 0;
+  [[nodiscard]] virtual sending try_send(int node, const compact_message& m, const void* payload,
+                                         std::uint64_t bytes) noexcept = 0;
   /// The thread that messages are delivered on, in poll() and wait(); none, where they are
   /// delivered on a thread of farcall's.
   [[nodiscard]] virtual std::thread::id receiving_thread() const noexcept = 0;

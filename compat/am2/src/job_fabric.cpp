@@ -38,7 +38,7 @@ template <std::size_t Words>
 using small_payload = std::array<std::uint64_t, Words>;
 constexpr std::size_t least_small_words = 3;
 constexpr std::size_t most_small_words = 11;
-constexpr std::size_t most_small = sizeof(small_payload<most_small_words>);
+static_assert(sizeof(small_payload<most_small_words>) == most_compact_payload);
 
 /// What stands before arguments and payload of the others.
 struct record_head {
@@ -60,6 +60,8 @@ message_queue& early_messages() {
   return only;
 }
 void give(int node, const message& m);
+template <class... Payload>
+void give_compact(const compact_message& m, Payload... payload);
 
 // By word: a copy of what was just stored in parts would keep the processor waiting.
 void take_compact(std::uint64_t tag, std::uint32_t bits, std::int32_t argument);
@@ -94,6 +96,9 @@ class job_fabric final : public fabric {
   [[nodiscard]] int size() const noexcept override { return static_cast<int>(nodes_.size()); }
 
   [[nodiscard]] sending try_send(int node, const message& m) noexcept override;
+  [[nodiscard]] sending try_send(int node, const compact_message& m) noexcept override;
+  [[nodiscard]] sending try_send(int node, const compact_message& m, const void* payload,
+                                 std::uint64_t bytes) noexcept override;
   [[nodiscard]] std::thread::id receiving_thread() const noexcept override { return main_; }
   void poll() noexcept override {
     try {
@@ -130,29 +135,47 @@ class job_fabric final : public fabric {
 
   /// A call has brought a message.
   void take(int node, const message& m) noexcept {
-    if (node < 0 || node >= size()) return;
-    // Relaxed: read by the same thread, or with what wake() orders. One thread at a time writes it.
-    arrived_.store(arrived_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    to_->deliver(node, m);
+    if (note_arrival(node)) to_->deliver(node, m);
+  }
+  void take(const compact_message& m) noexcept {
+    if (note_arrival(m.node())) to_->deliver(m);
+  }
+  void take(const compact_message& m, const void* payload, std::uint64_t bytes) noexcept {
+    if (note_arrival(m.node())) to_->deliver(m, payload, bytes);
   }
 
  private:
   /// Between two looks at whether nodes have ended.
   static constexpr std::chrono::milliseconds look_interval{10};
 
+  /// False for what no node has sent.
+  [[nodiscard]] bool note_arrival(int node) noexcept {
+    if (node < 0 || node >= size()) return false;
+    // Relaxed: read by the same thread, or with what wake() orders. One thread at a time writes it.
+    arrived_.store(arrived_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    return true;
+  }
   [[nodiscard]] bool is_woken() noexcept {
     return is_woken_.load(std::memory_order_relaxed) &&
            is_woken_.exchange(false, std::memory_order_acquire);
   }
   bool look_at_nodes() noexcept;
   /// Opening a lane may wait, and others would run meanwhile, which a handler must not see.
-  [[nodiscard]] static bool may_use(int node) noexcept;
+  [[nodiscard]] static bool may_use(int node) noexcept {
+    thread_state& t = process::thread();
+    const auto at = static_cast<std::size_t>(node);
+    return (at < t.used_nodes.size() && t.used_nodes[at] != 0) || may_open_lane(t, node);
+  }
+  [[nodiscard]] static bool may_open_lane(thread_state& t, int node) noexcept;
   template <std::size_t N>
   [[nodiscard]] bool post_short(const node& to, const message& m) const;
   template <std::size_t Words>
-  [[nodiscard]] static bool post_small(const node& to, const message& m, const compact_message& c);
-  /// All that is no compact short. Not inline: those would be slower.
-  [[nodiscard, gnu::noinline]] bool post_other(const node& to, const message& m) const;
+  [[nodiscard]] static bool post_small(const node& to, const compact_message& m,
+                                       const void* payload, std::uint64_t bytes);
+  [[nodiscard]] bool post_other(const node& to, const message& m) const;
+  /// Sends by `post`, which gets the node.
+  template <class Post>
+  [[nodiscard]] sending send_by(int node, const Post& post) noexcept;
 
   job job_;
   receiver* to_;
@@ -182,28 +205,30 @@ void give(int node, const message& m) {
   f->take(node, m);
 }
 
+template <class... Payload>
+void give_compact(const compact_message& m, Payload... payload) {
+  if (job_fabric* const f = here.load(std::memory_order_acquire); f != nullptr) [[likely]] {
+    f->take(m, payload...);
+  } else {
+    give(m.node(), m.whole(payload...));
+  }
+}
+
 /// Whether its number of arguments is one.
 bool has_arguments(const message_header& h) {
   return h.kind() <= message_kind::get || h.kind() == message_kind::segment;
 }
 
 void take_compact(std::uint64_t tag, std::uint32_t bits, std::int32_t argument) {
-  const compact_message c{tag, bits, argument};
-  message m{c.header(category::short_message)};
-  m.arguments = &argument;
-  give(c.node(), m);
+  give_compact({tag, bits, argument});
 }
 
 template <std::size_t Words>
 void take_small(std::uint64_t tag, std::uint32_t bits, std::int32_t argument, std::uint32_t bytes,
                 small_payload<Words> payload) {
-  if (bytes > sizeof payload) return;
-  const compact_message c{tag, bits, argument};
-  message m{c.header(category::medium)};
-  m.arguments = &argument;
-  m.payload = payload.data();
-  m.bytes = bytes;
-  give(c.node(), m);
+  if (bytes <= sizeof payload)
+    give_compact({tag, bits, argument}, static_cast<const void*>(payload.data()),
+                 std::uint64_t{bytes});
 }
 
 template <std::size_t N>
@@ -233,14 +258,11 @@ void take_record(const record_head& head, std::span<const std::int32_t> argument
   give(head.node, m);
 }
 
-bool job_fabric::may_use(int node) noexcept {
-  thread_state& t = process::thread();
-  std::vector<bool>& used = t.used_nodes;
-  const auto at = static_cast<std::size_t>(node);
-  if (at < used.size() && used[at]) return true;
+bool job_fabric::may_open_lane(thread_state& t, int node) noexcept {
   if (t.running != 0) return false;
-  if (at >= used.size()) used.resize(at + 1);
-  used[at] = true;
+  const auto at = static_cast<std::size_t>(node);
+  if (at >= t.used_nodes.size()) t.used_nodes.resize(at + 1);
+  t.used_nodes[at] = 1;
   return true;
 }
 
@@ -255,21 +277,15 @@ bool job_fabric::post_short(const node& to, const message& m) const {
 }
 
 template <std::size_t Words>
-bool job_fabric::post_small(const node& to, const message& m, const compact_message& c) {
-  small_payload<Words> payload{};
-  if (m.bytes != 0) std::memcpy(payload.data(), m.payload, m.bytes);
-  return try_post(to, fn<&take_small<Words>>, c.tag, c.bits, c.argument,
-                  static_cast<std::uint32_t>(m.bytes), payload);
+bool job_fabric::post_small(const node& to, const compact_message& m, const void* payload,
+                            std::uint64_t bytes) {
+  small_payload<Words> padded{};
+  if (bytes != 0) std::memcpy(padded.data(), payload, bytes);
+  return try_post(to, fn<&take_small<Words>>, m.tag, m.bits, m.argument,
+                  static_cast<std::uint32_t>(bytes), padded);
 }
 
 bool job_fabric::post_other(const node& to, const message& m) const {
-  if (m.header.payload() == category::medium && m.bytes <= most_small) {
-    if (const auto c = compact_message::of(m, self_)) {
-      return m.bytes <= sizeof(small_payload<least_small_words>)
-                 ? post_small<least_small_words>(to, m, *c)
-                 : post_small<most_small_words>(to, m, *c);
-    }
-  }
   const int count = m.arguments == nullptr ? 0 : m.header.arguments();
   if (m.header.payload() == category::short_message || m.header.kind() == message_kind::segment ||
       (m.header.kind() > message_kind::get && m.header.kind() != message_kind::job)) {
@@ -286,17 +302,13 @@ bool job_fabric::post_other(const node& to, const message& m) const {
                   std::span(static_cast<const std::byte*>(m.payload), has_payload ? m.bytes : 0));
 }
 
-sending job_fabric::try_send(int node, const message& m) noexcept {
+template <class Post>
+[[gnu::always_inline]] inline sending job_fabric::send_by(int node, const Post& post) noexcept {
   const farcall::node& to = nodes_[static_cast<std::size_t>(node)];
-  if (!may_use(node)) return sending::full;
+  if (!may_use(node)) [[unlikely]]
+    return sending::full;
   try {
-    if (m.header.payload() == category::short_message) [[likely]] {
-      if (const auto c = compact_message::of(m, self_)) [[likely]] {
-        const bool is_sent = try_post(to, fn<&take_compact>, c->tag, c->bits, c->argument);
-        return is_sent ? sending::sent : sending::full;
-      }
-    }
-    return post_other(to, m) ? sending::sent : sending::full;
+    return post(to) ? sending::sent : sending::full;
   } catch (const out_of_memory&) {
     // Of earlier messages there will be some.
     return sending::full;
@@ -304,6 +316,25 @@ sending job_fabric::try_send(int node, const message& m) noexcept {
     if (!to.alive()) return sending::unreachable;
     fatal("a message to process %d cannot be sent: %s", node, e.what());
   }
+}
+
+sending job_fabric::try_send(int node, const message& m) noexcept {
+  return send_by(node, [&](const farcall::node& to) { return post_other(to, m); });
+}
+
+sending job_fabric::try_send(int node, const compact_message& m) noexcept {
+  return send_by(node, [&m](const farcall::node& to) {
+    return try_post(to, fn<&take_compact>, m.tag, m.bits, m.argument);
+  });
+}
+
+sending job_fabric::try_send(int node, const compact_message& m, const void* payload,
+                             std::uint64_t bytes) noexcept {
+  return send_by(node, [&](const farcall::node& to) {
+    return bytes <= sizeof(small_payload<least_small_words>)
+               ? post_small<least_small_words>(to, m, payload, bytes)
+               : post_small<most_small_words>(to, m, payload, bytes);
+  });
 }
 
 void job_fabric::look_for_ends() noexcept {

@@ -14,6 +14,14 @@ class own_fabric final : public fabric {
   [[nodiscard]] sending try_send(int /*node*/, const message& /*m*/) noexcept override {
     return sending::unreachable;
   }
+  [[nodiscard]] sending try_send(int /*node*/, const compact_message& /*m*/) noexcept override {
+    return sending::unreachable;
+  }
+  [[nodiscard]] sending try_send(int /*node*/, const compact_message& /*m*/,
+                                 const void* /*payload*/,
+                                 std::uint64_t /*bytes*/) noexcept override {
+    return sending::unreachable;
+  }
   void poll() noexcept override {}
   [[nodiscard]] std::thread::id receiving_thread() const noexcept override { return {}; }
   void wait(std::chrono::nanoseconds /*most*/) noexcept override {}

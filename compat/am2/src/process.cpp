@@ -22,19 +22,19 @@ constexpr unsigned look_interval = 64;
 /// Between attempts to send where there was no space: nobody notifies of space.
 constexpr std::chrono::microseconds space_interval{50};
 
-/// A thread that polls and polls, and gets nothing, may keep those that it waits for from running:
-/// from then on it yields in each poll. After some 50 us, so nothing is late where each has a core.
-constexpr unsigned most_idle_polls = 1024;
-
 constexpr std::size_t most_nodes = std::size_t{1} << 16;
 
 } // namespace
 
 process::process() : fabric_(std::make_unique<own_fabric>()), ended_(most_nodes) {}
 
-process& process::instance() noexcept {
+constinit std::atomic<process*> process::only_{nullptr};
+
+process& process::make() noexcept {
   // Never destroyed: threads of the program's may still be in it at the process's end.
   static process& only = *new process;
+  // Release; partner: the acquire load in instance().
+  only_.store(&only, std::memory_order_release);
   return only;
 }
 
@@ -166,6 +166,7 @@ bool process::join(std::unique_ptr<fabric> f) {
   }
   receiver_ = f->receiving_thread();
   fabric_ = std::move(f);
+  self_ = fabric_->self();
   return true;
 }
 
@@ -226,7 +227,7 @@ void process::flush() noexcept {
   for (std::size_t n = outgoing_.size(); n != 0; --n) {
     kept_message* const k = outgoing_.pop();
     if (k == nullptr) return;
-    if (fabric_->try_send(k->node, k->m) == sending::full) {
+    if (try_send(k->node, k->m) == sending::full) {
       outgoing_.push_front(k);
       return;
     }
@@ -235,8 +236,7 @@ void process::flush() noexcept {
 }
 
 template <class F>
-unsigned process::run_in_place(am2_bundle& b, const F& receive) {
-  thread_state& t = thread();
+unsigned process::run_in_place(thread_state& t, am2_bundle& b, const F& receive) {
   // Not null inside a poll that has found a message of another bundle.
   am2_bundle* const outer = std::exchange(t.polling, &b);
   const unsigned before = std::exchange(t.handled, 0);
@@ -245,33 +245,39 @@ unsigned process::run_in_place(am2_bundle& b, const F& receive) {
   return std::exchange(t.handled, before);
 }
 
-unsigned process::poll(am2_bundle& b) {
-  if (++thread().polls % look_interval == 0) fabric_->look_for_ends();
-  if (outgoing_.size() != 0) [[unlikely]]
-    flush();
+unsigned process::poll(thread_state& t, am2_bundle& b) {
+  if (++t.polls % look_interval == 0 || t.id != receiver_ || may_need_whole_poll(b)) [[unlikely]]
+    return poll_whole(t, b);
+  unsigned handled = run_in_place(t, b, [this] { fabric_->poll(); });
+  for (const am2_endpoint* const e : b.endpoints) {
+    if (e->arrived.size() != 0 || (handled == 0 && e->owes.load(std::memory_order_relaxed)))
+        [[unlikely]] {
+      handled += run_queued(b, handled != 0);
+      break;
+    }
+  }
+  return note_handled(t, handled);
+}
+
+unsigned process::poll_whole(thread_state& t, am2_bundle& b) {
+  if (t.polls % look_interval == 0) fabric_->look_for_ends();
+  if (outgoing_.size() != 0) flush();
   // First, so that what a node has sent before its end is seen before that.
   const bool has_news = has_news_of_ends(b);
-  unsigned handled = receives() ? run_in_place(b, [this] { fabric_->poll(); }) : 0;
+  unsigned handled = t.id == receiver_ ? run_in_place(t, b, [this] { fabric_->poll(); }) : 0;
   handled += run_queued(b, handled != 0);
   const int code = exit_code_.load(std::memory_order_relaxed);
-  if (code != no_exit && exit_of_others_ != nullptr && thread().running == 0) [[unlikely]] {
+  if (code != no_exit && exit_of_others_ != nullptr && t.running == 0) {
     exit_code_.store(no_exit, std::memory_order_relaxed);
     if (!expects_ends_.load(std::memory_order_relaxed)) exit_of_others_(code);
   }
-  if (has_news) [[unlikely]]
-    handled += return_messages_of_ended(b);
-  let_others_run(handled != 0);
-  return handled;
+  if (has_news) handled += return_messages_of_ended(b);
+  return note_handled(t, handled);
 }
 
-void process::let_others_run(bool has_handled) noexcept {
-  unsigned& idle = thread().idle_polls;
-  if (has_handled) {
-    idle = 0;
-  } else if (++idle > most_idle_polls) {
-    --idle;
-    std::this_thread::yield();
-  }
+void process::let_others_run(thread_state& t) noexcept {
+  --t.idle_polls;
+  std::this_thread::yield();
 }
 
 void process::give_back_slots(am2_endpoint& e) noexcept {
@@ -302,7 +308,7 @@ void process::sleep(am2_bundle& b, bool (*is_done)(const void*), const void* don
   // Partner: the fence in wake().
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (receives()) {
-    if (!has_reason()) *handled = run_in_place(b, [&] { fabric_->wait(most); });
+    if (!has_reason()) *handled = run_in_place(thread(), b, [&] { fabric_->wait(most); });
   } else {
     // Who receives puts messages into the queue of their endpoint, and wakes us.
     std::unique_lock guard(sleep_mutex_);
@@ -335,7 +341,7 @@ void process::wait_for_message(am2_bundle& b) {
 
 void process::doze(am2_bundle& b) {
   if (receives()) {
-    (void)run_in_place(b, [&] { fabric_->wait(space_interval); });
+    (void)run_in_place(thread(), b, [&] { fabric_->wait(space_interval); });
   } else {
     std::this_thread::sleep_for(space_interval);
   }
@@ -343,24 +349,31 @@ void process::doze(am2_bundle& b) {
 
 // ---- messages ----------------------------------------------------------------------------------
 
-void process::send_or_keep(int node, const message& m) noexcept {
-  if (node == fabric_->self()) {
-    deliver(node, m);
-    return;
+bool process::send_when_there_is_space(am2_bundle& b, int node, const message& m) {
+  for (;;) {
+    if (poll(b) == 0) doze(b);
+    const sending now = try_send(node, m);
+    if (now != sending::full) return now == sending::sent;
   }
-  if (fabric_->try_send(node, m) == sending::full) outgoing_.push(node, m);
 }
 
-bool process::send(am2_bundle& b, int node, const message& m) {
-  if (node == fabric_->self()) {
-    deliver(node, m);
-    return true;
+void process::deliver(const compact_message& m) noexcept {
+  thread_state& t = thread();
+  am2_endpoint* const e = endpoint_in_place(t, m.to());
+  if (e != nullptr && accept_at_once(*e, t, m)) [[likely]] {
+    ++t.handled;
+  } else {
+    deliver(m.node(), m.whole());
   }
-  for (;;) {
-    const sending now = fabric_->try_send(node, m);
-    if (now != sending::full) [[likely]]
-      return now == sending::sent;
-    if (poll(b) == 0) doze(b);
+}
+
+void process::deliver(const compact_message& m, const void* payload, std::uint64_t bytes) noexcept {
+  thread_state& t = thread();
+  am2_endpoint* const e = endpoint_in_place(t, m.to());
+  if (e != nullptr && accept_at_once(*e, t, m, payload, bytes)) [[likely]] {
+    ++t.handled;
+  } else {
+    deliver(m.node(), m.whole(payload, bytes));
   }
 }
 
@@ -378,15 +391,10 @@ void process::deliver(int node, const message& m) noexcept {
     return;
   }
   thread_state& t = thread();
-  if (t.polling != nullptr && !t.polling->is_parallel && t.running == 0) {
-    for (am2_endpoint* const e : t.polling->endpoints) {
-      if (e->name.endpoint != m.header.to) continue;
-      // In order, where others wait.
-      if (!e->is_ready() || e->arrived.size() != 0) break;
-      accept(*e, node, m);
-      ++t.handled;
-      return;
-    }
+  if (am2_endpoint* const e = endpoint_in_place(t, m.header.to)) {
+    accept(*e, node, m);
+    ++t.handled;
+    return;
   }
   {
     const std::lock_guard guard(registry_);

@@ -19,7 +19,7 @@ namespace farcall::am2 {
 /// What a handler gets as its token. There while its thread is.
 struct token {
   am2_endpoint* at = nullptr;
-  const peer* source = nullptr;
+  peer* source = nullptr; ///< null for one that is not in the table
   endpoint_name from;
   tag_t tag = 0;
   std::uint8_t handler = 0;
@@ -39,14 +39,18 @@ struct thread_state {
   /// A request's, a reply's to itself inside it, and that one's return.
   std::array<token, 4> tokens{};
   std::array<std::vector<std::uint64_t>, 4> payloads{}; ///< of messages to the endpoint itself
-  std::vector<bool> used_nodes{};                       ///< to which this thread has a lane
+  std::vector<std::uint8_t> used_nodes{};               ///< whether the thread has a lane there
   const std::thread::id id = std::this_thread::get_id();
 };
 
 /// All of the library's state in this process: the program's interface has no object for it.
 class process final : public receiver {
  public:
-  [[nodiscard]] static process& instance() noexcept;
+  [[nodiscard]] static process& instance() noexcept {
+    // Acquire; partner: the release store in make().
+    process* const made = only_.load(std::memory_order_acquire);
+    return made != nullptr ? *made : make();
+  }
   [[nodiscard]] static thread_state& thread() noexcept {
     return state_ != nullptr ? *state_ : make_thread_state();
   }
@@ -92,7 +96,8 @@ class process final : public receiver {
   // ---- progress ----
 
   /// Runs the handlers of the messages that have come for a bundle; returns how many messages.
-  unsigned poll(am2_bundle& b);
+  unsigned poll(am2_bundle& b) { return poll(thread(), b); }
+  unsigned poll(thread_state& t, am2_bundle& b);
   /// Polls, and sleeps in between, until done() is true, which is asked after each poll.
   template <class Done>
   void wait_until(am2_bundle& b, const Done& done);
@@ -106,22 +111,83 @@ class process final : public receiver {
   // ---- messages ----
 
   /// To another endpoint. Never waits, and loses nothing: what finds no space is sent later.
-  void send_or_keep(int node, const message& m) noexcept;
+  void send_or_keep(int node, const message& m) noexcept {
+    if (node == self_) [[unlikely]]
+      return deliver(node, m);
+    if (try_send(node, m) == sending::full) [[unlikely]]
+      outgoing_.push(node, m);
+  }
+  /// The same for one to another node, at less cost. `payload`: of a medium, address and length.
+  template <class... Payload>
+  void send_or_keep(int node, const compact_message& m, Payload... payload) noexcept {
+    if (fabric_->try_send(node, m, payload...) == sending::full) [[unlikely]]
+      outgoing_.push(node, m.whole(payload...));
+  }
+  template <class... Payload>
+  [[nodiscard]] bool send(am2_bundle& b, int node, const compact_message& m, Payload... payload) {
+    const sending now = fabric_->try_send(node, m, payload...);
+    if (now != sending::full) [[likely]]
+      return now == sending::sent;
+    return send_when_there_is_space(b, node, m.whole(payload...));
+  }
   /// To another endpoint. Waits for space while it polls the bundle. False when the node has ended.
-  [[nodiscard]] bool send(am2_bundle& b, int node, const message& m);
+  [[nodiscard]] bool send(am2_bundle& b, int node, const message& m) {
+    if (node == self_) [[unlikely]] {
+      deliver(node, m);
+      return true;
+    }
+    const sending now = try_send(node, m);
+    if (now != sending::full) [[likely]]
+      return now == sending::sent;
+    return send_when_there_is_space(b, node, m);
+  }
 
   void deliver(int node, const message& m) noexcept override;
+  void deliver(const compact_message& m) noexcept override;
+  void deliver(const compact_message& m, const void* payload,
+               std::uint64_t bytes) noexcept override;
   void node_has_ended(int node) noexcept override;
 
  private:
   process();
+  [[nodiscard]] static process& make() noexcept;
   [[nodiscard]] static thread_state& make_thread_state() noexcept;
+
+  /// To another node, in the way that costs least.
+  [[nodiscard]] sending try_send(int node, const message& m) noexcept {
+    if (m.header.payload() != category::long_message && m.bytes <= most_compact_payload) {
+      if (const auto c = compact_message::of(m, self_)) [[likely]]
+        return m.header.payload() == category::short_message
+                   ? fabric_->try_send(node, *c)
+                   : fabric_->try_send(node, *c, m.payload, m.bytes);
+    }
+    return fabric_->try_send(node, m);
+  }
+  [[nodiscard]] bool send_when_there_is_space(am2_bundle& b, int node, const message& m);
+  /// The endpoint of that number, where the thread is to run the message that has just come for it
+  /// at once; else null.
+  [[nodiscard]] static am2_endpoint* endpoint_in_place(const thread_state& t,
+                                                       std::int32_t number) noexcept {
+    if (t.polling == nullptr || t.polling->is_parallel || t.running != 0) return nullptr;
+    for (am2_endpoint* const e : t.polling->endpoints) {
+      if (e->name.endpoint != number) continue;
+      // In order, where others wait.
+      return e->is_ready() && e->arrived.size() == 0 ? e : nullptr;
+    }
+    return nullptr;
+  }
 
   /// The calling thread is the one that polls the fabric, and sleeps in it.
   [[nodiscard]] bool receives() const noexcept { return thread().id == receiver_; }
   /// Messages that receive() gets for the bundle are run there; returns how many.
   template <class F>
-  unsigned run_in_place(am2_bundle& b, const F& receive);
+  unsigned run_in_place(thread_state& t, am2_bundle& b, const F& receive);
+  /// What polls seldom have to do.
+  unsigned poll_whole(thread_state& t, am2_bundle& b);
+  [[nodiscard]] bool may_need_whole_poll(const am2_bundle& b) const noexcept {
+    return b.is_parallel || outgoing_.size() != 0 || has_news_of_ends(b) ||
+           exit_code_.load(std::memory_order_relaxed) != no_exit;
+  }
   /// AM_PAR: null behind the last one.
   [[nodiscard]] am2_endpoint* endpoint_at(am2_bundle& b, std::size_t i);
   template <class F>
@@ -134,7 +200,16 @@ class process final : public receiver {
     // Acquire; partner: the release addition in node_has_ended().
     return b.ends_seen.load(std::memory_order_relaxed) != ends_.load(std::memory_order_acquire);
   }
-  void let_others_run(bool has_handled) noexcept;
+  /// A poll has handled so many messages; returns that number.
+  static unsigned note_handled(thread_state& t, unsigned handled) noexcept {
+    if (handled != 0) {
+      t.idle_polls = 0;
+    } else if (++t.idle_polls > most_idle_polls) [[unlikely]] {
+      let_others_run(t);
+    }
+    return handled;
+  }
+  static void let_others_run(thread_state& t) noexcept;
   [[nodiscard]] bool has_queued(am2_bundle& b);
   /// Returns how many.
   unsigned return_messages_of_ended(am2_bundle& b);
@@ -149,10 +224,18 @@ class process final : public receiver {
   void take_from(am2_bundle& b, am2_endpoint* e);
   [[nodiscard]] bool has(const am2_bundle* b) const noexcept;
 
+  /// A thread that polls and polls, and gets nothing, may keep those that it waits for from
+  /// running: from then on it yields in each poll. After some 50 us, so nothing is late where each
+  /// has a core.
+  static constexpr unsigned most_idle_polls = 1024;
+
   static constinit thread_local thread_state* state_;
+
+  static constinit std::atomic<process*> only_;
 
   std::atomic<unsigned> initialised_{0};
   std::unique_ptr<fabric> fabric_;
+  int self_ = 0; ///< of the fabric
   job_messages job_;
 
   std::mutex registry_;
@@ -187,6 +270,12 @@ void process::wait_until(am2_bundle& b, const Done& done) {
 
 /// A message that has come for an endpoint: checks it, and runs its handler, or returns it.
 void accept(am2_endpoint& ep, int node, const message& m) noexcept;
+/// The same at less cost for a short message, or a medium one with this payload. False, and nothing
+/// has happened, where there is more to it than to run its handler.
+[[nodiscard]] bool accept_at_once(am2_endpoint& ep, thread_state& t,
+                                  const compact_message& m) noexcept;
+[[nodiscard]] bool accept_at_once(am2_endpoint& ep, thread_state& t, const compact_message& m,
+                                  const void* payload, std::uint64_t bytes) noexcept;
 /// The same for one of the endpoint's to itself.
 void accept_own(am2_endpoint& ep, const message& m) noexcept;
 /// Copies a long's payload to where it is to go, if that can be done from here: it need not travel
@@ -197,10 +286,10 @@ void refuse_unknown(int node, const message& m) noexcept;
 /// What the endpoint owes, if anything.
 void send_credits(am2_endpoint& ep, peer& p) noexcept;
 /// Runs handler 0 for a message of the endpoint's that could not be delivered.
-void run_returned(am2_endpoint& ep, const peer* source, endpoint_name from, int status,
-                  bool is_request, const message_header& header) noexcept;
+void run_returned(am2_endpoint& ep, peer* source, endpoint_name from, int status, bool is_request,
+                  const message_header& header) noexcept;
 /// The same where a peer's process has ended and none of its requests was there.
-void run_end_of(am2_endpoint& ep, const peer& p) noexcept;
+void run_end_of(am2_endpoint& ep, peer& p) noexcept;
 /// Prints, and ends the process.
 [[noreturn]] void fatal(const char* format, ...) noexcept __attribute__((format(printf, 1, 2)));
 

@@ -24,7 +24,23 @@
   } while (0)
 #define OK(call) CHECK((call) == AM_OK)
 
-enum { on_add = 1, on_added, on_medium, on_medium_back, on_long, on_long_back, on_count, on_got };
+enum {
+  on_add = 1,
+  on_added,
+  on_medium,
+  on_medium_back,
+  on_long,
+  on_long_back,
+  on_count,
+  on_got,
+  on_ask,
+  on_answer,
+  on_bytes,
+  on_bytes_back,
+  on_tell,
+  on_ask_in_vain,
+  on_nothing
+};
 enum { segment_bytes = 3 << 20, long_bytes = 1 << 20 };
 
 static int me, all;
@@ -198,6 +214,121 @@ static void flood(int n) {
   OK(AMX_SPMDBarrier());
 }
 
+/* What is sent at the least cost does all that others do, between processes too. */
+
+enum { most_status = 32 };
+static int returned_with[most_status], before_calls, after_calls;
+static int64_t told;
+
+static int next_process(void) { return (me + 1) % all; }
+static int process_before(void) { return (me + all - 1) % all; }
+
+static void came_back_with(int status, op_t opcode, void* token) {
+  (void)opcode;
+  (void)token;
+  CHECK(status >= 0 && status < most_status);
+  ++returned_with[status];
+}
+static void ask(void* token) { OK(AM_Reply0(token, on_answer)); }
+static void answer(void* token) {
+  (void)token;
+  ++replies;
+}
+static void bytes(void* token, void* buf, size_t nbytes, int32_t value) {
+  CHECK(nbytes == 0 || ((unsigned char*)buf)[nbytes - 1] == (unsigned char)value);
+  OK(AM_ReplyI1(token, on_bytes_back, buf, nbytes, value));
+}
+static void bytes_back(void* token, void* buf, size_t nbytes, int32_t value) {
+  (void)token;
+  CHECK(nbytes == 0 || ((unsigned char*)buf)[nbytes - 1] == (unsigned char)value);
+  ++replies;
+}
+static void tell(void* token, int32_t value) {
+  (void)token;
+  told += value;
+}
+static void ask_in_vain(void* token) {
+  tag_t own;
+  OK(AM_GetTranslationTag(ep, process_before(), &own));
+  OK(AMX_SetTranslationTag(ep, process_before(), own + 1));
+  OK(AM_Reply0(token, on_answer));
+  OK(AMX_SetTranslationTag(ep, process_before(), own));
+}
+static void before_call(amx_category_t category, int is_request, int handler, void* token,
+                        void* buf, size_t nbytes, int numargs, uint32_t* args) {
+  (void)category, (void)is_request, (void)handler, (void)token;
+  (void)buf, (void)nbytes, (void)numargs, (void)args;
+  ++before_calls;
+}
+static void after_call(amx_category_t category, int is_request) {
+  (void)category, (void)is_request;
+  ++after_calls;
+}
+
+static void send_each_kind(int rounds) {
+  unsigned char data[88];
+  int i;
+  memset(data, 7, sizeof data);
+  replies = told = 0;
+  OK(AMX_SPMDBarrier());
+  for (i = 0; i < rounds; ++i) {
+    OK(AM_Request0(ep, next_process(), on_ask));
+    OK(AM_RequestI1(ep, next_process(), on_bytes, data, (size_t)(i % 89), 7));
+    OK(AM_Request1(ep, next_process(), on_tell, 3));
+  }
+  while (replies != 2 * rounds || told != 3 * rounds)
+    OK(AM_Poll(eb));
+  OK(AMX_SPMDBarrier());
+}
+
+static void statistics(void) {
+  enum { rounds = 500 };
+  amx_stats_t s;
+  int i, sizes = 0;
+  OK(AMX_ResetEndpointStatistics(ep));
+  send_each_kind(rounds);
+  OK(AMX_GetEndpointStatistics(ep, &s));
+  for (i = 0; i < rounds; ++i)
+    sizes += i % 89 + 4;
+  CHECK(s.requests_sent[0] == 2 * rounds && s.requests_received[0] == 2 * rounds);
+  CHECK(s.requests_sent[1] == rounds && s.requests_received[1] == rounds);
+  CHECK(s.replies_sent[0] == rounds && s.replies_received[0] == rounds);
+  CHECK(s.replies_sent[1] == rounds && s.replies_received[1] == rounds);
+  CHECK(s.bytes_sent[0] == 4 * rounds && s.bytes_sent[1] == (uint64_t)(2 * sizes));
+}
+
+static void hooks(void) {
+  enum { rounds = 50 };
+  before_calls = after_calls = 0;
+  OK(AMX_SetHandlerCallbacks(ep, before_call, after_call));
+  send_each_kind(rounds);
+  OK(AMX_SetHandlerCallbacks(ep, NULL, NULL));
+  /* Three requests, and replies to two of them. */
+  CHECK(before_calls == 5 * rounds && after_calls == 5 * rounds);
+}
+
+static void returned(void) {
+  unsigned char data[8] = {0};
+  tag_t own;
+  OK(AM_SetHandler(ep, 0, came_back_with));
+  OK(AM_GetTranslationTag(ep, next_process(), &own));
+  OK(AMX_SPMDBarrier());
+  OK(AMX_SetTranslationTag(ep, next_process(), own + 1));
+  OK(AM_Request0(ep, next_process(), on_ask));
+  OK(AM_Request1(ep, next_process(), on_tell, 1));
+  OK(AM_RequestI0(ep, next_process(), on_bytes, data, sizeof data));
+  OK(AMX_SetTranslationTag(ep, next_process(), own));
+  OK(AM_Request0(ep, next_process(), on_nothing));
+  OK(AM_Request0(ep, next_process(), on_ask_in_vain));
+  /* EBADTAG is also what its reply that is not accepted gives who replies. */
+  while (returned_with[EBADTAG] != 4 || returned_with[EBADHANDLER] != 1 ||
+         returned_with[EREPLYREJECTED] != 1)
+    OK(AM_Poll(eb));
+  OK(AMX_SPMDBarrier());
+  /* All slots are free again. */
+  send_each_kind(300);
+}
+
 static void collectives(void) {
   int values[3], *gathered = (int*)malloc(sizeof values * (size_t)all), i, k;
   for (k = 0; k < 20; ++k) {
@@ -292,6 +423,12 @@ int main(int argc, char** argv) {
   OK(AM_SetHandler(ep, on_long_back, long_back));
   OK(AM_SetHandler(ep, on_count, count));
   OK(AM_SetHandler(ep, on_got, got));
+  OK(AM_SetHandler(ep, on_ask, ask));
+  OK(AM_SetHandler(ep, on_answer, answer));
+  OK(AM_SetHandler(ep, on_bytes, bytes));
+  OK(AM_SetHandler(ep, on_bytes_back, bytes_back));
+  OK(AM_SetHandler(ep, on_tell, tell));
+  OK(AM_SetHandler(ep, on_ask_in_vain, ask_in_vain));
   OK(AMX_SPMDSetExitCallback(at_exit));
   OK(AMX_SPMDBarrier());
   if (strcmp(what, "all") == 0) {
@@ -301,6 +438,9 @@ int main(int argc, char** argv) {
     payloads();
     other_segment();
     flood(3000);
+    statistics();
+    hooks();
+    returned();
     collectives();
     CHECK(strcmp(AMX_SPMDgetenvMaster("AM2_TEST_VARIABLE"), "of the master") == 0);
     CHECK(AMX_SPMDgetenvMaster("AM2_NO_SUCH_VARIABLE") == NULL);
