@@ -11,7 +11,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -105,6 +108,59 @@ std::string quoted(const std::string& word) {
   return text + "'";
 }
 
+constexpr const char* between_names = ", \t";
+
+/// The first `count` names of a list, as they stand there; nothing where there are fewer.
+std::optional<std::string> first_names(const char* list, int count) {
+  const char* const begin = list + std::strspn(list, between_names);
+  const char* end = begin;
+  for (const char* at = begin; count != 0; --count) {
+    const std::size_t length = std::strcspn(at, between_names);
+    if (length == 0) return std::nullopt;
+    end = at + length;
+    at = end + std::strspn(end, between_names);
+  }
+  return std::string(begin, end);
+}
+
+/// What %, with that letter behind it, is in AMUDP_CSPAWN_CMD. Prints why there is nothing.
+std::optional<std::string> meaning_of(char letter, int processes, int argc, char** argv) {
+  switch (std::toupper(static_cast<unsigned char>(letter))) {
+  case 'N':
+    return std::to_string(processes);
+  case 'C': {
+    std::string words;
+    for (int i = 0; i < argc; ++i)
+      words += (i == 0 ? "" : " ") + quoted(argv[i]);
+    return words;
+  }
+  case 'P':
+    return argv[0];
+  case 'D': {
+    std::error_code error;
+    return std::filesystem::current_path(error).string();
+  }
+  case 'M': {
+    const char* const servers = variable("CSPAWN_SERVERS");
+    std::optional<std::string> names = first_names(servers != nullptr ? servers : "", processes);
+    if (!names) {
+      std::fprintf(stderr,
+                   "AM-2: %%M in AMUDP_CSPAWN_CMD stands for the first %d machines of "
+                   "AMUDP_CSPAWN_SERVERS, which names fewer\n",
+                   processes);
+    }
+    return names;
+  }
+  case '%':
+    return "%";
+  default:
+    std::fprintf(stderr,
+                 "AM-2: AMUDP_CSPAWN_CMD has %%%c; there are %%N, %%C, %%P, %%D, %%M and %%%%\n",
+                 letter);
+    return std::nullopt;
+  }
+}
+
 /// What cannot be done in this process, because the job needs other machines, becomes a command.
 int start_elsewhere(amudp_spawnfn_t spawn, int processes, int argc, char** argv) {
   if (spawn(processes, argc, argv, nullptr) == 0)
@@ -139,7 +195,7 @@ int AMUDP_SPMDSshSpawn(int nproc, int argc, char** argv, char** extra_env) {
   }
   std::vector<std::string> machines;
   for (const char* at = servers; *at != '\0';) {
-    const std::size_t length = std::strcspn(at, ", \t");
+    const std::size_t length = std::strcspn(at, between_names);
     if (length != 0) machines.emplace_back(at, length);
     at += length + (at[length] != '\0' ? 1 : 0);
   }
@@ -168,22 +224,15 @@ int AMUDP_SPMDCustomSpawn(int nproc, int argc, char** argv, char** extra_env) {
                stderr);
     return 0;
   }
-  // %N: how many. %C: the program and its arguments. %%: %.
   std::string text;
   for (const char* at = command; *at != '\0'; ++at) {
     if (*at != '%' || at[1] == '\0') {
       text += *at;
       continue;
     }
-    ++at;
-    if (*at == 'N') {
-      text += std::to_string(nproc);
-    } else if (*at == 'C') {
-      for (int i = 0; i < argc; ++i)
-        text += (i == 0 ? "" : " ") + quoted(argv[i]);
-    } else {
-      text += *at;
-    }
+    const std::optional<std::string> words = meaning_of(*++at, nproc, argc, argv);
+    if (!words) return 0;
+    text += *words;
   }
   execute({"/bin/sh", "-c", text}, extra_env);
   return 0;
