@@ -14,6 +14,8 @@ int with_name(en_t* to, const F& f) {
 
 } // namespace
 
+// NOLINTBEGIN(misc-definitions-in-headers): see above.
+
 int AM_AllocateEndpoint(eb_t bundle, ep_t* endp, en_t* endpoint_name) {
   return with_name(endpoint_name, [&](farcall::am2::endpoint_name* name) {
     return farcall::am2::allocate_endpoint(bundle, endp, name);
@@ -36,3 +38,5 @@ int AM_GetSourceEndpoint(void* token, en_t* gan) {
   });
 }
 int AMX_enEqual(en_t a, en_t b) { return to_name(a) == to_name(b) ? 1 : 0; }
+
+// NOLINTEND(misc-definitions-in-headers)

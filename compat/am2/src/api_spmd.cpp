@@ -72,6 +72,7 @@ const char* AMX_SPMDgetenvMaster(const char* key) {
 
 extern "C" {
 
+// NOLINTBEGIN(readability-identifier-naming): names of AMMPI, whose headers are not included here.
 AM2_API int AMMPI_SetEndpointCommunicator(void* /*communicator*/) { return AM_OK; }
 
 AM2_API int AMMPI_SPMDSetThreadMode(int threads, const char** provided, int* /*argc*/,
@@ -80,4 +81,5 @@ AM2_API int AMMPI_SPMDSetThreadMode(int threads, const char** provided, int* /*a
   if (provided != nullptr) *provided = threads != 0 ? "MPI_THREAD_MULTIPLE" : "MPI_THREAD_SINGLE";
   return 1;
 }
+// NOLINTEND(readability-identifier-naming)
 }

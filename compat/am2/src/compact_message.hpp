@@ -115,7 +115,8 @@ inline std::optional<compact_message> compact_message::of(const message& m, int 
   }
   const auto way = route({node, h.from}, h.to);
   if (!way) return std::nullopt;
-  const std::int32_t argument = h.arguments() == 1 ? m.arguments[0] : 0;
+  const bool has_one = h.arguments() == 1 && m.arguments != nullptr;
+  const std::int32_t argument = has_one ? m.arguments[0] : 0;
   return is_reply ? reply(h.tag, *way, h.handler(), h.arguments(), argument, h.request_payload())
                   : request(h.tag, *way, h.handler(), h.arguments(), argument, h.asks_for_slots());
 }

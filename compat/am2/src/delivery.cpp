@@ -331,7 +331,7 @@ void accept(am2_endpoint& ep, int node, const message& m) noexcept {
   }
   ep.count(received_at(h));
   const bool is_reply = h.kind() == message_kind::reply;
-  if (const int status = check(ep, m, source); status != 0) [[unlikely]] {
+  if (const int status = check(ep, m, source); status != 0 || source == nullptr) [[unlikely]] {
     send_back(from, m, ep.name.endpoint, status);
     if (!is_reply || source == nullptr) return;
     message_header request(message_kind::request, h.request_payload(), h.handler(), 0);

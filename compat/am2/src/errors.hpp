@@ -16,8 +16,9 @@ int failed(int error, const char* function, const char* why) noexcept;
 #define AM2_FAIL(error, why) ::farcall::am2::failed(error, static_cast<const char*>(__func__), why)
 #define AM2_REQUIRE(condition, error, why)                                                         \
   do {                                                                                             \
-    if (!(condition)) [[unlikely]]                                                                 \
-      return AM2_FAIL(error, why);                                                                 \
+    if (condition) [[likely]]                                                                      \
+      break;                                                                                       \
+    return AM2_FAIL(error, why);                                                                   \
   } while (false)
 #define AM2_REQUIRE_INIT()                                                                         \
   AM2_REQUIRE(::farcall::am2::process::instance().is_initialised(), AM_ERR_NOT_INIT,               \

@@ -32,6 +32,7 @@ constinit std::atomic<process*> process::only_{nullptr};
 
 process& process::make() noexcept {
   // Never destroyed: threads of the program's may still be in it at the process's end.
+  // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): a program without memory ends here.
   static process& only = *new process;
   // Release; partner: the acquire load in instance().
   only_.store(&only, std::memory_order_release);
@@ -182,6 +183,7 @@ template <class F>
 void process::for_each_ready(am2_bundle& b, const F& f) {
   if (!b.is_parallel) [[likely]] {
     // By number: what runs may, in error, change the list.
+    // NOLINTNEXTLINE(modernize-loop-convert)
     for (std::size_t i = 0; i < b.endpoints.size(); ++i) {
       if (b.endpoints[i]->is_ready()) f(*b.endpoints[i]);
     }

@@ -20,6 +20,7 @@
 
 #include <unistd.h>
 
+// NOLINTNEXTLINE(readability-identifier-naming): the interface's name.
 void (*AMX_SPMDkillmyprocess)(int) = &::_exit;
 
 namespace farcall::am2 {
@@ -60,6 +61,7 @@ std::pair<const char*, const char*> started_together() {
 
 spmd& spmd::instance() noexcept {
   // Never destroyed, as the process.
+  // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): a program without memory ends here.
   static spmd& only = *new spmd;
   return only;
 }
@@ -72,10 +74,9 @@ int spmd::start(const startup& how) {
   job_options options;
   options.survive = true;
   if (wants_threads_) options.progress = "thread";
+  const char* const progress = std::getenv("FARCALL_PROGRESS");
   const bool has_progress_thread =
-      wants_threads_ ||
-      std::string_view(std::getenv("FARCALL_PROGRESS") != nullptr ? std::getenv("FARCALL_PROGRESS")
-                                                                  : "") == "thread";
+      wants_threads_ || (progress != nullptr && std::string_view(progress) == "thread");
   if (!how.starts_processes) {
     if (const auto [name, count] = started_together(); name != nullptr) {
       std::fprintf(

@@ -63,12 +63,12 @@ int AMX_AggregateStatistics(amx_stats_t* running_sum, amx_stats_t* newvalues) {
   return AM_OK;
 }
 
-const char* AMX_DumpStatistics(void* fp, amx_stats_t* stats, int globalAnalysis) {
+const char* AMX_DumpStatistics(void* fp, amx_stats_t* stats, int is_of_all) {
   static thread_local std::string text;
   text.clear();
   if (stats == nullptr) return text.c_str();
   text += "--------------------------------------------------------------------\n";
-  text += globalAnalysis != 0 ? "Messages of all endpoints:\n" : "Messages of an endpoint:\n";
+  text += is_of_all != 0 ? "Messages of all endpoints:\n" : "Messages of an endpoint:\n";
   write_line(text, "requests sent", stats->requests_sent);
   write_line(text, "requests received", stats->requests_received);
   write_line(text, "replies sent", stats->replies_sent);
@@ -79,7 +79,7 @@ const char* AMX_DumpStatistics(void* fp, amx_stats_t* stats, int globalAnalysis)
                 static_cast<unsigned long long>(stats->returned), "waits for a slot",
                 static_cast<unsigned long long>(stats->slot_waits));
   text += line.data();
-  if (globalAnalysis != 0) {
+  if (is_of_all != 0) {
     // In all, each message that was sent has come, unless it is under way or was refused.
     std::uint64_t sent = 0;
     std::uint64_t come = 0;
