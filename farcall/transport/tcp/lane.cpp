@@ -12,11 +12,12 @@
 namespace farcall::tcp {
 namespace {
 
-/// Commits within this time after a send wait for company. A send costs the sender about as much,
-/// so a stream of small messages spends half its time on messages. Less than a round trip on
-/// loopback takes, or calls that are waited for would be put off, and the reactor be woken for
-/// nothing.
-constexpr std::chrono::microseconds send_gap{2};
+/// Commits within this time after a send wait for company. Less than a round trip on loopback
+/// takes, or calls that are waited for would be put off, and the reactor be woken for nothing.
+constexpr std::chrono::nanoseconds shortest_gap{2000};
+/// Behind a send of what had waited, they wait for as long as that send has taken, and so long at
+/// most: a stream of small messages spends half its time on messages.
+constexpr std::chrono::nanoseconds longest_gap{20000};
 
 /// A lane on which nothing has come for that long is left to the reactor: polling a socket costs a
 /// system call, and a worker may have many.
@@ -62,8 +63,7 @@ bool stream_endpoint::is_established() const noexcept {
 
 void stream_endpoint::committed(void* lane) noexcept {
   auto& self = static_cast<stream_endpoint&>(*static_cast<staged_lane*>(lane));
-  const time_point::rep now = clock::now().time_since_epoch().count();
-  if (now >= self.send_again_.load(std::memory_order_relaxed)) {
+  if (self.is_due()) {
     self.flush();
   } else if (!self.deferred_.exchange(true, std::memory_order_seq_cst)) {
     self.loop_->note_deferral();
@@ -88,7 +88,8 @@ void stream_endpoint::flush_locked() noexcept {
     return;
   }
   // Before the ring is polled: who commits after that puts the mark back.
-  deferred_.exchange(false, std::memory_order_seq_cst);
+  const bool had_waited = deferred_.exchange(false, std::memory_order_seq_cst);
+  const time_point begin = clock::now();
   const std::uint64_t end = out_.take_all();
   while (!first_.empty() || sent_ != end) {
     std::array<iovec, 3> parts{};
@@ -105,8 +106,11 @@ void stream_endpoint::flush_locked() noexcept {
     }
     note_sent(wrote.bytes);
   }
-  send_again_.store((clock::now() + send_gap).time_since_epoch().count(),
-                    std::memory_order_relaxed);
+  const time_point now = clock::now();
+  const clock::duration gap =
+      had_waited ? std::clamp<clock::duration>(now - begin, shortest_gap, longest_gap)
+                 : shortest_gap;
+  send_again_.store((now + gap).time_since_epoch().count(), std::memory_order_relaxed);
   if (out_.state() != send_state::open) [[unlikely]]
     settle(*to);
 }
@@ -206,7 +210,9 @@ void stream_endpoint::drop_received(stream& from) noexcept {
 void stream_endpoint::progress() noexcept {
   const send_state sending = out_.state();
   const bool is_stuck = is_blocked(sending);
-  const bool has_work = is_stuck || out_.has_commits() || deferred_.load(std::memory_order_relaxed);
+  // What was put off stays so until its time, however often its sender polls meanwhile.
+  const bool has_work =
+      is_stuck || ((out_.has_commits() || deferred_.load(std::memory_order_relaxed)) && is_due());
   // During a handshake what a send waits for may have been taken in by a poll for records.
   const bool may_send = is_sending(sending) && (!is_stuck || !is_established());
   if (has_work && may_send && send_mutex_.try_lock()) {

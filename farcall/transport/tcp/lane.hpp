@@ -67,6 +67,10 @@ class stream_endpoint final : public staged_lane,
 
  private:
   static void committed(void* lane) noexcept;
+  /// Commits are not put off now.
+  [[nodiscard]] bool is_due() const noexcept {
+    return clock::now().time_since_epoch().count() >= send_again_.load(std::memory_order_relaxed);
+  }
   void flush() noexcept;
   void flush_locked() noexcept;
   void note_sent(std::uint64_t bytes) noexcept;
