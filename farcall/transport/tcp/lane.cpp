@@ -1,5 +1,6 @@
 #include <farcall/base/log.hpp>
 #include <farcall/transport/tcp/lane.hpp>
+#include <farcall/transport/tcp/socket.hpp>
 
 #include <algorithm>
 #include <array>
@@ -18,6 +19,9 @@ constexpr std::chrono::nanoseconds shortest_gap{2000};
 /// Behind a send of what had waited, they wait for as long as that send has taken, and so long at
 /// most: a stream of small messages spends half its time on messages.
 constexpr std::chrono::nanoseconds longest_gap{20000};
+
+/// The kernel forgets now and then that acknowledgements are to be delayed.
+constexpr std::chrono::milliseconds delay_interval{1};
 
 /// A lane on which nothing has come for that long is left to the reactor: polling a socket costs a
 /// system call, and a worker may have many.
@@ -179,6 +183,10 @@ void stream_endpoint::fill_ring(stream& from) noexcept {
       return;
     }
     misses_ = 0;
+    if (const time_point now = clock::now(); now >= next_delay_) {
+      delay_acknowledgements(from.fd());
+      next_delay_ = now + delay_interval;
+    }
     if (!assembler_.add(got.bytes)) {
       in_.on(receive_event::corrupt);
       return;

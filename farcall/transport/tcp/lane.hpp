@@ -102,6 +102,7 @@ class stream_endpoint final : public staged_lane,
   record_assembler assembler_;
   unsigned misses_ = 0; ///< polls since something came
   time_point quiet_since_{};
+  time_point next_delay_{}; ///< of acknowledgements
 
   /// Who polls for what comes: the reactor, or else the user. Passed on without a lock, and in
   /// every state of the lane.

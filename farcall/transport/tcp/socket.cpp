@@ -257,4 +257,9 @@ void set_options(int fd, std::chrono::milliseconds heartbeat_timeout) {
   if (!good) throw_system_error("setting the options of a TCP socket", errno);
 }
 
+void delay_acknowledgements(int fd) noexcept {
+  // Without it nothing is wrong, only slower.
+  (void)set_number(fd, IPPROTO_TCP, TCP_QUICKACK, 0);
+}
+
 } // namespace farcall::tcp

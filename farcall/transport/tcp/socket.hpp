@@ -40,4 +40,8 @@ namespace farcall::tcp {
 /// Throws error for what is no TCP socket.
 void set_options(int fd, std::chrono::milliseconds heartbeat_timeout);
 
+/// What comes is acknowledged with what is sent, or a little later: an acknowledgement by itself
+/// costs the receiver about as much as a message. The kernel forgets this now and then.
+void delay_acknowledgements(int fd) noexcept;
+
 } // namespace farcall::tcp

@@ -66,6 +66,8 @@ TEST(listen_on, gives_a_port_to_connect_to) {
   char got = 0;
   EXPECT_TRUE(test::eventually([&] { return ::recv(server.get(), &got, 1, 0) == 1; }));
   EXPECT_EQ(got, 'x');
+  delay_acknowledgements(server.get());
+  EXPECT_EQ(option(server.get(), IPPROTO_TCP, TCP_QUICKACK), 0);
 }
 
 TEST(listen_on, takes_one_port_for_all_addresses_of_a_name) {
