@@ -24,7 +24,7 @@ struct reply_of<given_by_reply<T>> {
 };
 
 /// Views into arguments of at most this size are kept on the handler's stack.
-inline constexpr std::size_t stack_arguments = 1024;
+inline constexpr std::size_t stack_arguments = 2048;
 
 /// Arguments on the heap, for as long as views refer to them.
 class kept_arguments {
