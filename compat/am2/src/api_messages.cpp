@@ -68,7 +68,7 @@ struct medium_payload {
   static constexpr category kind = category::medium;
   const void* data;
   std::uint64_t bytes;
-  bool is_sound = bytes <= most_compact_payload && (data != nullptr || bytes == 0);
+  bool is_sound = data != nullptr || bytes == 0;
 };
 
 template <class Payload>

@@ -10,9 +10,6 @@
 
 namespace farcall::am2 {
 
-/// Mediums up to here are sent at less cost, if all else that they say fits a compact message.
-inline constexpr std::uint64_t most_compact_payload = 88;
-
 /// What becomes of a message that is given to a fabric.
 enum class sending : std::uint8_t {
   sent,        ///< the sender's memory may be used again
@@ -48,8 +45,7 @@ class fabric {
 
   /// Never waits, and delivers nothing. Any thread. To other nodes only.
   [[nodiscard]] virtual sending try_send(int node, const message& m) noexcept = 0;
-  /// The same at less cost for a short message, and for a medium one of most_compact_payload bytes
-  /// at most.
+  /// The same at less cost for a short message, and for a medium one.
   [[nodiscard]] virtual sending try_send(int node, const compact_message& m) noexcept = 0;
   [[nodiscard]] virtual sending try_send(int node, const compact_message& m, const void* payload,
                                          std::uint64_t bytes) noexcept = 0;

@@ -38,7 +38,6 @@ template <std::size_t Words>
 using small_payload = std::array<std::uint64_t, Words>;
 constexpr std::size_t least_small_words = 3;
 constexpr std::size_t most_small_words = 11;
-static_assert(sizeof(small_payload<most_small_words>) == most_compact_payload);
 
 /// What stands before arguments and payload of the others.
 struct record_head {
@@ -68,6 +67,7 @@ void take_compact(std::uint64_t tag, std::uint32_t bits, std::int32_t argument);
 template <std::size_t Words>
 void take_small(std::uint64_t tag, std::uint32_t bits, std::int32_t argument, std::uint32_t bytes,
                 small_payload<Words> payload);
+void take_medium(const compact_message& m, std::span<const std::byte> payload);
 template <std::size_t N>
 void take_short(short_record<N> r);
 void take_record(const record_head& head, std::span<const std::int32_t> arguments,
@@ -231,6 +231,10 @@ void take_small(std::uint64_t tag, std::uint32_t bits, std::int32_t argument, st
                  std::uint64_t{bytes});
 }
 
+void take_medium(const compact_message& m, std::span<const std::byte> payload) {
+  give_compact(m, static_cast<const void*>(payload.data()), std::uint64_t{payload.size()});
+}
+
 template <std::size_t N>
 void take_short(short_record<N> r) {
   if (has_arguments(r.header) && static_cast<std::size_t>(r.header.arguments()) > N) return;
@@ -331,9 +335,12 @@ sending job_fabric::try_send(int node, const compact_message& m) noexcept {
 sending job_fabric::try_send(int node, const compact_message& m, const void* payload,
                              std::uint64_t bytes) noexcept {
   return send_by(node, [&](const farcall::node& to) {
-    return bytes <= sizeof(small_payload<least_small_words>)
-               ? post_small<least_small_words>(to, m, payload, bytes)
-               : post_small<most_small_words>(to, m, payload, bytes);
+    if (bytes <= sizeof(small_payload<least_small_words>))
+      return post_small<least_small_words>(to, m, payload, bytes);
+    if (bytes <= sizeof(small_payload<most_small_words>))
+      return post_small<most_small_words>(to, m, payload, bytes);
+    return try_post(to, fn<&take_medium>, m,
+                    std::span(static_cast<const std::byte*>(payload), bytes));
   });
 }
 

@@ -156,7 +156,7 @@ class process final : public receiver {
 
   /// To another node, in the way that costs least.
   [[nodiscard]] sending try_send(int node, const message& m) noexcept {
-    if (m.header.payload() != category::long_message && m.bytes <= most_compact_payload) {
+    if (m.header.payload() != category::long_message) {
       if (const auto c = compact_message::of(m, self_)) [[likely]]
         return m.header.payload() == category::short_message
                    ? fabric_->try_send(node, *c)
