@@ -192,7 +192,8 @@ class job {
   /// As progress(), and throws the same, for loops that poll again and again. In a job of equals,
   /// handlers of what has arrived run on the caller's stack instead of one of their own, which
   /// takes less time: for handlers that do not wait. One that does keeps this from returning until
-  /// its wait is over. Replies are taken in by one call in 16.
+  /// its wait is over. Replies are taken in by one call in 16, and by one in 1,024 as long as each
+  /// finds requests.
   void progress_in_place();
   /// As progress(), and throws the same. Throws forked.
   void poll() { progress(); }
