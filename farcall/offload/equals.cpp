@@ -161,18 +161,18 @@ bool end_equals(job_state& job) noexcept {
 } // namespace detail
 
 void job::barrier(time_limit limit) {
-  detail::job_state& state = detail::state_of(*state_);
-  detail::collectives_of(state, "barrier()").barrier(state, deadline_after(limit));
+  detail::job_state& own = state();
+  detail::collectives_of(own, "barrier()").barrier(own, deadline_after(limit));
 }
 
 void job::all_gather(std::span<const std::byte> mine, std::span<std::byte> all, time_limit limit) {
-  detail::job_state& state = detail::state_of(*state_);
-  detail::collectives_of(state, "all_gather()").all_gather(state, mine, all, deadline_after(limit));
+  detail::job_state& own = state();
+  detail::collectives_of(own, "all_gather()").all_gather(own, mine, all, deadline_after(limit));
 }
 
 void job::broadcast(std::span<std::byte> bytes, node_id root, time_limit limit) {
-  detail::job_state& state = detail::state_of(*state_);
-  detail::collectives_of(state, "broadcast()").broadcast(state, bytes, root, deadline_after(limit));
+  detail::job_state& own = state();
+  detail::collectives_of(own, "broadcast()").broadcast(own, bytes, root, deadline_after(limit));
 }
 
 } // namespace farcall

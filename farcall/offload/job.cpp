@@ -628,35 +628,40 @@ void job::start(const job_options& options, std::vector<unique_fd> existing, boo
   if (are_equals) detail::watch_exit(*state_);
 }
 
+detail::job_state& job::state() const {
+  if (state_ == nullptr) throw error("this job was closed, or moved to another object");
+  return detail::state_of(*state_);
+}
+
 bool job::wait_for(bool (*holds)(void*) noexcept, void* argument, time_limit limit) {
-  am::engine& engine = *detail::state_of(*state_).engine;
+  am::engine& engine = *state().engine;
   return engine.wait_until(holds, argument, engine.is_attached(), deadline_after(limit));
 }
 
-void job::notify() { detail::state_of(*state_).engine->notify_local(); }
+void job::notify() { state().engine->notify_local(); }
 
-void job::progress() { state_->engine->poll_all(); }
+void job::progress() { state().engine->poll_all(); }
 
-void job::progress_in_place() { state_->engine->poll_all_in_place(); }
+void job::progress_in_place() { state().engine->poll_all_in_place(); }
 
 int job::wait_fd() {
-  if (state_->engine->is_served_by_caller()) {
+  if (state().engine->is_served_by_caller()) {
     throw error(
         "wait_fd() does not tell of requests, which the thread that made this job of equals "
         "serves; wait_until() does, or let a thread of farcall's serve them "
         "(job_options::progress)");
   }
-  return state_->engine->wait_fd();
+  return state().engine->wait_fd();
 }
 
-node job::host() const noexcept { return {*state_, host_id}; }
+node job::host() const noexcept { return state_ != nullptr ? node(*state_, host_id) : node(); }
 
 node job::node_at(node_id id) const {
   if (id >= size()) {
     throw error("there is no node " + std::to_string(id) + ": the job has " +
                 std::to_string(size()) + " nodes");
   }
-  return {*state_, id};
+  return {state(), id};
 }
 
 void serve_if_target() {

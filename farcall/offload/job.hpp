@@ -241,8 +241,9 @@ class job {
   /// Ends the job as the destructor does, which then does nothing. In a job of equals, waits until
   /// all nodes have called it, without a bound, since they compute as long as they like, and until
   /// all that was sent, and what follows it, was served; for handlers that wait, at most for the
-  /// stop timeout. Afterwards only rank() and size() may be asked. On the thread that made the job,
-  /// not in handlers; throws error elsewhere, and forked. As MPI_Finalize.
+  /// stop timeout. Afterwards only rank() and size() say something; host() is no node, and all else
+  /// throws error. On the thread that made the job, not in handlers; throws error elsewhere, and
+  /// forked. As MPI_Finalize.
   void close();
 
   /// A descriptor for poll(), epoll or an event loop, readable while completions may wait. Whoever
@@ -260,6 +261,8 @@ class job {
   void start(const job_options& options, std::vector<unique_fd> existing, bool are_equals);
   void join_equals();
   bool wait_for(bool (*holds)(void*) noexcept, void* argument, time_limit limit);
+  /// Throws error where there is none any more, and forked.
+  [[nodiscard]] detail::job_state& state() const;
 
   detail::job_state* state_ = nullptr; ///< owned
   node_id rank_ = host_id;

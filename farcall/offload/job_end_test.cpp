@@ -21,6 +21,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>
@@ -39,6 +40,39 @@ void leave_mark(std::string_view file) {
   const int fd = ::open(std::string(file).c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
   [[maybe_unused]] const ssize_t written = ::write(fd, "x", 1);
   ::close(fd);
+}
+
+void expect_no_job(job& gone) {
+  EXPECT_THROW(gone.progress(), error);
+  EXPECT_THROW(gone.progress_in_place(), error);
+  EXPECT_THROW(gone.notify(), error);
+  EXPECT_THROW((void)gone.wait_fd(), error);
+  EXPECT_THROW((void)gone.wait_until([] { return true; }), error);
+  EXPECT_THROW((void)gone.live_targets(), error);
+  EXPECT_THROW((void)gone.node_at(0), error);
+  EXPECT_THROW((void)gone.add("shm"), error);
+  EXPECT_THROW(gone.barrier(), error);
+  EXPECT_THROW(gone.broadcast({}, 0), error);
+  EXPECT_THROW(sync(gone.host(), [] {}), error);
+  gone.close();
+}
+
+TEST(ended_jobs, say_so) {
+  job all(with_targets("shm"));
+  job other = std::move(all);
+  // NOLINTNEXTLINE(bugprone-use-after-move)
+  expect_no_job(all);
+  other.close();
+  expect_no_job(other);
+  EXPECT_EQ(other.size(), 2U);
+  EXPECT_EQ(other.rank(), host_id);
+  EXPECT_THROW(other.remove(node()), error);
+  EXPECT_THROW(other.restart(node()), error);
+  try {
+    other.progress();
+  } catch (const error& e) {
+    EXPECT_THAT(e.what(), ::testing::HasSubstr("closed"));
+  }
 }
 
 class job_ends_with : public ::testing::Test {

@@ -155,12 +155,12 @@ std::size_t job::size() const noexcept {
 }
 
 std::vector<node> job::live_targets() const {
-  detail::job_state& state = detail::state_of(*state_);
+  detail::job_state& own = state();
   std::vector<node> live;
-  const std::size_t nodes = state.members->nodes();
+  const std::size_t nodes = own.members->nodes();
   for (node_id id = 1; id < nodes; ++id) {
-    if (state.members->knows(id) && !state.engine->has_failed(id) && !state.watch.is_removed(id)) {
-      live.emplace_back(state, id);
+    if (own.members->knows(id) && !own.engine->has_failed(id) && !own.watch.is_removed(id)) {
+      live.emplace_back(own, id);
     }
   }
   return live;
@@ -175,16 +175,16 @@ node detail::add_target(job_state& job, std::string_view url) {
   return add_all(job, urls).front();
 }
 
-node job::add(std::string_view url) { return detail::add_target(detail::state_of(*state_), url); }
+node job::add(std::string_view url) { return detail::add_target(state(), url); }
 
 std::vector<node> job::add(std::span<const std::string> urls) {
-  detail::job_state& state = detail::state_of(*state_);
+  detail::job_state& own = state();
   std::vector<target_url> all;
   for (const std::string& url : urls) {
     for (target_url& parsed : parse_targets(url))
       all.push_back(std::move(parsed));
   }
-  return add_all(state, all);
+  return add_all(own, all);
 }
 
 void detail::remove_target(const node& target) {
@@ -207,7 +207,7 @@ void detail::remove_target(const node& target) {
 }
 
 void job::remove(const node& target) {
-  require_own(*state_, target);
+  require_own(state(), target);
   detail::remove_target(target);
 }
 
@@ -222,7 +222,7 @@ node detail::restart_target(const node& failed) {
 }
 
 node job::restart(const node& failed) {
-  require_own(*state_, failed);
+  require_own(state(), failed);
   return detail::restart_target(failed);
 }
 
