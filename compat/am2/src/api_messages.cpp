@@ -55,7 +55,7 @@ bool asks_for_slots(const am2_endpoint& ep, peer& p) noexcept {
   return asks;
 }
 
-/// Of a thread that sends one request after the other, and does not poll in between.
+/// Where one request is sent after the other from a bundle that is not polled in between.
 constexpr unsigned requests_per_poll = 4;
 
 /// What a compact message has beside its bits: nothing, or the payload of a medium.
@@ -93,8 +93,10 @@ send_compact_request(am2_endpoint* ep, int dest, handler_t handler, int count,
   thread_state& t = process::thread();
   if (there == nullptr || !there->route || b.is_parallel || t.running != 0 || !payload.is_sound)
     return false;
-  // What has just polled finds little that is new.
-  if (++t.requests_since_poll == requests_per_poll) (void)p.poll(t, b);
+  // Who has just polled finds little that is new.
+  const unsigned requests = b.requests_since_poll.load(std::memory_order_relaxed) + 1;
+  b.requests_since_poll.store(requests, std::memory_order_relaxed);
+  if (requests >= requests_per_poll) (void)p.poll(t, b);
   const std::uint32_t taken = there->outstanding_total.load(std::memory_order_relaxed);
   if (taken >= ep->depth.load(std::memory_order_relaxed) || p.some_have_ended() ||
       there->owed_total.load(std::memory_order_relaxed) != 0) {

@@ -98,6 +98,8 @@ struct am2_bundle {
   std::atomic<int> event_mask{AM_NOEVENTS};
   std::atomic<std::uint32_t> posts{0};     ///< AM2_PostSema
   std::atomic<std::uint64_t> ends_seen{0}; ///< of nodes; see process
+  /// That may be sent without a poll. Relaxed: one thread's, unless AM_PAR.
+  std::atomic<unsigned> requests_since_poll{0};
   std::vector<am2_endpoint*> endpoints;
   /// AM_PAR: held to look at `endpoints`, exclusively to change it. AM_SEQ: the program sees to it.
   std::shared_mutex guard;

@@ -248,7 +248,7 @@ unsigned process::run_in_place(thread_state& t, am2_bundle& b, const F& receive)
 }
 
 unsigned process::poll(thread_state& t, am2_bundle& b) {
-  t.requests_since_poll = 0;
+  b.requests_since_poll.store(0, std::memory_order_relaxed);
   if (++t.polls % look_interval == 0 || t.id != receiver_ || may_need_whole_poll(b)) [[unlikely]]
     return poll_whole(t, b);
   unsigned handled = run_in_place(t, b, [this] { fabric_->poll(); });

@@ -36,7 +36,6 @@ struct thread_state {
   unsigned running = 0;          ///< handlers, one inside the other
   unsigned polls = 0;
   unsigned idle_polls = 0; ///< in a row
-  unsigned requests_since_poll = 0;
   /// A request's, a reply's to itself inside it, and that one's return.
   std::array<token, 4> tokens{};
   std::array<std::vector<std::uint64_t>, 4> payloads{}; ///< of messages to the endpoint itself

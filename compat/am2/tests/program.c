@@ -329,6 +329,32 @@ static void returned(void) {
   send_each_kind(300);
 }
 
+/* Polls of one bundle do not stand for those of another. */
+static void other_bundle(void) {
+  eb_t other;
+  int i, k;
+  if (all == 1) return;
+  OK(AM_AllocateBundle(AM_SEQ, &other));
+  OK(AM_MoveEndpoint(ep, eb, other));
+  told = 0;
+  OK(AMX_SPMDBarrier());
+  OK(AM_Request1(ep, next_process(), on_tell, 1));
+  /* What was sent before a barrier is there behind it, and barriers poll the job's bundle. */
+  OK(AMX_SPMDBarrier());
+  CHECK(told == 0);
+  for (i = 0; i < 2; ++i) {
+    for (k = 0; k < 3; ++k)
+      OK(AM_Request1(ep, next_process(), on_tell, 0));
+    OK(AM_Poll(eb));
+  }
+  CHECK(told == 1);
+  OK(AMX_SPMDBarrier());
+  OK(AM_Poll(other));
+  OK(AM_MoveEndpoint(ep, other, eb));
+  OK(AM_FreeBundle(other));
+  OK(AMX_SPMDBarrier());
+}
+
 static void collectives(void) {
   int values[3], *gathered = (int*)malloc(sizeof values * (size_t)all), i, k;
   for (k = 0; k < 20; ++k) {
@@ -441,6 +467,7 @@ int main(int argc, char** argv) {
     statistics();
     hooks();
     returned();
+    other_bundle();
     collectives();
     CHECK(strcmp(AMX_SPMDgetenvMaster("AM2_TEST_VARIABLE"), "of the master") == 0);
     CHECK(AMX_SPMDgetenvMaster("AM2_NO_SUCH_VARIABLE") == NULL);
