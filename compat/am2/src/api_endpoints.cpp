@@ -148,6 +148,8 @@ int AM_SetExpectedResources(ep_t ea, int /*n_endpoints*/, int n_outstanding_requ
               AM_ERR_BAD_ARG, "there may be 1 to 1048576 outstanding requests");
   process::instance().make_card(*ea);
   ea->set_resources(static_cast<std::uint32_t>(n_outstanding_requests));
+  // For what has come before.
+  process::instance().wake();
   return AM_OK;
 }
 

@@ -153,10 +153,14 @@ bool process::remove(am2_endpoint* e) {
 }
 
 bool process::move(am2_endpoint* e, am2_bundle* from, am2_bundle* to) {
-  const std::lock_guard guard(registry_);
-  if (e->bundle != from) return false;
-  take_from(*from, e);
-  put_into(*to, e);
+  {
+    const std::lock_guard guard(registry_);
+    if (e->bundle != from) return false;
+    take_from(*from, e);
+    put_into(*to, e);
+  }
+  // Its messages are the other bundle's now, and somebody may wait for those.
+  wake();
   return true;
 }
 
