@@ -24,6 +24,7 @@ struct self_lane {
   std::uint32_t worker = 0;
   bool own_worker = false;
   std::atomic<bool> closing{false};
+  bool is_given_up = false; ///< by its acceptor; mutex_
 };
 
 class self_transport final : public transport {
@@ -98,12 +99,15 @@ class self_transport final : public transport {
     const std::lock_guard guard(mutex_);
     const auto at = lanes_.find(end.id & ~opener_bit);
     if (at == lanes_.end()) return;
-    if ((end.id & opener_bit) != 0) {
-      at->second->closing.store(true, std::memory_order_release);
-      notify_if_armed(own_.doorbells[end.worker]);
+    // The other end may still be used: whoever comes second gives the memory back.
+    self_lane& lane = *at->second;
+    if ((end.id & opener_bit) == 0) {
+      lane.is_given_up = true;
     } else {
-      lanes_.erase(at);
+      lane.closing.store(true, std::memory_order_release);
+      notify_if_armed(own_.doorbells[end.worker]);
     }
+    if (lane.is_given_up && lane.closing.load(std::memory_order_relaxed)) lanes_.erase(at);
   }
 
   void forget(node_id /*peer*/) noexcept override {}
