@@ -124,7 +124,7 @@ std::string shell_text(const std::vector<std::string>& words) {
 }
 
 std::vector<std::string> serve_command(const std::string& ssh, const host_entry& host,
-                                       const std::string& program,
+                                       const std::string& folder, const std::string& program,
                                        const std::vector<std::string>& arguments) {
   std::vector<std::string> words = words_of(ssh);
   if (words.empty()) throw usage_problem("--ssh or FARCALL_SSH is empty; give a command");
@@ -132,7 +132,8 @@ std::vector<std::string> serve_command(const std::string& ssh, const host_entry&
   std::vector<std::string> there{"farcall",          "serve", "--listen", host.address + ":0",
                                  "--key-from-stdin", program};
   there.insert(there.end(), arguments.begin(), arguments.end());
-  words.push_back(shell_text(there));
+  const std::string change = folder.empty() ? "" : "cd " + shell_text({"--", folder}) + " && exec ";
+  words.push_back(change + shell_text(there));
   return words;
 }
 

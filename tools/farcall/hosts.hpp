@@ -25,8 +25,9 @@ struct host_entry {
 [[nodiscard]] std::string shell_text(const std::vector<std::string>& words);
 
 /// What is started for a host: the words of `ssh`, its name, and a command for the shell there,
-/// which serves targets that run `program`.
+/// which serves targets that run `program`, in that folder; empty: in the one that ssh begins in.
 [[nodiscard]] std::vector<std::string> serve_command(const std::string& ssh, const host_entry& host,
+                                                     const std::string& folder,
                                                      const std::string& program,
                                                      const std::vector<std::string>& arguments);
 

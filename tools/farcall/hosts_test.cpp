@@ -40,11 +40,14 @@ TEST(hosts, the_shell_there_sees_the_words_as_they_are) {
   EXPECT_EQ(shell_text({"a", "b c", "", "it's", "$x", "/a-b_c.d:e=f"}),
             "a 'b c' '' 'it'\\''s' '$x' /a-b_c.d:e=f");
   const host_entry host{"me@one", "10.0.0.1", 2};
-  EXPECT_EQ(serve_command("ssh -o BatchMode=yes", host, "/bin/app", {"x y"}),
+  EXPECT_EQ(serve_command("ssh -o BatchMode=yes", host, "", "/bin/app", {"x y"}),
             (std::vector<std::string>{"ssh", "-o", "BatchMode=yes", "me@one",
                                       "farcall serve --listen 10.0.0.1:0 --key-from-stdin "
                                       "/bin/app 'x y'"}));
-  EXPECT_THROW((void)serve_command("", host, "/bin/app", {}), usage_problem);
+  EXPECT_EQ(
+      serve_command("ssh", host, "/the data", "/bin/app", {}).back(),
+      "cd -- '/the data' && exec farcall serve --listen 10.0.0.1:0 --key-from-stdin /bin/app");
+  EXPECT_THROW((void)serve_command("", host, "", "/bin/app", {}), usage_problem);
 }
 
 } // namespace

@@ -39,6 +39,7 @@ struct run_options {
   std::optional<std::string> hosts;
   bool spmd = false;
   std::string ssh;
+  std::string folder;
   unsigned start_timeout_ms = 30'000;
   bool json = false;
 };
@@ -85,7 +86,8 @@ std::vector<std::vector<std::string>> serve_commands(const run_options& options,
   std::vector<std::vector<std::string>> commands;
   commands.reserve(hosts.size());
   for (const host_entry& host : hosts)
-    commands.push_back(serve_command(ssh_command(options), host, program, arguments));
+    commands.push_back(
+        serve_command(ssh_command(options), host, options.folder, program, arguments));
   return commands;
 }
 
@@ -118,6 +120,7 @@ int run_on_hosts(const run_options& options, const std::vector<std::string>& com
 
 int run_app(const run_options& options, const std::vector<std::string>& command) {
   if (options.hosts) return run_on_hosts(options, command);
+  if (!options.folder.empty()) throw usage_problem("--folder is for the machines of --hosts");
   const run_plan plan = make_run_plan(options.processes, options.targets, command, options.spmd);
   if (!options.json) return start(plan, options.spmd);
   json environment{{variable_of_targets(), plan.targets}};
@@ -169,6 +172,10 @@ command command_run() {
             .text =
                 fmt::format("{} (default {}, else '{}')", ssh_setting.text,
                             settings::variable_of(ssh_setting), settings::default_of(ssh_setting))},
+           {.name = "--folder",
+            .value = &o.folder,
+            .text = "With --hosts: working folder of the targets there (default: the one that ssh "
+                    "begins in)"},
            {.name = "--start-timeout-ms",
             .value = &o.start_timeout_ms,
             .text = "With --hosts: how long the servers may take to start (default 30000)",

@@ -212,6 +212,10 @@ int AMUDP_SPMDSshSpawn(int nproc, int argc, char** argv, char** extra_env) {
     words.push_back(std::string(command != nullptr ? command : "ssh") + ' ' +
                     (options != nullptr ? options : ""));
   }
+  if (const char* const folder = variable("SSH_REMOTE_PATH")) {
+    words.emplace_back("--folder");
+    words.emplace_back(folder);
+  }
   execute(words_of(std::move(words), argc, argv), extra_env);
   return 0;
 }

@@ -471,6 +471,11 @@ int main(int argc, char** argv) {
     collectives();
     CHECK(strcmp(AMX_SPMDgetenvMaster("AM2_TEST_VARIABLE"), "of the master") == 0);
     CHECK(AMX_SPMDgetenvMaster("AM2_NO_SUCH_VARIABLE") == NULL);
+  } else if (strcmp(what, "folder") == 0) {
+    char at[4096];
+    CHECK(getcwd(at, sizeof at) != NULL);
+    printf("process %d works in %s\n", me, at);
+    fflush(stdout);
   } else if (strcmp(what, "death") == 0) {
     death();
   } else if (strcmp(what, "one_exits") == 0) {
