@@ -143,7 +143,9 @@ void run(am2_endpoint& ep, token& t, const message& m) noexcept {
 }
 
 void place(const am2_endpoint& ep, const message& m) noexcept {
-  if (m.header.payload() != category::long_message || m.bytes == 0 || m.is_in_place) return;
+  if (m.header.payload() != category::long_message || m.bytes == 0 || m.payload == nullptr) {
+    return;
+  }
   std::memmove(in_segment(ep, m.offset), m.payload, m.bytes);
 }
 
@@ -275,7 +277,7 @@ void try_place(const am2_endpoint& ep, peer& p, message& m, bool may_wait) noexc
                                                              m.payload, m.bytes)) {
     return;
   }
-  m.is_in_place = true;
+  m.place = payload_place::segment;
   m.payload = nullptr;
 }
 
@@ -302,12 +304,28 @@ void note_no_reply(am2_endpoint& ep, peer& source, category c, bool at_once) noe
   }
 }
 
+void take_part(am2_endpoint& ep, peer& source, int node, const message& m) noexcept {
+  const int status = check(ep, m, &source);
+  if (status == 0) place(ep, m);
+  if (const auto last = source.parts.add(m.transfer, m.bytes, status)) accept(ep, node, last->m);
+}
+
 } // namespace
 
 void accept(am2_endpoint& ep, int node, const message& m) noexcept {
   const message_header& h = m.header;
   const endpoint_name from{node, h.from};
   peer* const source = ep.find_peer(from);
+  int status_of_parts = 0;
+  if (source != nullptr && h.payload() == category::long_message && m.place >= payload_place::part)
+      [[unlikely]] {
+    if (m.place == payload_place::part) {
+      take_part(ep, *source, node, m);
+      return;
+    }
+    if (!source->parts.has_all(node, m)) return;
+    status_of_parts = source->parts.end(m.transfer);
+  }
   if (source != nullptr && h.has_credits()) {
     give_slots_back(ep, *source, h.given_back());
     if (ep.bundle->is_parallel) process::instance().wake();
@@ -331,7 +349,8 @@ void accept(am2_endpoint& ep, int node, const message& m) noexcept {
   }
   ep.count(received_at(h));
   const bool is_reply = h.kind() == message_kind::reply;
-  if (const int status = check(ep, m, source); status != 0 || source == nullptr) [[unlikely]] {
+  const int status = status_of_parts != 0 ? status_of_parts : check(ep, m, source);
+  if (status != 0 || source == nullptr) [[unlikely]] {
     send_back(from, m, ep.name.endpoint, status);
     if (!is_reply || source == nullptr) return;
     message_header request(message_kind::request, h.request_payload(), h.handler(), 0);
@@ -440,6 +459,8 @@ void accept_own(am2_endpoint& ep, const message& m) noexcept {
 }
 
 void refuse_unknown(int node, const message& m) noexcept {
+  // It belongs to a message that is refused.
+  if (m.place == payload_place::part) return;
   switch (m.header.kind()) {
   case message_kind::request:
   case message_kind::get:

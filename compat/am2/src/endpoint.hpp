@@ -1,5 +1,6 @@
 #pragma once
 
+#include "long_parts.hpp"
 #include "message.hpp"
 #include "message_queue.hpp"
 
@@ -86,6 +87,7 @@ struct peer {
   std::mutex mapped_mutex;              ///< with AM_PAR
   mapped_segment mapped;
   std::atomic<std::uint32_t> sent{0}; ///< requests; see message_header::asks_for_slots()
+  long_parts parts;                   ///< of its longs
 };
 
 } // namespace farcall::am2

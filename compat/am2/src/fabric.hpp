@@ -14,6 +14,7 @@ namespace farcall::am2 {
 enum class sending : std::uint8_t {
   sent,        ///< the sender's memory may be used again
   full,        ///< not now; nothing has happened
+  no_memory,   ///< as full: there is no memory for the payload now, though there may be for less
   unreachable, ///< the node has ended
 };
 

@@ -43,11 +43,18 @@ constexpr std::size_t most_small_words = 11;
 struct record_head {
   message_header header;
   std::int32_t node;
-  std::uint32_t is_in_place;
+  payload_place place;
   std::uint64_t offset;
   std::uint64_t get_offset;
   std::uint64_t bytes;
+  std::uint64_t transfer;
 };
+
+/// Whether the payload goes with the message.
+bool is_with_message(message_kind kind, payload_place place) noexcept {
+  return kind != message_kind::get &&
+         (place == payload_place::message || place == payload_place::part);
+}
 
 class job_fabric;
 /// Who gets what calls bring, which name no object.
@@ -246,8 +253,7 @@ void take_short(short_record<N> r) {
 
 void take_record(const record_head& head, std::span<const std::int32_t> arguments,
                  std::span<const std::byte> payload) {
-  const bool is_in_place = head.is_in_place != 0;
-  const bool has_payload = !is_in_place && head.header.kind() != message_kind::get;
+  const bool has_payload = is_with_message(head.header.kind(), head.place);
   if (static_cast<std::size_t>(head.header.arguments()) != arguments.size() ||
       payload.size() != (has_payload ? head.bytes : 0)) {
     return;
@@ -258,7 +264,8 @@ void take_record(const record_head& head, std::span<const std::int32_t> argument
   m.get_offset = head.get_offset;
   m.payload = payload.data();
   m.bytes = head.bytes;
-  m.is_in_place = is_in_place;
+  m.place = head.place;
+  m.transfer = head.transfer;
   give(head.node, m);
 }
 
@@ -299,8 +306,8 @@ bool job_fabric::post_other(const node& to, const message& m) const {
            : count <= 9 ? post_short<9>(to, m)
                         : post_short<16>(to, m);
   }
-  const bool has_payload = !m.is_in_place && m.header.kind() != message_kind::get;
-  const record_head head{m.header, self_, m.is_in_place ? 1U : 0U, m.offset, m.get_offset, m.bytes};
+  const bool has_payload = is_with_message(m.header.kind(), m.place);
+  const record_head head{m.header, self_, m.place, m.offset, m.get_offset, m.bytes, m.transfer};
   return try_post(to, fn<&take_record>, head,
                   std::span(m.arguments, static_cast<std::size_t>(count)),
                   std::span(static_cast<const std::byte*>(m.payload), has_payload ? m.bytes : 0));
@@ -315,7 +322,7 @@ template <class Post>
     return post(to) ? sending::sent : sending::full;
   } catch (const out_of_memory&) {
     // Of earlier messages there will be some.
-    return sending::full;
+    return sending::no_memory;
   } catch (const std::exception& e) {
     if (!to.alive()) return sending::unreachable;
     fatal("a message to process %d cannot be sent: %s", node, e.what());

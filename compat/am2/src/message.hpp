@@ -103,6 +103,14 @@ class message_header {
 };
 static_assert(sizeof(message_header) == 24);
 
+/// Where the bytes of a long are.
+enum class payload_place : std::uint8_t {
+  message = 0, ///< with it
+  segment = 1, ///< where they are to go, already
+  part = 2,    ///< with it, and it is nothing but a part of them
+  parts = 3,   ///< with parts, before it or behind it
+};
+
 /// One message, where it lies. Who makes it owns what it refers to.
 struct message {
   message_header header;
@@ -112,7 +120,8 @@ struct message {
   const void* payload = nullptr;
   std::uint64_t bytes = 0;
   std::uint64_t get_offset = 0; ///< Get: where in the requester's segment
-  bool is_in_place = false;     ///< Long: the bytes are in the segment already
+  payload_place place = payload_place::message;
+  std::uint64_t transfer = 0; ///< of a part, and of what has parts: which belong together
 };
 
 } // namespace farcall::am2

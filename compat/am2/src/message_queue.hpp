@@ -33,7 +33,7 @@ struct kept_message {
                   std::min<std::size_t>(count, most_arguments) * sizeof(std::int32_t));
       m.arguments = arguments.data();
     }
-    if (from.payload == nullptr || from.is_in_place) return;
+    if (from.payload == nullptr) return;
     payload.resize((from.bytes + 7) / 8);
     if (from.bytes != 0) std::memcpy(payload.data(), from.payload, from.bytes);
     m.payload = payload.data();

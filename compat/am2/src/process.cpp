@@ -2,10 +2,14 @@
 
 #include "own_fabric.hpp"
 
+#include <farcall/base/log.hpp>
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <new>
+#include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -21,6 +25,8 @@ constexpr std::chrono::nanoseconds longest_sleep_beside = std::chrono::milliseco
 constexpr unsigned look_interval = 64;
 /// Between attempts to send where there was no space: nobody notifies of space.
 constexpr std::chrono::microseconds space_interval{50};
+/// What waits for memory says so after that time.
+constexpr std::chrono::seconds longest_quiet_shortage{5};
 
 constexpr std::size_t most_nodes = std::size_t{1} << 16;
 
@@ -119,6 +125,10 @@ process::unknown_endpoint process::forget(am2_endpoint* e) {
 
 void process::dismiss(const unknown_endpoint& e) noexcept {
   give_back_slots(*e);
+  for (std::size_t i = 0; i < e->peer_count; ++i) {
+    while (const auto k = e->peers[i].parts.give_up_one())
+      refuse_unknown(k->node, k->m);
+  }
   while (kept_message* const k = e->arrived.pop()) {
     refuse_unknown(k->node, k->m);
     e->arrived.recycle(k);
@@ -230,15 +240,10 @@ bool process::has_queued(am2_bundle& b) {
 }
 
 void process::flush() noexcept {
-  for (std::size_t n = outgoing_.size(); n != 0; --n) {
-    kept_message* const k = outgoing_.pop();
-    if (k == nullptr) return;
-    if (try_send(k->node, k->m) == sending::full) {
-      outgoing_.push_front(k);
-      return;
-    }
-    outgoing_.recycle(k);
-  }
+  outgoing_.flush([this](kept_message& k) {
+    return must_wait(k.m.place == payload_place::part ? try_send_parts(k.node, k.m)
+                                                      : try_send(k.node, k.m));
+  });
 }
 
 template <class F>
@@ -268,7 +273,7 @@ unsigned process::poll(thread_state& t, am2_bundle& b) {
 
 unsigned process::poll_whole(thread_state& t, am2_bundle& b) {
   if (t.polls % look_interval == 0) fabric_->look_for_ends();
-  if (outgoing_.size() != 0) flush();
+  if (!outgoing_.empty()) flush();
   // First, so that what a node has sent before its end is seen before that.
   const bool has_news = has_news_of_ends(b);
   unsigned handled = t.id == receiver_ ? run_in_place(t, b, [this] { fabric_->poll(); }) : 0;
@@ -306,7 +311,7 @@ void process::wake() noexcept {
 
 void process::sleep(am2_bundle& b, bool (*is_done)(const void*), const void* done,
                     unsigned* handled) {
-  const std::chrono::nanoseconds most = outgoing_.size() != 0
+  const std::chrono::nanoseconds most = !outgoing_.empty()
                                             ? std::chrono::nanoseconds(space_interval)
                                         : receiver_ == std::thread::id() ? longest_sleep_beside
                                                                          : longest_sleep;
@@ -356,12 +361,92 @@ void process::doze(am2_bundle& b) {
 
 // ---- messages ----------------------------------------------------------------------------------
 
-bool process::send_when_there_is_space(am2_bundle& b, int node, const message& m) {
+template <class Send>
+bool process::send_when_there_is_space(am2_bundle& b, std::uint64_t bytes, const Send& try_to) {
+  std::optional<std::chrono::steady_clock::time_point> warn_at;
+  bool has_warned = false;
   for (;;) {
     if (poll(b) == 0) doze(b);
-    const sending now = try_send(node, m);
-    if (now != sending::full) return now == sending::sent;
+    const sending now = try_to();
+    if (!must_wait(now)) return now == sending::sent;
+    if (now == sending::full || has_warned) continue;
+    if (!warn_at) warn_at = std::chrono::steady_clock::now() + longest_quiet_shortage;
+    if (std::chrono::steady_clock::now() > *warn_at) {
+      has_warned = true;
+      log::warning("AM-2: a message of " + std::to_string(bytes) +
+                   " bytes waits for memory of this node; FARCALL_HEAP_BYTES is all that it may "
+                   "share, with messages and as segments");
+    }
   }
+}
+
+bool process::send_when_there_is_space(am2_bundle& b, int node, const message& m) {
+  return send_when_there_is_space(b, m.bytes, [&] { return try_send(node, m); });
+}
+
+namespace {
+
+/// The bytes of a long, to be sent by themselves.
+message bytes_of(const message& m, std::uint64_t transfer) noexcept {
+  message bytes{message_header(m.header.kind(), m.header.payload(), m.header.handler(), 0)};
+  bytes.header.tag = m.header.tag;
+  bytes.header.from = m.header.from;
+  bytes.header.to = m.header.to;
+  bytes.offset = m.offset;
+  bytes.payload = m.payload;
+  bytes.bytes = m.bytes;
+  bytes.place = payload_place::part;
+  bytes.transfer = transfer;
+  return bytes;
+}
+
+/// And the message that they belong to.
+message without_bytes(const message& m, std::uint64_t transfer) noexcept {
+  message other = m;
+  other.payload = nullptr;
+  other.place = payload_place::parts;
+  other.transfer = transfer;
+  return other;
+}
+
+} // namespace
+
+sending process::try_send_parts(int node, message& rest) noexcept {
+  message part = rest;
+  part.bytes = longest_part;
+  while (rest.bytes != 0) {
+    part.bytes = std::min(part.bytes, rest.bytes);
+    const sending now = try_send(node, part);
+    if (now == sending::no_memory && part.bytes > shortest_part) {
+      part.bytes /= 2;
+      continue;
+    }
+    if (now != sending::sent) return now;
+    rest.bytes -= part.bytes;
+    rest.offset = part.offset += part.bytes;
+    rest.payload = part.payload = static_cast<const std::byte*>(part.payload) + part.bytes;
+  }
+  return sending::sent;
+}
+
+bool process::send_in_parts(am2_bundle& b, int node, const message& m) {
+  // Relaxed: a number that no other of this process's has.
+  const std::uint64_t transfer = transfers_.fetch_add(1, std::memory_order_relaxed);
+  message rest = bytes_of(m, transfer);
+  const sending now = try_send_parts(node, rest);
+  if (now == sending::unreachable) return false;
+  if (now != sending::sent &&
+      !send_when_there_is_space(b, m.bytes, [&] { return try_send_parts(node, rest); })) {
+    return false;
+  }
+  return send(b, node, without_bytes(m, transfer));
+}
+
+void process::send_or_keep_in_parts(int node, const message& m) {
+  const std::uint64_t transfer = transfers_.fetch_add(1, std::memory_order_relaxed);
+  message rest = bytes_of(m, transfer);
+  if (must_wait(try_send_parts(node, rest))) outgoing_.push(node, rest);
+  send_or_keep(node, without_bytes(m, transfer));
 }
 
 void process::deliver(const compact_message& m) noexcept {

@@ -3,6 +3,7 @@
 #include "endpoint.hpp"
 #include "fabric.hpp"
 #include "job_messages.hpp"
+#include "outgoing_messages.hpp"
 
 #include <array>
 #include <atomic>
@@ -114,19 +115,21 @@ class process final : public receiver {
   void send_or_keep(int node, const message& m) noexcept {
     if (node == self_) [[unlikely]]
       return deliver(node, m);
-    if (try_send(node, m) == sending::full) [[unlikely]]
+    if (goes_in_parts(m)) [[unlikely]]
+      return send_or_keep_in_parts(node, m);
+    if (must_wait(try_send(node, m))) [[unlikely]]
       outgoing_.push(node, m);
   }
   /// The same for one to another node, at less cost. `payload`: of a medium, address and length.
   template <class... Payload>
   void send_or_keep(int node, const compact_message& m, Payload... payload) noexcept {
-    if (fabric_->try_send(node, m, payload...) == sending::full) [[unlikely]]
+    if (must_wait(fabric_->try_send(node, m, payload...))) [[unlikely]]
       outgoing_.push(node, m.whole(payload...));
   }
   template <class... Payload>
   [[nodiscard]] bool send(am2_bundle& b, int node, const compact_message& m, Payload... payload) {
     const sending now = fabric_->try_send(node, m, payload...);
-    if (now != sending::full) [[likely]]
+    if (!must_wait(now)) [[likely]]
       return now == sending::sent;
     return send_when_there_is_space(b, node, m.whole(payload...));
   }
@@ -136,8 +139,10 @@ class process final : public receiver {
       deliver(node, m);
       return true;
     }
+    if (goes_in_parts(m)) [[unlikely]]
+      return send_in_parts(b, node, m);
     const sending now = try_send(node, m);
-    if (now != sending::full) [[likely]]
+    if (!must_wait(now)) [[likely]]
       return now == sending::sent;
     return send_when_there_is_space(b, node, m);
   }
@@ -164,6 +169,24 @@ class process final : public receiver {
     return fabric_->try_send(node, m);
   }
   [[nodiscard]] bool send_when_there_is_space(am2_bundle& b, int node, const message& m);
+  /// The same by `try_to()`. `bytes`: of its payload.
+  template <class Send>
+  [[nodiscard]] bool send_when_there_is_space(am2_bundle& b, std::uint64_t bytes,
+                                              const Send& try_to);
+
+  [[nodiscard]] static bool must_wait(sending s) noexcept {
+    return s == sending::full || s == sending::no_memory;
+  }
+  /// The bytes need memory of the job while they travel, which longer ones might not find at once.
+  [[nodiscard]] static bool goes_in_parts(const message& m) noexcept {
+    return m.bytes > longest_part && m.header.payload() == category::long_message &&
+           m.payload != nullptr && m.place == payload_place::message;
+  }
+  /// Sends the parts that find space, shorter ones where there is little memory. What has gone is
+  /// no more in `rest`.
+  [[nodiscard]] sending try_send_parts(int node, message& rest) noexcept;
+  [[nodiscard]] bool send_in_parts(am2_bundle& b, int node, const message& m);
+  void send_or_keep_in_parts(int node, const message& m);
   /// The endpoint of that number, where the thread is to run the message that has just come for it
   /// at once; else null.
   [[nodiscard]] static am2_endpoint* endpoint_in_place(const thread_state& t,
@@ -185,7 +208,7 @@ class process final : public receiver {
   /// What polls seldom have to do.
   unsigned poll_whole(thread_state& t, am2_bundle& b);
   [[nodiscard]] bool may_need_whole_poll(const am2_bundle& b) const noexcept {
-    return b.is_parallel || outgoing_.size() != 0 || has_news_of_ends(b) ||
+    return b.is_parallel || !outgoing_.empty() || has_news_of_ends(b) ||
            exit_code_.load(std::memory_order_relaxed) != no_exit;
   }
   /// AM_PAR: null behind the last one.
@@ -229,6 +252,9 @@ class process final : public receiver {
   /// has a core.
   static constexpr unsigned most_idle_polls = 1024;
 
+  static constexpr std::uint64_t longest_part = std::uint64_t{1} << 20;
+  static constexpr std::uint64_t shortest_part = 256;
+
   static constinit thread_local thread_state* state_;
 
   static constinit std::atomic<process*> only_;
@@ -247,8 +273,9 @@ class process final : public receiver {
   std::mutex sleep_mutex_;
   std::condition_variable woken_;
 
-  message_queue outgoing_;
-  std::vector<std::atomic<bool>> ended_; ///< by node
+  outgoing_messages outgoing_;
+  std::atomic<std::uint64_t> transfers_{1}; ///< number of the next long that goes in parts
+  std::vector<std::atomic<bool>> ended_;    ///< by node
   std::atomic<std::uint64_t> ends_{0};
   std::atomic<bool> expects_ends_{false};
   void (*exit_of_others_)(int) = nullptr;

@@ -39,6 +39,9 @@ enum {
   on_bytes_back,
   on_tell,
   on_ask_in_vain,
+  on_huge,
+  on_huge_back,
+  on_untouched,
   on_nothing
 };
 enum { segment_bytes = 3 << 20, long_bytes = 1 << 20 };
@@ -373,6 +376,68 @@ static void collectives(void) {
   free(gathered);
 }
 
+/* Longs of more bytes than all memory that processes share: requests, gets, replies, and requests
+   that are refused, of which no byte is written. */
+static size_t huge_bytes;
+
+static void check_huge(const unsigned char* at, size_t nbytes) {
+  size_t i;
+  CHECK(at == segment && nbytes == huge_bytes && at[nbytes - 1] == pattern(nbytes - 1, 0));
+  for (i = 0; i < nbytes; i += 4093)
+    CHECK(at[i] == pattern(i, 0));
+}
+static void at_huge(void* token, void* buf, size_t nbytes) {
+  check_huge((unsigned char*)buf, nbytes);
+  OK(AM_ReplyXfer0(token, 0, on_huge_back, buf, nbytes));
+}
+static void huge_back(void* token, void* buf, size_t nbytes) {
+  (void)token;
+  check_huge((unsigned char*)buf, nbytes);
+  ++replies;
+}
+static void untouched(void* token, void* buf, size_t nbytes) {
+  size_t i;
+  (void)token;
+  for (i = 0; i < nbytes; i += 512)
+    CHECK(((unsigned char*)buf)[i] == 0);
+  ++replies;
+}
+
+static void huge(size_t bytes) {
+  unsigned char* from;
+  size_t i;
+  tag_t own;
+  huge_bytes = bytes;
+  segment = (unsigned char*)calloc(bytes, 1);
+  OK(AM_SetSeg(ep, segment, bytes));
+  OK(AM_SetHandler(ep, 0, came_back_with));
+  OK(AMX_SPMDBarrier());
+  if (me == 0) {
+    from = (unsigned char*)malloc(bytes);
+    for (i = 0; i < bytes; ++i)
+      from[i] = pattern(i, 0);
+    OK(AM_GetTranslationTag(ep, 1, &own));
+    OK(AMX_SetTranslationTag(ep, 1, own + 1));
+    OK(AM_RequestXfer0(ep, 1, 0, on_huge, from, bytes));
+    while (returned_with[EBADTAG] != 1)
+      OK(AM_Poll(eb));
+    OK(AMX_SetTranslationTag(ep, 1, own));
+    OK(AM_GetXfer0(ep, 1, 0, on_untouched, 0, bytes));
+    poll_until(&replies, 1);
+    for (i = 0; i < 5; ++i)
+      OK(AM_RequestXfer0(ep, 1, 0, on_nothing, from, bytes));
+    while (returned_with[EBADHANDLER] != 5)
+      OK(AM_Poll(eb));
+    OK(AM_RequestXfer0(ep, 1, 0, on_huge, from, bytes));
+    poll_until(&replies, 2);
+    memset(segment, 0, bytes);
+    OK(AM_GetXfer0(ep, 1, 0, on_huge_back, 0, bytes));
+    poll_until(&replies, 3);
+    free(from);
+  }
+  OK(AMX_SPMDBarrier());
+}
+
 /* The table of a job. */
 static void names(void) {
   int i, n;
@@ -455,6 +520,9 @@ int main(int argc, char** argv) {
   OK(AM_SetHandler(ep, on_bytes_back, bytes_back));
   OK(AM_SetHandler(ep, on_tell, tell));
   OK(AM_SetHandler(ep, on_ask_in_vain, ask_in_vain));
+  OK(AM_SetHandler(ep, on_huge, at_huge));
+  OK(AM_SetHandler(ep, on_huge_back, huge_back));
+  OK(AM_SetHandler(ep, on_untouched, untouched));
   OK(AMX_SPMDSetExitCallback(at_exit));
   OK(AMX_SPMDBarrier());
   if (strcmp(what, "all") == 0) {
@@ -476,6 +544,8 @@ int main(int argc, char** argv) {
     CHECK(getcwd(at, sizeof at) != NULL);
     printf("process %d works in %s\n", me, at);
     fflush(stdout);
+  } else if (strcmp(what, "huge") == 0) {
+    huge((size_t)80 << 20);
   } else if (strcmp(what, "death") == 0) {
     death();
   } else if (strcmp(what, "one_exits") == 0) {
