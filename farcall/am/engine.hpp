@@ -123,6 +123,8 @@ class engine final : public client,
 
   // ---- service ----
 
+  /// Requests wait for the worker whose handler the calling thread runs; false elsewhere.
+  [[nodiscard]] bool has_requests() const noexcept;
   /// Runs worker `index` on the calling thread until stop().
   void serve(std::uint32_t index);
   /// The calling thread, one of the program's, is the first worker from now on: it serves requests

@@ -166,6 +166,11 @@ void engine::adopt(transport& via, const endpoint& c) {
   }
 }
 
+bool engine::has_requests() const noexcept {
+  return current_worker_ != nullptr && current_worker_->is_part_of(*this) &&
+         current_worker_->has_work();
+}
+
 void engine::start_workers(std::uint32_t first) {
   ::pthread_sigmask(SIG_BLOCK, nullptr, &signals_at_start_);
   std::vector<transport*> transports;

@@ -68,6 +68,11 @@ inline constexpr std::uint64_t largest_ring = std::uint64_t{1} << 26;
   return static_cast<std::uint32_t>(size / 4 < most ? size / 4 : most);
 }
 
+/// Whether the receiver sleeps, or is about to: a commit takes a system call then.
+[[nodiscard]] inline bool is_armed(const outbox& out) noexcept {
+  return (out.armed->load(std::memory_order_relaxed) & 1U) != 0;
+}
+
 namespace ring_detail {
 
 inline std::atomic_ref<std::uint32_t> commit_at(std::byte* base, std::uint64_t offset) noexcept {
@@ -107,7 +112,7 @@ inline void notify_if_armed(const outbox& out) noexcept {
   // Relaxed: the sleeper orders itself against us (doorbell.hpp), as long as the compiler keeps the
   // order of our store and this load.
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  if ((out.armed->load(std::memory_order_relaxed) & 1U) != 0) [[unlikely]]
+  if (is_armed(out)) [[unlikely]]
     out.notify(out.notify_context);
 }
 

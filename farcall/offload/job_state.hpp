@@ -5,6 +5,7 @@
 #include <farcall/job/membership.hpp>
 #include <farcall/offload/collectives.hpp>
 #include <farcall/offload/copy_thread.hpp>
+#include <farcall/offload/helped_copy.hpp>
 #include <farcall/offload/lost_servers.hpp>
 #include <farcall/offload/node.hpp>
 #include <farcall/offload/node_watch.hpp>
@@ -48,6 +49,7 @@ struct job_state : job_core {
   std::shared_ptr<am::engine> engine;
   std::unique_ptr<key_resolver> functions;
   copy_thread copies;
+  helped_copies helped{*this};
   pending_transfers late_puts;       ///< given up at their deadlines
   pending_transfers in_order;        ///< that calls in order wait for
   node_watch watch;                  ///< host

@@ -170,17 +170,29 @@ bool by_messages(const transfer& t, const memory_domain& domain) {
   return true;
 }
 
+bool move_by(rma_engine& m, const transfer& t) {
+  // Who helps may be kept from going on, and would not leave the memory alone at a deadline.
+  const bool is_helped = t.bytes >= detail::shortest_helped_copy(t.is_put) &&
+                         t.deadline == no_deadline && m.copies_from_both_ends(t.peer) &&
+                         m.map(t.peer, t.there, t.bytes) == nullptr;
+  if (is_helped) {
+    return t.job->helped.make(m, t.peer,
+                              {.ours = reinterpret_cast<std::uintptr_t>(t.here),
+                               .theirs = t.there,
+                               .bytes = t.bytes,
+                               .is_put = t.is_put});
+  }
+  return t.is_put ? m.put(t.peer, t.there, t.here, t.bytes, t.deadline)
+                  : m.get(t.peer, t.there, t.here, t.bytes, t.deadline);
+}
+
 /// By this thread, now. Throws.
 void move_now(const transfer& t) {
   if (const std::exception_ptr why = t.job->engine->failure_of(t.peer)) std::rethrow_exception(why);
   // Bytes of a put that has ended at its deadline must not come behind these.
   if (!settle_late_puts(*t.job, t.peer, t.deadline)) std::rethrow_exception(t.lateness());
   rma_engine* m = t.job->engine->rma_engine_for(t.peer);
-  if (m != nullptr && t.bytes >= m->threshold() &&
-      (t.is_put ? m->put(t.peer, t.there, t.here, t.bytes, t.deadline)
-                : m->get(t.peer, t.there, t.here, t.bytes, t.deadline))) {
-    return;
-  }
+  if (m != nullptr && t.bytes >= m->threshold() && move_by(*m, t)) return;
   if (t.is_late()) std::rethrow_exception(t.lateness());
   if (const std::exception_ptr why = t.job->engine->failure_of(t.peer)) std::rethrow_exception(why);
   if (const memory_domain* const domain = domain_of(*t.job, t.peer)) {

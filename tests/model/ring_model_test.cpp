@@ -88,7 +88,7 @@ TEST(ring_model, nothing_else_of_it_can_be_left_out) {
                   // The line ahead is cleared for the next commit; there is time until then.
                   "commit: store relaxed 2, delayed",
                   // Nobody sleeps here: doorbell_model notices.
-                  "commit: store release, delayed", "notify_if_armed: load relaxed, omitted",
+                  "commit: store release, delayed", "is_armed: load relaxed, omitted",
                   // Space that is given back a moment later.
                   "receive_each: store release, delayed", "release: store release, delayed",
                   // The pad may come after the terminator of the record that follows it.

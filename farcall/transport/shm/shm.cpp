@@ -80,6 +80,11 @@ class shm_rma_engine final : public rma_engine {
     return {};
   }
 
+  bool copies_from_both_ends(node_id peer) noexcept override {
+    const target* const t = targets_.find(peer);
+    return t != nullptr && t->pid.load(std::memory_order_relaxed) != 0;
+  }
+
   bool put(node_id peer, std::uint64_t to, const std::byte* from, std::uint64_t bytes,
            time_point deadline) noexcept override {
     if (std::byte* here = map(peer, to, bytes)) {

@@ -1,0 +1,139 @@
+#include <farcall/base/clock.hpp>
+#include <farcall/base/error.hpp>
+#include <farcall/base/log.hpp>
+#include <farcall/offload/call.hpp>
+#include <farcall/offload/helped_copy.hpp>
+#include <farcall/offload/job_state.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <new>
+#include <string>
+#include <thread>
+
+namespace farcall::detail {
+namespace {
+
+std::atomic<std::uint64_t> chunks_for_others{0};
+
+/// Many enough that both end at about the same time; long enough that taking one, and the system
+/// call, cost little.
+std::uint64_t chunk_bytes_of(std::uint64_t bytes) noexcept {
+  constexpr std::uint64_t page = 4096;
+  constexpr std::uint64_t shortest = std::uint64_t{32} << 10;
+  constexpr std::uint64_t longest = std::uint64_t{256} << 10;
+  constexpr std::uint64_t parts = 8;
+  return std::clamp(bytes / parts / page * page, shortest, longest);
+}
+
+bool copy_chunk(rma_engine& m, node_id peer, const offered_copy& c, offered_copy::chunk chunk) {
+  auto* const here = reinterpret_cast<std::byte*>(c.ours + chunk.offset);
+  const std::uint64_t there = c.theirs + chunk.offset;
+  return c.is_put ? m.put(peer, there, here, chunk.bytes, no_deadline)
+                  : m.get(peer, there, here, chunk.bytes, no_deadline);
+}
+
+/// Until the peer has ended with so many chunks; false when it has failed.
+bool wait_for_peer(const am::engine& engine, node_id peer, const chunk_offer& offer,
+                   std::uint64_t chunks) {
+  constexpr unsigned spins = 1024; // as long as a chunk takes; then others may need the processor
+  for (unsigned turn = 0; offer.ended_by_peer() < chunks; ++turn) {
+    spin_pause();
+    if (turn % 64 == 63 && engine.has_failed(peer)) return false;
+    if (turn > spins) std::this_thread::yield();
+  }
+  return true;
+}
+
+} // namespace
+
+bool helped_copies::make(rma_engine& m, node_id peer, const offered_copy& wanted) {
+  offered_copy c = wanted;
+  c.chunk_bytes = chunk_bytes_of(c.bytes);
+  chunk_offer* const offer = take_offer(peer);
+  if (offer == nullptr) return copy_chunk(m, peer, c, {0, c.bytes});
+  offer->open(c);
+  bool is_made = true;
+  std::uint64_t own = 0;
+  ask(peer, *offer, c.bytes);
+  while (is_made) {
+    const std::optional<std::uint64_t> number = offer->take(c);
+    if (!number) break;
+    ++own;
+    is_made = copy_chunk(m, peer, c, c.chunk_at(*number));
+    // It has left for other work, and may be done with that.
+    ask(peer, *offer, c.bytes);
+  }
+  const std::uint64_t by_peer = offer->close(c) - own;
+  // The offer of one that has failed is not used again.
+  if (!wait_for_peer(*job_.engine, peer, *offer, by_peer)) return false;
+  if (const auto refused = offer->refused(); refused && is_made) {
+    is_made = copy_chunk(m, peer, c, c.chunk_at(*refused));
+    // It is the peer that cannot, not the memory.
+    if (is_made) offer->give_up_peer();
+  }
+  give_back(peer, offer);
+  return is_made;
+}
+
+chunk_offer* helped_copies::take_offer(node_id peer) {
+  {
+    const std::lock_guard guard(mutex_);
+    std::vector<chunk_offer*>& idle = idle_[peer];
+    if (!idle.empty()) {
+      chunk_offer* const last = idle.back();
+      idle.pop_back();
+      return last;
+    }
+  }
+  try {
+    // In memory that the peer sees, and as long as that: the peer may come late.
+    return new (job_.engine->heap().allocate(sizeof(chunk_offer), alignof(chunk_offer)))
+        chunk_offer;
+  } catch (const out_of_memory&) {
+    return nullptr;
+  }
+}
+
+void helped_copies::give_back(node_id peer, chunk_offer* offer) {
+  const std::lock_guard guard(mutex_);
+  idle_[peer].push_back(offer);
+}
+
+void helped_copies::ask(node_id peer, chunk_offer& offer, std::uint64_t bytes) {
+  if (!offer.ask()) return;
+  bool is_asked = false;
+  try {
+    const node there(job_, peer);
+    const am::requester& lane = job_.engine->lane_to(peer);
+    if (bytes >= shortest_waking_copy || !is_armed(lane.ends().out)) {
+      is_asked = try_post(there, fn<&help_with_copy>, own_id(),
+                          std::uint64_t{reinterpret_cast<std::uintptr_t>(&offer)});
+    }
+  } catch (const std::exception& e) {
+    // The copy does without.
+    log::debug(node_text(peer) + " cannot be asked to help with a copy: " + e.what());
+  }
+  if (!is_asked) offer.ask_later();
+}
+
+void help_with_copy(node_id maker, std::uint64_t offer) {
+  job_state& job = current_job();
+  rma_engine* const m = job.engine->rma_engine_for(maker);
+  std::byte* const here = m == nullptr ? nullptr : m->map(maker, offer, sizeof(chunk_offer));
+  if (here == nullptr || offer % alignof(chunk_offer) != 0) return;
+  auto& shared = *std::launder(reinterpret_cast<chunk_offer*>(here));
+  const std::uint64_t made = shared.help(
+      [&](const offered_copy& c, offered_copy::chunk chunk) {
+        // From here it goes the other way.
+        return copy_chunk(*m, maker, {c.theirs, c.ours, c.bytes, c.chunk_bytes, !c.is_put}, chunk);
+      },
+      [&] { return job.engine->has_requests(); });
+  chunks_for_others.fetch_add(made, std::memory_order_relaxed);
+}
+
+std::uint64_t chunks_copied_for_others() noexcept {
+  return chunks_for_others.load(std::memory_order_relaxed);
+}
+
+} // namespace farcall::detail
