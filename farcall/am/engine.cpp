@@ -467,6 +467,27 @@ void engine::fail(node_id node, const std::string& why) {
   completions_.take(fail_range(node, node + 1, why));
 }
 
+void engine::note_lost_lane(node_id node) noexcept {
+  if (!options_.lane_lost) return;
+  /// The caller has locked the lane.
+  class telling final : public continuation {
+   public:
+    telling(const std::function<void(node_id)>& lane_lost, node_id node)
+        : lane_lost_(lane_lost), node_(node) {}
+    void run() noexcept override {
+      lane_lost_(node_);
+      delete this;
+    }
+
+   private:
+    const std::function<void(node_id)>& lane_lost_;
+    node_id node_;
+  };
+  continuation_list due;
+  due.push_back(*new telling(options_.lane_lost, node));
+  completions_.take(due);
+}
+
 continuation_list engine::fail_range(node_id first, node_id end, const std::string& why) {
   std::vector<node_id> failing;
   continuation_list due;

@@ -51,6 +51,10 @@ struct engine_options {
   /// Makes a node known, by set_route() or set_unreachable(), before it returns. For the first use
   /// of one that is not. Throws what the caller is to be told. None: there are no others.
   std::function<void(node_id, time_point deadline)> meet;
+  /// The connection of a lane to that node has ended, although the node has not as far as is known.
+  /// What was sent in it may have arrived or not, and of what needs no answer nobody is told. On the
+  /// thread for continuations. None: nothing is done.
+  std::function<void(node_id)> lane_lost{};
   std::uint32_t workers = 1;
   /// Handlers run on the first worker only: lanes have no workers of their own. So on all nodes.
   bool has_one_worker = false;
@@ -171,6 +175,8 @@ class engine final : public client,
 
   /// The node takes no more part: ends all calls to it with node_failed, whose text is `why`.
   void fail(node_id node, const std::string& why);
+  /// Of one of the lanes to the node, by its user.
+  void note_lost_lane(node_id node) noexcept;
   [[nodiscard]] bool has_failed(node_id node) const noexcept;
   /// What tells of that, for the engine's life; null for a node that it knows nothing of.
   [[nodiscard]] const std::atomic<bool>* failed_flag(node_id node) const noexcept;

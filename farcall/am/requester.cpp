@@ -340,6 +340,7 @@ void requester::lose(record_kind why) noexcept {
   const char* what = is_lost() ? " can no longer be reached: the connection of this lane has ended"
                                : " sent bytes that are no message";
   fail(std::make_exception_ptr(node_failed(node_text(peer()) + what, peer())));
+  if (is_lost()) engine_of(*owner_).note_lost_lane(peer());
 }
 
 void requester::read_rendezvous(pending_call& slot, const record_view& record) {

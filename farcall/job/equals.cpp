@@ -115,6 +115,25 @@ bool host_membership::lose_equal(node_id /*node*/, target& t, const std::string&
   return true;
 }
 
+void host_membership::cut_off(node_id node) {
+  target* const t = targets_.find(node);
+  if (t == nullptr || is_over()) return;
+  t->is_cut_off.store(true, std::memory_order_relaxed);
+  look_around();
+}
+
+void host_membership::end_cut_off(node_id node, target& t) {
+  if (!t.is_cut_off.exchange(false, std::memory_order_relaxed) || t.is_told_to_stop) return;
+  t.last_words = "the connection of a lane between it and " + node_text(host_id) +
+                 " ended, and messages with it, so it was killed";
+  {
+    const std::lock_guard guard(t.telling);
+    t.process->kill();
+  }
+  // Where a process tells its own end, it soon does.
+  if (t.process->end_fd() < 0) lose(node, t);
+}
+
 void host_membership::kill_all() noexcept {
   targets_.for_each([](node_id /*node*/, target& t) {
     if (!t.process) return;

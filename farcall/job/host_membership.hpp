@@ -67,6 +67,7 @@ struct target {
   bool has_left = false;      ///< it has said why it goes
   std::uint32_t quiet_in = 0; ///< the round in which it was quiet last
   bool was_active = false;    ///< in that round
+  std::atomic<bool> is_cut_off{false}; ///< for the thread that watches
   std::mutex telling;         ///< others' threads use the socket, which its end closes
 };
 
@@ -88,6 +89,7 @@ class host_membership final : public membership {
   const target_url& url_of(node_id node) const override;
 
   void give_up(const std::string& why) override;
+  void cut_off(node_id node) override;
   void be_quiet(bool was_active) override;
   int wait_for_others() override;
 
@@ -130,6 +132,7 @@ class host_membership final : public membership {
   void look_around() noexcept;
   /// Those that shall end while the job goes on.
   void see_off(node_id node, target& t);
+  void end_cut_off(node_id node, target& t);
   /// Takes what the target has said; false once its socket has ended.
   [[nodiscard]] bool hear(node_id node, target& t, int most);
   void take_message(node_id from, target& t, control_message message);

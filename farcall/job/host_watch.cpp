@@ -350,6 +350,7 @@ void host_membership::watch_others(int stop_signal) {
       }
       send_notices(t);
       see_off(node, t);
+      end_cut_off(node, t);
       if (roster_.has_failed(node)) return;
       has_news = has_news || !t.notices.empty() ||
                  (t.is_removed.load(std::memory_order_relaxed) && !t.is_told_to_stop);

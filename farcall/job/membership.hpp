@@ -153,6 +153,11 @@ class membership {
 
   // ---- jobs of equals, which end in rounds ----
 
+  /// The connection of a lane between this node and that one has ended, and with it messages that
+  /// the other side waits for: one of the two has to end. The host ends the node's process, and a
+  /// target its own. Does nothing for one that has failed, or when the job is over. Any thread.
+  virtual void cut_off(node_id node) = 0;
+
   /// This node has nothing more to do in this round, unless others have; `was_active`: it has sent
   /// something since the round before. The next round begins once all nodes have said so; once none
   /// was active, the job is over.

@@ -35,6 +35,8 @@ namespace {
 constexpr std::chrono::seconds longest_introduction{10};
 /// For the host to have space for what it is told.
 constexpr std::chrono::seconds tell_time{1};
+/// What a node of a job of equals ends with that has lost another.
+constexpr int cut_off_status = 1;
 /// For numbers of nodes, so that a host that is none cannot have us take any amount of memory.
 constexpr std::uint32_t most_numbers = 65536;
 
@@ -88,6 +90,14 @@ class target_membership final : public membership {
 
   void give_up(const std::string& why) override {
     (void)messages::try_send(to_host_, messages::refused{why});
+  }
+  void cut_off(node_id node) override {
+    if (is_over() || roster_.has_failed(node)) return;
+    const std::string why = "the connection of a lane between it and " + node_text(node) +
+                            " ended, and messages with it";
+    log::error(node_text(self()) + " cannot go on: " + why);
+    give_up(why);
+    ::_exit(cut_off_status);
   }
   void be_quiet(bool was_active) override {
     (void)messages::send(to_host_, messages::quiet{round(), was_active});

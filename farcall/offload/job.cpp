@@ -183,6 +183,8 @@ void set_up(detail::job_state& state, const forwarded_settings& forwarded, bool 
   o.workers = m.card_of(m.self()).workers;
   o.waiting = waiting;
   o.has_one_worker = forwarded.are_equals;
+  // Elsewhere it is the host that waits, and calls that wait for their answers are told.
+  if (forwarded.are_equals) o.lane_lost = [&m](node_id node) { m.cut_off(node); };
   // The processors of hosts, and of equals, are the program's.
   if (m.self() == host_id || forwarded.are_equals) {
     o.waiting_of_workers = {std::min(waiting.spin, most_spin_of_hosts), waiting.yield_after};

@@ -1,3 +1,4 @@
+#include <tests/network/proxy.hpp>
 #include <tests/sanitizer.hpp>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <sstream>
 #include <string>
 #include <system_error>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -150,13 +152,17 @@ TEST(spmd, nodes_call_each_other_and_do_things_together) {
   }
 }
 
+/// The URL of a program that serves; empty when it does not.
+std::string url_of(command& server) {
+  if (!server.says("tcp://") || !server.says("\n")) return {};
+  const std::size_t from = server.text().find("tcp://");
+  return server.text().substr(from, server.text().find_first_of(", \n", from) - from);
+}
+
 TEST(spmd, nodes_may_be_elsewhere) {
   command server(FARCALL_SPMD_PROGRAM " works --farcall-serve=127.0.0.1:0 --farcall-plain=yes");
-  ASSERT_TRUE(server.says("tcp://")) << server.text();
-  ASSERT_TRUE(server.says("\n")) << server.text();
-  const std::size_t from = server.text().find("tcp://");
-  const std::string url =
-      server.text().substr(from, server.text().find_first_of(", \n", from) - from);
+  const std::string url = url_of(server);
+  ASSERT_FALSE(url.empty()) << server.text();
   command c(program("'" + url + "?count=2,shm'", "works"));
   EXPECT_EQ(c.end(), 0) << c.text();
   EXPECT_TRUE(server.says("works on", 2));
@@ -168,6 +174,29 @@ TEST(spmd, nodes_may_be_elsewhere) {
   EXPECT_EQ(failing.end(), 0) << failing.text();
   ::kill(server.pid(), SIGTERM);
   EXPECT_EQ(server.end(), 0) << server.text();
+}
+
+// What a barrier waits for may have been in it.
+TEST(spmd, a_lost_connection_of_a_lane_ends_the_job) {
+  for (const std::string busy : {"0", "1"}) {
+    const std::string does = "states " + busy + " barrier";
+    command server(FARCALL_SPMD_PROGRAM " " + does +
+                   " --farcall-serve=127.0.0.1:0 --farcall-plain=yes");
+    const std::string url = url_of(server);
+    ASSERT_FALSE(url.empty()) << server.text();
+    proxy between(static_cast<std::uint16_t>(std::stoul(url.substr(url.rfind(':') + 1))));
+    command c(program(between.url(), does));
+    // The one that does not compute opens a lane to the other.
+    constexpr std::size_t control_and_lane = 2;
+    while (between.recorded().size() < control_and_lane)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    between.finish(1);
+    EXPECT_EQ(c.end(), 1) << c.text();
+    EXPECT_THAT(c.text(), HasSubstr("the connection of a lane between it and the host"));
+    EXPECT_THAT(c.text(), HasSubstr("all nodes are ended"));
+    ::kill(server.pid(), SIGTERM);
+    (void)server.end();
+  }
 }
 
 TEST(spmd, a_thread_of_its_own_may_run_handlers) {
