@@ -87,7 +87,7 @@ void host_membership::take_leave(node_id node, target& t) {
   if (t.is_told_to_stop) return;
   t.has_left = true;
   const bool has_ended = t.process->wait(clock::now() + leave_time).has_value();
-  if (!options_.survives) {
+  if (!survives_.load(std::memory_order_relaxed)) {
     (void)lose_equal(node, t, node_text(node) + t.process->end_text(t.last_words));
   }
   if (has_ended) return;
@@ -108,7 +108,7 @@ bool host_membership::lose_equal(node_id /*node*/, target& t, const std::string&
   }
   const int status = code > 0 ? code : not_closed_status;
   const std::string text = why + (t.has_left ? "" : " without closing its job of equals");
-  if (!options_.survives) {
+  if (!survives_.load(std::memory_order_relaxed)) {
     end_all(text + "; all nodes are ended, with exit code " + std::to_string(status), status);
   }
   log::warning(text + "; the other nodes go on");

@@ -64,11 +64,11 @@ struct target {
   std::string failure;             ///< why it has failed
   int exit_code = -1;              ///< as its server has said; less than 0: it has not
   // In a job of equals.
-  bool has_left = false;      ///< it has said why it goes
-  std::uint32_t quiet_in = 0; ///< the round in which it was quiet last
-  bool was_active = false;    ///< in that round
+  bool has_left = false;               ///< it has said why it goes
+  std::uint32_t quiet_in = 0;          ///< the round in which it was quiet last
+  bool was_active = false;             ///< in that round
   std::atomic<bool> is_cut_off{false}; ///< for the thread that watches
-  std::mutex telling;         ///< others' threads use the socket, which its end closes
+  std::mutex telling;                  ///< others' threads use the socket, which its end closes
 };
 
 class host_membership final : public membership {
@@ -89,6 +89,7 @@ class host_membership final : public membership {
   const target_url& url_of(node_id node) const override;
 
   void give_up(const std::string& why) override;
+  void survive(bool goes_on) override { survives_.store(goes_on, std::memory_order_relaxed); }
   void cut_off(node_id node) override;
   void be_quiet(bool was_active) override;
   int wait_for_others() override;
@@ -171,6 +172,7 @@ class host_membership final : public membership {
   void kill_rest();
 
   membership_options options_;
+  std::atomic<bool> survives_;
   program_identity program_;
   launch_site site_;
   std::map<std::string, std::unique_ptr<launcher>, std::less<>> launchers_; ///< of rows, by scheme

@@ -158,6 +158,8 @@ class membership {
   /// target its own. Does nothing for one that has failed, or when the job is over. Any thread.
   virtual void cut_off(node_id node) = 0;
 
+  /// Host: whether the others go on when a node ends without having closed the job. Any thread.
+  virtual void survive(bool /*goes_on*/) {}
   /// This node has nothing more to do in this round, unless others have; `was_active`: it has sent
   /// something since the round before. The next round begins once all nodes have said so; once none
   /// was active, the job is over.

@@ -90,7 +90,7 @@ memory_files copy_files(const node_memory& memory) {
 } // namespace
 
 host_membership::host_membership(membership_options o, const program_identity& program)
-    : options_(std::move(o)), program_(program) {
+    : options_(std::move(o)), survives_(options_.survives), program_(program) {
   const std::size_t nodes = options_.targets.size() + options_.existing.size() + 1;
   const std::size_t capacity = node_capacity(nodes);
   roster_ = roster(host_id, nodes, capacity);

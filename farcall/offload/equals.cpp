@@ -160,6 +160,13 @@ bool end_equals(job_state& job) noexcept {
 
 } // namespace detail
 
+void job::survive(bool goes_on) {
+  detail::job_state& own = state();
+  if (!own.as_equals)
+    throw error("a plain job goes on when a target ends, and cannot do otherwise");
+  own.members->survive(goes_on);
+}
+
 void job::barrier(time_limit limit) {
   detail::job_state& own = state();
   detail::collectives_of(own, "barrier()").barrier(own, deadline_after(limit));

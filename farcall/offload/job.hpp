@@ -246,6 +246,11 @@ class job {
   /// forked. As MPI_Finalize.
   void close();
 
+  /// As job_options::survive, for ends of nodes from now on. On the host of a job of equals;
+  /// elsewhere it does nothing. Does not block. Any thread. Throws error for a plain job, or one
+  /// that was closed.
+  void survive(bool goes_on);
+
   /// A descriptor for poll(), epoll or an event loop, readable while completions may wait. Whoever
   /// finds it so calls progress(), which makes it unreadable until there is more, and then asks its
   /// futures. So it may be watched by level and by edge. It may be readable for nothing: another

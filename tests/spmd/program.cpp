@@ -337,8 +337,13 @@ int caught(program p) {
 
 /// One is gone, and the others go on.
 int survive(program p) {
-  p.options.survive = true;
+  // From the beginning, or as soon as there is something that copes.
+  p.options.survive = p.argument(3) != "later";
   job j = p.make();
+  if (p.argument(3) == "later") {
+    j.survive(true);
+    j.barrier();
+  }
   if (j.rank() == p.chosen()) ::raise(SIGKILL);
   for (int turn = 0; turn < 2; ++turn) {
     try {

@@ -305,10 +305,12 @@ TEST(spmd, a_node_that_cannot_start_is_the_only_one_blamed) {
 }
 
 TEST(spmd, others_go_on_where_the_job_survives) {
-  command c(program("shm:2", "survive 1"));
-  EXPECT_EQ(c.end(), 0) << c.text();
-  EXPECT_EQ(c.count("survived"), 2U) << c.text();
-  EXPECT_THAT(c.text(), HasSubstr("the other nodes go on"));
+  for (const std::string from : {"", " later"}) {
+    command c(program("shm:2", "survive 1" + from));
+    EXPECT_EQ(c.end(), 0) << c.text();
+    EXPECT_EQ(c.count("survived"), 2U) << c.text();
+    EXPECT_THAT(c.text(), HasSubstr("the other nodes go on"));
+  }
 }
 
 // ---- the command --------------------------------------------------------------------------------
