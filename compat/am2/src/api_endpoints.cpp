@@ -71,6 +71,8 @@ int AM_AllocateBundle(int type, eb_t* endb) {
 
 int AM_FreeBundle(eb_t bundle) {
   AM2_REQUIRE_INIT();
+  AM2_REQUIRE(process::thread().running == 0, AM_ERR_RESOURCE,
+              "handlers may not free bundles: theirs is being polled");
   AM2_REQUIRE(process::instance().remove(bundle), AM_ERR_BAD_ARG, no_bundle);
   return AM_OK;
 }
@@ -258,6 +260,8 @@ int AM2_SetHandler(ep_t ea, handler_t handler, amx_handler_fn_t function) {
   AM2_REQUIRE(ea != nullptr, AM_ERR_BAD_ARG, no_endpoint);
   AM2_REQUIRE(function != nullptr, AM_ERR_BAD_ARG, "the handler is NULL");
   ea->handlers[handler].store(function, std::memory_order_relaxed);
+  // It is told of ends of processes, with what cannot be delivered.
+  if (handler == 0) process::instance().network().survive_ends();
   return AM_OK;
 }
 

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdarg>
+#include <cstdint>
 
 using namespace farcall::am2;
 
@@ -39,9 +40,19 @@ int return_unreachable(am2_endpoint& ep, peer& p, const message_header& h) noexc
   return AM_OK;
 }
 
-/// Why the arguments that all requests have are wrong, or null.
-const char* find_fault(const am2_endpoint& ep, int dest, const call_arguments& arguments) noexcept {
+/// Why the arguments that all messages have are wrong, or null.
+const char* find_fault(const message& m, const call_arguments& arguments) noexcept {
   if (!arguments.is_sound()) return "there are 0 to 16 arguments";
+  if (m.bytes > PTRDIFF_MAX) return "no memory has so many bytes; is the length a negative number?";
+  if (m.payload == nullptr && m.bytes != 0 && m.header.kind() != message_kind::get)
+    return "the payload is at NULL";
+  return nullptr;
+}
+
+/// The same of requests.
+const char* find_fault(const am2_endpoint& ep, int dest, const message& m,
+                       const call_arguments& arguments) noexcept {
+  if (const char* const fault = find_fault(m, arguments)) return fault;
   if (ep.mapped_at(dest) == nullptr)
     return "nothing is mapped at this index of the translation table";
   return nullptr;
@@ -68,7 +79,7 @@ struct medium_payload {
   static constexpr category kind = category::medium;
   const void* data;
   std::uint64_t bytes;
-  bool is_sound = data != nullptr || bytes == 0;
+  bool is_sound = (data != nullptr || bytes == 0) && bytes <= PTRDIFF_MAX;
 };
 
 template <class Payload>
@@ -111,8 +122,10 @@ send_compact_request(am2_endpoint* ep, int dest, handler_t handler, int count,
   count_compact_sent(*ep, AM2_STATISTIC(requests_sent), count, payload);
   if constexpr (Payload::kind == category::short_message) {
     (void)p.send(b, there->name.node, m);
-  } else {
-    (void)p.send(b, there->name.node, m, payload.data, payload.bytes);
+  } else if (p.send(b, there->name.node, m, payload.data, payload.bytes) == sending::no_memory)
+      [[unlikely]] {
+    give_one_slot_back(*there, Payload::kind);
+    return false;
   }
   return true;
 }
@@ -156,10 +169,8 @@ template <class Payload>
     return failed(AM_ERR_BAD_ARG, function, "the endpoint is NULL");
   if (!ep->is_ready()) [[unlikely]]
     return failed(AM_ERR_NOT_INIT, function, "AM_SetExpectedResources was not called");
-  if (const char* const fault = find_fault(*ep, dest, arguments)) [[unlikely]]
+  if (const char* const fault = find_fault(*ep, dest, m, arguments)) [[unlikely]]
     return failed(AM_ERR_BAD_ARG, function, fault);
-  if (m.payload == nullptr && m.bytes != 0 && m.header.kind() != message_kind::get) [[unlikely]]
-    return failed(AM_ERR_BAD_ARG, function, "the payload is at NULL");
   if (process::thread().running != 0) [[unlikely]]
     return failed(AM_ERR_RESOURCE, function, "handlers may not send requests");
 
@@ -202,8 +213,13 @@ template <class Payload>
   if (c == category::long_message && m.header.kind() == message_kind::request)
     try_place(*ep, there, m, true);
   // Where the node has ended meanwhile, its outstanding requests come back.
-  (void)p.send(b, there.name.node, m);
-  return AM_OK;
+  if (p.send(b, there.name.node, m) != sending::no_memory) return AM_OK;
+  credits slot{};
+  slot[std::size_t(c)] = 1;
+  give_slots_back(*ep, there, slot);
+  return failed(AM_ERR_RESOURCE, function,
+                "there is no memory for the payload while it travels; FARCALL_HEAP_BYTES is all "
+                "that the process may share, with messages and as segments");
 }
 
 [[gnu::always_inline]] inline int send_reply(const char* function, void* to, message& m,
@@ -213,10 +229,8 @@ template <class Payload>
     return failed(AM_ERR_NOT_INIT, function, not_initialised);
   if (to == nullptr) [[unlikely]]
     return failed(AM_ERR_BAD_ARG, function, "the token is NULL");
-  if (!arguments.is_sound()) [[unlikely]]
-    return failed(AM_ERR_BAD_ARG, function, "there are 0 to 16 arguments");
-  if (m.payload == nullptr && m.bytes != 0) [[unlikely]]
-    return failed(AM_ERR_BAD_ARG, function, "the payload is at NULL");
+  if (const char* const fault = find_fault(m, arguments)) [[unlikely]]
+    return failed(AM_ERR_BAD_ARG, function, fault);
   token& t = *static_cast<token*>(to);
   if (!t.can_reply) [[unlikely]]
     return failed(AM_ERR_RESOURCE, function,

@@ -107,7 +107,8 @@ int check(const am2_endpoint& ep, const message& m, const peer* source) noexcept
     return EBADHANDLER;
   if (h.payload() == category::long_message && m.bytes != 0) {
     const std::uint64_t size = ep.segment_bytes.load(std::memory_order_relaxed);
-    if (size == 0 || ep.segment.load(std::memory_order_relaxed) == nullptr) return EBADSEGOFF;
+    // One of all addresses begins at NULL.
+    if (size == 0) return EBADSEGOFF;
     if (m.offset > size || m.bytes > size - m.offset) return EBADLENGTH;
   }
   if (source == nullptr) return EBADENDPOINT;
@@ -268,8 +269,8 @@ void try_place(const am2_endpoint& ep, peer& p, message& m, bool may_wait) noexc
   }
   const std::optional<segment_card::values> v = card->read();
   // What will be returned must not be written.
-  if (!v || v->address == 0 || (v->tag != m.header.tag && v->tag != AM_ALL) ||
-      m.offset > v->bytes || m.bytes > v->bytes - m.offset)
+  if (!v || v->bytes == 0 || (v->tag != m.header.tag && v->tag != AM_ALL) || m.offset > v->bytes ||
+      m.bytes > v->bytes - m.offset)
     return;
   if (std::byte* const here = map_segment(ep, p, *v)) {
     copy_bytes(here + m.offset, m.payload, m.bytes);
@@ -305,7 +306,13 @@ void note_no_reply(am2_endpoint& ep, peer& source, category c, bool at_once) noe
 }
 
 void take_part(am2_endpoint& ep, peer& source, int node, const message& m) noexcept {
-  const int status = check(ep, m, &source);
+  // Of what will be refused no part is written.
+  message whole = m;
+  whole.offset = m.whole_offset;
+  whole.bytes = m.whole_bytes;
+  const bool is_inside = m.offset >= whole.offset && m.bytes <= whole.bytes &&
+                         m.offset - whole.offset <= whole.bytes - m.bytes;
+  const int status = is_inside ? check(ep, whole, &source) : EBADLENGTH;
   if (status == 0) place(ep, m);
   if (const auto last = source.parts.add(m.transfer, m.bytes, status)) accept(ep, node, last->m);
 }

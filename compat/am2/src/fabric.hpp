@@ -75,6 +75,9 @@ class fabric {
   [[nodiscard]] virtual void* allocate(std::size_t bytes) noexcept = 0;
   virtual void release(void* memory) noexcept = 0;
 
+  /// From now on the end of another process is something that this one copes with, and does not end
+  /// the job. Any thread.
+  virtual void survive_ends() noexcept = 0;
   /// Collective: the job ends. `code` is this process's.
   virtual void close(int code) noexcept = 0;
 };

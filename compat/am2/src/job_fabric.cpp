@@ -48,6 +48,8 @@ struct record_head {
   std::uint64_t get_offset;
   std::uint64_t bytes;
   std::uint64_t transfer;
+  std::uint64_t whole_offset;
+  std::uint64_t whole_bytes;
 };
 
 /// Whether the payload goes with the message.
@@ -138,6 +140,7 @@ class job_fabric final : public fabric {
     const std::lock_guard guard(mutex_);
     segments_.erase(memory);
   }
+  void survive_ends() noexcept override;
   void close(int code) noexcept override;
 
   /// A call has brought a message.
@@ -266,6 +269,8 @@ void take_record(const record_head& head, std::span<const std::int32_t> argument
   m.bytes = head.bytes;
   m.place = head.place;
   m.transfer = head.transfer;
+  m.whole_offset = head.whole_offset;
+  m.whole_bytes = head.whole_bytes;
   give(head.node, m);
 }
 
@@ -307,7 +312,8 @@ bool job_fabric::post_other(const node& to, const message& m) const {
                         : post_short<16>(to, m);
   }
   const bool has_payload = is_with_message(m.header.kind(), m.place);
-  const record_head head{m.header, self_, m.place, m.offset, m.get_offset, m.bytes, m.transfer};
+  const record_head head{m.header, self_,      m.place,        m.offset,     m.get_offset,
+                         m.bytes,  m.transfer, m.whole_offset, m.whole_bytes};
   return try_post(to, fn<&take_record>, head,
                   std::span(m.arguments, static_cast<std::size_t>(count)),
                   std::span(static_cast<const std::byte*>(m.payload), has_payload ? m.bytes : 0));
@@ -426,6 +432,14 @@ void* job_fabric::allocate(std::size_t bytes) noexcept {
     return at;
   } catch (const std::exception&) {
     return nullptr;
+  }
+}
+
+void job_fabric::survive_ends() noexcept {
+  try {
+    job_.survive(true);
+  } catch (const std::exception& e) {
+    log::error(std::string("AM-2 cannot cope with ends: ") + e.what());
   }
 }
 

@@ -122,6 +122,9 @@ struct message {
   std::uint64_t get_offset = 0; ///< Get: where in the requester's segment
   payload_place place = payload_place::message;
   std::uint64_t transfer = 0; ///< of a part, and of what has parts: which belong together
+  /// Part: where all of them are in the segment.
+  std::uint64_t whole_offset = 0;
+  std::uint64_t whole_bytes = 0;
 };
 
 } // namespace farcall::am2

@@ -39,6 +39,7 @@ class own_fabric final : public fabric {
     return std::aligned_alloc(64, (bytes + 63) / 64 * 64);
   }
   void release(void* memory) noexcept override { std::free(memory); }
+  void survive_ends() noexcept override {}
   void close(int /*code*/) noexcept override {}
 };
 

@@ -2,14 +2,11 @@
 
 #include "own_fabric.hpp"
 
-#include <farcall/base/log.hpp>
-
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <new>
 #include <optional>
-#include <string>
 #include <thread>
 #include <utility>
 
@@ -25,8 +22,10 @@ constexpr std::chrono::nanoseconds longest_sleep_beside = std::chrono::milliseco
 constexpr unsigned look_interval = 64;
 /// Between attempts to send where there was no space: nobody notifies of space.
 constexpr std::chrono::microseconds space_interval{50};
-/// What waits for memory says so after that time.
-constexpr std::chrono::seconds longest_quiet_shortage{5};
+/// From the exit of another process to that of one that goes on as if nothing had happened.
+constexpr std::chrono::milliseconds time_to_exit{100};
+/// What has found no memory for so long, while there was space for messages, is given up.
+constexpr std::chrono::seconds longest_shortage{5};
 
 constexpr std::size_t most_nodes = std::size_t{1} << 16;
 
@@ -279,12 +278,22 @@ unsigned process::poll_whole(thread_state& t, am2_bundle& b) {
   unsigned handled = t.id == receiver_ ? run_in_place(t, b, [this] { fabric_->poll(); }) : 0;
   handled += run_queued(b, handled != 0);
   const int code = exit_code_.load(std::memory_order_relaxed);
-  if (code != no_exit && exit_of_others_ != nullptr && t.running == 0) {
-    exit_code_.store(no_exit, std::memory_order_relaxed);
-    if (!expects_ends_.load(std::memory_order_relaxed)) exit_of_others_(code);
-  }
+  if (code != no_exit && exit_of_others_ != nullptr && t.running == 0) follow_exit(code);
   if (has_news) handled += return_messages_of_ended(b);
   return note_handled(t, handled);
+}
+
+void process::follow_exit(int code) {
+  if (!expects_ends_.load(std::memory_order_relaxed)) {
+    // Most are about to do the same, and have something to say first.
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    std::chrono::steady_clock::duration at{};
+    if (exit_at_.compare_exchange_strong(at, now + time_to_exit, std::memory_order_relaxed)) return;
+    if (now < at) return;
+    exit_code_.store(no_exit, std::memory_order_relaxed);
+    exit_of_others_(code);
+  }
+  exit_code_.store(no_exit, std::memory_order_relaxed);
 }
 
 void process::let_others_run(thread_state& t) noexcept {
@@ -311,8 +320,10 @@ void process::wake() noexcept {
 
 void process::sleep(am2_bundle& b, bool (*is_done)(const void*), const void* done,
                     unsigned* handled) {
+  const bool is_to_exit = exit_code_.load(std::memory_order_relaxed) != no_exit;
   const std::chrono::nanoseconds most = !outgoing_.empty()
                                             ? std::chrono::nanoseconds(space_interval)
+                                        : is_to_exit ? std::chrono::nanoseconds(time_to_exit)
                                         : receiver_ == std::thread::id() ? longest_sleep_beside
                                                                          : longest_sleep;
   const auto has_reason = [&] { return is_done(done) || has_queued(b) || has_news_of_ends(b); };
@@ -362,26 +373,24 @@ void process::doze(am2_bundle& b) {
 // ---- messages ----------------------------------------------------------------------------------
 
 template <class Send>
-bool process::send_when_there_is_space(am2_bundle& b, std::uint64_t bytes, const Send& try_to) {
-  std::optional<std::chrono::steady_clock::time_point> warn_at;
-  bool has_warned = false;
+sending process::send_when_there_is_space(am2_bundle& b, const Send& try_to) {
+  std::optional<std::chrono::steady_clock::time_point> give_up_at;
   for (;;) {
     if (poll(b) == 0) doze(b);
     const sending now = try_to();
-    if (!must_wait(now)) return now == sending::sent;
-    if (now == sending::full || has_warned) continue;
-    if (!warn_at) warn_at = std::chrono::steady_clock::now() + longest_quiet_shortage;
-    if (std::chrono::steady_clock::now() > *warn_at) {
-      has_warned = true;
-      log::warning("AM-2: a message of " + std::to_string(bytes) +
-                   " bytes waits for memory of this node; FARCALL_HEAP_BYTES is all that it may "
-                   "share, with messages and as segments");
+    if (!must_wait(now)) return now;
+    if (now == sending::full) {
+      give_up_at.reset();
+    } else if (!give_up_at) {
+      give_up_at = std::chrono::steady_clock::now() + longest_shortage;
+    } else if (std::chrono::steady_clock::now() > *give_up_at) {
+      return now;
     }
   }
 }
 
-bool process::send_when_there_is_space(am2_bundle& b, int node, const message& m) {
-  return send_when_there_is_space(b, m.bytes, [&] { return try_send(node, m); });
+sending process::send_when_there_is_space(am2_bundle& b, int node, const message& m) {
+  return send_when_there_is_space(b, [&] { return try_send(node, m); });
 }
 
 namespace {
@@ -396,6 +405,8 @@ message bytes_of(const message& m, std::uint64_t transfer) noexcept {
   bytes.payload = m.payload;
   bytes.bytes = m.bytes;
   bytes.place = payload_place::part;
+  bytes.whole_offset = m.offset;
+  bytes.whole_bytes = m.bytes;
   bytes.transfer = transfer;
   return bytes;
 }
@@ -429,17 +440,13 @@ sending process::try_send_parts(int node, message& rest) noexcept {
   return sending::sent;
 }
 
-bool process::send_in_parts(am2_bundle& b, int node, const message& m) {
+sending process::send_in_parts(am2_bundle& b, int node, const message& m) {
   // Relaxed: a number that no other of this process's has.
   const std::uint64_t transfer = transfers_.fetch_add(1, std::memory_order_relaxed);
   message rest = bytes_of(m, transfer);
-  const sending now = try_send_parts(node, rest);
-  if (now == sending::unreachable) return false;
-  if (now != sending::sent &&
-      !send_when_there_is_space(b, m.bytes, [&] { return try_send_parts(node, rest); })) {
-    return false;
-  }
-  return send(b, node, without_bytes(m, transfer));
+  sending now = try_send_parts(node, rest);
+  if (must_wait(now)) now = send_when_there_is_space(b, [&] { return try_send_parts(node, rest); });
+  return now == sending::sent ? send(b, node, without_bytes(m, transfer)) : now;
 }
 
 void process::send_or_keep_in_parts(int node, const message& m) {

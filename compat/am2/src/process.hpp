@@ -7,6 +7,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <climits>
 #include <condition_variable>
 #include <cstdint>
@@ -64,6 +65,9 @@ class process final : public receiver {
   [[nodiscard]] bool is_initialised() const noexcept {
     return initialised_.load(std::memory_order_relaxed) != 0;
   }
+
+  /// In a child of a fork: as if nothing had been initialised.
+  void leave_in_child() noexcept { initialised_.store(0, std::memory_order_relaxed); }
 
   /// Null when there are too many.
   [[nodiscard]] am2_bundle* add_bundle(bool is_parallel);
@@ -126,24 +130,27 @@ class process final : public receiver {
     if (must_wait(fabric_->try_send(node, m, payload...))) [[unlikely]]
       outgoing_.push(node, m.whole(payload...));
   }
+  /// To another node. Waits for space while it polls the bundle, not for memory.
   template <class... Payload>
-  [[nodiscard]] bool send(am2_bundle& b, int node, const compact_message& m, Payload... payload) {
+  [[nodiscard]] sending send(am2_bundle& b, int node, const compact_message& m,
+                             Payload... payload) {
     const sending now = fabric_->try_send(node, m, payload...);
-    if (!must_wait(now)) [[likely]]
-      return now == sending::sent;
+    if (now != sending::full) [[likely]]
+      return now;
     return send_when_there_is_space(b, node, m.whole(payload...));
   }
-  /// To another endpoint. Waits for space while it polls the bundle. False when the node has ended.
-  [[nodiscard]] bool send(am2_bundle& b, int node, const message& m) {
+  /// To another endpoint. Waits for space while it polls the bundle. Unless it is sent, the node
+  /// has ended, or nothing gives back memory for it.
+  [[nodiscard]] sending send(am2_bundle& b, int node, const message& m) {
     if (node == self_) [[unlikely]] {
       deliver(node, m);
-      return true;
+      return sending::sent;
     }
     if (goes_in_parts(m)) [[unlikely]]
       return send_in_parts(b, node, m);
     const sending now = try_send(node, m);
     if (!must_wait(now)) [[likely]]
-      return now == sending::sent;
+      return now;
     return send_when_there_is_space(b, node, m);
   }
 
@@ -168,11 +175,10 @@ class process final : public receiver {
     }
     return fabric_->try_send(node, m);
   }
-  [[nodiscard]] bool send_when_there_is_space(am2_bundle& b, int node, const message& m);
-  /// The same by `try_to()`. `bytes`: of its payload.
+  [[nodiscard]] sending send_when_there_is_space(am2_bundle& b, int node, const message& m);
+  /// The same by `try_to()`.
   template <class Send>
-  [[nodiscard]] bool send_when_there_is_space(am2_bundle& b, std::uint64_t bytes,
-                                              const Send& try_to);
+  [[nodiscard]] sending send_when_there_is_space(am2_bundle& b, const Send& try_to);
 
   [[nodiscard]] static bool must_wait(sending s) noexcept {
     return s == sending::full || s == sending::no_memory;
@@ -185,7 +191,7 @@ class process final : public receiver {
   /// Sends the parts that find space, shorter ones where there is little memory. What has gone is
   /// no more in `rest`.
   [[nodiscard]] sending try_send_parts(int node, message& rest) noexcept;
-  [[nodiscard]] bool send_in_parts(am2_bundle& b, int node, const message& m);
+  [[nodiscard]] sending send_in_parts(am2_bundle& b, int node, const message& m);
   void send_or_keep_in_parts(int node, const message& m);
   /// The endpoint of that number, where the thread is to run the message that has just come for it
   /// at once; else null.
@@ -237,6 +243,7 @@ class process final : public receiver {
   /// Returns how many.
   unsigned return_messages_of_ended(am2_bundle& b);
   void flush() noexcept;
+  void follow_exit(int code);
   void sleep(am2_bundle& b, bool (*is_done)(const void*), const void* done, unsigned* handled);
   using unknown_endpoint = std::unique_ptr<am2_endpoint>;
   /// From now on nobody finds it. With the registry's mutex; the result is to be dismissed without.
@@ -281,6 +288,9 @@ class process final : public receiver {
   void (*exit_of_others_)(int) = nullptr;
   static constexpr int no_exit = INT_MIN;
   std::atomic<int> exit_code_{no_exit}; ///< that others have asked for
+  /// When this process follows them, if it has not ended the job itself: time since the clock's
+  /// epoch; 0 before it knows.
+  std::atomic<std::chrono::steady_clock::duration> exit_at_{};
 };
 
 template <class Done>

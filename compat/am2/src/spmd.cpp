@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include <pthread.h>
 #include <unistd.h>
 
 // NOLINTNEXTLINE(readability-identifier-naming): the interface's name.
@@ -72,7 +73,6 @@ int spmd::start(const startup& how) {
   if (has_started_) return failed(AM_ERR_RESOURCE, "SPMDStartup", "the process has a job already");
   process& p = process::instance();
   job_options options;
-  options.survive = true;
   if (wants_threads_) options.progress = "thread";
   const char* const progress = std::getenv("FARCALL_PROGRESS");
   const bool has_progress_thread =
@@ -107,6 +107,8 @@ int spmd::start(const startup& how) {
   p.initialise();
   p.at_exit_of_others([](int code) { instance().exit(code); });
   has_started_ = true;
+  // The job is not a child's.
+  ::pthread_atfork(nullptr, nullptr, [] { instance().leave_in_child(); });
   main_ = std::this_thread::get_id();
   bundle_ = p.add_bundle(false);
   endpoint_ = p.add_endpoint(*bundle_);
@@ -165,6 +167,11 @@ const char* spmd::variable_of_master(const char* name) const {
   if (!has_started_) return std::getenv(name);
   const auto found = environment_.find(name);
   return found == environment_.end() ? nullptr : found->second.c_str();
+}
+
+void spmd::leave_in_child() noexcept {
+  has_started_ = false;
+  process::instance().leave_in_child();
 }
 
 // ---- collectives -------------------------------------------------------------------------------

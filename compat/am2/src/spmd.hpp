@@ -53,6 +53,8 @@ class spmd {
   [[nodiscard]] am2_bundle& polled() const;
   void exchange_names(std::uint64_t* job_number);
   void exchange_environment();
+  /// Of a fork. The child has no job: what needs one fails there.
+  void leave_in_child() noexcept;
   /// Has the others exit, too. False where it is not known whether they do.
   [[nodiscard]] bool tell_all(int code) noexcept;
 

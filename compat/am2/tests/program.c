@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define CHECK(condition)                                                                           \
@@ -42,6 +43,7 @@ enum {
   on_huge,
   on_huge_back,
   on_untouched,
+  on_taken,
   on_nothing
 };
 enum { segment_bytes = 3 << 20, long_bytes = 1 << 20 };
@@ -403,6 +405,27 @@ static void untouched(void* token, void* buf, size_t nbytes) {
   ++replies;
 }
 
+/* One that needs more memory than there is gives its slot back, and others go on. */
+static void too_large(void) {
+  size_t bytes = (size_t)100 << 20;
+  unsigned char* from = (unsigned char*)calloc(bytes, 1);
+  if (me == 0) {
+    CHECK(AM_RequestI1(ep, 1, on_bytes, from, bytes, 0) == AM_ERR_RESOURCE);
+    CHECK(AM_RequestI1(ep, 1, on_bytes, from, (size_t)-1, 0) == AM_ERR_BAD_ARG);
+    CHECK(AM_RequestI1(ep, 0, on_bytes, from, (size_t)-1, 0) == AM_ERR_BAD_ARG);
+    CHECK(AM_RequestXfer0(ep, 1, 0, on_huge, from, (size_t)-1) == AM_ERR_BAD_ARG);
+    CHECK(AM_GetXfer0(ep, 1, 0, on_got, 0, (size_t)-1) == AM_ERR_BAD_ARG);
+  }
+  free(from);
+  OK(AMX_SPMDBarrier());
+  send_each_kind(300);
+}
+
+static void taken(void* token, void* buf, size_t nbytes) {
+  (void)token;
+  CHECK(buf == segment && nbytes == huge_bytes);
+}
+
 static void huge(size_t bytes) {
   unsigned char* from;
   size_t i;
@@ -436,6 +459,54 @@ static void huge(size_t bytes) {
     free(from);
   }
   OK(AMX_SPMDBarrier());
+}
+
+/* A segment of all addresses. */
+static void everywhere(void) {
+  static unsigned char there[8000];
+  unsigned char from[sizeof there];
+  uintptr_t most, at = (uintptr_t)there;
+  size_t i;
+  for (i = 0; i < sizeof from; ++i)
+    from[i] = pattern(i, 0);
+  huge_bytes = sizeof there;
+  segment = there;
+  OK(AM_MaxSegLength(&most));
+  OK(AM_SetSeg(ep, NULL, most));
+  OK(AM_SetHandler(ep, 0, came_back_with));
+  for (i = 0; i < (size_t)all; ++i) {
+    uintptr_t address = at;
+    replies = 0;
+    /* Programs agree on addresses. */
+    uintptr_t* addresses = (uintptr_t*)malloc(sizeof at * (size_t)all);
+    OK(AMX_SPMDAllGather(&address, addresses, sizeof address));
+    if (me == 0) {
+      OK(AM_RequestXfer0(ep, (int)i, addresses[i], on_taken, from, sizeof from));
+      OK(AM_Request0(ep, (int)i, on_ask));
+      poll_until(&replies, 1);
+    }
+    OK(AMX_SPMDBarrier());
+    CHECK((size_t)me != i || memcmp(there, from, sizeof from) == 0);
+    free(addresses);
+  }
+}
+
+/* A child has no job. */
+static void forked(void) {
+  int status = 0;
+  pid_t child = fork();
+  if (child == 0) {
+    const int results[] = {AM_Poll(eb), AM_Request0(ep, 0, on_ask), AMX_SPMDBarrier()};
+    _exit(results[0] == AM_ERR_NOT_INIT && results[1] == AM_ERR_NOT_INIT &&
+                  results[2] == AM_ERR_NOT_INIT
+              ? 0
+              : 1);
+  }
+  CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+  child = fork();
+  if (child == 0) AMX_SPMDExit(17);
+  CHECK(child > 0 && waitpid(child, &status, 0) == child && WEXITSTATUS(status) == 17);
+  send_each_kind(300);
 }
 
 /* The table of a job. */
@@ -523,6 +594,7 @@ int main(int argc, char** argv) {
   OK(AM_SetHandler(ep, on_huge, at_huge));
   OK(AM_SetHandler(ep, on_huge_back, huge_back));
   OK(AM_SetHandler(ep, on_untouched, untouched));
+  OK(AM_SetHandler(ep, on_taken, taken));
   OK(AMX_SPMDSetExitCallback(at_exit));
   OK(AMX_SPMDBarrier());
   if (strcmp(what, "all") == 0) {
@@ -539,6 +611,19 @@ int main(int argc, char** argv) {
     collectives();
     CHECK(strcmp(AMX_SPMDgetenvMaster("AM2_TEST_VARIABLE"), "of the master") == 0);
     CHECK(AMX_SPMDgetenvMaster("AM2_NO_SUCH_VARIABLE") == NULL);
+  } else if (strcmp(what, "too_large") == 0) {
+    too_large();
+  } else if (strcmp(what, "last_words") == 0) {
+    /* Not flushed, and the others may be in the barrier still. */
+    printf("process %d says its last\n", me);
+    AMX_SPMDExit(5);
+  } else if (strcmp(what, "other_end") == 0) {
+    if (me == 1) _exit(3);
+    sleep(60);
+  } else if (strcmp(what, "everywhere") == 0) {
+    everywhere();
+  } else if (strcmp(what, "fork") == 0) {
+    forked();
   } else if (strcmp(what, "folder") == 0) {
     char at[4096];
     CHECK(getcwd(at, sizeof at) != NULL);
