@@ -96,7 +96,8 @@ void host_membership::take_leave(node_id node, target& t) {
 }
 
 bool host_membership::lose_equal(node_id /*node*/, target& t, const std::string& why) {
-  if (has_given_up_.load(std::memory_order_relaxed)) return false;
+  // Of a job that has not begun, the constructor throws what is wrong.
+  if (has_given_up_.load(std::memory_order_relaxed) || !is_started_) return false;
   const int code = t.process->exit_code().value_or(t.exit_code);
   if (t.is_told_to_stop) {
     // Those of a job that could not start are told, too; the constructor throws what is wrong.

@@ -304,6 +304,13 @@ TEST(spmd, a_node_that_cannot_start_is_the_only_one_blamed) {
   EXPECT_THAT(c.text(), Not(HasSubstr("node 1")));
 }
 
+TEST(spmd, a_node_that_cannot_join_says_why) {
+  command c(program("'shm?cpu=4000,shm'", "states 0 waiting"));
+  EXPECT_EQ(c.end(), 128 + SIGABRT);
+  EXPECT_THAT(c.text(), HasSubstr("running on processor 4000"));
+  EXPECT_THAT(c.text(), Not(HasSubstr("without closing")));
+}
+
 TEST(spmd, others_go_on_where_the_job_survives) {
   for (const std::string from : {"", " later"}) {
     command c(program("shm:2", "survive 1" + from));
