@@ -45,6 +45,14 @@ bytes_read read_here(std::uint64_t address, std::uint64_t bytes) {
   return read;
 }
 
+void read_into(std::uint64_t address, std::uint64_t bytes, node_id asker, std::uint64_t to) {
+  rma_engine* const m = current_job().engine->rma_engine_for(asker);
+  std::byte* const there = m == nullptr ? nullptr : m->map(asker, to, bytes);
+  if (there == nullptr) throw error("memory of " + node_text(asker) + " is not shared", asker);
+  if (!copy_if_mapped(there, reinterpret_cast<const void*>(address), bytes))
+    throw_not_there(address, bytes, "read");
+}
+
 std::size_t piece_of(const am::requester& lane) {
   constexpr std::size_t most = std::size_t{256} << 10;
   constexpr std::size_t besides = 64; // where they go, and how many there are

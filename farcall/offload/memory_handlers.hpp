@@ -40,6 +40,9 @@ void write_here(std::uint64_t address, bytes_sent sent);
 
 [[noreturn]] void throw_not_there(std::uint64_t address, std::uint64_t bytes, const char* what);
 
+/// The same into memory of the asker's heap, which this node shares.
+void read_into(std::uint64_t address, std::uint64_t bytes, node_id asker, std::uint64_t to);
+
 /// Bytes that one call of write_here() or read_here() moves at most: as much as a record takes
 /// where the peer cannot fetch more.
 [[nodiscard]] std::size_t piece_of(const am::requester& lane);

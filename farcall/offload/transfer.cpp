@@ -3,15 +3,14 @@
 #include <farcall/base/log.hpp>
 #include <farcall/memory/copy.hpp>
 #include <farcall/offload/call.hpp>
+#include <farcall/offload/emulated_rma.hpp>
 #include <farcall/offload/job_state.hpp>
 #include <farcall/offload/memory_handlers.hpp>
-#include <farcall/offload/shared_future.hpp>
 #include <farcall/offload/transfer.hpp>
 
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <deque>
 #include <utility>
 #include <vector>
 
@@ -19,10 +18,8 @@ namespace farcall {
 namespace {
 
 using detail::job_state;
+using detail::transfer;
 using detail::transfer_mode;
-
-/// How many pieces of an emulated RMA are under way at a time.
-constexpr std::size_t call_pieces_in_flight = 8;
 
 } // namespace
 
@@ -49,94 +46,9 @@ namespace {
 
 // ---- one direction ------------------------------------------------------------------------------
 
-/// A copy in one direction between memory here and memory of a node.
-struct transfer {
-  job_state* job;
-  node_id peer;
-  std::uint64_t there;
-  std::byte* here;
-  std::size_t bytes;
-  bool is_put;
-  time_point deadline;
-
-  [[nodiscard]] transfer part(std::size_t offset, std::size_t length) const noexcept {
-    return {job, peer, there + offset, here + offset, length, is_put, deadline};
-  }
-  [[nodiscard]] bool is_late() const noexcept {
-    return deadline != no_deadline && clock::now() >= deadline;
-  }
-  [[nodiscard]] std::exception_ptr lateness() const noexcept {
-    try {
-      throw timeout("a copy of " + std::to_string(bytes) + " bytes " + (is_put ? "to " : "from ") +
-                        node_text(peer) + " was not done by its deadline; a part of them may be",
-                    peer);
-    } catch (...) {
-      return std::current_exception();
-    }
-  }
-};
-
-/// A call of an emulated put that has ended at its deadline: it may change memory of the node until
-/// it has been answered. Throws std::bad_alloc.
-void add_late_put(const transfer& t, future<void> call) {
-  const shared_future<void> shared = call.share();
-  t.job->late_puts.add({t.peer, nullptr, t.there, t.there + t.bytes},
-                       static_cast<am::local_completion&>(*detail::future_access::state(shared)));
-}
-
 /// Such calls to the node have ended; false when `deadline` passed. They come from any lane.
 bool settle_late_puts(job_state& job, node_id peer, time_point deadline) {
   return job.late_puts.settle([=](const auto& put) { return put.peer == peer; }, deadline);
-}
-
-/// RMA where no memory is shared and the system allows nothing better:
-/// pipelined through calls. Throws. These hold copies of the bytes, so that none touches the memory
-/// here after a deadline.
-void emulated_rma(const transfer& t) {
-  const timed_node peer(node(*t.job, t.peer), t.deadline);
-  const std::size_t piece_bytes = detail::piece_of(t.job->engine->lane_to(t.peer, t.deadline));
-  if (t.is_put) {
-    std::deque<future<void>> under_way;
-    try {
-      for (std::size_t done = 0; done < t.bytes; done += piece_bytes) {
-        const std::size_t n = std::min(piece_bytes, t.bytes - done);
-        if (under_way.size() == call_pieces_in_flight) {
-          under_way.front().get();
-          under_way.pop_front();
-        }
-        under_way.push_back(async(peer, fn<&detail::write_here>, t.there + done,
-                                  detail::bytes_sent{{t.here + done, n}}));
-      }
-      for (; !under_way.empty(); under_way.pop_front())
-        under_way.front().get();
-    } catch (...) {
-      // Whatever one of them has failed with, the others go on. The first may have been taken.
-      for (future<void>& f : under_way) {
-        if (f.valid()) add_late_put(t, std::move(f));
-      }
-      throw;
-    }
-    return;
-  }
-  struct piece {
-    future<detail::bytes_read> bytes;
-    std::byte* to;
-    std::size_t size;
-  };
-  std::deque<piece> under_way;
-  const auto take_one = [&] {
-    const std::vector<std::byte> got = under_way.front().bytes.get().bytes;
-    if (got.size() != under_way.front().size) throw malformed_message("a get came back short");
-    std::memcpy(under_way.front().to, got.data(), got.size());
-    under_way.pop_front();
-  };
-  for (std::size_t done = 0; done < t.bytes; done += piece_bytes) {
-    const std::size_t n = std::min(piece_bytes, t.bytes - done);
-    if (under_way.size() == call_pieces_in_flight) take_one();
-    under_way.push_back({async(peer, fn<&detail::read_here>, t.there + done, n), t.here + done, n});
-  }
-  while (!under_way.empty())
-    take_one();
 }
 
 /// The memory of a node that this process hands out; null for a node that does so itself.

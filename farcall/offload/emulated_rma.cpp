@@ -1,0 +1,155 @@
+#include <farcall/base/error.hpp>
+#include <farcall/memory/copy.hpp>
+#include <farcall/offload/call.hpp>
+#include <farcall/offload/emulated_rma.hpp>
+#include <farcall/offload/job_state.hpp>
+#include <farcall/offload/memory_handlers.hpp>
+#include <farcall/offload/shared_future.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace farcall::detail {
+namespace {
+
+/// How many pieces are under way at a time.
+constexpr std::size_t call_pieces_in_flight = 8;
+
+/// A call of an emulated put that has ended at its deadline: it may change memory of the node until
+/// it has been answered. Throws std::bad_alloc.
+void add_late_put(const transfer& t, future<void> call) {
+  const shared_future<void> shared = call.share();
+  t.job->late_puts.add({t.peer, nullptr, t.there, t.there + t.bytes},
+                       static_cast<am::local_completion&>(*future_access::state(shared)));
+}
+
+/// A part of this node's heap that is given back when nobody writes to it any more.
+class staging_block {
+ public:
+  staging_block(job_state& job, std::size_t bytes)
+      : heap_(&job.engine->heap()), data_(heap_->allocate(bytes, line_bytes)) {}
+  staging_block(const staging_block&) = delete;
+  staging_block& operator=(const staging_block&) = delete;
+  ~staging_block() { (void)heap_->release(data_); }
+
+  [[nodiscard]] std::byte* data() const noexcept { return data_; }
+
+ private:
+  shared_heap* heap_;
+  std::byte* data_;
+};
+
+/// A get from a peer that shares this node's heap: it copies pieces there, and this thread from
+/// there, both at once. Throws out_of_memory when there is no space, and what the calls throw.
+void staged_get(const transfer& t, const timed_node& peer) {
+  constexpr std::size_t longest = std::size_t{256} << 10;
+  constexpr std::size_t shortest = std::size_t{32} << 10;
+  const std::size_t piece_bytes =
+      std::clamp(t.bytes / call_pieces_in_flight, shortest, longest) / line_bytes * line_bytes;
+  const auto block = std::make_shared<staging_block>(*t.job, piece_bytes * call_pieces_in_flight);
+  struct piece {
+    future<void> written;
+    std::size_t offset;
+    std::size_t bytes;
+    const std::byte* at;
+  };
+  std::deque<piece> under_way;
+  const auto take_one = [&] {
+    under_way.front().written.get();
+    copy_bytes(t.here + under_way.front().offset, under_way.front().at, under_way.front().bytes);
+    under_way.pop_front();
+  };
+  try {
+    for (std::size_t done = 0, n = 0; done < t.bytes; done += piece_bytes, ++n) {
+      if (under_way.size() == call_pieces_in_flight) take_one();
+      const std::size_t bytes = std::min(piece_bytes, t.bytes - done);
+      std::byte* const at = block->data() + n % call_pieces_in_flight * piece_bytes;
+      under_way.push_back({async(peer, fn<&read_into>, t.there + done, std::uint64_t{bytes},
+                                 own_id(), std::uint64_t{reinterpret_cast<std::uintptr_t>(at)}),
+                           done, bytes, at});
+    }
+    while (!under_way.empty())
+      take_one();
+  } catch (...) {
+    // Whatever one of them has failed with, the others may still be written.
+    for (piece& p : under_way) {
+      if (p.written.valid())
+        static_cast<void>(p.written.then([block](const future<void>& /*over*/) {}));
+    }
+    throw;
+  }
+}
+
+} // namespace
+
+std::exception_ptr transfer::lateness() const noexcept {
+  try {
+    throw timeout("a copy of " + std::to_string(bytes) + " bytes " + (is_put ? "to " : "from ") +
+                      node_text(peer) + " was not done by its deadline; a part of them may be",
+                  peer);
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
+void emulated_rma(const transfer& t) {
+  const timed_node peer(node(*t.job, t.peer), t.deadline);
+  const std::size_t piece_bytes = piece_of(t.job->engine->lane_to(t.peer, t.deadline));
+  if (t.is_put) {
+    std::deque<future<void>> under_way;
+    try {
+      for (std::size_t done = 0; done < t.bytes; done += piece_bytes) {
+        const std::size_t n = std::min(piece_bytes, t.bytes - done);
+        if (under_way.size() == call_pieces_in_flight) {
+          under_way.front().get();
+          under_way.pop_front();
+        }
+        under_way.push_back(
+            async(peer, fn<&write_here>, t.there + done, bytes_sent{{t.here + done, n}}));
+      }
+      for (; !under_way.empty(); under_way.pop_front())
+        under_way.front().get();
+    } catch (...) {
+      // Whatever one of them has failed with, the others go on. The first may have been taken.
+      for (future<void>& f : under_way) {
+        if (f.valid()) add_late_put(t, std::move(f));
+      }
+      throw;
+    }
+    return;
+  }
+  if (t.job->members->route_to(t.peer).via->traits().shares_memory) {
+    try {
+      staged_get(t, peer);
+      return;
+    } catch (const out_of_memory&) {
+      // Of this node's heap, which the way below needs less of.
+    }
+  }
+  struct piece {
+    future<bytes_read> bytes;
+    std::byte* to;
+    std::size_t size;
+  };
+  std::deque<piece> under_way;
+  const auto take_one = [&] {
+    const std::vector<std::byte> got = under_way.front().bytes.get().bytes;
+    if (got.size() != under_way.front().size) throw malformed_message("a get came back short");
+    std::memcpy(under_way.front().to, got.data(), got.size());
+    under_way.pop_front();
+  };
+  for (std::size_t done = 0; done < t.bytes; done += piece_bytes) {
+    const std::size_t n = std::min(piece_bytes, t.bytes - done);
+    if (under_way.size() == call_pieces_in_flight) take_one();
+    under_way.push_back({async(peer, fn<&read_here>, t.there + done, n), t.here + done, n});
+  }
+  while (!under_way.empty())
+    take_one();
+}
+
+} // namespace farcall::detail
