@@ -16,6 +16,9 @@ namespace {
 
 std::atomic<std::uint64_t> chunks_for_others{0};
 
+/// By all threads of a job.
+constexpr unsigned most_lanes_opened = 8;
+
 /// Many enough that both end at about the same time; long enough that taking one, and the system
 /// call, cost little.
 std::uint64_t chunk_bytes_of(std::uint64_t bytes) noexcept {
@@ -105,7 +108,13 @@ void helped_copies::ask(node_id peer, chunk_offer& offer, std::uint64_t bytes) {
   bool is_asked = false;
   try {
     const node there(job_, peer);
-    const am::requester& lane = job_.engine->lane_to(peer);
+    // Calls need the lanes that there are: threads that only copy get a few, and wait for none.
+    if (job_.engine->find_lane(peer) == nullptr &&
+        lanes_opened_.fetch_add(1, std::memory_order_relaxed) >= most_lanes_opened) {
+      offer.ask_later();
+      return;
+    }
+    const am::requester& lane = job_.engine->lane_to(peer, clock::now());
     if (bytes >= shortest_waking_copy || !is_armed(lane.ends().out)) {
       is_asked = try_post(there, fn<&help_with_copy>, own_id(),
                           std::uint64_t{reinterpret_cast<std::uintptr_t>(&offer)});

@@ -3,6 +3,7 @@
 #include <farcall/base/node_id.hpp>
 #include <farcall/offload/chunk_offer.hpp>
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -46,6 +47,7 @@ class helped_copies {
   void ask(node_id peer, chunk_offer& offer, std::uint64_t bytes);
 
   job_state& job_;
+  std::atomic<unsigned> lanes_opened_{0}; ///< attempts
   std::mutex mutex_;
   /// By peer. The last one given back first: the peer may be on its way to it.
   std::map<node_id, std::vector<chunk_offer*>> idle_; ///< mutex_
