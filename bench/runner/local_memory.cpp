@@ -5,6 +5,7 @@
 
 #include <farcall/base/error.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdint>
@@ -19,7 +20,9 @@ namespace farcall::tool {
 
 namespace {
 
-constexpr std::size_t huge_page = std::size_t{2} << 20;
+constexpr std::size_t huge_page = bytes_of_huge_page;
+/// The size of the pool's pages is said here, since a machine may have several pools.
+constexpr int of_the_pool = MAP_HUGETLB | (21 << MAP_HUGE_SHIFT);
 
 constexpr std::size_t rounded_up(std::size_t bytes) {
   return (bytes + huge_page - 1) / huge_page * huge_page;
@@ -56,7 +59,9 @@ bool opens_mapping(const std::string& line, std::uintptr_t address, bool& inside
 
 local_memory::local_memory(std::size_t bytes, pages kind)
     : mapped_(rounded_up(bytes) + huge_page), bytes_(bytes) {
-  mapping_ = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (kind == pages::hugetlb) mapped_ = rounded_up(bytes); // is aligned by itself
+  mapping_ = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | (kind == pages::hugetlb ? of_the_pool : 0), -1, 0);
   if (mapping_ == MAP_FAILED) {
     throw failed_run(
         fmt::format("cannot get {} bytes of memory: {}; limit the sizes with --max-bytes", mapped_,
@@ -66,7 +71,8 @@ local_memory::local_memory(std::size_t bytes, pages kind)
   data_ = static_cast<std::byte*>(mapping_) + (over == 0 ? 0 : huge_page - over);
   // Advice only: a kernel without transparent huge pages refuses it, and what came of it is looked
   // up afterwards.
-  madvise(data_, rounded_up(bytes), kind == pages::huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+  if (kind != pages::hugetlb)
+    madvise(data_, rounded_up(bytes), kind == pages::huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
   std::memset(data_, 1, rounded_up(bytes));
 }
 
@@ -97,6 +103,18 @@ std::string why_no_huge_pages() {
            "(echo madvise > /sys/kernel/mm/transparent_hugepage/enabled, as root)";
   }
   return {};
+}
+
+std::size_t free_pool_pages() {
+  const auto number_in = [](const char* name) {
+    const std::string text =
+        first_line_of(fmt::format("/sys/kernel/mm/hugepages/hugepages-2048kB/{}", name));
+    std::size_t pages = 0;
+    std::from_chars(text.data(), text.data() + text.size(), pages);
+    return pages;
+  };
+  const std::size_t free = number_in("free_hugepages");
+  return free - std::min(free, number_in("resv_hugepages")); // which other mappings will take
 }
 
 } // namespace farcall::tool

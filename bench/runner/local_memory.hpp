@@ -6,10 +6,14 @@
 
 namespace farcall::tool {
 
-enum class pages { small, huge };
+/// Small ones, transparent huge ones, or huge ones of the pool (hugetlb).
+enum class pages { small, huge, hugetlb };
+
+inline constexpr std::size_t bytes_of_huge_page = std::size_t{2} << 20;
 
 /// Private memory of this process for the measurement of copies, aligned to a huge page and touched
-/// when it is made. What kind of pages it got is up to the kernel: ask huge_bytes_at().
+/// when it is made. Except of the pool, what kind of pages it got is up to the kernel: ask
+/// huge_bytes_at().
 class local_memory {
  public:
   local_memory(std::size_t bytes, pages kind);
@@ -32,7 +36,11 @@ class local_memory {
 /// (transparent, the pool, shared memory), as /proc/self/smaps says. 0 when that cannot be read.
 [[nodiscard]] std::size_t huge_bytes_at(const void* address);
 
-/// Why there would be no huge pages for private memory on this machine; empty when there would be.
+/// Why there would be no transparent huge pages for private memory on this machine; empty when
+/// there would be.
 [[nodiscard]] std::string why_no_huge_pages();
+
+/// Pages of the machine's pool of huge pages (of bytes_of_huge_page) that are free.
+[[nodiscard]] std::size_t free_pool_pages();
 
 } // namespace farcall::tool
