@@ -31,6 +31,7 @@ add_library(
   runner/ring_only.cpp
   runner/server_process.cpp
   runner/session.cpp
+  runner/spin_barrier.cpp
   scale/connection.cpp
   scale/scale.cpp)
 target_link_libraries(farcall_bench_parts PUBLIC farcall_tool_common ${CMAKE_DL_LIBS})
@@ -100,7 +101,7 @@ if(FARCALL_BUILD_TESTS)
     NAME farcall_bench_tests
     SOURCES offload/shares_test.cpp report/statistics_test.cpp runner/floor_test.cpp
             runner/link_test.cpp runner/loopback_peer_test.cpp runner/progress_test.cpp
-            runner/ring_only_test.cpp
+            runner/ring_only_test.cpp runner/spin_barrier_test.cpp
     LIBRARIES farcall_bench_parts)
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
   add_test(NAME tool.bench_gpu
