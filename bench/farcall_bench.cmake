@@ -6,6 +6,7 @@ add_library(
   farcall_bench_parts STATIC
   bandwidth/bandwidth.cpp
   bandwidth/connection.cpp
+  bandwidth/content.cpp
   bandwidth/kernels.cpp
   floor/floor.cpp
   load/load.cpp
@@ -99,9 +100,9 @@ endif()
 if(FARCALL_BUILD_TESTS)
   farcall_test_program(
     NAME farcall_bench_tests
-    SOURCES offload/shares_test.cpp report/statistics_test.cpp runner/floor_test.cpp
-            runner/link_test.cpp runner/loopback_peer_test.cpp runner/progress_test.cpp
-            runner/ring_only_test.cpp runner/spin_barrier_test.cpp
+    SOURCES bandwidth/content_test.cpp offload/shares_test.cpp report/statistics_test.cpp
+            runner/floor_test.cpp runner/link_test.cpp runner/loopback_peer_test.cpp
+            runner/progress_test.cpp runner/ring_only_test.cpp runner/spin_barrier_test.cpp
     LIBRARIES farcall_bench_parts)
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
   add_test(NAME tool.bench_gpu
