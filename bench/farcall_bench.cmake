@@ -8,6 +8,9 @@ add_library(
   bandwidth/connection.cpp
   bandwidth/content.cpp
   bandwidth/kernels.cpp
+  bandwidth/published.cpp
+  bandwidth/target_block.cpp
+  bandwidth/unregistered.cpp
   floor/floor.cpp
   load/load.cpp
   offload/device.cpp
@@ -39,8 +42,8 @@ target_link_libraries(farcall_bench_parts PUBLIC farcall_tool_common ${CMAKE_DL_
 set_target_properties(farcall_bench_parts PROPERTIES UNITY_BUILD ${FARCALL_UNITY_BUILD})
 # These have names of their own that others have, too.
 set_source_files_properties(
-  am2/am2.cpp am2/peers.cpp bandwidth/connection.cpp load/load.cpp runner/loopback.cpp
-  scale/connection.cpp veo/memory.cpp
+  am2/am2.cpp am2/peers.cpp bandwidth/connection.cpp bandwidth/unregistered.cpp load/load.cpp
+  runner/loopback.cpp scale/connection.cpp veo/memory.cpp
   PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 # Most of the time to compile these goes into the same two headers.
 target_precompile_headers(farcall_bench_parts PRIVATE <farcall/farcall.hpp> <fmt/format.h>)
@@ -100,9 +103,10 @@ endif()
 if(FARCALL_BUILD_TESTS)
   farcall_test_program(
     NAME farcall_bench_tests
-    SOURCES bandwidth/content_test.cpp offload/shares_test.cpp report/statistics_test.cpp
-            runner/floor_test.cpp runner/link_test.cpp runner/loopback_peer_test.cpp
-            runner/progress_test.cpp runner/ring_only_test.cpp runner/spin_barrier_test.cpp
+    SOURCES bandwidth/content_test.cpp bandwidth/unregistered_test.cpp offload/shares_test.cpp
+            report/statistics_test.cpp runner/floor_test.cpp runner/link_test.cpp
+            runner/loopback_peer_test.cpp runner/progress_test.cpp runner/ring_only_test.cpp
+            runner/spin_barrier_test.cpp
     LIBRARIES farcall_bench_parts)
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
   add_test(NAME tool.bench_gpu

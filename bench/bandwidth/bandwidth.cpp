@@ -265,6 +265,8 @@ bandwidth_result measure_all(bench_session& session, const bandwidth_options& op
 }
 
 int run_bandwidth(const bandwidth_options& options) {
+  if (options.unregistered) return run_bandwidth_of_unregistered(options);
+  if (options.threads != 1) throw usage_problem("--threads goes with --unregistered");
   if (options.kernels) return run_bandwidth_of_kernels(options);
   if (kind_of(options) != link_kind::shm) return run_bandwidth_over_connection(options);
   const std::vector<std::size_t> chosen =
@@ -298,12 +300,24 @@ command command_bandwidth() {
                  .is_size = true});
   all.push_back({.name = "--pages",
                  .value = &o.pages,
-                 .text = "Pages of the memory here: small, huge or both (over TCP: small)",
+                 .text = "Pages of the memory here: small, huge or both (over TCP: small); with "
+                         "--unregistered on both sides, and huge ones are those of the pool, too",
                  .choices = {"small", "huge", "both"},
                  .shows_default = true});
   all.push_back({.name = "--kernels",
                  .value = &o.kernels,
                  .text = "Each way to copy by itself instead, and the library's choice of them"});
+  all.push_back({.name = "--unregistered",
+                 .value = &o.unregistered,
+                 .text = "Memory of 32 KiB to 1 GiB that is in no segment of farcall's, on both "
+                         "sides, instead",
+                 .excludes = "--kernels"});
+  all.push_back({.name = "--threads",
+                 .value = &o.threads,
+                 .text =
+                     "With --unregistered: also measure so many threads that copy at once, each "
+                     "between blocks of its own (default: 1)",
+                 .range = {{1, 256}}});
   return benchmark(
       "bandwidth",
       "put and get of 8 B to 1 GiB against memcpy, or over TCP against bare copies over it",

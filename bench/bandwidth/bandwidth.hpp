@@ -27,7 +27,9 @@ inline constexpr std::array<std::size_t, 14> block_sizes{
 struct bandwidth_options : bench_options {
   std::size_t max_bytes = 0; ///< 0: as much as is usual for the link
   std::string pages = "both";
-  bool kernels = false; ///< the ways to copy instead of put and get
+  bool kernels = false;      ///< the ways to copy instead of put and get
+  bool unregistered = false; ///< memory in no segment, on both sides
+  std::size_t threads = 1;   ///< that copy such memory at once, beside one alone
 };
 
 /// `put` and `get` over a connection against bare copies over one.
@@ -35,6 +37,9 @@ int run_bandwidth_over_connection(const bandwidth_options& options);
 
 /// Each way to copy by itself.
 int run_bandwidth_of_kernels(const bandwidth_options& options);
+
+/// put and get of memory that is in no segment of farcall's, on either side.
+int run_bandwidth_of_unregistered(const bandwidth_options& options);
 
 /// How copies take turns.
 struct turns {

@@ -34,6 +34,12 @@ def check_door(farcall):
     expect(run(farcall, "bench", "floor", "--batches", "3"), 2, "--batches: Value 3", "err")
     expect(run(farcall, "bench", "bandwidth", "--pages=huge", "--max-bytes", "1KiB"), 2,
            "farcall: --max-bytes 1024: no block of that size", "err")
+    expect(run(farcall, "bench", "bandwidth", "--unregistered", "--max-bytes", "1KiB"), 2,
+           "farcall: --unregistered begins with blocks of 32 KiB", "err")
+    expect(run(farcall, "bench", "bandwidth", "--unregistered", "--transport", "tcp"), 2,
+           "farcall: --unregistered measures copies between processes of this machine", "err")
+    expect(run(farcall, "bench", "bandwidth", "--threads", "2"), 2,
+           "farcall: --threads goes with --unregistered", "err")
     expect(run(farcall, "bench", "floor", "--quick", "--batches", "20", "--json"), 0,
            '"floor_ns": {', "out")
     expect(run(farcall, "bench", "offload", "--quick", "--batches", "20", "--json"), 0,
@@ -51,14 +57,31 @@ def check_am2(farcall):
         figure = document["figures"][name]
         if not 0 < figure["p1"] <= figure["p50"] <= figure["p99"]:
             raise SystemExit(f"{name}: {figure}")
-    # The graphs of it.
+    check_graphs("am2", done.stdout, ("am2-latency.svg", "am2-bandwidth.svg"))
+
+
+def check_unregistered(farcall):
+    done = run(farcall, "bench", "bandwidth", "--unregistered", "--pages", "small",
+               "--threads", "2", "--max-bytes", "64KiB", "--batches", "20", "--json")
+    expect(done, 0, '"floor_ns": {', "out")
+    rows = json.loads(done.stdout)["unregistered"]
+    if [(r["threads"], r["bytes"]) for r in rows] != [(n, b) for n in (1, 2) for b in (32768, 65536)]:
+        raise SystemExit(f"other rows: {rows}")
+    for row in rows:
+        if row["samples"] != 20 or not 0 < row["put_ns"]["p1"] <= row["put_ns"]["p50"]:
+            raise SystemExit(f"{row}")
+    check_graphs("bandwidth", done.stdout, ("unregistered-small.svg",))
+
+
+def check_graphs(figure, document, names):
+    """What the figure's draw.py makes of it."""
     with tempfile.TemporaryDirectory() as folder:
-        measured = os.path.join(folder, "am2.json")
+        measured = os.path.join(folder, "measured.json")
         with open(measured, "w", encoding="utf-8") as out:
-            out.write(done.stdout)
-        expect(run(sys.executable, "-B", os.path.join(ROOT, "bench", "am2", "draw.py"), measured,
+            out.write(document)
+        expect(run(sys.executable, "-B", os.path.join(ROOT, "bench", figure, "draw.py"), measured,
                    folder), 0, "", "out")
-        for name in ("am2-latency.svg", "am2-bandwidth.svg"):
+        for name in names:
             tree = xml.etree.ElementTree.parse(os.path.join(folder, name))
             if len(tree.findall(".//{*}polyline")) < 2:
                 raise SystemExit(f"{name} has no lines")
@@ -77,6 +100,7 @@ def main():
     if len(sys.argv) != 2:
         raise SystemExit(__doc__)
     check_door(sys.argv[1])
+    check_unregistered(sys.argv[1])
     if "am2" in run(sys.argv[1], "bench", "--help").stdout:
         check_am2(sys.argv[1])
     check_without(sys.argv[1])

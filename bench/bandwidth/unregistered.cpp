@@ -1,0 +1,399 @@
+#include "unregistered.hpp"
+#include "content.hpp"
+#include "published.hpp"
+#include "target_block.hpp"
+
+#include <bench/runner/session.hpp>
+#include <bench/runner/spin_barrier.hpp>
+#include <tools/common/json.hpp>
+#include <tools/common/table.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include <fmt/format.h>
+
+// Copies between memory that is in no segment of farcall's, on either side.
+
+namespace farcall::tool {
+
+namespace {
+
+constexpr std::size_t smallest = 32 * kib;
+constexpr std::size_t quick_limit = 16 * mib;
+/// From here on fewer samples: each takes a second with its content and the look at all of it.
+constexpr std::size_t large = 256 * mib;
+constexpr std::size_t samples_of_large = 7;
+/// Larger blocks leave nothing in any cache, so there is nothing to warm.
+constexpr std::size_t largest_warmed = 256 * mib;
+/// A sample copies about as much, so that reading the clock does not count.
+constexpr std::size_t bytes_of_sample = 4 * mib;
+constexpr std::size_t most_copies = 128;
+constexpr std::size_t blocks_of_thread = 3;
+
+enum class copying : std::uint8_t { locally, put, get };
+/// In the order of their numbers.
+constexpr std::array all_kinds{copying::locally, copying::put, copying::get};
+
+const char* word_of(pages kind) {
+  switch (kind) {
+  case pages::small:
+    return "small";
+  case pages::huge:
+    return "huge";
+  default:
+    return "hugetlb";
+  }
+}
+
+/// One thread's three blocks.
+class thread_blocks {
+ public:
+  thread_blocks(const node& target, std::size_t bytes, pages kind)
+      : source_(bytes, kind), sink_(bytes, kind), there_(target, bytes, kind) {}
+
+  /// Where the copy of that kind comes from gets its content, on the side that it is on.
+  void fill(copying kind, std::uint64_t round) {
+    if (kind == copying::get) {
+      there_.fill(round);
+    } else {
+      fill_block(source_.bytes(), round);
+    }
+  }
+
+  /// The host marks the target's block, too: a word here and there, so that its other lines stay in
+  /// the caches as the copy before has left them.
+  void mark(copying kind, std::uint64_t round) {
+    if (kind != copying::get) {
+      mark_block(source_.bytes(), round);
+      return;
+    }
+    for_each_mark(sink_.bytes().size(), round, [&](std::size_t offset, std::uint64_t word) {
+      put_sync(std::as_bytes(std::span{&word, 1}), there_.bytes().subspan(offset, sizeof word));
+    });
+  }
+
+  void copy(copying kind) {
+    switch (kind) {
+    case copying::locally:
+      memory_copy_(sink_.bytes().data(), source_.bytes().data(), source_.bytes().size());
+      return;
+    case copying::put:
+      put_sync(std::span<const std::byte>{source_.bytes()}, there_.bytes());
+      return;
+    default:
+      get_sync(there_.bytes(), sink_.bytes());
+    }
+  }
+
+  /// Throws failed_run unless all has arrived.
+  void check(copying kind, std::uint64_t round) const {
+    const std::size_t bytes = sink_.bytes().size();
+    const std::size_t wrong =
+        kind == copying::put
+            ? there_.first_wrong(round)
+            : first_wrong_word(sink_.bytes(), {.round = round, .is_marked = true}).value_or(bytes);
+    if (wrong == bytes) return;
+    constexpr std::array names{"memcpy", "put_sync", "get_sync"};
+    throw failed_run(fmt::format("wrong result: after {} of {} other bytes are at offset {}",
+                                 names.at(static_cast<std::size_t>(kind)), format_bytes(bytes),
+                                 wrong));
+  }
+
+  [[nodiscard]] std::size_t huge_bytes_here() const {
+    return huge_bytes_at(source_.bytes().data());
+  }
+  [[nodiscard]] std::size_t huge_bytes_there() const { return there_.huge_bytes(); }
+
+ private:
+  local_memory source_;
+  local_memory sink_;
+  target_block there_;
+  /// So that the compiler neither inlines the copy nor leaves it out.
+  void* (*volatile memory_copy_)(void*, const void*, std::size_t) = std::memcpy;
+};
+
+/// The processors that this process may use, the host's first.
+std::vector<int> cpus_from_host(const bench_session& session) {
+  std::vector<int> cpus = session.env().cpus;
+  const auto host = std::find(cpus.begin(), cpus.end(), session.cores().host);
+  if (host != cpus.end()) std::rotate(cpus.begin(), host, cpus.end());
+  return cpus;
+}
+
+class row_measurement {
+ public:
+  row_measurement(bench_session& session, std::size_t bytes, pages kind, std::size_t threads,
+                  std::size_t batches)
+      : session_(session), bytes_(bytes), barrier_(threads), times_(threads),
+        copies_(std::clamp<std::size_t>(bytes_of_sample / bytes, 1, most_copies)),
+        is_warm_(bytes <= largest_warmed) {
+    for (std::size_t t = 0; t < threads; ++t) {
+      blocks_.push_back(std::make_unique<thread_blocks>(session.target(), bytes, kind));
+      times_[t].resize(all_kinds.size() * batches);
+    }
+  }
+
+  unregistered_row measure(pages kind) {
+    const std::size_t threads = blocks_.size();
+    run_together(threads, cpus_from_host(session_), barrier_,
+                 [this](std::size_t t) { measure_by(t); });
+    return {.bytes = bytes_,
+            .kind = kind,
+            .threads = threads,
+            .huge_here = blocks_.front()->huge_bytes_here() >= bytes_ / 2,
+            .huge_target = blocks_.front()->huge_bytes_there() >= bytes_ / 2,
+            .copy = of_kind(copying::locally),
+            .put = of_kind(copying::put),
+            .get = of_kind(copying::get)};
+  }
+
+ private:
+  using clock = std::chrono::steady_clock;
+  struct time_of_sample {
+    clock::time_point begin;
+    clock::time_point end;
+  };
+
+  /// All of one thread. The kinds take turns, so that a change of the machine strikes all of them.
+  void measure_by(std::size_t thread) {
+    thread_blocks& own = *blocks_[thread];
+    std::uint64_t round = (std::uint64_t{thread} + 1) << 32;
+    for (std::size_t sample = 0; sample < times_[thread].size(); ++sample) {
+      const copying kind = all_kinds[sample % all_kinds.size()];
+      own.fill(kind, ++round);
+      barrier_.arrive_and_wait();
+      if (thread == 0) session_.wait_for_idle_target();
+      barrier_.arrive_and_wait();
+      if (is_warm_) own.copy(kind);
+      own.mark(kind, round);
+      barrier_.arrive_and_wait();
+      const clock::time_point begin = clock::now();
+      for (std::size_t i = 0; i < copies_; ++i)
+        own.copy(kind);
+      times_[thread][sample] = {begin, clock::now()};
+      barrier_.arrive_and_wait(); // the look at the bytes would slow the others down
+      own.check(kind, round);
+    }
+  }
+
+  /// From the first begin to the last end.
+  [[nodiscard]] summary of_kind(copying kind) const {
+    std::vector<double> samples;
+    for (auto sample = static_cast<std::size_t>(kind); sample < times_.front().size();
+         sample += all_kinds.size()) {
+      time_of_sample whole = times_.front()[sample];
+      for (const std::vector<time_of_sample>& of_thread : times_) {
+        whole.begin = std::min(whole.begin, of_thread[sample].begin);
+        whole.end = std::max(whole.end, of_thread[sample].end);
+      }
+      samples.push_back(std::chrono::duration<double, std::nano>(whole.end - whole.begin).count() /
+                        static_cast<double>(copies_));
+    }
+    return summarize(std::move(samples));
+  }
+
+  bench_session& session_;
+  std::size_t bytes_;
+  spin_barrier barrier_;
+  std::vector<std::vector<time_of_sample>> times_; ///< of each thread; kind by kind in turn
+  std::size_t copies_;
+  bool is_warm_;
+  std::vector<std::unique_ptr<thread_blocks>> blocks_;
+};
+
+double to_gb_per_second(double mib_per_second) {
+  return mib_per_second * static_cast<double>(mib) / 1e9;
+}
+
+/// Of one thread; with several, none is comparable.
+std::optional<double> published(const unregistered_row& row, direction way) {
+  if (row.threads != 1) return std::nullopt;
+  return published_mib_per_second(way, row.kind, row.bytes);
+}
+
+std::string published_cell(const unregistered_row& row, direction way) {
+  const std::optional<double> mib_per_second = published(row, way);
+  return mib_per_second ? fmt::format("{:.2f}", to_gb_per_second(*mib_per_second)) : "";
+}
+
+const char* title_of(pages kind) {
+  switch (kind) {
+  case pages::small:
+    return "small pages";
+  case pages::huge:
+    return "transparent huge pages";
+  default:
+    return "huge pages of the pool (hugetlb)";
+  }
+}
+
+std::vector<pages> kinds_of(const bandwidth_options& options, std::vector<std::string>& left_out) {
+  std::vector<pages> kinds;
+  if (options.pages != "huge") kinds.push_back(pages::small);
+  if (options.pages == "small") return kinds;
+  const std::string no_transparent = why_no_huge_pages();
+  if (no_transparent.empty()) {
+    kinds.push_back(pages::huge);
+  } else {
+    left_out.push_back("transparent huge pages: " + no_transparent);
+  }
+  if (free_pool_pages() != 0) {
+    kinds.push_back(pages::hugetlb);
+  } else {
+    left_out.emplace_back("huge pages of the pool: none is free (vm.nr_hugepages)");
+  }
+  return kinds;
+}
+
+std::size_t available_on(pages kind) {
+  return kind == pages::hugetlb ? free_pool_pages() * bytes_of_huge_page : available_memory();
+}
+
+} // namespace
+
+std::vector<std::size_t> unregistered_sizes(const bandwidth_options& options) {
+  if (kind_of(options) != link_kind::shm) {
+    throw usage_problem("--unregistered measures copies between processes of this machine; leave "
+                        "out --transport and --targets");
+  }
+  const std::size_t limit = options.max_bytes != 0 ? options.max_bytes
+                            : options.quick        ? quick_limit
+                                                   : gib;
+  if (limit < smallest) {
+    throw usage_problem(fmt::format("--unregistered begins with blocks of {}; give a --max-bytes "
+                                    "of that or more",
+                                    format_bytes(smallest)));
+  }
+  std::vector<std::size_t> sizes;
+  for (std::size_t bytes = smallest; bytes <= limit; bytes *= 2)
+    sizes.push_back(bytes);
+  return sizes;
+}
+
+std::string why_not_measured(std::size_t bytes, pages kind, std::size_t threads,
+                             std::size_t available) {
+  const std::size_t blocks = blocks_of_thread * threads;
+  const std::string what = fmt::format("{} on {} pages by {} {}", format_bytes(bytes),
+                                       word_of(kind), threads, threads == 1 ? "thread" : "threads");
+  if (kind == pages::hugetlb) {
+    const std::size_t needed =
+        blocks * ((bytes + bytes_of_huge_page - 1) / bytes_of_huge_page * bytes_of_huge_page);
+    if (available >= needed) return {};
+    return fmt::format("{}: needs {} of the pool, and {} are free", what, format_bytes(needed),
+                       format_bytes(available));
+  }
+  // Each block takes a huge page more than its length, and others need memory, too.
+  const std::size_t needed = blocks * (bytes + bytes_of_huge_page) + bytes / 2 + 64 * mib;
+  if (available >= needed) return {};
+  return fmt::format("{}: needs {} blocks of it, {} with what the rest takes, and {} of memory are "
+                     "available",
+                     what, blocks, format_bytes(needed), format_bytes(available));
+}
+
+std::string unregistered_tables(const std::vector<unregistered_row>& rows) {
+  std::string text =
+      "bandwidths are medians in GB/s of all threads together; a ratio above 1 means "
+      "faster than memcpy\n"
+      "VE: NEC's vector card by VEOS' 4dma, as published; put is to the card\n";
+  for (const pages kind : {pages::small, pages::huge, pages::hugetlb}) {
+    table out{{{"bytes"},
+               {"threads"},
+               {"memcpy GB/s"},
+               {"put GB/s"},
+               {"get GB/s"},
+               {"put:memcpy"},
+               {"get:memcpy"},
+               {"VE put GB/s"},
+               {"VE get GB/s"}}};
+    bool any = false;
+    for (const unregistered_row& row : rows) {
+      if (row.kind != kind) continue;
+      any = true;
+      out.add_row(
+          {format_bytes(row.bytes), fmt::format("{}", row.threads),
+           fmt::format("{:.2f}", row.gb_per_second(row.copy)),
+           fmt::format("{:.2f}", row.gb_per_second(row.put)),
+           fmt::format("{:.2f}", row.gb_per_second(row.get)),
+           format_ratio(row.copy.p50 / row.put.p50), format_ratio(row.copy.p50 / row.get.p50),
+           published_cell(row, direction::to_target), published_cell(row, direction::from_target)});
+    }
+    if (any)
+      text +=
+          fmt::format("\nunregistered memory on both sides, {}\n{}", title_of(kind), out.text());
+  }
+  return text;
+}
+
+json unregistered_json(const std::vector<unregistered_row>& rows) {
+  const auto or_null = [](const std::optional<double>& value) {
+    return value ? json(*value) : json();
+  };
+  json document = json::array();
+  for (const unregistered_row& row : rows) {
+    document.push_back({{"bytes", row.bytes},
+                        {"pages", word_of(row.kind)},
+                        {"threads", row.threads},
+                        {"has_huge_pages", row.huge_here},
+                        {"target_has_huge_pages", row.huge_target},
+                        {"samples", row.put.samples},
+                        {"memcpy_gb_s", rounded(row.gb_per_second(row.copy))},
+                        {"put_gb_s", rounded(row.gb_per_second(row.put))},
+                        {"get_gb_s", rounded(row.gb_per_second(row.get))},
+                        {"put_to_memcpy", rounded(row.copy.p50 / row.put.p50, 3)},
+                        {"get_to_memcpy", rounded(row.copy.p50 / row.get.p50, 3)},
+                        {"memcpy_ns", percentiles_json(row.copy)},
+                        {"put_ns", percentiles_json(row.put)},
+                        {"get_ns", percentiles_json(row.get)},
+                        {"published_put_mib_s", or_null(published(row, direction::to_target))},
+                        {"published_get_mib_s", or_null(published(row, direction::from_target))}});
+  }
+  return document;
+}
+
+int run_bandwidth_of_unregistered(const bandwidth_options& options) {
+  const std::vector<std::size_t> sizes = unregistered_sizes(options);
+  std::vector<std::string> left_out;
+  const std::vector<pages> kinds = kinds_of(options, left_out);
+  std::vector<std::size_t> counts{1};
+  if (options.threads > 1) counts.push_back(options.threads);
+  bench_session session{options, "bandwidth", kinds.size() * counts.size() * sizes.size()};
+  std::vector<unregistered_row> rows;
+  for (const pages kind : kinds) {
+    for (const std::size_t threads : counts) {
+      for (const std::size_t bytes : sizes) {
+        session.bar().begin_step(fmt::format("{} {} pages", format_bytes(bytes), word_of(kind)));
+        const std::string reason = why_not_measured(bytes, kind, threads, available_on(kind));
+        if (!reason.empty()) {
+          left_out.push_back(reason);
+          continue;
+        }
+        const std::size_t batches = bytes >= large
+                                        ? options.batches_or(samples_of_large, samples_of_large)
+                                        : options.batches_or(21, 21);
+        rows.push_back(row_measurement(session, bytes, kind, threads, batches).measure(kind));
+        const unregistered_row& row = rows.back();
+        if (kind != pages::small && !(row.huge_here && row.huge_target)) {
+          left_out.push_back(fmt::format("{} on huge pages: the kernel gave small ones {}",
+                                         format_bytes(bytes),
+                                         row.huge_here ? "at the target" : "here"));
+        }
+      }
+    }
+  }
+  const json document{{"unregistered", unregistered_json(rows)},
+                      {"floor_ns", percentiles_json(session.floor())},
+                      {"env", session.circumstances()}};
+  print_bandwidth(options, session, document, unregistered_tables(rows), left_out);
+  return 0;
+}
+
+} // namespace farcall::tool
