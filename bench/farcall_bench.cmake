@@ -105,8 +105,8 @@ if(FARCALL_BUILD_TESTS)
     NAME farcall_bench_tests
     SOURCES bandwidth/content_test.cpp bandwidth/unregistered_test.cpp offload/shares_test.cpp
             report/statistics_test.cpp runner/floor_test.cpp runner/link_test.cpp
-            runner/loopback_peer_test.cpp runner/progress_test.cpp runner/ring_only_test.cpp
-            runner/spin_barrier_test.cpp
+            runner/local_memory_test.cpp runner/loopback_peer_test.cpp runner/progress_test.cpp
+            runner/ring_only_test.cpp runner/spin_barrier_test.cpp
     LIBRARIES farcall_bench_parts)
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
   add_test(NAME tool.bench_gpu
