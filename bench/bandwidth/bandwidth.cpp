@@ -267,6 +267,7 @@ bandwidth_result measure_all(bench_session& session, const bandwidth_options& op
 int run_bandwidth(const bandwidth_options& options) {
   if (options.unregistered) return run_bandwidth_of_unregistered(options);
   if (options.threads != 1) throw usage_problem("--threads goes with --unregistered");
+  if (options.fresh) throw usage_problem("--fresh goes with --unregistered");
   if (options.kernels) return run_bandwidth_of_kernels(options);
   if (kind_of(options) != link_kind::shm) return run_bandwidth_over_connection(options);
   const std::vector<std::size_t> chosen =
@@ -312,6 +313,12 @@ command command_bandwidth() {
                  .text = "Memory of 32 KiB to 1 GiB that is in no segment of farcall's, on both "
                          "sides, instead",
                  .excludes = "--kernels"});
+  all.push_back({.name = "--fresh",
+                 .value = &o.fresh,
+                 .text =
+                     "With --unregistered: before each copy, blocks are written or read by their "
+                     "owners, as by a program that uses them, instead of a copy that warms the "
+                     "caches"});
   all.push_back({.name = "--threads",
                  .value = &o.threads,
                  .text =

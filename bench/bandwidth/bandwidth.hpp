@@ -29,6 +29,7 @@ struct bandwidth_options : bench_options {
   std::string pages = "both";
   bool kernels = false;      ///< the ways to copy instead of put and get
   bool unregistered = false; ///< memory in no segment, on both sides
+  bool fresh = false;        ///< such memory is written and read by its owners between copies
   std::size_t threads = 1;   ///< that copy such memory at once, beside one alone
 };
 

@@ -1,5 +1,4 @@
 #include "target_block.hpp"
-#include "content.hpp"
 
 #include <farcall/farcall.hpp>
 
@@ -50,9 +49,9 @@ void fill_block_at(std::uint64_t address, std::uint64_t bytes, std::uint64_t rou
   fill_block(block_at(address, bytes), round);
 }
 
-std::uint64_t first_wrong_word_at(std::uint64_t address, std::uint64_t bytes, std::uint64_t round) {
-  return first_wrong_word(block_at(address, bytes), {.round = round, .is_marked = true})
-      .value_or(bytes);
+std::uint64_t first_wrong_word_at(std::uint64_t address, std::uint64_t bytes,
+                                  block_content content) {
+  return first_wrong_word(block_at(address, bytes), content).value_or(bytes);
 }
 
 std::uint64_t huge_bytes_of_block(std::uint64_t address) {
@@ -76,8 +75,8 @@ void target_block::fill(std::uint64_t round) {
   sync(where_, offloaded::fill_block_at, address_, std::uint64_t{bytes_}, round);
 }
 
-std::size_t target_block::first_wrong(std::uint64_t round) const {
-  return sync(where_, offloaded::first_wrong_word_at, address_, std::uint64_t{bytes_}, round);
+std::size_t target_block::first_wrong(block_content content) const {
+  return sync(where_, offloaded::first_wrong_word_at, address_, std::uint64_t{bytes_}, content);
 }
 
 std::size_t target_block::huge_bytes() const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bench/bandwidth/content.hpp>
 #include <bench/runner/local_memory.hpp>
 
 #include <farcall/offload/buffer.hpp>
@@ -17,8 +18,9 @@ std::uint64_t reserve_block(std::uint64_t bytes, pages kind);
 void release_block(std::uint64_t address);
 /// fill_block() there.
 void fill_block_at(std::uint64_t address, std::uint64_t bytes, std::uint64_t round);
-/// first_wrong_word() there of marked content; `bytes` when none is wrong.
-std::uint64_t first_wrong_word_at(std::uint64_t address, std::uint64_t bytes, std::uint64_t round);
+/// first_wrong_word() there; `bytes` when none is wrong.
+std::uint64_t first_wrong_word_at(std::uint64_t address, std::uint64_t bytes,
+                                  block_content content);
 /// huge_bytes_at() there.
 std::uint64_t huge_bytes_of_block(std::uint64_t address);
 
@@ -36,8 +38,8 @@ class target_block {
 
   [[nodiscard]] remote_span<std::byte> bytes() const { return {where_.id(), address_, bytes_}; }
   void fill(std::uint64_t round);
-  /// As first_wrong_word() of marked content; bytes().size() when none is wrong.
-  [[nodiscard]] std::size_t first_wrong(std::uint64_t round) const;
+  /// As first_wrong_word(); bytes().size() when none is wrong.
+  [[nodiscard]] std::size_t first_wrong(block_content content) const;
   /// How much of it lies on huge pages.
   [[nodiscard]] std::size_t huge_bytes() const;
 

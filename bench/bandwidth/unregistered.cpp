@@ -3,6 +3,7 @@
 #include "published.hpp"
 #include "target_block.hpp"
 
+#include <bench/runner/functions.hpp>
 #include <bench/runner/session.hpp>
 #include <bench/runner/spin_barrier.hpp>
 #include <tools/common/json.hpp>
@@ -95,12 +96,11 @@ class thread_blocks {
   }
 
   /// Throws failed_run unless all has arrived.
-  void check(copying kind, std::uint64_t round) const {
+  void check(copying kind, block_content content) const {
     const std::size_t bytes = sink_.bytes().size();
-    const std::size_t wrong =
-        kind == copying::put
-            ? there_.first_wrong(round)
-            : first_wrong_word(sink_.bytes(), {.round = round, .is_marked = true}).value_or(bytes);
+    const std::size_t wrong = kind == copying::put
+                                  ? there_.first_wrong(content)
+                                  : first_wrong_word(sink_.bytes(), content).value_or(bytes);
     if (wrong == bytes) return;
     constexpr std::array names{"memcpy", "put_sync", "get_sync"};
     throw failed_run(fmt::format("wrong result: after {} of {} other bytes are at offset {}",
@@ -132,10 +132,10 @@ std::vector<int> cpus_from_host(const bench_session& session) {
 class row_measurement {
  public:
   row_measurement(bench_session& session, std::size_t bytes, pages kind, std::size_t threads,
-                  std::size_t batches)
+                  std::size_t batches, bool is_fresh)
       : session_(session), bytes_(bytes), barrier_(threads), times_(threads),
-        copies_(std::clamp<std::size_t>(bytes_of_sample / bytes, 1, most_copies)),
-        is_warm_(bytes <= largest_warmed) {
+        copies_(is_fresh ? 1 : std::clamp<std::size_t>(bytes_of_sample / bytes, 1, most_copies)),
+        is_fresh_(is_fresh), is_warm_(!is_fresh && bytes <= largest_warmed) {
     for (std::size_t t = 0; t < threads; ++t) {
       blocks_.push_back(std::make_unique<thread_blocks>(session.target(), bytes, kind));
       times_[t].resize(all_kinds.size() * batches);
@@ -171,18 +171,27 @@ class row_measurement {
       const copying kind = all_kinds[sample % all_kinds.size()];
       own.fill(kind, ++round);
       barrier_.arrive_and_wait();
-      if (thread == 0) session_.wait_for_idle_target();
+      if (thread == 0) rouse_target(kind);
       barrier_.arrive_and_wait();
-      if (is_warm_) own.copy(kind);
-      own.mark(kind, round);
-      barrier_.arrive_and_wait();
+      if (is_warm_) {
+        own.copy(kind);
+        own.mark(kind, round);
+        barrier_.arrive_and_wait();
+      }
       const clock::time_point begin = clock::now();
       for (std::size_t i = 0; i < copies_; ++i)
         own.copy(kind);
       times_[thread][sample] = {begin, clock::now()};
       barrier_.arrive_and_wait(); // the look at the bytes would slow the others down
-      own.check(kind, round);
+      own.check(kind, {.round = round, .is_marked = is_warm_});
     }
+  }
+
+  /// The target has nothing to do, but is awake if it can take part. To wait until it sleeps would
+  /// let other programs at the caches.
+  void rouse_target(copying kind) {
+    if (!is_fresh_) session_.wait_for_idle_target();
+    if (kind != copying::locally) sync(session_.target(), offloaded::nothing);
   }
 
   /// From the first begin to the last end.
@@ -206,6 +215,7 @@ class row_measurement {
   spin_barrier barrier_;
   std::vector<std::vector<time_of_sample>> times_; ///< of each thread; kind by kind in turn
   std::size_t copies_;
+  bool is_fresh_;
   bool is_warm_;
   std::vector<std::unique_ptr<thread_blocks>> blocks_;
 };
@@ -379,7 +389,8 @@ int run_bandwidth_of_unregistered(const bandwidth_options& options) {
         const std::size_t batches = bytes >= large
                                         ? options.batches_or(samples_of_large, samples_of_large)
                                         : options.batches_or(21, 21);
-        rows.push_back(row_measurement(session, bytes, kind, threads, batches).measure(kind));
+        rows.push_back(
+            row_measurement(session, bytes, kind, threads, batches, options.fresh).measure(kind));
         const unregistered_row& row = rows.back();
         if (kind != pages::small && !(row.huge_here && row.huge_target)) {
           left_out.push_back(fmt::format("{} on huge pages: the kernel gave small ones {}",
@@ -389,10 +400,15 @@ int run_bandwidth_of_unregistered(const bandwidth_options& options) {
       }
     }
   }
-  const json document{{"unregistered", unregistered_json(rows)},
+  const json document{{"blocks", options.fresh ? "fresh" : "warm"},
+                      {"unregistered", unregistered_json(rows)},
                       {"floor_ns", percentiles_json(session.floor())},
                       {"env", session.circumstances()}};
-  print_bandwidth(options, session, document, unregistered_tables(rows), left_out);
+  const std::string blocks =
+      options.fresh ? "before each copy, the owner of the source has written it, and that of the "
+                      "destination has read that\n"
+                    : "";
+  print_bandwidth(options, session, document, blocks + unregistered_tables(rows), left_out);
   return 0;
 }
 

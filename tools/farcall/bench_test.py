@@ -40,6 +40,8 @@ def check_door(farcall):
            "farcall: --unregistered measures copies between processes of this machine", "err")
     expect(run(farcall, "bench", "bandwidth", "--threads", "2"), 2,
            "farcall: --threads goes with --unregistered", "err")
+    expect(run(farcall, "bench", "bandwidth", "--fresh"), 2,
+           "farcall: --fresh goes with --unregistered", "err")
     expect(run(farcall, "bench", "floor", "--quick", "--batches", "20", "--json"), 0,
            '"floor_ns": {', "out")
     expect(run(farcall, "bench", "offload", "--quick", "--batches", "20", "--json"), 0,
@@ -61,16 +63,19 @@ def check_am2(farcall):
 
 
 def check_unregistered(farcall):
-    done = run(farcall, "bench", "bandwidth", "--unregistered", "--pages", "small",
-               "--threads", "2", "--max-bytes", "64KiB", "--batches", "20", "--json")
-    expect(done, 0, '"floor_ns": {', "out")
-    rows = json.loads(done.stdout)["unregistered"]
-    if [(r["threads"], r["bytes"]) for r in rows] != [(n, b) for n in (1, 2) for b in (32768, 65536)]:
-        raise SystemExit(f"other rows: {rows}")
-    for row in rows:
-        if row["samples"] != 20 or not 0 < row["put_ns"]["p1"] <= row["put_ns"]["p50"]:
-            raise SystemExit(f"{row}")
-    check_graphs("bandwidth", done.stdout, ("unregistered-small.svg",))
+    for blocks, options in (("fresh", ("--fresh",)), ("warm", ("--threads", "2"))):
+        done = run(farcall, "bench", "bandwidth", "--unregistered", "--pages", "small",
+                   "--max-bytes", "64KiB", "--batches", "20", "--json", *options)
+        expect(done, 0, f'"blocks": "{blocks}"', "out")
+        rows = json.loads(done.stdout)["unregistered"]
+        counts = (1, 2) if blocks == "warm" else (1,)
+        expected = [(threads, size) for threads in counts for size in (32768, 65536)]
+        if [(r["threads"], r["bytes"]) for r in rows] != expected:
+            raise SystemExit(f"other rows: {rows}")
+        for row in rows:
+            if row["samples"] != 20 or not 0 < row["put_ns"]["p1"] <= row["put_ns"]["p50"]:
+                raise SystemExit(f"{row}")
+        check_graphs("bandwidth", done.stdout, ("unregistered-small.svg",))
 
 
 def check_graphs(figure, document, names):
