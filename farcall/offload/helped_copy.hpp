@@ -18,11 +18,8 @@ namespace farcall::detail {
 
 struct job_state;
 
-/// Copies of at least so many bytes take less time if the peer makes a part of them. A put sooner:
-/// to write what another processor has in its cache takes longer than to read it.
-[[nodiscard]] constexpr std::uint64_t shortest_helped_copy(bool is_put) noexcept {
-  return std::uint64_t{is_put ? 256U : 512U} << 10;
-}
+/// Copies of at least so many bytes take less time if the peer makes a part of them.
+inline constexpr std::uint64_t shortest_helped_copy = std::uint64_t{512} << 10;
 /// From so many bytes on they do even if it sleeps.
 inline constexpr std::uint64_t shortest_waking_copy = std::uint64_t{1} << 20;
 

@@ -84,8 +84,8 @@ bool by_messages(const transfer& t, const memory_domain& domain) {
 
 bool move_by(rma_engine& m, const transfer& t) {
   // Who helps may be kept from going on, and would not leave the memory alone at a deadline.
-  const bool is_helped = t.bytes >= detail::shortest_helped_copy(t.is_put) &&
-                         t.deadline == no_deadline && m.copies_from_both_ends(t.peer) &&
+  const bool is_helped = t.bytes >= detail::shortest_helped_copy && t.deadline == no_deadline &&
+                         m.copies_from_both_ends(t.peer) &&
                          m.map(t.peer, t.there, t.bytes) == nullptr;
   if (is_helped) {
     return t.job->helped.make(m, t.peer,
