@@ -1,5 +1,6 @@
 #include "handler_call.hpp"
 #include "process.hpp"
+#include "records.hpp"
 
 #include <farcall/memory/copy.hpp>
 
@@ -163,12 +164,8 @@ void tell_segment(const am2_endpoint& ep, endpoint_name to) noexcept {
 }
 
 void note_segment(peer& p, const message& m) noexcept {
-  if (m.header.arguments() != 2) return;
-  const auto word = [&](int i) {
-    return std::uint64_t{static_cast<std::uint32_t>(m.arguments[i])};
-  };
-  const std::byte* const card =
-      process::instance().network().map(p.name.node, word(0) | word(1) << 32, sizeof(segment_card));
+  const std::byte* const card = process::instance().network().map(
+      p.name.node, card_address(m.arguments), sizeof(segment_card));
   // Release; partner: the acquire load in try_place(). Null where no memory is shared.
   p.card.store(reinterpret_cast<const segment_card*>(card), std::memory_order_release);
 }

@@ -2,8 +2,10 @@
 
 #include "compact_message.hpp"
 #include "process.hpp"
+#include "records.hpp"
 
 #include <farcall/base/error.hpp>
+#include <farcall/base/limited_log.hpp>
 #include <farcall/base/log.hpp>
 #include <farcall/offload/buffer.hpp>
 #include <farcall/offload/call.hpp>
@@ -16,6 +18,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -23,40 +26,12 @@
 namespace farcall::am2 {
 namespace {
 
-/// A message without a payload, with room for N arguments: what most messages are, so it has no
-/// length to be read.
-template <std::size_t N>
-struct short_record {
-  message_header header;
-  std::int32_t node;
-  std::array<std::int32_t, N> arguments;
-};
-
 /// Payload of a short medium, which is sent whole, so that it has no length to be read. With the
 /// smaller one a record fills a cache line, with the larger one two.
 template <std::size_t Words>
 using small_payload = std::array<std::uint64_t, Words>;
 constexpr std::size_t least_small_words = 3;
 constexpr std::size_t most_small_words = 11;
-
-/// What stands before arguments and payload of the others.
-struct record_head {
-  message_header header;
-  std::int32_t node;
-  payload_place place;
-  std::uint64_t offset;
-  std::uint64_t get_offset;
-  std::uint64_t bytes;
-  std::uint64_t transfer;
-  std::uint64_t whole_offset;
-  std::uint64_t whole_bytes;
-};
-
-/// Whether the payload goes with the message.
-bool is_with_message(message_kind kind, payload_place place) noexcept {
-  return kind != message_kind::get &&
-         (place == payload_place::message || place == payload_place::part);
-}
 
 class job_fabric;
 /// Who gets what calls bring, which name no object.
@@ -224,9 +199,12 @@ void give_compact(const compact_message& m, Payload... payload) {
   }
 }
 
-/// Whether its number of arguments is one.
-bool has_arguments(const message_header& h) {
-  return h.kind() <= message_kind::get || h.kind() == message_kind::segment;
+/// Says that what `node` has sent, as it says, is dropped.
+[[gnu::cold]] void note_fault(int node, const char* fault) {
+  // Never destroyed: messages may come until the process ends.
+  static log::limited_log& only = *new log::limited_log("more AM-2 messages were dropped");
+  only.warning("AM-2: a message of process " + std::to_string(node) +
+               " is malformed, and is dropped: " + fault);
 }
 
 void take_compact(std::uint64_t tag, std::uint32_t bits, std::int32_t argument) {
@@ -236,9 +214,12 @@ void take_compact(std::uint64_t tag, std::uint32_t bits, std::int32_t argument) 
 template <std::size_t Words>
 void take_small(std::uint64_t tag, std::uint32_t bits, std::int32_t argument, std::uint32_t bytes,
                 small_payload<Words> payload) {
-  if (bytes <= sizeof payload)
-    give_compact({tag, bits, argument}, static_cast<const void*>(payload.data()),
-                 std::uint64_t{bytes});
+  const compact_message m{tag, bits, argument};
+  if (bytes <= sizeof payload) [[likely]] {
+    give_compact(m, static_cast<const void*>(payload.data()), std::uint64_t{bytes});
+  } else {
+    note_fault(m.node(), "its payload is longer than its record");
+  }
 }
 
 void take_medium(const compact_message& m, std::span<const std::byte> payload) {
@@ -247,7 +228,10 @@ void take_medium(const compact_message& m, std::span<const std::byte> payload) {
 
 template <std::size_t N>
 void take_short(short_record<N> r) {
-  if (has_arguments(r.header) && static_cast<std::size_t>(r.header.arguments()) > N) return;
+  if (const char* const fault = find_fault(r.header, r.arguments)) [[unlikely]] {
+    note_fault(r.node, fault);
+    return;
+  }
   message m{r.header};
   m.arguments = r.arguments.data();
   if (!has_arguments(r.header)) m.arguments = nullptr;
@@ -256,16 +240,15 @@ void take_short(short_record<N> r) {
 
 void take_record(const record_head& head, std::span<const std::int32_t> arguments,
                  std::span<const std::byte> payload) {
-  const bool has_payload = is_with_message(head.header.kind(), head.place);
-  if (static_cast<std::size_t>(head.header.arguments()) != arguments.size() ||
-      payload.size() != (has_payload ? head.bytes : 0)) {
+  if (const char* const fault = find_fault(head, arguments.size(), payload.size())) [[unlikely]] {
+    note_fault(head.node, fault);
     return;
   }
   message m{head.header};
   m.arguments = arguments.data();
   m.offset = head.offset;
   m.get_offset = head.get_offset;
-  m.payload = payload.data();
+  m.payload = is_with_message(head.header.kind(), head.place) ? payload.data() : nullptr;
   m.bytes = head.bytes;
   m.place = head.place;
   m.transfer = head.transfer;
