@@ -33,6 +33,8 @@ int AM_Init() {
 }
 
 int AM_Terminate() {
+  AM2_REQUIRE(process::thread().running == 0, AM_ERR_RESOURCE,
+              "handlers may not free the endpoint that they run for");
   AM2_REQUIRE(process::instance().terminate(), AM_ERR_NOT_INIT, not_initialised);
   return AM_OK;
 }

@@ -4,6 +4,9 @@
 
 #include <am2.h>
 
+#include <cstddef>
+#include <cstdint>
+
 using farcall::am2::spmd;
 
 namespace {
@@ -11,6 +14,9 @@ namespace {
 /// What all but the startup require.
 const char* const no_job = "the job has not been started";
 const char* const lost = "a process of the job has ended";
+const char* const in_handler = "handlers may not wait";
+
+bool may_wait() noexcept { return farcall::am2::process::thread().running == 0; }
 
 } // namespace
 
@@ -30,19 +36,24 @@ int AM2_SPMDIsWorker(char** /*argv*/) { return 1; }
 
 int AMX_SPMDBarrier() {
   AM2_REQUIRE(spmd::instance().has_started(), AM_ERR_NOT_INIT, no_job);
+  AM2_REQUIRE(may_wait(), AM_ERR_RESOURCE, in_handler);
   AM2_REQUIRE(spmd::instance().barrier(), AM_ERR_RESOURCE, lost);
   return AM_OK;
 }
 
 int AMX_SPMDAllGather(void* source, void* dest, size_t len) {
   AM2_REQUIRE(spmd::instance().has_started(), AM_ERR_NOT_INIT, no_job);
+  AM2_REQUIRE(may_wait(), AM_ERR_RESOURCE, in_handler);
   AM2_REQUIRE(source != nullptr && dest != nullptr, AM_ERR_BAD_ARG, "source or dest is NULL");
+  AM2_REQUIRE(len <= PTRDIFF_MAX / static_cast<std::size_t>(spmd::instance().size()),
+              AM_ERR_BAD_ARG, "no memory is as long");
   AM2_REQUIRE(spmd::instance().all_gather(source, dest, len), AM_ERR_RESOURCE, lost);
   return AM_OK;
 }
 
 int AMX_SPMDBroadcast(void* buf, size_t len, int root) {
   AM2_REQUIRE(spmd::instance().has_started(), AM_ERR_NOT_INIT, no_job);
+  AM2_REQUIRE(may_wait(), AM_ERR_RESOURCE, in_handler);
   AM2_REQUIRE(buf != nullptr && root >= 0 && root < spmd::instance().size(), AM_ERR_BAD_ARG,
               "buf is NULL, or there is no such process");
   AM2_REQUIRE(spmd::instance().broadcast(buf, len, root), AM_ERR_RESOURCE, lost);

@@ -2,12 +2,14 @@
 
 #include "message.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <deque>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace farcall::am2 {
@@ -39,14 +41,17 @@ class job_messages {
 
   /// The first of its type and number, from any node.
   [[nodiscard]] std::optional<job_message> take(std::int32_t type, std::int32_t number) {
+    return take_if([&](const job_message& m) { return m.type == type && m.number == number; });
+  }
+  /// The first for which is_it(message) is true.
+  template <class F>
+  [[nodiscard]] std::optional<job_message> take_if(const F& is_it) {
     const std::lock_guard guard(mutex_);
-    for (auto i = come_.begin(); i != come_.end(); ++i) {
-      if (i->type != type || i->number != number) continue;
-      std::optional<job_message> found(std::move(*i));
-      come_.erase(i);
-      return found;
-    }
-    return std::nullopt;
+    const auto at = std::find_if(come_.begin(), come_.end(), is_it);
+    if (at == come_.end()) return std::nullopt;
+    std::optional<job_message> found(std::move(*at));
+    come_.erase(at);
+    return found;
   }
 
  private:

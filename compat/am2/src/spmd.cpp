@@ -7,6 +7,7 @@
 #include <farcall/offload/job.hpp>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -32,8 +33,17 @@ constexpr std::chrono::seconds leave_time{5};
 /// The same where it cannot receive: in a handler, or on another thread.
 constexpr std::chrono::milliseconds blind_leave_time{100};
 
-/// Rounds of a barrier, at most.
-constexpr std::int32_t most_rounds = 32;
+/// The type of a message has its round from this bit on.
+constexpr unsigned round_at = 8;
+
+/// Of a collective, by the type of its messages.
+constexpr std::array collective_names{"AMX_SPMDBarrier", "AMX_SPMDAllGather", "AMX_SPMDBroadcast"};
+
+/// Null for a message that is of none.
+const char* name_of_collective(std::int32_t type) {
+  const auto of = static_cast<std::uint32_t>(type) & ((1U << round_at) - 1);
+  return of < collective_names.size() ? collective_names[of] : nullptr;
+}
 
 int depth_of(const startup& how) {
   if (how.depth > 0) return how.depth;
@@ -181,8 +191,8 @@ am2_bundle& spmd::polled() const {
   return p.knows(bundle_) ? *bundle_ : const_cast<am2_bundle&>(own_);
 }
 
-void spmd::send(int node, type t, std::int32_t number, const void* bytes, std::size_t size) {
-  const std::int32_t arguments[]{t, number};
+void spmd::send(int node, type t, std::int32_t round, const void* bytes, std::size_t size) {
+  const std::int32_t arguments[]{t + (round << round_at), static_cast<std::int32_t>(collectives_)};
   message m{message_header(message_kind::job, category::medium, 0, 2)};
   m.arguments = arguments;
   m.payload = bytes;
@@ -190,68 +200,92 @@ void spmd::send(int node, type t, std::int32_t number, const void* bytes, std::s
   (void)process::instance().send(polled(), node, m);
 }
 
-bool spmd::receive(type t, std::int32_t number, job_message& m) {
+bool spmd::receive(int node, type t, std::int32_t round, std::size_t bytes, job_message& m) {
   process& p = process::instance();
+  const char* const name = name_of_collective(t);
+  const auto is_of_another = [&](const job_message& o) {
+    // Of a broadcast there is one message for each process, and all know from whom.
+    return name_of_collective(o.type) != name || (t == in_broadcast && o.node != node);
+  };
+  const auto is_of_interest = [&](const job_message& o) {
+    return o.number == static_cast<std::int32_t>(collectives_) &&
+           name_of_collective(o.type) != nullptr &&
+           (is_of_another(o) || (o.node == node && o.type == t + (round << round_at)));
+  };
   std::optional<job_message> got;
   p.wait_until(polled(), [&] {
-    if (!got) got = p.job().take(t, number);
+    if (!got) got = p.job().take_if(is_of_interest);
     return got.has_value() || p.some_have_ended();
   });
   if (!got) return false;
   m = std::move(*got);
-  return true;
+  if (!is_of_another(m) && m.bytes.size() == bytes) return true;
+  // Where one has ended, so may have collectives.
+  if (p.some_have_ended()) return false;
+  const char* const other = name_of_collective(m.type);
+  if (other != name) {
+    fatal("the processes call different collectives: this one is in %s, and process %d in %s; all "
+          "call the same ones in the same order",
+          name, m.node, other);
+  }
+  if (m.node != node)
+    fatal("%s is from process %d for this process, and from process %d there", name, node, m.node);
+  fatal("%s: process %d has sent %zu bytes, and here %zu are expected; the length is the same in "
+        "all processes",
+        name, node, m.bytes.size(), bytes);
 }
 
 bool spmd::barrier() {
+  ++collectives_;
   // Hensgen, Finkel and Manber: in round k, each tells the one 2^k behind it.
-  const std::int32_t first = barriers_++ * most_rounds;
   const int n = size();
   std::int32_t round = 0;
   for (int distance = 1; distance < n; distance *= 2, ++round) {
-    send((rank() + distance) % n, arrived, first + round, nullptr, 0);
+    send((rank() + distance) % n, in_barrier, round, nullptr, 0);
     job_message m;
-    if (!receive(arrived, first + round, m)) return false;
+    if (!receive((rank() + n - distance) % n, in_barrier, round, 0, m)) return false;
   }
   (void)process::instance().poll(polled());
   return true;
 }
 
 bool spmd::all_gather(const void* source, void* destination, std::size_t bytes) {
-  const std::int32_t number = gathers_++;
+  ++collectives_;
   const int n = size();
+  const auto process_before = [&](int distance) { return (rank() + n - distance) % n; };
+  // Bruck and others: of this process, of the one before it, and so on backwards. In round k, each
+  // sends all that it has to the one 2^k behind it.
+  const auto* const own = static_cast<const std::byte*>(source);
+  std::vector<std::byte> got(own, own + bytes);
+  got.reserve(bytes * static_cast<std::size_t>(n));
+  std::int32_t round = 0;
+  for (int distance = 1; distance < n; distance *= 2, ++round) {
+    const std::size_t size = bytes * static_cast<std::size_t>(std::min(distance, n - distance));
+    send((rank() + distance) % n, in_all_gather, round, got.data(), size);
+    job_message m;
+    if (!receive(process_before(distance), in_all_gather, round, size, m)) return false;
+    got.insert(got.end(), m.bytes.begin(), m.bytes.end());
+  }
+  if (bytes == 0) return true;
   auto* const all = static_cast<std::byte*>(destination);
-  if (rank() != 0) {
-    send(0, piece, number, source, bytes);
-    job_message m;
-    if (!receive(whole, number, m)) return false;
-    if (!m.bytes.empty()) std::memcpy(all, m.bytes.data(), m.bytes.size());
-    return true;
+  for (int i = 0; i < n; ++i) {
+    std::memcpy(all + static_cast<std::size_t>(process_before(i)) * bytes,
+                got.data() + static_cast<std::size_t>(i) * bytes, bytes);
   }
-  if (bytes != 0) std::memmove(all, source, bytes);
-  for (int i = 1; i < n; ++i) {
-    job_message m;
-    if (!receive(piece, number, m)) return false;
-    if (m.bytes.size() != bytes)
-      fatal("AllGather of %zu bytes here, and %zu in process %d", bytes, m.bytes.size(), m.node);
-    if (bytes != 0)
-      std::memcpy(all + static_cast<std::size_t>(m.node) * bytes, m.bytes.data(), bytes);
-  }
-  for (int i = 1; i < n; ++i)
-    send(i, whole, number, all, bytes * static_cast<std::size_t>(n));
   return true;
 }
 
 bool spmd::broadcast(void* bytes, std::size_t size_in_bytes, int root) {
-  const std::int32_t number = broadcasts_++;
+  ++collectives_;
   if (rank() == root) {
     for (int i = 0; i < size(); ++i) {
-      if (i != root) send(i, bytes_of_root, number, bytes, size_in_bytes);
+      if (i != root) send(i, in_broadcast, 0, bytes, size_in_bytes);
     }
     return true;
   }
   job_message m;
-  if (!receive(bytes_of_root, number, m)) return false;
-  if (!m.bytes.empty()) std::memcpy(bytes, m.bytes.data(), std::min(m.bytes.size(), size_in_bytes));
+  if (!receive(root, in_broadcast, 0, size_in_bytes, m)) return false;
+  if (!m.bytes.empty()) std::memcpy(bytes, m.bytes.data(), m.bytes.size());
   return true;
 }
 

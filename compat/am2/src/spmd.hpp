@@ -34,7 +34,8 @@ class spmd {
   [[nodiscard]] int rank() const noexcept { return process::instance().network().self(); }
   [[nodiscard]] int size() const noexcept { return process::instance().network().size(); }
 
-  // Collective; false when a process has ended.
+  // Collective, one after the other in the same order on all processes, which else are ended: what
+  // they have sent shows that. Outside handlers. False when a process has ended.
   [[nodiscard]] bool barrier();
   [[nodiscard]] bool all_gather(const void* source, void* destination, std::size_t bytes);
   [[nodiscard]] bool broadcast(void* bytes, std::size_t size, int root);
@@ -46,10 +47,15 @@ class spmd {
   void use_threads() noexcept { wants_threads_ = true; }
 
  private:
-  enum type : std::int32_t { arrived, piece, whole, bytes_of_root, exits = exit_message };
+  /// What messages between processes are about. Of collectives, the round is added.
+  enum type : std::int32_t { in_barrier, in_all_gather, in_broadcast, exits = exit_message };
 
-  void send(int node, type t, std::int32_t number, const void* bytes, std::size_t size);
-  [[nodiscard]] bool receive(type t, std::int32_t number, job_message& m);
+  /// To `node`, in a round of the collective that this process is in.
+  void send(int node, type t, std::int32_t round, const void* bytes, std::size_t size);
+  /// What that node has sent in a round of it. It has `bytes` bytes, or this process ends, as it
+  /// does where another has sent something of another collective.
+  [[nodiscard]] bool receive(int node, type t, std::int32_t round, std::size_t bytes,
+                             job_message& m);
   [[nodiscard]] am2_bundle& polled() const;
   void exchange_names(std::uint64_t* job_number);
   void exchange_environment();
@@ -62,10 +68,8 @@ class spmd {
   bool wants_threads_ = false;
   eb_t bundle_ = nullptr;
   ep_t endpoint_ = nullptr;
-  am2_bundle own_{false}; ///< where the program has freed its own
-  std::int32_t barriers_ = 0;
-  std::int32_t gathers_ = 0;
-  std::int32_t broadcasts_ = 0;
+  am2_bundle own_{false};         ///< where the program has freed its own
+  std::uint32_t collectives_ = 0; ///< so far, the one that this process is in included
   std::map<std::string, std::string> environment_; ///< of process 0
   void (*exit_callback_)(int) = nullptr;
   std::thread::id main_;

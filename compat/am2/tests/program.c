@@ -44,6 +44,7 @@ enum {
   on_huge_back,
   on_untouched,
   on_taken,
+  on_forbidden,
   on_nothing
 };
 enum { segment_bytes = 3 << 20, long_bytes = 1 << 20 };
@@ -378,6 +379,24 @@ static void collectives(void) {
   free(gathered);
 }
 
+/* Handlers may not wait. */
+static void forbidden(void* token) {
+  int value = 0, values[1 << 8];
+  (void)token;
+  CHECK(AMX_SPMDBarrier() == AM_ERR_RESOURCE);
+  CHECK(AMX_SPMDAllGather(&value, values, sizeof value) == AM_ERR_RESOURCE);
+  CHECK(AMX_SPMDBroadcast(&value, sizeof value, 0) == AM_ERR_RESOURCE);
+  CHECK(AM_Terminate() == AM_ERR_RESOURCE);
+  ++replies;
+}
+static void waits_in_handlers(void) {
+  replies = 0;
+  OK(AMX_SPMDBarrier());
+  OK(AM_Request0(ep, next_process(), on_forbidden));
+  poll_until(&replies, 1);
+  OK(AMX_SPMDBarrier());
+}
+
 /* Longs of more bytes than all memory that processes share: requests, gets, replies, and requests
    that are refused, of which no byte is written. */
 static size_t huge_bytes;
@@ -595,6 +614,7 @@ int main(int argc, char** argv) {
   OK(AM_SetHandler(ep, on_huge_back, huge_back));
   OK(AM_SetHandler(ep, on_untouched, untouched));
   OK(AM_SetHandler(ep, on_taken, taken));
+  OK(AM_SetHandler(ep, on_forbidden, forbidden));
   OK(AMX_SPMDSetExitCallback(at_exit));
   OK(AMX_SPMDBarrier());
   if (strcmp(what, "all") == 0) {
@@ -609,6 +629,7 @@ int main(int argc, char** argv) {
     returned();
     other_bundle();
     collectives();
+    waits_in_handlers();
     CHECK(strcmp(AMX_SPMDgetenvMaster("AM2_TEST_VARIABLE"), "of the master") == 0);
     CHECK(AMX_SPMDgetenvMaster("AM2_NO_SUCH_VARIABLE") == NULL);
   } else if (strcmp(what, "too_large") == 0) {
