@@ -13,6 +13,7 @@ constexpr const char* no_endpoint = "the endpoint is NULL";
 constexpr const char* no_result = "there is no place for the result";
 constexpr const char* no_index = "the translation table has no such index";
 constexpr const char* not_mapped = "nothing is mapped at this index";
+constexpr const char* no_name = "the name is of no process of this job";
 constexpr const char* is_settled = "the table cannot change after AM_SetExpectedResources";
 constexpr const char* no_token = "the token is NULL, or its handler has ended";
 
@@ -21,6 +22,10 @@ bool has_index(const am2_endpoint& ep, int index) noexcept {
 }
 translation& entry_of(am2_endpoint& ep, int index) noexcept {
   return ep.table[static_cast<std::size_t>(index)];
+}
+/// Names may come from anywhere, as bytes.
+bool is_of_job(endpoint_name name) noexcept {
+  return name.node >= 0 && name.node < process::instance().network().size();
 }
 
 } // namespace
@@ -95,6 +100,7 @@ int map(ep_t ea, int index, endpoint_name name, tag_t tag) {
   AM2_REQUIRE_INIT();
   AM2_REQUIRE(ea != nullptr, AM_ERR_BAD_ARG, no_endpoint);
   AM2_REQUIRE(has_index(*ea, index), AM_ERR_BAD_ARG, no_index);
+  AM2_REQUIRE(is_of_job(name), AM_ERR_BAD_ARG, no_name);
   AM2_REQUIRE(!ea->is_ready(), AM_ERR_RESOURCE, is_settled);
   translation& t = entry_of(*ea, index);
   AM2_REQUIRE(!t.is_in_use, AM_ERR_RESOURCE, "the index is in use");
@@ -108,6 +114,7 @@ int map_any(ep_t ea, int* index, endpoint_name name, tag_t tag) {
   AM2_REQUIRE_INIT();
   AM2_REQUIRE(ea != nullptr, AM_ERR_BAD_ARG, no_endpoint);
   AM2_REQUIRE(index != nullptr, AM_ERR_BAD_ARG, no_result);
+  AM2_REQUIRE(is_of_job(name), AM_ERR_BAD_ARG, no_name);
   AM2_REQUIRE(!ea->is_ready(), AM_ERR_RESOURCE, is_settled);
   const auto free = std::find_if(ea->table.begin(), ea->table.end(),
                                  [](const translation& t) { return !t.is_in_use; });

@@ -159,6 +159,19 @@ TEST_F(am2_interface, maps_and_unmaps) {
   EXPECT_EQ(AM_GetTranslationInuse(ep_, 2), AM_ERR_RESOURCE);
 }
 
+TEST_F(am2_interface, maps_no_name_of_another_job) {
+  constexpr std::array nodes{1, 99, -1, std::numeric_limits<int>::max(),
+                             std::numeric_limits<int>::min()};
+  for (const int node : nodes) {
+    en_t name = name_;
+    name.node = node;
+    int index = -1;
+    EXPECT_EQ(AM_Map(ep_, 0, name, 5), AM_ERR_BAD_ARG) << node;
+    EXPECT_EQ(AM_MapAny(ep_, &index, name, 5), AM_ERR_BAD_ARG) << node;
+    EXPECT_EQ(AM_GetTranslationInuse(ep_, 0), AM_ERR_RESOURCE) << node;
+  }
+}
+
 TEST_F(am2_interface, changes_the_size_of_the_translation_table) {
   int n = 0;
   EXPECT_EQ(AM_SetNumTranslations(ep_, 1000), AM_OK);
