@@ -1,3 +1,4 @@
+#include "errors.hpp"
 #include "handler_call.hpp"
 #include "process.hpp"
 #include "records.hpp"
@@ -236,9 +237,7 @@ void fatal(const char* format, ...) noexcept {
   va_list arguments;
   va_start(arguments, format);
   std::fflush(stdout);
-  std::fputs("*** AM-2: ", stderr);
-  std::vfprintf(stderr, format, arguments);
-  std::fputc('\n', stderr);
+  vprint_line("*** AM-2", format, arguments);
   va_end(arguments);
   std::abort();
 }

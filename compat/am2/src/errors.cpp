@@ -2,24 +2,88 @@
 
 #include "process.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <string_view>
+
+#include <unistd.h>
 
 int AMX_VerboseErrors = 0;
 int AMX_SilentMode = 0;
 const char* AMX_ProcessLabel = nullptr;
 
 namespace farcall::am2 {
+namespace {
+
+constexpr std::array error_names{"AM_OK",           "AM_ERR_NOT_INIT", "AM_ERR_BAD_ARG",
+                                 "AM_ERR_RESOURCE", "AM_ERR_NOT_SENT", "AM_ERR_IN_USE"};
+
+struct renamed {
+  std::string_view here;
+  const char* for_programs;
+};
+/// Functions that programs call by other names: by macros, or with names of their header's type.
+constexpr std::array renamed_functions{
+    renamed{"allocate_endpoint", "AM_AllocateEndpoint"},
+    renamed{"map", "AM_Map"},
+    renamed{"map_any", "AM_MapAny"},
+    renamed{"translation_name", "AM_GetTranslationName"},
+    renamed{"source_endpoint", "AM_GetSourceEndpoint"},
+    renamed{"AM2_SetHandler", "AM_SetHandler"},
+    renamed{"AM2_SetHandlerAny", "AM_SetHandlerAny"},
+    renamed{"AM2_SPMDStartup", "AMX_SPMDStartup"},
+};
+
+const char* name_for_programs(const char* function) noexcept {
+  for (const renamed& r : renamed_functions)
+    if (r.here == function) return r.for_programs;
+  return function;
+}
+
+void print_line(const char* beginning, const char* format, ...) noexcept
+    __attribute__((format(printf, 2, 3)));
+void print_line(const char* beginning, const char* format, ...) noexcept {
+  va_list arguments;
+  va_start(arguments, format);
+  vprint_line(beginning, format, arguments);
+  va_end(arguments);
+}
+
+} // namespace
+
+void vprint_line(const char* beginning, const char* format, va_list arguments) noexcept {
+  std::array<char, 4096> line{};
+  const std::size_t most = line.size() - 1;
+  std::size_t length = 0;
+  const auto add = [&](int printed) {
+    length = std::min(length + static_cast<std::size_t>(std::max(printed, 0)), most - 1);
+  };
+  const auto room = [&] { return most - length; };
+  add(std::snprintf(line.data(), room(), "%s", beginning));
+  fabric& job = process::instance().network();
+  if (AMX_ProcessLabel != nullptr) {
+    add(std::snprintf(line.data() + length, room(), ", %s", AMX_ProcessLabel));
+  } else if (job.size() > 1) {
+    add(std::snprintf(line.data() + length, room(), ", process %d", job.self()));
+  }
+  add(std::snprintf(line.data() + length, room(), ": "));
+  add(std::vsnprintf(line.data() + length, room(), format, arguments));
+  line[length++] = '\n';
+  if (::write(STDERR_FILENO, line.data(), length) < 0) return; // who reads it has gone
+}
 
 int failed(int error, const char* function, const char* why) noexcept {
   if (AMX_VerboseErrors == 0) return error;
-  static constexpr std::array names{"AM_OK",           "AM_ERR_NOT_INIT", "AM_ERR_BAD_ARG",
-                                    "AM_ERR_RESOURCE", "AM_ERR_NOT_SENT", "AM_ERR_IN_USE"};
-  std::fprintf(stderr, "AM-2%s%s: %s returns %s: %s\n", AMX_ProcessLabel != nullptr ? " " : "",
-               AMX_ProcessLabel != nullptr ? AMX_ProcessLabel : "", function,
-               names[static_cast<std::size_t>(error)], why);
+  const char* const name = name_for_programs(function);
+  const auto at = static_cast<std::size_t>(error);
+  if (at < error_names.size()) {
+    print_line("AM-2", "%s returns %s: %s", name, error_names[at], why);
+  } else {
+    print_line("AM-2", "%s returns %d: %s", name, error, why);
+  }
   return error;
 }
 
@@ -29,10 +93,7 @@ void AMX_FatalErr(const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
   std::fflush(stdout);
-  std::fprintf(stderr, "*** AM-2 fatal error%s%s: ", AMX_ProcessLabel != nullptr ? " of " : "",
-               AMX_ProcessLabel != nullptr ? AMX_ProcessLabel : "");
-  std::vfprintf(stderr, format, arguments);
-  std::fputc('\n', stderr);
+  farcall::am2::vprint_line("*** AM-2 fatal error", format, arguments);
   va_end(arguments);
   std::abort();
 }

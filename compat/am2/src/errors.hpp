@@ -2,9 +2,16 @@
 
 #include <farcall_am2.h>
 
+#include <cstdarg>
+
 namespace farcall::am2 {
 
 inline constexpr const char* not_initialised = "AM_Init was not called";
+
+/// Writes "BEGINNING, process 1: TEXT" to standard error, in one write, so that lines of several
+/// processes do not mix. Instead of the number: AMX_ProcessLabel. A process that is alone has none.
+void vprint_line(const char* beginning, const char* format, va_list arguments) noexcept
+    __attribute__((format(printf, 2, 0)));
 
 /// Reports, where the program wants that (AMX_VerboseErrors), why a function returns `error`, and
 /// returns it.

@@ -1,7 +1,11 @@
 // What each function does besides sending: results, errors, and their order.
 #include "support.hpp"
 
+#include <gmock/gmock.h>
+
+#include <array>
 #include <limits>
+#include <string>
 
 namespace farcall::am2::test {
 namespace {
@@ -273,6 +277,49 @@ TEST_F(am2_interface, moves_endpoints_and_frees_bundles) {
   EXPECT_EQ(tag, 77U);
   EXPECT_EQ(AM_FreeBundle(other), AM_OK);
   EXPECT_EQ(AM_FreeEndpoint(ep_), AM_ERR_BAD_ARG) << "it went with its bundle";
+}
+
+/// What `f` writes to standard error while AMX_VerboseErrors says that it shall.
+template <class F>
+std::string told_by(const F& f) {
+  testing::internal::CaptureStderr();
+  AMX_VerboseErrors = 1;
+  f();
+  AMX_VerboseErrors = 0;
+  return testing::internal::GetCapturedStderr();
+}
+
+TEST_F(am2_interface, says_which_function_of_the_program_s_returns_what) {
+  EXPECT_EQ(told_by([] { (void)AM_AllocateEndpoint(nullptr, nullptr, nullptr); }),
+            "AM-2: AM_AllocateEndpoint returns AM_ERR_BAD_ARG: this is no bundle\n");
+  const auto told = [](auto f) { return told_by(f); };
+  const auto returns = [](const std::string& name) {
+    return testing::StartsWith("AM-2: " + name + " returns AM_ERR_BAD_ARG: ");
+  };
+  EXPECT_THAT(told([&] { (void)AM_Map(nullptr, 0, name_, 5); }), returns("AM_Map"));
+  EXPECT_THAT(told([&] { (void)AM_MapAny(nullptr, nullptr, name_, 5); }), returns("AM_MapAny"));
+  en_t none = name_;
+  none.node = -1;
+  int index = 0;
+  EXPECT_THAT(told([&] { (void)AM_MapAny(ep_, &index, none, 5); }), returns("AM_MapAny"));
+  EXPECT_THAT(told([&] { (void)AM_GetTranslationName(nullptr, 0, &none); }),
+              returns("AM_GetTranslationName"));
+  EXPECT_THAT(told([&] { (void)AM_GetSourceEndpoint(nullptr, &none); }),
+              returns("AM_GetSourceEndpoint"));
+  EXPECT_THAT(told([&] { (void)AM_SetHandler(nullptr, 1, nothing); }), returns("AM_SetHandler"));
+  EXPECT_THAT(told([&] { (void)AM_SetHandlerAny(ep_, nullptr, nothing); }),
+              returns("AM_SetHandlerAny"));
+  EXPECT_THAT(told([&] { (void)AM2_SPMDStartup(nullptr, nullptr, 0, nullptr, nullptr, nullptr); }),
+              returns("AMX_SPMDStartup"));
+  EXPECT_EQ(told([] { (void)AMX_SPMDMyProc(); }),
+            "AM-2: AMX_SPMDMyProc returns -1: the job has not been started\n");
+}
+
+TEST_F(am2_interface, names_the_process_as_the_program_does) {
+  AMX_ProcessLabel = "worker 3";
+  EXPECT_THAT(told_by([] { (void)AM_Poll(nullptr); }),
+              testing::StartsWith("AM-2, worker 3: AM_Poll returns "));
+  AMX_ProcessLabel = nullptr;
 }
 
 TEST_F(am2_interface, wait_without_events_is_fatal) {
