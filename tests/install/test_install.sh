@@ -58,6 +58,18 @@ fi
 
 # Not where the library itself is a shared one.
 if [[ -n $(find "$prefix" -name libfarcall.a) ]]; then
+  say "a project in C only is told what it lacks"
+  mkdir "$temporary/c_only"
+  printf '%s\n' 'cmake_minimum_required(VERSION 3.25)' 'project(c_only C)' \
+    'find_package(farcall REQUIRED)' >"$temporary/c_only/CMakeLists.txt"
+  if "$cmake" -S "$temporary/c_only" -B "$temporary/c_only/build" -G Ninja \
+    -DCMAKE_C_COMPILER="$c_compiler" -DCMAKE_PREFIX_PATH="$prefix" \
+    -DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF >"$temporary/c_only.log" 2>&1 ||
+    ! tr -s ' \n' ' ' <"$temporary/c_only.log" | grep -qF 'say project(... LANGUAGES C CXX)'; then
+    cat "$temporary/c_only.log"
+    exit 1
+  fi
+
   say "consumer with find_package, linked with -static"
   "$cmake" -S "$consumer" -B "$temporary/static" -G Ninja -DCMAKE_CXX_COMPILER="$compiler" \
     -DCMAKE_C_COMPILER="$c_compiler" -DCMAKE_EXE_LINKER_FLAGS=-static \
