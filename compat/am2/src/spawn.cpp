@@ -5,12 +5,16 @@
 
 #include <amudp_spmd.h>
 
+#include <farcall/base/log.hpp>
+#include <farcall/transport/target_url.hpp>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -26,26 +30,38 @@ namespace {
 
 /// Set for processes of a job that was started here, so that they take nothing out of argv.
 constexpr const char* worker_variable = "AM2_WORKER";
+constexpr const char* worker_value = "1";
+/// And how many there are to be.
+constexpr const char* count_variable = "AM2_PROCESSES";
+
+/// This one, and those that it starts.
+constexpr int most_processes = static_cast<int>(most_targets) + 1;
 
 std::string prefix = "AMUDP";
 
-/// PREFIX_NAME, else AMUDP_NAME.
-const char* variable(const char* name) {
-  const char* const own = std::getenv((prefix + "_" + name).c_str());
-  return own != nullptr ? own : std::getenv((std::string("AMUDP_") + name).c_str());
+constexpr const char* blanks = " \t\r\n";
+
+/// PREFIX_NAME, else AMUDP_NAME; null where neither is set, or both are blank.
+const char* own_variable(const char* name) {
+  for (const std::string& its_prefix : {prefix, std::string("AMUDP")}) {
+    const char* const set = std::getenv((its_prefix + "_" + name).c_str());
+    if (set != nullptr && set[std::strspn(set, blanks)] != '\0') return set;
+  }
+  return nullptr;
 }
 
-/// Also a process that farcall has started: variables of ours do not get to other machines.
-bool is_worker() {
-  return std::getenv(worker_variable) != nullptr || std::getenv("FARCALL_BOOTSTRAP") != nullptr ||
-         std::getenv("FARCALL_SPMD") != nullptr;
-}
+/// A process that was started here, or what it became.
+bool is_started_here() { return variable(worker_variable) == worker_value; }
 
-/// 0 for what is not a number of processes.
-int number_in(const char* text) {
+/// Also a process that farcall has started: variables of ours do not get to other machines. Throws
+/// setting_error.
+bool is_worker() { return is_started_here() || is_started_by_farcall(); }
+
+/// 0 for what is not a number above 0; the largest long for one that is larger.
+long number_in(const char* text) {
   char* end = nullptr;
   const long n = std::strtol(text, &end, 10);
-  return end != text && *end == '\0' && n > 0 && n <= 65'536 ? static_cast<int>(n) : 0;
+  return end != text && *end == '\0' && n > 0 ? n : 0;
 }
 
 const amudp_spawnfn_desc_t* find_spawner(const char* letter) {
@@ -69,14 +85,15 @@ void take_out(int& argc, char** argv, int count) {
   argc -= count;
 }
 
-/// Becomes that command. Returns where that is not possible.
-void execute(const std::vector<std::string>& words, char** extra_env) {
+/// Becomes that command, which starts so many processes. Returns where that is not possible.
+void execute(int processes, const std::vector<std::string>& words, char** extra_env) {
   for (char** at = extra_env; at != nullptr && *at != nullptr; ++at) {
     const std::string both = *at;
     if (const std::size_t equals = both.find('='); equals != std::string::npos)
       ::setenv(both.substr(0, equals).c_str(), both.c_str() + equals + 1, 1);
   }
-  ::setenv(worker_variable, "1", 1);
+  ::setenv(worker_variable, worker_value, 1);
+  ::setenv(count_variable, std::to_string(processes).c_str(), 1);
   std::vector<std::string> kept = words;
   std::vector<char*> pointers;
   for (std::string& w : kept)
@@ -108,9 +125,10 @@ std::string quoted(const std::string& word) {
   return text + "'";
 }
 
-constexpr const char* between_names = ", \t";
+constexpr const char* between_names = ", \t\r\n";
 
-/// The first `count` names of a list, as they stand there; nothing where there are fewer.
+/// The first `count` names of a list, as they stand there, in one line; nothing where there are
+/// fewer.
 std::optional<std::string> first_names(const char* list, int count) {
   const char* const begin = list + std::strspn(list, between_names);
   const char* end = begin;
@@ -120,7 +138,9 @@ std::optional<std::string> first_names(const char* list, int count) {
     end = at + length;
     at = end + std::strspn(end, between_names);
   }
-  return std::string(begin, end);
+  std::string names(begin, end);
+  std::replace_if(names.begin(), names.end(), [](char c) { return c == '\r' || c == '\n'; }, ' ');
+  return names;
 }
 
 /// What %, with that letter behind it, is in AMUDP_CSPAWN_CMD. Prints why there is nothing.
@@ -135,13 +155,13 @@ std::optional<std::string> meaning_of(char letter, int processes, int argc, char
     return words;
   }
   case 'P':
-    return argv[0];
+    return quoted(argv[0]);
   case 'D': {
     std::error_code error;
-    return std::filesystem::current_path(error).string();
+    return quoted(std::filesystem::current_path(error).string());
   }
   case 'M': {
-    const char* const servers = variable("CSPAWN_SERVERS");
+    const char* const servers = own_variable("CSPAWN_SERVERS");
     std::optional<std::string> names = first_names(servers != nullptr ? servers : "", processes);
     if (!names) {
       std::fprintf(stderr,
@@ -169,6 +189,57 @@ int start_elsewhere(amudp_spawnfn_t spawn, int processes, int argc, char** argv)
   std::exit(0);
 }
 
+/// The number of processes, and how they are started, where the program leaves that to its user.
+/// Takes both out of argv. Anything but AM_OK has been said.
+int read_command_line(int& argc, char** argv, int& nproc, amudp_spawnfn_t& spawn) {
+  constexpr const char* function = "AMUDP_SPMDStartup";
+  if (nproc == 0) {
+    const long asked = argc > 1 ? number_in(argv[1]) : 0;
+    if (asked == 0) {
+      print_usage(argv[0]);
+      return failed(AM_ERR_BAD_ARG, function, "argv[1] is no number of processes");
+    }
+    if (asked > most_processes) {
+      std::fprintf(stderr, "AM-2: %s processes are more than there may be, which is %d\n", argv[1],
+                   most_processes);
+      return AM_ERR_BAD_ARG;
+    }
+    nproc = static_cast<int>(asked);
+    take_out(argc, argv, 1);
+  }
+  if (spawn != nullptr) return AM_OK;
+  const amudp_spawnfn_desc_t* found = argc > 1 ? find_spawner(argv[1]) : nullptr;
+  if (found != nullptr) {
+    take_out(argc, argv, 1);
+  } else {
+    found = find_spawner(own_variable("SPAWNFN"));
+  }
+  if (found == nullptr) {
+    print_usage(argv[0]);
+    return failed(AM_ERR_BAD_ARG, function, "there is no way to start processes of this letter");
+  }
+  spawn = found->fnptr;
+  return AM_OK;
+}
+
+/// What the user has asked for and does not get, in process 0. `asked`: 0 for nothing.
+void warn_of_others(long asked, bool looks_at_arguments, int argc, char** argv) {
+  const spmd& job = spmd::instance();
+  if (job.rank() != 0) return;
+  const std::string there_are = std::to_string(job.size()) + " processes";
+  if (asked != 0 && asked != job.size()) {
+    log::warning("AM-2: " + std::to_string(asked) +
+                 " processes were asked for, and the command in AMUDP_CSPAWN_CMD has started " +
+                 there_are + "; %N stands for the number");
+  }
+  if (looks_at_arguments && argc > 2 && number_in(argv[1]) != 0 &&
+      find_spawner(argv[2]) != nullptr) {
+    log::warning(std::string("AM-2: the program gets \"") + argv[1] + " " + argv[2] +
+                 "\" as its own arguments, for farcall run has started its " + there_are +
+                 ": leave count and letter out");
+  }
+}
+
 } // namespace
 } // namespace farcall::am2
 
@@ -182,46 +253,46 @@ amudp_spawnfn_desc_t const AMUDP_Spawnfn_Desc[] = {
 };
 
 int AMUDP_SPMDLocalSpawn(int nproc, int argc, char** argv, char** extra_env) {
-  execute(words_of({"farcall", "run", "--spmd", "-n", std::to_string(nproc)}, argc, argv),
+  execute(nproc, words_of({"farcall", "run", "--spmd", "-n", std::to_string(nproc)}, argc, argv),
           extra_env);
   return 0;
 }
 
 int AMUDP_SPMDSshSpawn(int nproc, int argc, char** argv, char** extra_env) {
-  const char* const servers = variable("SSH_SERVERS");
-  if (servers == nullptr) {
-    std::fputs("AM-2: AMUDP_SSH_SERVERS is to name the machines, as in \"hydra,lerna\"\n", stderr);
-    return 0;
-  }
+  const char* const servers = own_variable("SSH_SERVERS");
   std::vector<std::string> machines;
-  for (const char* at = servers; *at != '\0';) {
+  for (const char* at = servers != nullptr ? servers : ""; *at != '\0';) {
     const std::size_t length = std::strcspn(at, between_names);
     if (length != 0) machines.emplace_back(at, length);
     at += length + (at[length] != '\0' ? 1 : 0);
   }
+  if (machines.empty()) {
+    std::fputs("AM-2: AMUDP_SSH_SERVERS is to name the machines, as in \"hydra,lerna\"\n", stderr);
+    return 0;
+  }
   // The host is this process, and each machine in turn gets one of the others.
   std::string hosts;
-  for (int i = 1; i < nproc && !machines.empty(); ++i)
+  for (int i = 1; i < nproc; ++i)
     hosts += machines[static_cast<std::size_t>(i) % machines.size()] + '\n';
   if (hosts.empty()) return AMUDP_SPMDLocalSpawn(nproc, argc, argv, extra_env);
   std::vector<std::string> words{"farcall", "run", "--spmd", "--hosts", make_file(hosts)};
-  const char* const command = variable("SSH_CMD");
-  const char* const options = variable("SSH_OPTIONS");
+  const char* const command = own_variable("SSH_CMD");
+  const char* const options = own_variable("SSH_OPTIONS");
   if (command != nullptr || options != nullptr) {
     words.emplace_back("--ssh");
     words.push_back(std::string(command != nullptr ? command : "ssh") + ' ' +
                     (options != nullptr ? options : ""));
   }
-  if (const char* const folder = variable("SSH_REMOTE_PATH")) {
+  if (const char* const folder = own_variable("SSH_REMOTE_PATH")) {
     words.emplace_back("--folder");
     words.emplace_back(folder);
   }
-  execute(words_of(std::move(words), argc, argv), extra_env);
+  execute(nproc, words_of(std::move(words), argc, argv), extra_env);
   return 0;
 }
 
 int AMUDP_SPMDCustomSpawn(int nproc, int argc, char** argv, char** extra_env) {
-  const char* const command = variable("CSPAWN_CMD");
+  const char* const command = own_variable("CSPAWN_CMD");
   if (command == nullptr) {
     std::fputs("AM-2: AMUDP_CSPAWN_CMD is to say the command, as in \"farcall run --spmd -n %N "
                "%C\"\n",
@@ -238,14 +309,16 @@ int AMUDP_SPMDCustomSpawn(int nproc, int argc, char** argv, char** extra_env) {
     if (!words) return 0;
     text += *words;
   }
-  execute({"/bin/sh", "-c", text}, extra_env);
+  execute(nproc, {"/bin/sh", "-c", text}, extra_env);
   return 0;
 }
 
 int AMUDP_SPMDStartup(int* argc, char*** argv, int nproc, int networkdepth, amudp_spawnfn_t spawnfn,
                       uint64_t* networkpid, eb_t* eb, ep_t* ep) {
   AM2_REQUIRE(argc != nullptr && argv != nullptr, AM_ERR_BAD_ARG, "argc or argv is NULL");
-  AM2_REQUIRE(nproc >= 0, AM_ERR_BAD_ARG, "a number of processes below 0");
+  AM2_REQUIRE(nproc >= 0 && nproc <= most_processes, AM_ERR_BAD_ARG,
+              "there may be 1 to 4001 processes");
+  static_assert(most_processes == 4001);
   startup how{.argc = argc,
               .argv = argv,
               .depth = networkdepth,
@@ -253,42 +326,41 @@ int AMUDP_SPMDStartup(int* argc, char*** argv, int nproc, int networkdepth, amud
               .bundle = eb,
               .endpoint = ep,
               .depth_variable = "AMUDP_NETWORKDEPTH"};
-  if (!is_worker()) {
-    if (nproc == 0) {
-      nproc = *argc > 1 ? number_in((*argv)[1]) : 0;
-      if (nproc == 0) {
-        print_usage((*argv)[0]);
-        return AM2_FAIL(AM_ERR_BAD_ARG, "argv[1] is no number of processes");
-      }
-      take_out(*argc, *argv, 1);
-    }
-    if (spawnfn == nullptr) {
-      const char* const set = variable("SPAWNFN");
-      const amudp_spawnfn_desc_t* found = *argc > 1 ? find_spawner((*argv)[1]) : nullptr;
-      if (found != nullptr) {
-        take_out(*argc, *argv, 1);
-      } else {
-        found = find_spawner(set);
-      }
-      if (found == nullptr) {
-        print_usage((*argv)[0]);
-        return AM2_FAIL(AM_ERR_BAD_ARG, "there is no way to start processes of this letter");
-      }
-      spawnfn = found->fnptr;
-    }
+  const bool has_started_us = is_started_here();
+  const char* const count = std::getenv(count_variable);
+  const long asked = has_started_us && count != nullptr ? number_in(count) : 0;
+  bool starts_others = false;
+  try {
+    starts_others = !is_worker();
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "AM-2 cannot start its job: %s\n", e.what());
+    return AM_ERR_BAD_ARG;
+  }
+  const bool has_own_command_line = nproc == 0 && spawnfn == nullptr;
+  if (starts_others) {
+    if (const int status = read_command_line(*argc, *argv, nproc, spawnfn); status != AM_OK)
+      return status;
     if (spawnfn != &AMUDP_SPMDLocalSpawn) return start_elsewhere(spawnfn, nproc, *argc, *argv);
     how.starts_processes = true;
     how.processes = nproc;
-    ::setenv(worker_variable, "1", 1);
+    ::setenv(worker_variable, worker_value, 1);
   }
   const int status = spmd::instance().start(how);
   // What this process starts is no process of the job.
   ::unsetenv(worker_variable);
+  ::unsetenv(count_variable);
+  if (status == AM_OK) {
+    warn_of_others(asked, has_own_command_line && !starts_others && !has_started_us, *argc, *argv);
+  }
   return status;
 }
 
 int AMUDP_SPMDIsWorker(char** /*argv*/) {
-  return is_worker() || spmd::instance().has_started() ? 1 : 0;
+  try {
+    return is_worker() || spmd::instance().has_started() ? 1 : 0;
+  } catch (const std::exception&) {
+    return 0; // the startup says why
+  }
 }
 
 void AMUDP_SPMDSetProc(int /*rank*/) {}

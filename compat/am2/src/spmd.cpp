@@ -4,10 +4,13 @@
 #include "job_fabric.hpp"
 
 #include <farcall/base/error.hpp>
+#include <farcall/base/settings_source.hpp>
+#include <farcall/base/settings_table.hpp>
 #include <farcall/offload/job.hpp>
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -15,6 +18,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -45,18 +49,31 @@ const char* name_of_collective(std::int32_t type) {
   return of < collective_names.size() ? collective_names[of] : nullptr;
 }
 
-int depth_of(const startup& how) {
-  if (how.depth > 0) return how.depth;
-  const char* const set = how.depth_variable != nullptr ? std::getenv(how.depth_variable) : nullptr;
-  const long depth = set != nullptr ? std::strtol(set, nullptr, 10) : 0;
-  return depth >= 1 && depth <= most_outstanding ? static_cast<int>(depth) : default_outstanding;
+/// How many requests may be outstanding. Nothing, and it has said why, where that is no number that
+/// there may be.
+std::optional<std::uint32_t> depth_of(const startup& how) {
+  const auto is_depth = [](long long n) { return n >= 1 && n <= most_outstanding; };
+  std::string given;
+  long long depth = how.depth;
+  if (depth != 0) {
+    given = "a network depth of " + std::to_string(depth);
+  } else {
+    const std::string_view text = variable(how.depth_variable);
+    if (text.empty()) return default_outstanding;
+    given = std::string(how.depth_variable) + "=" + std::string(text);
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), depth);
+    if (error != std::errc() || end != text.data() + text.size()) depth = 0;
+  }
+  if (is_depth(depth)) return static_cast<std::uint32_t>(depth);
+  std::fprintf(stderr, "AM-2: %s; there may be 1 to %d outstanding requests\n", given.c_str(),
+               most_outstanding);
+  return std::nullopt;
 }
 
 /// Where a launcher that is none of farcall's has started several processes, each of which would be
 /// a job of one: its variable, and how many. Null elsewhere.
 std::pair<const char*, const char*> started_together() {
-  for (const char* own : {"FARCALL_BOOTSTRAP", "FARCALL_SPMD", "FARCALL_TARGETS"})
-    if (std::getenv(own) != nullptr) return {};
+  if (is_started_by_farcall() || !variable("FARCALL_TARGETS").empty()) return {};
   // The nearest first: mpiexec may itself have been started by srun.
   for (const char* name :
        {"OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}) {
@@ -70,6 +87,16 @@ std::pair<const char*, const char*> started_together() {
 
 } // namespace
 
+std::string_view variable(const char* name) {
+  const char* const set = name == nullptr ? nullptr : std::getenv(name);
+  return set == nullptr ? std::string_view() : std::string_view(set);
+}
+
+bool is_started_by_farcall() {
+  return !variable("FARCALL_BOOTSTRAP").empty() ||
+         settings_source().text(settings::row("spmd")) == "yes";
+}
+
 spmd& spmd::instance() noexcept {
   // Never destroyed, as the process.
   // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): a program without memory ends here.
@@ -80,23 +107,16 @@ spmd& spmd::instance() noexcept {
 // ---- start -------------------------------------------------------------------------------------
 
 int spmd::start(const startup& how) {
-  if (has_started_) return failed(AM_ERR_RESOURCE, "SPMDStartup", "the process has a job already");
+  if (has_started_)
+    return failed(AM_ERR_RESOURCE, "AMX_SPMDStartup", "the process has a job already");
+  const std::optional<std::uint32_t> depth = depth_of(how);
+  if (!depth) return AM_ERR_BAD_ARG;
   process& p = process::instance();
   job_options options;
   if (wants_threads_) options.progress = "thread";
   const char* const progress = std::getenv("FARCALL_PROGRESS");
   const bool has_progress_thread =
       wants_threads_ || (progress != nullptr && std::string_view(progress) == "thread");
-  if (!how.starts_processes) {
-    if (const auto [name, count] = started_together(); name != nullptr) {
-      std::fprintf(
-          stderr,
-          "AM-2: another launcher has started this program (%s=%s), and each process would "
-          "be alone; start it by \"farcall run --spmd -n %s\"\n",
-          name, count, count);
-      return AM_ERR_RESOURCE;
-    }
-  }
   // Without a launcher a process is alone.
   options.targets = "none";
   if (how.starts_processes) {
@@ -106,10 +126,20 @@ int spmd::start(const startup& how) {
     options.arguments.assign(*how.argv, *how.argv + *how.argc);
   }
   try {
+    if (!how.starts_processes) {
+      if (const auto [name, count] = started_together(); name != nullptr) {
+        std::fprintf(
+            stderr,
+            "AM-2: another launcher has started this program (%s=%s), and each process would "
+            "be alone; start it by \"farcall run --spmd -n %s\"\n",
+            name, count, count);
+        return AM_ERR_RESOURCE;
+      }
+    }
     std::unique_ptr<fabric> f =
         make_job_fabric(job(farcall::spmd, *how.argc, *how.argv, options), has_progress_thread, p);
     if (!p.join(std::move(f)))
-      return failed(AM_ERR_RESOURCE, "SPMDStartup", "there are endpoints already");
+      return failed(AM_ERR_RESOURCE, "AMX_SPMDStartup", "there are endpoints already");
   } catch (const std::exception& e) {
     std::fprintf(stderr, "AM-2 cannot start its job: %s\n", e.what());
     return AM_ERR_RESOURCE;
@@ -124,7 +154,7 @@ int spmd::start(const startup& how) {
   endpoint_ = p.add_endpoint(*bundle_);
   exchange_names(how.job_number);
   p.make_card(*endpoint_);
-  endpoint_->set_resources(static_cast<std::uint32_t>(depth_of(how)));
+  endpoint_->set_resources(*depth);
   exchange_environment();
   if (how.bundle != nullptr) *how.bundle = bundle_;
   if (how.endpoint != nullptr) *how.endpoint = endpoint_;

@@ -7,9 +7,16 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <thread>
 
 namespace farcall::am2 {
+
+/// An environment variable; empty where it is not set.
+[[nodiscard]] std::string_view variable(const char* name);
+/// This process is one of a job of farcall's: a node, or what 'farcall run --spmd' has started.
+/// Throws setting_error.
+[[nodiscard]] bool is_started_by_farcall();
 
 /// How a job is made.
 struct startup {

@@ -315,6 +315,18 @@ TEST_F(am2_interface, says_which_function_of_the_program_s_returns_what) {
             "AM-2: AMX_SPMDMyProc returns -1: the job has not been started\n");
 }
 
+TEST_F(am2_interface, starts_no_job_with_a_depth_that_there_is_not) {
+  int argc = 0;
+  char** argv = nullptr;
+  for (const int depth : {-1, (1 << 20) + 1, std::numeric_limits<int>::min()}) {
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(AM2_SPMDStartup(&argc, &argv, depth, nullptr, nullptr, nullptr), AM_ERR_BAD_ARG);
+    EXPECT_EQ(testing::internal::GetCapturedStderr(),
+              "AM-2: a network depth of " + std::to_string(depth) +
+                  "; there may be 1 to 1048576 outstanding requests\n");
+  }
+}
+
 TEST_F(am2_interface, names_the_process_as_the_program_does) {
   AMX_ProcessLabel = "worker 3";
   EXPECT_THAT(told_by([] { (void)AM_Poll(nullptr); }),
