@@ -150,6 +150,7 @@ int spmd::start(const startup& how) {
   // The job is not a child's.
   ::pthread_atfork(nullptr, nullptr, [] { instance().leave_in_child(); });
   main_ = std::this_thread::get_id();
+  std::atexit([] { instance().note_exit(); });
   bundle_ = p.add_bundle(false);
   endpoint_ = p.add_endpoint(*bundle_);
   exchange_names(how.job_number);
@@ -320,6 +321,15 @@ bool spmd::broadcast(void* bytes, std::size_t size_in_bytes, int root) {
 }
 
 // ---- the end -----------------------------------------------------------------------------------
+
+void spmd::note_exit() const noexcept {
+  if (!has_started_ || is_leaving_ || size() == 1) return;
+  std::fprintf(
+      stderr,
+      "AM-2: process %d ends by exit(), or at the end of main(), without AMX_SPMDExit, which "
+      "ends a job\n",
+      rank());
+}
 
 bool spmd::tell_all(int code) noexcept {
   process& p = process::instance();

@@ -68,6 +68,8 @@ class spmd {
   void exchange_environment();
   /// Of a fork. The child has no job: what needs one fails there.
   void leave_in_child() noexcept;
+  /// The process ends, of itself: says what is missing.
+  void note_exit() const noexcept;
   /// Has the others exit, too. False where it is not known whether they do.
   [[nodiscard]] bool tell_all(int code) noexcept;
 
