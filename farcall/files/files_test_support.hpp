@@ -1,0 +1,58 @@
+#pragma once
+
+#include <farcall/base/unique_fd.hpp>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <unistd.h>
+
+/// What the tests of files share.
+namespace farcall::test {
+
+/// A folder with all that is in it, which goes at the end.
+class scratch_tree {
+ public:
+  scratch_tree() {
+    std::string name = std::filesystem::temp_directory_path() / "farcall_files_XXXXXX";
+    if (::mkdtemp(name.data()) == nullptr) std::abort();
+    path_ = std::filesystem::canonical(name).string();
+  }
+  scratch_tree(const scratch_tree&) = delete;
+  scratch_tree& operator=(const scratch_tree&) = delete;
+  ~scratch_tree() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+
+  [[nodiscard]] std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+/// Makes the file, and the folders that it lies in.
+inline void write_file(const std::string& path, const std::string& content) {
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+  std::ofstream(path, std::ios::binary) << content;
+}
+
+/// What a descriptor gives; it is closed.
+inline std::string content_of(int descriptor) {
+  const unique_fd file(descriptor);
+  std::string all;
+  std::array<char, 4096> piece{};
+  for (ssize_t got = 0; (got = ::read(file.get(), piece.data(), piece.size())) > 0;)
+    all.append(piece.data(), static_cast<std::size_t>(got));
+  return all;
+}
+
+inline std::string content_of_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+} // namespace farcall::test
