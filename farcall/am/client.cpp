@@ -79,6 +79,10 @@ bool client::wait(completion& c, time_point deadline) {
   return own_engine(*this).wait(c, deadline);
 }
 
+bool client::wait_alone(pending_call& c, time_point deadline) {
+  return own_engine(*this).wait_alone(c, deadline);
+}
+
 void client::poll(completion& c) { own_engine(*this).poll(c); }
 
 } // namespace farcall::am

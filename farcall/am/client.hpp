@@ -126,6 +126,11 @@ class client {
   /// Waits until `c` is ready, serving requests meanwhile. False when the deadline passed.
   [[nodiscard]] bool wait(completion& c, time_point deadline = no_deadline);
 
+  /// Waits until the call `c` is ready, and does nothing else: a handler that waits keeps its
+  /// thread to itself, as in a system call that blocks. For calls that are served without the
+  /// caller's help. False when the deadline passed.
+  [[nodiscard]] bool wait_alone(pending_call& c, time_point deadline = no_deadline);
+
   /// Takes replies that are there and runs what waits for them; never blocks. For test().
   void poll(completion& c);
 

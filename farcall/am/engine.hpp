@@ -106,6 +106,7 @@ class engine final : public client,
   [[nodiscard]] std::byte* wait_for_space(requester& l, std::uint32_t bytes, time_point deadline);
   [[nodiscard]] bool spin_for_reply(completion& c, reply_count expected) noexcept;
   [[nodiscard]] bool wait(completion& c, time_point deadline = no_deadline);
+  [[nodiscard]] bool wait_alone(pending_call& c, time_point deadline);
   void poll(completion& c);
   /// poll() for all calls, of all threads; on a thread that has called attach(), also serves what
   /// has arrived. Throws forked.

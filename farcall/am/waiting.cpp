@@ -490,6 +490,20 @@ bool engine::wait(completion& c, time_point deadline) {
   return c.ready();
 }
 
+bool engine::wait_alone(pending_call& c, time_point deadline) {
+  reply_wait condition(c, *c.source(), deadline);
+  spin_wait spinning(options_.waiting, oversubscribed_, deadline);
+  while (condition.poll() != wait_condition::state::over) {
+    if (!spinning.is_over()) continue;
+    if (spinning.deadline_has_passed()) return c.ready();
+    armed_doorbell wakes{&c.source()->wakes()};
+    arm({&wakes, 1});
+    if (!condition.look_again()) sleep_on({&wakes, 1}, deadline);
+    spinning.renew();
+  }
+  return true;
+}
+
 void engine::poll(completion& c) {
   if (c.source() != nullptr) {
     pump(*c.source());

@@ -137,6 +137,21 @@ inline constexpr setting core[] = {
      .field = "peer_timeout",
      .text =
          "A target that does not answer the host for longer, as one that is stopped, is killed"},
+    {.name = "host-files",
+     .takes = "paths",
+     .otherwise = "none",
+     .reach = setting_reach::forwarded,
+     .field = "host_files",
+     .text = "Folders of the host whose files targets may use: /data:ro,/home/me"},
+    {.name = "io-forward",
+     .kind = setting_kind::choice,
+     .takes = "auto|always|never",
+     .otherwise = "auto",
+     .source = setting_source::environment,
+     .reach = setting_reach::inherited,
+     .text =
+         "Targets: whether a preloaded libfarcall-io.so has host files used; 'auto': unless the "
+         "host is on this machine"},
     {.name = "serve",
      .takes = "HOST:PORT",
      .otherwise = "off",

@@ -1,4 +1,3 @@
-#include <farcall/base/byte_stream.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/base/fault_report.hpp>
 #include <farcall/base/fork.hpp>
@@ -7,6 +6,7 @@
 #include <farcall/base/settings_table.hpp>
 #include <farcall/offload/equals.hpp>
 #include <farcall/offload/job.hpp>
+#include <farcall/offload/job_service.hpp>
 #include <farcall/offload/job_settings.hpp>
 #include <farcall/offload/job_state.hpp>
 #include <farcall/offload/transfer.hpp>
@@ -134,15 +134,6 @@ program_identity identity() {
   return {program_image::instance().build(), function_registry::instance().digest()};
 }
 
-/// Settings that targets get from the host.
-struct forwarded_settings {
-  wait_policy waiting;
-  milliseconds release_timeout{};
-  milliseconds stop_timeout{};
-  bool are_equals = false;
-  bool has_progress_thread = false; ///< where they are
-};
-
 /// One line of the host's log for each other node.
 void log_route(const card& c, const route& r) {
   if (!log::enabled(log::level::info)) return;
@@ -166,7 +157,8 @@ void take_in(detail::job_state& state, const card& c, const route& r) {
 }
 
 /// The rest of a job that has its members.
-void set_up(detail::job_state& state, const forwarded_settings& forwarded, bool progresses) {
+void set_up(detail::job_state& state, const detail::forwarded_settings& forwarded,
+            bool progresses) {
   if (forwarded.are_equals) {
     state.as_equals = std::make_unique<detail::equals>();
     state.as_equals->stop_timeout = forwarded.stop_timeout;
@@ -210,30 +202,6 @@ void set_up(detail::job_state& state, const forwarded_settings& forwarded, bool 
   for (transport* t : m.transports())
     state.engine->listen(*t);
   registry::instance().add(&state);
-}
-
-std::vector<std::byte> encode(const forwarded_settings& s) {
-  const wait_policy& waiting = s.waiting;
-  byte_writer w;
-  w.number(std::int64_t{waiting.spin.count()});
-  w.number(std::int64_t{waiting.yield_after.count()});
-  w.number(std::int64_t{s.release_timeout.count()});
-  w.number(std::int64_t{s.stop_timeout.count()});
-  w.number(std::uint8_t{s.are_equals});
-  w.number(std::uint8_t{s.has_progress_thread});
-  return std::move(w).bytes();
-}
-
-forwarded_settings decode_settings(std::span<const std::byte> bytes) {
-  byte_reader r(bytes, "the job's settings");
-  forwarded_settings s;
-  s.waiting.spin = std::chrono::nanoseconds(r.number<std::int64_t>());
-  s.waiting.yield_after = std::chrono::nanoseconds(r.number<std::int64_t>());
-  s.release_timeout = milliseconds(r.number<std::int64_t>());
-  s.stop_timeout = milliseconds(r.number<std::int64_t>());
-  s.are_equals = r.number<std::uint8_t>() != 0;
-  s.has_progress_thread = r.number<std::uint8_t>() != 0;
-  return s;
 }
 
 std::vector<unique_fd> take_over(const std::vector<int>& descriptors) {
@@ -302,13 +270,16 @@ void serve(const Join& join) {
     membership& members = *state->members;
     detail::process_node.store(members.self(), std::memory_order_relaxed);
     report_faults(members.self());
-    const forwarded_settings forwarded = decode_settings(members.settings());
+    const detail::forwarded_settings forwarded = detail::decode_settings(members.settings());
     if (forwarded.are_equals) {
       throw error("this program makes a plain job, or calls serve_if_target(), where the host's "
                   "makes a job of equals (fc::spmd)");
     }
     // Handlers leave continuations behind.
     set_up(*state, forwarded, true);
+    if (!forwarded.service.empty()) {
+      state->service = detail::service_entry().on_target(*state, forwarded.service);
+    }
     am::engine& engine = *state->engine;
     // Until the state has ended, which begins after the owner has let go of it.
     detail::job_state& all = *state;
@@ -327,6 +298,7 @@ void serve(const Join& join) {
     const detail::context_scope scope(&state->context);
     state->engine->serve(0);
   }
+  if (state->service) state->service->finish();
   state.reset();
 }
 
@@ -538,7 +510,7 @@ void job::join_equals() {
     rank_ = members.self();
     detail::process_node.store(rank_, std::memory_order_relaxed);
     report_faults(rank_);
-    const forwarded_settings forwarded = decode_settings(members.settings());
+    const detail::forwarded_settings forwarded = detail::decode_settings(members.settings());
     if (!forwarded.are_equals) {
       throw error("this program makes a job of equals (fc::spmd), and the host's a plain one");
     }
@@ -592,11 +564,19 @@ void job::start(const job_options& options, std::vector<unique_fd> existing, boo
   o.heartbeat_timeout = options.heartbeat_timeout;
   o.peer_timeout = options.peer_timeout;
   const bool has_thread = options.progress == "thread";
-  const forwarded_settings forwarded{options.waiting, options.release_timeout, options.stop_timeout,
-                                     are_equals, has_thread};
+  const auto service = detail::service_entry().on_host(options);
+  if (service && are_equals) {
+    throw setting_error("a job of equals cannot have host_files: its host serves only while it "
+                        "waits; leave them out, or make a plain job");
+  }
+  const detail::forwarded_settings forwarded{
+      options.waiting,      options.release_timeout,
+      options.stop_timeout, are_equals,
+      has_thread,           service ? service->for_targets() : ""};
   o.settings = encode(forwarded);
   o.transports = transports();
   auto state = std::make_unique<detail::job_state>();
+  state->service = service;
   state->start_timeout = options.start_timeout;
   if (options.restart_lost_servers) state->returns.enable();
   state->members = membership::launch(std::move(o), identity());
@@ -613,6 +593,7 @@ void job::start(const job_options& options, std::vector<unique_fd> existing, boo
                              .node_failed =
                                  [s = state.get()](node_id n, const std::string& why) {
                                    s->engine->fail(n, why);
+                                   if (s->service) s->service->node_ended(n);
                                    s->watch.node_ended(*s, n, why);
                                    s->returns.node_failed(*s, n);
                                  },

@@ -1,3 +1,4 @@
+#include <farcall/base/byte_stream.hpp>
 #include <farcall/base/settings_source.hpp>
 #include <farcall/base/settings_table.hpp>
 #include <farcall/memory/ring.hpp>
@@ -82,6 +83,7 @@ job_options detail::complete(job_options o, const settings_source& given) {
   static_assert(row("lane-bytes").low == smallest_ring);
   settle_option(o.lane_bytes, row("lane-bytes"), given);
   settle_option(o.heap_bytes, row("heap-bytes"), given);
+  settle_option(o.host_files, row("host-files"), given);
   if (!o.progress.empty()) settings::check(row("progress"), "job_options::progress", o.progress);
   settle_option(o.progress, row("progress"), given);
   settle_spin(o.waiting.spin, row("spin-us"), given);
@@ -89,6 +91,32 @@ job_options detail::complete(job_options o, const settings_source& given) {
   static_assert(wait_policy{}.spin == microseconds(row("spin-us").number));
   static_assert(wait_policy{}.yield_after == microseconds(row("yield-after-us").number));
   return o;
+}
+
+std::vector<std::byte> detail::encode(const forwarded_settings& s) {
+  const wait_policy& waiting = s.waiting;
+  byte_writer w;
+  w.number(std::int64_t{waiting.spin.count()});
+  w.number(std::int64_t{waiting.yield_after.count()});
+  w.number(std::int64_t{s.release_timeout.count()});
+  w.number(std::int64_t{s.stop_timeout.count()});
+  w.number(std::uint8_t{s.are_equals});
+  w.number(std::uint8_t{s.has_progress_thread});
+  w.text(s.service);
+  return std::move(w).bytes();
+}
+
+detail::forwarded_settings detail::decode_settings(std::span<const std::byte> bytes) {
+  byte_reader r(bytes, "the job's settings");
+  forwarded_settings s;
+  s.waiting.spin = std::chrono::nanoseconds(r.number<std::int64_t>());
+  s.waiting.yield_after = std::chrono::nanoseconds(r.number<std::int64_t>());
+  s.release_timeout = std::chrono::milliseconds(r.number<std::int64_t>());
+  s.stop_timeout = std::chrono::milliseconds(r.number<std::int64_t>());
+  s.are_equals = r.number<std::uint8_t>() != 0;
+  s.has_progress_thread = r.number<std::uint8_t>() != 0;
+  if (!r.empty()) s.service = r.text();
+  return s;
 }
 
 std::vector<target_url> detail::parse_equals(const std::string& targets) {

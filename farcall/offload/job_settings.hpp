@@ -1,9 +1,13 @@
 #pragma once
 
+#include <farcall/am/wait_policy.hpp>
 #include <farcall/base/settings_source.hpp>
 #include <farcall/offload/job.hpp>
 #include <farcall/transport/target_url.hpp>
 
+#include <chrono>
+#include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,6 +19,20 @@ namespace farcall::detail {
 
 /// The targets that a job of equals is to have. Throws setting_error.
 [[nodiscard]] std::vector<target_url> parse_equals(const std::string& targets);
+
+/// Settings that targets get from the host.
+struct forwarded_settings {
+  wait_policy waiting;
+  std::chrono::milliseconds release_timeout{};
+  std::chrono::milliseconds stop_timeout{};
+  bool are_equals = false;
+  bool has_progress_thread = false; ///< where they are
+  std::string service{};            ///< what the host's job_service tells
+};
+
+[[nodiscard]] std::vector<std::byte> encode(const forwarded_settings& s);
+/// Throws malformed_message.
+[[nodiscard]] forwarded_settings decode_settings(std::span<const std::byte> bytes);
 
 /// Throws start_failed where the user has asked for a job of equals.
 void refuse_plain_jobs(const settings_source& given);

@@ -6,6 +6,7 @@
 #include <farcall/offload/collectives.hpp>
 #include <farcall/offload/copy_thread.hpp>
 #include <farcall/offload/helped_copy.hpp>
+#include <farcall/offload/job_service.hpp>
 #include <farcall/offload/lost_servers.hpp>
 #include <farcall/offload/node.hpp>
 #include <farcall/offload/node_watch.hpp>
@@ -50,10 +51,12 @@ struct job_state : job_core {
   std::unique_ptr<key_resolver> functions;
   copy_thread copies;
   helped_copies helped{*this};
-  pending_transfers late_puts;       ///< given up at their deadlines
-  pending_transfers in_order;        ///< that calls in order wait for
-  node_watch watch;                  ///< host
-  lost_servers returns;              ///< host
+  pending_transfers late_puts; ///< given up at their deadlines
+  pending_transfers in_order;  ///< that calls in order wait for
+  node_watch watch;            ///< host
+  lost_servers returns;        ///< host
+  /// What a layer below adds to it, or null. Set before handlers run.
+  std::shared_ptr<job_service> service;
   std::unique_ptr<equals> as_equals; ///< null in a plain job
 
  private:

@@ -1,0 +1,369 @@
+#include <farcall/files/file_calls.hpp>
+#include <farcall/files/file_messages.hpp>
+#include <farcall/files/files_test_support.hpp>
+#include <farcall/files/host_files.hpp>
+#include <farcall/offload/job_test_support.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace farcall::test {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+/// A job whose target may use two folders: "in", where it may write, and "read".
+class host_files : public ::testing::Test {
+ protected:
+  host_files() {
+    fs::create_directories(tree_ / "in");
+    fs::create_directories(tree_ / "read");
+    job_options options = with_targets("shm");
+    options.host_files = (tree_ / "in,") + (tree_ / "read:ro");
+    job_.emplace(options);
+    target_ = job_->targets().front();
+  }
+
+  /// Descriptors of this process whose files lie in the tree.
+  [[nodiscard]] std::size_t open_here() const {
+    std::size_t count = 0;
+    std::error_code ignored;
+    for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
+      const std::string file = fs::read_symlink(entry.path(), ignored).string();
+      if (file.starts_with(tree_ / "in/")) ++count;
+    }
+    return count;
+  }
+
+  scratch_tree tree_;
+  std::optional<job> job_;
+  node target_;
+};
+
+/// What the tests have targets do. Results as those of file_calls.
+struct opened_file {
+  std::int64_t result = 0;
+  std::uint64_t number = 0;
+};
+opened_file open_there(const std::string& path, int flags) {
+  farcall_io_opened opened{};
+  const std::int64_t result = files::of_this_target().open(path, flags, 0644, opened);
+  return {result, opened.file};
+}
+std::string read_there(const std::string& path, std::size_t bytes) {
+  const opened_file file = open_there(path, O_RDONLY);
+  std::string all(bytes, '\0');
+  const std::int64_t got = files::of_this_target().read(file.number, all.data(), bytes);
+  (void)files::of_this_target().close(file.number);
+  all.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
+  return all;
+}
+std::int64_t write_there(const std::string& path, int flags, const std::string& what) {
+  const opened_file file = open_there(path, flags);
+  if (file.result < 0) return file.result;
+  const std::int64_t done = files::of_this_target().write(file.number, what.data(), what.size());
+  const std::int64_t closed = files::of_this_target().close(file.number);
+  return closed < 0 ? closed : done;
+}
+std::string pattern(std::size_t bytes) {
+  std::string all(bytes, '\0');
+  for (std::size_t i = 0; i < bytes; ++i)
+    all[i] = static_cast<char>(content(7, i));
+  return all;
+}
+
+TEST_F(host_files, are_read_and_written_by_a_target) {
+  write_file(tree_ / "read/a", "from the host");
+  EXPECT_EQ(sync(target_, read_there, tree_ / "read/a", 100), "from the host");
+  EXPECT_EQ(sync(target_, read_there, tree_ / "read/a", 4), "from");
+  EXPECT_EQ(sync(target_, write_there, tree_ / "in/b", O_WRONLY | O_CREAT | O_EXCL, "to the host"),
+            11);
+  EXPECT_EQ(content_of_file(tree_ / "in/b"), "to the host");
+  EXPECT_EQ(sync(target_, write_there, tree_ / "in/b", O_WRONLY | O_APPEND, "!"), 1);
+  EXPECT_EQ(content_of_file(tree_ / "in/b"), "to the host!");
+  EXPECT_EQ(sync(target_, write_there, tree_ / "in/b", O_WRONLY | O_TRUNC, ""), 0);
+  EXPECT_EQ(content_of_file(tree_ / "in/b"), "");
+}
+
+TEST_F(host_files, of_many_pieces_arrive_whole) {
+  for (const std::size_t bytes : {std::size_t{16384}, std::size_t{16385}, files::largest_piece,
+                                  files::largest_piece + 1, 7 * files::largest_piece + 12345}) {
+    const std::string all = pattern(bytes);
+    EXPECT_EQ(sync(target_, write_there, tree_ / "in/large", O_WRONLY | O_CREAT | O_TRUNC, all),
+              static_cast<std::int64_t>(bytes));
+    EXPECT_TRUE(content_of_file(tree_ / "in/large") == all) << bytes;
+    EXPECT_TRUE(sync(target_, read_there, tree_ / "in/large", bytes) == all) << bytes;
+    // As far as there is something; and from the position, which has not moved further.
+    EXPECT_TRUE(sync(target_, read_there, tree_ / "in/large", 2 * bytes) == all) << bytes;
+  }
+}
+
+TEST_F(host_files, have_one_position_that_ends_where_a_short_read_did) {
+  const std::string all = pattern(files::largest_piece * 2 + 10);
+  write_file(tree_ / "in/f", all);
+  const auto positions = +[](const std::string& path) {
+    auto& f = files::of_this_target();
+    const opened_file file = open_there(path, O_RDWR);
+    std::vector<char> to(8 * files::largest_piece);
+    std::vector<std::int64_t> seen;
+    seen.push_back(f.seek(file.number, 10, SEEK_SET));
+    seen.push_back(f.read(file.number, to.data(), to.size()));
+    seen.push_back(f.seek(file.number, 0, SEEK_CUR));
+    seen.push_back(f.pread(file.number, to.data(), to.size(), 20));
+    seen.push_back(f.seek(file.number, 0, SEEK_CUR));
+    seen.push_back(f.read(file.number, to.data(), to.size()));
+    seen.push_back(f.close(file.number));
+    return seen;
+  };
+  const auto size = static_cast<std::int64_t>(all.size());
+  EXPECT_THAT(sync(target_, positions, tree_ / "in/f"),
+              ::testing::ElementsAre(10, size - 10, size, size - 20, size, 0, 0));
+}
+
+TEST_F(host_files, stop_at_the_piece_that_fails) {
+  // Nothing is written behind a piece that could not be.
+  const auto beyond = +[](const std::string& path) {
+    auto& f = files::of_this_target();
+    const opened_file file = open_there(path, O_WRONLY | O_CREAT);
+    const std::string all(4 * files::largest_piece, 'x');
+    const std::int64_t done =
+        f.pwrite(file.number, all.data(), all.size(),
+                 INT64_MAX - static_cast<std::int64_t>(2 * files::largest_piece));
+    (void)f.close(file.number);
+    return done;
+  };
+  EXPECT_LT(sync(target_, beyond, tree_ / "in/f"), 0);
+  EXPECT_EQ(fs::file_size(tree_ / "in/f"), 0U);
+}
+
+TEST_F(host_files, give_the_errors_of_local_calls) {
+  write_file(tree_ / "read/a", "abc");
+  write_file(tree_ / "in/a", "abc");
+  fs::create_directories(tree_ / "in/folder/inner");
+  fs::create_symlink("loop", tree_ / "in/loop");
+  fs::create_symlink(tree_ / "read/a", tree_ / "in/out");
+  const auto fails = [&](const std::string& path, int flags) {
+    return sync(target_, open_there, path, flags).result;
+  };
+  EXPECT_EQ(fails(tree_ / "in/none", O_RDONLY), -ENOENT);
+  EXPECT_EQ(fails(tree_ / "in/a/b", O_RDONLY), -ENOTDIR);
+  EXPECT_EQ(fails(tree_ / "in/folder", O_WRONLY), -EISDIR);
+  EXPECT_EQ(fails(tree_ / "in/a", O_RDWR | O_CREAT | O_EXCL), -EEXIST);
+  EXPECT_EQ(fails(tree_ / "in/a", O_RDONLY | O_DIRECTORY), -ENOTDIR);
+  EXPECT_EQ(fails(tree_ / "in/loop", O_RDONLY), -ELOOP);
+  EXPECT_EQ(fails(tree_ / "in/out", O_RDONLY), -EACCES);
+  EXPECT_EQ(fails(tree_ / "read/a", O_WRONLY), -EACCES);
+  EXPECT_EQ(fails(tree_ / "in/../secret", O_RDONLY), -EACCES);
+  EXPECT_EQ(fails("/etc/passwd", O_RDONLY), -EACCES);
+
+  const auto others = +[](const std::string& in) {
+    auto& f = files::of_this_target();
+    const std::uint64_t file = open_there(in + "/a", O_RDONLY).number;
+    const std::uint64_t folder = open_there(in + "/folder", O_RDONLY).number;
+    char byte = 0;
+    auto* const nowhere = reinterpret_cast<char*>(std::uintptr_t{64});
+    return std::vector<std::int64_t>{
+        f.read(1000, &byte, 1),
+        f.close(1000),
+        f.read(folder, &byte, 1),
+        f.write(file, "x", 1),
+        f.read(file, nowhere, 1),
+        f.pwrite(file, nowhere, 1, 0),
+        f.pread(file, nowhere, std::size_t{4} << 20, 0),
+        f.pread(file, &byte, 1, -1),
+        f.seek(file, -1, SEEK_SET),
+        f.seek(file, 0, 77),
+        f.ftruncate(file, 0),
+        f.unlink(in + "/folder"),
+        f.rmdir(in + "/folder"),
+        f.rmdir(in),
+        f.unlink(in + "/a/"),
+        f.mkdir(in + "/a", 0755),
+        f.rename(in + "/a", in + "/none/a"),
+        f.rename(in + "/a", in + "/../a"),
+        f.access(in + "/a", X_OK),
+        f.truncate(in + "/folder", 0),
+    };
+  };
+  const bool may_all = ::geteuid() == 0;
+  EXPECT_THAT(sync(target_, others, tree_ / "in"),
+              ::testing::ElementsAre(-EBADF, -EBADF, -EISDIR, -EBADF, -EFAULT, -EFAULT, -EFAULT,
+                                     -EINVAL, -EINVAL, -EINVAL, -EINVAL, -EISDIR, -ENOTEMPTY,
+                                     -EBUSY, -ENOTDIR, -EEXIST, -ENOENT, -EACCES, -EACCES, -EISDIR))
+      << may_all;
+}
+
+TEST_F(host_files, are_named_listed_and_removed) {
+  write_file(tree_ / "in/a", "abc");
+  fs::create_symlink("a", tree_ / "in/link");
+  const auto works = +[](const std::string& in) {
+    auto& f = files::of_this_target();
+    farcall_io_status s{};
+    std::vector<std::int64_t> seen;
+    seen.push_back(f.stat(in + "/link", true, s));
+    seen.push_back(s.size);
+    seen.push_back(f.stat(in + "/link", false, s));
+    seen.push_back(S_ISLNK(s.mode) ? 1 : 0);
+    char link[8];
+    seen.push_back(f.read_link(in + "/link", link, sizeof link));
+    seen.push_back(f.read_link(in + "/a", link, sizeof link));
+    seen.push_back(f.access(in + "/a", R_OK | W_OK));
+    seen.push_back(f.truncate(in + "/a", 1));
+    seen.push_back(f.mkdir(in + "/new/", 0750));
+    seen.push_back(f.rename(in + "/a", in + "/new/b"));
+    seen.push_back(f.unlink(in + "/link"));
+    seen.push_back(f.rmdir(in + "/new"));
+    return seen;
+  };
+  EXPECT_THAT(sync(target_, works, tree_ / "in"),
+              ::testing::ElementsAre(0, 3, 0, 1, 1, -EINVAL, 0, 0, 0, 0, 0, -ENOTEMPTY));
+  EXPECT_EQ(content_of_file(tree_ / "in/new/b"), "a");
+  for (int i = 0; i < 100; ++i)
+    write_file(tree_ / ("in/many/" + std::to_string(i)), "");
+  const auto count = +[](const std::string& path) {
+    auto& f = files::of_this_target();
+    const std::uint64_t folder = open_there(path, O_RDONLY | O_DIRECTORY).number;
+    alignas(8) std::array<char, 1000> entries{};
+    std::size_t found = 0;
+    for (std::int64_t got = 0; (got = f.list(folder, entries.data(), entries.size())) > 0;) {
+      for (std::int64_t at = 0; at < got;) {
+        std::uint16_t length = 0;
+        std::memcpy(&length, entries.data() + at + 16, sizeof length);
+        at += length;
+        ++found;
+      }
+    }
+    (void)f.close(folder);
+    return found;
+  };
+  EXPECT_EQ(sync(target_, count, tree_ / "in/many"), 102U);
+}
+
+TEST_F(host_files, of_a_target_are_closed_when_it_ends) {
+  write_file(tree_ / "in/a", "abc");
+  node second = job_->add("shm");
+  EXPECT_EQ(sync(second, open_there, tree_ / "in/a", O_RDONLY).result, 0);
+  const opened_file mine = sync(target_, open_there, tree_ / "in/a", O_RDONLY);
+  EXPECT_EQ(open_here(), 2U);
+  job_->remove(second);
+  EXPECT_TRUE(eventually([&] { return open_here() == 1; }));
+  const auto close_it = +[](std::uint64_t file) { return files::of_this_target().close(file); };
+  EXPECT_EQ(sync(target_, close_it, mine.number), 0);
+  EXPECT_EQ(open_here(), 0U);
+}
+
+TEST_F(host_files, of_one_target_are_not_anothers) {
+  write_file(tree_ / "in/a", "abc");
+  const node second = job_->add("shm");
+  const opened_file mine = sync(target_, open_there, tree_ / "in/a", O_RDONLY);
+  const auto close_it = +[](std::uint64_t file) { return files::of_this_target().close(file); };
+  EXPECT_EQ(sync(second, close_it, mine.number), -EBADF);
+  EXPECT_EQ(sync(target_, close_it, mine.number), 0);
+}
+
+TEST_F(host_files, have_a_limit) {
+  write_file(tree_ / "in/a", "abc");
+  const auto open_all = +[](const std::string& path) {
+    std::size_t count = 0;
+    while (open_there(path, O_RDONLY).result == 0)
+      ++count;
+    return std::pair(count, open_there(path, O_RDONLY).result);
+  };
+  EXPECT_EQ(sync(target_, open_all, tree_ / "in/a"),
+            std::pair(files::most_open_files, std::int64_t{-EMFILE}));
+}
+
+std::atomic<bool> has_run_beside{false};
+void run_beside() { has_run_beside.store(true, std::memory_order_relaxed); }
+
+TEST_F(host_files, keep_the_thread_that_waits_for_them) {
+  write_file(tree_ / "in/a", "abc");
+  const auto use = +[](const std::string& path) {
+    // Waits for this thread from now on.
+    post(this_node(), run_beside);
+    for (int i = 0; i < 100; ++i)
+      (void)read_there(path, 3);
+    return has_run_beside.load(std::memory_order_relaxed);
+  };
+  EXPECT_FALSE(sync(target_, use, tree_ / "in/a"));
+}
+
+TEST_F(host_files, are_used_by_several_threads_at_once) {
+  write_file(tree_ / "in/a", pattern(100'000));
+  const auto use = +[](const std::string& path) {
+    std::atomic<int> good{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 20; ++t) {
+      threads.emplace_back([&, t] {
+        std::string all(40'000, '\0');
+        const opened_file file = open_there(path, O_RDONLY);
+        const auto at = static_cast<std::size_t>(t) * 1000;
+        const std::int64_t got = files::of_this_target().pread(file.number, all.data(), all.size(),
+                                                               static_cast<std::int64_t>(at));
+        if (got == 40'000 && all == pattern(100'000).substr(at, 40'000)) ++good;
+        (void)files::of_this_target().close(file.number);
+      });
+    }
+    for (std::thread& t : threads)
+      t.join();
+    return good.load();
+  };
+  EXPECT_EQ(sync(target_, use, tree_ / "in/a"), 20);
+}
+
+TEST(host_files_of_jobs, are_none_unless_given) {
+  job job(with_targets("shm"));
+  EXPECT_THAT(text_thrown_by<remote_error>(
+                  [&] { (void)sync(job.targets().front(), open_there, "/etc/passwd", O_RDONLY); }),
+              HasSubstr("job_options::host_files"));
+}
+
+TEST(host_files_of_jobs, are_checked_before_targets_start) {
+  job_options options = with_targets("shm");
+  options.host_files = "/no/such/folder";
+  EXPECT_THAT(text_thrown_by<setting_error>([&] { job job(options); }),
+              HasSubstr("/no/such/folder"));
+}
+
+TEST(landing_places, take_what_they_are_for_and_nothing_else) {
+  std::array<std::byte, 4> here{};
+  const std::array<std::byte, 8> from{std::byte{1}};
+  std::uint64_t number = 0;
+  {
+    const files::landing_place place(here.data(), here.size());
+    number = place.number();
+    EXPECT_EQ(files::landing_place::put(number, from.data(), 4), 0);
+    EXPECT_EQ(here[0], std::byte{1});
+    EXPECT_EQ(files::landing_place::put(number, from.data(), 5), -EIO);
+    EXPECT_EQ(files::landing_place::put(number + 1, from.data(), 1), -EIO);
+  }
+  EXPECT_EQ(files::landing_place::put(number, from.data(), 1), -EIO) << "it has gone";
+}
+
+TEST(open_flags, are_the_same_on_the_other_side) {
+  for (const int flags :
+       {O_RDONLY, O_WRONLY | O_CREAT | O_TRUNC, O_RDWR | O_APPEND | O_EXCL | O_CREAT,
+        O_RDONLY | O_DIRECTORY, O_RDWR | O_TMPFILE, O_WRONLY | O_SYNC, O_WRONLY | O_DSYNC,
+        O_RDONLY | O_NOFOLLOW | O_NONBLOCK}) {
+    EXPECT_EQ(files::to_system_flags(files::to_open_flags(flags)), flags) << flags;
+  }
+  EXPECT_EQ(files::to_open_flags(O_CLOEXEC | O_NOCTTY), 0U);
+}
+
+} // namespace
+} // namespace farcall::test

@@ -1,0 +1,87 @@
+#include <farcall/files/file_messages.hpp>
+#include <farcall/memory/copy.hpp>
+
+#include <atomic>
+#include <cerrno>
+#include <mutex>
+#include <shared_mutex>
+#include <unordered_map>
+
+#include <fcntl.h>
+
+namespace farcall::files {
+namespace {
+
+struct flag_pair {
+  int system;
+  std::uint32_t ours;
+};
+
+// O_SYNC contains O_DSYNC, and O_TMPFILE contains O_DIRECTORY: the larger ones come first.
+constexpr flag_pair flag_pairs[] = {
+    {O_CREAT, open_flags::create},        {O_EXCL, open_flags::exclusive},
+    {O_TRUNC, open_flags::truncate},      {O_APPEND, open_flags::append},
+    {O_NONBLOCK, open_flags::nonblock},   {O_SYNC, open_flags::sync},
+    {O_DSYNC, open_flags::data_sync},     {O_TMPFILE, open_flags::temporary},
+    {O_DIRECTORY, open_flags::directory}, {O_NOFOLLOW, open_flags::no_follow}};
+
+struct place {
+  void* to;
+  std::size_t bytes;
+};
+
+/// Never destroyed: threads may wait while static objects go.
+struct places {
+  std::shared_mutex mutex;
+  std::uint64_t last = 0;
+  std::unordered_map<std::uint64_t, place> all;
+
+  static places& instance() {
+    static auto* const all = new places;
+    return *all;
+  }
+};
+
+} // namespace
+
+std::uint32_t to_open_flags(int system_flags) noexcept {
+  std::uint32_t flags = static_cast<std::uint32_t>(system_flags) & open_flags::access_mode;
+  for (const flag_pair& p : flag_pairs) {
+    if ((system_flags & p.system) != p.system) continue;
+    flags |= p.ours;
+  }
+  return flags;
+}
+
+int to_system_flags(std::uint32_t flags) noexcept {
+  int system = static_cast<int>(flags & open_flags::access_mode);
+  for (const flag_pair& p : flag_pairs) {
+    if ((flags & p.ours) != 0) system |= p.system;
+  }
+  return system;
+}
+
+landing_place::landing_place(void* to, std::size_t bytes) {
+  places& p = places::instance();
+  const std::lock_guard guard(p.mutex);
+  number_ = ++p.last;
+  p.all.emplace(number_, place{to, bytes});
+}
+
+landing_place::~landing_place() {
+  places& p = places::instance();
+  const std::lock_guard guard(p.mutex);
+  p.all.erase(number_);
+}
+
+std::int64_t landing_place::put(std::uint64_t number, const std::byte* from,
+                                std::size_t bytes) noexcept {
+  places& p = places::instance();
+  // Held while it copies: whoever waits there stays.
+  const std::shared_lock guard(p.mutex);
+  const auto at = p.all.find(number);
+  if (at == p.all.end() || bytes > at->second.bytes) return -EIO;
+  return copy_if_mapped(at->second.to, from, bytes) ? 0 : -EFAULT;
+}
+
+} // namespace farcall::files
