@@ -8,6 +8,8 @@ std::span<const std::string_view> other_variables() noexcept {
       "FARCALL_BOOTSTRAP",
       // The farcall command.
       "FARCALL_SSH",
+      // The library that targets preload.
+      "FARCALL_IO_REPORT",
       // Programs of the Vector Engine, and the compilers and tools for their kernels.
       "FARCALL_VEO_NODES", "FARCALL_VEO_ORDER", "FARCALL_VEO_ERRORS", "FARCALL_VEO_DEVICES",
       "FARCALL_VEO_LIBDIR", "FARCALL_VHCALL", "FARCALL_AVEORUN_ARCHIVE", "FARCALL_CC",

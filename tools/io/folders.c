@@ -1,0 +1,182 @@
+#include "io.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A folder of the host that is listed: what a DIR* of ours points to. */
+struct listing {
+  int fd;
+  size_t at;  /* of the next entry */
+  size_t end; /* of those that were fetched */
+  struct listing* next;
+  _Alignas(16) char entries[65536];
+};
+
+static pthread_mutex_t all_mutex = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic(struct listing*) all;
+
+DECLARE_REAL(opendir);
+DECLARE_REAL(fdopendir);
+DECLARE_REAL(readdir);
+DECLARE_REAL(closedir);
+DECLARE_REAL(rewinddir);
+DECLARE_REAL(telldir);
+DECLARE_REAL(seekdir);
+DECLARE_REAL(dirfd);
+
+/* Null: it is libc's. */
+static struct listing* find(DIR* folder, int removes) {
+  if (atomic_load_explicit(&all, memory_order_acquire) == NULL) return NULL;
+  pthread_mutex_lock(&all_mutex);
+  struct listing* before = NULL;
+  struct listing* l = atomic_load(&all);
+  while (l != NULL && (void*)l != (void*)folder) {
+    before = l;
+    l = l->next;
+  }
+  if (l != NULL && removes) {
+    if (before == NULL) {
+      atomic_store(&all, l->next);
+    } else {
+      before->next = l->next;
+    }
+  }
+  pthread_mutex_unlock(&all_mutex);
+  return l;
+}
+
+static DIR* list_descriptor(int fd) {
+  struct listing* const l = malloc(sizeof *l);
+  if (l == NULL) return NULL;
+  l->fd = fd;
+  l->at = l->end = 0;
+  pthread_mutex_lock(&all_mutex);
+  l->next = atomic_load(&all);
+  atomic_store_explicit(&all, l, memory_order_release);
+  pthread_mutex_unlock(&all_mutex);
+  return (DIR*)l;
+}
+
+EXPORT DIR* opendir(const char* path) {
+  char absolute[longest_path];
+  if (hosts_path(AT_FDCWD, path, absolute, counted_opendir) == NULL) return REAL(opendir)(path);
+  const int fd = open_hosts(absolute, O_RDONLY | O_DIRECTORY, 0);
+  if (fd < 0) return NULL;
+  count_forwarded(counted_opendir, 0);
+  DIR* const folder = list_descriptor(fd);
+  if (folder == NULL) {
+    (void)close(fd);
+    errno = ENOMEM;
+  }
+  return folder;
+}
+
+EXPORT DIR* fdopendir(int fd) {
+  struct file* const f = file_of(fd);
+  if (f == NULL) return REAL(fdopendir)(fd);
+  const int is_folder = f->path != NULL;
+  (void)let_go(f);
+  if (is_folder) return list_descriptor(fd);
+  errno = ENOTDIR;
+  return NULL;
+}
+
+/* Of the entries as getdents64() gives them, which are struct dirent. */
+static struct dirent* next_of(struct listing* l) {
+  if (l->at >= l->end) {
+    struct file* const f = file_of(l->fd);
+    if (f == NULL) {
+      errno = EBADF;
+      return NULL;
+    }
+    const struct farcall_io_table* const to = enter();
+    int64_t got = -1;
+    if (to != NULL) {
+      got = to->list(f->number, l->entries, sizeof l->entries);
+      leave();
+      count_forwarded(counted_readdir, got);
+      got = as_libc(got);
+    }
+    const int why = errno;
+    (void)let_go(f);
+    errno = why;
+    if (got <= 0) return NULL;
+    l->at = 0;
+    l->end = (size_t)got;
+  }
+  struct dirent* const entry = (struct dirent*)(l->entries + l->at);
+  /* The host is not to lead out of the memory. */
+  const size_t head = offsetof(struct dirent, d_name);
+  const size_t left = l->end - l->at;
+  if (left <= head || entry->d_reclen <= head || entry->d_reclen > left ||
+      entry->d_reclen % 8 != 0 || memchr(entry->d_name, 0, entry->d_reclen - head) == NULL) {
+    errno = EIO;
+    return NULL;
+  }
+  l->at += entry->d_reclen;
+  return entry;
+}
+
+EXPORT struct dirent* readdir(DIR* folder) {
+  struct listing* const l = find(folder, 0);
+  return l != NULL ? next_of(l) : REAL(readdir)(folder);
+}
+
+EXPORT struct dirent64* readdir64(DIR* folder) { return (struct dirent64*)readdir(folder); }
+
+EXPORT int closedir(DIR* folder) {
+  struct listing* const l = find(folder, 1);
+  if (l == NULL) return REAL(closedir)(folder);
+  const int result = close(l->fd);
+  const int why = errno;
+  free(l);
+  errno = why;
+  return result;
+}
+
+static void seek_listing(struct listing* l, off_t where) {
+  l->at = l->end = 0;
+  (void)lseek(l->fd, where, SEEK_SET);
+}
+
+EXPORT void rewinddir(DIR* folder) {
+  struct listing* const l = find(folder, 0);
+  if (l == NULL) {
+    REAL(rewinddir)(folder);
+  } else {
+    seek_listing(l, 0);
+  }
+}
+
+EXPORT long telldir(DIR* folder) {
+  struct listing* const l = find(folder, 0);
+  if (l == NULL) return REAL(telldir)(folder);
+  if (l->at >= l->end) return lseek(l->fd, 0, SEEK_CUR);
+  /* An entry names the place behind it, so this is the one before. */
+  long where = -1;
+  for (size_t at = 0; at < l->at;) {
+    const struct dirent* const entry = (const struct dirent*)(l->entries + at);
+    where = entry->d_off;
+    at += entry->d_reclen;
+  }
+  return where;
+}
+
+EXPORT void seekdir(DIR* folder, long where) {
+  struct listing* const l = find(folder, 0);
+  if (l == NULL) {
+    REAL(seekdir)(folder, where);
+  } else {
+    seek_listing(l, where);
+  }
+}
+
+EXPORT int dirfd(DIR* folder) {
+  struct listing* const l = find(folder, 0);
+  return l != NULL ? l->fd : REAL(dirfd)(folder);
+}
