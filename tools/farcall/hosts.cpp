@@ -125,12 +125,15 @@ std::string shell_text(const std::vector<std::string>& words) {
 
 std::vector<std::string> serve_command(const std::string& ssh, const host_entry& host,
                                        const std::string& folder, const std::string& program,
-                                       const std::vector<std::string>& arguments) {
+                                       const std::vector<std::string>& arguments,
+                                       bool uses_host_files) {
   std::vector<std::string> words = words_of(ssh);
   if (words.empty()) throw usage_problem("--ssh or FARCALL_SSH is empty; give a command");
   words.push_back(host.name);
-  std::vector<std::string> there{"farcall",          "serve", "--listen", host.address + ":0",
-                                 "--key-from-stdin", program};
+  std::vector<std::string> there{"farcall", "serve", "--listen", host.address + ":0",
+                                 "--key-from-stdin"};
+  if (uses_host_files) there.emplace_back("--host-files");
+  there.push_back(program);
   there.insert(there.end(), arguments.begin(), arguments.end());
   const std::string change = folder.empty() ? "" : "cd " + shell_text({"--", folder}) + " && exec ";
   words.push_back(change + shell_text(there));

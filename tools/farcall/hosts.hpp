@@ -29,6 +29,7 @@ struct host_entry {
 [[nodiscard]] std::vector<std::string> serve_command(const std::string& ssh, const host_entry& host,
                                                      const std::string& folder,
                                                      const std::string& program,
-                                                     const std::vector<std::string>& arguments);
+                                                     const std::vector<std::string>& arguments,
+                                                     bool uses_host_files = false);
 
 } // namespace farcall::tool

@@ -4,6 +4,7 @@
 
 #include <farcall/base/error.hpp>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace farcall::tool {
@@ -47,6 +48,8 @@ TEST(hosts, the_shell_there_sees_the_words_as_they_are) {
   EXPECT_EQ(
       serve_command("ssh", host, "/the data", "/bin/app", {}).back(),
       "cd -- '/the data' && exec farcall serve --listen 10.0.0.1:0 --key-from-stdin /bin/app");
+  EXPECT_THAT(serve_command("ssh", host, "", "/bin/app", {"x"}, true).back(),
+              ::testing::HasSubstr("--host-files /bin/app x"));
   EXPECT_THROW((void)serve_command("", host, "", "/bin/app", {}), usage_problem);
 }
 

@@ -1,5 +1,6 @@
 #include "commands.hpp"
 #include "hosts.hpp"
+#include "io_library.hpp"
 #include "remote_servers.hpp"
 #include "run_plan.hpp"
 
@@ -9,6 +10,7 @@
 
 #include <farcall/base/error.hpp>
 #include <farcall/base/settings_source.hpp>
+#include <farcall/files/access.hpp>
 
 #include <cerrno>
 #include <chrono>
@@ -37,6 +39,7 @@ struct run_options {
   std::optional<std::size_t> processes;
   std::optional<std::string> targets;
   std::optional<std::string> hosts;
+  std::optional<std::string> host_files;
   bool spmd = false;
   std::string ssh;
   std::string folder;
@@ -51,9 +54,18 @@ void set_variable(const setting& which, const std::string& value) {
     throw failed_run(fmt::format("cannot set {}: {}", name, reason_text(errno)));
 }
 
-int start(const run_plan& plan, bool are_equals) {
+/// What the program sees of --host-files.
+void hand_on_host_files(const run_options& options) {
+  if (!options.host_files) return;
+  set_variable(settings::row("host-files"), *options.host_files);
+  // Targets of this machine use its files anyway, unless they are told not to.
+  if (settings_source().text(settings::row("io-forward")) == "always") preload_io_library();
+}
+
+int start(const run_options& options, const run_plan& plan) {
+  hand_on_host_files(options);
   set_variable(settings::row("targets"), plan.targets);
-  if (are_equals) set_variable(settings::row("spmd"), "yes");
+  if (options.spmd) set_variable(settings::row("spmd"), "yes");
   std::vector<std::string> words = plan.words;
   std::vector<char*> arguments;
   arguments.reserve(words.size() + 1);
@@ -86,8 +98,8 @@ std::vector<std::vector<std::string>> serve_commands(const run_options& options,
   std::vector<std::vector<std::string>> commands;
   commands.reserve(hosts.size());
   for (const host_entry& host : hosts)
-    commands.push_back(
-        serve_command(ssh_command(options), host, options.folder, program, arguments));
+    commands.push_back(serve_command(ssh_command(options), host, options.folder, program, arguments,
+                                     options.host_files.has_value()));
   return commands;
 }
 
@@ -112,19 +124,28 @@ int run_on_hosts(const run_options& options, const std::vector<std::string>& com
   std::string urls;
   for (const auto& server : servers)
     urls += (urls.empty() ? "" : ",") + server->url(deadline);
+  hand_on_host_files(options);
   set_variable(settings::row("targets"), urls);
   set_variable(settings::row("key"), key.path());
   if (options.spmd) set_variable(settings::row("spmd"), "yes");
   return run_to_end(plan.program, plan.words);
 }
 
-int run_app(const run_options& options, const std::vector<std::string>& command) {
+int run_app(run_options options, const std::vector<std::string>& command) {
+  if (options.host_files) {
+    if (options.spmd) throw usage_problem("--host-files is for plain jobs; leave out --spmd");
+    // From the folder of this command, and with its words for what is wrong.
+    const auto prefixes = files::parse_prefixes(*options.host_files, "--host-files");
+    options.host_files = files::text_of(prefixes);
+  }
   if (options.hosts) return run_on_hosts(options, command);
   if (!options.folder.empty()) throw usage_problem("--folder is for the machines of --hosts");
   const run_plan plan = make_run_plan(options.processes, options.targets, command, options.spmd);
-  if (!options.json) return start(plan, options.spmd);
+  if (!options.json) return start(options, plan);
   json environment{{variable_of_targets(), plan.targets}};
   if (options.spmd) environment[settings::variable_of(settings::row("spmd"))] = "yes";
+  if (options.host_files)
+    environment[settings::variable_of(settings::row("host-files"))] = *options.host_files;
   const json document{{"program", plan.program},
                       {"arguments", plan.words},
                       {"environment", std::move(environment)}};
@@ -176,6 +197,10 @@ command command_run() {
             .value = &o.folder,
             .text = "With --hosts: working folder of the targets there (default: the one that ssh "
                     "begins in)"},
+           {.name = "--host-files",
+            .value = &o.host_files,
+            .text = std::string(settings::row("host-files").text) +
+                    "; with --hosts, the servers allow it"},
            {.name = "--start-timeout-ms",
             .value = &o.start_timeout_ms,
             .text = "With --hosts: how long the servers may take to start (default 30000)",

@@ -1,5 +1,6 @@
 #include "bench.hpp"
 #include "commands.hpp"
+#include "io_library.hpp"
 #include "run_plan.hpp"
 
 #include <tools/common/key_in_memory.hpp>
@@ -32,6 +33,7 @@ struct serve_options {
   server_options server;
   unsigned handshake_timeout_ms = static_cast<unsigned>(server.handshake_timeout.count());
   bool key_from_stdin = false;
+  bool host_files = false;
 };
 
 /// One line from a descriptor, and not a byte more.
@@ -70,6 +72,8 @@ int serve_app(serve_options options, const std::vector<std::string>& command) {
   options.server.program = served_for_benchmarks(plan.program);
   options.server.arguments = plan.words;
   options.server.handshake_timeout = std::chrono::milliseconds(options.handshake_timeout_ms);
+  // Before the server notes the environment of its targets.
+  if (options.host_files) preload_io_library();
   block_end_signals();
   std::optional<key_in_memory> key;
   if (options.key_from_stdin) {
@@ -119,6 +123,11 @@ command command_serve() {
                   {.name = "--authority",
                    .value = &a.authority,
                    .text = std::string(settings::row("authority").text)},
+                  {.name = "--host-files",
+                   .value = &o.host_files,
+                   .text = "Targets use files of their hosts where these name folders for them "
+                           "(host_files): preloads libfarcall-io.so. Without it such hosts are "
+                           "refused"},
                   {.name = "--plain",
                    .value = &o.server.plain,
                    .text = std::string(settings::row("plain").text)},

@@ -34,7 +34,7 @@ __attribute__((destructor)) static void print(void) {
       FUNCTIONS(AS_NAME)
 #undef AS_NAME
   };
-  if (!reports || is_forked()) return;
+  if (!reports || atomic_load(&attached) == NULL || is_forked()) return;
   dprintf(STDERR_FILENO,
           "farcall[%d] files of the host\n"
           "%-16s %12s %16s | went on to libc: %10s %12s %12s | %10s\n",

@@ -1,0 +1,45 @@
+#include "io_library.hpp"
+
+#include <tools/common/outcome.hpp>
+
+#include <farcall/base/error.hpp>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+namespace farcall::tool {
+
+namespace fs = std::filesystem;
+
+std::string find_io_library() {
+  const fs::path folder = fs::read_symlink("/proc/self/exe").parent_path();
+  // Where it is installed, from the folder of this command on; and in a build.
+  for (const char* const place : {FARCALL_IO_FROM_PROGRAM, "../lib"}) {
+    const fs::path file = (folder / place / "libfarcall-io.so").lexically_normal();
+    if (fs::exists(file)) return file.string();
+  }
+  throw failed_run(
+      fmt::format("--host-files: there is no libfarcall-io.so in {}; build and install "
+                  "the target farcall_io",
+                  (folder / FARCALL_IO_FROM_PROGRAM).lexically_normal().string()));
+}
+
+void preload_io_library() {
+  std::string libraries = find_io_library();
+  if (libraries.find_first_of(" :") != std::string::npos) {
+    throw failed_run(fmt::format("--host-files: the loader cannot preload {}, because of the space "
+                                 "or colon in its path",
+                                 libraries));
+  }
+  // NOLINTBEGIN(concurrency-mt-unsafe): nothing else uses the environment meanwhile
+  if (const char* before = std::getenv("LD_PRELOAD"); before != nullptr && *before != '\0')
+    libraries += fmt::format(":{}", before);
+  if (setenv("LD_PRELOAD", libraries.c_str(), 1) != 0)
+    throw failed_run(fmt::format("cannot set LD_PRELOAD: {}", reason_text(errno)));
+  // NOLINTEND(concurrency-mt-unsafe)
+}
+
+} // namespace farcall::tool
