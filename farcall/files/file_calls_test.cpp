@@ -89,8 +89,8 @@ std::string pattern(std::size_t bytes) {
 
 TEST_F(host_files, are_read_and_written_by_a_target) {
   write_file(tree_ / "read/a", "from the host");
-  EXPECT_EQ(sync(target_, read_there, tree_ / "read/a", 100), "from the host");
-  EXPECT_EQ(sync(target_, read_there, tree_ / "read/a", 4), "from");
+  EXPECT_EQ(sync(target_, read_there, tree_ / "read/a", std::size_t{100}), "from the host");
+  EXPECT_EQ(sync(target_, read_there, tree_ / "read/a", std::size_t{4}), "from");
   EXPECT_EQ(sync(target_, write_there, tree_ / "in/b", O_WRONLY | O_CREAT | O_EXCL, "to the host"),
             11);
   EXPECT_EQ(content_of_file(tree_ / "in/b"), "to the host");
