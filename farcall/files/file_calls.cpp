@@ -30,6 +30,12 @@ bool is_readable(const void* from, std::size_t bytes) noexcept {
          copy_if_mapped(&seen, first + bytes - 1, 1);
 }
 
+/// As the kernel wants it: the end has a position, too.
+bool ends_in_range(std::int64_t offset, std::size_t bytes) noexcept {
+  return offset >= 0 && std::min(bytes, largest_transfer) <= static_cast<std::uint64_t>(INT64_MAX) -
+                                                                 static_cast<std::uint64_t>(offset);
+}
+
 /// Which of the lanes a thread uses.
 std::size_t number_of_thread() noexcept {
   static std::atomic<std::size_t> last{0};
@@ -228,12 +234,12 @@ std::int64_t file_calls::write(std::uint64_t file, const void* from, std::size_t
 
 std::int64_t file_calls::pread(std::uint64_t file, void* to, std::size_t bytes,
                                std::int64_t offset) noexcept {
-  return offset < 0 ? -EINVAL : read_at(file, to, bytes, offset);
+  return ends_in_range(offset, bytes) ? read_at(file, to, bytes, offset) : -EINVAL;
 }
 
 std::int64_t file_calls::pwrite(std::uint64_t file, const void* from, std::size_t bytes,
                                 std::int64_t offset) noexcept {
-  return offset < 0 ? -EINVAL : write_at(file, from, bytes, offset);
+  return ends_in_range(offset, bytes) ? write_at(file, from, bytes, offset) : -EINVAL;
 }
 
 std::int64_t file_calls::seek(std::uint64_t file, std::int64_t offset, int whence) noexcept {

@@ -143,7 +143,7 @@ TEST_F(host_files, stop_at_the_piece_that_fails) {
     const std::string all(4 * files::largest_piece, 'x');
     const std::int64_t done =
         f.pwrite(file.number, all.data(), all.size(),
-                 INT64_MAX - static_cast<std::int64_t>(2 * files::largest_piece));
+                 INT64_MAX - static_cast<std::int64_t>(4 * files::largest_piece));
     (void)f.close(file.number);
     return done;
   };
@@ -186,6 +186,7 @@ TEST_F(host_files, give_the_errors_of_local_calls) {
         f.pwrite(file, nowhere, 1, 0),
         f.pread(file, nowhere, std::size_t{4} << 20, 0),
         f.pread(file, &byte, 1, -1),
+        f.pread(file, &byte, 2, INT64_MAX - 1),
         f.seek(file, -1, SEEK_SET),
         f.seek(file, 0, 77),
         f.ftruncate(file, 0),
@@ -203,8 +204,9 @@ TEST_F(host_files, give_the_errors_of_local_calls) {
   const bool may_all = ::geteuid() == 0;
   EXPECT_THAT(sync(target_, others, tree_ / "in"),
               ::testing::ElementsAre(-EBADF, -EBADF, -EISDIR, -EBADF, -EFAULT, -EFAULT, -EFAULT,
-                                     -EINVAL, -EINVAL, -EINVAL, -EINVAL, -EISDIR, -ENOTEMPTY,
-                                     -EBUSY, -ENOTDIR, -EEXIST, -ENOENT, -EACCES, -EACCES, -EISDIR))
+                                     -EINVAL, -EINVAL, -EINVAL, -EINVAL, -EINVAL, -EISDIR,
+                                     -ENOTEMPTY, -EBUSY, -ENOTDIR, -EEXIST, -ENOENT, -EACCES,
+                                     -EACCES, -EISDIR))
       << may_all;
 }
 
