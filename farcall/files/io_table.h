@@ -27,10 +27,11 @@ struct farcall_io_opened {
   uint64_t mode; /* as in farcall_io_status */
 };
 
-/* Results are 0, or a number of bytes or a position, or less than 0: -errno. A function returns when
- * the host has done what it says; it may block for that long. -EIO: the host, or the job, has ended.
- * None changes errno. Flags, modes and positions are those of the system calls of the same names.
- * Any thread may call them, until the process ends; in a child of a fork, only is_hosts(). */
+/* Results are 0, or a number of bytes or a position, or less than 0: -errno. A function returns
+ * when the host has done what it says; it may block for that long. -EIO: the host, or the job, has
+ * ended. None changes errno. Flags, modes and positions are those of the system calls of the same
+ * names. Any thread may call them, until the process ends; in a child of a fork, only is_hosts().
+ */
 struct farcall_io_table {
   uint32_t version; /* FARCALL_IO_VERSION */
   uint32_t bytes;   /* sizeof(struct farcall_io_table) */
@@ -64,9 +65,9 @@ struct farcall_io_table {
   int64_t (*read_link)(const char* path, char* to, size_t bytes);
 };
 
-/* What the library exports. `table` has to stay. Null: the job is about to end, and what streams hold
- * is written. A process attaches once, before handlers run, and says null once, behind them. Returns
- * 0, or -1 for another version. */
+/* What the library exports. `table` has to stay. Null: the job is about to end, and what streams
+ * hold is written. A process attaches once, before handlers run, and says null once, behind them.
+ * Returns 0, or -1 for another version. */
 typedef int (*farcall_io_attach_function)(const struct farcall_io_table* table);
 #define FARCALL_IO_ATTACH "farcall_io_attach"
 
