@@ -76,9 +76,8 @@ struct job_options {
   /// else targets are not asked.
   std::chrono::milliseconds peer_timeout{0};
   /// Folders, and files, of the host that targets may use, as in "/data:ro,/home/me": each read
-  /// only
-  /// (":ro"), or writable (":rw", or nothing behind it). See docs/guide/16-files.md. Not in a job
-  /// of equals. Else FARCALL_HOST_FILES, else none.
+  /// only (":ro"), or writable (":rw", or nothing behind it). See docs/guide/16-files.md. Not in a
+  /// job of equals. Else FARCALL_HOST_FILES, else none.
   std::string host_files{};
   /// Who takes in replies on the host, and runs what waits for them: "wait", only threads that wait
   /// or test, and progress(); "thread", also a thread of farcall's, so that nobody need wait. Else
