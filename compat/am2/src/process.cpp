@@ -23,7 +23,7 @@ constexpr unsigned look_interval = 64;
 /// Between attempts to send where there was no space: nobody notifies of space.
 constexpr std::chrono::microseconds space_interval{50};
 /// From the exit of another process to that of one that goes on as if nothing had happened.
-constexpr std::chrono::milliseconds time_to_exit{100};
+constexpr std::chrono::milliseconds time_to_exit{500};
 /// What has found no memory for so long, while there was space for messages, is given up.
 constexpr std::chrono::seconds longest_shortage{5};
 
