@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <optional>
@@ -129,6 +130,15 @@ int exit_on_host(int v) {
   return v;
 }
 
+/// The host's: a call of its main thread has reached the target.
+std::atomic<bool> is_served{false};
+void note_served() { is_served.store(true); }
+int slowly_and_noted(int v) {
+  sync(farcall::host(), note_served);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  return v;
+}
+
 [[noreturn]] void wait_for_ever() {
   for (;;)
     ::pause();
@@ -159,11 +169,17 @@ int run(const combination& c, way_out end) {
   const node where = object_at<job>(c.of_job)->targets()[0];
   switch (end) {
   case way_out::by_thread:
+    // While main() waits, not while it makes the call: nothing may use a job that is destroyed.
     std::thread([] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      while (!is_served.load())
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
       std::exit(0);
     }).detach();
-    wait_in(where, slowly);
+    try {
+      (void)sync(where, slowly_and_noted, 1);
+    } catch (const node_failed&) {
+    }
+    wait_for_ever();
   case way_out::by_handler_of_waiter:
     wait_in(where, exit_on_host);
   case way_out::by_handler_of_service:
