@@ -39,7 +39,7 @@ class alignas(line_bytes) chunk_offer {
  public:
   // ---- the maker ----
 
-  /// Offers a copy of at most most_chunks; the one before is over.
+  /// Offers a copy of less than 2^32 - 1 chunks; the one before is over.
   void open(const offered_copy& c) noexcept;
   /// The next chunk's number; nothing when all are taken.
   [[nodiscard]] std::optional<std::uint64_t> take(const offered_copy& c) noexcept;
@@ -84,8 +84,6 @@ class alignas(line_bytes) chunk_offer {
     ask_later();
     return made;
   }
-
-  static constexpr std::uint64_t most_chunks = UINT32_MAX - 1;
 
  private:
   [[nodiscard]] std::optional<std::uint64_t> take_as_peer(offered_copy& c) noexcept;
