@@ -52,8 +52,8 @@ struct engine_options {
   /// of one that is not. Throws what the caller is to be told. None: there are no others.
   std::function<void(node_id, time_point deadline)> meet;
   /// The connection of a lane to that node has ended, although the node has not as far as is known.
-  /// What was sent in it may have arrived or not, and of what needs no answer nobody is told. On the
-  /// thread for continuations. None: nothing is done.
+  /// What was sent in it may have arrived or not, and of what needs no answer nobody is told. On
+  /// the thread for continuations. None: nothing is done.
   std::function<void(node_id)> lane_lost{};
   std::uint32_t workers = 1;
   /// Handlers run on the first worker only: lanes have no workers of their own. So on all nodes.

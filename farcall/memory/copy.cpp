@@ -1,3 +1,4 @@
+#include <farcall/memory/access_check.hpp>
 #include <farcall/memory/copy.hpp>
 #include <farcall/memory/copy_choice.hpp>
 #include <farcall/memory/copy_kernels.hpp>
@@ -53,7 +54,8 @@ bool copy_if_mapped(void* to, const void* from, std::size_t bytes) noexcept {
     const ssize_t moved = ::process_vm_readv(::getpid(), &local, 1, &remote, 1, 0);
     if (moved < 0 && errno != EFAULT) {
       // Where it is refused altogether, as by a filter of system calls or an emulator.
-      if (!is_mapped(there, bytes) || !is_mapped(here, bytes)) return false;
+      access_check check;
+      if (!check.can_read(there, bytes) || !check.can_write(here, bytes)) return false;
       copy_bytes(here, there, bytes);
       return true;
     }

@@ -157,6 +157,11 @@ const kernels& of_this_processor() noexcept {
 
 std::span<const copy_kernel> copy_kernels() noexcept { return all_copy_kernels().first(tried); }
 
+const copy_kernel& streaming_copy() noexcept {
+  // Behind libc's and rep movsb.
+  return all_copy_kernels()[tried > 2 ? 2 : 0];
+}
+
 std::span<const copy_kernel> all_copy_kernels() noexcept {
   return std::span(of_this_processor().all).first(of_this_processor().count);
 }

@@ -17,6 +17,10 @@ struct copy_kernel {
 /// Those worth a try for large copies on this processor, libc's memcpy first; never empty.
 [[nodiscard]] std::span<const copy_kernel> copy_kernels() noexcept;
 
+/// Writes past the caches, where this processor can: for what another one reads next, which would
+/// otherwise have to fetch each line from this one's cache.
+[[nodiscard]] const copy_kernel& streaming_copy() noexcept;
+
 /// All that this processor can run: for tests and benchmarks.
 [[nodiscard]] std::span<const copy_kernel> all_copy_kernels() noexcept;
 

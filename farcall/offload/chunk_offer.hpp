@@ -59,18 +59,21 @@ class alignas(line_bytes) chunk_offer {
   /// here since. The caller asks it then, or calls ask_later().
   [[nodiscard]] bool ask() noexcept {
     if (is_given_up_.load(std::memory_order_relaxed)) return false;
-    return !is_asked_.exchange(true, std::memory_order_relaxed);
+    // Acquire; partner: ask_later() of the peer, whose next thread sees what that one has refused.
+    return !is_asked_.exchange(true, std::memory_order_acquire);
   }
-  void ask_later() noexcept { is_asked_.store(false, std::memory_order_relaxed); }
+  void ask_later() noexcept { is_asked_.store(false, std::memory_order_release); }
 
   // ---- the peer ----
 
   /// Copies chunks by `make(copy, chunk)`, which returns whether it could, until there are none, or
-  /// `has_other_work()`, or one is refused. Returns how many.
+  /// `has_other_work()`, or one is refused; of a copy of which one was refused, none. Returns how
+  /// many.
   template <class Make, class HasOtherWork>
   std::uint64_t help(const Make& make, const HasOtherWork& has_other_work) {
     std::uint64_t made = 0;
-    while (!has_other_work()) {
+    // The maker makes up for one that was refused, and knows of no others.
+    while (refused_.load(std::memory_order_relaxed) == 0 && !has_other_work()) {
       offered_copy c;
       const std::optional<std::uint64_t> number = take_as_peer(c);
       if (!number) break;

@@ -54,6 +54,25 @@ TEST(chunk_offer, tells_the_peer_what_to_copy) {
   EXPECT_FALSE(offer.refused());
 }
 
+TEST(chunk_offer, has_nothing_more_for_a_peer_that_has_refused_a_chunk) {
+  const offered_copy c{.bytes = 50, .chunk_bytes = 10};
+  chunk_offer offer;
+  offer.open(c);
+  const auto refuse = [](const offered_copy&, offered_copy::chunk) { return false; };
+  const auto make = [](const offered_copy&, offered_copy::chunk) { return true; };
+  EXPECT_TRUE(offer.ask());
+  EXPECT_EQ(offer.help(refuse, never), 0U);
+  // The maker asks again before it knows.
+  EXPECT_TRUE(offer.ask());
+  EXPECT_EQ(offer.help(refuse, never), 0U);
+  EXPECT_EQ(offer.refused(), 0U) << "the only one";
+  EXPECT_EQ(offer.ended_by_peer(), 1U);
+  EXPECT_EQ(take_all(offer, c), (std::vector<std::uint64_t>{1, 2, 3, 4}));
+  (void)offer.close(c);
+  offer.open(c);
+  EXPECT_EQ(offer.help(make, never), 5U) << "of the next copy";
+}
+
 TEST(chunk_offer, has_nothing_for_a_peer_that_comes_late) {
   const offered_copy c{.bytes = 30, .chunk_bytes = 10};
   chunk_offer offer;

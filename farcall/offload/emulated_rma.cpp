@@ -1,4 +1,5 @@
 #include <farcall/base/error.hpp>
+#include <farcall/memory/access_check.hpp>
 #include <farcall/memory/copy.hpp>
 #include <farcall/offload/call.hpp>
 #include <farcall/offload/emulated_rma.hpp>
@@ -97,7 +98,9 @@ std::exception_ptr transfer::lateness() const noexcept {
   }
 }
 
-void emulated_rma(const transfer& t) {
+namespace {
+
+void by_calls(const transfer& t) {
   const timed_node peer(node(*t.job, t.peer), t.deadline);
   const std::size_t piece_bytes = piece_of(t.job->engine->lane_to(t.peer, t.deadline));
   if (t.is_put) {
@@ -150,6 +153,42 @@ void emulated_rma(const transfer& t) {
   }
   while (!under_way.empty())
     take_one();
+}
+
+/// The system has refused to copy it, or there is no such memory. Throws then, before a processor
+/// looks.
+void require_memory_here(const transfer& t) {
+  access_check check;
+  if (t.is_put ? check.can_read(t.here, t.bytes) : check.can_write(t.here, t.bytes)) return;
+  throw_not_there(reinterpret_cast<std::uintptr_t>(t.here), t.bytes,
+                  t.is_put ? "read" : "written to");
+}
+
+} // namespace
+
+void emulated_rma(const transfer& t) {
+  // With a deadline by calls alone: who helps may be kept from going on.
+  const bool is_near = t.job->members->route_to(t.peer).via->traits().shares_memory;
+  if (is_near) require_memory_here(t);
+  if (!is_near || t.bytes < shortest_pipelined_copy || t.deadline != no_deadline) {
+    by_calls(t);
+    return;
+  }
+  const pipelined_copies::other_way other{[&t](offered_copy::chunk k) {
+                                            by_calls(t.part(k.offset, k.bytes));
+                                            return true;
+                                          },
+                                          std::uint64_t{1} << 20, true};
+  const auto [is_made, is_helped] =
+      t.job->pipelined.make(t.peer,
+                            {.ours = reinterpret_cast<std::uintptr_t>(t.here),
+                             .theirs = t.there,
+                             .bytes = t.bytes,
+                             .is_put = t.is_put},
+                            other);
+  if (is_made) return;
+  if (const std::exception_ptr why = t.job->engine->failure_of(t.peer)) std::rethrow_exception(why);
+  by_calls(t);
 }
 
 } // namespace farcall::detail

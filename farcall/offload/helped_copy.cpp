@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
+#include <chrono>
 #include <new>
 #include <string>
 #include <thread>
@@ -48,13 +50,49 @@ bool wait_for_peer(const am::engine& engine, node_id peer, const chunk_offer& of
   return true;
 }
 
+/// Of lengths that are made alike.
+std::size_t class_of(std::uint64_t bytes) noexcept {
+  const auto doublings = static_cast<std::size_t>(std::bit_width(bytes / shortest_helped_copy));
+  return std::clamp<std::size_t>(doublings, 1, copy_classes) - 1;
+}
+
 } // namespace
 
-bool helped_copies::make(rma_engine& m, node_id peer, const offered_copy& wanted) {
+bool helped_copies::make(rma_engine& m, node_id peer, const offered_copy& c) {
+  if (c.bytes >= shortest_copy_by_attach_only) return make_by_attach(m, peer, c).is_made;
+  enum : std::size_t { by_attach, by_ring };
+  way_choice& choice = choices_[static_cast<std::size_t>(c.is_put)][class_of(c.bytes)];
+  const auto [way, is_timed] = choice.next();
+  const time_point start = clock::now();
+  const copy_result done = way == by_ring ? make_by_ring(m, peer, c) : make_by_attach(m, peer, c);
+  // What the peer has not helped with tells of the peer, which is busy.
+  if (is_timed && done.is_made && done.is_helped) {
+    const std::chrono::nanoseconds took = clock::now() - start;
+    choice.add(way, c.bytes, static_cast<std::uint64_t>(took.count()));
+  }
+  return done.is_made;
+}
+
+copy_result helped_copies::make_by_ring(rma_engine& m, node_id peer, const offered_copy& c) {
+  constexpr std::uint64_t part_bytes = std::uint64_t{64} << 10;
+  return job_.pipelined.make(
+      peer, c,
+      {[&](offered_copy::chunk k) { return copy_chunk(m, peer, c, k); }, part_bytes, false});
+}
+
+copy_result helped_copies::make_by_attach(rma_engine& m, node_id peer, const offered_copy& wanted) {
+  if (wanted.bytes < shortest_copy_from_both_ends)
+    return {copy_chunk(m, peer, wanted, {0, wanted.bytes}), true};
+  // The peer is left alone where the system refuses it.
+  constexpr std::uint64_t page = 4096;
+  if (!copy_chunk(m, peer, wanted, {0, page})) return {false, false};
   offered_copy c = wanted;
+  c.ours += page;
+  c.theirs += page;
+  c.bytes -= page;
   c.chunk_bytes = chunk_bytes_of(c.bytes);
   chunk_offer* const offer = take_offer(peer);
-  if (offer == nullptr) return copy_chunk(m, peer, c, {0, c.bytes});
+  if (offer == nullptr) return {copy_chunk(m, peer, c, {0, c.bytes}), false};
   offer->open(c);
   bool is_made = true;
   std::uint64_t own = 0;
@@ -69,14 +107,14 @@ bool helped_copies::make(rma_engine& m, node_id peer, const offered_copy& wanted
   }
   const std::uint64_t by_peer = offer->close(c) - own;
   // The offer of one that has failed is not used again.
-  if (!wait_for_peer(*job_.engine, peer, *offer, by_peer)) return false;
+  if (!wait_for_peer(*job_.engine, peer, *offer, by_peer)) return {false, false};
   if (const auto refused = offer->refused(); refused && is_made) {
     is_made = copy_chunk(m, peer, c, c.chunk_at(*refused));
     // It is the peer that cannot, not the memory.
     if (is_made) offer->give_up_peer();
   }
   give_back(peer, offer);
-  return is_made;
+  return {is_made, by_peer != 0};
 }
 
 chunk_offer* helped_copies::take_offer(node_id peer) {
@@ -103,20 +141,21 @@ void helped_copies::give_back(node_id peer, chunk_offer* offer) {
   idle_[peer].push_back(offer);
 }
 
+bool helped_copies::can_ask(node_id peer, bool wakes_peer) {
+  // Calls need the lanes that there are: threads that only copy get a few, and wait for none.
+  if (job_.engine->find_lane(peer) == nullptr &&
+      lanes_opened_.fetch_add(1, std::memory_order_relaxed) >= most_lanes_opened)
+    return false;
+  const am::requester& lane = job_.engine->lane_to(peer, clock::now());
+  return wakes_peer || !is_armed(lane.ends().out);
+}
+
 void helped_copies::ask(node_id peer, chunk_offer& offer, std::uint64_t bytes) {
   if (!offer.ask()) return;
   bool is_asked = false;
   try {
-    const node there(job_, peer);
-    // Calls need the lanes that there are: threads that only copy get a few, and wait for none.
-    if (job_.engine->find_lane(peer) == nullptr &&
-        lanes_opened_.fetch_add(1, std::memory_order_relaxed) >= most_lanes_opened) {
-      offer.ask_later();
-      return;
-    }
-    const am::requester& lane = job_.engine->lane_to(peer, clock::now());
-    if (bytes >= shortest_waking_copy || !is_armed(lane.ends().out)) {
-      is_asked = try_post(there, fn<&help_with_copy>, own_id(),
+    if (can_ask(peer, bytes >= shortest_waking_copy)) {
+      is_asked = try_post(node(job_, peer), fn<&help_with_copy>, own_id(),
                           std::uint64_t{reinterpret_cast<std::uintptr_t>(&offer)});
     }
   } catch (const std::exception& e) {
@@ -138,7 +177,11 @@ void help_with_copy(node_id maker, std::uint64_t offer) {
         return copy_chunk(*m, maker, {c.theirs, c.ours, c.bytes, c.chunk_bytes, !c.is_put}, chunk);
       },
       [&] { return job.engine->has_requests(); });
-  chunks_for_others.fetch_add(made, std::memory_order_relaxed);
+  note_chunks_for_others(made);
+}
+
+void note_chunks_for_others(std::uint64_t chunks) noexcept {
+  chunks_for_others.fetch_add(chunks, std::memory_order_relaxed);
 }
 
 std::uint64_t chunks_copied_for_others() noexcept {

@@ -11,6 +11,7 @@
 #include <farcall/offload/node.hpp>
 #include <farcall/offload/node_watch.hpp>
 #include <farcall/offload/pending_transfers.hpp>
+#include <farcall/offload/pipelined_copy.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -50,6 +51,7 @@ struct job_state : job_core {
   std::shared_ptr<am::engine> engine;
   std::unique_ptr<key_resolver> functions;
   copy_thread copies;
+  pipelined_copies pipelined{*this};
   helped_copies helped{*this};
   pending_transfers late_puts; ///< given up at their deadlines
   pending_transfers in_order;  ///< that calls in order wait for

@@ -28,8 +28,8 @@ class rma_engine {
     return w.here == nullptr ? nullptr : w.find(address, bytes);
   }
 
-  /// What this end copies to and from memory of `peer` outside windows, its engine can copy, too, at
-  /// the same time and from the other end.
+  /// What this end copies to and from memory of `peer` outside windows, its engine can copy, too,
+  /// at the same time and from the other end.
   [[nodiscard]] virtual bool copies_from_both_ends(node_id /*peer*/) noexcept { return false; }
 
   /// Copies of fewer bytes are quicker as messages.
