@@ -26,6 +26,8 @@ if(TARGET farcall_cuda)
     FILE farcall-cuda-targets.cmake
     DESTINATION "${package_dir}")
 endif()
+# By itself: those who have no MPI cannot compile it.
+install(FILES farcall/mpi.hpp DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/farcall")
 install(FILES cmake/farcall_cuda_target.cmake DESTINATION "${package_dir}")
 
 # A static library has its users link OpenSSL, a shared one brings it along.

@@ -17,6 +17,36 @@ elseif(FARCALL_WITH_TLS)
   message(STATUS "farcall: no OpenSSL 3 found (libssl-dev), so without TLS")
 endif()
 
+# PMIx, for processes that mpirun, prterun or srun has started: its headers. Programs load its
+# library where they need it, so nothing is linked.
+set(FARCALL_WITH_PMIX AUTO CACHE STRING "Build for PMIx: ON, OFF, or AUTO for when its headers are found")
+set_property(CACHE FARCALL_WITH_PMIX PROPERTY STRINGS AUTO ON OFF)
+set(farcall_pmix_headers "")
+if(FARCALL_WITH_PMIX AND NOT CMAKE_CROSSCOMPILING)
+  find_package(PkgConfig QUIET)
+  if(PkgConfig_FOUND)
+    pkg_check_modules(PC_PMIX QUIET pmix)
+  endif()
+  find_path(FARCALL_PMIX_HEADERS pmix.h HINTS ${PC_PMIX_INCLUDE_DIRS})
+  mark_as_advanced(FARCALL_PMIX_HEADERS)
+  if(FARCALL_PMIX_HEADERS)
+    set(farcall_pmix_headers "${FARCALL_PMIX_HEADERS}")
+  elseif(FARCALL_WITH_PMIX STREQUAL "AUTO")
+    message(STATUS "farcall: no headers of PMIx found (libpmix-dev), so without it")
+  else()
+    message(FATAL_ERROR "FARCALL_WITH_PMIX is ON, and pmix.h is not found; install libpmix-dev")
+  endif()
+endif()
+
+# One file of the library needs them, in each target that is made of its sources.
+function(farcall_find_pmix_headers target)
+  if(farcall_pmix_headers)
+    set_source_files_properties(
+      "${PROJECT_SOURCE_DIR}/farcall/job/pmix_manager.cpp" TARGET_DIRECTORY ${target}
+      PROPERTIES COMPILE_OPTIONS "-isystem;${farcall_pmix_headers}" SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
+endfunction()
+
 # For our own programs: tools, tests, benchmarks. The library itself needs nothing but the system.
 add_library(farcall_private_libraries INTERFACE)
 if(FARCALL_BUILD_TESTS OR FARCALL_BUILD_TOOLS OR FARCALL_BUILD_BENCH OR FARCALL_BUILD_FUZZ)

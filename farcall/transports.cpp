@@ -5,6 +5,8 @@
 #include <farcall/base/settings_table.hpp>
 #include <farcall/gpu/make_device.hpp>
 #include <farcall/gpu/transport/entry.hpp>
+#include <farcall/job/process_manager.hpp>
+#include <farcall/transport/rdma_device.hpp>
 #include <farcall/transport/self/entry.hpp>
 #include <farcall/transport/shm/entry.hpp>
 #include <farcall/transport/tcp/entry.hpp>
@@ -27,7 +29,14 @@ std::vector<transport_entry> make_rows() {
       cuda::emulated_entry(&detail::make_device),
   };
   const std::string variable = settings::variable_of(settings::row("transport-modules"));
-  add_modules(rows, environment(variable.c_str()).value_or(""), variable);
+  const std::string named = environment(variable.c_str()).value_or("auto");
+  if (named == "auto") {
+    // Nodes of a cluster, that is: on other machines UCX would cost each program time to load.
+    if (launched_by() != process_manager_kind::none && has_rdma_device())
+      add_module_if_present(rows, "ucx");
+  } else if (named != "none") {
+    add_modules(rows, named, variable);
+  }
   return rows;
 }
 

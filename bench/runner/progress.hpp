@@ -21,6 +21,9 @@ class progress {
   /// to be worth it, and nothing is drawn while something is being measured.
   void begin_step(const std::string& what);
 
+  /// What the step that was begun does now. Draws, too.
+  void tell(const std::string& what) const { draw(what); }
+
   /// Wipes the bar; the destructor does it too.
   void finish();
 

@@ -17,8 +17,8 @@ HERE = pathlib.Path("docs/reference")
 # What the tree on the left shows: a title, and pages in their order.
 SECTIONS = (
     ("Guide", ["docs/guide/*.md", "docs/gotchas.md", "docs/glossary.md"]),
-    ("Inside", ["docs/architecture.md", "docs/wire.md", "docs/performance.md", "docs/benchmarks.md",
-                "CONTRIBUTING.md", "CHANGELOG.md"]),
+    ("Inside", ["docs/architecture.md", "docs/wire.md", "docs/performance.md", "docs/scale.md",
+                "docs/benchmarks.md", "CONTRIBUTING.md", "CHANGELOG.md"]),
     ("Decisions", ["docs/decisions/*.md"]),
 )
 MAIN_PAGE = "README.md"

@@ -224,6 +224,8 @@ class requester final : private fork_observer {
   /// The peer's key for each of our handlers, once the layer above has worked it out. Written and
   /// read by the lane's users in that layer; null before.
   std::atomic<const handler_key*> keys{nullptr};
+  /// The peer has our functions at the same offsets. Written before `keys`, by the same layer.
+  std::atomic<bool> is_of_same_build{false};
 
   /// Threads' sets of lanes that have it; guarded by the engine's mutex. Zero for a lane that was
   /// opened by itself.

@@ -10,10 +10,13 @@
 
 namespace farcall {
 
+/// Numbers of nodes are below it in every job: lanes in shared memory name nodes by two bytes.
+inline constexpr std::size_t most_node_numbers = 65536;
+
 /// How many numbers a job has for its nodes, those that join later included, if it starts with
-/// `nodes`: a number is never given twice.
+/// `nodes`, at most most_node_numbers: a number is never given twice.
 [[nodiscard]] constexpr std::size_t node_capacity(std::size_t nodes) noexcept {
-  return std::max<std::size_t>(1024, 2 * nodes);
+  return std::clamp<std::size_t>(2 * nodes, 1024, most_node_numbers);
 }
 
 /// What is known of each node, by number. Entries are added while others read, stay where they are

@@ -59,6 +59,7 @@ TEST(node_table, is_gone_through_in_order) {
 TEST(node_table, capacity_leaves_room_for_nodes_that_join) {
   EXPECT_EQ(node_capacity(2), 1024U);
   EXPECT_EQ(node_capacity(1001), 2002U);
+  EXPECT_EQ(node_capacity(40000), most_node_numbers);
 }
 
 TEST(node_table, threads_that_make_the_same_entries_agree) {

@@ -85,15 +85,19 @@ struct key_resolver::peer_rows {
 };
 
 struct key_resolver::state {
+  /// What was found out of the callables of a node that is called.
   struct node_names {
-    std::uint64_t key_digest = 0;
-    const transport* way = nullptr; ///< null where there is none
     std::mutex mutex;
     std::atomic<const am::handler_key*> keys{nullptr};
     std::vector<am::handler_key> storage;
     peer_rows known; ///< written once, before `keys`
     std::unordered_map<any_function, std::uint32_t> handles;
     std::unordered_map<const entry*, am::handler_key> late; ///< keys that were asked for one by one
+  };
+  struct node_entry {
+    std::uint64_t key_digest = 0;
+    const transport* way = nullptr;    ///< null where there is none
+    std::unique_ptr<node_names> names; ///< made on first use; stays
   };
 
   static constexpr std::size_t most_resolved = 65536;
@@ -105,7 +109,16 @@ struct key_resolver::state {
     return nodes.find(peer)->way;
   }
 
-  node_table<node_names> nodes;
+  /// Of a node that was added.
+  [[nodiscard]] node_names& names_of(node_id peer) {
+    node_entry& of = *nodes.find(peer);
+    const std::lock_guard guard(names_mutex);
+    if (!of.names) of.names = std::make_unique<node_names>();
+    return *of.names;
+  }
+
+  node_table<node_entry> nodes;
+  std::mutex names_mutex;
   std::mutex resolve_mutex;
   std::unordered_map<std::string, std::uint32_t> resolved_numbers;
   std::unique_ptr<std::atomic<any_function>[]> resolved =
@@ -128,11 +141,11 @@ key_resolver::key_resolver(std::size_t capacity)
     : image_(&program_image::instance()), same_build_(capacity), state_(new state(capacity)) {}
 
 void key_resolver::add(const card& its, const transport* way) {
-  auto names = std::make_unique<state::node_names>();
-  names->key_digest = its.key_digest;
-  names->way = way;
+  auto its_entry = std::make_unique<state::node_entry>();
+  its_entry->key_digest = its.key_digest;
+  its_entry->way = way;
   same_build_.at(its.id) = its.build == image_->build() ? 1 : 0;
-  state_->nodes.publish(its.id, std::move(names));
+  state_->nodes.publish(its.id, std::move(its_entry));
 }
 
 key_resolver::~key_resolver() { delete state_; }
@@ -170,7 +183,7 @@ key_resolver::peer_rows key_resolver::rows_of_peer(am::requester& l, time_point 
 }
 
 std::string key_resolver::why_missing(node_id peer, std::uint32_t row) const {
-  const peer_rows& known = state_->nodes.find(peer)->known;
+  const peer_rows& known = state_->names_of(peer).known;
   if (!known.differing_library.empty()) {
     return "; it is built with another standard library, " + known.differing_library +
            ", so only functions whose types name nothing of std, and hold no classes, are the same";
@@ -182,7 +195,7 @@ std::string key_resolver::why_missing(node_id peer, std::uint32_t row) const {
 }
 
 void key_resolver::prepare(am::requester& l, time_point deadline) {
-  state::node_names& names = *state_->nodes.find(l.peer());
+  state::node_names& names = state_->names_of(l.peer());
   if (names.keys.load(std::memory_order_acquire) == nullptr) {
     // Without the lock: the wait inside may run handlers that come here too.
     peer_rows found = rows_of_peer(l, deadline);
@@ -195,6 +208,7 @@ void key_resolver::prepare(am::requester& l, time_point deadline) {
       names.keys.store(names.storage.data(), std::memory_order_release);
     }
   }
+  l.is_of_same_build.store(same_build_[l.peer()] != 0, std::memory_order_relaxed);
   // Release; partner: the acquire load in key_for().
   l.keys.store(names.keys.load(std::memory_order_acquire), std::memory_order_release);
 }
@@ -205,7 +219,7 @@ am::handler_key key_resolver::key_slow(am::requester& l, const entry& e, time_po
   const am::handler_key key = l.keys.load(std::memory_order_relaxed)[e.index()];
   if (key != no_key) return key;
 
-  state::node_names& names = *state_->nodes.find(l.peer());
+  state::node_names& names = state_->names_of(l.peer());
   {
     const std::lock_guard guard(names.mutex);
     const auto at = names.late.find(&e);
@@ -254,7 +268,7 @@ function_handle key_resolver::handle_slow(am::requester& l, any_function f, time
     const auto offset = image_->offset_of(f);
     if (offset && *offset < resolved_bit) return {static_cast<std::uint32_t>(*offset)};
   }
-  state::node_names& names = *state_->nodes.find(l.peer());
+  state::node_names& names = state_->names_of(l.peer());
   {
     const std::lock_guard guard(names.mutex);
     const auto at = names.handles.find(f);

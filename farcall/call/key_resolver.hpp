@@ -63,7 +63,8 @@ class key_resolver {
   /// What to send for a plain function. The first use of a function towards a node of another build
   /// waits for that node. Throws unknown_function, and timeout.
   [[nodiscard]] function_handle handle_for(am::requester& l, any_function f, time_point deadline) {
-    if (same_build_[l.peer()] != 0) [[likely]] {
+    // Relaxed: false only makes it slower.
+    if (l.is_of_same_build.load(std::memory_order_relaxed)) [[likely]] {
       const std::uint64_t offset = image_->distance_to(f);
       if (image_->is_near(offset)) [[likely]]
         return {static_cast<std::uint32_t>(offset)};

@@ -38,14 +38,16 @@ std::string_view next_word(std::string_view path, std::size_t& at) {
 int open_beneath(int folder, std::string_view rest, int flags, mode_t mode) {
   open_how how{};
   how.flags = static_cast<std::uint64_t>(flags | O_CLOEXEC);
-  if ((flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE) how.mode = mode & 07777;
+  // Nothing that would run as the host's user, by whoever starts it.
+  if ((flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE) how.mode = mode & 01777;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
   const std::string path(rest.empty() ? "." : rest);
-  for (;;) {
+  // The kernel gives up where somebody renames at the same time; and where somebody holds a lease.
+  constexpr int most_tries = 100;
+  for (int tries = 1;; ++tries) {
     const long fd = ::syscall(SYS_openat2, folder, path.c_str(), &how, sizeof how);
     if (fd >= 0) return static_cast<int>(fd);
-    // The kernel gives up where somebody renames at the same time.
-    if (errno == EAGAIN || errno == EINTR) continue;
+    if (errno == EINTR || (errno == EAGAIN && tries < most_tries)) continue;
     return errno == EXDEV ? -EACCES : -errno;
   }
 }
@@ -142,8 +144,13 @@ access_list::access_list(std::vector<prefix> prefixes) : prefixes_(std::move(pre
   for (const prefix& p : prefixes_) {
     root r{unique_fd(::open(p.path.c_str(), O_PATH | O_CLOEXEC)), false};
     if (!r.name) {
-      throw setting_error("host_files names " + p.path +
-                          ", which cannot be opened: " + reason_text(errno));
+      const bool has_odd_end =
+          p.path.find(':') != std::string::npos || p.path.find(' ') != std::string::npos;
+      throw setting_error("host_files names \"" + p.path +
+                          "\", which cannot be opened: " + reason_text(errno) +
+                          (has_odd_end ? " (paths are separated by commas, without spaces; only "
+                                         ":ro or :rw may stand behind one)"
+                                       : ""));
     }
     struct stat s{};
     r.is_folder = ::fstat(r.name.get(), &s) == 0 && S_ISDIR(s.st_mode);

@@ -1,18 +1,19 @@
 #pragma once
 
 #include <farcall/files/access.hpp>
+#include <farcall/files/buffered_file.hpp>
 #include <farcall/files/file_messages.hpp>
+#include <farcall/files/host_requests.hpp>
 #include <farcall/files/io_table.h>
-#include <farcall/offload/call.hpp>
+#include <farcall/files/passed_files.hpp>
 #include <farcall/offload/job_service.hpp>
 
-#include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
-#include <mutex>
 #include <shared_mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,15 +24,20 @@ namespace farcall::files {
 /// name, and returns what that returns, or -errno: EIO where the host has failed, or the job has
 /// ended. The calling thread waits as in a system call, without running other handlers.
 ///
-/// Reads and writes of more than `largest_piece` bytes go in pieces, several under way at a time,
-/// so that the host's files and the way to it are busy at once. Such a one is not atomic: other
-/// readers and writers of the file may come between its pieces. As pieces of an NFS mount.
+/// A file that is read from its beginning on is read ahead, and writes return before the host has
+/// done them, which fsync() and close() wait for; an error comes with the next write, fsync() or
+/// close(). Between nodes that is as of an NFS mount, close-to-open; within the target, a file that
+/// is written to and open twice is not buffered. Large reads and writes go in pieces, and are not
+/// atomic. FARCALL_IO_BUFFER=off has every call wait until it is done.
 ///
 /// Any thread of the target.
 class file_calls final : public detail::job_service {
  public:
-  /// For the calls of `job`, which outlives finish().
-  file_calls(detail::job_core& job, std::vector<prefix> prefixes);
+  /// For the calls of `job`, which outlives finish(). With `wants_descriptors`, open files are
+  /// passed to this process where they can be.
+  file_calls(detail::job_core& job, std::vector<prefix> prefixes, bool wants_descriptors);
+
+  [[nodiscard]] std::span<const prefix> prefixes() const noexcept { return prefixes_; }
 
   /// By its words, the path is one of the host's.
   [[nodiscard]] bool is_hosts(std::string_view path) const noexcept;
@@ -40,6 +46,8 @@ class file_calls final : public detail::job_service {
   [[nodiscard]] std::int64_t open(std::string_view path, int flags, std::uint32_t mode,
                                   farcall_io_opened& opened) noexcept;
   [[nodiscard]] std::int64_t close(std::uint64_t file) noexcept;
+  /// Until the host has done what was written; an error of that, as at close().
+  [[nodiscard]] std::int64_t flush(std::uint64_t file) noexcept;
   [[nodiscard]] std::int64_t read(std::uint64_t file, void* to, std::size_t bytes) noexcept;
   [[nodiscard]] std::int64_t write(std::uint64_t file, const void* from,
                                    std::size_t bytes) noexcept;
@@ -63,40 +71,52 @@ class file_calls final : public detail::job_service {
   [[nodiscard]] std::int64_t rename(std::string_view from, std::string_view to,
                                     std::uint32_t flags = 0) noexcept;
   [[nodiscard]] std::int64_t read_link(std::string_view path, char* to, std::size_t bytes) noexcept;
+  [[nodiscard]] std::int64_t link(std::string_view from, std::string_view to,
+                                  bool follows_link) noexcept;
+  /// `content` is what the link says, and may be any path.
+  [[nodiscard]] std::int64_t symlink(std::string_view content, std::string_view path) noexcept;
+  [[nodiscard]] std::int64_t allocate(std::uint64_t file, int mode, std::int64_t offset,
+                                      std::int64_t bytes) noexcept;
 
+  // Of the path, or, where that is empty, of the file.
+  /// EPERM for bits that have a file run as its owner (setuid, setgid).
+  [[nodiscard]] std::int64_t set_mode(std::uint64_t file, std::string_view path,
+                                      std::uint32_t mode) noexcept;
+  [[nodiscard]] std::int64_t set_owner(std::uint64_t file, std::string_view path, bool follows_link,
+                                       std::uint32_t user, std::uint32_t group) noexcept;
+  [[nodiscard]] std::int64_t set_times(std::uint64_t file, std::string_view path, bool follows_link,
+                                       const farcall_io_times& times) noexcept;
+  [[nodiscard]] std::int64_t space(std::uint64_t file, std::string_view path,
+                                   farcall_io_space& space) noexcept;
+
+  void take_file(std::uint64_t number, unique_fd file) noexcept override;
   void finish() noexcept override;
 
  private:
-  /// Threads share lanes to the host when there are more of them.
-  static constexpr std::size_t most_lanes = 16;
-  /// Pieces of one read or write that are under way at a time.
-  static constexpr std::size_t pieces_in_flight = 4;
+  using file_ref = std::shared_ptr<buffered_file>;
 
-  struct lane_slot {
-    std::mutex mutex;
-    std::shared_ptr<lane> open;
-  };
-  struct transfer;
-
-  [[nodiscard]] std::shared_ptr<lane> own_lane();
+  [[nodiscard]] file_ref find(std::uint64_t number);
+  /// Files that are the same one of the host's are not buffered if one of them is written to.
+  void keep(const file_ref& opened);
   template <class F>
-  [[nodiscard]] std::int64_t guarded(const F& f) noexcept;
-  [[nodiscard]] std::int64_t ask(const request& what);
-  [[nodiscard]] std::int64_t call(const request& what) noexcept;
-  [[nodiscard]] std::int64_t call(request what, void* to, std::size_t bytes) noexcept;
-  [[nodiscard]] std::int64_t wait(const lane& way, future<reply> sent);
-  [[nodiscard]] std::int64_t read_at(std::uint64_t file, void* to, std::size_t bytes,
-                                     std::int64_t offset) noexcept;
-  [[nodiscard]] std::int64_t write_at(std::uint64_t file, const void* from, std::size_t bytes,
-                                      std::int64_t offset) noexcept;
-  [[nodiscard]] std::int64_t in_pieces(const transfer& t);
+  [[nodiscard]] std::int64_t on_file(std::uint64_t file, const F& f) noexcept;
+  template <class F>
+  [[nodiscard]] std::int64_t on_path(const F& f) noexcept;
+  [[nodiscard]] std::int64_t ask_file(request what, void* to = nullptr,
+                                      std::size_t bytes = 0) noexcept;
+  [[nodiscard]] std::int64_t ask_path(request what, void* to = nullptr,
+                                      std::size_t bytes = 0) noexcept;
+  [[nodiscard]] std::int64_t ask_either(const request& what, void* to = nullptr,
+                                        std::size_t bytes = 0) noexcept;
+  [[nodiscard]] std::int64_t ask_to_open(const request& what, opened_file& there);
 
-  detail::job_core& job_;
   std::vector<prefix> prefixes_;
-  std::shared_mutex ending_; ///< shared by calls that are under way
-  bool has_ended_ = false;
-  std::atomic<std::uint64_t> last_transfer_{0};
-  std::array<lane_slot, most_lanes> lanes_;
+  const bool buffers_;
+  const bool wants_descriptors_;
+  passed_files passed_;
+  host_requests host_;
+  std::shared_mutex mutex_;
+  std::map<std::uint64_t, file_ref> files_; ///< that are open, by their numbers
 };
 
 /// Of the job whose target this process is. Throws error where the host lets it use no files.

@@ -2,6 +2,9 @@
 #include <farcall/files/file_messages.hpp>
 #include <farcall/files/files_test_support.hpp>
 #include <farcall/files/host_files.hpp>
+#include <farcall/files/host_requests.hpp>
+#include <farcall/files/read_ahead.hpp>
+#include <farcall/offload/job_state.hpp>
 #include <farcall/offload/job_test_support.hpp>
 
 #include <gmock/gmock.h>
@@ -135,25 +138,185 @@ TEST_F(host_files, have_one_position_that_ends_where_a_short_read_did) {
               ::testing::ElementsAre(10, size - 10, size, size - 20, size, 0, 0));
 }
 
-TEST_F(host_files, stop_at_the_piece_that_fails) {
-  // Nothing is written behind a piece that could not be.
+/// Offsets at which nothing can be written.
+constexpr auto beyond_all_files = INT64_MAX - static_cast<std::int64_t>(4 * files::largest_piece);
+
+TEST_F(host_files, have_nothing_written_behind_a_piece_that_fails) {
   const auto beyond = +[](const std::string& path) {
     auto& f = files::of_this_target();
     const opened_file file = open_there(path, O_WRONLY | O_CREAT);
     const std::string all(4 * files::largest_piece, 'x');
-    const std::int64_t done =
-        f.pwrite(file.number, all.data(), all.size(),
-                 INT64_MAX - static_cast<std::int64_t>(4 * files::largest_piece));
-    (void)f.close(file.number);
-    return done;
+    std::vector<std::int64_t> seen;
+    // It may go on meanwhile, or be told at once.
+    const std::int64_t done = f.pwrite(file.number, all.data(), all.size(), beyond_all_files);
+    seen.push_back(done < 0 ? done : f.fsync(file.number, false));
+    // Told once; what comes then is a new beginning.
+    seen.push_back(f.fsync(file.number, false));
+    seen.push_back(f.pwrite(file.number, "abc", 3, 0));
+    seen.push_back(f.close(file.number));
+    return seen;
   };
-  EXPECT_LT(sync(target_, beyond, tree_ / "in/f"), 0);
-  EXPECT_EQ(fs::file_size(tree_ / "in/f"), 0U);
+  EXPECT_THAT(sync(target_, beyond, tree_ / "in/f"), ::testing::ElementsAre(-EFBIG, 0, 3, 0));
+  EXPECT_EQ(content_of_file(tree_ / "in/f"), "abc");
+}
+
+TEST_F(host_files, tell_of_a_write_that_failed_when_they_are_closed) {
+  const auto beyond = +[](const std::string& path) {
+    auto& f = files::of_this_target();
+    const opened_file file = open_there(path, O_WRONLY | O_CREAT);
+    const std::int64_t done = f.pwrite(file.number, "x", 1, beyond_all_files);
+    return std::pair(done, f.close(file.number));
+  };
+  EXPECT_EQ(sync(target_, beyond, tree_ / "in/f"),
+            std::pair(std::int64_t{1}, std::int64_t{-EFBIG}));
+  EXPECT_EQ(open_here(), 0U) << "it is closed nevertheless";
+}
+
+TEST_F(host_files, that_are_synchronous_tell_at_once) {
+  const auto beyond = +[](const std::string& path) {
+    const opened_file file = open_there(path, O_WRONLY | O_CREAT | O_DSYNC);
+    return files::of_this_target().pwrite(file.number, "x", 1, beyond_all_files);
+  };
+  EXPECT_EQ(sync(target_, beyond, tree_ / "in/f"), -EFBIG);
+}
+
+TEST_F(host_files, are_as_they_were_written_for_all_descriptors_and_names) {
+  const auto use = +[](const std::string& in) -> std::string {
+    auto& f = files::of_this_target();
+    const std::uint64_t first = open_there(in + "/a", O_RDWR | O_CREAT).number;
+    const std::string block(100'000, 'x');
+    std::string got(block.size(), '\0');
+    farcall_io_status s{};
+    for (std::int64_t i = 0; i < 20; ++i) {
+      if (f.write(first, block.data(), block.size()) != 100'000) return "write";
+      if (f.stat(in + "/a", true, s) != 0 || s.size != (i + 1) * 100'000) return "stat";
+    }
+    if (f.pread(first, got.data(), got.size(), 1'900'000) != 100'000 || got != block)
+      return "pread";
+    // Read in a row by two, so that it is read ahead, and then changed by a third.
+    const std::uint64_t second = open_there(in + "/a", O_RDONLY).number;
+    const std::uint64_t third = open_there(in + "/a", O_RDONLY).number;
+    if (f.close(first) != 0) return "close";
+    for (int i = 0; i < 3; ++i) {
+      if (f.read(second, got.data(), got.size()) != 100'000) return "read in a row";
+      if (f.read(third, got.data(), got.size()) != 100'000) return "read in a row";
+    }
+    const std::uint64_t writer = open_there(in + "/a", O_WRONLY).number;
+    if (f.pwrite(writer, "new", 3, 300'000) != 3) return "pwrite";
+    if (f.read(second, got.data(), 3) != 3 || got.substr(0, 3) != "new") return "changed";
+    if (f.close(writer) != 0 || f.truncate(in + "/a", 400'000) != 0) return "truncate";
+    if (f.read(third, got.data(), got.size()) != 100'000) return "before the new end";
+    if (f.read(third, got.data(), got.size()) != 0) return "behind the new end";
+    return "";
+  };
+  EXPECT_EQ(sync(target_, use, tree_ / "in"), "");
+}
+
+TEST_F(host_files, are_read_ahead_of_one_who_reads_on) {
+  const std::string all = pattern(3 * files::largest_piece + 12345);
+  write_file(tree_ / "read/a", all);
+  for (const std::size_t each : {std::size_t{1000}, std::size_t{4096}, std::size_t{300'000},
+                                 files::largest_piece, 2 * files::largest_piece}) {
+    const auto read_on = +[](const std::string& path, std::size_t bytes) {
+      auto& f = files::of_this_target();
+      const std::uint64_t file = open_there(path, O_RDONLY).number;
+      std::string seen;
+      std::string piece(bytes, '\0');
+      std::int64_t got = 0;
+      while ((got = f.read(file, piece.data(), bytes)) > 0) {
+        seen.append(piece, 0, static_cast<std::size_t>(got));
+        // Somebody goes back, and comes again.
+        if (seen.size() / bytes % 50 == 7) {
+          const auto here = static_cast<std::int64_t>(seen.size());
+          (void)f.seek(file, 0, SEEK_SET);
+          (void)f.read(file, piece.data(), 1);
+          if (f.seek(file, here, SEEK_SET) != here) return std::string("seek");
+        }
+      }
+      (void)f.close(file);
+      return seen;
+    };
+    EXPECT_TRUE(sync(target_, read_on, tree_ / "read/a", each) == all) << each;
+  }
+}
+
+TEST_F(host_files, are_not_mixed_up_by_a_thread_that_tells_late_what_it_has_read) {
+  const std::string all = pattern(files::largest_piece);
+  write_file(tree_ / "read/a", all);
+  const auto use = +[](const std::string& path) -> std::string {
+    files::host_requests host(detail::current_job());
+    const std::uint64_t number = open_there(path, O_RDONLY).number;
+    files::read_ahead ahead(host, number);
+    std::string got(1000, '\0');
+    // One thread reads on, and has something fetched from 2000 on.
+    ahead.has_read(0, 1000);
+    if (ahead.read(got.data(), 1000, 1000) != 1000) return "nothing is read ahead";
+    // Another one has read there in another way, and says so now.
+    ahead.has_read(2000, 1000);
+    const std::optional<std::int64_t> n = ahead.read(got.data(), 1000, 3000);
+    (void)files::of_this_target().close(number);
+    const bool is_right = got == pattern(files::largest_piece).substr(3000, 1000);
+    return !n || (n == 1000 && is_right) ? "" : "bytes of another place";
+  };
+  EXPECT_EQ(sync(target_, use, tree_ / "read/a"), "");
+}
+
+TEST_F(host_files, let_a_job_end_while_threads_use_them) {
+  write_file(tree_ / "read/a", "abc");
+  const auto use_on = +[](const std::string& path) {
+    for (int i = 0; i < 4; ++i) {
+      std::thread([path] {
+        while (open_there(path, O_RDONLY).result != -EIO) {
+        }
+      }).detach();
+    }
+  };
+  sync(target_, use_on, tree_ / "read/a");
+  ::testing::internal::CaptureStderr();
+  job_.reset();
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), ::testing::Not(HasSubstr("is killed")));
+}
+
+TEST_F(host_files, that_are_appended_to_have_no_place_of_their_own) {
+  const auto append = +[](const std::string& path) {
+    auto& f = files::of_this_target();
+    const std::uint64_t a = open_there(path, O_RDWR | O_CREAT | O_APPEND).number;
+    const std::uint64_t b = open_there(path, O_WRONLY).number;
+    std::vector<std::int64_t> seen;
+    seen.push_back(f.write(a, "one", 3));
+    seen.push_back(f.write(b, "O", 1));
+    seen.push_back(f.write(a, "two", 3));
+    seen.push_back(f.seek(a, 0, SEEK_CUR));
+    seen.push_back(f.set_flags(b, O_APPEND));
+    seen.push_back(f.write(b, "!", 1));
+    seen.push_back(f.seek(b, 0, SEEK_CUR));
+    seen.push_back(f.set_flags(b, 0));
+    seen.push_back(f.seek(b, -1, SEEK_END));
+    seen.push_back(f.write(b, "?", 1));
+    seen.push_back(f.close(a));
+    seen.push_back(f.close(b));
+    return seen;
+  };
+  EXPECT_THAT(sync(target_, append, tree_ / "in/a"),
+              ::testing::ElementsAre(3, 1, 3, 6, 0, 1, 7, 0, 6, 1, 0, 0));
+  EXPECT_EQ(content_of_file(tree_ / "in/a"), "Onetwo?");
+}
+
+TEST_F(host_files, that_were_left_open_are_written_at_the_end) {
+  const auto leave = +[](const std::string& path) {
+    const std::string all(300'000, 'x');
+    return files::of_this_target().write(open_there(path, O_WRONLY | O_CREAT).number, all.data(),
+                                         all.size());
+  };
+  EXPECT_EQ(sync(target_, leave, tree_ / "in/a"), 300'000);
+  job_.reset();
+  EXPECT_EQ(fs::file_size(tree_ / "in/a"), 300'000U);
 }
 
 TEST_F(host_files, give_the_errors_of_local_calls) {
   write_file(tree_ / "read/a", "abc");
   write_file(tree_ / "in/a", "abc");
+  ASSERT_EQ(::mkfifo((tree_ / "in/pipe").c_str(), 0600), 0);
   fs::create_directories(tree_ / "in/folder/inner");
   fs::create_symlink("loop", tree_ / "in/loop");
   fs::create_symlink(tree_ / "read/a", tree_ / "in/out");
@@ -175,6 +338,7 @@ TEST_F(host_files, give_the_errors_of_local_calls) {
     auto& f = files::of_this_target();
     const std::uint64_t file = open_there(in + "/a", O_RDONLY).number;
     const std::uint64_t folder = open_there(in + "/folder", O_RDONLY).number;
+    const std::uint64_t writable = open_there(in + "/w", O_WRONLY | O_CREAT).number;
     char byte = 0;
     auto* const nowhere = reinterpret_cast<char*>(std::uintptr_t{64});
     return std::vector<std::int64_t>{
@@ -183,7 +347,8 @@ TEST_F(host_files, give_the_errors_of_local_calls) {
         f.read(folder, &byte, 1),
         f.write(file, "x", 1),
         f.read(file, nowhere, 1),
-        f.pwrite(file, nowhere, 1, 0),
+        f.pwrite(writable, nowhere, 1, 0),
+        f.write(writable, nowhere, std::size_t{4} << 20),
         f.pread(file, nowhere, std::size_t{4} << 20, 0),
         f.pread(file, &byte, 1, -1),
         f.pread(file, &byte, 2, INT64_MAX - 1),
@@ -199,14 +364,16 @@ TEST_F(host_files, give_the_errors_of_local_calls) {
         f.rename(in + "/a", in + "/../a"),
         f.access(in + "/a", X_OK),
         f.truncate(in + "/folder", 0),
+        f.set_mode(0, in + "/pipe", 0666),
+        f.link(in + "/pipe", in + "/other", false),
     };
   };
   const bool may_all = ::geteuid() == 0;
   EXPECT_THAT(sync(target_, others, tree_ / "in"),
               ::testing::ElementsAre(-EBADF, -EBADF, -EISDIR, -EBADF, -EFAULT, -EFAULT, -EFAULT,
-                                     -EINVAL, -EINVAL, -EINVAL, -EINVAL, -EINVAL, -EISDIR,
+                                     -EFAULT, -EINVAL, -EINVAL, -EINVAL, -EINVAL, -EINVAL, -EISDIR,
                                      -ENOTEMPTY, -EBUSY, -ENOTDIR, -EEXIST, -ENOENT, -EACCES,
-                                     -EACCES, -EISDIR))
+                                     -EACCES, -EISDIR, -EACCES, -EACCES))
       << may_all;
 }
 

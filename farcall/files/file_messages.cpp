@@ -1,5 +1,5 @@
 #include <farcall/files/file_messages.hpp>
-#include <farcall/memory/copy.hpp>
+#include <farcall/files/user_memory.hpp>
 
 #include <atomic>
 #include <cerrno>
@@ -28,6 +28,7 @@ constexpr flag_pair flag_pairs[] = {
 struct place {
   void* to;
   std::size_t bytes;
+  std::atomic<bool> is_full{false};
 };
 
 /// Never destroyed: threads may wait while static objects go.
@@ -65,13 +66,23 @@ landing_place::landing_place(void* to, std::size_t bytes) {
   places& p = places::instance();
   const std::lock_guard guard(p.mutex);
   number_ = ++p.last;
-  p.all.emplace(number_, place{to, bytes});
+  p.all.try_emplace(number_, to, bytes);
 }
 
 landing_place::~landing_place() {
   places& p = places::instance();
   const std::lock_guard guard(p.mutex);
   p.all.erase(number_);
+}
+
+bool landing_place::redirect(void* to) noexcept {
+  places& p = places::instance();
+  const std::lock_guard guard(p.mutex);
+  place& mine = p.all.at(number_);
+  // Relaxed: the mutex orders it.
+  if (mine.is_full.load(std::memory_order_relaxed)) return false;
+  mine.to = to;
+  return true;
 }
 
 std::int64_t landing_place::put(std::uint64_t number, const std::byte* from,
@@ -81,7 +92,8 @@ std::int64_t landing_place::put(std::uint64_t number, const std::byte* from,
   const std::shared_lock guard(p.mutex);
   const auto at = p.all.find(number);
   if (at == p.all.end() || bytes > at->second.bytes) return -EIO;
-  return copy_if_mapped(at->second.to, from, bytes) ? 0 : -EFAULT;
+  at->second.is_full.store(true, std::memory_order_relaxed);
+  return copy_to_user(at->second.to, from, bytes) ? 0 : -EFAULT;
 }
 
 } // namespace farcall::files

@@ -25,7 +25,12 @@ enum class operation : std::uint8_t {
   ftruncate,
   fsync,
   list,
-  stat,
+  allocate,
+  set_mode, ///< from here on of a file, or of a path where there is one
+  set_owner,
+  set_times,
+  space,
+  stat, ///< from here on of a path
   access,
   truncate,
   unlink,
@@ -33,6 +38,8 @@ enum class operation : std::uint8_t {
   mkdir,
   rename,
   read_link,
+  link,
+  symlink,
 };
 
 /// Flags of open(2): their numbers differ between processors.
@@ -54,6 +61,24 @@ inline constexpr std::uint32_t temporary = 1U << 11;
 [[nodiscard]] std::uint32_t to_open_flags(int system_flags) noexcept;
 [[nodiscard]] int to_system_flags(std::uint32_t flags) noexcept;
 
+/// Of open: the target would rather have the open file itself.
+namespace open_wishes {
+inline constexpr std::uint32_t descriptor = 1U << 31;
+}
+
+/// Of a write: all of it, or an error.
+namespace write_flags {
+inline constexpr std::uint32_t whole = 1;
+}
+
+/// What opening a file gives.
+struct opened_file {
+  std::uint64_t file = 0; ///< its number at the host; 0 where the file itself is passed
+  std::uint64_t mode = 0; ///< as in farcall_io_status
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+};
+
 /// At the file's position instead of an offset.
 inline constexpr std::int64_t at_position = -1;
 
@@ -64,14 +89,17 @@ inline constexpr std::size_t largest_piece = std::size_t{1} << 20;
 struct request {
   operation what{};
   std::uint64_t file = 0;
-  std::int64_t offset = 0;    ///< a position, a size
-  std::uint64_t bytes = 0;    ///< to read
-  std::uint32_t flags = 0;    ///< of open(), rename(); whence, a mode of access()
-  std::uint32_t mode = 0;     ///< of what is made
-  std::uint64_t landing = 0;  ///< where the target wants the bytes of the reply: see landing_places
-  std::uint64_t transfer = 0; ///< a number for all pieces of one read or write; 0: it has one piece
+  std::int64_t offset = 0; ///< a position, a size; a group
+  std::uint64_t bytes = 0; ///< to read, to allocate; a user
+  std::uint32_t flags =
+      0; ///< of open(), rename(), a write; whence; a mode of access(); 1: follow a link
+  std::uint32_t mode = 0;    ///< of what is made or changed
+  std::uint64_t landing = 0; ///< where the target wants the bytes of the reply: see landing_places
+  /// A number for all pieces of one read or write, of which those behind one that was not whole are
+  /// not done; 0: it has one piece. Of open, with a wish for a descriptor: by which it comes.
+  std::uint64_t transfer = 0;
   std::string_view path{};
-  std::string_view to{}; ///< of rename()
+  std::string_view to{}; ///< of rename(), link(), symlink()
   std::span<const std::byte> data{};
 };
 
@@ -98,6 +126,10 @@ class landing_place {
   ~landing_place();
 
   [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
+
+  /// Bytes that arrive from now on go to `to`, where there is as much room. False: they have
+  /// arrived.
+  [[nodiscard]] bool redirect(void* to) noexcept;
 
   /// 0; -EFAULT where the memory cannot be written to; -EIO for a number that is none, or too many
   /// bytes. Any thread.

@@ -1,5 +1,6 @@
 #include <farcall/base/error.hpp>
 #include <farcall/call/result.hpp>
+#include <farcall/files/file_view.hpp>
 #include <farcall/files/host_files.hpp>
 #include <farcall/offload/job_state.hpp>
 
@@ -7,13 +8,15 @@
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <cstdio>
 #include <cstring>
 #include <utility>
 
 #include <fcntl.h>
 #include <linux/fs.h>
-#include <stdio.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -92,6 +95,35 @@ std::int64_t status_of_file(int fd, std::vector<std::byte>& bytes) {
   return 0;
 }
 
+/// No device, pipe or socket.
+bool is_plain(const struct stat& s) noexcept {
+  return S_ISREG(s.st_mode) || S_ISDIR(s.st_mode) || S_ISLNK(s.st_mode);
+}
+
+/// By which functions that take a path, and no descriptor that only names, reach what it names.
+std::string path_of(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
+
+std::int64_t space_at(int fd, std::vector<std::byte>& bytes) {
+  struct statvfs s{};
+  struct statfs t{};
+  if (::fstatvfs(fd, &s) != 0 || ::fstatfs(fd, &t) != 0) return -errno;
+  farcall_io_space r{};
+  r.type = static_cast<std::uint64_t>(t.f_type);
+  r.block_size = s.f_bsize;
+  r.fragment_size = s.f_frsize;
+  r.blocks = s.f_blocks;
+  r.free_blocks = s.f_bfree;
+  r.available_blocks = s.f_bavail;
+  r.files = s.f_files;
+  r.free_files = s.f_ffree;
+  r.available_files = s.f_favail;
+  r.device = s.f_fsid;
+  r.flags = s.f_flag;
+  r.longest_name = s.f_namemax;
+  put_bytes(bytes, r);
+  return 0;
+}
+
 /// Of what was found; -ENOTDIR where the path ends with a slash and it is no folder.
 std::int64_t check_slash(const access_list::parent& at) {
   if (!at.wants_folder) return 0;
@@ -102,9 +134,16 @@ std::int64_t check_slash(const access_list::parent& at) {
 
 } // namespace
 
+host_files::open_file::~open_file() {
+  if (descriptor)
+    closed->store(result_of(::close(descriptor.release())), std::memory_order_relaxed);
+}
+
 host_files::host_files(access_list allowed) : allowed_(std::move(allowed)) {}
 
-std::string host_files::for_targets() const { return text_of(allowed_.prefixes()); }
+std::string host_files::for_targets() const {
+  return text_of(own_file_view()) + ';' + text_of(allowed_.prefixes());
+}
 
 void host_files::node_ended(node_id node) noexcept {
   std::map<std::uint64_t, file_ref> gone;
@@ -128,9 +167,10 @@ host_files::file_ref host_files::find(node_id node, std::uint64_t file) {
   return at == t->second.files.end() ? nullptr : at->second;
 }
 
-std::int64_t host_files::keep(node_id node, unique_fd opened) {
+std::int64_t host_files::keep(node_id node, unique_fd opened, bool is_writable) {
   auto file = std::make_shared<open_file>();
   file->descriptor = std::move(opened);
+  file->is_writable = is_writable;
   const std::lock_guard guard(mutex_);
   target& t = targets_[node];
   if (t.has_ended) return -EIO;
@@ -139,20 +179,27 @@ std::int64_t host_files::keep(node_id node, unique_fd opened) {
   return static_cast<std::int64_t>(t.last);
 }
 
-std::int64_t host_files::open(node_id node, const request& what, farcall_io_opened& opened) {
+std::int64_t host_files::open(const detail::job_state& job, node_id node, const request& what,
+                              opened_file& opened) {
   const int fd = allowed_.open(what.path, to_system_flags(what.flags), what.mode);
   if (fd < 0) return fd;
   unique_fd file(fd);
   struct stat s{};
   if (::fstat(fd, &s) != 0) return -errno;
-  if (!S_ISREG(s.st_mode) && (what.flags & open_flags::nonblock) == 0) {
+  if ((what.flags & open_flags::nonblock) == 0) {
     // It was opened so, in case it was a pipe.
     const int flags = ::fcntl(fd, F_GETFL);
     (void)::fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
   }
-  const std::int64_t number = keep(node, std::move(file));
+  // Not a folder, from which ".." leads to others.
+  if ((what.flags & open_wishes::descriptor) != 0 && S_ISREG(s.st_mode) &&
+      job.members->send_file(node, what.transfer, fd)) {
+    opened = {0, s.st_mode, s.st_dev, s.st_ino};
+    return 0;
+  }
+  const std::int64_t number = keep(node, std::move(file), allowed_.is_writable(what.path));
   if (number < 0) return number;
-  opened = {static_cast<std::uint64_t>(number), s.st_mode};
+  opened = {static_cast<std::uint64_t>(number), s.st_mode, s.st_dev, s.st_ino};
   return 0;
 }
 
@@ -168,8 +215,9 @@ std::int64_t host_files::close(node_id node, std::uint64_t file) {
     t->second.files.erase(at);
   }
   // Where another thread still uses it, it closes later, and nobody hears of its error.
-  if (gone.use_count() > 1) return 0;
-  return result_of(::close(gone->descriptor.release()));
+  const auto closed = gone->closed;
+  gone.reset();
+  return closed->load(std::memory_order_relaxed);
 }
 
 std::int64_t host_files::write(open_file& file, const request& what) {
@@ -177,11 +225,21 @@ std::int64_t host_files::write(open_file& file, const request& what) {
   // Relaxed: pieces of one transfer come one after the other, in one lane.
   if (is_piece && file.stopped.load(std::memory_order_relaxed) == what.transfer) return 0;
   const int fd = file.descriptor.get();
-  const std::int64_t done = retried([&] {
-    return what.offset == at_position
-               ? ::write(fd, what.data.data(), what.data.size())
-               : ::pwrite(fd, what.data.data(), what.data.size(), what.offset);
-  });
+  const auto write_from = [&](std::size_t begun) {
+    const std::span<const std::byte> left = what.data.subspan(begun);
+    return retried([&] {
+      return what.offset == at_position ? ::write(fd, left.data(), left.size())
+                                        : ::pwrite(fd, left.data(), left.size(),
+                                                   what.offset + static_cast<std::int64_t>(begun));
+    });
+  };
+  std::int64_t done = write_from(0);
+  if ((what.flags & write_flags::whole) != 0) {
+    while (done > 0 && static_cast<std::size_t>(done) < what.data.size()) {
+      const std::int64_t more = write_from(static_cast<std::size_t>(done));
+      done = more > 0 ? done + more : more < 0 ? more : -EIO;
+    }
+  }
   if (is_piece && (done < 0 || static_cast<std::uint64_t>(done) < what.data.size()))
     file.stopped.store(what.transfer, std::memory_order_relaxed);
   return done;
@@ -240,11 +298,58 @@ std::int64_t host_files::on_file(open_file& file, const request& what,
     return retried([&] { return ::ftruncate(fd, what.offset); });
   case operation::fsync:
     return retried([&] { return what.flags != 0 ? ::fdatasync(fd) : ::fsync(fd); });
+  case operation::allocate:
+    return retried([&] {
+      return ::fallocate(fd, static_cast<int>(what.flags), what.offset,
+                         static_cast<off_t>(what.bytes));
+    });
   case operation::list: {
     bytes.resize(std::min<std::uint64_t>(what.bytes, largest_piece));
     const std::int64_t got = result_of(::syscall(SYS_getdents64, fd, bytes.data(), bytes.size()));
     bytes.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
     return got;
+  }
+  default:
+    return -ENOSYS;
+  }
+}
+
+std::int64_t host_files::on_either(node_id node, const request& what,
+                                   std::vector<std::byte>& bytes) {
+  file_ref file;
+  unique_fd name;
+  bool is_writable = false;
+  if (what.path.empty()) {
+    file = find(node, what.file);
+    if (file == nullptr) return -EBADF;
+    is_writable = file->is_writable;
+  } else {
+    name = unique_fd(allowed_.open_name(what.path, what.flags != 0));
+    if (name.get() < 0) return name.get();
+    is_writable = allowed_.is_writable(what.path);
+  }
+  const int fd = file != nullptr ? file->descriptor.get() : name.get();
+  if (what.what == operation::space) return space_at(fd, bytes);
+  if (!is_writable) return -EACCES;
+  struct stat s{};
+  if (::fstat(fd, &s) != 0) return -errno;
+  if (!is_plain(s)) return -EACCES;
+  switch (what.what) {
+  case operation::set_mode: {
+    // It would run as the host's user, by whoever starts it.
+    if (!S_ISDIR(s.st_mode) && (what.mode & (S_ISUID | S_ISGID)) != 0) return -EPERM;
+    return result_of(::chmod(path_of(fd).c_str(), what.mode & 07777));
+  }
+  case operation::set_owner:
+    return result_of(::fchownat(fd, "", static_cast<uid_t>(what.bytes),
+                                static_cast<gid_t>(what.offset), AT_EMPTY_PATH));
+  case operation::set_times: {
+    farcall_io_times times{};
+    if (what.data.size() != sizeof times) return -EINVAL;
+    std::memcpy(&times, what.data.data(), sizeof times);
+    const std::array<timespec, 2> both{timespec{times.accessed, times.accessed_ns},
+                                       timespec{times.modified, times.modified_ns}};
+    return result_of(::utimensat(AT_FDCWD, path_of(fd).c_str(), both.data(), 0));
   }
   default:
     return -ENOSYS;
@@ -309,12 +414,35 @@ std::int64_t host_files::on_path(const request& what, std::vector<std::byte>& by
     return result_of(::renameat2(from.folder.get(), from.name.c_str(), to.folder.get(),
                                  to.name.c_str(), what.flags));
   }
+  case operation::link: {
+    // Not of what is read-only: by the new name it could be written.
+    if (!allowed_.is_writable(what.path)) return -EACCES;
+    const unique_fd from(allowed_.open_name(what.path, what.flags != 0));
+    if (from.get() < 0) return from.get();
+    struct stat s{};
+    if (::fstat(from.get(), &s) != 0) return -errno;
+    if (!is_plain(s)) return -EACCES;
+    access_list::parent to;
+    if (const int why_not = allowed_.open_parent(what.to, to); why_not < 0)
+      return why_not == -EBUSY || why_not == -EINVAL ? -EEXIST : why_not;
+    if (to.wants_folder) return -ENOENT;
+    return result_of(::linkat(AT_FDCWD, path_of(from.get()).c_str(), to.folder.get(),
+                              to.name.c_str(), AT_SYMLINK_FOLLOW));
+  }
+  case operation::symlink: {
+    access_list::parent at;
+    if (const int why_not = allowed_.open_parent(what.path, at); why_not < 0)
+      return why_not == -EBUSY || why_not == -EINVAL ? -EEXIST : why_not;
+    if (at.wants_folder) return -ENOENT;
+    // Wherever it leads: who opens it is held to the prefixes.
+    return result_of(::symlinkat(std::string(what.to).c_str(), at.folder.get(), at.name.c_str()));
+  }
   default:
     return -ENOSYS;
   }
 }
 
-void host_files::serve(am::request_context& to, const request& what) {
+void host_files::serve(const detail::job_state& job, am::request_context& to, const request& what) {
   const node_id node = to.source();
   reply_head head{0, what.landing, 0};
   std::vector<std::byte> bytes;
@@ -322,11 +450,13 @@ void host_files::serve(am::request_context& to, const request& what) {
       what.to.find('\0') != std::string_view::npos) {
     head.result = -EINVAL;
   } else if (what.what == operation::open) {
-    farcall_io_opened opened{};
-    head.result = open(node, what, opened);
+    opened_file opened{};
+    head.result = open(job, node, what, opened);
     if (head.result == 0) put_bytes(bytes, opened);
   } else if (what.what == operation::close) {
     head.result = close(node, what.file);
+  } else if (what.what >= operation::set_mode && what.what < operation::stat) {
+    head.result = on_either(node, what, bytes);
   } else if (what.what >= operation::stat) {
     head.result = on_path(what, bytes);
   } else if (const file_ref file = find(node, what.file); file == nullptr) {
@@ -352,9 +482,10 @@ served_request serve(files::request what) { return {what}; }
 namespace farcall {
 
 void later_result<files::served_request>::give(am::request_context& to, files::served_request r) {
-  auto* const served = dynamic_cast<files::host_files*>(detail::current_job().service.get());
+  const detail::job_state& job = detail::current_job();
+  auto* const served = dynamic_cast<files::host_files*>(job.service.get());
   if (served == nullptr) throw error("this node lets nobody use its files");
-  served->serve(to, r.what);
+  served->serve(job, to, r.what);
 }
 
 } // namespace farcall

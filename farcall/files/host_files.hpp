@@ -29,16 +29,26 @@ class host_files final : public detail::job_service {
  public:
   explicit host_files(access_list allowed);
 
-  /// Does what `what` says and replies to `to`. Throws out_of_memory and std::bad_alloc.
-  void serve(am::request_context& to, const request& what);
+  /// Does what `what` says and replies to `to`, in that job. Throws out_of_memory and
+  /// std::bad_alloc.
+  void serve(const detail::job_state& job, am::request_context& to, const request& what);
 
   [[nodiscard]] std::string for_targets() const override;
   void node_ended(node_id node) noexcept override;
 
  private:
-  /// An open file of a target. Closed once nobody uses it any more.
+  /// An open file of a target. Closed once nobody uses it any more, by whoever was the last.
   struct open_file {
+    open_file() = default;
+    open_file(const open_file&) = delete;
+    open_file& operator=(const open_file&) = delete;
+    ~open_file();
+
     unique_fd descriptor;
+    /// What closing it gave; 0 until then.
+    std::shared_ptr<std::atomic<std::int64_t>> closed =
+        std::make_shared<std::atomic<std::int64_t>>(0);
+    bool is_writable = false; ///< it lies where targets may write
     /// A read or write in pieces of which one came out short, or failed: those behind it do
     /// nothing.
     std::atomic<std::uint64_t> stopped{0};
@@ -53,13 +63,16 @@ class host_files final : public detail::job_service {
 
   [[nodiscard]] file_ref find(node_id node, std::uint64_t file);
   /// Number, or -errno.
-  [[nodiscard]] std::int64_t keep(node_id node, unique_fd opened);
+  [[nodiscard]] std::int64_t keep(node_id node, unique_fd opened, bool is_writable);
 
-  [[nodiscard]] std::int64_t open(node_id node, const request& what, farcall_io_opened& opened);
+  [[nodiscard]] std::int64_t open(const detail::job_state& job, node_id node, const request& what,
+                                  opened_file& opened);
   [[nodiscard]] std::int64_t close(node_id node, std::uint64_t file);
   [[nodiscard]] std::int64_t write(open_file& file, const request& what);
   [[nodiscard]] std::int64_t on_file(open_file& file, const request& what,
                                      std::vector<std::byte>& bytes);
+  [[nodiscard]] std::int64_t on_either(node_id node, const request& what,
+                                       std::vector<std::byte>& bytes);
   [[nodiscard]] std::int64_t on_path(const request& what, std::vector<std::byte>& bytes);
   void read(am::request_context& to, open_file& file, const request& what);
 

@@ -1,8 +1,15 @@
 #include <farcall/base/error.hpp>
 #include <farcall/job/child_launcher.hpp>
+#include <farcall/transport/local_port.hpp>
 
+#include <array>
+#include <cerrno>
 #include <chrono>
+#include <optional>
 #include <utility>
+
+#include <fcntl.h>
+#include <unistd.h>
 
 namespace farcall {
 namespace {
@@ -15,6 +22,24 @@ std::string joined(const std::vector<std::string>& words) {
   for (const std::string& word : words)
     text.append(text.empty() ? "" : " ").append(word);
   return text;
+}
+
+/// What a child prints to, and where it is read.
+struct pipes {
+  std::array<unique_fd, 2> ours;
+  std::array<unique_fd, 2> theirs;
+};
+
+pipes make_pipes() {
+  pipes made;
+  for (std::size_t i = 0; i < made.ours.size(); ++i) {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0)
+      throw_system_error("making a pipe for what a target prints (descriptor limit?)", errno);
+    made.ours[i] = unique_fd(ends[0]);
+    made.theirs[i] = unique_fd(ends[1]);
+  }
+  return made;
 }
 
 class child final : public target_process {
@@ -71,13 +96,24 @@ std::unique_ptr<target_process> child_launcher::start(node_id node, const target
     const std::string file = is_command ? find_command(url.command.front())
                              : is_ours  ? running_program
                                         : program;
-    return std::make_unique<child>(std::move(ours), program,
-                                   child_process::start(file, is_command ? url.command : arguments_,
-                                                        bootstrap_variable,
-                                                        std::to_string(theirs.fd()), theirs.fd()));
+    std::optional<pipes> prints;
+    if (output_ != nullptr) prints = make_pipes();
+    auto made = std::make_unique<child>(
+        std::move(ours), program,
+        child_process::start(file, is_command ? url.command : arguments_, bootstrap_variable,
+                             std::to_string(theirs.fd()), theirs.fd(), own_environment(),
+                             prints ? child_output{prints->theirs[0].get(), prints->theirs[1].get()}
+                                    : child_output{}));
+    if (prints) {
+      output_->read(node, output_stream::output, std::move(prints->ours[0]));
+      output_->read(node, output_stream::error, std::move(prints->ours[1]));
+    }
+    return made;
   } catch (const start_failed& e) {
     throw start_failed(node_text(node) + ": " + e.what(), node);
   }
 }
+
+std::unique_ptr<port> child_launcher::open_port() { return open_local_port(); }
 
 } // namespace farcall

@@ -14,14 +14,18 @@ namespace farcall {
 class child_launcher final : public launcher {
  public:
   explicit child_launcher(const launch_site& site)
-      : program_(site.program), arguments_(site.arguments) {}
+      : program_(site.program), arguments_(site.arguments),
+        output_(site.takes_all ? site.output : nullptr) {}
 
   [[nodiscard]] std::unique_ptr<target_process> start(node_id node, const target_url& url,
                                                       time_point deadline) override;
+  /// For processes of this machine.
+  [[nodiscard]] std::unique_ptr<port> open_port() override;
 
  private:
   std::string program_;
   std::vector<std::string> arguments_;
+  output_sink* output_; ///< of children; null: they print where this process does
 };
 
 } // namespace farcall

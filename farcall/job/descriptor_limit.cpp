@@ -14,6 +14,8 @@ namespace {
 
 /// A node's control socket, its process, its receive segment and its two heaps.
 constexpr std::size_t descriptors_of_node = 5;
+/// For what it prints.
+constexpr std::size_t pipes_of_node = 2;
 /// For the job itself, and for what the program opens later.
 constexpr std::size_t spare = 128;
 
@@ -28,10 +30,11 @@ std::size_t open_descriptors() {
 
 } // namespace
 
-void require_descriptors(std::size_t nodes) {
+void require_descriptors(std::size_t nodes, bool has_pipes) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) throw_system_error("asking for limits", errno);
-  const std::size_t needed = open_descriptors() + descriptors_of_node * nodes;
+  const std::size_t of_node = descriptors_of_node + (has_pipes ? pipes_of_node : 0);
+  const std::size_t needed = open_descriptors() + of_node * nodes;
   if (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= needed + spare) return;
   if (limit.rlim_max != RLIM_INFINITY && limit.rlim_max < needed) {
     throw start_failed("a job with " + std::to_string(nodes) + " more nodes needs about " +

@@ -69,6 +69,8 @@ void host_membership::end_round() {
 }
 
 int host_membership::wait_for_others() {
+  for (transport* const t : transports())
+    t->before_exit();
   std::unique_lock guard(lost_mutex_);
   // Without a bound: they run the user's code, and the job is what they all do.
   lost_.wait(guard, [this] {
@@ -78,7 +80,10 @@ int host_membership::wait_for_others() {
     });
     return are_lost;
   });
-  return exit_code_;
+  const int code = exit_code_;
+  guard.unlock();
+  output_.finish();
+  return code;
 }
 
 // ---- because one ends ---------------------------------------------------------------------------
@@ -155,6 +160,7 @@ void host_membership::end_all(const std::string& why, int code) noexcept {
       // There is no memory for words; nobody would read them.
     }
   });
+  output_.finish();
   // The program's threads may be anywhere, so there is no orderly end.
   ::_exit(code);
 }
@@ -167,6 +173,8 @@ void host_membership::give_up(const std::string& why) {
   look_around();
   std::unique_lock guard(lost_mutex_);
   (void)lost_.wait_for(guard, time_to_end, [this] { return are_killed_; });
+  guard.unlock();
+  output_.finish();
 }
 
 void host_membership::follow_giving_up() noexcept {

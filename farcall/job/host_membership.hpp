@@ -4,6 +4,7 @@
 #include <farcall/base/node_table.hpp>
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/job/membership.hpp>
+#include <farcall/job/output_collector.hpp>
 #include <farcall/transport/control_messages.hpp>
 #include <farcall/transport/hosted_node.hpp>
 #include <farcall/transport/launcher.hpp>
@@ -49,7 +50,7 @@ struct target {
   std::unique_ptr<hosted_node> hosted;
   bool maps_memory = false; ///< of nodes of this machine, which map its
   memory_files memory;
-  bool is_existing = false;            ///< somebody else has started it
+  bool is_existing = false;            ///< somebody else has started it; it cannot be restarted
   std::atomic<bool> is_removed{false}; ///< it is to finish and end; whoever removes it sets it
   std::atomic<bool> is_overdue{false}; ///< and has not in time
   std::atomic<bool> is_lost{false};    ///< its end was told
@@ -89,6 +90,7 @@ class host_membership final : public membership {
   const target_url& url_of(node_id node) const override;
 
   void give_up(const std::string& why) override;
+  bool send_file(node_id to, std::uint64_t number, int file) noexcept override;
   void survive(bool goes_on) override { survives_.store(goes_on, std::memory_order_relaxed); }
   void cut_off(node_id node) override;
   void be_quiet(bool was_active) override;
@@ -98,10 +100,18 @@ class host_membership final : public membership {
   void watch_others(int stop_signal) override;
   bool tell(node_id peer, const std::string& scheme, std::span<const std::byte> bytes,
             std::span<const int> files) noexcept override;
+  template <class Message>
+  bool tell_now(node_id node, const Message& m, std::span<const int> files) noexcept;
   std::vector<transport*> hosted_transports() const override;
 
   // ---- starting
+  /// Processes that something else has started, beside this one.
+  [[nodiscard]] std::uint32_t ranks() const noexcept {
+    return options_.group ? options_.group->size - 1 : 0;
+  }
   [[nodiscard]] launcher& launcher_of(const transport_entry& row);
+  /// Has those that something else has started come.
+  void gather(time_point deadline);
   void start_processes(time_point deadline);
   void make_memories();
   void greet(node_id node, target& t, time_point deadline);
@@ -175,6 +185,7 @@ class host_membership final : public membership {
   std::atomic<bool> survives_;
   program_identity program_;
   launch_site site_;
+  output_collector output_;                                                 ///< of targets
   std::map<std::string, std::unique_ptr<launcher>, std::less<>> launchers_; ///< of rows, by scheme
   std::unique_ptr<launcher> children_;
   std::unique_ptr<launcher> existing_;

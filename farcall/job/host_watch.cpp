@@ -92,21 +92,31 @@ std::vector<transport*> host_membership::hosted_transports() const {
   return all;
 }
 
-bool host_membership::tell(node_id peer, const std::string& scheme,
-                           std::span<const std::byte> bytes, std::span<const int> files) noexcept {
+template <class Message>
+bool host_membership::tell_now(node_id node, const Message& m,
+                               std::span<const int> files) noexcept {
   try {
-    target* const t = targets_.find(peer);
+    target* const t = targets_.find(node);
     if (t == nullptr || !t->process) return false;
     const std::lock_guard guard(t->telling);
     target_process& process = *t->process;
     if (!files.empty() && !process.is_near()) return false;
-    const messages::transport m{self(), scheme, {bytes.begin(), bytes.end()}};
     // Who does not read must not keep us from watching the others.
     return messages::send(process.socket(), m, clock::now(), files);
   } catch (const std::exception& e) {
     log::error(e.what());
     return false;
   }
+}
+
+bool host_membership::tell(node_id peer, const std::string& scheme,
+                           std::span<const std::byte> bytes, std::span<const int> files) noexcept {
+  const messages::transport m{self(), scheme, {bytes.begin(), bytes.end()}};
+  return tell_now(peer, m, files);
+}
+
+bool host_membership::send_file(node_id to, std::uint64_t number, int file) noexcept {
+  return tell_now(to, messages::file{number}, std::span(&file, 1));
 }
 
 bool host_membership::hear(node_id node, target& t, int most) {
@@ -231,6 +241,7 @@ void host_membership::lose(node_id node, target& t) {
     const std::lock_guard guard(t.telling);
     t.process->socket().close();
   }
+  output_.end(node);
   t.notices.clear();
   t.failure = std::move(why);
   t.memory.files.clear();
@@ -259,8 +270,9 @@ void host_membership::beat() {
       return;
     }
     t.last_words = "it did not answer for " + std::to_string(options_.peer_timeout.count()) +
-                   " ms (peer_timeout) and was killed; it may have been stopped, by SIGSTOP or a "
-                   "debugger";
+                   " ms (peer_timeout) and was " +
+                   (t.process->can_be_killed() ? "killed" : "cut off") +
+                   "; it may have been stopped, by SIGSTOP or a debugger";
     {
       const std::lock_guard guard(t.telling);
       t.process->kill();
@@ -282,7 +294,8 @@ void host_membership::see_off(node_id node, target& t) {
     t.is_told_to_stop = messages::try_send(t.process->socket(), messages::shut_down{});
   }
   if (!t.is_overdue.exchange(false, std::memory_order_acq_rel)) return;
-  log::warning(node_text(node) + " was removed, did not finish in time, and is killed");
+  log::warning(node_text(node) + " was removed, did not finish in time, and is " +
+               (t.process->can_be_killed() ? "killed" : "cut off"));
   {
     const std::lock_guard guard(t.telling);
     t.process->kill();
@@ -435,7 +448,8 @@ void host_membership::kill_rest() {
     if (roster_.has_failed(node) || !t.process) return;
     if (is_started_) {
       log::warning(node_text(node) + " did not finish within " +
-                   std::to_string(stop_timeout_.count()) + " ms and is killed");
+                   std::to_string(stop_timeout_.count()) + " ms and is " +
+                   (t.process->can_be_killed() ? "killed" : "cut off"));
     }
     {
       const std::lock_guard guard(t.telling);
@@ -447,6 +461,7 @@ void host_membership::kill_rest() {
     t.is_lost.store(true, std::memory_order_release);
   });
   lost_.notify_all();
+  output_.finish();
 }
 
 } // namespace farcall

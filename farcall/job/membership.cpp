@@ -15,6 +15,7 @@
 #include <fstream>
 #include <utility>
 
+#include <fcntl.h>
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/sysinfo.h>
@@ -56,6 +57,20 @@ std::uint64_t huge_page_pool() {
   return pages * page_kib * 1024;
 }
 
+/// Another descriptor of a segment's file, for as long as `kept` lives.
+memory_file keep_file(const segment& of, std::vector<unique_fd>& kept) {
+  kept.emplace_back(::fcntl(of.fd(), F_DUPFD_CLOEXEC, 0));
+  if (!kept.back()) throw_system_error("keeping the descriptors of memory", errno);
+  return {kept.back().get(), of.size()};
+}
+
+/// Every target may call the host. Lanes that nobody opens take no memory.
+std::uint32_t lanes_of(node_id node, std::size_t capacity) {
+  if (node != host_id) return shm::receive_segment_lanes;
+  return static_cast<std::uint32_t>(
+      std::min<std::size_t>(capacity, shm::most_receive_segment_lanes));
+}
+
 card describe_process() {
   card c;
   char name[256] = {};
@@ -88,14 +103,9 @@ node_memory membership::make_memory(node_id node, const memory_sizes& sizes) {
   node_memory made;
   made.node = node;
   const std::string label = "farcall-" + std::to_string(::getpid()) + "-" + std::to_string(node);
-  // Every target may call the host. Lanes that nobody opens take no memory.
-  const std::uint32_t lanes =
-      node != host_id ? shm::receive_segment_lanes
-                      : static_cast<std::uint32_t>(std::min<std::size_t>(
-                            node_capacity(sizes.nodes), shm::most_receive_segment_lanes));
+  const std::uint32_t lanes = lanes_of(node, node_capacity(sizes.nodes));
   made.receive_segment =
       segment::create(label + "-receive", shm::receive_segment::bytes(sizes.lane_bytes, lanes));
-  (void)shm::receive_segment::format(made.receive_segment, sizes.lane_bytes, lanes);
   const std::uint64_t all = sizes.is_emulated ? emulated_heaps : heap_address_space;
   const std::uint64_t heap_bytes =
       sizes.heap_bytes != 0 ? sizes.heap_bytes : std::min(machine_memory(), all / sizes.nodes);
@@ -118,9 +128,20 @@ node_memory membership::make_memory(node_id node, const memory_sizes& sizes) {
 
 void membership::set_up(node_memory memory, std::span<const transport_entry> table, const part& own,
                         const program_identity& program) {
+  std::vector<memory_file> files;
+  if (own.hands_out_memory) {
+    files.push_back(keep_file(memory.receive_segment, memory_files_));
+    for (const segment& window : memory.windows)
+      files.push_back(keep_file(window, memory_files_));
+  }
   receive_segment_ = std::move(memory.receive_segment);
   receive_segment_.close_file();
-  doorbells_ = shm::receive_segment::view(receive_segment_).doorbells();
+  // Here, and not by the host, which would have a part of each node's in its memory.
+  const std::uint32_t lanes = lanes_of(self(), capacity());
+  if (shm::receive_segment::bytes(own.lane_bytes, lanes) > receive_segment_.size()) {
+    throw malformed_message("the memory in which this node shall receive is too small");
+  }
+  doorbells_ = shm::receive_segment::format(receive_segment_, own.lane_bytes, lanes).doorbells();
   segment normal = std::move(memory.windows.at(0));
   segment huge = memory.windows.size() > 1 ? std::move(memory.windows[1]) : segment{};
   heap_ = std::make_shared<shared_heap>(std::move(normal), std::move(huge));
@@ -147,6 +168,8 @@ void membership::set_up(node_memory memory, std::span<const transport_entry> tab
     site.machine = mine.machine;
     site.windows = mine.windows;
     site.receive_segment = &receive_segment_;
+    site.group = own.group;
+    site.memory_files = files;
     if (const auto at = own.launchers.find(row.scheme); at != own.launchers.end()) {
       site.started_by = at->second;
     }
@@ -166,9 +189,6 @@ void membership::set_up(node_memory memory, std::span<const transport_entry> tab
 }
 
 void membership::take_memory(node_memory of) {
-  of.receive_segment.close_file();
-  for (segment& window : of.windows)
-    window.close_file();
   for (const auto& t : transports_) {
     if (t->take_memory(of)) return;
   }

@@ -2,12 +2,14 @@
 
 #include <farcall/base/clock.hpp>
 #include <farcall/base/unique_fd.hpp>
+#include <farcall/job/process_group.hpp>
 #include <farcall/job/roster.hpp>
 #include <farcall/memory/doorbell.hpp>
 #include <farcall/memory/segment.hpp>
 #include <farcall/memory/shared_heap.hpp>
 #include <farcall/transport/access.hpp>
 #include <farcall/transport/card.hpp>
+#include <farcall/transport/group_place.hpp>
 #include <farcall/transport/target_url.hpp>
 
 #include <atomic>
@@ -17,6 +19,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -27,6 +30,7 @@ namespace farcall {
 class hosted_node;
 class launcher;
 struct node_memory;
+struct port_connection;
 struct transport_entry;
 
 /// What a program is, for nodes that must know whether they run the same one.
@@ -42,6 +46,10 @@ struct membership_options {
   /// Processes of this machine that exist already and become the last targets, each with the other
   /// end of a socket; see existing_launcher.
   std::vector<unique_fd> existing;
+  /// Processes that something else has started, of which this is the first: the others become the
+  /// nodes from 1 on, before `targets`.
+  std::optional<process_group> group;
+  std::uint32_t workers = 1;                  ///< of each of those two kinds
   std::string program;                        ///< of targets whose URL names none; empty: our own
   std::vector<std::string> arguments;         ///< of the targets, argv[0] included
   std::chrono::milliseconds start_timeout{0}; ///< for all targets to join
@@ -57,6 +65,9 @@ struct membership_options {
   /// together; see be_quiet(). When one ends before, all do.
   bool are_equals = false;
   bool survives = false; ///< of these: then the others go on
+  /// What all targets print goes through this process, with the node's number before each line;
+  /// else only what those elsewhere print does, as it is.
+  bool labels = false;
 };
 
 /// Called on a thread of the membership's own, one at a time.
@@ -66,6 +77,8 @@ struct membership_events {
   std::function<void(node_id, const std::string& why)> node_failed;
   std::function<void()> shut_down;       ///< targets only: finish and end
   std::function<void()> round_changed{}; ///< jobs of equals: round() or is_over() has changed
+  /// Targets only: an open file of the host's, which was asked for by this number.
+  std::function<void(std::uint64_t number, unique_fd file)> file_came{};
   /// Targets only: the host has ended; else the process ends at once. Watching does.
   std::function<void()> host_ended{};
 };
@@ -84,12 +97,26 @@ class membership {
   [[nodiscard]] static std::unique_ptr<membership> launch(membership_options o,
                                                           const program_identity& program);
 
-  /// Target: joins the job of the host at the other end of `socket`, or of the one that started us.
-  /// Throws error.
-  [[nodiscard]] static std::unique_ptr<membership>
-  join(unique_fd socket, std::span<const transport_entry> table, const program_identity& program);
+  /// Target, before it joins: throws error, which the host is told, where the target cannot do what
+  /// these settings of the job ask for. `scheme` is of the transport to the host.
+  using join_check =
+      std::function<void(std::span<const std::byte> settings, std::string_view scheme)>;
+  /// Target: joins the job of the host at the other end of the connection, or of the one that
+  /// started us. Throws error.
+  [[nodiscard]] static std::unique_ptr<membership> join(port_connection to_host,
+                                                        std::span<const transport_entry> table,
+                                                        const program_identity& program,
+                                                        const join_check& check);
   [[nodiscard]] static std::unique_ptr<membership> join(std::span<const transport_entry> table,
-                                                        const program_identity& program);
+                                                        const program_identity& program,
+                                                        const join_check& check);
+  /// Target: joins the job of the group's first process, the host. Waits until all processes of the
+  /// group do, for so long where the group can be left. Throws error.
+  [[nodiscard]] static std::unique_ptr<membership> join(const process_group& group,
+                                                        std::chrono::milliseconds patience,
+                                                        std::span<const transport_entry> table,
+                                                        const program_identity& program,
+                                                        const join_check& check);
 
   membership(const membership&) = delete;
   membership& operator=(const membership&) = delete;
@@ -151,6 +178,13 @@ class membership {
   /// host, ends the others of a job of equals.
   virtual void give_up(const std::string& why) = 0;
 
+  /// Host: passes an open file to a target on this machine, which keeps it under that number. False
+  /// where it cannot: the target is elsewhere, does not listen, or has gone. Never blocks. Any
+  /// thread.
+  virtual bool send_file(node_id /*to*/, std::uint64_t /*number*/, int /*file*/) noexcept {
+    return false;
+  }
+
   // ---- jobs of equals, which end in rounds ----
 
   /// The connection of a lane between this node and that one has ended, and with it messages that
@@ -195,12 +229,15 @@ class membership {
     std::uint32_t workers = 1;
     std::string name;
     std::string scheme;
+    std::optional<group_place> group; ///< of processes that something else has started
+    bool hands_out_memory = false;    ///< to others of its machine, which the host is not on
     std::map<std::string, std::vector<std::byte>, std::less<>> setups; ///< of transports, by scheme
     std::map<std::string, launcher*, std::less<>> launchers;           ///< host, by scheme
   };
 
   membership() = default;
 
+  /// Untouched: set_up() lays it out.
   [[nodiscard]] static node_memory make_memory(node_id node, const memory_sizes& sizes);
   /// Takes our own memory, makes the transports and enters our own card into the roster.
   void set_up(node_memory memory, std::span<const transport_entry> table, const part& own,
@@ -236,6 +273,7 @@ class membership {
 
  private:
   segment receive_segment_;
+  std::vector<unique_fd> memory_files_; ///< that transports hand out
   std::span<doorbell> doorbells_;
   std::shared_ptr<shared_heap> heap_;
   std::vector<std::unique_ptr<transport>> transports_;

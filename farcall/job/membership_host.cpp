@@ -1,9 +1,11 @@
 #include <farcall/base/error.hpp>
+#include <farcall/base/node_table.hpp>
 #include <farcall/base/settings_table.hpp>
 #include <farcall/job/child_launcher.hpp>
 #include <farcall/job/descriptor_limit.hpp>
 #include <farcall/job/existing_launcher.hpp>
 #include <farcall/job/host_membership.hpp>
+#include <farcall/job/rank_launcher.hpp>
 #include <farcall/transport/process.hpp>
 
 #include <algorithm>
@@ -17,6 +19,15 @@
 /// How the host gets its targets.
 namespace farcall {
 namespace {
+
+/// Before anything is started.
+void require_numbers(std::size_t nodes) {
+  if (nodes <= most_node_numbers) return;
+  throw start_failed("a job has at most " + std::to_string(most_node_numbers) +
+                     " nodes, the host among them, and this one would have " +
+                     std::to_string(nodes) +
+                     "; start fewer processes, each with more workers or threads, or several jobs");
+}
 
 std::string node_name(node_id node) {
   return node == host_id ? "host" : "node " + std::to_string(node);
@@ -90,7 +101,15 @@ memory_files copy_files(const node_memory& memory) {
 } // namespace
 
 host_membership::host_membership(membership_options o, const program_identity& program)
-    : options_(std::move(o)), survives_(options_.survives), program_(program) {
+    : options_(std::move(o)), survives_(options_.survives), program_(program),
+      output_(ends_for_lines(), options_.labels) {
+  require_numbers(std::size_t{ranks()} + options_.targets.size() + options_.existing.size() + 1);
+  if (options_.group) {
+    target_url url;
+    url.scheme = row_of_processes(options_.transports).scheme; // of a port, once it has come there
+    url.workers = options_.workers;
+    options_.targets.insert(options_.targets.begin(), ranks(), url);
+  }
   const std::size_t nodes = options_.targets.size() + options_.existing.size() + 1;
   const std::size_t capacity = node_capacity(nodes);
   roster_ = roster(host_id, nodes, capacity);
@@ -100,13 +119,14 @@ host_membership::host_membership(membership_options o, const program_identity& p
   for (std::size_t i = 0; i < options_.existing.size(); ++i) {
     target_url url;
     url.scheme = row_of_processes(options_.transports).scheme;
+    url.workers = options_.workers;
     options_.targets.push_back(std::move(url));
   }
   look_around_ = unique_fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!look_around_) throw_system_error("watching the nodes (descriptor limit?)", errno);
   look_around_.close_on_fork();
-  site_ = {options_.targets, options_.program, options_.arguments, options_.access,
-           options_.heartbeat_timeout};
+  site_ = {options_.targets,           options_.program, options_.arguments, options_.access,
+           options_.heartbeat_timeout, &output_,         options_.labels,    ranks()};
 }
 
 host_membership::~host_membership() {
@@ -118,7 +138,8 @@ host_membership::~host_membership() {
 }
 
 void host_membership::start(time_point deadline) {
-  require_descriptors(nodes() - 1);
+  require_descriptors(nodes() - 1, options_.labels);
+  gather(deadline);
   start_processes(deadline);
   make_memories();
   node_memory own = std::move(mapped_.front());
@@ -151,11 +172,39 @@ launcher& host_membership::launcher_of(const transport_entry& row) {
   return *made;
 }
 
+void host_membership::gather(time_point deadline) {
+  if (!options_.group) return;
+  std::vector<rank_launcher::open_port> ports;
+  for (const transport_entry& row : options_.transports) {
+    if (!row.connect_port) continue;
+    if (std::unique_ptr<port> opened = launcher_of(row).open_port()) {
+      ports.push_back({row.scheme, std::move(opened)});
+    }
+  }
+  rank_launcher group(*options_.group, std::move(ports), deadline);
+  for (node_id node = 1; node <= ranks(); ++node) {
+    rank_launcher::rank come = group.wait_for(node, deadline);
+    target& t = *targets_.find_or_make(node);
+    t.url = options_.targets[node - 1];
+    t.url.scheme = come.scheme;
+    t.process = std::move(come.process);
+    t.is_existing = true;
+    t.maps_memory = t.process->is_near() && row_of(options_.transports, t.url).maps_memory;
+    options_.targets[node - 1] = t.url;
+  }
+  // What no node has come by, or is started by, costs all of them a transport.
+  std::erase_if(launchers_, [this](const auto& of) {
+    return std::none_of(options_.targets.begin(), options_.targets.end(),
+                        [&](const target_url& url) { return url.scheme == of.first; });
+  });
+}
+
 void host_membership::start_processes(time_point deadline) {
   const std::size_t first_existing = nodes() - options_.existing.size();
   existing_ = std::make_unique<existing_launcher>(std::move(options_.existing));
   for (node_id node = 1; node < nodes(); ++node) {
     target& t = *targets_.find_or_make(node);
+    if (t.process) continue; // it has come by itself
     t.url = options_.targets[node - 1];
     const transport_entry& row = row_of(options_.transports, t.url);
     if (row.host) continue;
@@ -219,7 +268,7 @@ void host_membership::greet(node_id node, target& t, time_point deadline) {
   bool sent = true;
   for (const auto& [scheme, made] : launchers_) {
     // Its number may have been that of one which did not join, from another place.
-    const node_id started_by_it = scheme == t.url.scheme ? node : no_node;
+    const node_id started_by_it = scheme == t.url.scheme || node <= ranks() ? node : no_node;
     sent = sent &&
            messages::send(socket, messages::setup{scheme, made->setup(started_by_it)}, deadline);
   }
@@ -249,6 +298,7 @@ host_membership::part host_membership::own_part() {
   own.lane_bytes = options_.lane_bytes;
   own.name = node_name(host_id);
   own.scheme = "self";
+  if (options_.group) own.group = place_in(*options_.group);
   for (const auto& [scheme, made] : launchers_) {
     own.setups[scheme] = made->setup(host_id);
     own.launchers[scheme] = made.get();
@@ -327,7 +377,7 @@ std::vector<node_id> host_membership::add(const std::vector<target_url>& urls,
                        std::to_string(next_node_) + " of " + std::to_string(capacity()) +
                        ", and none is given twice; start a new job");
   }
-  require_descriptors(urls.size());
+  require_descriptors(urls.size(), options_.labels);
   memory_sizes sizes{options_.lane_bytes, options_.heap_bytes, capacity(), false};
   sizes.is_emulated = std::any_of(urls.begin(), urls.end(), is_emulated);
   joiners all;

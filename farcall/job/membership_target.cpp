@@ -1,7 +1,9 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/log.hpp>
+#include <farcall/base/node_table.hpp>
 #include <farcall/base/settings.hpp>
 #include <farcall/job/membership.hpp>
+#include <farcall/job/rank_launcher.hpp>
 #include <farcall/transport/control_messages.hpp>
 #include <farcall/transport/process.hpp>
 #include <farcall/transport/transport_entry.hpp>
@@ -37,25 +39,11 @@ constexpr std::chrono::seconds longest_introduction{10};
 constexpr std::chrono::seconds tell_time{1};
 /// What a node of a job of equals ends with that has lost another.
 constexpr int cut_off_status = 1;
-/// For numbers of nodes, so that a host that is none cannot have us take any amount of memory.
-constexpr std::uint32_t most_numbers = 65536;
 
 /// Started by way of /proc, it would appear as "exe" in lists of processes.
 void name_process() {
   const std::string name = std::filesystem::path(own_program()).filename().string();
   ::prctl(PR_SET_NAME, name.c_str());
-}
-
-/// A descriptor that becomes readable when the process at the other end of a socket ends.
-unique_fd process_behind(int socket) {
-  ucred who{};
-  socklen_t bytes = sizeof who;
-  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &bytes) != 0 || who.pid <= 0) return {};
-#ifdef SYS_pidfd_open
-  return unique_fd(static_cast<int>(::syscall(SYS_pidfd_open, who.pid, 0)));
-#else
-  return {};
-#endif
 }
 
 void pin_to(unsigned cpu) {
@@ -71,10 +59,12 @@ void pin_to(unsigned cpu) {
 
 class target_membership final : public membership {
  public:
-  explicit target_membership(unique_fd host)
-      : to_host_(std::move(host)), host_process_(process_behind(to_host_.fd())) {
+  target_membership(port_connection host, std::optional<group_place> group)
+      : link_(std::move(host.keeps)), to_host_(std::move(host.socket)),
+        host_process_(process_behind(to_host_.fd())) {
     to_host_.close_on_fork();
     host_process_.close_on_fork();
+    own_.group = group;
   }
 
   ~target_membership() override {
@@ -86,7 +76,8 @@ class target_membership final : public membership {
   }
 
   /// Blocks until the host says that all have joined.
-  void enter(std::span<const transport_entry> table, const program_identity& program);
+  void enter(std::span<const transport_entry> table, const program_identity& program,
+             const join_check& check);
 
   void give_up(const std::string& why) override {
     (void)messages::try_send(to_host_, messages::refused{why});
@@ -143,6 +134,7 @@ class target_membership final : public membership {
   /// What the host has said after the start.
   void take(control_message message);
 
+  std::shared_ptr<void> link_; ///< lengthens the socket
   mutable control_socket to_host_;
   unique_fd host_process_; ///< none where the system cannot tell
   // While joining.
@@ -175,20 +167,22 @@ void target_membership::take_part(const messages::hello& hello,
                                   std::span<const transport_entry> table,
                                   const program_identity& program) {
   if (nodes() != 0) throw malformed_message("the host greets us twice");
-  if (hello.capacity > most_numbers) throw malformed_message("there are not so many nodes");
+  // A host that is none must not have us take any amount of memory.
+  if (hello.capacity > most_node_numbers) throw malformed_message("there are not so many nodes");
   roster_ = roster(hello.node, hello.nodes, hello.capacity);
   const auto ours = std::find_if(memory_.begin(), memory_.end(),
                                  [&](const node_memory& m) { return m.node == hello.node; });
-  node_memory own = ours != memory_.end()
-                        ? std::move(*ours)
-                        : make_memory(hello.node, {hello.lane_bytes, hello.heap_bytes, 1});
-  if (ours != memory_.end()) memory_.erase(ours);
+  const bool has_theirs = ours != memory_.end();
+  node_memory own = has_theirs ? std::move(*ours)
+                               : make_memory(hello.node, {hello.lane_bytes, hello.heap_bytes, 1});
+  if (has_theirs) memory_.erase(ours);
   if (hello.cpu) pin_to(*hello.cpu);
   settings_ = hello.settings;
   own_.lane_bytes = hello.lane_bytes;
   own_.workers = hello.workers;
   own_.name = hello.name;
   own_.scheme = hello.scheme;
+  own_.hands_out_memory = !has_theirs;
   set_up(std::move(own), table, own_, program);
   for (node_memory& other : std::exchange(memory_, {}))
     take_memory(std::move(other));
@@ -276,7 +270,7 @@ void target_membership::take_message(control_message message) {
 }
 
 void target_membership::enter(std::span<const transport_entry> table,
-                              const program_identity& program) {
+                              const program_identity& program, const join_check& check) {
   messages::send(to_host_, messages::present{});
   for (;;) {
     std::optional<control_message> message = to_host_.receive(time_point::max());
@@ -296,9 +290,12 @@ void target_membership::enter(std::span<const transport_entry> table,
     case control::transport:
       early_.push_back({messages::transport::decode(message->body), std::move(message->files)});
       continue;
-    case control::hello:
-      take_part(messages::hello::decode(message->body), table, program);
+    case control::hello: {
+      const auto hello = messages::hello::decode(message->body);
+      check(hello.settings, hello.scheme);
+      take_part(hello, table, program);
       continue;
+    }
     case control::member:
       roster_.add(messages::member::decode(message->body).node);
       continue;
@@ -381,6 +378,12 @@ void target_membership::take(control_message message) {
   case control::transport:
     take_message(std::move(message));
     return;
+  case control::file:
+    if (message.files.size() == 1 && events_.file_came) {
+      events_.file_came(messages::file::decode(message.body).number,
+                        std::move(message.files.front()));
+    }
+    return;
   case control::memory:
     membership::take_memory(map_memory(std::move(message)));
     return;
@@ -414,13 +417,16 @@ unique_fd inherited_socket() {
 
 } // namespace
 
-std::unique_ptr<membership> membership::join(unique_fd socket,
-                                             std::span<const transport_entry> table,
-                                             const program_identity& program) {
-  ::fcntl(socket.get(), F_SETFD, FD_CLOEXEC);
-  auto made = std::make_unique<target_membership>(std::move(socket));
+namespace {
+
+std::unique_ptr<membership> join_as(std::optional<group_place> group, port_connection to_host,
+                                    std::span<const transport_entry> table,
+                                    const program_identity& program,
+                                    const membership::join_check& check) {
+  ::fcntl(to_host.socket.get(), F_SETFD, FD_CLOEXEC);
+  auto made = std::make_unique<target_membership>(std::move(to_host), group);
   try {
-    made->enter(table, program);
+    made->enter(table, program, check);
   } catch (const std::exception& e) {
     made->give_up(e.what());
     throw;
@@ -428,8 +434,18 @@ std::unique_ptr<membership> membership::join(unique_fd socket,
   return made;
 }
 
+} // namespace
+
+std::unique_ptr<membership> membership::join(port_connection to_host,
+                                             std::span<const transport_entry> table,
+                                             const program_identity& program,
+                                             const join_check& check) {
+  return join_as(std::nullopt, std::move(to_host), table, program, check);
+}
+
 std::unique_ptr<membership> membership::join(std::span<const transport_entry> table,
-                                             const program_identity& program) {
+                                             const program_identity& program,
+                                             const join_check& check) {
   unique_fd socket;
   try {
     socket = inherited_socket();
@@ -438,7 +454,17 @@ std::unique_ptr<membership> membership::join(std::span<const transport_entry> ta
     throw;
   }
   name_process();
-  return join(std::move(socket), table, program);
+  print_lines_into_pipes();
+  return join(port_connection{std::move(socket), nullptr}, table, program, check);
+}
+
+std::unique_ptr<membership> membership::join(const process_group& group,
+                                             std::chrono::milliseconds patience,
+                                             std::span<const transport_entry> table,
+                                             const program_identity& program,
+                                             const join_check& check) {
+  return join_as(place_in(group), connect_to_host(group, table, deadline_after(patience)), table,
+                 program, check);
 }
 
 } // namespace farcall

@@ -1,11 +1,12 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/fault_report.hpp>
-#include <farcall/base/fork.hpp>
 #include <farcall/base/log.hpp>
 #include <farcall/base/settings_source.hpp>
 #include <farcall/base/settings_table.hpp>
+#include <farcall/job/process_group.hpp>
 #include <farcall/offload/equals.hpp>
 #include <farcall/offload/job.hpp>
+#include <farcall/offload/job_registry.hpp>
 #include <farcall/offload/job_service.hpp>
 #include <farcall/offload/job_settings.hpp>
 #include <farcall/offload/job_state.hpp>
@@ -22,15 +23,15 @@
 #include <future>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include <unistd.h>
 
 namespace farcall {
 
-constinit std::atomic<detail::job_core*> detail::only_core{nullptr};
-
 namespace {
 
+using detail::job_registry;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
@@ -41,76 +42,6 @@ constexpr int cannot_join_status = 70;
 /// as long as a target takes to go on with what it called for.
 constexpr std::chrono::nanoseconds most_spin_of_hosts = microseconds(50);
 
-/// The jobs of this process, for code that asks where it runs without saying in which job. Those of
-/// the parent of a fork stay in it, but do not count: they are nobody else's any more.
-struct registry : private fork_observer {
-  registry() { watch_forks(); }
-
-  std::mutex mutex;
-  std::vector<detail::job_state*> jobs;
-
-  static registry& instance() {
-    // Never destroyed: a job that lives in a static object may end after everything else.
-    static auto* const r = new registry;
-    return *r;
-  }
-  void add(detail::job_state* job) {
-    const std::lock_guard guard(mutex);
-    jobs.push_back(job);
-    note_only();
-  }
-  void remove(detail::job_state* job) {
-    const std::lock_guard guard(mutex);
-    std::erase(jobs, job);
-    note_only();
-  }
-  bool empty() {
-    const std::lock_guard guard(mutex);
-    return std::all_of(jobs.begin(), jobs.end(), is_forked);
-  }
-  /// Not even of the parent of a fork.
-  bool has_none() {
-    const std::lock_guard guard(mutex);
-    return jobs.empty();
-  }
-  /// A child of a fork has nothing but jobs of its parent, whose numbers are none of its own.
-  bool is_in_child() { return !has_none() && empty(); }
-  bool has(const detail::job_core* job, std::uint32_t serial) {
-    // Acquire; partner: the release store in note_only().
-    const detail::job_core* const only = detail::only_core.load(std::memory_order_acquire);
-    if (only != nullptr && only == job) return only->serial == serial && !is_forked(only);
-    const std::lock_guard guard(mutex);
-    return std::any_of(jobs.begin(), jobs.end(), [&](const detail::job_state* j) {
-      return j == job && j->serial == serial && !is_forked(j);
-    });
-  }
-  /// The only one.
-  detail::job_state& only() {
-    const std::lock_guard guard(mutex);
-    const auto first = std::find_if_not(jobs.begin(), jobs.end(), is_forked);
-    if (first == jobs.end()) {
-      if (!jobs.empty()) throw forked();
-      throw error("this process has no job; make a farcall::job first");
-    }
-    if (std::find_if_not(first + 1, jobs.end(), is_forked) != jobs.end()) {
-      throw error("this process has several jobs; ask the job itself (job.host(), "
-                  "job.node_at(i)), and pass buffers instead of their spans");
-    }
-    return **first;
-  }
-
- private:
-  static bool is_forked(const detail::job_core* job) noexcept { return job->client->is_forked(); }
-  /// With the mutex.
-  void note_only() noexcept {
-    detail::only_core.store(jobs.size() == 1 ? jobs.front() : nullptr, std::memory_order_release);
-  }
-
-  void before_fork() noexcept override { mutex.lock(); }
-  void after_fork_in_parent() noexcept override { mutex.unlock(); }
-  void after_fork_in_child() noexcept override { mutex.unlock(); }
-};
-
 /// --farcall-serve: this program for hosts elsewhere, until a signal ends it.
 [[noreturn]] void serve_hosts(const std::string& where, const job_options& o,
                               const settings_source& given) {
@@ -120,6 +51,7 @@ struct registry : private fork_observer {
   s.arguments = o.arguments;
   std::erase_if(s.arguments, [](const std::string& a) { return a.starts_with("--farcall-"); });
   s.access = {o.key, o.certificate, o.certificate_key, o.authority};
+  s.keeps_output = given.text(settings::row("keep-output")) == "yes";
   s.plain = given.text(settings::row("plain")) == "yes";
   s.trusts_network = given.text(settings::row("i-trust-this-network")) == "yes";
   block_end_signals();
@@ -201,7 +133,7 @@ void set_up(detail::job_state& state, const detail::forwarded_settings& forwarde
   }
   for (transport* t : m.transports())
     state.engine->listen(*t);
-  registry::instance().add(&state);
+  job_registry::instance().add(&state);
 }
 
 std::vector<unique_fd> take_over(const std::vector<int>& descriptors) {
@@ -261,10 +193,27 @@ void start_equals(am::engine& engine, bool has_progress_thread) {
   if (!has_progress_thread) engine.attach();
 }
 
+/// As membership::join_check.
+void check_settings(std::span<const std::byte> settings, std::string_view scheme) {
+  if (!detail::decode_settings(settings).service.empty())
+    detail::service_entry().check_target(scheme);
+}
+
+/// A target that cannot join ends.
+[[noreturn]] void give_up_joining(detail::job_state& state, bool is_child, const char* why) {
+  // The host prints the reason, unless a launcher ends it before, because this process has failed.
+  // What the host has started says no more: it would appear once per target.
+  const std::string text = std::string("this target cannot join: ") + why;
+  is_child ? log::info(text) : log::error(text);
+  if (state.members) state.members->give_up(why);
+  std::_Exit(cannot_join_status);
+}
+
 /// A target: joins by `join`, and serves until the job ends.
 template <class Join>
 void serve(const Join& join) {
   auto state = std::make_unique<detail::job_state>();
+  const bool is_child = membership::is_target();
   try {
     state->members = join();
     membership& members = *state->members;
@@ -285,13 +234,14 @@ void serve(const Join& join) {
     detail::job_state& all = *state;
     members.watch({.node_joined = [&all](const card& c, const route& r) { take_in(all, c, r); },
                    .node_failed = [&](node_id n, const std::string& why) { engine.fail(n, why); },
-                   .shut_down = [&] { engine.stop_when_done(); }});
+                   .shut_down = [&] { engine.stop_when_done(); },
+                   .file_came =
+                       [service = state->service](std::uint64_t number, unique_fd file) {
+                         if (service) service->take_file(number, std::move(file));
+                       }});
     engine.start_workers(1);
   } catch (const std::exception& e) {
-    // The host prints the reason; here it would appear once per target.
-    log::info(std::string("this target cannot join: ") + e.what());
-    if (state->members) state->members->give_up(e.what());
-    std::_Exit(cannot_join_status);
+    give_up_joining(*state, is_child, e.what());
   }
   {
     const signal_stack for_faults;
@@ -300,6 +250,44 @@ void serve(const Join& join) {
   }
   if (state->service) state->service->finish();
   state.reset();
+}
+
+/// Whether the user has made this process a server: one of several that a launcher has started on
+/// the machines of a cluster, perhaps, which is no target of the first of them.
+bool is_server() {
+  const std::string option = settings::option_of(settings::row("serve"));
+  const std::vector<std::string> given = own_arguments();
+  return std::any_of(given.begin(), given.end(), [&](const std::string& a) {
+    return a == option || a.starts_with(option + "=");
+  });
+}
+
+/// Whether this process is to be a target: its host has started it, or a process manager has, as
+/// one that is not the first.
+bool is_target(const job_options& options) {
+  if (membership::is_target()) return true;
+  return detail::own_id() == host_id && is_launched_target(detail::process_manager_of(options)) &&
+         !is_server();
+}
+
+std::unique_ptr<membership> join_host(const job_options& options) {
+  if (membership::is_target()) return membership::join(transports(), identity(), check_settings);
+  std::optional<process_group> group;
+  try {
+    group = take_launched_group(detail::process_manager_of(options));
+    if (!group) throw error("its process manager says that it is alone");
+  } catch (const error& e) {
+    throw error(std::string("this process was started as one of several: ") + e.what());
+  }
+  return membership::join(*group, detail::patience_for_host(options), transports(), identity(),
+                          check_settings);
+}
+
+void serve_if_started(const job_options& options) {
+  if (!is_target(options)) return;
+  (void)transports(); // throws, where the host could not be told why
+  serve([&] { return join_host(options); });
+  std::exit(0);
 }
 
 } // namespace
@@ -332,7 +320,7 @@ void detail::job_state::finish_copies(milliseconds duration) {
 
 bool detail::job_state::end() noexcept {
   has_ended_ = true;
-  registry::instance().remove(this);
+  job_registry::instance().remove(this);
   if (!engine) return true;
   time_point deadline = no_deadline;
   if (as_equals && as_equals->is_closed) {
@@ -365,20 +353,20 @@ bool detail::job_state::end() noexcept {
 detail::job_core& detail::find_current_core() {
   if (const call_context* context = current_context())
     return *static_cast<job_state*>(context->job);
-  return registry::instance().only();
+  return job_registry::instance().only();
 }
 
 detail::job_state& detail::current_job() { return state_of(current_core()); }
 
 am::client* detail::only_client() {
-  if (current_context() == nullptr && registry::instance().has_none()) return nullptr;
+  if (current_context() == nullptr && job_registry::instance().has_none()) return nullptr;
   return current_job().client;
 }
 
 // ---- node ---------------------------------------------------------------------------------------
 
 bool node::has_job() const noexcept {
-  return job_ != nullptr && registry::instance().has(job_, job_serial_);
+  return job_ != nullptr && job_registry::instance().has(job_, job_serial_);
 }
 
 node_description node::description() const {
@@ -396,7 +384,7 @@ node_description node::description() const {
 bool node::alive() const {
   if (job_ == nullptr) throw error("this node handle belongs to no job");
   if (!has_job()) {
-    if (registry::instance().is_in_child()) throw forked();
+    if (job_registry::instance().is_in_child()) throw forked();
     return false;
   }
   const detail::job_state& state = detail::state_of(*job_);
@@ -434,48 +422,71 @@ node node_at(node_id id) {
 job::job() : job(job_options{}) {}
 
 job::job(const job_options& options) {
-  serve_if_target();
+  serve_if_started(options);
   auto existing = take_over(options.existing_targets); // in a target the numbers mean nothing
   const settings_source given;
   detail::refuse_plain_jobs(given);
-  start(detail::complete(options, given), std::move(existing), false);
+  const auto group = take_launched_group(detail::process_manager_of(options));
+  start(detail::complete(options, given, group.has_value()), std::move(existing),
+        group ? &*group : nullptr, false);
 }
 
 job::job(int& argc, char** argv, const job_options& options) {
-  serve_if_target();
+  serve_if_started(options);
   auto existing = take_over(options.existing_targets); // in a target the numbers mean nothing
   const settings_source given(argc, argv);
   if (given.asks_for_help()) {
     std::fputs(settings::help().c_str(), stdout);
     std::exit(0);
   }
-  const job_options o = detail::complete(options, given);
-  if (const auto where = given.text(settings::row("serve"))) serve_hosts(*where, o, given);
+  const auto server = given.text(settings::row("serve"));
+  std::optional<process_group> group;
+  if (!server) group = take_launched_group(detail::process_manager_of(options));
+  const job_options o = detail::complete(options, given, group.has_value());
+  if (server) serve_hosts(*server, o, given);
   detail::refuse_plain_jobs(given);
-  start(o, std::move(existing), false);
+  start(o, std::move(existing), group ? &*group : nullptr, false);
 }
 
 job::job(spmd_t /*says which*/, const job_options& options) {
-  if (membership::is_target()) {
-    join_equals();
+  if (is_target(options)) {
+    join_equals(options, nullptr);
+    return;
+  }
+  const auto group = take_launched_group(detail::process_manager_of(options));
+  start(detail::complete(options, settings_source(), group.has_value()),
+        take_over(options.existing_targets), group ? &*group : nullptr, true);
+}
+
+job::job(spmd_t /*says which*/, const process_group& group, const job_options& options) {
+  if (group.size == 0 || group.rank >= group.size) {
+    throw setting_error("a process_group has at least one process, and its rank is below its size");
+  }
+  renounce_launched_group();
+  if (group.rank == host_id) {
+    start(detail::complete(options, settings_source(), true), take_over(options.existing_targets),
+          &group, true);
   } else {
-    start(detail::complete(options, settings_source()), take_over(options.existing_targets), true);
+    join_equals(options, &group);
   }
 }
 
 job::job(spmd_t /*says which*/, int& argc, char** argv, const job_options& options) {
   const settings_source given(argc, argv);
-  if (membership::is_target()) {
-    join_equals();
+  if (is_target(options)) {
+    join_equals(options, nullptr);
     return;
   }
   if (given.asks_for_help()) {
     std::fputs(settings::help().c_str(), stdout);
     std::exit(0);
   }
-  const job_options o = detail::complete(options, given);
-  if (const auto where = given.text(settings::row("serve"))) serve_hosts(*where, o, given);
-  start(o, take_over(options.existing_targets), true);
+  const auto server = given.text(settings::row("serve"));
+  std::optional<process_group> group;
+  if (!server) group = take_launched_group(detail::process_manager_of(options));
+  const job_options o = detail::complete(options, given, group.has_value());
+  if (server) serve_hosts(*server, o, given);
+  start(o, take_over(options.existing_targets), group ? &*group : nullptr, true);
 }
 
 job::job(job&& other) noexcept
@@ -501,11 +512,14 @@ void job::close() {
   end(std::exchange(state_, nullptr));
 }
 
-void job::join_equals() {
+void job::join_equals(const job_options& options, const process_group* group) {
   detail::require_first();
   auto state = std::make_unique<detail::job_state>();
+  const bool is_child = group == nullptr && membership::is_target();
   try {
-    state->members = membership::join(transports(), identity());
+    state->members = group == nullptr ? join_host(options)
+                                      : membership::join(*group, detail::patience_for_host(options),
+                                                         transports(), identity(), check_settings);
     membership& members = *state->members;
     rank_ = members.self();
     detail::process_node.store(rank_, std::memory_order_relaxed);
@@ -519,18 +533,16 @@ void job::join_equals() {
                          [s = state.get()](const card& c, const route& r) { take_in(*s, c, r); });
     start_equals(*state->engine, forwarded.has_progress_thread);
   } catch (const std::exception& e) {
-    // The host prints the reason; here it would appear once per target.
-    log::info(std::string("this target cannot join: ") + e.what());
-    if (state->members) state->members->give_up(e.what());
-    std::_Exit(cannot_join_status);
+    give_up_joining(*state, is_child, e.what());
   }
   for (node_id id = 1; id < state->members->nodes(); ++id)
     targets_.emplace_back(*state, id);
   state_ = state.release();
 }
 
-void job::start(const job_options& options, std::vector<unique_fd> existing, bool are_equals) {
-  if (registry::instance().is_in_child()) {
+void job::start(const job_options& options, std::vector<unique_fd> existing,
+                const process_group* group, bool are_equals) {
+  if (job_registry::instance().is_in_child()) {
     detail::process_node.store(host_id, std::memory_order_relaxed);
   }
   if (detail::own_id() != host_id) {
@@ -547,6 +559,10 @@ void job::start(const job_options& options, std::vector<unique_fd> existing, boo
     }
     // Programs that a node starts are others.
     ::unsetenv(settings::variable_of(settings::row("spmd")).c_str());
+    if (options.workers != 1) {
+      throw setting_error("in a job of equals one thread of each node runs handlers: leave out "
+                          "job_options::workers and FARCALL_WORKERS");
+    }
     o.targets = detail::parse_equals(options.targets);
     o.are_equals = true;
     o.survives = options.survive;
@@ -554,15 +570,18 @@ void job::start(const job_options& options, std::vector<unique_fd> existing, boo
     o.targets = parse_targets(options.targets);
   }
   o.existing = std::move(existing);
+  if (group != nullptr) o.group = *group;
   o.program = options.program;
   o.arguments = options.arguments;
   o.start_timeout = options.start_timeout;
   o.stop_timeout = options.stop_timeout;
+  o.workers = options.workers;
   o.lane_bytes = options.lane_bytes;
   o.heap_bytes = options.heap_bytes;
   o.access = {options.key, options.certificate, options.certificate_key, options.authority};
   o.heartbeat_timeout = options.heartbeat_timeout;
   o.peer_timeout = options.peer_timeout;
+  o.labels = options.label;
   const bool has_thread = options.progress == "thread";
   const auto service = detail::service_entry().on_host(options);
   if (service && are_equals) {
@@ -647,26 +666,27 @@ node job::node_at(node_id id) const {
   return {state(), id};
 }
 
-void serve_if_target() {
-  if (serve_as_target()) std::exit(0);
-}
+void serve_if_target() { serve_if_started({}); }
 
 bool serve_as_target() {
-  if (!membership::is_target()) return false;
-  const auto table = transports(); // throws, where the host could not be told why
-  serve([&] { return membership::join(table, identity()); });
+  if (!is_target({})) return false;
+  (void)transports(); // throws, where the host could not be told why
+  serve([] { return join_host({}); });
   return true;
 }
 
 void serve_as_target(int socket) {
   unique_fd to_host(socket);
   require_control_socket(socket);
-  registry& all = registry::instance();
+  job_registry& all = job_registry::instance();
   if (!all.empty() || (detail::own_id() != host_id && !all.is_in_child())) {
     throw error("a process that has a job cannot join another as a target");
   }
   const auto table = transports();
-  serve([&] { return membership::join(std::move(to_host), table, identity()); });
+  serve([&] {
+    return membership::join(port_connection{std::move(to_host), nullptr}, table, identity(),
+                            check_settings);
+  });
 }
 
 } // namespace farcall

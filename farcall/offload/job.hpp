@@ -16,6 +16,7 @@
 #include <vector>
 
 namespace farcall {
+struct process_group;
 namespace detail {
 struct job_state;
 }
@@ -32,6 +33,17 @@ struct job_options {
   /// whose other end that process gives to serve_as_target(). The job closes them, also when it
   /// cannot be made. With them, and nothing in `targets` or FARCALL_TARGETS, no others are started.
   std::vector<int> existing_targets{};
+  /// Whether the processes that mpirun, prterun, srun or mpiexec have started together make one
+  /// job, the first that each of them makes: process 0 is the host, and process N node N, before
+  /// what `targets` names. "auto": where they were started so, and are more than one; "pmix" and
+  /// "pmi": by that interface; "none": each makes a job of its own. Else FARCALL_PROCESS_MANAGER,
+  /// else "auto". With them, and nothing in `targets` or FARCALL_TARGETS, no others are started.
+  /// See docs/guide/17-clusters.md.
+  std::string process_manager{};
+  /// Threads that run handlers in each of them, and in each of `existing_targets`; what `targets`
+  /// names has an option of its own, workers=. Else FARCALL_WORKERS, else 1. Not in a job of
+  /// equals.
+  std::uint32_t workers = 0;
   /// Program that targets run; else this one. It must make a job, or call serve_if_target().
   std::string program{};
   /// Arguments of the targets' program, argv[0] included; else those of this process.
@@ -79,6 +91,10 @@ struct job_options {
   /// only (":ro"), or writable (":rw", or nothing behind it). See docs/guide/16-files.md. Not in a
   /// job of equals. Else FARCALL_HOST_FILES, else none.
   std::string host_files{};
+  /// Each line that a target prints, to standard output or error, is preceded by the node's number,
+  /// as in "2: text", and goes through this process; what existing_targets print does not. Else
+  /// FARCALL_LABEL, else lines stay as they are.
+  bool label = false;
   /// Who takes in replies on the host, and runs what waits for them: "wait", only threads that wait
   /// or test, and progress(); "thread", also a thread of farcall's, so that nobody need wait. Else
   /// FARCALL_PROGRESS, else "wait". Targets do as with "thread". In a job of equals, the same on
@@ -90,6 +106,11 @@ struct job_options {
 
 /// As long as it takes.
 inline constexpr time_limit no_limit{std::chrono::hours::max()};
+
+/// How the processes that a Communicator names find each other: a specialisation has a static
+/// member process_group group_of(Communicator).
+template <class Communicator>
+struct group_traits;
 
 /// Says that a job is one of equals; see job.
 struct spmd_t {
@@ -132,6 +153,16 @@ class job {
   explicit job(spmd_t, const job_options& options = {});
   /// The same with the options of a command line.
   job(spmd_t, int& argc, char** argv, const job_options& options = {});
+  /// A job of equals whose processes exist already, as those of an MPI communicator: all of them
+  /// make it together. Process 0 is the host. Blocks until all do. Throws the same. In
+  /// job/process_group.hpp.
+  job(spmd_t, const process_group& group, const job_options& options = {});
+  /// The same from what a header names processes by, as in `fc::job job{MPI_COMM_WORLD};` with
+  /// farcall/mpi.hpp.
+  template <class Communicator>
+    requires requires(const Communicator& c) { group_traits<Communicator>::group_of(c); }
+  explicit job(const Communicator& c, const job_options& options = {})
+      : job(spmd, group_traits<Communicator>::group_of(c), options) {}
   job(job&& other) noexcept;
   job& operator=(job&& other) noexcept;
   job(const job&) = delete;
@@ -267,8 +298,10 @@ class job {
   [[nodiscard]] int wait_fd();
 
  private:
-  void start(const job_options& options, std::vector<unique_fd> existing, bool are_equals);
-  void join_equals();
+  /// The group, if there is one, makes the job together.
+  void start(const job_options& options, std::vector<unique_fd> existing,
+             const process_group* group, bool are_equals);
+  void join_equals(const job_options& options, const process_group* group);
   bool wait_for(bool (*holds)(void*) noexcept, void* argument, time_limit limit);
   /// Throws error where there is none any more, and forked.
   [[nodiscard]] detail::job_state& state() const;

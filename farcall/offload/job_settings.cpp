@@ -16,6 +16,9 @@ namespace {
 
 using std::chrono::microseconds;
 
+/// The host may read its input first.
+constexpr std::chrono::seconds usual_patience{30};
+
 /// A setting of which 0 in job_options leaves it open.
 template <class T>
 void settle_option(T& option, const setting& s, const settings_source& given) {
@@ -58,7 +61,24 @@ void check_targets(const std::string& targets, const std::string& given_by) {
 
 } // namespace
 
-job_options detail::complete(job_options o, const settings_source& given) {
+std::string detail::process_manager_of(const job_options& o) {
+  constexpr const setting& s = settings::row("process-manager");
+  if (const auto value = settings_source().text(s, !o.process_manager.empty())) return *value;
+  if (o.process_manager.empty()) return settings::default_of(s);
+  settings::check(s, "job_options::process_manager", o.process_manager);
+  return o.process_manager;
+}
+
+std::chrono::milliseconds detail::patience_for_host(const job_options& o) {
+  constexpr const setting& s = settings::row("start-timeout-ms");
+  const settings_source given;
+  if (o.start_timeout.count() == 0 && !given.number(s, false)) return usual_patience;
+  std::chrono::milliseconds waiting = o.start_timeout;
+  settle_option(waiting, s, given);
+  return waiting;
+}
+
+job_options detail::complete(job_options o, const settings_source& given, bool has_others) {
   using settings::row;
   // Read where lines are written; here it is only checked, while somebody is there to be told.
   (void)given.text(row("log"));
@@ -66,7 +86,7 @@ job_options detail::complete(job_options o, const settings_source& given) {
   const auto targets_given_by = given.given_by(row("targets"), !o.targets.empty());
   settle_option(o.targets, row("targets"), given);
   if (targets_given_by) check_targets(o.targets, *targets_given_by);
-  if (o.targets.empty() && o.existing_targets.empty()) {
+  if (o.targets.empty() && o.existing_targets.empty() && !has_others) {
     o.targets = settings::default_of(row("targets"));
   }
   settle_option(o.program, row("program"), given);
@@ -81,9 +101,12 @@ job_options detail::complete(job_options o, const settings_source& given) {
   settle_option(o.heartbeat_timeout, row("heartbeat-timeout-ms"), given);
   settle_option(o.peer_timeout, row("peer-timeout-ms"), given);
   static_assert(row("lane-bytes").low == smallest_ring);
+  static_assert(row("workers").high == most_workers);
+  settle_option(o.workers, row("workers"), given);
   settle_option(o.lane_bytes, row("lane-bytes"), given);
   settle_option(o.heap_bytes, row("heap-bytes"), given);
   settle_option(o.host_files, row("host-files"), given);
+  if (const auto value = given.text(row("label"), o.label)) o.label = *value == "yes";
   if (!o.progress.empty()) settings::check(row("progress"), "job_options::progress", o.progress);
   settle_option(o.progress, row("progress"), given);
   settle_spin(o.waiting.spin, row("spin-us"), given);

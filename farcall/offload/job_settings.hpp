@@ -13,9 +13,17 @@
 
 namespace farcall::detail {
 
-/// What the user has given stands above the program's options, and these above defaults. Throws
-/// setting_error.
-[[nodiscard]] job_options complete(job_options o, const settings_source& given);
+/// What the user has given stands above the program's options, and these above defaults; there is
+/// no default for the targets of a job that has others. Throws setting_error.
+[[nodiscard]] job_options complete(job_options o, const settings_source& given, bool has_others);
+
+/// How this process finds others that were started with it: see job_options::process_manager.
+/// Throws setting_error.
+[[nodiscard]] std::string process_manager_of(const job_options& o);
+
+/// How long a process that something else has started waits for the host's job: start_timeout,
+/// where the program or the user has set it, else longer than a host waits. Throws setting_error.
+[[nodiscard]] std::chrono::milliseconds patience_for_host(const job_options& o);
 
 /// The targets that a job of equals is to have. Throws setting_error.
 [[nodiscard]] std::vector<target_url> parse_equals(const std::string& targets);

@@ -6,10 +6,10 @@ std::span<const std::string_view> other_variables() noexcept {
   static constexpr std::string_view variables[] = {
       // Set by a host for the targets that it starts.
       "FARCALL_BOOTSTRAP",
-      // The farcall command.
-      "FARCALL_SSH",
+      // The farcall command, and what it sets for the programs that it starts.
+      "FARCALL_SSH", "FARCALL_LINES",
       // The library that targets preload.
-      "FARCALL_IO_REPORT",
+      "FARCALL_IO_REPORT", "FARCALL_IO_SOCKET",
       // Programs of the Vector Engine, and the compilers and tools for their kernels.
       "FARCALL_VEO_NODES", "FARCALL_VEO_ORDER", "FARCALL_VEO_ERRORS", "FARCALL_VEO_DEVICES",
       "FARCALL_VEO_LIBDIR", "FARCALL_VHCALL", "FARCALL_AVEORUN_ARCHIVE", "FARCALL_CC",

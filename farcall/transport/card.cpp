@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace farcall {
@@ -43,6 +44,14 @@ void check(const preamble& head) {
   }
 }
 
+/// Empty when it cannot be told.
+std::string boot_identity() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string boot;
+  (void)std::getline(file, boot);
+  return boot;
+}
+
 } // namespace
 
 std::span<const std::byte> bytes_for(const card& c, std::string_view scheme) noexcept {
@@ -51,10 +60,15 @@ std::span<const std::byte> bytes_for(const card& c, std::string_view scheme) noe
 }
 
 std::string machine_identity() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string boot;
-  if (!std::getline(file, boot)) return "";
-  return boot + "/" + std::to_string(::geteuid());
+  const std::string boot = boot_identity();
+  return boot.empty() ? "" : boot + "/" + std::to_string(::geteuid());
+}
+
+std::string network_identity() {
+  const std::string boot = boot_identity();
+  struct stat of{};
+  if (boot.empty() || ::stat("/proc/self/ns/net", &of) != 0) return "";
+  return boot + "/" + std::to_string(of.st_ino);
 }
 
 std::vector<std::byte> encode_format() {

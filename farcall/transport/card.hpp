@@ -14,7 +14,7 @@
 namespace farcall {
 
 /// Version of everything in docs/wire.md. Nodes of different versions refuse each other.
-inline constexpr std::uint32_t wire_version = 8;
+inline constexpr std::uint32_t wire_version = 11;
 
 /// Memory of a node that its peers may map or copy from and to: an address range there.
 struct memory_window {
@@ -53,6 +53,11 @@ struct card {
 
 /// Identifies the running system: its boot id and the user, or empty when it cannot be told.
 [[nodiscard]] std::string machine_identity();
+
+/// Identifies the network namespace of this process among all of all machines, or empty when it
+/// cannot be told: where it is equal, loopback addresses and Unix sockets without a file lead
+/// there.
+[[nodiscard]] std::string network_identity();
 
 /// Version, byte order and pointer size of this program, in 16 bytes that any node can read: what a
 /// target says first, before anything that depends on them.

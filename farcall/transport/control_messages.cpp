@@ -222,6 +222,41 @@ ended ended::decode(std::span<const std::byte> body) {
   return m;
 }
 
+std::vector<std::byte> output::encode() const {
+  byte_writer w;
+  w.number(static_cast<std::uint8_t>(stream));
+  w.block(std::as_bytes(std::span(bytes)));
+  return std::move(w).bytes();
+}
+
+output output::decode(std::span<const std::byte> body) {
+  constexpr const char* what = "what a target has printed";
+  byte_reader r(body, what);
+  output m;
+  m.stream = static_cast<output_stream>(r.number<std::uint8_t>());
+  if (m.stream != output_stream::output && m.stream != output_stream::error)
+    throw malformed_message("a target prints to something unknown");
+  const std::span<const std::byte> bytes = r.block();
+  m.bytes = {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  require_end(r, what);
+  return m;
+}
+
+std::vector<std::byte> written::encode() const {
+  byte_writer w;
+  w.number(bytes);
+  return std::move(w).bytes();
+}
+
+written written::decode(std::span<const std::byte> body) {
+  constexpr const char* what = "how much was written";
+  byte_reader r(body, what);
+  written m;
+  m.bytes = r.number<std::uint32_t>();
+  require_end(r, what);
+  return m;
+}
+
 std::vector<std::byte> quiet::encode() const {
   byte_writer w;
   w.number(round);
@@ -252,6 +287,21 @@ round round::decode(std::span<const std::byte> body) {
   byte_reader r(body, what);
   round m;
   m.number = r.number<std::uint32_t>();
+  require_end(r, what);
+  return m;
+}
+
+std::vector<std::byte> file::encode() const {
+  byte_writer w;
+  w.number(number);
+  return std::move(w).bytes();
+}
+
+file file::decode(std::span<const std::byte> body) {
+  constexpr const char* what = "the word of an open file";
+  byte_reader r(body, what);
+  file m;
+  m.number = r.number<std::uint64_t>();
   require_end(r, what);
   return m;
 }

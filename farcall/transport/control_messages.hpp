@@ -4,12 +4,14 @@
 #include <farcall/base/node_id.hpp>
 #include <farcall/transport/card.hpp>
 #include <farcall/transport/control_socket.hpp>
+#include <farcall/transport/output_sink.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 /// Bodies of the messages on control sockets (docs/wire.md), one struct each. encode() gives the
@@ -146,6 +148,24 @@ struct ended {
   [[nodiscard]] static ended decode(std::span<const std::byte> body);
 };
 
+/// Server: what the target has printed. Between server and host only.
+struct output {
+  static constexpr control kind = control::output;
+  output_stream stream = output_stream::output;
+  std::string_view bytes; ///< lie elsewhere: decode() leaves them in the body
+  [[nodiscard]] std::vector<std::byte> encode() const;
+  [[nodiscard]] static output decode(std::span<const std::byte> body);
+};
+
+/// Host, to a server: so many bytes of what the target has printed were written, so that the server
+/// may send as many more.
+struct written {
+  static constexpr control kind = control::written;
+  std::uint32_t bytes = 0;
+  [[nodiscard]] std::vector<std::byte> encode() const;
+  [[nodiscard]] static written decode(std::span<const std::byte> body);
+};
+
 /// Target, in a job of equals that ends: it has nothing more to do in this round, or until others
 /// have.
 struct quiet {
@@ -162,6 +182,14 @@ struct round {
   std::uint32_t number = 0;
   [[nodiscard]] std::vector<std::byte> encode() const;
   [[nodiscard]] static round decode(std::span<const std::byte> body);
+};
+
+/// Host: an open file that the target has asked for by this number. The descriptor follows.
+struct file {
+  static constexpr control kind = control::file;
+  std::uint64_t number = 0;
+  [[nodiscard]] std::vector<std::byte> encode() const;
+  [[nodiscard]] static file decode(std::span<const std::byte> body);
 };
 
 /// Host, before hello: what the node's transport of this scheme must know, in its own bytes.

@@ -48,6 +48,9 @@ std::vector<std::pair<control, std::vector<std::byte>>> all_bodies() {
           {ended::kind, ended{"exit 3", 3}.encode()},
           {quiet::kind, quiet{2, true}.encode()},
           {round::kind, round{3}.encode()},
+          {file::kind, file{5}.encode()},
+          {output::kind, output{output_stream::error, "a line\n"}.encode()},
+          {written::kind, written{70'000}.encode()},
           {setup::kind, setup{"tcp", {std::byte{1}}}.encode()},
           {transport::kind, transport{2, "tcp", {std::byte{1}}}.encode()}};
 }
@@ -92,6 +95,15 @@ void decode_any(control kind, std::span<const std::byte> body) {
     break;
   case control::round:
     (void)round::decode(body);
+    break;
+  case control::file:
+    (void)file::decode(body);
+    break;
+  case control::output:
+    (void)output::decode(body);
+    break;
+  case control::written:
+    (void)written::decode(body);
     break;
   case control::setup:
     (void)setup::decode(body);

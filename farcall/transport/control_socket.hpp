@@ -33,6 +33,9 @@ enum class control : std::uint32_t {
   absent = 17,     ///< host: there is no such node
   quiet = 18,      ///< target, in a job of equals: it has nothing more to do in this round
   round = 19,      ///< host, in a job of equals: all have said so, and another round begins
+  file = 20,       ///< host: an open file that a target has asked for, with its descriptor
+  output = 21,     ///< server: what the target has printed
+  written = 22,    ///< host, to a server: how much of it was written
 };
 
 /// A message as it was received; owns the descriptors that came with it.
@@ -54,6 +57,7 @@ class control_socket {
 
   [[nodiscard]] int fd() const noexcept { return fd_.get(); }
   void close() noexcept { fd_.reset(); }
+  [[nodiscard]] unique_fd take() && { return std::move(fd_); }
   /// The socket stays open until this process ends.
   void leave_open() noexcept { (void)fd_.release(); }
   /// See unique_fd.

@@ -4,10 +4,13 @@
 #include <farcall/base/node_id.hpp>
 #include <farcall/transport/access.hpp>
 #include <farcall/transport/control_socket.hpp>
+#include <farcall/transport/output_sink.hpp>
+#include <farcall/transport/port.hpp>
 #include <farcall/transport/target_url.hpp>
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -54,6 +57,9 @@ class target_process {
 
   /// Makes it end. Does not wait.
   virtual void kill() noexcept = 0;
+  /// kill() ends it whatever it does. False: it ends by itself, once it runs and sees that its host
+  /// is gone.
+  [[nodiscard]] virtual bool can_be_killed() const noexcept { return true; }
 
   /// Lets the system forget it, once wait() has told its end.
   virtual void reap() noexcept {}
@@ -77,6 +83,10 @@ struct launch_site {
   std::vector<std::string> arguments;  ///< of the targets, argv[0] included
   farcall::access access;              ///< to servers
   std::chrono::milliseconds heartbeat_timeout{5'000};
+  output_sink* output = nullptr; ///< takes what targets elsewhere print; null: nobody does
+  bool takes_all = false;        ///< also what those of this machine print
+  /// Of processes that something else has started, which become the nodes from 1 on.
+  std::uint32_t arrivals = 0;
 };
 
 /// Makes processes that become targets, or hands out those that exist. Used by one thread at a
@@ -93,6 +103,10 @@ class launcher {
   /// What the transport of the launcher's scheme must know on `node`, in that transport's own
   /// bytes; after start(). Empty: nothing.
   [[nodiscard]] virtual std::vector<std::byte> setup(node_id /*node*/) const { return {}; }
+
+  /// Where processes that something else has started can come from now on; null: not this way.
+  /// Once. The port outlives the launcher. Throws error.
+  [[nodiscard]] virtual std::unique_ptr<port> open_port() { return nullptr; }
 };
 
 } // namespace farcall

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -16,6 +17,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
+#include <stdio_ext.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -60,7 +63,8 @@ class spawn_actions {
   spawn_actions& operator=(const spawn_actions&) = delete;
   ~spawn_actions() { ::posix_spawn_file_actions_destroy(&actions_); }
   // Copying a descriptor onto itself clears its close-on-exec mark in the child only.
-  void keep(int fd) { ::posix_spawn_file_actions_adddup2(&actions_, fd, fd); }
+  void keep(int fd) { copy(fd, fd); }
+  void copy(int fd, int to) { ::posix_spawn_file_actions_adddup2(&actions_, fd, to); }
   posix_spawn_file_actions_t* get() { return &actions_; }
 
  private:
@@ -121,7 +125,8 @@ child_process::~child_process() {
 child_process child_process::start(const std::string& program,
                                    const std::vector<std::string>& arguments,
                                    const std::string& variable, const std::string& value,
-                                   int inherited, const std::vector<std::string>& environment) {
+                                   int inherited, const std::vector<std::string>& environment,
+                                   const child_output& prints_to) {
   const std::string assignment = variable + "=" + value;
   std::vector<char*> entries;
   for (const std::string& entry : environment) {
@@ -135,8 +140,17 @@ child_process child_process::start(const std::string& program,
     argv.push_back(const_cast<char*>(a.c_str()));
   argv.push_back(nullptr);
 
+  const unique_fd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!nothing) {
+    const std::string why = reason_text(errno);
+    throw start_failed("the target program \"" + program + "\" cannot be started: /dev/null, its " +
+                       "standard input, cannot be opened: " + why);
+  }
   spawn_actions actions;
   actions.keep(inherited);
+  actions.copy(nothing.get(), STDIN_FILENO);
+  if (prints_to.output >= 0) actions.copy(prints_to.output, STDOUT_FILENO);
+  if (prints_to.error >= 0) actions.copy(prints_to.error, STDERR_FILENO);
   spawn_attributes attributes;
   child_process child;
   const int reason = ::posix_spawn(&child.pid_, program.c_str(), actions.get(), attributes.get(),
@@ -200,6 +214,17 @@ std::vector<std::string> own_environment() {
   return entries;
 }
 
+unique_fd process_behind(int socket) noexcept {
+  ucred who{};
+  socklen_t bytes = sizeof who;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &bytes) != 0 || who.pid <= 0) return {};
+#ifdef SYS_pidfd_open
+  return unique_fd(static_cast<int>(::syscall(SYS_pidfd_open, who.pid, 0)));
+#else
+  return {};
+#endif
+}
+
 std::string own_program() {
   std::error_code unreadable;
   const auto path = std::filesystem::read_symlink(running_program, unreadable);
@@ -211,6 +236,14 @@ void open_standard_descriptors() noexcept {
     // The lowest number that is free is this one.
     if (::fcntl(fd, F_GETFD) == -1 && errno == EBADF) (void)::open("/dev/null", O_RDWR);
   }
+}
+
+void print_lines_into_pipes() noexcept {
+  struct stat status{};
+  if (::fstat(STDOUT_FILENO, &status) != 0 || !S_ISFIFO(status.st_mode)) return;
+  // One that the program has made unbuffered has a buffer of a byte.
+  if (::__fbufsize(stdout) == 1) return;
+  (void)std::setvbuf(stdout, nullptr, _IOLBF, 0);
 }
 
 std::string find_command(const std::string& name) {

@@ -17,6 +17,12 @@ inline constexpr const char* bootstrap_variable = "FARCALL_BOOTSTRAP";
 /// The environment of this process as it is now, "NAME=value" each. Not while others change it.
 [[nodiscard]] std::vector<std::string> own_environment();
 
+/// Where a child's output goes; -1: where this process's does.
+struct child_output {
+  int output = -1;
+  int error = -1;
+};
+
 /// A child process that runs a target. Owns it: it is killed and reaped at the end, unless it ended
 /// before.
 class child_process {
@@ -29,13 +35,15 @@ class child_process {
   ~child_process();
 
   /// Starts `program` with these arguments (argv[0] included) and this environment plus
-  /// `variable=value`. It gets the descriptor `inherited`, and else only those that the user left
-  /// without close-on-exec; farcall's own all have it. Throws start_failed with the
-  /// reason when the program cannot be executed.
+  /// `variable=value`. Its standard input is empty: as with mpirun, what people type is for node 0.
+  /// It gets the descriptor `inherited`, and else only those that the user left without
+  /// close-on-exec; farcall's own all have it. Throws start_failed with the reason when the program
+  /// cannot be executed.
   [[nodiscard]] static child_process
   start(const std::string& program, const std::vector<std::string>& arguments,
         const std::string& variable, const std::string& value, int inherited,
-        const std::vector<std::string>& environment = own_environment());
+        const std::vector<std::string>& environment = own_environment(),
+        const child_output& prints_to = {});
 
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
   /// Becomes readable when the process ends; -1 when the system has no such descriptor, and once
@@ -63,6 +71,10 @@ class child_process {
   bool is_reaped_ = false;
 };
 
+/// The process at the other end of a Unix socket, as a descriptor that becomes readable when it
+/// ends, and by which it can be sent signals. None where the system does not tell.
+[[nodiscard]] unique_fd process_behind(int socket) noexcept;
+
 /// Names this process's program, even if its file has been replaced.
 inline constexpr const char* running_program = "/proc/self/exe";
 
@@ -72,6 +84,11 @@ inline constexpr const char* running_program = "/proc/self/exe";
 /// Opens /dev/null for each of standard input, output and error that is closed, so that no socket
 /// of ours gets its number: what the program prints would go there.
 void open_standard_descriptors() noexcept;
+
+/// Has standard output end each line with a write where it is a pipe: somebody passes lines on
+/// there, as for a terminal, and several processes may share it. Before the program's threads
+/// print.
+void print_lines_into_pipes() noexcept;
 
 /// The file that a command means, found as a shell finds it: by PATH, unless it names a folder.
 /// Throws start_failed when there is none.

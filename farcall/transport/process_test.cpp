@@ -266,6 +266,36 @@ TEST(child_process, can_use_the_descriptor_that_it_was_given) {
   EXPECT_STREQ(text, "hello\n");
 }
 
+TEST(child_process, reads_an_empty_standard_input_whatever_ours_holds) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const unique_fd reading(ends[0]);
+  const unique_fd writing(ends[1]);
+  ASSERT_EQ(::write(writing.get(), "for us\n", 7), 7);
+  const unique_fd before(::dup(STDIN_FILENO));
+  ASSERT_EQ(::dup2(reading.get(), STDIN_FILENO), STDIN_FILENO);
+  child_process child = run_shell("! read line && test -z \"$line\"");
+  const auto ended = child.wait(soon());
+  ASSERT_EQ(::dup2(before.get(), STDIN_FILENO), STDIN_FILENO);
+  EXPECT_EQ(ended, "exited with status 0");
+  char text[16] = {};
+  EXPECT_EQ(::read(reading.get(), text, sizeof text), 7) << "it is still there for us";
+}
+
+TEST(child_process, prints_where_it_is_told_to) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const unique_fd reading(ends[0]);
+  const unique_fd writing(ends[1]);
+  child_process child =
+      child_process::start(shell, {"sh", "-c", "echo out; echo err >&2"}, variable, "", -1,
+                           own_environment(), {.output = writing.get(), .error = writing.get()});
+  EXPECT_EQ(child.wait(soon()), "exited with status 0");
+  char text[16] = {};
+  EXPECT_EQ(::read(reading.get(), text, sizeof text), 8);
+  EXPECT_STREQ(text, "out\nerr\n");
+}
+
 // ---- what cannot be started ---------------------------------------------------------------------
 
 void expect_refusal(const std::string& program, const std::string& reason) {

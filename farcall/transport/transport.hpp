@@ -145,6 +145,11 @@ class transport {
     return {};
   }
 
+  /// The job is over, and this process is at exit(), where it waits for the others' processes to
+  /// end: what the transport shares with them is let go, so that it keeps nobody. Nothing is asked
+  /// of it any more, but to be destroyed.
+  virtual void before_exit() noexcept {}
+
   /// Copies bulk memory, or null when nothing is faster than the lanes.
   [[nodiscard]] virtual farcall::rma_engine* rma_engine() noexcept { return nullptr; }
 };

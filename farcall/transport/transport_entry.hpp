@@ -2,8 +2,10 @@
 
 #include <farcall/memory/doorbell.hpp>
 #include <farcall/memory/segment.hpp>
+#include <farcall/transport/group_place.hpp>
 #include <farcall/transport/hosted_node.hpp>
 #include <farcall/transport/launcher.hpp>
+#include <farcall/transport/port.hpp>
 #include <farcall/transport/target_url.hpp>
 #include <farcall/transport/transport.hpp>
 
@@ -11,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,6 +46,12 @@ struct node_memory {
   std::vector<segment> windows; ///< in the order of its card
 };
 
+/// A file that memory of this process is in.
+struct memory_file {
+  int file = -1; ///< stays open as long as the transports live
+  std::uint64_t bytes = 0;
+};
+
 /// What a process has ready when its transports are made. References outlive the transports.
 struct transport_site {
   node_id self = 0;
@@ -52,6 +61,10 @@ struct transport_site {
   std::string machine;                      ///< see card::machine
   std::vector<memory_window> windows;       ///< memory here that peers may copy
   const segment* receive_segment = nullptr; ///< our own, where the doorbells lie
+  /// Of our own memory, the receive segment's first; none where the host hands it out to others of
+  /// this machine.
+  std::vector<memory_file> memory_files;
+  std::optional<group_place> group; ///< none: the process was started in another way
   launcher* started_by = nullptr;   ///< on the host: of this scheme's targets, if there are any
   std::span<const std::byte> setup; ///< from launcher::setup; empty: nothing was said
   /// Brings a message to transport::take_message of the peer's transport of the same scheme,
@@ -90,6 +103,12 @@ struct transport_entry {
   /// Starts the row's targets. No function: they are children of the host, like any other program.
   std::function<std::unique_ptr<launcher>(const launch_site& site)> make_launcher;
 
+  /// Connects this process, number `rank` of those that something else has started, to the port
+  /// that the row's launcher has opened on the host: launcher::open_port(). Throws error where it
+  /// cannot. No function: there are no such ports.
+  std::function<port_connection(std::span<const std::byte> name, node_id rank, time_point deadline)>
+      connect_port;
+
   /// The row's targets are no processes, but live in the host's: makes one. Throws error.
   std::function<std::unique_ptr<hosted_node>(const target_url& url, const hosting_site& site)> host;
 };
@@ -99,9 +118,9 @@ struct transport_entry {
                                        target_url& url);
 
 /// The rows of this program, in the order in which routes of equal cost are chosen: its own, then
-/// those of the modules that FARCALL_TRANSPORT_MODULES names, which the first call loads. Throws
-/// setting_error when one cannot be loaded. Defined where the layers come together, in
-/// farcall/transports.cpp.
+/// those of the modules that FARCALL_TRANSPORT_MODULES names or stands for, which the first call
+/// loads. Throws setting_error when one that is named cannot be loaded. Defined where the layers
+/// come together, in farcall/transports.cpp.
 [[nodiscard]] std::span<const transport_entry> transports();
 
 /// The row of a scheme, or null.

@@ -1,7 +1,10 @@
 #include <farcall/base/error.hpp>
+#include <farcall/base/log.hpp>
 #include <farcall/base/settings.hpp>
 #include <farcall/transport/transport_module.hpp>
 
+#include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include <dlfcn.h>
@@ -32,22 +35,80 @@ transport_entry load(const std::string& file, const std::string& what) {
   return module->entry();
 }
 
+bool is_scheme(const std::string& name) {
+  return std::ranges::all_of(
+      name, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); });
+}
+
+/// The file that holds this library: itself, or the program.
+std::filesystem::path own_file() {
+  ::Dl_info found{};
+  if (::dladdr(reinterpret_cast<const void*>(&module_files), &found) == 0) return {};
+  std::error_code failed;
+  // A program may have been started by a name that is not its path.
+  const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe", failed);
+  const std::filesystem::path file = std::filesystem::canonical(found.dli_fname, failed);
+  return failed ? own : file;
+}
+
+/// The file to load for what the user has named.
+std::string file_for(const std::string& name, const std::string& what) {
+  if (!is_scheme(name)) return name;
+  const std::vector<std::string> candidates = module_files(name);
+  for (const std::string& file : candidates) {
+    std::error_code ignored;
+    if (std::filesystem::exists(file, ignored)) return file;
+  }
+  std::string looked_at;
+  for (const std::string& file : candidates)
+    looked_at += (looked_at.empty() ? "" : ", ") + file;
+  throw setting_error(what + " names the transport \"" + name +
+                      "\", whose module is not installed: there is no " + looked_at +
+                      "; build farcall beside the library that it needs, or give the path of a "
+                      "module");
+}
+
 } // namespace
+
+std::vector<std::string> module_files(const std::string& scheme) {
+  const std::string file = "farcall/libfarcall-" + scheme + ".so";
+  std::vector<std::string> all;
+  if (const std::filesystem::path own = own_file(); !own.empty()) {
+    const std::filesystem::path folder = own.parent_path();
+    all.push_back(folder / file);
+    // A program's.
+    for (const char* const beside : {"lib", "lib64"})
+      all.push_back(folder.parent_path() / beside / file);
+  }
+#ifdef FARCALL_LIBRARY_FOLDER
+  const std::string installed = FARCALL_LIBRARY_FOLDER "/" + file;
+  if (std::ranges::find(all, installed) == all.end()) all.push_back(installed);
+#endif
+  return all;
+}
 
 void add_modules(std::vector<transport_entry>& rows, std::string_view files,
                  const std::string& what) {
   if (files.empty()) return;
   for (const std::string& file : split(files, ',')) {
     if (file.empty()) {
-      throw setting_error(what + " has an empty name; give paths of shared libraries, comma "
-                                 "separated");
+      throw setting_error(what + " has an empty name; give transports, or paths of shared "
+                                 "libraries, comma separated");
     }
-    transport_entry row = load(file, what);
+    transport_entry row = load(file_for(file, what), what);
     if (find_transport(rows, row.scheme) != nullptr) {
       throw setting_error(what + " names \"" + file + "\", whose transport \"" + row.scheme +
                           "\" is there already");
     }
     rows.push_back(std::move(row));
+  }
+}
+
+void add_module_if_present(std::vector<transport_entry>& rows, const std::string& scheme) {
+  try {
+    add_modules(rows, scheme, "this machine");
+  } catch (const setting_error& e) {
+    log::info(e.what());
   }
 }
 

@@ -35,6 +35,9 @@ class node_end {
   [[nodiscard]] virtual transport& link() = 0;
   /// This node's; at least 8.
   [[nodiscard]] virtual std::span<doorbell> doorbells() = 0;
+  /// What tests ask before the other node's process is forked, where link() may not be made yet.
+  [[nodiscard]] virtual bool has_rma_engine() { return link().rma_engine() != nullptr; }
+  [[nodiscard]] virtual bool shares_memory() { return link().traits().shares_memory; }
   /// Memory that the peer may map, or nothing.
   [[nodiscard]] virtual std::span<std::byte> window() { return {}; }
   /// The other node has joined; called once, before the first lane.
@@ -54,6 +57,7 @@ struct backend {
   std::unique_ptr<node_pair> (*make)(std::uint32_t ring_bytes) = nullptr;
   std::uint32_t most_lanes = 0;    ///< that one node can have open to another; 0: no limit
   std::uint32_t many_lanes = 1000; ///< where there is no limit
+  std::uint64_t wake_ups = 20'000; ///< in a row; fewer where each takes several system calls
   bool comes_back = true;          ///< node 1 may be made anew when it has gone
 };
 

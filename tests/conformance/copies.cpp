@@ -43,8 +43,8 @@ bool may_attach(const card& peer, std::uint64_t address) {
 
 TEST_P(transport_conformance, shared_memory_of_the_peer_can_be_used_in_place) {
   make_pair();
-  if (node_0().link().rma_engine() == nullptr) GTEST_SKIP() << "it has no RMA engine";
-  if (!node_0().link().traits().shares_memory) GTEST_SKIP() << "it shares no memory";
+  if (!node_0().has_rma_engine()) GTEST_SKIP() << "it has no RMA engine";
+  if (!node_0().shares_memory()) GTEST_SKIP() << "it shares no memory";
   run(
       [](side& s) {
         const memory_window w = window_of(s.peer_card());
@@ -68,7 +68,7 @@ TEST_P(transport_conformance, shared_memory_of_the_peer_can_be_used_in_place) {
 
 TEST_P(transport_conformance, nothing_outside_the_shared_memory_can_be_mapped) {
   make_pair();
-  if (node_0().link().rma_engine() == nullptr) GTEST_SKIP() << "it has no RMA engine";
+  if (!node_0().has_rma_engine()) GTEST_SKIP() << "it has no RMA engine";
   run(
       [](side& s) {
         const auto [address, bytes] = window_of(s.peer_card());
@@ -102,7 +102,7 @@ TEST_P(transport_conformance, nothing_outside_the_shared_memory_can_be_mapped) {
 
 TEST_P(transport_conformance, any_length_is_copied_to_and_from_shared_memory) {
   make_pair();
-  if (node_0().link().rma_engine() == nullptr) GTEST_SKIP() << "it has no RMA engine";
+  if (!node_0().has_rma_engine()) GTEST_SKIP() << "it has no RMA engine";
   if (node_0().window().empty()) GTEST_SKIP() << "it shares no memory";
   constexpr std::size_t guard = 64;
   static constexpr std::size_t lengths[] = {
@@ -142,7 +142,7 @@ TEST_P(transport_conformance, any_length_is_copied_to_and_from_shared_memory) {
 
 TEST_P(transport_conformance, copies_by_several_threads_do_not_mix) {
   make_pair();
-  if (node_0().link().rma_engine() == nullptr) GTEST_SKIP() << "it has no RMA engine";
+  if (!node_0().has_rma_engine()) GTEST_SKIP() << "it has no RMA engine";
   if (node_0().window().empty()) GTEST_SKIP() << "it shares no memory";
   constexpr std::size_t threads = 4;
   constexpr std::size_t part = 100'000;
@@ -178,8 +178,8 @@ TEST_P(transport_conformance, copies_by_several_threads_do_not_mix) {
 
 TEST_P(transport_conformance, memory_that_is_not_shared_is_copied_too_where_the_system_allows_it) {
   make_pair();
-  if (node_0().link().rma_engine() == nullptr) GTEST_SKIP() << "it has no RMA engine";
-  if (!node_0().link().traits().shares_memory) GTEST_SKIP() << "it copies windows only";
+  if (!node_0().has_rma_engine()) GTEST_SKIP() << "it has no RMA engine";
+  if (!node_0().shares_memory()) GTEST_SKIP() << "it copies windows only";
   bool refused = false;
   node_id peer = no_node;
   std::uint64_t address = 0;
@@ -224,7 +224,7 @@ TEST_P(transport_conformance, memory_that_is_not_shared_is_copied_too_where_the_
 
 TEST_P(transport_conformance, memory_that_is_not_there_is_not_copied) {
   make_pair();
-  if (node_0().link().rma_engine() == nullptr) GTEST_SKIP() << "it has no RMA engine";
+  if (!node_0().has_rma_engine()) GTEST_SKIP() << "it has no RMA engine";
   run(
       [](side& s) {
         rma_engine& m = *s.link().rma_engine();

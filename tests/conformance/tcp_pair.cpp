@@ -54,7 +54,8 @@ class tcp_end final : public node_end {
     o.nodes = 2;
     o.ring_bytes = ring_bytes;
     o.machine = "this one";
-    o.address = id == 1 ? address : "";
+    o.network = "this one";
+    if (id == 1) o.addresses = {address};
     o.doorbells = doorbells_;
     o.windows = {{reinterpret_cast<std::uintptr_t>(window_.data()), window_.size()}};
     o.credentials = credentials.copy();

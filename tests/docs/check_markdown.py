@@ -19,7 +19,7 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 NO_SUCH_HEADER = re.compile(r"fatal error: .*(?:No such file|file not found)")
 # Headers that need not be there; a page's blocks that include one are left out with it.
-OPTIONAL_HEADERS = ("cuda_runtime_api.h",)
+OPTIONAL_HEADERS = ("cuda_runtime_api.h", "mpi.h")
 
 
 def pages(root):

@@ -229,8 +229,10 @@ TEST_F(intruder_test, another_version_is_told_so) {
 
 TEST_F(intruder_test, unknown_kinds_and_impossible_fields_are_refused) {
   tcp::preamble p = control_preamble(true);
-  p.kind = static_cast<tcp::connection_kind>(6);
+  p.kind = static_cast<tcp::connection_kind>(7);
   expect_refused(bytes_of(p), "it is of an unknown kind");
+  p.kind = tcp::connection_kind::join;
+  expect_refused(bytes_of(p), "it wants to join a job");
   p.kind = static_cast<tcp::connection_kind>(0);
   expect_refused(bytes_of(p), "it is of an unknown kind");
   p = control_preamble(true);

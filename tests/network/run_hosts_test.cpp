@@ -70,11 +70,6 @@ int use_targets() {
 }
 const role use_role("use_targets", use_targets);
 
-struct outcome {
-  int status = -1;
-  std::string text;
-};
-
 class run_hosts_test : public testing::Test {
  protected:
   run_hosts_test() {
@@ -100,26 +95,16 @@ class run_hosts_test : public testing::Test {
     ::chmod(file.c_str(), mode);
   }
 
-  std::string command(const std::string& hosts, const std::string& more = "") {
+  std::string command(const std::string& hosts, const std::string& more = "",
+                      const std::string& role = "use_targets") {
     write(hosts_, hosts);
-    return "FARCALL_TEST_ROLE=use_targets TMPDIR=" + folder_.file("") +
+    return "FARCALL_TEST_ROLE=" + role + " TMPDIR=" + folder_.file("") +
            " exec " FARCALL_COMMAND " run --hosts " + hosts_ + " --ssh " + ssh_ + " " + more + " " +
            std::filesystem::read_symlink("/proc/self/exe").string() + " 'two words' " +
            folder_.file("mark") + " 2>&1";
   }
 
   void run_until_signalled(int signal, int& status);
-
-  static outcome run(const std::string& command) {
-    outcome o;
-    FILE* out = ::popen(command.c_str(), "re");
-    char piece[4096];
-    for (std::size_t got = 0; (got = ::fread(piece, 1, sizeof piece, out)) != 0;)
-      o.text.append(piece, got);
-    const int status = ::pclose(out);
-    o.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    return o;
-  }
 
   /// True once all processes of this test have ended.
   [[nodiscard]] bool nothing_runs() const {
@@ -141,10 +126,10 @@ class run_hosts_test : public testing::Test {
 };
 
 TEST_F(run_hosts_test, the_program_gets_encrypted_targets_on_all_hosts) {
-  const outcome o = run(command("# machines\n"
-                                "one address=127.0.0.1 count=2\n"
-                                "\n"
-                                "me@two address=127.0.0.1 # another\n"));
+  const outcome o = outcome_of(command("# machines\n"
+                                       "one address=127.0.0.1 count=2\n"
+                                       "\n"
+                                       "me@two address=127.0.0.1 # another\n"));
   EXPECT_EQ(o.status, 7) << o.text;
   EXPECT_THAT(o.text, AllOf(HasSubstr("targets: tcp+key tcp+key tcp+key\n"), HasSubstr(" 384\n"),
                             HasSubstr("key is hidden")));
@@ -162,8 +147,17 @@ TEST_F(run_hosts_test, the_program_gets_encrypted_targets_on_all_hosts) {
                           HasSubstr(" 'two words'")));
 }
 
+TEST_F(run_hosts_test, lines_of_all_nodes_can_be_labelled) {
+  const outcome o =
+      outcome_of(command("one address=127.0.0.1\ntwo address=127.0.0.1\n", "--label", "printers"));
+  EXPECT_EQ(o.status, 7) << o.text;
+  EXPECT_THAT(o.text,
+              AllOf(HasSubstr("0: host reads"), HasSubstr("1: out\n"), HasSubstr("1: err\n"),
+                    HasSubstr("2: out\n"), HasSubstr("2: no end\n")));
+}
+
 TEST_F(run_hosts_test, a_host_that_cannot_be_reached_is_named) {
-  const outcome o = run(command("here address=127.0.0.1\naway address=127.0.0.1\n"));
+  const outcome o = outcome_of(command("here address=127.0.0.1\naway address=127.0.0.1\n"));
   EXPECT_EQ(o.status, 1);
   EXPECT_THAT(o.text, AllOf(HasSubstr("no route to away"), HasSubstr("host away"),
                             HasSubstr("exited with status 255")));
@@ -171,29 +165,29 @@ TEST_F(run_hosts_test, a_host_that_cannot_be_reached_is_named) {
 }
 
 TEST_F(run_hosts_test, a_host_that_never_stops_talking_is_given_up) {
-  const outcome o = run(command("talks address=127.0.0.1\n", "--start-timeout-ms 300"));
+  const outcome o = outcome_of(command("talks address=127.0.0.1\n", "--start-timeout-ms 300"));
   EXPECT_EQ(o.status, 1);
   EXPECT_THAT(o.text, AllOf(HasSubstr("host talks"), HasSubstr("in time")));
   EXPECT_TRUE(nothing_runs());
 }
 
 TEST_F(run_hosts_test, a_host_that_does_not_answer_is_given_up) {
-  const outcome o = run(command("silent address=127.0.0.1\n", "--start-timeout-ms 300"));
+  const outcome o = outcome_of(command("silent address=127.0.0.1\n", "--start-timeout-ms 300"));
   EXPECT_EQ(o.status, 1);
   EXPECT_THAT(o.text, AllOf(HasSubstr("host silent"), HasSubstr("in time")));
   EXPECT_TRUE(nothing_runs());
 }
 
 TEST_F(run_hosts_test, an_address_of_another_machine_is_an_error_with_its_reason) {
-  const outcome o = run(command("here address=192.0.2.1\n"));
+  const outcome o = outcome_of(command("here address=192.0.2.1\n"));
   EXPECT_EQ(o.status, 1);
   EXPECT_THAT(o.text, AllOf(HasSubstr("host here"), HasSubstr("cannot listen on 192.0.2.1")));
 }
 
 TEST_F(run_hosts_test, ssh_that_is_not_there_is_named) {
   write(hosts_, "here\n");
-  const outcome o = run("FARCALL_SSH=/does/not/exist " FARCALL_COMMAND " run --hosts " + hosts_ +
-                        " /bin/true 2>&1");
+  const outcome o = outcome_of("FARCALL_SSH=/does/not/exist " FARCALL_COMMAND " run --hosts " +
+                               hosts_ + " /bin/true 2>&1");
   EXPECT_EQ(o.status, 1);
   EXPECT_THAT(o.text, AllOf(HasSubstr("host here"), HasSubstr("/does/not/exist")));
 }
@@ -201,12 +195,12 @@ TEST_F(run_hosts_test, ssh_that_is_not_there_is_named) {
 TEST_F(run_hosts_test, mistakes_in_the_file_are_named_with_their_line) {
   for (const char* line : {"here count=0", "here count=5000", "here what", "-oProxyCommand=x",
                            "here address=", "count=2", "here address=a/b"}) {
-    const outcome o = run(command(std::string("# fine\n") + line + "\n"));
+    const outcome o = outcome_of(command(std::string("# fine\n") + line + "\n"));
     EXPECT_EQ(o.status, 2) << line << ": " << o.text;
     EXPECT_THAT(o.text, HasSubstr("line 2")) << line;
   }
-  EXPECT_THAT(run(command("# nobody\n")).text, HasSubstr("names no host"));
-  EXPECT_THAT(run(command("here\n", "-n 3")).text, HasSubstr("--hosts"));
+  EXPECT_THAT(outcome_of(command("# nobody\n")).text, HasSubstr("names no host"));
+  EXPECT_THAT(outcome_of(command("here\n", "-n 3")).text, HasSubstr("--hosts"));
 }
 
 /// Runs the command until its targets are there, then signals it; its status.
@@ -254,7 +248,7 @@ TEST_F(run_hosts_test, an_address_of_ipv6_gets_its_brackets) {
       ::bind(probe, reinterpret_cast<const sockaddr*>(&loopback), sizeof loopback) == 0;
   ::close(probe);
   if (!has_ipv6) GTEST_SKIP() << "this machine has no IPv6";
-  const outcome o = run(command("here address=::1\n"));
+  const outcome o = outcome_of(command("here address=::1\n"));
   EXPECT_EQ(o.status, 7) << o.text;
   EXPECT_THAT(o.text, HasSubstr("targets: tcp+key\n"));
   std::ifstream commands(folder_.file("commands"));

@@ -4,6 +4,7 @@
 #include <farcall/transport/process.hpp>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
@@ -11,6 +12,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace farcall::test {
@@ -44,6 +46,17 @@ job_options network_job(const std::string& targets, const std::string& key) {
   job_options o;
   o.targets = targets;
   o.key = key;
+  return o;
+}
+
+outcome outcome_of(const std::string& command) {
+  outcome o;
+  FILE* out = ::popen(command.c_str(), "re");
+  char piece[4096];
+  for (std::size_t got = 0; (got = ::fread(piece, 1, sizeof piece, out)) != 0;)
+    o.text.append(piece, got);
+  const int status = ::pclose(out);
+  o.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   return o;
 }
 

@@ -40,6 +40,13 @@ class scratch_folder {
 /// Options of a job whose failures are noticed soon.
 [[nodiscard]] job_options network_job(const std::string& targets, const std::string& key = "");
 
+/// How a command of a shell has ended, and its standard output.
+struct outcome {
+  int status = -1; ///< -1: a signal has ended it
+  std::string text;
+};
+[[nodiscard]] outcome outcome_of(const std::string& command);
+
 /// Adds a byte to a file; the number of bytes says how often something was done, whoever did it.
 void mark(const std::string& file);
 [[nodiscard]] std::size_t marks(const std::string& file);

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <numeric>
 #include <span>
 #include <string>
@@ -21,7 +22,11 @@ namespace farcall::test {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 using ::testing::ThrowsMessage;
 
 // Before the table of transports is read for the first time. Targets inherit it.
@@ -116,6 +121,7 @@ TEST(transport_modules, say_what_is_wrong_with_them) {
       {FOREIGN_MODULE, "was built for another version of farcall"},
       {PIPE_MODULE "," PIPE_MODULE, "whose transport \"pipe\" is there already"},
       {PIPE_MODULE ",", "empty name"},
+      {"carrier", "whose module is not installed: there is no /"},
   };
   for (const auto& bad : all) {
     std::vector<transport_entry> rows;
@@ -124,6 +130,20 @@ TEST(transport_modules, say_what_is_wrong_with_them) {
         ThrowsMessage<setting_error>(AllOf(HasSubstr("the variable"), HasSubstr(bad.reason))))
         << bad.files;
   }
+}
+
+TEST(transport_modules, are_looked_for_where_farcall_is_installed) {
+  const std::vector<std::string> files = module_files("carrier");
+  EXPECT_THAT(files, Each(AllOf(StartsWith("/"), EndsWith("/farcall/libfarcall-carrier.so"))));
+  const auto program = std::filesystem::read_symlink("/proc/self/exe");
+  const auto lib = program.parent_path().parent_path() / "lib/farcall/libfarcall-carrier.so";
+  EXPECT_THAT(files, Contains(lib.string()));
+}
+
+TEST(transport_modules, are_missed_without_complaint_where_nobody_named_them) {
+  std::vector<transport_entry> rows;
+  add_module_if_present(rows, "carrier");
+  EXPECT_TRUE(rows.empty());
 }
 
 TEST(transport_modules, none_are_loaded_where_none_are_named) {

@@ -1,28 +1,19 @@
+#include <tests/command.hpp>
 #include <tests/network/proxy.hpp>
 #include <tests/sanitizer.hpp>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <fcntl.h>
-#include <poll.h>
-#include <spawn.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 /// Jobs of equals as programs have them: what works over each transport, and what becomes of all
 /// nodes when one ends.
@@ -31,106 +22,6 @@ namespace {
 
 using testing::HasSubstr;
 using testing::Not;
-
-/// Nothing takes as long that does not hang.
-constexpr std::chrono::seconds bound{120};
-
-/// A command with what it, and all processes that it starts, write, in one pipe: the end of the
-/// pipe is the end of all nodes. Orphans come to this process and are reaped.
-class command {
- public:
-  explicit command(const std::string& text) {
-    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category());
-    output_ = ends[0];
-    std::string line = "exec " + text;
-    std::string shell = "sh";
-    std::string option = "-c";
-    char* const arguments[] = {shell.data(), option.data(), line.data(), nullptr};
-    posix_spawn_file_actions_t actions;
-    ::posix_spawn_file_actions_init(&actions);
-    ::posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    ::posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
-    const int failure = ::posix_spawn(&pid_, "/bin/sh", &actions, nullptr, arguments, environ);
-    ::posix_spawn_file_actions_destroy(&actions);
-    ::close(ends[1]);
-    if (failure != 0) throw std::system_error(failure, std::generic_category());
-  }
-  command(const command&) = delete;
-  command& operator=(const command&) = delete;
-  ~command() {
-    if (!has_ended_) (void)end();
-    ::close(output_);
-  }
-
-  [[nodiscard]] pid_t pid() const noexcept { return pid_; }
-
-  /// Reads until `what` has been written `times` times.
-  [[nodiscard]] bool says(const std::string& what, std::size_t times = 1) {
-    while (count(what) < times) {
-      if (!read_some()) return false;
-    }
-    return true;
-  }
-
-  /// Waits until all nodes have ended, and returns the exit status of the command, as shells have
-  /// it. Where some do not end, kills the command and says so.
-  int end() {
-    while (read_some()) {
-    }
-    has_ended_ = true;
-    int status = 0;
-    while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
-    }
-    // Of a host that was killed.
-    while (::waitpid(-1, nullptr, WNOHANG) > 0) {
-    }
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  }
-
-  [[nodiscard]] const std::string& text() const noexcept { return text_; }
-  [[nodiscard]] std::size_t count(const std::string& what) const {
-    std::size_t times = 0;
-    for (std::size_t at = text_.find(what); at != std::string::npos; at = text_.find(what, at + 1))
-      ++times;
-    return times;
-  }
-
-  /// The processes of nodes that have written "<rank> <process>".
-  [[nodiscard]] pid_t process_of(unsigned rank) const {
-    std::istringstream lines(text_);
-    for (std::string line; std::getline(lines, line);) {
-      std::istringstream words(line);
-      unsigned said = 0;
-      pid_t process = 0;
-      if (words >> said >> process && said == rank) return process;
-    }
-    return 0;
-  }
-
- private:
-  bool read_some() {
-    const auto left = deadline_ - std::chrono::steady_clock::now();
-    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(left).count();
-    pollfd readable{output_, POLLIN, 0};
-    if (ms <= 0 || ::poll(&readable, 1, static_cast<int>(ms)) <= 0) {
-      ADD_FAILURE() << "nodes have not ended: " << text_;
-      ::kill(pid_, SIGKILL);
-      return false;
-    }
-    char piece[4096];
-    const ssize_t got = ::read(output_, piece, sizeof piece);
-    if (got > 0) text_.append(piece, static_cast<std::size_t>(got));
-    return got > 0;
-  }
-
-  std::chrono::steady_clock::time_point deadline_ = std::chrono::steady_clock::now() + bound;
-  pid_t pid_ = 0;
-  int output_ = -1;
-  bool has_ended_ = false;
-  std::string text_;
-};
 
 std::string program(const std::string& targets, const std::string& arguments) {
   return "env FARCALL_TARGETS=" + targets + " " FARCALL_SPMD_PROGRAM " " + arguments;
@@ -165,9 +56,17 @@ TEST(spmd, nodes_may_be_elsewhere) {
   ASSERT_FALSE(url.empty()) << server.text();
   command c(program("'" + url + "?count=2,shm'", "works"));
   EXPECT_EQ(c.end(), 0) << c.text();
-  EXPECT_TRUE(server.says("works on", 2));
-  EXPECT_EQ(c.count("works on"), 2U) << c.text();
+  EXPECT_EQ(c.count("works on"), 4U) << c.text();
   EXPECT_THAT(c.text(), Not(HasSubstr("farcall[")));
+
+  command keeping(FARCALL_SPMD_PROGRAM " late 0 --farcall-serve=127.0.0.1:0 --farcall-plain=yes "
+                                       "--farcall-keep-output=yes");
+  command kept(program(url_of(keeping), "late 0"));
+  EXPECT_EQ(kept.end(), 6) << kept.text();
+  EXPECT_TRUE(keeping.says("after 1 of 2"));
+  EXPECT_EQ(kept.count("after 1 of 2"), 0U) << kept.text();
+  ::kill(keeping.pid(), SIGTERM);
+  EXPECT_EQ(keeping.end(), 0);
 
   // The server tells how its nodes end.
   command failing(program("'" + url + ",shm'", "works 3"));
@@ -321,6 +220,18 @@ TEST(spmd, others_go_on_where_the_job_survives) {
 }
 
 // ---- the command --------------------------------------------------------------------------------
+
+TEST(spmd, farcall_run_labels_the_lines_of_all_nodes) {
+  command c(FARCALL_COMMAND " run --spmd --label -n 3 " FARCALL_SPMD_PROGRAM " late 1");
+  EXPECT_EQ(c.end(), 6) << c.text();
+  for (const char* rank : {"0", "1", "2"})
+    EXPECT_EQ(c.count(std::string(rank) + ": after " + rank + " of 3\n"), 1U) << c.text();
+  // A node that ends all others has said so before.
+  command failing(FARCALL_COMMAND " run --spmd --label -n 3 " FARCALL_SPMD_PROGRAM
+                                  " caught 2 throw");
+  EXPECT_EQ(failing.end(), 4) << failing.text();
+  EXPECT_EQ(failing.count("2: caught: thrown out of main\n"), 1U) << failing.text();
+}
 
 TEST(spmd, farcall_run_starts_a_job_of_equals) {
   command c(FARCALL_COMMAND " run --spmd -n 3 " FARCALL_SPMD_PROGRAM " late 1");

@@ -8,8 +8,10 @@
 #include <tools/common/table.hpp>
 
 #include <farcall/farcall.hpp>
+#include <farcall/job/process_group.hpp>
 #include <farcall/memory/copy.hpp>
 #include <farcall/memory/copy_choice.hpp>
+#include <farcall/offload/job_settings.hpp>
 #include <farcall/transport/transport_entry.hpp>
 
 #include <array>
@@ -90,15 +92,51 @@ machine_state look_around() {
   return state;
 }
 
-std::vector<node_description> describe_nodes(const std::string& targets) {
+/// How one node reaches another that is no host.
+struct pair_route {
+  node_id from = 0;
+  node_id to = 0;
+  std::string transport;
+  std::string reason;
+};
+
+struct job_routes {
+  std::string heading; ///< what the job is
+  std::vector<node_description> nodes;
+  std::vector<pair_route> pairs;
+};
+
+/// Of more nodes there would be more pairs than people read.
+constexpr std::size_t most_nodes_with_pairs = 16;
+
+std::vector<std::string> describe_route(node_id to) {
+  const node_description d = node_at(to).description();
+  return {d.transport, d.route};
+}
+
+/// Pairs are told where a launcher may have put the nodes anywhere.
+job_routes describe_job(const std::string& targets) {
+  const bool has_launcher = is_launched(detail::process_manager_of({}));
   job_options options;
-  options.targets = targets;
+  if (!has_launcher) options.targets = targets;
   options.program = "/proc/self/exe"; // whatever the environment says that targets run
   const job j{options};
-  std::vector<node_description> nodes{j.host().description()};
+  job_routes found;
+  found.heading = has_launcher
+                      ? "the processes that were launched"
+                      : fmt::format("targets \"{}\" (started for this, and ended)", targets);
+  found.nodes.push_back(j.host().description());
   for (const node& target : j.targets())
-    nodes.push_back(target.description());
-  return nodes;
+    found.nodes.push_back(target.description());
+  if (!has_launcher || j.size() > most_nodes_with_pairs) return found;
+  for (const node& from : j.targets()) {
+    for (const node& to : j.targets()) {
+      if (from.id() == to.id()) continue;
+      const auto route = sync(from, fn<&describe_route>, to.id());
+      found.pairs.push_back({from.id(), to.id(), route.at(0), route.at(1)});
+    }
+  }
+  return found;
 }
 
 json probe_json(const probe& p) {
@@ -144,6 +182,15 @@ json nodes_json(const std::vector<node_description>& nodes) {
                         {"transport", n.transport},
                         {"workers", n.workers},
                         {"route", n.route}});
+  }
+  return document;
+}
+
+json pairs_json(const std::vector<pair_route>& pairs) {
+  json document = json::array();
+  for (const pair_route& p : pairs) {
+    document.push_back(
+        {{"from", p.from}, {"to", p.to}, {"transport", p.transport}, {"route", p.reason}});
   }
   return document;
 }
@@ -262,7 +309,7 @@ std::string to_text(const machine_state& state) {
   return text;
 }
 
-std::string nodes_text(const std::string& targets, const std::vector<node_description>& nodes) {
+std::string job_text(const job_routes& found) {
   table out{{{"node"},
              {"name", table::align::left},
              {"host", table::align::left},
@@ -272,23 +319,26 @@ std::string nodes_text(const std::string& targets, const std::vector<node_descri
              {"workers"},
              {"transport", table::align::left},
              {"route from the host", table::align::left}}};
-  for (const node_description& n : nodes) {
+  for (const node_description& n : found.nodes) {
     out.add_row({fmt::format("{}", n.id), n.name, n.host, fmt::format("{}", n.pid), n.architecture,
                  fmt::format("{}", n.cores), fmt::format("{}", n.workers), n.transport, n.route});
   }
-  return fmt::format("\nRoutes of a job with targets \"{}\" (started for this, and ended)\n",
-                     targets) +
-         out.text();
+  std::string text = fmt::format("\nRoutes of a job of {}\n", found.heading) + out.text();
+  if (found.pairs.empty()) return text;
+  table pairs{{{"from"}, {"to"}, {"transport", table::align::left}, {"route", table::align::left}}};
+  for (const pair_route& p : found.pairs)
+    pairs.add_row({fmt::format("{}", p.from), fmt::format("{}", p.to), p.transport, p.reason});
+  return text + "\nRoutes between the others\n" + pairs.text();
 }
 
 int run_info(const info_options& options) {
   if (options.targets.empty()) throw usage_problem("--targets is empty; give for example shm:4");
   const machine_state state = look_around(); // forks, so before a job is started
-  std::vector<node_description> nodes;
+  job_routes found;
   std::exception_ptr failure;
   if (!options.no_targets) {
     try {
-      nodes = describe_nodes(options.targets);
+      found = describe_job(options.targets);
     } catch (...) {
       failure = std::current_exception(); // what is known about the machine helps to find out why
     }
@@ -296,11 +346,12 @@ int run_info(const info_options& options) {
   if (options.json) {
     json document = to_json(state);
     document["targets"] = options.no_targets ? "" : options.targets;
-    document["nodes"] = nodes_json(nodes);
+    document["nodes"] = nodes_json(found.nodes);
+    if (!found.pairs.empty()) document["routes"] = pairs_json(found.pairs);
     print(document.dump(2) + '\n');
   } else {
     print(to_text(state));
-    if (!nodes.empty()) print(nodes_text(options.targets, nodes));
+    if (!found.nodes.empty()) print(job_text(found));
   }
   if (failure) std::rethrow_exception(failure);
   return 0;
@@ -311,18 +362,21 @@ int run_info(const info_options& options) {
 command command_info() {
   auto options = std::make_shared<info_options>();
   info_options& o = *options;
-  return {.name = "info",
-          .text = "What this machine offers, and the route to each node of a job",
-          .options = {{.name = "--targets",
-                       .value = &o.targets,
-                       .text = "Targets to start and to describe, e.g. shm:4 or shm?workers=2",
-                       .shows_default = true},
-                      {.name = "--no-targets",
-                       .value = &o.no_targets,
-                       .text = "Start no targets: look at the machine only",
-                       .excludes = "--targets"},
-                      {.name = "--json", .value = &o.json, .text = "Print one JSON document"}},
-          .run = [options](const auto& /*rest*/) { return run_info(*options); }};
+  return {
+      .name = "info",
+      .text = "What this machine offers, and the route to each node of a job",
+      .options = {{.name = "--targets",
+                   .value = &o.targets,
+                   .text =
+                       "Targets to start and to describe, e.g. shm:4 or shm?workers=2; not under "
+                       "mpirun and the like, whose processes are described",
+                   .shows_default = true},
+                  {.name = "--no-targets",
+                   .value = &o.no_targets,
+                   .text = "Start no targets: look at the machine only",
+                   .excludes = "--targets"},
+                  {.name = "--json", .value = &o.json, .text = "Print one JSON document"}},
+      .run = [options](const auto& /*rest*/) { return run_info(*options); }};
 }
 
 } // namespace farcall::tool

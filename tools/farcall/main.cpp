@@ -2,9 +2,13 @@
 
 #include <farcall/offload/job.hpp>
 
+#include <string_view>
+
 int main(int argc, char** argv) {
   using namespace farcall::tool;
-  farcall::serve_if_target(); // `info` starts this very program as its targets
+  // `info` starts this very program as its targets, and launchers may have started it several
+  // times.
+  if (argc > 1 && std::string_view(argv[1]) == "info") farcall::serve_if_target();
   return run_command_line(
       {.name = "farcall",
        .text = "Call C++ functions in other processes: look at the machine, start jobs, measure "

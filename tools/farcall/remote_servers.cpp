@@ -68,7 +68,7 @@ pid_t spawn_server(std::vector<std::string> words, int input, int output) {
 /// In the child: becomes the program, or tells `failure` why it cannot. Other threads may hold any
 /// lock of the C library, so nothing here takes one.
 [[noreturn]] void become_program(const char* program, char* const* arguments, pid_t parent,
-                                 int failure) {
+                                 int failure, const labelled_output* prints_to) {
   // However we end, the program does not stay behind without its servers.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
@@ -76,6 +76,12 @@ pid_t spawn_server(std::vector<std::string> words, int input, int output) {
   sigset_t none;
   sigemptyset(&none);
   pthread_sigmask(SIG_SETMASK, &none, nullptr);
+  if (prints_to != nullptr) {
+    dup2(prints_to->own().output, STDOUT_FILENO);
+    dup2(prints_to->own().error, STDERR_FILENO);
+    fcntl(prints_to->lines().output, F_SETFD, 0);
+    fcntl(prints_to->lines().error, F_SETFD, 0);
+  }
   execv(program, arguments);
   const int reason = errno;
   [[maybe_unused]] const auto told = write(failure, &reason, sizeof reason);
@@ -99,14 +105,16 @@ std::pair<unique_fd, unique_fd> make_pipe() {
 }
 
 /// A program that is killed when the thread that starts it ends.
-pid_t start_program(const std::string& program, std::vector<std::string> words) {
+pid_t start_program(const std::string& program, std::vector<std::string> words,
+                    labelled_output* prints_to) {
   const std::vector<char*> arguments = pointers_to(words);
   auto [answer, failure] = make_pipe();
   const pid_t parent = getpid();
   const pid_t pid = fork();
-  if (pid == 0) become_program(program.c_str(), arguments.data(), parent, failure.get());
+  if (pid == 0) become_program(program.c_str(), arguments.data(), parent, failure.get(), prints_to);
   int reason = pid < 0 ? errno : 0;
   failure.reset();
+  if (prints_to != nullptr) prints_to->let_go();
   // Ends without a word when the program has begun.
   if (pid > 0 && read(answer.get(), &reason, sizeof reason) > 0) waitpid(pid, nullptr, 0);
   if (reason != 0)
@@ -237,16 +245,21 @@ void block_signals() {
   std::signal(SIGPIPE, SIG_IGN);
 }
 
-int run_to_end(const std::string& program, const std::vector<std::string>& words) {
-  const pid_t pid = start_program(program, words);
+int run_to_end(const std::string& program, const std::vector<std::string>& words,
+               labelled_output* prints_to) {
+  const pid_t pid = start_program(program, words, prints_to);
   const sigset_t set = our_signals();
   for (;;) {
     int status = 0;
-    if (waitpid(pid, &status, WNOHANG) == pid) return shell_status(status);
-    int signal = 0;
-    if (sigwait(&set, &signal) != 0) continue;
-    // SIGINT comes from a terminal, which tells the program, too.
-    if (signal == SIGTERM || signal == SIGHUP) kill(pid, signal);
+    if (waitpid(pid, &status, WNOHANG) == pid) {
+      if (prints_to != nullptr) prints_to->finish();
+      return shell_status(status);
+    }
+    siginfo_t got{};
+    const int signal = sigwaitinfo(&set, &got);
+    // One of a terminal's went to the program, too.
+    const bool is_known = signal == SIGINT && got.si_code == SI_KERNEL;
+    if (signal > 0 && signal != SIGCHLD && !is_known) kill(pid, signal);
   }
 }
 

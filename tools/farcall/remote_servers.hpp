@@ -1,6 +1,7 @@
 #pragma once
 
 #include "hosts.hpp"
+#include "labelled_output.hpp"
 
 #include <farcall/base/clock.hpp>
 #include <farcall/base/unique_fd.hpp>
@@ -45,8 +46,10 @@ class remote_server {
 };
 
 /// Runs a program as a child and returns its exit status as shells say it. Signals that ask us to
-/// end go to the child; block_signals() comes before anything that starts threads.
-[[nodiscard]] int run_to_end(const std::string& program, const std::vector<std::string>& words);
+/// end go to the child; block_signals() comes before anything that starts threads. `prints_to`:
+/// null, where we print.
+[[nodiscard]] int run_to_end(const std::string& program, const std::vector<std::string>& words,
+                             labelled_output* prints_to);
 void block_signals();
 
 } // namespace farcall::tool

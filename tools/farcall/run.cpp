@@ -1,9 +1,10 @@
 #include "commands.hpp"
 #include "hosts.hpp"
-#include "io_library.hpp"
+#include "labelled_output.hpp"
 #include "remote_servers.hpp"
 #include "run_plan.hpp"
 
+#include <tools/common/io_library.hpp>
 #include <tools/common/json.hpp>
 #include <tools/common/key_in_memory.hpp>
 #include <tools/common/outcome.hpp>
@@ -41,31 +42,53 @@ struct run_options {
   std::optional<std::string> hosts;
   std::optional<std::string> host_files;
   bool spmd = false;
+  bool label = false;
   std::string ssh;
   std::string folder;
   unsigned start_timeout_ms = 30'000;
   bool json = false;
 };
 
-void set_variable(const setting& which, const std::string& value) {
-  const std::string name = settings::variable_of(which);
+void set_variable(const std::string& name, const std::string& value) {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing else uses the environment meanwhile.
   if (setenv(name.c_str(), value.c_str(), 1) != 0)
     throw failed_run(fmt::format("cannot set {}: {}", name, reason_text(errno)));
 }
 
+void set_variable(const setting& which, const std::string& value) {
+  set_variable(settings::variable_of(which), value);
+}
+
+/// Targets of this machine use its files anyway, unless they are told not to, or a command line may
+/// have put them into a sandbox.
+bool may_forward_here(const std::string& targets) {
+  const std::string wanted = settings_source().text(settings::row("io-forward")).value_or("auto");
+  return wanted == "auto" ? targets.find("exec:") != std::string::npos : wanted != "never";
+}
+
 /// What the program sees of --host-files.
-void hand_on_host_files(const run_options& options) {
+void hand_on_host_files(const run_options& options, const std::string& targets) {
   if (!options.host_files) return;
   set_variable(settings::row("host-files"), *options.host_files);
-  // Targets of this machine use its files anyway, unless they are told not to.
-  if (settings_source().text(settings::row("io-forward")) == "always") preload_io_library();
+  if (may_forward_here(targets)) preload_io_library();
+}
+
+/// Runs the program as a child, and labels what it and its targets print. After block_signals().
+int run_labelled(const std::string& program, const std::vector<std::string>& words) {
+  labelled_output prints_to;
+  set_variable(settings::row("label"), "yes");
+  set_variable(lines_variable, text_of(prints_to.lines()));
+  return run_to_end(program, words, &prints_to);
 }
 
 int start(const run_options& options, const run_plan& plan) {
-  hand_on_host_files(options);
+  hand_on_host_files(options, plan.targets);
   set_variable(settings::row("targets"), plan.targets);
   if (options.spmd) set_variable(settings::row("spmd"), "yes");
+  if (options.label) {
+    block_signals();
+    return run_labelled(plan.program, plan.words);
+  }
   std::vector<std::string> words = plan.words;
   std::vector<char*> arguments;
   arguments.reserve(words.size() + 1);
@@ -124,11 +147,12 @@ int run_on_hosts(const run_options& options, const std::vector<std::string>& com
   std::string urls;
   for (const auto& server : servers)
     urls += (urls.empty() ? "" : ",") + server->url(deadline);
-  hand_on_host_files(options);
+  hand_on_host_files(options, urls);
   set_variable(settings::row("targets"), urls);
   set_variable(settings::row("key"), key.path());
   if (options.spmd) set_variable(settings::row("spmd"), "yes");
-  return run_to_end(plan.program, plan.words);
+  if (options.label) return run_labelled(plan.program, plan.words);
+  return run_to_end(plan.program, plan.words, nullptr);
 }
 
 int run_app(run_options options, const std::vector<std::string>& command) {
@@ -138,12 +162,14 @@ int run_app(run_options options, const std::vector<std::string>& command) {
     const auto prefixes = files::parse_prefixes(*options.host_files, "--host-files");
     options.host_files = files::text_of(prefixes);
   }
+  if (settings_source().text(settings::row("label")) == "yes") options.label = true;
   if (options.hosts) return run_on_hosts(options, command);
   if (!options.folder.empty()) throw usage_problem("--folder is for the machines of --hosts");
   const run_plan plan = make_run_plan(options.processes, options.targets, command, options.spmd);
   if (!options.json) return start(options, plan);
   json environment{{variable_of_targets(), plan.targets}};
   if (options.spmd) environment[settings::variable_of(settings::row("spmd"))] = "yes";
+  if (options.label) environment[settings::variable_of(settings::row("label"))] = "yes";
   if (options.host_files)
     environment[settings::variable_of(settings::row("host-files"))] = *options.host_files;
   const json document{{"program", plan.program},
@@ -180,6 +206,10 @@ command command_run() {
            {.name = "--spmd",
             .value = &o.spmd,
             .text = "The program has to make a job of equals: each node runs its main()"},
+           {.name = "--label",
+            .value = &o.label,
+            .text = "Each line that a node prints, to standard output or error, is preceded by the "
+                    "node's number: \"2: text\". The program then runs as a child of this command"},
            {.name = "--targets",
             .value = &o.targets,
             .text = std::string(settings::row("targets").text),

@@ -1,8 +1,8 @@
 #include "bench.hpp"
 #include "commands.hpp"
-#include "io_library.hpp"
 #include "run_plan.hpp"
 
+#include <tools/common/io_library.hpp>
 #include <tools/common/key_in_memory.hpp>
 #include <tools/common/outcome.hpp>
 
@@ -128,6 +128,9 @@ command command_serve() {
                    .text = "Targets use files of their hosts where these name folders for them "
                            "(host_files): preloads libfarcall-io.so. Without it such hosts are "
                            "refused"},
+                  {.name = "--keep-output",
+                   .value = &o.server.keeps_output,
+                   .text = std::string(settings::row("keep-output").text)},
                   {.name = "--plain",
                    .value = &o.server.plain,
                    .text = std::string(settings::row("plain").text)},

@@ -1,14 +1,16 @@
 #include "io.h"
 
+#include <farcall/files/io_socket.h>
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 _Atomic(const struct farcall_io_table*) attached;
 
-static _Atomic(int) forked;
 static _Thread_local int is_inside __attribute__((tls_model("initial-exec")));
 
 any_function find_next(_Atomic(any_function)* kept, const char* name) {
@@ -26,21 +28,23 @@ any_function find_next(_Atomic(any_function)* kept, const char* name) {
   return found;
 }
 
-static void note_fork(void) { atomic_store(&forked, 1); }
+int is_child(void) { return attached == &through_target; }
 
-int is_forked(void) { return atomic_load_explicit(&forked, memory_order_relaxed); }
+/* In the child of a fork: other threads may have held what they do not hold there. What they were
+ * doing changes nothing that could be seen half done. */
+static void after_fork(void) {
+  is_inside = 0;
+  descriptors_after_fork();
+  folders_after_fork();
+  streams_after_fork();
+  report_after_fork();
+  client_after_fork();
+  working_folder_after_fork();
+  atomic_store(&attached, &through_target);
+}
 
 const struct farcall_io_table* enter(void) {
-  if (is_forked()) {
-    static atomic_flag is_said = ATOMIC_FLAG_INIT;
-    if (!atomic_flag_test_and_set(&is_said)) {
-      dprintf(
-          STDERR_FILENO,
-          "farcall[%d] warning: a child of a fork cannot use files of the host (EIO); open them "
-          "in the target itself\n",
-          (int)getpid());
-    }
-  } else if (!is_inside) {
+  if (!is_inside) {
     is_inside = 1;
     return atomic_load_explicit(&attached, memory_order_acquire);
   }
@@ -56,14 +60,31 @@ int64_t as_libc(int64_t result) {
   return -1;
 }
 
-EXPORT int farcall_io_attach(const struct farcall_io_table* table);
-int farcall_io_attach(const struct farcall_io_table* table) {
+static int attach(const struct farcall_io_table* table, const char* socket) {
+  if (use_target(socket) != 0) return -1;
+  if (atomic_load(&attached) == NULL) pthread_atfork(NULL, NULL, after_fork);
+  atomic_store_explicit(&attached, table, memory_order_release);
+  return 0;
+}
+
+EXPORT int farcall_io_attach(const struct farcall_io_table* table, const char* socket);
+int farcall_io_attach(const struct farcall_io_table* table, const char* socket) {
   if (table == NULL) {
     flush_streams();
     return 0;
   }
   if (table->version != FARCALL_IO_VERSION || table->bytes != sizeof *table) return -1;
-  if (atomic_load(&attached) == NULL) pthread_atfork(NULL, NULL, note_fork);
-  atomic_store_explicit(&attached, table, memory_order_release);
-  return 0;
+  /* A target that another one has started: from now on, its own host's files. */
+  if (is_child()) {
+    forget_descriptors();
+    leave_working_folder();
+  }
+  return attach(table, socket);
+}
+
+/* A program that a target has started. */
+__attribute__((constructor)) static void begin(void) {
+  const char* const socket = getenv(FARCALL_IO_SOCKET);
+  if (socket != NULL && attach(&through_target, socket) == 0) adopt_descriptors();
+  begin_report();
 }

@@ -23,6 +23,9 @@ DECLARE_REAL(fsync);
 DECLARE_REAL(fdatasync);
 DECLARE_REAL(ftruncate);
 DECLARE_REAL(posix_fadvise);
+DECLARE_REAL(fallocate);
+DECLARE_REAL(posix_fallocate);
+DECLARE_REAL(splice);
 
 /* ---- one call of the host ---- */
 
@@ -134,7 +137,6 @@ ALSO(__pread64_chk, __pread_chk);
 enum { most_gathered = 65536 };
 
 static int64_t total_of(const struct iovec* parts, int count) {
-  if (count < 0 || count > IOV_MAX) return -1;
   size_t all = 0;
   for (int i = 0; i < count; ++i) {
     if (parts[i].iov_len > SSIZE_MAX - all) return -1;
@@ -151,8 +153,51 @@ static int64_t write_part(struct file* f, const void* from, size_t bytes, off_t 
   return offset == -1 ? write_file(f, from, bytes) : pwrite_file(f, from, bytes, offset);
 }
 
-static int64_t move_parts(struct file* f, const struct iovec* parts, int count, off_t offset,
+/* Between memory of ours and parts that the program has named; how many bytes, as far as the parts
+ * are there. */
+static int64_t gather(char* to, size_t bytes, const struct iovec* parts, int count) {
+  const struct iovec ours = {to, bytes};
+  return process_vm_readv(getpid(), &ours, 1, parts, (unsigned long)count, 0);
+}
+static int64_t scatter(char* from, size_t bytes, const struct iovec* parts, int count) {
+  const struct iovec ours = {from, bytes};
+  return process_vm_writev(getpid(), &ours, 1, parts, (unsigned long)count, 0);
+}
+
+/* All of it in one call of the host. -2: the system refuses to gather. */
+static int64_t move_gathered(struct file* f, char* gathered, size_t bytes,
+                             const struct iovec* parts, int count, off_t offset, int writes) {
+  if (writes) {
+    const int64_t there = gather(gathered, bytes, parts, count);
+    if (there < 0) return errno == EFAULT ? -1 : -2;
+    return write_part(f, gathered, (size_t)there, offset);
+  }
+  const int64_t got = read_part(f, gathered, bytes, offset);
+  if (got <= 0) return got;
+  const int64_t put = scatter(gathered, (size_t)got, parts, count);
+  const int why = errno;
+  /* What has found no place is still to come. */
+  if (offset == -1 && put < got) (void)seek_file(f, (put > 0 ? put : 0) - got, SEEK_CUR);
+  errno = why;
+  return put;
+}
+
+static int64_t move_parts(struct file* f, const struct iovec* named, int count, off_t offset,
                           int writes) {
+  if (count < 0 || count > IOV_MAX) {
+    errno = EINVAL;
+    return -1;
+  }
+  /* The program's own may not be there, and may change. */
+  struct iovec parts[IOV_MAX];
+  const struct iovec list = {(void*)(uintptr_t)named, (size_t)count * sizeof *named};
+  const int64_t copied = count == 0 ? 0 : gather((char*)parts, list.iov_len, &list, 1);
+  if (copied < 0 && errno != EFAULT) {
+    memcpy(parts, named, list.iov_len);
+  } else if (copied != (int64_t)list.iov_len) {
+    errno = EFAULT;
+    return -1;
+  }
   const int64_t all = total_of(parts, count);
   if (all < 0 || offset < -1) {
     errno = EINVAL;
@@ -160,23 +205,11 @@ static int64_t move_parts(struct file* f, const struct iovec* parts, int count, 
   }
   char* const gathered = count > 1 && all != 0 && all <= most_gathered ? malloc((size_t)all) : NULL;
   if (gathered != NULL) {
-    int64_t result = 0;
-    size_t at = 0;
-    if (writes) {
-      for (int i = 0; i < count; at += parts[i++].iov_len)
-        memcpy(gathered + at, parts[i].iov_base, parts[i].iov_len);
-      result = write_part(f, gathered, (size_t)all, offset);
-    } else {
-      result = read_part(f, gathered, (size_t)all, offset);
-      for (int i = 0; i < count && (int64_t)at < result; at += parts[i++].iov_len) {
-        const size_t left = (size_t)result - at;
-        memcpy(parts[i].iov_base, gathered + at, left < parts[i].iov_len ? left : parts[i].iov_len);
-      }
-    }
+    const int64_t result = move_gathered(f, gathered, (size_t)all, parts, count, offset, writes);
     const int why = errno;
     free(gathered);
     errno = why;
-    return result;
+    if (result != -2) return result;
   }
   int64_t done = 0;
   for (int i = 0; i < count; ++i) {
@@ -300,3 +333,36 @@ EXPORT int posix_fadvise(int fd, off_t offset, off_t bytes, int advice) {
   return (int)done_with(f, 0);
 }
 ALSO(posix_fadvise64, posix_fadvise);
+
+static int64_t allocate(struct file* f, int mode, off_t offset, off_t bytes) {
+  FORWARD(counted_fallocate, 0, allocate(f->number, mode, offset, bytes));
+}
+
+EXPORT int fallocate(int fd, int mode, off_t offset, off_t bytes) {
+  struct file* const f = file_of(fd);
+  if (f == NULL) return REAL(fallocate)(fd, mode, offset, bytes);
+  return (int)done_with(f, allocate(f, mode, offset, bytes));
+}
+ALSO(fallocate64, fallocate);
+
+/* It returns what others put into errno, and leaves that alone. */
+EXPORT int posix_fallocate(int fd, off_t offset, off_t bytes) {
+  struct file* const f = file_of(fd);
+  if (f == NULL) return REAL(posix_fallocate)(fd, offset, bytes);
+  const int before = errno;
+  const int why = done_with(f, allocate(f, 0, offset, bytes)) == 0 ? 0 : errno;
+  errno = before;
+  return why;
+}
+ALSO(posix_fallocate64, posix_fallocate);
+
+/* Programs read and write instead. */
+EXPORT ssize_t splice(int from, off_t* from_at, int to, off_t* to_at, size_t bytes,
+                      unsigned flags) {
+  struct file* f = file_of(from);
+  if (f == NULL) f = file_of(to);
+  if (f == NULL) return REAL(splice)(from, from_at, to, to_at, bytes, flags);
+  (void)let_go(f);
+  errno = EINVAL;
+  return -1;
+}

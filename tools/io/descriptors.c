@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/close_range.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -47,6 +48,8 @@ static void free_file(struct file* f) {
   pthread_mutex_unlock(&free_mutex);
 }
 
+void descriptors_after_fork(void) { free_mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER; }
+
 struct file* hold(int fd) {
   for (;;) {
     struct file* const f = atomic_load_explicit(&files[fd], memory_order_acquire);
@@ -63,19 +66,29 @@ struct file* hold(int fd) {
 
 int let_go(struct file* f) {
   if (atomic_fetch_sub(&f->uses, 1) != 1) return 0;
+  const int kept = atomic_load(&f->kept);
+  if (kept >= 0) REAL(close)(kept);
   int64_t result = 0;
-  if (!is_forked()) {
-    const struct farcall_io_table* const to = enter();
-    if (to != NULL) {
-      result = to->close(f->number);
-      leave();
-    }
+  const struct farcall_io_table* const to = enter();
+  if (to != NULL) {
+    result = to->close(f->number);
+    leave();
   }
   free_file(f);
   return (int)as_libc(result);
 }
 
-void set_file(int fd, struct file* f) {
+/* The descriptor is about to stand for something else. Where calls may be under way, the file stays
+ * open at the host until they have ended, as the system has it. */
+static void keep_for_calls(int fd, struct file* f) {
+  if (atomic_load(&f->uses) < 2 || atomic_load(&f->kept) >= 0) return;
+  const int copy = REAL(fcntl)(fd, F_DUPFD_CLOEXEC, first_own_descriptor);
+  int none = -1;
+  if (copy >= 0 && !atomic_compare_exchange_strong(&f->kept, &none, copy)) REAL(close)(copy);
+}
+
+/* A descriptor is one more of `f`, of which the caller has a use that goes over to it. */
+static void set_file(int fd, struct file* f) {
   atomic_store_explicit(&files[fd], f, memory_order_release);
 }
 
@@ -85,38 +98,73 @@ struct file* take_file(int fd) {
   return atomic_exchange(&files[fd], NULL);
 }
 
-int make_descriptor(const struct farcall_io_opened* opened, int flags, const char* path) {
-  /* Readable and writable to poll() and select(), as files are; nothing can be written to it. */
-  int fd = memfd_create("farcall-host-file", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  struct file* const f = fd >= 0 && fd < most_descriptors ? new_file() : NULL;
-  if (f == NULL) {
-    const int why = fd < 0 ? errno : fd >= most_descriptors ? EMFILE : ENOMEM;
-    if (fd >= 0) REAL(close)(fd);
-    const struct farcall_io_table* const to = enter();
-    if (to != NULL) {
-      (void)to->close(opened->file);
-      leave();
-    }
-    errno = why;
-    return -1;
-  }
-  REAL(fcntl)(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
+/* With one use. Null: no memory, or no place in the table. */
+static struct file* describe(const struct farcall_io_opened* opened, int flags, const char* path) {
+  struct file* const f = opened->descriptor < most_descriptors ? new_file() : NULL;
+  if (f == NULL) return NULL;
   f->number = opened->file;
+  atomic_store(&f->kept, -1);
   f->mode = (uint32_t)opened->mode;
   f->path = (opened->mode & S_IFMT) == S_IFDIR ? strdup(path) : NULL;
   atomic_store(&f->flags, flags & ~(O_CREAT | O_EXCL | O_TRUNC | O_NOCTTY | O_CLOEXEC));
   atomic_store(&f->uses, 1);
+  return f;
+}
+
+int use_descriptor(const struct farcall_io_opened* opened, int flags, const char* path) {
+  const int fd = opened->descriptor;
+  struct file* const f = describe(opened, flags, path);
+  if (f == NULL) {
+    /* The target closes the file when it sees that. */
+    REAL(close)(fd);
+    errno = fd >= most_descriptors ? EMFILE : ENOMEM;
+    return -1;
+  }
+  prepare_standard_stream(fd);
+  set_file(fd, f);
+  if ((flags & O_CLOEXEC) == 0) REAL(fcntl)(fd, F_SETFD, 0);
+  return fd;
+}
+
+int adopt_descriptor(const struct farcall_io_opened* opened, int flags, const char* path) {
+  const int fd = opened->descriptor;
+  struct file* f = NULL;
+  /* Its copies have low numbers as well, mostly. */
+  for (int other = 0; other < 64 && f == NULL; ++other) {
+    struct file* const seen = atomic_load(&files[other]);
+    if (seen != NULL && seen->number == opened->file) f = seen;
+  }
+  if (f != NULL) {
+    atomic_fetch_add(&f->uses, 1);
+  } else {
+    f = describe(opened, flags, path);
+    if (f == NULL) return -1;
+  }
+  prepare_standard_stream(fd);
   set_file(fd, f);
   return fd;
+}
+
+void forget_descriptors(void) {
+  for (int fd = 0; fd < most_descriptors; ++fd) {
+    struct file* const f = take_file(fd);
+    if (f != NULL && atomic_fetch_sub(&f->uses, 1) == 1) free_file(f);
+  }
 }
 
 EXPORT int close(int fd) {
   struct file* const f = take_file(fd);
   if (f == NULL) {
     pass(counted_close, other_file);
+    if (is_connection(fd) || (fd >= 0 && fd == working_folder_descriptor())) {
+      /* As where a program closes whatever there may be. */
+      errno = EBADF;
+      return -1;
+    }
     return REAL(close)(fd);
   }
   count_forwarded(counted_close, 0);
+  keep_for_calls(fd, f);
   REAL(close)(fd);
   return let_go(f);
 }
@@ -134,16 +182,32 @@ static unsigned last_descriptor(unsigned last) {
   return most > 0 && (unsigned long)most < last ? (unsigned)most : last;
 }
 
+/* All but the working folder. */
+static int close_others(unsigned first, unsigned last, int flags) {
+  const unsigned kept = (unsigned)working_folder_descriptor();
+  if (kept < first || kept > last) return REAL(close_range)(first, last, flags);
+  const int result = first < kept ? REAL(close_range)(first, kept - 1, flags) : 0;
+  return result == 0 && kept < last ? REAL(close_range)(kept + 1, last, flags) : result;
+}
+
 EXPORT int close_range(unsigned first, unsigned last, int flags) {
-  if (((unsigned)flags & CLOSE_RANGE_CLOEXEC) == 0 && atomic_load(&attached) != NULL)
+  if (((unsigned)flags & CLOSE_RANGE_CLOEXEC) == 0 && atomic_load(&attached) != NULL) {
+    leave_connection();
     close_ours(first, last_descriptor(last));
-  return REAL(close_range)(first, last, flags);
+  }
+  return close_others(first, last, flags);
 }
 
 EXPORT void closefrom(int first) {
-  if (atomic_load(&attached) != NULL)
+  if (atomic_load(&attached) != NULL) {
+    leave_connection();
     close_ours(first < 0 ? 0 : (unsigned)first, last_descriptor(most_descriptors - 1));
-  REAL(closefrom)(first);
+  }
+  if (working_folder_descriptor() < 0) {
+    REAL(closefrom)(first);
+  } else {
+    (void)close_others(first < 0 ? 0 : (unsigned)first, UINT_MAX, 0);
+  }
 }
 
 /* `made` is a copy of the placeholder of `f`, whose use goes over to it. */
@@ -156,8 +220,7 @@ static int keep_copy(int made, struct file* f) {
     errno = why;
     return -1;
   }
-  /* Another program could do nothing with it. */
-  REAL(fcntl)(made, F_SETFD, FD_CLOEXEC);
+  prepare_standard_stream(made);
   set_file(made, f);
   return made;
 }
@@ -167,16 +230,41 @@ EXPORT int dup(int fd) {
   return f == NULL ? REAL(dup)(fd) : keep_copy(REAL(dup)(fd), f);
 }
 
+static int libcs_dup_onto(int fd, int wanted, int flags, int is_dup3) {
+  return is_dup3 ? REAL(dup3)(fd, wanted, flags) : REAL(dup2)(fd, wanted);
+}
+
+/* Other threads may use the descriptor all the while: it stands for the one file, then for the
+ * other one, and never for the placeholder alone. */
 static int dup_onto(int fd, int wanted, int flags, int is_dup3) {
-  if (fd == wanted) return is_dup3 ? REAL(dup3)(fd, wanted, flags) : REAL(dup2)(fd, wanted);
+  if (fd == wanted || (unsigned)wanted >= most_descriptors)
+    return libcs_dup_onto(fd, wanted, flags, is_dup3);
   struct file* const f = file_of(fd);
-  struct file* const before =
-      (unsigned)wanted < most_descriptors && fcntl(fd, F_GETFD) >= 0 ? take_file(wanted) : NULL;
-  const int made = is_dup3 ? REAL(dup3)(fd, wanted, flags) : REAL(dup2)(fd, wanted);
+  if (is_connection(wanted)) leave_connection();
+  if (wanted == working_folder_descriptor()) move_working_folder();
+  struct file* before = NULL;
+  struct file* const replaced = file_of(wanted);
+  if (replaced != NULL) {
+    keep_for_calls(wanted, replaced);
+    (void)let_go(replaced);
+  }
+  if (f != NULL) {
+    prepare_standard_stream(wanted);
+    before = atomic_exchange(&files[wanted], f);
+  }
+  const int made = libcs_dup_onto(fd, wanted, flags, is_dup3);
   const int why = errno;
+  if (made < 0 && f != NULL) {
+    atomic_store(&files[wanted], before);
+    before = f;
+  } else if (made >= 0 && f == NULL) {
+    before = take_file(wanted);
+  } else if (f != NULL) {
+    count_forwarded(counted_dup, 0);
+  }
   if (before != NULL) (void)let_go(before);
   errno = why;
-  return f == NULL ? made : keep_copy(made, f);
+  return made;
 }
 
 EXPORT int dup2(int fd, int wanted) { return dup_onto(fd, wanted, 0, 0); }
@@ -187,20 +275,10 @@ static int control(int fd, struct file* f, int what, void* argument) {
   case F_DUPFD:
   case F_DUPFD_CLOEXEC:
     atomic_fetch_add(&f->uses, 1);
-    return keep_copy(REAL(fcntl)(fd, F_DUPFD_CLOEXEC, argument), f);
+    return keep_copy(REAL(fcntl)(fd, what, argument), f);
   case F_GETFD:
-    return REAL(fcntl)(fd, F_GETFD);
   case F_SETFD:
-    if (((intptr_t)argument & FD_CLOEXEC) == 0) {
-      static atomic_flag is_said = ATOMIC_FLAG_INIT;
-      if (!atomic_flag_test_and_set(&is_said)) {
-        dprintf(STDERR_FILENO,
-                "farcall[%d] warning: a file of the host is to be left to another program (exec), "
-                "which could not use it: it stays close-on-exec\n",
-                (int)getpid());
-      }
-    }
-    return 0;
+    return REAL(fcntl)(fd, what, argument);
   case F_GETFL:
     return atomic_load(&f->flags);
   case F_SETFL: {
@@ -284,3 +362,7 @@ EXPORT int ioctl(int fd, unsigned long what, ...) {
   errno = why;
   return result;
 }
+
+/* A child that shares the memory would close its parent's descriptors, as it prepares itself for
+ * another program. */
+EXPORT pid_t vfork(void) { return fork(); }

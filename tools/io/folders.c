@@ -29,6 +29,8 @@ DECLARE_REAL(telldir);
 DECLARE_REAL(seekdir);
 DECLARE_REAL(dirfd);
 
+void folders_after_fork(void) { all_mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER; }
+
 /* Null: it is libc's. */
 static struct listing* find(DIR* folder, int removes) {
   if (atomic_load_explicit(&all, memory_order_acquire) == NULL) return NULL;

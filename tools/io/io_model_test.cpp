@@ -225,7 +225,7 @@ class model {
 
 class forwarded_files_at_random : public forwarding_job {};
 
-INSTANTIATE_TEST_SUITE_P(over, forwarded_files_at_random, ::testing::Values("shm", "tcp"),
+INSTANTIATE_TEST_SUITE_P(over, forwarded_files_at_random, ::testing::Values("shm", "tcp", "tls"),
                          [](const auto& info) { return std::string(info.param); });
 
 std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {

@@ -7,26 +7,35 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
+#include <climits>
+#include <clocale>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cwchar>
 #include <filesystem>
 #include <fstream>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
-#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 /// Targets that have preloaded the library, and use nothing but libc's functions.
@@ -44,13 +53,6 @@ INSTANTIATE_TEST_SUITE_P(over, forwarded_files, ::testing::Values("shm", "tcp"),
 
 /// 0, or errno.
 int error_of(std::int64_t result) { return result < 0 ? errno : 0; }
-
-/// The descriptor is one of the host's files: one of the system's has its path there.
-bool is_forwarded(int fd) {
-  char name[256] = {};
-  (void)!::readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), name, sizeof name - 1);
-  return std::string(name).find("farcall-host-file") != std::string::npos;
-}
 
 TEST_P(forwarded_files, are_what_open_opens) {
   write_file(tree_ / "read/a", "from the host");
@@ -139,6 +141,64 @@ TEST_P(forwarded_files, give_the_errors_of_local_calls) {
                           ENODEV));
 }
 
+TEST_P(forwarded_files, look_at_the_memory_of_vectors) {
+  write_file(tree_ / "in/a", "0123456789");
+  const auto use = +[](const std::string& path) {
+    volatile std::uintptr_t address = 64;
+    auto* const nowhere = reinterpret_cast<char*>(address);
+    char here[8] = {};
+    const iovec bad[]{{here, 4}, {nowhere, 4}};
+    const iovec worse[]{{nowhere, 4}, {here, 4}};
+    std::vector<std::int64_t> seen;
+    const int fd = ::open(path.c_str(), O_RDWR);
+    seen.push_back(::readv(fd, bad, 2));
+    seen.push_back(::lseek(fd, 0, SEEK_CUR));
+    seen.push_back(std::string(here, 4) == "0123" ? 0 : 1);
+    seen.push_back(error_of(::readv(fd, worse, 2)));
+    seen.push_back(::lseek(fd, 0, SEEK_CUR));
+    seen.push_back(::pwritev(fd, bad, 2, 6));
+    seen.push_back(error_of(::writev(fd, worse, 2)));
+    seen.push_back(error_of(::preadv(fd, reinterpret_cast<const iovec*>(nowhere), 2, 0)));
+    ::close(fd);
+    // Where the host has the position.
+    const int appends = ::open(path.c_str(), O_RDWR | O_APPEND);
+    seen.push_back(error_of(::read(appends, nowhere, 4)));
+    seen.push_back(::lseek(appends, 0, SEEK_CUR));
+    ::close(appends);
+    return seen;
+  };
+  EXPECT_THAT(sync(target_, use, tree_ / "in/a"),
+              ElementsAre(4, 4, 0, EFAULT, 4, 4, EFAULT, EFAULT, EFAULT, 0));
+  EXPECT_EQ(content_of_file(tree_ / "in/a"), "0123450123");
+}
+
+TEST_P(forwarded_files, are_replaced_while_threads_use_the_descriptor) {
+  write_file(tree_ / "in/a", std::string(100, 'a'));
+  write_file(tree_ / "in/b", std::string(100, 'b'));
+  const auto use = +[](const std::string& tree) -> std::string {
+    const int fd = ::open((tree + "/in/a").c_str(), O_RDONLY);
+    std::atomic<bool> is_over{false};
+    std::atomic<int> wrong{0};
+    std::thread reader([&] {
+      for (char byte = 0; !is_over.load();) {
+        if (::pread(fd, &byte, 1, 50) != 1) ++wrong;
+      }
+    });
+    for (int i = 0; i < 60; ++i) {
+      // The last one is the system's.
+      const std::string name = i == 59 ? "/proc/self/exe" : tree + (i % 2 == 0 ? "/in/b" : "/in/a");
+      const int next = ::open(name.c_str(), O_RDONLY);
+      if (::dup2(next, fd) != fd) ++wrong;
+      ::close(next);
+    }
+    is_over.store(true);
+    reader.join();
+    ::close(fd);
+    return wrong.load() == 0 ? "" : std::to_string(wrong.load()) + " reads went elsewhere";
+  };
+  EXPECT_EQ(sync(target_, use, tree_ / "."), "");
+}
+
 TEST_P(forwarded_files, lead_nowhere_else) {
   write_file(tree_ / "secret", "secret");
   fs::create_directories(tree_ / "in/folder");
@@ -194,7 +254,9 @@ TEST_P(forwarded_files, have_real_descriptors) {
     if ((::fcntl(copy, F_GETFL) & (O_ACCMODE | O_APPEND)) != O_RDWR) return "F_GETFL";
     if (::fcntl(copy, F_SETFL, O_APPEND) != 0) return "F_SETFL";
     if (::write(copy, "x", 1) != 1 || ::lseek(third, 0, SEEK_CUR) != 11) return "append";
-    if ((::fcntl(copy, F_GETFD) & FD_CLOEXEC) == 0) return "close-on-exec";
+    if ((::fcntl(copy, F_GETFD) & FD_CLOEXEC) != 0) return "close-on-exec, unasked";
+    if (::fcntl(copy, F_SETFD, FD_CLOEXEC) != 0 || ::fcntl(copy, F_GETFD) != FD_CLOEXEC)
+      return "close-on-exec";
     struct stat s{};
     if (::fstat(copy, &s) != 0 || s.st_size != 11 || !S_ISREG(s.st_mode)) return "fstat";
     // A local file takes the number over.
@@ -251,6 +313,81 @@ TEST_P(forwarded_files, are_read_by_streams_of_c_and_cpp) {
   EXPECT_EQ(sync(target_, use, tree_ / "."), "");
   EXPECT_EQ(content_of_file(tree_ / "in/c"), "42\n43\n");
   EXPECT_EQ(content_of_file(tree_ / "in/cpp"), std::string(100'000, 'x') + "\n");
+}
+
+TEST_P(forwarded_files, are_used_by_wide_streams) {
+  std::string lines = "a\xc3\xa4\xe2\x82\xac\n";
+  for (int i = 0; i < 5'000; ++i)
+    lines += "\xc3\xbc";
+  write_file(tree_ / "read/lines", lines + "\n\xf0\x9f\x99\x82-\xc3");
+  const auto use = +[](const std::string& tree) -> std::string {
+    if (std::setlocale(LC_CTYPE, "C.UTF-8") == nullptr) return "setlocale";
+    std::FILE* const in = std::fopen((tree + "/read/lines").c_str(), "r,ccs=UTF-8");
+    if (in == nullptr || !is_forwarded(::fileno(in)) || std::fwide(in, 0) != 0) return "fopen";
+    std::vector<wchar_t> line(6'000);
+    if (std::fgetws(line.data(), 3, in) == nullptr || std::wcscmp(line.data(), L"a\u00e4") != 0)
+      return "fgetws, as much as there is room for";
+    if (std::fwide(in, -1) <= 0) return "fwide";
+    const long before = std::ftell(in);
+    if (std::fgetwc(in) != L'\u20ac' || std::ungetwc(L'\u20ac', in) != L'\u20ac') return "ungetwc";
+    if (std::ftell(in) != before || std::getwc(in) != L'\u20ac') return "getwc";
+    if (std::ungetwc(L'\u00e4', in) != L'\u00e4' || std::getwc(in) != L'\u00e4') return "another";
+    if (std::fgetws(line.data(), 6'000, in) == nullptr || std::wcscmp(line.data(), L"\n") != 0)
+      return "the end of a line";
+    if (std::fgetws(line.data(), 6'000, in) == nullptr || std::wcslen(line.data()) != 5'001)
+      return "a long line";
+    if (std::fseek(in, -6, SEEK_END) != 0 || std::fgetwc(in) != L'\U0001f642') return "fseek";
+    int number = 0;
+    errno = 0;
+    if (std::fwscanf(in, L"%d", &number) != EOF || errno != ENOTSUP) return "fwscanf";
+    std::clearerr(in);
+    if (std::fgetwc(in) != L'-' || std::ferror(in) != 0) return "behind fwscanf";
+    errno = 0;
+    if (std::fgetwc(in) != WEOF || errno != EILSEQ || std::ferror(in) == 0) return "half of one";
+    std::rewind(in);
+    if (std::fgetwc(in) != L'a' || std::fclose(in) != 0) return "rewind";
+
+    std::FILE* const out = std::fopen((tree + "/in/out").c_str(), "w+");
+    if (std::fputws(L"a\u00e4\n", out) < 0 || std::fputwc(L'\u20ac', out) != L'\u20ac')
+      return "fputws";
+    if (std::fwprintf(out, L"%d %ls %s\n", 42, L"\u00fc", "\xc3\xb6") != 7) return "fwprintf";
+    errno = 0;
+    if (std::fputws(L"b\xd800z", out) >= 0 || errno != EILSEQ || std::ferror(out) == 0)
+      return "no character";
+    std::rewind(out);
+    if (std::fgetws(line.data(), 100, out) == nullptr ||
+        std::wcscmp(line.data(), L"a\u00e4\n") != 0)
+      return "read back";
+    while (std::fgetwc(out) != WEOF) {
+    }
+    if (std::feof(out) == 0 || std::ferror(out) != 0) return "the end";
+    // What is no character is not read twice.
+    std::rewind(out);
+    std::fputs("\xc3"
+               "b",
+               out);
+    std::rewind(out);
+    if (std::fgetwc(out) != WEOF || errno != EILSEQ || std::fgetwc(out) != L'b') return "invalid";
+    if (std::fclose(out) != 0) return "fclose";
+
+    // An encoding that is not the locale's.
+    if (std::fopen((tree + "/in/out").c_str(), "w,ccs=ISO-8859-1") != nullptr || errno != EINVAL)
+      return "ccs";
+    // Streams of the system's files stay libc's.
+    std::FILE* const local = std::tmpfile();
+    if (std::fputws(L"12 \u00e4", local) < 0 || std::fwprintf(local, L"%d", 3) != 1) return "local";
+    std::rewind(local);
+    if (std::fwscanf(local, L"%d %ls", &number, line.data()) != 2 || number != 12 ||
+        std::wcscmp(line.data(), L"\u00e43") != 0)
+      return "local fwscanf";
+    std::fclose(local);
+    std::setlocale(LC_CTYPE, "C");
+    return "";
+  };
+  EXPECT_EQ(sync(target_, use, tree_ / "."), "");
+  EXPECT_EQ(content_of_file(tree_ / "in/out"), "\xc3"
+                                               "b\xa4\n\xe2\x82\xac"
+                                               "42 \xc3\xbc \xc3\xb6\nb");
 }
 
 TEST_P(forwarded_files, are_written_before_the_job_ends) {
@@ -361,27 +498,75 @@ TEST_P(forwarded_files, are_copied_and_mapped) {
   EXPECT_TRUE(content_of_file(tree_ / "in/b") == all.substr(10));
 }
 
-TEST_P(forwarded_files, are_refused_to_children_of_a_fork) {
+TEST_P(forwarded_files, keep_modes_times_and_links) {
   write_file(tree_ / "in/a", "abc");
-  const auto use = +[](const std::string& path) {
-    const int fd = ::open(path.c_str(), O_RDONLY);
-    const pid_t child = ::fork();
-    if (child == 0) {
-      char byte = 0;
-      const bool is_refused = ::read(fd, &byte, 1) < 0 && errno == EIO &&
-                              ::open(path.c_str(), O_RDONLY) < 0 && errno == EIO;
-      ::close(fd);
-      ::_exit(is_refused ? 0 : 1);
-    }
-    int status = 1;
-    (void)::waitpid(child, &status, 0);
-    char byte = 0;
-    // The child has closed its own.
-    const bool works = ::read(fd, &byte, 1) == 1 && byte == 'a';
+  write_file(tree_ / "read/a", "abc");
+  // Nothing that is done to a file of that name here is to be seen there.
+  fs::create_directories(tree_ / "host");
+  fs::rename(tree_ / "in", tree_ / "host/in");
+  const auto change = +[](const std::string& tree) -> std::string {
+    const std::string in = tree + "/in/";
+    const std::array<timespec, 2> times{timespec{5, 6}, timespec{7, 8}};
+    struct stat s{};
+    const int fd = ::open((in + "a").c_str(), O_RDWR);
+    if (::fchmod(fd, 0640) != 0 || ::fstat(fd, &s) != 0 || (s.st_mode & 07777) != 0640)
+      return "fchmod";
+    if (::chmod((in + "a").c_str(), 0604) != 0) return "chmod";
+    if (::fchown(fd, ::getuid(), ::getgid()) != 0) return "fchown";
+    if (::utimensat(AT_FDCWD, (in + "a").c_str(), times.data(), 0) != 0 || ::fstat(fd, &s) != 0 ||
+        s.st_atim.tv_sec != 5 || s.st_mtim.tv_nsec != 8)
+      return "utimensat";
+    if (::posix_fallocate(fd, 0, 10'000) != 0 || ::lseek(fd, 0, SEEK_END) != 10'000)
+      return "posix_fallocate";
+    if (::link((in + "a").c_str(), (in + "hard").c_str()) != 0 || ::fstat(fd, &s) != 0 ||
+        s.st_nlink != 2)
+      return "link";
+    if (::symlink("hard", (in + "soft").c_str()) != 0) return "symlink";
+    char real[PATH_MAX] = {};
+    if (::realpath((in + "./soft").c_str(), real) == nullptr ||
+        real != fs::path(in + "hard").lexically_normal())
+      return "realpath";
+    struct statvfs space{};
+    if (::statvfs(in.c_str(), &space) != 0 || space.f_blocks == 0) return "statvfs";
+    std::string name = in + "XXXXXX";
+    const int temporary = ::mkstemp(name.data());
+    if (temporary < 0 || !is_forwarded(temporary) || ::unlink(name.c_str()) != 0) return "mkstemp";
+    dirent** all = nullptr;
+    const int count = ::scandir(in.c_str(), &all, nullptr, ::alphasort);
+    if (count != 5 || std::string(all[2]->d_name) != "a") return "scandir";
+    for (int i = 0; i < count; ++i)
+      std::free(all[i]);
+    std::free(all);
+    ::close(temporary);
     ::close(fd);
-    return status == 0 && works;
+    return "";
   };
-  EXPECT_TRUE(sync(target_, use, tree_ / "in/a"));
+  EXPECT_EQ(sync(target_, change, tree_ / "."), "");
+  const auto refused = +[](const std::string& tree) {
+    const std::string in = tree + "/in/";
+    const std::string read = tree + "/read/";
+    const int fd = ::open((read + "a").c_str(), O_RDONLY);
+    std::vector<int> seen{
+        error_of(::chmod((in + "a").c_str(), 04755)),
+        error_of(::chmod((read + "a").c_str(), 0777)),
+        error_of(::fchmod(fd, 0777)),
+        error_of(::utimes((read + "a").c_str(), nullptr)),
+        error_of(::link((read + "a").c_str(), (in + "from read-only").c_str())),
+        error_of(::link((in + "a").c_str(), (tree + "/elsewhere").c_str())),
+        error_of(::symlink("x", (read + "b").c_str())),
+        error_of(::mkfifo((in + "pipe").c_str(), 0600)),
+        error_of(::chdir((in + "a").c_str())),
+        error_of(::getxattr((in + "a").c_str(), "user.x", nullptr, 0)),
+        ::realpath((in + "none").c_str(), nullptr) == nullptr ? errno : 0,
+    };
+    ::close(fd);
+    return seen;
+  };
+  EXPECT_THAT(sync(target_, refused, tree_ / "."),
+              ElementsAre(EPERM, EACCES, EACCES, EACCES, EACCES, EXDEV, EACCES, EPERM, ENOTDIR,
+                          ENOTSUP, ENOENT));
+  EXPECT_EQ(fs::read_symlink(tree_ / "host/in/soft"), "hard");
+  EXPECT_EQ(fs::status(tree_ / "host/in/a").permissions(), fs::perms(0604));
 }
 
 TEST(files_on_the_same_machine, are_used_directly) {
@@ -408,46 +593,8 @@ TEST(files_of_hosts, need_the_library_where_they_are_elsewhere) {
   job_options options =
       with_targets("tcp://127.0.0.1:" + std::to_string(s.addresses().front().port));
   options.host_files = tree / "";
-  const auto use = [&] {
-    job j(options);
-    sync(j.targets().front(), [] {});
-  };
-  EXPECT_THAT(text_thrown_by<error>(use), HasSubstr("farcall serve --host-files"));
-}
-
-// ---- a host that is killed while its target writes ----
-
-int host_to_be_killed() {
-  const char* const tree = std::getenv("FARCALL_TEST_TREE");
-  job_options options = with_targets("shm");
-  options.host_files = tree;
-  job j(options);
-  const auto write_on = +[](const std::string& path) {
-    say(std::to_string(::getpid()));
-    const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT, 0644);
-    const std::vector<char> much(std::size_t{8} << 20, 'x');
-    while (::pwrite(fd, much.data(), much.size(), 0) > 0) {
-    }
-    say("error " + std::to_string(errno));
-  };
-  sync(j.targets().front(), write_on, tree + std::string("/a"));
-  return 0;
-}
-const role the_host("host to be killed", host_to_be_killed);
-
-TEST(files_of_hosts, keep_no_target_whose_host_is_killed) {
-  const scratch_tree tree;
-  const scoped_variable where("FARCALL_TEST_TREE", (tree / ".").c_str());
-  const scoped_variable preload("LD_PRELOAD", FARCALL_IO_LIBRARY);
-  const scoped_variable forward("FARCALL_IO_FORWARD", "always");
-  const subreaper reaper;
-  role_process host("host to be killed");
-  const std::vector<pid_t> target = pids_in(host.line());
-  ASSERT_EQ(target.size(), 1U);
-  EXPECT_TRUE(eventually([&] { return fs::exists(tree / "a") && fs::file_size(tree / "a") > 0; }));
-  host.kill(SIGKILL);
-  EXPECT_TRUE(all_end_within(target, std::chrono::seconds(10)));
-  EXPECT_THAT(host.line(), ::testing::AnyOf("", "error " + std::to_string(EIO)));
+  EXPECT_THAT(text_thrown_by<start_failed>([&] { job j(options); }),
+              HasSubstr("farcall serve --host-files"));
 }
 
 } // namespace

@@ -5,6 +5,7 @@
 #include <farcall/files/files_test_support.hpp>
 #include <farcall/offload/job_test_support.hpp>
 #include <farcall/transport/process.hpp>
+#include <farcall/transport/tcp/secret.hpp>
 #include <farcall/transport/tcp/server.hpp>
 
 #include <gtest/gtest.h>
@@ -13,11 +14,20 @@
 #include <optional>
 #include <string>
 
+#include <unistd.h>
+
 /// What the tests of the preloaded library share.
 namespace farcall::test {
 
+/// The descriptor is one of the host's files: one of the system's has its path there.
+inline bool is_forwarded(int fd) {
+  char name[256] = {};
+  (void)!::readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), name, sizeof name - 1);
+  return std::string(name).starts_with("socket:");
+}
+
 /// How targets reach the host: "shm", where they are told to forward although they are on its
-/// machine, or "tcp", a server in this process.
+/// machine, or "tcp" or "tls", a server in this process.
 class forwarding_job : public ::testing::TestWithParam<const char*> {
  protected:
   forwarding_job() {
@@ -27,11 +37,16 @@ class forwarding_job : public ::testing::TestWithParam<const char*> {
     const scoped_variable forward("FARCALL_IO_FORWARD", "always");
     job_options options;
     options.targets = GetParam();
-    if (options.targets == "tcp") {
+    if (options.targets != "shm") {
+      if (options.targets == "tls") {
+        options.key = tree_ / "key";
+        tcp::write_key_file(options.key);
+      }
       server_options served;
       served.listen = {"127.0.0.1", 0};
       served.program = running_program;
       served.arguments = {"farcall_io_tests"};
+      served.access.key = options.key;
       server_.emplace(std::move(served));
       options.targets = "tcp://127.0.0.1:" + std::to_string(server_->addresses().front().port);
     }

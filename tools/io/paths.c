@@ -3,12 +3,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 DECLARE_REAL(openat);
+DECLARE_REAL(fcntl);
 DECLARE_REAL(stat);
 DECLARE_REAL(lstat);
 DECLARE_REAL(fstat);
@@ -70,6 +72,16 @@ const char* hosts_path(int folder, const char* path, char to[longest_path], enum
   return NULL;
 }
 
+int both_hosts_paths(int from_folder, const char* from, char absolute_from[longest_path],
+                     int to_folder, const char* to, char absolute_to[longest_path],
+                     enum counted what) {
+  const int is_from = hosts_path(from_folder, from, absolute_from, what) != NULL;
+  const int is_to = hosts_path(to_folder, to, absolute_to, what) != NULL;
+  if (is_from == is_to) return is_from;
+  errno = EXDEV;
+  return -1;
+}
+
 /* The function's call of the host: `call` of the table. */
 #define FORWARD(what, call)                                                                        \
   do {                                                                                             \
@@ -86,21 +98,53 @@ const char* hosts_path(int folder, const char* path, char to[longest_path], enum
 int open_hosts(const char* absolute, int flags, mode_t mode) {
   const struct farcall_io_table* const to = enter();
   if (to == NULL) return -1;
-  struct farcall_io_opened opened = {0, 0};
-  const int64_t result =
-      (flags & O_PATH) != 0 ? -EOPNOTSUPP : to->open(absolute, flags, mode, &opened);
+  struct farcall_io_opened opened = {0, 0, -1};
+  /* What only names a file may do less than what reads it. */
+  if ((flags & O_PATH) != 0) flags &= O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  const int64_t result = to->open(absolute, flags, mode, &opened);
   leave();
   count_forwarded(counted_open, 0);
   if (result < 0) return (int)as_libc(result);
-  return make_descriptor(&opened, flags, absolute);
+  if (opened.file != 0) return use_descriptor(&opened, flags, absolute);
+  count_forwarded(counted_descriptor, 0);
+  (void)REAL(fcntl)(opened.descriptor, F_SETFD, (flags & O_CLOEXEC) != 0 ? FD_CLOEXEC : 0);
+  return opened.descriptor;
 }
 
 static int has_mode(int flags) {
   return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
 }
 
+/* -1: the path names none. */
+static int descriptor_in(const char* path) {
+  static const char* const folders[] = {"/dev/fd/", "/proc/self/fd/"};
+  static const char* const names[] = {"/dev/stdin", "/dev/stdout", "/dev/stderr"};
+  for (int fd = 0; fd < 3; ++fd) {
+    if (strcmp(path, names[fd]) == 0) return fd;
+  }
+  for (int i = 0; i < 2; ++i) {
+    const size_t bytes = strlen(folders[i]);
+    char* end = NULL;
+    if (strncmp(path, folders[i], bytes) != 0 || path[bytes] < '0' || path[bytes] > '9') continue;
+    const unsigned long fd = strtoul(path + bytes, &end, 10);
+    if (*end == '\0' && fd < most_descriptors) return (int)fd;
+  }
+  return -1;
+}
+
+int open_copy(const char* path, int flags) {
+  if (path == NULL || path[0] != '/' || (path[1] != 'd' && path[1] != 'p')) return -1;
+  const int fd = descriptor_in(path);
+  struct file* const f = fd >= 0 ? file_of(fd) : NULL;
+  if (f == NULL) return -1;
+  (void)let_go(f);
+  return fcntl(fd, (flags & O_CLOEXEC) != 0 ? F_DUPFD_CLOEXEC : F_DUPFD, 0);
+}
+
 static int open_either(int folder, const char* path, int flags, mode_t mode) {
   char absolute[longest_path];
+  const int copy = open_copy(path, flags);
+  if (copy >= 0) return copy;
   if (hosts_path(folder, path, absolute, counted_open) == NULL)
     return REAL(openat)(folder, path, flags, mode);
   return open_hosts(absolute, flags, mode);
@@ -298,6 +342,11 @@ EXPORT int access(const char* path, int mode) {
   FORWARD(counted_access, access(absolute, mode));
 }
 
+EXPORT int euidaccess(const char* path, int mode) {
+  return faccessat(AT_FDCWD, path, mode, AT_EACCESS);
+}
+ALSO(eaccess, euidaccess);
+
 EXPORT int faccessat(int folder, const char* path, int mode, int flags) {
   char absolute[longest_path];
   if (hosts_path(folder, path, absolute, counted_access) == NULL)
@@ -340,20 +389,15 @@ EXPORT int remove(const char* path) {
   return errno == EISDIR ? rmdir(absolute) : -1;
 }
 
-/* Between the host and here nothing can be renamed: they are two file systems. */
 static int rename_either(int from_folder, const char* from, int to_folder, const char* to,
                          unsigned flags, int* result) {
   char absolute_from[longest_path];
   char absolute_to[longest_path];
-  const int is_from = hosts_path(from_folder, from, absolute_from, counted_rename) != NULL;
-  const int is_to = hosts_path(to_folder, to, absolute_to, counted_rename) != NULL;
-  if (!is_from && !is_to) return 0;
+  const int are_hosts = both_hosts_paths(from_folder, from, absolute_from, to_folder, to,
+                                         absolute_to, counted_rename);
+  if (are_hosts == 0) return 0;
   *result = -1;
-  if (is_from != is_to) {
-    errno = EXDEV;
-    return 1;
-  }
-  const struct farcall_io_table* const table = enter();
+  const struct farcall_io_table* const table = are_hosts > 0 ? enter() : NULL;
   if (table == NULL) return 1;
   const int64_t done = table->rename(absolute_from, absolute_to, flags);
   leave();

@@ -1,7 +1,11 @@
 #include "io.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 int reports;
@@ -22,9 +26,36 @@ void count_passed(enum counted what, enum passed why) {
   atomic_fetch_add_explicit(&counts[what].passed[why], 1, memory_order_relaxed);
 }
 
-__attribute__((constructor)) static void begin(void) {
+/* A copy of standard error, which programs close before they end. */
+static int report_to = -1;
+
+void begin_report(void) {
   const char* const wanted = getenv("FARCALL_IO_REPORT");
   reports = wanted != NULL && wanted[0] == '1';
+  if (reports) report_to = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 100);
+}
+
+void report_after_fork(void) { memset(counts, 0, sizeof counts); }
+
+/* It may be a file of the host, which dprintf() could not write to. */
+__attribute__((format(printf, 1, 2))) static void say(const char* format, ...) {
+  char line[256];
+  va_list more;
+  va_start(more, format);
+  const int bytes = vsnprintf(line, sizeof line, format, more);
+  va_end(more);
+  if (bytes > 0) (void)!write(report_to, line, (size_t)bytes);
+}
+
+/* Of a function; 0: it was never called. */
+static uint64_t calls_of(int function) {
+  uint64_t all = atomic_load(&counts[function].forwarded);
+  /* The shells and tools that targets start use more files of their own than of the host. */
+  if (!is_child()) {
+    for (int why = 0; why < passed_reasons; ++why)
+      all += atomic_load(&counts[function].passed[why]);
+  }
+  return all;
 }
 
 /* At exit. What ends by _exit() or a signal says nothing. */
@@ -34,22 +65,22 @@ __attribute__((destructor)) static void print(void) {
       FUNCTIONS(AS_NAME)
 #undef AS_NAME
   };
-  if (!reports || atomic_load(&attached) == NULL || is_forked()) return;
-  dprintf(STDERR_FILENO,
-          "farcall[%d] files of the host\n"
-          "%-16s %12s %16s | went on to libc: %10s %12s %12s | %10s\n",
-          (int)getpid(), "call", "forwarded", "bytes", "before job", "other path", "other file",
-          "refused");
+  if (!reports || atomic_load(&attached) == NULL) return;
+  int any = 0;
   for (int i = 0; i < counted_functions; ++i) {
+    if (calls_of(i) == 0) continue;
+    if (!any) {
+      say("farcall[%d] %s: files of the host\n", (int)getpid(), program_invocation_short_name);
+      say("%-16s %12s %16s | went on to libc: %10s %12s %12s | %10s\n", "call", "forwarded",
+          "bytes", "before job", "other path", "other file", "refused");
+    }
+    any = 1;
     uint64_t passed[passed_reasons];
-    uint64_t any = atomic_load(&counts[i].forwarded);
     for (int why = 0; why < passed_reasons; ++why)
-      any |= passed[why] = atomic_load(&counts[i].passed[why]);
-    if (any == 0) continue;
-    dprintf(STDERR_FILENO,
-            "%-16s %12" PRIu64 " %16" PRIu64 " | %27" PRIu64 " %12" PRIu64 " %12" PRIu64
-            " | %10" PRIu64 "\n",
-            names[i], atomic_load(&counts[i].forwarded), atomic_load(&counts[i].bytes),
-            passed[before_job], passed[other_path], passed[other_file], passed[not_offered]);
+      passed[why] = atomic_load(&counts[i].passed[why]);
+    say("%-16s %12" PRIu64 " %16" PRIu64 " | %27" PRIu64 " %12" PRIu64 " %12" PRIu64 " | %10" PRIu64
+        "\n",
+        names[i], atomic_load(&counts[i].forwarded), atomic_load(&counts[i].bytes),
+        passed[before_job], passed[other_path], passed[other_file], passed[not_offered]);
   }
 }

@@ -2,16 +2,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <langinfo.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 /* libc's own streams call nothing that could be preloaded: those on files of the host are made by
  * fopencookie() instead. */
 struct stream {
   int fd;
+  int orientation;
   FILE* as_file;
   struct stream* next;
   char buffer[262144];
@@ -22,8 +25,9 @@ static _Atomic(struct stream*) all;
 
 DECLARE_REAL(fopen);
 DECLARE_REAL(fdopen);
-DECLARE_REAL(freopen);
 DECLARE_REAL(fileno);
+
+void streams_after_fork(void) { all_mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER; }
 
 static ssize_t read_stream(void* cookie, char* to, size_t bytes) {
   return read(((struct stream*)cookie)->fd, to, bytes);
@@ -66,8 +70,7 @@ static int close_stream(void* cookie) {
   return result;
 }
 
-/* Null, and errno, where the mode is none. */
-static int flags_of(const char* mode, int* flags) {
+int flags_of(const char* mode, int* flags) {
   switch (mode[0]) {
   case 'r':
     *flags = O_RDONLY;
@@ -82,17 +85,24 @@ static int flags_of(const char* mode, int* flags) {
     errno = EINVAL;
     return -1;
   }
+  const char* const encoding = strstr(mode, ",ccs=");
+  if (encoding != NULL && strcasecmp(encoding + 5, nl_langinfo(CODESET)) != 0) {
+    errno = EINVAL;
+    return -1;
+  }
   for (const char* c = mode + 1; *c != '\0' && *c != ','; ++c) {
     if (*c == '+') *flags = (*flags & ~O_ACCMODE) | O_RDWR;
     if (*c == 'x') *flags |= O_EXCL;
+    if (*c == 'e') *flags |= O_CLOEXEC;
   }
   return 0;
 }
 
-static FILE* stream_of(int fd, const char* mode) {
+FILE* stream_of(int fd, const char* mode) {
   struct stream* const s = malloc(sizeof *s);
   if (s == NULL) return NULL;
   s->fd = fd;
+  s->orientation = 0;
   const cookie_io_functions_t functions = {read_stream, write_stream, seek_stream, close_stream};
   const char plain[3] = {mode[0], strchr(mode, '+') != NULL ? '+' : '\0', '\0'};
   s->as_file = fopencookie(s, plain, functions);
@@ -108,15 +118,24 @@ static FILE* stream_of(int fd, const char* mode) {
   return s->as_file;
 }
 
-static int descriptor_of(FILE* file) {
-  if (atomic_load_explicit(&all, memory_order_acquire) == NULL) return -1;
+static struct stream* find(FILE* file) {
+  if (atomic_load_explicit(&all, memory_order_acquire) == NULL) return NULL;
   pthread_mutex_lock(&all_mutex);
-  const struct stream* s = atomic_load(&all);
+  struct stream* s = atomic_load(&all);
   while (s != NULL && s->as_file != file)
     s = s->next;
-  const int fd = s != NULL ? s->fd : -1;
   pthread_mutex_unlock(&all_mutex);
-  return fd;
+  return s;
+}
+
+int descriptor_of(FILE* file) {
+  const struct stream* const s = find(file);
+  return s != NULL ? s->fd : -1;
+}
+
+int* orientation_of(FILE* file) {
+  struct stream* const s = find(file);
+  return s != NULL ? &s->orientation : NULL;
 }
 
 void flush_streams(void) {
@@ -131,13 +150,14 @@ void flush_streams(void) {
     (void)fflush(open[i]);
 }
 
-static FILE* open_stream(const char* absolute, const char* mode) {
-  int flags = 0;
-  if (flags_of(mode, &flags) != 0) return NULL;
-  const int fd = open_hosts(absolute, flags, 0666);
+/* Takes the descriptor over. */
+static FILE* open_stream(int fd, const char* mode) {
   if (fd < 0) return NULL;
   count_forwarded(counted_fopen, 0);
-  FILE* const file = stream_of(fd, mode);
+  struct file* const f = file_of(fd);
+  if (f != NULL) (void)let_go(f);
+  /* An open file that the host has passed is one of libc's. */
+  FILE* const file = f != NULL ? stream_of(fd, mode) : REAL(fdopen)(fd, mode);
   if (file == NULL) {
     const int why = errno;
     (void)close(fd);
@@ -148,8 +168,12 @@ static FILE* open_stream(const char* absolute, const char* mode) {
 
 EXPORT FILE* fopen(const char* restrict path, const char* restrict mode) {
   char absolute[longest_path];
-  if (hosts_path(AT_FDCWD, path, absolute, counted_fopen) == NULL) return REAL(fopen)(path, mode);
-  return open_stream(absolute, mode);
+  int flags = 0;
+  const int is_hosts = hosts_path(AT_FDCWD, path, absolute, counted_fopen) != NULL;
+  if (is_hosts && flags_of(mode, &flags) != 0) return NULL;
+  const int copy = is_hosts ? -1 : open_copy(path, 0);
+  if (!is_hosts && copy < 0) return REAL(fopen)(path, mode);
+  return open_stream(is_hosts ? open_hosts(absolute, flags, 0666) : copy, mode);
 }
 ALSO(fopen64, fopen);
 
@@ -167,37 +191,6 @@ EXPORT FILE* fdopen(int fd, const char* mode) {
   if ((flags & O_APPEND) != 0) (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_APPEND);
   return stream_of(fd, mode);
 }
-
-/* A stream of libc's stays one: only the three that have names can become others. */
-EXPORT FILE* freopen(const char* restrict path, const char* restrict mode, FILE* restrict file) {
-  char absolute[longest_path];
-  const int is_hosts =
-      path != NULL && hosts_path(AT_FDCWD, path, absolute, counted_freopen) != NULL;
-  const int is_ours = descriptor_of(file) >= 0;
-  if (!is_hosts && !is_ours) return REAL(freopen)(path, mode, file);
-  FILE** const name = file == stdin    ? &stdin
-                      : file == stdout ? &stdout
-                      : file == stderr ? &stderr
-                                       : NULL;
-  if (name == NULL || path == NULL) {
-    pass(counted_freopen, not_offered);
-    (void)fclose(file);
-    errno = EOPNOTSUPP;
-    return NULL;
-  }
-  const int wanted = name == &stdin    ? STDIN_FILENO
-                     : name == &stdout ? STDOUT_FILENO
-                                       : STDERR_FILENO;
-  (void)fflush(file);
-  FILE* const made = is_hosts ? open_stream(absolute, mode) : REAL(fopen)(path, mode);
-  if (made == NULL) return NULL;
-  /* Others write to the number. */
-  (void)dup2(fileno(made), wanted);
-  if (name == &stderr) (void)setvbuf(made, NULL, _IONBF, 0);
-  *name = made;
-  return made;
-}
-ALSO(freopen64, freopen);
 
 EXPORT int fileno(FILE* file) {
   const int fd = descriptor_of(file);

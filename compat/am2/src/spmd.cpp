@@ -6,7 +6,9 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/settings_source.hpp>
 #include <farcall/base/settings_table.hpp>
+#include <farcall/job/process_group.hpp>
 #include <farcall/offload/job.hpp>
+#include <farcall/offload/job_settings.hpp>
 
 #include <algorithm>
 #include <array>
@@ -74,6 +76,7 @@ std::optional<std::uint32_t> depth_of(const startup& how) {
 /// a job of one: its variable, and how many. Null elsewhere.
 std::pair<const char*, const char*> started_together() {
   if (is_started_by_farcall() || !variable("FARCALL_TARGETS").empty()) return {};
+  if (is_launched(farcall::detail::process_manager_of({}))) return {}; // and they find each other
   // The nearest first: mpiexec may itself have been started by srun.
   for (const char* name :
        {"OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}) {
@@ -117,7 +120,7 @@ int spmd::start(const startup& how) {
   const char* const progress = std::getenv("FARCALL_PROGRESS");
   const bool has_progress_thread =
       wants_threads_ || (progress != nullptr && std::string_view(progress) == "thread");
-  // Without a launcher a process is alone.
+  // A process that no launcher has started with others is alone.
   options.targets = "none";
   if (how.starts_processes) {
     const std::string targets =
@@ -376,6 +379,7 @@ void spmd::exit(int code) noexcept {
   std::fflush(nullptr);
   if (are_all_here) {
     p.network().close(code);
+    farcall::leave_launched_group();
     // The job's starter waits for the others, and knows how they have ended.
     if (rank() == 0 && AMX_SPMDkillmyprocess == &::_exit) std::exit(code);
   }

@@ -7,6 +7,8 @@
 
 #include <farcall/base/log.hpp>
 #include <farcall/base/settings.hpp>
+#include <farcall/job/process_group.hpp>
+#include <farcall/offload/job_settings.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -39,8 +41,9 @@ bool names_targets(const ham::detail::options& given, int argc, char** argv) {
          has_option(argc, argv, "--farcall-targets");
 }
 
-/// With HAM, the processes that mpiexec starts are the host and its targets. Here each of them
-/// would be a host, and the program run that many times: only for those who ask for it.
+/// The processes that mpiexec starts are the host and its targets, as with HAM. Where it says
+/// nothing that they could find each other by, each would be a host, and the program run that many
+/// times: only for those who ask for it.
 void require_one_host(bool names_targets) {
   const auto launched = detail::launched_together();
   if (!launched) return;
@@ -104,13 +107,14 @@ bool runtime::start(int argc, char** argv) {
     throw farcall::setting_error("--ham-cpu-affinity " + std::to_string(given.cpu_affinity()) +
                                  ": this process may not run on that processor");
   }
+  const bool is_launched = farcall::is_launched(farcall::detail::process_manager_of({}));
   // Servers may be many.
-  if (!has_option(argc, argv, "--farcall-serve")) {
+  if (!is_launched && !has_option(argc, argv, "--farcall-serve")) {
     require_one_host(names_targets(given, argc, argv));
   }
   farcall::job_options options;
   // A job without targets is no job; HAM's own default was the host and one target.
-  if (given.process_count() && *given.process_count() > 2) {
+  if (!is_launched && given.process_count() && *given.process_count() > 2) {
     options.targets = "shm:" + std::to_string(*given.process_count() - 1);
   }
   // The program's argv stays as it is.
@@ -120,8 +124,8 @@ bool runtime::start(int argc, char** argv) {
   if (given.process_count() &&
       s.job->size() != std::max<std::uint64_t>(*given.process_count(), 2)) {
     farcall::log::warning("--ham-process-count " + std::to_string(*given.process_count()) +
-                          " has no effect: FARCALL_TARGETS or --farcall-targets names the targets "
-                          "of this job, which has " +
+                          " has no effect: FARCALL_TARGETS, --farcall-targets or what has started "
+                          "this program names the targets of this job, which has " +
                           std::to_string(s.job->size()) + " processes");
   }
   s.nodes.clear();

@@ -1,4 +1,5 @@
 #include <farcall/base/error.hpp>
+#include <farcall/transport/local_port.hpp>
 #include <farcall/transport/shm/entry.hpp>
 #include <farcall/transport/shm/shm.hpp>
 
@@ -22,6 +23,7 @@ std::unique_ptr<transport> make_here(transport_site& site) {
   o.nodes = site.nodes;
   o.machine = site.machine;
   o.own_receive_segment = receive_segment::view(*site.receive_segment);
+  o.files = site.memory_files;
   return shm::make(std::move(o));
 }
 
@@ -36,6 +38,7 @@ transport_entry entry() {
   row.read_place = &read_count;
   row.available = &available;
   row.make = &make_here;
+  row.connect_port = &connect_local_port;
   return row;
 }
 

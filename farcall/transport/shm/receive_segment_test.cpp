@@ -251,6 +251,21 @@ TEST(hostile_lane, one_that_is_not_served_does_not_keep_others_from_it) {
   EXPECT_EQ(c->in.base, n.own.request_ring(2));
 }
 
+TEST(hostile_lane, one_of_a_peer_whose_own_segment_is_none_is_not_served) {
+  two_nodes n;
+  const segment zeros = segment::create("farcall-receive-test", receive_segment::bytes(ring_bytes));
+  node_memory of_2{2, second_view(zeros), {}};
+  EXPECT_TRUE(n.t->take_memory(of_2));
+  n.forge_lane(0, lane_state::open, 2, 0);
+  n.forge_lane(1, lane_state::open, 1, 0);
+  const std::optional<endpoint> c = n.t->accept();
+  ASSERT_TRUE(c);
+  EXPECT_EQ(c->peer, 1U);
+  EXPECT_FALSE(n.t->accept());
+  EXPECT_THROW((void)n.t->open(2, {}), malformed_message);
+  EXPECT_FALSE(n.t->is_lane_to_come(2));
+}
+
 // ---- who can be reached -------------------------------------------------------------------------
 
 TEST(shm_accept, finds_the_lanes_of_a_node_that_it_gets_to_know_later) {

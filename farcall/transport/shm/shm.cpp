@@ -1,11 +1,16 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/node_table.hpp>
 #include <farcall/memory/copy.hpp>
+#include <farcall/transport/shm/open_files.hpp>
 #include <farcall/transport/shm/shm.hpp>
 #include <farcall/transport/transport_entry.hpp>
 
 #include <algorithm>
 #include <memory>
+#include <mutex>
+#include <new>
+#include <span>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -40,7 +45,17 @@ constexpr node_id receive_segment_of(const endpoint& end) noexcept {
 constexpr std::uint32_t lane_of(const endpoint& end) noexcept {
   return static_cast<std::uint32_t>(end.id) & 0xffff;
 }
-static_assert(most_receive_segment_lanes <= 65536);
+static_assert(most_receive_segment_lanes <= 65536 && most_node_numbers <= 65536);
+
+/// Of each ring, what is mapped ahead of its first use. Most lanes carry few messages; whole rings
+/// would be most of the memory, and of the time, of a job in which all nodes call all others.
+constexpr std::size_t prefaulted_bytes = 8192;
+
+void prefault_rings(const receive_segment& of, std::uint32_t lane) noexcept {
+  const std::size_t bytes = std::min<std::size_t>(of.ring_bytes(), prefaulted_bytes);
+  prefault(of.request_ring(lane), bytes);
+  prefault(of.reply_ring(lane), bytes);
+}
 
 /// Copies bulk memory to and from peers: through the mapped windows, or by cross-memory attach.
 class shm_rma_engine final : public rma_engine {
@@ -143,39 +158,42 @@ class shm_transport final : public transport {
     return {record_limit(own_.own_receive_segment.ring_bytes()), true};
   }
 
-  void describe(card& mine) const override { mine.machine = own_.machine; }
+  void describe(card& mine) const override {
+    mine.machine = own_.machine;
+    if (!own_.files.empty()) {
+      mine.transports[std::string(scheme())] = open_files::describe(own_.files).encode();
+    }
+  }
 
   reachability reachability_of(const card& peer) const override {
     if (own_.machine.empty()) return {false, 0, "this machine cannot be identified"};
     if (peer.machine != own_.machine) return {false, 0, "another machine"};
     if (peer.id == own_.self) return {false, 0, "the node itself"};
-    if (peers_.find(peer.id) == nullptr) return {false, 0, "its memory was not shared with us"};
+    if (peers_.find(peer.id) == nullptr && !can_find_each_other(peer)) {
+      return {false, 0, "its memory was not shared with us"};
+    }
     return {true, shm_cost, "same machine, shared memory"};
   }
 
   bool take_memory(node_memory& of) override {
-    auto entry = std::make_unique<peer_entry>();
-    entry->memory = std::move(of.receive_segment);
-    entry->windows = std::move(of.windows);
-    entry->receive_segment = receive_segment::view(entry->memory);
-    entry->opened = std::vector<std::atomic<std::uint32_t>>(entry->receive_segment.lanes());
-    peers_.publish(of.node, std::move(entry));
-    // It may know us already, and have opened lanes that accept() has passed over.
-    const receive_segment& own = own_.own_receive_segment;
-    // Sequentially consistent, so that a receiver about to sleep sees it or is seen.
-    own.header().arrivals.fetch_add(1, std::memory_order_seq_cst);
-    notify_if_armed(own.doorbells().back());
+    take(of.node, std::move(of.receive_segment), std::move(of.windows));
     return true;
   }
 
   void admit(const card& peer) override {
+    if (peers_.find(peer.id) == nullptr && can_find_each_other(peer)) {
+      std::vector<segment> all = open_files::decode(bytes_for(peer, scheme())).map(peer.id);
+      segment receives = std::move(all.front());
+      all.erase(all.begin());
+      take(peer.id, std::move(receives), std::move(all));
+    }
     if (const peer_entry* const p = peers_.find(peer.id)) rma_engine_.admit(peer, p->windows);
   }
 
   endpoint open(node_id peer, const lane_shape& shape) override {
     peer_entry* const p = peers_.find(peer);
     if (p == nullptr) throw error(node_text(peer) + " has shared no memory with this node", peer);
-    const receive_segment& there = p->receive_segment;
+    const receive_segment& there = seen(*p);
     for (std::uint32_t i = 0; i < there.lanes(); ++i) {
       lane_control& block = there.lane(i);
       std::uint32_t expected = lane_word(lane_state::free, 0);
@@ -189,7 +207,7 @@ class shm_transport final : public transport {
                                               std::memory_order_relaxed)) {
         continue;
       }
-      return set_up(peer, *p, i, shape);
+      return set_up(peer, there, i, shape);
     }
     throw no_lane_left(
         node_text(peer) + " has no lane left: all " + std::to_string(there.lanes()) +
@@ -199,7 +217,8 @@ class shm_transport final : public transport {
 
   bool is_lane_to_come(node_id peer) const noexcept override {
     const peer_entry* const p = peers_.find(peer);
-    if (p == nullptr) return false;
+    // open() has seen it. Acquire; partner: the release store in seen().
+    if (p == nullptr || !p->is_seen.load(std::memory_order_acquire)) return false;
     const receive_segment& there = p->receive_segment;
     for (std::uint32_t i = 0; i < there.lanes(); ++i) {
       const lane_state state = state_of(there.lane(i).word.load(std::memory_order_relaxed));
@@ -228,10 +247,16 @@ class shm_transport final : public transport {
           std::atomic_ref<std::uint32_t>(block.doorbell).load(std::memory_order_relaxed);
       // Not ours to repair: a lane with impossible contents stays unserved. One of a node that is
       // not known yet is found when it is.
-      const peer_entry* const p = peers_.find(opener);
+      peer_entry* const p = peers_.find(opener);
       if (p == nullptr || doorbell_index >= receive_segment_doorbells) continue;
+      std::span<doorbell> doorbells;
+      try {
+        doorbells = seen(*p).doorbells();
+      } catch (const malformed_message&) {
+        continue;
+      }
       accepted_[i] = next_serial();
-      return accepted_endpoint(opener, i, p->receive_segment.doorbells()[doorbell_index]);
+      return accepted_endpoint(opener, i, doorbells[doorbell_index]);
     }
     return std::nullopt;
   }
@@ -253,18 +278,18 @@ class shm_transport final : public transport {
                                                      std::memory_order_release);
       return;
     }
-    peer_entry* const there = peers_.find(receive_segment_of(end));
-    if (there == nullptr) return;
-    peer_entry& peer = *there;
-    std::uint32_t serial = serial_of(end);
-    // Of several closes only the first counts: the lane may be another's by now.
-    if (!peer.opened[lane].compare_exchange_strong(serial, 0, std::memory_order_relaxed)) return;
-    lane_control& block = peer.receive_segment.lane(lane);
+    {
+      // Of several closes only the first counts: the lane may be another's by now.
+      const std::lock_guard guard(mutex_);
+      if (opened_.erase(end.id) == 0) return;
+    }
+    const receive_segment& there = peers_.find(receive_segment_of(end))->receive_segment;
+    lane_control& block = there.lane(lane);
     std::uint32_t expected = lane_word(lane_state::open, own_.self);
     // Release; partner: the acquire load in is_closed().
     if (block.word.compare_exchange_strong(expected, lane_word(lane_state::closing, own_.self),
                                            std::memory_order_release, std::memory_order_relaxed)) {
-      notify_if_armed(peer.receive_segment.doorbells()[end.worker]);
+      notify_if_armed(there.doorbells()[end.worker]);
     }
   }
 
@@ -282,13 +307,51 @@ class shm_transport final : public transport {
   farcall::rma_engine* rma_engine() noexcept override { return &rma_engine_; }
 
  private:
+  /// Neither was given the other's memory, as the host is on another machine.
+  [[nodiscard]] bool can_find_each_other(const card& peer) const {
+    const std::span<const std::byte> told = bytes_for(peer, scheme());
+    if (own_.files.empty() || told.empty()) return false;
+    try {
+      return open_files::decode(told).is_near();
+    } catch (const malformed_message&) {
+      return false;
+    }
+  }
+
+  void take(node_id node, segment receives, std::vector<segment> windows) {
+    auto entry = std::make_unique<peer_entry>();
+    entry->memory = std::move(receives);
+    entry->windows = std::move(windows);
+    // Mapped: nothing else needs the descriptors.
+    entry->memory.close_file();
+    for (segment& window : entry->windows)
+      window.close_file();
+    peers_.publish(node, std::move(entry));
+    // It may know us already, and have opened lanes that accept() has passed over.
+    const receive_segment& own = own_.own_receive_segment;
+    // Sequentially consistent, so that a receiver about to sleep sees it or is seen.
+    own.header().arrivals.fetch_add(1, std::memory_order_seq_cst);
+    notify_if_armed(own.doorbells().back());
+  }
+
   struct peer_entry {
-    segment memory; ///< where it receives
-    shm::receive_segment receive_segment;
+    segment memory;                       ///< where it receives
+    shm::receive_segment receive_segment; ///< constant once `is_seen` is true
+    std::atomic<bool> is_seen{false};
     std::vector<segment> windows; ///< memory its kernels allocate from, in the card's order
-    /// Serial numbers of the lanes that we have open in the peer's receive segment; zero: none.
-    std::vector<std::atomic<std::uint32_t>> opened;
   };
+
+  /// Where the peer receives. Nothing is read there before the first lane between it and us: page
+  /// tables are made for what a process has touched. Throws malformed_message.
+  const receive_segment& seen(peer_entry& of) {
+    // Acquire; partner: the release store below.
+    if (!of.is_seen.load(std::memory_order_acquire)) [[unlikely]] {
+      const std::lock_guard guard(mutex_);
+      if (!of.receive_segment) of.receive_segment = receive_segment::view(of.memory);
+      of.is_seen.store(true, std::memory_order_release);
+    }
+    return of.receive_segment;
+  }
 
   /// Never zero.
   std::uint32_t next_serial() noexcept {
@@ -298,8 +361,8 @@ class shm_transport final : public transport {
     return serial;
   }
 
-  endpoint set_up(node_id peer, peer_entry& at, std::uint32_t lane, const lane_shape& shape) {
-    const receive_segment& there = at.receive_segment;
+  endpoint set_up(node_id peer, const receive_segment& there, std::uint32_t lane,
+                  const lane_shape& shape) {
     lane_control& block = there.lane(lane);
     const std::uint32_t size = there.ring_bytes();
     block.doorbell = shape.doorbell;
@@ -307,7 +370,7 @@ class shm_transport final : public transport {
     block.own_worker = shape.own_worker ? 1 : 0;
     block.requests_consumed.store(0, std::memory_order_relaxed);
     block.replies_consumed.store(0, std::memory_order_relaxed);
-    prefault(there.request_ring(lane), std::size_t{size} * 2);
+    prefault_rings(there, lane);
     // An earlier lane may have left records where this one starts.
     clear_ring(there.request_ring(lane));
     clear_ring(there.reply_ring(lane));
@@ -320,9 +383,14 @@ class shm_transport final : public transport {
     end.peer = peer;
     end.worker = shape.worker;
     end.own_worker = shape.own_worker;
-    const std::uint32_t serial = next_serial();
-    at.opened[lane].store(serial, std::memory_order_relaxed);
-    end.id = endpoint_id(serial, peer, lane);
+    end.id = endpoint_id(next_serial(), peer, lane);
+    try {
+      const std::lock_guard guard(mutex_);
+      opened_.insert(end.id);
+    } catch (const std::bad_alloc&) {
+      block.word.store(lane_word(lane_state::free, 0), std::memory_order_release);
+      throw;
+    }
 
     // Release; partner: the acquire load in accept().
     block.word.store(lane_word(lane_state::open, own_.self), std::memory_order_release);
@@ -335,7 +403,7 @@ class shm_transport final : public transport {
   endpoint accepted_endpoint(node_id opener, std::uint32_t lane, doorbell& wakes) {
     const receive_segment& here = own_.own_receive_segment;
     lane_control& block = here.lane(lane);
-    prefault(here.request_ring(lane), std::size_t{here.ring_bytes()} * 2);
+    prefault_rings(here, lane);
     endpoint end;
     attach(end.in, here.request_ring(lane), here.ring_bytes(), block.requests_consumed);
     attach(end.out, here.reply_ring(lane), here.ring_bytes(), block.replies_consumed);
@@ -351,6 +419,8 @@ class shm_transport final : public transport {
   node_table<peer_entry> peers_;
   std::vector<std::uint32_t> accepted_; ///< serial numbers; zero: not accepted
   std::atomic<std::uint32_t> last_serial_{0};
+  std::mutex mutex_;
+  std::unordered_set<std::uint64_t> opened_; ///< ids of lanes that we have open; with the mutex
   shm_rma_engine rma_engine_;
 };
 

@@ -143,7 +143,7 @@ class bulk_rma_engine::loan {
  public:
   loan(bulk_rma_engine& from, node_id peer, time_point deadline) : from_(&from), peer_(peer) {
     std::unique_lock guard(from.mutex_);
-    peer_state& p = from.peers_[peer];
+    peer_state& p = *from.peers_.find(peer);
     // The peer would write it over what we put now.
     if (!from.wait_for_leaving(guard, p, deadline)) return;
     const waiting_count one_more(p.waiting);
@@ -184,7 +184,7 @@ class bulk_rma_engine::loan {
   ~loan() {
     if (!link_.connection) return;
     const std::lock_guard guard(from_->mutex_);
-    peer_state& p = from_->peers_[peer_];
+    peer_state& p = *from_->peers_.find(peer_);
     std::erase(p.busy, link_.connection.get());
     if (!is_sound_ && is_given_up_ && !p.is_gone) {
       // The peer reads what is on its way, and then ends it, too.
@@ -233,13 +233,13 @@ bulk_rma_engine::~bulk_rma_engine() = default;
 
 void bulk_rma_engine::admit(node_id peer, const std::vector<memory_window>& windows) {
   const std::lock_guard guard(mutex_);
-  peers_.at(peer).windows = windows;
+  if (peer_state* const p = peers_.find_or_make(peer)) p->windows = windows;
 }
 
 void bulk_rma_engine::add(node_id peer, std::unique_ptr<stream> connection,
                           std::span<const std::byte> first) {
   const std::lock_guard guard(mutex_);
-  peer_state& p = peers_.at(peer);
+  peer_state& p = *peers_.find(peer);
   if (p.awaited == 0 || p.is_gone) return;
   --p.awaited;
   ++p.settled;
@@ -249,7 +249,7 @@ void bulk_rma_engine::add(node_id peer, std::unique_ptr<stream> connection,
 
 void bulk_rma_engine::fail(node_id peer, const std::string& why) {
   const std::lock_guard guard(mutex_);
-  peer_state& p = peers_.at(peer);
+  peer_state& p = *peers_.find(peer);
   if (p.awaited == 0) return;
   --p.awaited;
   ++p.settled;
@@ -259,21 +259,22 @@ void bulk_rma_engine::fail(node_id peer, const std::string& why) {
 
 std::uint64_t bulk_rma_engine::asked(node_id peer) {
   const std::lock_guard guard(mutex_);
-  return peers_.at(peer).asked;
+  return peers_.find(peer)->asked;
 }
 
 void bulk_rma_engine::fail_late(node_id peer, std::uint64_t asked, const std::string& why) {
   {
     const std::lock_guard guard(mutex_);
-    if (peers_.at(peer).settled >= asked) return;
+    if (peers_.find(peer)->settled >= asked) return;
   }
   fail(peer, why);
 }
 
 void bulk_rma_engine::forget(node_id peer) noexcept {
   const std::lock_guard guard(mutex_);
-  if (peer >= peers_.size()) return;
-  peer_state& p = peers_[peer];
+  peer_state* const known = peers_.find(peer);
+  if (known == nullptr) return;
+  peer_state& p = *known;
   p.is_gone = true;
   p.idle.clear();
   p.leaving.clear();
@@ -287,7 +288,8 @@ std::uint64_t bulk_rma_engine::threshold() const noexcept { return shortest_bulk
 
 bool bulk_rma_engine::is_inside(node_id peer, std::uint64_t address, std::uint64_t bytes) {
   const std::lock_guard guard(mutex_);
-  return peer < peers_.size() && is_in_window(peers_[peer].windows, address, bytes);
+  const peer_state* const p = peers_.find(peer);
+  return p != nullptr && is_in_window(p->windows, address, bytes);
 }
 
 template <class Exchange>
@@ -354,13 +356,14 @@ bool bulk_rma_engine::wait_for_leaving(std::unique_lock<std::mutex>& guard, peer
 
 bool bulk_rma_engine::settle(node_id peer, time_point deadline) noexcept {
   std::unique_lock guard(mutex_);
-  return peer >= peers_.size() || wait_for_leaving(guard, peers_[peer], deadline);
+  peer_state* const p = peers_.find(peer);
+  return p == nullptr || wait_for_leaving(guard, *p, deadline);
 }
 
 std::string bulk_rma_engine::failure(node_id peer, std::uint64_t address, std::uint64_t bytes) {
   if (!is_inside(peer, address, bytes)) return {};
   const std::lock_guard guard(mutex_);
-  return peers_[peer].failure;
+  return peers_.find(peer)->failure;
 }
 
 } // namespace farcall::tcp

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <farcall/base/node_table.hpp>
 #include <farcall/transport/card.hpp>
 #include <farcall/transport/rma_engine.hpp>
 #include <farcall/transport/tcp/reactor.hpp>
@@ -103,7 +104,7 @@ class bulk_rma_engine final : public rma_engine {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<peer_state> peers_;
+  node_table<peer_state> peers_; ///< of those that were admitted
   connector connect_;
 };
 

@@ -3,6 +3,7 @@
 #include <farcall/memory/ring.hpp>
 #include <farcall/transport/tcp/address.hpp>
 #include <farcall/transport/tcp/entry.hpp>
+#include <farcall/transport/tcp/rank_port.hpp>
 #include <farcall/transport/tcp/remote_target.hpp>
 #include <farcall/transport/tcp/tcp.hpp>
 
@@ -40,7 +41,8 @@ std::unique_ptr<transport> make_here(transport_site& site) {
   o.nodes = site.nodes;
   o.ring_bytes = std::min(site.lane_bytes * ring_factor, static_cast<std::uint32_t>(largest_ring));
   o.machine = site.machine;
-  o.address = std::move(setup.address);
+  o.network = network_identity();
+  if (!setup.address.empty()) o.addresses.push_back(std::move(setup.address));
   o.doorbells = site.doorbells;
   o.windows = site.windows;
   o.credentials = std::move(setup.job.credentials);
@@ -50,8 +52,16 @@ std::unique_ptr<transport> make_here(transport_site& site) {
       log::error(node_text(peer) + " cannot be asked for a connection");
     }
   };
-  const auto* const started_by = static_cast<const server_launcher*>(site.started_by);
-  o.loop = started_by != nullptr ? started_by->loop() : std::make_shared<reactor>("farcall-tcp");
+  if (const auto* const host = static_cast<const server_launcher*>(site.started_by)) {
+    o.loop = host->loop();
+    o.listener = host->listener();
+  } else {
+    o.loop = common_reactor();
+    if (setup.listens) {
+      o.listener = std::make_shared<own_listener>(*o.loop, o.credentials.name, o.heartbeat_timeout);
+    }
+  }
+  if (o.listener) o.addresses = o.listener->addresses();
   reactor& loop = *o.loop;
   return tcp::make(loop, std::move(o));
 }
@@ -77,6 +87,7 @@ transport_entry entry() {
   row.make_launcher = [](const launch_site& site) {
     return std::make_unique<server_launcher>(site);
   };
+  row.connect_port = &connect_rank_port;
   return row;
 }
 

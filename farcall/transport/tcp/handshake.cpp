@@ -6,7 +6,7 @@ namespace farcall::tcp {
 const char* flaw_of(const preamble& p) noexcept {
   if (p.magic != preamble_magic) return "it does not begin as a connection of farcall does";
   if (p.version != connection_version) return "it comes from another version of farcall";
-  if (p.kind < connection_kind::control || p.kind > connection_kind::bulk_back) {
+  if (p.kind < connection_kind::control || p.kind > connection_kind::join) {
     return "it is of an unknown kind";
   }
   if (p.is_encrypted > 1) return "it is neither plain nor encrypted";

@@ -13,7 +13,7 @@ namespace farcall::tcp {
 
 inline constexpr std::uint64_t preamble_magic = 0x0a6c6c6163726166; // "farcall\n"
 /// Version of everything that crosses a socket before the nodes' cards.
-inline constexpr std::uint32_t connection_version = 2;
+inline constexpr std::uint32_t connection_version = 4;
 
 enum class connection_kind : std::uint32_t {
   control = 1,   ///< a host asks a server for a node
@@ -21,6 +21,7 @@ enum class connection_kind : std::uint32_t {
   bulk = 3,      ///< copies; who dials asks for them
   lane_back = 4, ///< a lane whose opener cannot dial and has asked the other side to
   bulk_back = 5, ///< copies for a node that cannot dial and has asked the other side to
+  join = 6,      ///< a process that something else has started comes to its host's port
 };
 
 /// Names a job among all that a server has ever seen. Public.

@@ -40,6 +40,14 @@ int wait_for_events(int epoll, std::span<epoll_event> events, std::chrono::nanos
 
 } // namespace
 
+void function_handler::on_event(std::uint32_t /*events*/) noexcept {
+  try {
+    what_();
+  } catch (const std::exception& e) {
+    log::error(e.what());
+  }
+}
+
 reactor::reactor(const char* name)
     : epoll_(::epoll_create1(EPOLL_CLOEXEC)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!epoll_ || !wake_) throw_system_error("watching sockets (descriptor limit?)", errno);
@@ -224,6 +232,20 @@ void reactor::run() noexcept {
     run_due();
     sweep();
   }
+}
+
+std::shared_ptr<reactor> common_reactor() {
+  static std::mutex mutex;
+  static std::weak_ptr<reactor> made;
+  static pid_t made_by = 0; // the thread of a parent does not run in the child of its fork
+  const std::lock_guard guard(mutex);
+  auto common = made_by == ::getpid() ? made.lock() : nullptr;
+  if (common == nullptr) {
+    common = std::make_shared<reactor>("farcall-tcp");
+    made = common;
+    made_by = ::getpid();
+  }
+  return common;
 }
 
 } // namespace farcall::tcp

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace farcall::tcp {
@@ -25,6 +26,16 @@ class event_handler {
   virtual ~event_handler() = default;
   /// `events` as of epoll.
   virtual void on_event(std::uint32_t events) noexcept = 0;
+};
+
+/// A handler made of a function. What that throws is logged.
+class function_handler final : public event_handler {
+ public:
+  explicit function_handler(std::function<void()> what) : what_(std::move(what)) {}
+  void on_event(std::uint32_t events) noexcept override;
+
+ private:
+  std::function<void()> what_;
 };
 
 /// The one thread of a process that waits for sockets, whatever their number.
@@ -99,5 +110,9 @@ class reactor {
   std::atomic<bool> stopping_{false};
   std::thread thread_;
 };
+
+/// The one that all of this process has in common, where nothing brings one of its own: made when
+/// nobody has it. Throws error.
+[[nodiscard]] std::shared_ptr<reactor> common_reactor();
 
 } // namespace farcall::tcp

@@ -153,6 +153,10 @@ void relay::part() noexcept {
   }
 }
 
+void relay::send_far(control kind, std::span<const std::byte> body) {
+  if (!is_over_) put(kind, body);
+}
+
 void relay::finish_far(control kind, std::span<const std::byte> body) {
   if (is_over_) return;
   // What the near side said last goes first. Not without end: a child of its may go on.
@@ -218,6 +222,7 @@ void relay::take_frames() {
     const auto body = std::span(in_).subspan(at + sizeof header, header.bytes);
     at += sizeof header + header.bytes;
     if (header.kind == 0) continue;
+    if (takes_ && takes_(static_cast<control>(header.kind), body)) continue;
     control_message message;
     message.kind = static_cast<control>(header.kind);
     message.body.assign(body.begin(), body.end());

@@ -43,11 +43,20 @@ class relay : public std::enable_shared_from_this<relay> {
   /// is about to say with finish_far() how it ended. Before start().
   void await_exit_reason() noexcept { awaits_exit_reason_ = true; }
 
+  /// Takes a message of the far side that is not for the near one; false for others. Throws
+  /// malformed_message.
+  using taker = std::function<bool(control kind, std::span<const std::byte> body)>;
+
+  /// On the reactor's thread. Before start().
+  void take_here(taker takes) { takes_ = std::move(takes); }
+
   /// Begins. Any thread, once.
   void start();
 
   /// To the near side, from the reactor's thread; see control_socket::send. Does not wait.
   bool send_near(control kind, std::span<const std::byte> body, std::span<const int> files = {});
+  /// To the far side, from the reactor's thread. Whoever sends bounds how much is under way.
+  void send_far(control kind, std::span<const std::byte> body);
   /// To the far side, behind what the near side has sent; then ends. From the reactor's thread.
   void finish_far(control kind, std::span<const std::byte> body);
   /// Ends now. From the reactor's thread.
@@ -74,6 +83,7 @@ class relay : public std::enable_shared_from_this<relay> {
   std::unique_ptr<tcp::stream> far_;
   std::chrono::milliseconds heartbeat_timeout_;
   end_handler on_end_;
+  taker takes_;
   std::vector<std::byte> in_;
   std::vector<std::byte> out_;
   std::deque<control_message> for_near_; ///< found no space yet

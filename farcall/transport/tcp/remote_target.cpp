@@ -5,6 +5,8 @@
 #include <farcall/transport/tcp/address.hpp>
 #include <farcall/transport/tcp/handshake.hpp>
 #include <farcall/transport/tcp/identity.hpp>
+#include <farcall/transport/tcp/output_relay.hpp>
+#include <farcall/transport/tcp/rank_port.hpp>
 #include <farcall/transport/tcp/remote_target.hpp>
 #include <farcall/transport/tcp/socket.hpp>
 #include <farcall/transport/tcp/stream.hpp>
@@ -63,7 +65,7 @@ class remote_process final : public target_process {
   std::string silence_text(const char* what) override {
     return std::string(" did not ") + what +
            " in time; does the server run a farcall program that makes a farcall::job early in "
-           "main()? Its log may tell";
+           "main()?";
   }
 
   /// Its server does it.
@@ -115,6 +117,7 @@ std::vector<std::byte> encode(const tcp_setup& setup) {
   byte_writer w;
   w.block(encode_credentials(setup.job));
   w.text(setup.address);
+  w.number(std::uint32_t{setup.listens ? 1U : 0U});
   return std::move(w).bytes();
 }
 
@@ -123,6 +126,7 @@ tcp_setup decode_setup(std::span<const std::byte> bytes) {
   tcp_setup setup;
   setup.job = decode_credentials(r.block());
   setup.address = r.text();
+  setup.listens = r.number<std::uint32_t>() != 0;
   if (!r.empty()) throw malformed_message("what TCP must know is followed by something else");
   return setup;
 }
@@ -137,10 +141,12 @@ void server_launcher::require_trust(const target_url& url) const {
   }
 }
 
-server_launcher::server_launcher(const launch_site& site) : identity_(make_identity(site.access)) {
+server_launcher::server_launcher(const launch_site& site)
+    : identity_(make_identity(site.access)), output_(site.output), arrivals_(site.arrivals) {
   for (const target_url& url : site.targets)
     require_trust(url);
-  request_.credentials = tcp::job_credentials::make(identity_ != nullptr);
+  request_.credentials = tcp::job_credentials::make(identity_ != nullptr ||
+                                                    (arrivals_ != 0 && tcp::tls_is_built_in()));
   request_.heartbeat_timeout = site.heartbeat_timeout;
   loop_ = std::make_shared<tcp::reactor>("farcall-tcp");
 }
@@ -148,7 +154,15 @@ server_launcher::server_launcher(const launch_site& site) : identity_(make_ident
 std::vector<std::byte> server_launcher::setup(node_id node) const {
   const auto at = addresses_.find(node);
   return encode(tcp_setup{{request_.credentials.copy(), request_.heartbeat_timeout},
-                          at == addresses_.end() ? "" : at->second});
+                          at == addresses_.end() ? "" : at->second,
+                          node != host_id && node <= arrivals_});
+}
+
+std::unique_ptr<port> server_launcher::open_port() {
+  listener_ = std::make_shared<tcp::own_listener>(*loop_, request_.credentials.name,
+                                                  request_.heartbeat_timeout);
+  return tcp::open_rank_port(loop_, listener_,
+                             {request_.credentials.copy(), request_.heartbeat_timeout});
 }
 
 std::unique_ptr<target_process> server_launcher::start(node_id node, const target_url& url,
@@ -180,6 +194,7 @@ std::unique_ptr<target_process> server_launcher::start(node_id node, const targe
           (void)messages::try_send(near,
                                    messages::ended{server + " can no longer be reached: " + why});
         });
+    tcp::receive_output(loop_, link, node, output_);
     link->start();
     if (!ours.send(control::request, encode_credentials(request_), {}, deadline)) {
       const auto last = ours.receive(clock::now());

@@ -37,14 +37,16 @@ inline constexpr std::size_t request_frame_bytes = sizeof(frame_header) + reques
 /// What a node's transport must know: the credentials, and where the node can be dialled.
 struct tcp_setup {
   target_request job;
-  std::string address; ///< "host:port"; empty: nowhere
+  std::string address;  ///< "host:port" of its server; empty: it has none
+  bool listens = false; ///< it takes connections in itself
 };
 [[nodiscard]] std::vector<std::byte> encode(const tcp_setup& setup);
 /// Throws malformed_message.
 [[nodiscard]] tcp_setup decode_setup(std::span<const std::byte> bytes);
 
 /// Has servers start targets: one connection each, which the control socket goes over. Throws
-/// setting_error for servers that are not to be trusted without a key.
+/// setting_error for servers that are not to be trusted without a key. Also takes in processes that
+/// come by themselves; then connections between nodes are encrypted where that is built in.
 class server_launcher final : public launcher {
  public:
   explicit server_launcher(const launch_site& site);
@@ -53,6 +55,12 @@ class server_launcher final : public launcher {
   [[nodiscard]] std::unique_ptr<target_process> start(node_id node, const target_url& url,
                                                       time_point deadline) override;
   [[nodiscard]] std::vector<std::byte> setup(node_id node) const override;
+  [[nodiscard]] std::unique_ptr<port> open_port() override;
+
+  /// What takes in connections to the host; null: nothing does.
+  [[nodiscard]] const std::shared_ptr<tcp::own_listener>& listener() const noexcept {
+    return listener_;
+  }
 
   /// The host's transport uses it too.
   [[nodiscard]] const std::shared_ptr<tcp::reactor>& loop() const noexcept { return loop_; }
@@ -63,8 +71,11 @@ class server_launcher final : public launcher {
 
   std::shared_ptr<const tcp::tls_identity> identity_;
   target_request request_;
+  output_sink* output_; ///< of what targets print; null: nobody's
   std::shared_ptr<tcp::reactor> loop_;
   std::map<node_id, std::string> addresses_; ///< of the servers
+  std::uint32_t arrivals_;                   ///< the nodes from 1 on that come by themselves
+  std::shared_ptr<tcp::own_listener> listener_;
 };
 
 } // namespace farcall

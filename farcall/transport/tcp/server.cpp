@@ -1,9 +1,10 @@
 #include <farcall/base/error.hpp>
-#include <farcall/base/limited_log.hpp>
 #include <farcall/base/log.hpp>
 #include <farcall/transport/control_messages.hpp>
 #include <farcall/transport/process.hpp>
+#include <farcall/transport/tcp/acceptor.hpp>
 #include <farcall/transport/tcp/handshake.hpp>
+#include <farcall/transport/tcp/output_relay.hpp>
 #include <farcall/transport/tcp/reactor.hpp>
 #include <farcall/transport/tcp/relay.hpp>
 #include <farcall/transport/tcp/remote_target.hpp>
@@ -28,13 +29,8 @@
 namespace farcall {
 namespace {
 
-/// Connections that have not said yet what they want; for another one the oldest has to go, so that
-/// a flood costs no memory, and a peer that says at once what it wants is served even then.
-constexpr std::size_t most_visitors = 128;
-/// Taken at one go, so that a flood does not keep the server from its targets.
-constexpr int accept_batch = 32;
-/// Pause when the system has no descriptor left.
-constexpr std::chrono::milliseconds out_of_descriptors{200};
+/// Hosts that have not said yet which target they want; for another one the oldest has to go.
+constexpr std::size_t most_hosts = 128;
 
 using target_name = std::pair<tcp::job_name, node_id>;
 
@@ -45,67 +41,46 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
  public:
   explicit impl(server_options o) : own_(std::move(o)), identity_(make_identity(own_.access)) {
     check_safety();
-    listeners_ = tcp::listen_on(own_.listen);
-    for (unique_fd& l : listeners_) {
-      l.close_on_fork();
-      addresses_.push_back(tcp::local_address(l.get()));
-    }
+    std::vector<unique_fd> listeners = tcp::listen_on(own_.listen);
     loop_ = std::make_unique<tcp::reactor>("farcall-serve");
+    acceptor_ =
+        std::make_shared<tcp::acceptor>(*loop_, std::move(listeners), own_.handshake_timeout);
   }
 
   void start() {
-    for (const unique_fd& l : listeners_) {
-      const int fd = l.get();
-      loop_->add(fd, EPOLLIN, std::make_shared<ready>([weak = weak_from_this(), fd] {
-                   if (const auto self = weak.lock()) self->take_visitors(fd);
-                 }));
-    }
+    acceptor_->start([weak = weak_from_this()](unique_fd socket, const tcp::preamble& first,
+                                               const std::string& from) {
+      if (const auto self = weak.lock()) self->take(std::move(socket), first, from);
+    });
   }
 
   void stop() {
-    for (const unique_fd& l : listeners_)
-      loop_->remove(l.get());
+    acceptor_->stop();
     // Nothing runs there afterwards that could use the targets. The reactor itself stays: what runs
     // there until then uses it.
     loop_->stop();
     targets_.clear();
   }
 
-  [[nodiscard]] const std::vector<tcp::address>& addresses() const noexcept { return addresses_; }
+  [[nodiscard]] const std::vector<tcp::address>& addresses() const noexcept {
+    return acceptor_->addresses();
+  }
   [[nodiscard]] bool is_encrypted() const noexcept { return identity_ != nullptr; }
   [[nodiscard]] std::uint32_t count() const noexcept { return count_.load(); }
 
  private:
-  /// A handler made of a function.
-  class ready final : public tcp::event_handler {
-   public:
-    explicit ready(std::function<void()> what) : what_(std::move(what)) {}
-    void on_event(std::uint32_t /*events*/) noexcept override {
-      try {
-        what_();
-      } catch (const std::exception& e) {
-        log::error(e.what());
-      }
-    }
-
-   private:
-    std::function<void()> what_;
-  };
-
-  /// A connection that has not said yet what it wants.
+  /// A connection of a host that has not said yet which target it wants.
   struct visitor {
-    unique_fd socket;
-    std::unique_ptr<tcp::stream> connection; ///< of a host, once its preamble was read
+    std::unique_ptr<tcp::stream> connection;
     std::string from;
     tcp::preamble first;
-    std::size_t have = 0;
     std::vector<std::byte> request;
-    [[nodiscard]] int fd() const noexcept { return connection ? connection->fd() : socket.get(); }
   };
 
   struct target {
     child_process process;
     std::shared_ptr<relay> to_host;
+    std::shared_ptr<tcp::output_sender> prints; ///< null: where we do
     std::string from;
   };
 
@@ -130,52 +105,57 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     }
   }
 
-  // ---- visitors ---------------------------------------------------------------------------------
+  // ---- connections ------------------------------------------------------------------------------
 
-  void take_visitors(int listener) {
-    for (int i = 0; i < accept_batch; ++i) {
-      std::optional<unique_fd> socket;
-      try {
-        socket = tcp::accept_from(listener);
-      } catch (const error& e) {
-        log::error(e.what());
-        loop_->modify(listener, 0);
-        loop_->at(clock::now() + out_of_descriptors, [weak = weak_from_this(), listener] {
-          if (const auto self = weak.lock()) self->loop_->modify(listener, EPOLLIN);
-        });
-        return;
-      }
-      if (!socket) return;
-      const std::string from = tcp::peer_text(socket->get());
-      if (visitors_.size() >= most_visitors) {
-        send_away(visitors_.begin()->first,
-                  "it has not said yet what it wants, and too many others have come");
-      }
-      auto v = std::make_shared<visitor>();
-      v->socket = std::move(*socket);
-      v->socket.close_on_fork();
-      v->from = from;
-      const int fd = v->socket.get();
-      const std::uint64_t number = ++last_visitor_;
-      visitors_[number] = v;
-      loop_->add(fd, EPOLLIN, std::make_shared<ready>([weak = weak_from_this(), number] {
-                   if (const auto self = weak.lock()) self->hear(number);
-                 }));
-      loop_->at(clock::now() + own_.handshake_timeout, [weak = weak_from_this(), number] {
-        if (const auto self = weak.lock())
-          self->send_away(number, "it did not say in time what it wants");
-      });
+  void take(unique_fd socket, const tcp::preamble& first, const std::string& from) {
+    if (first.kind == tcp::connection_kind::control) {
+      meet_host(std::move(socket), first, from);
+    } else if (first.kind == tcp::connection_kind::join) {
+      throw error("it wants to join a job, and this is a server of targets");
+    } else {
+      hand_on(std::move(socket), first);
     }
   }
 
   void send_away(std::uint64_t number, const std::string& why) {
     const auto at = visitors_.find(number);
     if (at == visitors_.end()) return;
-    loop_->remove(at->second->fd());
-    if (!why.empty()) {
-      refusals_.warning("connection from " + at->second->from + " refused: " + why);
-    }
+    if (at->second->connection) loop_->remove(at->second->connection->fd());
+    if (!why.empty()) acceptor_->refuse(at->second->from, why);
     visitors_.erase(at);
+  }
+
+  void meet_host(unique_fd socket, const tcp::preamble& first, const std::string& from) {
+    const bool wants_encryption = first.is_encrypted != 0;
+    if (wants_encryption != is_encrypted()) {
+      tcp::reply(socket.get(),
+                 is_encrypted() ? tcp::admission::needs_key : tcp::admission::has_no_key);
+      throw error(is_encrypted() ? "it came without a key" : "it has a key and we have none");
+    }
+    if (count_.load() >= own_.most_targets) {
+      tcp::reply(socket.get(), tcp::admission::is_full);
+      throw error("there are as many targets as there may be");
+    }
+    tcp::reply(socket.get(), tcp::admission::come_in);
+    if (visitors_.size() >= most_hosts) {
+      send_away(visitors_.begin()->first,
+                "it has not said yet which target it wants, and too many others have come");
+    }
+    auto v = std::make_shared<visitor>();
+    v->from = from;
+    v->first = first;
+    v->connection = identity_ ? tcp::tls_server(std::move(socket), identity_)
+                              : tcp::plain_stream(std::move(socket));
+    const std::uint64_t number = ++last_visitor_;
+    visitors_[number] = v;
+    loop_->add(v->connection->fd(), EPOLLIN,
+               std::make_shared<tcp::function_handler>([weak = weak_from_this(), number] {
+                 if (const auto self = weak.lock()) self->hear(number);
+               }));
+    loop_->at(clock::now() + own_.handshake_timeout, [weak = weak_from_this(), number] {
+      if (const auto self = weak.lock())
+        self->send_away(number, "it did not say in time what it wants");
+    });
   }
 
   void hear(std::uint64_t number) {
@@ -183,70 +163,10 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     if (at == visitors_.end()) return;
     const std::shared_ptr<visitor> v = at->second;
     try {
-      if (v->connection) {
-        hear_request(number, *v);
-      } else {
-        hear_preamble(number, *v);
-      }
+      hear_request(number, *v);
     } catch (const std::exception& e) {
       send_away(number, e.what());
     }
-  }
-
-  void hear_preamble(std::uint64_t number, visitor& v) {
-    // Not a byte more: what follows is for somebody else.
-    // NOLINTNEXTLINE(clang-analyzer-unix.BlockInCriticalSection): it does not block
-    const ssize_t got = ::recv(v.socket.get(), reinterpret_cast<std::byte*>(&v.first) + v.have,
-                               sizeof v.first - v.have, MSG_DONTWAIT);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (got <= 0) {
-      send_away(number, "it ended before it said what it wants");
-      return;
-    }
-    v.have += static_cast<std::size_t>(got);
-    if (v.have < sizeof v.first) return;
-    const char* flaw = tcp::flaw_of(v.first);
-    if (v.first.magic == tcp::preamble_magic && v.first.version != tcp::connection_version) {
-      reply(v, tcp::admission::other_version);
-    }
-    if (flaw != nullptr) {
-      send_away(number, flaw);
-    } else if (v.first.kind == tcp::connection_kind::control) {
-      meet_host(number, v);
-    } else {
-      hand_on(number, v);
-    }
-  }
-
-  static void reply(const visitor& v, tcp::admission word) {
-    tcp::admission_message m;
-    m.word = word;
-    // A fresh socket has space for this.
-    ::send(v.socket.get(), &m, sizeof m, MSG_NOSIGNAL | MSG_DONTWAIT);
-  }
-
-  void meet_host(std::uint64_t number, visitor& v) {
-    const bool wants_encryption = v.first.is_encrypted != 0;
-    if (wants_encryption != is_encrypted()) {
-      const tcp::admission word =
-          is_encrypted() ? tcp::admission::needs_key : tcp::admission::has_no_key;
-      reply(v, word);
-      send_away(number, is_encrypted() ? "it came without a key" : "it has a key and we have none");
-      return;
-    }
-    if (count_.load() >= own_.most_targets) {
-      reply(v, tcp::admission::is_full);
-      send_away(number, "there are as many targets as there may be");
-      return;
-    }
-    reply(v, tcp::admission::come_in);
-    loop_->remove(v.socket.get());
-    v.connection = identity_ ? tcp::tls_server(std::move(v.socket), identity_)
-                             : tcp::plain_stream(std::move(v.socket));
-    loop_->add(v.connection->fd(), EPOLLIN,
-               std::make_shared<ready>([weak = weak_from_this(), number] {
-                 if (const auto self = weak.lock()) self->hear(number);
-               }));
   }
 
   void hear_request(std::uint64_t number, visitor& v) {
@@ -283,10 +203,12 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     auto [ours, theirs] = control_socket::make_pair();
     target t;
     t.from = v.from;
+    if (!own_.keeps_output) t.prints = std::make_shared<tcp::output_sender>(*loop_);
     std::string failure;
     try {
       t.process = child_process::start(own_.program, own_.arguments, bootstrap_variable,
-                                       std::to_string(theirs.fd()), theirs.fd(), environment_);
+                                       std::to_string(theirs.fd()), theirs.fd(), environment_,
+                                       t.prints ? t.prints->ends() : child_output{});
     } catch (const start_failed& e) {
       failure = e.what();
       log::error(failure);
@@ -298,18 +220,28 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
           if (const auto self = weak.lock()) self->lose_host(name, why);
         });
     visitors_.erase(number);
+    if (t.prints) {
+      t.to_host->take_here(
+          [prints = std::weak_ptr(t.prints)](control kind, std::span<const std::byte> body) {
+            if (kind != control::written) return false;
+            if (const auto there = prints.lock()) there->note_written(body);
+            return true;
+          });
+    }
     t.to_host->await_exit_reason();
     t.to_host->start();
     if (!failure.empty()) {
       tell_end(*t.to_host, failure, -1);
       return;
     }
+    if (t.prints) t.prints->start(t.to_host);
     const int end = t.process.end_fd();
     log::info("target " + std::to_string(t.process.pid()) + " started for " + t.from);
     targets_[name] = std::move(t);
     count_.fetch_add(1);
     if (end < 0) throw error("this system has no descriptors of processes (pidfd); Linux 5.3 has");
-    loop_->add(end, EPOLLIN, std::make_shared<ready>([weak = weak_from_this(), name] {
+    loop_->add(end, EPOLLIN,
+               std::make_shared<tcp::function_handler>([weak = weak_from_this(), name] {
                  if (const auto self = weak.lock()) self->lose_target(name);
                }));
   }
@@ -326,6 +258,7 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     if (!how) return;
     loop_->remove(t.process.end_fd());
     log::info("target " + std::to_string(t.process.pid()) + " of " + t.from + " " + *how);
+    if (t.prints) t.prints->finish();
     tell_end(*t.to_host, "process " + std::to_string(t.process.pid()) + " there " + *how,
              t.process.exit_code().value_or(-1));
     t.process.reap();
@@ -341,33 +274,25 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     at->second.process.kill();
   }
 
-  void hand_on(std::uint64_t number, visitor& v) {
-    const auto at = targets_.find({v.first.job, v.first.to});
-    if (at == targets_.end()) {
-      send_away(number, "it asks for a node that is not here");
-      return;
-    }
-    loop_->remove(v.socket.get());
-    const int fd = v.socket.get();
+  void hand_on(unique_fd socket, const tcp::preamble& first) {
+    const auto at = targets_.find({first.job, first.to});
+    if (at == targets_.end()) throw error("it asks for a node that is not here");
+    const int fd = socket.get();
     const std::vector<std::byte> for_node = messages::transport{no_node, "tcp", {}}.encode();
     if (!at->second.to_host->send_near(control::transport, for_node, std::span(&fd, 1))) {
-      send_away(number, "its node does not take connections");
-      return;
+      throw error("its node does not take connections");
     }
-    send_away(number, "");
   }
 
   server_options own_;
   std::shared_ptr<const tcp::tls_identity> identity_;
   /// Of targets. Taken once: they are started on the reactor's thread.
   std::vector<std::string> environment_ = own_environment();
-  std::vector<unique_fd> listeners_;
-  std::vector<tcp::address> addresses_;
+  std::shared_ptr<tcp::acceptor> acceptor_;
   std::map<std::uint64_t, std::shared_ptr<visitor>> visitors_;
   std::uint64_t last_visitor_ = 0;
   std::map<target_name, target> targets_;
   std::atomic<std::uint32_t> count_{0};
-  log::limited_log refusals_{"more connections were refused"};
   std::unique_ptr<tcp::reactor> loop_; ///< first to end
 };
 

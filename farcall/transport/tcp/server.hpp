@@ -16,6 +16,7 @@ struct server_options {
   std::string program;                ///< that targets run
   std::vector<std::string> arguments; ///< of the targets, argv[0] included
   farcall::access access;             ///< empty: unencrypted, on loopback only
+  bool keeps_output = false;          ///< what targets print goes where the server prints
   bool plain = false;                 ///< unencrypted although there may be others on the network
   bool trusts_network = false;        ///< needed with `plain` beyond loopback
   std::uint32_t most_targets = 1000;

@@ -2,9 +2,11 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/limited_log.hpp>
 #include <farcall/base/log.hpp>
+#include <farcall/base/node_table.hpp>
 #include <farcall/transport/tcp/address.hpp>
 #include <farcall/transport/tcp/bulk.hpp>
 #include <farcall/transport/tcp/connection.hpp>
+#include <farcall/transport/tcp/interfaces.hpp>
 #include <farcall/transport/tcp/lane.hpp>
 #include <farcall/transport/tcp/tcp.hpp>
 #include <farcall/transport/tcp/tls.hpp>
@@ -42,21 +44,52 @@ std::string hexadecimal(const job_name& name) {
   return text;
 }
 
-bool is_loopback(const std::string& address) {
-  return !address.empty() &&
-         resolve(parse_address(address, "a node's address")).at(0).is_loopback();
-}
+constexpr std::uint32_t most_addresses = 64;
+constexpr const char* what_of_card = "a node's addresses";
 
-/// Where the node can be dialled; empty: nowhere. Throws malformed_message.
-std::string address_of(const card& peer) {
-  const std::span<const std::byte> bytes = bytes_for(peer, "tcp");
-  if (bytes.empty()) return "";
-  constexpr const char* what = "a node's address";
-  byte_reader r(bytes, what);
-  std::string address = r.text();
-  if (!r.empty()) throw malformed_message(std::string(what) + " is followed by something else");
-  return address;
-}
+/// What a node tells its peers: where it can be dialled, and from where loopback leads there.
+struct node_addresses {
+  std::string network;
+  std::vector<std::string> addresses; ///< none: nowhere
+
+  [[nodiscard]] std::vector<std::byte> encode() const {
+    byte_writer w;
+    w.text(network);
+    w.number(static_cast<std::uint32_t>(addresses.size()));
+    for (const std::string& a : addresses)
+      w.text(a);
+    return std::move(w).bytes();
+  }
+  /// Throws malformed_message.
+  [[nodiscard]] static node_addresses of(const card& peer) {
+    node_addresses told;
+    const std::span<const std::byte> bytes = bytes_for(peer, "tcp");
+    if (bytes.empty()) return told;
+    byte_reader r(bytes, what_of_card);
+    told.network = r.text();
+    const auto count = r.number<std::uint32_t>();
+    if (count > most_addresses) throw malformed_message("a node has too many addresses");
+    for (std::uint32_t i = 0; i < count; ++i)
+      told.addresses.push_back(r.text());
+    if (!r.empty()) {
+      throw malformed_message(std::string(what_of_card) + " are followed by something else");
+    }
+    return told;
+  }
+
+  /// Those that lead there from `network`, the nearest first. Blocks while names are looked up.
+  [[nodiscard]] std::vector<socket_address> seen_from(const std::string& from) const {
+    const bool is_here = !from.empty() && network == from;
+    std::vector<socket_address> where;
+    for (const std::string& a : addresses) {
+      for (const socket_address& found : resolve(parse_address(a, "a node's address"))) {
+        if (is_here || !found.is_loopback()) where.push_back(found);
+      }
+    }
+    put_nearest_first(where);
+    return where;
+  }
+};
 
 std::string not_called_back(node_id peer) {
   return node_text(peer) + " was asked to connect, and has not";
@@ -65,20 +98,19 @@ std::string not_called_back(node_id peer) {
 class tcp_transport_impl final : public tcp_transport {
  public:
   tcp_transport_impl(reactor& loop, options o)
-      : loop_(&loop), own_(std::move(o)), peers_(own_.nodes),
-        rma_engine_(own_.nodes, [this](node_id peer) { connect_bulk(peer); }) {
-    if (own_.credentials.is_encrypted) {
-      identity_ = tls_identity::with_key(hexadecimal(own_.credentials.name),
-                                         secret::copy_of(own_.credentials.proof.bytes()));
-    }
-    own_is_loopback_ = is_loopback(own_.address);
+      : loop_(&loop), own_(std::move(o)), identity_(own_.credentials.identity()),
+        peers_(own_.nodes), rma_engine_(own_.nodes, [this](node_id peer) { connect_bulk(peer); }) {
     loop_->on_sweep([this] { sweep(); });
+    if (own_.listener) {
+      own_.listener->on_connection([this](unique_fd s) { take_connection(std::move(s)); });
+    }
   }
 
   tcp_transport_impl(const tcp_transport_impl&) = delete;
   tcp_transport_impl& operator=(const tcp_transport_impl&) = delete;
 
   ~tcp_transport_impl() override {
+    if (own_.listener) own_.listener->on_connection({});
     loop_->stop_sweeping();
     const time_point deadline = clock::now() + last_sending;
     while (has_unsent() && clock::now() < deadline)
@@ -91,8 +123,7 @@ class tcp_transport_impl final : public tcp_transport {
     }
     for (auto& [id, e] : gone)
       e.lane->cut();
-    for (node_id peer = 0; peer < peers_.size(); ++peer)
-      rma_engine_.forget(peer);
+    peers_.for_each([this](node_id peer, const peer_entry&) { rma_engine_.forget(peer); });
     // What runs on the reactor's thread for us has ended, or begins after the mark.
     std::promise<void> passed;
     loop_->post([&] { passed.set_value(); });
@@ -106,23 +137,20 @@ class tcp_transport_impl final : public tcp_transport {
   }
 
   void describe(card& mine) const override {
-    if (!own_.address.empty()) {
-      byte_writer w;
-      w.text(own_.address);
-      mine.transports[std::string(scheme())] = std::move(w).bytes();
-    }
+    const node_addresses own{own_.network, own_.addresses};
+    mine.transports[std::string(scheme())] = own.encode();
     mine.machine = own_.machine;
   }
 
   reachability reachability_of(const card& peer) const override {
     if (peer.id == own_.self) return {false, 0, "the node itself"};
-    const bool is_here = !peer.machine.empty() && peer.machine == own_.machine;
     try {
-      const std::string address = address_of(peer);
-      if (address.empty() && own_.address.empty()) {
-        return {false, 0, "neither of the two was started by a server that can be dialled"};
+      const node_addresses own{own_.network, own_.addresses};
+      const node_addresses its = node_addresses::of(peer);
+      if (its.addresses.empty() && own.addresses.empty()) {
+        return {false, 0, "neither of the two can be dialled: a server has started neither"};
       }
-      if (!is_here && (own_is_loopback_ || is_loopback(address))) {
+      if (its.seen_from(own.network).empty() && own.seen_from(its.network).empty()) {
         return {false, 0,
                 "the server was named by a loopback address, and the node is on another machine"};
       }
@@ -134,14 +162,11 @@ class tcp_transport_impl final : public tcp_transport {
   }
 
   void admit(const card& peer) override {
-    if (peer.id == own_.self || peer.id >= peers_.size()) return;
-    peer_entry& p = peers_[peer.id];
-    const std::string address = address_of(peer);
-    if (!address.empty()) p.where = resolve(parse_address(address, "a node's address"));
+    if (peer.id == own_.self || peer.id >= peers_.capacity()) return;
+    auto p = std::make_unique<peer_entry>();
+    p->where = node_addresses::of(peer).seen_from(own_.network);
     rma_engine_.admit(peer.id, peer.windows);
-    p.is_gone = false;
-    // Release; partner: the acquire load in admitted().
-    p.is_admitted.store(true, std::memory_order_release);
+    peers_.publish(peer.id, std::move(p));
   }
 
   endpoint open(node_id peer, const lane_shape& shape) override {
@@ -163,7 +188,7 @@ class tcp_transport_impl final : public tcp_transport {
     o.worker = shape.worker;
     o.own_worker = shape.own_worker ? 1 : 0;
     o.ring_bytes = own_.ring_bytes;
-    if (peers_[peer].where.empty()) {
+    if (peers_.find(peer)->where.empty()) {
       ask(peer, {end.id, connection_kind::lane_back, o.worker, o.own_worker, o.ring_bytes, 0});
       // The peer, or a server in between, may fail to do so without a word to us.
       loop_->at(clock::now() + 2 * own_.heartbeat_timeout, [weak = std::weak_ptr(lane), peer] {
@@ -204,13 +229,13 @@ class tcp_transport_impl final : public tcp_transport {
       const auto at = lanes_.find(end.id);
       if (at == lanes_.end() || at->second.is_closed) return;
       lane = at->second.lane;
-      if ((end.id & opener_bit) != 0 && !peers_[end.peer].is_gone) {
+      if ((end.id & opener_bit) != 0 && !is_gone(end.peer)) {
         at->second.is_closed = true;
       } else {
         lanes_.erase(at);
       }
     }
-    if ((end.id & opener_bit) == 0 || peers_[end.peer].is_gone) {
+    if ((end.id & opener_bit) == 0 || is_gone(end.peer)) {
       lane->cut();
       return;
     }
@@ -219,12 +244,13 @@ class tcp_transport_impl final : public tcp_transport {
   }
 
   void forget(node_id peer) noexcept override {
-    if (peer >= peers_.size()) return;
+    peer_entry* const p = peers_.find(peer);
+    if (p == nullptr) return;
     rma_engine_.forget(peer);
     std::vector<std::shared_ptr<stream_endpoint>> cut;
     {
       const std::lock_guard guard(mutex_);
-      peers_[peer].is_gone = true;
+      p->is_gone = true;
       std::erase_if(waiting_, [&](const endpoint& c) {
         if (c.peer != peer) return false;
         lanes_.erase(c.id);
@@ -280,7 +306,7 @@ class tcp_transport_impl final : public tcp_transport {
   }
 
   void take_request(node_id peer, const dial_request& request) override {
-    if (!admitted(peer) || peers_[peer].where.empty()) return;
+    if (!admitted(peer) || peers_.find(peer)->where.empty()) return;
     connect_request o;
     o.serial = request.serial;
     o.kind = request.kind;
@@ -311,8 +337,7 @@ class tcp_transport_impl final : public tcp_transport {
 
  private:
   struct peer_entry {
-    std::vector<socket_address> where;    ///< empty: it cannot be dialled
-    std::atomic<bool> is_admitted{false}; ///< `where` does not change any more
+    std::vector<socket_address> where; ///< empty: it cannot be dialled; constant
     std::atomic<bool> is_gone{false};
   };
   struct entry {
@@ -327,10 +352,9 @@ class tcp_transport_impl final : public tcp_transport {
     return std::as_bytes(std::span(&o, 1));
   }
 
-  [[nodiscard]] bool admitted(node_id peer) const noexcept {
-    // Acquire; partner: the release store in admit().
-    return peer < peers_.size() && peers_[peer].is_admitted.load(std::memory_order_acquire);
-  }
+  [[nodiscard]] bool admitted(node_id peer) const noexcept { return peers_.find(peer) != nullptr; }
+  /// For a node that was admitted.
+  [[nodiscard]] bool is_gone(node_id peer) const noexcept { return peers_.find(peer)->is_gone; }
 
   void ask(node_id peer, const dial_request& request) { own_.ask_to_dial(peer, request); }
 
@@ -342,7 +366,7 @@ class tcp_transport_impl final : public tcp_transport {
     p.job = own_.credentials.name;
     o.from = own_.self;
     std::memcpy(o.proof.data(), own_.credentials.proof.bytes().data(), o.proof.size());
-    dial(*loop_, peers_[peer].where, p, identity_, own_.heartbeat_timeout,
+    dial(*loop_, peers_.find(peer)->where, p, identity_, own_.heartbeat_timeout,
          [ending = is_ending_, o, done = std::move(done)](std::unique_ptr<stream> s,
                                                           const std::string& why) {
            if (!ending->load()) done(std::move(s), o, why);
@@ -350,7 +374,7 @@ class tcp_transport_impl final : public tcp_transport {
   }
 
   void connect_bulk(node_id peer) {
-    if (peers_[peer].where.empty()) {
+    if (peers_.find(peer)->where.empty()) {
       ask(peer, {0, connection_kind::bulk_back, 0, 0, 0, 0});
       loop_->at(clock::now() + 2 * own_.heartbeat_timeout,
                 [this, ending = is_ending_, peer, asked = rma_engine_.asked(peer)] {
@@ -376,7 +400,7 @@ class tcp_transport_impl final : public tcp_transport {
       refuse("it does not know the job's secret");
       return;
     }
-    if (!admitted(o.from) || peers_[o.from].is_gone) {
+    if (!admitted(o.from) || is_gone(o.from)) {
       refuse("it comes from a node that is not in the job");
       return;
     }
@@ -406,6 +430,7 @@ class tcp_transport_impl final : public tcp_transport {
       rma_engine_.add(o.from, std::move(s), {});
       return;
     case connection_kind::control:
+    case connection_kind::join:
       break;
     }
     refuse("it is of a kind that nodes do not take");
@@ -483,9 +508,8 @@ class tcp_transport_impl final : public tcp_transport {
 
   reactor* loop_;
   options own_;
-  bool own_is_loopback_ = false;
   std::shared_ptr<const tls_identity> identity_;
-  std::vector<peer_entry> peers_;
+  node_table<peer_entry> peers_; ///< of those that were admitted
   bulk_rma_engine rma_engine_;
   mutable std::mutex mutex_;
   std::uint64_t next_id_ = 2;
@@ -515,6 +539,11 @@ job_credentials job_credentials::copy() const {
   other.proof = secret::copy_of(proof.bytes());
   other.is_encrypted = is_encrypted;
   return other;
+}
+
+std::shared_ptr<const tls_identity> job_credentials::identity() const {
+  if (!is_encrypted) return nullptr;
+  return tls_identity::with_key(hexadecimal(name), secret::copy_of(proof.bytes()));
 }
 
 std::vector<std::byte> encode(const dial_request& request) {

@@ -3,8 +3,10 @@
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/memory/doorbell.hpp>
 #include <farcall/transport/tcp/handshake.hpp>
+#include <farcall/transport/tcp/own_listener.hpp>
 #include <farcall/transport/tcp/reactor.hpp>
 #include <farcall/transport/tcp/secret.hpp>
+#include <farcall/transport/tcp/tls.hpp>
 #include <farcall/transport/transport.hpp>
 
 #include <chrono>
@@ -18,7 +20,8 @@
 /// Nodes that reach each other by TCP, encrypted or not.
 ///
 /// Every lane is a connection, and so is every bulk copy under way. Nodes that were started by a
-/// server can be dialled at the server's address, which hands the connection on; all others dial.
+/// server can be dialled at the server's address, which hands the connection on. Those that came to
+/// the host by themselves, and then the host, listen themselves. All others dial.
 /// Where the opener of a lane cannot dial the peer, it asks the peer to dial.
 namespace farcall::tcp {
 
@@ -31,6 +34,9 @@ struct job_credentials {
   /// For a new job.
   [[nodiscard]] static job_credentials make(bool is_encrypted);
   [[nodiscard]] job_credentials copy() const;
+
+  /// What the job's connections are encrypted with; null where they are not. Throws error.
+  [[nodiscard]] std::shared_ptr<const tls_identity> identity() const;
 };
 
 /// What a node that cannot dial asks its peer to do.
@@ -50,17 +56,19 @@ static_assert(sizeof(dial_request) == 32);
 
 struct options {
   node_id self = 0;
-  std::size_t nodes = 1;         ///< numbers of nodes are below it
-  std::uint32_t ring_bytes = 0;  ///< of lanes that we open; a power of two, at least smallest_ring
-  std::string machine;           ///< ours; see card::machine
-  std::string address;           ///< "host:port" where we can be dialled; empty: nowhere
-  std::span<doorbell> doorbells; ///< of this node; outlive the transport
+  std::size_t nodes = 1;        ///< numbers of nodes are below it
+  std::uint32_t ring_bytes = 0; ///< of lanes that we open; a power of two, at least smallest_ring
+  std::string machine;          ///< ours; see card::machine
+  std::string network;          ///< ours; see network_identity()
+  std::vector<std::string> addresses; ///< "host:port", where we can be dialled; none: nowhere
+  std::span<doorbell> doorbells;      ///< of this node; outlive the transport
   std::vector<memory_window> windows; ///< memory here that peers may copy
   job_credentials credentials;
   std::chrono::milliseconds heartbeat_timeout{0}; ///< a peer that is silent for longer is gone
   /// Passes a request on to a peer, past this transport. On any thread; must not block.
   std::function<void(node_id peer, const dial_request&)> ask_to_dial;
-  std::shared_ptr<reactor> loop; ///< whose last user the transport may be; else null
+  std::shared_ptr<reactor> loop;          ///< whose last user the transport may be; else null
+  std::shared_ptr<own_listener> listener; ///< takes in what is dialled there; null: a server does
 };
 
 class tcp_transport : public transport {

@@ -89,7 +89,8 @@ std::vector<std::string> debugger() {
   const char* mode = variable("VEO_DEBUG");
   if (mode == nullptr) return {};
   const std::string wanted = mode;
-  if (wanted == "console") return {"gdb", "--args"};
+  // Standard input of a target is empty.
+  if (wanted == "console") return {"sh", "-c", "exec \"$@\" </dev/tty", "sh", "gdb", "--args"};
   if (wanted == "xterm") return {"/usr/bin/xterm", "-e", "gdb", "--args"};
   print_error("VEO_DEBUG=" + wanted + " is ignored; it can be console or xterm");
   return {};

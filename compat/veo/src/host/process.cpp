@@ -63,6 +63,8 @@ std::unique_ptr<job> started_job(const std::string& targets) {
   o.targets = targets;
   o.start_timeout = start_timeout;
   o.lane_bytes = process::lane_bytes;
+  // Each process of an MPI program has cards of its own.
+  o.process_manager = "none";
   debug_log("starts " + targets);
   return std::make_unique<job>(o);
 }

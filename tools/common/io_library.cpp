@@ -1,6 +1,5 @@
 #include "io_library.hpp"
-
-#include <tools/common/outcome.hpp>
+#include "outcome.hpp"
 
 #include <farcall/base/error.hpp>
 
@@ -22,15 +21,15 @@ std::string find_io_library() {
     if (fs::exists(file)) return file.string();
   }
   throw failed_run(
-      fmt::format("--host-files: there is no libfarcall-io.so in {}; build and install "
-                  "the target farcall_io",
+      fmt::format("there is no libfarcall-io.so in {}, the library that targets preload for files "
+                  "of the host; build and install the target farcall_io",
                   (folder / FARCALL_IO_FROM_PROGRAM).lexically_normal().string()));
 }
 
 void preload_io_library() {
   std::string libraries = find_io_library();
   if (libraries.find_first_of(" :") != std::string::npos) {
-    throw failed_run(fmt::format("--host-files: the loader cannot preload {}, because of the space "
+    throw failed_run(fmt::format("the loader cannot preload {}, because of the space "
                                  "or colon in its path",
                                  libraries));
   }

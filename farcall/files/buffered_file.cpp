@@ -1,0 +1,175 @@
+#include <farcall/files/buffered_file.hpp>
+#include <farcall/files/transfers.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace farcall::files {
+namespace {
+
+/// Most bytes that Linux reads or writes in one call.
+constexpr std::size_t largest_transfer = 0x7ffff000;
+
+/// As the kernel wants it: the end has a position, too.
+bool ends_in_range(std::int64_t offset, std::size_t bytes) noexcept {
+  return offset >= 0 && bytes <= static_cast<std::uint64_t>(INT64_MAX - offset);
+}
+
+} // namespace
+
+buffered_file::buffered_file(host_requests& host, const opened_file& opened, int flags,
+                             bool buffers)
+    : host_(host), number_(opened.file), device_(opened.device), inode_(opened.inode),
+      is_regular_(S_ISREG(opened.mode)), can_write_((flags & O_ACCMODE) != O_RDONLY),
+      // Who wants each write to be on the disk wants to know that it is.
+      buffers_(buffers && is_regular_ && (flags & (O_SYNC | O_DSYNC)) == 0),
+      has_position_(is_regular_ && (flags & O_APPEND) == 0), ahead_(host, opened.file),
+      behind_(host, opened.file) {}
+
+std::int64_t buffered_file::read(void* to, std::size_t bytes) {
+  bytes = std::min(bytes, largest_transfer);
+  std::unique_lock lock(mutex_);
+  behind_.wait();
+  if (!has_position_) {
+    // It may wait, as for what a terminal gives.
+    lock.unlock();
+    return read_now(host_, number_, to, bytes, at_position);
+  }
+  std::optional<std::int64_t> got;
+  if (buffers_) got = ahead_.read(to, bytes, position_);
+  if (!got) {
+    got = read_now(host_, number_, to, bytes, position_);
+    ahead_.has_read(position_, *got);
+  }
+  if (*got > 0) position_ += *got;
+  return *got;
+}
+
+std::int64_t buffered_file::pread(void* to, std::size_t bytes, std::int64_t offset) {
+  bytes = std::min(bytes, largest_transfer);
+  if (!ends_in_range(offset, bytes)) return -EINVAL;
+  std::unique_lock lock(mutex_, std::defer_lock);
+  if (can_write_) {
+    lock.lock();
+    behind_.wait();
+  } else {
+    // Several that read at places of their own do not wait for each other.
+    (void)lock.try_lock();
+  }
+  const bool may_buffer = lock.owns_lock() && buffers_;
+  if (may_buffer) {
+    if (const std::optional<std::int64_t> got = ahead_.read(to, bytes, offset)) return *got;
+  }
+  if (lock.owns_lock()) lock.unlock();
+  const std::int64_t got = read_now(host_, number_, to, bytes, offset);
+  if (may_buffer && lock.try_lock()) ahead_.has_read(offset, got);
+  return got;
+}
+
+std::int64_t buffered_file::write_at(const void* from, std::size_t bytes, std::int64_t offset) {
+  ahead_.drop();
+  return with_readable(from, bytes, [&](std::span<const std::byte> checked) {
+    return buffers_ ? behind_.write(checked, offset) : write_now(host_, number_, checked, offset);
+  });
+}
+
+std::int64_t buffered_file::write(const void* from, std::size_t bytes) {
+  bytes = std::min(bytes, largest_transfer);
+  if (!can_write_) return -EBADF;
+  const std::lock_guard guard(mutex_);
+  if (!has_position_) return write_at(from, bytes, at_position);
+  if (!ends_in_range(position_, bytes)) return -EFBIG;
+  const std::int64_t done = write_at(from, bytes, position_);
+  if (done > 0) position_ += done;
+  return done;
+}
+
+std::int64_t buffered_file::pwrite(const void* from, std::size_t bytes, std::int64_t offset) {
+  bytes = std::min(bytes, largest_transfer);
+  if (!ends_in_range(offset, bytes)) return -EINVAL;
+  if (!can_write_) return -EBADF;
+  const std::lock_guard guard(mutex_);
+  return write_at(from, bytes, offset);
+}
+
+std::int64_t buffered_file::seek(std::int64_t offset, int whence) {
+  const std::lock_guard guard(mutex_);
+  if (!has_position_ || (whence != SEEK_SET && whence != SEEK_CUR)) {
+    behind_.wait();
+    const std::int64_t there = host_.ask({.what = operation::seek,
+                                          .file = number_,
+                                          .offset = offset,
+                                          .flags = static_cast<std::uint32_t>(whence)});
+    if (there >= 0) position_ = there;
+    return there;
+  }
+  const std::int64_t from = whence == SEEK_SET ? 0 : position_;
+  if (offset > INT64_MAX - from) return -EOVERFLOW;
+  if (from + offset < 0) return -EINVAL;
+  return position_ = from + offset;
+}
+
+std::int64_t buffered_file::set_flags(int flags) {
+  const std::lock_guard guard(mutex_);
+  behind_.wait();
+  request moves{.what = operation::seek, .file = number_};
+  const bool appends = (flags & O_APPEND) != 0;
+  if (appends && has_position_) {
+    moves.offset = position_;
+    moves.flags = SEEK_SET;
+    if (const std::int64_t there = host_.ask(moves); there < 0) return there;
+  }
+  const std::int64_t result =
+      host_.ask({.what = operation::set_flags, .file = number_, .flags = to_open_flags(flags)});
+  if (result < 0) return result;
+  if (!appends && !has_position_ && is_regular_) {
+    moves.flags = SEEK_CUR;
+    const std::int64_t there = host_.ask(moves);
+    if (there < 0) return there;
+    position_ = there;
+  }
+  has_position_ = is_regular_ && !appends;
+  return result;
+}
+
+std::int64_t buffered_file::ask(const request& what) {
+  const std::lock_guard guard(mutex_);
+  behind_.wait();
+  std::int64_t error = 0;
+  if (what.what == operation::fsync || what.what == operation::ftruncate ||
+      what.what == operation::close)
+    error = behind_.take_error();
+  if (error != 0 && what.what != operation::close) return error;
+  if (what.what == operation::ftruncate || what.what == operation::allocate) ahead_.drop();
+  const std::int64_t result = host_.ask(what);
+  return error != 0 ? error : result;
+}
+
+void buffered_file::wait_for_writes() {
+  const std::lock_guard guard(mutex_);
+  behind_.wait();
+}
+
+void buffered_file::drop_read_ahead() {
+  const std::lock_guard guard(mutex_);
+  ahead_.drop();
+}
+
+void buffered_file::stop_buffering() {
+  const std::lock_guard guard(mutex_);
+  behind_.wait();
+  ahead_.drop();
+  buffers_ = false;
+}
+
+std::int64_t buffered_file::take_error() {
+  const std::lock_guard guard(mutex_);
+  return behind_.take_error();
+}
+
+} // namespace farcall::files

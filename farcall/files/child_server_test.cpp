@@ -1,0 +1,248 @@
+#include <farcall/files/child_server.hpp>
+#include <farcall/files/files_test_support.hpp>
+#include <farcall/files/io_socket.h>
+#include <farcall/offload/job_test_support.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/// A target serves clients that speak as tools/io/client.c does.
+namespace farcall::test {
+namespace {
+
+namespace fs = std::filesystem;
+using files::child_server;
+using ::testing::ElementsAre;
+
+unique_fd connect_to(const child_server& server) {
+  const std::string name = server.address().substr(0, server.address().find(','));
+  unique_fd way(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un to{};
+  to.sun_family = AF_UNIX;
+  name.copy(to.sun_path + 1, sizeof to.sun_path - 1);
+  const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  if (!way || ::connect(way.get(), reinterpret_cast<const sockaddr*>(&to), bytes) != 0)
+    return unique_fd();
+  return way;
+}
+
+std::string bytes_of(const farcall_io_request& r) {
+  return {reinterpret_cast<const char*>(&r), sizeof r};
+}
+
+struct answered {
+  std::int64_t result = -EPROTO; ///< also where the connection has ended
+  std::string bytes{};
+  unique_fd descriptor{};
+};
+
+/// Sends a request, of which the lengths are set here, and takes the answer.
+answered ask(const unique_fd& way, farcall_io_request r, const std::string& path = {}) {
+  r.version = FARCALL_IO_SOCKET_VERSION;
+  r.path_bytes = static_cast<std::uint32_t>(path.size());
+  const std::string all = bytes_of(r) + path;
+  if (::send(way.get(), all.data(), all.size(), MSG_NOSIGNAL) < 0) return {};
+  farcall_io_answer head{};
+  iovec part{&head, sizeof head};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  if (::recvmsg(way.get(), &message, MSG_WAITALL | MSG_CMSG_CLOEXEC) != sizeof head) return {};
+  answered a{head.result, std::string(head.bytes, '\0'), unique_fd()};
+  if (const cmsghdr* const rights = CMSG_FIRSTHDR(&message); rights != nullptr) {
+    int fd = -1;
+    std::memcpy(&fd, CMSG_DATA(rights), sizeof fd);
+    a.descriptor = unique_fd(fd);
+  }
+  if (head.bytes > 0 && ::recv(way.get(), a.bytes.data(), a.bytes.size(), MSG_WAITALL) !=
+                            static_cast<ssize_t>(head.bytes))
+    return {};
+  return a;
+}
+
+farcall_io_request request_of(farcall_io_operation what) {
+  farcall_io_request r{};
+  r.operation = what;
+  return r;
+}
+
+/// Opens it for reading; its number in `file`.
+unique_fd open_by(const unique_fd& way, const std::string& path, std::uint64_t& file) {
+  answered opened = ask(way, request_of(FARCALL_IO_OPEN), path);
+  farcall_io_opened o{};
+  if (opened.bytes.size() == sizeof o) std::memcpy(&o, opened.bytes.data(), sizeof o);
+  file = o.file;
+  return std::move(opened.descriptor);
+}
+
+std::string read_by(const unique_fd& way, std::uint64_t file, std::size_t bytes) {
+  farcall_io_request r = request_of(FARCALL_IO_PREAD);
+  r.file = file;
+  r.bytes = bytes;
+  return ask(way, r).bytes;
+}
+
+class child_servers : public ::testing::Test {
+ protected:
+  child_servers() {
+    write_file(tree_ / "in/a", "abc");
+    job_options options = with_targets("shm");
+    options.host_files = tree_ / "in";
+    job_.emplace(options);
+    target_ = job_->targets().front();
+  }
+
+  [[nodiscard]] std::size_t open_here() const {
+    std::size_t count = 0;
+    std::error_code ignored;
+    for (const auto& entry : fs::directory_iterator("/proc/self/fd"))
+      count += fs::read_symlink(entry.path(), ignored).string().starts_with(tree_ / "in/") ? 1 : 0;
+    return count;
+  }
+
+  scratch_tree tree_;
+  std::optional<job> job_;
+  node target_;
+};
+
+TEST_F(child_servers, do_what_clients_ask) {
+  const auto use = +[](const std::string& path) -> std::string {
+    child_server server(files::of_this_target());
+    const unique_fd way = connect_to(server);
+    std::uint64_t file = 0;
+    const unique_fd fd = open_by(way, path, file);
+    if (read_by(way, file, 10) != "abc") return "read";
+    if (ask(way, request_of(FARCALL_IO_OPEN), path + "x").result != -ENOENT) return "errno";
+    // It is ready, and says what it is to whom it is left.
+    pollfd ready{fd.get(), POLLIN | POLLOUT, 0};
+    if (::poll(&ready, 1, 0) != 1 || ready.revents != (POLLIN | POLLOUT)) return "poll";
+    // As a program reads that knows nothing of it.
+    std::string told(1000, '\0');
+    const ssize_t first = ::read(fd.get(), told.data(), 1);
+    const ssize_t rest = ::read(fd.get(), told.data() + 1, told.size() - 1);
+    told.resize(static_cast<std::size_t>(first + rest));
+    if (!told.starts_with(FARCALL_IO_PLACEHOLDER_TEXT) ||
+        !told.ends_with(" " + std::to_string(file) + " )\n"))
+      return told;
+    char byte = 0;
+    if (::read(fd.get(), &byte, 1) >= 0 || errno != EAGAIN) return "more to be read";
+    return ::send(fd.get(), "x", 1, MSG_NOSIGNAL) < 0 && errno == EPIPE ? "" : "written to";
+  };
+  EXPECT_EQ(sync(target_, use, tree_ / "in/a"), "");
+}
+
+TEST_F(child_servers, close_what_nobody_has) {
+  // For the next call, too.
+  static std::optional<child_server> server;
+  const auto begin = +[](const std::string& path) {
+    server.emplace(files::of_this_target());
+    const unique_fd way = connect_to(*server);
+    std::uint64_t file = 0;
+    unique_fd fd = open_by(way, path, file);
+    unique_fd copy(::dup(fd.get()));
+    fd.reset();
+    farcall_io_request closing = request_of(FARCALL_IO_CLOSE);
+    closing.file = file;
+    // There is a copy.
+    if (ask(way, closing).result != 0 || read_by(way, file, 1) != "a") return -1;
+    return copy.release();
+  };
+  const int copy = sync(target_, begin, tree_ / "in/a");
+  EXPECT_EQ(open_here(), 1U);
+  const auto end = +[](int fd) { ::close(fd); };
+  sync(target_, end, copy);
+  EXPECT_TRUE(eventually([&] { return open_here() == 0; }));
+  const auto own = +[](const std::string& path) {
+    farcall_io_opened opened{};
+    const std::int64_t result = server->open(path, O_RDONLY, 0, opened);
+    ::close(opened.descriptor);
+    return result == 0 ? server->close(opened.file) : result;
+  };
+  EXPECT_EQ(sync(target_, own, tree_ / "in/a"), 0);
+  EXPECT_EQ(open_here(), 0U) << "closed before it returns";
+  sync(target_, [] { server.reset(); });
+}
+
+TEST_F(child_servers, refuse_what_is_no_request_and_go_on) {
+  const auto use = +[](const std::string& path) {
+    child_server server(files::of_this_target());
+    const unique_fd other = connect_to(server);
+    farcall_io_request r{};
+    r.version = FARCALL_IO_SOCKET_VERSION;
+    std::vector<std::string> bad{"x", std::string(1000, '\xff')};
+    r.operation = FARCALL_IO_OPERATIONS;
+    bad.push_back(bytes_of(r));
+    r.operation = FARCALL_IO_STAT;
+    r.path_bytes = FARCALL_IO_LONGEST_PATH + 1;
+    bad.push_back(bytes_of(r));
+    r.path_bytes = 10; // which do not come
+    bad.push_back(bytes_of(r));
+    r.operation = FARCALL_IO_READ;
+    r.path_bytes = 0;
+    r.bytes = UINT64_MAX;
+    bad.push_back(bytes_of(r));
+    std::vector<bool> seen;
+    for (const std::string& each : bad) {
+      const unique_fd way = connect_to(server);
+      const bool is_sent = ::send(way.get(), each.data(), each.size(), MSG_NOSIGNAL) > 0;
+      ::shutdown(way.get(), SHUT_WR);
+      char byte = 0;
+      seen.push_back(is_sent && ::recv(way.get(), &byte, 1, 0) <= 0);
+    }
+    seen.push_back(ask(other, request_of(FARCALL_IO_STAT), path).result == 0);
+    // A path with a zero in it is a path of nothing.
+    seen.push_back(ask(other, request_of(FARCALL_IO_STAT), path + std::string(1, '\0')).result ==
+                   -EINVAL);
+    return seen;
+  };
+  EXPECT_THAT(sync(target_, use, tree_ / "in/a"),
+              ElementsAre(true, true, true, true, true, true, true, true));
+}
+
+TEST_F(child_servers, end_while_clients_are_at_work) {
+  const auto use = +[](const std::string& path) {
+    std::optional<child_server> server(std::in_place, files::of_this_target());
+    std::atomic<int> working{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&] {
+        const unique_fd way = connect_to(*server);
+        working.fetch_add(1);
+        std::uint64_t file = 0;
+        for (unique_fd fd = open_by(way, path, file); fd; fd = open_by(way, path, file)) {
+        }
+      });
+    }
+    while (working.load() < 4)
+      std::this_thread::yield();
+    server->finish();
+    for (std::thread& t : threads)
+      t.join();
+    return !connect_to(*server);
+  };
+  EXPECT_TRUE(sync(target_, use, tree_ / "in/a"));
+}
+
+} // namespace
+} // namespace farcall::test

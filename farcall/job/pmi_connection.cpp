@@ -1,0 +1,194 @@
+#include <farcall/base/error.hpp>
+#include <farcall/job/pmi_connection.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <climits>
+#include <system_error>
+#include <utility>
+
+#include <poll.h>
+#include <sys/socket.h>
+
+namespace farcall {
+namespace {
+
+/// Longer than that of any process manager known, whose lines have 1 or 4 KiB.
+constexpr std::size_t most_line_bytes = std::size_t{64} << 10;
+/// That a message shows of a line.
+constexpr std::size_t most_quoted_bytes = 160;
+/// Before an answer: what follows the answer to initack, or came too late for another question.
+constexpr int most_other_lines = 16;
+/// For the answer to finalize, which comes at once or never.
+constexpr std::chrono::seconds finalize_time{2};
+
+/// For poll(); rounded up, so that it does not return before the deadline.
+int milliseconds_until(time_point deadline) {
+  if (deadline == no_deadline) return -1;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock::now()).count();
+  return static_cast<int>(std::clamp<decltype(left)>(left, 0, INT_MAX));
+}
+
+} // namespace
+
+std::optional<std::string_view> pmi_line::word(std::string_view name) const noexcept {
+  std::string_view rest = text_;
+  while (!rest.empty()) {
+    const std::string_view one = rest.substr(0, rest.find(' '));
+    rest.remove_prefix(std::min(rest.size(), one.size() + 1));
+    if (one.size() > name.size() && one.starts_with(name) && one[name.size()] == '=')
+      return one.substr(name.size() + 1);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::uint64_t> pmi_line::number(std::string_view name, std::uint64_t low,
+                                              std::uint64_t high) const noexcept {
+  return pmi_number(word(name).value_or(""), low, high);
+}
+
+bool pmi_line::is_success() const noexcept {
+  const auto rc = word("rc");
+  return !rc || *rc == "0";
+}
+
+std::optional<std::uint64_t> pmi_number(std::string_view text, std::uint64_t low,
+                                        std::uint64_t high) noexcept {
+  std::uint64_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [at, failed] = std::from_chars(text.data(), end, number);
+  if (failed != std::errc{} || at != end || number < low || number > high) return std::nullopt;
+  return number;
+}
+
+pmi_connection::pmi_connection(unique_fd socket) : socket_(std::move(socket)) {
+  int type = 0;
+  socklen_t bytes = sizeof type;
+  if (::getsockopt(socket_.get(), SOL_SOCKET, SO_TYPE, &type, &bytes) != 0)
+    throw_system_error("speaking to the process manager needs a socket, which descriptor " +
+                           std::to_string(socket_.get()) + " is not",
+                       errno);
+  if (type != SOCK_STREAM)
+    throw error("speaking to the process manager needs a stream, and descriptor " +
+                std::to_string(socket_.get()) + " is a socket of another type");
+  socket_.close_on_fork();
+}
+
+std::string pmi_connection::quoted(std::string_view line) {
+  std::string text = "\"";
+  for (const char c : line.substr(0, most_quoted_bytes))
+    text += c >= ' ' && c <= '~' ? c : '?';
+  return text + (line.size() > most_quoted_bytes ? "…\"" : "\"");
+}
+
+void pmi_connection::fail(const std::string& how) {
+  broken_ = "the process manager was sent " + quoted(asked_) + ", " + how;
+  throw error(broken_);
+}
+
+bool pmi_connection::wait_for(short event, time_point deadline) {
+  for (;;) {
+    pollfd watched{socket_.get(), event, 0};
+    const int ready = ::poll(&watched, 1, milliseconds_until(deadline));
+    if (ready > 0) return true;
+    if (ready == 0 && clock::now() >= deadline) return false;
+    if (ready < 0 && errno != EINTR) fail("and waiting for it failed: " + reason_text(errno));
+  }
+}
+
+void pmi_connection::send(std::string_view bytes, time_point deadline) {
+  // In one piece where that can be: Slurm takes what it reads at once for one line.
+  while (!bytes.empty()) {
+    const ssize_t sent =
+        ::send(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent >= 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(sent));
+    } else if (errno == EAGAIN) {
+      if (!wait_for(POLLOUT, deadline)) {
+        broken_ = "the process manager did not take " + quoted(asked_) + " in time";
+        throw timeout(broken_);
+      }
+    } else if (errno == EPIPE || errno == ECONNRESET) {
+      fail("and has closed the connection, as it does when the job ends, or after MPI_Finalize");
+    } else if (errno != EINTR) {
+      fail("which failed: " + reason_text(errno));
+    }
+  }
+}
+
+pmi_line pmi_connection::receive(time_point deadline) {
+  std::size_t looked_at = 0;
+  for (;;) {
+    const std::size_t end = received_.find('\n', looked_at);
+    if (end != std::string::npos) {
+      pmi_line line(received_.substr(0, end));
+      received_.erase(0, end + 1);
+      return line;
+    }
+    looked_at = received_.size();
+    if (looked_at > most_line_bytes)
+      fail("and has answered a line of more than " + std::to_string(most_line_bytes) +
+           " bytes: " + quoted(received_));
+    std::array<char, 4096> piece;
+    const ssize_t got = ::recv(socket_.get(), piece.data(), piece.size(), MSG_DONTWAIT);
+    if (got > 0) {
+      received_.append(piece.data(), static_cast<std::size_t>(got));
+    } else if (got == 0 || errno == ECONNRESET) {
+      fail("and has closed the connection" +
+           (received_.empty() ? "" : " in the middle of a line, " + quoted(received_)) +
+           ", as it does when the job ends, or after MPI_Finalize");
+    } else if (errno == EAGAIN) {
+      if (!wait_for(POLLIN, deadline)) {
+        broken_ = "the process manager did not answer " + quoted(asked_) + " in time" +
+                  (received_.empty() ? "" : ", but only began to: " + quoted(received_));
+        throw timeout(broken_);
+      }
+    } else if (errno != EINTR) {
+      fail("and reading its answer failed: " + reason_text(errno));
+    }
+  }
+}
+
+pmi_line pmi_connection::ask(const std::string& line, std::string_view answer,
+                             time_point deadline) {
+  if (!broken_.empty())
+    throw error("the process manager cannot be asked any more: earlier, " + broken_);
+  asked_ = line;
+  send(line + "\n", deadline);
+  for (int others = 0;; ++others) {
+    pmi_line got = receive(deadline);
+    const auto command = got.word("cmd");
+    if (got.text().starts_with("cmd=") && command == answer) return got;
+    if (command != "set" || others == most_other_lines) {
+      fail("and should have answered \"cmd=" + std::string(answer) + " …\", but answered " +
+           quoted(got.text()));
+    }
+  }
+}
+
+void pmi_connection::tell(const std::string& line) noexcept {
+  try {
+    asked_ = line;
+    send(line + "\n", clock::now());
+  } catch (const std::exception&) {
+    // Who cannot be told has gone.
+  }
+}
+
+void pmi_connection::finish() noexcept {
+  try {
+    asked_ = "cmd=finalize";
+    const time_point deadline = deadline_after(finalize_time);
+    send("cmd=finalize\n", deadline);
+    for (int others = 0; others < most_other_lines; ++others) {
+      if (receive(deadline).word("cmd") == "finalize_ack") return;
+    }
+  } catch (const std::exception&) {
+    // It has gone, or MPI_Finalize has said so before.
+  }
+}
+
+} // namespace farcall

@@ -1,0 +1,131 @@
+#include <farcall/base/error.hpp>
+#include <farcall/base/log.hpp>
+#include <farcall/base/settings.hpp>
+#include <farcall/base/settings_table.hpp>
+#include <farcall/job/process_group.hpp>
+#include <farcall/job/process_manager.hpp>
+
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include <unistd.h>
+
+namespace farcall {
+namespace {
+
+/// The key that the host's bytes have with the process manager.
+constexpr const char* key_of_host = "farcall.host";
+
+/// The process manager that has started this process, once it was asked.
+struct launched {
+  pid_t process = 0; ///< that was started: not a child that it has forked
+  std::unique_ptr<process_manager> manager;
+};
+
+std::mutex mutex;
+bool is_taken = false;
+/// Never destroyed: what ends at exit() may still use it.
+launched* here = nullptr;
+
+std::string broadcast(process_manager& by, const std::string& of_host, time_point deadline) {
+  if (by.rank() == host_id) by.put(key_of_host, of_host);
+  by.fence(deadline);
+  return by.rank() == host_id ? of_host : by.get(host_id, key_of_host, deadline);
+}
+
+void say_end() noexcept {
+  // A child of a fork is nobody that the process manager knows.
+  if (here->process == ::getpid()) here->manager->finalize();
+}
+
+process_manager_kind kind_of(std::string_view which) noexcept {
+  if (which == "pmix") return process_manager_kind::pmix;
+  if (which == "pmi") return process_manager_kind::pmi;
+  return which == "none" ? process_manager_kind::none : launched_by();
+}
+
+/// A number in a variable, or nothing.
+std::optional<std::uint32_t> number_in(const char* variable) noexcept {
+  const char* const text = std::getenv(variable);
+  if (text == nullptr) return std::nullopt;
+  std::uint32_t number = 0;
+  const char* const end = text + std::strlen(text);
+  const auto [at, problem] = std::from_chars(text, end, number);
+  if (problem != std::errc() || at != end) return std::nullopt;
+  return number;
+}
+
+/// Programs that this one starts inherit what names it to its process manager, and are not the
+/// process that this knows. Jobs are made early in main(), before other threads read it.
+void take() {
+  is_taken = true;
+  ::setenv(settings::variable_of(settings::row("process-manager")).c_str(), "none", 1);
+}
+
+} // namespace
+
+std::optional<process_group> take_launched_group(std::string_view which) {
+  const std::lock_guard guard(mutex);
+  if (is_taken) return std::nullopt;
+  std::unique_ptr<process_manager> manager = find_process_manager(kind_of(which));
+  if (manager == nullptr) {
+    if (which == "pmix" || which == "pmi") {
+      throw error("FARCALL_PROCESS_MANAGER, or job_options::process_manager, is \"" +
+                  std::string(which) +
+                  "\", but no such launcher has started this process; \"auto\" finds out");
+    }
+    return std::nullopt;
+  }
+  process_manager* const by = manager.get();
+  here = new launched{::getpid(), std::move(manager)};
+  std::atexit(&say_end);
+  take();
+  if (by->size() == 1) return std::nullopt;
+  process_group group;
+  group.name = by->name();
+  group.rank = by->rank();
+  group.size = by->size();
+  group.broadcast = [by](const std::string& of_host, time_point deadline) {
+    return broadcast(*by, of_host, deadline);
+  };
+  group.on_lost = [by](auto lost) { by->on_lost(std::move(lost)); };
+  return group;
+}
+
+void renounce_launched_group() {
+  const std::lock_guard guard(mutex);
+  if (!is_taken) take();
+}
+
+void leave_launched_group() noexcept {
+  const std::lock_guard guard(mutex);
+  if (here != nullptr) say_end();
+}
+
+bool is_launched(std::string_view which) noexcept {
+  const std::lock_guard guard(mutex);
+  return !is_taken && kind_of(which) != process_manager_kind::none;
+}
+
+bool is_launched_target(std::string_view which) noexcept {
+  {
+    const std::lock_guard guard(mutex);
+    if (is_taken) return false;
+  }
+  switch (kind_of(which)) {
+  case process_manager_kind::pmix:
+    return number_in("PMIX_RANK").value_or(0) != 0;
+  case process_manager_kind::pmi:
+    return number_in("PMI_RANK").value_or(number_in("PMI_ID").value_or(0)) != 0;
+  case process_manager_kind::none:
+    break;
+  }
+  return false;
+}
+
+} // namespace farcall

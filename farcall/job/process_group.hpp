@@ -1,0 +1,63 @@
+#pragma once
+
+#include <farcall/base/clock.hpp>
+#include <farcall/base/node_id.hpp>
+#include <farcall/transport/group_place.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace farcall {
+
+/// The processes of a job that something else than its host has started, as one of them sees them:
+/// those of mpirun, or of an MPI communicator. Process 0 becomes the host. The functions are called
+/// by one thread at a time.
+struct process_group {
+  std::string name;       ///< of what has started them, for people
+  node_id rank = host_id; ///< of this process
+  std::uint32_t size = 1; ///< processes, this one included
+
+  /// MPI's communicator of the same processes, for the job alone, as MPI_Comm_c2f gives it:
+  /// messages may go over it. It has to stay until MPI is finalised. Nothing: there is none, or it
+  /// is MPI_COMM_WORLD, and not for the job alone.
+  std::optional<std::int32_t> communicator{};
+
+  /// Gives each the bytes that process 0 calls it with, some kilobytes; the others' are ignored.
+  /// All call it, once. Waits until all have. Throws timeout, and error. As MPI_Bcast.
+  std::function<std::string(const std::string& of_host, time_point deadline)> broadcast;
+
+  /// Has `lost` called, from another thread, when one of them has ended without leaving the job.
+  /// Null: connections alone tell.
+  std::function<void(std::function<void(node_id rank, const std::string& how)> lost)> on_lost;
+};
+
+/// What its transports learn of it.
+[[nodiscard]] inline group_place place_in(const process_group& group) noexcept {
+  return {group.rank, group.size, group.communicator};
+}
+
+/// The processes that a process manager (PMIx, PMI) has started together with this one, more than
+/// one, at the first call: they make one job. Nothing: there are none, or `which` is "none"; "auto"
+/// finds out, "pmix" and "pmi" insist. The process manager stays in use until exit(), where it is
+/// told that the process ends in order. Throws error where it cannot be spoken to.
+[[nodiscard]] std::optional<process_group> take_launched_group(std::string_view which);
+
+/// The processes find each other in another way: there is no launched group any more, here and in
+/// programs that this one starts. Never fails.
+void renounce_launched_group();
+
+/// Tells the process manager, if one was asked, that this process ends in order: for a process that
+/// ends by _exit().
+void leave_launched_group() noexcept;
+
+/// Whether a process manager has started this process that take_launched_group() would ask, alone
+/// or with others. Asks nobody.
+[[nodiscard]] bool is_launched(std::string_view which) noexcept;
+
+/// Whether take_launched_group() would give one in which this process is not the host. Asks nobody.
+[[nodiscard]] bool is_launched_target(std::string_view which) noexcept;
+
+} // namespace farcall

@@ -1,0 +1,276 @@
+#include <farcall/base/byte_stream.hpp>
+#include <farcall/base/error.hpp>
+#include <farcall/job/rank_launcher.hpp>
+#include <farcall/transport/control_socket.hpp>
+#include <farcall/transport/process.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace farcall {
+namespace {
+
+/// Begins what the host tells, so that something else is not taken for it.
+constexpr std::uint64_t ports_magic = 0x7374726f706c6c61;
+constexpr std::uint32_t most_ports = 16;
+/// For all addresses of the host together.
+constexpr std::chrono::seconds connecting_time{30};
+
+std::string encode(const std::vector<rank_launcher::open_port>& ports) {
+  byte_writer w;
+  w.number(ports_magic);
+  w.number(wire_version);
+  w.number(static_cast<std::uint32_t>(ports.size()));
+  for (const rank_launcher::open_port& p : ports) {
+    w.text(p.scheme);
+    w.block(p.at->name());
+  }
+  const std::vector<std::byte>& bytes = w.bytes();
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+struct port_name {
+  std::string scheme;
+  std::vector<std::byte> name;
+};
+
+std::vector<port_name> decode(const std::string& told) {
+  byte_reader r(std::as_bytes(std::span(told)), "what the host tells of its ports");
+  if (r.number<std::uint64_t>() != ports_magic) {
+    throw malformed_message("process 0 is no host of farcall: do all run the same program?");
+  }
+  const auto version = r.number<std::uint32_t>();
+  if (version != wire_version) {
+    throw error("process 0 speaks version " + std::to_string(version) +
+                " of the wire format, this program version " + std::to_string(wire_version) +
+                "; build both with the same farcall");
+  }
+  const auto count = r.number<std::uint32_t>();
+  if (count > most_ports) throw malformed_message("the host tells of too many ports");
+  std::vector<port_name> ports;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    port_name p;
+    p.scheme = r.text();
+    const std::span<const std::byte> name = r.block();
+    p.name.assign(name.begin(), name.end());
+    ports.push_back(std::move(p));
+  }
+  if (!r.empty()) throw malformed_message("what the host tells of its ports is followed by more");
+  return ports;
+}
+
+} // namespace
+
+/// What the group tells of processes that have ended, from a thread of its own, also once there is
+/// no launcher any more.
+struct rank_launcher::losses {
+  /// The socket's end is what the host notices.
+  void watch(node_id rank, int socket) {
+    const std::lock_guard guard(mutex_);
+    entry& e = all_[rank];
+    e.socket = unique_fd(::fcntl(socket, F_DUPFD_CLOEXEC, 0));
+    if (!e.socket) throw_system_error("watching a process (descriptor limit?)", errno);
+    e.socket.close_on_fork();
+  }
+  void forget(node_id rank) {
+    const std::lock_guard guard(mutex_);
+    all_[rank].socket.reset();
+  }
+  void lose(node_id rank, const std::string& how) {
+    const std::lock_guard guard(mutex_);
+    entry& e = all_[rank];
+    if (!e.how.empty()) return;
+    e.how = how;
+    if (e.socket) ::shutdown(e.socket.get(), SHUT_RDWR);
+  }
+  /// Empty: it is not lost, as far as is known.
+  [[nodiscard]] std::string how(node_id rank) {
+    const std::lock_guard guard(mutex_);
+    return all_[rank].how;
+  }
+
+ private:
+  struct entry {
+    unique_fd socket;
+    std::string how;
+  };
+
+  std::mutex mutex_;
+  std::map<node_id, entry> all_; ///< by rank
+};
+
+/// Its end is that of its socket.
+class rank_process final : public target_process {
+ public:
+  rank_process(arrival come, std::string started_by, std::shared_ptr<rank_launcher::losses> losses)
+      : rank_(come.rank), is_near_(come.is_near), name_(std::move(come.process)),
+        started_by_(std::move(started_by)), losses_(std::move(losses)),
+        keeps_(std::move(come.keeps)) {
+    if (is_near_) process_ = process_behind(come.socket.get());
+    process_.close_on_fork();
+    if (losses_) losses_->watch(rank_, come.socket.get());
+    set(control_socket(std::move(come.socket)),
+        "rank " + std::to_string(rank_) + " of " + started_by_);
+  }
+  ~rank_process() override { forget(); }
+
+  bool is_near() const noexcept override { return is_near_; }
+
+  std::string end_text(const std::string& last_words) override {
+    // What the group tells comes another way, and may not be here yet: nobody waits for it, since
+    // many may end at once.
+    const std::string how = losses_ ? losses_->how(rank_) : "";
+    return " (" + name_ + ") " + (how.empty() ? "closed its control socket" : how) +
+           (last_words.empty() ? "" : ": " + last_words);
+  }
+
+  std::string silence_text(const char* what) override {
+    return std::string(" did not ") + what +
+           " in time, although it has connected; is it stopped? " + "(job_options::start_timeout)";
+  }
+
+  /// A target whose host is gone ends, unless it is stopped.
+  void kill() noexcept override {
+    forget();
+    socket().close();
+#ifdef SYS_pidfd_send_signal
+    if (process_) ::syscall(SYS_pidfd_send_signal, process_.get(), SIGKILL, nullptr, 0);
+#endif
+  }
+  bool can_be_killed() const noexcept override { return bool(process_); }
+
+ private:
+  /// The socket ends with the last descriptor.
+  void forget() noexcept {
+    if (losses_) losses_->forget(rank_);
+  }
+
+  node_id rank_;
+  bool is_near_;
+  unique_fd process_; ///< none: it is on another machine
+  std::string name_;
+  std::string started_by_;
+  std::shared_ptr<rank_launcher::losses> losses_; ///< null: nobody tells
+  std::shared_ptr<void> keeps_;
+};
+
+rank_launcher::rank_launcher(const process_group& group, std::vector<open_port> ports,
+                             time_point deadline)
+    : group_(&group), ports_(std::move(ports)), has_come_(group.size),
+      losses_(std::make_shared<losses>()) {
+  if (group_->on_lost) {
+    group_->on_lost(
+        [weak = std::weak_ptr(losses_), size = group.size](node_id rank, const std::string& how) {
+          const auto all = weak.lock();
+          if (all && rank < size) all->lose(rank, how);
+        });
+  }
+  try {
+    (void)group_->broadcast(encode(ports_), deadline);
+  } catch (const error& e) {
+    throw start_failed("the " + std::to_string(group.size) + " processes that " + group.name +
+                       " has started did not come together: " + e.what() +
+                       "; each of them has to make a farcall::job early in main() "
+                       "(job_options::start_timeout)");
+  }
+}
+
+rank_launcher::~rank_launcher() = default;
+
+rank_launcher::rank rank_launcher::wait_for(node_id node, time_point deadline) {
+  for (;;) {
+    if (const auto at = come_.find(node); at != come_.end()) {
+      rank found = std::move(at->second);
+      come_.erase(at);
+      return found;
+    }
+    const std::string how = losses_->how(node);
+    if (!how.empty()) throw start_failed(node_text(node) + " " + how + " before it joined", node);
+    if (clock::now() >= deadline) {
+      throw start_failed(node_text(node) + " (rank " + std::to_string(node) + " of " +
+                             group_->name +
+                             ") did not connect in time; does it run the same program, and can it "
+                             "reach this machine? (job_options::start_timeout)",
+                         node);
+    }
+    take_arrivals(deadline);
+  }
+}
+
+void rank_launcher::take_arrivals(time_point deadline) {
+  // Now and then, for those of which the group tells that they are lost.
+  const time_point next_look = std::min(deadline, clock::now() + std::chrono::milliseconds(100));
+  std::vector<pollfd> watched;
+  for (const open_port& p : ports_)
+    watched.push_back({p.at->wait_fd(), POLLIN, 0});
+  if (::poll(watched.data(), watched.size(), poll_timeout(next_look)) <= 0) return;
+  for (const open_port& p : ports_) {
+    while (std::optional<arrival> come = p.at->accept()) {
+      const node_id rank = come->rank;
+      // A second one, or a number that nobody has: whoever knows the ports is one of the group's,
+      // and has lost its way.
+      if (rank == host_id || rank >= group_->size || has_come_[rank]) continue;
+      has_come_[rank] = true;
+      come_[rank] = {std::make_unique<rank_process>(std::move(*come), group_->name,
+                                                    group_->on_lost ? losses_ : nullptr),
+                     p.scheme};
+    }
+  }
+}
+
+namespace {
+
+[[noreturn]] void throw_unreached(const process_group& group, const std::string& why) {
+  throw start_failed("process " + std::to_string(group.rank) + " of " + group.name +
+                         " cannot reach the host: " + why,
+                     group.rank);
+}
+
+} // namespace
+
+port_connection connect_to_host(const process_group& group, std::span<const transport_entry> table,
+                                time_point deadline) {
+  std::vector<port_name> ports;
+  try {
+    ports = decode(group.broadcast("", deadline));
+  } catch (const timeout& e) {
+    throw start_failed("process " + std::to_string(group.rank) + " of " + group.name +
+                           " has waited for the others in vain: " + e.what() +
+                           "; each of them has to make a farcall::job early in main(); one that "
+                           "comes later is waited for with a larger FARCALL_START_TIMEOUT_MS",
+                       group.rank);
+  } catch (const error& e) {
+    throw_unreached(group, e.what());
+  }
+  try {
+    const time_point connected_by = clock::now() + connecting_time;
+    std::string refusals;
+    for (const transport_entry& row : table) {
+      const auto to = std::find_if(ports.begin(), ports.end(),
+                                   [&](const port_name& p) { return p.scheme == row.scheme; });
+      if (to == ports.end() || !row.connect_port) continue;
+      try {
+        return row.connect_port(to->name, group.rank, connected_by);
+      } catch (const error& e) {
+        refusals += (refusals.empty() ? "" : ", ") + row.scheme + ": " + e.what();
+      }
+    }
+    throw error(refusals.empty() ? "it has opened no port that this program knows" : refusals);
+  } catch (const error& e) {
+    throw_unreached(group, e.what());
+  }
+}
+
+} // namespace farcall

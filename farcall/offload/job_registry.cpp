@@ -1,0 +1,78 @@
+#include <farcall/base/error.hpp>
+#include <farcall/offload/job_registry.hpp>
+
+#include <algorithm>
+#include <atomic>
+
+namespace farcall::detail {
+namespace {
+
+bool is_forked(const job_core* job) noexcept { return job->client->is_forked(); }
+
+} // namespace
+
+constinit std::atomic<job_core*> only_core{nullptr};
+
+job_registry::job_registry() { watch_forks(); }
+
+job_registry& job_registry::instance() {
+  // Never destroyed: a job that lives in a static object may end after everything else.
+  static auto* const all = new job_registry;
+  return *all;
+}
+
+void job_registry::add(job_state* job) {
+  const std::lock_guard guard(mutex_);
+  jobs_.push_back(job);
+  note_only();
+}
+
+void job_registry::remove(job_state* job) {
+  const std::lock_guard guard(mutex_);
+  std::erase(jobs_, job);
+  note_only();
+}
+
+bool job_registry::empty() {
+  const std::lock_guard guard(mutex_);
+  return std::all_of(jobs_.begin(), jobs_.end(), is_forked);
+}
+
+bool job_registry::has_none() {
+  const std::lock_guard guard(mutex_);
+  return jobs_.empty();
+}
+
+bool job_registry::has(const job_core* job, std::uint32_t serial) {
+  // Acquire; partner: the release store in note_only().
+  const job_core* const only = only_core.load(std::memory_order_acquire);
+  if (only != nullptr && only == job) return only->serial == serial && !is_forked(only);
+  const std::lock_guard guard(mutex_);
+  return std::any_of(jobs_.begin(), jobs_.end(), [&](const job_state* j) {
+    return j == job && j->serial == serial && !is_forked(j);
+  });
+}
+
+job_state& job_registry::only() {
+  const std::lock_guard guard(mutex_);
+  const auto first = std::find_if_not(jobs_.begin(), jobs_.end(), is_forked);
+  if (first == jobs_.end()) {
+    if (!jobs_.empty()) throw forked();
+    throw error("this process has no job; make a farcall::job first");
+  }
+  if (std::find_if_not(first + 1, jobs_.end(), is_forked) != jobs_.end()) {
+    throw error("this process has several jobs; ask the job itself (job.host(), job.node_at(i)), "
+                "and pass buffers instead of their spans");
+  }
+  return **first;
+}
+
+void job_registry::note_only() noexcept {
+  only_core.store(jobs_.size() == 1 ? jobs_.front() : nullptr, std::memory_order_release);
+}
+
+void job_registry::before_fork() noexcept { mutex_.lock(); }
+void job_registry::after_fork_in_parent() noexcept { mutex_.unlock(); }
+void job_registry::after_fork_in_child() noexcept { mutex_.unlock(); }
+
+} // namespace farcall::detail

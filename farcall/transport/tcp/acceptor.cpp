@@ -1,0 +1,146 @@
+#include <farcall/base/error.hpp>
+#include <farcall/base/log.hpp>
+#include <farcall/transport/tcp/acceptor.hpp>
+#include <farcall/transport/tcp/socket.hpp>
+
+#include <cerrno>
+#include <optional>
+#include <utility>
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+namespace farcall::tcp {
+namespace {
+
+/// Connections that have not said yet what they want; for another one the oldest has to go, so that
+/// a flood costs no memory, and a peer that says at once what it wants is served even then.
+constexpr std::size_t most_visitors = 128;
+/// Taken at one go, so that a flood does not keep the reactor from the rest.
+constexpr int accept_batch = 32;
+/// Pause when the system has no descriptor left.
+constexpr std::chrono::milliseconds out_of_descriptors{200};
+
+} // namespace
+
+void reply(int socket, admission word) noexcept {
+  admission_message m;
+  m.word = word;
+  // A fresh socket has space for this.
+  ::send(socket, &m, sizeof m, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+acceptor::acceptor(reactor& loop, std::vector<unique_fd> listeners,
+                   std::chrono::milliseconds handshake_timeout)
+    : loop_(&loop), listeners_(std::move(listeners)), handshake_timeout_(handshake_timeout) {
+  for (unique_fd& l : listeners_) {
+    l.close_on_fork();
+    addresses_.push_back(local_address(l.get()));
+  }
+}
+
+void acceptor::start(taker takes) {
+  takes_ = std::move(takes);
+  for (const unique_fd& l : listeners_) {
+    const int fd = l.get();
+    loop_->add(fd, EPOLLIN, std::make_shared<function_handler>([weak = weak_from_this(), fd] {
+                 if (const auto self = weak.lock()) self->let_in(fd);
+               }));
+  }
+}
+
+void acceptor::stop() noexcept {
+  for (const unique_fd& l : listeners_)
+    loop_->remove(l.get());
+  loop_->post([self = shared_from_this()] {
+    while (!self->visitors_.empty())
+      self->send_away(self->visitors_.begin()->first, "");
+    self->takes_ = {};
+  });
+}
+
+void acceptor::refuse(const std::string& from, const std::string& why) {
+  refusals_.warning("connection from " + from + " refused: " + why);
+}
+
+void acceptor::let_in(int listener) {
+  for (int i = 0; i < accept_batch; ++i) {
+    std::optional<unique_fd> socket;
+    try {
+      socket = accept_from(listener);
+    } catch (const error& e) {
+      log::error(e.what());
+      loop_->modify(listener, 0);
+      loop_->at(clock::now() + out_of_descriptors, [weak = weak_from_this(), listener] {
+        if (const auto self = weak.lock()) self->loop_->modify(listener, EPOLLIN);
+      });
+      return;
+    }
+    if (!socket) return;
+    add(std::move(*socket));
+  }
+}
+
+void acceptor::add(unique_fd socket) {
+  if (visitors_.size() >= most_visitors) {
+    send_away(visitors_.begin()->first,
+              "it has not said yet what it wants, and too many others have come");
+  }
+  auto v = std::make_unique<visitor>();
+  v->from = peer_text(socket.get());
+  v->socket = std::move(socket);
+  v->socket.close_on_fork();
+  const int fd = v->socket.get();
+  const std::uint64_t number = ++last_visitor_;
+  visitors_[number] = std::move(v);
+  loop_->add(fd, EPOLLIN, std::make_shared<function_handler>([weak = weak_from_this(), number] {
+               if (const auto self = weak.lock()) self->hear(number);
+             }));
+  loop_->at(clock::now() + handshake_timeout_, [weak = weak_from_this(), number] {
+    if (const auto self = weak.lock())
+      self->send_away(number, "it did not say in time what it wants");
+  });
+}
+
+void acceptor::send_away(std::uint64_t number, const std::string& why) {
+  const auto at = visitors_.find(number);
+  if (at == visitors_.end()) return;
+  loop_->remove(at->second->socket.get());
+  if (!why.empty()) refuse(at->second->from, why);
+  visitors_.erase(at);
+}
+
+void acceptor::hear(std::uint64_t number) {
+  const auto at = visitors_.find(number);
+  if (at == visitors_.end()) return;
+  visitor& v = *at->second;
+  // Not a byte more: what follows is for somebody else.
+  // NOLINTNEXTLINE(clang-analyzer-unix.BlockInCriticalSection): it does not block
+  const ssize_t got = ::recv(v.socket.get(), reinterpret_cast<std::byte*>(&v.first) + v.have,
+                             sizeof v.first - v.have, MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got <= 0) {
+    send_away(number, "it ended before it said what it wants");
+    return;
+  }
+  v.have += static_cast<std::size_t>(got);
+  if (v.have < sizeof v.first) return;
+  if (v.first.magic == preamble_magic && v.first.version != connection_version) {
+    reply(v.socket.get(), admission::other_version);
+  }
+  if (const char* const flaw = flaw_of(v.first)) {
+    send_away(number, flaw);
+    return;
+  }
+  loop_->remove(v.socket.get());
+  const std::unique_ptr<visitor> gone = std::move(at->second);
+  visitors_.erase(at);
+  if (!takes_) return;
+  try {
+    takes_(std::move(gone->socket), gone->first, gone->from);
+  } catch (const std::exception& e) {
+    refuse(gone->from, e.what());
+  }
+}
+
+} // namespace farcall::tcp

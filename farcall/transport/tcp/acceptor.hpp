@@ -1,0 +1,71 @@
+#pragma once
+
+#include <farcall/base/limited_log.hpp>
+#include <farcall/base/unique_fd.hpp>
+#include <farcall/transport/tcp/address.hpp>
+#include <farcall/transport/tcp/handshake.hpp>
+#include <farcall/transport/tcp/reactor.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace farcall::tcp {
+
+/// Takes in connections and reads what each says first, its preamble; whoever made the acceptor
+/// decides about the rest. Everything but start() and stop() happens on the reactor's thread.
+class acceptor : public std::enable_shared_from_this<acceptor> {
+ public:
+  /// A connection with a preamble that has no flaw, of which not a byte more was read. `from` is
+  /// for people. What it throws is why the connection was refused.
+  using taker =
+      std::function<void(unique_fd socket, const preamble& first, const std::string& from)>;
+
+  /// Connections have `handshake_timeout` to say what they want.
+  acceptor(reactor& loop, std::vector<unique_fd> listeners,
+           std::chrono::milliseconds handshake_timeout);
+
+  /// Where it listens.
+  [[nodiscard]] const std::vector<address>& addresses() const noexcept { return addresses_; }
+
+  /// Begins. Once.
+  void start(taker takes);
+  /// Takes in no more. `takes` is not called any more once the reactor's thread has passed by.
+  void stop() noexcept;
+
+  /// Logs that a connection was refused; not too often. On the reactor's thread.
+  void refuse(const std::string& from, const std::string& why);
+
+ private:
+  /// A connection that has not said yet what it wants.
+  struct visitor {
+    unique_fd socket;
+    std::string from;
+    preamble first;
+    std::size_t have = 0;
+  };
+
+  void let_in(int listener);
+  void add(unique_fd socket);
+  void hear(std::uint64_t number);
+  void send_away(std::uint64_t number, const std::string& why);
+
+  reactor* loop_;
+  std::vector<unique_fd> listeners_;
+  std::vector<address> addresses_;
+  std::chrono::milliseconds handshake_timeout_;
+  taker takes_;
+  std::map<std::uint64_t, std::unique_ptr<visitor>> visitors_;
+  std::uint64_t last_visitor_ = 0;
+  log::limited_log refusals_{"more connections were refused"};
+};
+
+/// Tells the other side of a connection for control whether it may come in.
+void reply(int socket, admission word) noexcept;
+
+} // namespace farcall::tcp

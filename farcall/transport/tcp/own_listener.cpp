@@ -1,0 +1,36 @@
+#include <farcall/base/error.hpp>
+#include <farcall/transport/tcp/interfaces.hpp>
+#include <farcall/transport/tcp/own_listener.hpp>
+
+#include <utility>
+
+namespace farcall::tcp {
+
+own_listener::own_listener(reactor& loop, const job_name& job,
+                           std::chrono::milliseconds handshake_timeout)
+    : acceptor_(std::make_shared<acceptor>(loop, listen_everywhere(), handshake_timeout)) {
+  for (const socket_address& a : interface_addresses(acceptor_->addresses().front().port))
+    addresses_.push_back(a.text());
+  acceptor_->start(
+      [all = takers_, job](unique_fd socket, const preamble& first, const std::string& /*from*/) {
+        if (first.job != job) throw error("it belongs to another job");
+        // Held during the call, so that set() waits for its end.
+        const std::lock_guard guard(all->mutex);
+        const taker& takes = first.kind == connection_kind::join ? all->join : all->connection;
+        if (!takes) throw error("nothing of its kind is expected");
+        takes(std::move(socket));
+      });
+}
+
+own_listener::~own_listener() {
+  acceptor_->stop();
+  on_join({});
+  on_connection({});
+}
+
+void own_listener::set(taker takers::* which, taker takes) {
+  const std::lock_guard guard(takers_->mutex);
+  (*takers_).*which = std::move(takes);
+}
+
+} // namespace farcall::tcp

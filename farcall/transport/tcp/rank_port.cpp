@@ -1,0 +1,230 @@
+#include <farcall/base/byte_stream.hpp>
+#include <farcall/base/error.hpp>
+#include <farcall/base/limited_log.hpp>
+#include <farcall/base/log.hpp>
+#include <farcall/transport/control_messages.hpp>
+#include <farcall/transport/tcp/connection.hpp>
+#include <farcall/transport/tcp/interfaces.hpp>
+#include <farcall/transport/tcp/rank_port.hpp>
+#include <farcall/transport/tcp/relay.hpp>
+#include <farcall/transport/tcp/socket.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace farcall::tcp {
+namespace {
+
+constexpr std::uint32_t most_addresses = 64;
+
+struct port_name {
+  target_request job;
+  std::vector<std::string> addresses;
+};
+
+port_name decode(std::span<const std::byte> name) {
+  byte_reader r(name, "the name of a port");
+  port_name told;
+  told.job = decode_credentials(r.block());
+  const auto count = r.number<std::uint32_t>();
+  if (count > most_addresses) throw malformed_message("a port has too many addresses");
+  for (std::uint32_t i = 0; i < count; ++i)
+    told.addresses.push_back(r.text());
+  if (!r.empty()) throw malformed_message("the name of a port is followed by something else");
+  return told;
+}
+
+/// Those that have come. Shared with what may still run on the reactor's thread.
+struct arrivals {
+  std::mutex mutex;
+  struct entry {
+    arrival what;
+    std::shared_ptr<relay> link;
+  };
+  std::deque<entry> come;
+  unique_fd signal; ///< readable while there are some, or may be
+  log::limited_log refusals{"more processes were refused"};
+};
+
+/// The relay ends before the reactor. Never on the reactor's thread, which would wait for itself.
+std::shared_ptr<void> keep(std::shared_ptr<reactor> loop, std::shared_ptr<relay> link) {
+  return std::make_shared<std::pair<std::shared_ptr<reactor>, std::shared_ptr<relay>>>(
+      std::move(loop), std::move(link));
+}
+
+class rank_port final : public port {
+ public:
+  rank_port(std::shared_ptr<reactor> loop, std::shared_ptr<own_listener> listener,
+            target_request job)
+      : loop_(std::move(loop)), listener_(std::move(listener)), job_(std::move(job)) {
+    arrivals_->signal = unique_fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!arrivals_->signal) throw_system_error("waiting for processes (descriptor limit?)", errno);
+    arrivals_->signal.close_on_fork();
+    listener_->on_join(
+        [all = arrivals_, loop = loop_.get(), identity = job_.credentials.identity(),
+         proof = std::make_shared<secret>(secret::copy_of(job_.credentials.proof.bytes())),
+         timeout = job_.heartbeat_timeout](unique_fd socket) {
+          const std::string from = peer_text(socket.get());
+          receive_connect_request(
+              *loop, std::move(socket), identity, clock::now() + timeout,
+              [all, loop, proof, timeout, from](std::unique_ptr<stream> s, const connect_request& o,
+                                                const std::string& why) {
+                if (!s || secret::copy_of(o.proof) != *proof) {
+                  all->refusals.warning("a connection from " + from + " is refused: " +
+                                        (s ? "it does not know the job's secret" : why));
+                  return;
+                }
+                let_in(*all, *loop, std::move(s), o.from, from, timeout);
+              });
+        });
+  }
+  ~rank_port() override { listener_->on_join({}); }
+  rank_port(const rank_port&) = delete;
+  rank_port& operator=(const rank_port&) = delete;
+
+  std::vector<std::byte> name() const override {
+    byte_writer w;
+    w.block(encode_credentials(job_));
+    w.number(static_cast<std::uint32_t>(listener_->addresses().size()));
+    for (const std::string& a : listener_->addresses())
+      w.text(a);
+    return std::move(w).bytes();
+  }
+
+  int wait_fd() const noexcept override { return arrivals_->signal.get(); }
+
+  std::optional<arrival> accept() override {
+    const std::lock_guard guard(arrivals_->mutex);
+    if (arrivals_->come.empty()) {
+      std::uint64_t count = 0;
+      [[maybe_unused]] const auto got = ::read(arrivals_->signal.get(), &count, sizeof count);
+      return std::nullopt;
+    }
+    auto [next, link] = std::move(arrivals_->come.front());
+    arrivals_->come.pop_front();
+    next.keeps = keep(loop_, std::move(link));
+    return std::move(next);
+  }
+
+ private:
+  static void let_in(arrivals& all, reactor& loop, std::unique_ptr<stream> far, node_id rank,
+                     const std::string& from, std::chrono::milliseconds timeout) {
+    auto [ours, theirs] = control_socket::make_pair();
+    const std::string process = "a process at " + from;
+    auto link = std::make_shared<relay>(
+        loop, std::move(theirs), std::move(far), timeout,
+        [process](control_socket& near, const std::string& why) {
+          if (why.empty()) return;
+          (void)messages::try_send(near,
+                                   messages::ended{process + " can no longer be reached: " + why});
+        });
+    link->start();
+    arrival come;
+    come.rank = rank;
+    come.socket = std::move(ours).take();
+    come.process = process;
+    {
+      const std::lock_guard guard(all.mutex);
+      all.come.push_back({std::move(come), std::move(link)});
+    }
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = ::write(all.signal.get(), &one, sizeof one);
+  }
+
+  std::shared_ptr<reactor> loop_;
+  std::shared_ptr<own_listener> listener_;
+  target_request job_;
+  std::shared_ptr<arrivals> arrivals_ = std::make_shared<arrivals>();
+};
+
+/// Blocks until all was taken. Throws timeout, and error.
+void write_all(stream& to, std::span<const std::byte> bytes, time_point deadline) {
+  while (!bytes.empty()) {
+    const iovec rest{const_cast<std::byte*>(bytes.data()), bytes.size()};
+    const io_result done = to.write({&rest, 1});
+    if (done.status == io_status::done) {
+      bytes = bytes.subspan(done.bytes);
+      continue;
+    }
+    if (done.status != io_status::would_block) throw error(to.failure());
+    pollfd waiting{to.fd(), static_cast<short>(to.write_wants_read() ? POLLIN : POLLOUT), 0};
+    const int ready = ::poll(&waiting, 1, poll_timeout(deadline));
+    if (ready == 0) throw timeout("the host takes connections and does not answer");
+    if (ready < 0 && errno != EINTR) throw_system_error("waiting for the host", errno);
+  }
+}
+
+unique_fd connect_to_one_of(const std::vector<std::string>& addresses, time_point deadline) {
+  std::vector<socket_address> where;
+  for (const std::string& a : addresses) {
+    const std::vector<socket_address> found = resolve(parse_address(a, "the address of the host"));
+    where.insert(where.end(), found.begin(), found.end());
+  }
+  put_nearest_first(where);
+  std::string refusals;
+  for (std::size_t i = 0; i < where.size(); ++i) {
+    // One that leads nowhere leaves time for the others.
+    const auto left = (deadline - clock::now()) / static_cast<long>(where.size() - i);
+    try {
+      return connect_to(where[i].numeric(),
+                        deadline == no_deadline ? no_deadline : clock::now() + left);
+    } catch (const error& e) {
+      refusals += (refusals.empty() ? "" : ", ") + std::string(e.what());
+    }
+  }
+  throw error(refusals.empty() ? "the host has no address" : refusals);
+}
+
+} // namespace
+
+std::unique_ptr<port> open_rank_port(std::shared_ptr<reactor> loop,
+                                     std::shared_ptr<own_listener> listener, target_request job) {
+  return std::make_unique<rank_port>(std::move(loop), std::move(listener), std::move(job));
+}
+
+port_connection connect_rank_port(std::span<const std::byte> name, node_id rank,
+                                  time_point deadline) {
+  const port_name to = decode(name);
+  unique_fd socket = connect_to_one_of(to.addresses, deadline);
+  set_options(socket.get(), to.job.heartbeat_timeout);
+  preamble first;
+  first.kind = connection_kind::join;
+  first.is_encrypted = to.job.credentials.is_encrypted ? 1 : 0;
+  first.to = host_id;
+  first.job = to.job.credentials.name;
+  if (::send(socket.get(), &first, sizeof first, MSG_NOSIGNAL) !=
+      static_cast<ssize_t>(sizeof first)) {
+    throw_system_error("the host has cut the connection", errno);
+  }
+  const auto identity = to.job.credentials.identity();
+  auto far = identity ? tls_client(std::move(socket), identity) : plain_stream(std::move(socket));
+  connect_request o;
+  o.kind = connection_kind::join;
+  o.from = rank;
+  std::memcpy(o.proof.data(), to.job.credentials.proof.bytes().data(), o.proof.size());
+  write_all(*far, std::as_bytes(std::span(&o, 1)), deadline);
+  const std::shared_ptr<reactor> loop = common_reactor();
+  auto [ours, theirs] = control_socket::make_pair();
+  // What ends the near side ends this process, which is told why on its standard error.
+  auto link =
+      std::make_shared<relay>(*loop, std::move(theirs), std::move(far), to.job.heartbeat_timeout,
+                              [](control_socket& /*near*/, const std::string& why) {
+                                if (!why.empty())
+                                  log::error("the host can no longer be reached: " + why);
+                              });
+  link->start();
+  return {std::move(ours).take(), keep(loop, std::move(link))};
+}
+
+} // namespace farcall::tcp

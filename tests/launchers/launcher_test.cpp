@@ -1,0 +1,331 @@
+#include <tests/command.hpp>
+#include <tests/support.hpp>
+
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+/// Jobs of processes that Open MPI's mpirun has started.
+namespace farcall::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+bool is_there(const std::string& program) {
+  return std::system(("command -v " + program + " >/dev/null 2>&1").c_str()) == 0;
+}
+
+/// It starts nothing as root, and not more processes than there are processors, unless told so.
+const std::string mpirun = "env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
+                           "OMPI_MCA_rmaps_base_oversubscribe=1 mpirun ";
+const std::string program = FARCALL_LAUNCHED_PROGRAM " ";
+
+#ifdef FARCALL_HAS_UCX
+constexpr bool has_ucx = true;
+#else
+constexpr bool has_ucx = false;
+#endif
+
+class mpirun_test : public testing::Test {
+ protected:
+  void SetUp() override {
+    ::setenv("LSAN_OPTIONS", "suppressions=" FARCALL_LEAKS_OF_OTHERS ":print_suppressions=0", 1);
+    if (!is_there("mpirun")) GTEST_SKIP() << "mpirun is not installed (openmpi-bin)";
+  }
+};
+
+TEST_F(mpirun_test, starts_one_job) {
+  command c(mpirun + "-n 4 " + program + "works");
+  EXPECT_EQ(c.end(), 0) << c.text();
+  EXPECT_EQ(c.count("4 nodes\n"), 1U) << c.text();
+  EXPECT_EQ(c.count(" shm\n"), 9U) << c.text();
+}
+
+TEST_F(mpirun_test, starts_a_job_of_equals) {
+  command c(mpirun + "-n 3 " + program + "equals");
+  EXPECT_EQ(c.end(), 0) << c.text();
+  for (const char* rank : {"rank 0 of 3", "rank 1 of 3", "rank 2 of 3"})
+    EXPECT_EQ(c.count(rank), 1U) << c.text();
+}
+
+TEST_F(mpirun_test, adds_targets_that_the_user_names) {
+  command c("env FARCALL_TARGETS=shm:2 " + mpirun + "-n 2 " + program + "works");
+  EXPECT_EQ(c.end(), 0) << c.text();
+  EXPECT_EQ(c.count("4 nodes\n"), 1U) << c.text();
+}
+
+TEST_F(mpirun_test, gives_nodes_as_many_workers_as_the_user_says) {
+  command c("env FARCALL_WORKERS=3 FARCALL_TARGETS='shm?workers=2' " + mpirun + "-n 2 " + program +
+            "has-workers");
+  EXPECT_EQ(c.end(), 0) << c.text();
+  EXPECT_EQ(c.count("1 has 3 workers\n"), 1U) << c.text();
+  EXPECT_EQ(c.count("2 has 2 workers\n"), 1U) << c.text();
+}
+
+TEST_F(mpirun_test, gives_equals_one_worker) {
+  command c("env FARCALL_WORKERS=2 " + mpirun + "-n 2 " + program + "equals");
+  EXPECT_NE(c.end(), 0);
+  EXPECT_THAT(c.text(), HasSubstr("FARCALL_WORKERS"));
+}
+
+TEST_F(mpirun_test, leaves_a_process_alone_that_is_alone) {
+  command c(mpirun + "-n 1 " + program + "works");
+  EXPECT_EQ(c.end(), 0) << c.text();
+  EXPECT_EQ(c.count("2 nodes\n"), 1U) << c.text();
+}
+
+TEST_F(mpirun_test, starts_jobs_of_their_own_where_the_user_says_so) {
+  command c("env FARCALL_PROCESS_MANAGER=none " + mpirun + "-n 2 " + program + "works");
+  EXPECT_EQ(c.end(), 0) << c.text();
+  EXPECT_EQ(c.count("2 nodes\n"), 2U) << c.text();
+}
+
+TEST_F(mpirun_test, starts_one_job_and_others_are_as_without) {
+  command c(mpirun + "-n 3 " + program + "twice");
+  EXPECT_EQ(c.end(), 0) << c.text();
+  EXPECT_THAT(c.text(), HasSubstr("first of 3\n"));
+  EXPECT_THAT(c.text(), HasSubstr("second of 2\n"));
+}
+
+TEST_F(mpirun_test, does_not_start_programs_that_a_node_starts) {
+  command c(mpirun + "-n 2 " + program + "starts");
+  EXPECT_EQ(c.end(), 0) << c.text();
+  EXPECT_EQ(c.count("2 nodes\n"), 2U) << c.text();
+}
+
+TEST_F(mpirun_test, tells_of_a_node_that_is_killed) {
+  command c(mpirun + "--enable-recovery -n 3 " + program + "dies");
+  (void)c.end(); // it is mpirun's own, and differs by version
+  EXPECT_THAT(c.text(), HasSubstr("caught: node 1 ("));
+  EXPECT_THAT(c.text(), HasSubstr("others go on"));
+}
+
+TEST_F(mpirun_test, has_no_stopped_nodes_left) {
+  command c("env FARCALL_PEER_TIMEOUT_MS=300 " + mpirun + "--enable-recovery -n 2 " + program +
+            "stops");
+  (void)c.end(); // of all processes, and its status is mpirun's own
+  EXPECT_THAT(c.text(), HasSubstr("caught: node 1 ("));
+  EXPECT_THAT(c.text(), HasSubstr("and was killed"));
+}
+
+TEST_F(mpirun_test, ends_all_when_the_host_is_killed) {
+  command c(mpirun + "-n 3 " + program + "host");
+  ASSERT_TRUE(c.says("\n"));
+  ::kill(std::stoi(c.text().substr(c.text().find("host ") + 5)), SIGKILL);
+  EXPECT_NE(c.end(), 0);
+}
+
+TEST_F(mpirun_test, tells_of_a_process_that_does_not_come) {
+  command c("env FARCALL_START_TIMEOUT_MS=500 " + mpirun + "-n 3 " + program + "misses waits");
+  EXPECT_NE(c.end(), 0);
+  EXPECT_THAT(c.text(), HasSubstr("start_failed: the 3 processes"));
+  EXPECT_THAT(c.text(), HasSubstr("farcall::job early in main()"));
+}
+
+TEST_F(mpirun_test, ends_when_the_host_leaves_before) {
+  command c("env FARCALL_START_TIMEOUT_MS=500 " + mpirun + "-n 3 " + program + "misses-host");
+  (void)c.end(); // it is mpirun's own
+  EXPECT_THAT(c.text(), HasSubstr("has waited for the others in vain"));
+  EXPECT_THAT(c.text(), HasSubstr("FARCALL_START_TIMEOUT_MS"));
+}
+
+TEST_F(mpirun_test, ends_when_a_process_leaves_before) {
+  command c(mpirun + "-n 3 " + program + "misses 3");
+  EXPECT_NE(c.end(), 0);
+}
+
+TEST_F(mpirun_test, is_told_where_the_setting_is_wrong) {
+  command c("env FARCALL_PROCESS_MANAGER=pmi3 " + mpirun + "-n 2 " + program + "works");
+  EXPECT_NE(c.end(), 0);
+  EXPECT_THAT(c.text(), HasSubstr("FARCALL_PROCESS_MANAGER"));
+  EXPECT_THAT(c.text(), HasSubstr("auto"));
+}
+
+TEST_F(mpirun_test, starts_servers_that_are_no_targets_of_each_other) {
+  command c(mpirun + "-n 2 " + program + "works --farcall-serve=127.0.0.1:0");
+  EXPECT_TRUE(c.says("farcall: serving at tcp://127.0.0.1:", 2));
+  ::kill(c.pid(), SIGTERM);
+  (void)c.end(); // it is mpirun's own
+}
+
+#ifdef FARCALL_MPI_PROGRAM
+TEST_F(mpirun_test, starts_programs_that_use_mpi_too) {
+  for (const char* order : {"before", "after", "communicator"}) {
+    command c(mpirun + "-n 3 " FARCALL_MPI_PROGRAM " " + order);
+    EXPECT_EQ(c.end(), 0) << order << ": " << c.text();
+    EXPECT_EQ(c.count("right\n"), 3U) << order << ": " << c.text();
+  }
+}
+#endif
+
+TEST(process_manager, that_is_gone_is_told_of) {
+  command c("env FARCALL_PROCESS_MANAGER=pmix PMIX_RANK=0 PMIX_NAMESPACE=nobody " + program +
+            "works");
+  EXPECT_NE(c.end(), 0);
+  EXPECT_THAT(c.text(), HasSubstr("FARCALL_PROCESS_MANAGER=none"));
+}
+
+// ---- several machines ---------------------------------------------------------------------------
+
+/// Three machines, as far as programs can tell: namespaces for network, processes and names. They
+/// are connected by a bridge, on which mpirun starts its daemons.
+class machines {
+ public:
+  machines() {
+    const int status = std::system(script("up").c_str());
+    is_allowed_ = !WIFEXITED(status) || WEXITSTATUS(status) != 77;
+    EXPECT_TRUE(status == 0 || !is_allowed_);
+  }
+  ~machines() { (void)!std::system(script("down").c_str()); }
+  machines(const machines&) = delete;
+  machines& operator=(const machines&) = delete;
+
+  [[nodiscard]] bool are_allowed() const noexcept { return is_allowed_; }
+  /// mpirun with two processes on each of them, at most.
+  [[nodiscard]] std::string run(const std::string& more) const {
+    return script("run") + " " + more;
+  }
+  /// What happens to the second or third machine: "unplug 2", "plug 2", "crash 3".
+  static void have(const std::string& what) { EXPECT_EQ(std::system(script(what).c_str()), 0); }
+
+ private:
+  static std::string script(const std::string& verb) {
+    return "sh " FARCALL_MACHINES_SCRIPT " " + verb;
+  }
+  bool is_allowed_ = false;
+};
+
+class machines_test : public mpirun_test {
+ protected:
+  void SetUp() override {
+    mpirun_test::SetUp();
+    if (IsSkipped()) return;
+    if (::geteuid() != 0 || !is_there("ip")) GTEST_SKIP() << "only root has network namespaces";
+    if (!between_.are_allowed()) GTEST_SKIP() << "no network namespace can be made here";
+  }
+  machines between_;
+  /// For mpirun: all use UCX, where it is there. Its hooks in memory functions crash in a
+  /// sanitizer's.
+  const std::string modules_ = !has_ucx ? ""
+                               : under_sanitizer
+                                   ? "-x FARCALL_TRANSPORT_MODULES=ucx -x UCX_MEM_EVENTS=no "
+                                   : "-x FARCALL_TRANSPORT_MODULES=ucx ";
+};
+
+TEST_F(machines_test, make_one_job_by_memory_and_by_encrypted_tcp) {
+  command c(between_.run("-n 6 " + program + "works"));
+  EXPECT_EQ(c.end(), 0) << c.text();
+  EXPECT_EQ(c.count("6 nodes\n"), 1U) << c.text();
+  // Two of each machine.
+  for (const char* pair : {"0-1 ", "2-3 ", "3-2 ", "4-5 ", "5-4 "})
+    EXPECT_THAT(c.text(), HasSubstr(std::string(pair) + "shm\n"));
+  EXPECT_EQ(c.count(" shm\n"), 5U) << c.text();
+  EXPECT_EQ(c.count(" tcp\n"), 20U) << c.text();
+}
+
+TEST_F(machines_test, make_a_job_of_equals) {
+  command c(between_.run("-n 6 " + program + "equals"));
+  EXPECT_EQ(c.end(), 0) << c.text();
+  EXPECT_EQ(c.count(" of 6\n"), 6U) << c.text();
+}
+
+TEST_F(machines_test, lose_a_node_and_go_on) {
+  // Node 1 is on the second machine.
+  command c(between_.run("--enable-recovery --map-by node -n 3 " + program + "dies"));
+  (void)c.end();
+  EXPECT_THAT(c.text(), HasSubstr("caught: node 1 (a process at 10.203.78.2"));
+  EXPECT_THAT(c.text(), HasSubstr("others go on"));
+}
+
+TEST_F(machines_test, lose_a_link_and_go_on) {
+  command c(between_.run("--enable-recovery --map-by node -n 3 "
+                         "-x FARCALL_HEARTBEAT_TIMEOUT_MS=1000 " +
+                         program + "loses"));
+  ASSERT_TRUE(c.says("all are there\n")) << c.text();
+  machines::have("unplug 2");
+  EXPECT_TRUE(c.says("others go on\n")) << c.text();
+  machines::have("plug 2"); // mpirun waits for its daemon
+  (void)c.end();
+  EXPECT_THAT(c.text(), HasSubstr("caught: node 1 (a process at 10.203.78.2"));
+  EXPECT_THAT(c.text(), HasSubstr("it was silent for 1000 ms"));
+}
+
+TEST_F(machines_test, end_with_one_of_them) {
+  command c(between_.run("--map-by node -n 3 " + program + "loses"));
+  ASSERT_TRUE(c.says("all are there\n")) << c.text();
+  machines::have("crash 2");
+  EXPECT_NE(c.end(), 0) << c.text(); // of mpirun, and of all processes
+}
+
+/// One child of the host and one of its own kind beside the launched processes: the last has no
+/// UCX.
+TEST_F(machines_test, make_mixed_jobs) {
+  command c("env FARCALL_TARGETS='shm:1,exec:env FARCALL_TRANSPORT_MODULES=none " + program +
+            "works' " + between_.run("--map-by node -n 3 " + modules_ + program + "works"));
+  EXPECT_EQ(c.end(), 0) << c.text();
+  EXPECT_EQ(c.count("5 nodes\n"), 1U) << c.text();
+  for (const char* pair : {"0-3", "3-4", "4-3", "0-4"})
+    EXPECT_THAT(c.text(), HasSubstr(std::string(pair) + " shm\n"));
+  for (const char* pair : {"1-4", "4-1", "2-4", "4-2"})
+    EXPECT_THAT(c.text(), HasSubstr(std::string(pair) + " tcp\n"));
+  EXPECT_EQ(c.count(has_ucx ? " ucx\n" : " tcp\n"), has_ucx ? 8U : 12U) << c.text();
+}
+
+#ifdef FARCALL_HAM_PROGRAM
+TEST_F(machines_test, run_programs_of_ham) {
+  // That test is of machines with one name.
+  command c(between_.run("--map-by node -n 3 " + modules_ +
+                         FARCALL_HAM_PROGRAM
+                         " --gtest_filter=-nodes.know_themselves_and_each_other"));
+  EXPECT_EQ(c.end(), 0) << c.text();
+  EXPECT_THAT(c.text(), HasSubstr("PASSED"));
+}
+#endif
+
+#ifdef FARCALL_AM2_PROGRAM
+TEST_F(machines_test, run_programs_of_am2) {
+  command c(between_.run("--map-by node -n 3 " + modules_ + FARCALL_AM2_PROGRAM));
+  EXPECT_EQ(c.end(), 0) << c.text();
+  EXPECT_THAT(c.text(), HasSubstr("all good"));
+}
+#endif
+
+/// The same, and where both have it, by UCX.
+TEST_F(machines_test, make_one_job_by_memory_and_by_ucx) {
+  if (!has_ucx) GTEST_SKIP() << "UCX's headers are not installed (libucx-dev)";
+  command c(between_.run("-n 6 " + modules_ + program + "works"));
+  EXPECT_EQ(c.end(), 0) << c.text();
+  EXPECT_EQ(c.count(" shm\n"), 5U) << c.text();
+  EXPECT_EQ(c.count(" ucx\n"), 20U) << c.text();
+}
+
+TEST_F(machines_test, use_no_ucx_that_has_no_network) {
+  if (!has_ucx) GTEST_SKIP() << "UCX's headers are not installed (libucx-dev)";
+  for (const char* setting : {"UCX_TLS=sysv,self", "UCX_TLS=self", "UCX_NET_DEVICES=lo"}) {
+    command c(
+        between_.run("-n 2 --map-by node " + modules_ + "-x " + setting + " " + program + "works"));
+    EXPECT_EQ(c.end(), 0) << setting << ": " << c.text();
+    EXPECT_THAT(c.text(), HasSubstr("0-1 tcp\n")) << setting;
+  }
+}
+
+TEST_F(machines_test, use_no_ucx_where_one_of_them_has_none) {
+  if (!has_ucx) GTEST_SKIP() << "UCX's headers are not installed (libucx-dev)";
+  command c(between_.run("-n 2 --map-by node " + modules_ + program +
+                         "works : -n 1 --map-by node -x FARCALL_TRANSPORT_MODULES=none " + program +
+                         "works"));
+  EXPECT_EQ(c.end(), 0) << c.text();
+  EXPECT_THAT(c.text(), HasSubstr("0-1 ucx\n"));
+  // The last one is on the first machine again.
+  EXPECT_THAT(c.text(), HasSubstr("1-2 tcp\n"));
+  EXPECT_THAT(c.text(), HasSubstr("2-1 tcp\n"));
+}
+
+} // namespace
+} // namespace farcall::test

@@ -1,0 +1,211 @@
+// A program that mpirun and the like start: what it does is said by its first argument.
+
+#include <farcall/farcall.hpp>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <unistd.h>
+
+namespace farcall::test {
+namespace {
+
+#define CHECK(condition)                                                                           \
+  ((condition) ? void() : (std::printf("line %d: " #condition "\n", __LINE__), std::_Exit(98)))
+
+unsigned id() { return this_node().id(); }
+std::string route_to(unsigned other) { return node_at(other).description().transport; }
+unsigned ask(unsigned other) { return sync(node_at(other), id); }
+long long sum(remote_span<const int> v) {
+  const auto here = v.local();
+  return std::accumulate(here.begin(), here.end(), 0LL);
+}
+void die() { std::raise(SIGKILL); }
+
+/// Its rank, whoever has started it.
+unsigned launched_rank() {
+  for (const char* name : {"PMIX_RANK", "PMI_RANK"}) {
+    if (const char* text = std::getenv(name)) return static_cast<unsigned>(std::atoi(text));
+  }
+  return 0;
+}
+
+/// Every node calls every other, and memory goes there and back. Prints "A-B transport".
+int works(int argc, char** argv) {
+  job j{argc, argv};
+  const auto size = static_cast<unsigned>(j.size());
+  std::printf("%u nodes\n", size);
+  std::vector<int> values(50'000);
+  std::iota(values.begin(), values.end(), 0);
+  for (const node& n : j.targets()) {
+    std::printf("0-%u %s\n", n.id(), n.description().transport.c_str());
+    CHECK(sync(n, id) == n.id());
+    CHECK(sync(n, ask, 0U) == 0);
+    const auto there = n.allocate<int>(values.size());
+    put(values, there).get();
+    CHECK(sync(n, sum, there.span()) == 1'249'975'000LL);
+    std::vector<int> back(values.size());
+    get(there, back).get();
+    CHECK(back == values);
+    for (unsigned other = 1; other < size; ++other) {
+      if (other == n.id()) continue;
+      CHECK(sync(n, ask, other) == other);
+      std::printf("%u-%u %s\n", n.id(), other, sync(n, route_to, other).c_str());
+    }
+  }
+  return 0;
+}
+
+int equals(int argc, char** argv) {
+  job j{spmd, argc, argv};
+  const auto next = static_cast<unsigned>((j.rank() + 1) % j.size());
+  CHECK(sync(j.node_at(next), id) == next);
+  CHECK(j.all_gather(j.rank()).size() == j.size());
+  j.barrier();
+  j.close();
+  std::printf("rank %u of %zu\n", j.rank(), j.size());
+  return 0;
+}
+
+/// The first target is killed; the others go on.
+int dies(int argc, char** argv) {
+  job j{argc, argv};
+  try {
+    async(j.targets().at(0), die).get();
+  } catch (const node_failed& e) {
+    CHECK(e.node() == 1);
+    std::printf("caught: %s\n", e.what());
+  }
+  for (std::size_t i = 1; i < j.targets().size(); ++i)
+    CHECK(sync(j.targets()[i], id) == i + 1);
+  std::printf("others go on\n");
+  return 0;
+}
+
+/// Prints "A has N workers".
+int has_workers(int argc, char** argv) {
+  job j{argc, argv};
+  for (const node& n : j.targets()) {
+    CHECK(sync(n, id) == n.id());
+    std::printf("%u has %u workers\n", n.id(), n.description().workers);
+  }
+  return 0;
+}
+
+/// Calls the first target until it is lost, whatever happens to it; the others go on.
+int loses(int argc, char** argv) {
+  job j{argc, argv};
+  for (const node& n : j.targets())
+    CHECK(sync(n, id) == n.id());
+  std::printf("all are there\n");
+  std::fflush(stdout);
+  try {
+    for (;;)
+      (void)sync(j.targets().at(0), id);
+  } catch (const node_failed& e) {
+    CHECK(e.node() == 1);
+    std::printf("caught: %s\n", e.what());
+  }
+  for (std::size_t i = 1; i < j.targets().size(); ++i)
+    CHECK(sync(j.targets()[i], id) == i + 1);
+  std::printf("others go on\n");
+  return 0;
+}
+
+/// The first target stops, and is killed where the host can.
+int stops(int argc, char** argv) {
+  job j{argc, argv};
+  try {
+    async(j.targets().at(0), [] { std::raise(SIGSTOP); }).get();
+  } catch (const node_failed& e) {
+    std::printf("caught: %s\n", e.what());
+  }
+  return 0;
+}
+
+/// Process 1 does not come; argument 2 says what it does instead.
+int misses(int argc, char** argv) {
+  if (launched_rank() == 1) {
+    if (std::string(argv[2]) == "waits") ::pause();
+    return std::atoi(argv[2]);
+  }
+  try {
+    job j{argc, argv};
+  } catch (const start_failed& e) {
+    std::printf("start_failed: %s\n", e.what());
+    return 7;
+  }
+  return 0;
+}
+
+/// Process 0 leaves in order, without a job.
+int misses_host(int argc, char** argv) {
+  if (launched_rank() == 0) return 0;
+  try {
+    job j{argc, argv};
+  } catch (const start_failed& e) {
+    std::printf("start_failed: %s\n", e.what());
+    return 7;
+  }
+  return 0;
+}
+
+/// Only the first job is of all of them.
+int twice(int argc, char** argv) {
+  {
+    job first{argc, argv};
+    std::printf("first of %zu\n", first.size());
+  }
+  job second{argc, argv};
+  CHECK(sync(second.targets().at(0), id) == 1);
+  std::printf("second of %zu\n", second.size());
+  return 0;
+}
+
+/// A program that a node starts makes a job of its own, although it inherits what names the node.
+int starts_another(int argc, char** argv) {
+  job j{argc, argv};
+  const auto start = [](const std::string& program) {
+    return std::system((program + " works").c_str());
+  };
+  CHECK(start(argv[0]) == 0);
+  CHECK(sync(j.targets().at(0), start, std::string(argv[0])) == 0);
+  return 0;
+}
+
+/// The host's end is that of all.
+int host_ends(int argc, char** argv) {
+  job j{argc, argv};
+  std::printf("host %d\n", ::getpid());
+  std::fflush(stdout);
+  sync(j.targets().at(0), [] { std::this_thread::sleep_for(std::chrono::hours(1)); });
+  return 0;
+}
+
+const std::map<std::string, int (*)(int, char**)> modes{{"works", works},
+                                                        {"equals", equals},
+                                                        {"dies", dies},
+                                                        {"misses", misses},
+                                                        {"twice", twice},
+                                                        {"host", host_ends},
+                                                        {"starts", starts_another},
+                                                        {"loses", loses},
+                                                        {"stops", stops},
+                                                        {"misses-host", misses_host},
+                                                        {"has-workers", has_workers}};
+
+} // namespace
+} // namespace farcall::test
+
+int main(int argc, char** argv) {
+  const auto mode = farcall::test::modes.find(argc > 1 ? argv[1] : "");
+  return mode == farcall::test::modes.end() ? 99 : mode->second(argc, argv);
+}

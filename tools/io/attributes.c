@@ -1,0 +1,324 @@
+#include "io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <sys/time.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+#include <utime.h>
+
+/* Modes, owners, times; extended attributes, which the host does not offer; and how much space
+ * there is. */
+
+DECLARE_REAL(chmod);
+DECLARE_REAL(fchmod);
+DECLARE_REAL(fchmodat);
+DECLARE_REAL(chown);
+DECLARE_REAL(lchown);
+DECLARE_REAL(fchown);
+DECLARE_REAL(fchownat);
+DECLARE_REAL(utime);
+DECLARE_REAL(utimes);
+DECLARE_REAL(lutimes);
+DECLARE_REAL(futimes);
+DECLARE_REAL(futimesat);
+DECLARE_REAL(utimensat);
+DECLARE_REAL(futimens);
+DECLARE_REAL(statfs);
+DECLARE_REAL(fstatfs);
+DECLARE_REAL(statvfs);
+DECLARE_REAL(fstatvfs);
+
+/* A file of the host, by its path or by a descriptor. */
+struct named {
+  char absolute[longest_path];
+  const char* path; /* null: `file` */
+  struct file* file;
+};
+
+/* 0: it is libc's. With an empty path and AT_EMPTY_PATH, or none at all, it is the descriptor's. */
+static int find(struct named* n, int folder, const char* path, int flags, enum counted what) {
+  n->file = NULL;
+  n->path = NULL;
+  if (path != NULL && (path[0] != '\0' || (flags & AT_EMPTY_PATH) == 0)) {
+    n->path = hosts_path(folder, path, n->absolute, what);
+    return n->path != NULL;
+  }
+  n->file = file_of(folder);
+  return n->file != NULL;
+}
+
+static uint64_t number_of(const struct named* n) { return n->file != NULL ? n->file->number : 0; }
+
+/* The end of a call: -1 and errno, or 0. */
+static int done_with(struct named* n, int64_t result, enum counted what) {
+  const int64_t done = as_libc(result);
+  const int why = errno;
+  count_forwarded(what, 0);
+  if (n->file != NULL) (void)let_go(n->file);
+  errno = why;
+  return (int)done;
+}
+
+/* `call` uses `to`, the table. */
+#define FORWARD(n, what, call)                                                                     \
+  do {                                                                                             \
+    const struct farcall_io_table* const to = enter();                                             \
+    const int64_t result = to != NULL ? to->call : -EIO;                                           \
+    if (to != NULL) leave();                                                                       \
+    return done_with(n, result, what);                                                             \
+  } while (0)
+
+/* ---- modes ---- */
+
+static int set_mode(struct named* n, mode_t mode) {
+  FORWARD(n, counted_chmod, set_mode(number_of(n), n->path, mode));
+}
+
+EXPORT int chmod(const char* path, mode_t mode) {
+  struct named n;
+  return find(&n, AT_FDCWD, path, 0, counted_chmod) ? set_mode(&n, mode) : REAL(chmod)(path, mode);
+}
+
+EXPORT int fchmod(int fd, mode_t mode) {
+  struct named n;
+  return find(&n, fd, NULL, 0, counted_chmod) ? set_mode(&n, mode) : REAL(fchmod)(fd, mode);
+}
+
+EXPORT int fchmodat(int folder, const char* path, mode_t mode, int flags) {
+  struct named n;
+  if (!find(&n, folder, path, flags, counted_chmod))
+    return REAL(fchmodat)(folder, path, mode, flags);
+  struct stat s;
+  if (n.path != NULL && (flags & AT_SYMLINK_NOFOLLOW) != 0) {
+    if (lstat(n.path, &s) != 0) return -1;
+    if (S_ISLNK(s.st_mode)) {
+      errno = EOPNOTSUPP;
+      return -1;
+    }
+  }
+  return set_mode(&n, mode);
+}
+
+/* ---- owners ---- */
+
+static int set_owner(struct named* n, int follows_link, uid_t user, gid_t group) {
+  FORWARD(n, counted_chown, set_owner(number_of(n), n->path, follows_link, user, group));
+}
+
+EXPORT int chown(const char* path, uid_t user, gid_t group) {
+  struct named n;
+  return find(&n, AT_FDCWD, path, 0, counted_chown) ? set_owner(&n, 1, user, group)
+                                                    : REAL(chown)(path, user, group);
+}
+
+EXPORT int lchown(const char* path, uid_t user, gid_t group) {
+  struct named n;
+  return find(&n, AT_FDCWD, path, 0, counted_chown) ? set_owner(&n, 0, user, group)
+                                                    : REAL(lchown)(path, user, group);
+}
+
+EXPORT int fchown(int fd, uid_t user, gid_t group) {
+  struct named n;
+  return find(&n, fd, NULL, 0, counted_chown) ? set_owner(&n, 1, user, group)
+                                              : REAL(fchown)(fd, user, group);
+}
+
+EXPORT int fchownat(int folder, const char* path, uid_t user, gid_t group, int flags) {
+  struct named n;
+  return find(&n, folder, path, flags, counted_chown)
+             ? set_owner(&n, (flags & AT_SYMLINK_NOFOLLOW) == 0, user, group)
+             : REAL(fchownat)(folder, path, user, group, flags);
+}
+
+/* ---- times ---- */
+
+static int set_times(struct named* n, int follows_link, const struct timespec* times) {
+  struct farcall_io_times both = {0, UTIME_NOW, 0, UTIME_NOW};
+  if (times != NULL) {
+    both = (struct farcall_io_times){times[0].tv_sec, times[0].tv_nsec, times[1].tv_sec,
+                                     times[1].tv_nsec};
+  }
+  FORWARD(n, counted_utimes, set_times(number_of(n), n->path, follows_link, &both));
+}
+
+static int set_microseconds(struct named* n, int follows_link, const struct timeval* times) {
+  if (times == NULL) return set_times(n, follows_link, NULL);
+  struct timespec both[2];
+  for (int i = 0; i < 2; ++i) {
+    /* Others would be those with a meaning of their own. */
+    if (times[i].tv_usec < 0 || times[i].tv_usec >= 1000000)
+      return done_with(n, -EINVAL, counted_utimes);
+    both[i] = (struct timespec){times[i].tv_sec, times[i].tv_usec * 1000};
+  }
+  return set_times(n, follows_link, both);
+}
+
+EXPORT int utime(const char* path, const struct utimbuf* times) {
+  struct named n;
+  if (!find(&n, AT_FDCWD, path, 0, counted_utimes)) return REAL(utime)(path, times);
+  if (times == NULL) return set_times(&n, 1, NULL);
+  const struct timespec both[2] = {{times->actime, 0}, {times->modtime, 0}};
+  return set_times(&n, 1, both);
+}
+
+EXPORT int utimes(const char* path, const struct timeval times[2]) {
+  struct named n;
+  return find(&n, AT_FDCWD, path, 0, counted_utimes) ? set_microseconds(&n, 1, times)
+                                                     : REAL(utimes)(path, times);
+}
+
+EXPORT int lutimes(const char* path, const struct timeval times[2]) {
+  struct named n;
+  return find(&n, AT_FDCWD, path, 0, counted_utimes) ? set_microseconds(&n, 0, times)
+                                                     : REAL(lutimes)(path, times);
+}
+
+EXPORT int futimes(int fd, const struct timeval times[2]) {
+  struct named n;
+  return find(&n, fd, NULL, 0, counted_utimes) ? set_microseconds(&n, 1, times)
+                                               : REAL(futimes)(fd, times);
+}
+
+EXPORT int futimesat(int folder, const char* path, const struct timeval times[2]) {
+  struct named n;
+  return find(&n, folder, path, 0, counted_utimes) ? set_microseconds(&n, 1, times)
+                                                   : REAL(futimesat)(folder, path, times);
+}
+
+EXPORT int utimensat(int folder, const char* path, const struct timespec times[2], int flags) {
+  struct named n;
+  return find(&n, folder, path, flags, counted_utimes)
+             ? set_times(&n, (flags & AT_SYMLINK_NOFOLLOW) == 0, times)
+             : REAL(utimensat)(folder, path, times, flags);
+}
+
+EXPORT int futimens(int fd, const struct timespec times[2]) {
+  struct named n;
+  return find(&n, fd, NULL, 0, counted_utimes) ? set_times(&n, 1, times)
+                                               : REAL(futimens)(fd, times);
+}
+
+/* ---- space ---- */
+
+static int space_of(struct named* n, struct farcall_io_space* space) {
+  FORWARD(n, counted_statfs, space(number_of(n), n->path, space));
+}
+
+/* 1: the host's, and `result` is set. */
+static int fill_statfs(int fd, const char* path, struct statfs* to, int* result) {
+  struct named n;
+  struct farcall_io_space s;
+  if (!find(&n, fd, path, 0, counted_statfs)) return 0;
+  *result = space_of(&n, &s);
+  if (*result != 0) return 1;
+  memset(to, 0, sizeof *to);
+  to->f_type = (__typeof__(to->f_type))s.type;
+  to->f_bsize = (__typeof__(to->f_bsize))s.block_size;
+  to->f_frsize = (__typeof__(to->f_frsize))s.fragment_size;
+  to->f_blocks = s.blocks;
+  to->f_bfree = s.free_blocks;
+  to->f_bavail = s.available_blocks;
+  to->f_files = s.files;
+  to->f_ffree = s.free_files;
+  to->f_namelen = (__typeof__(to->f_namelen))s.longest_name;
+  to->f_flags = (__typeof__(to->f_flags))s.flags;
+  return 1;
+}
+
+static int fill_statvfs(int fd, const char* path, struct statvfs* to, int* result) {
+  struct named n;
+  struct farcall_io_space s;
+  if (!find(&n, fd, path, 0, counted_statfs)) return 0;
+  *result = space_of(&n, &s);
+  if (*result != 0) return 1;
+  memset(to, 0, sizeof *to);
+  to->f_bsize = s.block_size;
+  to->f_frsize = s.fragment_size;
+  to->f_blocks = s.blocks;
+  to->f_bfree = s.free_blocks;
+  to->f_bavail = s.available_blocks;
+  to->f_files = s.files;
+  to->f_ffree = s.free_files;
+  to->f_favail = s.available_files;
+  to->f_fsid = s.device;
+  to->f_flag = s.flags;
+  to->f_namemax = s.longest_name;
+  return 1;
+}
+
+EXPORT int statfs(const char* path, struct statfs* to) {
+  int result = 0;
+  return fill_statfs(AT_FDCWD, path, to, &result) ? result : REAL(statfs)(path, to);
+}
+EXPORT int fstatfs(int fd, struct statfs* to) {
+  int result = 0;
+  return fill_statfs(fd, NULL, to, &result) ? result : REAL(fstatfs)(fd, to);
+}
+EXPORT int statvfs(const char* restrict path, struct statvfs* restrict to) {
+  int result = 0;
+  return fill_statvfs(AT_FDCWD, path, to, &result) ? result : REAL(statvfs)(path, to);
+}
+EXPORT int fstatvfs(int fd, struct statvfs* to) {
+  int result = 0;
+  return fill_statvfs(fd, NULL, to, &result) ? result : REAL(fstatvfs)(fd, to);
+}
+/* The structures are the same. */
+EXPORT int statfs64(const char* path, struct statfs64* to) {
+  return statfs(path, (struct statfs*)to);
+}
+EXPORT int fstatfs64(int fd, struct statfs64* to) { return fstatfs(fd, (struct statfs*)to); }
+EXPORT int statvfs64(const char* restrict path, struct statvfs64* restrict to) {
+  return statvfs(path, (struct statvfs*)to);
+}
+EXPORT int fstatvfs64(int fd, struct statvfs64* to) { return fstatvfs(fd, (struct statvfs*)to); }
+
+/* ---- extended attributes ---- */
+
+static int by_path(const char* path) {
+  struct named n;
+  return find(&n, AT_FDCWD, path, 0, counted_xattr);
+}
+static int by_descriptor(int fd) {
+  struct file* const f = file_of(fd);
+  if (f != NULL) (void)let_go(f);
+  return f != NULL;
+}
+static int not_supported(void) {
+  pass(counted_xattr, not_offered);
+  errno = ENOTSUP;
+  return -1;
+}
+
+#define DEFINE_XATTR(type, name, of, parameters, arguments)                                        \
+  DECLARE_REAL(name);                                                                              \
+  EXPORT type name parameters { return of ? not_supported() : REAL(name) arguments; }
+
+DEFINE_XATTR(ssize_t, getxattr, by_path(path),
+             (const char* path, const char* name, void* to, size_t bytes), (path, name, to, bytes))
+DEFINE_XATTR(ssize_t, lgetxattr, by_path(path),
+             (const char* path, const char* name, void* to, size_t bytes), (path, name, to, bytes))
+DEFINE_XATTR(ssize_t, fgetxattr, by_descriptor(fd),
+             (int fd, const char* name, void* to, size_t bytes), (fd, name, to, bytes))
+DEFINE_XATTR(ssize_t, listxattr, by_path(path), (const char* path, char* to, size_t bytes),
+             (path, to, bytes))
+DEFINE_XATTR(ssize_t, llistxattr, by_path(path), (const char* path, char* to, size_t bytes),
+             (path, to, bytes))
+DEFINE_XATTR(ssize_t, flistxattr, by_descriptor(fd), (int fd, char* to, size_t bytes),
+             (fd, to, bytes))
+DEFINE_XATTR(int, setxattr, by_path(path),
+             (const char* path, const char* name, const void* from, size_t bytes, int flags),
+             (path, name, from, bytes, flags))
+DEFINE_XATTR(int, lsetxattr, by_path(path),
+             (const char* path, const char* name, const void* from, size_t bytes, int flags),
+             (path, name, from, bytes, flags))
+DEFINE_XATTR(int, fsetxattr, by_descriptor(fd),
+             (int fd, const char* name, const void* from, size_t bytes, int flags),
+             (fd, name, from, bytes, flags))
+DEFINE_XATTR(int, removexattr, by_path(path), (const char* path, const char* name), (path, name))
+DEFINE_XATTR(int, lremovexattr, by_path(path), (const char* path, const char* name), (path, name))
+DEFINE_XATTR(int, fremovexattr, by_descriptor(fd), (int fd, const char* name), (fd, name))

@@ -1,0 +1,146 @@
+#include "io_test_support.hpp"
+
+#include "tests/faults/support.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+/// Disks that are full, and processes that are killed, while files of the host are written.
+namespace farcall::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class files_of_targets_that_are_killed : public forwarding_job {};
+
+INSTANTIATE_TEST_SUITE_P(over, files_of_targets_that_are_killed, ::testing::Values("shm", "tcp"),
+                         [](const auto& info) { return std::string(info.param); });
+
+// ---- a full disk ----
+
+/// Prints what its target found.
+int host_with_a_small_disk() {
+  const std::string tree = std::getenv("FARCALL_TEST_TREE");
+  if (::unshare(CLONE_NEWNS) != 0 ||
+      ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+      ::mount("none", tree.c_str(), "tmpfs", 0, "size=1m") != 0) {
+    say("no mount");
+    return 0;
+  }
+  job_options options = with_targets("shm");
+  options.host_files = tree;
+  job j(options);
+  const auto fill = +[](const std::string& in) {
+    const std::vector<char> block(100'000, 'x');
+    std::string seen;
+    const int fd = ::open((in + "/a").c_str(), O_WRONLY | O_CREAT, 0644);
+    int calls = 0;
+    while (::write(fd, block.data(), block.size()) == 100'000 && calls < 100)
+      ++calls;
+    seen += calls >= 10 && calls < 100 ? "full " : "calls " + std::to_string(calls) + " ";
+    seen += std::to_string(errno) + " ";
+    // Told once; and again by who tries again.
+    seen += std::to_string(::close(fd)) + " ";
+    const int other = ::open((in + "/b").c_str(), O_WRONLY | O_CREAT, 0644);
+    const ssize_t written = ::write(other, block.data(), block.size());
+    seen += written == 100'000 && ::close(other) != 0 && errno == ENOSPC ? "close" : "no error";
+    return seen;
+  };
+  say(sync(j.targets().front(), fill, tree));
+  return 0;
+}
+const role the_host_with_a_small_disk("host with a small disk", host_with_a_small_disk);
+
+TEST(files_of_hosts, tell_of_a_full_disk) {
+  const scratch_tree tree;
+  const scoped_variable where("FARCALL_TEST_TREE", (tree / ".").c_str());
+  const scoped_variable preload("LD_PRELOAD", FARCALL_IO_LIBRARY);
+  const scoped_variable forward("FARCALL_IO_FORWARD", "always");
+  role_process host("host with a small disk");
+  const std::string said = host.line();
+  if (said == "no mount") GTEST_SKIP() << "this system lets nobody mount a file system";
+  EXPECT_EQ(said, "full " + std::to_string(ENOSPC) + " 0 close");
+}
+
+// ---- a target that is killed while it writes ----
+
+TEST_P(files_of_targets_that_are_killed, keep_what_was_told_to_be_there) {
+  constexpr std::size_t block = 50'000;
+  const auto write_durably = +[](const std::string& path, std::size_t at) {
+    const std::vector<char> bytes(block, static_cast<char>('a' + at));
+    const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT, 0644);
+    const bool is_good = ::pwrite(fd, bytes.data(), block, static_cast<off_t>(at * block)) ==
+                             static_cast<ssize_t>(block) &&
+                         ::fsync(fd) == 0;
+    // Open to the end, with more on its way.
+    (void)::pwrite(fd, bytes.data(), block, static_cast<off_t>((at + 20) * block));
+    return is_good;
+  };
+  for (std::size_t i = 0; i < 5; ++i)
+    EXPECT_TRUE(sync(target_, write_durably, tree_ / "in/a", i));
+  const auto write_on = +[](const std::string& path) {
+    const std::vector<char> much(std::size_t{4} << 20, 'x');
+    const int fd = ::open(path.c_str(), O_WRONLY);
+    while (::pwrite(fd, much.data(), much.size(), 50 * block) > 0) {
+    }
+  };
+  const int pid = sync(target_, ::getpid);
+  const auto busy = async(target_, write_on, tree_ / "in/a");
+  EXPECT_TRUE(eventually([&] { return fs::file_size(tree_ / "in/a") > 50 * block; }));
+  ::kill(pid, SIGKILL);
+  EXPECT_TRUE(eventually([&] { return job_->live_targets().empty(); }));
+  const std::string all = content_of_file(tree_ / "in/a");
+  for (std::size_t i = 0; i < 5; ++i)
+    EXPECT_TRUE(all.substr(i * block, block) == std::string(block, static_cast<char>('a' + i)));
+}
+
+// ---- a host that is killed while its target writes ----
+
+int host_to_be_killed() {
+  const char* const tree = std::getenv("FARCALL_TEST_TREE");
+  job_options options = with_targets("shm");
+  options.host_files = tree;
+  job j(options);
+  const auto write_on = +[](const std::string& path) {
+    say(std::to_string(::getpid()));
+    const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT, 0644);
+    const std::vector<char> much(std::size_t{8} << 20, 'x');
+    while (::pwrite(fd, much.data(), much.size(), 0) > 0) {
+    }
+    say("error " + std::to_string(errno));
+  };
+  sync(j.targets().front(), write_on, tree + std::string("/a"));
+  return 0;
+}
+const role the_host("host to be killed", host_to_be_killed);
+
+TEST(files_of_hosts, keep_no_target_whose_host_is_killed) {
+  const scratch_tree tree;
+  const scoped_variable where("FARCALL_TEST_TREE", (tree / ".").c_str());
+  const scoped_variable preload("LD_PRELOAD", FARCALL_IO_LIBRARY);
+  const scoped_variable forward("FARCALL_IO_FORWARD", "always");
+  const subreaper reaper;
+  role_process host("host to be killed");
+  const std::vector<pid_t> target = pids_in(host.line());
+  ASSERT_EQ(target.size(), 1U);
+  EXPECT_TRUE(eventually([&] { return fs::exists(tree / "a") && fs::file_size(tree / "a") > 0; }));
+  host.kill(SIGKILL);
+  EXPECT_TRUE(all_end_within(target, std::chrono::seconds(10)));
+  EXPECT_THAT(host.line(), ::testing::AnyOf("", "error " + std::to_string(EIO)));
+}
+
+} // namespace
+} // namespace farcall::test
