@@ -9,6 +9,7 @@ namespace farcall::tool {
 [[nodiscard]] command command_offload();
 [[nodiscard]] command command_patterns();
 [[nodiscard]] command command_bandwidth();
+[[nodiscard]] command command_files();
 [[nodiscard]] command command_scale();
 [[nodiscard]] command command_load();
 [[nodiscard]] command command_veo_memory(); ///< where this build has libveo

@@ -11,6 +11,9 @@ add_library(
   bandwidth/published.cpp
   bandwidth/target_block.cpp
   bandwidth/unregistered.cpp
+  files/file_work.cpp
+  files/files.cpp
+  files/published.cpp
   floor/floor.cpp
   load/load.cpp
   offload/device.cpp
@@ -36,14 +39,19 @@ add_library(
   runner/server_process.cpp
   runner/session.cpp
   runner/spin_barrier.cpp
+  runner/ucx_floor.cpp
   scale/connection.cpp
+  scale/nodes.cpp
+  scale/nodes_job.cpp
+  scale/process_use.cpp
   scale/scale.cpp)
 target_link_libraries(farcall_bench_parts PUBLIC farcall_tool_common ${CMAKE_DL_LIBS})
 set_target_properties(farcall_bench_parts PROPERTIES UNITY_BUILD ${FARCALL_UNITY_BUILD})
 # These have names of their own that others have, too.
 set_source_files_properties(
-  am2/am2.cpp am2/peers.cpp bandwidth/connection.cpp bandwidth/unregistered.cpp load/load.cpp
-  runner/loopback.cpp scale/connection.cpp veo/memory.cpp
+  am2/am2.cpp am2/peers.cpp bandwidth/connection.cpp bandwidth/unregistered.cpp files/file_work.cpp
+  files/files.cpp files/published.cpp load/load.cpp
+  runner/loopback.cpp scale/connection.cpp scale/nodes.cpp scale/nodes_job.cpp veo/memory.cpp
   PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 # Most of the time to compile these goes into the same two headers.
 target_precompile_headers(farcall_bench_parts PRIVATE <farcall/farcall.hpp> <fmt/format.h>)
@@ -98,6 +106,16 @@ if(MPI_CXX_FOUND)
   target_link_libraries(farcall_rival_mpi PRIVATE MPI::MPI_CXX)
   add_dependencies(farcall_bench farcall_rival_mpi)
   install(TARGETS farcall_rival_mpi RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+  # Jobs over MPI, beside MPI itself: processes of one mpirun.
+  if(TARGET farcall_mpi)
+    add_executable(farcall_bench_mpi mpi/program.cpp report/statistics.cpp)
+    set_target_properties(farcall_bench_mpi PROPERTIES OUTPUT_NAME farcall-bench-mpi)
+    target_link_libraries(farcall_bench_mpi PRIVATE farcall_tool_common MPI::MPI_CXX)
+    # See own_machine() there.
+    target_link_options(farcall_bench_mpi PRIVATE -Wl,--wrap=_ZN7farcall16machine_identityB5cxx11Ev)
+    add_dependencies(farcall_bench farcall_bench_mpi)
+    add_dependencies(farcall_bench_mpi farcall_mpi)
+  endif()
 endif()
 
 if(FARCALL_BUILD_TESTS)
@@ -112,5 +130,8 @@ if(FARCALL_BUILD_TESTS)
   add_test(NAME tool.bench_gpu
            COMMAND Python3::Interpreter -B "${CMAKE_CURRENT_SOURCE_DIR}/offload/gpu_test.py"
                    $<TARGET_FILE:farcall_command> $<TARGET_EXISTS:farcall_cuda>)
+  add_test(NAME tool.bench_scale_prediction
+           COMMAND Python3::Interpreter -B "${CMAKE_CURRENT_SOURCE_DIR}/scale/predict_test.py")
+  set_tests_properties(tool.bench_scale_prediction PROPERTIES TIMEOUT 60 LABELS no-sanitizer)
   set_tests_properties(tool.bench_gpu PROPERTIES TIMEOUT 300 LABELS no-sanitizer)
 endif()

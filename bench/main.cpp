@@ -2,6 +2,8 @@
 
 #include "commands.hpp"
 
+#include <bench/scale/nodes.hpp>
+
 #include <farcall/offload/job.hpp>
 
 #include <string_view>
@@ -14,8 +16,8 @@ farcall::tool::command program() {
   command all{.name = "farcall bench",
               .text = "Measure what an offload costs here, beside the floor of the same run",
               .footer = "docs/benchmarks.md says how each figure is measured."};
-  all.commands = {command_floor(),     command_offload(), command_patterns(),
-                  command_bandwidth(), command_scale(),   command_load()};
+  all.commands = {command_floor(), command_offload(), command_patterns(), command_bandwidth(),
+                  command_files(), command_scale(),   command_load()};
 #ifdef FARCALL_TOOL_HAS_VEO
   all.commands.push_back(command_veo_memory());
 #endif
@@ -31,6 +33,7 @@ farcall::tool::command program() {
 int main(int argc, char** argv) {
   farcall::serve_if_target(); // the benchmarks start this very program as their targets
   const std::string_view first = argc > 1 ? argv[1] : "";
+  if (first == farcall::tool::job_argument) return farcall::tool::measure_scale_job(argc, argv);
   if (first.starts_with("--farcall-serve=")) {
     const farcall::job server{argc, argv}; // ends with a signal, and does not come back
     return 0;

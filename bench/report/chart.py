@@ -4,7 +4,7 @@ import math
 from html import escape
 
 WIDTH, HEIGHT = 720, 420
-LEFT, RIGHT, TOP, BOTTOM = 76, 20, 66, 56
+LEFT, RIGHT, TOP, BOTTOM = 76, 30, 66, 56
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")  # Okabe and Ito's, which all can tell apart
 
 
@@ -45,8 +45,10 @@ class Axis:
         return self.begin + (math.log(value) - math.log(self.low)) * self.scale
 
 
-def line_chart(title, subtitle, x_label, y_label, series, y_text):
-    """The text of an SVG. `series`: (name, [(bytes, value), ...]) each; `y_text` writes a value."""
+def line_chart(title, subtitle, x_label, y_label, series, y_text, x_text=bytes_text,
+               x_ticks=binary_ticks):
+    """The text of an SVG. `series`: (name, [(x, y), ...]) each; `y_text` and `x_text` write values;
+    `x` counts bytes unless told otherwise."""
     points = [p for _, line in series for p in line]
     y_low, y_high = min(y for _, y in points), max(y for _, y in points)
     x = Axis(min(p[0] for p in points), max(p[0] for p in points), LEFT, WIDTH - RIGHT)
@@ -60,11 +62,11 @@ def line_chart(title, subtitle, x_label, y_label, series, y_text):
         at = y.at(tick)
         out.append(f'<path d="M{LEFT} {at:.1f}H{WIDTH - RIGHT}" stroke="#ddd"/>')
         out.append(f'<text x="{LEFT - 6}" y="{at + 4:.1f}" text-anchor="end">{y_text(tick)}</text>')
-    for tick in binary_ticks(x.low, x.high):
+    for tick in x_ticks(x.low, x.high):
         at = x.at(tick)
         out.append(f'<path d="M{at:.1f} {TOP}V{HEIGHT - BOTTOM}" stroke="#eee"/>')
         out.append(f'<text x="{at:.1f}" y="{HEIGHT - BOTTOM + 16}" '
-                   f'text-anchor="middle">{bytes_text(tick)}</text>')
+                   f'text-anchor="middle">{x_text(tick)}</text>')
     out.append(f'<path d="M{LEFT} {TOP}V{HEIGHT - BOTTOM}H{WIDTH - RIGHT}" fill="none" '
                f'stroke="#333"/>')
     middle = (LEFT + WIDTH - RIGHT) / 2

@@ -14,14 +14,13 @@
 
 namespace farcall::tool {
 
-namespace {
-
-/// Beside this program in a build tree and in an installation.
-std::filesystem::path helper_path() {
+std::filesystem::path mpi_program() {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   return self.parent_path() / "farcall-rival-mpi";
 }
+
+namespace {
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
@@ -58,7 +57,7 @@ measured parse(const std::string& output, std::size_t expected) {
 }
 
 measured ping_pong(const rival_settings& settings, bool over_tcp) {
-  const std::filesystem::path helper = helper_path();
+  const std::filesystem::path helper = mpi_program();
   if (::access(helper.c_str(), X_OK) != 0) {
     return {{},
             fmt::format(

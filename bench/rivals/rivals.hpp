@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -42,8 +43,12 @@ struct rival {
 [[nodiscard]] std::vector<rival> kernel_rivals();
 /// UCX active messages over POSIX shared memory.
 [[nodiscard]] rival ucx_rival();
+/// UCX active messages over what the user's variables say (UCX_TLS, UCX_NET_DEVICES).
+[[nodiscard]] rival ucx_rival_as_set();
 /// MPI ping-pong, by a helper program under mpirun.
 [[nodiscard]] rival mpi_rival();
+/// Its program, beside this one in a build tree and in an installation, if MPI was found.
+[[nodiscard]] std::filesystem::path mpi_program();
 /// The same over TCP on loopback; of MPIs, Open MPI can be told so.
 [[nodiscard]] rival ucx_tcp_rival();
 [[nodiscard]] rival mpi_tcp_rival();

@@ -84,13 +84,15 @@ struct ucx_library {
   }
 };
 
-/// What UCX may use, so that what is measured does not depend on the network cards here.
+/// What UCX may use, so that what is measured does not depend on the network cards here. Null: what
+/// the user says.
 struct ucx_transport {
   const char* names = nullptr;
   const char* device = nullptr;
 };
 constexpr ucx_transport posix_segments{"posix,self", nullptr};
 constexpr ucx_transport tcp_on_loopback{"tcp,self", "lo"};
+constexpr ucx_transport as_set{};
 
 /// One side: a worker, an endpoint to the other side, and what has arrived.
 class ucx_side {
@@ -98,7 +100,9 @@ class ucx_side {
   ucx_side(int channel, const ucx_transport& over) {
     ucp_config_t* config = nullptr;
     library_.check(library_.config_read(nullptr, nullptr, &config), "ucp_config_read");
-    library_.check(library_.config_modify(config, "TLS", over.names), "UCX_TLS");
+    if (over.names != nullptr) {
+      library_.check(library_.config_modify(config, "TLS", over.names), "UCX_TLS");
+    }
     if (over.device != nullptr) {
       library_.check(library_.config_modify(config, "NET_DEVICES", over.device), "UCX_NET_DEVICES");
     }
@@ -196,7 +200,7 @@ std::vector<double> ping_pong(const rival_settings& settings, const ucx_transpor
   const pid_t parent = getpid();
   // Forked before UCX is loaded: a UCX context does not survive a fork.
   forked_process echo{[&] {
-    close(channel[0]);
+    ::close(channel[0]);
     pin_this_thread(settings.cores.target);
     ucx_side side{channel[1], over};
     for (std::uint64_t expected = 1;; ++expected) {
@@ -204,7 +208,7 @@ std::vector<double> ping_pong(const rival_settings& settings, const ucx_transpor
       side.send(expected);
     }
   }};
-  close(channel[1]);
+  ::close(channel[1]);
   pin_this_thread(settings.cores.host);
   ucx_side side{channel[0], over};
   std::uint64_t sent = 0;
@@ -240,6 +244,10 @@ rival ucx_tcp_rival() {
           measuring(tcp_on_loopback)};
 }
 
+rival ucx_rival_as_set() {
+  return {"ucx_am_as_set", "UCX active messages (ucp_am)", measuring(as_set)};
+}
+
 } // namespace farcall::tool
 
 #else
@@ -259,6 +267,8 @@ rival ucx_rival() { return {"ucx_am", "UCX active messages (ucp_am, posix)", abs
 rival ucx_tcp_rival() {
   return {"ucx_am_tcp", "UCX active messages over TCP (ucp_am, tcp, loopback)", absent};
 }
+
+rival ucx_rival_as_set() { return {"ucx_am_as_set", "UCX active messages (ucp_am)", absent}; }
 
 } // namespace farcall::tool
 

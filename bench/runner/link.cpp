@@ -1,5 +1,6 @@
 #include "link.hpp"
 #include "session.hpp"
+#include "ucx_floor.hpp"
 
 #include <farcall/gpu/transport/entry.hpp>
 
@@ -37,6 +38,8 @@ const char* word_of(link_kind kind) {
     return "cuda-emulated";
   case link_kind::gpu:
     return "cuda";
+  case link_kind::ucx:
+    return "ucx";
   default:
     return "shm";
   }
@@ -52,6 +55,7 @@ link_kind kind_of(const bench_options& options) {
         throw usage_problem("devices are measured by 'farcall bench offload' only");
       return cuda::is_emulated(url) ? link_kind::emulated : link_kind::gpu;
     }
+    if (url.scheme == "ucx") return link_kind::ucx;
     if (!row.make_launcher) return link_kind::shm;
     return options.key.empty() ? link_kind::tcp : link_kind::tls;
   }
@@ -73,7 +77,9 @@ job_options bench_link::one_target(int cpu) const {
 }
 
 job_options bench_link::targets(std::size_t n) const {
-  if (!given_.empty()) return job_at(is_memory(kind_) ? given_ : with_option(given_, "count", n));
+  if (!given_.empty())
+    return job_at(is_memory(kind_) || kind_ == link_kind::ucx ? given_
+                                                              : with_option(given_, "count", n));
   return job_at(server_ ? fmt::format("{}?count={}", server_->url(), n) : fmt::format("shm:{}", n));
 }
 
@@ -115,6 +121,8 @@ json link_session::circumstances() const {
 std::unique_ptr<floor_probe> make_floor(link_kind kind, core_pair cores, std::uint32_t device) {
   if (kind == link_kind::gpu)
     return std::make_unique<bus_floor>(cores, device, floor_places, far_floor_calls);
+  if (kind == link_kind::ucx)
+    return std::make_unique<ucx_floor>(cores, floor_places, far_floor_calls);
   if (is_memory(kind)) return std::make_unique<floor_meter>(cores, floor_places, 1000);
   return std::make_unique<connection_floor>(cores, floor_places, far_floor_calls);
 }

@@ -21,9 +21,9 @@ namespace farcall::tool {
 /// What carries calls between the host and the targets of a benchmark.
 /// The emulated device is reached through memory, as a process over shm, but knows only functions
 /// for devices. A GPU is reached over its bus, and knows the same.
-enum class link_kind { shm, tcp, tls, emulated, gpu };
+enum class link_kind { shm, tcp, tls, emulated, gpu, ucx };
 
-/// "shm", "tcp", "tls", "cuda-emulated" or "cuda".
+/// "shm", "tcp", "tls", "cuda-emulated", "cuda" or "ucx".
 [[nodiscard]] const char* word_of(link_kind kind);
 
 /// As the options say.

@@ -1,3 +1,4 @@
+#include "nodes.hpp"
 #include "scale.hpp"
 
 #include <bench/runner/functions.hpp>
@@ -19,6 +20,8 @@
 namespace farcall::tool {
 
 namespace {
+
+constexpr std::size_t usual_nodes = 64;
 
 struct scale_result {
   std::size_t nodes = 0;
@@ -67,12 +70,13 @@ summary measure_start(const bench_link& link, std::size_t nodes, std::size_t bat
   return summarize(std::move(samples));
 }
 
-scale_result measure_all(const scale_options& options, const bench_link& link, progress& bar) {
+scale_result measure_all(const scale_options& options, std::size_t nodes, const bench_link& link,
+                         progress& bar) {
   scale_result result;
   bar.begin_step("memory and idling");
   const double before = resident_mib();
   {
-    const job j{link.targets(options.nodes)};
+    const job j{link.targets(nodes)};
     call_every_target(j);
     result.nodes = j.targets().size();
     result.host_mib_per_node = (resident_mib() - before) / static_cast<double>(result.nodes);
@@ -82,7 +86,7 @@ scale_result measure_all(const scale_options& options, const bench_link& link, p
         time_batches(options.batches_or(40, 20), result.nodes, 3, [&] { call_every_target(j); }));
   }
   bar.begin_step("start");
-  result.start_ms = measure_start(link, options.nodes, options.batches_or(20, fewest_batches));
+  result.start_ms = measure_start(link, nodes, options.batches_or(20, fewest_batches));
   return result;
 }
 
@@ -125,8 +129,11 @@ std::string to_table(const scale_result& r, const floor_probe& floor) {
 } // namespace
 
 int run_scale_over_connection(const scale_options& options) {
+  const std::vector<std::size_t> sizes =
+      options.nodes.empty() ? std::vector{usual_nodes} : parse_sizes(options.nodes);
+  if (sizes.size() != 1) throw usage_problem("over TCP there is one job: --nodes takes one number");
   link_session session{options, "scale", 3};
-  const scale_result result = measure_all(options, session.link(), session.bar());
+  const scale_result result = measure_all(options, sizes.front(), session.link(), session.bar());
   session.finish();
   if (options.json) {
     print_json(to_json(result, session));

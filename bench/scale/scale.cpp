@@ -1,4 +1,5 @@
 #include "scale.hpp"
+#include "nodes.hpp"
 
 #include <bench/commands.hpp>
 #include <bench/rivals/rivals.hpp>
@@ -359,9 +360,14 @@ int run_scale_over_memory(const scale_options& options) {
 }
 
 int run_scale(const scale_options& options) {
-  if (kind_of(options) != link_kind::shm) return run_scale_over_connection(options);
+  const bool is_launched = options.launcher != "children";
+  if (kind_of(options) != link_kind::shm) {
+    if (is_launched) throw usage_problem("--launcher is for targets without --transport");
+    return run_scale_over_connection(options);
+  }
   if (!options.targets.empty())
     throw usage_problem("over shm the targets are chosen by --max-targets, not by --targets");
+  if (is_launched || !options.nodes.empty()) return run_scale_of_nodes(options);
   return run_scale_over_memory(options);
 }
 
@@ -381,13 +387,28 @@ command command_scale() {
                  .range = {{1, powers.back()}}});
   all.push_back({.name = "--nodes",
                  .value = &o.nodes,
-                 .text = "Targets of the one job over TCP",
-                 .range = {{1, 1000}},
+                 .text =
+                     "Measure jobs of so many targets instead, each by itself: 2,4,8,16 (start, "
+                     "memory, idling, first contact); over TCP: of the one job (default: 64)"});
+  all.push_back({.name = "--launcher",
+                 .value = &o.launcher,
+                 .text = "Who starts the targets of --nodes: the host, as its children, or mpirun",
+                 .choices = {"children", "mpirun"},
                  .shows_default = true});
-  return benchmark(
-      "scale",
-      "1 to 16 targets and host threads: calls per second, start-up, memory, idling, taking turns",
-      std::move(all), options, run_scale);
+  all.push_back({.name = "--starts",
+                 .value = &o.starts,
+                 .text = "Further starts of each size of --nodes (default: 5, quick: 2)",
+                 .range = {{0, 1000}}});
+  all.push_back({.name = "--contact-seconds",
+                 .value = &o.contact_seconds,
+                 .text = "Longest time for each of the two parts of first contact (default: 20, "
+                         "quick: 3; 0: leave it out)",
+                 .range = {{0, 3600}}});
+  return benchmark("scale",
+                   "1 to 16 targets and host threads: calls per second, start-up, memory, idling, "
+                   "taking turns; or "
+                   "jobs of many nodes",
+                   std::move(all), options, run_scale);
 }
 
 } // namespace farcall::tool

@@ -1,0 +1,6 @@
+// The transport as a module, which programs load: FARCALL_TRANSPORT_MODULES=libfarcall-mpi.so.
+
+#include <farcall/transport/mpi/entry.hpp>
+#include <farcall/transport/transport_module.hpp>
+
+FARCALL_TRANSPORT_MODULE(&farcall::mpi::entry);

@@ -1,0 +1,6 @@
+// The transport as a module, which programs load: FARCALL_TRANSPORT_MODULES=libfarcall-ucx.so.
+
+#include <farcall/transport/transport_module.hpp>
+#include <farcall/transport/ucx/entry.hpp>
+
+FARCALL_TRANSPORT_MODULE(&farcall::ucx::entry);

@@ -1,0 +1,144 @@
+// Jobs of processes that mpirun has started, whose nodes reach each other over MPI, by the module
+// as programs load it.
+
+#include <tests/command.hpp>
+#include <tests/support.hpp>
+
+#include <csignal>
+#include <cstdlib>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace farcall::test {
+namespace {
+
+#if defined(MPI_MODULE)
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+/// Open MPI starts nothing as root, and not more processes than there are processors, unless told
+/// so.
+std::string run(int processes, const std::string& mode, const std::string& options = "") {
+  return "env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
+         "OMPI_MCA_rmaps_base_oversubscribe=1 FARCALL_TRANSPORT_MODULES=" MPI_MODULE " " MPI_EXEC
+         " " +
+         options + " -n " + std::to_string(processes) + " " MPI_PROGRAM " " + mode;
+}
+
+class mpi_jobs : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (std::system("command -v " MPI_EXEC " >/dev/null 2>&1") != 0) {
+      GTEST_SKIP() << MPI_EXEC " is not installed";
+    }
+  }
+};
+
+TEST_F(mpi_jobs, have_targets_that_call_each_other) {
+  command c(run(3, "works"));
+  EXPECT_EQ(c.end(), 0) << c.text();
+  EXPECT_THAT(c.text(), AllOf(HasSubstr("0-1 mpi\n"), HasSubstr("0-2 mpi\n")));
+}
+
+TEST_F(mpi_jobs, wake_threads_that_sleep) {
+  command c(run(2, "sleeps"));
+  EXPECT_EQ(c.end(), 0) << c.text();
+  EXPECT_THAT(c.text(), HasSubstr("woken"));
+}
+
+TEST_F(mpi_jobs, of_equals_have_mpi_initialised_for_them) {
+  command c(run(3, "launched"));
+  EXPECT_EQ(c.end(), 0) << c.text();
+  EXPECT_EQ(c.count("right\n"), 3U) << c.text();
+  EXPECT_EQ(c.count(" mpi\n"), 3U) << c.text();
+}
+
+TEST_F(mpi_jobs, go_on_beside_messages_of_the_program) {
+  command c(run(3, "multiple"));
+  EXPECT_EQ(c.end(), 0) << c.text();
+  EXPECT_EQ(c.count("right\n"), 3U) << c.text();
+  EXPECT_EQ(c.count(" mpi\n"), 3U) << c.text();
+}
+
+TEST_F(mpi_jobs, call_mpi_on_one_thread_where_it_is_for_one) {
+  for (const char* level : {"funneled", "serialized"}) {
+    command c(run(2, level));
+    EXPECT_EQ(c.end(), 0) << level << ": " << c.text();
+    EXPECT_EQ(c.count("right\n"), 2U) << level << ": " << c.text();
+    EXPECT_EQ(c.count(" mpi\n"), 2U) << level << ": " << c.text();
+  }
+}
+
+TEST_F(mpi_jobs, may_be_of_some_processes_only) {
+  command c(run(4, "part"));
+  EXPECT_EQ(c.end(), 0) << c.text();
+  EXPECT_EQ(c.count("right\n"), 3U) << c.text();
+  EXPECT_EQ(c.count(" mpi\n"), 3U) << c.text();
+}
+
+TEST_F(mpi_jobs, may_be_followed_by_others) {
+  command c(run(2, "two"));
+  EXPECT_EQ(c.end(), 0) << c.text();
+  EXPECT_THAT(c.text(), AllOf(HasSubstr("first of 2 by mpi\n"), HasSubstr("second of 2 by shm\n")));
+}
+
+TEST_F(mpi_jobs, may_end_after_mpi) {
+  command c(run(2, "finalized"));
+  EXPECT_EQ(c.end(), 0) << c.text();
+  EXPECT_EQ(c.count("right\n"), 2U) << c.text();
+}
+
+TEST_F(mpi_jobs, do_without_where_mpi_knows_no_threads) {
+  command c(run(2, "single"));
+  EXPECT_EQ(c.end(), 0) << c.text();
+  EXPECT_EQ(c.count(" by shm\n"), 2U) << c.text();
+  EXPECT_EQ(c.count("MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level)"), 2U) << c.text();
+}
+
+TEST_F(mpi_jobs, end_when_a_process_exits_in_the_middle) {
+  command c(run(2, "leaves"));
+  EXPECT_NE(c.end(), 0);
+  EXPECT_THAT(c.text(), HasSubstr("node 1"));
+}
+
+TEST_F(mpi_jobs, lose_a_node_and_go_on) {
+  command c(run(3, "dies", MPI_RECOVERS));
+  EXPECT_TRUE(c.says("others go on")) << c.text();
+  EXPECT_THAT(c.text(), HasSubstr("caught: node 1 ("));
+  // MPI_Finalize may wait for the one that is gone.
+  ::kill(c.pid(), SIGTERM);
+  (void)c.end();
+}
+
+/// The library that the module was not built for.
+void expect_refusal(const char* how) {
+  // MPICH brings UCX, whose hooks in memory functions crash in a sanitizer's.
+  const std::string hooks = under_sanitizer ? "UCX_MEM_EVENTS=no " : "";
+  command c("env " + hooks +
+            "FARCALL_TRANSPORT_MODULES=" MPI_MODULE " " MPI_OTHER_PROGRAM " " MPI_OTHER_LIBRARY
+            " " +
+            std::string(how));
+  const int status = c.end();
+  if (status == 77) GTEST_SKIP() << MPI_OTHER_LIBRARY " is not installed";
+  EXPECT_EQ(status, 0) << c.text();
+  EXPECT_THAT(c.text(), AllOf(HasSubstr("absent: "), HasSubstr(MPI_OTHER_LIBRARY),
+                              HasSubstr("FARCALL_TRANSPORT_MODULES")));
+}
+
+TEST(mpi_libraries, of_a_program_that_are_not_the_modules_are_refused) { expect_refusal("linked"); }
+TEST(mpi_libraries, that_an_interpreter_uses_are_refused) { expect_refusal("used"); }
+
+#else
+
+TEST(mpi, carries_jobs) {
+  GTEST_SKIP()
+      << "built without MPI (libopenmpi-dev), or with another standard library, or as a shared one";
+}
+
+#endif
+
+} // namespace
+} // namespace farcall::test
