@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Asks `farcall bench` for what it must pass on to farcall-bench, and takes that away.
+"""Asks `farcall bench` for figures, and for what it must pass on to farcall-bench.
 
-Run as: bench_test.py <farcall>.
+Run as: bench_test.py <farcall> <part>, where <part> is one of PARTS.
 """
 
 import json
@@ -16,7 +16,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 
 
 def run(*words):
-    return subprocess.run(words, capture_output=True, text=True, timeout=60)
+    return subprocess.run(words, capture_output=True, text=True, timeout=100)
 
 
 def expect(done, status, text, where):
@@ -48,6 +48,20 @@ def check_door(farcall):
            '"ring_only_ns": {', "out")
     expect(run(farcall, "bench", "offload", "--quick", "--batches", "20"), 0,
            "engine: empty - ring only = ", "out")
+
+
+def check_scale(farcall):
+    for wrong in ("0", "2,", "2,x", "4097"):
+        expect(run(farcall, "bench", "scale", "--nodes", wrong), 2, "farcall: --nodes: ", "err")
+    expect(run(farcall, "bench", "scale", "--launcher", "mpirun", "--transport", "tcp"), 2,
+           "farcall: --launcher is for targets without --transport", "err")
+    done = run(farcall, "bench", "scale", "--nodes", "3", "--quick", "--starts", "1", "--json")
+    expect(done, 0, '"launcher": "children"', "out")
+    row, = json.loads(done.stdout)["sizes"]
+    if row["nodes"] != 3 or row["constructor_ms"]["samples"] != 2 or row["limits"]:
+        raise SystemExit(f"{row}")
+    if row["meeting_pairs"] != 3 or row["calling_lanes"] != 6 or row["host_unused"]["descriptors"] < 3:
+        raise SystemExit(f"{row}")
 
 
 def check_am2(farcall):
@@ -101,14 +115,14 @@ def check_without(farcall):
         expect(done, 1, "--target farcall_bench", "err")
 
 
+PARTS = {"door": check_door, "scale": check_scale, "unregistered": check_unregistered,
+         "am2": check_am2, "without": check_without}
+
+
 def main():
-    if len(sys.argv) != 2:
+    if len(sys.argv) != 3 or sys.argv[2] not in PARTS:
         raise SystemExit(__doc__)
-    check_door(sys.argv[1])
-    check_unregistered(sys.argv[1])
-    if "am2" in run(sys.argv[1], "bench", "--help").stdout:
-        check_am2(sys.argv[1])
-    check_without(sys.argv[1])
+    PARTS[sys.argv[2]](sys.argv[1])
 
 
 if __name__ == "__main__":
