@@ -4,7 +4,10 @@
 #include <farcall/transport/message_transport.hpp>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+
+#include <sys/random.h>
 
 namespace farcall {
 namespace {
@@ -20,6 +23,14 @@ bool is_ring_size(std::uint32_t bytes) noexcept {
   return is_power_of_two(bytes) && bytes >= smallest_ring && bytes <= largest_ring;
 }
 
+std::uint64_t make_key() {
+  std::uint64_t key = 0;
+  if (::getrandom(&key, sizeof key, 0) != static_cast<ssize_t>(sizeof key)) {
+    throw_system_error("getting a random number", errno);
+  }
+  return key;
+}
+
 template <class F>
 void for_each_lane(message_peer& p, F f) {
   for (const auto& o : p.opened) {
@@ -33,7 +44,8 @@ void for_each_lane(message_peer& p, F f) {
 } // namespace
 
 message_transport::message_transport(message_site site)
-    : site_(std::move(site)), refusals_("more messages over " + site_.network + " were refused") {
+    : site_(std::move(site)), key_(make_key()),
+      refusals_("more messages over " + site_.network + " were refused") {
   if (site_.nodes > most_nodes) {
     throw error(site_.network + " is for jobs of a million nodes at most");
   }
@@ -257,7 +269,7 @@ void message_transport::take_lane_message(lane_message kind, std::span<const std
 }
 
 bool message_transport::is_from_peer(std::uint64_t key, std::uint32_t from) noexcept {
-  if (key == site_.key && from < site_.nodes && from != site_.self) [[likely]] {
+  if (key == key_ && from < site_.nodes && from != site_.self) [[likely]] {
     const message_peer* const p = find_peer(from);
     return p == nullptr || !p->is_gone;
   }
@@ -277,7 +289,7 @@ message_lane* message_transport::lane_for(std::span<const std::byte> header,
   } else {
     l = place < p->opened.size() ? p->opened[place].open.get() : nullptr;
   }
-  return l != nullptr && h.check == check_of(site_.key, l->number()) ? l : nullptr;
+  return l != nullptr && h.check == check_of(key_, l->number()) ? l : nullptr;
 }
 
 void message_transport::take_open(std::span<const std::byte> header) noexcept {

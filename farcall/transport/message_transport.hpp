@@ -47,11 +47,10 @@ class message_transport : public transport {
     node_id self = 0;
     std::size_t nodes = 1;
     std::uint32_t ring_bytes = 0;
-    std::uint64_t key = 0; ///< what peers have to name in all that they send
     std::span<doorbell> doorbells;
   };
 
-  /// Throws error where the job has too many nodes.
+  /// Throws error where the job has too many nodes, or the system has no random numbers.
   explicit message_transport(message_site site);
   /// Before anything else; the link lives as long as the derived class.
   void attach(message_link& link) noexcept { link_ = &link; }
@@ -93,6 +92,8 @@ class message_transport : public transport {
   [[nodiscard]] bool has_unsent() noexcept;
 
   [[nodiscard]] const message_site& site() const noexcept { return site_; }
+  /// What peers have to name in all that they send; nobody can guess it.
+  [[nodiscard]] std::uint64_t key() const noexcept { return key_; }
 
  private:
   endpoint publish(message_lane& l, node_id peer, std::uint32_t worker, bool own_worker,
@@ -112,6 +113,7 @@ class message_transport : public transport {
   void connect_openers() noexcept;
 
   message_site site_;
+  std::uint64_t key_;
   message_link* link_ = nullptr;
   /// Of lanes that users have; taken after the link's lock.
   mutable std::mutex table_mutex_;

@@ -22,19 +22,11 @@ constexpr unsigned mpi_cost = 80;
 /// At the end: for what was committed to go out.
 constexpr std::chrono::seconds last_sending{1};
 
-std::uint64_t make_key() {
-  std::uint64_t key = 0;
-  if (::getrandom(&key, sizeof key, 0) != static_cast<ssize_t>(sizeof key)) {
-    throw_system_error("getting a random number", errno);
-  }
-  return key;
-}
-
 class mpi_transport final : public message_transport, private engine::receiver {
  public:
   mpi_transport(const transport_site& site, std::uint32_t ring_bytes,
                 std::shared_ptr<const world> over, threads level)
-      : message_transport({"MPI", site.self, site.nodes, ring_bytes, make_key(), site.doorbells}),
+      : message_transport({"MPI", site.self, site.nodes, ring_bytes, site.doorbells}),
         name_("MPI (" + library_version() + ")"), engine_(*this, over, level, site.doorbells),
         peers_(site.nodes, over->size), rma_engine_(engine_, site.self, site.windows, peers_) {
     attach(engine_);
@@ -49,9 +41,8 @@ class mpi_transport final : public message_transport, private engine::receiver {
 
   void describe(card& mine) const override {
     const world& w = engine_.over();
-    mine.transports["mpi"] =
-        encode(address{w.number, site().key, static_cast<std::uint32_t>(w.rank),
-                       static_cast<std::uint32_t>(engine_.tag())});
+    mine.transports["mpi"] = encode(address{w.number, key(), static_cast<std::uint32_t>(w.rank),
+                                            static_cast<std::uint32_t>(engine_.tag())});
   }
 
   reachability reachability_of(const card& peer) const override {
@@ -152,7 +143,7 @@ class mpi_transport final : public message_transport, private engine::receiver {
   bool is_ending_ = false;
   engine engine_;
   peer_table peers_;
-  message_rma rma_engine_;
+  tagged_rma rma_engine_;
 };
 
 } // namespace

@@ -3,10 +3,7 @@
 #include <farcall/transport/ucx/address.hpp>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
-
-#include <sys/random.h>
 
 namespace farcall::ucx {
 namespace {
@@ -67,14 +64,6 @@ std::uint64_t own_place() {
   for (const char c : network_identity())
     sum = (sum ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   return sum;
-}
-
-std::uint64_t make_key() {
-  std::uint64_t key = 0;
-  if (::getrandom(&key, sizeof key, 0) != static_cast<ssize_t>(sizeof key)) {
-    throw_system_error("getting a random number", errno);
-  }
-  return key;
 }
 
 } // namespace farcall::ucx

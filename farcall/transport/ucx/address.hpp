@@ -23,7 +23,4 @@ struct address {
 /// Throws malformed_message. The result points into `bytes`.
 [[nodiscard]] address decode_address(std::span<const std::byte> bytes);
 
-/// One that nobody can guess. Throws error.
-[[nodiscard]] std::uint64_t make_key();
-
 } // namespace farcall::ucx

@@ -3,7 +3,6 @@
 #include <farcall/memory/doorbell.hpp>
 #include <farcall/transport/card.hpp>
 #include <farcall/transport/ucx/address.hpp>
-#include <farcall/transport/ucx/rma_engine.hpp>
 #include <farcall/transport/ucx/worker.hpp>
 
 #include <atomic>
@@ -22,7 +21,7 @@ struct used_peer {
 };
 
 /// Nodes that have joined. Of one that is never used there is its address and nothing else.
-class peer_table final : public active_message_rma::directory {
+class peer_table {
  public:
   peer_table(worker& by, std::size_t nodes) : worker_(&by), known_(nodes) {}
 
@@ -33,6 +32,9 @@ class peer_table final : public active_message_rma::directory {
     // Acquire; partner: the release store in admit().
     return peer < known_.size() && known_[peer].is_admitted.load(std::memory_order_acquire);
   }
+  /// Without the lock. Whether [address, address + bytes) lies in a window of the peer's.
+  [[nodiscard]] bool is_inside(node_id peer, std::uint64_t address,
+                               std::uint64_t bytes) const noexcept;
 
   // ---- with the worker's lock
 
@@ -49,8 +51,8 @@ class peer_table final : public active_message_rma::directory {
       f(*known_[n].used);
   }
 
-  connection& connected(node_id peer) override;
-  bool is_inside(node_id peer, std::uint64_t address, std::uint64_t bytes) const noexcept override;
+  /// One that can be sent to. Throws error.
+  [[nodiscard]] connection& connected(node_id peer);
 
  private:
   struct entry {

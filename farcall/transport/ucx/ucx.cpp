@@ -1,6 +1,7 @@
 #include <farcall/base/error.hpp>
 #include <farcall/transport/message_transport.hpp>
 #include <farcall/transport/ucx/peers.hpp>
+#include <farcall/transport/ucx/rma_engine.hpp>
 #include <farcall/transport/ucx/ucx.hpp>
 
 #include <functional>
@@ -20,7 +21,7 @@ constexpr std::chrono::seconds last_sending{1};
 class ucx_transport final : public message_transport, private worker::receiver {
  public:
   explicit ucx_transport(options o)
-      : message_transport({"UCX", o.self, o.nodes, o.ring_bytes, make_key(), o.doorbells}),
+      : message_transport({"UCX", o.self, o.nodes, o.ring_bytes, o.doorbells}),
         machine_(std::move(o.machine)), worker_(*this), peers_(worker_, o.nodes),
         rma_engine_(worker_, o.self, std::move(o.windows), peers_) {
     attach(worker_);
@@ -48,8 +49,8 @@ class ucx_transport final : public message_transport, private worker::receiver {
   std::string_view scheme() const noexcept override { return "ucx"; }
 
   void describe(card& mine) const override {
-    mine.transports["ucx"] = encode(
-        address{site().key, place_, worker_.own_resources().has_network(), worker_.address()});
+    mine.transports["ucx"] =
+        encode(address{key(), place_, worker_.own_resources().has_network(), worker_.address()});
   }
 
   reachability reachability_of(const card& peer) const override {
