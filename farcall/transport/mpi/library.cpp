@@ -177,6 +177,10 @@ phase phase_now() noexcept {
 }
 
 void start() {
+  // Several jobs may be made at once.
+  static std::mutex starting;
+  const std::lock_guard guard(starting);
+  if (phase_now() != phase::not_started) return;
   int level = MPI_THREAD_SINGLE;
   const int result = ::MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level);
   if (result != MPI_SUCCESS) throw error("MPI_Init_thread failed");

@@ -24,10 +24,10 @@ enum class threads {
 enum class phase { not_started, running, ended };
 [[nodiscard]] phase phase_now() noexcept;
 
-/// Initialises MPI, with MPI_THREAD_MULTIPLE, and has it finalised at exit(), unless a transport is
-/// still in use then: such a process ends out of turn, which finalising would hide and, waiting for
-/// the others, prolong. Whoever has to finalise it earlier calls finalize(). All processes of
-/// MPI_COMM_WORLD do so, and wait for each other. Throws error.
+/// Initialises MPI, unless it is, with MPI_THREAD_MULTIPLE, and has it finalised at exit(), unless
+/// a transport is still in use then: such a process ends out of turn, which finalising would hide
+/// and, waiting for the others, prolong. Whoever has to finalise it earlier calls finalize(). All
+/// processes of MPI_COMM_WORLD do so, and wait for each other. Throws error.
 void start();
 
 /// Finalises MPI, if start() has initialised it and no transport is in use. Waits for all
