@@ -58,6 +58,7 @@ class scripted_stream final : public tcp::stream {
   bool has_buffered() const noexcept override { return false; }
   int fd() const noexcept override { return event_.get(); }
   std::string failure() const override { return ""; }
+  bool was_broken_off() const noexcept override { return false; }
   bool is_established() const noexcept override { return is_established_; }
 
   /// After the last piece the other side has ended in order, instead of being silent.

@@ -212,6 +212,19 @@ TEST_F(intruder_test, a_port_scanner_does_no_harm) {
   EXPECT_LE(log_.count("\n"), 60U);
 }
 
+TEST_F(plain_intruder_test, who_leaves_before_he_has_said_what_he_wants_is_not_refused) {
+  const std::string beginning = bytes_of(own_preamble(tcp::connection_kind::lane));
+  for (int i = 0; i < 3; ++i)
+    raw_client(port_of(*server_)).send(beginning);
+  tcp::connect_request o = own_connect_request(tcp::connection_kind::lane);
+  o.proof[0] ^= std::byte{1};
+  raw_client c(port_of(*server_));
+  c.send(beginning + bytes_of(o));
+  EXPECT_TRUE(log_.comes_to_say("it does not know the job's secret"));
+  EXPECT_EQ(log_.count("a connection is refused"), 1U) << log_.text();
+  expect_job_undisturbed();
+}
+
 TEST_F(intruder_test, another_version_is_told_so) {
   tcp::preamble p = control_preamble(true);
   p.version = tcp::connection_version + 1;

@@ -114,8 +114,8 @@ class arrival final : public event_handler, public std::enable_shared_from_this<
         return;
       }
       if (got.status != io_status::done) {
-        end(nullptr, got.status == io_status::closed ? "it ended before it said what it wants"
-                                                     : connection_->failure());
+        const bool has_left = got.status == io_status::closed || connection_->was_broken_off();
+        end(nullptr, has_left ? "" : connection_->failure());
         return;
       }
       have_ += got.bytes;

@@ -28,7 +28,7 @@ void dial(reactor& loop, std::vector<socket_address> where, const preamble& firs
           dialled done);
 
 /// A connection whose connect request was read, and is not checked yet; null and the reason
-/// otherwise.
+/// otherwise. No reason: the other side has ended it before, as one does whose job has ended.
 using arrived =
     std::function<void(std::unique_ptr<stream>, const connect_request&, const std::string& why)>;
 

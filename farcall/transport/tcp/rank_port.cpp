@@ -80,6 +80,10 @@ class rank_port final : public port {
               *loop, std::move(socket), identity, clock::now() + timeout,
               [all, loop, proof, timeout, from](std::unique_ptr<stream> s, const connect_request& o,
                                                 const std::string& why) {
+                if (!s && why.empty()) {
+                  log::info("a connection from " + from + " ended before it said what it wants");
+                  return;
+                }
                 if (!s || secret::copy_of(o.proof) != *proof) {
                   all->refusals.warning("a connection from " + from + " is refused: " +
                                         (s ? "it does not know the job's secret" : why));

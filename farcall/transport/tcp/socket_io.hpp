@@ -24,5 +24,7 @@ struct socket_result {
 
 /// Words for the end of a connection, with what to do about it where that is known.
 [[nodiscard]] std::string socket_failure_text(int reason);
+/// Whether that value says that the other side has ended the connection.
+[[nodiscard]] bool is_break(int reason) noexcept;
 
 } // namespace farcall::tcp

@@ -70,6 +70,9 @@ class plain final : public stream {
   std::string failure() const override {
     return socket_failure_text(reason_.load(std::memory_order_relaxed));
   }
+  bool was_broken_off() const noexcept override {
+    return is_break(reason_.load(std::memory_order_relaxed));
+  }
   bool is_established() const noexcept override { return true; }
 
  private:
@@ -99,6 +102,8 @@ socket_result send_some(int fd, std::span<const iovec> parts) noexcept {
     return ::sendmsg(to, message, MSG_DONTWAIT | MSG_NOSIGNAL);
   });
 }
+
+bool is_break(int reason) noexcept { return reason == ECONNRESET || reason == EPIPE; }
 
 std::string socket_failure_text(int reason) {
   std::string text = reason_text(reason);

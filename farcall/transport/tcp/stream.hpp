@@ -58,6 +58,8 @@ class stream {
 
   /// Why the last read or write failed, in words; never key material.
   [[nodiscard]] virtual std::string failure() const = 0;
+  /// Whether it failed because the other side has ended the connection, out of order.
+  [[nodiscard]] virtual bool was_broken_off() const noexcept = 0;
 
   /// TLS: the handshake has ended, so the peer has proved that it holds the key. Plain: true.
   [[nodiscard]] virtual bool is_established() const noexcept = 0;

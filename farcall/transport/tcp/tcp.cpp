@@ -298,7 +298,8 @@ class tcp_transport_impl final : public tcp_transport {
           unproved->fetch_sub(1);
           if (ending->load()) return;
           if (!s) {
-            refuse(why);
+            why.empty() ? log::info("a connection ended before it said what it wants")
+                        : refuse(why);
             return;
           }
           admit_connection(std::move(s), o);

@@ -187,6 +187,8 @@ std::string certificate_text(const cause& why) {
   }
 }
 
+bool is_broken_off(const cause& why) noexcept { return why.cut_off || is_break(why.socket_reason); }
+
 std::string words(const cause& why) {
   if (!why.happened) return "nothing has failed";
   const std::string begin = why.in_handshake ? "the TLS handshake failed: " : "";
@@ -195,8 +197,7 @@ std::string words(const cause& why) {
   if (std::string text = handshake_text(why); why.in_handshake && !text.empty()) {
     return begin + text;
   }
-  const bool broken = why.socket_reason == ECONNRESET || why.socket_reason == EPIPE;
-  if (why.in_handshake && (why.cut_off || broken)) {
+  if (why.in_handshake && is_broken_off(why)) {
     return begin + "the other side ended the connection; " + plain_hint +
            " Otherwise its log says why it refused";
   }
@@ -230,6 +231,10 @@ class tls_stream final : public stream {
     if (why_.happened) return words(why_);
     if (finished_) return "this side has ended its sending";
     return socket_failure_text(send_reason_);
+  }
+  bool was_broken_off() const noexcept override {
+    const std::lock_guard hold(lock_);
+    return why_.happened ? is_broken_off(why_) : is_break(send_reason_);
   }
   bool is_encrypted() const noexcept override { return true; }
   bool is_established() const noexcept override {
