@@ -1,4 +1,5 @@
 #include <farcall/base/error.hpp>
+#include <farcall/base/log.hpp>
 #include <farcall/job/pmi_connection.hpp>
 
 #include <algorithm>
@@ -22,6 +23,8 @@ constexpr std::size_t most_line_bytes = std::size_t{64} << 10;
 constexpr std::size_t most_quoted_bytes = 160;
 /// Before an answer: what follows the answer to initack, or came too late for another question.
 constexpr int most_other_lines = 16;
+/// After that somebody who looks on is told what is waited for: mostly another process.
+constexpr std::chrono::seconds quiet_time{5};
 /// For the answer to finalize, which comes at once or never.
 constexpr std::chrono::seconds finalize_time{2};
 
@@ -78,10 +81,16 @@ pmi_connection::pmi_connection(unique_fd socket) : socket_(std::move(socket)) {
 }
 
 std::string pmi_connection::quoted(std::string_view line) {
+  // Values hold the job's secret.
+  constexpr std::string_view before_value = " value=";
+  const std::size_t value = line.find(before_value);
+  const std::size_t shown =
+      std::min(value == std::string_view::npos ? line.size() : value + before_value.size(),
+               most_quoted_bytes);
   std::string text = "\"";
-  for (const char c : line.substr(0, most_quoted_bytes))
+  for (const char c : line.substr(0, shown))
     text += c >= ' ' && c <= '~' ? c : '?';
-  return text + (line.size() > most_quoted_bytes ? "…\"" : "\"");
+  return text + (line.size() > shown ? "…\"" : "\"");
 }
 
 void pmi_connection::fail(const std::string& how) {
@@ -90,11 +99,17 @@ void pmi_connection::fail(const std::string& how) {
 }
 
 bool pmi_connection::wait_for(short event, time_point deadline) {
+  time_point notice = clock::now() + quiet_time;
   for (;;) {
     pollfd watched{socket_.get(), event, 0};
-    const int ready = ::poll(&watched, 1, milliseconds_until(deadline));
+    const int ready = ::poll(&watched, 1, milliseconds_until(std::min(notice, deadline)));
     if (ready > 0) return true;
-    if (ready == 0 && clock::now() >= deadline) return false;
+    const time_point now = clock::now();
+    if (ready == 0 && now >= deadline) return false;
+    if (now >= notice) {
+      log::warning("waiting for the process manager, which was sent " + quoted(asked_));
+      notice = no_deadline;
+    }
     if (ready < 0 && errno != EINTR) fail("and waiting for it failed: " + reason_text(errno));
   }
 }

@@ -53,7 +53,7 @@ class pmi_connection {
   /// Says "cmd=finalize" and waits, not for long, until that was heard.
   void finish() noexcept;
 
-  /// "\"cmd=maxes\"", shortened, without bytes that are not printed.
+  /// "\"cmd=maxes\"", shortened, without values and bytes that are not printed.
   [[nodiscard]] static std::string quoted(std::string_view line);
 
  private:

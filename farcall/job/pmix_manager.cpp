@@ -198,7 +198,8 @@ class pmix_manager final : public process_manager {
   std::string name() const override {
     // "OpenPMIx 4.2.2 (PMIx Standard: 4.1, …": what stands before the bracket.
     const std::string text = pmix_.version();
-    return text.substr(0, text.find_first_of(",("));
+    const std::string name = text.substr(0, text.find_first_of(",("));
+    return name.substr(0, name.find_last_not_of(' ') + 1);
   }
   node_id rank() const noexcept override { return self_.rank; }
   std::uint32_t size() const noexcept override { return size_; }
