@@ -2,6 +2,7 @@
 #include <tests/support.hpp>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <string>
 
@@ -58,6 +59,31 @@ TEST_F(mpirun_test, adds_targets_that_the_user_names) {
   command c("env FARCALL_TARGETS=shm:2 " + mpirun + "-n 2 " + program + "works");
   EXPECT_EQ(c.end(), 0) << c.text();
   EXPECT_EQ(c.count("4 nodes\n"), 1U) << c.text();
+}
+
+/// Why no target for ARM can be started; empty when `./run test` has built it.
+std::string why_not_emulated() {
+  std::string why;
+  if (!std::filesystem::exists(FARCALL_EMULATED_PROGRAM)) {
+    why = FARCALL_EMULATED_PROGRAM " is not built; ./run cross aarch64 builds it";
+  } else if (!is_there("qemu-aarch64")) {
+    why = "qemu-aarch64 is not installed; ./run cross aarch64 installs it";
+  }
+  const char* built = std::getenv("FARCALL_CROSS");
+  if (!why.empty() && built != nullptr && std::string(built).find("aarch64") != std::string::npos)
+    ADD_FAILURE() << why << ", and FARCALL_CROSS says it is there";
+  return why;
+}
+
+TEST_F(mpirun_test, adds_devices_and_other_instruction_sets) {
+  if (const std::string why = why_not_emulated(); !why.empty()) GTEST_SKIP() << why;
+  command c("env FARCALL_START_TIMEOUT_MS=60000 FARCALL_TARGETS='cuda-emulated:0,"
+            "exec:qemu-aarch64 -L /usr/aarch64-linux-gnu " FARCALL_EMULATED_PROGRAM " works' " +
+            mpirun + "-n 2 " + program + "works");
+  EXPECT_EQ(c.end(), 0) << c.text();
+  EXPECT_EQ(c.count("4 nodes\n"), 1U) << c.text();
+  for (const char* pair : {"0-1 shm\n", "0-2 cuda\n", "0-3 shm\n", "1-3 shm\n", "3-1 shm\n"})
+    EXPECT_THAT(c.text(), HasSubstr(pair));
 }
 
 TEST_F(mpirun_test, gives_nodes_as_many_workers_as_the_user_says) {
@@ -265,11 +291,15 @@ TEST_F(machines_test, end_with_one_of_them) {
 
 /// One child of the host and one of its own kind beside the launched processes: the last has no
 /// UCX.
+/// Processes of three machines, by UCX; and on the host's machine a child, one without UCX, and a
+/// device.
 TEST_F(machines_test, make_mixed_jobs) {
   command c("env FARCALL_TARGETS='shm:1,exec:env FARCALL_TRANSPORT_MODULES=none " + program +
-            "works' " + between_.run("--map-by node -n 3 " + modules_ + program + "works"));
+            "works,cuda-emulated:0' " +
+            between_.run("--map-by node -n 3 " + modules_ + program + "works"));
   EXPECT_EQ(c.end(), 0) << c.text();
-  EXPECT_EQ(c.count("5 nodes\n"), 1U) << c.text();
+  EXPECT_EQ(c.count("6 nodes\n"), 1U) << c.text();
+  EXPECT_THAT(c.text(), HasSubstr("0-5 cuda\n"));
   for (const char* pair : {"0-3", "3-4", "4-3", "0-4"})
     EXPECT_THAT(c.text(), HasSubstr(std::string(pair) + " shm\n"));
   for (const char* pair : {"1-4", "4-1", "2-4", "4-2"})
