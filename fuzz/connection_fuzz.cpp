@@ -37,7 +37,7 @@ void receive_lane(std::vector<std::byte> bytes, std::vector<std::size_t> pieces)
   farcall::doorbell wakes;
   const auto lane = std::make_shared<farcall::tcp::stream_endpoint>(loop, ring, wakes,
                                                                     farcall::lane_role::acceptor);
-  farcall::channel end;
+  farcall::endpoint end;
   lane->fill(end);
   lane->attach(
       std::make_unique<farcall::test::scripted_stream>(std::move(bytes), std::move(pieces)), {});

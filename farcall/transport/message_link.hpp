@@ -15,6 +15,7 @@
 /// What a network of messages (UCX, MPI) has to do so that lanes run over it.
 namespace farcall {
 
+// NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): it is final
 class message_lane;
 
 /// A node that something was sent to, or that has sent something, and the lanes between it and us.

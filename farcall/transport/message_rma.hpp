@@ -25,6 +25,7 @@ namespace farcall {
 /// network is done with it.
 class message_rma : public rma_engine {
  public:
+  ~message_rma() override;
   message_rma(const message_rma&) = delete;
   message_rma& operator=(const message_rma&) = delete;
 
@@ -65,7 +66,6 @@ class message_rma : public rma_engine {
   static constexpr std::uint32_t piece_bytes = std::uint32_t{1} << 20;
 
   message_rma(message_link& link, std::vector<memory_window> own);
-  ~message_rma() override;
 
   // ---- what the derived class does; with the link's lock
 

@@ -24,10 +24,11 @@ bool works(fc::job& job) {
 
 } // namespace
 
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): LeakSanitizer's name
 extern "C" int __lsan_is_turned_off();
 // Open MPI gives back less than it takes, in modules that are gone by then.
-// NOLINTNEXTLINE(bugprone-reserved-identifier): LeakSanitizer's name
 extern "C" int __lsan_is_turned_off() { return 1; }
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 
 int main(int argc, char** argv) {
   const std::string order = argc > 1 ? argv[1] : "";

@@ -264,10 +264,11 @@ const std::map<std::string, int (*)(int, char**)> modes{
 } // namespace
 } // namespace farcall::test
 
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): LeakSanitizer's name
 extern "C" int __lsan_is_turned_off();
 // Open MPI gives back less than it takes, in modules that are gone by then.
-// NOLINTNEXTLINE(bugprone-reserved-identifier): LeakSanitizer's name
 extern "C" int __lsan_is_turned_off() { return 1; }
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 
 int main(int argc, char** argv) {
   const auto mode = farcall::test::modes.find(argc > 1 ? argv[1] : "");

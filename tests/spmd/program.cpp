@@ -374,9 +374,10 @@ const std::map<std::string, int (*)(program)> modes{
 } // namespace
 } // namespace farcall::test
 
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): LeakSanitizer's name
 extern "C" int __lsan_is_turned_off();
-// NOLINTNEXTLINE(bugprone-reserved-identifier): LeakSanitizer's name
 extern "C" int __lsan_is_turned_off() { return farcall::test::ends_at_once ? 1 : 0; }
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 
 int main(int argc, char** argv) {
   farcall::test::main_thread = std::this_thread::get_id();
