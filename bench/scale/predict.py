@@ -194,7 +194,12 @@ def limits(c, cluster, launcher, descriptors, timeout_s):
 def read_rows(documents):
     rows, launchers = {}, set()
     for path in documents:
-        document = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+        try:
+            document = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as problem:
+            raise SystemExit(f"{path}: {problem}; farcall bench scale --nodes 2,4,8 --json makes one")
+        if not isinstance(document, dict) or "launcher" not in document or "sizes" not in document:
+            raise SystemExit(f"{path} is none of farcall bench scale --nodes 2,4,8 --json")
         launchers.add(document["launcher"])
         rows.update({r["nodes"]: r for r in document["sizes"] if "failure" not in r})
     if len(launchers) != 1:

@@ -122,6 +122,17 @@ class Predict(unittest.TestCase):
             self.assertIn("| 100,000 | 1,563 |", done.stdout)
             self.assertIn("first contact of all</text>", picture.read_text(encoding="utf-8"))
 
+    def test_says_what_is_no_document(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for content in ("", "[1]", "{}"):
+                path = pathlib.Path(folder) / "measured.json"
+                path.write_text(content, encoding="utf-8")
+                done = subprocess.run([sys.executable, "-B", str(HERE / "predict.py"), str(path)],
+                                      capture_output=True, text=True, timeout=60)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn("farcall bench scale --nodes 2,4,8 --json", done.stderr)
+                self.assertNotIn("Traceback", done.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()
