@@ -385,6 +385,10 @@ void engine::listen(transport& t) {
   listeners_.push_back(std::make_unique<listener>());
   listeners_.back()->via = &t;
   listeners_.back()->arrivals = &t.arrivals();
+  if (lane_driver* const driver = t.driver()) {
+    drivers_.push_back(driver);
+    moves_bytes_.store(true, std::memory_order_relaxed);
+  }
 }
 
 // ---- memory -----------------------------------------------------------------------------------

@@ -349,6 +349,16 @@ class engine final : public client,
   /// The node has failed: has its calls that have begun here told, in what is appended to `due`.
   void tell_calls_of(node_id node, continuation_list& due);
   void accept_lanes() noexcept;
+  /// Of transports that have one. For threads that wait; before a sleep with arm_drivers().
+  void poll_drivers() noexcept {
+    for (lane_driver* const driver : drivers_)
+      driver->progress();
+  }
+  void arm_drivers() noexcept {
+    poll_drivers();
+    for (lane_driver* const driver : drivers_)
+      driver->arm();
+  }
   /// Gives lanes back that could not be served, once their openers have closed them.
   void close_refused() noexcept;
   [[nodiscard]] bool arrivals_changed() const noexcept {
@@ -421,6 +431,7 @@ class engine final : public client,
     std::atomic<std::uint32_t> seen;
   };
   std::vector<std::unique_ptr<listener>> listeners_;
+  std::vector<lane_driver*> drivers_; ///< of transports that have one; mostly none
   std::mutex accept_mutex_;
 
   std::vector<std::unique_ptr<worker>> workers_; ///< as many as asked for

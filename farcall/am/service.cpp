@@ -254,6 +254,7 @@ class engine::worker_sleep final : public wait_condition {
     if (engine_.progresses(worker_)) replies_.add_doorbells(to);
   }
   bool look_again() noexcept override {
+    engine_.arm_drivers();
     worker_.arm();
     if (engine_.progresses(worker_) && replies_.look_again()) return true;
     const std::size_t lanes = engine_.reclaim(worker_);
@@ -352,6 +353,7 @@ void engine::run_worker(worker& w, bool until_empty) {
     }
     ++empty_looks;
     w.note_idle();
+    poll_drivers();
     // Continuations of calls that handlers have made run without anybody's waiting for them.
     if ((pump_own() || fibers.has_suspended() || has_queued_continuations()) && go_on(fibers)) {
       idle.renew();

@@ -218,7 +218,10 @@ class engine::own_replies_wait final : public wait_condition {
 
   state poll() noexcept override { return state::pending; }
   void add_doorbells(std::vector<doorbell*>& to) override { engine_.add_own_doorbells(to); }
-  bool look_again() noexcept override { return engine_.has_own_replies(true); }
+  bool look_again() noexcept override {
+    engine_.arm_drivers();
+    return engine_.has_own_replies(true);
+  }
 
  private:
   engine& engine_;
@@ -236,6 +239,7 @@ class engine::requests_wait final : public wait_condition {
     if (progresses_) replies_.add_doorbells(to);
   }
   bool look_again() noexcept override {
+    worker_.owner().arm_drivers();
     worker_.arm();
     if (progresses_ && replies_.look_again()) return true;
     return worker_.has_work() || worker_.owner().arrivals_changed();
@@ -299,6 +303,7 @@ bool engine::has_own_replies(bool arming) noexcept {
 void engine::pump_all(bool others) noexcept {
   (void)pump_own();
   if (!others) return;
+  poll_drivers();
   continuation_list due;
   bool has_taken = false;
   {
@@ -383,6 +388,7 @@ void engine::sleep(std::initializer_list<wait_condition*> for_what, fiber_schedu
 /// Runs one request on a fiber, and refuses it where none can be had. For a thread of the program's
 /// several: it has no other loop that would serve them.
 bool engine::serve_some(worker& w, fiber_scheduler& fibers) noexcept {
+  w.owner().poll_drivers();
   if (w.owner().arrivals_changed()) w.owner().accept_lanes();
   w.progress();
   if (!w.has_work() && !w.is_blocked()) {
@@ -425,6 +431,7 @@ void engine::wait_on_own_stack(Condition& c) {
       if (w != nullptr && progresses(*w)) {
         pump_all(true);
       } else {
+        poll_drivers();
         (void)pump_own();
       }
     }

@@ -33,7 +33,8 @@ lane_header message_lane::header(std::uint64_t position) noexcept {
 
 void message_lane::committed(void* lane_pointer) noexcept {
   auto& self = static_cast<message_lane&>(*static_cast<staged_lane*>(lane_pointer));
-  if (!self.has_polled_.load(std::memory_order_relaxed)) {
+  message_link& link = *self.link_;
+  if (!self.has_polled_.load(std::memory_order_relaxed) && link.moves_by_itself()) {
     const time_point::rep now = clock::now().time_since_epoch().count();
     const time_point::rep again = self.send_again_.load(std::memory_order_relaxed);
     if (again == 0) self.send_again_.store(now + shortest_gap.count(), std::memory_order_relaxed);
@@ -42,11 +43,13 @@ void message_lane::committed(void* lane_pointer) noexcept {
       return;
     }
   }
-  if (!self.link_->is_for_caller()) {
+  if (!link.is_for_caller()) {
     self.defer();
     return;
   }
-  const std::unique_lock guard(self.link_->mutex(), std::try_to_lock);
+  std::unique_lock guard(link.mutex(), std::try_to_lock);
+  // Who has the lock, not for long, cannot send, and nobody else will, until we poll.
+  if (!guard && !link.moves_by_itself()) guard.lock();
   if (guard) {
     self.send();
   } else {

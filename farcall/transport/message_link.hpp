@@ -56,6 +56,9 @@ class message_link {
     return only_for_ == std::thread::id{} || only_for_ == std::this_thread::get_id();
   }
 
+  /// Whether what is put off goes soon although nobody polls.
+  [[nodiscard]] bool moves_by_itself() const noexcept { return only_for_ == std::thread::id{}; }
+
   /// The most bytes of a lane that one message takes.
   [[nodiscard]] std::size_t most_bytes() const noexcept { return most_bytes_; }
 

@@ -126,6 +126,12 @@ class transport {
   /// lane_driver::arm() for all lanes.
   virtual void arm() noexcept {}
 
+  /// Where bytes, and lanes that peers open, move on one thread of the program's alone: what that
+  /// thread polls whenever it waits, also without a lane, and arms before it sleeps. Any thread
+  /// may. Null: they move by themselves, or on a thread of the node's. As long as the transport
+  /// lives.
+  [[nodiscard]] virtual lane_driver* driver() noexcept { return nullptr; }
+
   /// A descriptor that becomes readable when an armed lane has bytes to move, or a peer has opened
   /// one; a thread of the node's then calls progress(), which makes it unreadable again. -1 where
   /// bytes and lanes that arrive notify the doorbells by themselves. A transport that can only be

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <string>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -70,6 +71,21 @@ TEST_F(mpi_jobs, call_mpi_on_one_thread_where_it_is_for_one) {
     EXPECT_EQ(c.count("right\n"), 2U) << level << ": " << c.text();
     EXPECT_EQ(c.count(" mpi\n"), 2U) << level << ": " << c.text();
   }
+}
+
+TEST_F(mpi_jobs, reach_nodes_that_have_called_nobody_where_mpi_is_for_one_thread) {
+  for (const auto& [mode, processes] : {std::pair{"barriers", 4}, std::pair{"called", 2}}) {
+    command c(run(processes, mode));
+    EXPECT_EQ(c.end(), 0) << mode << ": " << c.text();
+    EXPECT_EQ(c.count("right\n"), static_cast<std::size_t>(processes)) << mode << ": " << c.text();
+  }
+}
+
+TEST_F(mpi_jobs, fail_where_mpi_is_finalised_beneath_them) {
+  command c(run(2, "too-early"));
+  // The host ends nodes whose lanes are lost.
+  (void)c.end();
+  EXPECT_THAT(c.text(), HasSubstr("caught: "));
 }
 
 TEST_F(mpi_jobs, may_be_of_some_processes_only) {

@@ -24,7 +24,10 @@
 std::string own_machine() asm("__wrap__ZN7farcall16machine_identityB5cxx11Ev");
 std::string own_machine() {
   if (std::getenv("TEST_ONE_MACHINE") != nullptr) return "machine";
-  if (const char* rank = std::getenv("OMPI_COMM_WORLD_RANK")) return std::string("machine ") + rank;
+  if (const char* rank = std::getenv("OMPI_COMM_WORLD_RANK")) {
+    const int of_each = std::getenv("TEST_TWO_OF_EACH_MACHINE") != nullptr ? 2 : 1;
+    return "machine " + std::to_string(std::atoi(rank) / of_each);
+  }
   if (const char* rank = std::getenv("PMI_RANK")) return std::string("machine ") + rank;
   return "machine";
 }
@@ -173,6 +176,68 @@ int funneled(int /*argc*/, char** /*argv*/) { return equals(MPI_THREAD_FUNNELED)
 
 int serialized(int /*argc*/, char** /*argv*/) { return equals(MPI_THREAD_SERIALIZED); }
 
+/// Half of the nodes have lanes over shared memory only, until others come.
+int barriers(int /*argc*/, char** /*argv*/) {
+  ::setenv("TEST_TWO_OF_EACH_MACHINE", "1", 1);
+  init(MPI_THREAD_FUNNELED);
+  {
+    job j{MPI_COMM_WORLD};
+    for (int i = 0; i < 100; ++i)
+      j.barrier();
+    j.close();
+  }
+  MPI_Finalize();
+  std::printf("right\n");
+  return 0;
+}
+
+std::atomic<int> calls_here = 0;
+void count_call() { ++calls_here; }
+
+/// A node that has called nobody is called, and what is posted goes although its sender does not
+/// poll, but waits in MPI.
+int called(int /*argc*/, char** /*argv*/) {
+  init(MPI_THREAD_FUNNELED);
+  {
+    job j{MPI_COMM_WORLD};
+    int token = 7;
+    if (j.rank() == 0) {
+      const node other = j.node_at(1);
+      sync(other, fn<&count_call>);
+      for (int i = 0; i < 3; ++i)
+        post(other, fn<&count_call>);
+      MPI_Recv(&token, 1, MPI_INT, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else {
+      while (calls_here != 4)
+        j.progress();
+      MPI_Send(&token, 1, MPI_INT, 0, 1, MPI_COMM_WORLD);
+    }
+    j.barrier();
+    j.close();
+  }
+  MPI_Finalize();
+  std::printf("right\n");
+  return 0;
+}
+
+/// MPI is finalised beneath the job: what needs it fails, and does not wait.
+int too_early(int /*argc*/, char** /*argv*/) {
+  init(MPI_THREAD_MULTIPLE);
+  auto* const j = new job{MPI_COMM_WORLD};
+  const node other = j->node_at(1 - j->rank());
+  use(other);
+  j->barrier();
+  MPI_Finalize();
+  try {
+    for (;;)
+      (void)sync(other, fn<&twice>, 1);
+  } catch (const error& e) {
+    std::printf("caught: %s\n", e.what());
+  }
+  std::fflush(stdout);
+  std::_Exit(0);
+}
+
 /// A part of the processes makes a job; the others do something else.
 int part(int /*argc*/, char** /*argv*/) {
   init(MPI_THREAD_MULTIPLE);
@@ -259,7 +324,8 @@ const std::map<std::string, int (*)(int, char**)> modes{
     {"works", works},           {"sleeps", sleeps},     {"two", two_jobs},
     {"multiple", multiple},     {"part", part},         {"launched", launched},
     {"single", single},         {"funneled", funneled}, {"finalized", finalized},
-    {"serialized", serialized}, {"leaves", leaves},     {"dies", dies}};
+    {"serialized", serialized}, {"leaves", leaves},     {"dies", dies},
+    {"barriers", barriers},     {"called", called},     {"too-early", too_early}};
 
 } // namespace
 } // namespace farcall::test

@@ -103,7 +103,9 @@ void engine::stop() noexcept {
 
 void engine::before_end() noexcept {
   const std::lock_guard guard(mutex());
+  if (is_usable()) to_->before_end();
   release();
+  to_->on_end();
 }
 
 /// Has MPI refer to nothing of ours, or keeps what it does.
@@ -412,6 +414,13 @@ void engine::look_again() noexcept {
 void engine::on_wake_up() noexcept {
   if (is_forked_) return;
   timer_.take();
+  {
+    const std::unique_lock guard(mutex(), std::try_to_lock);
+    if (guard && has_ended_) {
+      to_->sweep();
+      return;
+    }
+  }
   if (!is_for_caller()) {
     for (doorbell& d : doorbells_)
       notify_if_armed(d);
@@ -423,7 +432,6 @@ void engine::on_wake_up() noexcept {
     look_again();
     return;
   }
-  if (has_ended_) return;
   const unsigned done = progress();
   to_->sweep();
   const time_point now = clock::now();

@@ -47,6 +47,10 @@ class engine final : public message_link, private fork_observer, private user {
     virtual void after_progress() noexcept = 0;
     /// Somebody has left something for whoever polls.
     virtual void sweep() noexcept = 0;
+    /// The program finalises MPI: what was committed can still be sent.
+    virtual void before_end() noexcept = 0;
+    /// And now nothing can be sent any more, and nothing comes.
+    virtual void on_end() noexcept = 0;
 
    protected:
     ~receiver() = default;
@@ -70,6 +74,9 @@ class engine final : public message_link, private fork_observer, private user {
   [[nodiscard]] int wait_fd() const noexcept { return timer_.fd(); }
 
   // ---- with the lock
+
+  /// MPI has been finalised, or does not receive any more.
+  [[nodiscard]] bool has_ended() const noexcept { return has_ended_; }
 
   outcome send(message_lane& from, const lane_header& header,
                std::span<const std::byte> bytes) noexcept override;

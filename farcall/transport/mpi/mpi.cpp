@@ -7,11 +7,9 @@
 #include <farcall/transport/mpi/rma_engine.hpp>
 #include <farcall/transport/mpi/world.hpp>
 
-#include <cerrno>
 #include <utility>
 
 #include <sched.h>
-#include <sys/random.h>
 
 namespace farcall::mpi {
 namespace {
@@ -21,6 +19,21 @@ constexpr unsigned mpi_cost = 80;
 
 /// At the end: for what was committed to go out.
 constexpr std::chrono::seconds last_sending{1};
+
+/// For the one thread that may call MPI, where it has no lane.
+class engine_driver final : public lane_driver {
+ public:
+  explicit engine_driver(engine& of) noexcept : engine_(&of) {}
+  void progress() noexcept override {
+    if (!engine_->is_usable()) return;
+    const std::unique_lock guard(engine_->mutex(), std::try_to_lock);
+    if (guard) engine_->poll();
+  }
+  void arm() noexcept override { engine_->arm(); }
+
+ private:
+  engine* engine_;
+};
 
 class mpi_transport final : public message_transport, private engine::receiver {
  public:
@@ -67,6 +80,7 @@ class mpi_transport final : public message_transport, private engine::receiver {
     rma_engine_.resume(peer.id);
   }
 
+  lane_driver* driver() noexcept override { return engine_.moves_by_itself() ? nullptr : &driver_; }
   void progress() noexcept override { engine_.on_wake_up(); }
   int wait_fd() const noexcept override { return engine_.wait_fd(); }
 
@@ -81,12 +95,8 @@ class mpi_transport final : public message_transport, private engine::receiver {
   void end() noexcept {
     if (engine_.is_forked()) return;
     {
-      const time_point deadline = clock::now() + last_sending;
       const std::lock_guard guard(engine_.mutex());
-      while (!is_ending_ && engine_.is_usable() && (has_unsent() || engine_.has_unsent()) &&
-             clock::now() < deadline) {
-        if (engine_.progress() == 0) ::sched_yield();
-      }
+      before_end();
       is_ending_ = true;
     }
     // Before the lanes and copies go, whose memory MPI may still read and write.
@@ -97,7 +107,12 @@ class mpi_transport final : public message_transport, private engine::receiver {
   bool is_admitted(node_id peer) const noexcept override { return peers_.is_admitted(peer); }
   message_peer* find_peer(node_id peer) noexcept override { return peers_.find(peer); }
   message_peer& use_peer(node_id peer) override { return peers_.use(peer); }
-  message_peer& connect_peer(node_id peer) override { return peers_.connected(peer); }
+  message_peer& connect_peer(node_id peer) override {
+    if (engine_.has_ended()) {
+      throw node_failed(node_text(peer) + " can no longer be reached: MPI was finalised", peer);
+    }
+    return peers_.connected(peer);
+  }
   void for_each_used(const std::function<void(message_peer&)>& f) override {
     peers_.for_each_used(f);
   }
@@ -139,9 +154,26 @@ class mpi_transport final : public message_transport, private engine::receiver {
     if (!is_ending_) message_transport::sweep();
   }
 
+  void before_end() noexcept override {
+    const time_point deadline = clock::now() + last_sending;
+    while (!is_ending_ && engine_.is_usable() && (has_unsent() || engine_.has_unsent()) &&
+           clock::now() < deadline) {
+      if (engine_.progress() == 0) ::sched_yield();
+    }
+  }
+
+  void on_end() noexcept override {
+    if (is_ending_) return;
+    peers_.for_each_used([this](message_peer& p) {
+      if (p.is_gone || std::exchange(p.has_failed, true)) return;
+      lose_peer(p);
+    });
+  }
+
   std::string name_;
   bool is_ending_ = false;
   engine engine_;
+  engine_driver driver_{engine_};
   peer_table peers_;
   tagged_rma rma_engine_;
 };
