@@ -22,7 +22,11 @@ namespace {
   ((condition) ? void() : (std::printf("line %d: " #condition "\n", __LINE__), std::_Exit(98)))
 
 unsigned id() { return this_node().id(); }
-std::string route_to(unsigned other) { return node_at(other).description().transport; }
+/// No string: g++ and clang name static functions that return one differently.
+std::vector<char> route_to(unsigned other) {
+  const std::string by = node_at(other).description().transport;
+  return {by.begin(), by.end()};
+}
 unsigned ask(unsigned other) { return sync(node_at(other), id); }
 long long sum(remote_span<const int> v) {
   const auto here = v.local();
@@ -63,7 +67,8 @@ int works(int argc, char** argv) {
     for (unsigned other = 1; other < size; ++other) {
       if (other == n.id() || is_device(j.node_at(other))) continue;
       CHECK(sync(n, ask, other) == other);
-      std::printf("%u-%u %s\n", n.id(), other, sync(n, route_to, other).c_str());
+      const std::vector<char> by = sync(n, route_to, other);
+      std::printf("%u-%u %.*s\n", n.id(), other, static_cast<int>(by.size()), by.data());
     }
   }
   return 0;
