@@ -43,7 +43,8 @@ struct program {
 
 #define CHECK(condition)                                                                           \
   do {                                                                                             \
-    if (!(condition)) {                                                                            \
+    const bool holds = (condition);                                                                \
+    if (!holds) {                                                                                  \
       std::fprintf(stderr, "line %d: not so: %s\n", __LINE__, #condition);                         \
       return 9;                                                                                    \
     }                                                                                              \
