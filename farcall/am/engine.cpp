@@ -84,7 +84,7 @@ void engine::after_fork_in_child() noexcept {
   // Outside handlers it is a thread as any other.
   if (is_attached() && !attached_->is_on_fiber()) {
     current_worker_ = nullptr;
-    attached_->leave_thread();
+    fiber_scheduler::leave_thread();
   }
   // For a worker whose handler has forked. Relaxed, as below: there is one thread.
   stopping_.store(true, std::memory_order_relaxed);
@@ -488,6 +488,7 @@ void engine::note_lost_lane(node_id node) noexcept {
     node_id node_;
   };
   continuation_list due;
+  // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): without memory nobody can be told
   due.push_back(*new telling(options_.lane_lost, node));
   completions_.take(due);
 }

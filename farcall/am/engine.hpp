@@ -250,6 +250,7 @@ class engine final : public client,
     std::atomic<bool> done{false};
   };
 
+  // NOLINTBEGIN(cppcoreguidelines-virtual-class-destructor): these are final
   class reply_wait;
   class event_wait;
   class state_wait;
@@ -257,6 +258,7 @@ class engine final : public client,
   class lane_wait;
   class own_replies_wait;
   class requests_wait;
+  // NOLINTEND(cppcoreguidelines-virtual-class-destructor)
   /// What a thread sleeps on that waits for replies to calls of all threads.
   class any_reply {
    public:
@@ -269,6 +271,7 @@ class engine final : public client,
     engine& engine_;
     std::uint32_t thread_lanes_seen_ = 0;
   };
+  // NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): it is final
   class worker_sleep;
   class descriptor_wait;
 

@@ -597,7 +597,7 @@ void engine::detach() noexcept {
   // What is suspended has nowhere to go on.
   if (attached_->has_suspended()) {
     fiber_scheduler::leave_thread();
-    (void)attached_.release();
+    (void)attached_.release(); // NOLINT(bugprone-unused-return-value): it stays
   }
   attached_.reset();
 }

@@ -39,6 +39,7 @@ template <class T>
 inline constexpr bool is_made_for_pointers = false;
 template <template <class...> class C, class... T>
 inline constexpr bool is_made_for_pointers<C<T...>> =
+    // NOLINTNEXTLINE(misc-redundant-expression): of different types
     ((std::is_pointer_v<T> || std::is_member_pointer_v<T>) || ...);
 
 /// True for the types that are known to hold an address of this process, though they are trivially

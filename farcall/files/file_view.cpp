@@ -33,7 +33,10 @@ file_view parse_file_view(std::string_view text) {
   const char* at = text.data();
   const char* const end = at + text.size();
   for (std::size_t i = 0; i < numbers.size(); ++i) {
-    if (i != 0 && (at == end || *at++ != '/')) throw error("this is no view of files");
+    if (i != 0) {
+      if (at == end || *at != '/') throw error("this is no view of files");
+      ++at;
+    }
     const auto [next, why] = std::from_chars(at, end, numbers[i]);
     if (why != std::errc{}) throw error("this is no view of files");
     at = next;

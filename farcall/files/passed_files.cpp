@@ -6,6 +6,7 @@ namespace farcall::files {
 
 passed_files::ticket::ticket(passed_files& from) : from_(from) {
   const std::lock_guard guard(from_.mutex_);
+  // NOLINTNEXTLINE(cppcoreguidelines-prefer-member-initializer): with the lock
   number_ = ++from_.last_;
   from_.expected_.try_emplace(number_);
 }
