@@ -85,6 +85,14 @@ int equals(int argc, char** argv) {
   return 0;
 }
 
+/// After the first target was lost.
+int others_go_on(const job& j) {
+  for (std::size_t i = 1; i < j.targets().size(); ++i)
+    CHECK(sync(j.targets()[i], id) == i + 1);
+  std::printf("others go on\n");
+  return 0;
+}
+
 /// The first target is killed; the others go on.
 int dies(int argc, char** argv) {
   job j{argc, argv};
@@ -94,10 +102,7 @@ int dies(int argc, char** argv) {
     CHECK(e.node() == 1);
     std::printf("caught: %s\n", e.what());
   }
-  for (std::size_t i = 1; i < j.targets().size(); ++i)
-    CHECK(sync(j.targets()[i], id) == i + 1);
-  std::printf("others go on\n");
-  return 0;
+  return others_go_on(j);
 }
 
 /// Prints "A has N workers".
@@ -124,10 +129,7 @@ int loses(int argc, char** argv) {
     CHECK(e.node() == 1);
     std::printf("caught: %s\n", e.what());
   }
-  for (std::size_t i = 1; i < j.targets().size(); ++i)
-    CHECK(sync(j.targets()[i], id) == i + 1);
-  std::printf("others go on\n");
-  return 0;
+  return others_go_on(j);
 }
 
 /// The first target stops, and is killed where the host can.
