@@ -19,11 +19,13 @@ class engine;
 class thread_lanes {
  public:
   /// For nodes with numbers below `nodes`.
-  thread_lanes(std::uint32_t with_doorbell, std::size_t nodes)
-      : doorbell(with_doorbell), by_node_(nodes), used_(nodes), lanes_(by_node_) {}
+  thread_lanes(std::uint32_t with_doorbell, std::size_t nodes, thread_counters& counts)
+      : doorbell(with_doorbell), counters(counts), by_node_(nodes), used_(nodes), lanes_(by_node_) {
+  }
 
   std::uint32_t doorbell;
   std::uint32_t threads = 1; ///< that use it; guarded by the engine
+  thread_counters& counters;
 
   /// The lane to `node`; null where there is none. Where the node has none left, another thread's.
   [[nodiscard]] requester* find(node_id node) const noexcept {

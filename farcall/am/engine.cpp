@@ -20,10 +20,15 @@ std::uint64_t next_serial() noexcept {
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-/// Lanes that outlive their engine. Never destroyed: what is in them may be held until the very
-/// end.
-std::vector<std::unique_ptr<requester>>& lanes_left_behind() {
-  static auto* const lanes = new std::vector<std::unique_ptr<requester>>;
+/// A lane that outlives its engine, and where it counts.
+struct lane_left_behind {
+  std::unique_ptr<requester> lane;
+  std::shared_ptr<counter_segment> counters;
+};
+
+/// Never destroyed: what is in them may be held until the very end.
+std::vector<lane_left_behind>& lanes_left_behind() {
+  static auto* const lanes = new std::vector<lane_left_behind>;
   return *lanes;
 }
 
@@ -107,6 +112,15 @@ thread_lanes& engine::own_lanes() {
   return *at->own;
 }
 
+thread_counters* engine::counters_of_thread() noexcept {
+  try {
+    return &own_lanes().counters;
+  } catch (const std::exception&) {
+    // Without doorbells or memory it does what it does without being counted.
+    return nullptr;
+  }
+}
+
 thread_lanes& engine::take_thread_lanes() {
   const std::lock_guard guard(mutex_);
   const bool is_worker = current_worker_ != nullptr && current_worker_->is_part_of(*this);
@@ -137,7 +151,8 @@ thread_lanes& engine::take_thread_lanes() {
     ++fewest->threads;
     return *fewest;
   }
-  thread_lanes_.push_back(std::make_unique<thread_lanes>(doorbell_index, options_.nodes));
+  thread_lanes_.push_back(std::make_unique<thread_lanes>(doorbell_index, options_.nodes,
+                                                         options_.counters->take_thread()));
   thread_lanes_made_.fetch_add(1, std::memory_order_seq_cst);
   // Whoever sleeps until any lane has a reply must sleep on the doorbell of these thread lanes too.
   notify_if_armed(local_doorbell_);
@@ -333,6 +348,7 @@ continuation_list engine::reap() noexcept {
 engine::engine(engine_options o)
     : client(o.self, next_serial(), o.context), options_(std::move(o)), handlers_(first_user_key),
       peers_(options_.nodes), next_doorbell_(options_.workers) {
+  if (!options_.counters) options_.counters = std::make_shared<counter_segment>();
   register_for_barriers();
   handlers_[release_reply_key] = {&release_reply, nullptr};
   handlers_[fence_key] = {[](request_context& /*request*/, const void* /*context*/) noexcept {},
@@ -361,7 +377,7 @@ engine::~engine() {
   static std::mutex mutex;
   const std::lock_guard guard(mutex);
   for (auto& l : lanes_) {
-    if (l->leave_engine() != 0) lanes_left_behind().push_back(std::move(l));
+    if (l->leave_engine() != 0) lanes_left_behind().push_back({std::move(l), options_.counters});
   }
   delete descriptor_.load(std::memory_order_relaxed);
 }

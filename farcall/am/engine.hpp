@@ -15,6 +15,7 @@
 #include <farcall/base/clock.hpp>
 #include <farcall/base/fork.hpp>
 #include <farcall/base/node_table.hpp>
+#include <farcall/memory/counter_segment.hpp>
 #include <farcall/memory/doorbell.hpp>
 #include <farcall/memory/shared_heap.hpp>
 #include <farcall/transport/transport.hpp>
@@ -67,7 +68,8 @@ struct engine_options {
   std::vector<handler> handlers; ///< user handlers; their keys count from first_user_key
   std::span<doorbell> doorbells; ///< of this node, reachable for peers
   std::shared_ptr<shared_heap> heap;
-  const void* context = nullptr; ///< for the layers below
+  std::shared_ptr<counter_segment> counters{}; ///< null: nobody reads what is counted
+  const void* context = nullptr;               ///< for the layers below
 };
 
 class engine final : public client,
@@ -81,6 +83,16 @@ class engine final : public client,
 
   [[nodiscard]] std::size_t nodes() const noexcept { return options_.nodes; }
   [[nodiscard]] shared_heap& heap() const noexcept { return *options_.heap; }
+  [[nodiscard]] const std::shared_ptr<counter_segment>& counters() const noexcept {
+    return options_.counters;
+  }
+  /// Of the calling thread, to which they are given on first use; null where it can have none.
+  [[nodiscard]] thread_counters* counters_of_thread() noexcept;
+  [[nodiscard]] worker_counters& counters_of_first_worker() const noexcept {
+    return workers_.front()->counters();
+  }
+  /// Keys of handlers are below it.
+  [[nodiscard]] std::size_t handler_keys() const noexcept { return handlers_.size(); }
   /// From the heap; out_of_memory names this node.
   [[nodiscard]] std::byte* allocate_block(std::uint64_t bytes);
   [[nodiscard]] const wait_policy& waiting() const noexcept { return options_.waiting; }

@@ -25,6 +25,9 @@ constexpr std::chrono::seconds trim_interval{1};
 /// Replies to calls that were not made, after which nothing of a peer is believed any more.
 constexpr std::uint32_t most_stray_replies = 100;
 
+/// Calls are measured that often, at most.
+constexpr std::chrono::microseconds measuring_interval{200};
+
 /// Iterations in which a thread waits for nothing but its reply: a few microseconds.
 constexpr unsigned short_spin = 64;
 
@@ -89,7 +92,10 @@ call_chunk* chunk_given_back(client& owner, requester& l, biased_lock& guard) no
 } // namespace
 
 requester::requester(client& owner, const endpoint& c, doorbell& wakes)
-    : owner_(&owner), endpoint_(c), wakes_(&wakes) {
+    : owner_(&owner), endpoint_(c), wakes_(&wakes), counters_(engine_of(owner).counters().get()) {
+  counts_ = &counters_->take_caller(c.peer);
+  // The first call is measured.
+  endpoint_.out.limit = endpoint_.out.head;
   watch_forks();
 }
 
@@ -98,6 +104,7 @@ requester::~requester() {
   for (std::size_t i = chunks_.size(); i-- > 0;) {
     if (!is_given_back(i)) delete chunks_[i];
   }
+  counters_->give_back(counts_->block);
 }
 
 template <class F>
@@ -215,6 +222,45 @@ inline void requester::take_reply(const std::byte* record, std::uint32_t bytes) 
   }
 }
 
+void requester::begin_interval(std::uint32_t record_bytes) noexcept {
+  outbox& out = endpoint_.out;
+  counts_->bytes_out = out.head;
+  counts_->bytes_in = endpoint_.in.tail;
+  measures_next_ = measured_ == nullptr;
+  // While one is under way no other is measured.
+  if (!measures_next_) return;
+  const std::uint64_t end = out.head + align_up<std::uint64_t>(record_bytes, record_alignment);
+  out.limit = std::min(out.limit, end + interval_bytes_);
+}
+
+void requester::begin_measuring(pending_call& slot) noexcept {
+  const time_point now = clock::now();
+  interval_bytes_ = now - measured_since_ < measuring_interval
+                        ? std::min(2 * interval_bytes_, longest_interval_bytes)
+                        : std::max(interval_bytes_ / 2, smallest_interval_bytes);
+  measures_next_ = false;
+  measured_ = &slot;
+  measured_since_ = now;
+  // So that finish() is called for it.
+  slot.become(completion::state::noted);
+}
+
+void requester::end_measuring() noexcept {
+  measured_ = nullptr;
+  const std::chrono::nanoseconds took = clock::now() - measured_since_;
+  counts_->latency.add(static_cast<std::uint64_t>(took.count()));
+}
+
+inline void requester::count_answers(std::size_t taken) noexcept {
+  caller_counters& c = *counts_;
+  c.most_in_flight = std::max(c.most_in_flight, c.calls - c.answers);
+  c.answers += taken;
+  c.batched += taken;
+  ++c.batches;
+  c.bytes_in = endpoint_.in.tail;
+  c.bytes_out = endpoint_.out.head;
+}
+
 /// Some calls have ended, perhaps the last.
 inline void requester::note_ended() noexcept {
   const auto last = static_cast<std::uint32_t>(last_request_.load(std::memory_order_relaxed));
@@ -245,10 +291,17 @@ bool requester::spin_for(const completion& c, reply_count expected) noexcept {
         if (record.kind != record_kind::reply || !take(record.data, record.bytes)) [[unlikely]]
           return false;
         release(endpoint_.in, record);
+        std::size_t taken = 1;
         if (expected == reply_count::many) {
-          (void)receive_each(endpoint_.in, record_kind::reply, pump_batch, take);
+          taken += receive_each(endpoint_.in, record_kind::reply, pump_batch, take);
         }
         note_ended();
+        if (expected == reply_count::many) {
+          count_answers(taken);
+        } else {
+          // One call after the other: what else there is to count begin_interval() does.
+          ++counts_->answers;
+        }
         // Release; partner: the acquire load in has_reply().
         seen_.store(endpoint_.in.tail, std::memory_order_release);
         if (c.ready()) [[likely]]
@@ -294,10 +347,12 @@ std::size_t requester::pump() noexcept {
   seen_.store(endpoint_.in.tail, std::memory_order_release);
   if (!releases_.empty()) [[unlikely]]
     send_releases();
-  if (taken == 0)
+  if (taken == 0) {
     note_idle();
-  else
+  } else {
     note_ended();
+    count_answers(taken);
+  }
   return taken;
 }
 
@@ -369,6 +424,8 @@ void requester::send_releases() noexcept {
 }
 
 void requester::finish(pending_call& slot) noexcept {
+  if (&slot == measured_) end_measuring();
+  if (slot.failure_) ++counts_->failures;
   if (slot.request_block_ != nullptr) {
     owner_->release_block(slot.request_block_);
     slot.request_block_ = nullptr;
@@ -389,6 +446,9 @@ void requester::finish(pending_call& slot) noexcept {
 
 void requester::fail_call(pending_call& slot, std::exception_ptr why) noexcept {
   slot.failure_ = std::move(why);
+  // As if it had been sent.
+  ++counts_->calls;
+  ++counts_->answers;
   finish(slot);
   note_ended();
 }
@@ -401,6 +461,7 @@ void requester::fail(const std::exception_ptr& why) noexcept {
   for_each_call([&](pending_call& slot) {
     if (!slot.is_in_flight()) return;
     slot.failure_ = why;
+    ++counts_->answers;
     finish(slot);
   });
   note_ended();

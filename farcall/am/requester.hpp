@@ -4,6 +4,7 @@
 #include <farcall/am/message.hpp>
 #include <farcall/base/clock.hpp>
 #include <farcall/base/fork.hpp>
+#include <farcall/memory/counters.hpp>
 #include <farcall/memory/doorbell.hpp>
 #include <farcall/memory/ring.hpp>
 #include <farcall/transport/endpoint.hpp>
@@ -13,6 +14,10 @@
 #include <new>
 #include <utility>
 #include <vector>
+
+namespace farcall {
+class counter_segment;
+}
 
 namespace farcall::am {
 
@@ -110,9 +115,16 @@ class requester final : private fork_observer {
   /// Space for a request with `bytes` of arguments, or null when the ring is full or the peer has
   /// failed. Arguments go to the returned address, which is aligned to 16 bytes.
   [[nodiscard]] std::byte* try_reserve_request(std::uint32_t bytes) noexcept {
+    const std::uint64_t limit = endpoint_.out.limit;
     std::byte* record = try_reserve(endpoint_.out, request_body + bytes);
-    return record == nullptr ? nullptr : record + request_body;
+    if (record == nullptr) return nullptr;
+    if (endpoint_.out.limit != limit) [[unlikely]]
+      begin_interval(request_body + bytes);
+    return record + request_body;
   }
+
+  /// A caller waits for space.
+  void count_full() noexcept { ++counts_->full; }
 
   /// Sends the request whose arguments were written at `arguments`. `slot` may be null: no reply.
   void commit_request(std::byte* arguments, std::uint32_t bytes, handler_key key,
@@ -121,6 +133,9 @@ class requester final : private fork_observer {
     std::byte* record = arguments - request_body;
     write_header(record, key, slot, extra);
     commit(endpoint_.out, record, request_body + bytes, kind);
+    ++(slot == nullptr ? counts_->posts : counts_->calls);
+    if (measures_next_ && slot != nullptr) [[unlikely]]
+      begin_measuring(*slot);
   }
 
   /// take_call() will not throw.
@@ -147,6 +162,9 @@ class requester final : private fork_observer {
           fill(record + request_body);
         });
     slot = taken;
+    // Behind the commit, which the peer waits for.
+    if (is_sent) [[likely]]
+      ++(IsPosted ? counts_->posts : counts_->calls);
     return is_sent;
   }
 
@@ -288,20 +306,30 @@ class requester final : private fork_observer {
   /// What holds the lane finds no space, and asks the client, which knows why.
   void after_fork_in_child() noexcept override { disconnect(endpoint_); }
 
+  static constexpr std::uint32_t smallest_interval_bytes = 2048;
+  static constexpr std::uint32_t longest_interval_bytes = 1U << 20;
+
   /// What stands before the arguments of a request; its reply goes to `slot`, which may be null.
   void write_header(std::byte* record, handler_key key, pending_call* slot,
                     std::uint32_t extra) noexcept {
     auto* header = new (record) request_header;
     const std::uint32_t number = slot == nullptr ? no_slot : slot->index_;
-    // Relaxed: only a thread that sends asks, about what it has sent itself.
-    last_request_.store(number, std::memory_order_relaxed);
     header->record.slot = number;
-    header->key = key;
     header->extra = extra;
+    // Relaxed: only a thread that sends asks, about what it has sent itself. Here, because it keeps
+    // the compiler from joining the stores around it in a vector register, which takes longer.
+    last_request_.store(number, std::memory_order_relaxed);
+    header->key = key;
     if (slot != nullptr) slot->state_.store(completion::state::pending, std::memory_order_relaxed);
   }
 
   [[noreturn]] void refuse_long_arguments(std::uint64_t bytes) const;
+  /// The next call is to be measured: the ring's space is given out in parts, so that a call that
+  /// begins one costs more, and the others nothing.
+  void begin_interval(std::uint32_t record_bytes) noexcept;
+  void begin_measuring(pending_call& slot) noexcept;
+  void end_measuring() noexcept;
+  void count_answers(std::size_t taken) noexcept;
   [[nodiscard]] bool moves_bytes() const noexcept {
     // Acquire; partner: as in has_reply().
     return endpoint_.driver != nullptr && !is_over_.load(std::memory_order_acquire);
@@ -333,6 +361,7 @@ class requester final : private fork_observer {
 
   client* owner_;
   endpoint endpoint_;
+  caller_counters* counts_; ///< in counters_
   doorbell* wakes_;
   pending_call* free_ = nullptr;
   std::size_t abandoned_ = 0; ///< in flight and held by nobody
@@ -350,7 +379,14 @@ class requester final : private fork_observer {
   std::uint32_t idle_pumps_ = 0;
   std::uint32_t stray_replies_ = 0;
   time_point next_trim_{};
-  std::vector<std::uint64_t> releases_;   ///< peer's blocks that we are done with
+  std::vector<std::uint64_t> releases_; ///< peer's blocks that we are done with
+  counter_segment* counters_;           ///< lives as long
+  bool measures_next_ = false;          ///< see begin_interval()
+  /// Of requests between two calls that are measured: some 64 short ones, and more where there are
+  /// many.
+  std::uint32_t interval_bytes_ = smallest_interval_bytes;
+  const pending_call* measured_ = nullptr; ///< in flight, since measured_since_
+  time_point measured_since_{};
   alignas(line_bytes) biased_lock guard_; ///< what its owner uses is one line
 };
 

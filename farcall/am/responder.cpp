@@ -118,7 +118,8 @@ void request_context::reply_unknown() noexcept {
 // ---- responder --------------------------------------------------------------------------------
 
 responder::responder(engine& e, const endpoint& c)
-    : engine_(&e), endpoint_(c), backlog_(new backlog) {
+    : engine_(&e), endpoint_(c), counts_(&e.counters()->take_server(c.peer)),
+      by_(&e.counters_of_first_worker()), backlog_(new backlog) {
   watch_forks();
 }
 
@@ -131,6 +132,7 @@ responder::~responder() {
   for (const std::uint64_t address : backlog_->rendezvous_replies)
     engine_->heap().release(reinterpret_cast<std::byte*>(address));
   delete backlog_;
+  engine_->counters()->give_back(counts_->block);
 }
 
 counted_ptr<reply_port> responder::share_replies() {
@@ -267,7 +269,11 @@ bool responder::refuse_one() noexcept {
 
 void responder::run(request_context& request, handler_key key) noexcept {
   if (const handler* h = engine_->find_handler(key)) [[likely]] {
+    worker_counters& counts = *by_;
+    counts.running = std::uint64_t{request.extra_} << 32 | key;
     h->run(request, h->context);
+    // Behind the answer, which the caller waits for.
+    ++counts.counts()[key];
   } else {
     request.reply_unknown();
   }

@@ -4,6 +4,7 @@
 #include <farcall/am/request_context.hpp>
 #include <farcall/base/clock.hpp>
 #include <farcall/base/fork.hpp>
+#include <farcall/memory/counters.hpp>
 #include <farcall/transport/endpoint.hpp>
 
 #include <atomic>
@@ -29,6 +30,16 @@ class responder final : private fork_observer {
 
   /// Handlers that wait, or have returned, will reply later.
   [[nodiscard]] bool defers() const noexcept;
+
+  /// Requests that are served next count as those of that worker.
+  void count_in(worker_counters& by) noexcept { by_ = &by; }
+  /// Now and then, by the worker that has the lane.
+  void count_bytes() noexcept {
+    // While others reply, too, they have the ring of answers.
+    if (shares_replies_ || counts_->bytes_in == endpoint_.in.tail) return;
+    counts_->bytes_in = endpoint_.in.tail;
+    counts_->bytes_out = endpoint_.out.head;
+  }
 
   /// Serves one request if there is one, and if earlier replies have found space.
   bool serve_one() noexcept;
@@ -147,6 +158,8 @@ class responder final : private fork_observer {
 
   engine* engine_;
   endpoint endpoint_;
+  server_counters* counts_;
+  worker_counters* by_;                   ///< of the worker that has the lane
   std::uint32_t current_bytes_ = 0;       ///< of the record that a handler reads; 0: none
   std::atomic<std::uint32_t> waiting_{0}; ///< turns in which a handler has waited
   std::atomic<std::uint32_t> pins_{0};

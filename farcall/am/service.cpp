@@ -395,6 +395,7 @@ void engine::run_worker(worker& w, bool until_empty) {
     worker_sleep for_work(*this, w, fibers, until_empty);
     {
       const worker_group::sleep asleep(sharing_, w);
+      ++w.counters().sleeps;
       sleep({&for_work}, &fibers);
     }
     if (for_work.is_empty()) break;

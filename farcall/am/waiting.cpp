@@ -453,8 +453,10 @@ void engine::wait_on_own_stack(Condition& c) {
       if (w->owner().is_attached()) w->owner().reclaim(*w);
       requests_wait requests(*this, *w);
       const worker_group::sleep asleep(w->owner().sharing_, *w);
+      ++w->counters().sleeps;
       sleep({&c, &others, &requests}, fibers);
     } else {
+      if (cached_.serial == serial_) add_to(cached_.own->counters.sleeps, 1);
       sleep({&c, &others}, nullptr);
     }
     spinning.renew();
@@ -647,6 +649,7 @@ endpoint engine::wait_for_lane(node_id node, const lane_shape& shape, time_point
 }
 
 std::byte* engine::wait_for_space(requester& l, std::uint32_t bytes, time_point deadline) {
+  l.count_full();
   l.guard().unlock();
   space_wait condition(l, bytes, deadline);
   wait_for(condition);

@@ -42,6 +42,14 @@ void move_bytes(responder& lane, const lane_driver*& last) noexcept {
 
 } // namespace
 
+worker::worker(engine& e, std::uint32_t index, doorbell& wakes, std::size_t most_lanes,
+               bool shares_lanes)
+    : engine_(&e), index_(index), wakes_(&wakes),
+      counters_(e.counters()->take_worker(index, e.handler_keys())), shares_lanes_(shares_lanes),
+      lanes_(most_lanes) {}
+
+worker::~worker() { engine_->counters()->give_back(counters_.block); }
+
 std::optional<std::uint32_t> worker::free_place() {
   std::size_t place = 0;
   while (place < entries_.size() && !entries_[place].is_free())
@@ -52,6 +60,7 @@ std::optional<std::uint32_t> worker::free_place() {
 }
 
 void worker::fill(std::uint32_t place, responder* lane) noexcept {
+  lane->count_in(counters_);
   lanes_[place].put(lane);
   lanes_here_.fetch_add(1, std::memory_order_relaxed);
   if (places_.load(std::memory_order_relaxed) <= place) {
@@ -130,6 +139,10 @@ unsigned worker::serve(std::uint32_t place, unsigned most, const lane_driver*& m
   // Behind a handler that has waited, the lane may be another worker's: `most` is 0 then.
   while (lane->serve_one() && ++served < turn.most && lane->has_request()) {
   }
+  if (turn.outer == nullptr) [[likely]]
+    counters_.running = 0;
+  // Behind a handler that has waited, the lane may be another worker's.
+  if ((served == 0 || served == turn_batch) && !turn.has_waited) lane->count_bytes();
   end_turn(turn);
   return served;
 }

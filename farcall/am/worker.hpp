@@ -40,16 +40,16 @@ class worker {
   /// For up to `most_lanes` lanes at a time. With `shares_lanes`, other workers may take them, and
   /// their handlers reply with a lock once they have waited.
   worker(engine& e, std::uint32_t index, doorbell& wakes, std::size_t most_lanes,
-         bool shares_lanes = false)
-      : engine_(&e), index_(index), wakes_(&wakes), shares_lanes_(shares_lanes),
-        lanes_(most_lanes) {}
+         bool shares_lanes = false);
   worker(const worker&) = delete;
   worker& operator=(const worker&) = delete;
+  ~worker();
 
   [[nodiscard]] engine& owner() const noexcept { return *engine_; }
   [[nodiscard]] bool is_part_of(const engine& e) const noexcept { return engine_ == &e; }
   [[nodiscard]] std::uint32_t index() const noexcept { return index_; }
   [[nodiscard]] doorbell& wakes() const noexcept { return *wakes_; }
+  [[nodiscard]] worker_counters& counters() const noexcept { return counters_; }
 
   /// Adds a lane. False when there are too many. Any thread, one at a time.
   bool add(transport& via, const endpoint& c);
@@ -174,6 +174,7 @@ class worker {
   engine* engine_;
   std::uint32_t index_;
   doorbell* wakes_;
+  worker_counters& counters_;
   bool shares_lanes_;
   /// Lanes by place; readers go up to `places_`. A lane is only destroyed by its home's thread.
   std::vector<lane_place<responder>> lanes_;

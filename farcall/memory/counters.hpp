@@ -63,7 +63,7 @@ struct caller_counters {
   std::uint64_t posts = 0;   ///< those that want none
   std::uint64_t answers = 0; ///< that were taken in, or will not come
   std::uint64_t batches = 0; ///< times that answers were taken in, but for those of single calls
-  /// Positions in the lane's rings, pads included, as of the last answer or full ring.
+  /// Positions in the lane's rings, pads included; behind by what a ring holds, at most.
   std::uint64_t bytes_out = 0;
   std::uint64_t bytes_in = 0;
   std::uint64_t full = 0;           ///< times that a caller waited for space

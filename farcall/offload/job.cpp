@@ -6,6 +6,7 @@
 #include <farcall/job/process_group.hpp>
 #include <farcall/offload/equals.hpp>
 #include <farcall/offload/job.hpp>
+#include <farcall/offload/job_counters.hpp>
 #include <farcall/offload/job_registry.hpp>
 #include <farcall/offload/job_service.hpp>
 #include <farcall/offload/job_settings.hpp>
@@ -81,6 +82,7 @@ void take_in(detail::job_state& state, const card& c, const route& r) {
   const node_id self = state.members->self();
   if (self == host_id && c.id != self) log_route(c, r);
   state.functions->add(c, r.via);
+  detail::describe_peer(state, c, r);
   if (r.via == nullptr) {
     state.engine->set_unreachable(c.id, r.reason);
   } else {
@@ -118,6 +120,7 @@ void set_up(detail::job_state& state, const detail::forwarded_settings& forwarde
   o.doorbells = m.doorbells();
   o.heap = m.heap();
   o.context = &state.context;
+  o.counters = state.counters = detail::make_counters(m);
   state.engine = std::make_shared<am::engine>(std::move(o));
   state.client = state.engine.get();
 

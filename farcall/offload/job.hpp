@@ -16,6 +16,7 @@
 #include <vector>
 
 namespace farcall {
+struct process_counters;
 struct process_group;
 namespace detail {
 struct job_state;
@@ -243,6 +244,12 @@ class job {
   /// Has those that wait in wait_until() ask again: for threads that change what `holds` is about.
   /// Any thread. Never blocks. Throws forked.
   void notify();
+
+  /// What this process has counted until now of its part in the job: calls, bytes, copies, sleeps,
+  /// by lane, thread and handler. In memory/process_counters.hpp. Disturbs nobody, and does not
+  /// block. Any thread. Throws error where the process could have no counters. `farcall top` shows
+  /// those of all processes. As PAPI's software events, and MPI_T's performance variables.
+  [[nodiscard]] process_counters counters() const;
 
   // ---- jobs of equals ----
 

@@ -3,6 +3,7 @@
 #include <farcall/am/engine.hpp>
 #include <farcall/call/key_resolver.hpp>
 #include <farcall/job/membership.hpp>
+#include <farcall/memory/counter_segment.hpp>
 #include <farcall/offload/collectives.hpp>
 #include <farcall/offload/copy_thread.hpp>
 #include <farcall/offload/helped_copy.hpp>
@@ -49,6 +50,7 @@ struct job_state : job_core {
   std::chrono::milliseconds start_timeout{};   ///< host: for nodes that are added
   std::unique_ptr<membership> members;
   std::shared_ptr<am::engine> engine;
+  std::shared_ptr<counter_segment> counters; ///< null where they could not be had
   std::unique_ptr<key_resolver> functions;
   copy_thread copies;
   pipelined_copies pipelined{*this};

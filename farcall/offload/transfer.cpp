@@ -228,8 +228,10 @@ class chunked_copy final : public detail::large_copy {
 void remember_window(const transfer& t) noexcept {
   rma_engine* const m = t.job->engine->rma_engine_for(t.peer);
   const std::atomic<bool>* const failed = t.job->engine->failed_flag(t.peer);
-  if (m == nullptr || failed == nullptr) return; // the memory of this node
-  detail::last_window = {t.job, t.job->serial, t.peer, m->window_at(t.peer, t.there), failed};
+  thread_counters* const counters = t.job->engine->counters_of_thread();
+  if (m == nullptr || failed == nullptr || counters == nullptr) return; // the memory of this node
+  detail::last_window = {t.job,  t.job->serial, t.peer, m->window_at(t.peer, t.there),
+                         failed, counters};
 }
 
 /// A copy by the processor that looks at its deadline. False when that came first.
@@ -338,12 +340,14 @@ future<void> copy_with_domain(job_state& job, node_id from, std::uint64_t from_a
 
 future<void> put_bytes(job_core& job, node_id to, std::uint64_t address, const std::byte* from,
                        std::size_t bytes, transfer_mode mode, time_point deadline) {
+  if (thread_counters* const c = state_of(job).engine->counters_of_thread()) c->count_put(bytes);
   return start({&state_of(job), to, address, const_cast<std::byte*>(from), bytes, true, deadline},
                mode);
 }
 
 future<void> get_bytes(job_core& job, node_id from, std::uint64_t address, std::byte* to,
                        std::size_t bytes, transfer_mode mode, time_point deadline) {
+  if (thread_counters* const c = state_of(job).engine->counters_of_thread()) c->count_get(bytes);
   return start({&state_of(job), from, address, to, bytes, false, deadline}, mode);
 }
 
@@ -358,6 +362,7 @@ future<void> copy_between(job_core& core, node_id from, std::uint64_t from_addre
     return put_bytes(job, to, to_address, reinterpret_cast<const std::byte*>(from_address), bytes,
                      transfer_mode::async, deadline);
   }
+  if (thread_counters* const c = job.engine->counters_of_thread()) c->count_copy(bytes);
   if (domain_of(job, from) != nullptr || domain_of(job, to) != nullptr) {
     return copy_with_domain(job, from, from_address, to, to_address, bytes, deadline);
   }

@@ -2,6 +2,7 @@
 
 #include <farcall/am/client.hpp>
 #include <farcall/memory/copy.hpp>
+#include <farcall/memory/counters.hpp>
 #include <farcall/memory/mapped_window.hpp>
 #include <farcall/offload/buffer.hpp>
 #include <farcall/offload/future.hpp>
@@ -31,6 +32,7 @@ struct direct_window {
   node_id node = no_node;
   mapped_window memory;
   const std::atomic<bool>* has_failed = nullptr; ///< of the node; as long as its job
+  thread_counters* counters = nullptr;           ///< of the thread; as long as its job
 };
 extern constinit thread_local direct_window last_window;
 
@@ -161,6 +163,7 @@ template <class Remote>
   if (there == nullptr) [[unlikely]]
     return false;
   copy_bytes(there, from.data(), from.size_bytes());
+  last_window.counters->count_put(from.size_bytes());
   return true;
 }
 
@@ -186,6 +189,7 @@ template <class Remote>
   if (there == nullptr) [[unlikely]]
     return false;
   copy_bytes(to.data(), there, to.size_bytes());
+  last_window.counters->count_get(to.size_bytes());
   return true;
 }
 
