@@ -10,5 +10,6 @@ namespace farcall::tool {
 [[nodiscard]] command command_serve();
 [[nodiscard]] command command_keygen(); ///< with `serve`, which needs the keys
 [[nodiscard]] command command_bench();
+[[nodiscard]] command command_top();
 
 } // namespace farcall::tool

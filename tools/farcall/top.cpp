@@ -1,0 +1,188 @@
+#include "commands.hpp"
+
+#include <tools/common/json.hpp>
+#include <tools/common/outcome.hpp>
+#include <tools/top/job_sampler.hpp>
+#include <tools/top/metrics.hpp>
+#include <tools/top/node_table.hpp>
+#include <tools/top/screen.hpp>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+namespace farcall::tool {
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+struct top_options {
+  std::optional<std::size_t> pid;
+  std::size_t delay_ms = 1000;
+  std::optional<std::size_t> iterations;
+  bool once = false;
+  bool json_lines = false;
+  std::string sort = "node";
+  std::optional<std::string> listen;
+};
+
+node_order order_named(const std::string& name) {
+  if (name == "calls") return node_order::calls;
+  if (name == "p99") return node_order::p99;
+  if (name == "queue") return node_order::queue;
+  if (name == "busy") return node_order::busy;
+  if (name == "cpu") return node_order::processor;
+  if (name == "memory") return node_order::memory;
+  return node_order::node;
+}
+
+[[noreturn]] void throw_no_job(const top_options& options, std::size_t others) {
+  if (others != 0) {
+    throw failed_run(fmt::format("{} processes count in the way of another version of farcall: use "
+                                 "that one's command",
+                                 others));
+  }
+  if (options.pid) {
+    throw failed_run(
+        fmt::format("process {} is in no job of farcall that you may look at", *options.pid));
+  }
+  throw failed_run("no job of yours runs on this machine; as root, or in the container where it "
+                   "runs, there may be one");
+}
+
+std::string title_of(const job_sample& sample, const std::vector<node_rates>& nodes) {
+  double calls = 0;
+  for (const node_rates& n : nodes)
+    calls += n.calls;
+  return fmt::format("farcall top: {} nodes, {} processes here, {:.4g} calls/s", nodes.size(),
+                     sample.processes.size(), calls);
+}
+
+std::size_t width_of_output() {
+  winsize size{};
+  if (::isatty(STDOUT_FILENO) == 0 || ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
+  return size.ws_col;
+}
+
+job_sample first_sample(job_sampler& sampler, const top_options& options) {
+  job_sample first = sampler.take();
+  if (first.processes.empty()) throw_no_job(options, sampler.others());
+  return first;
+}
+
+/// For what reads the output, and for people who want to keep it.
+int print_samples(const top_options& options) {
+  job_sampler sampler(options.pid);
+  job_sample before = first_sample(sampler, options);
+  const std::size_t times = options.once ? 1 : options.iterations.value_or(SIZE_MAX);
+  for (std::size_t n = 0; n < times; ++n) {
+    sampler.watch(before.at + milliseconds(options.delay_ms), [] { return false; });
+    job_sample after = sampler.take();
+    std::vector<node_rates> nodes = rates_between(before, after);
+    sort_nodes(nodes, order_named(options.sort));
+    if (options.json_lines) {
+      const std::chrono::duration<double> seconds = after.at - before.at;
+      print(json{{"seconds", seconds.count()}, {"nodes", nodes_json(nodes)}}.dump() + '\n');
+    } else {
+      std::string text = n == 0 ? "" : "\n";
+      for (const std::string& line : node_table(nodes, width_of_output()))
+        text += line + '\n';
+      print(text);
+    }
+    if (after.processes.empty()) break;
+    before = std::move(after);
+  }
+  return 0;
+}
+
+int show_live(const top_options& options) {
+  job_sampler sampler(options.pid);
+  job_sample before = first_sample(sampler, options);
+  screen shown;
+  std::vector<node_rates> nodes;
+  std::string title = "farcall top";
+  for (std::size_t n = 0; n < options.iterations.value_or(SIZE_MAX);) {
+    shown.draw(title, nodes);
+    bool has_keys = false;
+    sampler.watch(steady_clock::now() + milliseconds(options.delay_ms),
+                  [&] { return has_keys = shown.take_keys(); });
+    if (shown.asked().quits) break;
+    if (shown.asked().is_paused) continue;
+    // A key shows its effect at once, and the interval goes on.
+    if (has_keys && steady_clock::now() - before.at < milliseconds(options.delay_ms)) continue;
+    job_sample after = sampler.take();
+    nodes = rates_between(before, after);
+    title = after.processes.empty() ? "farcall top: the job has ended" : title_of(after, nodes);
+    before = std::move(after);
+    ++n;
+  }
+  return 0;
+}
+
+int run_top(const top_options& options) {
+  if (options.listen) {
+    job_sampler sampler(options.pid);
+    serve_metrics(
+        *options.listen, [&] { return metrics_text(sampler.take()); },
+        [](const std::string& where) { print(fmt::format("http://{}/metrics\n", where)); });
+    return 0;
+  }
+  const bool has_terminal = ::isatty(STDIN_FILENO) != 0 && ::isatty(STDOUT_FILENO) != 0;
+  if (options.once || options.json_lines || !has_terminal) return print_samples(options);
+  return show_live(options);
+}
+
+} // namespace
+
+command command_top() {
+  auto options = std::make_shared<top_options>();
+  top_options& o = *options;
+  return {.name = "top",
+          .text = "What the nodes of running jobs do: calls, bytes, queues, processor and memory",
+          .footer =
+              "Shows all jobs of this user on this machine, and reads what their processes count "
+              "anyway: they are not\ndisturbed. Of nodes on other machines it shows what those "
+              "here know of them. Without a terminal it prints a\ntable for each interval. "
+              "Columns: calls/s, requests that the node serves; p50 and p99, how long calls to "
+              "it take\ntheir callers (sampled); in, out, bytes of messages; copied, bytes of "
+              "put, get and copy; queue, calls without\ntheir answer; busy%, the share of looks "
+              "that find its workers in handlers; function, what they ran the longest.",
+          .options = {{.name = "--pid",
+                       .value = &o.pid,
+                       .text = "Only the job of this process",
+                       .range = {{1, 1U << 30}}},
+                      {.name = "--delay",
+                       .value = &o.delay_ms,
+                       .text = "Milliseconds from one look to the next",
+                       .range = {{50, 3'600'000}},
+                       .shows_default = true},
+                      {.name = "--iterations",
+                       .value = &o.iterations,
+                       .text = "End after so many",
+                       .range = {{1, 1U << 30}}},
+                      {.name = "--once", .value = &o.once, .text = "Print one table, and end"},
+                      {.name = "--json",
+                       .value = &o.json_lines,
+                       .text = "Print a JSON document on a line for each interval"},
+                      {.name = "--sort",
+                       .value = &o.sort,
+                       .text = "What comes first",
+                       .choices = {"node", "calls", "p99", "queue", "busy", "cpu", "memory"},
+                       .shows_default = true},
+                      {.name = "--listen",
+                       .value = &o.listen,
+                       .text = "Answer Prometheus at this loopback address, as 127.0.0.1:9464, "
+                               "instead"}},
+          .run = [options](const auto& /*rest*/) { return run_top(*options); }};
+}
+
+} // namespace farcall::tool

@@ -1,0 +1,119 @@
+#include "counted_processes.hpp"
+
+#include <farcall/base/error.hpp>
+#include <farcall/base/unique_fd.hpp>
+#include <farcall/memory/counter_segment.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace farcall::tool {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::optional<pid_t> process_number(const fs::path& entry) {
+  const std::string name = entry.filename();
+  pid_t number = 0;
+  const auto done = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (done.ec != std::errc() || done.ptr != name.data() + name.size()) return std::nullopt;
+  return number;
+}
+
+/// The process's own idea of its number: the last of those in all namespaces that it is in.
+std::optional<std::int64_t> own_number(pid_t process) {
+  std::ifstream status(fmt::format("/proc/{}/status", process));
+  std::string line;
+  while (std::getline(status, line)) {
+    if (!line.starts_with("NSpid:")) continue;
+    std::istringstream numbers(line.substr(6));
+    std::int64_t last = 0;
+    for (std::int64_t n = 0; numbers >> n;)
+      last = n;
+    return last;
+  }
+  return std::nullopt;
+}
+
+std::optional<counted_process> counters_behind(pid_t process, const fs::path& link) {
+  const unique_fd file(::open(link.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat status{};
+  if (!file || ::fstat(file.get(), &status) != 0) return std::nullopt;
+  auto reader = std::make_shared<counter_reader>(file.get());
+  // A child of a fork has what its parent counts.
+  if (own_number(process) != reader->process()) return std::nullopt;
+  std::error_code ignored;
+  return counted_process{process, status.st_ino,
+                         fs::read_symlink(fmt::format("/proc/{}/exe", process), ignored),
+                         std::move(reader)};
+}
+
+void add_counters_of(pid_t process, std::vector<counted_process>& to, std::size_t& others) {
+  const std::string wanted = std::string("/memfd:") + counter_segment::label;
+  std::error_code problem;
+  // Another user's, or one that has ended.
+  fs::directory_iterator files(fmt::format("/proc/{}/fd", process), problem);
+  for (; !problem && files != fs::directory_iterator(); files.increment(problem)) {
+    std::error_code gone;
+    const std::string leads_to = fs::read_symlink(files->path(), gone);
+    if (gone || !leads_to.starts_with(wanted)) continue;
+    try {
+      auto found = counters_behind(process, files->path());
+      if (!found) continue;
+      const auto is_same = [&](const counted_process& p) { return p.file == found->file; };
+      if (std::none_of(to.begin(), to.end(), is_same)) to.push_back(std::move(*found));
+    } catch (const error&) {
+      ++others;
+    }
+  }
+}
+
+} // namespace
+
+std::vector<counted_process> find_counted_processes(std::size_t* others) {
+  std::vector<counted_process> found;
+  std::size_t unreadable = 0;
+  std::error_code problem;
+  fs::directory_iterator processes("/proc", problem);
+  if (problem) throw_system_error("reading /proc, where processes are found", problem.value());
+  for (; !problem && processes != fs::directory_iterator(); processes.increment(problem)) {
+    if (const auto number = process_number(processes->path()))
+      add_counters_of(*number, found, unreadable);
+  }
+  if (others != nullptr) *others = unreadable;
+  return found;
+}
+
+process_usage usage_of(pid_t process) {
+  std::ifstream file(fmt::format("/proc/{}/stat", process));
+  std::string line;
+  if (!std::getline(file, line)) return {};
+  // The name, in parentheses, may hold anything.
+  const std::size_t behind_name = line.rfind(')');
+  if (behind_name == std::string::npos) return {};
+  std::istringstream fields(line.substr(behind_name + 1));
+  std::vector<std::string> values;
+  for (std::string value; fields >> value;)
+    values.push_back(value);
+  // From the third of proc(5): the state.
+  constexpr std::size_t user_time = 14 - 3;
+  constexpr std::size_t system_time = 15 - 3;
+  constexpr std::size_t resident_pages = 24 - 3;
+  if (values.size() <= resident_pages) return {};
+  static const auto ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
+  return {(std::stod(values[user_time]) + std::stod(values[system_time])) / ticks,
+          std::stoull(values[resident_pages]) * page_bytes()};
+}
+
+} // namespace farcall::tool

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <farcall/memory/counter_reader.hpp>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace farcall::tool {
+
+/// A process of this machine that counts its part in a job.
+struct counted_process {
+  pid_t process = 0; ///< as this process knows it
+  ino_t file = 0;    ///< of its counters: a process may be in several jobs
+  std::string program;
+  std::shared_ptr<const counter_reader> counters;
+};
+
+/// Those whose counters this process may read: all of its user. Processes that end meanwhile are
+/// left out, and so are counters of another version of farcall; `others` says how many had these.
+/// Throws error when there is no /proc.
+[[nodiscard]] std::vector<counted_process> find_counted_processes(std::size_t* others = nullptr);
+
+/// Processor time and memory of a process.
+struct process_usage {
+  double processor_seconds = 0; ///< of all its threads, since it began
+  std::uint64_t resident_bytes = 0;
+};
+
+/// All zero for one that has ended.
+[[nodiscard]] process_usage usage_of(pid_t process);
+
+} // namespace farcall::tool

@@ -1,0 +1,158 @@
+#include "node_rates.hpp"
+
+#include <farcall/am/message.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+
+namespace farcall::tool {
+namespace {
+
+using testing::Optional;
+
+/// A host that calls a target here and one elsewhere.
+job_sample two_nodes() {
+  job_sample sample;
+  job_sample::process host;
+  host.number = 100;
+  host.file = 1;
+  host.counts.node = 0;
+  host.counts.host_process = 100;
+  host.counts.host_machine = "here";
+  host.counts.peers = {{0, 100, 1, "self", "here", "host"},
+                       {1, 101, 1, "shm", "here", "node 1"},
+                       {2, 7, 1, "tcp", "there", "solver"}};
+  host.counts.callers.resize(2);
+  host.counts.callers[0].peer = 1;
+  host.counts.callers[1].peer = 2;
+  for (auto& c : host.counts.callers)
+    c.is_open = true;
+  job_sample::process target;
+  target.number = 101;
+  target.file = 2;
+  target.counts.node = 1;
+  target.counts.host_process = 100;
+  target.counts.host_machine = "here";
+  target.counts.peers = {{0, 100, 1, "shm", "here", "host"}};
+  target.counts.servers.resize(1);
+  target.counts.workers.resize(1);
+  target.counts.functions = {"", "", "_Z3addii"};
+  sample.processes = {host, target};
+  return sample;
+}
+
+job_sample after(job_sample sample, double seconds) {
+  sample.at +=
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(seconds));
+  return sample;
+}
+
+const node_rates& node_of(const std::vector<node_rates>& all, node_id node) {
+  for (const node_rates& n : all) {
+    if (n.node == node) return n;
+  }
+  throw std::runtime_error("no such node");
+}
+
+TEST(node_rates, are_of_what_the_node_itself_has_served) {
+  const job_sample before = two_nodes();
+  job_sample later = after(before, 2);
+  later.processes[1].counts.workers[0].requests = 500;
+  later.processes[1].counts.servers[0].bytes_in = 4096;
+  later.processes[0].counts.callers[0].calls = 510;
+  later.processes[0].counts.callers[0].answers = 495;
+  const auto rates = rates_between(before, later);
+  ASSERT_EQ(rates.size(), 3U);
+  const node_rates& target = node_of(rates, 1);
+  EXPECT_DOUBLE_EQ(target.calls, 250);
+  EXPECT_DOUBLE_EQ(target.bytes_in, 2048);
+  EXPECT_EQ(target.queue, 15U);
+  EXPECT_EQ(target.route, "shm");
+  EXPECT_TRUE(target.is_here);
+}
+
+TEST(node_rates, are_of_what_others_have_sent_where_the_node_is_elsewhere) {
+  const job_sample before = two_nodes();
+  job_sample later = after(before, 1);
+  auto& lane = later.processes[0].counts.callers[1];
+  lane.calls = 30;
+  lane.posts = 10;
+  lane.answers = 30;
+  lane.failures = 4;
+  lane.bytes_out = 1000;
+  lane.bytes_in = 300;
+  const node_rates far = node_of(rates_between(before, later), 2);
+  EXPECT_FALSE(far.is_here);
+  EXPECT_DOUBLE_EQ(far.calls, 40);
+  EXPECT_DOUBLE_EQ(far.failures, 4);
+  EXPECT_DOUBLE_EQ(far.bytes_in, 1000);
+  EXPECT_DOUBLE_EQ(far.bytes_out, 300);
+  EXPECT_EQ(far.queue, 0U);
+  EXPECT_EQ(far.name, "solver");
+  EXPECT_EQ(far.busy, std::nullopt);
+}
+
+TEST(node_rates, take_durations_of_the_interval_only) {
+  job_sample before = two_nodes();
+  before.processes[0].counts.callers[0].latency.buckets[duration_counts::bucket_of(1'000'000)] = 9;
+  job_sample later = after(before, 1);
+  auto& latency = later.processes[0].counts.callers[0].latency;
+  for (int i = 0; i < 98; ++i)
+    latency.add(1024);
+  latency.add(65536);
+  latency.add(65536);
+  const node_rates target = node_of(rates_between(before, later), 1);
+  // The middle of 1024 to 1280, and of 65536 to 81920.
+  EXPECT_THAT(target.p50, Optional(1152.0));
+  EXPECT_THAT(target.p99, Optional(73728.0));
+  EXPECT_EQ(node_of(rates_between(before, later), 2).p50, std::nullopt);
+}
+
+TEST(node_rates, say_what_workers_ran_for_the_longest) {
+  const job_sample before = two_nodes();
+  job_sample later = after(before, 1);
+  constexpr std::uint64_t add_key = am::first_user_key + 2;
+  later.processes[1].looks = 10;
+  later.processes[1].running = {{add_key, 4}, {am::first_user_key + 77, 1}};
+  const node_rates target = node_of(rates_between(before, later), 1);
+  EXPECT_THAT(target.busy, Optional(0.5));
+  EXPECT_EQ(target.function, "add(int, int)");
+}
+
+TEST(node_rates, start_anew_where_a_process_is_another) {
+  job_sample before = two_nodes();
+  before.processes[1].counts.workers[0].requests = 1'000'000;
+  job_sample later = after(before, 1);
+  later.processes[1].counts.workers[0].requests = 5;
+  EXPECT_DOUBLE_EQ(node_of(rates_between(before, later), 1).calls, 5);
+}
+
+TEST(node_rates, keep_jobs_apart) {
+  job_sample both = two_nodes();
+  job_sample other = two_nodes();
+  for (auto& p : other.processes) {
+    p.counts.host_process = 200;
+    p.file += 10;
+    both.processes.push_back(p);
+  }
+  EXPECT_EQ(rates_between(both, after(both, 1)).size(), 6U);
+}
+
+TEST(node_rates, are_none_without_processes) {
+  EXPECT_TRUE(rates_between(two_nodes(), job_sample{}).empty());
+}
+
+TEST(handler_name, is_that_of_the_function_where_it_is_known) {
+  process_counters counts;
+  counts.functions = {"", "", "_Z3subii"};
+  EXPECT_EQ(handler_name(counts, am::first_user_key + 2), "sub(int, int)");
+  EXPECT_EQ(handler_name(counts, am::first_user_key), "handler 16");
+  EXPECT_EQ(handler_name(counts, am::first_user_key + 3), "handler 19");
+  EXPECT_EQ(handler_name(counts, am::fence_key), "farcall's own");
+}
+
+} // namespace
+} // namespace farcall::tool

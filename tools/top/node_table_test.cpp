@@ -1,0 +1,99 @@
+#include "node_table.hpp"
+
+#include <tools/common/table.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace farcall::tool {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+std::vector<node_rates> some_nodes() {
+  std::vector<node_rates> nodes(3);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    nodes[i].job = 100;
+    nodes[i].node = static_cast<node_id>(i);
+    nodes[i].name = "node " + std::to_string(i);
+    nodes[i].is_here = true;
+  }
+  nodes[1].calls = 1e6;
+  nodes[1].p99 = 2000;
+  nodes[1].function = "solve(std::vector<double, std::allocator<double> > const&, int, int)";
+  nodes[2].calls = 10;
+  nodes[2].queue = 5;
+  nodes[2].resident_bytes = 1 << 20;
+  return nodes;
+}
+
+TEST(node_table, fits_any_width) {
+  for (std::size_t width = 1; width < 300; ++width) {
+    for (const std::string& line : node_table(some_nodes(), width))
+      EXPECT_LE(display_width(line), width) << line;
+  }
+}
+
+TEST(node_table, keeps_what_matters_most_where_there_is_little_room) {
+  const std::string header = node_table(some_nodes(), 20).front();
+  EXPECT_THAT(header, HasSubstr("node"));
+  EXPECT_THAT(header, HasSubstr("calls/s"));
+  EXPECT_THAT(header, Not(HasSubstr("name")));
+}
+
+TEST(node_table, shows_everything_where_there_is_no_bound) {
+  const auto lines = node_table(some_nodes(), 0);
+  ASSERT_EQ(lines.size(), 4U);
+  EXPECT_THAT(lines[0], HasSubstr("function"));
+  EXPECT_THAT(lines[2], HasSubstr("solve(std::vector<double, std::allocator<double> > const&"));
+  EXPECT_THAT(lines[2], HasSubstr("2.00 us"));
+  EXPECT_THAT(lines[0], Not(HasSubstr("job")));
+}
+
+TEST(node_table, names_the_job_where_there_are_several) {
+  auto nodes = some_nodes();
+  nodes[2].job = 200;
+  EXPECT_THAT(node_table(nodes, 0).front(), HasSubstr("job"));
+}
+
+TEST(node_table, has_headers_without_nodes) { EXPECT_EQ(node_table({}, 80).size(), 1U); }
+
+TEST(node_table, lets_no_name_move_the_cursor) {
+  auto nodes = some_nodes();
+  nodes[0].name = "\x1b[2J\nroot";
+  EXPECT_THAT(node_table(nodes, 0)[1], HasSubstr("?[2J?root"));
+}
+
+std::vector<node_id> sorted_by(node_order by) {
+  auto nodes = some_nodes();
+  sort_nodes(nodes, by);
+  std::vector<node_id> order;
+  for (const node_rates& n : nodes)
+    order.push_back(n.node);
+  return order;
+}
+
+TEST(sort_nodes, puts_the_largest_first) {
+  using testing::ElementsAre;
+  EXPECT_THAT(sorted_by(node_order::node), ElementsAre(0, 1, 2));
+  EXPECT_THAT(sorted_by(node_order::calls), ElementsAre(1, 2, 0));
+  EXPECT_THAT(sorted_by(node_order::queue), ElementsAre(2, 0, 1));
+  EXPECT_THAT(sorted_by(node_order::p99), ElementsAre(1, 0, 2));
+  EXPECT_THAT(sorted_by(node_order::memory), ElementsAre(2, 0, 1));
+}
+
+TEST(nodes_json, says_null_where_nothing_is_known) {
+  auto nodes = some_nodes();
+  nodes.resize(1);
+  nodes[0].is_here = false;
+  const std::string text = nodes_json(nodes).dump();
+  EXPECT_THAT(text, HasSubstr("\"p50_ns\":null"));
+  EXPECT_THAT(text, HasSubstr("\"resident_bytes\":null"));
+}
+
+} // namespace
+} // namespace farcall::tool

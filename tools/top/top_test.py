@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+"""Looks at a running job with `farcall top`, in each of the ways in which it shows what it finds.
+
+Run as: top_test.py <farcall> <program of a job that ends with its standard input>
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import sys
+import termios
+import time
+import urllib.error
+import urllib.request
+
+from prometheus_client.parser import text_string_to_metric_families
+
+LIMIT_S = 60
+
+
+def run(*words, **how):
+    return subprocess.run(words, capture_output=True, text=True, timeout=LIMIT_S, check=False,
+                          **how)
+
+
+def check(is_so, what):
+    if not is_so:
+        raise SystemExit(f"not so: {what}")
+
+
+@contextlib.contextmanager
+def job(program):
+    with subprocess.Popen([program], stdin=subprocess.PIPE) as host:
+        try:
+            yield host.pid
+        finally:
+            host.stdin.close()
+            host.wait(LIMIT_S)
+    check(host.returncode == 0, f"the job ends well: {host.returncode}")
+
+
+def wait_until_it_calls(farcall, host):
+    """The nodes of the job, once both targets have served something."""
+    end = time.monotonic() + LIMIT_S
+    while time.monotonic() < end:
+        done = run(farcall, "top", "--once", "--json", "--delay", "300", "--pid", str(host))
+        if done.returncode == 0:
+            nodes = json.loads(done.stdout)["nodes"]
+            if len(nodes) == 3 and all(n["calls_per_s"] > 0 for n in nodes if n["node"] > 0):
+                return nodes
+        time.sleep(0.05)
+    raise SystemExit(f"the job was not seen:\n{done.stdout}{done.stderr}")
+
+
+def check_json(farcall, host):
+    host_node, quick, slow = wait_until_it_calls(farcall, host)
+    check(host_node["pid"] == host and host_node["job"] == host, "the host is known by its number")
+    check([n["node"] for n in (host_node, quick, slow)] == [0, 1, 2], "nodes are in order")
+    check(quick["route"] == "shm" and quick["is_here"], "the route is that of the host")
+    check(quick["p50_ns"] is None or 0 < quick["p50_ns"] < 1e9, "p50 is a duration")
+    check(host_node["bytes_copied_per_s"] > 0, "the host puts")
+    check(slow["calls_per_s"] < quick["calls_per_s"], "the quick one serves more")
+    check(slow["busy"] > 0 and "linger" in slow["function"], f"the slow one lingers: {slow}")
+    check(all(n["resident_bytes"] > 0 for n in (host_node, quick, slow)), "all take memory")
+
+
+def check_text(farcall, host):
+    # Not a terminal: nothing is cut, and there is nothing but text.
+    done = run(farcall, "top", "--iterations", "2", "--delay", "200", "--pid", str(host))
+    check(done.returncode == 0 and "\x1b" not in done.stdout, "a pipe gets plain text")
+    tables = done.stdout.strip().split("\n\n")
+    check(len(tables) == 2, f"two tables: {done.stdout}")
+    check(tables[0].split()[0:2] == ["node", "name"], "with headers")
+    lines = run(farcall, "top", "--json", "--iterations", "2", "--delay", "100", "--pid",
+                str(host)).stdout.splitlines()
+    check(len(lines) == 2 and all(json.loads(line)["nodes"] for line in lines), "a line for each")
+    by_calls = run(farcall, "top", "--once", "--json", "--sort", "calls", "--pid", str(host))
+    check(json.loads(by_calls.stdout)["nodes"][0]["node"] == 1, "the busiest is first")
+    closed = subprocess.run(f"{farcall} top --pid {host} --delay 50 | head -1", shell=True,
+                            capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    check("node" in closed.stdout, "who reads one line gets it, and both end")
+
+
+class Terminal:
+    """A command on a terminal of a size."""
+
+    def __init__(self, rows, columns, *words, term="xterm"):
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.environ["TERM"] = term
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+            os.execv(words[0], words)
+        self.seen = ""
+
+    def resize(self, rows, columns):
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def wait_for(self, pattern):
+        end = time.monotonic() + LIMIT_S
+        while not re.search(pattern, self.seen):
+            check(time.monotonic() < end, f"{pattern!r} appears in {self.seen!r}")
+            if not select.select([self.fd], [], [], 0.2)[0]:
+                continue
+            try:
+                got = os.read(self.fd, 65536).decode("utf-8", "replace")
+            except OSError:
+                got = ""
+            check(got, f"it goes on until {pattern!r}: {self.seen!r}")
+            self.seen += got
+
+    def press(self, keys):
+        self.seen = ""
+        os.write(self.fd, keys.encode())
+
+    def status(self):
+        end = time.monotonic() + LIMIT_S
+        while time.monotonic() < end:
+            with contextlib.suppress(OSError):
+                if select.select([self.fd], [], [], 0.05)[0]:
+                    self.seen += os.read(self.fd, 65536).decode("utf-8", "replace")
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                os.close(self.fd)
+                return os.waitstatus_to_exitcode(status)
+        os.kill(self.pid, 9)
+        raise SystemExit("it does not end")
+
+
+def check_terminal(farcall, host):
+    for rows, columns in ((5, 20), (24, 80), (50, 300), (1, 1), (2, 10)):
+        shown = Terminal(rows, columns, farcall, "top", "--delay", "100", "--pid", str(host))
+        if rows > 2:
+            shown.wait_for("node")
+        shown.press("cblwumn")
+        shown.resize(rows + 3, columns + 10)
+        shown.press("q")
+        check(shown.status() == 0, f"it ends with q at {columns}x{rows}")
+    shown = Terminal(24, 100, farcall, "top", "--delay", "100", "--pid", str(host))
+    shown.wait_for("calls/s")
+    shown.press("p")
+    shown.wait_for("paused")
+    os.kill(shown.pid, 15)
+    check(shown.status() == 0 and "\x1b[?1049l" in shown.seen, "SIGTERM gives the terminal back")
+    poor = Terminal(24, 80, farcall, "top", "--pid", str(host), term="no-such-terminal")
+    check(poor.status() == 1 and "TERM=no-such-terminal" in poor.seen, "a clear error for TERM")
+
+
+def check_metrics(farcall, host):
+    with subprocess.Popen([farcall, "top", "--listen", "127.0.0.1:0", "--pid", str(host)],
+                          stdout=subprocess.PIPE, text=True) as server:
+        where = server.stdout.readline().strip()
+        families = {}
+        for _ in range(2):
+            before = families
+            with urllib.request.urlopen(where, timeout=LIMIT_S) as answer:
+                check(answer.headers["Content-Type"].startswith("text/plain"), "it is text")
+                text = answer.read().decode()
+            families = {f.name: f for f in text_string_to_metric_families(text)}
+            time.sleep(0.1)
+        calls = {s.labels["peer"]: s.value for s in families["farcall_calls"].samples
+                 if s.labels["node"] == "0"}
+        calls_before = {s.labels["peer"]: s.value for s in before["farcall_calls"].samples
+                        if s.labels["node"] == "0"}
+        check(calls["1"] > calls_before["1"], "calls grow")
+        functions = {s.labels["function"] for s in families["farcall_handler_calls"].samples}
+        check(any("sum" in f for f in functions), f"functions have names: {functions}")
+        try:
+            urllib.request.urlopen(where.replace("/metrics", "/etc/passwd"), timeout=LIMIT_S)
+            raise SystemExit("another page is there")
+        except urllib.error.HTTPError as e:
+            check(e.code == 404, "there is nothing else")
+        taken = run(farcall, "top", "--listen", where.split("/")[2], "--pid", str(host))
+        check(taken.returncode == 1 and "cannot listen at" in taken.stderr, "a port that is taken")
+        server.terminate()
+        check(server.wait(LIMIT_S) == 0, "SIGTERM ends it")
+
+
+def check_mistakes(farcall):
+    none = run(farcall, "top", "--once", "--pid", str(os.getpid()))
+    check(none.returncode == 1 and f"process {os.getpid()} is in no job" in none.stderr,
+          f"a process without a job: {none.stderr}")
+    check(run(farcall, "top", "--delay", "1").returncode == 2, "a delay that is too short")
+    check(run(farcall, "top", "--sort", "colour").returncode == 2, "an order that is none")
+    open_to_all = run(farcall, "top", "--listen", "0.0.0.0:0")
+    check(open_to_all.returncode == 2 and "loopback" in open_to_all.stderr, "loopback only")
+
+
+def check_end(farcall, program):
+    """What is looked at ends, and so does the table."""
+    with job(program) as host:
+        wait_until_it_calls(farcall, host)
+        look = subprocess.Popen([farcall, "top", "--delay", "100", "--pid", str(host)],
+                                stdout=subprocess.PIPE, text=True)
+        look.stdout.readline()
+    look.communicate(timeout=LIMIT_S)
+    check(look.returncode == 0, "it ends with the job")
+
+
+def main():
+    if len(sys.argv) != 3:
+        raise SystemExit(__doc__)
+    farcall, program = map(os.path.abspath, sys.argv[1:])
+    with job(program) as host:
+        check_json(farcall, host)
+        check_text(farcall, host)
+        check_terminal(farcall, host)
+        check_metrics(farcall, host)
+    check_mistakes(farcall)
+    check_end(farcall, program)
+
+
+if __name__ == "__main__":
+    main()
