@@ -21,6 +21,17 @@ add_library(
   offload/shares.cpp
   offload/variants.cpp
   patterns/patterns.cpp
+  report/axis_scale.cpp
+  report/chart.cpp
+  report/copies.cpp
+  report/drawing.cpp
+  report/label_places.cpp
+  report/line_drawing.cpp
+  report/markup.cpp
+  report/model.cpp
+  report/page.cpp
+  report/report_files.cpp
+  report/row_drawing.cpp
   report/statistics.cpp
   rivals/mpi.cpp
   rivals/rivals.cpp
@@ -122,6 +133,8 @@ if(FARCALL_BUILD_TESTS)
   farcall_test_program(
     NAME farcall_bench_tests
     SOURCES bandwidth/content_test.cpp bandwidth/unregistered_test.cpp offload/shares_test.cpp
+            report/axis_scale_test.cpp report/chart_test.cpp report/label_places_test.cpp
+            report/markup_test.cpp report/report_files_test.cpp
             report/statistics_test.cpp runner/floor_test.cpp runner/link_test.cpp
             runner/local_memory_test.cpp runner/loopback_peer_test.cpp runner/progress_test.cpp
             runner/ring_only_test.cpp runner/spin_barrier_test.cpp

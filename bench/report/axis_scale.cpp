@@ -1,0 +1,166 @@
+#include "axis_scale.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace farcall::tool {
+
+namespace {
+
+/// From this ratio of largest to smallest value on, small ones could not be told from zero on a
+/// linear axis.
+constexpr double spread_of_logarithms = 20;
+/// Part of the axis that zero takes, in front of logarithms.
+constexpr double share_of_zero = 0.06;
+/// Ratios of floating-point numbers that should be whole are off by less.
+constexpr double slack = 1e-9;
+
+constexpr std::array steps_of_decade{1.0, 2.0, 5.0};
+
+/// The smallest step that makes no more ticks than that.
+double step_of(double span, std::size_t most, unit counts) {
+  const double least = span / static_cast<double>(std::max<std::size_t>(most, 2) - 1);
+  if (counts == unit::bytes) return std::exp2(std::ceil(std::log2(least) - slack));
+  const double power = std::pow(10, std::floor(std::log10(least) + slack));
+  for (const double step : steps_of_decade) {
+    if (step * power >= least * (1 - slack)) return step * power;
+  }
+  return 10 * power;
+}
+
+/// The number of 1, 2, 5 times a power of ten that is next below, or above.
+double round_down(double value) {
+  const double power = std::pow(10, std::floor(std::log10(value) + slack));
+  double best = power;
+  for (const double step : steps_of_decade) {
+    if (step * power <= value * (1 + slack)) best = step * power;
+  }
+  return best;
+}
+double round_up(double value) {
+  const double below = round_down(value);
+  if (below >= value * (1 - slack)) return below;
+  const double power = std::pow(10, std::floor(std::log10(value) + slack));
+  for (const double step : steps_of_decade) {
+    if (step * power >= value) return step * power;
+  }
+  return 10 * power;
+}
+
+double power_of_two(double value, double (*round)(double), double offset) {
+  return std::exp2(round(std::log2(value) + offset));
+}
+
+} // namespace
+
+std::vector<double> linear_ticks(double low, double high, std::size_t most, unit counts) {
+  if (!(low < high)) return {low};
+  double step = step_of(high - low, most, counts);
+  if (counts == unit::count) step = std::max(step, 1.0);
+  std::vector<double> ticks;
+  const double first = std::ceil(low / step - slack);
+  const double last = std::floor(high / step + slack);
+  for (double i = first; i <= last; ++i)
+    ticks.push_back(i * step + 0.0); // not -0
+  return ticks;
+}
+
+std::vector<double> log10_ticks(double low, double high, std::size_t most) {
+  const auto with = [&](std::span<const double> steps, int each) {
+    std::vector<double> ticks;
+    const int end = static_cast<int>(std::ceil(std::log10(high)));
+    for (int p = static_cast<int>(std::floor(std::log10(low))); p <= end; ++p) {
+      if (p % each != 0) continue;
+      for (const double step : steps) {
+        const double tick = step * std::pow(10, p);
+        if (tick >= low * (1 - slack) && tick <= high * (1 + slack)) ticks.push_back(tick);
+      }
+    }
+    return ticks;
+  };
+  std::vector<double> ticks = with(steps_of_decade, 1);
+  for (int each = 1; ticks.size() > std::max<std::size_t>(most, 2); ++each)
+    ticks = with(std::span(steps_of_decade).first(1), each);
+  if (ticks.size() < 2 && low < high) return {low, high};
+  return ticks;
+}
+
+std::vector<double> log2_ticks(double low, double high, std::size_t most) {
+  const int first = static_cast<int>(std::ceil(std::log2(low) - slack));
+  const int last = static_cast<int>(std::floor(std::log2(high) + slack));
+  if (last <= first) return low < high ? std::vector{low, high} : std::vector{low};
+  const int each = 1 + (last - first) / static_cast<int>(std::max<std::size_t>(most, 2));
+  std::vector<double> ticks;
+  for (int p = first; p <= last; ++p) {
+    if (p % each == 0) ticks.push_back(std::exp2(p));
+  }
+  return ticks;
+}
+
+axis_scale::axis_scale(const axis& described, const std::vector<double>& values, ends how,
+                       double begin, double end, std::size_t most_ticks)
+    : zero_at_(begin), begin_(begin), end_(end) {
+  std::vector<double> known;
+  std::ranges::copy_if(values, std::back_inserter(known),
+                       [](double v) { return std::isfinite(v); });
+  std::ranges::sort(known);
+  const auto positive = std::ranges::find_if(known, [](double v) { return v > 0; });
+  const bool has_positive = positive != known.end();
+  by_ = described.by;
+  if (by_ == scale::suited) {
+    by_ = has_positive && known.front() > 0 && known.back() / *positive >= spread_of_logarithms
+              ? scale::log10
+              : scale::linear;
+  }
+  if (by_ != scale::linear && !has_positive) by_ = scale::linear;
+  if (known.empty()) known = {0, 1};
+
+  if (by_ == scale::linear) {
+    low_ = how == ends::exact ? known.front() : std::min(0.0, known.front());
+    high_ = std::max(low_, known.back());
+    if (low_ == high_) high_ = low_ + (low_ == 0 ? 1 : std::abs(low_) / 2);
+    ticks_ = linear_ticks(low_, high_, most_ticks, described.counts);
+    if (how == ends::rounded && ticks_.size() > 1) {
+      const double step = ticks_[1] - ticks_[0];
+      low_ = std::floor(low_ / step + slack) * step;
+      high_ = std::ceil(high_ / step - slack) * step;
+      ticks_.clear();
+      for (double i = std::round(low_ / step); i <= std::round(high_ / step); ++i)
+        ticks_.push_back(i * step + 0.0);
+    }
+    return;
+  }
+  low_ = *positive;
+  high_ = known.back();
+  if (how == ends::rounded) {
+    low_ = by_ == scale::log2 ? power_of_two(low_, std::floor, slack) : round_down(low_);
+    high_ = by_ == scale::log2 ? power_of_two(high_, std::ceil, -slack) : round_up(high_);
+  }
+  if (low_ == high_) {
+    low_ /= 2;
+    high_ *= 2;
+  }
+  has_zero_ = how == ends::exact && known.front() == 0;
+  if (has_zero_) begin_ += (end_ - begin_) * share_of_zero;
+  ticks_ = by_ == scale::log2 ? log2_ticks(low_, high_, most_ticks)
+                              : log10_ticks(low_, high_, most_ticks);
+  if (has_zero_) ticks_.insert(ticks_.begin(), 0.0);
+}
+
+bool axis_scale::has(double value) const {
+  if (!std::isfinite(value)) return false;
+  return by_ == scale::linear || value > 0 || (has_zero_ && value == 0);
+}
+
+double axis_scale::position(double value) const {
+  if (by_ == scale::linear) return (value - low_) / (high_ - low_);
+  return (std::log(value) - std::log(low_)) / (std::log(high_) - std::log(low_));
+}
+
+double axis_scale::at(double value) const {
+  if (by_ != scale::linear && value <= 0) return has_zero_ ? zero_at_ : begin_;
+  return begin_ + (end_ - begin_) * std::clamp(position(value), 0.0, 1.0);
+}
+
+} // namespace farcall::tool
