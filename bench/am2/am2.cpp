@@ -1,6 +1,7 @@
 #include "peers.hpp"
 
 #include <bench/commands.hpp>
+#include <bench/report/copies.hpp>
 #include <bench/runner/floor.hpp>
 #include <bench/runner/options.hpp>
 #include <bench/runner/progress.hpp>
@@ -155,6 +156,9 @@ class am2_run {
   }
 
   [[nodiscard]] core_pair cores() const { return cores_; }
+  [[nodiscard]] std::string floor_texts() const {
+    return floor_text(meter_) + floor_text(connection_);
+  }
 
  private:
   [[nodiscard]] std::size_t largest() const {
@@ -289,6 +293,40 @@ std::string to_table(const results& r) {
          bandwidth.text();
 }
 
+report to_report(const results& r, const environment& env, const am2_run& run) {
+  row_chart figures{"Requests and replies by the interface of AM-2",
+                    "Floor: of longs memcpy, over TCP a bare connection, else one cache line each "
+                    "way.",
+                    {"time of a request"},
+                    {}};
+  for (const am2_figure& f : r.figures) {
+    figures.rows.push_back(row_of(f.times));
+    figures.rows.back().remark = "to reach: " + f.goal.text() + (f.is_reached() ? "" : ": missed");
+  }
+  line_chart latency{"Round trip against the size of the request",
+                     "The reply is short.",
+                     {"bytes of the request", unit::bytes, scale::log2},
+                     {"round trip"},
+                     {{"request of that size, short reply", {}, series_role::figure}}};
+  for (const point& p : r.latency) {
+    latency.series.front().points.push_back({static_cast<double>(p.bytes), p.ns, r.floor.p50});
+  }
+  latency.series.push_back(level_floor("floor: one cache line each way", r.floor, latency.series));
+  chart_series longs{"long requests, several under way", {}, series_role::figure};
+  chart_series copies{"floor: memcpy in one process", {}, series_role::floor};
+  for (const point& p : r.bandwidth) {
+    longs.points.push_back(bandwidth_point(p.bytes, p.ns, p.copy));
+    copies.points.push_back(bandwidth_point(p.bytes, p.copy, nothing_measured()));
+  }
+  return {"farcall bench am2",
+          "An AM-2 program of two processes over shared memory.",
+          environment_text(env, run.cores()) + run.floor_texts(),
+          {std::move(figures), std::move(latency),
+           bandwidth_chart("Bandwidth against the size of long requests", "",
+                           {std::move(longs), std::move(copies)})},
+          {}};
+}
+
 int run_am2(const am2_options& options) {
   const environment env = read_environment();
   am2_run run(options);
@@ -298,6 +336,7 @@ int run_am2(const am2_options& options) {
   } else {
     print(environment_text(env, run.cores()) + '\n' + to_table(r));
   }
+  options.draw([&] { return to_report(r, env, run); });
   return 0;
 }
 

@@ -1,6 +1,7 @@
 #include "bandwidth.hpp"
 
 #include <bench/commands.hpp>
+#include <bench/report/copies.hpp>
 #include <bench/runner/local_memory.hpp>
 #include <bench/runner/session.hpp>
 #include <bench/runner/stopwatch.hpp>
@@ -106,19 +107,23 @@ void append_spread(std::vector<std::string>& cells, const summary& put, const su
   cells.push_back(format_time(floor.p50));
 }
 
-void print_bandwidth(const bandwidth_options& options, bench_session& session, const json& rows,
-                     const std::string& table, const std::vector<std::string>& left_out) {
+void print_bandwidth(const bandwidth_options& options, bench_session& session,
+                     bandwidth_output output) {
   session.bar().finish();
   if (options.json) {
-    for (const std::string& line : left_out)
+    for (const std::string& line : output.left_out)
       fmt::print(stderr, "farcall: not measured: {}\n", line);
-    print_json(rows);
-    return;
+    print_json(output.rows);
+  } else {
+    std::string text = session.heading() + '\n' + output.table;
+    for (const std::string& line : output.left_out)
+      text += "not measured: " + line + '\n';
+    print(text);
   }
-  std::string text = session.heading() + '\n' + table;
-  for (const std::string& line : left_out)
-    text += "not measured: " + line + '\n';
-  print(text);
+  options.draw([&] {
+    return session.make_report("bandwidth", "What copies to and from a target reach.",
+                               std::move(output.charts), std::move(output.left_out));
+  });
 }
 
 std::size_t available_memory() {
@@ -230,6 +235,26 @@ std::string to_table(const bandwidth_result& result) {
   return "bandwidths are medians; a ratio above 1 means faster than memcpy\n\n" + out.text();
 }
 
+std::vector<chart> to_charts(const bandwidth_result& result) {
+  std::vector<chart> charts;
+  for (const bool huge : {false, true}) {
+    chart_series put{"put, to the target", {}, series_role::figure};
+    chart_series get{"get, from the target", {}, series_role::figure};
+    chart_series copy{"floor: memcpy in this process", {}, series_role::floor};
+    for (const bandwidth_row& row : result.rows) {
+      if (row.huge_here != huge) continue;
+      put.points.push_back(bandwidth_point(row.bytes, row.put, row.copy));
+      get.points.push_back(bandwidth_point(row.bytes, row.get, row.copy));
+      copy.points.push_back(bandwidth_point(row.bytes, row.copy, nothing_measured()));
+    }
+    if (copy.points.empty()) continue;
+    charts.emplace_back(bandwidth_chart(
+        fmt::format("Copies to and from a target, {} pages here", huge ? "huge" : "small"), "",
+        {std::move(put), std::move(get), std::move(copy)}));
+  }
+  return charts;
+}
+
 bandwidth_result measure_all(bench_session& session, const bandwidth_options& options,
                              const std::vector<std::size_t>& chosen) {
   bandwidth_result result;
@@ -283,7 +308,8 @@ int run_bandwidth(const bandwidth_options& options) {
   }
   bench_session session{options, "bandwidth", steps};
   const bandwidth_result result = measure_all(session, options, chosen);
-  print_bandwidth(options, session, to_json(result, session), to_table(result), result.left_out);
+  print_bandwidth(options, session,
+                  {to_json(result, session), to_table(result), to_charts(result), result.left_out});
   return 0;
 }
 

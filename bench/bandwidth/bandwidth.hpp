@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bench/report/model.hpp>
 #include <bench/runner/options.hpp>
 #include <bench/runner/session.hpp>
 #include <tools/common/json.hpp>
@@ -81,9 +82,17 @@ void check_round_trip(std::span<std::byte> from, std::span<std::byte> back,
 void append_spread(std::vector<std::string>& cells, const summary& put, const summary& get,
                    const summary& floor);
 
-/// Prints the rows or the table, and what was left out with the reasons.
-void print_bandwidth(const bandwidth_options& options, bench_session& session, const json& rows,
-                     const std::string& table, const std::vector<std::string>& left_out);
+/// What was measured, in the forms that people and programs read.
+struct bandwidth_output {
+  json rows;
+  std::string table;
+  std::vector<chart> charts;
+  std::vector<std::string> left_out; ///< with the reasons
+};
+
+/// Prints the rows or the table, and what was left out, and draws what shall be drawn.
+void print_bandwidth(const bandwidth_options& options, bench_session& session,
+                     bandwidth_output output);
 
 /// Bytes of memory that this machine has to give.
 [[nodiscard]] std::size_t available_memory();

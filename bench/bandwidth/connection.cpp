@@ -1,5 +1,6 @@
 #include "bandwidth.hpp"
 
+#include <bench/report/copies.hpp>
 #include <bench/runner/local_memory.hpp>
 #include <bench/runner/loopback_peer.hpp>
 #include <bench/runner/session.hpp>
@@ -134,6 +135,22 @@ std::string to_table(const bandwidth_result& result) {
          out.text();
 }
 
+std::vector<chart> to_charts(const bandwidth_result& result) {
+  const auto one = [&](const char* title, summary row_of_copies::* copy,
+                       summary row_of_copies::* bare) {
+    chart_series ours{"farcall", {}, series_role::figure};
+    chart_series plain{"floor: a bare connection", {}, series_role::floor};
+    for (const row_of_copies& row : result.rows) {
+      ours.points.push_back(bandwidth_point(row.bytes, row.*copy, row.*bare));
+      plain.points.push_back(bandwidth_point(row.bytes, row.*bare, nothing_measured()));
+    }
+    return bandwidth_chart(title, "Floor: one bare TCP connection over loopback, unencrypted.",
+                           {std::move(ours), std::move(plain)});
+  };
+  return {one("put, to the target", &row_of_copies::put, &row_of_copies::plain_put),
+          one("get, from the target", &row_of_copies::get, &row_of_copies::plain_get)};
+}
+
 bandwidth_result measure_all(bench_session& session, loopback_peer& peer,
                              const bandwidth_options& options,
                              const std::vector<std::size_t>& chosen) {
@@ -159,7 +176,8 @@ int run_bandwidth_over_connection(const bandwidth_options& options) {
   loopback_peer peer{cores_of(options)}; // before the session, which starts threads
   bench_session session{options, "bandwidth", chosen.size()};
   const bandwidth_result result = measure_all(session, peer, options, chosen);
-  print_bandwidth(options, session, to_json(result, session), to_table(result), result.left_out);
+  print_bandwidth(options, session,
+                  {to_json(result, session), to_table(result), to_charts(result), result.left_out});
   return 0;
 }
 

@@ -1,5 +1,6 @@
 #include "bandwidth.hpp"
 
+#include <bench/report/copies.hpp>
 #include <bench/runner/local_memory.hpp>
 #include <tools/common/json.hpp>
 #include <tools/common/table.hpp>
@@ -8,6 +9,7 @@
 #include <farcall/memory/copy_choice.hpp>
 #include <farcall/memory/copy_kernels.hpp>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -87,6 +89,25 @@ std::string to_table(const std::vector<kernel_row>& rows) {
          "\n\n" + out.text();
 }
 
+std::vector<chart> to_charts(const std::vector<kernel_row>& rows) {
+  const std::vector<std::string> kernels = names();
+  const auto plain =
+      static_cast<std::size_t>(std::ranges::find(kernels, std::string("memcpy")) - kernels.begin());
+  std::vector<chart_series> series;
+  for (std::size_t k = 0; k < kernels.size(); ++k) {
+    chart_series& s = series.emplace_back();
+    s.name = k == plain ? "floor: memcpy" : kernels[k];
+    if (k == plain) s.role = series_role::floor;
+    for (const kernel_row& row : rows) {
+      const bool has_floor = k != plain && plain < kernels.size();
+      s.points.push_back(bandwidth_point(row.bytes, row.kernels[k],
+                                         has_floor ? row.kernels[plain] : nothing_measured()));
+    }
+  }
+  return {bandwidth_chart("Each way to copy into memory of a target", "Small pages.",
+                          std::move(series))};
+}
+
 } // namespace
 
 int run_bandwidth_of_kernels(const bandwidth_options& options) {
@@ -112,7 +133,8 @@ int run_bandwidth_of_kernels(const bandwidth_options& options) {
     }
     rows.push_back(measure_kernels(session, bytes, options.batches_or(20, 20)));
   }
-  print_bandwidth(options, session, to_json(rows, session), to_table(rows), left_out);
+  print_bandwidth(options, session,
+                  {to_json(rows, session), to_table(rows), to_charts(rows), left_out});
   return 0;
 }
 

@@ -3,6 +3,7 @@
 #include "published.hpp"
 #include "target_block.hpp"
 
+#include <bench/report/copies.hpp>
 #include <bench/runner/functions.hpp>
 #include <bench/runner/session.hpp>
 #include <bench/runner/spin_barrier.hpp>
@@ -15,6 +16,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -343,6 +345,42 @@ std::string unregistered_tables(const std::vector<unregistered_row>& rows) {
   return text;
 }
 
+std::vector<chart> unregistered_charts(const std::vector<unregistered_row>& rows) {
+  std::map<std::pair<pages, std::size_t>, std::vector<chart_series>> by_kind;
+  for (const unregistered_row& row : rows) {
+    std::vector<chart_series>& series = by_kind[{row.kind, row.threads}];
+    if (series.empty()) {
+      series = {{"put, to the target", {}, series_role::figure},
+                {"get, from the target", {}, series_role::figure},
+                {"VEOS' 4dma to its card, published", {}, series_role::published},
+                {"VEOS' 4dma from its card, published", {}, series_role::published},
+                {"floor: memcpy in this process", {}, series_role::floor}};
+    }
+    const auto add = [&](std::size_t i, const summary& ns, const summary& floor_ns) {
+      series[i].points.push_back(bandwidth_point(row.bytes, ns, floor_ns, row.threads));
+    };
+    add(0, row.put, row.copy);
+    add(1, row.get, row.copy);
+    add(4, row.copy, nothing_measured());
+    for (const std::size_t i : {2, 3}) {
+      const auto rate = published(row, i == 2 ? direction::to_target : direction::from_target);
+      if (rate)
+        series[i].points.push_back(
+            {static_cast<double>(row.bytes), only(to_gb_per_second(*rate) * 1e9)});
+    }
+  }
+  std::vector<chart> charts;
+  for (auto& [kind, series] : by_kind) {
+    std::erase_if(series, [](const chart_series& s) { return s.points.empty(); });
+    charts.emplace_back(
+        bandwidth_chart(fmt::format("Unregistered memory on both sides, {}", title_of(kind.first)),
+                        fmt::format("{} thread{}; bandwidth of all together.", kind.second,
+                                    kind.second == 1 ? "" : "s at once"),
+                        std::move(series)));
+  }
+  return charts;
+}
+
 json unregistered_json(const std::vector<unregistered_row>& rows) {
   const auto or_null = [](const std::optional<double>& value) {
     return value ? json(*value) : json();
@@ -408,7 +446,9 @@ int run_bandwidth_of_unregistered(const bandwidth_options& options) {
       options.fresh ? "before each copy, the owner of the source has written it, and that of the "
                       "destination has read that\n"
                     : "";
-  print_bandwidth(options, session, document, blocks + unregistered_tables(rows), left_out);
+  print_bandwidth(options, session,
+                  {document, blocks + unregistered_tables(rows), unregistered_charts(rows),
+                   std::move(left_out)});
   return 0;
 }
 

@@ -39,6 +39,9 @@ struct unregistered_row {
 /// A table for each kind of pages.
 [[nodiscard]] std::string unregistered_tables(const std::vector<unregistered_row>& rows);
 
+/// A chart for each kind of pages and number of threads.
+[[nodiscard]] std::vector<chart> unregistered_charts(const std::vector<unregistered_row>& rows);
+
 /// The same for programs.
 [[nodiscard]] json unregistered_json(const std::vector<unregistered_row>& rows);
 

@@ -278,6 +278,33 @@ json rows_json(const std::vector<files_row>& rows) {
   return document;
 }
 
+report to_report(const std::vector<files_row>& rows, const link_session& session) {
+  row_chart large{"Files of the host, read and written by a target",
+                  "Floor: the same calls in this process. Rates are of all threads together.",
+                  {"bandwidth", unit::bytes_per_second},
+                  {}};
+  row_chart small{"Small records, one thread",
+                  "Floor: the same calls in this process. Of a write: until it may go on.",
+                  {"time of a call"},
+                  {}};
+  for (const files_row& row : rows) {
+    const file_work& work = row.work;
+    const std::string what =
+        fmt::format("{} of {}", word_of(work.access), format_bytes(work.record));
+    if (work.record < mib) {
+      small.rows.push_back({what, row.forwarded, row.direct, ""});
+      continue;
+    }
+    const auto rate = [&](double ns) { return static_cast<double>(work.record) / ns * 1e9; };
+    large.rows.push_back(
+        {fmt::format("{}, {} thread{}", what, work.threads, work.threads == 1 ? "" : "s"),
+         converted(row.forwarded, rate), converted(row.direct, rate),
+         row.plain_mb_s ? fmt::format("one bare connection: {:.0f} MB/s", *row.plain_mb_s) : ""});
+  }
+  return session.make_report("files", "Files of the host that a target reads and writes.",
+                             {std::move(large), std::move(small)});
+}
+
 /// Targets load the library, and use it although they run here.
 void prepare_targets(const files_options& options) {
   preload_io_library();
@@ -316,9 +343,10 @@ int run_files(const files_options& options) {
     print_json({{"files", rows_json(rows)},
                 {"floor_ns", percentiles_json(session.floor().pooled())},
                 {"env", session.circumstances()}});
-    return 0;
+  } else {
+    print(session.heading() + tables(rows, has_plain));
   }
-  print(session.heading() + tables(rows, has_plain));
+  options.draw([&] { return to_report(rows, session); });
   return 0;
 }
 

@@ -14,6 +14,22 @@ namespace farcall::tool {
 
 namespace {
 
+report to_report(const floor_meter& memory, const connection_floor& connection,
+                 const environment& env, core_pair cores) {
+  row_chart floors{"What no offload can beat",
+                   "Round trips between two bound processes.",
+                   {"time of a round trip"},
+                   {}};
+  for (const floor_probe* floor :
+       {static_cast<const floor_probe*>(&memory), static_cast<const floor_probe*>(&connection)})
+    floors.rows.push_back({floor->what(), floor->pooled(), nothing_measured(), ""});
+  return {"farcall bench floor",
+          "The bare round trip between two processes.",
+          environment_text(env, cores),
+          {std::move(floors)},
+          {}};
+}
+
 int run_floor(const bench_options& options) {
   const core_pair cores = options.cores();
   const environment env = read_environment();
@@ -33,20 +49,21 @@ int run_floor(const bench_options& options) {
                 {"round_trips_per_batch", calls},
                 {"connection_floor_ns", percentiles_json(over_tcp)},
                 {"env", environment_json(env, cores)}});
-    return 0;
+  } else {
+    print(environment_text(env, cores) + '\n');
+    table out{{{"figure", table::align::left}, {"p1"}, {"p50"}, {"p99"}, {"batches"}}};
+    const auto add = [&](const floor_probe& probe, const summary& s) {
+      std::vector<std::string> row{fmt::format("floor: round trip, {}", probe.what())};
+      for (std::string& cell : percentile_cells(s, format_time))
+        row.push_back(std::move(cell));
+      row.push_back(fmt::format("{}", s.samples));
+      out.add_row(std::move(row));
+    };
+    add(meter, floor);
+    add(connection, over_tcp);
+    print(out.text());
   }
-  print(environment_text(env, cores) + '\n');
-  table out{{{"figure", table::align::left}, {"p1"}, {"p50"}, {"p99"}, {"batches"}}};
-  const auto add = [&](const floor_probe& probe, const summary& s) {
-    std::vector<std::string> row{fmt::format("floor: round trip, {}", probe.what())};
-    for (std::string& cell : percentile_cells(s, format_time))
-      row.push_back(std::move(cell));
-    row.push_back(fmt::format("{}", s.samples));
-    out.add_row(std::move(row));
-  };
-  add(meter, floor);
-  add(connection, over_tcp);
-  print(out.text());
+  options.draw([&] { return to_report(meter, connection, env, cores); });
   return 0;
 }
 

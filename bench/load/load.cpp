@@ -155,6 +155,20 @@ std::string to_table(const load_result& r, const floor_probe& floor) {
   return text;
 }
 
+report to_report(const load_result& r, const link_session& session) {
+  const summary floor = session.floor().pooled();
+  row_chart c{"An empty call while a large put is under way",
+              fmt::format("Every call is a sample. The put of {} went at {:.2f} GB/s; the 99th "
+                          "percentile is {} that of calls alone.",
+                          format_bytes(r.bytes), static_cast<double>(r.bytes) / r.put_seconds / 1e9,
+                          format_ratio(r.ratio())),
+              {"time of a call"},
+              {{"nothing else", r.quiet, floor, fmt::format("{} calls", r.quiet.samples)},
+               {"during a large put", r.loaded, floor, fmt::format("{} calls", r.loaded.samples)}}};
+  return session.make_report("load", "What short calls cost while a large copy is under way.",
+                             {std::move(c)});
+}
+
 int run_load(const bench_options& options) {
   link_session session{options, "load", 2};
   load_result result;
@@ -168,6 +182,7 @@ int run_load(const bench_options& options) {
   } else {
     print(session.heading() + to_table(result, session.floor()));
   }
+  options.draw([&] { return to_report(result, session); });
   return 0;
 }
 

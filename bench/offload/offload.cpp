@@ -155,6 +155,55 @@ std::string to_table(const offload_figures& f) {
   return text;
 }
 
+chart_series series_of(const std::string& name,
+                       const std::vector<std::pair<std::size_t, figure>>& figures) {
+  chart_series s{name, {}, series_role::figure};
+  for (const auto& [x, fig] : figures)
+    s.points.push_back(point_of(x, fig));
+  return s;
+}
+
+report to_report(const offload_figures& f, const bench_session& session) {
+  const auto rows = [](const auto& title, std::initializer_list<const figure*> figures) {
+    row_chart c{title, "", {"time of a call"}, {}};
+    for (const figure* each : figures) {
+      if (each != nullptr) c.rows.push_back(row_of(*each));
+    }
+    return c;
+  };
+  const auto lines = [&](const char* title, axis x, chart_series s) {
+    line_chart c{title, "", std::move(x), {"time of a call"}, {std::move(s)}};
+    c.series.push_back(session.floor_beside(c.series));
+    return c;
+  };
+  std::vector<chart> charts{
+      rows("Calls to one target", {f.ring_only ? &*f.ring_only : nullptr, &f.sync_empty,
+                                   &f.sync_fixed, &f.sync_2d, f.map ? &*f.map : nullptr, &f.post}),
+      lines("Synchronous calls against the size of their argument",
+            {"bytes of the argument", unit::bytes, scale::log2},
+            series_of("sync, eight bytes back", f.payload)),
+      lines("Pipelined calls against the number under way",
+            {"calls under way", unit::count, scale::log2},
+            series_of("async, two doubles in, one out", f.async))};
+  if (f.variants) {
+    const call_variants& v = *f.variants;
+    charts.emplace_back(
+        rows("Empty calls of other kinds", {&f.sync_empty, &v.ready_future, &v.reply, &v.one_lane,
+                                            &v.idle_lanes, &v.eventfd, &v.wait_fd}));
+  }
+  if (!f.launches.empty()) {
+    row_chart launches{"Launches without resident workers", "", {"time of a launch"}, {}};
+    for (const figure& fig : f.launches)
+      launches.rows.push_back(row_of(fig));
+    charts.emplace_back(std::move(launches));
+  }
+  std::vector<std::string> left_out;
+  if (!f.left_out.empty()) left_out.push_back(f.left_out);
+  return session.make_report("offload",
+                             "What a call to a target costs beside the floor of its link.",
+                             std::move(charts), std::move(left_out));
+}
+
 int run_offload(const bench_options& options) {
   const link_kind kind = kind_of(options);
   const bool on_device = kind == link_kind::emulated || kind == link_kind::gpu;
@@ -177,6 +226,7 @@ int run_offload(const bench_options& options) {
   } else {
     print(session.heading() + '\n' + to_table(figures));
   }
+  options.draw([&] { return to_report(figures, session); });
   return 0;
 }
 

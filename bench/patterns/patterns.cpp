@@ -180,6 +180,22 @@ std::string to_table(const std::vector<pattern_row>& rows, const bench_session& 
   return text + '\n' + published.text();
 }
 
+report to_report(const std::vector<pattern_row>& rows, const bench_session& session) {
+  line_chart c{"Four ways to make N calls",
+               "",
+               {"N, calls", unit::count, scale::log10},
+               {"time of a call"},
+               {}};
+  for (std::size_t p = 0; p < pattern_names.size(); ++p) {
+    chart_series s{fmt::format("T{}: {}", p + 1, pattern_names[p]), {}, series_role::figure};
+    for (const pattern_row& row : rows)
+      s.points.push_back(point_of(row.calls, row.figures[p]));
+    c.series.push_back(std::move(s));
+  }
+  c.series.push_back(session.floor_beside(c.series));
+  return session.make_report("patterns", "The four tests of AVEO's call_latency.", {std::move(c)});
+}
+
 struct patterns_options : bench_options {
   std::size_t largest = 0; ///< 0: as many calls as are usual
   std::string api = "farcall";
@@ -218,6 +234,7 @@ int run_patterns(const patterns_options& options) {
   } else {
     print(session.heading() + '\n' + to_table(rows, session));
   }
+  options.draw([&] { return to_report(rows, session); });
   return 0;
 }
 

@@ -153,6 +153,28 @@ std::string to_table(const rival_group& group) {
   return out.text() + absent;
 }
 
+report to_report(const std::vector<rival_group>& groups, const environment& env, core_pair cores) {
+  report r{"farcall bench rivals",
+           "Ways to another process and back, on the same two cores.",
+           environment_text(env, cores),
+           {},
+           {}};
+  for (const rival_group& group : groups) {
+    row_chart c{"Eight bytes there and eight bytes back",
+                fmt::format("Floor: {}.", group.floor->what()),
+                {"time of a round trip"},
+                {}};
+    for (const rival_row& row : group.rows) {
+      const bool is_absent = !row.absent.empty();
+      c.rows.push_back({row.entry.what, is_absent ? nothing_measured() : row.ns, row.floor,
+                        is_absent ? row.absent : row.remark});
+    }
+    r.charts.emplace_back(std::move(c));
+    r.circumstances += floor_text(*group.floor);
+  }
+  return r;
+}
+
 int run_rivals(const bench_options& options) {
   const core_pair cores = options.cores();
   const environment env = read_environment();
@@ -175,6 +197,7 @@ int run_rivals(const bench_options& options) {
       text += '\n' + to_table(group);
     print(text);
   }
+  options.draw([&] { return to_report(groups, env, cores); });
   return 0;
 }
 

@@ -2,8 +2,12 @@
 #include "echo.hpp"
 #include "options.hpp"
 
+#include <tools/common/table.hpp>
+
 #include <array>
 #include <atomic>
+
+#include <fmt/format.h>
 
 namespace farcall::tool {
 
@@ -129,6 +133,12 @@ bus_floor::bus_floor(core_pair cores, std::uint32_t device, std::size_t batches,
 std::vector<double> bus_floor::take_samples() {
   const scoped_pin pin{cores().host};
   return code_.time_flags(device_, batches_, calls_);
+}
+
+std::string floor_text(const floor_probe& floor) {
+  const summary ns = floor.pooled();
+  return fmt::format("floor of the whole run: {} ({}-{}), {}\n", format_time(ns.p50),
+                     format_time(ns.p1), format_time(ns.p99), floor.what());
 }
 
 } // namespace farcall::tool

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace farcall::tool {
@@ -54,6 +55,9 @@ class floor_probe {
   core_pair cores_;
   std::vector<double> samples_;
 };
+
+/// A line of the circumstances: what the floor is, and all that was measured of it.
+[[nodiscard]] std::string floor_text(const floor_probe& floor);
 
 /// The floor of shared memory: the bare round trip of a flag between two processes: one cache line
 /// each way, no message, no handler.

@@ -118,6 +118,15 @@ json link_session::circumstances() const {
   return document;
 }
 
+report link_session::make_report(const std::string& subject, std::string text,
+                                 std::vector<chart> charts) const {
+  return {"farcall bench " + subject,
+          std::move(text),
+          environment_text(env_, floor_->cores()) + link_.text() + floor_text(*floor_),
+          std::move(charts),
+          {}};
+}
+
 std::unique_ptr<floor_probe> make_floor(link_kind kind, core_pair cores, std::uint32_t device) {
   if (kind == link_kind::gpu)
     return std::make_unique<bus_floor>(cores, device, floor_places, far_floor_calls);

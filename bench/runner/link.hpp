@@ -5,6 +5,7 @@
 #include "progress.hpp"
 #include "server_process.hpp"
 
+#include <bench/report/model.hpp>
 #include <tools/common/environment.hpp>
 #include <tools/common/json.hpp>
 
@@ -79,6 +80,9 @@ class link_session {
   [[nodiscard]] std::string heading() const;
   /// The same for programs.
   [[nodiscard]] json circumstances() const;
+  /// These charts with the circumstances. `subject` is what was asked for: "load".
+  [[nodiscard]] report make_report(const std::string& subject, std::string text,
+                                   std::vector<chart> charts) const;
 
  private:
   environment env_;

@@ -25,6 +25,12 @@ std::vector<option> shared_options(bench_options& o) {
        .value = &o.quick,
        .text = "Fewer samples and sizes: seconds instead of minutes"},
       {.name = "--json", .value = &o.json, .text = "Print one JSON document instead of a table"},
+      {.name = "--html",
+       .value = &o.drawn.html,
+       .text = "Also write a page with charts of the figures beside their floors to this file"},
+      {.name = "--svg",
+       .value = &o.drawn.svg,
+       .text = "Also write the charts alone to this file, as one picture"},
   };
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bench/report/report_files.hpp>
 #include <bench/report/statistics.hpp>
 #include <tools/common/command_line.hpp>
 #include <tools/common/environment.hpp>
@@ -26,6 +27,7 @@ struct bench_options {
   std::size_t batches = 0; ///< 0: the default of the benchmark
   bool quick = false;
   bool json = false;
+  report_files drawn;            ///< where the figures are drawn into
   std::string transport = "shm"; ///< "shm", or "tcp" or "tls" to a server of our own
   std::string targets;           ///< URLs of targets elsewhere, instead
   std::string key;               ///< file with the key of their server
@@ -36,22 +38,32 @@ struct bench_options {
     return batches != 0 ? batches : quick ? quickly : usual;
   }
   [[nodiscard]] core_pair cores() const { return choose_cores(host_cpu, target_cpu); }
+
+  /// Draws the report that `make` returns, where a file for it was asked for.
+  template <class Make>
+  void draw(Make make) const {
+    if (drawn.are_wanted()) drawn.write(make());
+  }
 };
 
-/// --host-cpu, --target-cpu, --batches, --quick and --json.
+/// --host-cpu, --target-cpu, --batches, --quick, --json, --html and --svg.
 [[nodiscard]] std::vector<option> shared_options(bench_options& options);
 
 /// The same, and --transport, --targets and --key.
 [[nodiscard]] std::vector<option> link_options(bench_options& options);
 
-/// A benchmark that has options of that type, which it keeps.
+/// A benchmark that has options of that type, which it keeps. Files that it shall draw into are
+/// looked at before it runs.
 template <class Options>
 [[nodiscard]] command benchmark(std::string name, std::string text, std::vector<option> options,
                                 std::shared_ptr<Options> kept, int (*run)(const Options&)) {
   return {.name = std::move(name),
           .text = std::move(text),
           .options = std::move(options),
-          .run = [kept, run](const auto& /*rest*/) { return run(*kept); }};
+          .run = [kept, run](const auto& /*rest*/) {
+            kept->drawn.check();
+            return run(*kept);
+          }};
 }
 
 /// One sample per batch: nanoseconds per operation of `batch`, which does `operations` of them each

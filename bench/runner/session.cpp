@@ -69,6 +69,19 @@ json bench_session::circumstances() const {
   return document;
 }
 
+report bench_session::make_report(const std::string& subject, std::string text,
+                                  std::vector<chart> charts,
+                                  std::vector<std::string> left_out) const {
+  std::string lines = environment_text(env_, cores_) + link_.text();
+  if (kind() == link_kind::gpu) lines += fmt::format("GPU: {}\n", text_of_gpu(device_));
+  return {"farcall bench " + subject, std::move(text), lines + floor_text(*meter_),
+          std::move(charts), std::move(left_out)};
+}
+
+chart_series bench_session::floor_beside(const std::vector<chart_series>& series) const {
+  return level_floor(fmt::format("floor: {}", meter_->what()), floor(), series);
+}
+
 void bench_session::wait_for_idle_target() const {
   // Workers that are still there would look at their slots meanwhile.
   if (device::is_device(target_)) device::quiesce(target_);
@@ -144,6 +157,12 @@ json figure_json(const figure& f) {
   document["floor_p50"] = rounded(f.floor.p50);
   document["ratio"] = rounded(f.ratio());
   return document;
+}
+
+chart_row row_of(const figure& f) { return {f.what, f.ns, f.floor, ""}; }
+
+chart_point point_of(std::size_t x, const figure& f) {
+  return {static_cast<double>(x), f.ns, f.floor.p50};
 }
 
 std::vector<std::string> figure_cells(const figure& f) {

@@ -5,6 +5,7 @@
 #include "options.hpp"
 #include "progress.hpp"
 
+#include <bench/report/model.hpp>
 #include <tools/common/environment.hpp>
 #include <tools/common/json.hpp>
 
@@ -61,6 +62,12 @@ class bench_session {
   [[nodiscard]] std::string heading() const;
   /// The same for programs.
   [[nodiscard]] json circumstances() const;
+  /// These charts with the circumstances. `subject` is what was asked for: "offload".
+  [[nodiscard]] report make_report(const std::string& subject, std::string text,
+                                   std::vector<chart> charts,
+                                   std::vector<std::string> left_out = {}) const;
+  /// The floor of the whole run, at every x of these series.
+  [[nodiscard]] chart_series floor_beside(const std::vector<chart_series>& series) const;
 
   /// The number of the GPU, if the target is one.
   [[nodiscard]] std::uint32_t device() const { return device_; }
@@ -103,6 +110,10 @@ void wait_until_idle(int pid);
 
 /// {"p1":…,"p50":…,"p99":…,"floor_p50":…,"ratio":…}.
 [[nodiscard]] json figure_json(const figure& f);
+
+/// As a row of a chart, and as a point of a series.
+[[nodiscard]] chart_row row_of(const figure& f);
+[[nodiscard]] chart_point point_of(std::size_t x, const figure& f);
 
 /// The cells p1, p50, p99, floor, ratio of a table row.
 [[nodiscard]] std::vector<std::string> figure_cells(const figure& f);

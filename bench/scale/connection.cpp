@@ -126,6 +126,20 @@ std::string to_table(const scale_result& r, const floor_probe& floor) {
   return text;
 }
 
+report to_report(const scale_result& r, const link_session& session) {
+  row_chart c{
+      fmt::format("{} nodes in one job, not bound", r.nodes),
+      fmt::format("Memory of the host per node {:.2f} MiB; processor time in an idle "
+                  "second {:.2f} ms of all targets here, {:.2f} ms of the host.",
+                  r.host_mib_per_node, r.idle_targets_ms, r.idle_host_ms),
+      {"time"},
+      {{"start, to the first result of every target",
+        converted(r.start_ms, [](double ms) { return ms * 1e6; }), nothing_measured(), ""},
+       {"sync to one after another, per call", r.in_turn_ns, session.floor().pooled(), ""}}};
+  return session.make_report("scale", "One job with many targets behind one server.",
+                             {std::move(c)});
+}
+
 } // namespace
 
 int run_scale_over_connection(const scale_options& options) {
@@ -140,6 +154,7 @@ int run_scale_over_connection(const scale_options& options) {
   } else {
     print(session.heading() + to_table(result, session.floor()));
   }
+  options.draw([&] { return to_report(result, session); });
   return 0;
 }
 

@@ -398,6 +398,79 @@ std::string to_table(const std::vector<size_result>& results, const scale_option
   return text;
 }
 
+/// Lines against the number of targets: names, and what each is of a result.
+using size_lines = std::vector<std::pair<const char*, std::function<summary(const size_result&)>>>;
+
+line_chart by_nodes(const char* title, const char* subtitle, axis y,
+                    const std::vector<size_result>& results, const size_lines& lines) {
+  line_chart c{title, subtitle, {"targets", unit::count, scale::log2}, std::move(y), {}};
+  for (const auto& [name, of] : lines) {
+    chart_series s{name, {}, series_role::figure};
+    for (const size_result& r : results) {
+      if (!r.failure.empty()) continue;
+      const summary value = of(r);
+      if (value.samples != 0) s.points.push_back({static_cast<double>(r.nodes), value});
+    }
+    if (!s.points.empty()) c.series.push_back(std::move(s));
+  }
+  return c;
+}
+
+report to_report(const std::vector<size_result>& results, const floor_probe& floor,
+                 const environment& env, core_pair cores) {
+  const auto time = [](const char* name) {
+    return [name](const size_result& r) {
+      return converted(r.times(name), [](double ms) { return ms * 1e6; });
+    };
+  };
+  const auto memory = [](const char* of) {
+    return [of](const size_result& r) {
+      double kib = 0;
+      for (const char* const what : {"private_kib", "shared_kib", "page_tables_kib"})
+        kib += r.figure(fmt::format("{}_{}", of, what));
+      if (!r.has(fmt::format("{}_private_kib", of))) return nothing_measured();
+      return only(1024 * kib);
+    };
+  };
+  const auto contact = [](const char* name) {
+    return [name](const size_result& r) {
+      return r.has(name) ? only(1e6 * r.figure(name)) : nothing_measured();
+    };
+  };
+  std::vector<chart> charts{
+      by_nodes("Start and end of a job", "Bars: 1st to 99th percentile of all starts.", {"time"},
+               results,
+               {{"launch, to the constructor's end", time("launch_ms")},
+                {"constructor", time("constructor_ms")},
+                {"first results", time("first_results_ms")},
+                {"a whole empty MPI program", time(empty_program)},
+                {"end", time("end_ms")}}),
+      by_nodes("Memory", "What the job adds, before and after the first call to each target.",
+               {"bytes", unit::bytes, scale::log2}, results,
+               {{"the host, unused", memory("host_unused")},
+                {"the host, used", memory("host_used")},
+                {"a target, unused", memory("target_unused")},
+                {"a target, used", memory("target_used")}}),
+      by_nodes("First contact of all targets with each other", "Of all pairs together.", {"time"},
+               results,
+               {{"they get to know each other", contact("meeting_ms")},
+                {"each calls all others", contact("calling_ms")}})};
+  report page{"farcall bench scale",
+              "Jobs of many targets, each made by a process of its own.",
+              environment_text(env, cores) + floor_text(floor),
+              std::move(charts),
+              {}};
+  for (const size_result& r : results) {
+    if (!r.failure.empty())
+      page.left_out.push_back(fmt::format("{} targets: {}", r.nodes, r.failure));
+    for (const std::string& what : r.limits) {
+      page.left_out.push_back(
+          fmt::format("{} targets: first contact is not complete, for want of {}", r.nodes, what));
+    }
+  }
+  return page;
+}
+
 } // namespace
 
 std::vector<std::size_t> parse_sizes(const std::string& text) {
@@ -454,6 +527,7 @@ int run_scale_of_nodes(const scale_options& options) {
     print(environment_text(env, cores) + '\n' + to_table(results, options) +
           fmt::format("\nfloor: {}\n", format_time(meter.pooled().p50)));
   }
+  options.draw([&] { return to_report(results, meter, env, cores); });
   return is_complete ? 0 : 1;
 }
 

@@ -19,6 +19,7 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <map>
 #include <memory>
 #include <span>
 #include <thread>
@@ -333,6 +334,66 @@ std::string to_table(const scale_result& r, const summary& floor, core_pair core
   return text + turns.text();
 }
 
+/// Figures that have no spread, against the number of targets.
+line_chart by_targets(const char* title, axis y, const char* name,
+                      const std::vector<std::pair<std::size_t, double>>& figures, double factor) {
+  chart_series s{name, {}, series_role::figure};
+  for (const auto& [n, value] : figures)
+    s.points.push_back({static_cast<double>(n), only(value * factor)});
+  return {title, "", {"targets", unit::count, scale::log2}, std::move(y), {std::move(s)}};
+}
+
+report to_report(const scale_result& r, const floor_probe& floor, const environment& env,
+                 core_pair cores) {
+  std::vector<chart> charts;
+  for (const bool pipelined : {false, true}) {
+    std::map<std::size_t, chart_series> by_threads;
+    for (const throughput& row : r.calls) {
+      chart_series& s = by_threads[row.threads];
+      s.name = fmt::format("{} thread{}", row.threads, row.threads == 1 ? "" : "s");
+      s.points.push_back(
+          {static_cast<double>(row.targets), pipelined ? row.async_per_s : row.sync_per_s});
+    }
+    line_chart c{pipelined ? fmt::format("Pipelined calls, {} under way", window)
+                           : "Synchronous calls",
+                 "Of all threads of the host together; nothing is bound.",
+                 {"targets", unit::count, scale::log2},
+                 {"calls per second", unit::per_second},
+                 {}};
+    for (auto& [threads, s] : by_threads)
+      c.series.push_back(std::move(s));
+    charts.emplace_back(std::move(c));
+  }
+  charts.emplace_back(
+      row_chart{"Calls to 8 targets in turn",
+                r.futex_failure.empty() ? "Floor: a futex wake-up and back, between two processors."
+                                        : "No floor: " + r.futex_failure,
+                {"time of a call"},
+                {{"sync to one of 8 targets in turn", r.round_robin_ns, r.futex_ns, ""}}});
+  line_chart start{"Start, to the first result of every target",
+                   "",
+                   {"targets", unit::count, scale::log2},
+                   {"time"},
+                   {{"start", {}, series_role::figure}}};
+  for (const auto& [n, ms] : r.start_ms) {
+    start.series.front().points.push_back(
+        {static_cast<double>(n), converted(ms, [](double value) { return value * 1e6; })});
+  }
+  charts.emplace_back(std::move(start));
+  charts.emplace_back(by_targets("Memory of a target", {"bytes", unit::bytes, scale::linear},
+                                 "growth of all processes, for each target", r.node_kib, 1024));
+  line_chart idle = by_targets("Processor time while nothing is called",
+                               {"percent of a core", unit::percent, scale::linear}, "a target",
+                               r.idle_targets_percent, 1);
+  idle.series.push_back(by_targets("", {}, "the host", r.idle_host_percent, 1).series.front());
+  charts.emplace_back(std::move(idle));
+  return {"farcall bench scale",
+          "Jobs of several targets, called by several threads.",
+          environment_text(env, cores) + floor_text(floor),
+          std::move(charts),
+          {}};
+}
+
 int run_scale_over_memory(const scale_options& options) {
   const std::size_t usual = options.quick ? 4 : powers.back();
   const std::size_t most_targets = options.most_targets != 0 ? options.most_targets : usual;
@@ -356,6 +417,7 @@ int run_scale_over_memory(const scale_options& options) {
   } else {
     print(environment_text(env, cores) + '\n' + to_table(result, meter.pooled(), cores));
   }
+  options.draw([&] { return to_report(result, meter, env, cores); });
   return 0;
 }
 

@@ -2,6 +2,7 @@
 
 #include <bench/bandwidth/bandwidth.hpp>
 #include <bench/commands.hpp>
+#include <bench/report/copies.hpp>
 #include <bench/runner/local_memory.hpp>
 #include <bench/runner/options.hpp>
 #include <bench/runner/session.hpp>
@@ -142,6 +143,33 @@ std::string to_table(const memory_result& r) {
   return text;
 }
 
+report to_report(const memory_result& r, const bench_session& session) {
+  std::vector<chart> charts{row_chart{
+      "Calls and single bytes through libveo",
+      "",
+      {"time of a call"},
+      {row_of(r.call_sync), row_of(r.call_and_wait), row_of(r.write_one), row_of(r.read_one)}}};
+  for (const pages kind : {pages::small, pages::huge}) {
+    chart_series write{"veo_write_mem", {}, series_role::figure};
+    chart_series read{"veo_read_mem", {}, series_role::figure};
+    chart_series copy{"floor: memcpy in this process", {}, series_role::floor};
+    for (const memory_row& row : r.rows) {
+      if (row.kind != kind) continue;
+      write.points.push_back(bandwidth_point(row.bytes, row.write, row.copy));
+      read.points.push_back(bandwidth_point(row.bytes, row.read, row.copy));
+      copy.points.push_back(bandwidth_point(row.bytes, row.copy, nothing_measured()));
+    }
+    if (copy.points.empty()) continue;
+    charts.emplace_back(bandwidth_chart(
+        fmt::format("Memory of this process on {} pages", kind == pages::huge ? "huge" : "small"),
+        "", {write, read, copy}));
+  }
+  std::vector<std::string> left_out;
+  if (!r.no_huge_pages.empty()) left_out.push_back("huge pages: " + r.no_huge_pages);
+  return session.make_report("veo-mem", "Memory of a helper process by way of libveo.",
+                             std::move(charts), std::move(left_out));
+}
+
 int run_veo_memory(const bench_options& options) {
   std::vector<std::size_t> sizes;
   for (std::size_t bytes = kib; bytes <= (options.quick ? quick_limit : gib); bytes *= 2) {
@@ -189,6 +217,7 @@ int run_veo_memory(const bench_options& options) {
   } else {
     print(session.heading() + '\n' + to_table(result));
   }
+  options.draw([&] { return to_report(result, session); });
   return 0;
 }
 
