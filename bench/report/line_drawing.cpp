@@ -17,7 +17,7 @@ namespace farcall::tool {
 namespace {
 
 constexpr double edge_of_head = 24;
-constexpr double left_margin = 84;
+constexpr double left_margin = 100;
 constexpr double plot_height = 350;
 constexpr double legend_line = 21;
 constexpr double sample_width = 34; ///< of a line in the legend

@@ -13,11 +13,9 @@ works alone.
 import argparse
 import json
 import pathlib
-import sys
 from dataclasses import dataclass
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "report"))
-import chart  # noqa: E402
+import chart
 
 LEAST_NUMBERS, MOST_NUMBERS = 1024, 65536  # farcall/base/node_table.hpp
 MOST_URL_TARGETS = 4000                    # farcall/transport/target_url.hpp
@@ -265,7 +263,7 @@ def draw(c, sizes, cluster, rows, subtitle):
          ("first contact of all", [(n, 1e6 * contact_ms(c, n, cluster)) for n in steps]),
          ("start measured on one machine",
           [(r["nodes"], 1e6 * r["launch_ms"]["p50"]) for r in rows])],
-        chart.nanoseconds_text, x_text=lambda n: f"{n:,g}", x_ticks=chart.decimal_ticks)
+        chart.nanoseconds_text, lambda n: f"{n:,g}")
 
 
 def main():

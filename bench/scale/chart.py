@@ -1,4 +1,7 @@
-"""Line charts as SVG, with both axes logarithmic: what figures against sizes look like."""
+"""The chart that predict.py draws, as SVG with both axes logarithmic.
+
+Benchmarks draw what they measure themselves (--svg, by bench/report); a prediction is measured by none.
+"""
 
 import math
 from html import escape
@@ -6,13 +9,6 @@ from html import escape
 WIDTH, HEIGHT = 720, 420
 LEFT, RIGHT, TOP, BOTTOM = 76, 30, 66, 56
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")  # Okabe and Ito's, which all can tell apart
-
-
-def bytes_text(value):
-    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if value >= size:
-            return f"{value / size:g} {unit}"
-    return f"{value:g} B"
 
 
 def nanoseconds_text(value):
@@ -29,11 +25,6 @@ def decimal_ticks(low, high):
     return [s * 10**p for p in powers for s in steps if low <= s * 10**p <= high]
 
 
-def binary_ticks(low, high):
-    powers = range(math.ceil(math.log2(low)), math.floor(math.log2(high)) + 1)
-    return [2**p for p in powers if p % (2 if len(powers) > 11 else 1) == 0]
-
-
 class Axis:
     """From numbers to places, by their logarithms."""
 
@@ -45,10 +36,8 @@ class Axis:
         return self.begin + (math.log(value) - math.log(self.low)) * self.scale
 
 
-def line_chart(title, subtitle, x_label, y_label, series, y_text, x_text=bytes_text,
-               x_ticks=binary_ticks):
-    """The text of an SVG. `series`: (name, [(x, y), ...]) each; `y_text` and `x_text` write values;
-    `x` counts bytes unless told otherwise."""
+def line_chart(title, subtitle, x_label, y_label, series, y_text, x_text):
+    """The text of an SVG. `series`: (name, [(x, y), ...]) each; `y_text` and `x_text` write values."""
     points = [p for _, line in series for p in line]
     y_low, y_high = min(y for _, y in points), max(y for _, y in points)
     x = Axis(min(p[0] for p in points), max(p[0] for p in points), LEFT, WIDTH - RIGHT)
@@ -62,7 +51,7 @@ def line_chart(title, subtitle, x_label, y_label, series, y_text, x_text=bytes_t
         at = y.at(tick)
         out.append(f'<path d="M{LEFT} {at:.1f}H{WIDTH - RIGHT}" stroke="#ddd"/>')
         out.append(f'<text x="{LEFT - 6}" y="{at + 4:.1f}" text-anchor="end">{y_text(tick)}</text>')
-    for tick in x_ticks(x.low, x.high):
+    for tick in decimal_ticks(x.low, x.high):
         at = x.at(tick)
         out.append(f'<path d="M{at:.1f} {TOP}V{HEIGHT - BOTTOM}" stroke="#eee"/>')
         out.append(f'<text x="{at:.1f}" y="{HEIGHT - BOTTOM + 16}" '
