@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
+#include <span>
 
 namespace farcall::tool {
 
@@ -48,6 +50,28 @@ double round_up(double value) {
   return 10 * power;
 }
 
+/// In ascending order, without those that are missing.
+std::vector<double> known_of(const std::vector<double>& values) {
+  std::vector<double> known;
+  std::ranges::copy_if(values, std::back_inserter(known),
+                       [](double v) { return std::isfinite(v); });
+  std::ranges::sort(known);
+  return known;
+}
+
+std::vector<double>::const_iterator first_positive(const std::vector<double>& known) {
+  return std::ranges::find_if(known, [](double v) { return v > 0; });
+}
+
+/// What is asked for, where the values can be placed so.
+scale scale_for(scale wanted, const std::vector<double>& known) {
+  const auto positive = first_positive(known);
+  if (positive == known.end()) return scale::linear;
+  if (wanted != scale::suited) return wanted;
+  return known.front() > 0 && known.back() / *positive >= spread_of_logarithms ? scale::log10
+                                                                               : scale::linear;
+}
+
 double power_of_two(double value, double (*round)(double), double offset) {
   return std::exp2(round(std::log2(value) + offset));
 }
@@ -63,6 +87,7 @@ std::vector<double> linear_ticks(double low, double high, std::size_t most, unit
   const double last = std::floor(high / step + slack);
   for (double i = first; i <= last; ++i)
     ticks.push_back(i * step + 0.0); // not -0
+  if (ticks.empty()) return {low, high};
   return ticks;
 }
 
@@ -100,38 +125,36 @@ std::vector<double> log2_ticks(double low, double high, std::size_t most) {
 
 axis_scale::axis_scale(const axis& described, const std::vector<double>& values, ends how,
                        double begin, double end, std::size_t most_ticks)
-    : zero_at_(begin), begin_(begin), end_(end) {
-  std::vector<double> known;
-  std::ranges::copy_if(values, std::back_inserter(known),
-                       [](double v) { return std::isfinite(v); });
-  std::ranges::sort(known);
-  const auto positive = std::ranges::find_if(known, [](double v) { return v > 0; });
-  const bool has_positive = positive != known.end();
-  by_ = described.by;
-  if (by_ == scale::suited) {
-    by_ = has_positive && known.front() > 0 && known.back() / *positive >= spread_of_logarithms
-              ? scale::log10
-              : scale::linear;
-  }
-  if (by_ != scale::linear && !has_positive) by_ = scale::linear;
+    : by_(scale_for(described.by, known_of(values))), zero_at_(begin), begin_(begin), end_(end) {
+  std::vector<double> known = known_of(values);
   if (known.empty()) known = {0, 1};
-
   if (by_ == scale::linear) {
-    low_ = how == ends::exact ? known.front() : std::min(0.0, known.front());
-    high_ = std::max(low_, known.back());
-    if (low_ == high_) high_ = low_ + (low_ == 0 ? 1 : std::abs(low_) / 2);
-    ticks_ = linear_ticks(low_, high_, most_ticks, described.counts);
-    if (how == ends::rounded && ticks_.size() > 1) {
-      const double step = ticks_[1] - ticks_[0];
-      low_ = std::floor(low_ / step + slack) * step;
-      high_ = std::ceil(high_ / step - slack) * step;
-      ticks_.clear();
-      for (double i = std::round(low_ / step); i <= std::round(high_ / step); ++i)
-        ticks_.push_back(i * step + 0.0);
-    }
-    return;
+    make_linear(known, how, most_ticks, described.counts);
+  } else {
+    make_logarithmic(known, how, most_ticks);
   }
-  low_ = *positive;
+}
+
+void axis_scale::make_linear(const std::vector<double>& known, ends how, std::size_t most_ticks,
+                             unit counts) {
+  low_ = how == ends::exact ? known.front() : std::min(0.0, known.front());
+  high_ = std::max(low_, known.back());
+  if (low_ == high_) high_ = low_ + (low_ == 0 ? 1 : std::abs(low_) / 2);
+  ticks_ = linear_ticks(low_, high_, most_ticks, counts);
+  if (how == ends::exact || ticks_.size() < 2) return;
+  const double step = ticks_[1] - ticks_[0];
+  const double first = std::floor(low_ / step + slack);
+  const double last = std::ceil(high_ / step - slack);
+  low_ = first * step;
+  high_ = last * step;
+  ticks_.clear();
+  for (double i = first; i <= last; ++i)
+    ticks_.push_back(i * step + 0.0);
+}
+
+void axis_scale::make_logarithmic(const std::vector<double>& known, ends how,
+                                  std::size_t most_ticks) {
+  low_ = *first_positive(known);
   high_ = known.back();
   if (how == ends::rounded) {
     low_ = by_ == scale::log2 ? power_of_two(low_, std::floor, slack) : round_down(low_);

@@ -3,6 +3,7 @@
 #include <bench/report/model.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace farcall::tool {
@@ -36,9 +37,11 @@ class axis_scale {
   [[nodiscard]] double begin() const { return begin_; }
 
  private:
+  void make_linear(const std::vector<double>& known, ends how, std::size_t most_ticks, unit counts);
+  void make_logarithmic(const std::vector<double>& known, ends how, std::size_t most_ticks);
   [[nodiscard]] double position(double value) const;
 
-  scale by_ = scale::linear;
+  scale by_;
   double low_ = 0;
   double high_ = 1;
   double zero_at_;

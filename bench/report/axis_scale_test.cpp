@@ -35,6 +35,7 @@ TEST(linear_ticks, of_bytes_are_round_in_kib_and_mib) {
 
 TEST(linear_ticks, of_counts_are_whole) {
   expect_near(linear_ticks(1, 3, 12, unit::count), {1, 2, 3});
+  expect_near(linear_ticks(1.2, 1.8, 12, unit::count), {1.2, 1.8}); // where there is none: the ends
 }
 
 TEST(linear_ticks, of_one_value_are_that_value) {

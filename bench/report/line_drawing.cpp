@@ -22,6 +22,7 @@ constexpr double plot_height = 350;
 constexpr double legend_line = 21;
 constexpr double sample_width = 34; ///< of a line in the legend
 constexpr double most_dodge = 4;    ///< between the places of two series at the same x
+constexpr double widest_dodge = 20; ///< of all of them
 constexpr std::size_t most_y_ticks = 8;
 constexpr std::size_t most_x_ticks = 12;
 
@@ -67,16 +68,16 @@ class line_drawing {
   explicit line_drawing(const line_chart& c)
       : chart_(c), floor_(is_rate(c.y.counts) ? std::nan("") : one_floor(c)),
         right_(chart_width - (std::isfinite(floor_) ? 78 : 28)), top_(draw_head()),
-        x_(c.x, xs_of(c), axis_scale::ends::exact, left_margin + 26, right_ - 62, most_x_ticks),
+        x_(c.x, xs_of(c), axis_scale::ends::exact, left_margin + 40, right_ - 62, most_x_ticks),
         y_(c.y, ys_of(c), axis_scale::ends::rounded, top_ + plot_height, top_, most_y_ticks),
         labels_({left_margin + 2, top_ + 1, right_ - 2, top_ + plot_height - 1}),
-        figures_(static_cast<std::size_t>(std::ranges::count_if(
+        figures_(static_cast<double>(std::ranges::count_if(
             c.series, [](const chart_series& s) { return s.role == series_role::figure; }))) {}
 
   drawn_chart drawn() {
     draw_axes();
-    for (std::size_t i = 0; i < chart_.series.size(); ++i) {
-      if (chart_.series[i].role == series_role::floor) draw_floor(chart_.series[i]);
+    for (const chart_series& s : chart_.series) {
+      if (s.role == series_role::floor) draw_floor(s);
     }
     for (std::size_t i = 0; i < chart_.series.size(); ++i)
       draw_series(i);
@@ -167,17 +168,22 @@ class line_drawing {
     for (const double tick : ticks) {
       const double at = y_.at(tick * floor_);
       out_.line({right_, at}, {right_ + 5, at}, "ax");
-      out_.text({right_ + 9, at + 4}, anchor::start, "mu", fmt::format("{:.3g} x", tick));
+      out_.text({right_ + 9, at + 4}, anchor::start, "mu", tick_text(unit::count, tick) + " x");
     }
     out_.upright_text({chart_width - 8, top_ + plot_height / 2}, "tx", "times the floor");
   }
 
   /// Series at the same x stand beside each other, so that their bars do not hide each other.
   [[nodiscard]] xy at(const chart_point& p, std::size_t series) const {
+    const double width = std::min(most_dodge * (figures_ - 1), widest_dodge);
     const bool is_figure = chart_.series[series].role == series_role::figure;
-    const double middle = (static_cast<double>(figures_) - 1) / 2;
-    const double dodge = is_figure ? (static_cast<double>(series) - middle) * most_dodge : 0;
-    return {x_.at(p.x) + std::clamp(dodge, -10.0, 10.0), y_.at(p.value.p50)};
+    const auto before = std::count_if(
+        chart_.series.begin(), chart_.series.begin() + static_cast<std::ptrdiff_t>(series),
+        [](const chart_series& s) { return s.role == series_role::figure; });
+    const double dodge = is_figure && figures_ > 1
+                             ? width * (static_cast<double>(before) / (figures_ - 1) - 0.5)
+                             : 0;
+    return {x_.at(p.x) + dodge, y_.at(p.value.p50)};
   }
 
   [[nodiscard]] bool has(const chart_point& p) const { return x_.has(p.x) && y_.has(p.value.p50); }
@@ -296,9 +302,10 @@ class line_drawing {
                             {m.x - width / 2, m.y + 7, m.x + width / 2, m.y + 7 + high},
                             {m.x + 8, m.y - high / 2, m.x + 8 + width, m.y + high / 2},
                             {m.x - 8 - width, m.y - high / 2, m.x - 8, m.y + high / 2}};
+    const std::vector<box> above_first = around;
     if (is_last) std::swap(around[0], around[2]);
     if (!put_label(around, "la", text, false) && may_lie_on_lines)
-      (void)put_label(around, "la", text, true);
+      (void)put_label(above_first, "la", text, true);
   }
 
   /// The ends of all lines first, then what is between them, as far as there is room.
@@ -325,7 +332,7 @@ class line_drawing {
   axis_scale x_;
   axis_scale y_;
   label_places labels_;
-  std::size_t figures_;
+  double figures_; ///< how many series there are of them
 };
 
 } // namespace

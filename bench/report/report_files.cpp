@@ -24,10 +24,10 @@ constexpr mode_t mode_of_new_files = 0666; // which the umask lessens
 /// removed again.
 class probe {
  public:
-  probe(const char* option, const std::string& path) : path_(path) {
-    fd_ =
-        unique_fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode_of_new_files));
-    is_new_ = static_cast<bool>(fd_);
+  probe(const char* option, const std::string& path)
+      : path_(path),
+        fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode_of_new_files)),
+        is_new_(static_cast<bool>(fd_)) {
     // Not to wait for somebody who reads a pipe, it does not block.
     if (!is_new_ && errno == EEXIST)
       fd_ = unique_fd(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
@@ -61,7 +61,7 @@ class probe {
  private:
   const std::string& path_;
   unique_fd fd_;
-  bool is_new_ = false;
+  bool is_new_;
   struct stat state_{};
 };
 

@@ -2,7 +2,7 @@
 #include "echo.hpp"
 #include "options.hpp"
 
-#include <tools/common/table.hpp>
+#include <bench/report/markup.hpp>
 
 #include <array>
 #include <atomic>
@@ -137,8 +137,9 @@ std::vector<double> bus_floor::take_samples() {
 
 std::string floor_text(const floor_probe& floor) {
   const summary ns = floor.pooled();
-  return fmt::format("floor of the whole run: {} ({}-{}), {}\n", format_time(ns.p50),
-                     format_time(ns.p1), format_time(ns.p99), floor.what());
+  const auto text = [](double value) { return value_text(unit::nanoseconds, value); };
+  return fmt::format("floor of the whole run: {} (p1 {}, p99 {}), {}\n", text(ns.p50), text(ns.p1),
+                     text(ns.p99), floor.what());
 }
 
 } // namespace farcall::tool

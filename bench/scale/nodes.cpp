@@ -438,8 +438,7 @@ report to_report(const std::vector<size_result>& results, const floor_probe& flo
     };
   };
   std::vector<chart> charts{
-      by_nodes("Start and end of a job", "Bars: 1st to 99th percentile of all starts.", {"time"},
-               results,
+      by_nodes("Start and end of a job", "Of all starts.", {"time"}, results,
                {{"launch, to the constructor's end", time("launch_ms")},
                 {"constructor", time("constructor_ms")},
                 {"first results", time("first_results_ms")},
