@@ -133,6 +133,7 @@ axis_scale::axis_scale(const axis& described, const std::vector<double>& values,
   } else {
     make_logarithmic(known, how, most_ticks);
   }
+  if (how == ends::exact && known.front() == known.back()) ticks_ = {known.front()};
 }
 
 void axis_scale::make_linear(const std::vector<double>& known, ends how, std::size_t most_ticks,

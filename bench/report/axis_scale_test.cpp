@@ -122,6 +122,13 @@ TEST(axis_scale, has_some_length_for_one_value_for_none_and_for_missing_ones) {
   }
 }
 
+TEST(axis_scale, of_one_value_has_no_other_tick) {
+  for (const scale by : {scale::linear, scale::log2, scale::log10}) {
+    const axis_scale s({"", unit::count, by}, {64, 64}, ends::exact, 0, 100, 8);
+    expect_near(s.ticks(), {64});
+  }
+}
+
 TEST(axis_scale, rounded_ends_are_ticks) {
   for (const double top : {1.0, 7.0, 23.0, 99.0, 101.0, 12'345.0}) {
     for (const scale by : {scale::linear, scale::log10}) {

@@ -73,7 +73,7 @@ TEST(level_floors, go_from_the_first_x_to_the_last) {
 }
 
 TEST(charts, have_a_mark_for_each_point_whatever_their_number) {
-  for (const std::size_t points : {1, 2, 40}) {
+  for (const std::size_t points : {1U, 2U, 40U}) {
     const drawn_chart drawn = draw(lines(points));
     EXPECT_EQ(count(drawn.markup, "<g><title>sync, "), points);
     // One more in the legend.
@@ -83,7 +83,7 @@ TEST(charts, have_a_mark_for_each_point_whatever_their_number) {
 }
 
 TEST(charts, label_the_last_median_and_the_floor) {
-  for (const std::size_t points : {1, 3, 40}) {
+  for (const std::size_t points : {1U, 3U, 40U}) {
     const std::string markup = draw(lines(points)).markup;
     const std::string last = "class=\"la\">" + std::to_string(149 + points) + " ns<";
     EXPECT_EQ(count(markup, last), 1U) << points;
