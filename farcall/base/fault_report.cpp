@@ -38,6 +38,7 @@ constexpr std::chrono::seconds patience{15};
 constexpr std::size_t signal_stack_bytes = std::size_t{64} << 10;
 
 node_id this_node = no_node;
+constinit std::atomic<fault_listener*> listener{nullptr};
 
 /// Text in a place of its own: a thread that faults may hold malloc's lock.
 class fixed_text {
@@ -59,8 +60,14 @@ class fixed_text {
   void write() const noexcept {
     [[maybe_unused]] const auto written = ::write(STDERR_FILENO, bytes_.data(), size_);
   }
+  /// What is in a file, from its beginning, as far as there is space.
+  void add_file(int file) noexcept {
+    const ssize_t got = ::pread(file, bytes_.data() + size_, bytes_.size() - 1 - size_, 0);
+    if (got > 0) size_ += static_cast<std::size_t>(got);
+  }
   /// Ends with a zero, as the rest of the bytes.
   [[nodiscard]] char* data() noexcept { return bytes_.data(); }
+  [[nodiscard]] std::string_view text() const noexcept { return {bytes_.data(), size_}; }
 
  private:
   std::array<char, 16384> bytes_{};
@@ -68,6 +75,7 @@ class fixed_text {
 };
 
 fixed_text report;
+fixed_text where; ///< the report, but for its beginning
 fixed_text script;
 fixed_text hint;
 
@@ -223,8 +231,10 @@ void add_lines_of_debugger(fixed_text& to) noexcept {
          "case $out in *\\(*=*\\)*) ;; *) out= ;; esac\n");
 }
 
-/// A command that writes the functions with their lines, without those of farcall.
-void write_script(const std::array<std::uintptr_t, most_frames>& frames, std::size_t n) noexcept {
+/// A command that writes the functions with their lines, without those of farcall, to standard
+/// error and to `copy`.
+void write_script(const std::array<std::uintptr_t, most_frames>& frames, std::size_t n,
+                  int copy) noexcept {
   script.add("own() { sed");
   script.add(without_own_frames);
   script.add("; }\n");
@@ -248,7 +258,23 @@ void write_script(const std::array<std::uintptr_t, most_frames>& frames, std::si
     script.add_address(where.address);
   }
   script.add("; } 2>/dev/null | own)\n"
-             "echo \"${out:-    (no function of the program has a name)}\" >&2");
+             "out=${out:-    (no function of the program has a name)}\n"
+             "echo \"$out\" >&2\n"
+             "{ echo \"$out\" >/proc/self/fd/");
+  // By its name: some shells know descriptors of one digit only.
+  script.add_number(static_cast<std::uintptr_t>(copy), 10);
+  script.add("; } 2>/dev/null");
+}
+
+/// As much of the text as others are told, in whole lines.
+void tell_listener() noexcept {
+  fault_listener* const other = listener.load(std::memory_order_acquire);
+  if (other == nullptr) return;
+  std::string_view text = where.text().substr(0, longest_fault_text);
+  if (text.size() < where.text().size()) text = text.substr(0, text.rfind('\n'));
+  while (text.ends_with('\n'))
+    text.remove_suffix(1);
+  other->hear_fault(text);
 }
 
 /// Bounded: what it waits for may hang.
@@ -301,23 +327,32 @@ void write_report(int signal, const siginfo_t& info, const void* context) noexce
   report.add(" got ");
   report.add(name_of(signal));
   if (is_about_memory && info.si_code == SI_KERNEL && address == 0) {
-    report.add(" at an address that no process can have");
+    where.add("at an address that no process can have, ");
   } else if (is_about_memory) {
-    report.add(" at address ");
-    report.add_address(address);
+    where.add("at address ");
+    where.add_address(address);
+    where.add(", ");
   }
-  if (is_full) report.add(", for want of stack (calls too deep, or local variables too large)");
-  report.add(", in\n");
+  if (is_full) where.add("for want of stack (calls too deep, or local variables too large), ");
+  where.add("in\n");
+  report.add(is_about_memory ? " " : ", ");
+  report.add(where.text());
   be_bounded();
   report.write();
+  tell_listener();
+  // Not closed on exec: the script has it, too.
+  const int copy = ::memfd_create("farcall-fault", 0);
   std::array<std::uintptr_t, most_frames> frames{};
-  write_script(frames, frames_at(machine, frames));
+  write_script(frames, frames_at(machine, frames), copy);
   run_script();
+  if (copy >= 0) where.add_file(copy);
   if (is_about_memory && !is_full) {
     hint.add(
         "    An address of another node, captured or inside of a class, means nothing here.\n");
     hint.write();
+    where.add(hint.text());
   }
+  tell_listener();
 }
 
 void on_fault(int signal, siginfo_t* info, void* context) noexcept {
@@ -374,6 +409,11 @@ signal_stack::~signal_stack() {
     if (::sigaltstack(&none, nullptr) != 0) return;
   }
   ::munmap(memory_, signal_stack_bytes);
+}
+
+void tell_faults_to(fault_listener* other) noexcept {
+  // Release; partner: the acquire load in tell_listener().
+  listener.store(other, std::memory_order_release);
 }
 
 void report_faults(node_id self) noexcept {

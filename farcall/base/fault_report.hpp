@@ -3,7 +3,29 @@
 #include <farcall/base/language.hpp>
 #include <farcall/base/node_id.hpp>
 
+#include <cstddef>
+#include <string_view>
+
 namespace farcall {
+
+/// Hears where this process faults, while it dies of that.
+class fault_listener {
+ public:
+  /// As one reads it behind the name of the signal: "at address 0x10, in" and a line for each
+  /// function. Called in the thread that faults, by its signal handler: only what is allowed there.
+  /// Twice: with what is known at once, and with the functions, unless naming them takes the
+  /// process to its end.
+  virtual void hear_fault(std::string_view where) noexcept = 0;
+
+ protected:
+  ~fault_listener() = default;
+};
+
+/// Longest text that a fault_listener gets.
+inline constexpr std::size_t longest_fault_text = 4000;
+
+/// Who is told of faults from now on, besides standard error; null: nobody. Any thread.
+void tell_faults_to(fault_listener* listener) noexcept;
 
 /// From now on a fault of this process (SIGSEGV, SIGBUS, SIGFPE, SIGILL) is written to standard
 /// error before the process dies of it, as it would have: the signal, the address, and the

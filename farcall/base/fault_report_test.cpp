@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include <unistd.h>
@@ -136,6 +137,51 @@ TEST(fault_report, waits_for_no_debugger_that_hangs) {
       },
       KilledBySignal(SIGSEGV), "stores_at.*calls_one_that_stores");
   std::filesystem::remove_all(folder);
+}
+
+/// Writes what it hears to standard error.
+class loud_listener final : public fault_listener {
+ public:
+  void hear_fault(std::string_view where) noexcept override {
+    [[maybe_unused]] auto written = ::write(STDERR_FILENO, "heard <", 7);
+    written = ::write(STDERR_FILENO, where.data(), where.size());
+    written = ::write(STDERR_FILENO, ">\n", 2);
+  }
+};
+
+TEST(fault_report, is_heard_at_once_and_with_the_functions) {
+  EXPECT_EXIT(
+      {
+        loud_listener all;
+        tell_faults_to(&all);
+        with_report(calls_one_that_stores);
+      },
+      KilledBySignal(SIGSEGV),
+      "heard <at address 0x10, in>\n(.*\n)*heard <at address 0x10, in\n(.*\n)*.*stores_at.*\n"
+      "(.*\n)*.*means nothing here.>");
+}
+
+TEST(fault_report, is_heard_although_nobody_can_name_the_functions) {
+  EXPECT_EXIT(
+      {
+        loud_listener all;
+        tell_faults_to(&all);
+        ::setenv("PATH", "/nowhere", 1);
+        with_report(calls_one_that_stores);
+      },
+      KilledBySignal(SIGSEGV), "heard <at address 0x10, in>");
+}
+
+TEST(fault_report, is_heard_by_nobody_any_more) {
+  EXPECT_EXIT(
+      {
+        loud_listener all;
+        tell_faults_to(&all);
+        tell_faults_to(nullptr);
+        ::setenv("PATH", "/nowhere", 1);
+        with_report(calls_one_that_stores);
+      },
+      KilledBySignal(SIGSEGV), "^[^<]*at address 0x10[^<]*$");
 }
 
 TEST(fault_report, says_that_the_stack_is_full) {

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <mutex>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include <poll.h>
@@ -25,6 +27,21 @@ constexpr int news_interval = 10;
 constexpr int most_messages = 64;
 /// The same for what it has said before its end.
 constexpr int most_last_messages = 4096;
+/// A peer's text as it may be printed: lines of ASCII, other bytes by their value.
+std::string printable(const std::string& text) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\n' || (byte >= ' ' && byte < 0x7f)) {
+      out += c;
+    } else {
+      out += {'\\', 'x', digits[byte >> 4], digits[byte & 0xf]};
+    }
+  }
+  return out;
+}
+
 /// From the kill of a process to its end, which may have much memory to give back.
 constexpr std::chrono::seconds kill_time{30};
 
@@ -153,6 +170,9 @@ void host_membership::take_message(node_id from, target& t, control_message mess
     const auto m = messages::ended::decode(message.body);
     words = words.empty() ? m.how : m.how + ": " + words;
     t.exit_code = m.code;
+  } else if (message.kind == control::faulted) {
+    // What came before has said less.
+    words = printable(messages::faulted::decode(message.body).where);
   } else if (message.kind == control::refused && words.empty()) {
     words = messages::refused::decode(message.body).why;
     if (options_.are_equals) take_leave(from, t);

@@ -1,4 +1,6 @@
+#include <farcall/base/byte_stream.hpp>
 #include <farcall/base/error.hpp>
+#include <farcall/base/fault_report.hpp>
 #include <farcall/base/log.hpp>
 #include <farcall/base/node_table.hpp>
 #include <farcall/base/settings.hpp>
@@ -9,14 +11,20 @@
 #include <farcall/transport/transport_entry.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <condition_variable>
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <fcntl.h>
@@ -57,6 +65,30 @@ void pin_to(unsigned cpu) {
   }
 }
 
+/// Has the host hear where this process faults.
+class fault_teller final : public fault_listener {
+ public:
+  explicit fault_teller(control_socket& to_host) : to_host_(to_host) {}
+  fault_teller(const fault_teller&) = delete;
+  fault_teller& operator=(const fault_teller&) = delete;
+  ~fault_teller() { tell_faults_to(nullptr); }
+
+  void hear_fault(std::string_view where) noexcept override {
+    // As messages::faulted::encode(), which may have to allocate. A host that does not read hears
+    // nothing.
+    const auto bytes = static_cast<std::uint32_t>(std::min(where.size(), longest_fault_text));
+    std::memcpy(body_.data(), &bytes, sizeof bytes);
+    std::memcpy(body_.data() + sizeof bytes, where.data(), bytes);
+    (void)to_host_.try_send(messages::faulted::kind, std::span(body_).first(sizeof bytes + bytes));
+  }
+
+ private:
+  static_assert(longest_fault_text <= byte_reader::longest_text);
+
+  control_socket& to_host_;
+  std::array<std::byte, sizeof(std::uint32_t) + longest_fault_text> body_{};
+};
+
 class target_membership final : public membership {
  public:
   target_membership(port_connection host, std::optional<group_place> group)
@@ -68,6 +100,7 @@ class target_membership final : public membership {
   }
 
   ~target_membership() override {
+    faults_.reset();
     end_meetings();
     stop_watching();
     drop_transports();
@@ -136,7 +169,8 @@ class target_membership final : public membership {
 
   std::shared_ptr<void> link_; ///< lengthens the socket
   mutable control_socket to_host_;
-  unique_fd host_process_; ///< none where the system cannot tell
+  std::unique_ptr<fault_teller> faults_; ///< once it has joined
+  unique_fd host_process_;               ///< none where the system cannot tell
   // While joining.
   part own_;
   std::vector<node_memory> memory_;
@@ -308,6 +342,8 @@ void target_membership::enter(std::span<const transport_entry> table,
     break;
   }
   if (nodes() == 0) throw malformed_message("the host starts before it has greeted us");
+  faults_ = std::make_unique<fault_teller>(to_host_);
+  tell_faults_to(faults_.get());
   choose_routes();
   for (early_message& m : std::exchange(early_, {}))
     deliver(m.what.peer, m.what.scheme, m.what.bytes, std::move(m.files));

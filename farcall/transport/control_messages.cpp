@@ -205,6 +205,12 @@ refused refused::decode(std::span<const std::byte> body) {
   return {decode_text(body, "a target's refusal")};
 }
 
+std::vector<std::byte> faulted::encode() const { return encode_text(where); }
+
+faulted faulted::decode(std::span<const std::byte> body) {
+  return {decode_text(body, "where a target faults")};
+}
+
 std::vector<std::byte> ended::encode() const {
   byte_writer w;
   w.text(how.substr(0, byte_reader::longest_text));

@@ -139,6 +139,15 @@ struct refused {
   [[nodiscard]] static refused decode(std::span<const std::byte> body);
 };
 
+/// Target: where it faults, while it dies of that. The last one counts: what is known at once comes
+/// first, and then the functions that were running, too.
+struct faulted {
+  static constexpr control kind = control::faulted;
+  std::string where; ///< the beginning, if it is too long for a text
+  [[nodiscard]] std::vector<std::byte> encode() const;
+  [[nodiscard]] static faulted decode(std::span<const std::byte> body);
+};
+
 /// Server: how the target has ended, or why it cannot be reached any more.
 struct ended {
   static constexpr control kind = control::ended;

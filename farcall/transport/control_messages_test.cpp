@@ -45,6 +45,7 @@ std::vector<std::pair<control, std::vector<std::byte>>> all_bodies() {
           {introduced::kind, introduced{4}.encode()},
           {absent::kind, absent{9, 7}.encode()},
           {refused::kind, refused{"no memory"}.encode()},
+          {faulted::kind, faulted{"in f()"}.encode()},
           {ended::kind, ended{"exit 3", 3}.encode()},
           {quiet::kind, quiet{2, true}.encode()},
           {round::kind, round{3}.encode()},
@@ -86,6 +87,9 @@ void decode_any(control kind, std::span<const std::byte> body) {
     break;
   case control::refused:
     (void)refused::decode(body);
+    break;
+  case control::faulted:
+    (void)faulted::decode(body);
     break;
   case control::ended:
     (void)ended::decode(body);
@@ -142,6 +146,7 @@ TEST(control_messages, are_read_as_they_were_written) {
   EXPECT_EQ(absent::decode(absent{9, 7}.encode()).node, 9U);
   EXPECT_EQ(absent::decode(absent{9, 7}.encode()).nodes, 7U);
   EXPECT_EQ(refused::decode(refused{"no memory"}.encode()).why, "no memory");
+  EXPECT_EQ(faulted::decode(faulted{"in f()"}.encode()).where, "in f()");
   EXPECT_EQ(ended::decode(ended{"exit 3"}.encode()).how, "exit 3");
   EXPECT_EQ(ended::decode(ended{"exit 3"}.encode()).code, -1);
   EXPECT_EQ(ended::decode(ended{"exit 3", 3}.encode()).code, 3);

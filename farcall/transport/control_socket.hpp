@@ -36,6 +36,7 @@ enum class control : std::uint32_t {
   file = 20,       ///< host: an open file that a target has asked for, with its descriptor
   output = 21,     ///< server: what the target has printed
   written = 22,    ///< host, to a server: how much of it was written
+  faulted = 23,    ///< target: where it faults, while it dies of that
 };
 
 /// A message as it was received; owns the descriptors that came with it.
