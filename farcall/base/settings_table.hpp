@@ -221,6 +221,20 @@ inline constexpr setting core[] = {
      .otherwise = "no",
      .source = setting_source::environment,
      .text = "Refuse jobs that are not of equals; 'farcall run --spmd' sets it"},
+    {.name = "wrap",
+     .takes = "commands",
+     .otherwise = "none",
+     .source = setting_source::environment,
+     .text = "Commands that targets of this machine are started by, with ; between them: 'strace "
+             "-f' for all targets, '2:valgrind' for node 2"},
+    {.name = "timeouts",
+     .kind = setting_kind::choice,
+     .takes = "on|off",
+     .otherwise = "on",
+     .source = setting_source::environment,
+     .text = "'off': start_timeout, stop_timeout and heartbeat_timeout are a day, and peer_timeout "
+             "does not count, whatever the program says; 'farcall run --gdb' and '--valgrind' set "
+             "it, as a node in a debugger answers nobody"},
     {.name = "spin-us",
      .kind = setting_kind::number,
      .takes = "µs",

@@ -1,4 +1,5 @@
 #include <farcall/base/error.hpp>
+#include <farcall/base/settings_source.hpp>
 #include <farcall/job/child_launcher.hpp>
 #include <farcall/transport/local_port.hpp>
 
@@ -80,28 +81,50 @@ class child final : public target_process {
 
 } // namespace
 
+child_launcher::child_launcher(const launch_site& site)
+    : program_(site.program), arguments_(site.arguments),
+      output_(site.takes_all ? site.output : nullptr) {
+  if (const auto text = settings_source().text(settings::row("wrap"))) {
+    try {
+      wraps_ = wrap_commands::parse(*text);
+    } catch (const setting_error& e) {
+      throw setting_error(settings::variable_of(settings::row("wrap")) + ": " + e.what());
+    }
+  }
+}
+
+child_launcher::command child_launcher::command_of(node_id node, const target_url& url) const {
+  command made;
+  const std::string program = !url.program.empty() ? url.program : program_;
+  if (!url.command.empty()) {
+    made = {find_command(url.command.front()), url.command, joined(url.command)};
+  } else if (!program.empty()) {
+    made = {program, arguments_, program};
+  } else {
+    // Under its own name, or this program could be another by now.
+    made = {running_program, arguments_, own_program()};
+  }
+  const std::vector<std::string>& wrap = wraps_.of(node);
+  if (wrap.empty()) return made;
+  // The wrapper looks the file up itself; and the name of the running program would be its own.
+  if (url.command.empty()) made.words.front() = made.text;
+  made.words.insert(made.words.begin(), wrap.begin(), wrap.end());
+  return {find_command(wrap.front()), made.words, joined(wrap) + " " + made.text};
+}
+
 std::unique_ptr<target_process> child_launcher::start(node_id node, const target_url& url,
                                                       time_point /*deadline*/) {
   auto [ours, theirs] = control_socket::make_pair();
   // Until another process has it.
   theirs.close_on_fork();
-  const bool is_command = !url.command.empty();
-  const bool is_ours = !is_command && url.program.empty() && program_.empty();
-  const std::string program = is_command             ? joined(url.command)
-                              : is_ours              ? own_program()
-                              : !url.program.empty() ? url.program
-                                                     : program_;
   try {
-    // Under its own name, or this program could be another by now.
-    const std::string file = is_command ? find_command(url.command.front())
-                             : is_ours  ? running_program
-                                        : program;
+    const command runs = command_of(node, url);
     std::optional<pipes> prints;
     if (output_ != nullptr) prints = make_pipes();
     auto made = std::make_unique<child>(
-        std::move(ours), program,
-        child_process::start(file, is_command ? url.command : arguments_, bootstrap_variable,
-                             std::to_string(theirs.fd()), theirs.fd(), own_environment(),
+        std::move(ours), runs.text,
+        child_process::start(runs.file, runs.words, bootstrap_variable, std::to_string(theirs.fd()),
+                             theirs.fd(), own_environment(),
                              prints ? child_output{prints->theirs[0].get(), prints->theirs[1].get()}
                                     : child_output{}));
     if (prints) {

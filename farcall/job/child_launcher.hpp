@@ -2,6 +2,7 @@
 
 #include <farcall/transport/launcher.hpp>
 #include <farcall/transport/process.hpp>
+#include <farcall/transport/wrap_commands.hpp>
 
 #include <memory>
 #include <string>
@@ -13,9 +14,8 @@ namespace farcall {
 /// program once more.
 class child_launcher final : public launcher {
  public:
-  explicit child_launcher(const launch_site& site)
-      : program_(site.program), arguments_(site.arguments),
-        output_(site.takes_all ? site.output : nullptr) {}
+  /// Throws setting_error where the setting `wrap` is none.
+  explicit child_launcher(const launch_site& site);
 
   [[nodiscard]] std::unique_ptr<target_process> start(node_id node, const target_url& url,
                                                       time_point deadline) override;
@@ -23,6 +23,15 @@ class child_launcher final : public launcher {
   [[nodiscard]] std::unique_ptr<port> open_port() override;
 
  private:
+  /// What is executed, and what it sees as argv.
+  struct command {
+    std::string file;
+    std::vector<std::string> words;
+    std::string text; ///< for people
+  };
+  [[nodiscard]] command command_of(node_id node, const target_url& url) const;
+
+  wrap_commands wraps_;
   std::string program_;
   std::vector<std::string> arguments_;
   output_sink* output_; ///< of children; null: they print where this process does

@@ -15,6 +15,7 @@ namespace farcall {
 namespace {
 
 using std::chrono::microseconds;
+using std::chrono::milliseconds;
 
 /// The host may read its input first.
 constexpr std::chrono::seconds usual_patience{30};
@@ -49,6 +50,9 @@ void settle_spin(std::chrono::nanoseconds& option, const setting& s, const setti
   }
 }
 
+/// A node stands in a debugger, or is as slow as if it did.
+bool are_timeouts_off() { return settings_source().text(settings::row("timeouts")) == "off"; }
+
 /// Errors name where the user has given them.
 void check_targets(const std::string& targets, const std::string& given_by) {
   if (targets == no_targets) return;
@@ -71,6 +75,7 @@ std::string detail::process_manager_of(const job_options& o) {
 
 std::chrono::milliseconds detail::patience_for_host(const job_options& o) {
   constexpr const setting& s = settings::row("start-timeout-ms");
+  if (are_timeouts_off()) return milliseconds(settings::day_ms);
   const settings_source given;
   if (o.start_timeout.count() == 0 && !given.number(s, false)) return usual_patience;
   std::chrono::milliseconds waiting = o.start_timeout;
@@ -111,6 +116,10 @@ job_options detail::complete(job_options o, const settings_source& given, bool h
   settle_option(o.progress, row("progress"), given);
   settle_spin(o.waiting.spin, row("spin-us"), given);
   settle_spin(o.waiting.yield_after, row("yield-after-us"), given);
+  if (are_timeouts_off()) {
+    o.start_timeout = o.stop_timeout = o.heartbeat_timeout = milliseconds(settings::day_ms);
+    o.peer_timeout = milliseconds(0);
+  }
   static_assert(wait_policy{}.spin == microseconds(row("spin-us").number));
   static_assert(wait_policy{}.yield_after == microseconds(row("yield-after-us").number));
   return o;

@@ -1,5 +1,6 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/settings.hpp>
+#include <farcall/transport/command_words.hpp>
 #include <farcall/transport/target_url.hpp>
 #include <farcall/transport/transport_entry.hpp>
 
@@ -34,21 +35,6 @@ std::string schemes(table rows) {
                       "or exec:qemu-aarch64 ./app?count=2, separated by commas");
 }
 
-/// First of `stops` outside quotes at or after `from`, or the end of the text.
-std::size_t find_unquoted(std::string_view text, std::size_t from, std::string_view stops) {
-  char quote = 0;
-  for (std::size_t i = from; i < text.size(); ++i) {
-    if (quote != 0) {
-      if (text[i] == quote) quote = 0;
-    } else if (text[i] == '"' || text[i] == '\'') {
-      quote = text[i];
-    } else if (stops.find(text[i]) != std::string_view::npos) {
-      return i;
-    }
-  }
-  return text.size();
-}
-
 /// The entries of the list. Only command lines know quotes: a path of shm may have an apostrophe.
 std::vector<std::string> pieces_of(std::string_view text) {
   std::vector<std::string> pieces;
@@ -66,22 +52,10 @@ std::vector<std::string> pieces_of(std::string_view text) {
 
 std::vector<std::string> words_of(const std::string& piece, std::string_view command, table rows) {
   std::vector<std::string> words;
-  for (std::size_t at = command.find_first_not_of(' '); at < command.size();) {
-    const std::size_t end = find_unquoted(command, at, " ");
-    std::string word;
-    char quote = 0;
-    for (const char c : command.substr(at, end - at)) {
-      if (quote == 0 && (c == '"' || c == '\'')) {
-        quote = c;
-      } else if (quote != 0 && c == quote) {
-        quote = 0;
-      } else {
-        word += c;
-      }
-    }
-    if (quote != 0) refuse(piece, std::string("a quote ") + quote + " is not closed", rows);
-    words.push_back(std::move(word));
-    at = command.find_first_not_of(' ', end);
+  try {
+    words = command_words(command);
+  } catch (const setting_error& e) {
+    refuse(piece, e.what(), rows);
   }
   if (words.empty() || words.front().empty()) refuse(piece, "exec: needs a command line", rows);
   return words;
