@@ -3,6 +3,7 @@
 #include <farcall/call/caller.hpp>
 #include <farcall/call/key_resolver.hpp>
 #include <farcall/call/late_callables.hpp>
+#include <farcall/call/peer_table.hpp>
 #include <farcall/transport/card.hpp>
 #include <farcall/transport/transport.hpp>
 
@@ -76,6 +77,12 @@ R take(am::pending_call& slot, time_point deadline) {
 }
 
 } // namespace
+
+std::vector<std::pair<std::string, std::string>> names_of_peer(am::requester& l,
+                                                               time_point deadline) {
+  return take<name_list>(*send_awaited<name_list>(l, names_key, deadline, fn_t<&names_here>{}),
+                         deadline);
+}
 
 /// What our rows are in a peer's function registry, and what helps to say why one is missing there.
 struct key_resolver::peer_rows {
@@ -163,8 +170,7 @@ key_resolver::peer_rows key_resolver::rows_of_peer(am::requester& l, time_point 
     }
     return found;
   }
-  const auto theirs = take<name_list>(
-      *send_awaited<name_list>(l, names_key, deadline, fn_t<&names_here>{}), deadline);
+  const name_list theirs = names_of_peer(l, deadline);
   const name_list ours = own.names();
   found.rows = match_tables(ours, theirs);
   if (!theirs.empty() && theirs.front().first != ours.front().first) {

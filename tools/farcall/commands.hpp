@@ -11,5 +11,6 @@ namespace farcall::tool {
 [[nodiscard]] command command_keygen(); ///< with `serve`, which needs the keys
 [[nodiscard]] command command_bench();
 [[nodiscard]] command command_top();
+[[nodiscard]] command command_functions();
 
 } // namespace farcall::tool

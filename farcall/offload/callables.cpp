@@ -1,0 +1,14 @@
+#include <farcall/call/peer_table.hpp>
+#include <farcall/offload/call.hpp>
+#include <farcall/offload/callables.hpp>
+#include <farcall/offload/job_state.hpp>
+
+namespace farcall {
+
+detail::program_table detail::table_of(const timed_node& of) {
+  const call_place place = find_place(of);
+  const card& its = state_of(place.job).members->card_of(of.where().id());
+  return {its.build, its.key_digest, names_of_peer(place.messages, place.deadline)};
+}
+
+} // namespace farcall
