@@ -65,6 +65,14 @@ CLI::Option* add_one(CLI::App& app, const option& described, T& value) {
   if constexpr (std::is_same_v<T, bool>) {
     return app.add_flag(described.name, value, described.text);
   } else {
+    if constexpr (std::is_same_v<T, std::string>) {
+      // To CLI11 a flag, as others would take the next word.
+      if (!described.otherwise.empty()) {
+        return app
+            .add_flag(described.name + '{' + described.otherwise + '}', value, described.text)
+            ->option_text("[=" + described.otherwise + "]");
+      }
+    }
     CLI::Option* made = app.add_option(described.name, value, described.text);
     // As from a variable of the shell's that is not set.
     if constexpr (std::is_same_v<T, std::string>) made->check(is_given);
@@ -87,7 +95,17 @@ void add_option(CLI::App& app, const option& described) {
   if (described.is_required) made->required();
 }
 
+/// Without what CLI11 writes behind a flag with a value.
+class plain_formatter final : public CLI::Formatter {
+ public:
+  std::string make_option_name(const CLI::Option* one, bool is_positional) const override {
+    const std::string name = CLI::Formatter::make_option_name(one, is_positional);
+    return name.substr(0, name.find('{'));
+  }
+};
+
 void describe(CLI::App& app, const command& described, choice& chosen) {
+  app.formatter(std::make_shared<plain_formatter>());
   app.footer(described.footer.empty() ? app.get_footer() : described.footer);
   if (described.takes_rest != command::rest::refused) app.prefix_command();
   if (described.takes_rest == command::rest::everything) app.set_help_flag();

@@ -25,6 +25,9 @@ struct option {
   bool shows_default = false;                                    ///< in --help
   bool is_required = false;
   bool is_size = false; ///< takes a unit: 64MiB
+  /// Of a text: what it is where the option is given without a value; a value comes behind "="
+  /// then.
+  std::string otherwise = {};
 };
 
 /// A command of a program, or the program itself: what it takes and what it does.

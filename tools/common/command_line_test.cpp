@@ -52,7 +52,8 @@ class command_line : public testing::Test {
     };
     measure.run = act;
     command start{.name = "start", .text = "Starts"};
-    start.options = {{.name = "-n", .value = &processes_, .text = "How many"}};
+    start.options = {{.name = "-n", .value = &processes_, .text = "How many"},
+                     {.name = "--watch", .value = &watch_, .text = "Which", .otherwise = "all"}};
     start.takes_rest = command::rest::after_options;
     start.run = act;
     command pass{.name = "pass", .text = "Passes all on"};
@@ -73,6 +74,7 @@ class command_line : public testing::Test {
   std::string to_;
   bool quick_ = false;
   std::optional<std::size_t> processes_;
+  std::string watch_;
   std::vector<std::string> rest_;
   std::function<int()> acts_;
   std::string out_;
@@ -166,6 +168,19 @@ TEST_F(command_line, help_that_cannot_be_written_is_a_failure) {
     ::close(full);
     ::close(before);
   }
+}
+
+TEST_F(command_line, a_value_may_be_left_out_and_is_no_word_then) {
+  EXPECT_EQ(run({"start", "app"}), 7);
+  EXPECT_EQ(watch_, "");
+  EXPECT_EQ(run({"start", "--watch", "app"}), 7);
+  EXPECT_EQ(watch_, "all");
+  EXPECT_THAT(rest_, ElementsAre("app"));
+  EXPECT_EQ(run({"start", "--watch=2", "app", "--watch=3"}), 7);
+  EXPECT_EQ(watch_, "2");
+  EXPECT_THAT(rest_, ElementsAre("app", "--watch=3"));
+  EXPECT_EQ(run({"start", "--help"}), 0);
+  EXPECT_THAT(out_, HasSubstr("--watch [=all]"));
 }
 
 TEST_F(command_line, help_says_what_there_is_to_say) {

@@ -12,5 +12,6 @@ namespace farcall::tool {
 [[nodiscard]] command command_bench();
 [[nodiscard]] command command_top();
 [[nodiscard]] command command_functions();
+[[nodiscard]] command command_process_group();
 
 } // namespace farcall::tool

@@ -1,4 +1,5 @@
 #include "commands.hpp"
+#include "debug_plan.hpp"
 #include "hosts.hpp"
 #include "labelled_output.hpp"
 #include "remote_servers.hpp"
@@ -11,7 +12,10 @@
 
 #include <farcall/base/error.hpp>
 #include <farcall/base/settings_source.hpp>
+#include <farcall/base/unique_fd.hpp>
 #include <farcall/files/access.hpp>
+#include <farcall/transport/process.hpp>
+#include <farcall/transport/target_url.hpp>
 
 #include <cerrno>
 #include <chrono>
@@ -20,10 +24,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 namespace farcall::tool {
@@ -36,6 +42,10 @@ constexpr setting ssh_setting{.name = "ssh",
                               .source = setting_source::environment,
                               .text = "With --hosts: how a command is run on a host"};
 
+/// Most memory that a node shares in valgrind, in bytes, unless the user has said it: it looks
+/// through all of it for leaks.
+constexpr const char* little_heap = "268435456";
+
 struct run_options {
   std::optional<std::size_t> processes;
   std::optional<std::string> targets;
@@ -45,6 +55,7 @@ struct run_options {
   bool label = false;
   std::string ssh;
   std::string folder;
+  debug_request debug;
   unsigned start_timeout_ms = 30'000;
   bool json = false;
 };
@@ -81,8 +92,47 @@ int run_labelled(const std::string& program, const std::vector<std::string>& wor
   return run_to_end(program, words, &prints_to);
 }
 
-int start(const run_options& options, const run_plan& plan) {
+/// What is there for a debugger.
+debug_place place_of_debuggers() {
+  const char* const path = std::getenv("PATH");
+  return {own_program(), path == nullptr ? "/usr/bin:/bin" : path,
+          ::isatty(STDIN_FILENO) != 0 && ::isatty(STDOUT_FILENO) != 0};
+}
+
+/// Puts the debugger's words before the program's.
+void wrap_host(run_plan& plan, const std::vector<std::string>& wrapper, const std::string& path) {
+  if (wrapper.empty()) return;
+  // The wrapper would look it up by itself, and find it elsewhere.
+  plan.words.front() = plan.program;
+  plan.words.insert(plan.words.begin(), wrapper.begin(), wrapper.end());
+  plan.program = find_program(wrapper.front(), path);
+}
+
+/// What the host, and the targets that it starts, see of a debugger.
+std::vector<std::pair<std::string, std::string>> variables_of(const debug_plan& debug) {
+  std::vector<std::pair<std::string, std::string>> all;
+  if (!debug.targets.empty())
+    all.emplace_back(settings::variable_of(settings::row("wrap")), debug.targets);
+  if (!debug.has_timeouts)
+    all.emplace_back(settings::variable_of(settings::row("timeouts")), "off");
+  if (debug.has_little_memory && !settings_source().number(settings::row("heap-bytes")))
+    all.emplace_back(settings::variable_of(settings::row("heap-bytes")), little_heap);
+  return all;
+}
+
+/// What people type is for the debugger of a target: the host, in the background of the terminal,
+/// would be stopped when it reads.
+void leave_terminal() {
+  const unique_fd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!nothing || ::dup2(nothing.get(), STDIN_FILENO) < 0)
+    throw failed_run("cannot open /dev/null: " + reason_text(errno));
+}
+
+int start(const run_options& options, const run_plan& plan, const debug_plan& debug) {
   hand_on_host_files(options, plan.targets);
+  for (const auto& [name, value] : variables_of(debug))
+    set_variable(name, value);
+  if (debug.takes_terminal) leave_terminal();
   set_variable(settings::row("targets"), plan.targets);
   if (options.spmd) set_variable(settings::row("spmd"), "yes");
   if (options.label) {
@@ -126,7 +176,15 @@ std::vector<std::vector<std::string>> serve_commands(const run_options& options,
   return commands;
 }
 
+bool is_debugged(const run_options& options) {
+  const debug_request& debug = options.debug;
+  return !debug.gdb.empty() || !debug.valgrind.empty() || !debug.wrap.empty();
+}
+
 int run_on_hosts(const run_options& options, const std::vector<std::string>& command) {
+  if (is_debugged(options))
+    throw usage_problem("--gdb, --valgrind and --wrap are for nodes that are started on this "
+                        "machine; leave out --hosts");
   if (options.processes || options.targets)
     throw usage_problem("--hosts names the targets; leave out -n and --targets");
   const run_plan plan = make_run_plan({}, {}, command);
@@ -155,6 +213,10 @@ int run_on_hosts(const run_options& options, const std::vector<std::string>& com
   return run_to_end(plan.program, plan.words, nullptr);
 }
 
+std::vector<target_url> targets_of(const run_plan& plan) {
+  return plan.targets == no_targets ? std::vector<target_url>() : parse_targets(plan.targets);
+}
+
 int run_app(run_options options, const std::vector<std::string>& command) {
   if (options.host_files) {
     if (options.spmd) throw usage_problem("--host-files is for plain jobs; leave out --spmd");
@@ -165,13 +227,25 @@ int run_app(run_options options, const std::vector<std::string>& command) {
   if (settings_source().text(settings::row("label")) == "yes") options.label = true;
   if (options.hosts) return run_on_hosts(options, command);
   if (!options.folder.empty()) throw usage_problem("--folder is for the machines of --hosts");
-  const run_plan plan = make_run_plan(options.processes, options.targets, command, options.spmd);
-  if (!options.json) return start(options, plan);
+  run_plan plan = make_run_plan(options.processes, options.targets, command, options.spmd);
+  debug_plan debug;
+  if (is_debugged(options)) {
+    const debug_place where = place_of_debuggers();
+    debug = plan_debugging(options.debug, targets_of(plan), where);
+    if (options.label && !options.debug.gdb.empty() && where.has_terminal) {
+      throw usage_problem("--gdb talks to the terminal, where --label has lines wait for their "
+                          "end; leave out one of them");
+    }
+    wrap_host(plan, debug.host, where.path);
+  }
+  if (!options.json) return start(options, plan, debug);
   json environment{{variable_of_targets(), plan.targets}};
   if (options.spmd) environment[settings::variable_of(settings::row("spmd"))] = "yes";
   if (options.label) environment[settings::variable_of(settings::row("label"))] = "yes";
   if (options.host_files)
     environment[settings::variable_of(settings::row("host-files"))] = *options.host_files;
+  for (const auto& [name, value] : variables_of(debug))
+    environment[name] = value;
   const json document{{"program", plan.program},
                       {"arguments", plan.words},
                       {"environment", std::move(environment)}};
@@ -231,6 +305,21 @@ command command_run() {
             .value = &o.host_files,
             .text = std::string(settings::row("host-files").text) +
                     "; with --hosts, the servers allow it"},
+           {.name = "--gdb",
+            .value = &o.debug.gdb,
+            .text = "Start a node in gdb: --gdb for the host, --gdb=2 for node 2. On a terminal, "
+                    "gdb has that; else it runs the node and prints where it was when it faulted. "
+                    "No timeout of the job counts then",
+            .otherwise = "0"},
+           {.name = "--valgrind",
+            .value = &o.debug.valgrind,
+            .text = "Start all nodes in valgrind, or one: --valgrind=2. No timeout of the job "
+                    "counts then",
+            .otherwise = "all"},
+           {.name = "--wrap",
+            .value = &o.debug.wrap,
+            .text = "Command that all nodes are started by, or one ('2:strace -f'); several with ; "
+                    "between them"},
            {.name = "--start-timeout-ms",
             .value = &o.start_timeout_ms,
             .text = "With --hosts: how long the servers may take to start (default 30000)",
