@@ -74,11 +74,11 @@ def check_refusals(farcall, program):
         expect(done.returncode == 2 and text in done.stderr, done, words)
     done = run(farcall, "run", "--gdb", program, PATH="/nowhere")
     expect(done.returncode == 2 and "gdb is not installed" in done.stderr, done, "no gdb")
-    require("valgrind")
-    done = run(farcall, "run", "-n", "3", "--valgrind=2", "--json", program)
-    planned = json.loads(done.stdout)["environment"]
-    expect(planned["FARCALL_WRAP"] == "2:valgrind" and planned["FARCALL_TIMEOUTS"] == "off", done,
-           "--json")
+    done = run(farcall, "run", "-n", "3", "--wrap", "2:env X=1", "--json", program)
+    planned = json.loads(done.stdout)
+    expect(planned["environment"]["FARCALL_WRAP"] == "2:env X=1" and
+           "FARCALL_TIMEOUTS" not in planned["environment"] and
+           planned["arguments"] == [program], done, "--json")
 
 
 def check_gdb(farcall, program):
@@ -178,8 +178,7 @@ def check_valgrind(farcall, program):
             script.write(f'#!/bin/sh\nexec {shutil.which("valgrind")} "$@"\n')
         os.chmod(script.name, stat.S_IRWXU)
         little = {"PATH": folder, "FARCALL_HEAP_BYTES": "67108864"}
-        done = run(farcall, "run", "-n", "2", "--valgrind", program, "crash", "1",
-                   **little)
+        done = run(farcall, "run", "-n", "2", "--valgrind", program, "crash", "1", **little)
         expect(done.returncode == 3 and "node 1 (process " in done.stdout, done,
                "the caller is told, and the status is the host's")
         expect(done.stderr.count("Memcheck, a memory error detector") == 2, done, "both nodes")
