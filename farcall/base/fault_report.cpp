@@ -38,7 +38,7 @@ constexpr std::chrono::seconds patience{15};
 constexpr std::size_t signal_stack_bytes = std::size_t{64} << 10;
 
 node_id this_node = no_node;
-constinit std::atomic<fault_listener*> listener{nullptr};
+constinit std::atomic<fault_listener*> fault_hearer{nullptr};
 
 /// Text in a place of its own: a thread that faults may hold malloc's lock.
 class fixed_text {
@@ -75,7 +75,7 @@ class fixed_text {
 };
 
 fixed_text report;
-fixed_text where; ///< the report, but for its beginning
+fixed_text place_text; ///< the report, but for its beginning
 fixed_text script;
 fixed_text hint;
 
@@ -268,10 +268,10 @@ void write_script(const std::array<std::uintptr_t, most_frames>& frames, std::si
 
 /// As much of the text as others are told, in whole lines.
 void tell_listener() noexcept {
-  fault_listener* const other = listener.load(std::memory_order_acquire);
+  fault_listener* const other = fault_hearer.load(std::memory_order_acquire);
   if (other == nullptr) return;
-  std::string_view text = where.text().substr(0, longest_fault_text);
-  if (text.size() < where.text().size()) text = text.substr(0, text.rfind('\n'));
+  std::string_view text = place_text.text().substr(0, longest_fault_text);
+  if (text.size() < place_text.text().size()) text = text.substr(0, text.rfind('\n'));
   while (text.ends_with('\n'))
     text.remove_suffix(1);
   other->hear_fault(text);
@@ -327,16 +327,16 @@ void write_report(int signal, const siginfo_t& info, const void* context) noexce
   report.add(" got ");
   report.add(name_of(signal));
   if (is_about_memory && info.si_code == SI_KERNEL && address == 0) {
-    where.add("at an address that no process can have, ");
+    place_text.add("at an address that no process can have, ");
   } else if (is_about_memory) {
-    where.add("at address ");
-    where.add_address(address);
-    where.add(", ");
+    place_text.add("at address ");
+    place_text.add_address(address);
+    place_text.add(", ");
   }
-  if (is_full) where.add("for want of stack (calls too deep, or local variables too large), ");
-  where.add("in\n");
+  if (is_full) place_text.add("for want of stack (calls too deep, or local variables too large), ");
+  place_text.add("in\n");
   report.add(is_about_memory ? " " : ", ");
-  report.add(where.text());
+  report.add(place_text.text());
   be_bounded();
   report.write();
   tell_listener();
@@ -345,12 +345,12 @@ void write_report(int signal, const siginfo_t& info, const void* context) noexce
   std::array<std::uintptr_t, most_frames> frames{};
   write_script(frames, frames_at(machine, frames), copy);
   run_script();
-  if (copy >= 0) where.add_file(copy);
+  if (copy >= 0) place_text.add_file(copy);
   if (is_about_memory && !is_full) {
     hint.add(
         "    An address of another node, captured or inside of a class, means nothing here.\n");
     hint.write();
-    where.add(hint.text());
+    place_text.add(hint.text());
   }
   tell_listener();
 }
@@ -413,7 +413,7 @@ signal_stack::~signal_stack() {
 
 void tell_faults_to(fault_listener* other) noexcept {
   // Release; partner: the acquire load in tell_listener().
-  listener.store(other, std::memory_order_release);
+  fault_hearer.store(other, std::memory_order_release);
 }
 
 void report_faults(node_id self) noexcept {

@@ -67,8 +67,9 @@ std::vector<std::pair<std::uint32_t, callable_text>> sorted_rows(const detail::p
     callable_text text = text_of(table, row);
     if (all || !text.is_library) rows.emplace_back(row, std::move(text));
   }
-  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
-    return std::tie(a.second.name, a.second.type) < std::tie(b.second.name, b.second.type);
+  std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.second.name, a.second.type, a.first) <
+           std::tie(b.second.name, b.second.type, b.first);
   });
   return rows;
 }
@@ -106,8 +107,9 @@ std::vector<shown_difference> sorted_differences(const table_comparison& found,
         d.first != 0 ? text_of(first.table, d.first) : text_of(second.table, d.second);
     if (all || !c.is_library) shown.push_back({std::move(c), &d});
   }
-  std::stable_sort(shown.begin(), shown.end(), [](const auto& a, const auto& b) {
-    return std::tie(a.callable.name, a.callable.type) < std::tie(b.callable.name, b.callable.type);
+  std::sort(shown.begin(), shown.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.callable.name, a.callable.type, a.what->first, a.what->second) <
+           std::tie(b.callable.name, b.callable.type, b.what->first, b.what->second);
   });
   return shown;
 }
