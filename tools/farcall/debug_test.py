@@ -51,6 +51,11 @@ def check_wrap(farcall, program):
     done = run(farcall, "run", "-n", "2", "--wrap", "1:false", *app, "1")
     expect(done.returncode != 0 and "exited with status 1 before it joined" in done.stderr, done,
            "a wrapper that does not start the program")
+    slow = (farcall, "run", "-n", "2", "--wrap", "1:sh -c 'sleep 1; exec \"$@\"' sh", *app, "1")
+    done = run(*slow, FARCALL_START_TIMEOUT_MS="200")
+    expect(done.returncode != 0 and "did not report in time" in done.stderr, done, "a timeout")
+    done = run(*slow, FARCALL_START_TIMEOUT_MS="200", FARCALL_TIMEOUTS="off")
+    expect(done.stdout == "unset\n", done, "no timeout counts")
     with tempfile.TemporaryDirectory() as folder:
         tracer = os.path.join(folder, "tracer")
         with open(tracer, "w", encoding="utf-8") as script:
