@@ -80,6 +80,12 @@ json json::array() {
   return made;
 }
 
+json json::from_text(std::string text) {
+  json made;
+  made.text_ = std::move(text);
+  return made;
+}
+
 bool json::is_member() const {
   return kind_ == kind::array && items_.size() == 2 && items_.front().kind_ == kind::scalar &&
          items_.front().text_.starts_with('"');

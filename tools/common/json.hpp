@@ -41,6 +41,8 @@ class json {
   json(std::initializer_list<json> items);
 
   [[nodiscard]] static json array();
+  /// What is JSON text already, on one line: long arrays whose items need not be looked at.
+  [[nodiscard]] static json from_text(std::string text);
 
   /// The member of an object, made null if there is none; valid until the next one is made. What is
   /// null becomes an object.

@@ -71,6 +71,12 @@ TEST(json, an_array_grows) {
   EXPECT_EQ(rows.dump(), R"([{"bytes":8},2])");
 }
 
+TEST(json, takes_text_that_is_json_already) {
+  json document{{"a", 1}};
+  document["times"] = json::from_text("[1.5,[2]]");
+  EXPECT_EQ(document.dump(), R"({"a":1,"times":[1.5,[2]]})");
+}
+
 TEST(json, people_can_read_it_when_it_is_indented) {
   const json document{{"a", 1}, {"b", {{"c", {1, 2}}}}};
   EXPECT_EQ(document.dump(2),
