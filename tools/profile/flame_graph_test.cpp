@@ -1,0 +1,60 @@
+#include "flame_graph.hpp"
+
+#include "example_profile.hpp"
+#include "many_stacks.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace farcall::tool {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(flame_graph, is_as_wide_as_shares_of_samples) {
+  const std::string svg = flame_graph(example_profile());
+  // main: eight of twelve samples of 1200 pixels, with its module's title.
+  EXPECT_THAT(svg, HasSubstr(R"(<title>main
+/opt/solver/bin/solver
+8 samples, 66.7 %; 0 of its own</title><rect x="0.00" y="73" width="800.00")"));
+  EXPECT_THAT(svg, HasSubstr(R"(<rect x="600.00" y="90" width="200.00")")); // wait, behind solve
+  EXPECT_THAT(svg, HasSubstr("12 samples, 100 per second and thread; the kernel dropped 7 more<"));
+}
+
+TEST(flame_graph, is_the_same_for_the_same_profile) {
+  EXPECT_EQ(flame_graph(example_profile()), flame_graph(example_profile()));
+}
+
+TEST(flame_graph, needs_no_other_file) {
+  const std::string svg = flame_graph(example_profile());
+  for (const char* word : {"href", "src=", "url(", "@import", "<image"})
+    EXPECT_THAT(svg, Not(HasSubstr(word)));
+}
+
+TEST(flame_graph, takes_a_title_and_roots) {
+  const std::string svg =
+      flame_graph(example_profile(),
+                  {.tree = {.root = call_tree_options::roots::processes, .only_computing = true},
+                   .title = "mine & yours"});
+  EXPECT_THAT(svg, HasSubstr(">mine &amp; yours</text>"));
+  EXPECT_THAT(svg, HasSubstr(">node 1: solver (200)</text>"));
+  EXPECT_THAT(svg, HasSubstr(">7 samples of threads that computed"));
+}
+
+TEST(flame_graph, of_nothing_has_no_frames) {
+  const std::string svg = flame_graph({});
+  EXPECT_THAT(svg, HasSubstr(">0 samples</text>"));
+  EXPECT_THAT(svg, Not(HasSubstr("<rect")));
+}
+
+TEST(flame_graph, leaves_out_what_nobody_could_see_and_says_so) {
+  // Of 200000 samples a tenth of a pixel has 17: so of each hundred that call each other the
+  // outermost 84 are drawn, but the first has more. 1000 times 16 are too thin.
+  const std::string svg = flame_graph(many_stacks(100'000));
+  EXPECT_THAT(svg, HasSubstr("; 16000 frames are too thin to be drawn<"));
+  EXPECT_LT(svg.size(), std::size_t{40} << 20U);
+}
+
+} // namespace
+} // namespace farcall::tool
