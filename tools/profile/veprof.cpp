@@ -1,0 +1,279 @@
+#include "veprof.hpp"
+
+#include "check.hpp"
+#include "text.hpp"
+
+#include <tools/common/outcome.hpp>
+#include <tools/common/table.hpp>
+
+#include <farcall/base/unique_fd.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <map>
+#include <system_error>
+#include <tuple>
+#include <utility>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace farcall::tool {
+
+namespace {
+
+constexpr std::string_view veprof_version = "0.1";
+constexpr std::string_view veprof_first_line = "# version;PMMR;hostname;card;mhz\n";
+constexpr std::string_view veprof_third_line =
+    "# "
+    "samples;USRCC;EX;VX;FPEC;VE;VECC;L1MCC;VE2;VAREC;VLDEC;PCCC;PMC10;VLEC;VLCME;FMAEC;PTCC;TTCC;"
+    "VL;symbol\n";
+constexpr std::size_t head_fields = 5;
+constexpr std::size_t most_bytes = std::size_t{1} << 28U; // of a file that is asked to be shown
+
+[[noreturn]] void refuse(const std::string& name, std::size_t line, const std::string& why) {
+  throw failed_run(fmt::format("{}: line {}: {}", name, line, why));
+}
+
+[[noreturn]] void refuse_foreign(const std::string& name, std::size_t line,
+                                 const std::string& why) {
+  refuse(name, line,
+         why + "; it is no veprof.out, whose second line is "
+               "\"0.1;PMMR;hostname;card;mhz\"");
+}
+
+/// Lines, each of which must have its end: a file that was cut off is found at the latest there.
+class line_reader {
+ public:
+  line_reader(std::string_view text, const std::string& name) : rest_(text), name_(name) {}
+
+  [[nodiscard]] bool at_end() const { return rest_.empty(); }
+  [[nodiscard]] std::size_t number() const { return number_; }
+
+  std::string_view next() {
+    ++number_;
+    const std::size_t end = rest_.find('\n');
+    if (end == std::string_view::npos)
+      refuse(name_, number_, "the file ends here, in the middle; write it again");
+    std::string_view line = rest_.substr(0, end);
+    rest_.remove_prefix(end + 1);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    return line;
+  }
+
+ private:
+  std::string_view rest_;
+  const std::string& name_;
+  std::size_t number_ = 0;
+};
+
+/// `count` fields; the last one may have semicolons of its own.
+std::vector<std::string_view> fields_of(std::string_view line, std::size_t count) {
+  std::vector<std::string_view> fields;
+  while (fields.size() + 1 < count) {
+    const std::size_t end = line.find(';');
+    if (end == std::string_view::npos) break;
+    fields.push_back(line.substr(0, end));
+    line.remove_prefix(end + 1);
+  }
+  fields.push_back(line);
+  return fields;
+}
+
+/// A number that is not negative, or nothing for an empty field. False for anything else.
+bool read_number(std::string_view text, std::optional<double>& value) {
+  while (text.starts_with(' '))
+    text.remove_prefix(1);
+  while (text.ends_with(' '))
+    text.remove_suffix(1);
+  if (text.empty()) return true;
+  double number = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (status != std::errc{} || end != text.data() + text.size() || !(number >= 0)) return false;
+  value = number;
+  return true;
+}
+
+veprof_row row_of(std::string_view line, const std::string& name, std::size_t number) {
+  const auto fields = fields_of(line, ve_counters + 2);
+  if (fields.size() != ve_counters + 2) {
+    refuse(name, number,
+           fmt::format("{} fields, a function has {}: the file is damaged", fields.size(),
+                       ve_counters + 2));
+  }
+  veprof_row row;
+  std::optional<double> samples;
+  for (std::size_t i = 0; i <= ve_counters; ++i) {
+    if (!read_number(fields[i], i == 0 ? samples : row.counters.at(i - 1)))
+      refuse(name, number, fmt::format("\"{}\" is no number", valid_text(fields[i])));
+  }
+  if (!samples) refuse(name, number, "a function without samples: the file is damaged");
+  row.samples = *samples;
+  row.symbol = valid_text(fields.back());
+  return row;
+}
+
+std::optional<double> ratio(std::optional<double> part, std::optional<double> whole) {
+  if (!part || !whole || *whole <= 0) return {};
+  return *part / *whole;
+}
+
+std::optional<double> times(std::optional<double> value, double factor) {
+  if (!value) return {};
+  return *value * factor;
+}
+
+/// A column of veprof_display's table. NEC's documentation gives these formulas (PROGINF/FTRACE
+/// User's Guide); a counter that has none there has no column.
+struct veprof_column {
+  std::string header;
+  int decimals;
+  std::vector<std::optional<double>> values = {}; ///< of each row
+};
+
+std::vector<veprof_column> columns_of(const veprof_file& file) {
+  double all_samples = 0;
+  double all_cycles = 0;
+  for (const veprof_row& row : file.rows) {
+    all_samples += row.samples;
+    all_cycles += row[ve_counter::usrcc].value_or(0);
+  }
+  std::vector<veprof_column> columns{{"SAMPLES %", 1},   {"TIME %", 1},     {"TIME [s]", 3},
+                                     {"VECTIME [s]", 3}, {"VTIME %", 1},    {"VOP %", 1},
+                                     {"MFLOPS", 1},      {"AVG VLEN", 1},   {"L1$ MISS [s]", 3},
+                                     {"PRTCNF [s]", 3},  {"LLC$E HIT %", 1}};
+  const std::optional<double> hertz = times(file.mhz, 1e6);
+  for (const veprof_row& row : file.rows) {
+    using enum ve_counter;
+    const auto cycles = row[usrcc];
+    std::optional<double> operations; // of scalar instructions, and elements of vectors
+    if (row[ex] && row[vx] && row[ve]) operations = *row[ex] - *row[vx] + *row[ve];
+    std::optional<double> hits;
+    if (row[vlec] && row[vlcme]) hits = *row[vlec] - *row[vlcme];
+    const auto per_second = ratio(times(row[fpec], file.mhz.value_or(0)), cycles);
+    const std::vector<std::optional<double>> values{times(ratio(row.samples, all_samples), 100),
+                                                    times(ratio(cycles, all_cycles), 100),
+                                                    ratio(cycles, hertz),
+                                                    ratio(row[vecc], hertz),
+                                                    times(ratio(row[vecc], cycles), 100),
+                                                    times(ratio(row[ve], operations), 100),
+                                                    file.mhz ? per_second : std::nullopt,
+                                                    ratio(row[ve], row[vx]),
+                                                    ratio(row[l1mcc], hertz),
+                                                    ratio(row[pccc], hertz),
+                                                    times(ratio(hits, row[vlec]), 100)};
+    for (std::size_t i = 0; i < columns.size(); ++i)
+      columns[i].values.push_back(values[i]);
+  }
+  std::erase_if(columns, [](const veprof_column& column) {
+    return std::none_of(column.values.begin(), column.values.end(),
+                        [](const auto& value) { return value.has_value(); });
+  });
+  return columns;
+}
+
+} // namespace
+
+std::string veprof_text(const profile& seen, std::string_view host) {
+  check(seen);
+  std::map<std::string, std::uint64_t> samples_of;
+  for (const profile_sample& sample : seen.samples)
+    ++samples_of[name_of(seen.frames[seen.stacks[sample.stack].frame])];
+  std::vector<std::pair<std::string, std::uint64_t>> rows(samples_of.begin(), samples_of.end());
+  std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
+    return std::tie(b.second, a.first) < std::tie(a.second, b.first);
+  });
+  std::string name = valid_text(host);
+  std::replace(name.begin(), name.end(), ';', ':');
+  std::string text(veprof_first_line);
+  text += fmt::format("{};;{};;\n", veprof_version, name);
+  text += veprof_third_line;
+  for (const auto& [symbol, samples] : rows)
+    text += std::to_string(samples) + std::string(ve_counters + 1, ';') + symbol + '\n';
+  return text;
+}
+
+veprof_file parse_veprof(std::string_view text, const std::string& name) {
+  if (text.empty()) throw failed_run(name + ": the file is empty; it is no veprof.out");
+  line_reader lines(text, name);
+  (void)lines.next(); // a comment
+  if (lines.at_end()) refuse_foreign(name, lines.number() + 1, "there is none");
+  const auto head = fields_of(lines.next(), head_fields);
+  if (head.size() != head_fields)
+    refuse_foreign(name, lines.number(), fmt::format("{} fields instead of 5", head.size()));
+  if (head[0] != veprof_version) {
+    refuse_foreign(
+        name, lines.number(),
+        fmt::format("version \"{}\" instead of {}", valid_text(head[0]), veprof_version));
+  }
+  veprof_file file{.version = valid_text(head[0]),
+                   .pmmr = valid_text(head[1]),
+                   .host = valid_text(head[2]),
+                   .card = valid_text(head[3]),
+                   .mhz = {},
+                   .rows = {}};
+  if (!read_number(head[4], file.mhz) || file.mhz == 0.0)
+    refuse(name, lines.number(), fmt::format("\"{}\" is no frequency", valid_text(head[4])));
+  if (lines.at_end())
+    refuse(name, lines.number() + 1, "the file ends before its functions; write it again");
+  (void)lines.next(); // a comment
+  while (!lines.at_end()) {
+    const std::string_view line = lines.next();
+    if (!line.empty()) file.rows.push_back(row_of(line, name, lines.number()));
+  }
+  return file;
+}
+
+std::string veprof_table(const veprof_file& asked) {
+  veprof_file file = asked;
+  std::sort(file.rows.begin(), file.rows.end(), [](const veprof_row& a, const veprof_row& b) {
+    return std::tie(b.samples, a.symbol) < std::tie(a.samples, b.symbol);
+  });
+  double all_samples = 0;
+  for (const veprof_row& row : file.rows)
+    all_samples += row.samples;
+
+  constexpr std::size_t name_width = 20;
+  const auto columns = columns_of(file);
+  std::string text = fmt::format("{:<{}}", "FUNCTION", name_width);
+  for (const veprof_column& column : columns)
+    text += fmt::format("  {:>9}", column.header);
+  if (columns.empty()) text.erase(text.find_last_not_of(' ') + 1);
+  text += '\n';
+  for (std::size_t i = 0; i < file.rows.size(); ++i) {
+    std::string name = file.rows[i].symbol;
+    if (display_width(name) > name_width) {
+      text += name + '\n';
+      name.clear();
+    }
+    text += name + std::string(name_width - display_width(name), ' ');
+    for (const veprof_column& column : columns) {
+      const auto& value = column.values[i];
+      text += fmt::format("  {:>{}}", value ? fmt::format("{:.{}f}", *value, column.decimals) : "-",
+                          std::max<std::size_t>(9, column.header.size()));
+    }
+    text += '\n';
+  }
+  return text + fmt::format("{:.0f} samples\n", all_samples);
+}
+
+void print_veprof(std::FILE* to, const std::string& path) {
+  const unique_fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::string text;
+  std::array<char, 65536> part{};
+  ssize_t taken = file ? 1 : -1;
+  while (taken > 0) {
+    taken = ::read(file.get(), part.data(), part.size());
+    if (taken > 0) text.append(part.data(), static_cast<std::size_t>(taken));
+    if (taken < 0 && errno == EINTR) taken = 1;
+    if (text.size() > most_bytes) throw failed_run(path + ": too large for a veprof.out");
+  }
+  if (taken < 0)
+    throw failed_run("cannot read " + path + ": " + std::generic_category().message(errno));
+  write_text(to, veprof_table(parse_veprof(text, path)), "the table of " + path);
+}
+
+} // namespace farcall::tool
