@@ -13,5 +13,6 @@ namespace farcall::tool {
 [[nodiscard]] command command_top();
 [[nodiscard]] command command_functions();
 [[nodiscard]] command command_process_group();
+[[nodiscard]] command command_prof();
 
 } // namespace farcall::tool

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace farcall::tool {
+
+/// What symbolising needs of a program or library: where its file is in memory, its functions, and
+/// how its debug information is found. Whatever the file holds, nothing beyond its bytes is read;
+/// what makes no sense counts as missing. Only files of this machine's kind.
+class elf_file {
+ public:
+  struct function {
+    std::uint64_t address = 0;
+    std::uint64_t bytes = 0; ///< 0: up to the next one
+    std::uint64_t name = 0;  ///< in the names
+    bool is_preferred = false;
+  };
+
+  /// Reads by pread, so that a file which shrinks meanwhile does no harm. Does not own `file`.
+  explicit elf_file(int file);
+
+  [[nodiscard]] bool is_valid() const { return !segments_.empty() || !sections_.empty(); }
+  /// The address, in the file's own terms, of a place in the file that is loaded into memory.
+  [[nodiscard]] std::optional<std::uint64_t> address_of(std::uint64_t offset) const;
+  /// The mangled name of the function that holds the address; null when there is none.
+  [[nodiscard]] const char* function_at(std::uint64_t address) const;
+  [[nodiscard]] bool has_full_symbols() const { return has_full_symbols_; }
+  /// Uses the functions of another file, as of separate debug information.
+  void take_functions_of(elf_file& other);
+  /// In hexadecimal; empty when there is none.
+  [[nodiscard]] const std::string& build_id() const { return build_id_; }
+  /// The file name that a ".gnu_debuglink" section has; mostly empty.
+  [[nodiscard]] const std::string& debug_link() const { return debug_link_; }
+  [[nodiscard]] bool has_debug_information() const { return has_debug_information_; }
+
+ private:
+  struct segment {
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t address = 0;
+  };
+  struct section {
+    std::uint32_t name = 0;
+    std::uint32_t type = 0;
+    std::uint32_t link = 0;
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
+  };
+
+  [[nodiscard]] std::vector<std::byte> read(std::uint64_t offset, std::uint64_t bytes) const;
+  void read_segments(std::uint64_t offset, std::size_t count);
+  void read_sections(std::uint64_t offset, std::size_t count, std::size_t names);
+  void read_notes(std::uint64_t offset, std::uint64_t bytes);
+  void read_functions(const section& symbols);
+
+  int file_;
+  std::uint64_t file_bytes_ = 0;
+  std::vector<segment> segments_;
+  std::vector<section> sections_;
+  std::vector<function> functions_; ///< by address
+  std::vector<std::byte> names_;    ///< ends with a zero byte
+  std::string build_id_;
+  std::string debug_link_;
+  bool has_full_symbols_ = false;
+  bool has_debug_information_ = false;
+};
+
+} // namespace farcall::tool

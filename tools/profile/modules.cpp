@@ -1,0 +1,89 @@
+#include "modules.hpp"
+
+#include <iterator>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+namespace farcall::tool {
+
+namespace {
+
+constexpr std::string_view deleted_mark = " (deleted)";
+
+/// Devices are not opened: that might do something. `inode`: 0 for any.
+unique_fd open_file(const std::string& path, std::uint64_t inode) {
+  struct stat status{};
+  if (stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
+  if (inode != 0 && status.st_ino != inode) return {};
+  return unique_fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+}
+
+unique_fd open_mapped(pid_t process, const map_record& mapping) {
+  const std::string below_root = fmt::format("/proc/{}/root{}", process, mapping.path);
+  // A file system of layers may number its files otherwise than the kernel does here.
+  if (auto file = open_file(below_root, mapping.inode)) return file;
+  const std::string mapped = fmt::format("/proc/{}/map_files/{:x}-{:x}", process, mapping.start,
+                                         mapping.start + mapping.bytes);
+  if (auto file = open_file(mapped, 0)) return file;
+  if (auto file = open_file(mapping.path, mapping.inode)) return file;
+  if (auto file = open_file(below_root, 0)) return file;
+  return open_file(mapping.path, 0);
+}
+
+} // namespace
+
+std::uint32_t modules::add(pid_t process, const map_record& mapping) {
+  // "[vdso]", "//anon", "anon_inode:…" and nothing.
+  if (!mapping.path.starts_with('/') || mapping.path.starts_with("//")) return none;
+  map_record of_file = mapping;
+  if (of_file.path.ends_with(deleted_mark))
+    of_file.path.resize(of_file.path.size() - deleted_mark.size());
+  const auto [at, is_new] = places_.try_emplace(key(of_file.path, of_file.device, of_file.inode),
+                                                static_cast<std::uint32_t>(all_.size()));
+  if (is_new) {
+    all_.push_back({of_file.path, open_mapped(process, of_file)});
+  } else if (!all_[at->second].file) {
+    all_[at->second].file = open_mapped(process, of_file);
+  }
+  return at->second;
+}
+
+void address_space::add(const mapping& made) {
+  if (made.start >= made.end) return;
+  ++version_;
+  auto at = mappings_.lower_bound(made.start);
+  if (at != mappings_.begin() && std::prev(at)->second.end > made.start) {
+    mapping& before = std::prev(at)->second;
+    if (before.end > made.end) {
+      mapping behind = before;
+      behind.file_offset += made.end - behind.start;
+      behind.start = made.end;
+      mappings_.emplace(behind.start, behind);
+    }
+    before.end = made.start;
+  }
+  at = mappings_.lower_bound(made.start);
+  while (at != mappings_.end() && at->second.start < made.end) {
+    mapping old = at->second;
+    at = mappings_.erase(at);
+    if (old.end <= made.end) continue;
+    old.file_offset += made.end - old.start;
+    old.start = made.end;
+    mappings_.emplace(old.start, old);
+  }
+  mappings_.emplace(made.start, made);
+}
+
+const address_space::mapping* address_space::find(std::uint64_t address) const {
+  auto at = mappings_.upper_bound(address);
+  if (at == mappings_.begin()) return nullptr;
+  --at;
+  return address < at->second.end ? &at->second : nullptr;
+}
+
+} // namespace farcall::tool

@@ -1,0 +1,145 @@
+#include "sampler.hpp"
+
+#include "perf_session.hpp"
+#include "started_program.hpp"
+
+#include <tools/common/environment.hpp>
+#include <tools/common/outcome.hpp>
+
+#include <farcall/base/clock.hpp>
+#include <farcall/base/unique_fd.hpp>
+#include <farcall/transport/control_socket.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace farcall::tool {
+
+namespace {
+
+/// The rings are read at least so often: files that are mapped and soon deleted are still there.
+constexpr std::chrono::milliseconds reading_interval{100};
+
+std::string joined_words(const std::vector<std::string>& words) {
+  std::string all;
+  for (const std::string& word : words)
+    all += (all.empty() ? "" : " ") + word;
+  return all;
+}
+
+/// What a profile is made of, and when it began.
+struct session_parts {
+  recording into;
+  modules files;
+  std::uint64_t start = record_time();
+  std::chrono::system_clock::time_point started = std::chrono::system_clock::now();
+};
+
+void tell_progress(std::size_t done, std::size_t all) {
+  constexpr std::size_t many = 20'000;
+  if (all < many || isatty(STDERR_FILENO) == 0) return;
+  if (done < all) {
+    fmt::print(stderr, "\rfarcall prof: looking up {} of {} places in the code ", done, all);
+  } else {
+    fmt::print(stderr, "\r\033[K");
+  }
+  std::fflush(stderr);
+}
+
+profile profile_of(session_parts& parts, const sampler_options& options, std::string command) {
+  profile made;
+  made.command = std::move(command);
+  made.started = parts.started;
+  made.duration = std::chrono::nanoseconds(record_time() - parts.start);
+  made.samples_per_second = options.samples_per_second;
+  if (parts.into.was_throttled()) {
+    fmt::print(stderr, "farcall prof: the kernel has left out samples to save time; take a lower "
+                       "rate (-s), or raise kernel.perf_event_max_sample_rate\n");
+  }
+  parts.into.finish(parts.files, parts.start, tell_progress, made);
+  return made;
+}
+
+/// Waits until something of these is readable, or it is time to look into the rings.
+class readiness {
+ public:
+  readiness(const std::vector<int>& rings, int signals, int end) {
+    polled_.push_back({signals, POLLIN, 0});
+    polled_.push_back({end, POLLIN, 0});
+    for (const int ring : rings)
+      polled_.push_back({ring, POLLIN, 0});
+  }
+  void wait(time_point deadline) {
+    for (pollfd& p : polled_)
+      p.revents = 0;
+    (void)poll(polled_.data(), polled_.size(),
+               poll_timeout(std::min(deadline, clock::now() + reading_interval)));
+  }
+  [[nodiscard]] bool has_signal() const { return polled_[0].revents != 0; }
+  [[nodiscard]] bool has_end() const { return polled_[1].revents != 0; }
+
+ private:
+  std::vector<pollfd> polled_;
+};
+
+} // namespace
+
+sampled sample_program(const std::string& program, const std::vector<std::string>& words,
+                       const sampler_options& options) {
+  const taken_signals signals;
+  started_program child(program, words);
+  session_parts parts;
+  perf_session session(options.samples_per_second, options.stacks, parts.into, parts.files);
+  session.add_from_exec(child.pid());
+  child.begin();
+  child.check_exec();
+  readiness ready(session.readable(), signals.readable(), child.ended());
+  while (!ready.has_end()) {
+    ready.wait(no_deadline);
+    if (ready.has_signal()) {
+      const asked what = signals.read();
+      if (what.signal != 0) kill(child.pid(), what.signal);
+    }
+    session.read();
+  }
+  session.finish();
+  const int status = child.wait();
+  return {.seen = profile_of(parts, options, joined_words(words)), .status = status};
+}
+
+sampled sample_process(pid_t process, std::optional<std::chrono::seconds> duration,
+                       const sampler_options& options) {
+  const unique_fd end(static_cast<int>(syscall(SYS_pidfd_open, process, 0)));
+  if (!end || !is_process(process)) {
+    throw usage_problem(fmt::format("--pid {}: there is no such process", process));
+  }
+  const time_point deadline = duration ? deadline_after(*duration) : no_deadline;
+  const taken_signals signals;
+  const std::string command = fmt::format("process {} ({})", process, command_of(process));
+  session_parts parts;
+  perf_session session(options.samples_per_second, options.stacks, parts.into, parts.files);
+  if (!session.add_running(process))
+    throw failed_run(fmt::format("--pid {}: the process has ended", process));
+  readiness ready(session.readable(), signals.readable(), end.get());
+  bool is_over = false;
+  while (!is_over) {
+    ready.wait(deadline);
+    is_over = ready.has_end() || clock::now() >= deadline ||
+              (ready.has_signal() && signals.read().to_end);
+    session.read();
+  }
+  session.finish();
+  return {.seen = profile_of(parts, options, command), .status = 0};
+}
+
+} // namespace farcall::tool

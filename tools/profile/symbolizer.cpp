@@ -1,0 +1,114 @@
+#include "symbolizer.hpp"
+
+#include "elf_file.hpp"
+
+#include <farcall/base/error.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <numeric>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <fcntl.h>
+
+namespace farcall::tool {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The places that distributions put separate debug information into.
+std::vector<std::string> debug_files(const module_file& module, const elf_file& elf) {
+  std::vector<std::string> files;
+  const std::string& id = elf.build_id();
+  if (id.size() > 2)
+    files.push_back(
+        fmt::format("/usr/lib/debug/.build-id/{}/{}.debug", id.substr(0, 2), id.substr(2)));
+  if (!elf.debug_link().empty() && elf.debug_link().find('/') == std::string::npos) {
+    const std::string folder = fs::path(module.path).parent_path().string();
+    files.push_back(fmt::format("{}/{}", folder, elf.debug_link()));
+    files.push_back(fmt::format("{}/.debug/{}", folder, elf.debug_link()));
+    files.push_back(fmt::format("/usr/lib/debug{}/{}", folder, elf.debug_link()));
+  }
+  return files;
+}
+
+/// The first that belongs to the module.
+unique_fd open_debug_file(const module_file& module, const elf_file& elf) {
+  for (const std::string& path : debug_files(module, elf)) {
+    std::error_code failure;
+    if (!fs::is_regular_file(path, failure)) continue;
+    unique_fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file) continue;
+    const elf_file found(file.get());
+    if (found.is_valid() && found.build_id() == elf.build_id()) return file;
+  }
+  return {};
+}
+
+/// Demangles each name once.
+class function_names {
+ public:
+  const std::string& of(const char* mangled) {
+    const auto [at, is_new] = names_.try_emplace(mangled);
+    if (is_new) at->second = plain(mangled);
+    return at->second;
+  }
+
+ private:
+  /// The compiler names parts of functions that it has split "name.cold" or "name.part.0".
+  static std::string plain(std::string_view mangled) {
+    const std::size_t dot = mangled.starts_with("_Z") ? mangled.find('.') : std::string_view::npos;
+    return demangle(std::string(mangled.substr(0, dot)).c_str());
+  }
+
+  std::unordered_map<std::string_view, std::string> names_;
+};
+
+} // namespace
+
+std::string address_text(std::uint64_t address) { return fmt::format("{:#x}", address); }
+
+std::vector<symbol> symbolize(const module_file& module, std::span<const std::uint64_t> offsets) {
+  std::vector<symbol> symbols(offsets.size());
+  elf_file elf(module.file.get());
+  unique_fd debug;
+  if (elf.is_valid() && (!elf.has_full_symbols() || !elf.has_debug_information())) {
+    debug = open_debug_file(module, elf);
+    elf_file separate(debug.get());
+    if (!elf.has_full_symbols() && separate.has_full_symbols()) elf.take_functions_of(separate);
+  }
+  std::vector<std::uint64_t> addresses(offsets.size());
+  for (std::size_t i = 0; i < offsets.size(); ++i)
+    addresses[i] = symbols[i].address = elf.address_of(offsets[i]).value_or(offsets[i]);
+  // Segments need not be in the order of their offsets.
+  std::vector<std::size_t> order(offsets.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return addresses[i]; });
+  std::ranges::sort(addresses);
+  const int with_lines = elf.has_debug_information() ? module.file.get() : debug.get();
+  if (with_lines >= 0) {
+    read_source_frames(with_lines, addresses,
+                       [&](std::size_t index, std::vector<source_frame> frames) {
+                         symbols[order[index]].frames = std::move(frames);
+                       });
+  }
+  function_names names;
+  for (symbol& s : symbols) {
+    if (s.frames.empty()) s.frames.emplace_back();
+    source_frame& outermost = s.frames.back();
+    // With its arguments, which debug information does not name in such a way.
+    if (const char* const name = elf.function_at(s.address)) outermost.function = names.of(name);
+    for (source_frame& frame : s.frames) {
+      if (frame.function.empty()) frame.function = address_text(s.address);
+    }
+  }
+  return symbols;
+}
+
+} // namespace farcall::tool

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "profile.hpp"
+
+#include <string>
+
+namespace farcall::tool {
+
+/// Throws usage_problem, naming the endings that there are, when the file's ending stands for no
+/// format. Before anything is sampled.
+void check_profile_format(const std::string& path);
+
+/// Writes a profile in the format that the file's ending stands for. Throws usage_problem as above,
+/// and failed_run when the file cannot be written.
+void write_profile(const std::string& path, const profile& p);
+
+} // namespace farcall::tool
