@@ -40,7 +40,7 @@ bool perf_session::add_running(pid_t root) {
     for (const pid_t process : with_descendants(root)) {
       bool is_sampled = false;
       for (const pid_t thread : threads_of(process)) {
-        if (attached_.contains(thread) || !events_.add(thread, false)) continue;
+        if (attached_.contains(thread) || !add_thread(thread, process == root)) continue;
         attached_.insert(thread);
         is_sampled = is_new = true;
       }
@@ -50,6 +50,16 @@ bool perf_session::add_running(pid_t root) {
   }
   attached_at_ = record_time();
   return processes.contains(root);
+}
+
+/// Descendants may be another user's, as those of sudo are.
+bool perf_session::add_thread(pid_t thread, bool must_be_allowed) {
+  try {
+    return events_.add(thread, false);
+  } catch (const perf_refused&) {
+    if (must_be_allowed) throw;
+    return false;
+  }
 }
 
 void perf_session::describe(pid_t process) {

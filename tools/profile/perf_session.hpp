@@ -25,8 +25,8 @@ class perf_session {
   /// Samples a child of this process from its next exec on, and what it starts. Throws perf_refused
   /// or failed_run.
   void add_from_exec(pid_t child);
-  /// Samples all threads of a process and of its descendants. False when it has ended. Throws
-  /// perf_refused or failed_run.
+  /// Samples all threads of a process and of its descendants, but for those that it may not. False
+  /// when the process has ended. Throws perf_refused or failed_run.
   [[nodiscard]] bool add_running(pid_t root);
 
   [[nodiscard]] const std::vector<int>& readable() const { return events_.readable(); }
@@ -39,6 +39,7 @@ class perf_session {
   void note(perf_record& record);
   void hand_on(std::uint64_t until);
   [[nodiscard]] bool is_known(const perf_record& record);
+  [[nodiscard]] bool add_thread(pid_t thread, bool must_be_allowed);
   void describe(pid_t process);
 
   perf_events events_;

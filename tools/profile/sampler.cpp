@@ -1,6 +1,7 @@
 #include "sampler.hpp"
 
 #include "perf_session.hpp"
+#include "ptrace_session.hpp"
 #include "started_program.hpp"
 
 #include <tools/common/environment.hpp>
@@ -8,12 +9,12 @@
 
 #include <farcall/base/clock.hpp>
 #include <farcall/base/unique_fd.hpp>
-#include <farcall/transport/control_socket.hpp>
 
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <ctime>
 #include <memory>
 #include <utility>
 
@@ -70,7 +71,7 @@ profile profile_of(session_parts& parts, const sampler_options& options, std::st
   return made;
 }
 
-/// Waits until something of these is readable, or it is time to look into the rings.
+/// Waits until something of these is readable, or it is time to look.
 class readiness {
  public:
   readiness(const std::vector<int>& rings, int signals, int end) {
@@ -82,8 +83,12 @@ class readiness {
   void wait(time_point deadline) {
     for (pollfd& p : polled_)
       p.revents = 0;
-    (void)poll(polled_.data(), polled_.size(),
-               poll_timeout(std::min(deadline, clock::now() + reading_interval)));
+    const auto left = std::max(deadline - clock::now(), clock::duration::zero());
+    const auto seconds = std::chrono::floor<std::chrono::seconds>(left);
+    const timespec limit{
+        seconds.count(),
+        std::chrono::duration_cast<std::chrono::nanoseconds>(left - seconds).count()};
+    (void)ppoll(polled_.data(), polled_.size(), &limit, nullptr);
   }
   [[nodiscard]] bool has_signal() const { return polled_[0].revents != 0; }
   [[nodiscard]] bool has_end() const { return polled_[1].revents != 0; }
@@ -92,20 +97,86 @@ class readiness {
   std::vector<pollfd> polled_;
 };
 
-} // namespace
+std::string advice(const std::string& perf, const std::string& ptrace) {
+  const std::string level = first_line_of("/proc/sys/kernel/perf_event_paranoid");
+  return fmt::format(
+      "the system lets nobody sample this ({}; {}). Processes of other users are root's to sample; "
+      "for one's own, allow one of the two: sysctl kernel.perf_event_paranoid=2 (it is {}), or "
+      "kernel.yama.ptrace_scope=0; in a container, --cap-add PERFMON or SYS_PTRACE",
+      perf, ptrace, level.empty() ? "unknown" : level);
+}
 
-sampled sample_program(const std::string& program, const std::vector<std::string>& words,
-                       const sampler_options& options) {
-  const taken_signals signals;
-  started_program child(program, words);
-  session_parts parts;
+/// Samples with ptrace, since perf_event_open was refused for a reason.
+ptrace_session start_tracing(const sampler_options& options, session_parts& parts,
+                             const std::string& reason) {
+  fmt::print(stderr,
+             "farcall prof: {}; sampling with ptrace, which slows the program down more{}\n",
+             reason, options.stacks == call_graph::dwarf ? ", and with frame pointers" : "");
+  return {options.samples_per_second, options.stacks != call_graph::none, parts.into, parts.files};
+}
+
+int trace_program(started_program& child, const taken_signals& signals,
+                  const sampler_options& options, session_parts& parts, const std::string& reason) {
+  ptrace_session session = start_tracing(options, parts, reason);
+  try {
+    session.add_from_exec(child.pid());
+  } catch (const ptrace_refused& e) {
+    throw failed_run(advice(reason, e.what()));
+  }
+  child.begin();
+  child.check_exec();
+  readiness ready({}, signals.readable(), child.ended());
+  while (!session.status_of(child.pid())) {
+    ready.wait(session.next_tick());
+    if (ready.has_signal()) {
+      const asked what = signals.read();
+      if (what.signal != 0) kill(child.pid(), what.signal);
+    }
+    session.work();
+  }
+  session.finish();
+  const int status = session.status_of(child.pid()).value_or(0);
+  child.note_end();
+  return shell_status_of(status);
+}
+
+void trace_process(pid_t process, const taken_signals& signals, int end, time_point deadline,
+                   const sampler_options& options, session_parts& parts,
+                   const std::string& reason) {
+  ptrace_session session = start_tracing(options, parts, reason);
+  try {
+    if (!session.add_running(process))
+      throw failed_run(fmt::format("--pid {}: the process has ended", process));
+  } catch (const ptrace_refused& e) {
+    throw failed_run(fmt::format("--pid {}: {}", process, advice(reason, e.what())));
+  }
+  readiness ready({}, signals.readable(), end);
+  bool is_over = false;
+  while (!is_over) {
+    ready.wait(std::min(session.next_tick(), deadline));
+    session.work();
+    // Its parent reaps it, which waits for us to have noticed.
+    is_over = ready.has_end() || session.status_of(process) || clock::now() >= deadline ||
+              (ready.has_signal() && signals.read().to_end);
+  }
+  session.finish();
+}
+
+void check_may_use_perf(const sampler_options& options) {
+  if (options.by_ptrace) throw perf_refused("perf_event_open is not wanted");
+}
+
+/// With perf_event_open. Throws perf_refused before the program has begun.
+int perf_program(started_program& child, const taken_signals& signals,
+                 const sampler_options& options, session_parts& parts) {
+  check_may_use_perf(options);
   perf_session session(options.samples_per_second, options.stacks, parts.into, parts.files);
   session.add_from_exec(child.pid());
   child.begin();
   child.check_exec();
   readiness ready(session.readable(), signals.readable(), child.ended());
   while (!ready.has_end()) {
-    ready.wait(no_deadline);
+    ready.wait(clock::now() + reading_interval);
     if (ready.has_signal()) {
       const asked what = signals.read();
       if (what.signal != 0) kill(child.pid(), what.signal);
@@ -113,32 +184,56 @@ sampled sample_program(const std::string& program, const std::vector<std::string
     session.read();
   }
   session.finish();
-  const int status = child.wait();
-  return {.seen = profile_of(parts, options, joined_words(words)), .status = status};
+  return child.wait();
 }
 
-sampled sample_process(pid_t process, std::optional<std::chrono::seconds> duration,
-                       const sampler_options& options) {
-  const unique_fd end(static_cast<int>(syscall(SYS_pidfd_open, process, 0)));
-  if (!end || !is_process(process)) {
-    throw usage_problem(fmt::format("--pid {}: there is no such process", process));
-  }
-  const time_point deadline = duration ? deadline_after(*duration) : no_deadline;
-  const taken_signals signals;
-  const std::string command = fmt::format("process {} ({})", process, command_of(process));
-  session_parts parts;
+void perf_process(pid_t process, const taken_signals& signals, int end, time_point deadline,
+                  const sampler_options& options, session_parts& parts) {
+  check_may_use_perf(options);
   perf_session session(options.samples_per_second, options.stacks, parts.into, parts.files);
   if (!session.add_running(process))
     throw failed_run(fmt::format("--pid {}: the process has ended", process));
-  readiness ready(session.readable(), signals.readable(), end.get());
+  readiness ready(session.readable(), signals.readable(), end);
   bool is_over = false;
   while (!is_over) {
-    ready.wait(deadline);
+    ready.wait(std::min(deadline, clock::now() + reading_interval));
     is_over = ready.has_end() || clock::now() >= deadline ||
               (ready.has_signal() && signals.read().to_end);
     session.read();
   }
   session.finish();
+}
+
+} // namespace
+
+sampled sample_program(const std::string& program, const std::vector<std::string>& words,
+                       const sampler_options& options) {
+  const taken_signals signals;
+  started_program child(program, words);
+  session_parts parts;
+  int status = 0;
+  try {
+    status = perf_program(child, signals, options, parts);
+  } catch (const perf_refused& e) {
+    status = trace_program(child, signals, options, parts, e.what());
+  }
+  return {.seen = profile_of(parts, options, joined_words(words)), .status = status};
+}
+
+sampled sample_process(pid_t process, std::optional<std::chrono::nanoseconds> duration,
+                       const sampler_options& options) {
+  const unique_fd end(static_cast<int>(syscall(SYS_pidfd_open, process, 0)));
+  if (!end || !is_process(process))
+    throw usage_problem(fmt::format("--pid {}: there is no such process", process));
+  const time_point deadline = duration ? deadline_after(*duration) : no_deadline;
+  const taken_signals signals;
+  const std::string command = fmt::format("process {} ({})", process, command_of(process));
+  session_parts parts;
+  try {
+    perf_process(process, signals, end.get(), deadline, options, parts);
+  } catch (const perf_refused& e) {
+    trace_process(process, signals, end.get(), deadline, options, parts, e.what());
+  }
   return {.seen = profile_of(parts, options, command), .status = 0};
 }
 

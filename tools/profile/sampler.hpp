@@ -16,6 +16,7 @@ namespace farcall::tool {
 struct sampler_options {
   unsigned samples_per_second = 100;
   call_graph stacks = call_graph::frame_pointers;
+  bool by_ptrace = false; ///< even where the kernel would sample by itself
 };
 
 /// A profile, and how what was sampled has ended.
@@ -35,7 +36,8 @@ struct sampled {
 /// Samples a process and its descendants until it ends, the time is over, or SIGINT, SIGTERM or
 /// SIGHUP comes. Leaves no trace in them. Throws usage_problem when there is no such process, and
 /// failed_run when the system does not let it be sampled.
-[[nodiscard]] sampled sample_process(pid_t process, std::optional<std::chrono::seconds> duration,
+[[nodiscard]] sampled sample_process(pid_t process,
+                                     std::optional<std::chrono::nanoseconds> duration,
                                      const sampler_options& options);
 
 } // namespace farcall::tool

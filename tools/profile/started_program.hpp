@@ -32,6 +32,8 @@ class started_program {
   void check_exec();
   /// Waits for its end. As shells say it: 128 and more for a signal.
   [[nodiscard]] int wait();
+  /// Somebody else has reaped it.
+  void note_end() { pid_ = -1; }
 
  private:
   [[noreturn]] void become_program(char* const* arguments, int go, int failure) const;

@@ -1,0 +1,392 @@
+#include "activity.hpp"
+#include "elf_file.hpp"
+#include "modules.hpp"
+#include "parts.hpp"
+#include "perf_record.hpp"
+#include "recording.hpp"
+#include "symbolizer.hpp"
+#include "write_profile.hpp"
+
+#include <tools/common/outcome.hpp>
+
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <unistd.h>
+
+namespace farcall::tool {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// ---- address spaces -----------------------------------------------------------------------------
+
+std::uint32_t module_at(const address_space& space, std::uint64_t address) {
+  const auto* const mapping = space.find(address);
+  return mapping == nullptr ? modules::none : mapping->module;
+}
+
+TEST(address_space, holds_what_was_mapped_last) {
+  address_space space;
+  space.add({.start = 0x1000, .end = 0x5000, .file_offset = 0, .module = 1});
+  space.add({.start = 0x2000, .end = 0x3000, .file_offset = 0x700, .module = 2});
+  EXPECT_EQ(module_at(space, 0xfff), modules::none);
+  EXPECT_EQ(module_at(space, 0x1000), 1U);
+  EXPECT_EQ(module_at(space, 0x1fff), 1U);
+  EXPECT_EQ(module_at(space, 0x2000), 2U);
+  EXPECT_EQ(module_at(space, 0x3000), 1U);
+  EXPECT_EQ(space.find(0x3000)->file_offset, 0x2000U);
+  EXPECT_EQ(module_at(space, 0x5000), modules::none);
+  space.add({.start = 0, .end = 0x4800, .file_offset = 0, .module = 3});
+  EXPECT_EQ(module_at(space, 0x2000), 3U);
+  EXPECT_EQ(module_at(space, 0x4800), 1U);
+  EXPECT_EQ(space.find(0x4800)->file_offset, 0x3800U);
+  EXPECT_EQ(space.all().size(), 2U);
+}
+
+TEST(address_space, ignores_what_ends_before_it_begins) {
+  address_space space;
+  space.add({.start = 5, .end = 5, .file_offset = 0, .module = 1});
+  space.add({.start = 9, .end = 5, .file_offset = 0, .module = 1});
+  EXPECT_TRUE(space.all().empty());
+}
+
+// ---- records ------------------------------------------------------------------------------------
+
+template <class T>
+void append(std::vector<std::byte>& to, T value) {
+  const auto* const bytes = reinterpret_cast<const std::byte*>(&value);
+  to.insert(to.end(), bytes, bytes + sizeof value);
+}
+
+std::vector<std::byte> with_header(std::uint32_t type, const std::vector<std::byte>& body) {
+  std::vector<std::byte> all;
+  append(all, perf_event_header{type, 0, static_cast<std::uint16_t>(8 + body.size())});
+  all.insert(all.end(), body.begin(), body.end());
+  return all;
+}
+
+std::vector<std::byte> sample_of(std::uint64_t callers) {
+  std::vector<std::byte> body;
+  append(body, std::uint64_t{77});
+  append(body, std::uint64_t{0x400});
+  append(body, std::int32_t{10});
+  append(body, std::int32_t{11});
+  append(body, std::uint64_t{5000});
+  append(body, callers);
+  append(body, static_cast<std::uint64_t>(PERF_CONTEXT_USER));
+  append(body, std::uint64_t{0x400});
+  append(body, std::uint64_t{0x500});
+  return with_header(PERF_RECORD_SAMPLE, body);
+}
+
+TEST(perf_records, samples_have_their_callers) {
+  perf_record record;
+  ASSERT_TRUE(read_record(sample_of(3), {.has_callers = true}, record));
+  EXPECT_EQ(record.event, 77U);
+  EXPECT_EQ(record.process, 10);
+  EXPECT_EQ(record.thread, 11);
+  EXPECT_EQ(record.time, 5000U);
+  EXPECT_THAT(std::get<sample_record>(record.what).addresses, ElementsAre(0x400U, 0x500U));
+}
+
+TEST(perf_records, are_refused_where_they_are_not_whole) {
+  perf_record record;
+  EXPECT_FALSE(read_record(sample_of(4), {.has_callers = true}, record));
+  EXPECT_FALSE(read_record(sample_of(~std::uint64_t{0}), {.has_callers = true}, record));
+  const std::vector<std::byte> whole = sample_of(3);
+  for (std::size_t bytes = 0; bytes < whole.size(); ++bytes) {
+    std::vector<std::byte> part(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(bytes));
+    EXPECT_FALSE(read_record(part, {.has_callers = true}, record)) << bytes;
+    // Also with a length that is as false as the rest.
+    if (bytes < sizeof(perf_event_header)) continue;
+    const perf_event_header header{PERF_RECORD_SAMPLE, 0, static_cast<std::uint16_t>(bytes)};
+    std::memcpy(part.data(), &header, sizeof header);
+    EXPECT_FALSE(read_record(part, {.has_callers = true}, record)) << bytes;
+  }
+  for (const std::uint32_t type : {PERF_RECORD_MMAP2, PERF_RECORD_COMM, PERF_RECORD_FORK,
+                                   PERF_RECORD_EXIT, PERF_RECORD_LOST}) {
+    EXPECT_FALSE(read_record(with_header(type, std::vector<std::byte>(16)), {}, record)) << type;
+    EXPECT_FALSE(read_record(with_header(type, std::vector<std::byte>(24)), {}, record) &&
+                 type != PERF_RECORD_COMM)
+        << type;
+  }
+}
+
+// ---- recordings ---------------------------------------------------------------------------------
+
+noted_record sampled_at(std::uint64_t time, pid_t process, std::vector<std::uint64_t> addresses) {
+  noted_record noted;
+  noted.record.time = time;
+  noted.record.process = noted.record.thread = process;
+  noted.record.what =
+      sample_record{.addresses = std::move(addresses), .registers = {}, .stack = {}};
+  return noted;
+}
+
+noted_record forked(std::uint64_t time, pid_t parent, pid_t child) {
+  noted_record noted;
+  noted.record.time = time;
+  noted.record.process = noted.record.thread = child;
+  noted.record.what = fork_record{parent, parent};
+  return noted;
+}
+
+noted_record executed(std::uint64_t time, pid_t process, bool is_target) {
+  noted_record noted;
+  noted.record.time = time;
+  noted.record.process = noted.record.thread = process;
+  noted.record.what = name_record{"program", true};
+  noted.part = process_part{.is_target = is_target};
+  return noted;
+}
+
+noted_record mapped(std::uint64_t time, pid_t process, std::uint64_t start, const std::string& path,
+                    std::uint32_t module) {
+  noted_record noted;
+  noted.record.time = time;
+  noted.record.process = noted.record.thread = process;
+  noted.record.what = map_record{.start = start, .bytes = 0x1000, .path = path};
+  noted.module = module;
+  return noted;
+}
+
+profile finished(recording& from, const modules& files = {}) {
+  profile p;
+  p.duration = std::chrono::seconds(1);
+  from.finish(files, 0, [](std::size_t, std::size_t) {}, p);
+  return p;
+}
+
+std::vector<std::string> modules_of(const profile& p) {
+  std::vector<std::string> all;
+  for (const profile_sample& s : p.samples)
+    all.push_back(p.frames[p.stacks[s.stack].frame].module);
+  return all;
+}
+
+TEST(recordings, resolve_samples_with_what_was_mapped_then) {
+  modules files;
+  map_record first{.path = "/no/first.so"};
+  map_record second{.path = "/no/second.so"};
+  const std::uint32_t one = files.add(1, first);
+  const std::uint32_t two = files.add(1, second);
+  recording recorded;
+  recorded.take(sampled_at(1, 9, {0x1010}));
+  recorded.take(mapped(2, 9, 0x1000, "/no/first.so", one));
+  recorded.take(sampled_at(3, 9, {0x1010}));
+  recorded.take(forked(4, 9, 10));
+  recorded.take(mapped(5, 9, 0x1000, "/no/second.so", two));
+  recorded.take(sampled_at(6, 9, {0x1010}));
+  recorded.take(sampled_at(7, 10, {0x1010}));
+  recorded.take(executed(8, 10, false));
+  recorded.take(sampled_at(9, 10, {0x1010}));
+  const profile p = finished(recorded, files);
+  EXPECT_THAT(modules_of(p), ElementsAre("", "/no/first.so", "/no/second.so", "/no/first.so", ""));
+  EXPECT_EQ(p.frames[p.stacks[p.samples[0].stack].frame].function, "0x1010");
+  // Before and after its exec a process is two.
+  EXPECT_EQ(p.threads.size(), 3U);
+}
+
+TEST(recordings, number_targets_in_the_order_of_their_starts) {
+  recording recorded;
+  recorded.add_process(1, 0, {}, "/bin/farcall");
+  recorded.take(sampled_at(1, 1, {1}));
+  recorded.take(executed(2, 1, false));
+  for (const pid_t child : {7, 5, 6}) {
+    recorded.take(forked(3, 1, child));
+    recorded.take(executed(4, child, child != 5));
+  }
+  // A wrapper hands its environment on.
+  recorded.take(forked(5, 6, 8));
+  recorded.take(executed(6, 8, true));
+  // What a target starts itself is no node.
+  recorded.take(forked(7, 7, 9));
+  for (const pid_t process : {1, 7, 5, 6, 8, 9})
+    recorded.take(sampled_at(8, process, {1}));
+  std::map<pid_t, std::vector<node_id>> nodes;
+  for (const profile_thread& t : finished(recorded).threads)
+    nodes[t.process].push_back(t.node);
+  EXPECT_THAT(nodes[1], ElementsAre(no_node, host_id));
+  EXPECT_THAT(nodes[7], ElementsAre(1U));
+  EXPECT_THAT(nodes[5], ElementsAre(no_node));
+  EXPECT_THAT(nodes[6], ElementsAre(2U));
+  EXPECT_THAT(nodes[8], ElementsAre(2U));
+  EXPECT_THAT(nodes[9], ElementsAre(no_node));
+}
+
+TEST(recordings, leave_out_callers_that_are_no_code) {
+  recording recorded;
+  recorded.take(mapped(1, 9, 0x1000, "", modules::none));
+  recorded.take(sampled_at(2, 9, {0x99999, 0x7777, 0x1011}));
+  const profile p = finished(recorded);
+  ASSERT_EQ(p.samples.size(), 1U);
+  const profile_stack& inner = p.stacks[p.samples[0].stack];
+  EXPECT_EQ(p.frames[inner.frame].function, "0x99999");
+  ASSERT_NE(inner.caller, profile_stack::none);
+  EXPECT_EQ(p.frames[p.stacks[inner.caller].frame].function, "0x1010");
+  EXPECT_EQ(p.stacks[inner.caller].caller, profile_stack::none);
+}
+
+TEST(recordings, may_be_empty) {
+  recording recorded;
+  const profile p = finished(recorded);
+  EXPECT_TRUE(p.samples.empty());
+  EXPECT_TRUE(parts_of(p, parts_by::node).empty());
+}
+
+// ---- what threads do ----------------------------------------------------------------------------
+
+TEST(activity, is_told_by_functions_of_farcall_alone) {
+  EXPECT_EQ(part_of_function("farcall::am::engine::wait(farcall::am::completion&, long)"),
+            function_part::waits);
+  EXPECT_EQ(part_of_function("void farcall::am::engine::wait_on_own_stack<farcall::am::engine::"
+                             "reply_wait>(farcall::am::engine::reply_wait&)"),
+            function_part::waits);
+  EXPECT_EQ(part_of_function("farcall::am::engine::run_worker(farcall::am::worker&, bool)"),
+            function_part::idle);
+  EXPECT_EQ(part_of_function("user::wait(farcall::am::engine::wait)"), function_part::any);
+  EXPECT_EQ(part_of_function("std::vector<farcall::am::engine::wait> f<int>()"),
+            function_part::any);
+  EXPECT_EQ(part_of_function("(anonymous namespace)::farcall::am::engine::wait()"),
+            function_part::any);
+  EXPECT_EQ(part_of_function("0x1234"), function_part::any);
+  EXPECT_EQ(part_of_function(""), function_part::any);
+}
+
+TEST(activity, is_that_of_the_innermost_function_that_tells) {
+  profile p;
+  const std::vector<std::string> functions{
+      "farcall::am::engine::run_worker(farcall::am::worker&, bool)",
+      "farcall::am::responder::serve_one()", "user::handler()",
+      "farcall::am::engine::wait(farcall::am::completion&, long)", "sched_yield"};
+  for (std::uint32_t i = 0; i < functions.size(); ++i) {
+    p.frames.emplace_back().function = functions[i];
+    p.stacks.push_back({.frame = i, .caller = i == 0 ? profile_stack::none : i - 1});
+  }
+  // Without its callers.
+  p.stacks.push_back({.frame = 2});
+  EXPECT_THAT(activities_of(p), ElementsAre(activity::idle, activity::computes, activity::computes,
+                                            activity::waits, activity::waits, activity::computes));
+}
+
+// ---- parts --------------------------------------------------------------------------------------
+
+profile_thread thread_of_node(int process, int thread, node_id node) {
+  profile_thread made;
+  made.process = process;
+  made.thread = thread;
+  made.node = node;
+  return made;
+}
+
+TEST(profile_parts, are_those_of_nodes_or_of_threads) {
+  profile p;
+  p.threads = {thread_of_node(7, 7, 1), thread_of_node(7, 8, 1), thread_of_node(3, 3, no_node),
+               thread_of_node(6, 6, 0)};
+  p.threads[1].name = "worker";
+  p.threads[2].program = "/bin/sh";
+  for (const std::uint32_t thread : {0U, 2U, 1U, 3U, 0U})
+    p.samples.push_back({.thread = thread});
+  std::vector<std::string> titles;
+  std::vector<std::size_t> counts;
+  for (const profile_part& part : parts_of(p, parts_by::node)) {
+    titles.push_back(part.title);
+    counts.push_back(part.samples.samples.size());
+  }
+  EXPECT_THAT(titles, ElementsAre("the host (node 0)", "node 1", "process 3, /bin/sh"));
+  EXPECT_THAT(counts, ElementsAre(1U, 3U, 1U));
+  EXPECT_EQ(parts_of(p, parts_by::thread).size(), 4U);
+  EXPECT_EQ(parts_of(p, parts_by::thread)[2].title, "thread 8 (worker) of node 1");
+}
+
+// ---- files --------------------------------------------------------------------------------------
+
+/// A file of these bytes that has no name any more.
+unique_fd file_of(const std::string& bytes) {
+  std::string path = std::filesystem::temp_directory_path() / "profile-XXXXXX";
+  unique_fd file(mkostemp(path.data(), O_CLOEXEC));
+  std::filesystem::remove(path);
+  if (write(file.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()))
+    throw failed_run("no temporary file");
+  return file;
+}
+
+std::string bytes_of(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+std::vector<symbol> symbols_of(const std::string& bytes, std::vector<std::uint64_t> offsets) {
+  module_file module{"/no/such/file", file_of(bytes)};
+  return symbolize(module, offsets);
+}
+
+TEST(symbols, of_a_file_that_is_cut_off_have_addresses) {
+  const std::string whole = bytes_of(PROFILED_LIBRARY);
+  ASSERT_GT(whole.size(), 4096U);
+  std::vector<std::uint64_t> offsets;
+  for (std::uint64_t offset = 0; offset < whole.size(); offset += 64)
+    offsets.push_back(offset);
+  bool knows_function = false;
+  for (const symbol& s : symbols_of(whole, offsets))
+    knows_function = knows_function || s.frames.back().function == "library_work";
+  EXPECT_TRUE(knows_function);
+  for (std::size_t bytes = 0; bytes < whole.size(); bytes += whole.size() / 61) {
+    for (const symbol& s : symbols_of(whole.substr(0, bytes), offsets))
+      ASSERT_FALSE(s.frames.back().function.empty());
+  }
+}
+
+TEST(symbols, of_a_damaged_file_have_names_nevertheless) {
+  const std::string whole = bytes_of(PROFILED_LIBRARY);
+  std::vector<std::uint64_t> offsets;
+  for (std::uint64_t offset = 0; offset < whole.size(); offset += 256)
+    offsets.push_back(offset);
+  // Each time other bytes, by a simple generator; a failure is found again.
+  std::uint64_t state = 1;
+  for (int round = 0; round < 60; ++round) {
+    std::string damaged = whole;
+    for (int i = 0; i < 40; ++i) {
+      state = state * 6364136223846793005U + 1442695040888963407U;
+      // Mostly where headers are.
+      const std::size_t range = i % 2 == 0 ? 1024 : damaged.size();
+      damaged[(state >> 33) % range] = static_cast<char>(state >> 25);
+    }
+    for (const symbol& s : symbols_of(damaged, offsets))
+      ASSERT_FALSE(s.frames.back().function.empty());
+  }
+}
+
+TEST(symbols, of_what_is_no_program_are_addresses) {
+  for (const std::string& bytes :
+       {std::string(), std::string("#!/bin/sh\n"), std::string(5000, '\177')}) {
+    const auto symbols = symbols_of(bytes, {0x10, 0x2000});
+    ASSERT_EQ(symbols.size(), 2U);
+    EXPECT_EQ(symbols[1].frames.back().function, "0x2000");
+  }
+}
+
+TEST(formats, are_told_by_the_ending) {
+  try {
+    check_profile_format("profile.unknown");
+    FAIL() << "not refused";
+  } catch (const usage_problem& e) {
+    EXPECT_THAT(e.what(), HasSubstr("profile.unknown"));
+  }
+  EXPECT_THROW(write_profile("/no/such/folder/profile.table", {}), failed_run);
+}
+
+} // namespace
+} // namespace farcall::tool

@@ -1,0 +1,171 @@
+#include <farcall/farcall.hpp>
+
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <string_view>
+#include <thread>
+
+#include <dlfcn.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/// What the tests of the profiler sample: its first argument says what it does.
+namespace {
+
+using number = unsigned long;
+
+/// So many turns of a multiplication that waits for the one before take the same time wherever they
+/// are: the shares of functions are those of their turns.
+[[gnu::always_inline]] inline number turn(number turns) {
+  number value = turns;
+  for (number i = 0; i < turns; ++i) {
+    value = value * 6364136223846793005U + 1;
+    asm volatile("" : "+r"(value));
+  }
+  return value;
+}
+
+/// A unit of work: some microseconds.
+constexpr number unit = 3000;
+volatile number result;
+
+[[gnu::noinline]] void forty() { result = turn(40 * unit); }
+[[gnu::noinline]] static void twenty() { result = turn(20 * unit); }
+inline __attribute__((always_inline)) void twelve_inlined() { result = turn(12 * unit); }
+[[gnu::noinline]] void around_twelve() {
+  twelve_inlined();
+  asm volatile("");
+}
+[[gnu::noinline]] void ten_recursive(int depth) {
+  result = turn(unit);
+  if (depth > 1) ten_recursive(depth - 1);
+  asm volatile("");
+}
+[[gnu::noinline]] void five() { result = turn(5 * unit); }
+[[gnu::noinline]] void four() { result = turn(4 * unit); }
+[[gnu::noinline]] void two() { result = turn(2 * unit); }
+[[gnu::noinline]] void one() { result = turn(unit); }
+[[gnu::noinline]] void in_thread() { result = turn(unit); }
+[[gnu::noinline]] void child_work() { result = turn(unit); }
+[[gnu::noinline]] void executed_work() { result = turn(unit); }
+
+double seconds_of(clockid_t clock) {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+template <class Work>
+void work_for(double seconds, clockid_t clock, Work work) {
+  while (seconds_of(clock) < seconds)
+    work();
+}
+
+/// 100 units each round, of which 6 are in a library that is there only meanwhile; and a thread.
+int shares(double seconds, const char* library) {
+  std::thread other([&] { work_for(seconds / 10, CLOCK_THREAD_CPUTIME_ID, in_thread); });
+  work_for(seconds, CLOCK_THREAD_CPUTIME_ID, [&] {
+    forty();
+    twenty();
+    around_twelve();
+    ten_recursive(10);
+    five();
+    four();
+    two();
+    one();
+    void* const loaded = dlopen(library, RTLD_NOW);
+    if (loaded == nullptr) std::exit(3);
+    auto* const work = reinterpret_cast<number (*)(number)>(dlsym(loaded, "library_work"));
+    result = work(6 * unit);
+    dlclose(loaded);
+  });
+  other.join();
+  return 0;
+}
+
+int forks(char** arguments) {
+  const pid_t child = fork();
+  if (child == 0) {
+    work_for(0.3, CLOCK_PROCESS_CPUTIME_ID, child_work);
+    _exit(0);
+  }
+  const pid_t executed = fork();
+  if (executed == 0) {
+    execl(arguments[0], arguments[0], "executed", nullptr);
+    _exit(1);
+  }
+  int status = 0;
+  waitpid(child, nullptr, 0);
+  waitpid(executed, &status, 0);
+  return WEXITSTATUS(status);
+}
+
+/// Refuses system calls from here on, in the program too that it becomes.
+int without(const char* what, char** command) {
+  sock_filter program[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                           BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 2, 0),
+                           BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
+                                    std::string_view(what) == "perf" ? ~0U : unsigned{SYS_ptrace},
+                                    1, 0),
+                           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+                           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM)};
+  const sock_fprog filter{sizeof program / sizeof program[0], program};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return 77;
+  if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0) != 0) return 77;
+  execv(command[0], command);
+  return 1;
+}
+
+int twice(int value) {
+  result = turn(unit);
+  return 2 * value;
+}
+
+/// Offloads as long as its standard input is open; fails when a result is wrong.
+int job(int argc, char** argv) {
+  farcall::job job{argc, argv, farcall::job_options{.targets = "shm:2"}};
+  bool is_open = true;
+  std::thread watch([&] {
+    char c = 0;
+    (void)!read(STDIN_FILENO, &c, 1);
+    std::atomic_ref(is_open).store(false);
+  });
+  int calls = 0;
+  for (; std::atomic_ref(is_open).load(); ++calls) {
+    for (const farcall::node& target : job.targets()) {
+      if (farcall::sync(target, twice, calls) != 2 * calls) return 1;
+    }
+  }
+  watch.join();
+  return calls > 0 ? 0 : 1;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  farcall::serve_if_target();
+  const std::string_view what = argc > 1 ? argv[1] : "";
+  if (what == "shares" && argc > 3) return shares(std::atof(argv[2]), argv[3]);
+  if (what == "forks") return forks(argv);
+  if (what == "executed") {
+    work_for(0.3, CLOCK_PROCESS_CPUTIME_ID, executed_work);
+    return 5;
+  }
+  if (what == "killed") {
+    work_for(0.2, CLOCK_PROCESS_CPUTIME_ID, one);
+    std::raise(SIGKILL);
+  }
+  if (what == "works") work_for(0.4, CLOCK_PROCESS_CPUTIME_ID, forty);
+  if (what == "without" && argc > 3) return without(argv[2], argv + 3);
+  if (what == "job") return job(argc, argv);
+  return 0;
+}

@@ -1,0 +1,298 @@
+#include "ptrace_session.hpp"
+
+#include "perf_session.hpp"
+#include "processes.hpp"
+
+#include <tools/common/environment.hpp>
+
+#include <farcall/base/error.hpp>
+
+#include <cerrno>
+#include <charconv>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <elf.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+
+namespace farcall::tool {
+
+namespace {
+
+constexpr std::size_t most_frames = 127;
+/// What has been mapped since is seen after this time.
+constexpr std::chrono::milliseconds mapping_interval{100};
+constexpr std::chrono::seconds longest_end{1};
+constexpr int options = PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE |
+                        PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD;
+
+struct code_registers {
+  std::uint64_t instruction = 0;
+  std::uint64_t stack = 0;
+  std::uint64_t frame = 0;
+};
+
+bool read_registers(pid_t thread, code_registers& into) {
+#if defined(__x86_64__)
+  user_regs_struct all{};
+  iovec place{&all, sizeof all};
+  if (ptrace(PTRACE_GETREGSET, thread, NT_PRSTATUS, &place) != 0) return false;
+  // A program for 32 bits has other registers, which are fewer.
+  if (place.iov_len != sizeof all) return false;
+  into = {all.rip, all.rsp, all.rbp};
+  return true;
+#elif defined(__aarch64__)
+  user_regs_struct all{};
+  iovec place{&all, sizeof all};
+  if (ptrace(PTRACE_GETREGSET, thread, NT_PRSTATUS, &place) != 0) return false;
+  into = {all.pc, all.sp, all.regs[29]};
+  return true;
+#else
+  (void)thread;
+  (void)into;
+  return false;
+#endif
+}
+
+/// Where a frame pointer points: the caller's frame pointer, and the return address.
+struct saved_frame {
+  std::uint64_t caller = 0;
+  std::uint64_t address = 0;
+};
+
+std::vector<std::uint64_t> addresses_of(pid_t process, const code_registers& from) {
+  std::vector<std::uint64_t> addresses{from.instruction};
+  std::uint64_t frame = from.frame;
+  std::uint64_t last = from.stack;
+  while (addresses.size() < most_frames && frame >= last && frame % sizeof frame == 0) {
+    saved_frame saved;
+    iovec here{&saved, sizeof saved};
+    iovec there{reinterpret_cast<void*>(frame), sizeof saved};
+    if (process_vm_readv(process, &here, 1, &there, 1, 0) != sizeof saved) break;
+    addresses.push_back(saved.address);
+    last = frame + sizeof saved;
+    frame = saved.caller;
+  }
+  return addresses;
+}
+
+/// Nanoseconds that a thread has run; nothing where the kernel does not count them.
+std::optional<std::uint64_t> time_run(pid_t process, pid_t thread) {
+  const std::string line =
+      first_line_of(fmt::format("/proc/{}/task/{}/schedstat", process, thread));
+  std::uint64_t value = 0;
+  const auto [rest, error] = std::from_chars(line.data(), line.data() + line.size(), value);
+  if (error != std::errc{}) return {};
+  return value;
+}
+
+pid_t process_of(pid_t thread) {
+  const long process = value_in_file(fmt::format("/proc/{}/status", thread), "Tgid");
+  return process > 0 ? static_cast<pid_t>(process) : thread;
+}
+
+} // namespace
+
+ptrace_session::ptrace_session(unsigned samples_per_second, bool has_callers, recording& into,
+                               modules& files)
+    : samples_per_second_(samples_per_second), has_callers_(has_callers), into_(into),
+      files_(files), next_tick_(clock::now()) {}
+
+ptrace_session::~ptrace_session() { finish(); }
+
+bool ptrace_session::seize(pid_t process, pid_t thread) {
+  if (ptrace(PTRACE_SEIZE, thread, nullptr, options) != 0) {
+    if (errno == ESRCH) return false;
+    throw ptrace_refused(fmt::format("ptrace: {}", reason_text(errno)));
+  }
+  threads_[thread].process = process;
+  return true;
+}
+
+void ptrace_session::add_from_exec(pid_t child) {
+  if (seize(child, child)) into_.add_process(child, 0, {}, {});
+}
+
+bool ptrace_session::add_running(pid_t root) {
+  std::set<pid_t> processes;
+  for (bool is_new = true; is_new;) {
+    is_new = false;
+    for (const pid_t process : with_descendants(root)) {
+      for (const pid_t thread : threads_of(process)) {
+        // One that has ended is listed until somebody has reaped it.
+        if (threads_.contains(thread) || state_of(process, thread) == 'Z' ||
+            !seize(process, thread))
+          continue;
+        is_new = true;
+        if (processes.insert(process).second) describe(process);
+      }
+    }
+  }
+  return processes.contains(root);
+}
+
+void ptrace_session::describe(pid_t process) {
+  into_.add_process(process, parent_of(process), part_of(process), program_of(process));
+  read_mappings(process);
+}
+
+void ptrace_session::read_mappings(pid_t process) {
+  mapped_at_[process] = clock::now();
+  for (const map_record& mapping : mappings_of(process))
+    into_.add_mapping(process, mapping, files_.add(process, mapping));
+}
+
+void ptrace_session::handle_exec(pid_t process) {
+  // Its other threads are gone.
+  std::erase_if(threads_, [&](const auto& entry) {
+    return entry.second.process == process && entry.first != process;
+  });
+  threads_[process] = {};
+  threads_[process].process = process;
+  noted_record noted;
+  noted.record.time = record_time();
+  noted.record.process = noted.record.thread = process;
+  noted.record.what = name_record{name_of(process, process), true};
+  noted.part = part_of(process);
+  into_.take(noted);
+  for (const map_record& mapping : mappings_of(process)) {
+    noted_record mapped;
+    mapped.record.process = mapped.record.thread = process;
+    mapped.record.what = mapping;
+    mapped.module = files_.add(process, mapping);
+    into_.take(mapped);
+  }
+  mapped_at_[process] = clock::now();
+}
+
+void ptrace_session::handle_event(pid_t thread, int event) {
+  unsigned long made = 0;
+  switch (event) {
+  case PTRACE_EVENT_FORK:
+  case PTRACE_EVENT_VFORK:
+  case PTRACE_EVENT_CLONE: {
+    if (ptrace(PTRACE_GETEVENTMSG, thread, nullptr, &made) != 0) return;
+    const auto child = static_cast<pid_t>(made);
+    noted_record noted;
+    noted.record.thread = child;
+    noted.record.process = threads_[child].process = process_of(child);
+    noted.record.what = fork_record{threads_[thread].process, thread};
+    into_.take(noted);
+    break;
+  }
+  case PTRACE_EVENT_EXEC:
+    handle_exec(thread);
+    break;
+  default:
+    break;
+  }
+}
+
+void ptrace_session::handle_stop(pid_t thread, int status) {
+  traced& of = threads_[thread];
+  // A new one may stop before its parent tells of it.
+  if (of.process == 0) of.process = process_of(thread);
+  const int signal = WSTOPSIG(status);
+  const int event = status >> 16;
+  if (std::exchange(of.is_interrupted, false) && !is_ending_) sample(thread, of);
+  const bool is_group_stop = event == PTRACE_EVENT_STOP && signal != SIGTRAP;
+  if (event != 0 && event != PTRACE_EVENT_STOP) handle_event(thread, event);
+  const int delivered = event == 0 ? signal : 0;
+  if (is_ending_) {
+    // A stop by a signal stays one.
+    if (ptrace(PTRACE_DETACH, thread, nullptr, delivered) == 0 || errno == ESRCH)
+      threads_.erase(thread);
+    return;
+  }
+  if (is_group_stop) {
+    ptrace(PTRACE_LISTEN, thread, nullptr, nullptr);
+    of.is_listening = true;
+  } else {
+    ptrace(PTRACE_CONT, thread, nullptr, delivered);
+    if (const auto found = threads_.find(thread); found != threads_.end())
+      found->second.is_listening = false;
+  }
+}
+
+void ptrace_session::sample(pid_t thread, traced& of) {
+  code_registers registers;
+  if (!read_registers(thread, registers)) return;
+  const address_space* space = into_.space_of(of.process);
+  if (space == nullptr || space->find(registers.instruction) == nullptr ||
+      clock::now() - mapped_at_[of.process] > mapping_interval) {
+    read_mappings(of.process);
+  }
+  if (!std::exchange(of.is_named, true))
+    into_.add_thread(of.process, thread, name_of(of.process, thread));
+  noted_record noted;
+  noted.record.time = record_time();
+  noted.record.process = of.process;
+  noted.record.thread = thread;
+  sample_record seen;
+  if (has_callers_) {
+    seen.addresses = addresses_of(of.process, registers);
+  } else {
+    seen.addresses = {registers.instruction};
+  }
+  noted.record.what = std::move(seen);
+  into_.take(noted);
+}
+
+void ptrace_session::tick() {
+  const std::uint64_t period = 1'000'000'000 / samples_per_second_;
+  for (auto& [thread, of] : threads_) {
+    if (of.is_interrupted || of.is_listening || state_of(of.process, thread) != 'R') continue;
+    // One that waits for a processor has not run.
+    const auto ran = time_run(of.process, thread);
+    if (ran && *ran - of.ran < period / 2) continue;
+    of.ran = ran.value_or(0);
+    of.is_interrupted = ptrace(PTRACE_INTERRUPT, thread, nullptr, nullptr) == 0;
+  }
+}
+
+void ptrace_session::collect() {
+  int status = 0;
+  for (pid_t thread = 0; (thread = waitpid(-1, &status, WNOHANG | __WALL)) > 0;) {
+    if (WIFSTOPPED(status)) {
+      handle_stop(thread, status);
+    } else {
+      statuses_[thread] = status;
+      threads_.erase(thread);
+    }
+  }
+}
+
+void ptrace_session::work() {
+  collect();
+  if (clock::now() < next_tick_) return;
+  tick();
+  const auto period = std::chrono::nanoseconds(1'000'000'000 / samples_per_second_);
+  // Ticks that were missed do not come one after the other.
+  next_tick_ = std::max(next_tick_ + period, clock::now());
+}
+
+std::optional<int> ptrace_session::status_of(pid_t process) const {
+  const auto found = statuses_.find(process);
+  if (found == statuses_.end()) return {};
+  return found->second;
+}
+
+void ptrace_session::finish() {
+  if (std::exchange(is_ending_, true)) return;
+  const time_point deadline = clock::now() + longest_end;
+  for (const auto& [thread, of] : threads_)
+    ptrace(PTRACE_INTERRUPT, thread, nullptr, nullptr);
+  // Those that do not stop by then, in some wait of the kernel, are let go when this process ends.
+  while (!threads_.empty() && clock::now() < deadline) {
+    collect();
+    if (!threads_.empty()) std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+}
+
+} // namespace farcall::tool

@@ -1,0 +1,363 @@
+#include "sampler.hpp"
+
+#include "debug_info.hpp"
+
+#include <tools/common/forked_process.hpp>
+#include <tools/common/outcome.hpp>
+
+#include <farcall/base/unique_fd.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace farcall::tool {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+
+const std::string program = PROFILED_PROGRAM;
+
+/// Builds with sanitizers have function names and times of their own; what may be asked of them is
+/// that it works.
+sampled sample_of(const std::vector<std::string>& arguments, sampler_options options = {1000}) {
+  std::vector<std::string> words{program};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return sample_program(program, words, options);
+}
+
+const profile_frame& frame_of(const profile& p, std::uint32_t stack) {
+  return p.frames[p.stacks[stack].frame];
+}
+
+/// The name without the arguments and the spaces around it.
+std::string short_name(const std::string& function) {
+  const std::string text =
+      function.substr(0, function.find('(', function.find("namespace)") == std::string::npos
+                                                ? 0
+                                                : function.find("namespace)") + 10));
+  const auto colon = text.rfind("::");
+  return colon == std::string::npos ? text : text.substr(colon + 2);
+}
+
+std::map<std::string, std::size_t> counts_of(const profile& p) {
+  std::map<std::string, std::size_t> counts;
+  for (const profile_sample& s : p.samples)
+    ++counts[short_name(frame_of(p, s.stack).function)];
+  return counts;
+}
+
+std::set<std::string> callers_of(const profile& p, const std::string& function) {
+  std::set<std::string> callers;
+  for (const profile_sample& s : p.samples) {
+    if (short_name(frame_of(p, s.stack).function) != function) continue;
+    for (std::uint32_t at = p.stacks[s.stack].caller; at != profile_stack::none;
+         at = p.stacks[at].caller)
+      callers.insert(short_name(frame_of(p, at).function));
+  }
+  return callers;
+}
+
+void expect_whole(const profile& p) {
+  for (std::size_t i = 0; i < p.stacks.size(); ++i) {
+    ASSERT_LT(p.stacks[i].frame, p.frames.size());
+    if (p.stacks[i].caller == profile_stack::none) continue;
+    ASSERT_LT(p.stacks[i].caller, i);
+  }
+  for (const profile_sample& s : p.samples) {
+    ASSERT_LT(s.stack, p.stacks.size());
+    ASSERT_LT(s.thread, p.threads.size());
+    ASSERT_LE(s.at, p.duration);
+  }
+  EXPECT_TRUE(std::ranges::is_sorted(p.samples, {}, &profile_sample::at));
+}
+
+/// The turns of its work, of all in the round and the thread beside them.
+void expect_shares(const profile& p) {
+  auto counts = counts_of(p);
+  // What is inlined into a function of the test program is a loop, and that is the function's.
+  const double all = static_cast<double>(p.samples.size());
+  const std::map<std::string, double> expected{{"forty", 40},
+                                               {"twenty", 20},
+                                               {"around_twelve", 12},
+                                               {"ten_recursive", 10},
+                                               {"five", 5},
+                                               {"four", 4},
+                                               {"two", 2},
+                                               {"one", 1},
+                                               {"library_work", 6},
+                                               {"in_thread", 10}};
+  for (const auto& [name, units] : expected) {
+    const double share = units / 110;
+    std::size_t got = 0;
+    for (const profile_sample& s : p.samples) {
+      std::uint32_t at = s.stack;
+      while (frame_of(p, at).is_inlined)
+        at = p.stacks[at].caller;
+      if (short_name(frame_of(p, at).function) == name) ++got;
+    }
+    // Four standard deviations of a binomial distribution, and two points for what else runs: the
+    // loader, and a processor that is not as fast all the time.
+    const double tolerance = 4 * std::sqrt(share * (1 - share) / all) + 0.02;
+    EXPECT_NEAR(static_cast<double>(got) / all, share, tolerance) << name;
+  }
+}
+
+TEST(sampler, sees_the_shares_of_functions) {
+  const sampled result = sample_of({"shares", "1.5", PROFILED_LIBRARY});
+  EXPECT_EQ(result.status, 0);
+  const profile& p = result.seen;
+  expect_whole(p);
+  ASSERT_GT(p.samples.size(), 800U);
+  EXPECT_EQ(p.lost, 0U);
+  expect_shares(p);
+  EXPECT_THAT(callers_of(p, "library_work"), Contains("main"));
+  EXPECT_GE(std::ranges::count_if(p.threads, [](const profile_thread& t) { return t.is_main; }), 1);
+  EXPECT_EQ(std::ranges::count_if(p.threads, [](const profile_thread& t) { return !t.is_main; }),
+            1);
+  const auto in_library = std::ranges::find_if(
+      p.frames, [](const profile_frame& frame) { return frame.function == "library_work"; });
+  ASSERT_NE(in_library, p.frames.end());
+  EXPECT_TRUE(in_library->module.ends_with(".so")) << in_library->module;
+  if (!reads_debug_information()) return;
+  EXPECT_THAT(in_library->file, HasSubstr("profiled_library.cpp"));
+  const auto inlined = std::ranges::find_if(p.frames, [](const profile_frame& frame) {
+    return frame.is_inlined && short_name(frame.function) == "twelve_inlined";
+  });
+  ASSERT_NE(inlined, p.frames.end());
+  EXPECT_THAT(inlined->file, HasSubstr("profiled_program.cpp"));
+  EXPECT_GT(inlined->line, 0U);
+}
+
+TEST(sampler, without_callers_sees_the_same_functions) {
+  const sampled result = sample_of({"shares", "0.5", PROFILED_LIBRARY}, {1000, call_graph::none});
+  expect_whole(result.seen);
+  for (const profile_sample& s : result.seen.samples) {
+    std::uint32_t at = s.stack;
+    while (frame_of(result.seen, at).is_inlined)
+      at = result.seen.stacks[at].caller;
+    ASSERT_EQ(result.seen.stacks[at].caller, profile_stack::none);
+  }
+  expect_shares(result.seen);
+}
+
+TEST(sampler, follows_forks_and_execs) {
+  const sampled result = sample_of({"forks"});
+  EXPECT_EQ(result.status, 5);
+  const profile& p = result.seen;
+  expect_whole(p);
+  std::map<std::string, std::set<int>> processes;
+  std::size_t in_child = 0;
+  std::size_t in_executed = 0;
+  for (const profile_sample& s : p.samples) {
+    std::uint32_t at = s.stack;
+    while (frame_of(p, at).is_inlined)
+      at = p.stacks[at].caller;
+    const std::string name = short_name(frame_of(p, at).function);
+    processes[name].insert(p.threads[s.thread].process);
+    in_child += name == "child_work" ? 1U : 0U;
+    in_executed += name == "executed_work" ? 1U : 0U;
+  }
+  // Of 300 each, were nothing else to run.
+  EXPECT_GT(in_child, 150U);
+  EXPECT_GT(in_executed, 150U);
+  EXPECT_EQ(processes["child_work"].size(), 1U);
+  EXPECT_EQ(processes["executed_work"].size(), 1U);
+  EXPECT_NE(processes["child_work"], processes["executed_work"]);
+  for (const profile_thread& t : p.threads)
+    EXPECT_THAT(t.program, HasSubstr("profiled_program"));
+}
+
+TEST(sampler, keeps_what_a_killed_program_did) {
+  const sampled result = sample_of({"killed"});
+  EXPECT_EQ(result.status, 128 + SIGKILL);
+  EXPECT_GT(result.seen.samples.size(), 100U);
+  expect_whole(result.seen);
+}
+
+TEST(sampler, may_see_nothing) {
+  const sampled result = sample_of({"nothing"}, {1});
+  EXPECT_EQ(result.status, 0);
+  EXPECT_TRUE(result.seen.samples.empty());
+  expect_whole(result.seen);
+}
+
+TEST(sampler, refuses_a_process_that_is_none) {
+  EXPECT_THROW((void)sample_process(0x7ffffff0, {}, {}), usage_problem);
+}
+
+TEST(sampler, with_ptrace_sees_the_same_functions) {
+  sampler_options options{1000};
+  options.by_ptrace = true;
+  const sampled result = sample_of({"shares", "1", PROFILED_LIBRARY}, options);
+  EXPECT_EQ(result.status, 0);
+  expect_whole(result.seen);
+  ASSERT_GT(result.seen.samples.size(), 100U);
+  auto counts = counts_of(result.seen);
+  EXPECT_GT(counts["forty"] + counts["turn"], result.seen.samples.size() / 4);
+  EXPECT_THAT(callers_of(result.seen, "forty"), Not(Contains("twenty")));
+}
+
+TEST(sampler, with_ptrace_follows_forks_and_execs) {
+  sampler_options options{200};
+  options.by_ptrace = true;
+  const sampled result = sample_of({"forks"}, options);
+  EXPECT_EQ(result.status, 5);
+  std::set<int> processes;
+  for (const profile_thread& t : result.seen.threads)
+    processes.insert(t.process);
+  EXPECT_GE(processes.size(), 2U);
+}
+
+TEST(sampler, with_ptrace_keeps_what_a_killed_program_did) {
+  sampler_options options{200};
+  options.by_ptrace = true;
+  const sampled result = sample_of({"killed"}, options);
+  EXPECT_EQ(result.status, 128 + SIGKILL);
+  EXPECT_FALSE(result.seen.samples.empty());
+}
+
+// ---- jobs ---------------------------------------------------------------------------------------
+
+/// Makes calls until it is told to end; its status says whether one was lost.
+class running_job {
+ public:
+  running_job() {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) throw failed_run("no pipe");
+    input_ = unique_fd(ends[1]);
+    const unique_fd theirs(ends[0]);
+    pid_ = fork();
+    if (pid_ == 0) {
+      dup2(theirs.get(), STDIN_FILENO);
+      execl(program.c_str(), program.c_str(), "job", nullptr);
+      _exit(127);
+    }
+  }
+  ~running_job() {
+    if (pid_ > 0) (void)end();
+  }
+  running_job(const running_job&) = delete;
+  running_job& operator=(const running_job&) = delete;
+
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  [[nodiscard]] int end() {
+    input_.reset();
+    int status = 0;
+    waitpid(std::exchange(pid_, -1), &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+  /// The host and its targets have been seen to run.
+  void wait_for_targets() {
+    for (;;) {
+      const sampled result = sample_process(pid_, 50ms, {1000});
+      std::set<node_id> nodes;
+      for (const profile_thread& t : result.seen.threads)
+        nodes.insert(t.node);
+      if (nodes.contains(1) && nodes.contains(2)) return;
+    }
+  }
+
+ private:
+  unique_fd input_;
+  pid_t pid_ = -1;
+};
+
+TEST(sampled_job, has_the_numbers_of_its_nodes) {
+  running_job job;
+  job.wait_for_targets();
+  const sampled result = sample_process(job.pid(), 200ms, {1000});
+  expect_whole(result.seen);
+  std::set<node_id> nodes;
+  std::set<node_id> computing;
+  std::size_t waiting = 0;
+  for (const profile_thread& t : result.seen.threads)
+    nodes.insert(t.node);
+  for (const profile_sample& s : result.seen.samples) {
+    const node_id node = result.seen.threads[s.thread].node;
+    if (s.does == activity::computes &&
+        short_name(frame_of(result.seen, s.stack).function) != "main")
+      computing.insert(node);
+    waiting += node == 0 && s.does == activity::waits ? 1U : 0U;
+  }
+  EXPECT_EQ(nodes, (std::set<node_id>{0, 1, 2}));
+  EXPECT_THAT(computing, AllOf(Contains(1U), Contains(2U)));
+  EXPECT_GT(waiting, 0U);
+  EXPECT_EQ(job.end(), 0);
+}
+
+TEST(sampled_job, loses_no_call_when_samplers_come_and_go) {
+  running_job job;
+  job.wait_for_targets();
+  for (int i = 0; i < 20; ++i) {
+    sampler_options options{1000};
+    options.by_ptrace = i % 2 != 0;
+    const sampled result = sample_process(job.pid(), 30ms, options);
+    expect_whole(result.seen);
+  }
+  EXPECT_EQ(job.end(), 0);
+}
+
+// ---- the command --------------------------------------------------------------------------------
+
+program_result run_farcall(std::vector<std::string> words) {
+  return run_program(words, std::chrono::seconds(60));
+}
+
+TEST(prof_command, says_that_it_samples_with_ptrace) {
+  const program_result result = run_farcall(
+      {program, "without", "perf", FARCALL_COMMAND, "prof", "-s", "200", "--", program, "works"});
+  if (result.exit_status == 77) GTEST_SKIP() << "filters of system calls are forbidden here";
+  EXPECT_EQ(result.exit_status, 0) << result.standard_error;
+  EXPECT_THAT(result.standard_error, AllOf(HasSubstr("sampling with ptrace"), HasSubstr("forty")));
+  EXPECT_EQ(result.standard_output, "");
+}
+
+TEST(prof_command, says_what_to_do_where_nothing_is_allowed) {
+  const program_result result = run_farcall(
+      {program, "without", "both", FARCALL_COMMAND, "prof", "--", "/bin/echo", "this has begun"});
+  if (result.exit_status == 77) GTEST_SKIP() << "filters of system calls are forbidden here";
+  EXPECT_EQ(result.exit_status, 1);
+  EXPECT_THAT(result.standard_error,
+              AllOf(HasSubstr("perf_event_paranoid"), HasSubstr("SYS_PTRACE")));
+  EXPECT_EQ(result.standard_output, "");
+}
+
+TEST(prof_command, ends_as_the_program_does) {
+  EXPECT_EQ(run_farcall({FARCALL_COMMAND, "prof", "--", "/bin/sh", "-c", "exit 7"}).exit_status, 7);
+  const program_result missing = run_farcall({FARCALL_COMMAND, "prof", "--", "/no/such/program"});
+  EXPECT_EQ(missing.exit_status, 2);
+  EXPECT_THAT(missing.standard_error, HasSubstr("/no/such/program"));
+}
+
+TEST(prof_command, refuses_what_cannot_be) {
+  EXPECT_EQ(run_farcall({FARCALL_COMMAND, "prof"}).exit_status, 2);
+  EXPECT_EQ(run_farcall({FARCALL_COMMAND, "prof", "--pid", "1", "--", "/bin/true"}).exit_status, 2);
+  EXPECT_EQ(
+      run_farcall({FARCALL_COMMAND, "prof", "--duration", "1", "--", "/bin/true"}).exit_status, 2);
+  const program_result ending =
+      run_farcall({FARCALL_COMMAND, "prof", "-o", "profile.unknown", "--", "/bin/echo", "begun"});
+  EXPECT_EQ(ending.exit_status, 2);
+  EXPECT_THAT(ending.standard_error, HasSubstr("profile.unknown"));
+  EXPECT_EQ(ending.standard_output, "");
+}
+
+} // namespace
+} // namespace farcall::tool
