@@ -5,6 +5,7 @@
 #include <tools/profile/parts.hpp>
 #include <tools/profile/plain_table.hpp>
 #include <tools/profile/sampler.hpp>
+#include <tools/profile/unwinder.hpp>
 #include <tools/profile/write_profile.hpp>
 
 #include <algorithm>
@@ -91,6 +92,10 @@ int run_prof(const prof_options& options, const std::vector<std::string>& comman
     throw usage_problem("--duration is for --pid; a program is sampled until it ends");
   if (options.file) check_profile_format(*options.file);
   const sampler_options sampling = sampler_options_of(options);
+  if (sampling.stacks == call_graph::dwarf && !can_unwind()) {
+    throw usage_problem("--call-graph dwarf: this farcall was built without libdw, or for another "
+                        "instruction set than x86-64; take fp or none");
+  }
   sampled result;
   if (options.process) {
     std::optional<std::chrono::seconds> duration;

@@ -55,7 +55,8 @@ std::uint32_t modules::add(pid_t process, const map_record& mapping) {
 
 void address_space::add(const mapping& made) {
   if (made.start >= made.end) return;
-  ++version_;
+  static unsigned latest = 0;
+  version_ = ++latest;
   auto at = mappings_.lower_bound(made.start);
   if (at != mappings_.begin() && std::prev(at)->second.end > made.start) {
     mapping& before = std::prev(at)->second;

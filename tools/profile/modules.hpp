@@ -54,7 +54,7 @@ class address_space {
   /// Null where there is none.
   [[nodiscard]] const mapping* find(std::uint64_t address) const;
   [[nodiscard]] const std::map<std::uint64_t, mapping>& all() const { return mappings_; }
-  /// Differs after each change.
+  /// Another after each change, also of others; a copy has that of its original.
   [[nodiscard]] unsigned version() const { return version_; }
 
  private:

@@ -23,7 +23,7 @@ std::uint64_t record_time() {
 
 perf_session::perf_session(unsigned samples_per_second, call_graph stacks, recording& into,
                            modules& files)
-    : events_(samples_per_second, stacks), stacks_(stacks), into_(into), files_(files) {}
+    : events_(samples_per_second, stacks), unwinder_(files), into_(into), files_(files) {}
 
 perf_session::~perf_session() = default;
 
@@ -98,7 +98,13 @@ void perf_session::hand_on(std::uint64_t until) {
   std::ranges::stable_sort(noted_, {}, time_of);
   const auto end = std::ranges::upper_bound(noted_, until, {}, time_of);
   for (auto at = noted_.begin(); at != end; ++at) {
-    if (!is_known(at->record)) into_.take(*at);
+    if (is_known(at->record)) continue;
+    if (auto* const sample = std::get_if<sample_record>(&at->record.what)) {
+      // Here, since the mappings are those of its time.
+      if (const auto* const space = into_.space_of(at->record.process))
+        unwinder_.unwind(*space, *sample);
+    }
+    into_.take(*at);
   }
   noted_.erase(noted_.begin(), end);
 }

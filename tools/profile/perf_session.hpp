@@ -3,6 +3,7 @@
 #include "modules.hpp"
 #include "perf_events.hpp"
 #include "recording.hpp"
+#include "unwinder.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -43,7 +44,7 @@ class perf_session {
   void describe(pid_t process);
 
   perf_events events_;
-  call_graph stacks_;
+  unwinder unwinder_;
   recording& into_;
   modules& files_;
   std::vector<noted_record> noted_; ///< not yet in the recording

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <iterator>
 #include <string_view>
 #include <thread>
 
@@ -92,6 +93,20 @@ int shares(double seconds, const char* library) {
   return 0;
 }
 
+[[gnu::noinline]] int compare(const void* left, const void* right) {
+  result = turn(unit);
+  return *static_cast<const int*>(left) - *static_cast<const int*>(right);
+}
+
+/// The C library calls back, without frame pointers of its own.
+[[gnu::noinline]] int sorts() {
+  work_for(0.3, CLOCK_PROCESS_CPUTIME_ID, [] {
+    int values[] = {5, 2, 8, 1, 9, 3, 7, 4, 6};
+    std::qsort(values, std::size(values), sizeof values[0], compare);
+  });
+  return 0;
+}
+
 int forks(char** arguments) {
   const pid_t child = fork();
   if (child == 0) {
@@ -155,6 +170,7 @@ int main(int argc, char** argv) {
   farcall::serve_if_target();
   const std::string_view what = argc > 1 ? argv[1] : "";
   if (what == "shares" && argc > 3) return shares(std::atof(argv[2]), argv[3]);
+  if (what == "sorts") return sorts();
   if (what == "forks") return forks(argv);
   if (what == "executed") {
     work_for(0.3, CLOCK_PROCESS_CPUTIME_ID, executed_work);

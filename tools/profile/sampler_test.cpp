@@ -1,6 +1,7 @@
 #include "sampler.hpp"
 
 #include "debug_info.hpp"
+#include "unwinder.hpp"
 
 #include <tools/common/forked_process.hpp>
 #include <tools/common/outcome.hpp>
@@ -144,6 +145,29 @@ TEST(sampler, sees_the_shares_of_functions) {
   ASSERT_NE(inlined, p.frames.end());
   EXPECT_THAT(inlined->file, HasSubstr("profiled_program.cpp"));
   EXPECT_GT(inlined->line, 0U);
+}
+
+TEST(sampler, unwinds_copies_of_stacks) {
+  if (!can_unwind()) return;
+  // The C++ library, where qsort's caller is, has no frame pointers.
+  const sampled result = sample_of({"sorts"}, {1000, call_graph::dwarf});
+  EXPECT_EQ(result.status, 0);
+  expect_whole(result.seen);
+  EXPECT_EQ(result.seen.lost, 0U);
+  std::size_t all = 0;
+  std::size_t whole = 0;
+  for (const profile_sample& s : result.seen.samples) {
+    std::set<std::string> functions;
+    for (std::uint32_t at = s.stack; at != profile_stack::none; at = result.seen.stacks[at].caller)
+      functions.insert(short_name(frame_of(result.seen, at).function));
+    all += functions.contains("compare") ? 1U : 0U;
+    whole +=
+        functions.contains("compare") && functions.contains("sorts") && functions.contains("main")
+            ? 1U
+            : 0U;
+  }
+  ASSERT_GT(all, 50U);
+  EXPECT_GE(whole, all * 9 / 10);
 }
 
 TEST(sampler, without_callers_sees_the_same_functions) {
@@ -326,7 +350,7 @@ TEST(prof_command, says_that_it_samples_with_ptrace) {
       {program, "without", "perf", FARCALL_COMMAND, "prof", "-s", "200", "--", program, "works"});
   if (result.exit_status == 77) GTEST_SKIP() << "filters of system calls are forbidden here";
   EXPECT_EQ(result.exit_status, 0) << result.standard_error;
-  EXPECT_THAT(result.standard_error, AllOf(HasSubstr("sampling with ptrace"), HasSubstr("forty")));
+  EXPECT_THAT(result.standard_error, AllOf(HasSubstr("sampling with ptrace"), HasSubstr("turn")));
   EXPECT_EQ(result.standard_output, "");
 }
 
