@@ -36,8 +36,6 @@ using testing::Not;
 
 const std::string program = PROFILED_PROGRAM;
 
-/// Builds with sanitizers have function names and times of their own; what may be asked of them is
-/// that it works.
 sampled sample_of(const std::vector<std::string>& arguments, sampler_options options = {1000}) {
   std::vector<std::string> words{program};
   words.insert(words.end(), arguments.begin(), arguments.end());
@@ -58,18 +56,30 @@ std::string short_name(const std::string& function) {
   return colon == std::string::npos ? text : text.substr(colon + 2);
 }
 
+/// The stack at the innermost function that is not inlined.
+std::uint32_t not_inlined(const profile& p, std::uint32_t stack) {
+  while (frame_of(p, stack).is_inlined)
+    stack = p.stacks[stack].caller;
+  return stack;
+}
+
+std::string function_of(const profile& p, const profile_sample& s) {
+  return short_name(frame_of(p, not_inlined(p, s.stack)).function);
+}
+
 std::map<std::string, std::size_t> counts_of(const profile& p) {
   std::map<std::string, std::size_t> counts;
   for (const profile_sample& s : p.samples)
-    ++counts[short_name(frame_of(p, s.stack).function)];
+    ++counts[function_of(p, s)];
   return counts;
 }
 
+/// All functions that were found to call one, however indirectly.
 std::set<std::string> callers_of(const profile& p, const std::string& function) {
   std::set<std::string> callers;
   for (const profile_sample& s : p.samples) {
-    if (short_name(frame_of(p, s.stack).function) != function) continue;
-    for (std::uint32_t at = p.stacks[s.stack].caller; at != profile_stack::none;
+    if (function_of(p, s) != function) continue;
+    for (std::uint32_t at = p.stacks[not_inlined(p, s.stack)].caller; at != profile_stack::none;
          at = p.stacks[at].caller)
       callers.insert(short_name(frame_of(p, at).function));
   }
@@ -90,11 +100,12 @@ void expect_whole(const profile& p) {
   EXPECT_TRUE(std::ranges::is_sorted(p.samples, {}, &profile_sample::at));
 }
 
-/// The turns of its work, of all in the round and the thread beside them.
+/// Those of the turns of the functions' loops.
 void expect_shares(const profile& p) {
   auto counts = counts_of(p);
-  // What is inlined into a function of the test program is a loop, and that is the function's.
-  const double all = static_cast<double>(p.samples.size());
+  const auto all = static_cast<double>(p.samples.size());
+  // 100 units in the main thread, and a tenth of its time in the other.
+  constexpr double units = 110;
   const std::map<std::string, double> expected{{"forty", 40},
                                                {"twenty", 20},
                                                {"around_twelve", 12},
@@ -105,19 +116,12 @@ void expect_shares(const profile& p) {
                                                {"one", 1},
                                                {"library_work", 6},
                                                {"in_thread", 10}};
-  for (const auto& [name, units] : expected) {
-    const double share = units / 110;
-    std::size_t got = 0;
-    for (const profile_sample& s : p.samples) {
-      std::uint32_t at = s.stack;
-      while (frame_of(p, at).is_inlined)
-        at = p.stacks[at].caller;
-      if (short_name(frame_of(p, at).function) == name) ++got;
-    }
+  for (const auto& [name, part] : expected) {
+    const double share = part / units;
     // Four standard deviations of a binomial distribution, and two points for what else runs: the
     // loader, and a processor that is not as fast all the time.
     const double tolerance = 4 * std::sqrt(share * (1 - share) / all) + 0.02;
-    EXPECT_NEAR(static_cast<double>(got) / all, share, tolerance) << name;
+    EXPECT_NEAR(static_cast<double>(counts[name]) / all, share, tolerance) << name;
   }
 }
 
@@ -129,7 +133,8 @@ TEST(sampler, sees_the_shares_of_functions) {
   ASSERT_GT(p.samples.size(), 800U);
   EXPECT_EQ(p.lost, 0U);
   expect_shares(p);
-  EXPECT_THAT(callers_of(p, "library_work"), Contains("main"));
+  // A function that calls none may have no frame, and then its caller is missed.
+  EXPECT_THAT(callers_of(p, "ten_recursive"), Contains("main"));
   EXPECT_GE(std::ranges::count_if(p.threads, [](const profile_thread& t) { return t.is_main; }), 1);
   EXPECT_EQ(std::ranges::count_if(p.threads, [](const profile_thread& t) { return !t.is_main; }),
             1);
@@ -174,10 +179,8 @@ TEST(sampler, without_callers_sees_the_same_functions) {
   const sampled result = sample_of({"shares", "0.5", PROFILED_LIBRARY}, {1000, call_graph::none});
   expect_whole(result.seen);
   for (const profile_sample& s : result.seen.samples) {
-    std::uint32_t at = s.stack;
-    while (frame_of(result.seen, at).is_inlined)
-      at = result.seen.stacks[at].caller;
-    ASSERT_EQ(result.seen.stacks[at].caller, profile_stack::none);
+    const std::uint32_t stack = not_inlined(result.seen, s.stack);
+    ASSERT_EQ(result.seen.stacks[stack].caller, profile_stack::none);
   }
   expect_shares(result.seen);
 }
@@ -188,20 +191,12 @@ TEST(sampler, follows_forks_and_execs) {
   const profile& p = result.seen;
   expect_whole(p);
   std::map<std::string, std::set<int>> processes;
-  std::size_t in_child = 0;
-  std::size_t in_executed = 0;
-  for (const profile_sample& s : p.samples) {
-    std::uint32_t at = s.stack;
-    while (frame_of(p, at).is_inlined)
-      at = p.stacks[at].caller;
-    const std::string name = short_name(frame_of(p, at).function);
-    processes[name].insert(p.threads[s.thread].process);
-    in_child += name == "child_work" ? 1U : 0U;
-    in_executed += name == "executed_work" ? 1U : 0U;
-  }
+  for (const profile_sample& s : p.samples)
+    processes[function_of(p, s)].insert(p.threads[s.thread].process);
+  auto counts = counts_of(p);
   // Of 300 each, were nothing else to run.
-  EXPECT_GT(in_child, 150U);
-  EXPECT_GT(in_executed, 150U);
+  EXPECT_GT(counts["child_work"], 150U);
+  EXPECT_GT(counts["executed_work"], 150U);
   EXPECT_EQ(processes["child_work"].size(), 1U);
   EXPECT_EQ(processes["executed_work"].size(), 1U);
   EXPECT_NE(processes["child_work"], processes["executed_work"]);
@@ -235,7 +230,7 @@ TEST(sampler, with_ptrace_sees_the_same_functions) {
   expect_whole(result.seen);
   ASSERT_GT(result.seen.samples.size(), 100U);
   auto counts = counts_of(result.seen);
-  EXPECT_GT(counts["forty"] + counts["turn"], result.seen.samples.size() / 4);
+  EXPECT_GT(counts["forty"], result.seen.samples.size() / 4);
   EXPECT_THAT(callers_of(result.seen, "forty"), Not(Contains("twenty")));
 }
 
@@ -316,8 +311,7 @@ TEST(sampled_job, has_the_numbers_of_its_nodes) {
     nodes.insert(t.node);
   for (const profile_sample& s : result.seen.samples) {
     const node_id node = result.seen.threads[s.thread].node;
-    if (s.does == activity::computes &&
-        short_name(frame_of(result.seen, s.stack).function) != "main")
+    if (s.does == activity::computes && function_of(result.seen, s) == "twice")
       computing.insert(node);
     waiting += node == 0 && s.does == activity::waits ? 1U : 0U;
   }
