@@ -12,23 +12,20 @@ struct known_function {
   function_part part;
 };
 
-/// Functions of farcall that mean something. Optimised builds have no frame pointers, so that a
-/// stack may show one of them alone, without its callers: what is called by several is not here.
 constexpr known_function known_functions[] = {
     {"farcall::am::engine::run_worker", function_part::idle},
     {"farcall::am::engine::serve", function_part::idle},
     {"farcall::am::engine::worker_sleep", function_part::idle},
     {"farcall::am::engine::requests_wait", function_part::idle},
-    {"farcall::am::worker::turn", function_part::idle},
+    {"farcall::am::worker::", function_part::idle},
     {"farcall::am::worker_group::", function_part::idle},
+    {"farcall::am::responder::", function_part::idle},
     {"farcall::am::progress_thread::", function_part::idle},
-    {"farcall::tcp::reactor::run", function_part::idle},
+    {"farcall::tcp::reactor::", function_part::idle},
     {"farcall::line_forwarder::", function_part::idle},
     {"farcall::output_collector::", function_part::idle},
     {"farcall::am::engine::wait", function_part::waits},
-    {"farcall::am::engine::poll", function_part::waits},
-    {"farcall::am::engine::sleep", function_part::waits},
-    {"farcall::am::engine::pump", function_part::waits},
+    {"farcall::am::engine::spin_for", function_part::waits},
     {"farcall::am::engine::reply_wait", function_part::waits},
     {"farcall::am::engine::event_wait", function_part::waits},
     {"farcall::am::engine::state_wait", function_part::waits},
@@ -36,22 +33,33 @@ constexpr known_function known_functions[] = {
     {"farcall::am::engine::lane_wait", function_part::waits},
     {"farcall::am::engine::own_replies_wait", function_part::waits},
     {"farcall::am::engine::descriptor_wait", function_part::waits},
-    {"farcall::am::requester::", function_part::waits},
-    {"farcall::am::spin_wait::", function_part::waits},
-    {"farcall::future<", function_part::waits},
-    {"farcall::shared_future<", function_part::waits},
+    {"farcall::am::client::spin_for", function_part::waits},
+    {"farcall::am::requester::spin_for", function_part::waits},
+    {"farcall::detail::spin_for_reply", function_part::waits},
     {"farcall::job::wait", function_part::waits},
     {"farcall::job::barrier", function_part::waits},
-    {"farcall::wait_a", function_part::waits},
-    {"farcall::get_any", function_part::waits},
-    {"farcall::copy", function_part::waits},
-    {"farcall::put", function_part::waits},
-    {"farcall::get", function_part::waits},
-    {"farcall::doorbell::", function_part::waits},
-    {"farcall::am::responder::serve_one", function_part::handles},
+    {"farcall::wait_any", function_part::waits},
+    {"farcall::copy<", function_part::waits},
+    {"farcall::copy(", function_part::waits},
+    {"farcall::put<", function_part::waits},
+    {"farcall::put(", function_part::waits},
+    {"farcall::get<", function_part::waits},
+    {"farcall::get(", function_part::waits},
+    {"farcall::am::engine::poll", function_part::looks},
+    {"farcall::am::engine::pump", function_part::looks},
+    {"farcall::am::engine::sleep", function_part::looks},
+    {"farcall::am::requester::pump", function_part::looks},
+    {"farcall::am::spin_wait::", function_part::looks},
+    {"farcall::am::has_queued_continuations", function_part::looks},
+    {"farcall::am::queue_continuations", function_part::looks},
+    {"farcall::doorbell::", function_part::looks},
     {"farcall::detail::remote_call<", function_part::handles},
     {"farcall::detail::invoke", function_part::handles},
 };
+
+/// Libraries that call no function of the program by themselves, or only for somebody else.
+constexpr std::string_view system_libraries[] = {"libc.so", "libc-",      "libm.so",  "libstdc++",
+                                                 "libgcc",  "libpthread", "ld-linux", "libfarcall"};
 
 /// What templates return, and the "bool " before it, stand before the name.
 std::string_view without_result(std::string_view name) {
@@ -71,28 +79,52 @@ std::string_view without_result(std::string_view name) {
   return name.substr(start);
 }
 
+bool is_future_wait(std::string_view name) {
+  return (name.starts_with("farcall::future<") || name.starts_with("farcall::shared_future<")) &&
+         (name.find(">::get(") != std::string_view::npos ||
+          name.find(">::wait") != std::string_view::npos);
+}
+
+bool is_of_the_system(const profile_frame& frame) {
+  if (frame.module.empty()) return true; // the kernel's own functions for programs
+  const std::string_view path = frame.module;
+  const std::string_view file = path.substr(path.rfind('/') + 1);
+  return std::ranges::any_of(system_libraries,
+                             [&](std::string_view name) { return file.starts_with(name); });
+}
+
 } // namespace
 
 function_part part_of_function(std::string_view name) {
+  // One that gives its processor away has nothing to do.
+  if (name == "sched_yield" || name == "__sched_yield") return function_part::looks;
   const std::string_view plain = without_result(name);
+  if (plain.starts_with("std::")) return function_part::library;
   if (!plain.starts_with("farcall::")) return function_part::any;
+  if (is_future_wait(plain)) return function_part::waits;
   for (const known_function& known : known_functions) {
     if (plain.starts_with(known.beginning)) return known.part;
   }
-  return function_part::any;
+  return function_part::library;
 }
 
 std::vector<activity> activities_of(const profile& p) {
   std::vector<function_part> parts(p.frames.size());
   std::ranges::transform(p.frames, parts.begin(), [](const profile_frame& frame) {
-    return part_of_function(frame.function);
+    const function_part part = part_of_function(frame.function);
+    // Names of inlined functions may lack their namespaces.
+    if (part == function_part::any && (frame.is_inlined || is_of_the_system(frame)))
+      return function_part::library;
+    return part;
   });
   std::vector<activity> does(p.stacks.size());
   for (std::size_t i = 0; i < p.stacks.size(); ++i) {
     const profile_stack& stack = p.stacks[i];
+    const activity caller =
+        stack.caller == profile_stack::none ? activity::computes : does[stack.caller];
     switch (parts[stack.frame]) {
-    case function_part::any:
-      does[i] = stack.caller == profile_stack::none ? activity::computes : does[stack.caller];
+    case function_part::library:
+      does[i] = caller;
       break;
     case function_part::waits:
       does[i] = activity::waits;
@@ -100,6 +132,10 @@ std::vector<activity> activities_of(const profile& p) {
     case function_part::idle:
       does[i] = activity::idle;
       break;
+    case function_part::looks:
+      does[i] = caller == activity::computes ? activity::waits : caller;
+      break;
+    case function_part::any:
     case function_part::handles:
       does[i] = activity::computes;
       break;

@@ -256,8 +256,11 @@ TEST(activity, is_told_by_functions_of_farcall_alone) {
             function_part::waits);
   EXPECT_EQ(part_of_function("farcall::am::engine::run_worker(farcall::am::worker&, bool)"),
             function_part::idle);
+  EXPECT_EQ(part_of_function("farcall::future<double>::get(farcall::am::reply_count)"),
+            function_part::waits);
+  EXPECT_EQ(part_of_function("farcall::future<double>::future()"), function_part::library);
   EXPECT_EQ(part_of_function("user::wait(farcall::am::engine::wait)"), function_part::any);
-  EXPECT_EQ(part_of_function("std::vector<farcall::am::engine::wait> f<int>()"),
+  EXPECT_EQ(part_of_function("user::vector<farcall::am::engine::wait> f<int>()"),
             function_part::any);
   EXPECT_EQ(part_of_function("(anonymous namespace)::farcall::am::engine::wait()"),
             function_part::any);
@@ -265,20 +268,46 @@ TEST(activity, is_told_by_functions_of_farcall_alone) {
   EXPECT_EQ(part_of_function(""), function_part::any);
 }
 
-TEST(activity, is_that_of_the_innermost_function_that_tells) {
+/// A stack of functions, outermost first, that are not inlined.
+activity activity_of(const std::vector<std::string>& functions) {
   profile p;
-  const std::vector<std::string> functions{
-      "farcall::am::engine::run_worker(farcall::am::worker&, bool)",
-      "farcall::am::responder::serve_one()", "user::handler()",
-      "farcall::am::engine::wait(farcall::am::completion&, long)", "sched_yield"};
   for (std::uint32_t i = 0; i < functions.size(); ++i) {
     p.frames.emplace_back().function = functions[i];
+    p.frames.back().module = functions[i] == "memcpy" ? "/lib/libc.so.6" : "/home/user/app";
     p.stacks.push_back({.frame = i, .caller = i == 0 ? profile_stack::none : i - 1});
   }
-  // Without its callers.
-  p.stacks.push_back({.frame = 2});
-  EXPECT_THAT(activities_of(p), ElementsAre(activity::idle, activity::computes, activity::computes,
-                                            activity::waits, activity::waits, activity::computes));
+  return activities_of(p).back();
+}
+
+TEST(activity, is_that_of_the_innermost_function_that_tells) {
+  const std::string worker = "farcall::am::engine::run_worker(farcall::am::worker&, bool)";
+  const std::string call = "farcall::detail::remote_call<int>::run(farcall::am::request_context&)";
+  const std::string wait = "farcall::am::engine::wait(farcall::am::completion&, long)";
+  const std::string spin = "farcall::am::spin_wait::look()";
+  EXPECT_EQ(activity_of({worker}), activity::idle);
+  EXPECT_EQ(activity_of({worker, spin}), activity::idle);
+  EXPECT_EQ(activity_of({worker, call}), activity::computes);
+  EXPECT_EQ(activity_of({worker, call, "memcpy"}), activity::computes);
+  EXPECT_EQ(activity_of({worker, call, "user::handler()", wait, spin}), activity::waits);
+  EXPECT_EQ(activity_of({worker, call, "user::handler()", wait, "memcpy"}), activity::waits);
+  // The direct caller is missed.
+  EXPECT_EQ(activity_of({worker, "user::handler()"}), activity::computes);
+  EXPECT_EQ(activity_of({"main", wait, "user::continuation()"}), activity::computes);
+  // One function alone, as without frame pointers.
+  EXPECT_EQ(activity_of({spin}), activity::waits);
+  EXPECT_EQ(activity_of({"user::handler()"}), activity::computes);
+  EXPECT_EQ(activity_of({"memcpy"}), activity::computes);
+}
+
+TEST(activity, is_not_changed_by_inlined_functions_without_namespaces) {
+  profile p;
+  p.frames.resize(2);
+  p.frames[0].function = "farcall::am::engine::run_worker(farcall::am::worker&, bool)";
+  p.frames[1].function = "operator()";
+  p.frames[1].module = "/home/user/app";
+  p.frames[1].is_inlined = true;
+  p.stacks = {{.frame = 0}, {.frame = 1, .caller = 0}};
+  EXPECT_THAT(activities_of(p), ElementsAre(activity::idle, activity::idle));
 }
 
 // ---- parts --------------------------------------------------------------------------------------

@@ -100,7 +100,7 @@ int shares(double seconds, const char* library) {
 
 /// The C library calls back, without frame pointers of its own.
 [[gnu::noinline]] int sorts() {
-  work_for(0.3, CLOCK_PROCESS_CPUTIME_ID, [] {
+  work_for(0.2, CLOCK_PROCESS_CPUTIME_ID, [] {
     int values[] = {5, 2, 8, 1, 9, 3, 7, 4, 6};
     std::qsort(values, std::size(values), sizeof values[0], compare);
   });
@@ -110,7 +110,7 @@ int shares(double seconds, const char* library) {
 int forks(char** arguments) {
   const pid_t child = fork();
   if (child == 0) {
-    work_for(0.3, CLOCK_PROCESS_CPUTIME_ID, child_work);
+    work_for(0.15, CLOCK_PROCESS_CPUTIME_ID, child_work);
     _exit(0);
   }
   const pid_t executed = fork();
@@ -173,14 +173,14 @@ int main(int argc, char** argv) {
   if (what == "sorts") return sorts();
   if (what == "forks") return forks(argv);
   if (what == "executed") {
-    work_for(0.3, CLOCK_PROCESS_CPUTIME_ID, executed_work);
+    work_for(0.15, CLOCK_PROCESS_CPUTIME_ID, executed_work);
     return 5;
   }
   if (what == "killed") {
-    work_for(0.2, CLOCK_PROCESS_CPUTIME_ID, one);
+    work_for(0.1, CLOCK_PROCESS_CPUTIME_ID, one);
     std::raise(SIGKILL);
   }
-  if (what == "works") work_for(0.4, CLOCK_PROCESS_CPUTIME_ID, forty);
+  if (what == "works") work_for(0.3, CLOCK_PROCESS_CPUTIME_ID, forty);
   if (what == "without" && argc > 3) return without(argv[2], argv + 3);
   if (what == "job") return job(argc, argv);
   return 0;

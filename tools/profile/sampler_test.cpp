@@ -126,11 +126,11 @@ void expect_shares(const profile& p) {
 }
 
 TEST(sampler, sees_the_shares_of_functions) {
-  const sampled result = sample_of({"shares", "1.5", PROFILED_LIBRARY});
+  const sampled result = sample_of({"shares", "1", PROFILED_LIBRARY});
   EXPECT_EQ(result.status, 0);
   const profile& p = result.seen;
   expect_whole(p);
-  ASSERT_GT(p.samples.size(), 800U);
+  ASSERT_GT(p.samples.size(), 500U);
   EXPECT_EQ(p.lost, 0U);
   expect_shares(p);
   // A function that calls none may have no frame, and then its caller is missed.
@@ -176,7 +176,7 @@ TEST(sampler, unwinds_copies_of_stacks) {
 }
 
 TEST(sampler, without_callers_sees_the_same_functions) {
-  const sampled result = sample_of({"shares", "0.5", PROFILED_LIBRARY}, {1000, call_graph::none});
+  const sampled result = sample_of({"shares", "0.3", PROFILED_LIBRARY}, {1000, call_graph::none});
   expect_whole(result.seen);
   for (const profile_sample& s : result.seen.samples) {
     const std::uint32_t stack = not_inlined(result.seen, s.stack);
@@ -194,9 +194,9 @@ TEST(sampler, follows_forks_and_execs) {
   for (const profile_sample& s : p.samples)
     processes[function_of(p, s)].insert(p.threads[s.thread].process);
   auto counts = counts_of(p);
-  // Of 300 each, were nothing else to run.
-  EXPECT_GT(counts["child_work"], 150U);
-  EXPECT_GT(counts["executed_work"], 150U);
+  // Of 150 each, but for what the loader needs.
+  EXPECT_GT(counts["child_work"], 75U);
+  EXPECT_GT(counts["executed_work"], 75U);
   EXPECT_EQ(processes["child_work"].size(), 1U);
   EXPECT_EQ(processes["executed_work"].size(), 1U);
   EXPECT_NE(processes["child_work"], processes["executed_work"]);
@@ -207,7 +207,7 @@ TEST(sampler, follows_forks_and_execs) {
 TEST(sampler, keeps_what_a_killed_program_did) {
   const sampled result = sample_of({"killed"});
   EXPECT_EQ(result.status, 128 + SIGKILL);
-  EXPECT_GT(result.seen.samples.size(), 100U);
+  EXPECT_GT(result.seen.samples.size(), 50U);
   expect_whole(result.seen);
 }
 
@@ -225,10 +225,10 @@ TEST(sampler, refuses_a_process_that_is_none) {
 TEST(sampler, with_ptrace_sees_the_same_functions) {
   sampler_options options{1000};
   options.by_ptrace = true;
-  const sampled result = sample_of({"shares", "1", PROFILED_LIBRARY}, options);
+  const sampled result = sample_of({"shares", "0.4", PROFILED_LIBRARY}, options);
   EXPECT_EQ(result.status, 0);
   expect_whole(result.seen);
-  ASSERT_GT(result.seen.samples.size(), 100U);
+  ASSERT_GT(result.seen.samples.size(), 40U);
   auto counts = counts_of(result.seen);
   EXPECT_GT(counts["forty"], result.seen.samples.size() / 4);
   EXPECT_THAT(callers_of(result.seen, "forty"), Not(Contains("twenty")));
@@ -327,7 +327,7 @@ TEST(sampled_job, loses_no_call_when_samplers_come_and_go) {
   for (int i = 0; i < 20; ++i) {
     sampler_options options{1000};
     options.by_ptrace = i % 2 != 0;
-    const sampled result = sample_process(job.pid(), 30ms, options);
+    const sampled result = sample_process(job.pid(), 15ms, options);
     expect_whole(result.seen);
   }
   EXPECT_EQ(job.end(), 0);
