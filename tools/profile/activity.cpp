@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <vector>
 
 namespace farcall::tool {
 
@@ -93,6 +94,49 @@ bool is_of_the_system(const profile_frame& frame) {
                              [&](std::string_view name) { return file.starts_with(name); });
 }
 
+struct stack_activity {
+  activity does = activity::computes;
+  bool is_certain = true; ///< false: it waits, or is idle
+};
+
+function_part part_of_frame(const profile_frame& frame) {
+  const function_part part = part_of_function(frame.function);
+  // Names of inlined functions may lack their namespaces.
+  if (part == function_part::any && (frame.is_inlined || is_of_the_system(frame)))
+    return function_part::library;
+  return part;
+}
+
+std::vector<stack_activity> activities_of_stacks(const profile& p) {
+  std::vector<function_part> parts(p.frames.size());
+  std::ranges::transform(p.frames, parts.begin(), part_of_frame);
+  std::vector<stack_activity> stacks(p.stacks.size());
+  for (std::size_t i = 0; i < p.stacks.size(); ++i) {
+    const profile_stack& stack = p.stacks[i];
+    // Callers come first.
+    if (stack.caller != profile_stack::none) stacks[i] = stacks[stack.caller];
+    switch (parts[stack.frame]) {
+    case function_part::library:
+      break;
+    case function_part::waits:
+      stacks[i] = {.does = activity::waits};
+      break;
+    case function_part::idle:
+      stacks[i] = {.does = activity::idle};
+      break;
+    case function_part::looks:
+      if (stacks[i].does == activity::computes)
+        stacks[i] = {.does = activity::waits, .is_certain = false};
+      break;
+    case function_part::any:
+    case function_part::handles:
+      stacks[i] = {};
+      break;
+    }
+  }
+  return stacks;
+}
+
 } // namespace
 
 function_part part_of_function(std::string_view name) {
@@ -108,40 +152,23 @@ function_part part_of_function(std::string_view name) {
   return function_part::library;
 }
 
-std::vector<activity> activities_of(const profile& p) {
-  std::vector<function_part> parts(p.frames.size());
-  std::ranges::transform(p.frames, parts.begin(), [](const profile_frame& frame) {
-    const function_part part = part_of_function(frame.function);
-    // Names of inlined functions may lack their namespaces.
-    if (part == function_part::any && (frame.is_inlined || is_of_the_system(frame)))
-      return function_part::library;
-    return part;
-  });
-  std::vector<activity> does(p.stacks.size());
-  for (std::size_t i = 0; i < p.stacks.size(); ++i) {
-    const profile_stack& stack = p.stacks[i];
-    const activity caller =
-        stack.caller == profile_stack::none ? activity::computes : does[stack.caller];
-    switch (parts[stack.frame]) {
-    case function_part::library:
-      does[i] = caller;
-      break;
-    case function_part::waits:
-      does[i] = activity::waits;
-      break;
-    case function_part::idle:
-      does[i] = activity::idle;
-      break;
-    case function_part::looks:
-      does[i] = caller == activity::computes ? activity::waits : caller;
-      break;
-    case function_part::any:
-    case function_part::handles:
-      does[i] = activity::computes;
-      break;
-    }
+void classify_samples(profile& p) {
+  const std::vector<stack_activity> stacks = activities_of_stacks(p);
+  struct counts {
+    std::size_t waits = 0;
+    std::size_t idle = 0;
+  };
+  std::vector<counts> threads(p.threads.size());
+  for (profile_sample& s : p.samples) {
+    s.does = stacks[s.stack].does;
+    if (!stacks[s.stack].is_certain) continue;
+    threads[s.thread].waits += s.does == activity::waits ? 1U : 0U;
+    threads[s.thread].idle += s.does == activity::idle ? 1U : 0U;
   }
-  return does;
+  for (profile_sample& s : p.samples) {
+    const counts& of_thread = threads[s.thread];
+    if (!stacks[s.stack].is_certain && of_thread.idle > of_thread.waits) s.does = activity::idle;
+  }
 }
 
 } // namespace farcall::tool

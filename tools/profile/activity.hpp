@@ -3,7 +3,6 @@
 #include "profile.hpp"
 
 #include <string_view>
-#include <vector>
 
 namespace farcall::tool {
 
@@ -20,9 +19,9 @@ enum class function_part {
 /// By the name of the function, with or without its arguments.
 [[nodiscard]] function_part part_of_function(std::string_view name);
 
-/// What a thread does with each of the profile's stacks: the innermost function that says something
-/// decides. Optimised builds have no frame pointers, and so a stack may be the innermost function
-/// alone.
-[[nodiscard]] std::vector<activity> activities_of(const profile& p);
+/// Sets what the thread of each sample does: the innermost function that says something decides.
+/// Optimised builds have no frame pointers, and so a stack may be the innermost function alone.
+/// Where that one looks for messages, it is for what the thread does at other times.
+void classify_samples(profile& p);
 
 } // namespace farcall::tool

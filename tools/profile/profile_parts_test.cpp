@@ -276,7 +276,10 @@ activity activity_of(const std::vector<std::string>& functions) {
     p.frames.back().module = functions[i] == "memcpy" ? "/lib/libc.so.6" : "/home/user/app";
     p.stacks.push_back({.frame = i, .caller = i == 0 ? profile_stack::none : i - 1});
   }
-  return activities_of(p).back();
+  p.threads.resize(1);
+  p.samples.push_back({.stack = static_cast<std::uint32_t>(functions.size() - 1)});
+  classify_samples(p);
+  return p.samples[0].does;
 }
 
 TEST(activity, is_that_of_the_innermost_function_that_tells) {
@@ -307,7 +310,27 @@ TEST(activity, is_not_changed_by_inlined_functions_without_namespaces) {
   p.frames[1].module = "/home/user/app";
   p.frames[1].is_inlined = true;
   p.stacks = {{.frame = 0}, {.frame = 1, .caller = 0}};
-  EXPECT_THAT(activities_of(p), ElementsAre(activity::idle, activity::idle));
+  p.threads.resize(1);
+  p.samples = {{.stack = 1}};
+  classify_samples(p);
+  EXPECT_EQ(p.samples[0].does, activity::idle);
+}
+
+TEST(activity, of_one_function_that_looks_for_messages_is_told_by_the_thread) {
+  profile p;
+  p.frames.resize(3);
+  p.frames[0].function = "sched_yield";
+  p.frames[1].function = "farcall::am::engine::run_worker(farcall::am::worker&, bool)";
+  p.frames[2].function = "farcall::am::engine::wait(farcall::am::completion&, long)";
+  p.stacks = {{.frame = 0}, {.frame = 1}, {.frame = 2}};
+  p.threads.resize(2);
+  p.samples = {{.thread = 0, .stack = 0},
+               {.thread = 0, .stack = 1},
+               {.thread = 1, .stack = 0},
+               {.thread = 1, .stack = 2}};
+  classify_samples(p);
+  EXPECT_EQ(p.samples[0].does, activity::idle);
+  EXPECT_EQ(p.samples[2].does, activity::waits);
 }
 
 // ---- parts --------------------------------------------------------------------------------------

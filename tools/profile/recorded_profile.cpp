@@ -99,15 +99,14 @@ void recording::finish(const modules& files, std::uint64_t start, const progress
     }
     ends[i] = stack;
   }
-  const std::vector<activity> does = activities_of(into);
   for (const raw_sample& s : samples_) {
-    const std::uint32_t stack = ends[s.stack];
     const std::uint64_t since = s.time > start ? s.time - start : 0;
     into.samples.push_back({.at = std::chrono::nanoseconds(since),
                             .thread = s.thread,
-                            .stack = stack,
-                            .does = does[stack]});
+                            .stack = ends[s.stack],
+                            .does = activity::computes});
   }
+  classify_samples(into);
 }
 
 } // namespace farcall::tool
