@@ -226,6 +226,24 @@ TEST(recordings, number_targets_in_the_order_of_their_starts) {
   EXPECT_THAT(nodes[9], ElementsAre(no_node));
 }
 
+TEST(recordings, number_targets_of_a_launched_host_behind_launched_nodes) {
+  recording recorded;
+  for (const node_id rank : {0U, 1U, 2U}) {
+    const pid_t process = 10 + static_cast<pid_t>(rank);
+    recorded.add_process(process, 1, {.rank = rank}, "/bin/app");
+    recorded.take(sampled_at(1, process, {1}));
+  }
+  recorded.take(forked(2, 10, 20));
+  noted_record begins = executed(3, 20, true);
+  begins.part->rank = 0; // in the environment of its host
+  recorded.take(begins);
+  recorded.take(sampled_at(4, 20, {1}));
+  std::vector<node_id> nodes;
+  for (const profile_thread& t : finished(recorded).threads)
+    nodes.push_back(t.node);
+  EXPECT_THAT(nodes, ElementsAre(0U, 1U, 2U, 3U));
+}
+
 TEST(recordings, leave_out_callers_that_are_no_code) {
   recording recorded;
   recorded.take(mapped(1, 9, 0x1000, "", modules::none));

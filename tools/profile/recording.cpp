@@ -148,9 +148,14 @@ void recording::take_sample(const perf_record& record, const sample_record& samp
 
 // ---- nodes --------------------------------------------------------------------------------------
 
-/// A host starts its targets in the order of their numbers. A launcher gives numbers itself.
+/// A host starts its targets in the order of their numbers. A launcher gives numbers itself, and
+/// what a launched host starts comes behind those.
 void recording::number_nodes() {
   std::map<std::size_t, node_id> targets;
+  node_id highest_rank = 0;
+  for (const program_run& run : runs_) {
+    if (run.part.rank != no_node) highest_rank = std::max(highest_rank, run.part.rank);
+  }
   std::map<pid_t, node_id> given; // a wrapper's target has the number of the wrapper
   for (program_run& run : runs_) {
     if (run.part.rank != no_node) run.node = run.part.rank;
@@ -158,10 +163,11 @@ void recording::number_nodes() {
     const program_run& parent = runs_[*run.parent];
     if (parent.part.is_target && given.contains(parent.process)) {
       run.node = parent.node;
-    } else if (const auto before = given.find(run.process); before != given.end()) {
-      run.node = before->second;
+    } else if (const auto same = given.find(run.process); same != given.end()) {
+      run.node = same->second;
     } else if (!parent.part.is_server) {
-      run.node = ++targets[*run.parent];
+      const node_id before = parent.part.rank == no_node ? 0 : highest_rank;
+      run.node = ++targets.try_emplace(*run.parent, before).first->second;
     }
     given[run.process] = run.node;
   }
