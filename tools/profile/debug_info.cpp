@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <ranges>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -188,8 +189,8 @@ class unit_reader {
     }
     std::vector<source_frame> frames;
     const auto& scopes = scopes_of_[i];
-    for (auto at = scopes.rbegin(); at != scopes.rend(); ++at) {
-      Dwarf_Die& function = scopes_[*at];
+    for (const std::size_t scope : std::views::reverse(scopes)) {
+      Dwarf_Die& function = scopes_[scope];
       place.function = names_.of(function);
       frames.push_back(std::move(place));
       place = {};

@@ -90,12 +90,14 @@ void perf_session::note(perf_record& record) {
   if (const auto* const name = std::get_if<name_record>(&record.what); name && name->is_exec)
     noted.part = part_of(record.process);
   noted.record = std::move(record);
+  noted.number = ++count_;
   noted_.push_back(std::move(noted));
 }
 
 void perf_session::hand_on(std::uint64_t until) {
   const auto time_of = [](const noted_record& n) { return n.record.time; };
-  std::ranges::stable_sort(noted_, {}, time_of);
+  std::ranges::sort(noted_, {},
+                    [](const noted_record& n) { return std::pair(n.record.time, n.number); });
   const auto end = std::ranges::upper_bound(noted_, until, {}, time_of);
   for (auto at = noted_.begin(); at != end; ++at) {
     if (is_known(at->record)) continue;

@@ -48,7 +48,8 @@ class perf_session {
   recording& into_;
   modules& files_;
   std::vector<noted_record> noted_; ///< not yet in the recording
-  std::uint64_t read_at_ = 0;       ///< when the rings were read before
+  std::uint64_t count_ = 0;
+  std::uint64_t read_at_ = 0; ///< when the rings were read before
   std::uint64_t attached_at_ = 0;
   std::unordered_set<pid_t> attached_; ///< threads that have events of their own
 };

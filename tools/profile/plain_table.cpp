@@ -3,9 +3,11 @@
 #include <tools/common/table.hpp>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -27,7 +29,8 @@ void write_plain_table(std::FILE* to, const profile& p) {
     }
   }
   std::vector<std::pair<std::string, counts>> sorted(functions.begin(), functions.end());
-  std::ranges::stable_sort(sorted, std::greater{}, [](const auto& f) { return f.second.self; });
+  std::ranges::sort(sorted, std::greater{},
+                    [](const auto& f) { return std::pair(f.second.self, f.first); });
   table text({{"self"}, {"total"}, {"function", table::align::left}});
   const auto share = [&](std::size_t count) {
     return fmt::format("{:.1f} %",

@@ -29,8 +29,8 @@ constexpr std::size_t most_frames = 127;
 /// What has been mapped since is seen after this time.
 constexpr std::chrono::milliseconds mapping_interval{100};
 constexpr std::chrono::seconds longest_end{1};
-constexpr int options = PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE |
-                        PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD;
+constexpr int trace_options = PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE |
+                              PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD;
 
 struct code_registers {
   std::uint64_t instruction = 0;
@@ -107,7 +107,7 @@ ptrace_session::ptrace_session(unsigned samples_per_second, bool has_callers, re
 ptrace_session::~ptrace_session() { finish(); }
 
 bool ptrace_session::seize(pid_t process, pid_t thread) {
-  if (ptrace(PTRACE_SEIZE, thread, nullptr, options) != 0) {
+  if (ptrace(PTRACE_SEIZE, thread, nullptr, trace_options) != 0) {
     if (errno == ESRCH) return false;
     throw ptrace_refused(fmt::format("ptrace: {}", reason_text(errno)));
   }

@@ -22,6 +22,7 @@ namespace farcall::tool {
 /// may be gone.
 struct noted_record {
   perf_record record;
+  std::uint64_t number = 0;             ///< of those of one time, the first comes first
   std::uint32_t module = modules::none; ///< of a map_record
   std::optional<process_part> part;     ///< of a name_record that tells of an exec
 };

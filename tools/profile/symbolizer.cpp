@@ -89,7 +89,7 @@ std::vector<symbol> symbolize(const module_file& module, std::span<const std::ui
   // Segments need not be in the order of their offsets.
   std::vector<std::size_t> order(offsets.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return addresses[i]; });
+  std::ranges::sort(order, {}, [&](std::size_t i) { return std::pair(addresses[i], i); });
   std::ranges::sort(addresses);
   const int with_lines = elf.has_debug_information() ? module.file.get() : debug.get();
   if (with_lines >= 0) {

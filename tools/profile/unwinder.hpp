@@ -25,7 +25,7 @@ class unwinder {
  private:
   class session;
 
-  const modules& files_;
+  [[maybe_unused]] const modules& files_;
   std::map<unsigned, std::unique_ptr<session>> sessions_; ///< by versions of address spaces
 };
 
