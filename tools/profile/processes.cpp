@@ -18,6 +18,8 @@
 
 #include <fmt/format.h>
 
+#include <unistd.h>
+
 namespace farcall::tool {
 
 namespace {
@@ -107,7 +109,7 @@ std::vector<pid_t> with_descendants(pid_t root) {
     children.emplace(status.parent, std::pair(status.started, process));
   }
   std::vector<pid_t> all{root};
-  std::unordered_set<pid_t> known{root};
+  std::unordered_set<pid_t> known{root, getpid()};
   for (std::size_t i = 0; i < all.size(); ++i) {
     const auto [from, to] = children.equal_range(all[i]);
     std::vector<std::pair<std::uint64_t, pid_t>> sorted;

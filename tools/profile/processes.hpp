@@ -20,7 +20,8 @@ struct process_part {
   node_id rank = no_node; ///< that a launcher has given it
 };
 
-/// A process, and all that it and its descendants have started; in the order of their starts.
+/// A process, and all that it and its descendants have started; those of one parent in the order of
+/// their starts. Without the calling process, which may be one of them.
 [[nodiscard]] std::vector<pid_t> with_descendants(pid_t root);
 [[nodiscard]] bool is_process(pid_t process);
 [[nodiscard]] std::vector<pid_t> threads_of(pid_t process);

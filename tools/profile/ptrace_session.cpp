@@ -121,14 +121,23 @@ void ptrace_session::add_from_exec(pid_t child) {
 
 bool ptrace_session::add_running(pid_t root) {
   std::set<pid_t> processes;
+  std::set<pid_t> refused;
   for (bool is_new = true; is_new;) {
     is_new = false;
     for (const pid_t process : with_descendants(root)) {
       for (const pid_t thread : threads_of(process)) {
         // One that has ended is listed until somebody has reaped it.
-        if (threads_.contains(thread) || state_of(process, thread) == 'Z' ||
-            !seize(process, thread))
+        if (threads_.contains(thread) || refused.contains(thread) ||
+            state_of(process, thread) == 'Z')
           continue;
+        try {
+          if (!seize(process, thread)) continue;
+        } catch (const ptrace_refused&) {
+          // Descendants may be another user's.
+          if (process == root) throw;
+          refused.insert(thread);
+          continue;
+        }
         is_new = true;
         if (processes.insert(process).second) describe(process);
       }

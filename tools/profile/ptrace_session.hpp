@@ -33,8 +33,8 @@ class ptrace_session {
 
   /// A child of this process that has yet to become its program. Throws ptrace_refused.
   void add_from_exec(pid_t child);
-  /// All threads of a process and of its descendants. False when it has ended. Throws
-  /// ptrace_refused.
+  /// All threads of a process and of its descendants, but for those that it may not trace. False
+  /// when the process has ended. Throws ptrace_refused.
   [[nodiscard]] bool add_running(pid_t root);
 
   /// When the next tick is due.

@@ -257,7 +257,9 @@ TEST(sampler, with_ptrace_sees_the_same_functions) {
   expect_whole(result.seen);
   ASSERT_GT(result.seen.samples.size(), 40U);
   auto counts = counts_of(result.seen);
-  EXPECT_GT(counts["forty"], result.seen.samples.size() / 4);
+  // The kernel's work for the loader is seen, too.
+  EXPECT_GT(counts["forty"], result.seen.samples.size() / 8);
+  EXPECT_GT(counts["forty"], counts["twenty"]);
   EXPECT_THAT(callers_of(result.seen, "forty"), Not(Contains("twenty")));
 }
 
