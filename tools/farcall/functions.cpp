@@ -1,8 +1,8 @@
-#include "callable_text.hpp"
 #include "commands.hpp"
 #include "program_tables.hpp"
 #include "table_difference.hpp"
 
+#include <tools/common/callable_text.hpp>
 #include <tools/common/json.hpp>
 #include <tools/common/outcome.hpp>
 #include <tools/common/table.hpp>

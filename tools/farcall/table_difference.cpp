@@ -1,6 +1,6 @@
 #include "table_difference.hpp"
 
-#include "callable_text.hpp"
+#include <tools/common/callable_text.hpp>
 
 #include <farcall/call/entry.hpp>
 

@@ -2,6 +2,7 @@
 
 #include <tools/common/json.hpp>
 #include <tools/common/outcome.hpp>
+#include <tools/common/terminal.hpp>
 #include <tools/top/job_sampler.hpp>
 #include <tools/top/metrics.hpp>
 #include <tools/top/node_table.hpp>
@@ -15,7 +16,6 @@
 
 #include <fmt/format.h>
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 namespace farcall::tool {
@@ -67,12 +67,6 @@ std::string title_of(const job_sample& sample, const std::vector<node_rates>& no
                      sample.processes.size(), calls);
 }
 
-std::size_t width_of_output() {
-  winsize size{};
-  if (::isatty(STDOUT_FILENO) == 0 || ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
-  return size.ws_col;
-}
-
 job_sample first_sample(job_sampler& sampler, const top_options& options) {
   job_sample first = sampler.take();
   if (first.processes.empty()) throw_no_job(options, sampler.others());
@@ -94,7 +88,7 @@ int print_samples(const top_options& options) {
       print(json{{"seconds", seconds.count()}, {"nodes", nodes_json(nodes)}}.dump() + '\n');
     } else {
       std::string text = n == 0 ? "" : "\n";
-      for (const std::string& line : node_table(nodes, width_of_output()))
+      for (const std::string& line : node_table(nodes, terminal_width(STDOUT_FILENO).value_or(0)))
         text += line + '\n';
       print(text);
     }

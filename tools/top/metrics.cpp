@@ -16,6 +16,8 @@
 #include <fmt/format.h>
 #include <httplib.h>
 
+#include <sys/socket.h>
+
 namespace farcall::tool {
 namespace {
 
@@ -146,6 +148,11 @@ void serve_metrics(const std::string& address, const std::function<std::string()
   ::pthread_sigmask(SIG_BLOCK, &end, nullptr);
   httplib::Server server;
   server.new_task_queue = [] { return new httplib::ThreadPool(1); };
+  // Not SO_REUSEPORT, which the library would set: two could share a port then.
+  server.set_socket_options([](int socket) {
+    constexpr int yes = 1;
+    (void)::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  });
   server.set_read_timeout(5);
   server.set_write_timeout(5);
   server.Get("/metrics", [&](const httplib::Request& /*request*/, httplib::Response& response) {

@@ -1,7 +1,8 @@
 #include "node_rates.hpp"
 
+#include <tools/common/callable_text.hpp>
+
 #include <farcall/am/message.hpp>
-#include <farcall/base/error.hpp>
 
 #include <algorithm>
 #include <numeric>
@@ -181,7 +182,7 @@ std::string handler_name(const process_counters& counts, std::uint32_t key) {
   const std::size_t at = key - am::first_user_key;
   if (at >= counts.functions.size() || counts.functions[at].empty())
     return fmt::format("handler {}", key);
-  return demangle(counts.functions[at].c_str());
+  return describe_callable(counts.functions[at], "").name;
 }
 
 } // namespace farcall::tool
