@@ -14,6 +14,7 @@ int main(int argc, char** argv) {
        .text = "Call C++ functions in other processes: look at the machine, start jobs, measure "
                "what an offload costs.",
        .commands = {command_info(), command_run(), command_serve(), command_keygen(),
-                    command_bench(), command_top(), command_functions(), command_process_group(), command_prof()}},
+                    command_bench(), command_top(), command_functions(), command_process_group(),
+                    command_prof()}},
       FARCALL_TOOL_VERSION, argc, argv);
 }

@@ -2,23 +2,27 @@
 #include "run_plan.hpp"
 
 #include <tools/common/outcome.hpp>
-#include <tools/profile/parts.hpp>
-#include <tools/profile/plain_table.hpp>
+#include <tools/common/terminal.hpp>
+#include <tools/profile/function_table.hpp>
 #include <tools/profile/sampler.hpp>
+#include <tools/profile/text.hpp>
 #include <tools/profile/unwinder.hpp>
+#include <tools/profile/veprof.hpp>
 #include <tools/profile/write_profile.hpp>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
+
+#include <unistd.h>
 
 namespace farcall::tool {
 
@@ -31,7 +35,15 @@ struct prof_options {
   std::optional<std::size_t> duration;
   bool per_node = false;
   bool per_thread = false;
+  bool also_waiting = false;
   std::string stacks = "fp";
+  // As veprof has them.
+  bool veprof = false;
+  std::optional<std::string> command;
+  std::optional<std::string> executable;
+  bool openmp = false;
+  bool verbose = false;
+  std::optional<std::string> display;
 };
 
 sampler_options sampler_options_of(const prof_options& options) {
@@ -42,55 +54,71 @@ sampler_options sampler_options_of(const prof_options& options) {
   return sampling;
 }
 
-/// What is worth knowing before one reads the table.
 std::string heading_of(const profile& p) {
-  const auto doing = [&](activity what) {
-    const auto count = std::ranges::count(p.samples, what, &profile_sample::does);
-    return 100.0 * static_cast<double>(count) / static_cast<double>(p.samples.size());
-  };
-  std::set<std::uint32_t> threads;
-  for (const profile_sample& s : p.samples)
-    threads.insert(s.thread);
-  const std::string lost =
-      p.lost == 0 ? ""
-                  : fmt::format("; the kernel has lost {} samples: take a lower rate (-s)", p.lost);
-  return fmt::format("{} samples of {} threads, {:.4g} s of processor time in {:.4g} s{}\n"
-                     "computes {:.1f} %, waits for offloads {:.1f} %, is idle {:.1f} %\n",
-                     p.samples.size(), threads.size(),
-                     static_cast<double>(p.samples.size()) * p.seconds_per_sample(),
-                     std::chrono::duration<double>(p.duration).count(), lost,
-                     doing(activity::computes), doing(activity::waits), doing(activity::idle));
+  return fmt::format("{} samples in {:.4g} s: {}\n", p.samples.size(),
+                     std::chrono::duration<double>(p.duration).count(), p.command);
+}
+
+/// Of the processes that run that program, wherever the path to it leads through.
+void keep_only(profile& p, const std::string& program) {
+  std::error_code gone;
+  const std::filesystem::path wanted = std::filesystem::weakly_canonical(program, gone);
+  std::erase_if(p.samples, [&](const profile_sample& s) {
+    return p.threads[s.thread].program != wanted.string();
+  });
+  if (p.samples.empty()) {
+    throw failed_run(
+        fmt::format("--executable {}: no process that was sampled runs this file", program));
+  }
 }
 
 void print_profile(const profile& p, const prof_options& options) {
+  using per = function_table_options::per;
   if (p.samples.empty()) {
     fmt::print(stderr, "farcall prof: no samples: nothing has run for long enough; take a higher "
                        "rate (-s)\n");
     return;
   }
+  std::string text = '\n' + heading_of(p);
+  if (options.veprof) {
+    text += veprof_table(parse_veprof(veprof_text(p, ""), "the profile"));
+  } else {
+    text += function_table(p, {.group = options.per_node     ? per::node
+                                        : options.per_thread ? per::thread
+                                                             : per::profile,
+                               .also_waiting = options.also_waiting,
+                               .most_rows = options.verbose ? 0U : 40U,
+                               .width = terminal_width(STDERR_FILENO)});
+  }
   // Behind what the program has printed, and not among its results.
-  if (!options.per_node && !options.per_thread) {
-    fmt::print(stderr, "\n{}\n", heading_of(p));
-    write_plain_table(stderr, p);
-    return;
-  }
-  for (const profile_part& part :
-       parts_of(p, options.per_node ? parts_by::node : parts_by::thread)) {
-    fmt::print(stderr, "\n{}: {}\n", part.title, heading_of(part.samples));
-    write_plain_table(stderr, part.samples);
-  }
+  write_text(stderr, text, "standard error");
 }
 
-int run_prof(const prof_options& options, const std::vector<std::string>& command) {
-  if (options.process && !command.empty())
+/// The words to run: those behind the options, or, as veprof has it, behind --command.
+std::vector<std::string> command_of(const prof_options& options, std::vector<std::string> rest) {
+  if (options.command) rest.insert(rest.begin(), *options.command);
+  if (options.process && !rest.empty())
     throw usage_problem("--pid names a running process; leave out the program");
-  if (!options.process && command.empty()) {
+  if (!options.process && rest.empty()) {
     throw usage_problem("no program given; for example: farcall prof -- ./app its arguments, or "
                         "--pid of a running one");
   }
+  return rest;
+}
+
+int run_prof(const prof_options& options, const std::vector<std::string>& rest) {
+  if (options.display) {
+    if (!rest.empty() || options.process)
+      throw usage_problem("--display shows a file; leave out the program and --pid");
+    print_veprof(stdout, *options.display);
+    return 0;
+  }
+  const std::vector<std::string> command = command_of(options, rest);
   if (options.duration && !options.process)
     throw usage_problem("--duration is for --pid; a program is sampled until it ends");
-  if (options.file) check_profile_format(*options.file);
+  const std::optional<std::string> file =
+      options.file || !options.veprof ? options.file : std::optional<std::string>("veprof.out");
+  if (file) check_profile_format(*file);
   const sampler_options sampling = sampler_options_of(options);
   if (sampling.stacks == call_graph::dwarf && !can_unwind()) {
     throw usage_problem("--call-graph dwarf: this farcall was built without libdw, or for another "
@@ -107,8 +135,9 @@ int run_prof(const prof_options& options, const std::vector<std::string>& comman
         find_program(command.front(), path == nullptr ? "/usr/bin:/bin" : path);
     result = sample_program(program, command, sampling);
   }
+  if (options.executable) keep_only(result.seen, *options.executable);
   print_profile(result.seen, options);
-  if (options.file) write_profile(*options.file, result.seen);
+  if (file) write_profile(*file, result.seen);
   return result.status;
 }
 
@@ -128,14 +157,17 @@ command command_prof() {
           "do not show. Targets on this machine are sampled with their host, those on other "
           "machines are not. Stacks follow frame pointers: build with -fno-omit-frame-pointer, or "
           "take --call-graph dwarf; else a sample shows few callers.",
-      .options = {{.name = "-s",
+      .options = {{.name = "-s,--samplerate",
                    .value = &o.samples_per_second,
                    .text = "Samples for each second that a thread runs",
                    .range = {{1, 10'000}},
                    .shows_default = true},
                   {.name = "-o",
                    .value = &o.file,
-                   .text = "Also write a profile to this file; its ending says in which format"},
+                   .text =
+                       "Also write a profile to this file; its ending says in which format: .svg "
+                       "(flame graph), .collapsed, .speedscope.json, .firefox.json, .pb.gz "
+                       "(pprof), .pb, .txt, veprof.out"},
                   {.name = "--pid",
                    .value = &o.process,
                    .text = "Sample this process, and its descendants, until it ends or a signal "
@@ -155,7 +187,30 @@ command command_prof() {
                    .text = "Where callers come from: frame pointers, copies of the stack and "
                            "debug information, or nowhere",
                    .choices = {"fp", "dwarf", "none"},
-                   .shows_default = true}},
+                   .shows_default = true},
+                  {.name = "--also-waiting",
+                   .value = &o.also_waiting,
+                   .text = "Count samples of threads that wait or are idle in the table, too"},
+                  {.name = "-e,--executable",
+                   .value = &o.executable,
+                   .text = "Only processes that run this file, as where the program is a script"},
+                  {.name = "-v,--verbose",
+                   .value = &o.verbose,
+                   .text = "All functions, not only the first 40"},
+                  {.name = "--veprof",
+                   .value = &o.veprof,
+                   .text = "A table as veprof_display prints it, and the profile in veprof.out, or "
+                           "in what -o names"},
+                  {.name = "-c,--command",
+                   .value = &o.command,
+                   .text = "The program, as veprof has it; its arguments follow"},
+                  {.name = "--openmp",
+                   .value = &o.openmp,
+                   .text = "As veprof has it: all threads are sampled anyway"},
+                  {.name = "--display",
+                   .value = &o.display,
+                   .text = "Show this veprof.out, ours or one of SX-Aurora's, as veprof_display "
+                           "does"}},
       .takes_rest = command::rest::after_options,
       .run = [options](const std::vector<std::string>& rest) { return run_prof(*options, rest); }};
 }

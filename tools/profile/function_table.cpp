@@ -12,9 +12,6 @@
 #include <tuple>
 #include <utility>
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 namespace farcall::tool {
 
 namespace {
@@ -274,13 +271,6 @@ std::string function_table(const profile& seen, const function_table_options& as
     text += wrapped(fmt::format("The kernel dropped {} more samples.", seen.lost), options.width);
   }
   return text;
-}
-
-std::optional<std::size_t> terminal_width(int descriptor) {
-  winsize size{};
-  if (isatty(descriptor) == 0 || ioctl(descriptor, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
-    return {};
-  return size.ws_col;
 }
 
 } // namespace farcall::tool

@@ -44,7 +44,4 @@ struct function_table_options {
 /// lines have a limit, names are shortened, and columns left out that do not fit.
 [[nodiscard]] std::string function_table(const profile& seen, const function_table_options& asked);
 
-/// Columns of the terminal that a file descriptor is of; nothing for files and pipes.
-[[nodiscard]] std::optional<std::size_t> terminal_width(int descriptor);
-
 } // namespace farcall::tool

@@ -103,13 +103,5 @@ TEST(function_table, of_nothing_says_so) {
   EXPECT_EQ(function_table({}, {}), "0 samples: 0 computed (0.0 %), 0 waited, 0 idle\n");
 }
 
-TEST(function_table, pipes_have_no_width) {
-  int ends[2];
-  ASSERT_EQ(::pipe(ends), 0);
-  EXPECT_EQ(terminal_width(ends[1]), std::nullopt);
-  ::close(ends[0]);
-  ::close(ends[1]);
-}
-
 } // namespace
 } // namespace farcall::tool

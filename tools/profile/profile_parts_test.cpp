@@ -1,7 +1,6 @@
 #include "activity.hpp"
 #include "elf_file.hpp"
 #include "modules.hpp"
-#include "parts.hpp"
 #include "perf_record.hpp"
 #include "recording.hpp"
 #include "symbolizer.hpp"
@@ -261,7 +260,6 @@ TEST(recordings, may_be_empty) {
   recording recorded;
   const profile p = finished(recorded);
   EXPECT_TRUE(p.samples.empty());
-  EXPECT_TRUE(parts_of(p, parts_by::node).empty());
 }
 
 // ---- what threads do ----------------------------------------------------------------------------
@@ -351,36 +349,6 @@ TEST(activity, of_one_function_that_looks_for_messages_is_told_by_the_thread) {
   EXPECT_EQ(p.samples[2].does, activity::waits);
 }
 
-// ---- parts --------------------------------------------------------------------------------------
-
-profile_thread thread_of_node(int process, int thread, node_id node) {
-  profile_thread made;
-  made.process = process;
-  made.thread = thread;
-  made.node = node;
-  return made;
-}
-
-TEST(profile_parts, are_those_of_nodes_or_of_threads) {
-  profile p;
-  p.threads = {thread_of_node(7, 7, 1), thread_of_node(7, 8, 1), thread_of_node(3, 3, no_node),
-               thread_of_node(6, 6, 0)};
-  p.threads[1].name = "worker";
-  p.threads[2].program = "/bin/sh";
-  for (const std::uint32_t thread : {0U, 2U, 1U, 3U, 0U})
-    p.samples.push_back({.thread = thread});
-  std::vector<std::string> titles;
-  std::vector<std::size_t> counts;
-  for (const profile_part& part : parts_of(p, parts_by::node)) {
-    titles.push_back(part.title);
-    counts.push_back(part.samples.samples.size());
-  }
-  EXPECT_THAT(titles, ElementsAre("the host (node 0)", "node 1", "process 3, /bin/sh"));
-  EXPECT_THAT(counts, ElementsAre(1U, 3U, 1U));
-  EXPECT_EQ(parts_of(p, parts_by::thread).size(), 4U);
-  EXPECT_EQ(parts_of(p, parts_by::thread)[2].title, "thread 8 (worker) of node 1");
-}
-
 // ---- files --------------------------------------------------------------------------------------
 
 /// A file of these bytes that has no name any more.
@@ -455,7 +423,11 @@ TEST(formats, are_told_by_the_ending) {
   } catch (const usage_problem& e) {
     EXPECT_THAT(e.what(), HasSubstr("profile.unknown"));
   }
-  EXPECT_THROW(write_profile("/no/such/folder/profile.table", {}), failed_run);
+  for (const char* ending : {"p.svg", "p.collapsed", "p.speedscope.json", "p.firefox.json",
+                             "p.pb.gz", "p.pb", "p.txt", "veprof.out"}) {
+    EXPECT_NO_THROW(check_profile_format(ending)) << ending;
+    EXPECT_THROW(write_profile(std::string("/no/such/folder/") + ending, {}), failed_run) << ending;
+  }
 }
 
 } // namespace

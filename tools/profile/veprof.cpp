@@ -126,8 +126,7 @@ std::optional<double> times(std::optional<double> value, double factor) {
   return *value * factor;
 }
 
-/// A column of veprof_display's table. NEC's documentation gives these formulas (PROGINF/FTRACE
-/// User's Guide); a counter that has none there has no column.
+/// A column of veprof_display's table: what counters say of a function.
 struct veprof_column {
   std::string header;
   int decimals;

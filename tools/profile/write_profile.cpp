@@ -1,16 +1,27 @@
 #include "write_profile.hpp"
 
-#include "plain_table.hpp"
+#include "collapsed_stacks.hpp"
+#include "firefox_profile.hpp"
+#include "flame_graph.hpp"
+#include "function_table.hpp"
+#include "gzip.hpp"
+#include "pprof.hpp"
+#include "speedscope.hpp"
+#include "text.hpp"
+#include "veprof.hpp"
 
 #include <tools/common/outcome.hpp>
 
 #include <farcall/base/error.hpp>
 
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <string_view>
 
 #include <fmt/format.h>
+
+#include <unistd.h>
 
 namespace farcall::tool {
 
@@ -18,11 +29,24 @@ namespace {
 
 struct profile_format {
   std::string_view ending;
-  void (*write)(std::FILE* to, const profile& p);
+  std::string (*text_of)(const profile& p);
 };
 
+std::string own_host() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+// The first that fits is taken.
 constexpr profile_format profile_formats[] = {
-    {".table", &write_plain_table},
+    {".svg", [](const profile& p) { return flame_graph(p); }},
+    {".collapsed", [](const profile& p) { return collapsed_stacks(p); }},
+    {".speedscope.json", &speedscope_json},
+    {".firefox.json", &firefox_profile_json},
+    {".pb.gz", [](const profile& p) { return gzip_compressed(pprof_protobuf(p)); }},
+    {".pb", &pprof_protobuf},
+    {".txt", [](const profile& p) { return function_table(p, {}); }},
+    {"veprof.out", [](const profile& p) { return veprof_text(p, own_host()); }},
 };
 
 const profile_format& format_of(const std::string& path) {
@@ -41,14 +65,17 @@ const profile_format& format_of(const std::string& path) {
 void check_profile_format(const std::string& path) { (void)format_of(path); }
 
 void write_profile(const std::string& path, const profile& p) {
-  const profile_format& format = format_of(path);
+  const std::string text = format_of(path).text_of(p);
   std::FILE* const file = std::fopen(path.c_str(), "we");
   if (file == nullptr)
     throw failed_run(fmt::format("cannot write {}: {}", path, reason_text(errno)));
-  format.write(file, p);
-  const bool has_failed = std::ferror(file) != 0;
-  const bool is_closed = std::fclose(file) == 0;
-  if (has_failed || !is_closed)
+  try {
+    write_text(file, text, path);
+  } catch (...) {
+    (void)std::fclose(file);
+    throw;
+  }
+  if (std::fclose(file) != 0)
     throw failed_run(fmt::format("cannot write {}: {}", path, reason_text(errno)));
 }
 
