@@ -2,6 +2,7 @@
 #include "markup.hpp"
 
 #include <tools/common/table.hpp>
+#include <tools/common/text.hpp>
 
 #include <array>
 
@@ -87,14 +88,15 @@ void drawing::area(const std::vector<xy>& around, std::string_view look) {
 }
 
 void drawing::text(xy at, anchor where, std::string_view look, std::string_view words) {
-  out_ += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"{}\" class=\"{}\">{}</text>\n",
-                      coordinate(at.x), coordinate(at.y), anchor_text(where), look, escaped(words));
+  out_ +=
+      fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"{}\" class=\"{}\">{}</text>\n",
+                  coordinate(at.x), coordinate(at.y), anchor_text(where), look, xml_text(words));
 }
 
 void drawing::upright_text(xy at, std::string_view look, std::string_view words) {
   out_ += fmt::format("<text transform=\"translate({} {}) rotate(-90)\" text-anchor=\"middle\" "
                       "class=\"{}\">{}</text>\n",
-                      coordinate(at.x), coordinate(at.y), look, escaped(words));
+                      coordinate(at.x), coordinate(at.y), look, xml_text(words));
 }
 
 void drawing::mark(xy at, std::size_t series) {
@@ -139,7 +141,7 @@ void drawing::mark(xy at, std::size_t series) {
 }
 
 void drawing::begin_group(std::string_view title) {
-  out_ += fmt::format("<g><title>{}</title>\n", escaped(title));
+  out_ += fmt::format("<g><title>{}</title>\n", xml_text(title, line_ends::kept));
 }
 
 double text_width(std::string_view text, double size) {

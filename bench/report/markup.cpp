@@ -14,51 +14,6 @@ namespace farcall::tool {
 
 namespace {
 
-constexpr std::string_view replacement = "\xEF\xBF\xBD";
-
-/// Bytes of the UTF-8 character that begins there; 0 where none does.
-std::size_t character_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(text[i]); };
-  const std::uint8_t first = byte(0);
-  if (first < 0x80) return 1;
-  const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  if (first < 0xC2 || first > 0xF4 || text.size() < length) return 0;
-  std::uint32_t code = first & (0xFFU >> (length + 1));
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0U) != 0x80U) return 0;
-    code = code << 6U | (byte(i) & 0x3FU);
-  }
-  constexpr std::array<std::uint32_t, 5> smallest{0, 0, 0x80, 0x800, 0x10000};
-  const bool is_surrogate = code >= 0xD800 && code <= 0xDFFF;
-  const bool is_none_of_xml = code == 0xFFFE || code == 0xFFFF;
-  return code < smallest[length] || code > 0x10FFFF || is_surrogate || is_none_of_xml ? 0 : length;
-}
-
-void append_character(std::string& out, char c) {
-  switch (c) {
-  case '&':
-    out += "&amp;";
-    return;
-  case '<':
-    out += "&lt;";
-    return;
-  case '>':
-    out += "&gt;";
-    return;
-  case '"':
-    out += "&quot;";
-    return;
-  case '\'':
-    out += "&#39;";
-    return;
-  default:
-    break;
-  }
-  const auto code = static_cast<std::uint8_t>(c);
-  const bool is_control = (code < 0x20 && c != '\t' && c != '\n') || code == 0x7F;
-  out += is_control ? replacement : std::string_view(&c, 1);
-}
-
 std::string without_needless_zeros(std::string text) {
   const std::size_t point = text.find('.');
   if (point == std::string::npos) return text;
@@ -87,22 +42,6 @@ std::string grouped(std::string digits) {
 }
 
 } // namespace
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  while (!text.empty()) {
-    const std::size_t length = character_length(text);
-    if (length == 0) {
-      out += replacement;
-    } else if (length == 1) {
-      append_character(out, text.front());
-    } else {
-      out += text.substr(0, length);
-    }
-    text.remove_prefix(length == 0 ? 1 : length);
-  }
-  return out;
-}
 
 std::string coordinate(double value) {
   if (!std::isfinite(value) || std::abs(value) < 0.005) return "0";

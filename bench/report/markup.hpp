@@ -9,10 +9,6 @@
 
 namespace farcall::tool {
 
-/// The text for XML and HTML, between tags and in attributes. What XML has no place for (control
-/// characters, bytes that are no UTF-8) becomes the replacement character.
-[[nodiscard]] std::string escaped(std::string_view text);
-
 /// A coordinate: at most two decimals, no more than are needed. Not-a-number is 0.
 [[nodiscard]] std::string coordinate(double value);
 

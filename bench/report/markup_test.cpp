@@ -7,28 +7,6 @@
 namespace farcall::tool {
 namespace {
 
-TEST(markup, what_tags_and_attributes_are_made_of_is_escaped) {
-  EXPECT_EQ(escaped("a<b>&\"c\"'d'"), "a&lt;b&gt;&amp;&quot;c&quot;&#39;d&#39;");
-}
-
-TEST(markup, text_in_utf8_stays_as_it_is) { EXPECT_EQ(escaped("µs, 行, 😀"), "µs, 行, 😀"); }
-
-TEST(markup, what_xml_has_no_place_for_is_replaced) {
-  EXPECT_EQ(escaped(std::string_view("a\0b", 3)), "a�b");
-  EXPECT_EQ(escaped("\x1b[0m"), "�[0m");
-  EXPECT_EQ(escaped("tab\tline\n"), "tab\tline\n");
-  EXPECT_EQ(escaped("\xEF\xBF\xBF"), "���") << "U+FFFF is no character";
-}
-
-TEST(markup, bytes_that_are_no_utf8_are_replaced_one_by_one) {
-  EXPECT_EQ(escaped("\xff"), "�");
-  EXPECT_EQ(escaped("\xC3"), "�") << "cut short";
-  EXPECT_EQ(escaped("\xC3("), "�(") << "not continued";
-  EXPECT_EQ(escaped("\xC0\xAF"), "��") << "longer than needed";
-  EXPECT_EQ(escaped("\xED\xA0\x80"), "���") << "half of a surrogate pair";
-  EXPECT_EQ(escaped("\xF5\x80\x80\x80"), "����") << "beyond the last character";
-}
-
 TEST(markup, coordinates_have_no_more_digits_than_they_need) {
   EXPECT_EQ(coordinate(12), "12");
   EXPECT_EQ(coordinate(100), "100");

@@ -4,6 +4,7 @@
 #include "markup.hpp"
 
 #include <tools/common/table.hpp>
+#include <tools/common/text.hpp>
 
 #include <cmath>
 #include <sstream>
@@ -31,12 +32,12 @@ std::string inline_chart(const chart& c, std::size_t number) {
       "<svg {0} viewBox=\"0 0 {1} {2}\" role=\"img\" aria-labelledby=\"t{3} d{3}\">\n"
       "<title id=\"t{3}\">{4}</title>\n<desc id=\"d{3}\">{5}</desc>\n"
       "<rect width=\"{1}\" height=\"{2}\" class=\"bg\"/>\n{6}</svg>\n",
-      svg_names, coordinate(chart_width), coordinate(drawn.height), number, escaped(title_of(c)),
-      escaped(description_of(c)), drawn.markup);
+      svg_names, coordinate(chart_width), coordinate(drawn.height), number, xml_text(title_of(c)),
+      xml_text(description_of(c)), drawn.markup);
 }
 
 std::string cell(const std::string& text, const char* kind = "td") {
-  return fmt::format("<{0}>{1}</{0}>", kind, escaped(text));
+  return fmt::format("<{0}>{1}</{0}>", kind, xml_text(text));
 }
 
 std::string spread_cells(unit counts, const summary& value, double floor) {
@@ -51,14 +52,14 @@ constexpr const char* spread_headers = "<th scope=\"col\">p1</th><th scope=\"col
 
 std::string rows_of_table(const line_chart& c) {
   std::string out = fmt::format("<thead><tr><th scope=\"col\">{}</th>{}</tr></thead>\n",
-                                escaped(c.x.title), spread_headers);
+                                xml_text(c.x.title), spread_headers);
   for (const chart_series& s : c.series) {
     out += fmt::format("<tbody><tr><th scope=\"rowgroup\" colspan=\"6\">{}</th></tr>\n",
-                       escaped(s.name));
+                       xml_text(s.name));
     for (const chart_point& p : s.points) {
-      out +=
-          fmt::format("<tr><th scope=\"row\">{}</th>{}</tr>\n", escaped(tick_text(c.x.counts, p.x)),
-                      spread_cells(c.y.counts, p.value, p.floor));
+      out += fmt::format("<tr><th scope=\"row\">{}</th>{}</tr>\n",
+                         xml_text(tick_text(c.x.counts, p.x)),
+                         spread_cells(c.y.counts, p.value, p.floor));
     }
     out += "</tbody>\n";
   }
@@ -68,9 +69,9 @@ std::string rows_of_table(const line_chart& c) {
 std::string rows_of_table(const row_chart& c) {
   std::string out = fmt::format("<thead><tr><th scope=\"col\">{}</th>{}<th scope=\"col\">remark"
                                 "</th></tr></thead>\n<tbody>\n",
-                                escaped(c.x.title), spread_headers);
+                                xml_text(c.x.title), spread_headers);
   for (const chart_row& r : c.rows) {
-    out += fmt::format("<tr><th scope=\"row\">{}</th>{}{}</tr>\n", escaped(r.what),
+    out += fmt::format("<tr><th scope=\"row\">{}</th>{}{}</tr>\n", xml_text(r.what),
                        spread_cells(c.x.counts, r.value, r.floor.p50), cell(r.remark));
   }
   return out + "</tbody>\n";
@@ -82,13 +83,13 @@ std::string section(const chart& c, std::size_t number) {
                      "<summary>All figures of this chart</summary>\n"
                      "<div class=\"wide\"><table>\n<caption>{0}</caption>\n{2}</table></div>\n"
                      "</details>\n</section>\n",
-                     escaped(title_of(c)), inline_chart(c, number), rows);
+                     xml_text(title_of(c)), inline_chart(c, number), rows);
 }
 
 std::string list(const std::vector<std::string>& lines) {
   std::string out = "<ul>\n";
   for (const std::string& line : lines)
-    out += fmt::format("<li>{}</li>\n", escaped(line));
+    out += fmt::format("<li>{}</li>\n", xml_text(line));
   return out + "</ul>\n";
 }
 
@@ -126,7 +127,7 @@ std::string html_page(const report& r) {
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
       "<link rel=\"icon\" href=\"data:,\"/>\n<title>{0}</title>\n<style>\n{1}{2}</style>\n"
       "</head>\n<body>\n<header>\n<h1>{0}</h1>\n<p>{3}</p>\n</header>\n<main>\n",
-      escaped(r.title), page_style, chart_style(), escaped(r.text));
+      xml_text(r.title), page_style, chart_style(), xml_text(r.text));
   out += "<p>\"To floor\" says how many times as long as its floor a figure takes; of rates, how "
          "many times as much the floor gives. The floor was measured in the same run.</p>\n";
   std::size_t number = 0;
@@ -169,8 +170,8 @@ std::string svg_picture(const report& r) {
                      "aria-labelledby=\"title description\">\n<title id=\"title\">{3}</title>\n"
                      "<desc id=\"description\">{4}</desc>\n<style>\n{5}</style>\n"
                      "<rect width=\"{1}\" height=\"{2}\" class=\"bg\"/>\n{6}{7}{8}</svg>\n",
-                     svg_names, coordinate(chart_width), coordinate(height), escaped(r.title),
-                     escaped(words), chart_style(), head.markup(), charts, foot.markup());
+                     svg_names, coordinate(chart_width), coordinate(height), xml_text(r.title),
+                     xml_text(words), chart_style(), head.markup(), charts, foot.markup());
 }
 
 } // namespace farcall::tool

@@ -3,6 +3,7 @@
 #include "profile.hpp"
 
 #include <tools/common/json.hpp>
+#include <tools/common/text.hpp>
 
 #include <cstdio>
 #include <string>
@@ -10,13 +11,6 @@
 #include <vector>
 
 namespace farcall::tool {
-
-/// UTF-8 without control characters, for any bytes: what is neither becomes U+FFFD, so that names
-/// from damaged symbol tables break neither terminals nor files.
-[[nodiscard]] std::string valid_text(std::string_view bytes);
-
-/// The same, with the characters escaped that mean something in XML.
-[[nodiscard]] std::string xml_text(std::string_view bytes);
 
 /// The last part of a path.
 [[nodiscard]] std::string_view base_name(std::string_view path) noexcept;

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace farcall::tool {
+
+enum class line_ends : std::uint8_t { replaced, kept };
+
+/// UTF-8 without control characters, for any bytes: what is neither becomes U+FFFD, so that names
+/// from damaged symbol tables break neither terminals nor files.
+[[nodiscard]] std::string valid_text(std::string_view bytes,
+                                     line_ends ends = line_ends::replaced);
+
+/// The same for XML and HTML, between tags and in attributes: characters that mean something there
+/// are escaped.
+[[nodiscard]] std::string xml_text(std::string_view bytes, line_ends ends = line_ends::replaced);
+
+} // namespace farcall::tool

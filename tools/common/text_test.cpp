@@ -1,0 +1,38 @@
+#include "text.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string_view>
+
+namespace farcall::tool {
+namespace {
+
+TEST(text, keeps_what_is_text) {
+  EXPECT_EQ(valid_text("f(int) µ – 漢 😀"), "f(int) µ – 漢 😀");
+  EXPECT_EQ(valid_text(""), "");
+}
+
+TEST(text, replaces_what_is_none) {
+  EXPECT_EQ(valid_text("a\nb\tc\x7f"), "a�b�c�");
+  EXPECT_EQ(valid_text(std::string_view("\0x", 2)), "�x");
+  EXPECT_EQ(valid_text("\xff!"), "�!");              // never a first byte
+  EXPECT_EQ(valid_text("\xc0\xaf"), "��");           // longer than needed
+  EXPECT_EQ(valid_text("\xe0\x80\xaf"), "���");      // the same
+  EXPECT_EQ(valid_text("\xed\xa0\x80"), "�");        // half of a pair
+  EXPECT_EQ(valid_text("\xf4\x90\x80\x80"), "����"); // beyond the last character
+  EXPECT_EQ(valid_text("\xef\xbf\xbf"), "�");        // none in XML
+  EXPECT_EQ(valid_text("\xc2\x9b"), "�");            // starts commands of terminals
+  EXPECT_EQ(valid_text("ab\xe6\xbc"), "ab��");       // cut off
+}
+
+TEST(text, escapes_what_means_something_in_xml) {
+  EXPECT_EQ(xml_text("a<b>&\"c\"'d'\x01"), "a&lt;b&gt;&amp;&quot;c&quot;&#39;d&#39;�");
+}
+
+TEST(text, keeps_ends_of_lines_where_they_are_wanted) {
+  EXPECT_EQ(valid_text("a\nb\r", line_ends::kept), "a\nb�");
+  EXPECT_EQ(xml_text("<\n", line_ends::kept), "&lt;\n");
+}
+
+} // namespace
+} // namespace farcall::tool
