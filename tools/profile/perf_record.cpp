@@ -48,8 +48,8 @@ class record_reader {
 
   /// Up to the first zero byte, or to the end.
   std::string take_text() {
-    const char* const text = reinterpret_cast<const char*>(left_.data());
-    return {text, strnlen(text, left_.size())};
+    const std::string_view text(reinterpret_cast<const char*>(left_.data()), left_.size());
+    return std::string(text.substr(0, text.find('\0')));
   }
 
   [[nodiscard]] bool is_whole() const { return is_whole_; }
