@@ -200,7 +200,7 @@ program_result run_program(const std::vector<std::string>& words, std::chrono::s
     }
     std::this_thread::sleep_for(std::chrono::milliseconds{1});
   }
-  result.exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  result.exit_status = shell_status_of(status);
   return result;
 }
 
@@ -249,6 +249,10 @@ measured measure_isolated(const std::function<std::vector<double>()>& body,
                                       : "its process ended without a result";
   }
   return result;
+}
+
+int shell_status_of(int status) noexcept {
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 } // namespace farcall::tool

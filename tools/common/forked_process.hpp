@@ -76,4 +76,8 @@ struct measured {
 [[nodiscard]] measured measure_isolated(const std::function<std::vector<double>()>& body,
                                         std::chrono::seconds limit);
 
+/// What shells say of a process that has ended, from what waitpid() says: its exit status, or 128
+/// and the number of the signal.
+[[nodiscard]] int shell_status_of(int status) noexcept;
+
 } // namespace farcall::tool

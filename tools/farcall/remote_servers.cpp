@@ -1,5 +1,6 @@
 #include "remote_servers.hpp"
 
+#include <tools/common/forked_process.hpp>
 #include <tools/common/outcome.hpp>
 
 #include <farcall/base/error.hpp>
@@ -86,10 +87,6 @@ pid_t spawn_server(std::vector<std::string> words, int input, int output) {
   const int reason = errno;
   [[maybe_unused]] const auto told = write(failure, &reason, sizeof reason);
   _exit(127);
-}
-
-int shell_status(int status) {
-  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 std::string fate_text(int status) {
@@ -253,7 +250,7 @@ int run_to_end(const std::string& program, const std::vector<std::string>& words
     int status = 0;
     if (waitpid(pid, &status, WNOHANG) == pid) {
       if (prints_to != nullptr) prints_to->finish();
-      return shell_status(status);
+      return shell_status_of(status);
     }
     siginfo_t got{};
     const int signal = sigwaitinfo(&set, &got);

@@ -5,6 +5,7 @@
 #include "started_program.hpp"
 
 #include <tools/common/environment.hpp>
+#include <tools/common/forked_process.hpp>
 #include <tools/common/outcome.hpp>
 
 #include <farcall/base/clock.hpp>

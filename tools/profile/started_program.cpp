@@ -1,5 +1,6 @@
 #include "started_program.hpp"
 
+#include <tools/common/forked_process.hpp>
 #include <tools/common/outcome.hpp>
 
 #include <farcall/base/error.hpp>
@@ -102,10 +103,6 @@ int started_program::wait() {
   }
   pid_ = -1;
   return shell_status_of(status);
-}
-
-int shell_status_of(int status) {
-  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 taken_signals::taken_signals() {

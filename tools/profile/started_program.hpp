@@ -45,9 +45,6 @@ class started_program {
   pid_t pid_ = -1;
 };
 
-/// As shells say how a program has ended, of a status of wait().
-[[nodiscard]] int shell_status_of(int status);
-
 /// What the signals that have come ask for.
 struct asked {
   bool to_end = false;
