@@ -2,7 +2,7 @@
 #include "program_tables.hpp"
 #include "table_difference.hpp"
 
-#include <tools/common/callable_text.hpp>
+#include <farcall/call/callable_description.hpp>
 #include <tools/common/json.hpp>
 #include <tools/common/outcome.hpp>
 #include <tools/common/table.hpp>
@@ -50,21 +50,21 @@ std::uint32_t key_of(std::uint32_t row) { return key_resolver::first_row_key + r
 
 std::string key_text(std::uint32_t row) { return row == 0 ? "-" : std::to_string(key_of(row)); }
 
-callable_text text_of(const detail::program_table& table, std::uint32_t row) {
+callable_description text_of(const detail::program_table& table, std::uint32_t row) {
   return describe_callable(table.rows.at(row).first, table.rows.at(row).second);
 }
 
 /// The layouts of a row in one text: result and arguments, and behind a semicolon what it holds.
-std::string layout_text(const callable_text& c) {
+std::string layout_text(const callable_description& c) {
   return c.contents.empty() ? c.layout : c.layout + "; " + c.contents;
 }
 
 /// The rows that are to be shown, by name.
-std::vector<std::pair<std::uint32_t, callable_text>> sorted_rows(const detail::program_table& table,
-                                                                 bool all) {
-  std::vector<std::pair<std::uint32_t, callable_text>> rows;
+std::vector<std::pair<std::uint32_t, callable_description>>
+sorted_rows(const detail::program_table& table, bool all) {
+  std::vector<std::pair<std::uint32_t, callable_description>> rows;
   for (std::uint32_t row = function_registry::first_index; row < table.rows.size(); ++row) {
-    callable_text text = text_of(table, row);
+    callable_description text = text_of(table, row);
     if (all || !text.is_library) rows.emplace_back(row, std::move(text));
   }
   std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
@@ -94,7 +94,7 @@ void list_program(const shown_program& p, bool all) {
 
 /// A difference as it is shown, under the name in the program that has it.
 struct shown_difference {
-  callable_text callable;
+  callable_description callable;
   const table_difference* what;
 };
 
@@ -103,7 +103,7 @@ std::vector<shown_difference> sorted_differences(const table_comparison& found,
                                                  const shown_program& second, bool all) {
   std::vector<shown_difference> shown;
   for (const table_difference& d : found.differences) {
-    callable_text c =
+    callable_description c =
         d.first != 0 ? text_of(first.table, d.first) : text_of(second.table, d.second);
     if (all || !c.is_library) shown.push_back({std::move(c), &d});
   }

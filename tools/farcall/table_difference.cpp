@@ -1,7 +1,6 @@
 #include "table_difference.hpp"
 
-#include <tools/common/callable_text.hpp>
-
+#include <farcall/call/callable_description.hpp>
 #include <farcall/call/entry.hpp>
 
 #include <algorithm>
@@ -77,16 +76,16 @@ std::string why_layouts_differ(const std::string& first, const side& here,
   return both(first, here, second, there);
 }
 
-std::string why_compilers_differ(const callable_text& first, const side& here,
-                                 const callable_text& second, const side& there) {
+std::string why_compilers_differ(const callable_description& first, const side& here,
+                                 const callable_description& second, const side& there) {
   return "other compiler, which numbers lambdas otherwise: " +
          both(first.compiler, here, second.compiler, there) +
          "; make it a function or a named object";
 }
 
 /// Of rows with one name.
-std::string why_signatures_differ(const callable_text& first, const side& here,
-                                  const callable_text& second, const side& there) {
+std::string why_signatures_differ(const callable_description& first, const side& here,
+                                  const callable_description& second, const side& there) {
   if (first.compiler != second.compiler) return why_compilers_differ(first, here, second, there);
   if (first.type != second.type)
     return "other signature: " + both(first.type, here, second.type, there);
@@ -107,7 +106,7 @@ table_difference explain(const side& here, const side& there, std::uint32_t row)
             "clang numbers lambdas by file, and the number means nothing in another "
             "program; make it a function or a named object"};
   }
-  const callable_text text = describe_callable(name, signature);
+  const callable_description text = describe_callable(name, signature);
   if (const auto at = find_row(there.rows, [&](const auto& r) { return r.first == name; }); at != 0)
     return {
         row, at,
@@ -124,7 +123,7 @@ table_difference explain(const side& here, const side& there, std::uint32_t row)
   }
   if (here.rows.front().first != there.rows.front().first) {
     const auto alike = find_row(there.rows, [&](const auto& r) {
-      const callable_text other = describe_callable(r.first, r.second);
+      const callable_description other = describe_callable(r.first, r.second);
       return other.name == text.name && other.type == text.type;
     });
     if (alike != 0) {
@@ -135,7 +134,8 @@ table_difference explain(const side& here, const side& there, std::uint32_t row)
   }
   if (text.kind == "lambda") {
     for (std::uint32_t i = function_registry::first_index; i < there.rows.size(); ++i) {
-      const callable_text other = describe_callable(there.rows[i].first, there.rows[i].second);
+      const callable_description other =
+          describe_callable(there.rows[i].first, there.rows[i].second);
       if (other.kind == "lambda" && other.compiler != text.compiler)
         return {row, 0, why_compilers_differ(text, here, other, there)};
     }

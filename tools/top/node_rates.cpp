@@ -1,8 +1,7 @@
 #include "node_rates.hpp"
 
-#include <tools/common/callable_text.hpp>
-
 #include <farcall/am/message.hpp>
+#include <farcall/call/callable_description.hpp>
 
 #include <algorithm>
 #include <numeric>

@@ -1,6 +1,5 @@
-#include "callable_text.hpp"
-
 #include <farcall/call/callable.hpp>
+#include <farcall/call/callable_description.hpp>
 #include <farcall/call/signature.hpp>
 
 #include <functional>
@@ -31,16 +30,16 @@ bool operator<(const counts& a, const counts& b) { return a.name < b.name; }
 
 } // namespace app
 
-namespace farcall::tool {
+namespace farcall {
 namespace {
 
 template <class F>
-callable_text describe(std::string_view signature, const std::string& file = "") {
+callable_description describe(std::string_view signature, const std::string& file = "") {
   return describe_callable(typeid(F).name() + file, signature);
 }
 
-TEST(callable_text, names_functions_without_their_parameters) {
-  const callable_text c =
+TEST(callable_description, names_functions_without_their_parameters) {
+  const callable_description c =
       describe<fn_t<&app::length>>(signature_text<double(const std::vector<double>&)>());
   EXPECT_EQ(c.name, "app::length");
   EXPECT_EQ(c.kind, "function");
@@ -51,46 +50,46 @@ TEST(callable_text, names_functions_without_their_parameters) {
   EXPECT_FALSE(c.is_library);
 }
 
-TEST(callable_text, names_templates_without_their_result) {
+TEST(callable_description, names_templates_without_their_result) {
   using function = std::vector<std::string> (*)(std::string);
   constexpr function twice = &app::twice<std::string>;
   EXPECT_EQ(describe<fn_t<twice>>("FviE|-").name, "app::twice<std::string>");
 }
 
-TEST(callable_text, leaves_operators_as_they_are) {
+TEST(callable_description, leaves_operators_as_they_are) {
   constexpr bool (*less)(const app::counts&, const app::counts&) = &app::operator<;
   EXPECT_NE(describe<fn_t<less>>("FviE|-").name.find("app::operator<"), std::string::npos);
 }
 
-TEST(callable_text, tells_lambdas_objects_and_pointers_apart) {
+TEST(callable_description, tells_lambdas_objects_and_pointers_apart) {
   const auto lambda = [](int n) { return n; };
-  const callable_text l = describe<decltype(lambda)>("FiiE|4:4,4:4;8:8|gcc");
+  const callable_description l = describe<decltype(lambda)>("FiiE|4:4,4:4;8:8|gcc");
   EXPECT_EQ(l.kind, "lambda");
   EXPECT_EQ(l.layout, "4:4,4:4");
   EXPECT_EQ(l.contents, "8:8");
   EXPECT_EQ(l.compiler, "gcc");
-  const callable_text o = describe<app::adds>(farcall::callable_text<app::adds, int(int)>());
+  const callable_description o = describe<app::adds>(farcall::callable_text<app::adds, int(int)>());
   EXPECT_EQ(o.kind, "object");
   EXPECT_EQ(o.name, "app::adds");
   EXPECT_EQ(o.contents, "4:4");
-  const callable_text p = describe<double (*)(double)>("FddE|8:8,8:8");
+  const callable_description p = describe<double (*)(double)>("FddE|8:8,8:8");
   EXPECT_EQ(p.kind, "pointer");
   EXPECT_EQ(p.name, "double (*)(double)");
   EXPECT_EQ(p.type, "double (double)");
 }
 
-TEST(callable_text, tells_which_file_knows_it) {
-  const callable_text c = describe<app::adds>("FiiE|4:4,4:4", "@solver.cpp");
+TEST(callable_description, tells_which_file_knows_it) {
+  const callable_description c = describe<app::adds>("FiiE|4:4,4:4", "@solver.cpp");
   EXPECT_EQ(c.file, "solver.cpp");
   EXPECT_EQ(c.name, "app::adds");
 }
 
-TEST(callable_text, is_of_the_library_where_farcall_is_called) {
+TEST(callable_description, is_of_the_library_where_farcall_is_called) {
   EXPECT_TRUE(describe_callable("N7farcall1c10named_callE", "bytes(name, bytes)").is_library);
 }
 
-TEST(callable_text, takes_what_is_no_mangled_name) {
-  const callable_text c = describe_callable("@", "");
+TEST(callable_description, takes_what_is_no_mangled_name) {
+  const callable_description c = describe_callable("@", "");
   EXPECT_EQ(c.name, "");
   EXPECT_EQ(c.layout, "");
   EXPECT_EQ(describe_callable("((<", "|;|").name, "((<");
@@ -107,4 +106,4 @@ TEST(readable_type, leaves_out_what_is_the_default) {
 }
 
 } // namespace
-} // namespace farcall::tool
+} // namespace farcall

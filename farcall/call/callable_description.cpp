@@ -1,11 +1,10 @@
-#include "callable_text.hpp"
-
 #include <farcall/base/error.hpp>
+#include <farcall/call/callable_description.hpp>
 
 #include <array>
 #include <cstddef>
 
-namespace farcall::tool {
+namespace farcall {
 
 namespace {
 
@@ -89,8 +88,8 @@ std::string readable_type(std::string_view mangled) {
   return readable(demangle(std::string(mangled).c_str()));
 }
 
-callable_text describe_callable(std::string_view name, std::string_view signature) {
-  callable_text made;
+callable_description describe_callable(std::string_view name, std::string_view signature) {
+  callable_description made;
   const std::size_t at = name.find('@');
   if (at != std::string_view::npos) made.file = name.substr(at + 1);
   name = name.substr(0, at);
@@ -129,4 +128,4 @@ callable_text describe_callable(std::string_view name, std::string_view signatur
   return made;
 }
 
-} // namespace farcall::tool
+} // namespace farcall

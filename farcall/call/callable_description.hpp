@@ -3,10 +3,10 @@
 #include <string>
 #include <string_view>
 
-namespace farcall::tool {
+namespace farcall {
 
 /// A row of a program's table of callables, for people.
-struct callable_text {
+struct callable_description {
   std::string name;        ///< of the function, without its parameters; of the type, for an object
   std::string kind;        ///< "function", "pointer", "lambda", "object"
   std::string type;        ///< "double (double)"
@@ -18,10 +18,11 @@ struct callable_text {
 };
 
 /// Of a name and a signature as peers see them (function_registry::names()).
-[[nodiscard]] callable_text describe_callable(std::string_view name, std::string_view signature);
+[[nodiscard]] callable_description describe_callable(std::string_view name,
+                                                     std::string_view signature);
 
 /// A mangled type as one writes it: without inline namespaces, allocators and comparisons that are
 /// the default.
 [[nodiscard]] std::string readable_type(std::string_view mangled);
 
-} // namespace farcall::tool
+} // namespace farcall
