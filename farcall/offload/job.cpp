@@ -7,6 +7,7 @@
 #include <farcall/offload/equals.hpp>
 #include <farcall/offload/job.hpp>
 #include <farcall/offload/job_counters.hpp>
+#include <farcall/offload/job_end.hpp>
 #include <farcall/offload/job_registry.hpp>
 #include <farcall/offload/job_service.hpp>
 #include <farcall/offload/job_settings.hpp>
@@ -21,7 +22,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -143,53 +143,6 @@ std::vector<unique_fd> take_over(const std::vector<int>& descriptors) {
   return {descriptors.begin(), descriptors.end()};
 }
 
-/// Jobs whose handlers did not return. Never destroyed: these may still do.
-struct jobs_left_behind {
-  std::mutex mutex;
-  std::vector<detail::job_state*> all;
-
-  static void add(detail::job_state* job) {
-    static auto* const left = new jobs_left_behind;
-    const std::lock_guard guard(left->mutex);
-    left->all.push_back(job);
-  }
-};
-
-/// In a child of a fork, what the job is made of stays as it is: the threads and processes that
-/// would have to end are the parent's.
-void end(detail::job_state* job) noexcept {
-  if (job == nullptr || job->client->is_forked()) return;
-  if (job->as_equals) {
-    if (detail::end_equals(*job)) {
-      delete job;
-    } else {
-      jobs_left_behind::add(job);
-    }
-    return;
-  }
-  if (job->end()) {
-    delete job;
-    return;
-  }
-  log::error("the job has ended, but a handler, continuation or copy of this process did not " +
-             std::to_string(job->members->stop_timeout().count()) +
-             " ms (stop_timeout) later: its thread, and what the job has in memory, stay");
-  jobs_left_behind::add(job);
-}
-
-/// Says that what was queued before it has run.
-class marker final : public am::continuation {
- public:
-  explicit marker(std::shared_ptr<std::promise<void>> passed) : passed_(std::move(passed)) {}
-  void run() noexcept override {
-    passed_->set_value();
-    delete this;
-  }
-
- private:
-  std::shared_ptr<std::promise<void>> passed_;
-};
-
 /// Has the threads of a job of equals run, but for those of its failure detector.
 void start_equals(am::engine& engine, bool has_progress_thread) {
   engine.start_workers(has_progress_thread ? 0 : 1);
@@ -302,55 +255,6 @@ constinit std::atomic<node_id> detail::process_node{host_id};
 detail::job_state::job_state() noexcept {
   static std::atomic<std::uint32_t> last{0};
   serial = last.fetch_add(1, std::memory_order_relaxed) + 1;
-}
-
-detail::job_state::~job_state() {
-  if (!has_ended_) (void)end();
-}
-
-void detail::job_state::finish_copies(milliseconds duration) {
-  const time_point deadline = deadline_after(duration);
-  copies.finish(duration);
-  if (!copies.has_started()) return;
-  const auto passed = std::make_shared<std::promise<void>>();
-  am::continuation_list behind;
-  behind.push_back(*new marker(passed));
-  engine->other_thread().take(behind);
-  (void)passed->get_future().wait_until(deadline);
-  const auto left = std::chrono::duration_cast<milliseconds>(deadline - clock::now());
-  copies.finish(std::max(left, milliseconds(0)));
-}
-
-bool detail::job_state::end() noexcept {
-  has_ended_ = true;
-  job_registry::instance().remove(this);
-  if (!engine) return true;
-  time_point deadline = no_deadline;
-  if (as_equals && as_equals->is_closed) {
-    engine->detach();
-    // No other node sends anything any more.
-    engine->finish();
-    deadline = deadline_after(as_equals->stop_timeout);
-  } else if (members->self() == host_id) {
-    watch.stop();
-    returns.stop();
-    finish_copies(members->stop_timeout());
-    engine->drain(deadline_after(members->stop_timeout()));
-    // Targets can only send their last replies while we take them in. What then runs may wait for
-    // one that has finished, which shows only afterwards.
-    const am::continuations_elsewhere moved(engine->other_thread());
-    members->shut_down([this] { engine->poll_all(); });
-    deadline = deadline_after(members->stop_timeout());
-  } else {
-    // The host has said so behind its last call, which any worker may have; and it waits.
-    engine->finish();
-  }
-  if (!engine->shut_down("the job has ended", deadline) || !copies.stop(deadline)) return false;
-  // The host of equals goes on watching them.
-  if (as_equals && members->self() == host_id) return true;
-  // Only now on a target: it has to notice until its last handler has ended that the host is gone.
-  members->shut_down([] {});
-  return true;
 }
 
 detail::job_core& detail::find_current_core() {
@@ -498,7 +402,7 @@ job::job(job&& other) noexcept
 
 job& job::operator=(job&& other) noexcept {
   if (this != &other) {
-    end(std::exchange(state_, std::exchange(other.state_, nullptr)));
+    detail::end_job(std::exchange(state_, std::exchange(other.state_, nullptr)));
     targets_ = std::move(other.targets_);
     rank_ = other.rank_;
     closed_size_ = other.closed_size_;
@@ -506,13 +410,13 @@ job& job::operator=(job&& other) noexcept {
   return *this;
 }
 
-job::~job() { end(state_); }
+job::~job() { detail::end_job(state_); }
 
 void job::close() {
   if (state_ == nullptr) return;
   if (state_->as_equals) detail::close_equals(*state_);
   closed_size_ = size();
-  end(std::exchange(state_, nullptr));
+  detail::end_job(std::exchange(state_, nullptr));
 }
 
 void job::join_equals(const job_options& options, const process_group* group) {
