@@ -1,0 +1,330 @@
+#include <farcall/trace/chrome_trace.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cinttypes>
+#include <cmath>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace farcall::trace {
+namespace {
+
+/// What arrows begin and end at has to have a length: a moment is drawn as that long.
+constexpr std::int64_t moment_ns = 100;
+
+/// Bytes of the character at the beginning of `text`, which is not empty; 0: it is none of UTF-8.
+std::size_t character_bytes(std::string_view text) noexcept {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const std::size_t bytes = byte(0) < 0x80                       ? 1
+                            : byte(0) >= 0xc2 && byte(0) <= 0xdf ? 2
+                            : byte(0) >= 0xe0 && byte(0) <= 0xef ? 3
+                            : byte(0) >= 0xf0 && byte(0) <= 0xf4 ? 4
+                                                                 : 0;
+  if (bytes == 0 || bytes > text.size()) return 0;
+  for (std::size_t i = 1; i < bytes; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  // Overlong forms, surrogates, and what is beyond the last character.
+  if ((byte(0) == 0xe0 && byte(1) < 0xa0) || (byte(0) == 0xed && byte(1) > 0x9f) ||
+      (byte(0) == 0xf0 && byte(1) < 0x90) || (byte(0) == 0xf4 && byte(1) > 0x8f)) {
+    return 0;
+  }
+  return bytes;
+}
+
+std::string json_text(std::string_view text) {
+  std::string made = "\"";
+  while (!text.empty()) {
+    const std::size_t bytes = character_bytes(text);
+    const auto c = static_cast<unsigned char>(text.front());
+    if (bytes == 0) {
+      made += "\\ufffd";
+    } else if (c == '"' || c == '\\') {
+      made += {'\\', static_cast<char>(c)};
+    } else if (c < 0x20 || c == 0x7f) {
+      std::array<char, 8> code{};
+      std::snprintf(code.data(), code.size(), "\\u%04x", c);
+      made += code.data();
+    } else {
+      made += text.substr(0, bytes);
+    }
+    text.remove_prefix(std::max<std::size_t>(bytes, 1));
+  }
+  return made + '"';
+}
+
+/// Microseconds with three digits behind the point, in any locale.
+std::string microseconds(std::int64_t ns) {
+  const std::int64_t size = ns < 0 ? -ns : ns;
+  std::array<char, 40> text{};
+  std::snprintf(text.data(), text.size(), "%s%" PRId64 ".%03" PRId64, ns < 0 ? "-" : "",
+                size / 1000, size % 1000);
+  return text.data();
+}
+
+/// Rows of the array of events.
+class rows {
+ public:
+  explicit rows(std::FILE* to) : to_(to) {}
+  void add(const std::string& row) {
+    std::fputs(is_first_ ? "\n" : ",\n", to_);
+    is_first_ = false;
+    std::fputs(row.c_str(), to_);
+  }
+
+ private:
+  std::FILE* to_;
+  bool is_first_ = true;
+};
+
+class writer {
+ public:
+  writer(std::FILE* to, const timeline& from, const host_clock& clock,
+         const std::function<std::string(node_id)>& name_of_node)
+      : to_(to), rows_(to), from_(from), clock_(clock), name_of_node_(name_of_node) {}
+
+  void write() {
+    for (const auto& [node, process] : from_.processes())
+      all_.push_back({node, &process, from_.intervals_of(process)});
+    for (const process_part& p : all_)
+      note_requests(p);
+    std::sort(sent_.begin(), sent_.end());
+    std::sort(handled_.begin(), handled_.end());
+    std::fputs("{\"displayTimeUnit\": \"ns\", \"traceEvents\": [", to_);
+    for (const process_part& p : all_)
+      write_process(p);
+    std::fputs("\n], \"otherData\": {", to_);
+    write_clocks();
+    std::fprintf(to_, ", \"events\": %zu, \"missed events\": %" PRIu64 "}}\n", from_.events(),
+                 from_.missed());
+  }
+
+ private:
+  struct process_part {
+    node_id node;
+    const process_record* process;
+    std::vector<thread_intervals> threads;
+  };
+
+  /// Arrows are drawn where both ends are known.
+  void note_requests(const process_part& p) {
+    for (const thread_intervals& t : p.threads) {
+      for (const interval& i : t.intervals) {
+        const bool is_sent = i.kind == event_kind::call_begin || i.kind == event_kind::post;
+        if (is_sent) sent_.emplace_back(from_.request_of(p.node, i.first), ns(p, i.begin));
+        if (i.kind == event_kind::handler_begin)
+          handled_.push_back(from_.request_of(p.node, i.first));
+      }
+    }
+  }
+
+  /// When it was sent, if it has arrived; nothing where one of these is not known.
+  [[nodiscard]] std::optional<std::int64_t> sent_at(const request_id& request) const {
+    if (request.lane == 0 || !std::binary_search(handled_.begin(), handled_.end(), request))
+      return {};
+    const auto at =
+        std::lower_bound(sent_.begin(), sent_.end(), request,
+                         [](const auto& s, const request_id& r) { return s.first < r; });
+    if (at == sent_.end() || at->first != request) return {};
+    return at->second;
+  }
+
+  [[nodiscard]] std::int64_t ns(const process_part& p, std::uint64_t ticks) const {
+    const double since = p.process->clock.in_host_ticks(ticks, clock_.origin);
+    return std::llround(since * 1e9 / clock_.ticks_per_second);
+  }
+
+  [[nodiscard]] static std::string place(const process_part& p, std::uint32_t thread) {
+    return "\"pid\": " + std::to_string(p.node) + ", \"tid\": " + std::to_string(thread);
+  }
+
+  void add_metadata(const process_part& p, std::uint32_t thread, const char* what,
+                    const std::string& value) {
+    rows_.add(std::string(R"({"ph": "M", "name": ")") + what + "\", " + place(p, thread) +
+              ", \"args\": {" + value + "}}");
+  }
+
+  void write_process(const process_part& p) {
+    add_metadata(p, 0, "process_name", "\"name\": " + json_text(name_of_node_(p.node)));
+    add_metadata(p, 0, "process_sort_index", "\"sort_index\": " + std::to_string(p.node));
+    for (const thread_intervals& t : p.threads) {
+      const thread_events& known = p.process->threads.at(t.thread);
+      std::string name = known.is_main ? "main thread" : known.name;
+      name += " (" + std::to_string(known.process_thread) + ")";
+      add_metadata(p, t.thread, "thread_name", "\"name\": " + json_text(name));
+      add_metadata(p, t.thread, "thread_sort_index", "\"sort_index\": " + std::to_string(t.thread));
+      for (const interval& i : t.intervals)
+        write_interval(p, t.thread, i);
+    }
+  }
+
+  void write_interval(const process_part& p, std::uint32_t thread, const interval& i) {
+    const request_id request = from_.request_of(p.node, i.first);
+    const std::optional<std::int64_t> sent = sent_at(request);
+    std::int64_t begin = ns(p, i.begin);
+    // Clocks may be off by a little.
+    if (i.kind == event_kind::handler_begin && sent) begin = std::max(begin, *sent);
+    const std::int64_t end = std::max(ns(p, i.end), begin);
+    const std::string name = name_of(p, i);
+    const std::string arguments = arguments_of(p, i);
+    const char* const category = category_of(i.kind);
+    const bool is_sent = i.kind == event_kind::call_begin || i.kind == event_kind::post;
+    const bool has_arrow = sent.has_value();
+    const bool is_moment = i.crosses || i.kind == event_kind::post;
+    const std::int64_t drawn = is_moment ? begin + moment_ns : end;
+    add_slice(p, thread, is_moment && is_sent ? "send " + name : name, category, begin, drawn,
+              arguments);
+    if (is_sent && has_arrow) {
+      add_arrow("s", request, p, thread, begin);
+      if (i.kind == event_kind::call_begin && i.is_finished) {
+        if (i.crosses)
+          add_slice(p, i.end_thread, "answer " + name, category, end, end + moment_ns, "");
+        add_arrow("f", request, p, i.end_thread, i.crosses ? end : std::max(begin, end - 1));
+      }
+    }
+    if (i.kind == event_kind::handler_begin && has_arrow) add_arrow("t", request, p, thread, begin);
+    if (i.crosses) add_beside(p, thread, name, category, begin, end);
+  }
+
+  void add_slice(const process_part& p, std::uint32_t thread, const std::string& name,
+                 const char* category, std::int64_t begin, std::int64_t end,
+                 const std::string& arguments) {
+    std::string row = R"({"ph": "X", "name": )" + json_text(name) + ", \"cat\": \"" + category +
+                      "\", " + place(p, thread) + ", \"ts\": " + microseconds(begin) +
+                      ", \"dur\": " + microseconds(end - begin);
+    if (!arguments.empty()) row += ", \"args\": {" + arguments + "}";
+    rows_.add(row + "}");
+  }
+
+  void add_arrow(const char* phase, const request_id& request, const process_part& p,
+                 std::uint32_t thread, std::int64_t when) {
+    std::string row = std::string(R"({"ph": ")") + phase +
+                      R"(", "name": "request", "cat": "request", "id": ")" +
+                      std::to_string(request.node) + "." + std::to_string(request.lane) + "." +
+                      std::to_string(request.position) + "\", " + place(p, thread) +
+                      ", \"ts\": " + microseconds(when);
+    if (*phase == 'f') row += R"(, "bp": "e")";
+    rows_.add(row + "}");
+  }
+
+  /// On a track of its own.
+  void add_beside(const process_part& p, std::uint32_t thread, const std::string& name,
+                  const char* category, std::int64_t begin, std::int64_t end) {
+    const std::string id = std::to_string(p.node) + "-" + std::to_string(++beside_);
+    const std::string rest = "\", \"name\": " + json_text(name) + ", \"cat\": \"" + category +
+                             "\", \"id\": \"" + id + "\", " + place(p, thread) + ", \"ts\": ";
+    rows_.add(std::string(R"({"ph": "b)") + rest + microseconds(begin) + "}");
+    rows_.add(std::string(R"({"ph": "e)") + rest + microseconds(end) + "}");
+  }
+
+  [[nodiscard]] static const char* category_of(event_kind kind) noexcept {
+    switch (kind) {
+    case event_kind::call_begin:
+    case event_kind::post:
+      return "call";
+    case event_kind::handler_begin:
+      return "handler";
+    case event_kind::wait_begin:
+    case event_kind::sleep_begin:
+      return "wait";
+    case event_kind::range_begin:
+      return "range";
+    default:
+      return "copy";
+    }
+  }
+
+  [[nodiscard]] std::string name_of(const process_part& p, const interval& i) const {
+    switch (i.kind) {
+    case event_kind::wait_begin:
+      return "wait";
+    case event_kind::sleep_begin:
+      return "sleep";
+    case event_kind::put_begin:
+      return "put";
+    case event_kind::get_begin:
+      return "get";
+    case event_kind::copy_begin:
+      return "copy";
+    case event_kind::range_begin: {
+      const auto name = p.process->ranges.find(i.first.key);
+      return name == p.process->ranges.end() ? "range" : name->second;
+    }
+    default: {
+      const std::string name = from_.function_of(p.node, i.first);
+      return name.empty() ? "function " + std::to_string(i.first.key) : name;
+    }
+    }
+  }
+
+  [[nodiscard]] std::string arguments_of(const process_part& p, const interval& i) const {
+    std::string made;
+    const auto add = [&](const char* name, std::uint64_t value) {
+      if (!made.empty()) made += ", ";
+      made += "\"" + std::string(name) + "\": " + std::to_string(value);
+    };
+    switch (i.kind) {
+    case event_kind::call_begin:
+    case event_kind::post:
+    case event_kind::handler_begin: {
+      const auto lane = p.process->lanes.find(i.first.lane());
+      if (lane != p.process->lanes.end())
+        add(i.kind == event_kind::handler_begin ? "from node" : "to node", lane->second.peer);
+      add("lane", i.first.lane());
+      break;
+    }
+    case event_kind::put_begin:
+    case event_kind::get_begin:
+    case event_kind::copy_begin:
+      add("node", i.first.lane());
+      add("bytes", i.first.position);
+      break;
+    default:
+      break;
+    }
+    if (!i.is_finished && i.kind != event_kind::post) {
+      if (!made.empty()) made += ", ";
+      made += "\"unfinished\": true";
+    }
+    return made;
+  }
+
+  /// How far the clocks of nodes may be off.
+  void write_clocks() {
+    std::fputs("\"clocks\": [", to_);
+    const char* between = "";
+    for (const process_part& p : all_) {
+      const clock_alignment& c = p.process->clock;
+      const std::int64_t error = std::llround(c.error() * 1e9 / clock_.ticks_per_second * c.rate());
+      std::fprintf(
+          to_, "%s{\"node\": %u, \"error_ns\": %" PRId64 ", \"is_hosts\": %s, \"is_known\": %s}",
+          between, p.node, c.is_same_clock() ? 0 : error, c.is_same_clock() ? "true" : "false",
+          c.is_known() || p.node == host_id ? "true" : "false");
+      between = ", ";
+    }
+    std::fputs("]", to_);
+  }
+
+  std::FILE* to_;
+  rows rows_;
+  const timeline& from_;
+  host_clock clock_;
+  const std::function<std::string(node_id)>& name_of_node_;
+  std::vector<process_part> all_;
+  std::vector<std::pair<request_id, std::int64_t>> sent_; ///< by request
+  std::vector<request_id> handled_;                       ///< sorted
+  std::uint64_t beside_ = 0;
+};
+
+} // namespace
+
+bool write_chrome_trace(std::FILE* to, const timeline& from, const host_clock& clock,
+                        const std::function<std::string(node_id)>& name_of_node) {
+  writer(to, from, clock, name_of_node).write();
+  return std::fflush(to) == 0 && std::ferror(to) == 0;
+}
+
+} // namespace farcall::trace

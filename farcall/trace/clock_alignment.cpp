@@ -1,0 +1,49 @@
+#include <farcall/trace/clock_alignment.hpp>
+
+#include <algorithm>
+
+namespace farcall::trace {
+namespace {
+
+/// Signed, so that clocks that began at other times do not wrap.
+double difference(std::uint64_t a, std::uint64_t b) noexcept {
+  return static_cast<double>(static_cast<std::int64_t>(a - b));
+}
+
+double slope(const clock_sample& a, const clock_sample& b) noexcept {
+  const double own = difference(b.own, a.own);
+  return own > 0 ? difference(b.hosts, a.hosts) / own : 1.0;
+}
+
+} // namespace
+
+void clock_alignment::add(const std::vector<clock_sample>& together) {
+  if (together.empty()) return;
+  const clock_sample& best =
+      *std::min_element(together.begin(), together.end(),
+                        [](const auto& a, const auto& b) { return a.round_trip < b.round_trip; });
+  // Clocks do not run backwards; who says so is not believed.
+  if (!samples_.empty() && best.own <= samples_.back().own) return;
+  samples_.push_back(best);
+  const double uncertain = static_cast<double>(best.round_trip) / 2;
+  error_ = std::max(error_, uncertain);
+  const double apart = difference(best.hosts, best.own);
+  is_same_ = is_same_ && apart <= uncertain && -apart <= uncertain;
+}
+
+double clock_alignment::rate() const noexcept {
+  return samples_.size() < 2 ? expected_rate_ : slope(samples_.front(), samples_.back());
+}
+
+double clock_alignment::in_host_ticks(std::uint64_t own, std::uint64_t origin) const noexcept {
+  if (is_same_ || samples_.empty()) return difference(own, origin);
+  // The sample at or before it, and the one behind.
+  const auto after = std::upper_bound(samples_.begin(), samples_.end(), own,
+                                      [](std::uint64_t at, const auto& s) { return at < s.own; });
+  const clock_sample& base = after == samples_.begin() ? samples_.front() : *(after - 1);
+  const bool is_between = after != samples_.begin() && after != samples_.end();
+  const double runs = is_between ? slope(base, *after) : rate();
+  return difference(base.hosts, origin) + difference(own, base.own) * runs;
+}
+
+} // namespace farcall::trace

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <farcall/base/clock.hpp>
+
+#include <cstdint>
+
+/// The clock of events: what the processor counts by itself, where it can be read in a few
+/// nanoseconds and counts alike on all cores; else the steady clock.
+namespace farcall::trace {
+
+enum class tick_source : std::uint8_t {
+  steady_clock,      ///< nanoseconds
+  processor_counter, ///< the time stamp counter, or what corresponds to it
+};
+
+/// Constant in a process.
+[[nodiscard]] tick_source find_tick_source() noexcept;
+
+[[nodiscard]] inline std::uint64_t processor_ticks() noexcept {
+#if defined(__x86_64__)
+  // It may be read before loads that stand before it, which rdtscp would wait for, for twice as
+  // long.
+  return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+  std::uint64_t ticks = 0;
+  asm volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+  return ticks;
+#else
+  return 0;
+#endif
+}
+
+[[nodiscard]] inline std::uint64_t ticks(tick_source source) noexcept {
+  if (source == tick_source::processor_counter) [[likely]]
+    return processor_ticks();
+  return static_cast<std::uint64_t>(clock::now().time_since_epoch().count());
+}
+
+} // namespace farcall::trace

@@ -1,0 +1,161 @@
+#include <farcall/trace/timeline.hpp>
+
+#include <gtest/gtest.h>
+
+namespace farcall::trace {
+namespace {
+
+event make(std::uint64_t when, event_kind kind, std::uint32_t lane = 0, std::uint32_t slot = 0,
+           std::uint64_t position = 0, std::uint32_t key = 0) {
+  return {
+      when, position, std::uint32_t{static_cast<std::uint8_t>(kind)} << event::kind_shift | lane,
+      slot, key,      0};
+}
+
+batch of_threads(node_id node, std::vector<std::vector<event>> threads) {
+  batch b;
+  b.node = node;
+  std::uint32_t number = 0;
+  for (auto& events : threads)
+    b.events.threads.push_back({number++, 0, false, "", 0, std::move(events)});
+  return b;
+}
+
+std::vector<thread_intervals> intervals(const timeline& t, node_id node = 0) {
+  return t.intervals_of(t.processes().at(node));
+}
+
+TEST(timeline, pairs_beginnings_with_their_ends) {
+  timeline t(100);
+  EXPECT_TRUE(t.add(of_threads(
+      0, {{make(10, event_kind::range_begin, 0, 0, 0, 1), make(20, event_kind::call_begin, 1, 4),
+           make(30, event_kind::call_end, 1, 4), make(40, event_kind::range_end, 0, 0, 0, 1)}})));
+  const auto made = intervals(t);
+  ASSERT_EQ(made.size(), 1U);
+  ASSERT_EQ(made[0].intervals.size(), 2U);
+  const interval& range = made[0].intervals[0];
+  EXPECT_EQ(range.begin, 10U);
+  EXPECT_EQ(range.end, 40U);
+  EXPECT_TRUE(range.is_finished);
+  EXPECT_FALSE(range.crosses);
+  const interval& call = made[0].intervals[1];
+  EXPECT_EQ(call.kind, event_kind::call_begin);
+  EXPECT_EQ(call.end, 30U);
+  EXPECT_FALSE(call.crosses);
+}
+
+TEST(timeline, draws_calls_that_are_under_way_together_side_by_side) {
+  timeline t(100);
+  t.add(of_threads(0,
+                   {{make(10, event_kind::call_begin, 1, 0), make(11, event_kind::call_begin, 1, 1),
+                     make(12, event_kind::call_begin, 1, 2), make(20, event_kind::call_end, 1, 0),
+                     make(21, event_kind::call_end, 1, 1), make(22, event_kind::call_end, 1, 2)}}));
+  const auto made = intervals(t);
+  for (const interval& i : made[0].intervals)
+    EXPECT_TRUE(i.crosses) << i.begin;
+}
+
+TEST(timeline, keeps_a_range_in_its_place_while_a_call_around_it_ends) {
+  timeline t(100);
+  t.add(of_threads(0, {{make(10, event_kind::call_begin, 1, 0), make(11, event_kind::range_begin),
+                        make(20, event_kind::call_end, 1, 0), make(30, event_kind::range_end)}}));
+  const auto made = intervals(t);
+  EXPECT_TRUE(made[0].intervals[0].crosses);
+  EXPECT_FALSE(made[0].intervals[1].crosses);
+  EXPECT_EQ(made[0].intervals[1].end, 30U);
+}
+
+TEST(timeline, draws_a_wait_inside_the_call_that_it_is_for) {
+  timeline t(100);
+  t.add(of_threads(0, {{make(10, event_kind::call_begin, 1, 0), make(12, event_kind::wait_begin),
+                        make(20, event_kind::call_end, 1, 0), make(21, event_kind::wait_end)}}));
+  const auto made = intervals(t);
+  ASSERT_EQ(made[0].intervals.size(), 2U);
+  EXPECT_FALSE(made[0].intervals[0].crosses);
+  EXPECT_FALSE(made[0].intervals[1].crosses);
+  EXPECT_TRUE(made[0].intervals[1].is_finished);
+  EXPECT_EQ(made[0].intervals[1].end, 20U);
+}
+
+TEST(timeline, finds_calls_that_end_on_another_thread) {
+  timeline t(100);
+  t.add(of_threads(
+      0, {{make(10, event_kind::call_begin, 1, 0)}, {make(30, event_kind::call_end, 1, 0)}}));
+  const auto made = intervals(t);
+  const interval& call = made[0].intervals.at(0);
+  EXPECT_TRUE(call.is_finished);
+  EXPECT_TRUE(call.crosses);
+  EXPECT_EQ(call.end, 30U);
+  EXPECT_EQ(call.end_thread, 1U);
+}
+
+TEST(timeline, tells_handlers_apart_that_end_in_any_order) {
+  timeline t(100);
+  t.add(of_threads(1, {{make(10, event_kind::handler_begin, 1, 0, 64),
+                        make(11, event_kind::handler_begin, 1, 1, 128),
+                        make(20, event_kind::handler_end, 1, 0, 64),
+                        make(21, event_kind::handler_end, 1, 1, 128)}}));
+  const auto made = intervals(t, 1);
+  EXPECT_EQ(made[0].intervals[0].end, 20U);
+  EXPECT_TRUE(made[0].intervals[0].crosses);
+  EXPECT_EQ(made[0].intervals[1].end, 21U);
+  EXPECT_FALSE(made[0].intervals[1].crosses);
+}
+
+TEST(timeline, lets_what_has_no_end_last_to_the_end) {
+  timeline t(100);
+  t.add(of_threads(0, {{make(10, event_kind::handler_begin, 1, 0, 64),
+                        make(15, event_kind::range_begin), make(50, event_kind::range_end)}}));
+  const auto made = intervals(t);
+  const interval& handler = made[0].intervals[0];
+  EXPECT_FALSE(handler.is_finished);
+  EXPECT_EQ(handler.end, 50U);
+}
+
+TEST(timeline, survives_ends_without_beginnings_and_slots_that_are_used_again) {
+  timeline t(100);
+  t.add(of_threads(0,
+                   {{make(5, event_kind::call_end, 1, 9), make(6, event_kind::range_end),
+                     make(10, event_kind::call_begin, 1, 0), make(20, event_kind::call_begin, 1, 0),
+                     make(30, event_kind::call_end, 1, 0), make(40, event_kind::call_end, 1, 0)}}));
+  const auto made = intervals(t);
+  ASSERT_EQ(made[0].intervals.size(), 2U);
+  EXPECT_FALSE(made[0].intervals[0].is_finished);
+  EXPECT_EQ(made[0].intervals[0].end, 20U);
+  EXPECT_TRUE(made[0].intervals[1].is_finished);
+  EXPECT_EQ(made[0].intervals[1].end, 30U);
+}
+
+TEST(timeline, has_the_same_name_for_both_ends_of_a_request) {
+  timeline t(100);
+  batch host = of_threads(0, {{make(10, event_kind::call_begin, 3, 0, 640, 16)}});
+  host.events.lanes = {{3, 2, true, 0}};
+  batch target = of_threads(2, {{make(12, event_kind::handler_begin, 1, 0, 640, 16)}});
+  target.events.lanes = {{1, 0, false, 3}};
+  target.functions = {{16, 0, "solve"}};
+  t.add(host);
+  t.add(target);
+  const event& call = host.events.threads[0].events[0];
+  const event& handler = target.events.threads[0].events[0];
+  EXPECT_EQ(t.request_of(0, call), t.request_of(2, handler));
+  EXPECT_EQ(t.request_of(0, call), (request_id{0, 3, 640}));
+  EXPECT_EQ(t.function_of(0, call), "solve");
+  EXPECT_EQ(t.function_of(2, handler), "solve");
+  EXPECT_EQ(t.function_of(5, call), "");
+  EXPECT_EQ(t.request_of(0, make(1, event_kind::call_begin, 8)).lane, 0U);
+}
+
+TEST(timeline, takes_so_many_events_and_counts_the_others) {
+  timeline t(3);
+  EXPECT_TRUE(t.add(of_threads(0, {{make(1, event_kind::post), make(2, event_kind::post)}})));
+  EXPECT_FALSE(t.add(of_threads(1, {{make(3, event_kind::post), make(4, event_kind::post)}})));
+  EXPECT_EQ(t.events(), 3U);
+  EXPECT_EQ(t.missed(), 1U);
+  batch late = of_threads(0, {{}});
+  late.events.threads[0].missed = 5;
+  EXPECT_FALSE(t.add(late));
+  EXPECT_EQ(t.missed(), 6U);
+}
+
+} // namespace
+} // namespace farcall::trace
