@@ -18,3 +18,4 @@
 #include <farcall/offload/task.hpp>
 #include <farcall/offload/transfer.hpp>
 #include <farcall/offload/via.hpp>
+#include <farcall/trace/trace_range.hpp>

@@ -39,6 +39,10 @@ void release_reply(request_context& request, const void* /*context*/) noexcept {
   request.release_rendezvous_reply(address);
 }
 
+void name_lane(request_context& request, const void* /*context*/) noexcept {
+  request.name_lane(request.extra());
+}
+
 } // namespace
 
 // ---- thread lanes -------------------------------------------------------------------------------
@@ -354,7 +358,9 @@ engine::engine(engine_options o)
   handlers_[fence_key] = {[](request_context& /*request*/, const void* /*context*/) noexcept {},
                           nullptr};
   handlers_[stop_call_key] = {&take_stop, nullptr};
+  handlers_[name_lane_key] = {&name_lane, nullptr};
   handlers_.insert(handlers_.end(), options_.handlers.begin(), options_.handlers.end());
+  if (options_.recorder != nullptr) trace_handlers();
   // Who takes a lane over needs the barrier.
   const bool shares_lanes = options_.workers > 1 && process_barrier();
   const std::size_t most_lanes = std::max<std::size_t>(512, 2 * options_.nodes);
@@ -364,6 +370,16 @@ engine::engine(engine_options o)
   }
   watch_forks();
   live_clients::add(*this);
+}
+
+/// So that handlers cost nothing more where they are not recorded.
+void engine::trace_handlers() {
+  traced_.reserve(handlers_.size());
+  for (handler_key key = first_user_key; key < handlers_.size(); ++key) {
+    if (handlers_[key].run == nullptr) continue;
+    traced_.push_back({handlers_[key], key});
+    handlers_[key] = {&responder::run_traced, &traced_.back()};
+  }
 }
 
 engine::~engine() {

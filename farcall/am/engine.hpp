@@ -70,6 +70,7 @@ struct engine_options {
   std::shared_ptr<shared_heap> heap;
   std::shared_ptr<counter_segment> counters{}; ///< null: nobody reads what is counted
   const void* context = nullptr;               ///< for the layers below
+  trace::recorder* recorder = nullptr;         ///< null: nothing is recorded
 };
 
 class engine final : public client,
@@ -91,6 +92,8 @@ class engine final : public client,
   [[nodiscard]] worker_counters& counters_of_first_worker() const noexcept {
     return workers_.front()->counters();
   }
+  /// Of what its threads do; null where nothing is recorded.
+  [[nodiscard]] trace::recorder* recorder() const noexcept { return options_.recorder; }
   /// Keys of handlers are below it.
   [[nodiscard]] std::size_t handler_keys() const noexcept { return handlers_.size(); }
   /// From the heap; out_of_memory names this node.
@@ -287,6 +290,7 @@ class engine final : public client,
   class worker_sleep;
   class descriptor_wait;
 
+  void trace_handlers();
   [[noreturn]] void throw_unreachable(node_id node) const;
   /// Null for one that is not known.
   [[nodiscard]] peer* known(node_id node) const noexcept {
@@ -350,7 +354,7 @@ class engine final : public client,
   /// What waited in handlers, and what waits for replies, goes on; true when there was something.
   static bool go_on(fiber_scheduler& fibers) noexcept;
   /// Sleeps until there may be something to do for one of these, or for a suspended fiber.
-  static void sleep(std::initializer_list<wait_condition*> for_what, fiber_scheduler* fibers);
+  void sleep(std::initializer_list<wait_condition*> for_what, fiber_scheduler* fibers);
   /// The lane to `node` of a thread that has ended; null where there is none.
   [[nodiscard]] requester* take_idle_lane(node_id node);
   /// The lane of other threads that fewest use; null where there is none. Throws nothing.
@@ -438,6 +442,7 @@ class engine final : public client,
   engine_options options_;
   sigset_t signals_at_start_{}; ///< what the thread that has called start_workers() blocks
   std::vector<handler> handlers_;
+  std::vector<responder::traced_handler> traced_; ///< what stands for these where they are recorded
   node_table<peer> peers_;
 
   struct listener {

@@ -21,6 +21,8 @@ inline constexpr handler_key first_user_key = 16;
 inline constexpr handler_key write_memory_key = 2;
 inline constexpr handler_key read_memory_key = 3;
 inline constexpr handler_key stop_call_key = 4; ///< a stop_message
+/// Tells the number by which the caller's events name the lane, in `extra` (docs/wire.md).
+inline constexpr handler_key name_lane_key = 5;
 
 /// The type named by an error reply to a request that was refused because too many handlers wait.
 inline constexpr std::string_view nested_too_deep_type = "farcall::nested_too_deep";

@@ -64,6 +64,9 @@ class request_context {
   /// The caller has read the rendezvous reply at `address`; ignored when there is no such reply.
   void release_rendezvous_reply(std::uint64_t address) noexcept;
 
+  /// The caller's events name the lane by that number.
+  void name_lane(std::uint32_t callers_number) noexcept;
+
   [[nodiscard]] bool replied() const noexcept { return replied_; }
 
   /// The reply will be given later, perhaps by another thread: the handler returns without one.

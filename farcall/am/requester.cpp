@@ -2,6 +2,7 @@
 #include <farcall/am/requester.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/base/log.hpp>
+#include <farcall/trace/recorder.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -92,7 +93,8 @@ call_chunk* chunk_given_back(client& owner, requester& l, biased_lock& guard) no
 } // namespace
 
 requester::requester(client& owner, const endpoint& c, doorbell& wakes)
-    : owner_(&owner), endpoint_(c), wakes_(&wakes), counters_(engine_of(owner).counters().get()) {
+    : owner_(&owner), endpoint_(c), wakes_(&wakes), counters_(engine_of(owner).counters().get()),
+      recorder_(engine_of(owner).recorder()) {
   counts_ = &counters_->take_caller(c.peer);
   // The first call is measured.
   endpoint_.out.limit = endpoint_.out.head;
@@ -226,11 +228,65 @@ void requester::begin_interval(std::uint32_t record_bytes) noexcept {
   outbox& out = endpoint_.out;
   counts_->bytes_out = out.head;
   counts_->bytes_in = endpoint_.in.tail;
-  measures_next_ = measured_ == nullptr;
-  // While one is under way no other is measured.
-  if (!measures_next_) return;
+  records_next_ = recorder_ != nullptr && recorder_->is_on();
+  // While one is under way no other is measured. Where all are recorded, a part is one call.
+  measures_next_ =
+      measured_ == nullptr && (!records_next_ || out.head - measured_at_ >= interval_bytes_);
+  looks_at_next_ = measures_next_ || records_next_;
+  if (!looks_at_next_) return;
+  measured_at_ = measures_next_ ? out.head : measured_at_;
   const std::uint64_t end = out.head + align_up<std::uint64_t>(record_bytes, record_alignment);
-  out.limit = std::min(out.limit, end + interval_bytes_);
+  out.limit = std::min(out.limit, end + (records_next_ ? 0 : interval_bytes_));
+  if (!records_next_) return;
+  reserved_at_ = out.head;
+  reserved_when_ = recorder_->now();
+}
+
+void requester::note_sent(pending_call* slot, handler_key key, std::uint32_t extra) noexcept {
+  if (records_next_) record_sent(slot, key, extra);
+  if (slot != nullptr && measures_next_) begin_measuring(*slot);
+  // The first call that wants an answer is the one that is measured.
+  looks_at_next_ = measures_next_;
+}
+
+void requester::record_sent(pending_call* slot, handler_key key, std::uint32_t extra) noexcept {
+  records_next_ = false;
+  // What the layer itself sends stands for nothing that its user does.
+  if (key < first_user_key) return;
+  if (lane_number_ == 0) lane_number_ = recorder_->add_lane(peer(), true);
+  if (!has_sent_name_) has_sent_name_ = send_lane_name();
+  if (slot == nullptr) {
+    recorder_->record_at(reserved_when_, trace::event_kind::post, lane_number_, reserved_at_, 0,
+                         key, extra);
+    return;
+  }
+  recorder_->record_at(reserved_when_, trace::event_kind::call_begin, lane_number_, reserved_at_,
+                       slot->index_, key, extra);
+  slot->is_traced_ = true;
+  // So that finish() is called for it.
+  slot->become(completion::state::noted);
+}
+
+void requester::record_answered(pending_call& slot) noexcept {
+  slot.is_traced_ = false;
+  recorder_->record(trace::event_kind::call_end, lane_number_, 0, slot.index_, 0, 0);
+}
+
+bool requester::send_lane_name() noexcept {
+  // Devices know nothing of it.
+  if (!endpoint_.takes_stops) return true;
+  std::byte* const record = try_reserve(endpoint_.out, request_body);
+  if (record == nullptr) return false; // the next call tries again
+  // Copies need not wait for it.
+  const std::uint64_t last_call = last_request_.load(std::memory_order_relaxed);
+  write_header(record, name_lane_key, nullptr, lane_number_);
+  commit(endpoint_.out, record, request_body, record_kind::request);
+  // The next call is recorded, too.
+  endpoint_.out.limit = endpoint_.out.head;
+  ++counts_->posts;
+  // Release; partner: as in note_ended().
+  last_request_.store(last_call, std::memory_order_release);
+  return true;
 }
 
 void requester::begin_measuring(pending_call& slot) noexcept {
@@ -261,6 +317,23 @@ inline void requester::count_answers(std::size_t taken) noexcept {
   c.bytes_out = endpoint_.out.head;
 }
 
+bool requester::read_watched_reply(const std::byte* record, std::uint32_t bytes) noexcept {
+  const std::uint32_t index = word_at(record + offsetof(record_header, slot));
+  if (index >= calls_) return false;
+  pending_call& slot = call_at(index);
+  if (slot.state_.load(std::memory_order_relaxed) != completion::state::noted) return false;
+  if (!slot.is_traced_ && &slot != measured_) return false;
+  if (slot.abandoned_ || slot.then_ != nullptr || slot.request_block_ != nullptr ||
+      slot.stopping_ != pending_call::stopping::no) {
+    return false;
+  }
+  if (slot.is_traced_) record_answered(slot);
+  if (&slot == measured_) end_measuring();
+  read_reply(slot, record, bytes);
+  if (slot.failure_) ++counts_->failures;
+  return true;
+}
+
 /// Some calls have ended, perhaps the last.
 inline void requester::note_ended() noexcept {
   const auto last = static_cast<std::uint32_t>(last_request_.load(std::memory_order_relaxed));
@@ -278,7 +351,7 @@ bool requester::spin_for(const completion& c, reply_count expected) noexcept {
   const auto take = [this](const std::byte* record, std::uint32_t bytes) {
     pending_call* const slot = simple_call_of(record);
     if (slot == nullptr) [[unlikely]]
-      return false;
+      return read_watched_reply(record, bytes);
     read_reply(*slot, record, bytes);
     return true;
   };
@@ -425,6 +498,8 @@ void requester::send_releases() noexcept {
 
 void requester::finish(pending_call& slot) noexcept {
   if (&slot == measured_) end_measuring();
+  if (slot.is_traced_) [[unlikely]]
+    record_answered(slot);
   if (slot.failure_) ++counts_->failures;
   if (slot.request_block_ != nullptr) {
     owner_->release_block(slot.request_block_);

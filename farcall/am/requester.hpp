@@ -17,7 +17,10 @@
 
 namespace farcall {
 class counter_segment;
+namespace trace {
+class recorder;
 }
+} // namespace farcall
 
 namespace farcall::am {
 
@@ -74,6 +77,7 @@ class alignas(line_bytes) pending_call : public completion {
 
   std::uint32_t index_;
   stopping stopping_ = stopping::no; ///< of a call in flight
+  bool is_traced_ = false;           ///< its beginning was recorded
   reply_reader read_ = nullptr;
   std::byte* request_block_ = nullptr; ///< arguments in our heap, until the reply comes
   union {
@@ -134,8 +138,8 @@ class requester final : private fork_observer {
     write_header(record, key, slot, extra);
     commit(endpoint_.out, record, request_body + bytes, kind);
     ++(slot == nullptr ? counts_->posts : counts_->calls);
-    if (measures_next_ && slot != nullptr) [[unlikely]]
-      begin_measuring(*slot);
+    if (looks_at_next_) [[unlikely]]
+      note_sent(slot, key, extra);
   }
 
   /// take_call() will not throw.
@@ -324,10 +328,17 @@ class requester final : private fork_observer {
   }
 
   [[noreturn]] void refuse_long_arguments(std::uint64_t bytes) const;
-  /// The next call is to be measured: the ring's space is given out in parts, so that a call that
-  /// begins one costs more, and the others nothing.
+  /// The next call is to be measured, or recorded: the ring's space is given out in parts, so that
+  /// a call that begins one costs more, and the others nothing. Where all are recorded, each is a
+  /// part of its own.
   void begin_interval(std::uint32_t record_bytes) noexcept;
+  /// The request that begin_interval() was for has been sent.
+  void note_sent(pending_call* slot, handler_key key, std::uint32_t extra) noexcept;
   void begin_measuring(pending_call& slot) noexcept;
+  void record_sent(pending_call* slot, handler_key key, std::uint32_t extra) noexcept;
+  void record_answered(pending_call& slot) noexcept;
+  /// Tells the peer which lane our events mean.
+  [[nodiscard]] bool send_lane_name() noexcept;
   void end_measuring() noexcept;
   void count_answers(std::size_t taken) noexcept;
   [[nodiscard]] bool moves_bytes() const noexcept {
@@ -350,6 +361,9 @@ class requester final : private fork_observer {
   void take_reply(const std::byte* record, std::uint32_t bytes) noexcept;
   [[nodiscard]] pending_call* simple_call_of(const std::byte* reply) noexcept;
   void read_reply(pending_call& slot, const std::byte* record, std::uint32_t bytes) noexcept;
+  /// Reads the reply of a call that is measured or recorded, if there is nothing else to do at its
+  /// end; else false.
+  [[nodiscard]] bool read_watched_reply(const std::byte* record, std::uint32_t bytes) noexcept;
   void note_idle() noexcept;
   void take_other_reply(const record_view& record) noexcept;
   /// The peer can no longer be understood, or reached.
@@ -381,7 +395,15 @@ class requester final : private fork_observer {
   time_point next_trim_{};
   std::vector<std::uint64_t> releases_; ///< peer's blocks that we are done with
   counter_segment* counters_;           ///< lives as long
-  bool measures_next_ = false;          ///< see begin_interval()
+  trace::recorder* recorder_;           ///< null: nothing is recorded; never destroyed
+  bool looks_at_next_ = false;          ///< see begin_interval()
+  bool measures_next_ = false;
+  bool records_next_ = false;
+  bool has_sent_name_ = false;
+  std::uint32_t lane_number_ = 0; ///< in events
+  std::uint64_t measured_at_ = 0; ///< position of the request that was measured last
+  std::uint64_t reserved_at_ = 0; ///< position of the request that is recorded next
+  std::uint64_t reserved_when_ = 0;
   /// Of requests between two calls that are measured: some 64 short ones, and more where there are
   /// many.
   std::uint32_t interval_bytes_ = smallest_interval_bytes;

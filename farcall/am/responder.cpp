@@ -5,6 +5,7 @@
 #include <farcall/am/stoppable_calls.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/base/log.hpp>
+#include <farcall/trace/recorder.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -113,6 +114,10 @@ void request_context::reply_unknown() noexcept {
     log::error("no memory to report an error to " + node_text(source_) + "; its lane is cut");
     lane_->refuse_more();
   }
+}
+
+void request_context::name_lane(std::uint32_t callers_number) noexcept {
+  lane_->name_lane(callers_number);
 }
 
 // ---- responder --------------------------------------------------------------------------------
@@ -282,6 +287,43 @@ void responder::run(request_context& request, handler_key key) noexcept {
     reply_nothing(request);
   if (request.lock_ == request_context::reply_lock::own) [[unlikely]]
     unlock_replies(request);
+}
+
+std::uint32_t responder::number_in_events(trace::recorder& by) noexcept {
+  if (lane_number_ == 0) lane_number_ = by.add_lane(endpoint_.peer, false);
+  return lane_number_;
+}
+
+void responder::name_lane(std::uint32_t callers_number) noexcept {
+  if (trace::recorder* const by = engine_->recorder())
+    by->name_lane(number_in_events(*by), callers_number);
+}
+
+std::uint64_t responder::position_of(const request_context& request) const noexcept {
+  if (request.in_ring_) return endpoint_.in.tail;
+  // Its record, whose length is known, was given back before.
+  const std::uint32_t bytes =
+      rendezvous_record_bytes + (this_stack.stop != nullptr ? sizeof(stoppable_prefix) : 0);
+  return endpoint_.in.tail - align_up<std::uint64_t>(bytes, record_alignment);
+}
+
+void responder::run_traced(request_context& request, const void* context) noexcept {
+  const auto& h = *static_cast<const traced_handler*>(context);
+  responder& lane = *request.lane_;
+  trace::recorder& by = *lane.engine_->recorder();
+  if (!by.is_on()) {
+    h.run.run(request, h.run.context);
+    return;
+  }
+  const std::uint32_t number = lane.number_in_events(by);
+  const std::uint64_t position = lane.position_of(request);
+  by.record(trace::event_kind::handler_begin, number, position, request.slot_, h.key,
+            request.extra_);
+  h.run.run(request, h.run.context);
+  // The lane may have gone on to another worker, and this be a child of a fork.
+  if (by.is_on())
+    by.record(trace::event_kind::handler_end, number, position, request.slot_, h.key,
+              request.extra_);
 }
 
 void responder::run_rendezvous(request_context& request, handler_key key) noexcept {

@@ -12,6 +12,10 @@
 #include <cstdint>
 #include <cstring>
 
+namespace farcall::trace {
+class recorder;
+}
+
 namespace farcall::am {
 
 /// Serving end of a lane: takes requests in order, one at a time, runs their handlers and replies.
@@ -21,6 +25,14 @@ namespace farcall::am {
 /// lock.
 class responder final : private fork_observer {
  public:
+  /// A handler whose runs are recorded.
+  struct traced_handler {
+    handler run;
+    handler_key key = 0;
+  };
+  /// A handler_function whose context is a traced_handler.
+  static void run_traced(request_context& request, const void* context) noexcept;
+
   responder(engine& e, const endpoint& c);
   responder(const responder&) = delete;
   responder& operator=(const responder&) = delete;
@@ -106,6 +118,9 @@ class responder final : private fork_observer {
   void refuse_more() noexcept;
   [[nodiscard]] bool is_cut() const noexcept { return cut_.load(std::memory_order_acquire); }
 
+  /// The number by which its caller's events name the lane.
+  void name_lane(std::uint32_t callers_number) noexcept;
+
   /// The caller has read a rendezvous reply. Ignores what is not such a reply.
   void release_reply(std::uint64_t address) noexcept;
 
@@ -154,6 +169,10 @@ class responder final : private fork_observer {
   /// Until there is space.
   void keep(std::uint32_t bytes, record_kind kind) noexcept;
 
+  [[nodiscard]] std::uint32_t number_in_events(trace::recorder& by) noexcept;
+  /// Where the request that runs lies in the ring, or lay.
+  [[nodiscard]] std::uint64_t position_of(const request_context& request) const noexcept;
+
   static constexpr std::uint64_t no_position = UINT64_MAX;
 
   engine* engine_;
@@ -170,6 +189,7 @@ class responder final : private fork_observer {
   bool shares_replies_ = false;           ///< by port_, at the moment
   std::uint64_t looked_at_ = no_position; ///< for has_waited_since()
   time_point first_look_{};
+  std::uint32_t lane_number_ = 0; ///< in events; 0: there were none
   counted_ptr<reply_port> port_;
   backlog* backlog_; ///< owned
 };

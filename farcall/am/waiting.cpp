@@ -4,6 +4,7 @@
 #include <farcall/am/stack.hpp>
 #include <farcall/am/stack_state.hpp>
 #include <farcall/base/error.hpp>
+#include <farcall/trace/recorder.hpp>
 
 #include <algorithm>
 #include <exception>
@@ -382,6 +383,7 @@ void engine::sleep(std::initializer_list<wait_condition*> for_what, fiber_schedu
   for (wait_condition* each : conditions) {
     if (each->look_again()) return;
   }
+  const trace::span asleep(options_.recorder, trace::event_kind::sleep_begin);
   sleep_on(watched, deadline);
 }
 
@@ -407,6 +409,7 @@ void engine::wait_on_own_stack(Condition& c) {
   // One that is there for the requests only while it waits looks in every iteration.
   const unsigned between_looks = w != nullptr && w->owner().attached_ ? 0 : look_interval - 1;
   spin_wait spinning(options_.waiting, oversubscribed_, c.deadline());
+  trace::late_span waiting(options_.recorder, trace::event_kind::wait_begin);
   for (;;) {
     const wait_condition::state now = c.poll();
     if (now == wait_condition::state::over) return;
@@ -428,6 +431,7 @@ void engine::wait_on_own_stack(Condition& c) {
       has_worked |= w->owner().sharing_.take_over(*w);
     }
     if (spinning.turn() % rare_look_interval == rare_look_interval - 1) {
+      waiting.begin();
       if (w != nullptr && progresses(*w)) {
         pump_all(true);
       } else {
@@ -507,7 +511,10 @@ bool engine::wait_alone(pending_call& c, time_point deadline) {
     if (spinning.deadline_has_passed()) return c.ready();
     armed_doorbell wakes{&c.source()->wakes()};
     arm({&wakes, 1});
-    if (!condition.look_again()) sleep_on({&wakes, 1}, deadline);
+    if (!condition.look_again()) {
+      const trace::span asleep(options_.recorder, trace::event_kind::sleep_begin);
+      sleep_on({&wakes, 1}, deadline);
+    }
     spinning.renew();
   }
   return true;

@@ -3,6 +3,7 @@
 #include <farcall/base/log.hpp>
 #include <farcall/offload/equals.hpp>
 #include <farcall/offload/job.hpp>
+#include <farcall/offload/job_trace.hpp>
 
 #include <atomic>
 #include <chrono>
@@ -115,6 +116,8 @@ void close_equals(job_state& job) {
     // The others end without it.
     log::info(e.what());
   }
+  // The host still serves.
+  if (job.trace && members.self() != host_id) job.trace->finish();
   // In the first round nobody asks others for anything: they may compute for long.
   for (bool was_active = true; !members.is_over();) {
     struct question {

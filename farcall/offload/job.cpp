@@ -12,6 +12,7 @@
 #include <farcall/offload/job_service.hpp>
 #include <farcall/offload/job_settings.hpp>
 #include <farcall/offload/job_state.hpp>
+#include <farcall/offload/job_trace.hpp>
 #include <farcall/offload/transfer.hpp>
 #include <farcall/transport/process.hpp>
 #include <farcall/transport/tcp/server.hpp>
@@ -121,6 +122,8 @@ void set_up(detail::job_state& state, const detail::forwarded_settings& forwarde
   o.heap = m.heap();
   o.context = &state.context;
   o.counters = state.counters = detail::make_counters(m);
+  if (forwarded.is_traced && !state.trace) state.trace = detail::job_trace::on_target();
+  if (state.trace) o.recorder = &state.trace->recorder();
   state.engine = std::make_shared<am::engine>(std::move(o));
   state.client = state.engine.get();
 
@@ -137,6 +140,7 @@ void set_up(detail::job_state& state, const detail::forwarded_settings& forwarde
   for (transport* t : m.transports())
     state.engine->listen(*t);
   job_registry::instance().add(&state);
+  if (state.trace) state.trace->start(state);
 }
 
 std::vector<unique_fd> take_over(const std::vector<int>& descriptors) {
@@ -205,6 +209,7 @@ void serve(const Join& join) {
     state->engine->serve(0);
   }
   if (state->service) state->service->finish();
+  if (state->trace) state->trace->finish();
   state.reset();
 }
 
@@ -495,13 +500,18 @@ void job::start(const job_options& options, std::vector<unique_fd> existing,
     throw setting_error("a job of equals cannot have host_files: its host serves only while it "
                         "waits; leave them out, or make a plain job");
   }
-  const detail::forwarded_settings forwarded{
-      options.waiting,      options.release_timeout,
-      options.stop_timeout, are_equals,
-      has_thread,           service ? service->for_targets() : ""};
+  auto trace = detail::job_trace::on_host(options);
+  const detail::forwarded_settings forwarded{options.waiting,
+                                             options.release_timeout,
+                                             options.stop_timeout,
+                                             are_equals,
+                                             has_thread,
+                                             trace != nullptr,
+                                             service ? service->for_targets() : ""};
   o.settings = encode(forwarded);
   o.transports = transports();
   auto state = std::make_unique<detail::job_state>();
+  state->trace = std::move(trace);
   state->service = service;
   state->start_timeout = options.start_timeout;
   if (options.restart_lost_servers) state->returns.enable();

@@ -96,6 +96,10 @@ struct job_options {
   /// as in "2: text", and goes through this process; what existing_targets print does not. Else
   /// FARCALL_LABEL, else lines stay as they are.
   bool label = false;
+  /// File for a timeline of what all nodes do, in the trace event format that Perfetto and browsers
+  /// show; written when the job ends. "%p" in it is the number of this process. See
+  /// docs/guide/18-seeing-what-a-job-does.md. Else FARCALL_TRACE, else none.
+  std::string trace{};
   /// Who takes in replies on the host, and runs what waits for them: "wait", only threads that wait
   /// or test, and progress(); "thread", also a thread of farcall's, so that nobody need wait. Else
   /// FARCALL_PROGRESS, else "wait". Targets do as with "thread". In a job of equals, the same on

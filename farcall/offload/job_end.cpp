@@ -4,6 +4,7 @@
 #include <farcall/offload/job_end.hpp>
 #include <farcall/offload/job_registry.hpp>
 #include <farcall/offload/job_state.hpp>
+#include <farcall/offload/job_trace.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -109,7 +110,10 @@ bool detail::job_state::end() noexcept {
     // The host has said so behind its last call, which any worker may have; and it waits.
     engine->finish();
   }
-  if (!engine->shut_down("the job has ended", deadline) || !copies.stop(deadline)) return false;
+  if (trace) trace->finish();
+  const bool has_ended = engine->shut_down("the job has ended", deadline) && copies.stop(deadline);
+  if (trace && members->self() == host_id) trace->write();
+  if (!has_ended) return false;
   // The host of equals goes on watching them.
   if (as_equals && members->self() == host_id) return true;
   // Only now on a target: it has to notice until its last handler has ended that the host is gone.

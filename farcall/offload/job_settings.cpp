@@ -111,6 +111,7 @@ job_options detail::complete(job_options o, const settings_source& given, bool h
   settle_option(o.lane_bytes, row("lane-bytes"), given);
   settle_option(o.heap_bytes, row("heap-bytes"), given);
   settle_option(o.host_files, row("host-files"), given);
+  settle_option(o.trace, row("trace"), given);
   if (const auto value = given.text(row("label"), o.label)) o.label = *value == "yes";
   if (!o.progress.empty()) settings::check(row("progress"), "job_options::progress", o.progress);
   settle_option(o.progress, row("progress"), given);
@@ -134,6 +135,7 @@ std::vector<std::byte> detail::encode(const forwarded_settings& s) {
   w.number(std::int64_t{s.stop_timeout.count()});
   w.number(std::uint8_t{s.are_equals});
   w.number(std::uint8_t{s.has_progress_thread});
+  w.number(std::uint8_t{s.is_traced});
   w.text(s.service);
   return std::move(w).bytes();
 }
@@ -147,7 +149,8 @@ detail::forwarded_settings detail::decode_settings(std::span<const std::byte> by
   s.stop_timeout = std::chrono::milliseconds(r.number<std::int64_t>());
   s.are_equals = r.number<std::uint8_t>() != 0;
   s.has_progress_thread = r.number<std::uint8_t>() != 0;
-  if (!r.empty()) s.service = r.text();
+  s.is_traced = r.number<std::uint8_t>() != 0;
+  s.service = r.text();
   return s;
 }
 

@@ -35,7 +35,8 @@ struct forwarded_settings {
   std::chrono::milliseconds stop_timeout{};
   bool are_equals = false;
   bool has_progress_thread = false; ///< where they are
-  std::string service{};            ///< what the host's job_service tells
+  bool is_traced = false;
+  std::string service{}; ///< what the host's job_service tells
 };
 
 [[nodiscard]] std::vector<std::byte> encode(const forwarded_settings& s);

@@ -21,6 +21,8 @@
 
 namespace farcall::detail {
 
+class job_trace;
+
 /// What a job of equals has besides.
 struct equals {
   std::thread::id thread = std::this_thread::get_id(); ///< that made it
@@ -62,6 +64,7 @@ struct job_state : job_core {
   /// What a layer below adds to it, or null. Set before handlers run.
   std::shared_ptr<job_service> service;
   std::unique_ptr<equals> as_equals; ///< null in a plain job
+  std::unique_ptr<job_trace> trace;  ///< null where nothing is recorded; ends first
 
  private:
   bool has_ended_ = false;

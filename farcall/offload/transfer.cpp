@@ -7,6 +7,7 @@
 #include <farcall/offload/job_state.hpp>
 #include <farcall/offload/memory_handlers.hpp>
 #include <farcall/offload/transfer.hpp>
+#include <farcall/trace/recorder.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -230,6 +231,8 @@ void remember_window(const transfer& t) noexcept {
   const std::atomic<bool>* const failed = t.job->engine->failed_flag(t.peer);
   thread_counters* const counters = t.job->engine->counters_of_thread();
   if (m == nullptr || failed == nullptr || counters == nullptr) return; // the memory of this node
+  // What goes by it is not recorded.
+  if (t.job->engine->recorder() != nullptr) return;
   detail::last_window = {t.job,  t.job->serial, t.peer, m->window_at(t.peer, t.there),
                          failed, counters};
 }
@@ -341,6 +344,8 @@ future<void> copy_with_domain(job_state& job, node_id from, std::uint64_t from_a
 future<void> put_bytes(job_core& job, node_id to, std::uint64_t address, const std::byte* from,
                        std::size_t bytes, transfer_mode mode, time_point deadline) {
   if (thread_counters* const c = state_of(job).engine->counters_of_thread()) c->count_put(bytes);
+  const trace::span copying(state_of(job).engine->recorder(), trace::event_kind::put_begin, to,
+                            bytes);
   return start({&state_of(job), to, address, const_cast<std::byte*>(from), bytes, true, deadline},
                mode);
 }
@@ -348,6 +353,8 @@ future<void> put_bytes(job_core& job, node_id to, std::uint64_t address, const s
 future<void> get_bytes(job_core& job, node_id from, std::uint64_t address, std::byte* to,
                        std::size_t bytes, transfer_mode mode, time_point deadline) {
   if (thread_counters* const c = state_of(job).engine->counters_of_thread()) c->count_get(bytes);
+  const trace::span copying(state_of(job).engine->recorder(), trace::event_kind::get_begin, from,
+                            bytes);
   return start({&state_of(job), from, address, to, bytes, false, deadline}, mode);
 }
 
@@ -363,6 +370,7 @@ future<void> copy_between(job_core& core, node_id from, std::uint64_t from_addre
                      transfer_mode::async, deadline);
   }
   if (thread_counters* const c = job.engine->counters_of_thread()) c->count_copy(bytes);
+  const trace::span copying(job.engine->recorder(), trace::event_kind::copy_begin, to, bytes);
   if (domain_of(job, from) != nullptr || domain_of(job, to) != nullptr) {
     return copy_with_domain(job, from, from_address, to, to_address, bytes, deadline);
   }
