@@ -51,6 +51,7 @@ struct run_options {
   std::optional<std::string> targets;
   std::optional<std::string> hosts;
   std::optional<std::string> host_files;
+  std::optional<std::string> trace;
   bool spmd = false;
   bool label = false;
   std::string ssh;
@@ -130,6 +131,7 @@ void leave_terminal() {
 
 int start(const run_options& options, const run_plan& plan, const debug_plan& debug) {
   hand_on_host_files(options, plan.targets);
+  if (options.trace) set_variable(settings::row("trace"), *options.trace);
   for (const auto& [name, value] : variables_of(debug))
     set_variable(name, value);
   if (debug.takes_terminal) leave_terminal();
@@ -206,6 +208,7 @@ int run_on_hosts(const run_options& options, const std::vector<std::string>& com
   for (const auto& server : servers)
     urls += (urls.empty() ? "" : ",") + server->url(deadline);
   hand_on_host_files(options, urls);
+  if (options.trace) set_variable(settings::row("trace"), *options.trace);
   set_variable(settings::row("targets"), urls);
   set_variable(settings::row("key"), key.path());
   if (options.spmd) set_variable(settings::row("spmd"), "yes");
@@ -244,6 +247,7 @@ int run_app(run_options options, const std::vector<std::string>& command) {
   if (options.label) environment[settings::variable_of(settings::row("label"))] = "yes";
   if (options.host_files)
     environment[settings::variable_of(settings::row("host-files"))] = *options.host_files;
+  if (options.trace) environment[settings::variable_of(settings::row("trace"))] = *options.trace;
   for (const auto& [name, value] : variables_of(debug))
     environment[name] = value;
   const json document{{"program", plan.program},
@@ -305,6 +309,7 @@ command command_run() {
             .value = &o.host_files,
             .text = std::string(settings::row("host-files").text) +
                     "; with --hosts, the servers allow it"},
+           {.name = "--trace", .value = &o.trace, .text = std::string(settings::row("trace").text)},
            {.name = "--gdb",
             .value = &o.debug.gdb,
             .text = "Start a node in gdb: --gdb for the host, --gdb=2 for node 2. On a terminal, "

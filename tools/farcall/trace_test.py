@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+"""Timelines of jobs: `farcall run --trace` and FARCALL_TRACE.
+
+Run as: trace_test.py <farcall> <program> <part>, where <part> is one of PARTS. The files are held
+against what the trace event format asks for, so that browsers show them as they are meant.
+"""
+
+import collections
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+PATIENCE_S = 90
+
+
+def run(*words, **variables):
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("FARCALL_TRACE")}
+    return subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S,
+                          stdin=subprocess.DEVNULL, env={**environment, **variables})
+
+
+def expect(is_so, what):
+    if not is_so:
+        raise SystemExit(f"not so: {what}")
+
+
+def good(done):
+    expect(done.returncode == 0, f"{done.args} ends with 0:\n{done.stdout}{done.stderr}")
+    return done
+
+
+def nested(slices):
+    """Slices of one track lie inside each other, or beside."""
+    open_ends = []
+    for begin, minus_length, name in sorted(slices):
+        end = begin - minus_length
+        while open_ends and open_ends[-1] <= begin:
+            open_ends.pop()
+        expect(not open_ends or end <= open_ends[-1] + 1e-6, f"{name} at {begin} ends inside")
+        open_ends.append(end)
+
+
+def read(path):
+    """The document, after a look at every row of it."""
+    with open(path, encoding="utf-8") as file:
+        document = json.load(file)
+    arrows = collections.defaultdict(list)
+    beside = collections.Counter()
+    tracks = collections.defaultdict(list)
+    named = set()
+    for row in document["traceEvents"]:
+        place = (row["pid"], row["tid"])
+        phase = row["ph"]
+        expect(phase in "MXstfbe", f"a known phase: {row}")
+        if phase == "M":
+            named.add((row["name"], row["pid"], row["tid"]))
+            continue
+        expect(isinstance(row["ts"], (int, float)) and row["name"], f"a name and a time: {row}")
+        if phase == "X":
+            expect(row["dur"] >= 0, f"a length: {row}")
+            if row["dur"] > 0 and not row["name"].startswith(("send ", "answer ")):
+                tracks[place].append((row["ts"], -row["dur"], row["name"]))
+        elif phase in "stf":
+            arrows[row["id"]].append((phase, row["ts"], place))
+        else:
+            beside[(row["cat"], row["id"], row["pid"])] += 1 if phase == "b" else -1
+    expect(not any(beside.values()), "what begins on a track of its own ends there")
+    for slices in tracks.values():
+        nested(slices)
+    for pid, tid in tracks:
+        expect(("thread_name", pid, tid) in named, f"a name for thread {tid} of node {pid}")
+        expect(any(n == "process_name" and p == pid for n, p, _ in named), f"a name for node {pid}")
+    for name, steps in arrows.items():
+        phases = [phase for phase, _, _ in steps]
+        expect(phases.count("s") == 1 and phases.count("t") == 1, f"arrow {name} has both ends")
+        begin = next(when for phase, when, _ in steps if phase == "s")
+        slack = 1e-3 * max(c["error_ns"] for c in document["otherData"]["clocks"]) + 1e-3
+        expect(all(when >= begin - slack for _, when, _ in steps), f"arrow {name} goes forward")
+    return document
+
+
+def slices(document, node, name):
+    return [r for r in document["traceEvents"]
+            if r["ph"] == "X" and r["pid"] == node and r["name"] == name]
+
+
+def check_calls(farcall, program, folder):
+    path = os.path.join(folder, "out.json")
+    good(run(farcall, "run", "-n", "2", "--trace", path, program, "calls"))
+    document = read(path)
+    for name, times in (("twice", 3), ("long_one", 4), ("noted", 1), ("sum", 1), ("ask_host", 1)):
+        full = f"(anonymous namespace)::{name}"
+        ran = [r for r in slices(document, 1, full) if r["cat"] == "handler"]
+        expect(len(ran) == times, f"node 1 runs {name} {times} times, not {len(ran)}")
+    # One after the other: the handler lies inside the call, as drawn.
+    calls = sorted(slices(document, 0, "(anonymous namespace)::twice"), key=lambda r: r["ts"])
+    handlers = [r for r in slices(document, 1, "(anonymous namespace)::twice")
+                if r["cat"] == "handler"]
+    handlers.sort(key=lambda r: r["ts"])
+    calls = [c for c in calls if c["cat"] == "call"]
+    expect(len(calls) == 3, f"three calls of twice: {calls}")
+    for call, handler in zip(calls, handlers):
+        expect(call["ts"] <= handler["ts"] and
+               handler["ts"] + handler["dur"] <= call["ts"] + call["dur"] + 1,
+               f"{handler} lies inside {call}")
+        expect(call["args"]["to node"] == 1 and handler["args"]["from node"] == 0, "whose they are")
+    # Together: each on a track of its own, for at least the time that it takes.
+    together = [r for r in document["traceEvents"]
+                if r["ph"] == "b" and r["name"] == "(anonymous namespace)::long_one"]
+    expect(len(together) == 4, f"four calls side by side: {together}")
+    expect(len(slices(document, 1, "inside long_one")) == 4, "ranges of the target")
+    outer = slices(document, 0, "together")
+    expect(len(outer) == 1 and outer[0]["dur"] >= 8000, f"the host's range: {outer}")
+    for name in ("put", "get"):
+        copied = slices(document, 0, name)
+        expect(len(copied) == 1 and copied[0]["args"] == {"node": 1, "bytes": 8000}, f"{copied}")
+    # A call from the target to the host, and of each call that has a handler an arrow.
+    asked = [r for r in slices(document, 0, "(anonymous namespace)::twice")
+             if r["cat"] == "handler"]
+    expect(len(asked) == 1, f"the host runs twice for its target: {asked}")
+    begun = sum(r["ph"] == "s" for r in document["traceEvents"])
+    ended = sum(r["ph"] == "f" for r in document["traceEvents"])
+    # Nothing answers posts: that of this program, and the one that releases the buffer.
+    expect(begun == ended + 2 and begun >= 12, f"arrows: {begun} and {ended} back")
+    expect(document["otherData"]["missed events"] == 0, "nothing is missed")
+
+
+def check_variable(farcall, program, folder):
+    # By the variable, and by the option of the program; with the process in the name.
+    path = os.path.join(folder, "out-%p.json")
+    done = good(run(program, "calls", FARCALL_TRACE=path))
+    files = os.listdir(folder)
+    expect(len(files) == 1 and files[0].startswith("out-") and "%" not in files[0], files)
+    read(os.path.join(folder, files[0]))
+    expect(done.stdout + done.stderr == "", f"nothing is printed: {done.stdout}{done.stderr}")
+    path = os.path.join(folder, "second.json")
+    good(run(program, "calls", f"--farcall-trace={path}"))
+    read(path)
+    # What stood there before, and is longer, is gone.
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("x" * 5_000_000)
+    good(run(program, "many", "1", FARCALL_TRACE=path))
+    read(path)
+    # Two jobs of a process.
+    path = os.path.join(folder, "jobs.v1.json")
+    good(run(program, "twice", FARCALL_TRACE=path))
+    read(path)
+    read(os.path.join(folder, "jobs.v1-2.json"))
+
+
+def check_limit(farcall, program, folder):
+    path = os.path.join(folder, "out.json")
+    done = good(run(program, "many", "3000", FARCALL_TRACE=path, FARCALL_TRACE_EVENTS="1000"))
+    expect("has 1000 events" in done.stderr and "FARCALL_TRACE_EVENTS" in done.stderr, done.stderr)
+    document = read(path)
+    expect(document["otherData"]["events"] == 1000, document["otherData"])
+    expect(document["otherData"]["missed events"] > 0, document["otherData"])
+    # Far more than a thread's ring holds: the file is good, and says what it lacks.
+    done = good(run(program, "many", "400000", FARCALL_TRACE=path))
+    document = read(path)
+    expect(document["otherData"]["events"] <= 1_000_000, document["otherData"])
+
+
+def check_refusals(farcall, program, folder):
+    for path in (os.path.join(folder, "none", "out.json"), folder):
+        done = run(program, "calls", FARCALL_TRACE=path)
+        expect(done.returncode != 0 and "timeline cannot be written" in done.stderr and
+               path in done.stderr and "FARCALL_TRACE" in done.stderr, done.stderr)
+    pipe = os.path.join(folder, "pipe")
+    os.mkfifo(pipe)
+    done = run(program, "calls", FARCALL_TRACE=pipe)
+    expect(done.returncode != 0 and "timeline cannot be written" in done.stderr, done.stderr)
+    done = run(program, "many", "1", FARCALL_TRACE="/dev/full")
+    expect(done.returncode == 0 and "writing the timeline" in done.stderr, done.stderr)
+    done = run(program, "many", "1", FARCALL_TRACE=os.path.join(folder, "x"),
+               FARCALL_TRACE_EVENTS="some")
+    expect(done.returncode != 0 and "FARCALL_TRACE_EVENTS" in done.stderr, done.stderr)
+    done = run(farcall, "run", "--trace")
+    expect(done.returncode != 0, "a file is wanted")
+
+
+def check_killed(farcall, program, folder):
+    path = os.path.join(folder, "out.json")
+    done = run(farcall, "run", "-n", "2", "--trace", path, program, "killed")
+    expect("failed" in done.stdout, done.stdout + done.stderr)
+    document = read(path)
+    expect(slices(document, 1, "(anonymous namespace)::long_one"), "what it did before is there")
+    # Nobody has told the name of what it ran last.
+    calls = [r for r in document["traceEvents"] if r["pid"] == 0 and r.get("cat") == "call"]
+    expect(len([r for r in calls if r["ph"] == "X"]) >= 2, f"its last call is there: {calls}")
+
+
+def check_fork(farcall, program, folder):
+    path = os.path.join(folder, "out.json")
+    good(run(program, "fork", FARCALL_TRACE=path))
+    document = read(path)
+    expect(not slices(document, 0, "in the child"), "a child records nothing")
+    expect(os.listdir(folder) == ["out.json"], os.listdir(folder))
+
+
+def check_equals(farcall, program, folder):
+    path = os.path.join(folder, "out.json")
+    good(run(farcall, "run", "--spmd", "-n", "3", "--trace", path, program, "equals"))
+    document = read(path)
+    for node in range(3):
+        expect([r for r in slices(document, node, "(anonymous namespace)::twice")
+                if r["cat"] == "handler"], f"node {node} runs a handler")
+
+
+PARTS = {"calls": check_calls, "variable": check_variable, "limit": check_limit,
+         "refusals": check_refusals, "killed": check_killed, "fork": check_fork,
+         "equals": check_equals}
+
+
+def main():
+    if len(sys.argv) != 4 or sys.argv[3] not in PARTS:
+        raise SystemExit(__doc__)
+    with tempfile.TemporaryDirectory() as folder:
+        PARTS[sys.argv[3]](sys.argv[1], sys.argv[2], folder)
+
+
+main()
