@@ -12,6 +12,7 @@ namespace farcall::tool {
 [[nodiscard]] command command_files();
 [[nodiscard]] command command_scale();
 [[nodiscard]] command command_load();
+[[nodiscard]] command command_trace();
 [[nodiscard]] command command_veo_memory(); ///< where this build has libveo
 [[nodiscard]] command command_am2();        ///< where this build has AM-2
 [[nodiscard]] command command_rivals();

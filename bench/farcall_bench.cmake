@@ -55,7 +55,8 @@ add_library(
   scale/nodes.cpp
   scale/nodes_job.cpp
   scale/process_use.cpp
-  scale/scale.cpp)
+  scale/scale.cpp
+  trace/trace.cpp)
 target_link_libraries(farcall_bench_parts PUBLIC farcall_tool_common ${CMAKE_DL_LIBS})
 set_target_properties(farcall_bench_parts PROPERTIES UNITY_BUILD ${FARCALL_UNITY_BUILD})
 # These have names of their own that others have, too.
