@@ -3,11 +3,11 @@
 
 #include <farcall/base/error.hpp>
 #include <tools/common/outcome.hpp>
+#include <tools/common/output_probe.hpp>
 
 #include <cerrno>
 #include <optional>
 #include <string_view>
-#include <utility>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -18,53 +18,6 @@ namespace farcall::tool {
 
 namespace {
 
-constexpr mode_t mode_of_new_files = 0666; // which the umask lessens
-
-/// A file that is to be written, as it was found. One that was made to see whether it can be is
-/// removed again.
-class probe {
- public:
-  probe(const char* option, const std::string& path)
-      : path_(path),
-        fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode_of_new_files)),
-        is_new_(static_cast<bool>(fd_)) {
-    // Not to wait for somebody who reads a pipe, it does not block.
-    if (!is_new_ && errno == EEXIST)
-      fd_ = unique_fd(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
-    if (!fd_ || ::fstat(fd_.get(), &state_) != 0) {
-      throw usage_problem(fmt::format("{} {}: it cannot be written: {}; name a file in a folder "
-                                      "that you may write to",
-                                      option, path, reason_text(errno)));
-    }
-    struct stat out{};
-    if (S_ISREG(state_.st_mode) && ::fstat(STDOUT_FILENO, &out) == 0 && is_same(out)) {
-      throw usage_problem(
-          fmt::format("{} {}: standard output goes to the same file; name another", option, path));
-    }
-  }
-  ~probe() {
-    if (is_new_) ::unlink(path_.c_str());
-  }
-  probe(const probe&) = delete;
-  probe& operator=(const probe&) = delete;
-  probe(probe&&) = delete;
-  probe& operator=(probe&&) = delete;
-
-  [[nodiscard]] bool is_same(const struct stat& other) const {
-    return state_.st_dev == other.st_dev && state_.st_ino == other.st_ino;
-  }
-  [[nodiscard]] bool is_same(const probe& other) const { return is_same(other.state_); }
-
-  /// The open file, if it was there before.
-  [[nodiscard]] unique_fd kept() { return is_new_ ? unique_fd() : std::move(fd_); }
-
- private:
-  const std::string& path_;
-  unique_fd fd_;
-  bool is_new_;
-  struct stat state_{};
-};
-
 [[noreturn]] void fail_to_write(const std::string& path) {
   throw failed_run(fmt::format("cannot write {}: {}", path, reason_text(errno)));
 }
@@ -72,7 +25,8 @@ class probe {
 void write_file(const std::string& path, int kept, std::string_view text) {
   unique_fd made;
   if (kept < 0) {
-    made = unique_fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, mode_of_new_files));
+    made = unique_fd(
+        ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, output_probe::mode_of_new_files));
     if (!made) fail_to_write(path);
     kept = made.get();
   }
@@ -92,8 +46,8 @@ void write_file(const std::string& path, int kept, std::string_view text) {
 } // namespace
 
 void report_files::check() {
-  std::optional<probe> page;
-  std::optional<probe> picture;
+  std::optional<output_probe> page;
+  std::optional<output_probe> picture;
   if (!html.empty()) page.emplace("--html", html);
   if (!svg.empty()) picture.emplace("--svg", svg);
   if (page && picture && page->is_same(*picture)) {

@@ -118,7 +118,7 @@ int run_prof(const prof_options& options, const std::vector<std::string>& rest) 
     throw usage_problem("--duration is for --pid; a program is sampled until it ends");
   const std::optional<std::string> file =
       options.file || !options.veprof ? options.file : std::optional<std::string>("veprof.out");
-  if (file) check_profile_format(*file);
+  if (file) check_profile_file(*file);
   const sampler_options sampling = sampler_options_of(options);
   if (sampling.stacks == call_graph::dwarf && !can_unwind()) {
     throw usage_problem("--call-graph dwarf: this farcall was built without libdw, or for another "

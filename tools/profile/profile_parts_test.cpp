@@ -417,17 +417,29 @@ TEST(symbols, of_what_is_no_program_are_addresses) {
 }
 
 TEST(formats, are_told_by_the_ending) {
+  std::string made = std::filesystem::temp_directory_path() / "profiles-XXXXXX";
+  ASSERT_NE(::mkdtemp(made.data()), nullptr);
+  const std::filesystem::path folder = made;
   try {
-    check_profile_format("profile.unknown");
+    check_profile_file("profile.unknown");
     FAIL() << "not refused";
   } catch (const usage_problem& e) {
     EXPECT_THAT(e.what(), HasSubstr("profile.unknown"));
   }
   for (const char* ending : {"p.svg", "p.collapsed", "p.speedscope.json", "p.firefox.json",
                              "p.pb.gz", "p.pb", "p.txt", "veprof.out"}) {
-    EXPECT_NO_THROW(check_profile_format(ending)) << ending;
+    EXPECT_NO_THROW(check_profile_file(folder / ending)) << ending;
+    EXPECT_THROW(check_profile_file(std::string("/no/such/folder/") + ending), usage_problem);
     EXPECT_THROW(write_profile(std::string("/no/such/folder/") + ending, {}), failed_run) << ending;
   }
+  // Trying leaves nothing behind, or what was there as it was.
+  EXPECT_TRUE(std::filesystem::is_empty(folder));
+  std::ofstream(folder / "kept.svg") << "older";
+  check_profile_file(folder / "kept.svg");
+  EXPECT_EQ(std::filesystem::file_size(folder / "kept.svg"), 5U);
+  std::filesystem::create_directory(folder / "folder.svg");
+  EXPECT_THROW(check_profile_file(folder / "folder.svg"), usage_problem);
+  std::filesystem::remove_all(folder);
 }
 
 } // namespace

@@ -416,6 +416,14 @@ TEST(prof_command, refuses_what_cannot_be) {
   EXPECT_EQ(ending.exit_status, 2);
   EXPECT_THAT(ending.standard_error, HasSubstr("profile.unknown"));
   EXPECT_EQ(ending.standard_output, "");
+  // Before the program has run for hours.
+  for (const std::string file : {"/no/such/folder/p.svg", "/proc/p.svg"}) {
+    const program_result refused =
+        run_farcall({FARCALL_COMMAND, "prof", "-o", file, "--", "/bin/echo", "begun"});
+    EXPECT_EQ(refused.exit_status, 2) << file;
+    EXPECT_THAT(refused.standard_error, HasSubstr("-o " + file + ": it cannot be written"));
+    EXPECT_EQ(refused.standard_output, "") << file;
+  }
 }
 
 } // namespace

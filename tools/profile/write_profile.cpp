@@ -11,13 +11,16 @@
 #include "veprof.hpp"
 
 #include <tools/common/outcome.hpp>
+#include <tools/common/output_probe.hpp>
 
 #include <farcall/base/error.hpp>
 
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -62,7 +65,12 @@ const profile_format& format_of(const std::string& path) {
 
 } // namespace
 
-void check_profile_format(const std::string& path) { (void)format_of(path); }
+void check_profile_file(const std::string& path) {
+  (void)format_of(path);
+  std::error_code ignored;
+  // Who reads a pipe would take it for ended when it has been tried.
+  if (!std::filesystem::is_fifo(path, ignored)) const output_probe tried("-o", path);
+}
 
 void write_profile(const std::string& path, const profile& p) {
   const std::string text = format_of(path).text_of(p);

@@ -6,9 +6,9 @@
 
 namespace farcall::tool {
 
-/// Throws usage_problem, naming the endings that there are, when the file's ending stands for no
-/// format. Before anything is sampled.
-void check_profile_format(const std::string& path);
+/// Throws usage_problem when the file's ending stands for no format, naming the endings that there
+/// are, and when the file cannot be written. Before anything is sampled; leaves no file behind.
+void check_profile_file(const std::string& path);
 
 /// Writes a profile in the format that the file's ending stands for. Throws usage_problem as above,
 /// and failed_run when the file cannot be written.
