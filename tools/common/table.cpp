@@ -69,7 +69,8 @@ std::string table::text() const {
   finish_line(out);
   for (std::size_t c = 0; c < columns_.size(); ++c) {
     out += gap(c);
-    out.append(widths[c], '-');
+    const bool is_open = last_ == last_column::is_open && c + 1 == columns_.size();
+    out.append(is_open ? display_width(columns_[c].header) : widths[c], '-');
   }
   finish_line(out);
   for (const auto& row : rows_) {

@@ -20,7 +20,11 @@ class table {
     align side = align::right;
   };
 
-  explicit table(std::vector<column> columns) : columns_(std::move(columns)) {}
+  /// Whether the line of dashes is as wide as the last column, or as its header.
+  enum class last_column { is_ruled, is_open };
+
+  explicit table(std::vector<column> columns, last_column last = last_column::is_ruled)
+      : columns_(std::move(columns)), last_(last) {}
 
   /// Cells that are missing at the end stay empty; more cells than columns are a mistake of the
   /// caller (throws).
@@ -31,6 +35,7 @@ class table {
 
  private:
   std::vector<column> columns_;
+  last_column last_;
   std::vector<std::vector<std::string>> rows_;
 };
 

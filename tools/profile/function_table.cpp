@@ -208,9 +208,10 @@ std::string group_text(const function_group& group, const function_table_options
   std::vector<table::column> columns;
   for (const figure column : shape.figures)
     columns.push_back({header_of(column)});
-  columns.push_back({"function", table::align::left});
   if (shape.has_modules) columns.push_back({"module", table::align::left});
-  table rows(columns);
+  // Last, so that one long name does not make all lines long.
+  columns.push_back({"function", table::align::left});
+  table rows(columns, table::last_column::is_open);
   const std::size_t shown =
       options.most_rows == 0 ? group.rows.size() : std::min(options.most_rows, group.rows.size());
   for (std::size_t i = 0; i < shown; ++i) {
@@ -218,13 +219,13 @@ std::string group_text(const function_group& group, const function_table_options
     std::vector<std::string> cells;
     for (const figure column : shape.figures)
       cells.push_back(cell_of(column, row, group.counted, seconds));
-    cells.push_back(shape.function_width ? shortened(row.function, *shape.function_width)
-                                         : row.function);
     if (shape.has_modules) {
       cells.push_back(shape.module_width
                           ? shortened(std::string(base_name(row.module)), *shape.module_width)
                           : row.module);
     }
+    cells.push_back(shape.function_width ? shortened(row.function, *shape.function_width)
+                                         : row.function);
     rows.add_row(std::move(cells));
   }
   text += rows.text();

@@ -66,15 +66,23 @@ TEST(function_table, groups_by_node_and_by_thread) {
 TEST(function_table, prints_all_that_is_known) {
   EXPECT_EQ(function_table(example_profile(), {.most_rows = 2, .width = {}}),
             "12 samples: 7 computed (58.3 %), 2 waited, 3 idle\n"
-            "self %  total %  self s  self  total  function                      module\n"
-            "------  -------  ------  ----  -----  ----------------------------  "
-            "----------------------\n"
-            "  42.9     85.7   0.030     3      6  solve(matrix<double> const&)  "
-            "/opt/solver/bin/solver\n"
-            "  42.9     42.9   0.030     3      3  axpy                          "
-            "/opt/solver/bin/solver\n"
+            "self %  total %  self s  self  total  module                  function\n"
+            "------  -------  ------  ----  -----  ----------------------  --------\n"
+            "  42.9     85.7   0.030     3      6  /opt/solver/bin/solver  "
+            "solve(matrix<double> const&)\n"
+            "  42.9     42.9   0.030     3      3  /opt/solver/bin/solver  axpy\n"
             "and 3 more functions\n"
             "The kernel dropped 7 more samples.\n");
+}
+
+TEST(function_table, has_lines_that_are_as_long_as_their_own_names) {
+  profile seen = example_profile();
+  seen.frames[1].function = std::string(5000, 'x');
+  std::istringstream lines(function_table(seen, {}));
+  int long_lines = 0;
+  for (std::string line; std::getline(lines, line);)
+    long_lines += line.size() > 200 ? 1 : 0;
+  EXPECT_EQ(long_lines, 1);
 }
 
 TEST(function_table, does_not_invent_seconds) {
