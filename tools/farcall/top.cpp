@@ -2,6 +2,7 @@
 
 #include <tools/common/json.hpp>
 #include <tools/common/outcome.hpp>
+#include <tools/common/table.hpp>
 #include <tools/common/terminal.hpp>
 #include <tools/top/job_sampler.hpp>
 #include <tools/top/metrics.hpp>
@@ -63,8 +64,8 @@ std::string title_of(const job_sample& sample, const std::vector<node_rates>& no
   double calls = 0;
   for (const node_rates& n : nodes)
     calls += n.calls;
-  return fmt::format("farcall top: {} nodes, {} processes here, {:.4g} calls/s", nodes.size(),
-                     sample.processes.size(), calls);
+  return fmt::format("farcall top: {} nodes, {} processes here, {} calls/s", nodes.size(),
+                     sample.processes.size(), format_number(calls));
 }
 
 job_sample first_sample(job_sampler& sampler, const top_options& options) {
@@ -124,6 +125,10 @@ int show_live(const top_options& options) {
 
 int run_top(const top_options& options) {
   if (options.listen) {
+    if (options.once || options.json_lines || options.iterations) {
+      throw usage_problem("--listen answers until a signal comes; leave out --once, --json and "
+                          "--iterations");
+    }
     job_sampler sampler(options.pid);
     serve_metrics(
         *options.listen, [&] { return metrics_text(sampler.take()); },
@@ -175,7 +180,7 @@ command command_top() {
                       {.name = "--listen",
                        .value = &o.listen,
                        .text = "Answer Prometheus at this loopback address, as 127.0.0.1:9464, "
-                               "instead"}},
+                               "until Ctrl-C or a signal comes, instead"}},
           .run = [options](const auto& /*rest*/) { return run_top(*options); }};
 }
 

@@ -140,7 +140,8 @@ def check_terminal(farcall, host):
         shown.press("q")
         check(shown.status() == 0, f"it ends with q at {columns}x{rows}")
     shown = Terminal(24, 100, farcall, "top", "--delay", "100", "--pid", str(host))
-    shown.wait_for("calls/s")
+    # As in the table: with neither an exponent nor more digits than are known.
+    shown.wait_for(r"3 nodes, 3 processes here, (\d{3,}|\d+\.\d) calls/s")
     shown.press("p")
     shown.wait_for("paused")
     os.kill(shown.pid, 15)
@@ -197,6 +198,9 @@ def check_mistakes(farcall):
     check(run(farcall, "top", "--sort", "colour").returncode == 2, "an order that is none")
     open_to_all = run(farcall, "top", "--listen", "0.0.0.0:0")
     check(open_to_all.returncode == 2 and "loopback" in open_to_all.stderr, "loopback only")
+    for other in (("--once",), ("--json",), ("--iterations", "2")):
+        both = run(farcall, "top", "--listen", "127.0.0.1:0", *other)
+        check(both.returncode == 2 and f"leave out --once" in both.stderr, f"--listen {other}")
 
 
 def check_end(farcall, program):
