@@ -73,6 +73,8 @@ def check_refusals(farcall, program):
     for words, text in ((["--gdb", "--valgrind"], "give one of them"),
                         (["--gdb=9"], "there is no node 9"),
                         (["--gdb=first"], "give the number of a node"),
+                        (["--gdb", "2"], "as --gdb=2;"),
+                        (["--valgrind", "1"], "as --valgrind=1;"),
                         (["--wrap", "9:env X=1"], "there is no node 9"),
                         (["--hosts", "none", "--gdb"], "leave out --hosts")):
         done = run(farcall, "run", *words, program)

@@ -86,9 +86,10 @@ void list_program(const shown_program& p, bool all) {
   std::string text;
   if (!shown.empty()) text = rows.text() + '\n';
   const std::size_t hidden = p.table.rows.size() - function_registry::first_index - shown.size();
-  text += fmt::format("{}: {} callables{}, {}\n", p.name, shown.size(),
-                      hidden == 0 ? "" : fmt::format(" and {} of farcall's own (--all)", hidden),
-                      p.table.rows.front().first);
+  text +=
+      fmt::format("{}: {} callable{}{}, {}\n", p.name, shown.size(), shown.size() == 1 ? "" : "s",
+                  hidden == 0 ? "" : fmt::format(" and {} of farcall's own (--all)", hidden),
+                  p.table.rows.front().first);
   print(text);
 }
 

@@ -220,7 +220,25 @@ std::vector<target_url> targets_of(const run_plan& plan) {
   return plan.targets == no_targets ? std::vector<target_url>() : parse_targets(plan.targets);
 }
 
+/// "--gdb 2 ./app": the node would be taken for the program.
+void refuse_node_as_program(const debug_request& debug, const std::vector<std::string>& command) {
+  if (command.empty() || command.front().empty() ||
+      command.front().find_first_not_of("0123456789") != std::string::npos) {
+    return;
+  }
+  for (const auto& [option, is_alone] :
+       {std::pair("--gdb", debug.gdb == "0"), std::pair("--valgrind", debug.valgrind == "all")}) {
+    if (is_alone) {
+      throw usage_problem(fmt::format("{} {}: the node stands behind =, as {}={}; a program of "
+                                      "that name is meant by ./{}",
+                                      option, command.front(), option, command.front(),
+                                      command.front()));
+    }
+  }
+}
+
 int run_app(run_options options, const std::vector<std::string>& command) {
+  refuse_node_as_program(options.debug, command);
   if (options.host_files) {
     if (options.spmd) throw usage_problem("--host-files is for plain jobs; leave out --spmd");
     // From the folder of this command, and with its words for what is wrong.
@@ -323,8 +341,8 @@ command command_run() {
             .otherwise = "all"},
            {.name = "--wrap",
             .value = &o.debug.wrap,
-            .text = "Command that all nodes are started by, or one ('2:strace -f'); several with ; "
-                    "between them"},
+            .text = "Command that all nodes are started by ('nice -n 5'), or one ('2:strace -f'); "
+                    "several with ; between them"},
            {.name = "--start-timeout-ms",
             .value = &o.start_timeout_ms,
             .text = "With --hosts: how long the servers may take to start (default 30000)",
