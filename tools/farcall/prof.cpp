@@ -75,8 +75,11 @@ void keep_only(profile& p, const std::string& program) {
 void print_profile(const profile& p, const prof_options& options) {
   using per = function_table_options::per;
   if (p.samples.empty()) {
-    fmt::print(stderr, "farcall prof: no samples: nothing has run for long enough; take a higher "
-                       "rate (-s)\n");
+    fmt::print(
+        stderr,
+        "farcall prof: no samples: no thread has run in user mode for {:.3g} ms, which is one "
+        "period; take a higher rate (-s), unless it only sleeps and waits\n",
+        1000.0 / options.samples_per_second);
     return;
   }
   std::string text = '\n' + heading_of(p);
@@ -137,7 +140,13 @@ int run_prof(const prof_options& options, const std::vector<std::string>& rest) 
   }
   if (options.executable) keep_only(result.seen, *options.executable);
   print_profile(result.seen, options);
-  if (file) write_profile(*file, result.seen);
+  using roots = call_tree_options::roots;
+  if (file) {
+    write_profile(*file, result.seen,
+                  options.per_node     ? roots::processes
+                  : options.per_thread ? roots::threads
+                                       : roots::functions);
+  }
   return result.status;
 }
 
@@ -177,10 +186,12 @@ command command_prof() {
                    .value = &o.duration,
                    .text = "With --pid: for at most so many seconds",
                    .range = {{1, 10'000'000}}},
-                  {.name = "--per-node", .value = &o.per_node, .text = "A table for each node"},
+                  {.name = "--per-node",
+                   .value = &o.per_node,
+                   .text = "A table for each node; in a flame graph a frame for each process"},
                   {.name = "--per-thread",
                    .value = &o.per_thread,
-                   .text = "A table for each thread",
+                   .text = "A table, and a frame in a flame graph, for each thread",
                    .excludes = "--per-node"},
                   {.name = "--call-graph",
                    .value = &o.stacks,

@@ -42,7 +42,7 @@ class tree_builder {
     tree_.nodes.push_back({.name = "all", .children = {}});
   }
 
-  /// The node for a text that is no function: a process, a thread.
+  /// The node for a text that is no function: a process, a thread, what it does.
   std::uint32_t labelled(std::uint32_t parent, const std::string& name) {
     const auto [at, is_new] = labels_.try_emplace({parent, name}, 0);
     if (is_new) at->second = add(parent, name, call_node::no_module);
@@ -134,7 +134,10 @@ call_tree make_call_tree(const profile& seen, const call_tree_options& options) 
   }
   for (const profile_sample& sample : seen.samples) {
     if (options.only_computing && sample.does != activity::computes) continue;
-    builder.add_sample(root_of[sample.thread], sample.stack);
+    std::uint32_t root = root_of[sample.thread];
+    if (options.has_activities && sample.does != activity::computes)
+      root = builder.labelled(root, std::string(name_of(sample.does)));
+    builder.add_sample(root, sample.stack);
   }
   sum_up(tree);
   return tree;

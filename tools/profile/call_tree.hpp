@@ -24,6 +24,7 @@ struct call_tree_options {
   enum class roots : std::uint8_t { functions, processes, threads };
   roots root = roots::functions;
   bool only_computing = false;
+  bool has_activities = false; ///< "waits" and "idle" stand before the functions of such samples
 };
 
 /// The samples of a profile, with equal chains of functions as one. A node's callers come before

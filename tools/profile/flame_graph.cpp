@@ -28,8 +28,8 @@ std::string module_style(const std::vector<std::string>& modules) {
   std::string dark = ".none rect { fill: #4a4a4a; }\n";
   for (std::size_t i = 0; i < modules.size(); ++i) {
     const std::size_t hue = i * golden_angle % 360; // neighbours differ most
-    light += fmt::format(".m{} rect {{ fill: hsl({}, 70%, 72%); }}\n", i, hue);
-    dark += fmt::format(".m{} rect {{ fill: hsl({}, 45%, 32%); }}\n", i, hue);
+    light += fmt::format(".m{0} rect, .key.m{0} {{ fill: hsl({1}, 70%, 72%); }}\n", i, hue);
+    dark += fmt::format(".m{0} rect, .key.m{0} {{ fill: hsl({1}, 45%, 32%); }}\n", i, hue);
   }
   return light + "@media (prefers-color-scheme: dark) {\n" + dark + "}\n";
 }
@@ -46,6 +46,22 @@ std::string label_of(const std::string& name, double room) {
     if (begins && ++column == most) break;
   }
   return name.substr(0, end) + "…";
+}
+
+/// What the colours stand for: modules, as many as fit into a line.
+std::string legend_of(const std::vector<std::string>& modules, std::size_t y) {
+  std::string line;
+  double left = picture_width - 12 * letter_width;
+  std::size_t shown = 0;
+  for (; shown < modules.size(); ++shown) {
+    const std::string name = valid_text(base_name(modules[shown]));
+    left -= static_cast<double>(display_width(name) + 4) * letter_width;
+    if (left < 0) break;
+    line += fmt::format(R"(<tspan class="key m{}">■</tspan> {}  )", shown, xml_text(name));
+  }
+  if (shown < modules.size()) line += fmt::format("and {} more", modules.size() - shown);
+  if (line.empty()) return {};
+  return fmt::format("<text class=\"legend\" x=\"6\" y=\"{}\">{}</text>\n", y, line);
 }
 
 struct frames_drawn {
@@ -106,7 +122,8 @@ std::string flame_graph(const profile& seen, const flame_graph_options& options)
   const call_tree tree = make_call_tree(seen, options.tree);
   const std::uint64_t all = tree.nodes[0].total;
   const frames_drawn drawn = draw(tree);
-  const std::size_t height = header_height + (drawn.levels + 1) * row_height + 10;
+  const std::size_t frames_end = header_height + (drawn.levels + 1) * row_height;
+  const std::size_t height = frames_end + 10 + (tree.modules.empty() ? 0 : row_height);
   std::string note = fmt::format("{} samples", all);
   if (options.tree.only_computing) note += " of threads that computed";
   if (seen.samples_per_second > 0)
@@ -136,6 +153,7 @@ std::string flame_graph(const profile& seen, const flame_graph_options& options)
                  R"(<text class="note" id="matched" x="{:.0f}" y="48" text-anchor="end"/>)",
                  picture_width - 6);
   svg += '\n' + drawn.elements;
+  svg += legend_of(tree.modules, frames_end + row_height);
   svg += "<script><![CDATA[" + std::string(flame_graph_page::script) + "]]></script>\n</svg>\n";
   return svg;
 }

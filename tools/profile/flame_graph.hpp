@@ -12,8 +12,9 @@ struct flame_graph_options {
 };
 
 /// A picture (SVG, one file that needs no other) of the call tree: the root on top, each function
-/// below its callers and as wide as its share of the samples, a colour for each module. In a
-/// browser a click zooms, and a box searches (Ctrl-F) and tells the share of what it found;
+/// below its callers and as wide as its share of the samples, a colour for each module, which the
+/// last line names. In a browser a click zooms, and a box searches (Ctrl-F) and tells the share of
+/// what it found;
 /// `#search=TEXT` and `#zoom=NUMBER OF THE FRAME` behind its address do the same. Without scripts
 /// it can be read too. Frames of less than a tenth of a pixel are left out, and their number is
 /// said. Equal profiles give equal bytes. Throws std::invalid_argument for a damaged profile.

@@ -8,6 +8,7 @@ rect { stroke: #ffffff; stroke-width: 0.3; }
 text { fill: #111111; }
 .title { font: bold 15px sans-serif; }
 .note { font: 12px sans-serif; }
+.legend { white-space: pre; }
 .frame { cursor: pointer; }
 .frame text { pointer-events: none; }
 .frame:hover rect { stroke: #111111; stroke-width: 1; }

@@ -3,6 +3,7 @@
 #include "example_profile.hpp"
 #include "many_stacks.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,6 +41,31 @@ TEST(flame_graph, takes_a_title_and_roots) {
   EXPECT_THAT(svg, HasSubstr(">mine &amp; yours</text>"));
   EXPECT_THAT(svg, HasSubstr(">node 1: solver (200)</text>"));
   EXPECT_THAT(svg, HasSubstr(">7 samples of threads that computed"));
+}
+
+TEST(flame_graph, keeps_apart_what_waits_and_what_is_idle) {
+  const std::string svg =
+      flame_graph(example_profile(), {.tree = {.has_activities = true}, .title = {}});
+  // Of twelve samples two wait in main, three are idle in serve; main computes in six.
+  EXPECT_THAT(svg, HasSubstr("<title>waits\n2 samples, 16.7 %; 0 of its own</title>"));
+  EXPECT_THAT(svg, HasSubstr("<title>idle\n3 samples, 25.0 %; 0 of its own</title>"));
+  EXPECT_THAT(svg, HasSubstr("<title>main\n/opt/solver/bin/solver\n6 samples, 50.0 %;"));
+  EXPECT_THAT(svg, HasSubstr("<title>main\n/opt/solver/bin/solver\n2 samples, 16.7 %;"));
+}
+
+TEST(flame_graph, says_what_its_colours_stand_for) {
+  EXPECT_THAT(flame_graph(example_profile()),
+              HasSubstr(R"(<tspan class="key m0">■</tspan> solver  )"
+                        R"(<tspan class="key m1">■</tspan> libm.so.6  </text>)"));
+  profile seen = example_profile();
+  for (int i = 0; i < 100; ++i) {
+    seen.frames.push_back(seen.frames[1]);
+    seen.frames.back().module = fmt::format("/lib/module-{:03}.so", i);
+  }
+  // "■ module-000.so  " is 17 letters of 7.3 pixels; 1112.4 pixels have room for 8.
+  const std::string svg = flame_graph(seen);
+  EXPECT_THAT(svg, HasSubstr("module-007.so  and 94 more</text>"));
+  EXPECT_THAT(svg, Not(HasSubstr("</tspan> module-008.so")));
 }
 
 TEST(flame_graph, of_nothing_has_no_frames) {

@@ -30,9 +30,11 @@ namespace farcall::tool {
 
 namespace {
 
+using roots = call_tree_options::roots;
+
 struct profile_format {
   std::string_view ending;
-  std::string (*text_of)(const profile& p);
+  std::string (*text_of)(const profile& p, roots root);
 };
 
 std::string own_host() {
@@ -42,14 +44,17 @@ std::string own_host() {
 
 // The first that fits is taken.
 constexpr profile_format profile_formats[] = {
-    {".svg", [](const profile& p) { return flame_graph(p); }},
-    {".collapsed", [](const profile& p) { return collapsed_stacks(p); }},
-    {".speedscope.json", &speedscope_json},
-    {".firefox.json", &firefox_profile_json},
-    {".pb.gz", [](const profile& p) { return gzip_compressed(pprof_protobuf(p)); }},
-    {".pb", &pprof_protobuf},
-    {".txt", [](const profile& p) { return function_table(p, {}); }},
-    {"veprof.out", [](const profile& p) { return veprof_text(p, own_host()); }},
+    {".svg",
+     [](const profile& p, roots root) {
+       return flame_graph(p, {.tree = {.root = root, .has_activities = true}, .title = {}});
+     }},
+    {".collapsed", [](const profile& p, roots) { return collapsed_stacks(p); }},
+    {".speedscope.json", [](const profile& p, roots) { return speedscope_json(p); }},
+    {".firefox.json", [](const profile& p, roots) { return firefox_profile_json(p); }},
+    {".pb.gz", [](const profile& p, roots) { return gzip_compressed(pprof_protobuf(p)); }},
+    {".pb", [](const profile& p, roots) { return pprof_protobuf(p); }},
+    {".txt", [](const profile& p, roots) { return function_table(p, {}); }},
+    {"veprof.out", [](const profile& p, roots) { return veprof_text(p, own_host()); }},
 };
 
 const profile_format& format_of(const std::string& path) {
@@ -72,8 +77,8 @@ void check_profile_file(const std::string& path) {
   if (!std::filesystem::is_fifo(path, ignored)) const output_probe tried("-o", path);
 }
 
-void write_profile(const std::string& path, const profile& p) {
-  const std::string text = format_of(path).text_of(p);
+void write_profile(const std::string& path, const profile& p, call_tree_options::roots root) {
+  const std::string text = format_of(path).text_of(p, root);
   std::FILE* const file = std::fopen(path.c_str(), "we");
   if (file == nullptr)
     throw failed_run(fmt::format("cannot write {}: {}", path, reason_text(errno)));
