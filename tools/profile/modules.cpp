@@ -1,19 +1,30 @@
 #include "modules.hpp"
 
+#include "processes.hpp"
+
+#include <algorithm>
 #include <iterator>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include <fcntl.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 namespace farcall::tool {
 
 namespace {
 
 constexpr std::string_view deleted_mark = " (deleted)";
+/// What the kernel maps into each program, with clock_gettime and the like.
+constexpr std::string_view kernels_library = "[vdso]";
+/// Programs of another width, which end here, have another.
+constexpr std::uint64_t last_of_32_bits = 0xffffffff;
 
 /// Devices are not opened: that might do something. `inode`: 0 for any.
 unique_fd open_file(const std::string& path, std::uint64_t inode) {
@@ -35,19 +46,35 @@ unique_fd open_mapped(pid_t process, const map_record& mapping) {
   return open_file(mapping.path, 0);
 }
 
+/// The same in all programs of this machine, so this one's, in memory; none where that cannot be.
+unique_fd copy_of_kernels_library() {
+  const auto start = static_cast<std::uint64_t>(getauxval(AT_SYSINFO_EHDR));
+  if (start == 0) return {};
+  const std::vector<map_record> own = mappings_of(getpid());
+  const auto at = std::ranges::find(own, start, &map_record::start);
+  unique_fd copy(memfd_create("farcall-vdso", MFD_CLOEXEC));
+  if (at == own.end() || !copy) return {};
+  const void* const bytes = reinterpret_cast<const void*>(start);
+  const auto written = write(copy.get(), bytes, at->bytes);
+  return written == static_cast<ssize_t>(at->bytes) ? std::move(copy) : unique_fd();
+}
+
 } // namespace
 
 std::uint32_t modules::add(pid_t process, const map_record& mapping) {
-  // "[vdso]", "//anon", "anon_inode:…" and nothing.
-  if (!mapping.path.starts_with('/') || mapping.path.starts_with("//")) return none;
+  const bool is_kernels = mapping.path == kernels_library && mapping.start > last_of_32_bits;
+  // "//anon", "anon_inode:…" and nothing.
+  if (!is_kernels && (!mapping.path.starts_with('/') || mapping.path.starts_with("//")))
+    return none;
   map_record of_file = mapping;
   if (of_file.path.ends_with(deleted_mark))
     of_file.path.resize(of_file.path.size() - deleted_mark.size());
   const auto [at, is_new] = places_.try_emplace(key(of_file.path, of_file.device, of_file.inode),
                                                 static_cast<std::uint32_t>(all_.size()));
   if (is_new) {
-    all_.push_back({of_file.path, open_mapped(process, of_file)});
-  } else if (!all_[at->second].file) {
+    all_.push_back(
+        {of_file.path, is_kernels ? copy_of_kernels_library() : open_mapped(process, of_file)});
+  } else if (!all_[at->second].file && !is_kernels) {
     all_[at->second].file = open_mapped(process, of_file);
   }
   return at->second;

@@ -27,8 +27,8 @@ class modules {
  public:
   static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
 
-  /// The place of a mapping's file; none for memory that comes from no file. Opens it, by way of
-  /// the process where that still lives.
+  /// The place of a mapping's file; none for memory that comes from no file, but for the kernel's
+  /// own library ("[vdso]"). Opens it, by way of the process where that still lives.
   [[nodiscard]] std::uint32_t add(pid_t process, const map_record& mapping);
   [[nodiscard]] const std::vector<module_file>& all() const { return all_; }
 

@@ -8,11 +8,13 @@
 
 #include <tools/common/outcome.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,6 +23,7 @@
 
 #include <fcntl.h>
 #include <linux/perf_event.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 namespace farcall::tool {
@@ -405,6 +408,29 @@ TEST(symbols, of_a_damaged_file_have_names_nevertheless) {
     for (const symbol& s : symbols_of(damaged, offsets))
       ASSERT_FALSE(s.frames.back().function.empty());
   }
+}
+
+TEST(symbols, of_what_the_kernel_maps_into_programs_have_names) {
+  const std::uint64_t start = ::getauxval(AT_SYSINFO_EHDR);
+  if (start == 0) GTEST_SKIP() << "the kernel maps no library into programs here";
+  modules files;
+  map_record mapping;
+  mapping.start = start;
+  mapping.path = "[vdso]";
+  const std::uint32_t module = files.add(::getpid(), mapping);
+  ASSERT_NE(module, modules::none);
+  std::vector<std::uint64_t> offsets;
+  for (std::uint64_t at = 0; at < 0x4000; at += 8)
+    offsets.push_back(at);
+  std::set<std::string> names;
+  for (const symbol& s : symbolize(files.all()[module], offsets))
+    names.insert(s.frames.back().function);
+  EXPECT_TRUE(std::ranges::any_of(names, [](const std::string& name) {
+    return name.find("clock_gettime") != std::string::npos;
+  }));
+  // A program of 32 bits has another.
+  mapping.start = 0xf7fc0000;
+  EXPECT_EQ(files.add(::getpid(), mapping), modules::none);
 }
 
 TEST(symbols, of_what_is_no_program_are_addresses) {

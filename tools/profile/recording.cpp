@@ -75,7 +75,8 @@ void recording::take(const noted_record& noted) {
 void recording::take_map(const perf_record& record, const map_record& map, std::uint32_t module) {
   program_run& run = runs_[run_of(record.process)];
   // What an exec maps first is the program.
-  if (run.program.empty() && module != modules::none) run.program = map.path;
+  if (run.program.empty() && map.path.starts_with('/') && module != modules::none)
+    run.program = map.path;
   run.space.add({map.start, map.start + map.bytes, map.file_offset, module});
 }
 
