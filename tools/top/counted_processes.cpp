@@ -46,19 +46,6 @@ std::optional<std::int64_t> own_number(pid_t process) {
   return std::nullopt;
 }
 
-std::optional<counted_process> counters_behind(pid_t process, const fs::path& link) {
-  const unique_fd file(::open(link.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat status{};
-  if (!file || ::fstat(file.get(), &status) != 0) return std::nullopt;
-  auto reader = std::make_shared<counter_reader>(file.get());
-  // A child of a fork has what its parent counts.
-  if (own_number(process) != reader->process()) return std::nullopt;
-  std::error_code ignored;
-  return counted_process{process, status.st_ino,
-                         fs::read_symlink(fmt::format("/proc/{}/exe", process), ignored),
-                         std::move(reader)};
-}
-
 void add_counters_of(pid_t process, std::vector<counted_process>& to, std::size_t& others) {
   const std::string wanted = std::string("/memfd:") + counter_segment::label;
   std::error_code problem;
@@ -69,7 +56,7 @@ void add_counters_of(pid_t process, std::vector<counted_process>& to, std::size_
     const std::string leads_to = fs::read_symlink(files->path(), gone);
     if (gone || !leads_to.starts_with(wanted)) continue;
     try {
-      auto found = counters_behind(process, files->path());
+      auto found = counters_in(process, files->path());
       if (!found) continue;
       const auto is_same = [&](const counted_process& p) { return p.file == found->file; };
       if (std::none_of(to.begin(), to.end(), is_same)) to.push_back(std::move(*found));
@@ -80,6 +67,21 @@ void add_counters_of(pid_t process, std::vector<counted_process>& to, std::size_
 }
 
 } // namespace
+
+std::optional<counted_process> counters_in(pid_t process, const std::string& path) {
+  // The process may have closed it since, and have opened a pipe under its number, for whose other
+  // end this one would wait.
+  const unique_fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  struct stat status{};
+  if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  auto reader = std::make_shared<counter_reader>(file.get());
+  // A child of a fork has what its parent counts.
+  if (own_number(process) != reader->process()) return std::nullopt;
+  std::error_code ignored;
+  return counted_process{process, status.st_ino,
+                         fs::read_symlink(fmt::format("/proc/{}/exe", process), ignored),
+                         std::move(reader)};
+}
 
 std::vector<counted_process> find_counted_processes(std::size_t* others) {
   std::vector<counted_process> found;

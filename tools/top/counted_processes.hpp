@@ -3,6 +3,7 @@
 #include <farcall/memory/counter_reader.hpp>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,11 @@ struct counted_process {
   std::string program;
   std::shared_ptr<const counter_reader> counters;
 };
+
+/// Those in one of the process's files, whose path below /proc this is; nothing for another kind of
+/// file, and where a child of a fork has those of its parent. Does not wait, whatever has been
+/// opened there. Throws error for another version's.
+[[nodiscard]] std::optional<counted_process> counters_in(pid_t process, const std::string& path);
 
 /// Those whose counters this process may read: all of its user. Processes that end meanwhile are
 /// left out, and so are counters of another version of farcall; `others` says how many had these.
