@@ -59,6 +59,11 @@ def tidy_frame(frame):
     return re.sub(r"<title>(.*?)</title>", title, frame, flags=re.S)
 
 
+def as_wide_as_page(svg):
+    """Without a width of its own."""
+    return re.sub(r'^((?:<\?xml.*?\?>\s*)?<svg [^>]*?) width="\d+" height="\d+"', r"\1", svg)
+
+
 def flame_graph(farcall, program, folder):
     file = folder / "flame.svg"
     words = [farcall, "prof", "-s", "500", "--per-node", "-o", str(file), "--call-graph"]
@@ -67,7 +72,7 @@ def flame_graph(farcall, program, folder):
     svg = re.sub(r'<g class="frame.*?</g>\n', lambda m: tidy_frame(m[0]), svg, flags=re.S)
     svg = re.sub(rf"(?:[\w./-]*/)?{re.escape(pathlib.Path(program).name)}\b", "steps", svg)
     svg = re.sub(r"(node \d+: steps) \(\d+\)", r"\1", svg)
-    return svg.replace(">steps 300</text>", ">./steps 300</text>")
+    return as_wide_as_page(svg.replace(">steps 300</text>", ">./steps 300</text>"))
 
 
 def first_chart(farcall, folder):
@@ -77,8 +82,7 @@ def first_chart(farcall, folder):
     head = re.match(r"<svg .*?</style>\n", svg, re.S)[0]
     width, height, chart = re.search(r'<svg y="\d+" width="(\d+)" height="(\d+)">\n(.*?)</svg>\n',
                                      svg, re.S).groups()
-    head = re.sub(r'viewBox="[^"]*" width="\d+" height="\d+"',
-                  f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"', head)
+    head = as_wide_as_page(re.sub(r'viewBox="[^"]*"', f'viewBox="0 0 {width} {height}"', head))
     head = re.sub(r"<desc .*?</desc>\n", '<desc id="description">Calls to one target: how long each '
                   "kind takes, beside the floor of the same run.</desc>\n", head, flags=re.S)
     return f'{head}<rect width="{width}" height="{height}" class="bg"/>\n{chart}</svg>\n'

@@ -24,6 +24,8 @@ SECTIONS = (
 MAIN_PAGE = "README.md"
 
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)")
+PICTURE = re.compile(r"(!\[[^\]]*\]\()[^)\s]*/([^)/\s]+\))")
+HEADING = re.compile(r"^(##+) +(.+)$", re.M)
 FENCE = re.compile(r"^```", re.M)
 # Members that say nothing which the language does not: copies, moves, comparisons by default, and
 # constructors taken over from the base class.
@@ -61,14 +63,21 @@ def outside_code(text, change):
     return "".join(p if p.startswith("```") else change(p) for p in parts)
 
 
+def anchor_of(title):
+    """What links within a page call a heading, as on GitHub."""
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+
+
 def for_doxygen(path, known):
     """The page, with links to other pages of the site, and an identifier of its own."""
     text = path.read_text(encoding="utf-8")
 
     def target(match):
         label, link = match.group(1), match.group(2)
-        if "://" in link or link.startswith("#"):
+        if "://" in link:
             return match.group(0)
+        if link.startswith("#"):
+            return f"[{label.replace('`', '')}](#{page_id(path)}_{link[1:]})"
         file = (path.parent / link.split("#")[0]).resolve().relative_to(pathlib.Path().resolve())
         if file == pathlib.Path(MAIN_PAGE):
             return f"[{label}](index.html)"
@@ -76,7 +85,19 @@ def for_doxygen(path, known):
             return f"[{label}]({page_id(file)}.html)"
         return label if "`" in label else f"{label} (`{file.as_posix()}`)"
 
-    text = outside_code(text, lambda part: LINK.sub(target, part))
+    def heading(match):
+        marks, title = match.groups()
+        anchor = anchor_of(title)
+        if f"](#{anchor})" not in text:
+            return match.group(0)
+        # Doxygen shows code in a heading with a name as it is.
+        return f"{marks} {title.replace('`', '')} {{#{page_id(path)}_{anchor}}}"
+
+    def change(part):
+        # Pictures lie beside all pages of the site.
+        return HEADING.sub(heading, LINK.sub(target, PICTURE.sub(r"\1\2", part)))
+
+    text = outside_code(text, change)
     if path == pathlib.Path(MAIN_PAGE):
         return re.sub(r"^# +.+$", "# farcall {#mainpage}", text, count=1, flags=re.M)
     return re.sub(r"^# +(.+)$", rf"# \1 {{#{page_id(path)}}}", text, count=1, flags=re.M)
