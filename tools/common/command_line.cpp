@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <exception>
 #include <memory>
+#include <regex>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -95,12 +96,23 @@ void add_option(CLI::App& app, const option& described) {
   if (described.is_required) made->required();
 }
 
+/// What CLI11 writes of an option's value, without names of types and bounds that are none.
+std::string plain_kind(const std::string& text) {
+  static const std::regex bounded("U?INT:U?INT in \\[([0-9]+) - ([0-9]{1,9})\\]");
+  static const std::regex unbounded("U?INT(:U?INT in \\[[^\\]]*\\])?");
+  return std::regex_replace(std::regex_replace(text, bounded, "NUMBER ($1 to $2)"), unbounded,
+                            "NUMBER");
+}
+
 /// Without what CLI11 writes behind a flag with a value.
 class plain_formatter final : public CLI::Formatter {
  public:
   std::string make_option_name(const CLI::Option* one, bool is_positional) const override {
     const std::string name = CLI::Formatter::make_option_name(one, is_positional);
     return name.substr(0, name.find('{'));
+  }
+  std::string make_option_opts(const CLI::Option* one) const override {
+    return plain_kind(CLI::Formatter::make_option_opts(one));
   }
 };
 
@@ -198,6 +210,13 @@ int run_command_line(const command& program, const std::string& version, int arg
                       "there is no command \"" + word + "\"; " + program.name +
                           " --help lists them");
     }
+    app.exit(e);
+    return usage_wrong;
+  } catch (const CLI::ArgumentMismatch& e) {
+    const std::string what = e.what();
+    const std::size_t end = what.find(": 1 required ");
+    if (end != std::string::npos)
+      return complain(program, usage_wrong, what.substr(0, end) + ": it needs a value");
     app.exit(e);
     return usage_wrong;
   } catch (const CLI::ParseError& e) {

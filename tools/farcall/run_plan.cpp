@@ -78,8 +78,10 @@ std::string find_program(const std::string& name, const std::string& path) {
         fmt::format("{}: not on the PATH; the file here is meant by ./{}", name, name));
   }
   if (name.starts_with('-')) {
-    throw usage_problem(
-        fmt::format("{}: no such option; the first word behind the options is the program", name));
+    throw usage_problem(fmt::format(
+        "{}: no such option (--help lists them); the first word behind the options is the "
+        "program",
+        name));
   }
   throw usage_problem(fmt::format("{}: no such program here or on the PATH", name));
 }
