@@ -1,8 +1,19 @@
 #include "outcome.hpp"
 
+#include <farcall/base/error.hpp>
+
+#include <cerrno>
 #include <cstdio>
 
 namespace farcall::tool {
+
+std::string text_of_failed_exec(const std::string& program, int reason) {
+  // The program itself was found before.
+  return "cannot start " + program + ": " +
+         (reason == ENOENT ? "the interpreter that it names is missing (its first line, or the "
+                             "loader that it was linked for)"
+                           : reason_text(reason));
+}
 
 void print(const std::string& text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {

@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -109,6 +110,15 @@ std::vector<std::string> command_of(const prof_options& options, std::vector<std
   return rest;
 }
 
+/// A shell tells it of programs that it has started itself.
+void tell_of_signal(int status) {
+  constexpr int first = 128; // which shells add
+  const char* const name = status > first ? ::sigabbrev_np(status - first) : nullptr;
+  if (name == nullptr) return;
+  fmt::print(stderr, "farcall prof: the program has ended with status {}, as one killed by SIG{}\n",
+             status, name);
+}
+
 int run_prof(const prof_options& options, const std::vector<std::string>& rest) {
   if (options.display) {
     if (!rest.empty() || options.process)
@@ -140,6 +150,7 @@ int run_prof(const prof_options& options, const std::vector<std::string>& rest) 
   }
   if (options.executable) keep_only(result.seen, *options.executable);
   print_profile(result.seen, options);
+  if (!options.process) tell_of_signal(result.status);
   using roots = call_tree_options::roots;
   if (file) {
     write_profile(*file, result.seen,

@@ -148,12 +148,7 @@ int start(const run_options& options, const run_plan& plan, const debug_plan& de
     arguments.push_back(word.data());
   arguments.push_back(nullptr);
   execv(plan.program.c_str(), arguments.data());
-  if (errno == ENOENT) {
-    throw failed_run(fmt::format("cannot start {}: the interpreter that it names is missing (its "
-                                 "first line, or the loader that it was linked for)",
-                                 plan.program));
-  }
-  throw failed_run(fmt::format("cannot start {}: {}", plan.program, reason_text(errno)));
+  throw failed_run(text_of_failed_exec(plan.program, errno));
 }
 
 std::string variable_of_targets() { return settings::variable_of(settings::row("targets")); }

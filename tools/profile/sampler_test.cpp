@@ -24,6 +24,7 @@
 
 #include <fcntl.h>
 #include <sys/ptrace.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -401,9 +402,27 @@ TEST(prof_command, says_what_to_do_where_nothing_is_allowed) {
 TEST(prof_command, ends_as_the_program_does) {
   if (!is_sampled_by_kernel()) GTEST_SKIP() << "perf_event_open is refused here";
   EXPECT_EQ(run_farcall({FARCALL_COMMAND, "prof", "--", "/bin/sh", "-c", "exit 7"}).exit_status, 7);
+  const program_result killed =
+      run_farcall({FARCALL_COMMAND, "prof", "--", "/bin/sh", "-c", "kill -ABRT $$"});
+  EXPECT_EQ(killed.exit_status, 134);
+  EXPECT_THAT(killed.standard_error, HasSubstr("status 134, as one killed by SIGABRT"));
   const program_result missing = run_farcall({FARCALL_COMMAND, "prof", "--", "/no/such/program"});
   EXPECT_EQ(missing.exit_status, 2);
   EXPECT_THAT(missing.standard_error, HasSubstr("/no/such/program"));
+}
+
+TEST(prof_command, says_that_an_interpreter_is_missing) {
+  if (!is_sampled_by_kernel()) GTEST_SKIP() << "perf_event_open is refused here";
+  std::string script = std::filesystem::temp_directory_path() / "script-XXXXXX";
+  unique_fd file(::mkstemp(script.data()));
+  const std::string text = "#!/no/such/interpreter\n";
+  ASSERT_EQ(::write(file.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  ASSERT_EQ(::fchmod(file.get(), 0700), 0);
+  file.reset(); // what is open for writing is not executed
+  const program_result result = run_farcall({FARCALL_COMMAND, "prof", "--", script});
+  ::unlink(script.c_str());
+  EXPECT_EQ(result.exit_status, 1);
+  EXPECT_THAT(result.standard_error, HasSubstr("the interpreter that it names is missing"));
 }
 
 TEST(prof_command, refuses_what_cannot_be) {

@@ -93,7 +93,7 @@ void started_program::check_exec() {
     got = read(failure_.get(), &reason, sizeof reason);
   } while (got < 0 && errno == EINTR);
   if (got != sizeof reason) return;
-  throw failed_run(fmt::format("cannot start {}: {}", program_, reason_text(reason)));
+  throw failed_run(text_of_failed_exec(program_, reason));
 }
 
 int started_program::wait() {
