@@ -4,6 +4,7 @@
 #include <tools/common/outcome.hpp>
 #include <tools/common/terminal.hpp>
 #include <tools/profile/function_table.hpp>
+#include <tools/profile/profile_notes.hpp>
 #include <tools/profile/sampler.hpp>
 #include <tools/profile/text.hpp>
 #include <tools/profile/unwinder.hpp>
@@ -96,6 +97,8 @@ void print_profile(const profile& p, const prof_options& options) {
   }
   // Behind what the program has printed, and not among its results.
   write_text(stderr, text, "standard error");
+  for (const std::string& note : notes_on(p, options.stacks == "fp"))
+    fmt::print(stderr, "farcall prof: {}\n", note);
 }
 
 /// The words to run: those behind the options, or, as veprof has it, behind --command.

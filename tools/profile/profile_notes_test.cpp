@@ -1,0 +1,65 @@
+#include "profile_notes.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace farcall::tool {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// Three frames: main, f, and g, which is inlined into f; and one without a name.
+profile profile_of(std::size_t in_main_and_f, std::size_t in_f_alone, std::size_t nameless) {
+  profile seen;
+  const auto frame = [](const char* function, bool is_inlined = false) {
+    return profile_frame{.function = function,
+                         .module = "/bin/app",
+                         .file = {},
+                         .line = 0,
+                         .address = 0,
+                         .is_inlined = is_inlined};
+  };
+  seen.frames = {frame("main"), frame("f"), frame("g", true), frame("0x1234")};
+  constexpr auto none = profile_stack::none;
+  // main > f > g, f > g, and nothing but the address.
+  seen.stacks = {{0, none}, {1, 0}, {2, 1}, {1, none}, {2, 3}, {3, none}, {3, 0}};
+  seen.threads.resize(1);
+  const auto add = [&](std::uint32_t stack, std::size_t times) {
+    seen.samples.resize(seen.samples.size() + times, profile_sample{.stack = stack});
+  };
+  add(2, in_main_and_f);
+  add(4, in_f_alone);
+  add(6, nameless);
+  return seen;
+}
+
+TEST(profile_notes, say_nothing_of_what_is_all_there) {
+  EXPECT_THAT(notes_on(profile_of(100, 99, 0), true), IsEmpty());
+}
+
+TEST(profile_notes, tell_what_to_do_for_callers) {
+  // What is inlined into f is no call of f.
+  EXPECT_THAT(notes_on(profile_of(50, 50, 0), true),
+              ElementsAre(HasSubstr("-fno-omit-frame-pointer, or take --call-graph dwarf")));
+  EXPECT_THAT(notes_on(profile_of(50, 50, 0), false), IsEmpty());
+}
+
+TEST(profile_notes, tell_why_there_are_no_names) {
+  EXPECT_THAT(notes_on(profile_of(50, 0, 50), true),
+              ElementsAre("functions of app have no names: it was stripped, or linked with -s"));
+  EXPECT_THAT(notes_on(profile_of(51, 0, 50), true), IsEmpty());
+}
+
+TEST(profile_notes, are_not_of_few_samples_nor_of_what_waits) {
+  EXPECT_THAT(notes_on(profile_of(0, 19, 0), true), IsEmpty());
+  profile seen = profile_of(0, 100, 0);
+  for (profile_sample& s : seen.samples)
+    s.does = activity::waits;
+  EXPECT_THAT(notes_on(seen, true), IsEmpty());
+  EXPECT_THAT(notes_on({}, true), IsEmpty());
+}
+
+} // namespace
+} // namespace farcall::tool
