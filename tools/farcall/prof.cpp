@@ -97,7 +97,7 @@ void print_profile(const profile& p, const prof_options& options) {
   }
   // Behind what the program has printed, and not among its results.
   write_text(stderr, text, "standard error");
-  for (const std::string& note : notes_on(p, options.stacks == "fp"))
+  for (const std::string& note : notes_on(p, options.stacks == "fp" && !options.veprof))
     fmt::print(stderr, "farcall prof: {}\n", note);
 }
 
