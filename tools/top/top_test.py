@@ -200,7 +200,7 @@ def check_mistakes(farcall):
     check(open_to_all.returncode == 2 and "loopback" in open_to_all.stderr, "loopback only")
     for other in (("--once",), ("--json",), ("--iterations", "2")):
         both = run(farcall, "top", "--listen", "127.0.0.1:0", *other)
-        check(both.returncode == 2 and f"leave out --once" in both.stderr, f"--listen {other}")
+        check(both.returncode == 2 and "leave out --once" in both.stderr, f"--listen {other}")
 
 
 def check_end(farcall, program):
