@@ -112,6 +112,7 @@ bool ptrace_session::seize(pid_t process, pid_t thread) {
     throw ptrace_refused(fmt::format("ptrace: {}", reason_text(errno)));
   }
   threads_[thread].process = process;
+  threads_[thread].is_told = true;
   return true;
 }
 
@@ -164,6 +165,7 @@ void ptrace_session::handle_exec(pid_t process) {
   });
   threads_[process] = {};
   threads_[process].process = process;
+  threads_[process].is_told = true;
   noted_record noted;
   noted.record.time = record_time();
   noted.record.process = noted.record.thread = process;
@@ -180,6 +182,18 @@ void ptrace_session::handle_exec(pid_t process) {
   mapped_at_[process] = clock::now();
 }
 
+void ptrace_session::add_made(pid_t thread, pid_t parent, pid_t parent_thread) {
+  traced& of = threads_[thread];
+  of.is_told = parent_thread != 0;
+  if (of.process != 0) return;
+  of.process = process_of(thread);
+  noted_record noted;
+  noted.record.thread = thread;
+  noted.record.process = of.process;
+  noted.record.what = fork_record{parent, parent_thread};
+  into_.take(noted);
+}
+
 void ptrace_session::handle_event(pid_t thread, int event) {
   unsigned long made = 0;
   switch (event) {
@@ -188,11 +202,8 @@ void ptrace_session::handle_event(pid_t thread, int event) {
   case PTRACE_EVENT_CLONE: {
     if (ptrace(PTRACE_GETEVENTMSG, thread, nullptr, &made) != 0) return;
     const auto child = static_cast<pid_t>(made);
-    noted_record noted;
-    noted.record.thread = child;
-    noted.record.process = threads_[child].process = process_of(child);
-    noted.record.what = fork_record{threads_[thread].process, thread};
-    into_.take(noted);
+    // It may have gone on before, and have ended.
+    if (ended_untold_.erase(child) == 0) add_made(child, threads_[thread].process, thread);
     break;
   }
   case PTRACE_EVENT_EXEC:
@@ -206,7 +217,10 @@ void ptrace_session::handle_event(pid_t thread, int event) {
 void ptrace_session::handle_stop(pid_t thread, int status) {
   traced& of = threads_[thread];
   // A new one may stop before its parent tells of it.
-  if (of.process == 0) of.process = process_of(thread);
+  if (of.process == 0) {
+    const pid_t process = process_of(thread);
+    add_made(thread, process == thread ? parent_of(process) : process, 0);
+  }
   const int signal = WSTOPSIG(status);
   const int event = status >> 16;
   if (std::exchange(of.is_interrupted, false) && !is_ending_) sample(thread, of);
@@ -267,14 +281,20 @@ void ptrace_session::tick() {
 
 void ptrace_session::collect() {
   int status = 0;
-  for (pid_t thread = 0; (thread = waitpid(-1, &status, WNOHANG | __WALL)) > 0;) {
+  pid_t thread = 0;
+  while ((thread = waitpid(-1, &status, WNOHANG | __WALL)) > 0) {
     if (WIFSTOPPED(status)) {
       handle_stop(thread, status);
     } else {
       statuses_[thread] = status;
-      threads_.erase(thread);
+      const auto ended = threads_.find(thread);
+      if (ended == threads_.end()) continue;
+      if (!ended->second.is_told) ended_untold_.insert(thread);
+      threads_.erase(ended);
     }
   }
+  // Nobody is left, whatever has been missed.
+  if (thread < 0 && errno == ECHILD) threads_.clear();
 }
 
 void ptrace_session::work() {

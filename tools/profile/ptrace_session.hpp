@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <vector>
 
@@ -53,6 +54,7 @@ class ptrace_session {
     bool is_interrupted = false; ///< its registers are wanted
     bool is_listening = false;   ///< stopped by a signal such as SIGSTOP
     bool is_named = false;
+    bool is_told = false;  ///< its parent has said that it made it, where it has one that is traced
     std::uint64_t ran = 0; ///< nanoseconds, when it was sampled before
   };
 
@@ -62,6 +64,8 @@ class ptrace_session {
   void handle_stop(pid_t thread, int status);
   void handle_event(pid_t thread, int event);
   void handle_exec(pid_t process);
+  /// One that a traced thread has made; `parent_thread`: 0 before that one has told.
+  void add_made(pid_t thread, pid_t parent, pid_t parent_thread);
   void sample(pid_t thread, traced& of);
   void tick();
   void collect();
@@ -74,6 +78,7 @@ class ptrace_session {
   std::map<pid_t, traced> threads_;
   std::map<pid_t, time_point> mapped_at_; ///< when a process's mappings were read
   std::map<pid_t, int> statuses_;
+  std::set<pid_t> ended_untold_; ///< before their parents have told of them
   bool is_ending_ = false;
 };
 
