@@ -15,35 +15,29 @@ constexpr std::chrono::microseconds between_looks{19'700};
 
 } // namespace
 
-void job_sampler::find_processes() {
-  processes_ = find_counted_processes(&others_);
-  if (!only_) return;
-  const auto wanted = std::find_if(processes_.begin(), processes_.end(),
-                                   [&](const counted_process& p) { return p.process == *only_; });
-  std::set<std::pair<std::string, std::int64_t>> jobs;
-  for (const counted_process& p : processes_) {
-    if (p.process != *only_) continue;
-    const process_counters c = p.counters->read();
-    jobs.emplace(c.host_machine, c.host_process);
+void job_sampler::keep_job_of(pid_t process, job_sample& sample) {
+  std::set<job_key> jobs; // one may be in several
+  for (const job_sample::process& p : sample.processes) {
+    if (p.number == process) jobs.insert(job_of(p));
   }
-  if (wanted == processes_.end()) {
-    processes_.clear();
-    return;
+  std::set<ino_t> files;
+  for (const job_sample::process& p : sample.processes) {
+    if (jobs.contains(job_of(p))) files.insert(p.file);
   }
-  std::erase_if(processes_, [&](const counted_process& p) {
-    const process_counters c = p.counters->read();
-    return !jobs.contains({c.host_machine, c.host_process});
-  });
+  std::erase_if(sample.processes,
+                [&](const job_sample::process& p) { return !files.contains(p.file); });
+  std::erase_if(processes_, [&](const counted_process& p) { return !files.contains(p.file); });
 }
 
 job_sample job_sampler::take() {
-  find_processes();
+  processes_ = find_counted_processes(&others_);
   job_sample sample;
   sample.at = std::chrono::steady_clock::now();
   for (const counted_process& p : processes_) {
     job_sample::process taken;
     taken.number = p.process;
     taken.file = p.file;
+    taken.numbers = p.numbers;
     taken.program = p.program;
     taken.counts = p.counters->read();
     taken.usage = usage_of(p.process);
@@ -54,6 +48,8 @@ job_sample job_sampler::take() {
     sample.processes.push_back(std::move(taken));
   }
   looks_.clear();
+  find_hosts(sample);
+  if (only_) keep_job_of(*only_, sample);
   return sample;
 }
 

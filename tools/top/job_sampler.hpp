@@ -30,7 +30,7 @@ class job_sampler {
     std::map<std::uint64_t, std::uint64_t> running;
   };
 
-  void find_processes();
+  void keep_job_of(pid_t process, job_sample& sample);
   void look_once() noexcept;
 
   std::optional<pid_t> only_;

@@ -52,7 +52,7 @@ class metric {
 };
 
 std::string labels_of(const job_sample::process& p) {
-  return fmt::format("job=\"{}\",node=\"{}\",pid=\"{}\"", p.counts.host_process, p.counts.node,
+  return fmt::format("job=\"{}\",node=\"{}\",pid=\"{}\"", job_of(p).second, p.counts.node,
                      p.number);
 }
 

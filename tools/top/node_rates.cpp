@@ -13,10 +13,6 @@
 namespace farcall::tool {
 namespace {
 
-using job_key = std::pair<std::string, std::int64_t>; ///< machine and process of the host
-
-job_key job_of(const process_counters& c) { return {c.host_machine, c.host_process}; }
-
 /// What has grown less than nothing belongs to another.
 double growth(std::uint64_t before, std::uint64_t after) {
   return after >= before ? static_cast<double>(after - before) : static_cast<double>(after);
@@ -75,14 +71,15 @@ const job_sample::process* find(const job_sample& sample, ino_t file) {
 std::map<std::pair<job_key, node_id>, node_rates> nodes_of(const job_sample& sample) {
   std::map<std::pair<job_key, node_id>, node_rates> nodes;
   for (const job_sample::process& p : sample.processes) {
-    const job_key job = job_of(p.counts);
+    const job_key job = job_of(p);
     for (const process_counters::peer& known : p.counts.peers) {
       node_rates& n = nodes[{job, known.node}];
       n.job = job.second;
       n.node = known.node;
       n.name = known.name;
       n.machine = known.machine;
-      n.process = known.process;
+      // Nodes here have their numbers as this process knows them.
+      if (!n.is_here) n.process = known.process;
       if (p.counts.node == host_id || n.route.empty()) n.route = known.route;
     }
     node_rates& own = nodes[{job, p.counts.node}];
@@ -139,19 +136,38 @@ void add_calls(node_rates& n, const job_sample::process* before, const job_sampl
 
 } // namespace
 
+void find_hosts(job_sample& sample) {
+  for (job_sample::process& p : sample.processes) {
+    const process_counters& own = p.counts;
+    p.host.reset();
+    for (const job_sample::process& other : sample.processes) {
+      const process_counters& c = other.counts;
+      if (c.node != host_id || c.process != own.host_process ||
+          c.host_process != own.host_process || c.host_machine != own.host_machine)
+        continue;
+      // The one beside it, where several fit; a job may also be in more than one container.
+      if (!p.host || other.numbers == p.numbers) p.host = other.number;
+    }
+  }
+}
+
+job_key job_of(const job_sample::process& p) {
+  return {p.counts.host_machine, p.host ? *p.host : p.counts.host_process};
+}
+
 std::vector<node_rates> rates_between(const job_sample& before, const job_sample& after) {
   const std::chrono::duration<double> between = after.at - before.at;
   const double seconds = std::max(between.count(), 1e-9);
   auto nodes = nodes_of(after);
   for (const job_sample::process& p : after.processes) {
-    node_rates& own = nodes.at({job_of(p.counts), p.counts.node});
+    node_rates& own = nodes.at({job_of(p), p.counts.node});
     add_own_counts(own, find(before, p.file), p, seconds);
   }
   std::vector<node_rates> rates;
   for (auto& [key, n] : nodes) {
     duration_counts latency;
     for (const job_sample::process& p : after.processes) {
-      if (job_of(p.counts) == key.first) add_calls(n, find(before, p.file), p, latency, seconds);
+      if (job_of(p) == key.first) add_calls(n, find(before, p.file), p, latency, seconds);
     }
     n.p50 = duration_at(latency, 0.5);
     n.p99 = duration_at(latency, 0.99);

@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace farcall::tool {
@@ -18,6 +19,8 @@ struct job_sample {
   struct process {
     pid_t number = 0;
     ino_t file = 0;
+    ino_t numbers = 0;         ///< see counted_process
+    std::optional<pid_t> host; ///< of its job, where that is here, too; see find_hosts()
     std::string program;
     process_counters counts;
     process_usage usage;
@@ -30,10 +33,18 @@ struct job_sample {
   std::vector<process> processes;
 };
 
+/// Says of each process which of the others is the host of its job. What processes tell of each
+/// other are the numbers of their containers, in which there may be the same ones.
+void find_hosts(job_sample& sample);
+
+/// A job: the machine and the process of its host, by its number here where it is here.
+using job_key = std::pair<std::string, std::int64_t>;
+[[nodiscard]] job_key job_of(const job_sample::process& p);
+
 /// A node of a job over the time between two samples. Of nodes elsewhere there is what nodes here
 /// count of their calls to them.
 struct node_rates {
-  std::int64_t job = 0; ///< number of the host's process
+  std::int64_t job = 0; ///< number of the host's process: here, or else where that runs
   node_id node = 0;
   std::string name;
   std::string machine;

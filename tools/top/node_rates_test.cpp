@@ -141,6 +141,45 @@ TEST(node_rates, keep_jobs_apart) {
   EXPECT_EQ(rates_between(both, after(both, 1)).size(), 6U);
 }
 
+/// As process 1 of a container, whose targets have the numbers behind it.
+job_sample in_container(job_sample sample, ino_t numbers, pid_t first_number) {
+  for (auto& p : sample.processes) {
+    p.counts.process = 1 + p.counts.node;
+    p.counts.host_process = 1;
+    p.counts.peers[0].process = 1;
+    p.number = first_number + static_cast<pid_t>(p.counts.node);
+    p.numbers = numbers;
+    p.file += numbers;
+  }
+  return sample;
+}
+
+TEST(node_rates, keep_jobs_of_containers_apart) {
+  job_sample both = in_container(two_nodes(), 1000, 50);
+  for (const auto& p : in_container(two_nodes(), 2000, 70).processes)
+    both.processes.push_back(p);
+  job_sample later = after(both, 1);
+  later.processes[1].counts.workers[0].requests = 5;
+  find_hosts(later);
+  const std::vector<node_rates> nodes = rates_between(both, later);
+  ASSERT_EQ(nodes.size(), 6U);
+  EXPECT_EQ(nodes[0].job, 50);
+  EXPECT_EQ(nodes[0].process, 50);
+  EXPECT_DOUBLE_EQ(nodes[1].calls, 5);
+  EXPECT_EQ(nodes[1].process, 51);
+  EXPECT_EQ(nodes[3].job, 70);
+  EXPECT_DOUBLE_EQ(nodes[4].calls, 0);
+}
+
+TEST(node_rates, of_a_job_in_two_containers_are_together) {
+  job_sample sample = in_container(two_nodes(), 1000, 50);
+  sample.processes[1].numbers = 2000;
+  find_hosts(sample);
+  const std::vector<node_rates> nodes = rates_between(sample, after(sample, 1));
+  EXPECT_EQ(nodes.size(), 3U);
+  EXPECT_EQ(nodes[1].job, 50);
+}
+
 TEST(node_rates, are_none_without_processes) {
   EXPECT_TRUE(rates_between(two_nodes(), job_sample{}).empty());
 }
