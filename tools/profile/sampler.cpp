@@ -149,6 +149,13 @@ void trace_process(pid_t process, const taken_signals& signals, int end, time_po
     if (!session.add_running(process))
       throw failed_run(fmt::format("--pid {}: the process has ended", process));
   } catch (const ptrace_refused& e) {
+    // One at a time may trace a process.
+    if (const long tracer = value_in_file(fmt::format("/proc/{}/status", process), "TracerPid");
+        tracer > 0) {
+      throw failed_run(fmt::format("--pid {}: process {} traces it, a debugger or another sampler "
+                                   "with ptrace; try again when that has let go ({})",
+                                   process, tracer, reason));
+    }
     throw failed_run(fmt::format("--pid {}: {}", process, advice(reason, e.what())));
   }
   readiness ready({}, signals.readable(), end);

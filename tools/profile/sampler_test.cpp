@@ -10,6 +10,7 @@
 #include <farcall/base/unique_fd.hpp>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <csignal>
@@ -397,6 +398,35 @@ TEST(prof_command, says_what_to_do_where_nothing_is_allowed) {
   EXPECT_THAT(result.standard_error,
               AllOf(HasSubstr("perf_event_paranoid"), HasSubstr("SYS_PTRACE")));
   EXPECT_EQ(result.standard_output, "");
+}
+
+TEST(sampler, says_who_traces_a_process_already) {
+  if (!may_trace()) GTEST_SKIP() << "ptrace is refused here";
+  const forked_process traced([] {
+    for (;;)
+      pause();
+    return 0;
+  });
+  ASSERT_EQ(ptrace(PTRACE_SEIZE, traced.pid(), nullptr, nullptr), 0);
+  // Another process, since a tracer may not trace once more.
+  int told[2];
+  ASSERT_EQ(pipe(told), 0);
+  forked_process other([&] {
+    sampler_options options{100};
+    options.by_ptrace = true;
+    std::string text = "sampled";
+    try {
+      (void)sample_process(traced.pid(), 10ms, options);
+    } catch (const failed_run& e) {
+      text = e.what();
+    }
+    return write(told[1], text.data(), text.size()) > 0 ? 0 : 1;
+  });
+  std::array<char, 1000> text{};
+  ASSERT_GT(read(told[0], text.data(), text.size() - 1), 0);
+  EXPECT_THAT(text.data(), HasSubstr(std::to_string(getpid()) + " traces it"));
+  close(told[0]);
+  close(told[1]);
 }
 
 TEST(prof_command, ends_as_the_program_does) {
