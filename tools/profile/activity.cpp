@@ -59,8 +59,9 @@ constexpr known_function known_functions[] = {
 };
 
 /// Libraries that call no function of the program by themselves, or only for somebody else.
-constexpr std::string_view system_libraries[] = {"libc.so", "libc-",      "libm.so",  "libstdc++",
-                                                 "libgcc",  "libpthread", "ld-linux", "libfarcall"};
+constexpr std::string_view system_libraries[] = {"libc.so",   "libc-",      "libm.so",
+                                                 "libstdc++", "libgcc",     "libpthread",
+                                                 "ld-linux",  "libfarcall", "[vdso]"};
 
 /// What templates return, and the "bool " before it, stand before the name.
 std::string_view without_result(std::string_view name) {
@@ -87,7 +88,8 @@ bool is_future_wait(std::string_view name) {
 }
 
 bool is_of_the_system(const profile_frame& frame) {
-  if (frame.module.empty()) return true; // the kernel's own functions for programs
+  // The kernel's own functions for programs, where it is not known which.
+  if (frame.module.empty()) return true;
   const std::string_view path = frame.module;
   const std::string_view file = path.substr(path.rfind('/') + 1);
   return std::ranges::any_of(system_libraries,
