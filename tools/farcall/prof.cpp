@@ -11,6 +11,8 @@
 #include <tools/profile/veprof.hpp>
 #include <tools/profile/write_profile.hpp>
 
+#include <farcall/transport/process.hpp>
+
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -129,6 +131,8 @@ int run_prof(const prof_options& options, const std::vector<std::string>& rest) 
     print_veprof(stdout, *options.display);
     return 0;
   }
+  // Else what is opened here would be the program's output, or take what is meant for ours.
+  open_standard_descriptors();
   const std::vector<std::string> command = command_of(options, rest);
   if (options.duration && !options.process)
     throw usage_problem("--duration is for --pid; a program is sampled until it ends");
@@ -152,15 +156,16 @@ int run_prof(const prof_options& options, const std::vector<std::string>& rest) 
     result = sample_program(program, command, sampling);
   }
   if (options.executable) keep_only(result.seen, *options.executable);
-  print_profile(result.seen, options);
-  if (!options.process) tell_of_signal(result.status);
   using roots = call_tree_options::roots;
+  // First the file: where nobody reads standard error any more, the table ends this process.
   if (file) {
     write_profile(*file, result.seen,
                   options.per_node     ? roots::processes
                   : options.per_thread ? roots::threads
                                        : roots::functions);
   }
+  print_profile(result.seen, options);
+  if (!options.process) tell_of_signal(result.status);
   return result.status;
 }
 

@@ -475,5 +475,27 @@ TEST(prof_command, refuses_what_cannot_be) {
   }
 }
 
+/// A shell runs the command, which has the program's profile written to `file`.
+program_result profile_in_shell(const std::string& redirections, const std::string& file) {
+  return run_program({"/bin/sh", "-c",
+                      "\"$0\" prof -s 1000 -o \"$1\" -- \"$2\" works" + redirections,
+                      FARCALL_COMMAND, file, program},
+                     std::chrono::seconds(60));
+}
+
+TEST(prof_command, keeps_the_file_where_nobody_reads_the_table) {
+  if (!is_sampled_by_kernel()) GTEST_SKIP() << "perf_event_open is refused here";
+  const std::string file = std::filesystem::temp_directory_path() /
+                           ("farcall-kept-" + std::to_string(getpid()) + ".collapsed");
+  for (const char* redirections : {" 2>/dev/full", " 2>&1 | true", " <&- >&- 2>&-"}) {
+    std::filesystem::remove(file);
+    (void)profile_in_shell(redirections, file);
+    ASSERT_TRUE(std::filesystem::exists(file)) << redirections;
+    EXPECT_GT(std::filesystem::file_size(file), 0U) << redirections;
+  }
+  EXPECT_EQ(profile_in_shell(" <&- >&- 2>&-", file).exit_status, 0);
+  std::filesystem::remove(file);
+}
+
 } // namespace
 } // namespace farcall::tool
