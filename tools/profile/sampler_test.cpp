@@ -455,6 +455,17 @@ TEST(prof_command, says_that_an_interpreter_is_missing) {
   EXPECT_THAT(result.standard_error, HasSubstr("the interpreter that it names is missing"));
 }
 
+TEST(prof_command, outlives_the_signals_of_the_program) {
+  if (!is_sampled_by_kernel()) GTEST_SKIP() << "perf_event_open is refused here";
+  for (const std::string signal : {"INT", "QUIT", "TERM", "HUP"}) {
+    // To all of its group, as a terminal does.
+    const program_result result = run_farcall(
+        {FARCALL_COMMAND, "prof", "--", "/bin/sh", "-c", "kill -" + signal + " 0; sleep 60"});
+    EXPECT_GT(result.exit_status, 128) << signal;
+    EXPECT_THAT(result.standard_error, HasSubstr("samples")) << signal;
+  }
+}
+
 TEST(prof_command, refuses_what_cannot_be) {
   EXPECT_EQ(run_farcall({FARCALL_COMMAND, "prof"}).exit_status, 2);
   EXPECT_EQ(run_farcall({FARCALL_COMMAND, "prof", "--pid", "1", "--", "/bin/true"}).exit_status, 2);

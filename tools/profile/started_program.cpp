@@ -32,7 +32,7 @@ std::pair<unique_fd, unique_fd> pipe_ends() {
 sigset_t signals_taken() {
   sigset_t set;
   sigemptyset(&set);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD})
+  for (const int signal : {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGCHLD})
     sigaddset(&set, signal);
   return set;
 }
@@ -125,7 +125,8 @@ asked taken_signals::read() const {
     if (signal == SIGCHLD) continue;
     result.to_end = true;
     // One of a terminal's went to the program, too.
-    if (signal != SIGINT || got.ssi_code != SI_KERNEL) result.signal = signal;
+    const bool is_typed = (signal == SIGINT || signal == SIGQUIT) && got.ssi_code == SI_KERNEL;
+    if (!is_typed) result.signal = signal;
   }
   return result;
 }

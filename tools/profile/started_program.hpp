@@ -51,7 +51,8 @@ struct asked {
   int signal = 0; ///< to hand on to the program; 0 for one that it got itself
 };
 
-/// SIGINT, SIGTERM, SIGHUP and SIGCHLD come by a descriptor as long as this lives. One thread.
+/// SIGINT, SIGQUIT, SIGTERM, SIGHUP and SIGCHLD come by a descriptor as long as this lives. One
+/// thread.
 class taken_signals {
  public:
   /// Throws failed_run.
