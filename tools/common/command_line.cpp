@@ -14,6 +14,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <type_traits>
 
 #include <CLI/CLI.hpp>
@@ -176,6 +177,13 @@ int run_chosen(const command& program, const choice& made) {
     return complain(program, usage_wrong, e.what());
   } catch (const setting_error& e) {
     return complain(program, usage_wrong, e.what());
+  } catch (const std::system_error& e) {
+    // What a thread says that cannot be started.
+    const bool is_limit = e.code() == std::errc::resource_unavailable_try_again;
+    return complain(program, run_failed,
+                    is_limit ? "cannot start a thread: the limit of processes is reached "
+                               "('ulimit -u')"
+                             : std::string(e.what()));
   } catch (const std::exception& e) {
     return complain(program, run_failed, e.what());
   }

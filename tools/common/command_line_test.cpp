@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <stdexcept>
+#include <system_error>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -206,6 +207,12 @@ TEST_F(command_line, what_a_command_throws_becomes_a_line_and_a_status) {
   EXPECT_EQ(err_, "the: it went wrong\n");
   acts_ = []() -> int { throw std::runtime_error("unforeseen"); };
   EXPECT_EQ(run({"measure"}), 1);
+  // As std::thread does.
+  acts_ = []() -> int {
+    throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
+  };
+  EXPECT_EQ(run({"measure"}), 1);
+  EXPECT_THAT(err_, HasSubstr("ulimit -u"));
 }
 
 } // namespace
