@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -55,6 +56,14 @@ std::string labels_of(const job_sample::process& p) {
   return fmt::format("job=\"{}\",node=\"{}\",pid=\"{}\"", job_of(p).second, p.counts.node,
                      p.number);
 }
+
+/// Of a pool that no server has taken.
+struct end_of_pool {
+  void operator()(httplib::ThreadPool* pool) const {
+    pool->shutdown();
+    delete pool;
+  }
+};
 
 double as_double(std::uint64_t count) noexcept { return static_cast<double>(count); }
 
@@ -147,7 +156,6 @@ void serve_metrics(const std::string& address, const std::function<std::string()
   ::sigaddset(&end, SIGTERM);
   ::pthread_sigmask(SIG_BLOCK, &end, nullptr);
   httplib::Server server;
-  server.new_task_queue = [] { return new httplib::ThreadPool(1); };
   // Not SO_REUSEPORT, which the library would set: two could share a port then.
   server.set_socket_options([](int socket) {
     constexpr int yes = 1;
@@ -166,6 +174,9 @@ void serve_metrics(const std::string& address, const std::function<std::string()
                                  "this machine?",
                                  where.text()));
   }
+  // Made here, where a thread that cannot be started is an error; the server would end the process.
+  std::unique_ptr<httplib::ThreadPool, end_of_pool> answering(new httplib::ThreadPool(1));
+  server.new_task_queue = [&] { return answering.release(); };
   std::thread serving([&] { server.listen_after_bind(); });
   where.port = static_cast<std::uint16_t>(bound);
   listening(where.text());
