@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <concepts>
 #include <cstring>
 #include <span>
 #include <string_view>
@@ -14,8 +15,15 @@
 namespace farcall {
 namespace {
 
-/// Its writer stores plainly. Relaxed: counts need not fit each other.
-std::uint64_t value_of(const std::uint64_t& count) noexcept {
+/// A segment has 16 MiB. What is far larger would only cost its reader memory.
+constexpr std::size_t most_bytes = std::size_t{64} << 20;
+/// More than any program has handlers.
+constexpr std::uint32_t most_names = 1U << 20;
+
+/// Its writer stores plainly. Relaxed: counts need not fit each other. Read once: it may be another
+/// the next time.
+template <std::unsigned_integral T>
+T value_of(const T& count) noexcept {
   return __atomic_load_n(&count, __ATOMIC_RELAXED);
 }
 
@@ -56,7 +64,7 @@ process_counters::caller read_caller(const caller_counters& c) {
   made.failures = value_of(c.failures);
   made.batched = value_of(c.batched);
   for (std::size_t i = 0; i < duration_counts::size; ++i)
-    made.latency.buckets[i] = __atomic_load_n(&c.latency.buckets[i], __ATOMIC_RELAXED);
+    made.latency.buckets[i] = value_of(c.latency.buckets[i]);
   return made;
 }
 
@@ -103,7 +111,9 @@ process_counters::peer read_peer(const peer_description& p) {
 std::vector<std::string> read_names(const function_names& block, std::size_t bytes) {
   std::string_view left(reinterpret_cast<const char*>(&block + 1), bytes - sizeof(function_names));
   std::vector<std::string> names;
-  for (std::uint32_t n = block.block.number; n > 0; --n) {
+  const std::uint32_t number = value_of(block.block.number);
+  if (number > most_names) throw_contradiction();
+  for (std::uint32_t n = number; n > 0; --n) {
     const std::size_t end = left.find('\0');
     if (end == std::string_view::npos) throw_contradiction();
     names.emplace_back(left.substr(0, end));
@@ -119,13 +129,14 @@ void counter_reader::unmap::operator()(const std::byte* data) const noexcept {
 }
 
 counter_reader::counter_reader(int file) {
+  // One that shrinks later would end the reader. Before its size: it cannot become less from here.
+  const int seals = ::fcntl(file, F_GET_SEALS);
   struct stat status{};
   if (::fstat(file, &status) != 0)
     throw_system_error("looking at the counters of a process", errno);
-  const int seals = ::fcntl(file, F_GET_SEALS);
   const auto bytes = static_cast<std::size_t>(status.st_size);
-  // One that shrinks later would end the reader.
-  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || bytes < sizeof(counters_header)) {
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || bytes < sizeof(counters_header) ||
+      bytes > most_bytes) {
     throw error("this file holds no counters of farcall");
   }
   void* const data = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file, 0);
@@ -147,12 +158,12 @@ void counter_reader::for_each_block(const F& f) const {
   const std::size_t size = data_.get_deleter().bytes;
   // Acquire; partner: the release addition behind a new block.
   const std::uint64_t used = header().used.load(std::memory_order_acquire);
-  std::uint64_t at = header().first_block;
+  std::uint64_t at = value_of(header().first_block);
   if (used > size || at < sizeof(counters_header) || at % line_bytes != 0) throw_contradiction();
   while (at < used) {
     if (used - at < sizeof(counter_block)) throw_contradiction();
     const auto* const block = reinterpret_cast<const counter_block*>(data_.get() + at);
-    const std::uint32_t bytes = block->bytes;
+    const std::uint32_t bytes = value_of(block->bytes);
     if (bytes < sizeof(counter_block) || bytes % line_bytes != 0 || bytes > used - at) {
       throw_contradiction();
     }

@@ -156,7 +156,17 @@ TEST(counter_reader, refuses_files_that_hold_no_counters) {
   EXPECT_THAT(why_not(zeros.fd()), HasSubstr("no counters"));
   const segment tiny = segment::create("farcall-counters", 16);
   EXPECT_THAT(why_not(tiny.fd()), HasSubstr("no counters"));
+  // One that would cost its reader much memory: sparse here.
+  segment huge = segment::create("farcall-counters", std::size_t{1} << 30);
+  (new (huge.data()) counters_header)->magic = counters_header::right_magic;
+  EXPECT_THAT(why_not(huge.fd()), HasSubstr("no counters"));
   EXPECT_THAT(why_not(-1), HasSubstr("looking at"));
+}
+
+TEST(counter_reader, refuses_more_names_than_a_table_has) {
+  counter_segment written(some_owner());
+  written.name_functions(std::vector<std::string>((1 << 20) + 1));
+  EXPECT_THAT(why_not(written.fd()), HasSubstr("contradict"));
 }
 
 TEST(counter_reader, refuses_counters_of_another_version) {
