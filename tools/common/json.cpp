@@ -1,5 +1,7 @@
 #include "json.hpp"
 
+#include "text.hpp"
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -35,8 +37,17 @@ std::string escaped(char c) {
 
 std::string quoted(std::string_view text) {
   std::string result = "\"";
-  for (const char c : text)
-    result += escaped(c);
+  while (!text.empty()) {
+    const std::size_t bytes = character_bytes(text);
+    if (bytes == 0) {
+      result += replacement_character;
+    } else if (bytes == 1) {
+      result += escaped(text.front());
+    } else {
+      result += text.substr(0, bytes);
+    }
+    text.remove_prefix(std::max<std::size_t>(bytes, 1));
+  }
   return result + '"';
 }
 

@@ -25,6 +25,7 @@ class json {
   json(T value) : text_(std::to_string(value)) {}
   /// Shortest text that reads back as the same number; null when it is not finite.
   json(double value);
+  /// What is no UTF-8 becomes U+FFFD: readers refuse a document that holds it.
   json(std::string_view value);
   json(const char* value) : json(std::string_view(value)) {}
   json(const std::string& value) : json(std::string_view(value)) {}

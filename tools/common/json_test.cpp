@@ -39,6 +39,19 @@ TEST(json, a_text_cannot_end_the_string_it_stands_in) {
   EXPECT_EQ(json("µs").dump(), "\"µs\"");
 }
 
+TEST(json, what_is_no_utf8_is_replaced) {
+  // A byte that begins nothing, a beginning without its end, and half of a pair.
+  EXPECT_EQ(json("a\xFF"
+                 "b")
+                .dump(),
+            "\"a\uFFFDb\"");
+  EXPECT_EQ(json("\xC3").dump(), "\"\uFFFD\"");
+  EXPECT_EQ(json("\xED\xA0\x80").dump(), "\"\uFFFD\uFFFD\uFFFD\"");
+  json document;
+  document["\xFF"] = 1;
+  EXPECT_EQ(document.dump(), "{\"\uFFFD\":1}");
+}
+
 TEST(json, pairs_that_begin_with_a_text_make_an_object) {
   const json document{{"b", 1}, {"a", {{"x", "y"}}}};
   EXPECT_EQ(document.dump(), R"({"b":1,"a":{"x":"y"}})");

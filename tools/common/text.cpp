@@ -8,8 +8,6 @@ namespace farcall::tool {
 
 namespace {
 
-constexpr std::string_view replacement = "\xEF\xBF\xBD";
-
 struct code_point {
   std::uint32_t value = 0;
   std::size_t bytes = 0; ///< 0: these bytes are none
@@ -39,6 +37,11 @@ bool is_shown(std::uint32_t c) {
 
 } // namespace
 
+std::size_t character_bytes(std::string_view text) {
+  const code_point next = code_point_at(text);
+  return next.value >= 0xD800 && next.value <= 0xDFFF ? 0 : next.bytes;
+}
+
 std::string valid_text(std::string_view bytes, line_ends ends) {
   std::string text;
   text.reserve(bytes.size());
@@ -47,7 +50,7 @@ std::string valid_text(std::string_view bytes, line_ends ends) {
     const std::size_t taken = next.bytes == 0 ? 1 : next.bytes;
     const bool stays =
         next.bytes > 0 && (is_shown(next.value) || (next.value == '\n' && ends == line_ends::kept));
-    text += stays ? bytes.substr(0, taken) : replacement;
+    text += stays ? bytes.substr(0, taken) : replacement_character;
     bytes.remove_prefix(taken);
   }
   return text;

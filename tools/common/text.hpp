@@ -1,17 +1,24 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace farcall::tool {
 
+/// U+FFFD, which stands in place of what is no text.
+inline constexpr std::string_view replacement_character = "\xEF\xBF\xBD";
+
+/// The bytes that a text of UTF-8 begins with and that stand for one character; 0 where they stand
+/// for none. `text` is not empty.
+[[nodiscard]] std::size_t character_bytes(std::string_view text);
+
 enum class line_ends : std::uint8_t { replaced, kept };
 
 /// UTF-8 without control characters, for any bytes: what is neither becomes U+FFFD, so that names
 /// from damaged symbol tables break neither terminals nor files.
-[[nodiscard]] std::string valid_text(std::string_view bytes,
-                                     line_ends ends = line_ends::replaced);
+[[nodiscard]] std::string valid_text(std::string_view bytes, line_ends ends = line_ends::replaced);
 
 /// The same for XML and HTML, between tags and in attributes: characters that mean something there
 /// are escaped.
