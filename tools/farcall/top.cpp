@@ -46,26 +46,30 @@ node_order order_named(const std::string& name) {
   return node_order::node;
 }
 
-[[noreturn]] void throw_no_job(const top_options& options, std::size_t others) {
-  if (others != 0) {
-    throw failed_run(fmt::format("{} processes count in the way of another version of farcall: use "
-                                 "that one's command",
-                                 others));
-  }
-  if (options.pid) {
-    throw failed_run(
-        fmt::format("process {} is in no job of farcall that you may look at", *options.pid));
-  }
-  throw failed_run("no job of yours runs on this machine; as root, or in the container where it "
-                   "runs, there may be one");
+std::string text_of(const unreadable_counters& others) {
+  return fmt::format("the counters of {} processes cannot be read: {}", others.number, others.why);
 }
 
-std::string title_of(const job_sample& sample, const std::vector<node_rates>& nodes) {
+[[noreturn]] void throw_no_job(const top_options& options, const unreadable_counters& others) {
+  const std::string also = others.number == 0 ? "" : "; " + text_of(others);
+  if (options.pid) {
+    throw failed_run(fmt::format("process {} is in no job of farcall that you may look at{}",
+                                 *options.pid, also));
+  }
+  throw failed_run("no job of yours runs on this machine; as root, or in the container where it "
+                   "runs, there may be one" +
+                   also);
+}
+
+std::string title_of(const job_sample& sample, const std::vector<node_rates>& nodes,
+                     const unreadable_counters& others) {
   double calls = 0;
   for (const node_rates& n : nodes)
     calls += n.calls;
-  return fmt::format("farcall top: {} nodes, {} processes here, {} calls/s", nodes.size(),
-                     sample.processes.size(), format_number(calls));
+  const std::string title =
+      fmt::format("farcall top: {} nodes, {} processes here, {} calls/s", nodes.size(),
+                  sample.processes.size(), format_number(calls));
+  return others.number == 0 ? title : fmt::format("{}; {}", title, text_of(others));
 }
 
 job_sample first_sample(job_sampler& sampler, const top_options& options) {
@@ -78,6 +82,8 @@ job_sample first_sample(job_sampler& sampler, const top_options& options) {
 int print_samples(const top_options& options) {
   job_sampler sampler(options.pid);
   job_sample before = first_sample(sampler, options);
+  if (sampler.others().number != 0)
+    fmt::print(stderr, "farcall top: {}\n", text_of(sampler.others()));
   const std::size_t times = options.once ? 1 : options.iterations.value_or(SIZE_MAX);
   for (std::size_t n = 0; n < times; ++n) {
     sampler.watch(before.at + milliseconds(options.delay_ms), [] { return false; });
@@ -116,7 +122,8 @@ int show_live(const top_options& options) {
     if (has_keys && steady_clock::now() - before.at < milliseconds(options.delay_ms)) continue;
     job_sample after = sampler.take();
     nodes = rates_between(before, after);
-    title = after.processes.empty() ? "farcall top: the job has ended" : title_of(after, nodes);
+    title = after.processes.empty() ? "farcall top: the job has ended"
+                                    : title_of(after, nodes, sampler.others());
     before = std::move(after);
     ++n;
   }

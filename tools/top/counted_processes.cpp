@@ -46,7 +46,7 @@ std::optional<std::int64_t> own_number(pid_t process) {
   return std::nullopt;
 }
 
-void add_counters_of(pid_t process, std::vector<counted_process>& to, std::size_t& others) {
+void add_counters_of(pid_t process, std::vector<counted_process>& to, unreadable_counters& others) {
   const std::string wanted = std::string("/memfd:") + counter_segment::label;
   std::error_code problem;
   // Another user's, or one that has ended.
@@ -60,8 +60,8 @@ void add_counters_of(pid_t process, std::vector<counted_process>& to, std::size_
       if (!found) continue;
       const auto is_same = [&](const counted_process& p) { return p.file == found->file; };
       if (std::none_of(to.begin(), to.end(), is_same)) to.push_back(std::move(*found));
-    } catch (const error&) {
-      ++others;
+    } catch (const error& e) {
+      others.add(e);
     }
   }
 }
@@ -69,11 +69,14 @@ void add_counters_of(pid_t process, std::vector<counted_process>& to, std::size_
 } // namespace
 
 std::optional<counted_process> counters_in(pid_t process, const std::string& path) {
-  // The process may have closed it since, and have opened a pipe under its number, for whose other
-  // end this one would wait.
-  const unique_fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  // The process may have closed it since, and have opened a pipe or a device under its number: to
+  // open one of these would wait, or do something.
+  const unique_fd place(::open(path.c_str(), O_PATH | O_CLOEXEC));
   struct stat status{};
-  if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  if (!place || ::fstat(place.get(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  const unique_fd file(
+      ::open(fmt::format("/proc/self/fd/{}", place.get()).c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) return std::nullopt;
   auto reader = std::make_shared<counter_reader>(file.get());
   // A child of a fork has what its parent counts.
   if (own_number(process) != reader->process()) return std::nullopt;
@@ -85,17 +88,20 @@ std::optional<counted_process> counters_in(pid_t process, const std::string& pat
                          std::move(reader)};
 }
 
-std::vector<counted_process> find_counted_processes(std::size_t* others) {
+void unreadable_counters::add(const std::exception& e) {
+  ++number;
+  if (why.empty()) why = e.what();
+}
+
+std::vector<counted_process> find_counted_processes(unreadable_counters& others) {
   std::vector<counted_process> found;
-  std::size_t unreadable = 0;
   std::error_code problem;
   fs::directory_iterator processes("/proc", problem);
   if (problem) throw_system_error("reading /proc, where processes are found", problem.value());
   for (; !problem && processes != fs::directory_iterator(); processes.increment(problem)) {
     if (const auto number = process_number(processes->path()))
-      add_counters_of(*number, found, unreadable);
+      add_counters_of(*number, found, others);
   }
-  if (others != nullptr) *others = unreadable;
   return found;
 }
 

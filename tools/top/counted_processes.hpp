@@ -2,6 +2,8 @@
 
 #include <farcall/memory/counter_reader.hpp>
 
+#include <cstddef>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,13 +24,22 @@ struct counted_process {
 
 /// Those in one of the process's files, whose path below /proc this is; nothing for another kind of
 /// file, and where a child of a fork has those of its parent. Does not wait, whatever has been
-/// opened there. Throws error for another version's.
+/// opened there. Throws error for another version's,
+/// and for damaged ones.
 [[nodiscard]] std::optional<counted_process> counters_in(pid_t process, const std::string& path);
 
+/// Counters that cannot be read: of another version of farcall, or damaged.
+struct unreadable_counters {
+  std::size_t number = 0; ///< of them
+  std::string why;        ///< of one of them, for people
+
+  void add(const std::exception& e);
+};
+
 /// Those whose counters this process may read: all of its user. Processes that end meanwhile are
-/// left out, and so are counters of another version of farcall; `others` says how many had these.
-/// Throws error when there is no /proc.
-[[nodiscard]] std::vector<counted_process> find_counted_processes(std::size_t* others = nullptr);
+/// left out, and so are those of `others`, which is added to. Nothing that those processes do makes
+/// this wait. Throws error when there is no /proc.
+[[nodiscard]] std::vector<counted_process> find_counted_processes(unreadable_counters& others);
 
 /// Processor time and memory of a process.
 struct process_usage {

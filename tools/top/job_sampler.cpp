@@ -12,6 +12,8 @@ namespace {
 
 /// Between two looks at what workers run: not a divisor of what programs repeat things by.
 constexpr std::chrono::microseconds between_looks{19'700};
+/// Functions that a process is seen to run: no real one runs so many between two samples.
+constexpr std::size_t most_running = 10'000;
 
 } // namespace
 
@@ -30,22 +32,29 @@ void job_sampler::keep_job_of(pid_t process, job_sample& sample) {
 }
 
 job_sample job_sampler::take() {
-  processes_ = find_counted_processes(&others_);
+  others_ = {};
+  processes_.clear();
   job_sample sample;
   sample.at = std::chrono::steady_clock::now();
-  for (const counted_process& p : processes_) {
+  for (counted_process& p : find_counted_processes(others_)) {
     job_sample::process taken;
+    try {
+      taken.counts = p.counters->read();
+    } catch (const error& e) {
+      others_.add(e);
+      continue;
+    }
     taken.number = p.process;
     taken.file = p.file;
     taken.numbers = p.numbers;
     taken.program = p.program;
-    taken.counts = p.counters->read();
     taken.usage = usage_of(p.process);
     if (const auto at = looks_.find(p.file); at != looks_.end()) {
       taken.looks = at->second.all;
       taken.running = std::move(at->second.running);
     }
     sample.processes.push_back(std::move(taken));
+    processes_.push_back(std::move(p));
   }
   looks_.clear();
   find_hosts(sample);
@@ -59,7 +68,12 @@ void job_sampler::look_once() noexcept {
       looks& of_process = looks_[p.file];
       for (const std::uint64_t running : p.counters->running()) {
         ++of_process.all;
-        if (running != 0) ++of_process.running[running];
+        if (running == 0) continue;
+        if (const auto at = of_process.running.find(running); at != of_process.running.end()) {
+          ++at->second;
+        } else if (of_process.running.size() < most_running) {
+          of_process.running.emplace(running, 1);
+        }
       }
     } catch (const std::exception&) {
       // The next sample says what is wrong with its counters.

@@ -15,14 +15,14 @@ class job_sampler {
   explicit job_sampler(std::optional<pid_t> process) : only_(process) {}
 
   /// What has been counted until now. Finds processes that have begun, and lets go of those that
-  /// have ended.
+  /// have ended. Leaves out those whose counters make no sense.
   [[nodiscard]] job_sample take();
   /// Looks, again and again, at what workers run, until `end` or until `is_over()`, which is asked
   /// each time; the next sample has it. Sleeps in between.
   void watch(std::chrono::steady_clock::time_point end, const std::function<bool()>& is_over);
 
-  /// Processes that count in the way of another version of farcall, at the last sample.
-  [[nodiscard]] std::size_t others() const noexcept { return others_; }
+  /// What the last sample lacks.
+  [[nodiscard]] const unreadable_counters& others() const noexcept { return others_; }
 
  private:
   struct looks {
@@ -34,7 +34,7 @@ class job_sampler {
   void look_once() noexcept;
 
   std::optional<pid_t> only_;
-  std::size_t others_ = 0;
+  unreadable_counters others_;
   std::vector<counted_process> processes_;
   std::map<ino_t, looks> looks_; ///< by the file of a process's counters
 };

@@ -1,6 +1,7 @@
 #include "metrics.hpp"
 
 #include <tools/common/outcome.hpp>
+#include <tools/common/text.hpp>
 
 #include <farcall/base/error.hpp>
 #include <farcall/transport/tcp/address.hpp>
@@ -22,16 +23,13 @@
 namespace farcall::tool {
 namespace {
 
-/// Of a label: quotes, backslashes and ends of lines mean something there.
+/// Of a label: quotes, backslashes and ends of lines mean something there, and with what is no
+/// UTF-8 Prometheus would refuse all.
 std::string label_value(std::string_view text) {
   std::string made = "\"";
-  for (const char c : text) {
-    if (c == '\\' || c == '"') {
-      made += '\\';
-      made += c;
-    } else {
-      made += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-    }
+  for (const char c : valid_text(text)) {
+    if (c == '\\' || c == '"') made += '\\';
+    made += c;
   }
   return made + '"';
 }

@@ -45,7 +45,13 @@ TEST(metrics, sum_lanes_to_the_same_node) {
 
 TEST(metrics, quote_names_of_functions) {
   EXPECT_THAT(metrics_text(one_process()),
-              HasSubstr("function=\"quote\\\"back\\\\slash new\"} 3\n"));
+              HasSubstr("function=\"quote\\\"back\\\\slash\uFFFDnew\"} 3\n"));
+}
+
+TEST(metrics, are_text_whatever_functions_are_called) {
+  job_sample sample = one_process();
+  sample.processes[0].counts.functions = {"a\xFF\xC2\x9B"};
+  EXPECT_THAT(metrics_text(sample), HasSubstr("function=\"a\uFFFD\uFFFD\"} 3\n"));
 }
 
 TEST(metrics, are_served_on_loopback_only) {

@@ -1,6 +1,7 @@
 #include "node_table.hpp"
 
 #include <tools/common/table.hpp>
+#include <tools/common/text.hpp>
 
 #include <algorithm>
 #include <functional>
@@ -19,7 +20,9 @@ struct node_column {
 };
 
 std::string bytes_per_second(double bytes) {
-  return bytes < 0.5 ? "0" : format_bytes(static_cast<std::uint64_t>(bytes)) + "/s";
+  // Beyond what the number holds there is damage only.
+  constexpr double most = 1e18;
+  return bytes < 0.5 ? "0" : format_bytes(static_cast<std::uint64_t>(std::min(bytes, most))) + "/s";
 }
 
 std::string percent(const std::optional<double>& share) {
@@ -55,14 +58,6 @@ std::vector<node_column> columns_for(const std::vector<node_rates>& nodes) {
       [](const auto& n) { return n.resident_bytes == 0 ? "-" : format_bytes(n.resident_bytes); });
   add("function", true, 65, [](const auto& n) { return n.function.empty() ? "-" : n.function; });
   return columns;
-}
-
-/// Names come from other processes: what would move the cursor is shown as '?'.
-std::string printable(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(),
-      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, '?');
-  return text;
 }
 
 /// Of a text that takes more columns than that, the beginning.
@@ -119,7 +114,8 @@ std::vector<std::string> node_table(const std::vector<node_rates>& nodes, std::s
   for (std::size_t c = 0; c < columns.size(); ++c) {
     widths[c] = columns[c].header.size();
     for (const node_rates& n : nodes) {
-      cells[c].push_back(printable(columns[c].cell(n)));
+      // Names come from other processes, and might move the cursor.
+      cells[c].push_back(valid_text(columns[c].cell(n)));
       widths[c] = std::max(widths[c], display_width(cells[c].back()));
     }
   }

@@ -65,7 +65,7 @@ TEST(node_table, has_headers_without_nodes) { EXPECT_EQ(node_table({}, 80).size(
 TEST(node_table, lets_no_name_move_the_cursor) {
   auto nodes = some_nodes();
   nodes[0].name = "\x1b[2J\nroot";
-  EXPECT_THAT(node_table(nodes, 0)[1], HasSubstr("?[2J?root"));
+  EXPECT_THAT(node_table(nodes, 0)[1], HasSubstr("\uFFFD[2J\uFFFDroot"));
 }
 
 std::vector<node_id> sorted_by(node_order by) {

@@ -192,6 +192,33 @@ def check_metrics(farcall, host):
         check(server.wait(LIMIT_S) == 0, "SIGTERM ends it")
 
 
+@contextlib.contextmanager
+def offered(content, length):
+    """This process seems to count something."""
+    file = os.memfd_create("farcall-counters", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        os.ftruncate(file, length)
+        os.pwrite(file, content, 0)
+        fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
+        yield
+    finally:
+        os.close(file)
+
+
+def check_damaged(farcall, host):
+    """Counters that make no sense do not keep those of others from being seen."""
+    pid = os.getpid()
+    header = struct.pack("8sIIQqqII", b"farcount", 1, 128, 192, pid, pid, 0, 0)
+    for content, length in ((header, 192), (b"", 4096), (header, 1 << 33)):
+        with offered(content, length):
+            done = run(farcall, "top", "--once", "--json", "--delay", "50", "--pid", str(host))
+            check(done.returncode == 0 and len(json.loads(done.stdout)["nodes"]) == 3,
+                  f"the job is seen beside what is damaged: {done}")
+            check("cannot be read" in done.stderr, f"it is said: {done.stderr}")
+            none = run(farcall, "top", "--once", "--pid", str(pid))
+            check(none.returncode == 1 and "is in no job" in none.stderr, f"alone: {none}")
+
+
 def check_mistakes(farcall):
     none = run(farcall, "top", "--once", "--pid", str(os.getpid()))
     check(none.returncode == 1 and f"process {os.getpid()} is in no job" in none.stderr,
@@ -225,6 +252,7 @@ def main():
         check_text(farcall, host)
         check_terminal(farcall, host)
         check_metrics(farcall, host)
+        check_damaged(farcall, host)
     check_mistakes(farcall)
     check_end(farcall, program)
 
