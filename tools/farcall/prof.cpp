@@ -60,7 +60,7 @@ sampler_options sampler_options_of(const prof_options& options) {
 
 std::string heading_of(const profile& p) {
   return fmt::format("{} samples in {:.4g} s: {}\n", p.samples.size(),
-                     std::chrono::duration<double>(p.duration).count(), p.command);
+                     std::chrono::duration<double>(p.duration).count(), valid_text(p.command));
 }
 
 /// Of the processes that run that program, wherever the path to it leads through.

@@ -16,8 +16,12 @@ namespace farcall::tool {
 
 namespace {
 
-/// More than any real file has.
+/// More than any real file has, in bytes. Files with holes may be of any size.
+constexpr std::uint64_t longest_table = std::uint64_t{1} << 30;
+/// Of notes, all together: a damaged file may name the same ones again and again.
 constexpr std::uint64_t longest_notes = 1 << 20;
+constexpr std::uint64_t longest_link = 4096;
+constexpr std::size_t most_sections = 1 << 20;
 /// Functions may overlap, as parts of one do that the compiler has moved out: how many are looked
 /// at for one that holds an address.
 constexpr int most_overlapping = 8;
@@ -27,6 +31,15 @@ T value_at(std::span<const std::byte> bytes, std::size_t index) {
   T value{};
   std::memcpy(&value, bytes.data() + index * sizeof(T), sizeof(T));
   return value;
+}
+
+/// The text at `at`, or its beginning where it is longer than `longest`.
+std::string_view text_at(std::span<const std::byte> bytes, std::uint64_t at, std::size_t longest) {
+  if (at >= bytes.size()) return {};
+  const auto rest = bytes.subspan(static_cast<std::size_t>(at));
+  const std::string_view text(reinterpret_cast<const char*>(rest.data()),
+                              std::min(rest.size(), longest));
+  return text.substr(0, text.find('\0'));
 }
 
 std::uint64_t aligned(std::uint64_t bytes) { return (bytes + 3) & ~std::uint64_t{3}; }
@@ -72,7 +85,7 @@ elf_file::elf_file(int file) : file_(file) {
 }
 
 std::vector<std::byte> elf_file::read(std::uint64_t offset, std::uint64_t bytes) const {
-  if (offset > file_bytes_ || bytes > file_bytes_ - offset) return {};
+  if (offset > file_bytes_ || bytes > file_bytes_ - offset || bytes > longest_table) return {};
   std::vector<std::byte> data(static_cast<std::size_t>(bytes));
   for (std::size_t at = 0; at < data.size();) {
     const ssize_t got =
@@ -96,7 +109,7 @@ void elf_file::read_segments(std::uint64_t offset, std::size_t count) {
 }
 
 void elf_file::read_sections(std::uint64_t offset, std::size_t count, std::size_t names) {
-  if (count > file_bytes_ / sizeof(Elf64_Shdr)) return;
+  if (count > most_sections) return;
   const auto bytes = read(offset, count * sizeof(Elf64_Shdr));
   if (bytes.empty()) return;
   for (std::size_t i = 0; i < count; ++i) {
@@ -105,16 +118,13 @@ void elf_file::read_sections(std::uint64_t offset, std::size_t count, std::size_
         {header.sh_name, header.sh_type, header.sh_link, header.sh_offset, header.sh_size});
   }
   if (names < count) {
-    auto text = read(sections_[names].offset, sections_[names].bytes);
-    text.push_back(std::byte{0});
+    const auto texts = read(sections_[names].offset, sections_[names].bytes);
     for (const section& s : sections_) {
-      if (s.name >= text.size()) continue;
-      const std::string_view name = reinterpret_cast<const char*>(text.data()) + s.name;
+      // Enough to tell those that are looked for from all others.
+      const std::string_view name = text_at(texts, s.name, 32);
       if (name == ".debug_info" && s.type != SHT_NOBITS) has_debug_information_ = true;
-      if (name != ".gnu_debuglink") continue;
-      auto link = read(s.offset, s.bytes);
-      link.push_back(std::byte{0});
-      debug_link_ = reinterpret_cast<const char*>(link.data());
+      if (name == ".gnu_debuglink" && debug_link_.empty() && s.bytes <= longest_link)
+        debug_link_ = text_at(read(s.offset, s.bytes), 0, longest_link);
     }
   }
   for (const section& s : sections_) {
@@ -132,7 +142,8 @@ void elf_file::read_sections(std::uint64_t offset, std::size_t count, std::size_
 }
 
 void elf_file::read_notes(std::uint64_t offset, std::uint64_t bytes) {
-  if (bytes > longest_notes) return;
+  if (bytes > longest_notes - note_bytes_) return;
+  note_bytes_ += bytes;
   const auto notes = read(offset, bytes);
   for (std::uint64_t at = 0; at + sizeof(Elf64_Nhdr) <= notes.size();) {
     Elf64_Nhdr header{};
@@ -156,7 +167,6 @@ void elf_file::read_functions(const section& symbols) {
   if (symbols.link >= sections_.size()) return;
   const section& texts = sections_[symbols.link];
   names_ = read(texts.offset, texts.bytes);
-  names_.push_back(std::byte{0});
   const auto table = read(symbols.offset, symbols.bytes);
   const std::size_t count = table.size() / sizeof(Elf64_Sym);
   for (std::size_t i = 0; i < count; ++i) {
@@ -185,14 +195,14 @@ std::optional<std::uint64_t> elf_file::address_of(std::uint64_t offset) const {
   return {};
 }
 
-const char* elf_file::function_at(std::uint64_t address) const {
+std::string_view elf_file::function_at(std::uint64_t address) const {
   auto at = std::ranges::upper_bound(functions_, address, {}, &function::address);
   for (int looked = 0; at != functions_.begin() && looked < most_overlapping; ++looked) {
     --at;
     if (at->bytes == 0 ? looked == 0 : address - at->address < at->bytes)
-      return reinterpret_cast<const char*>(names_.data()) + at->name;
+      return text_at(names_, at->name, longest_name);
   }
-  return nullptr;
+  return {};
 }
 
 void elf_file::take_functions_of(elf_file& other) {

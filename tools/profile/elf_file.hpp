@@ -15,6 +15,8 @@ namespace farcall::tool {
 /// what makes no sense counts as missing. Only files of this machine's kind.
 class elf_file {
  public:
+  static constexpr std::size_t longest_name = std::size_t{1} << 16;
+
   struct function {
     std::uint64_t address = 0;
     std::uint64_t bytes = 0; ///< 0: up to the next one
@@ -28,8 +30,10 @@ class elf_file {
   [[nodiscard]] bool is_valid() const { return !segments_.empty() || !sections_.empty(); }
   /// The address, in the file's own terms, of a place in the file that is loaded into memory.
   [[nodiscard]] std::optional<std::uint64_t> address_of(std::uint64_t offset) const;
-  /// The mangled name of the function that holds the address; null when there is none.
-  [[nodiscard]] const char* function_at(std::uint64_t address) const;
+  /// The mangled name of the function that holds the address, or the beginning of one that is
+  /// longer than longest_name; empty when there is none. Valid as long as this, and until
+  /// take_functions_of().
+  [[nodiscard]] std::string_view function_at(std::uint64_t address) const;
   [[nodiscard]] bool has_full_symbols() const { return has_full_symbols_; }
   /// Uses the functions of another file, as of separate debug information.
   void take_functions_of(elf_file& other);
@@ -61,10 +65,11 @@ class elf_file {
 
   int file_;
   std::uint64_t file_bytes_ = 0;
+  std::uint64_t note_bytes_ = 0; ///< that have been read
   std::vector<segment> segments_;
   std::vector<section> sections_;
   std::vector<function> functions_; ///< by address
-  std::vector<std::byte> names_;    ///< ends with a zero byte
+  std::vector<std::byte> names_;    ///< of functions: each ends with a zero
   std::string build_id_;
   std::string debug_link_;
   bool has_full_symbols_ = false;

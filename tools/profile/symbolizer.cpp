@@ -1,6 +1,9 @@
 #include "symbolizer.hpp"
 
 #include "elf_file.hpp"
+#include "source_frames.hpp"
+
+#include <tools/common/text.hpp>
 
 #include <farcall/base/error.hpp>
 
@@ -43,7 +46,7 @@ unique_fd open_debug_file(const module_file& module, const elf_file& elf) {
   for (const std::string& path : debug_files(module, elf)) {
     std::error_code failure;
     if (!fs::is_regular_file(path, failure)) continue;
-    unique_fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    unique_fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
     if (!file) continue;
     const elf_file found(file.get());
     if (found.is_valid() && found.build_id() == elf.build_id()) return file;
@@ -54,7 +57,7 @@ unique_fd open_debug_file(const module_file& module, const elf_file& elf) {
 /// Demangles each name once.
 class function_names {
  public:
-  const std::string& of(const char* mangled) {
+  const std::string& of(std::string_view mangled) {
     const auto [at, is_new] = names_.try_emplace(mangled);
     if (is_new) at->second = plain(mangled);
     return at->second;
@@ -64,7 +67,9 @@ class function_names {
   /// The compiler names parts of functions that it has split "name.cold" or "name.part.0".
   static std::string plain(std::string_view mangled) {
     const std::size_t dot = mangled.starts_with("_Z") ? mangled.find('.') : std::string_view::npos;
-    return demangle(std::string(mangled.substr(0, dot)).c_str());
+    std::string name = demangle(std::string(mangled.substr(0, dot)).c_str());
+    name.resize(std::min(name.size(), elf_file::longest_name));
+    return name;
   }
 
   std::unordered_map<std::string_view, std::string> names_;
@@ -93,17 +98,24 @@ std::vector<symbol> symbolize(const module_file& module, std::span<const std::ui
   std::ranges::sort(addresses);
   const int with_lines = elf.has_debug_information() ? module.file.get() : debug.get();
   if (with_lines >= 0) {
-    read_source_frames(with_lines, addresses,
-                       [&](std::size_t index, std::vector<source_frame> frames) {
-                         symbols[order[index]].frames = std::move(frames);
-                       });
+    const std::string why = read_source_frames_apart(
+        with_lines, addresses, [&](std::size_t index, std::vector<source_frame> frames) {
+          symbols[order[index]].frames = std::move(frames);
+        });
+    if (!why.empty()) {
+      fmt::print(stderr,
+                 "farcall prof: the debug information of {} is damaged, so lines and inlined "
+                 "functions are missing: {}\n",
+                 valid_text(module.path), why);
+    }
   }
   function_names names;
   for (symbol& s : symbols) {
     if (s.frames.empty()) s.frames.emplace_back();
     source_frame& outermost = s.frames.back();
     // With its arguments, which debug information does not name in such a way.
-    if (const char* const name = elf.function_at(s.address)) outermost.function = names.of(name);
+    if (const std::string_view name = elf.function_at(s.address); !name.empty())
+      outermost.function = names.of(name);
     for (source_frame& frame : s.frames) {
       if (frame.function.empty()) frame.function = address_text(s.address);
     }
