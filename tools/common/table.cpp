@@ -1,5 +1,7 @@
 #include "table.hpp"
 
+#include "text.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -49,6 +51,8 @@ void table::add_row(std::vector<std::string> cells) {
                            " cells, the table has " + std::to_string(columns_.size()) + " columns");
   }
   cells.resize(columns_.size());
+  for (std::string& cell : cells)
+    cell = valid_text(cell);
   rows_.push_back(std::move(cells));
 }
 

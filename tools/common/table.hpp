@@ -27,7 +27,7 @@ class table {
       : columns_(std::move(columns)), last_(last) {}
 
   /// Cells that are missing at the end stay empty; more cells than columns are a mistake of the
-  /// caller (throws).
+  /// caller (throws). What is no text in them is shown as valid_text() has it.
   void add_row(std::vector<std::string> cells);
 
   /// Header, a line of dashes, the rows; each line ends with a newline and has no trailing blanks.

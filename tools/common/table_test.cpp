@@ -29,6 +29,12 @@ TEST(table, too_many_cells_are_refused) {
   EXPECT_THROW(t.add_row({"1", "2"}), std::logic_error);
 }
 
+TEST(table, cells_move_no_cursor) {
+  table t{{{"name", table::align::left}}};
+  t.add_row({"a\x1b[2J\nb\xFF"});
+  EXPECT_EQ(t.text(), "name\n--------\na\uFFFD[2J\uFFFDb\uFFFD\n");
+}
+
 TEST(table, width_counts_code_points_not_bytes) {
   EXPECT_EQ(display_width("µs"), 2U);
   EXPECT_EQ(display_width("ns"), 2U);
