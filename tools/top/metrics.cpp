@@ -7,9 +7,14 @@
 #include <farcall/transport/tcp/address.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <future>
 #include <memory>
+#include <mutex>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -62,6 +67,22 @@ struct end_of_pool {
     delete pool;
   }
 };
+
+bool is_number_of_loopback(std::string_view host) {
+  return host == "::1" ||
+         (host.starts_with("127.") && host.find_first_not_of("0123456789.") == std::string::npos);
+}
+
+/// Of a request, as "localhost:9464" or "[::1]:9464". A page from elsewhere whose name its owner
+/// has let lead here names itself, and is not to be answered.
+bool asks_for_loopback(std::string_view host) {
+  if (host.starts_with('[')) {
+    host = host.substr(1, host.find(']') - 1);
+  } else {
+    host = host.substr(0, host.find(':'));
+  }
+  return host.empty() || host == "localhost" || is_number_of_loopback(host);
+}
 
 double as_double(std::uint64_t count) noexcept { return static_cast<double>(count); }
 
@@ -143,7 +164,7 @@ void serve_metrics(const std::string& address, const std::function<std::string()
   } catch (const setting_error& e) {
     throw usage_problem(e.what());
   }
-  if (where.host != "localhost" && where.host != "::1" && !where.host.starts_with("127.")) {
+  if (where.host != "localhost" && !is_number_of_loopback(where.host)) {
     throw usage_problem("--listen takes a loopback address, as 127.0.0.1:9464: whoever asks is "
                         "answered; let a proxy, or ssh -L, ask for others");
   }
@@ -154,6 +175,7 @@ void serve_metrics(const std::string& address, const std::function<std::string()
   ::sigaddset(&end, SIGTERM);
   ::pthread_sigmask(SIG_BLOCK, &end, nullptr);
   httplib::Server server;
+  server.set_keep_alive_max_count(1);
   // Not SO_REUSEPORT, which the library would set: two could share a port then.
   server.set_socket_options([](int socket) {
     constexpr int yes = 1;
@@ -161,7 +183,14 @@ void serve_metrics(const std::string& address, const std::function<std::string()
   });
   server.set_read_timeout(5);
   server.set_write_timeout(5);
-  server.Get("/metrics", [&](const httplib::Request& /*request*/, httplib::Response& response) {
+  std::mutex one_at_a_time;
+  server.Get("/metrics", [&](const httplib::Request& request, httplib::Response& response) {
+    if (!asks_for_loopback(request.get_header_value("Host"))) {
+      response.status = 403;
+      response.set_content("ask for localhost\n", "text/plain; charset=utf-8");
+      return;
+    }
+    const std::lock_guard guard(one_at_a_time);
     response.set_content(text(), "text/plain; version=0.0.4; charset=utf-8");
   });
   const int bound = where.port == 0 ? server.bind_to_any_port(where.host)
@@ -172,15 +201,27 @@ void serve_metrics(const std::string& address, const std::function<std::string()
                                  "this machine?",
                                  where.text()));
   }
-  // Made here, where a thread that cannot be started is an error; the server would end the process.
-  std::unique_ptr<httplib::ThreadPool, end_of_pool> answering(new httplib::ThreadPool(1));
+  // Some may say nothing for a while. Made here, where a thread that cannot be started is an error;
+  // the server would end the process.
+  constexpr std::size_t most_at_once = 16;
+  std::unique_ptr<httplib::ThreadPool, end_of_pool> answering(
+      new httplib::ThreadPool(most_at_once));
   server.new_task_queue = [&] { return answering.release(); };
-  std::thread serving([&] { server.listen_after_bind(); });
+  std::promise<void> ended;
+  std::thread serving([&] {
+    server.listen_after_bind();
+    ended.set_value();
+  });
   where.port = static_cast<std::uint16_t>(bound);
   listening(where.text());
   int signal = 0;
   ::sigwait(&end, &signal);
   server.stop();
+  // It waits for requests that have begun, and a client may take for ever to say what it wants.
+  if (ended.get_future().wait_for(std::chrono::seconds(1)) != std::future_status::ready) {
+    std::fflush(nullptr);
+    std::_Exit(0);
+  }
   serving.join();
 }
 

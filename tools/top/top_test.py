@@ -11,6 +11,7 @@ import os
 import pty
 import re
 import select
+import socket
 import struct
 import subprocess
 import sys
@@ -164,6 +165,16 @@ def metrics_in(text):
     return json.loads(done.stdout)
 
 
+def status_for(address, name):
+    """What is answered to one who takes this machine for `name`."""
+    asked = urllib.request.Request(f"http://{address}/metrics", headers={"Host": name})
+    try:
+        with urllib.request.urlopen(asked, timeout=LIMIT_S) as answer:
+            return answer.status
+    except urllib.error.HTTPError as e:
+        return e.code
+
+
 def check_metrics(farcall, host):
     with subprocess.Popen([farcall, "top", "--listen", "127.0.0.1:0", "--pid", str(host)],
                           stdout=subprocess.PIPE, text=True) as server:
@@ -186,10 +197,25 @@ def check_metrics(farcall, host):
             raise SystemExit("another page is there")
         except urllib.error.HTTPError as e:
             check(e.code == 404, "there is nothing else")
+        address = where.split("/")[2]
+        for name, status in (("evil.example", 403), ("127.evil.example:80", 403),
+                             ("localhost:1", 200), (f"[::1]:{address.split(':')[1]}", 200)):
+            check(status_for(address, name) == status, f"a page named {name}: {status}")
+        with socket.create_connection(address.split(":"), timeout=LIMIT_S) as silent:
+            check(status_for(address, address) == 200, "one that says nothing keeps nobody waiting")
+            check(not select.select([silent], [], [], 0)[0], "it may still ask")
         taken = run(farcall, "top", "--listen", where.split("/")[2], "--pid", str(host))
         check(taken.returncode == 1 and "cannot listen at" in taken.stderr, "a port that is taken")
-        server.terminate()
-        check(server.wait(LIMIT_S) == 0, "SIGTERM ends it")
+        with socket.create_connection(address.split(":"), timeout=LIMIT_S) as slow:
+            slow.sendall(b"GET /metrics HTTP/1.1\r\nX: ")
+            server.terminate()
+            # One who never says what he wants does not keep it.
+            end = time.monotonic() + LIMIT_S
+            while server.poll() is None and time.monotonic() < end:
+                with contextlib.suppress(OSError):
+                    slow.sendall(b"a")
+                time.sleep(0.1)
+        check(server.wait(1) == 0, "SIGTERM ends it")
 
 
 @contextlib.contextmanager
