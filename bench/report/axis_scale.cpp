@@ -50,11 +50,17 @@ double round_up(double value) {
   return 10 * power;
 }
 
+/// Nothing that is measured is larger, or smaller but for zero; what is would leave no room for
+/// ends beyond it.
+constexpr double largest_placed = 1e100;
+constexpr double smallest_placed = 1e-100;
+
 /// In ascending order, without those that are missing.
 std::vector<double> known_of(const std::vector<double>& values) {
   std::vector<double> known;
-  std::ranges::copy_if(values, std::back_inserter(known),
-                       [](double v) { return std::isfinite(v); });
+  for (const double v : values) {
+    if (std::abs(v) <= largest_placed) known.push_back(std::abs(v) < smallest_placed ? 0 : v);
+  }
   std::ranges::sort(known);
   return known;
 }
@@ -85,8 +91,9 @@ std::vector<double> linear_ticks(double low, double high, std::size_t most, unit
   std::vector<double> ticks;
   const double first = std::ceil(low / step - slack);
   const double last = std::floor(high / step + slack);
-  for (double i = first; i <= last; ++i)
-    ticks.push_back(i * step + 0.0); // not -0
+  // Counted, since large numbers stay the same when one is added.
+  for (double i = 0; i <= last - first; ++i)
+    ticks.push_back((first + i) * step + 0.0); // not -0
   if (ticks.empty()) return {low, high};
   return ticks;
 }
@@ -149,8 +156,8 @@ void axis_scale::make_linear(const std::vector<double>& known, ends how, std::si
   low_ = first * step;
   high_ = last * step;
   ticks_.clear();
-  for (double i = first; i <= last; ++i)
-    ticks_.push_back(i * step + 0.0);
+  for (double i = 0; i <= last - first; ++i)
+    ticks_.push_back((first + i) * step + 0.0);
 }
 
 void axis_scale::make_logarithmic(const std::vector<double>& known, ends how,
@@ -179,7 +186,7 @@ bool axis_scale::has(double value) const {
 
 double axis_scale::position(double value) const {
   if (by_ == scale::linear) return (value - low_) / (high_ - low_);
-  return (std::log(value) - std::log(low_)) / (std::log(high_) - std::log(low_));
+  return std::log(value / low_) / std::log(high_ / low_);
 }
 
 double axis_scale::at(double value) const {

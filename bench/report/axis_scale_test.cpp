@@ -122,6 +122,25 @@ TEST(axis_scale, has_some_length_for_one_value_for_none_and_for_missing_ones) {
   }
 }
 
+TEST(axis_scale, has_few_ticks_for_any_values) {
+  constexpr double most = std::numeric_limits<double>::max();
+  constexpr double least = std::numeric_limits<double>::denorm_min();
+  for (const scale by : {scale::suited, scale::linear, scale::log2, scale::log10}) {
+    for (const numbers& values :
+         {numbers{least, 1}, numbers{least, least}, numbers{1, most}, numbers{-most, most},
+          numbers{most, most}, numbers{least, most}, numbers{1e20, std::nextafter(1e20, most)}}) {
+      for (const ends how : {ends::exact, ends::rounded}) {
+        const axis_scale s({"", unit::nanoseconds, by}, values, how, 0, 100, 8);
+        EXPECT_LT(s.low(), s.high());
+        EXPECT_LE(s.ticks().size(), 20U);
+        for (const double v : values) {
+          EXPECT_TRUE((s.at(v) >= 0 && s.at(v) <= 100) || !s.has(v)) << v;
+        }
+      }
+    }
+  }
+}
+
 TEST(axis_scale, of_one_value_has_no_other_tick) {
   for (const scale by : {scale::linear, scale::log2, scale::log10}) {
     const axis_scale s({"", unit::count, by}, {64, 64}, ends::exact, 0, 100, 8);
