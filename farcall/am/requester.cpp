@@ -273,7 +273,7 @@ void requester::record_answered(pending_call& slot) noexcept {
 }
 
 bool requester::send_lane_name() noexcept {
-  // Devices know nothing of it.
+  // Nodes that are no processes have no events.
   if (!endpoint_.takes_stops) return true;
   std::byte* const record = try_reserve(endpoint_.out, request_body);
   if (record == nullptr) return false; // the next call tries again
