@@ -5,6 +5,7 @@
 #include <farcall/base/join.hpp>
 #include <farcall/base/log.hpp>
 #include <farcall/base/signals.hpp>
+#include <farcall/trace/recorder.hpp>
 
 #include <algorithm>
 #include <string>
@@ -328,6 +329,10 @@ bool engine::go_on(fiber_scheduler& fibers) noexcept {
 
 void engine::run_worker(worker& w, bool until_empty) {
   current_worker_ = &w;
+  if (options_.recorder != nullptr) {
+    options_.recorder->name_thread((until_empty ? "lane worker " : "worker ") +
+                                   std::to_string(w.index()));
+  }
   fiber_scheduler fibers;
   spin_wait idle(options_.waiting_of_workers.value_or(options_.waiting), oversubscribed_);
   time_point gives_up{};

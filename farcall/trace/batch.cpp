@@ -28,7 +28,6 @@ void write_short(byte_writer& w, const std::string& text) {
 void encode_thread(byte_writer& w, const thread_events& t) {
   w.number(t.thread);
   w.number(t.process_thread);
-  w.number(std::uint8_t{t.is_main});
   write_short(w, t.name);
   w.number(t.missed);
   w.block(std::as_bytes(std::span(t.events)));
@@ -38,7 +37,6 @@ thread_events decode_thread(byte_reader& r) {
   thread_events t;
   t.thread = r.number<std::uint32_t>();
   t.process_thread = r.number<std::int64_t>();
-  t.is_main = r.number<std::uint8_t>() != 0;
   t.name = r.text();
   t.missed = r.number<std::uint64_t>();
   const std::span<const std::byte> bytes = r.block();

@@ -24,7 +24,7 @@ batch some_batch() {
   b.events.first_range = 2;
   b.events.ranges = {"assemble"};
   b.events.threads = {
-      {0, 4712, true, "solver", 2, {{100, 64, of_kind(event_kind::call_begin, 1), 5, 16, 7}}}};
+      {0, 4712, "solver", 2, {{100, 64, of_kind(event_kind::call_begin, 1), 5, 16, 7}}}};
   return b;
 }
 
@@ -44,7 +44,7 @@ TEST(batch, arrives_as_it_was_sent) {
   EXPECT_EQ(b.events.ranges, std::vector<std::string>{"assemble"});
   ASSERT_EQ(b.events.threads.size(), 1U);
   const thread_events& t = b.events.threads[0];
-  EXPECT_TRUE(t.is_main);
+  EXPECT_EQ(t.name, "solver");
   EXPECT_EQ(t.missed, 2U);
   ASSERT_EQ(t.events.size(), 1U);
   EXPECT_EQ(t.events[0].kind(), event_kind::call_begin);

@@ -152,8 +152,7 @@ class writer {
     add_metadata(p, 0, "process_sort_index", "\"sort_index\": " + std::to_string(p.node));
     for (const thread_intervals& t : p.threads) {
       const thread_events& known = p.process->threads.at(t.thread);
-      std::string name = known.is_main ? "main thread" : known.name;
-      name += " (" + std::to_string(known.process_thread) + ")";
+      const std::string name = known.name + " (" + std::to_string(known.process_thread) + ")";
       add_metadata(p, t.thread, "thread_name", "\"name\": " + json_text(name));
       add_metadata(p, t.thread, "thread_sort_index", "\"sort_index\": " + std::to_string(t.thread));
       for (const interval& i : t.intervals)

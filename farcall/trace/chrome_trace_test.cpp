@@ -44,8 +44,7 @@ timeline one_call() {
   host.events.lanes = {{1, 1, true, 0}};
   host.events.threads = {{0,
                           77,
-                          true,
-                          "app",
+                          "main thread",
                           0,
                           {make(1500, event_kind::call_begin, 1, 0, 64, 16),
                            make(3750, event_kind::call_end, 1, 0, 0, 0)}}};
@@ -57,7 +56,6 @@ timeline one_call() {
   target.events.lanes = {{1, 0, false, 1}};
   target.events.threads = {{0,
                             88,
-                            true,
                             "app",
                             3,
                             {make(2000, event_kind::handler_begin, 1, 0, 64, 16),
@@ -92,7 +90,7 @@ TEST(chrome_trace, draws_no_arrow_whose_other_end_is_unknown) {
   batch host;
   host.node = 0;
   host.events.lanes = {{1, 1, true, 0}};
-  host.events.threads = {{0, 7, true, "", 0, {make(1500, event_kind::post, 1, 0, 64, 16)}}};
+  host.events.threads = {{0, 7, "", 0, {make(1500, event_kind::post, 1, 0, 64, 16)}}};
   t.add(host);
   const std::string text = written(t);
   EXPECT_TRUE(has(text, R"("name": "send function 16")"));
@@ -106,7 +104,6 @@ TEST(chrome_trace, writes_text_of_any_bytes_as_json) {
   host.events.ranges = {"a\n\x7f\xc3\xa4\xff\xed\xa0\x80z"};
   host.events.threads = {{0,
                           7,
-                          false,
                           "thread\t1",
                           0,
                           {make(1500, event_kind::range_begin, 0, 0, 0, 0),

@@ -41,16 +41,18 @@ std::int64_t own_thread() noexcept { return ::syscall(SYS_gettid); }
 void event_ring::free_memory::operator()(event* at) const noexcept { std::free(at); }
 
 event_ring::event_ring(std::size_t size, std::uint32_t thread)
-    : size_(size), events_(make_events(size)), thread_(thread), process_thread_(own_thread()),
-      is_main_(process_thread_ == ::getpid()) {
+    : size_(size), events_(make_events(size)), thread_(thread), process_thread_(own_thread()) {
   std::array<char, 64> name{};
+  if (process_thread_ == ::getpid()) {
+    name_ = "main thread";
+    return;
+  }
   if (::pthread_getname_np(::pthread_self(), name.data(), name.size()) == 0) name_ = name.data();
 }
 
 void event_ring::take(thread_events& to, std::size_t most) {
   to.thread = thread_;
   to.process_thread = process_thread_;
-  to.is_main = is_main_;
   to.name = name_;
   // Acquire; partner: the release store in add().
   const std::uint64_t head = head_.load(std::memory_order_acquire);
@@ -144,6 +146,14 @@ void recorder::leave_thread_out() {
   auto& mine = rings_of_thread::mine().all;
   mine.push_back({this, nullptr});
   cached_ = {serial_, nullptr};
+}
+
+void recorder::name_thread(std::string name) noexcept {
+  event_ring* const ring = cached_.serial == serial_ ? cached_.ring : ring_of_thread();
+  if (ring == nullptr) return;
+  // take() reads it.
+  const std::lock_guard guard(mutex_);
+  ring->name(std::move(name));
 }
 
 event_ring* recorder::ring_of_thread() noexcept {

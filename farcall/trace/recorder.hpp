@@ -15,6 +15,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace farcall::trace {
@@ -33,7 +34,6 @@ struct lane_description {
 struct thread_events {
   std::uint32_t thread = 0;        ///< counted in its process
   std::int64_t process_thread = 0; ///< as the system numbers it
-  bool is_main = false;
   std::string name;
   std::uint64_t missed = 0; ///< that found no space, up to now
   std::vector<event> events;
@@ -71,6 +71,8 @@ class recorder final : private fork_observer {
   void clear() noexcept;
   /// What the calling thread does is not recorded.
   void leave_thread_out();
+  /// What the calling thread is, for people, in place of the name that it has.
+  void name_thread(std::string name) noexcept;
 
   [[nodiscard]] std::uint64_t now() const noexcept { return ticks(source_); }
   [[nodiscard]] tick_source source() const noexcept { return source_; }
@@ -156,6 +158,7 @@ class event_ring {
     const std::uint64_t tail = tail_.load(std::memory_order_relaxed);
     return head_.load(std::memory_order_relaxed) - tail >= size_ / 2;
   }
+  void name(std::string thread) noexcept { name_ = std::move(thread); }
   /// Its thread has ended.
   void end() noexcept { has_ended_.store(true, std::memory_order_release); }
   /// It has, and everything was taken.
@@ -173,7 +176,6 @@ class event_ring {
   std::uint64_t seen_tail_ = 0;
   std::uint32_t thread_;
   std::int64_t process_thread_;
-  bool is_main_;
   std::string name_;
   std::atomic<bool> has_ended_{false};
   std::atomic<std::uint64_t> missed_{0};

@@ -110,8 +110,16 @@ TEST(trace_recorder, keeps_what_ended_threads_have_recorded_and_forgets_them_the
   recorded taken = r->take(all);
   ASSERT_EQ(taken.threads.size(), 1U);
   EXPECT_EQ(taken.threads[0].events.size(), 1U);
-  EXPECT_FALSE(taken.threads[0].is_main);
+  EXPECT_NE(taken.threads[0].name, "main thread");
   EXPECT_TRUE(r->take(all).threads.empty());
+}
+
+TEST(trace_recorder, calls_threads_by_what_they_are) {
+  recorder_of_test r;
+  r->record(event_kind::post, 1, 0, 0, 0, 0);
+  EXPECT_EQ(r->take(all).threads.at(0).name, "main thread");
+  r->name_thread("worker 7");
+  EXPECT_EQ(r->take(all).threads.at(0).name, "worker 7");
 }
 
 TEST(trace_recorder, records_nothing_of_threads_that_are_left_out_nor_after_stop) {

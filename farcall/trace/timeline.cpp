@@ -140,6 +140,7 @@ bool timeline::add(batch b) {
     } else {
       known.events.insert(known.events.end(), t.events.begin(), t.events.end());
       known.missed = t.missed;
+      known.name = std::move(t.name);
     }
   }
   return events_ < most_events_;

@@ -17,7 +17,7 @@ batch of_threads(node_id node, std::vector<std::vector<event>> threads) {
   b.node = node;
   std::uint32_t number = 0;
   for (auto& events : threads)
-    b.events.threads.push_back({number++, 0, false, "", 0, std::move(events)});
+    b.events.threads.push_back({number++, 0, "", 0, std::move(events)});
   return b;
 }
 

@@ -94,6 +94,10 @@ def check_calls(farcall, program, folder):
         full = f"(anonymous namespace)::{name}"
         ran = [r for r in slices(document, 1, full) if r["cat"] == "handler"]
         expect(len(ran) == times, f"node 1 runs {name} {times} times, not {len(ran)}")
+    tracks = [r["args"]["name"] for r in document["traceEvents"]
+              if r["ph"] == "M" and r["name"] == "thread_name"]
+    for name in ("main thread (", "worker 0 ("):
+        expect([t for t in tracks if t.startswith(name)], f"a track {name}...): {tracks}")
     # One after the other: the handler lies inside the call, as drawn.
     calls = sorted(slices(document, 0, "(anonymous namespace)::twice"), key=lambda r: r["ts"])
     handlers = [r for r in slices(document, 1, "(anonymous namespace)::twice")
