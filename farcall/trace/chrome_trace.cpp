@@ -35,6 +35,12 @@ std::size_t character_bytes(std::string_view text) noexcept {
   return bytes;
 }
 
+/// What a node says of its clock may be anything; thirty years are as good as any.
+std::int64_t whole(double ns) noexcept {
+  constexpr double most = 1e18;
+  return std::isnan(ns) ? 0 : std::llround(std::clamp(ns, -most, most));
+}
+
 std::string json_text(std::string_view text) {
   std::string made = "\"";
   while (!text.empty()) {
@@ -134,7 +140,7 @@ class writer {
 
   [[nodiscard]] std::int64_t ns(const process_part& p, std::uint64_t ticks) const {
     const double since = p.process->clock.in_host_ticks(ticks, clock_.origin);
-    return std::llround(since * 1e9 / clock_.ticks_per_second);
+    return whole(since * 1e9 / clock_.ticks_per_second);
   }
 
   [[nodiscard]] static std::string place(const process_part& p, std::uint32_t thread) {
@@ -297,7 +303,7 @@ class writer {
     const char* between = "";
     for (const process_part& p : all_) {
       const clock_alignment& c = p.process->clock;
-      const std::int64_t error = std::llround(c.error() * 1e9 / clock_.ticks_per_second * c.rate());
+      const std::int64_t error = whole(c.error() * 1e9 / clock_.ticks_per_second * c.rate());
       std::fprintf(
           to_, "%s{\"node\": %u, \"error_ns\": %" PRId64 ", \"is_hosts\": %s, \"is_known\": %s}",
           between, p.node, c.is_same_clock() ? 0 : error, c.is_same_clock() ? "true" : "false",
