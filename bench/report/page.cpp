@@ -4,7 +4,7 @@
 #include "markup.hpp"
 
 #include <tools/common/table.hpp>
-#include <tools/common/text.hpp>
+#include <farcall/base/text.hpp>
 
 #include <cmath>
 #include <sstream>

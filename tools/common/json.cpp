@@ -1,6 +1,6 @@
 #include "json.hpp"
 
-#include "text.hpp"
+#include <farcall/base/text.hpp>
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 #include "table.hpp"
 
-#include "text.hpp"
+#include <farcall/base/text.hpp>
 
 #include <algorithm>
 #include <array>

@@ -2,7 +2,7 @@
 
 #include "text.hpp"
 
-#include <tools/common/text.hpp>
+#include <farcall/base/text.hpp>
 
 #include <algorithm>
 #include <map>

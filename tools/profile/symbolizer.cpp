@@ -3,7 +3,7 @@
 #include "elf_file.hpp"
 #include "source_frames.hpp"
 
-#include <tools/common/text.hpp>
+#include <farcall/base/text.hpp>
 
 #include <farcall/base/error.hpp>
 

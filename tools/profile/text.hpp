@@ -3,7 +3,7 @@
 #include "profile.hpp"
 
 #include <tools/common/json.hpp>
-#include <tools/common/text.hpp>
+#include <farcall/base/text.hpp>
 
 #include <cstdio>
 #include <string>

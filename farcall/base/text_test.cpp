@@ -1,10 +1,10 @@
-#include "text.hpp"
+#include <farcall/base/text.hpp>
 
 #include <gtest/gtest.h>
 
 #include <string_view>
 
-namespace farcall::tool {
+namespace farcall {
 namespace {
 
 TEST(text, keeps_what_is_text) {
@@ -35,4 +35,4 @@ TEST(text, keeps_ends_of_lines_where_they_are_wanted) {
 }
 
 } // namespace
-} // namespace farcall::tool
+} // namespace farcall

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <farcall/base/language.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
-namespace farcall::tool {
+namespace farcall {
 
 /// U+FFFD, which stands in place of what is no text.
 inline constexpr std::string_view replacement_character = "\xEF\xBF\xBD";
@@ -24,4 +26,4 @@ enum class line_ends : std::uint8_t { replaced, kept };
 /// are escaped.
 [[nodiscard]] std::string xml_text(std::string_view bytes, line_ends ends = line_ends::replaced);
 
-} // namespace farcall::tool
+} // namespace farcall

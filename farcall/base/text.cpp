@@ -1,10 +1,10 @@
-#include "text.hpp"
+#include <farcall/base/text.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 
-namespace farcall::tool {
+namespace farcall {
 
 namespace {
 
@@ -82,4 +82,4 @@ std::string xml_text(std::string_view bytes, line_ends ends) {
   return text;
 }
 
-} // namespace farcall::tool
+} // namespace farcall
