@@ -1,3 +1,4 @@
+#include <farcall/base/text.hpp>
 #include <farcall/trace/chrome_trace.hpp>
 
 #include <algorithm>
@@ -15,49 +16,17 @@ namespace {
 /// What arrows begin and end at has to have a length: a moment is drawn as that long.
 constexpr std::int64_t moment_ns = 100;
 
-/// Bytes of the character at the beginning of `text`, which is not empty; 0: it is none of UTF-8.
-std::size_t character_bytes(std::string_view text) noexcept {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const std::size_t bytes = byte(0) < 0x80                       ? 1
-                            : byte(0) >= 0xc2 && byte(0) <= 0xdf ? 2
-                            : byte(0) >= 0xe0 && byte(0) <= 0xef ? 3
-                            : byte(0) >= 0xf0 && byte(0) <= 0xf4 ? 4
-                                                                 : 0;
-  if (bytes == 0 || bytes > text.size()) return 0;
-  for (std::size_t i = 1; i < bytes; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  // Overlong forms, surrogates, and what is beyond the last character.
-  if ((byte(0) == 0xe0 && byte(1) < 0xa0) || (byte(0) == 0xed && byte(1) > 0x9f) ||
-      (byte(0) == 0xf0 && byte(1) < 0x90) || (byte(0) == 0xf4 && byte(1) > 0x8f)) {
-    return 0;
-  }
-  return bytes;
-}
-
 /// What a node says of its clock may be anything; thirty years are as good as any.
 std::int64_t whole(double ns) noexcept {
   constexpr double most = 1e18;
   return std::isnan(ns) ? 0 : std::llround(std::clamp(ns, -most, most));
 }
 
-std::string json_text(std::string_view text) {
+std::string json_text(std::string_view bytes) {
   std::string made = "\"";
-  while (!text.empty()) {
-    const std::size_t bytes = character_bytes(text);
-    const auto c = static_cast<unsigned char>(text.front());
-    if (bytes == 0) {
-      made += "\\ufffd";
-    } else if (c == '"' || c == '\\') {
-      made += {'\\', static_cast<char>(c)};
-    } else if (c < 0x20 || c == 0x7f) {
-      std::array<char, 8> code{};
-      std::snprintf(code.data(), code.size(), "\\u%04x", c);
-      made += code.data();
-    } else {
-      made += text.substr(0, bytes);
-    }
-    text.remove_prefix(std::max<std::size_t>(bytes, 1));
+  for (const char c : valid_text(bytes)) {
+    if (c == '"' || c == '\\') made += '\\';
+    made += c;
   }
   return made + '"';
 }
