@@ -148,7 +148,7 @@ void json::append(std::string& out, int indent, int depth) const {
   const auto begin_line = [&](int level) {
     if (indent < 0) return;
     out += '\n';
-    out.append(static_cast<std::size_t>(indent * level), ' ');
+    out.append(static_cast<std::size_t>(indent) * static_cast<std::size_t>(level), ' ');
   };
   out += is_object ? '{' : '[';
   for (std::size_t i = 0; i < items_.size(); ++i) {

@@ -2,8 +2,8 @@
 
 #include "profile.hpp"
 
-#include <tools/common/json.hpp>
 #include <farcall/base/text.hpp>
+#include <tools/common/json.hpp>
 
 #include <cstdio>
 #include <string>
