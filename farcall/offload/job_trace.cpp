@@ -17,6 +17,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <system_error>
 
 #include <fcntl.h>
@@ -42,13 +43,15 @@ constexpr unsigned later_comparisons = 8;
 constexpr std::array<const char*, 2> own_functions{"farcall::detail::store_trace",
                                                    "farcall::detail::trace_ticks"};
 
-/// The result of a call that this thread waits for without keeping a processor busy: what is traced
-/// needs them all.
+/// A comparison of clocks is as good as its round trip is short, which over a network takes longer.
+constexpr std::chrono::microseconds longest_comparison{300};
+
+/// The result of a call that this thread waits for without keeping a processor busy for longer than
+/// `spin`: what is traced needs them all.
 template <class Result>
-Result patiently(future<Result> call) {
-  constexpr std::chrono::microseconds usual{20};
+Result patiently(future<Result> call, std::chrono::microseconds spin) {
   constexpr std::chrono::microseconds pause{500};
-  const time_point sleeps = clock::now() + usual;
+  const time_point sleeps = clock::now() + spin;
   while (!call.test()) {
     if (clock::now() < sleeps) {
       spin_pause();
@@ -59,9 +62,12 @@ Result patiently(future<Result> call) {
   return call.get();
 }
 
+constexpr mode_t mode_of_new_files = 0666; // which the umask lessens
+
 /// "out.json" for the first job of the process, "out-2.json" for the second; %p is the process.
+/// From the folder that the process has now.
 std::string path_of_job(const std::string& given) {
-  std::string path = given;
+  std::string path = std::filesystem::absolute(given).string();
   for (std::size_t at = path.find("%p"); at != std::string::npos; at = path.find("%p"))
     path.replace(at, 2, std::to_string(::getpid()));
   static std::atomic<unsigned> jobs{0};
@@ -91,18 +97,31 @@ std::unique_ptr<job_trace> job_trace::on_host(const job_options& options) {
   if (options.trace.empty()) return nullptr;
   std::unique_ptr<job_trace> made(new job_trace);
   made->path_ = path_of_job(options.trace);
-  // Not emptied before there is something to write. A pipe that nobody reads is refused.
-  made->file_ =
-      unique_fd(::open(made->path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666));
-  if (!made->file_) {
-    throw setting_error("the timeline cannot be written to \"" + made->path_ +
-                        "\": " + std::strerror(errno) + " (" +
-                        settings::variable_of(settings::row("trace")) + ", farcall run --trace)");
-  }
-  (void)::fcntl(made->file_.get(), F_SETFL, O_WRONLY);
+  made->try_file();
   constexpr const setting& limit = settings::row("trace-events");
   made->timeline_ = trace::timeline(settings_source().number(limit).value_or(limit.number));
   return made;
+}
+
+/// Only tried, if there is none yet: of a job that does not begin none is left. What was there is
+/// emptied once there is something to write. A pipe that nobody reads is refused.
+void job_trace::try_file() {
+  constexpr int flags = O_WRONLY | O_CLOEXEC | O_NONBLOCK;
+  int opened = ::open(path_.c_str(), flags | O_CREAT | O_EXCL, mode_of_new_files);
+  const bool is_new = opened >= 0;
+  if (!is_new && errno == EEXIST) opened = ::open(path_.c_str(), flags);
+  if (opened < 0) {
+    throw setting_error("the timeline cannot be written to \"" + path_ +
+                        "\": " + std::strerror(errno) + " (" +
+                        settings::variable_of(settings::row("trace")) + ", farcall run --trace)");
+  }
+  unique_fd file(opened);
+  if (is_new) {
+    ::unlink(path_.c_str());
+    return;
+  }
+  (void)::fcntl(opened, F_SETFL, O_WRONLY);
+  file_ = std::move(file);
 }
 
 std::unique_ptr<job_trace> job_trace::on_target() {
@@ -183,7 +202,8 @@ void job_trace::send_all() {
       takes_more = add(std::move(b));
     } else {
       const std::vector<std::byte> bytes = trace::encode(b);
-      takes_more = patiently(async(node(*job_, host_id), fn<&store_trace>, bytes_sent{bytes}));
+      takes_more = patiently(async(node(*job_, host_id), fn<&store_trace>, bytes_sent{bytes}),
+                             std::chrono::microseconds(0));
     }
     if (!takes_more) recorder_.stop();
   }
@@ -223,7 +243,8 @@ void job_trace::name_functions(trace::batch& b) {
 void job_trace::compare_clocks(trace::batch& b, unsigned times) {
   for (unsigned i = 0; i < times; ++i) {
     const std::uint64_t before = recorder_.now();
-    const std::uint64_t there = patiently(async(node(*job_, host_id), fn<&trace_ticks>));
+    const std::uint64_t there =
+        patiently(async(node(*job_, host_id), fn<&trace_ticks>), longest_comparison);
     const std::uint64_t took = recorder_.now() - before;
     b.clocks.push_back({before + took / 2, there, took});
   }
@@ -259,8 +280,12 @@ void job_trace::write() noexcept {
   try {
     const std::lock_guard guard(timeline_mutex_);
     timeline_.expect_rates(ticks_per_second());
+    if (!file_) {
+      file_ = unique_fd(
+          ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode_of_new_files));
+    }
     std::FILE* const to = ::fdopen(file_.get(), "w");
-    if (to == nullptr) throw_system_error("writing the timeline", errno);
+    if (to == nullptr) throw_system_error("writing the timeline to \"" + path_ + "\"", errno);
     (void)file_.release();
     // What stands there may be longer. Pipes and terminals have no length.
     (void)!::ftruncate(::fileno(to), 0);

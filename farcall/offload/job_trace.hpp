@@ -56,6 +56,8 @@ class job_trace {
  private:
   job_trace();
 
+  /// Throws setting_error.
+  void try_file();
   void run() noexcept;
   /// Waits for so long, at most, for finish().
   [[nodiscard]] bool is_stopped_within(std::chrono::milliseconds duration);
@@ -83,7 +85,7 @@ class job_trace {
 
   // Of the host.
   std::string path_;
-  unique_fd file_;
+  unique_fd file_; ///< where there was one
   std::mutex timeline_mutex_;
   trace::timeline timeline_{0};
   bool is_full_ = false;

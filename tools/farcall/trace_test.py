@@ -181,6 +181,9 @@ def check_refusals(farcall, program, folder):
     done = run(program, "many", "1", FARCALL_TRACE=os.path.join(folder, "x"),
                FARCALL_TRACE_EVENTS="some")
     expect(done.returncode != 0 and "FARCALL_TRACE_EVENTS" in done.stderr, done.stderr)
+    path = os.path.join(folder, "of-no-job")
+    done = run(program, "many", "1", FARCALL_TRACE=path, FARCALL_TARGETS="exec:false")
+    expect(done.returncode != 0 and not os.path.exists(path), "nothing is left of a job that fails")
     done = run(farcall, "run", "--trace")
     expect(done.returncode != 0, "a file is wanted")
 
