@@ -11,6 +11,7 @@
 #include <farcall/offload/job_trace.hpp>
 #include <farcall/trace/chrome_trace.hpp>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -43,6 +44,9 @@ constexpr unsigned later_comparisons = 8;
 constexpr std::array<const char*, 2> own_functions{"farcall::detail::store_trace",
                                                    "farcall::detail::trace_ticks"};
 
+/// Sooner a clock's rate says little.
+constexpr milliseconds calibration_time{5};
+
 /// A comparison of clocks is as good as its round trip is short, which over a network takes longer.
 constexpr std::chrono::microseconds longest_comparison{300};
 
@@ -63,6 +67,13 @@ Result patiently(future<Result> call, std::chrono::microseconds spin) {
 }
 
 constexpr mode_t mode_of_new_files = 0666; // which the umask lessens
+
+/// Of a node that does nothing nobody need hear.
+bool is_empty(const trace::batch& b) {
+  const auto has_none = [](const trace::thread_events& t) { return t.events.empty(); };
+  return b.events.lanes.empty() && b.events.ranges.empty() && b.functions.empty() &&
+         std::all_of(b.events.threads.begin(), b.events.threads.end(), has_none);
+}
 
 /// "out.json" for the first job of the process, "out-2.json" for the second; %p is the process.
 /// From the folder that the process has now.
@@ -191,11 +202,11 @@ void job_trace::send_all() {
     has_more = take(b);
     const bool is_host = job_->members->self() == host_id;
     const time_point now = clock::now();
+    const bool is_end = next_comparison_ == time_point{};
+    if (!is_end && is_empty(b)) return;
     if (!is_host && now >= next_comparison_) {
-      compare_clocks(b, next_comparison_ == time_point{} ? first_comparisons : later_comparisons);
+      compare_clocks(b, is_end ? first_comparisons : later_comparisons);
       next_comparison_ = now + comparison_interval;
-    } else if (b.events.threads.empty()) {
-      return;
     }
     bool takes_more = true;
     if (is_host) {
@@ -252,8 +263,7 @@ void job_trace::compare_clocks(trace::batch& b, unsigned times) {
 
 double job_trace::ticks_per_second() const noexcept {
   const std::chrono::duration<double> passed = clock::now() - first_time_;
-  // Sooner it says little.
-  if (passed < milliseconds(5)) return 0;
+  if (passed < calibration_time) return 0;
   return static_cast<double>(recorder_.now() - first_ticks_) / passed.count();
 }
 
@@ -279,6 +289,7 @@ bool job_trace::add(trace::batch b) {
 void job_trace::write() noexcept {
   try {
     const std::lock_guard guard(timeline_mutex_);
+    std::this_thread::sleep_until(first_time_ + calibration_time);
     timeline_.expect_rates(ticks_per_second());
     if (!file_) {
       file_ = unique_fd(
