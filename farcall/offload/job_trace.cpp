@@ -139,8 +139,22 @@ std::unique_ptr<job_trace> job_trace::on_target() {
   return std::unique_ptr<job_trace>(new job_trace);
 }
 
-job_trace::job_trace()
-    : recorder_(trace::recorder::make()), first_ticks_(recorder_.now()), first_time_(clock::now()) {
+job_trace::job_trace() : recorder_(trace::recorder::make()), began_(now()) {}
+
+/// Of some readings the one that nothing came between.
+job_trace::moment job_trace::now() const noexcept {
+  constexpr int readings = 5;
+  moment best;
+  std::uint64_t shortest = UINT64_MAX;
+  for (int i = 0; i < readings; ++i) {
+    const std::uint64_t before = recorder_.now();
+    const time_point time = clock::now();
+    const std::uint64_t took = recorder_.now() - before;
+    if (took >= shortest) continue;
+    shortest = took;
+    best = {before + took / 2, time};
+  }
+  return best;
 }
 
 job_trace::~job_trace() {
@@ -262,9 +276,10 @@ void job_trace::compare_clocks(trace::batch& b, unsigned times) {
 }
 
 double job_trace::ticks_per_second() const noexcept {
-  const std::chrono::duration<double> passed = clock::now() - first_time_;
+  const moment ends = now();
+  const std::chrono::duration<double> passed = ends.time - began_.time;
   if (passed < calibration_time) return 0;
-  return static_cast<double>(recorder_.now() - first_ticks_) / passed.count();
+  return static_cast<double>(ends.ticks - began_.ticks) / passed.count();
 }
 
 bool job_trace::store(std::span<const std::byte> bytes) {
@@ -289,7 +304,7 @@ bool job_trace::add(trace::batch b) {
 void job_trace::write() noexcept {
   try {
     const std::lock_guard guard(timeline_mutex_);
-    std::this_thread::sleep_until(first_time_ + calibration_time);
+    std::this_thread::sleep_until(began_.time + calibration_time);
     timeline_.expect_rates(ticks_per_second());
     if (!file_) {
       file_ = unique_fd(
@@ -309,7 +324,7 @@ void job_trace::write() noexcept {
       return name + ", process " + std::to_string(c.pid) + " on " + c.host;
     };
     const bool is_written =
-        trace::write_chrome_trace(to, timeline_, {first_ticks_, ticks_per_second()}, name_of_node);
+        trace::write_chrome_trace(to, timeline_, {began_.ticks, ticks_per_second()}, name_of_node);
     const int why = errno;
     const bool is_closed = std::fclose(to) == 0;
     if (!is_written || !is_closed)

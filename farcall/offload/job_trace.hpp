@@ -54,7 +54,14 @@ class job_trace {
   void write() noexcept;
 
  private:
+  /// By both clocks of this process.
+  struct moment {
+    std::uint64_t ticks = 0;
+    time_point time{};
+  };
+
   job_trace();
+  [[nodiscard]] moment now() const noexcept;
 
   /// Throws setting_error.
   void try_file();
@@ -72,8 +79,7 @@ class job_trace {
 
   trace::recorder& recorder_;
   job_state* job_ = nullptr;
-  std::uint64_t first_ticks_;
-  time_point first_time_;
+  moment began_;
   time_point next_comparison_{};
   std::set<std::pair<std::uint32_t, std::uint32_t>> named_; ///< functions, by key and handle
   std::set<std::uint32_t> own_keys_;                        ///< of those of tracing itself

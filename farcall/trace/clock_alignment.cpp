@@ -5,6 +5,10 @@
 namespace farcall::trace {
 namespace {
 
+/// What took so many times longer than the shortest round trip says less than that one and the
+/// clocks' rates do.
+constexpr std::uint64_t most_times_longer = 8;
+
 /// Signed, so that clocks that began at other times do not wrap.
 double difference(std::uint64_t a, std::uint64_t b) noexcept {
   return static_cast<double>(static_cast<std::int64_t>(a - b));
@@ -23,12 +27,28 @@ void clock_alignment::add(const std::vector<clock_sample>& together) {
       *std::min_element(together.begin(), together.end(),
                         [](const auto& a, const auto& b) { return a.round_trip < b.round_trip; });
   // Clocks do not run backwards; who says so is not believed.
-  if (!samples_.empty() && best.own <= samples_.back().own) return;
-  samples_.push_back(best);
-  const double uncertain = static_cast<double>(best.round_trip) / 2;
-  error_ = std::max(error_, uncertain);
-  const double apart = difference(best.hosts, best.own);
-  is_same_ = is_same_ && apart <= uncertain && -apart <= uncertain;
+  if (!all_.empty() && best.own <= all_.back().own) return;
+  all_.push_back(best);
+  use_good_ones();
+}
+
+void clock_alignment::use_good_ones() {
+  const auto by_round_trip = [](const auto& a, const auto& b) {
+    return a.round_trip < b.round_trip;
+  };
+  const std::uint64_t shortest =
+      std::min_element(all_.begin(), all_.end(), by_round_trip)->round_trip;
+  samples_.clear();
+  error_ = 0;
+  is_same_ = true;
+  for (const clock_sample& s : all_) {
+    if (s.round_trip / most_times_longer > shortest) continue;
+    samples_.push_back(s);
+    const double uncertain = static_cast<double>(s.round_trip) / 2;
+    error_ = std::max(error_, uncertain);
+    const double apart = difference(s.hosts, s.own);
+    is_same_ = is_same_ && apart <= uncertain && -apart <= uncertain;
+  }
 }
 
 double clock_alignment::rate() const noexcept {

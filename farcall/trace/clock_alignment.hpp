@@ -12,14 +12,16 @@ namespace farcall::trace {
 /// exchange with the shortest round trip is Cristian's, and NTP's.
 class clock_alignment {
  public:
-  /// Of what was asked together, the one that took the shortest counts.
+  /// Of what was asked together, the one that took the shortest counts, unless it took much longer
+  /// than those of other times.
   void add(const std::vector<clock_sample>& together);
 
   /// False: what the process shows as a moment says nothing.
   [[nodiscard]] bool is_known() const noexcept { return !samples_.empty(); }
   /// Ticks of the host since its `origin`.
   [[nodiscard]] double in_host_ticks(std::uint64_t own, std::uint64_t origin) const noexcept;
-  /// How far off that can be, in ticks: half of the longest of the round trips that count.
+  /// How far off that can be where a sample is near, in ticks: half of the longest of the round
+  /// trips that count.
   [[nodiscard]] double error() const noexcept { return error_; }
   /// Host ticks for each of the process's, for as long as there is one sample only.
   void expect_rate(double rate) noexcept { expected_rate_ = rate; }
@@ -30,7 +32,10 @@ class clock_alignment {
   [[nodiscard]] bool is_same_clock() const noexcept { return is_same_; }
 
  private:
-  std::vector<clock_sample> samples_; ///< in the order of time
+  void use_good_ones();
+
+  std::vector<clock_sample> all_;     ///< the best of those that were taken together, by time
+  std::vector<clock_sample> samples_; ///< of these, what is used
   double expected_rate_ = 1;
   double error_ = 0;
   bool is_same_ = true;

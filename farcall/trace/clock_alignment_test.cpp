@@ -36,6 +36,20 @@ TEST(clock_alignment, follows_a_clock_that_drifts) {
   EXPECT_DOUBLE_EQ(a.in_host_ticks(900, 1'000'000), -250.0);
 }
 
+TEST(clock_alignment, leaves_out_what_took_much_longer_than_at_other_times) {
+  clock_alignment a;
+  a.add({{1000, 1'000'000, 100}});
+  a.add({{2000, 1'009'000, 5000}}); // says nothing
+  a.add({{3000, 1'004'000, 120}});
+  EXPECT_DOUBLE_EQ(a.in_host_ticks(2000, 1'000'000), 2000.0);
+  EXPECT_DOUBLE_EQ(a.error(), 60.0);
+  // A shorter one shows that these two did, too.
+  a.expect_rate(2.0);
+  a.add({{4000, 1'006'000, 10}});
+  EXPECT_DOUBLE_EQ(a.error(), 5.0);
+  EXPECT_DOUBLE_EQ(a.in_host_ticks(3000, 1'000'000), 4000.0);
+}
+
 TEST(clock_alignment, uses_the_expected_rate_while_there_is_one_sample) {
   clock_alignment a;
   a.expect_rate(100.0);
