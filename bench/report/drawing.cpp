@@ -1,8 +1,8 @@
 #include "drawing.hpp"
 #include "markup.hpp"
 
-#include <tools/common/table.hpp>
 #include <farcall/base/text.hpp>
+#include <tools/common/table.hpp>
 
 #include <array>
 

@@ -3,8 +3,8 @@
 #include "drawing.hpp"
 #include "markup.hpp"
 
-#include <tools/common/table.hpp>
 #include <farcall/base/text.hpp>
+#include <tools/common/table.hpp>
 
 #include <cmath>
 #include <sstream>

@@ -1,7 +1,7 @@
 #include "metrics.hpp"
 
-#include <tools/common/outcome.hpp>
 #include <farcall/base/text.hpp>
+#include <tools/common/outcome.hpp>
 
 #include <farcall/base/error.hpp>
 #include <farcall/transport/tcp/address.hpp>

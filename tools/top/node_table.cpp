@@ -1,7 +1,7 @@
 #include "node_table.hpp"
 
-#include <tools/common/table.hpp>
 #include <farcall/base/text.hpp>
+#include <tools/common/table.hpp>
 
 #include <algorithm>
 #include <functional>
