@@ -56,6 +56,15 @@ std::string valid_text(std::string_view bytes, line_ends ends) {
   return text;
 }
 
+std::string quoted_text(std::string_view bytes) {
+  std::string text = "\"";
+  for (const char c : valid_text(bytes)) {
+    if (c == '"' || c == '\\') text += '\\';
+    text += c;
+  }
+  return text + '"';
+}
+
 std::string xml_text(std::string_view bytes, line_ends ends) {
   std::string text;
   for (const char c : valid_text(bytes, ends)) {

@@ -22,6 +22,10 @@ enum class line_ends : std::uint8_t { replaced, kept };
 /// from damaged symbol tables break neither terminals nor files.
 [[nodiscard]] std::string valid_text(std::string_view bytes, line_ends ends = line_ends::replaced);
 
+/// The same in double quotes, with a backslash before quotes and backslashes, as strings of JSON
+/// and labels of Prometheus are written.
+[[nodiscard]] std::string quoted_text(std::string_view bytes);
+
 /// The same for XML and HTML, between tags and in attributes: characters that mean something there
 /// are escaped.
 [[nodiscard]] std::string xml_text(std::string_view bytes, line_ends ends = line_ends::replaced);

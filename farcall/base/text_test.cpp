@@ -34,5 +34,10 @@ TEST(text, keeps_ends_of_lines_where_they_are_wanted) {
   EXPECT_EQ(xml_text("<\n", line_ends::kept), "&lt;\n");
 }
 
+TEST(quoted_text, escapes_what_ends_it) {
+  EXPECT_EQ(quoted_text("a\"b\\c\n"), "\"a\\\"b\\\\c\xEF\xBF\xBD\"");
+  EXPECT_EQ(quoted_text(""), "\"\"");
+}
+
 } // namespace
 } // namespace farcall

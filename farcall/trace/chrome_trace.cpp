@@ -22,15 +22,6 @@ std::int64_t whole(double ns) noexcept {
   return std::isnan(ns) ? 0 : std::llround(std::clamp(ns, -most, most));
 }
 
-std::string json_text(std::string_view bytes) {
-  std::string made = "\"";
-  for (const char c : valid_text(bytes)) {
-    if (c == '"' || c == '\\') made += '\\';
-    made += c;
-  }
-  return made + '"';
-}
-
 /// Microseconds with three digits behind the point, in any locale.
 std::string microseconds(std::int64_t ns) {
   const std::int64_t size = ns < 0 ? -ns : ns;
@@ -123,12 +114,12 @@ class writer {
   }
 
   void write_process(const process_part& p) {
-    add_metadata(p, 0, "process_name", "\"name\": " + json_text(name_of_node_(p.node)));
+    add_metadata(p, 0, "process_name", "\"name\": " + quoted_text(name_of_node_(p.node)));
     add_metadata(p, 0, "process_sort_index", "\"sort_index\": " + std::to_string(p.node));
     for (const thread_intervals& t : p.threads) {
       const thread_events& known = p.process->threads.at(t.thread);
       const std::string name = known.name + " (" + std::to_string(known.process_thread) + ")";
-      add_metadata(p, t.thread, "thread_name", "\"name\": " + json_text(name));
+      add_metadata(p, t.thread, "thread_name", "\"name\": " + quoted_text(name));
       add_metadata(p, t.thread, "thread_sort_index", "\"sort_index\": " + std::to_string(t.thread));
       for (const interval& i : t.intervals)
         write_interval(p, t.thread, i);
@@ -166,7 +157,7 @@ class writer {
   void add_slice(const process_part& p, std::uint32_t thread, const std::string& name,
                  const char* category, std::int64_t begin, std::int64_t end,
                  const std::string& arguments) {
-    std::string row = R"({"ph": "X", "name": )" + json_text(name) + ", \"cat\": \"" + category +
+    std::string row = R"({"ph": "X", "name": )" + quoted_text(name) + ", \"cat\": \"" + category +
                       "\", " + place(p, thread) + ", \"ts\": " + microseconds(begin) +
                       ", \"dur\": " + microseconds(end - begin);
     if (!arguments.empty()) row += ", \"args\": {" + arguments + "}";
@@ -188,7 +179,7 @@ class writer {
   void add_beside(const process_part& p, std::uint32_t thread, const std::string& name,
                   const char* category, std::int64_t begin, std::int64_t end) {
     const std::string id = std::to_string(p.node) + "-" + std::to_string(++beside_);
-    const std::string rest = "\", \"name\": " + json_text(name) + ", \"cat\": \"" + category +
+    const std::string rest = "\", \"name\": " + quoted_text(name) + ", \"cat\": \"" + category +
                              "\", \"id\": \"" + id + "\", " + place(p, thread) + ", \"ts\": ";
     rows_.add(std::string(R"({"ph": "b)") + rest + microseconds(begin) + "}");
     rows_.add(std::string(R"({"ph": "e)") + rest + microseconds(end) + "}");

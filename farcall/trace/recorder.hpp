@@ -179,8 +179,8 @@ class event_ring {
   std::string name_;
   std::atomic<bool> has_ended_{false};
   std::atomic<std::uint64_t> missed_{0};
-  alignas(64) std::atomic<std::uint64_t> head_{0};
-  alignas(64) std::atomic<std::uint64_t> tail_{0};
+  alignas(line_bytes) std::atomic<std::uint64_t> head_{0};
+  alignas(line_bytes) std::atomic<std::uint64_t> tail_{0};
 };
 
 inline void recorder::record_at(std::uint64_t when, event_kind kind, std::uint32_t lane,

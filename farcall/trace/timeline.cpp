@@ -114,6 +114,16 @@ void end_call(std::vector<open_thread>& threads, std::size_t on, open_calls::pla
   ended.end_thread = threads[on].made.thread;
 }
 
+/// Its slot is used again: its end was missed.
+void lose_call(std::vector<open_thread>& threads, open_calls::place call, std::uint64_t when) {
+  if (call.thread == no_place) return;
+  open_thread& began = threads[call.thread];
+  std::erase(began.open, call.interval);
+  interval& lost = began.made.intervals[call.interval];
+  lost.end = when;
+  lost.crosses = true;
+}
+
 } // namespace
 
 bool timeline::add(batch b) {
@@ -191,17 +201,9 @@ std::vector<thread_intervals> timeline::intervals_of(const process_record& of) c
       t.made.intervals.push_back({e.kind(), when, when, false, false, t.made.thread, e});
       if (e.kind() == event_kind::post) continue;
       t.open.push_back(place);
-      // The end of one before it was missed.
-      if (e.kind() == event_kind::call_begin) {
-        const open_calls::place before = calls.end(e);
-        if (before.thread != no_place) {
-          interval& lost = threads[before.thread].made.intervals[before.interval];
-          std::erase(threads[before.thread].open, before.interval);
-          lost.end = when;
-          lost.crosses = true;
-        }
-        calls.begin(e, {which, place});
-      }
+      if (e.kind() != event_kind::call_begin) continue;
+      lose_call(threads, calls.end(e), when);
+      calls.begin(e, {which, place});
     }
   }
   std::vector<thread_intervals> made;

@@ -28,17 +28,6 @@
 namespace farcall::tool {
 namespace {
 
-/// Of a label: quotes, backslashes and ends of lines mean something there, and with what is no
-/// UTF-8 Prometheus would refuse all.
-std::string label_value(std::string_view text) {
-  std::string made = "\"";
-  for (const char c : valid_text(text)) {
-    if (c == '\\' || c == '"') made += '\\';
-    made += c;
-  }
-  return made + '"';
-}
-
 /// The lines of one metric: they have to stand together.
 class metric {
  public:
@@ -136,7 +125,7 @@ std::string metrics_text(const job_sample& sample) {
       }
     }
     for (const auto& [name, count] : by_function)
-      handlers.add(fmt::format("{},function={}", own, label_value(name)), as_double(count));
+      handlers.add(fmt::format("{},function={}", own, quoted_text(name)), as_double(count));
     sleeps.add(own, as_double(all_sleeps));
     std::uint64_t put = 0;
     std::uint64_t got = 0;
