@@ -50,7 +50,10 @@ event_ring::event_ring(std::size_t size, std::uint32_t thread)
   if (::pthread_getname_np(::pthread_self(), name.data(), name.size()) == 0) name_ = name.data();
 }
 
-void event_ring::take(thread_events& to, std::size_t most) {
+bool event_ring::take(thread_events& to, std::size_t most) {
+  // Before all else: what the thread did until it ended is seen below, what it missed too.
+  // Acquire; partner: the release store in end().
+  const bool has_ended = has_ended_.load(std::memory_order_acquire);
   to.thread = thread_;
   to.process_thread = process_thread_;
   to.name = name_;
@@ -64,12 +67,7 @@ void event_ring::take(thread_events& to, std::size_t most) {
   to.missed = missed_.load(std::memory_order_relaxed);
   // Release; partner: the acquire load in add().
   tail_.store(end, std::memory_order_release);
-}
-
-bool event_ring::is_over() const noexcept {
-  // Acquire: what the thread recorded before it ended is seen below.
-  return has_ended_.load(std::memory_order_acquire) &&
-         head_.load(std::memory_order_acquire) == tail_.load(std::memory_order_relaxed);
+  return has_ended && end == head;
 }
 
 // ---- recorder -----------------------------------------------------------------------------------
@@ -228,12 +226,12 @@ recorded recorder::take(std::size_t most) {
     if (number <= lanes_.size()) taken.lanes.push_back(lanes_[number - 1]);
   }
   taken.threads.reserve(rings_.size());
-  for (const auto& ring : rings_)
-    ring->take(taken.threads.emplace_back(), most);
+  std::erase_if(rings_, [&](const auto& ring) {
+    return ring->take(taken.threads.emplace_back(), most);
+  });
   changed_lanes_.clear();
   taken.first_range = static_cast<std::uint32_t>(ranges_.size() - new_ranges_.size());
   taken.ranges.swap(new_ranges_);
-  std::erase_if(rings_, [](const auto& ring) { return ring->is_over(); });
   return taken;
 }
 

@@ -152,8 +152,9 @@ class event_ring {
     head_.store(head + 1, std::memory_order_release);
   }
 
-  /// By the thread that takes, one at a time.
-  void take(thread_events& to, std::size_t most);
+  /// By the thread that takes, one at a time. Whether its thread had ended before, and everything is
+  /// taken.
+  [[nodiscard]] bool take(thread_events& to, std::size_t most);
   [[nodiscard]] bool is_filling() const noexcept {
     const std::uint64_t tail = tail_.load(std::memory_order_relaxed);
     return head_.load(std::memory_order_relaxed) - tail >= size_ / 2;
@@ -161,8 +162,6 @@ class event_ring {
   void name(std::string thread) noexcept { name_ = std::move(thread); }
   /// Its thread has ended.
   void end() noexcept { has_ended_.store(true, std::memory_order_release); }
-  /// It has, and everything was taken.
-  [[nodiscard]] bool is_over() const noexcept;
 
  private:
   struct free_memory {
