@@ -104,8 +104,8 @@ process_counters::thread read_thread(const thread_counters& t) {
 }
 
 process_counters::peer read_peer(const peer_description& p) {
-  return {p.block.number,   p.process,          p.workers,
-          text_in(p.route), text_in(p.machine), text_in(p.name)};
+  return {p.block.number,     p.process,       p.workers,        text_in(p.route),
+          text_in(p.machine), text_in(p.name), text_in(p.server)};
 }
 
 std::vector<std::string> read_names(const function_names& block, std::size_t bytes) {

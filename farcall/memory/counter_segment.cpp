@@ -122,7 +122,7 @@ void counter_segment::give_back(counter_block& block) noexcept {
 
 void counter_segment::describe_peer(node_id peer, std::int64_t process, std::uint32_t workers,
                                     std::string_view route, std::string_view machine,
-                                    std::string_view name) {
+                                    std::string_view name, std::string_view server) {
   const std::lock_guard guard(mutex_);
   (void)make<peer_description>(counter_kind::peer, peer, sizeof(peer_description),
                                [&](peer_description& p) {
@@ -131,6 +131,7 @@ void counter_segment::describe_peer(node_id peer, std::int64_t process, std::uin
                                  copy_text(p.route, route);
                                  copy_text(p.machine, machine);
                                  copy_text(p.name, name);
+                                 copy_text(p.server, server);
                                });
 }
 

@@ -46,7 +46,8 @@ class counter_segment {
 
   /// Another node, once; texts are cut to what a block holds. Throws std::bad_alloc.
   void describe_peer(node_id peer, std::int64_t process, std::uint32_t workers,
-                     std::string_view route, std::string_view machine, std::string_view name);
+                     std::string_view route, std::string_view machine, std::string_view name,
+                     std::string_view server);
   /// Names of the handlers, by key; once. Throws std::bad_alloc.
   void name_functions(const std::vector<std::string>& names);
 

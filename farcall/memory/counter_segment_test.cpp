@@ -59,7 +59,7 @@ TEST(counter_segment, shows_others_what_its_blocks_say) {
   worker.running = std::uint64_t{98} << 32 | 2;
   worker.counts()[2] = 2;
   written.take_thread().count_put(100);
-  written.describe_peer(7, 4321, 2, "shm", "ibiza", "solver");
+  written.describe_peer(7, 4321, 2, "shm", "ibiza", "solver", "ibiza:9000");
   written.name_functions({"first", "", "third"});
 
   const process_counters read = counter_reader(written.fd()).read();
@@ -90,6 +90,7 @@ TEST(counter_segment, shows_others_what_its_blocks_say) {
   EXPECT_EQ(read.peers[0].route, "shm");
   EXPECT_EQ(read.peers[0].machine, "ibiza");
   EXPECT_EQ(read.peers[0].name, "solver");
+  EXPECT_EQ(read.peers[0].server, "ibiza:9000");
   EXPECT_THAT(read.functions, ElementsAre("first", "", "third"));
   EXPECT_EQ(read.unseen, 0U);
 }
@@ -97,11 +98,12 @@ TEST(counter_segment, shows_others_what_its_blocks_say) {
 TEST(counter_segment, cuts_texts_that_are_too_long) {
   counter_segment written({0, 0, std::string(1000, 'h')});
   written.describe_peer(1, 1, 1, std::string(1000, 'r'), std::string(1000, 'm'),
-                        std::string(1000, 'n'));
+                        std::string(1000, 'n'), std::string(1000, 'a'));
   const process_counters read = counter_reader(written.fd()).read();
   EXPECT_EQ(read.host_machine, std::string(63, 'h'));
   EXPECT_EQ(read.peers.at(0).route, std::string(19, 'r'));
   EXPECT_EQ(read.peers.at(0).machine, std::string(63, 'm'));
+  EXPECT_EQ(read.peers.at(0).server, std::string(127, 'a'));
 }
 
 TEST(counter_segment, goes_on_counting_where_a_lane_to_the_same_node_has_ended) {

@@ -142,6 +142,7 @@ struct peer_description {
   std::array<char, 20> route{}; ///< the transport's scheme
   std::array<char, 64> machine{};
   std::array<char, 64> name{};
+  std::array<char, 128> server{}; ///< "host:port" of the one that has started it; empty: none
 };
 
 /// Names of handlers, in the order of their keys from the first that is the user's: each ends with
@@ -153,7 +154,7 @@ struct function_names {
 /// At the beginning of the segment.
 struct alignas(line_bytes) counters_header {
   static constexpr std::array<char, 8> right_magic{'f', 'a', 'r', 'c', 'o', 'u', 'n', 't'};
-  static constexpr std::uint32_t right_version = 1;
+  static constexpr std::uint32_t right_version = 2;
 
   std::array<char, 8> magic{};
   std::uint32_t version = 0;

@@ -41,7 +41,8 @@ std::shared_ptr<counter_segment> detail::make_counters(const membership& members
 void detail::describe_peer(job_state& state, const card& c, const route& r) {
   if (!state.counters) return;
   state.counters->describe_peer(c.id, static_cast<std::int64_t>(c.pid), c.workers,
-                                r.via == nullptr ? "" : r.via->scheme(), c.host, c.name);
+                                r.via == nullptr ? "" : r.via->scheme(), c.host, c.name,
+                                r.via == nullptr ? "" : r.via->server_of(c));
 }
 
 process_counters job::counters() const {

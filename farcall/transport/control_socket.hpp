@@ -37,6 +37,7 @@ enum class control : std::uint32_t {
   output = 21,     ///< server: what the target has printed
   written = 22,    ///< host, to a server: how much of it was written
   faulted = 23,    ///< target: where it faults, while it dies of that
+  request_sampler = 24, ///< host, to a server: what samples the server's targets is wanted
 };
 
 /// A message as it was received; owns the descriptors that came with it.

@@ -77,6 +77,10 @@ class transport {
   /// the two cards. Never blocks.
   [[nodiscard]] virtual reachability reachability_of(const card& peer) const = 0;
 
+  /// "host:port" of the server that has started the node with this card; empty: none has. Never
+  /// blocks. Throws malformed_message.
+  [[nodiscard]] virtual std::string server_of(const card& /*peer*/) const { return {}; }
+
   /// Memory of a peer on this machine, before reachability_of() and admit() for that peer. True
   /// when it was taken; then nothing is left of it. One thread at a time. Throws error.
   [[nodiscard]] virtual bool take_memory(node_memory& /*of*/) { return false; }

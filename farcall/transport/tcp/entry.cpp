@@ -70,6 +70,8 @@ std::unique_ptr<transport> make_here(transport_site& site) {
 
 transport_entry entry() {
   url_option plain{"plain", "yes: unencrypted beyond loopback too", 0, 0, 1, "yes", ""};
+  url_option sampler{
+      "sampler", "yes: what samples the server's targets for 'farcall prof'", 0, 0, 1, "yes", ""};
   url_option program{"program",
                      "",
                      0,
@@ -80,7 +82,7 @@ transport_entry entry() {
   transport_entry row;
   row.scheme = scheme;
   row.example = "tcp://host:port?count=2";
-  row.options = {cpu_option(), count_option(), plain, program};
+  row.options = {cpu_option(), count_option(), plain, sampler, program};
   row.read_place = &read_address;
   row.available = &available;
   row.make = &make_here;

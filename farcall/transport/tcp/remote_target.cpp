@@ -106,11 +106,14 @@ target_request decode_credentials(std::span<const std::byte> body) {
 target_request decode_request(std::span<const std::byte> frame) {
   byte_reader r(frame, "a host's request");
   const auto header = r.number<frame_header>();
+  const bool wants_sampler = header.kind == static_cast<std::uint32_t>(control::request_sampler);
   if (header.bytes != request_body_bytes ||
-      header.kind != static_cast<std::uint32_t>(control::request)) {
+      (!wants_sampler && header.kind != static_cast<std::uint32_t>(control::request))) {
     throw malformed_message("it sent something else than a request for a target");
   }
-  return decode_credentials(frame.subspan(sizeof header));
+  target_request request = decode_credentials(frame.subspan(sizeof header));
+  request.wants_sampler = wants_sampler;
+  return request;
 }
 
 std::vector<std::byte> encode(const tcp_setup& setup) {
@@ -196,7 +199,8 @@ std::unique_ptr<target_process> server_launcher::start(node_id node, const targe
         });
     tcp::receive_output(loop_, link, node, output_);
     link->start();
-    if (!ours.send(control::request, encode_credentials(request_), {}, deadline)) {
+    const control asked = url.has("sampler") ? control::request_sampler : control::request;
+    if (!ours.send(asked, encode_credentials(request_), {}, deadline)) {
       const auto last = ours.receive(clock::now());
       if (!last || last->kind != control::ended) throw error("the connection ended at once");
       throw error(messages::ended::decode(last->body).how);

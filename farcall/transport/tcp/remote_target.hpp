@@ -21,6 +21,7 @@ namespace farcall {
 struct target_request {
   tcp::job_credentials credentials;
   std::chrono::milliseconds heartbeat_timeout{0};
+  bool wants_sampler = false; ///< in place of the server's program; not among what nodes are told
 };
 
 inline constexpr std::size_t request_body_bytes =

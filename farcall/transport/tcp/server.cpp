@@ -206,9 +206,12 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     if (!own_.keeps_output) t.prints = std::make_shared<tcp::output_sender>(*loop_);
     std::string failure;
     try {
-      t.process = child_process::start(own_.program, own_.arguments, bootstrap_variable,
-                                       std::to_string(theirs.fd()), theirs.fd(), environment_,
-                                       t.prints ? t.prints->ends() : child_output{});
+      if (request.wants_sampler && own_.sampler.empty())
+        throw start_failed("this server has no sampler; those of 'farcall serve' have", no_node);
+      t.process = child_process::start(request.wants_sampler ? own_.sampler.front() : own_.program,
+                                       request.wants_sampler ? own_.sampler : own_.arguments,
+                                       bootstrap_variable, std::to_string(theirs.fd()), theirs.fd(),
+                                       environment_, t.prints ? t.prints->ends() : child_output{});
     } catch (const start_failed& e) {
       failure = e.what();
       log::error(failure);
@@ -236,7 +239,8 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     }
     if (t.prints) t.prints->start(t.to_host);
     const int end = t.process.end_fd();
-    log::info("target " + std::to_string(t.process.pid()) + " started for " + t.from);
+    log::info((request.wants_sampler ? "sampler " : "target ") + std::to_string(t.process.pid()) +
+              " started for " + t.from);
     targets_[name] = std::move(t);
     count_.fetch_add(1);
     if (end < 0) throw error("this system has no descriptors of processes (pidfd); Linux 5.3 has");

@@ -15,10 +15,13 @@ struct server_options {
   tcp::address listen;                ///< port 0: any
   std::string program;                ///< that targets run
   std::vector<std::string> arguments; ///< of the targets, argv[0] included
-  farcall::access access;             ///< empty: unencrypted, on loopback only
-  bool keeps_output = false;          ///< what targets print goes where the server prints
-  bool plain = false;                 ///< unencrypted although there may be others on the network
-  bool trusts_network = false;        ///< needed with `plain` beyond loopback
+  /// The program, and its arguments, that a host gets where it asks for a sampler of its targets in
+  /// place of one more (`farcall prof`); empty: none. It sees which processes are this one's.
+  std::vector<std::string> sampler;
+  farcall::access access;      ///< empty: unencrypted, on loopback only
+  bool keeps_output = false;   ///< what targets print goes where the server prints
+  bool plain = false;          ///< unencrypted although there may be others on the network
+  bool trusts_network = false; ///< needed with `plain` beyond loopback
   std::uint32_t most_targets = 1000;
   std::chrono::milliseconds handshake_timeout{5'000}; ///< for a connection to say what it wants
 };

@@ -51,10 +51,12 @@ constexpr const char* what_of_card = "a node's addresses";
 struct node_addresses {
   std::string network;
   std::vector<std::string> addresses; ///< none: nowhere
+  bool are_servers = false; ///< a server's, which starts targets there; else the node's own
 
   [[nodiscard]] std::vector<std::byte> encode() const {
     byte_writer w;
     w.text(network);
+    w.number(std::uint32_t{are_servers ? 1U : 0U});
     w.number(static_cast<std::uint32_t>(addresses.size()));
     for (const std::string& a : addresses)
       w.text(a);
@@ -67,6 +69,7 @@ struct node_addresses {
     if (bytes.empty()) return told;
     byte_reader r(bytes, what_of_card);
     told.network = r.text();
+    told.are_servers = r.number<std::uint32_t>() != 0;
     const auto count = r.number<std::uint32_t>();
     if (count > most_addresses) throw malformed_message("a node has too many addresses");
     for (std::uint32_t i = 0; i < count; ++i)
@@ -137,7 +140,8 @@ class tcp_transport_impl final : public tcp_transport {
   }
 
   void describe(card& mine) const override {
-    const node_addresses own{own_.network, own_.addresses};
+    const node_addresses own{own_.network, own_.addresses,
+                             !own_.addresses.empty() && own_.listener == nullptr};
     mine.transports[std::string(scheme())] = own.encode();
     mine.machine = own_.machine;
   }
@@ -145,7 +149,7 @@ class tcp_transport_impl final : public tcp_transport {
   reachability reachability_of(const card& peer) const override {
     if (peer.id == own_.self) return {false, 0, "the node itself"};
     try {
-      const node_addresses own{own_.network, own_.addresses};
+      const node_addresses own{own_.network, own_.addresses, false};
       const node_addresses its = node_addresses::of(peer);
       if (its.addresses.empty() && own.addresses.empty()) {
         return {false, 0, "neither of the two can be dialled: a server has started neither"};
@@ -159,6 +163,11 @@ class tcp_transport_impl final : public tcp_transport {
     }
     return {true, tcp_cost,
             std::string(own_.credentials.is_encrypted ? "TCP, encrypted" : "TCP, unencrypted")};
+  }
+
+  std::string server_of(const card& peer) const override {
+    const node_addresses its = node_addresses::of(peer);
+    return its.are_servers && !its.addresses.empty() ? its.addresses.front() : "";
   }
 
   void admit(const card& peer) override {
