@@ -1,6 +1,6 @@
 #pragma once
 
-#include "counted_processes.hpp"
+#include <tools/common/counted_processes.hpp>
 
 #include <farcall/memory/process_counters.hpp>
 

@@ -46,26 +46,6 @@ std::optional<std::int64_t> own_number(pid_t process) {
   return std::nullopt;
 }
 
-void add_counters_of(pid_t process, std::vector<counted_process>& to, unreadable_counters& others) {
-  const std::string wanted = std::string("/memfd:") + counter_segment::label;
-  std::error_code problem;
-  // Another user's, or one that has ended.
-  fs::directory_iterator files(fmt::format("/proc/{}/fd", process), problem);
-  for (; !problem && files != fs::directory_iterator(); files.increment(problem)) {
-    std::error_code gone;
-    const std::string leads_to = fs::read_symlink(files->path(), gone);
-    if (gone || !leads_to.starts_with(wanted)) continue;
-    try {
-      auto found = counters_in(process, files->path());
-      if (!found) continue;
-      const auto is_same = [&](const counted_process& p) { return p.file == found->file; };
-      if (std::none_of(to.begin(), to.end(), is_same)) to.push_back(std::move(*found));
-    } catch (const error& e) {
-      others.add(e);
-    }
-  }
-}
-
 } // namespace
 
 std::optional<counted_process> counters_in(pid_t process, const std::string& path) {
@@ -91,6 +71,26 @@ std::optional<counted_process> counters_in(pid_t process, const std::string& pat
 void unreadable_counters::add(const std::exception& e) {
   ++number;
   if (why.empty()) why = e.what();
+}
+
+void add_counters_of(pid_t process, std::vector<counted_process>& to, unreadable_counters& others) {
+  const std::string wanted = std::string("/memfd:") + counter_segment::label;
+  std::error_code problem;
+  // Another user's, or one that has ended.
+  fs::directory_iterator files(fmt::format("/proc/{}/fd", process), problem);
+  for (; !problem && files != fs::directory_iterator(); files.increment(problem)) {
+    std::error_code gone;
+    const std::string leads_to = fs::read_symlink(files->path(), gone);
+    if (gone || !leads_to.starts_with(wanted)) continue;
+    try {
+      auto found = counters_in(process, files->path());
+      if (!found) continue;
+      const auto is_same = [&](const counted_process& p) { return p.file == found->file; };
+      if (std::none_of(to.begin(), to.end(), is_same)) to.push_back(std::move(*found));
+    } catch (const error& e) {
+      others.add(e);
+    }
+  }
 }
 
 std::vector<counted_process> find_counted_processes(unreadable_counters& others) {

@@ -36,6 +36,9 @@ struct unreadable_counters {
   void add(const std::exception& e);
 };
 
+/// Adds those of one process: one for each job that it is in. Nothing that it does makes this wait.
+void add_counters_of(pid_t process, std::vector<counted_process>& to, unreadable_counters& others);
+
 /// Those whose counters this process may read: all of its user. Processes that end meanwhile are
 /// left out, and so are those of `others`, which is added to. Nothing that those processes do makes
 /// this wait. Throws error when there is no /proc.
