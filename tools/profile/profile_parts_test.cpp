@@ -167,7 +167,8 @@ noted_record mapped(std::uint64_t time, pid_t process, std::uint64_t start, cons
 profile finished(recording& from, const modules& files = {}) {
   profile p;
   p.duration = std::chrono::seconds(1);
-  from.finish(files, 0, [](std::size_t, std::size_t) {}, p);
+  add_samples(from.finish(), symbols_of(files), 0, [](std::size_t, std::size_t) {}, p);
+  classify_samples(p);
   return p;
 }
 

@@ -3,7 +3,7 @@
 #include "modules.hpp"
 #include "perf_record.hpp"
 #include "processes.hpp"
-#include "profile.hpp"
+#include "recorded_samples.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -27,9 +27,8 @@ struct noted_record {
   std::optional<process_part> part;     ///< of a name_record that tells of an exec
 };
 
-/// Makes a profile of records. They come in the order of their times, so that each sample is
-/// resolved with the mappings that its process had then. Each stack is kept once, so memory grows
-/// with the number of different stacks, and by some bytes for each sample. One thread.
+/// Takes records. They come in the order of their times, so that each sample is resolved with the
+/// mappings that its process had then. One thread.
 class recording {
  public:
   /// A process that was there before: where its code is, and its part in the job.
@@ -42,49 +41,15 @@ class recording {
   /// Where its code is now; null for a process that is not known.
   [[nodiscard]] const address_space* space_of(pid_t process) const;
 
-  [[nodiscard]] std::uint64_t lost() const { return lost_; }
-  [[nodiscard]] bool was_throttled() const { return was_throttled_; }
-  [[nodiscard]] std::size_t samples() const { return samples_.size(); }
-
-  /// Called now and then with how many of how many places have been looked up.
-  using progress = std::function<void(std::size_t, std::size_t)>;
-  /// Looks up all names, which takes seconds for large programs; fills frames, stacks, threads and
-  /// samples. `start`: of the profile, as records give times.
-  void finish(const modules& files, std::uint64_t start, const progress& tell, profile& into);
+  [[nodiscard]] const recorded_samples& recorded() const { return recorded_; }
+  /// Numbers the nodes of this machine; gives it away.
+  [[nodiscard]] recorded_samples finish();
 
  private:
-  /// A process between two execs.
-  struct program_run {
-    pid_t process = 0;
-    std::optional<std::size_t> parent; ///< in runs_
-    process_part part;
-    std::string program;
-    address_space space;
-    node_id node = no_node;
-  };
-  struct sampled_thread {
-    std::size_t run = 0; ///< in runs_
-    pid_t thread = 0;
-    std::string name;
-  };
-  struct place {
-    std::uint32_t module = modules::none;
-    std::uint64_t offset = 0; ///< in its file; an address where it has none
-    bool operator==(const place&) const = default;
-  };
   struct place_hash {
-    std::size_t operator()(const place& p) const noexcept {
+    std::size_t operator()(const recorded_samples::place& p) const noexcept {
       return std::hash<std::uint64_t>{}(p.offset * 0x9e3779b97f4a7c15U + p.module);
     }
-  };
-  struct raw_stack {
-    std::uint32_t place = 0;  ///< in places_
-    std::uint32_t caller = 0; ///< in raw_stacks_; profile_stack::none
-  };
-  struct raw_sample {
-    std::uint64_t time = 0;
-    std::uint32_t thread = 0; ///< in threads_
-    std::uint32_t stack = 0;  ///< in raw_stacks_
   };
 
   [[nodiscard]] std::size_t run_of(pid_t process);
@@ -94,21 +59,16 @@ class recording {
   void take_name(const noted_record& noted, const name_record& name);
   void take_fork(const perf_record& record, const fork_record& made);
   void take_sample(const perf_record& record, const sample_record& sample);
-  void number_nodes();
-  void write_threads(profile& into) const;
+  /// Another program of a process.
+  std::size_t add_run(recorded_samples::program_run run, address_space space);
 
-  std::vector<program_run> runs_;
+  recorded_samples recorded_;
+  std::vector<address_space> spaces_; ///< of recorded_.runs
   std::unordered_map<pid_t, std::size_t> current_runs_;
-  std::vector<sampled_thread> threads_;
   std::unordered_map<pid_t, std::uint32_t> current_threads_;
   std::unordered_map<pid_t, std::string> names_; ///< of threads that have not been sampled
-  std::vector<place> places_;
-  std::unordered_map<place, std::uint32_t, place_hash> place_numbers_;
-  std::vector<raw_stack> raw_stacks_;
+  std::unordered_map<recorded_samples::place, std::uint32_t, place_hash> place_numbers_;
   std::unordered_map<std::uint64_t, std::uint32_t> stack_numbers_;
-  std::vector<raw_sample> samples_;
-  std::uint64_t lost_ = 0;
-  bool was_throttled_ = false;
 };
 
 } // namespace farcall::tool

@@ -1,6 +1,8 @@
 #include "sampler.hpp"
 
+#include "activity.hpp"
 #include "perf_session.hpp"
+#include "process_sampler.hpp"
 #include "ptrace_session.hpp"
 #include "started_program.hpp"
 
@@ -16,7 +18,6 @@
 #include <csignal>
 #include <cstdio>
 #include <ctime>
-#include <memory>
 #include <utility>
 
 #include <fmt/format.h>
@@ -28,9 +29,6 @@
 namespace farcall::tool {
 
 namespace {
-
-/// The rings are read at least so often: files that are mapped and soon deleted are still there.
-constexpr std::chrono::milliseconds reading_interval{100};
 
 std::string joined_words(const std::vector<std::string>& words) {
   std::string all;
@@ -64,11 +62,13 @@ profile profile_of(session_parts& parts, const sampler_options& options, std::st
   made.started = parts.started;
   made.duration = std::chrono::nanoseconds(record_time() - parts.start);
   made.samples_per_second = options.samples_per_second;
-  if (parts.into.was_throttled()) {
+  const recorded_samples recorded = parts.into.finish();
+  if (recorded.was_throttled) {
     fmt::print(stderr, "farcall prof: the kernel has left out samples to save time; take a lower "
                        "rate (-s), or raise kernel.perf_event_max_sample_rate\n");
   }
-  parts.into.finish(parts.files, parts.start, tell_progress, made);
+  add_samples(recorded, symbols_of(parts.files), parts.start, tell_progress, made);
+  classify_samples(made);
   return made;
 }
 
@@ -81,16 +81,7 @@ class readiness {
     for (const int ring : rings)
       polled_.push_back({ring, POLLIN, 0});
   }
-  void wait(time_point deadline) {
-    for (pollfd& p : polled_)
-      p.revents = 0;
-    const auto left = std::max(deadline - clock::now(), clock::duration::zero());
-    const auto seconds = std::chrono::floor<std::chrono::seconds>(left);
-    const timespec limit{
-        seconds.count(),
-        std::chrono::duration_cast<std::chrono::nanoseconds>(left - seconds).count()};
-    (void)ppoll(polled_.data(), polled_.size(), &limit, nullptr);
-  }
+  void wait(time_point deadline) { wait_for(polled_, deadline); }
   [[nodiscard]] bool has_signal() const { return polled_[0].revents != 0; }
   [[nodiscard]] bool has_end() const { return polled_[1].revents != 0; }
 
@@ -98,31 +89,21 @@ class readiness {
   std::vector<pollfd> polled_;
 };
 
-std::string advice(const std::string& perf, const std::string& ptrace) {
-  const std::string level = first_line_of("/proc/sys/kernel/perf_event_paranoid");
-  return fmt::format(
-      "the system lets nobody sample this ({}; {}). Processes of other users are root's to sample; "
-      "for one's own, allow one of the two: sysctl kernel.perf_event_paranoid=2 (it is {}), or "
-      "kernel.yama.ptrace_scope=0; in a container, --cap-add PERFMON or SYS_PTRACE",
-      perf, ptrace, level.empty() ? "unknown" : level);
-}
-
-/// Samples with ptrace, since perf_event_open was refused for a reason.
-ptrace_session start_tracing(const sampler_options& options, session_parts& parts,
-                             const std::string& reason) {
+void tell_of_ptrace(const sampler_options& options, const std::string& reason) {
   fmt::print(stderr,
              "farcall prof: {}; sampling with ptrace, which slows the program down more{}\n",
              reason, options.stacks == call_graph::dwarf ? ", and with frame pointers" : "");
-  return {options.samples_per_second, options.stacks != call_graph::none, parts.into, parts.files};
 }
 
 int trace_program(started_program& child, const taken_signals& signals,
                   const sampler_options& options, session_parts& parts, const std::string& reason) {
-  ptrace_session session = start_tracing(options, parts, reason);
+  tell_of_ptrace(options, reason);
+  ptrace_session session(options.samples_per_second, options.stacks != call_graph::none, parts.into,
+                         parts.files);
   try {
     session.add_from_exec(child.pid());
   } catch (const ptrace_refused& e) {
-    throw failed_run(advice(reason, e.what()));
+    throw failed_run(advice_on_rights(reason, e.what()));
   }
   child.begin();
   child.check_exec();
@@ -141,35 +122,6 @@ int trace_program(started_program& child, const taken_signals& signals,
   return shell_status_of(status);
 }
 
-void trace_process(pid_t process, const taken_signals& signals, int end, time_point deadline,
-                   const sampler_options& options, session_parts& parts,
-                   const std::string& reason) {
-  ptrace_session session = start_tracing(options, parts, reason);
-  try {
-    if (!session.add_running(process))
-      throw failed_run(fmt::format("--pid {}: the process has ended", process));
-  } catch (const ptrace_refused& e) {
-    // One at a time may trace a process.
-    if (const long tracer = value_in_file(fmt::format("/proc/{}/status", process), "TracerPid");
-        tracer > 0) {
-      throw failed_run(fmt::format("--pid {}: process {} traces it, a debugger or another sampler "
-                                   "with ptrace; try again when that has let go ({})",
-                                   process, tracer, reason));
-    }
-    throw failed_run(fmt::format("--pid {}: {}", process, advice(reason, e.what())));
-  }
-  readiness ready({}, signals.readable(), end);
-  bool is_over = false;
-  while (!is_over) {
-    ready.wait(std::min(session.next_tick(), deadline));
-    session.work();
-    // Its parent reaps it, which waits for us to have noticed.
-    is_over = ready.has_end() || session.status_of(process) || clock::now() >= deadline ||
-              (ready.has_signal() && signals.read().to_end);
-  }
-  session.finish();
-}
-
 void check_may_use_perf(const sampler_options& options) {
   if (options.by_ptrace) throw perf_refused("perf_event_open is not wanted");
 }
@@ -184,7 +136,7 @@ int perf_program(started_program& child, const taken_signals& signals,
   child.check_exec();
   readiness ready(session.readable(), signals.readable(), child.ended());
   while (!ready.has_end()) {
-    ready.wait(clock::now() + reading_interval);
+    ready.wait(clock::now() + ring_reading_interval);
     if (ready.has_signal()) {
       const asked what = signals.read();
       if (what.signal != 0) kill(child.pid(), what.signal);
@@ -195,21 +147,25 @@ int perf_program(started_program& child, const taken_signals& signals,
   return child.wait();
 }
 
-void perf_process(pid_t process, const taken_signals& signals, int end, time_point deadline,
-                  const sampler_options& options, session_parts& parts) {
-  check_may_use_perf(options);
-  perf_session session(options.samples_per_second, options.stacks, parts.into, parts.files);
-  if (!session.add_running(process))
-    throw failed_run(fmt::format("--pid {}: the process has ended", process));
-  readiness ready(session.readable(), signals.readable(), end);
+/// Until it ends, the time is over, or a signal comes.
+void sample_running(pid_t process, const taken_signals& signals, int end, time_point deadline,
+                    const sampler_options& options, session_parts& parts) {
+  process_sampler sampler(options, parts.into, parts.files);
+  try {
+    if (!sampler.add(process)) throw failed_run("the process has ended");
+  } catch (const failed_run& e) {
+    throw failed_run(fmt::format("--pid {}: {}", process, e.what()));
+  }
+  if (!sampler.refusal().empty()) tell_of_ptrace(options, sampler.refusal());
+  readiness ready(sampler.readable(), signals.readable(), end);
   bool is_over = false;
   while (!is_over) {
-    ready.wait(std::min(deadline, clock::now() + reading_interval));
-    is_over = ready.has_end() || clock::now() >= deadline ||
+    ready.wait(std::min(deadline, sampler.next_read()));
+    sampler.read();
+    is_over = ready.has_end() || sampler.has_ended(process) || clock::now() >= deadline ||
               (ready.has_signal() && signals.read().to_end);
-    session.read();
   }
-  session.finish();
+  sampler.finish();
 }
 
 } // namespace
@@ -237,11 +193,7 @@ sampled sample_process(pid_t process, std::optional<std::chrono::nanoseconds> du
   const taken_signals signals;
   const std::string command = fmt::format("process {} ({})", process, command_of(process));
   session_parts parts;
-  try {
-    perf_process(process, signals, end.get(), deadline, options, parts);
-  } catch (const perf_refused& e) {
-    trace_process(process, signals, end.get(), deadline, options, parts, e.what());
-  }
+  sample_running(process, signals, end.get(), deadline, options, parts);
   return {.seen = profile_of(parts, options, command), .status = 0};
 }
 
