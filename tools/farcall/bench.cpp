@@ -16,8 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path this_program() { return fs::read_symlink("/proc/self/exe"); }
-
 int start(const std::vector<std::string>& rest) {
   const std::string program = bench_program();
   std::vector<std::string> words{program};
@@ -32,8 +30,10 @@ int start(const std::vector<std::string>& rest) {
 
 } // namespace
 
+std::string this_program() { return fs::read_symlink("/proc/self/exe"); }
+
 std::string bench_program() {
-  std::string program = this_program().parent_path() / "farcall-bench";
+  std::string program = fs::path(this_program()).parent_path() / "farcall-bench";
   if (::access(program.c_str(), X_OK) != 0) {
     throw failed_run("there is no " + program +
                      ", the program that measures; install it beside this command, or build it: "

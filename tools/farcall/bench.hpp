@@ -4,6 +4,9 @@
 
 namespace farcall::tool {
 
+/// The file of this command.
+[[nodiscard]] std::string this_program();
+
 /// The program that measures: farcall-bench in the folder of this one. Throws failed_run with where
 /// it was looked for and how to get it.
 [[nodiscard]] std::string bench_program();

@@ -7,8 +7,9 @@
 int main(int argc, char** argv) {
   using namespace farcall::tool;
   // `info` starts this very program as its targets, and launchers may have started it several
-  // times.
-  if (argc > 1 && std::string_view(argv[1]) == "info") farcall::serve_if_target();
+  // times. `serve` starts it for `prof` elsewhere (server_sampler.hpp).
+  const std::string_view word = argc > 1 ? argv[1] : "";
+  if (word == "info" || word == "sampler") farcall::serve_if_target();
   return run_command_line(
       {.name = "farcall",
        .text = "Call C++ functions in other processes: look at the machine, start jobs, measure "

@@ -182,8 +182,8 @@ command command_prof() {
       .footer =
           "The table goes to standard error when the program has ended, and the exit status is the "
           "program's. Threads are sampled while they run in user mode: sleep and the kernel's work "
-          "do not show. Targets on this machine are sampled with their host, those on other "
-          "machines are not. Stacks follow frame pointers: build with -fno-omit-frame-pointer, or "
+          "do not show. Targets on this machine are sampled with their host, those of "
+          "'farcall serve' on other machines by their servers. Stacks follow frame pointers: build with -fno-omit-frame-pointer, or "
           "take --call-graph dwarf; else a sample shows few callers.",
       .options = {{.name = "-s,--samplerate",
                    .value = &o.samples_per_second,

@@ -71,6 +71,7 @@ int serve_app(serve_options options, const std::vector<std::string>& command) {
   options.server.listen = tcp::parse_address(options.listen, "--listen", true);
   options.server.program = served_for_benchmarks(plan.program);
   options.server.arguments = plan.words;
+  options.server.sampler = {this_program(), "sampler"};
   options.server.handshake_timeout = std::chrono::milliseconds(options.handshake_timeout_ms);
   // Before the server notes the environment of its targets.
   if (options.host_files) preload_io_library();

@@ -94,7 +94,8 @@ class thread_tables {
                   {"pausedRanges", json::array()},
                   {"name", thread_name(thread)},
                   {"isMainThread", thread.is_main},
-                  {"pid", std::to_string(thread.process)},
+                  {"pid", std::to_string(thread.process) +
+                              (thread.machine.empty() ? "" : "@" + valid_text(thread.machine))},
                   {"tid", thread.thread}};
     document["samples"] = {{"stack", json_numbers(stacks)},
                            {"time", json_numbers(times)},

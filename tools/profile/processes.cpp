@@ -179,6 +179,15 @@ std::string command_of(pid_t process) {
   return command;
 }
 
+std::optional<std::string> variable_of(pid_t process, std::string_view name) {
+  for (const std::string& variable : texts_in(fmt::format("/proc/{}/environ", process))) {
+    const std::size_t end = variable.find('=');
+    if (end != std::string::npos && std::string_view(variable).substr(0, end) == name)
+      return variable.substr(end + 1);
+  }
+  return std::nullopt;
+}
+
 char state_of(pid_t process, pid_t thread) {
   return read_status(fmt::format("/proc/{}/task/{}/stat", process, thread)).state;
 }

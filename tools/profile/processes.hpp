@@ -4,7 +4,9 @@
 
 #include <farcall/base/node_id.hpp>
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <sys/types.h>
@@ -33,6 +35,9 @@ struct process_part {
 [[nodiscard]] std::string name_of(pid_t process, pid_t thread);
 /// The words that it was started with, and blanks between them.
 [[nodiscard]] std::string command_of(pid_t process);
+/// A variable of the environment that it was started with, as it was then; nothing where it has
+/// none.
+[[nodiscard]] std::optional<std::string> variable_of(pid_t process, std::string_view name);
 /// A letter: R runs or is about to, S sleeps, Z has ended; 0 when it is gone.
 [[nodiscard]] char state_of(pid_t process, pid_t thread);
 

@@ -56,6 +56,7 @@ struct profile_thread {
   std::string name;         ///< of the thread, as the kernel knows it
   std::string program;      ///< path of the process's program
   bool is_main = false;     ///< the first of its process
+  std::string machine{};    ///< its name; empty: this one
 };
 
 struct profile {

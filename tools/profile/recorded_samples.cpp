@@ -1,6 +1,7 @@
 #include "recorded_samples.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <ranges>
@@ -65,6 +66,47 @@ void number_nodes(recorded_samples& of) {
   }
 }
 
+bool append(recorded_samples& to, recorded_samples part, told threads, std::size_t files) {
+  const bool replaces = threads == told::all_threads;
+  const std::size_t runs = part.runs.size() + (replaces ? 0 : to.runs.size());
+  const std::size_t all_threads = part.threads.size() + (replaces ? 0 : to.threads.size());
+  const std::size_t places = to.places.size() + part.places.size();
+  const std::size_t first_stack = to.stacks.size();
+  const std::size_t stacks = first_stack + part.stacks.size();
+  bool fits = all_threads >= to.threads.size() && stacks < profile_stack::none;
+  for (const auto& run : part.runs)
+    fits = fits && (!run.parent || *run.parent < runs);
+  for (const auto& thread : part.threads)
+    fits = fits && thread.run < runs;
+  for (const auto& place : part.places)
+    fits = fits && (place.module == modules::none || place.module < files);
+  for (std::size_t i = 0; i < part.stacks.size(); ++i) {
+    const auto& stack = part.stacks[i];
+    const bool has_caller = stack.caller != profile_stack::none;
+    fits = fits && stack.place < places && (!has_caller || stack.caller < first_stack + i);
+  }
+  for (const auto& sample : part.samples)
+    fits = fits && sample.thread < all_threads && sample.stack < stacks;
+  if (!fits) return false;
+
+  if (replaces) {
+    to.runs.clear();
+    to.threads.clear();
+  }
+  const auto add = [](auto& behind, auto& from) {
+    behind.insert(behind.end(), std::make_move_iterator(from.begin()),
+                  std::make_move_iterator(from.end()));
+  };
+  add(to.runs, part.runs);
+  add(to.threads, part.threads);
+  add(to.places, part.places);
+  add(to.stacks, part.stacks);
+  add(to.samples, part.samples);
+  to.lost = part.lost;
+  to.was_throttled = part.was_throttled;
+  return true;
+}
+
 symbol_source symbols_of(const modules& files) {
   return {.path = [&files](std::uint32_t module) { return files.all()[module].path; },
           .symbols =
@@ -83,7 +125,8 @@ void add_samples(const recorded_samples& from, const symbol_source& names, std::
                             .node = run.node,
                             .name = t.name,
                             .program = run.program,
-                            .is_main = t.number == run.process});
+                            .is_main = t.number == run.process,
+                            .machine = run.machine});
   }
   into.lost += from.lost;
 

@@ -27,6 +27,7 @@ struct recorded_samples {
     std::optional<std::size_t> parent; ///< in runs
     process_part part;
     std::string program;
+    std::string machine; ///< empty: this one
     node_id node = no_node;
   };
   struct thread {
@@ -63,6 +64,15 @@ struct recorded_samples {
 /// their numbers. A launcher gives numbers itself, and what a launched host starts comes behind
 /// those.
 void number_nodes(recorded_samples& of);
+
+/// Which threads and runs a part of recorded samples has.
+enum class told : std::uint8_t { new_threads, all_threads };
+
+/// Adds the next part of the same samples, whose numbers count from the first part on, as another
+/// process has told it. False, and nothing is added, where something in it refers to what is not
+/// there, or to a module that is none of so many files.
+[[nodiscard]] bool append(recorded_samples& to, recorded_samples part, told threads,
+                          std::size_t files);
 
 /// Where the names of places come from.
 struct symbol_source {

@@ -4,6 +4,7 @@
 #include "perf_session.hpp"
 #include "process_sampler.hpp"
 #include "ptrace_session.hpp"
+#include "remote_samplers.hpp"
 #include "started_program.hpp"
 
 #include <tools/common/environment.hpp>
@@ -18,6 +19,7 @@
 #include <csignal>
 #include <cstdio>
 #include <ctime>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -43,6 +45,7 @@ struct session_parts {
   modules files;
   std::uint64_t start = record_time();
   std::chrono::system_clock::time_point started = std::chrono::system_clock::now();
+  std::optional<remote_samplers> elsewhere;
 };
 
 void tell_progress(std::size_t done, std::size_t all) {
@@ -68,6 +71,10 @@ profile profile_of(session_parts& parts, const sampler_options& options, std::st
                        "rate (-s), or raise kernel.perf_event_max_sample_rate\n");
   }
   add_samples(recorded, symbols_of(parts.files), parts.start, tell_progress, made);
+  if (parts.elsewhere) {
+    parts.elsewhere->finish(parts.start, tell_progress, made);
+    std::ranges::stable_sort(made.samples, {}, &profile_sample::at);
+  }
   classify_samples(made);
   return made;
 }
@@ -89,6 +96,14 @@ class readiness {
   std::vector<pollfd> polled_;
 };
 
+void look_elsewhere(pid_t root, const sampler_options& options, session_parts& parts) {
+  try {
+    parts.elsewhere.emplace(root, options);
+  } catch (const std::system_error& e) {
+    fmt::print(stderr, "farcall prof: targets on other machines are not sampled: {}\n", e.what());
+  }
+}
+
 void tell_of_ptrace(const sampler_options& options, const std::string& reason) {
   fmt::print(stderr,
              "farcall prof: {}; sampling with ptrace, which slows the program down more{}\n",
@@ -107,6 +122,7 @@ int trace_program(started_program& child, const taken_signals& signals,
   }
   child.begin();
   child.check_exec();
+  look_elsewhere(child.pid(), options, parts);
   readiness ready({}, signals.readable(), child.ended());
   while (!session.status_of(child.pid())) {
     ready.wait(session.next_tick());
@@ -134,6 +150,7 @@ int perf_program(started_program& child, const taken_signals& signals,
   session.add_from_exec(child.pid());
   child.begin();
   child.check_exec();
+  look_elsewhere(child.pid(), options, parts);
   readiness ready(session.readable(), signals.readable(), child.ended());
   while (!ready.has_end()) {
     ready.wait(clock::now() + ring_reading_interval);
@@ -156,6 +173,7 @@ void sample_running(pid_t process, const taken_signals& signals, int end, time_p
   } catch (const failed_run& e) {
     throw failed_run(fmt::format("--pid {}: {}", process, e.what()));
   }
+  look_elsewhere(process, options, parts);
   if (!sampler.refusal().empty()) tell_of_ptrace(options, sampler.refusal());
   readiness ready(sampler.readable(), signals.readable(), end);
   bool is_over = false;

@@ -20,7 +20,8 @@ std::string name_of(const profile_frame& frame) {
 std::string process_name(const profile_thread& thread) {
   std::string name = thread.node == no_node ? "" : fmt::format("node {}: ", thread.node);
   const std::string program = valid_text(base_name(thread.program));
-  return name + fmt::format("{} ({})", program.empty() ? "process" : program, thread.process);
+  return name + fmt::format("{} ({}){}", program.empty() ? "process" : program, thread.process,
+                            thread.machine.empty() ? "" : " on " + valid_text(thread.machine));
 }
 
 std::string thread_name(const profile_thread& thread) {

@@ -17,7 +17,8 @@ namespace farcall::tool {
 
 /// What a frame is shown as: "[unknown]" where its function's name is empty.
 [[nodiscard]] std::string name_of(const profile_frame& frame);
-/// "node 2: solver (4711)"; without the node where the process is none of a job.
+/// "node 2: solver (4711)"; without the node where the process is none of a job, and with its
+/// machine where that is another: "node 2: solver (4711) on ibiza".
 [[nodiscard]] std::string process_name(const profile_thread& thread);
 /// "worker (4712)".
 [[nodiscard]] std::string thread_name(const profile_thread& thread);

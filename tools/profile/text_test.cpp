@@ -21,6 +21,8 @@ TEST(profile_text, names_processes_and_threads) {
   thread.name.clear();
   thread.program.clear();
   EXPECT_EQ(process_name(thread), "process (12)");
+  thread.machine = "ibiza";
+  EXPECT_EQ(process_name(thread), "process (12) on ibiza");
   EXPECT_EQ(thread_name(thread), "thread (13)");
 }
 

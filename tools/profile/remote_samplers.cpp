@@ -1,0 +1,430 @@
+#include "remote_samplers.hpp"
+
+#include "elf_file.hpp"
+#include "perf_session.hpp"
+#include "processes.hpp"
+#include "server_sampler.hpp"
+
+#include <tools/common/counted_processes.hpp>
+
+#include <farcall/base/settings_table.hpp>
+#include <farcall/base/text.hpp>
+#include <farcall/farcall.hpp>
+
+#include <algorithm>
+#include <array>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace farcall::tool {
+
+namespace {
+
+namespace there = server_sampler;
+
+struct remote_target {
+  node_id node = no_node;
+  pid_t process = 0; ///< as its machine counts
+  std::string machine;
+};
+
+/// What a host's environment says about how to reach its servers.
+job_options options_like(pid_t host) {
+  // Its files, wherever it runs.
+  const auto file = [host](const setting& s) {
+    const auto name = variable_of(host, settings::variable_of(s));
+    if (!name || name->empty() || name->starts_with('/')) return name.value_or("");
+    return fmt::format("/proc/{}/cwd/{}", host, *name);
+  };
+  job_options options;
+  options.key = file(settings::row("key"));
+  options.certificate = file(settings::row("certificate"));
+  options.certificate_key = file(settings::row("certificate-key"));
+  options.authority = file(settings::row("authority"));
+  options.process_manager = "none";
+  return options;
+}
+
+/// The settings of the program's jobs, of which ours is none; those that say who may come stay.
+void forget_settings() {
+  std::vector<std::string> names;
+  for (char** at = environ; *at != nullptr; ++at) {
+    const std::string_view variable = *at;
+    if (variable.starts_with("FARCALL_"))
+      names.emplace_back(variable.substr(0, variable.find('=')));
+  }
+  for (const setting& s : {settings::row("key"), settings::row("certificate"),
+                           settings::row("certificate-key"), settings::row("authority")}) {
+    std::erase(names, settings::variable_of(s));
+  }
+  for (const std::string& name : names)
+    unsetenv(name.c_str());
+}
+
+/// A server's sampler, as it is used from here.
+class remote_sampler {
+ public:
+  remote_sampler(std::string server, job_options job, const sampler_options& options)
+      : server_(std::move(server)), job_options_(std::move(job)), options_(options),
+        thread_([this] { run(); }) {}
+  remote_sampler(const remote_sampler&) = delete;
+  remote_sampler& operator=(const remote_sampler&) = delete;
+  ~remote_sampler() {
+    tell([this] { is_over_ = true; });
+    if (thread_.joinable()) thread_.join();
+  }
+
+  void add(remote_target target) {
+    tell([&] { targets_.push_back(std::move(target)); });
+  }
+
+  /// Ends the sampling, and adds to the profile what there is.
+  void finish(std::uint64_t start, const lookup_progress& tell_progress, profile& into) {
+    tell([this] { is_over_ = true; });
+    // Looking up names forks, which threads should not be there for.
+    thread_.join();
+    for (const std::string& line : problems_)
+      fmt::print(stderr, "farcall prof: {}\n", valid_text(line));
+    number_nodes();
+    leave_out_processes_of(into);
+    const auto there_at_start = static_cast<std::int64_t>(start) + ahead_;
+    add_samples(all_,
+                {.path = [this](std::uint32_t file) { return files_[file].path; },
+                 .symbols =
+                     [this](std::uint32_t file, std::span<const std::uint64_t> offsets) {
+                       return symbols_in(file, offsets);
+                     }},
+                static_cast<std::uint64_t>(std::max<std::int64_t>(there_at_start, 0)),
+                tell_progress, into);
+  }
+
+ private:
+  template <class F>
+  void tell(const F& change) {
+    {
+      const std::lock_guard guard(mutex_);
+      change();
+    }
+    changed_.notify_all();
+  }
+
+  void run() {
+    try {
+      job_options options = job_options_;
+      // Where the host has no key, it has said that it trusts the network.
+      const bool is_plain = options.key.empty() && options.certificate.empty();
+      options.targets =
+          fmt::format("tcp://{}?sampler=yes{}", server_, is_plain ? "&plain=yes" : "");
+      const job own(options);
+      const node sampler = own.targets().at(0);
+      compare_clocks(sampler);
+      sample_until_over(sampler);
+    } catch (const std::exception& e) {
+      // `farcall run --hosts` ends its servers with the program, a moment before that is seen.
+      std::unique_lock guard(mutex_);
+      constexpr std::chrono::seconds moment{1};
+      if (!sampled_.empty() && changed_.wait_for(guard, moment, [this] { return is_over_; }))
+        return;
+      problems_.push_back(fmt::format("{}: {}", missing_text(), e.what()));
+    }
+  }
+
+  /// "node 2 at ibiza:9000: not sampled".
+  [[nodiscard]] std::string missing_text() const {
+    std::string nodes;
+    for (const auto* const some : {&sampled_, &targets_}) {
+      for (const remote_target& t : *some)
+        nodes += fmt::format("{}node {}", nodes.empty() ? "" : ", ", t.node);
+    }
+    return fmt::format("{} at {}: {}", nodes, server_,
+                       sampled_.empty() ? "not sampled" : "no more samples");
+  }
+
+  void compare_clocks(const node& sampler) {
+    std::uint64_t shortest = std::numeric_limits<std::uint64_t>::max();
+    constexpr int exchanges = 8;
+    for (int i = 0; i < exchanges; ++i) {
+      const std::uint64_t before = record_time();
+      const std::uint64_t other = sync(sampler, fn<there::time>);
+      const std::uint64_t after = record_time();
+      if (after - before >= shortest) continue;
+      shortest = after - before;
+      ahead_ = static_cast<std::int64_t>(other - (before + shortest / 2));
+    }
+  }
+
+  void sample_until_over(const node& sampler) {
+    constexpr std::chrono::milliseconds interval{100};
+    for (bool is_over = false; !is_over;) {
+      std::vector<remote_target> wanted;
+      {
+        std::unique_lock guard(mutex_);
+        changed_.wait_for(guard, interval, [this] { return is_over_ || !targets_.empty(); });
+        is_over = is_over_;
+        wanted = targets_;
+      }
+      for (const remote_target& t : wanted) {
+        begin(sampler, t);
+        const std::lock_guard guard(mutex_);
+        targets_.erase(targets_.begin());
+        sampled_.push_back(t);
+      }
+      while (!take(sampler, is_over)) {
+      }
+      if (is_over || clock::now() >= next_lookup_) look_up_names(sampler);
+    }
+  }
+
+  void begin(const node& sampler, const remote_target& t) {
+    try {
+      const std::string refusal =
+          sync(sampler, fn<there::sample>, std::int64_t{t.process}, options_);
+      if (!refusal.empty()) {
+        problems_.push_back(
+            fmt::format("node {} at {}: {}; sampled with ptrace", t.node, server_, refusal));
+      }
+    } catch (const remote_error& e) {
+      problems_.push_back(fmt::format("node {} at {} is missing: {}", t.node, server_, e.what()));
+    }
+  }
+
+  /// Whether that was all.
+  bool take(const node& sampler, bool is_over) {
+    const there::recorded_counts has{all_.runs.size(),   all_.threads.size(), all_.places.size(),
+                                     all_.stacks.size(), all_.samples.size(), files_.size()};
+    there::recorded_part part = sync(sampler, fn<there::take>, has, is_over);
+    files_.insert(files_.end(), part.files.begin(), part.files.end());
+    if (!append(all_, std::move(part.samples), is_over ? told::all_threads : told::new_threads,
+                files_.size())) {
+      throw malformed_message("what the sampler says makes no sense");
+    }
+    return part.is_last;
+  }
+
+  void number_nodes() {
+    for (auto& run : all_.runs) {
+      run.node = no_node;
+      for (const remote_target& t : sampled_) {
+        run.machine = t.machine;
+        if (run.process == t.process) run.node = t.node;
+      }
+    }
+  }
+
+  /// Those of this machine that were sampled here, too: what a sampled process starts is, wherever
+  /// it goes.
+  void leave_out_processes_of(profile& with) {
+    std::set<pid_t> sampled_here;
+    for (profile_thread& thread : with.threads) {
+      for (const remote_target& t : sampled_) {
+        if (!t.machine.empty() || !thread.machine.empty() || t.process != thread.process) continue;
+        thread.node = t.node;
+        sampled_here.insert(t.process);
+      }
+    }
+    std::erase_if(all_.samples, [&](const recorded_samples::sample& s) {
+      return sampled_here.contains(all_.runs[all_.threads[s.thread].run].process);
+    });
+  }
+
+  /// This machine's file, if it is the same; else none. Opened once: it may be deleted meanwhile.
+  [[nodiscard]] const module_file& own_file(std::uint32_t file) {
+    const auto [at, is_new] = own_files_.try_emplace(file);
+    if (!is_new) return at->second;
+    const there::code_file& wanted = files_[file];
+    module_file& own = at->second;
+    own.path = wanted.path;
+    // To open something else that the path names, as a pipe, would wait, or do something.
+    std::error_code problem;
+    if (wanted.build_id.empty() || !std::filesystem::is_regular_file(wanted.path, problem))
+      return own;
+    own.file = unique_fd(open(wanted.path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (own.file && elf_file(own.file.get()).build_id() != wanted.build_id) own.file.reset();
+    return own;
+  }
+
+  /// Those in files that are not here. Meanwhile, since the server may end before us; but not so
+  /// often that it costs more than a tenth of a processor there.
+  void look_up_names(const node& sampler) {
+    const time_point start = clock::now();
+    std::map<std::uint32_t, std::set<std::uint64_t>> places;
+    for (; first_unnamed_ < all_.places.size(); ++first_unnamed_) {
+      const auto& place = all_.places[first_unnamed_];
+      if (place.module != modules::none) places[place.module].insert(place.offset);
+    }
+    for (const auto& [file, offsets] : places) {
+      if (own_file(file).file) continue;
+      const std::vector<std::uint64_t> sorted(offsets.begin(), offsets.end());
+      std::vector<symbol> found =
+          sync(sampler, fn<there::symbols>, file, std::span<const std::uint64_t>(sorted));
+      if (found.size() != sorted.size())
+        throw malformed_message("the sampler gives names of other places than it was asked for");
+      for (std::size_t i = 0; i < sorted.size(); ++i) {
+        if (!found[i].frames.empty()) names_[{file, sorted[i]}] = std::move(found[i]);
+      }
+    }
+    constexpr std::chrono::milliseconds shortest{500};
+    next_lookup_ = clock::now() + std::max<clock::duration>(shortest, 10 * (clock::now() - start));
+  }
+
+  [[nodiscard]] std::vector<symbol> symbols_in(std::uint32_t file,
+                                               std::span<const std::uint64_t> offsets) {
+    if (const module_file& own = own_file(file); own.file) return symbolize(own, offsets);
+    std::vector<symbol> symbols;
+    for (const std::uint64_t offset : offsets) {
+      const auto told = names_.find({file, offset});
+      symbols.push_back(told != names_.end() ? told->second
+                                             : symbol{offset, {{address_text(offset), {}, 0}}});
+    }
+    return symbols;
+  }
+
+  const std::string server_;
+  const job_options job_options_;
+  const sampler_options options_;
+  std::mutex mutex_; ///< of these three
+  std::condition_variable changed_;
+  std::vector<remote_target> targets_; ///< to be sampled
+  std::vector<remote_target> sampled_;
+  bool is_over_ = false;
+  // The thread's, until it has ended.
+  std::vector<std::string> problems_;
+  std::int64_t ahead_ = 0; ///< of its clock, in nanoseconds
+  recorded_samples all_;
+  std::vector<there::code_file> files_;
+  std::map<std::uint32_t, module_file> own_files_;
+  /// By file and offset, of files that are not here.
+  std::map<std::pair<std::uint32_t, std::uint64_t>, symbol> names_;
+  std::size_t first_unnamed_ = 0; ///< in all_.places
+  time_point next_lookup_;
+  std::thread thread_; ///< last: it uses the rest
+};
+
+std::string own_machine() {
+  std::array<char, 256> name{};
+  (void)gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+} // namespace
+
+class remote_samplers::impl {
+ public:
+  impl(pid_t root, const sampler_options& options) : root_(root), options_(options) {
+    forget_settings();
+    thread_ = std::thread([this] { run(); });
+  }
+  impl(const impl&) = delete;
+  impl& operator=(const impl&) = delete;
+  ~impl() { stop(); }
+
+  void finish(std::uint64_t start, const lookup_progress& tell, profile& into) {
+    stop();
+    // Hosts that have started no targets here, and targets of servers here.
+    for (profile_thread& t : into.threads) {
+      const auto known = nodes_here_.find(t.process);
+      if (t.node == no_node && known != nodes_here_.end()) t.node = known->second;
+    }
+    for (auto& [server, sampler] : samplers_)
+      sampler->finish(start, tell, into);
+    samplers_.clear();
+  }
+
+ private:
+  void stop() {
+    {
+      const std::lock_guard guard(mutex_);
+      is_over_ = true;
+    }
+    changed_.notify_all();
+    if (thread_.joinable()) thread_.join();
+  }
+
+  void run() {
+    constexpr std::chrono::milliseconds longest{1000};
+    std::chrono::milliseconds interval{25};
+    for (bool is_over = false; !is_over; interval = std::min(2 * interval, longest)) {
+      {
+        std::unique_lock guard(mutex_);
+        is_over = changed_.wait_for(guard, interval, [this] { return is_over_; });
+      }
+      look();
+    }
+  }
+
+  void look() {
+    const std::vector<pid_t> processes = with_descendants(root_);
+    for (const pid_t process : processes) {
+      unreadable_counters unreadable; // farcall top says so
+      std::vector<counted_process> found;
+      add_counters_of(process, found, unreadable);
+      for (const counted_process& counted : found) {
+        try {
+          look_at(counted, processes);
+        } catch (const error&) {
+          // Damaged, or it is being written.
+        }
+      }
+    }
+  }
+
+  void look_at(const counted_process& counted, const std::vector<pid_t>& local) {
+    const process_counters counts = counted.counters->read();
+    if (counts.node != host_id) return;
+    for (const process_counters::peer& peer : counts.peers) {
+      if (peer.server.empty() || !known_.insert({counted.file, peer.node}).second) continue;
+      const auto process = static_cast<pid_t>(peer.process);
+      nodes_here_[counted.process] = host_id;
+      const bool is_sampled = peer.machine == own_machine() &&
+                              std::find(local.begin(), local.end(), process) != local.end();
+      if (is_sampled) {
+        nodes_here_[process] = peer.node;
+        continue;
+      }
+      auto& sampler = samplers_[peer.server];
+      if (!sampler) {
+        sampler =
+            std::make_unique<remote_sampler>(peer.server, options_like(counted.process), options_);
+      }
+      sampler->add({peer.node, process, peer.machine == own_machine() ? "" : peer.machine});
+    }
+  }
+
+  const pid_t root_;
+  const sampler_options options_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool is_over_ = false;
+  std::set<std::pair<ino_t, node_id>> known_;
+  std::map<pid_t, node_id> nodes_here_; ///< whose numbers only the counters tell
+  std::map<std::string, std::unique_ptr<remote_sampler>> samplers_; ///< by their servers
+  std::thread thread_;
+};
+
+remote_samplers::remote_samplers(pid_t root, const sampler_options& options)
+    : impl_(std::make_unique<impl>(root, options)) {}
+
+remote_samplers::~remote_samplers() = default;
+
+void remote_samplers::finish(std::uint64_t start, const lookup_progress& tell, profile& into) {
+  impl_->finish(start, tell, into);
+}
+
+} // namespace farcall::tool

@@ -1,0 +1,36 @@
+#pragma once
+
+#include "recorded_samples.hpp"
+#include "sampler.hpp"
+
+#include <cstdint>
+#include <memory>
+
+#include <sys/types.h>
+
+namespace farcall::tool {
+
+/// Samples the targets that servers elsewhere have started for the jobs of this machine's
+/// processes, with the sampler that each server has (server_sampler.hpp). Which targets those are
+/// is in the counters of the hosts. Names are looked up in this machine's files where these are the
+/// same, else there.
+class remote_samplers {
+ public:
+  /// Looks at a process and its descendants from now on, on threads of its own, which signals do
+  /// not reach that the caller has blocked. Forgets this process's settings of farcall, which are
+  /// meant for the program. Throws std::system_error.
+  remote_samplers(pid_t root, const sampler_options& options);
+  remote_samplers(const remote_samplers&) = delete;
+  remote_samplers& operator=(const remote_samplers&) = delete;
+  ~remote_samplers();
+
+  /// No more samples: adds what there is to the profile, which began at that record_time(). A line
+  /// to standard error says which targets are missing, and why. Waits for the servers.
+  void finish(std::uint64_t start, const lookup_progress& tell, profile& into);
+
+ private:
+  class impl;
+  std::unique_ptr<impl> impl_;
+};
+
+} // namespace farcall::tool

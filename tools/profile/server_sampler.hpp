@@ -1,0 +1,153 @@
+#pragma once
+
+#include "perf_events.hpp"
+#include "recorded_samples.hpp"
+#include "sampler.hpp"
+
+#include <farcall/farcall.hpp>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+/// Functions that `farcall prof` calls in the process that a server starts for it on its machine
+/// ("farcall sampler"): they sample targets of that server.
+namespace farcall::tool::server_sampler {
+
+/// How much the caller has of what has been recorded, and of the files that it is in.
+struct recorded_counts {
+  std::uint64_t runs = 0;
+  std::uint64_t threads = 0;
+  std::uint64_t places = 0;
+  std::uint64_t stacks = 0;
+  std::uint64_t samples = 0;
+  std::uint64_t files = 0;
+};
+
+/// A file with code, as the machine of the server knows it.
+struct code_file {
+  std::string path;
+  std::string build_id; ///< in hexadecimal; empty where it has none
+};
+
+/// What has been recorded beyond the caller's counts.
+struct recorded_part {
+  recorded_samples samples;
+  std::vector<code_file> files;
+  bool is_last = false;
+};
+
+/// Samples a process, and its descendants, that this process's parent, the server, has started.
+/// What is asked for first holds for all. The reason why it samples with ptrace, or nothing. Throws
+/// failed_run when there is no such process, or the system does not let it be sampled.
+[[nodiscard]] std::string sample(std::int64_t process, const sampler_options& options);
+
+/// Does not wait for samples. Names of threads and programs may have changed since they were told:
+/// with `is_over`, which ends all sampling, they are told again.
+[[nodiscard]] recorded_part take(const recorded_counts& has, bool is_over);
+
+/// Of places in a file, as symbolize() says.
+[[nodiscard]] std::vector<symbol> symbols(std::uint32_t file,
+                                          std::span<const std::uint64_t> offsets);
+
+/// As the times of samples are.
+[[nodiscard]] std::uint64_t time();
+
+} // namespace farcall::tool::server_sampler
+
+template <>
+struct farcall::packer<farcall::tool::recorded_samples::program_run> {
+  using run = tool::recorded_samples::program_run;
+  static void pack(writer& w, const run& r) {
+    w(std::int64_t{r.process}, r.parent, r.part, r.program, r.node);
+  }
+  static run unpack(reader& r) {
+    run made;
+    made.process = static_cast<pid_t>(r.read<std::int64_t>());
+    made.parent = r.read<std::optional<std::size_t>>();
+    made.part = r.read<tool::process_part>();
+    made.program = r.read<std::string>();
+    made.node = r.read<node_id>();
+    return made;
+  }
+};
+
+template <>
+struct farcall::packer<farcall::tool::recorded_samples::thread> {
+  using thread = tool::recorded_samples::thread;
+  static void pack(writer& w, const thread& t) { w(t.run, std::int64_t{t.number}, t.name); }
+  static thread unpack(reader& r) {
+    thread made;
+    made.run = r.read<std::size_t>();
+    made.number = static_cast<pid_t>(r.read<std::int64_t>());
+    made.name = r.read<std::string>();
+    return made;
+  }
+};
+
+template <>
+struct farcall::packer<farcall::tool::recorded_samples> {
+  using samples = tool::recorded_samples;
+  static void pack(writer& w, const samples& s) {
+    w(s.runs, s.threads, s.places, s.stacks, s.samples, s.lost, s.was_throttled);
+  }
+  static samples unpack(reader& r) {
+    samples made;
+    made.runs = r.read<std::vector<samples::program_run>>();
+    made.threads = r.read<std::vector<samples::thread>>();
+    made.places = r.read<std::vector<samples::place>>();
+    made.stacks = r.read<std::vector<samples::stack>>();
+    made.samples = r.read<std::vector<samples::sample>>();
+    made.lost = r.read<std::uint64_t>();
+    made.was_throttled = r.read<bool>();
+    return made;
+  }
+};
+
+template <>
+struct farcall::packer<farcall::tool::server_sampler::code_file> {
+  using file = tool::server_sampler::code_file;
+  static void pack(writer& w, const file& f) { w(f.path, f.build_id); }
+  static file unpack(reader& r) {
+    auto path = r.read<std::string>();
+    return {std::move(path), r.read<std::string>()};
+  }
+};
+
+template <>
+struct farcall::packer<farcall::tool::server_sampler::recorded_part> {
+  using part = tool::server_sampler::recorded_part;
+  static void pack(writer& w, const part& p) { w(p.samples, p.files, p.is_last); }
+  static part unpack(reader& r) {
+    part made;
+    made.samples = r.read<tool::recorded_samples>();
+    made.files = r.read<std::vector<tool::server_sampler::code_file>>();
+    made.is_last = r.read<bool>();
+    return made;
+  }
+};
+
+template <>
+struct farcall::packer<farcall::tool::source_frame> {
+  using frame = tool::source_frame;
+  static void pack(writer& w, const frame& f) { w(f.function, f.file, f.line); }
+  static frame unpack(reader& r) {
+    frame made;
+    made.function = r.read<std::string>();
+    made.file = r.read<std::string>();
+    made.line = r.read<std::uint32_t>();
+    return made;
+  }
+};
+
+template <>
+struct farcall::packer<farcall::tool::symbol> {
+  static void pack(writer& w, const tool::symbol& s) { w(s.address, s.frames); }
+  static tool::symbol unpack(reader& r) {
+    const auto address = r.read<std::uint64_t>();
+    return {address, r.read<std::vector<tool::source_frame>>()};
+  }
+};

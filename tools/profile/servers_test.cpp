@@ -1,0 +1,195 @@
+#include "perf_events.hpp"
+#include "server_sampler.hpp"
+
+#include <tools/common/forked_process.hpp>
+
+#include <farcall/base/unique_fd.hpp>
+#include <farcall/farcall.hpp>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+/// `farcall prof` where targets are those of servers.
+namespace farcall::tool {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+bool is_sampled_by_kernel() {
+  try {
+    perf_events events(1, call_graph::none);
+    return events.add(getpid(), false);
+  } catch (const perf_refused&) {
+    return false;
+  }
+}
+
+/// A program that serves at a port of its own, until the end of this.
+class server_of_test {
+ public:
+  explicit server_of_test(std::vector<std::string> words) {
+    int ends[2];
+    if (pipe(ends) != 0) std::abort();
+    const unique_fd said(ends[0]);
+    unique_fd says(ends[1]);
+    process_.emplace(
+        [&] {
+          dup2(says.get(), STDOUT_FILENO);
+          std::vector<char*> arguments;
+          for (std::string& word : words)
+            arguments.push_back(word.data());
+          arguments.push_back(nullptr);
+          execv(arguments[0], arguments.data());
+          return 1;
+        },
+        forked_process::group::own);
+    says.reset();
+    std::string line;
+    for (char c = 0; c != '\n' && read(said.get(), &c, 1) == 1;)
+      line += c;
+    // "farcall: serving at tcp://127.0.0.1:4711, unencrypted, …"
+    const std::size_t begin = line.find("tcp://");
+    if (begin != std::string::npos) url_ = line.substr(begin, line.find(',') - begin);
+  }
+  [[nodiscard]] const std::string& url() const { return url_; }
+  void end() {
+    kill(process_->pid(), SIGTERM);
+    EXPECT_TRUE(process_->wait_until(std::chrono::steady_clock::now() + 20s));
+  }
+
+ private:
+  std::optional<forked_process> process_;
+  std::string url_;
+};
+
+/// The table of a node, in what was printed.
+std::string table_of(const std::string& printed, const std::string& node) {
+  const std::size_t at = printed.find("\n" + node + "\n");
+  return at == std::string::npos ? "" : printed.substr(at, printed.find("\n\n", at + 1) - at);
+}
+
+/// `farcall prof` of a shell, whose host offloads to targets of servers for so many seconds.
+class profile_of_servers : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!is_sampled_by_kernel()) GTEST_SKIP() << "perf_event_open is refused here";
+  }
+
+  [[nodiscard]] static program_result profile(const std::string& url, const std::string& seconds,
+                                              const std::string& then = "exit",
+                                              const std::string& before = "") {
+    const std::string command = before + "\"$0\" job \"--farcall-targets=$1\"; " + then;
+    const std::string script =
+        R"(sleep "$1" | "$0" prof -s 1000 --per-node -v -- /bin/sh -c "$2" "$3" "$4")";
+    return run_program(
+        {"/bin/sh", "-c", script, FARCALL_COMMAND, seconds, command, PROFILED_PROGRAM, url}, 60s);
+  }
+};
+
+TEST_F(profile_of_servers, has_their_targets) {
+  const server_of_test server({FARCALL_COMMAND, "serve", PROFILED_PROGRAM});
+  const program_result result = profile(server.url() + "," + server.url(), "1");
+  EXPECT_EQ(result.exit_status, 0) << result.standard_error;
+  EXPECT_THAT(result.standard_error, Not(HasSubstr("missing")));
+  EXPECT_THAT(table_of(result.standard_error, "node 0"), Not(IsEmpty()));
+  EXPECT_THAT(table_of(result.standard_error, "node 1"), HasSubstr("twice"));
+  EXPECT_THAT(table_of(result.standard_error, "node 2"), HasSubstr("twice"));
+  // Again: a sampler leaves nothing behind.
+  EXPECT_EQ(profile(server.url(), "0.3").exit_status, 0);
+}
+
+TEST_F(profile_of_servers, takes_names_from_there_where_the_program_is_not_here) {
+  const std::string program =
+      std::filesystem::temp_directory_path() / ("farcall-served-" + std::to_string(getpid()));
+  std::filesystem::copy_file(PROFILED_PROGRAM, program);
+  const server_of_test server({FARCALL_COMMAND, "serve", program});
+  std::thread remover([&] {
+    std::this_thread::sleep_for(1s);
+    std::filesystem::remove(program);
+  });
+  const program_result result = profile(server.url(), "2");
+  remover.join();
+  EXPECT_EQ(result.exit_status, 0) << result.standard_error;
+  const std::string table = table_of(result.standard_error, "node 1");
+  EXPECT_THAT(table, AllOf(HasSubstr("farcall-served"), HasSubstr("twice")));
+}
+
+TEST_F(profile_of_servers, uses_the_key_that_the_host_has) {
+  std::string folder = std::filesystem::temp_directory_path() / "farcall-key-XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const std::string key = folder + "/key";
+  ASSERT_EQ(run_program({FARCALL_COMMAND, "keygen", key}, 20s).exit_status, 0);
+  const server_of_test server({FARCALL_COMMAND, "serve", "--key", key, PROFILED_PROGRAM});
+  const program_result result =
+      profile(server.url(), "1", "exit", "cd " + folder + " && FARCALL_KEY=key ");
+  std::filesystem::remove_all(folder);
+  EXPECT_EQ(result.exit_status, 0) << result.standard_error;
+  EXPECT_THAT(table_of(result.standard_error, "node 1"), HasSubstr("twice"));
+}
+
+TEST_F(profile_of_servers, has_what_there_was_where_a_server_ends) {
+  // The host ends then, which has lost its node: at first with what is sampled, and then before.
+  for (const std::string then : {"exit", "sleep 3"}) {
+    server_of_test server({FARCALL_COMMAND, "serve", PROFILED_PROGRAM});
+    std::thread ender([&] {
+      std::this_thread::sleep_for(1s);
+      server.end();
+    });
+    const program_result result = profile(server.url(), "2", then);
+    ender.join();
+    EXPECT_EQ(result.exit_status, then == "exit" ? 134 : 0) << result.standard_error;
+    EXPECT_THAT(table_of(result.standard_error, "node 1"), HasSubstr("twice"));
+    EXPECT_EQ(result.standard_error.find("no more samples: ") != std::string::npos, then != "exit")
+        << result.standard_error;
+  }
+}
+
+TEST_F(profile_of_servers, says_which_have_no_sampler) {
+  const server_of_test server({PROFILED_PROGRAM, "job", "--farcall-serve=127.0.0.1:0"});
+  const program_result result = profile(server.url(), "0.5");
+  EXPECT_EQ(result.exit_status, 0) << result.standard_error;
+  EXPECT_THAT(result.standard_error,
+              AllOf(HasSubstr("node 1 at 127.0.0.1:"), HasSubstr(": not sampled: "),
+                    HasSubstr("has no sampler; those of 'farcall serve' have")));
+}
+
+TEST(server_sampler, samples_processes_of_its_server_only) {
+  const server_of_test server({FARCALL_COMMAND, "serve", PROFILED_PROGRAM});
+  job_options options;
+  options.targets = server.url() + "?sampler=yes";
+  const job own(options);
+  const node sampler = own.targets().at(0);
+  for (const pid_t process : {getpid(), getppid(), pid_t{1}, pid_t{0}, pid_t{-1}}) {
+    try {
+      (void)sync(sampler, fn<server_sampler::sample>, std::int64_t{process}, sampler_options{});
+      ADD_FAILURE() << process;
+    } catch (const remote_error& e) {
+      EXPECT_THAT(e.what(), HasSubstr("is none that the server has started"));
+    }
+  }
+  const auto nothing = sync(sampler, fn<server_sampler::take>,
+                            server_sampler::recorded_counts{1, 2, 3, 4, 5, 6}, false);
+  EXPECT_TRUE(nothing.is_last && nothing.samples.samples.empty());
+  const std::vector<std::uint64_t> some{1, 2};
+  EXPECT_THROW((void)sync(sampler, fn<server_sampler::symbols>, std::uint32_t{3},
+                          std::span<const std::uint64_t>(some)),
+               remote_error);
+}
+
+} // namespace
+} // namespace farcall::tool
