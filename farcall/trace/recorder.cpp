@@ -226,9 +226,8 @@ recorded recorder::take(std::size_t most) {
     if (number <= lanes_.size()) taken.lanes.push_back(lanes_[number - 1]);
   }
   taken.threads.reserve(rings_.size());
-  std::erase_if(rings_, [&](const auto& ring) {
-    return ring->take(taken.threads.emplace_back(), most);
-  });
+  std::erase_if(rings_,
+                [&](const auto& ring) { return ring->take(taken.threads.emplace_back(), most); });
   changed_lanes_.clear();
   taken.first_range = static_cast<std::uint32_t>(ranges_.size() - new_ranges_.size());
   taken.ranges.swap(new_ranges_);

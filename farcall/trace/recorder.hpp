@@ -152,8 +152,8 @@ class event_ring {
     head_.store(head + 1, std::memory_order_release);
   }
 
-  /// By the thread that takes, one at a time. Whether its thread had ended before, and everything is
-  /// taken.
+  /// By the thread that takes, one at a time. Whether its thread had ended before, and everything
+  /// is taken.
   [[nodiscard]] bool take(thread_events& to, std::size_t most);
   [[nodiscard]] bool is_filling() const noexcept {
     const std::uint64_t tail = tail_.load(std::memory_order_relaxed);
