@@ -16,12 +16,6 @@ namespace {
 /// What arrows begin and end at has to have a length: a moment is drawn as that long.
 constexpr std::int64_t moment_ns = 100;
 
-/// What a node says of its clock may be anything; thirty years are as good as any.
-std::int64_t whole(double ns) noexcept {
-  constexpr double most = 1e18;
-  return std::isnan(ns) ? 0 : std::llround(std::clamp(ns, -most, most));
-}
-
 /// Microseconds with three digits behind the point, in any locale.
 std::string microseconds(std::int64_t ns) {
   const std::int64_t size = ns < 0 ? -ns : ns;
@@ -50,17 +44,12 @@ class writer {
  public:
   writer(std::FILE* to, const timeline& from, const host_clock& clock,
          const std::function<std::string(node_id)>& name_of_node)
-      : to_(to), rows_(to), from_(from), clock_(clock), name_of_node_(name_of_node) {}
+      : to_(to), rows_(to), from_(from), view_(from, clock), clock_(clock),
+        name_of_node_(name_of_node) {}
 
   void write() {
-    for (const auto& [node, process] : from_.processes())
-      all_.push_back({node, &process, from_.intervals_of(process)});
-    for (const process_part& p : all_)
-      note_requests(p);
-    std::sort(sent_.begin(), sent_.end());
-    std::sort(handled_.begin(), handled_.end());
     std::fputs("{\"displayTimeUnit\": \"ns\", \"traceEvents\": [", to_);
-    for (const process_part& p : all_)
+    for (const process_part& p : view_.processes())
       write_process(p);
     std::fputs("\n], \"otherData\": {", to_);
     write_clocks();
@@ -69,39 +58,7 @@ class writer {
   }
 
  private:
-  struct process_part {
-    node_id node;
-    const process_record* process;
-    std::vector<thread_intervals> threads;
-  };
-
-  /// Arrows are drawn where both ends are known.
-  void note_requests(const process_part& p) {
-    for (const thread_intervals& t : p.threads) {
-      for (const interval& i : t.intervals) {
-        const bool is_sent = i.kind == event_kind::call_begin || i.kind == event_kind::post;
-        if (is_sent) sent_.emplace_back(from_.request_of(p.node, i.first), ns(p, i.begin));
-        if (i.kind == event_kind::handler_begin)
-          handled_.push_back(from_.request_of(p.node, i.first));
-      }
-    }
-  }
-
-  /// When it was sent, if it has arrived; nothing where one of these is not known.
-  [[nodiscard]] std::optional<std::int64_t> sent_at(const request_id& request) const {
-    if (request.lane == 0 || !std::binary_search(handled_.begin(), handled_.end(), request))
-      return {};
-    const auto at =
-        std::lower_bound(sent_.begin(), sent_.end(), request,
-                         [](const auto& s, const request_id& r) { return s.first < r; });
-    if (at == sent_.end() || at->first != request) return {};
-    return at->second;
-  }
-
-  [[nodiscard]] std::int64_t ns(const process_part& p, std::uint64_t ticks) const {
-    const double since = p.process->clock.in_host_ticks(ticks, clock_.origin);
-    return whole(since * 1e9 / clock_.ticks_per_second);
-  }
+  using process_part = timeline_view::process_part;
 
   [[nodiscard]] static std::string place(const process_part& p, std::uint32_t thread) {
     return "\"pid\": " + std::to_string(p.node) + ", \"tid\": " + std::to_string(thread);
@@ -117,8 +74,7 @@ class writer {
     add_metadata(p, 0, "process_name", "\"name\": " + quoted_text(name_of_node_(p.node)));
     add_metadata(p, 0, "process_sort_index", "\"sort_index\": " + std::to_string(p.node));
     for (const thread_intervals& t : p.threads) {
-      const thread_events& known = p.process->threads.at(t.thread);
-      const std::string name = known.name + " (" + std::to_string(known.process_thread) + ")";
+      const std::string name = timeline_view::name_of(p, t.thread);
       add_metadata(p, t.thread, "thread_name", "\"name\": " + quoted_text(name));
       add_metadata(p, t.thread, "thread_sort_index", "\"sort_index\": " + std::to_string(t.thread));
       for (const interval& i : t.intervals)
@@ -127,30 +83,25 @@ class writer {
   }
 
   void write_interval(const process_part& p, std::uint32_t thread, const interval& i) {
-    const request_id request = from_.request_of(p.node, i.first);
-    const std::optional<std::int64_t> sent = sent_at(request);
-    std::int64_t begin = ns(p, i.begin);
-    // Clocks may be off by a little.
-    if (i.kind == event_kind::handler_begin && sent) begin = std::max(begin, *sent);
-    const std::int64_t end = std::max(ns(p, i.end), begin);
-    const std::string name = name_of(p, i);
+    const auto request = view_.sent(p, i);
+    const auto [begin, end] = view_.times_of(p, i);
+    const std::string name = view_.name_of(p, i);
     const std::string arguments = arguments_of(p, i);
-    const char* const category = category_of(i.kind);
-    const bool is_sent = i.kind == event_kind::call_begin || i.kind == event_kind::post;
-    const bool has_arrow = sent.has_value();
+    const char* const category = timeline_view::category_of(i.kind);
     const bool is_moment = i.crosses || i.kind == event_kind::post;
     const std::int64_t drawn = is_moment ? begin + moment_ns : end;
-    add_slice(p, thread, is_moment && is_sent ? "send " + name : name, category, begin, drawn,
-              arguments);
-    if (is_sent && has_arrow) {
-      add_arrow("s", request, p, thread, begin);
+    add_slice(p, thread, is_moment && is_sent(i.kind) ? "send " + name : name, category, begin,
+              drawn, arguments);
+    if (is_sent(i.kind) && request) {
+      add_arrow("s", request->first, p, thread, begin);
       if (i.kind == event_kind::call_begin && i.is_finished) {
         if (i.crosses)
           add_slice(p, i.end_thread, "answer " + name, category, end, end + moment_ns, "");
-        add_arrow("f", request, p, i.end_thread, i.crosses ? end : std::max(begin, end - 1));
+        add_arrow("f", request->first, p, i.end_thread, i.crosses ? end : std::max(begin, end - 1));
       }
     }
-    if (i.kind == event_kind::handler_begin && has_arrow) add_arrow("t", request, p, thread, begin);
+    if (i.kind == event_kind::handler_begin && request)
+      add_arrow("t", request->first, p, thread, begin);
     if (i.crosses) add_beside(p, thread, name, category, begin, end);
   }
 
@@ -183,46 +134,6 @@ class writer {
                              "\", \"id\": \"" + id + "\", " + place(p, thread) + ", \"ts\": ";
     rows_.add(std::string(R"({"ph": "b)") + rest + microseconds(begin) + "}");
     rows_.add(std::string(R"({"ph": "e)") + rest + microseconds(end) + "}");
-  }
-
-  [[nodiscard]] static const char* category_of(event_kind kind) noexcept {
-    switch (kind) {
-    case event_kind::call_begin:
-    case event_kind::post:
-      return "call";
-    case event_kind::handler_begin:
-      return "handler";
-    case event_kind::wait_begin:
-    case event_kind::sleep_begin:
-      return "wait";
-    case event_kind::range_begin:
-      return "range";
-    default:
-      return "copy";
-    }
-  }
-
-  [[nodiscard]] std::string name_of(const process_part& p, const interval& i) const {
-    switch (i.kind) {
-    case event_kind::wait_begin:
-      return "wait";
-    case event_kind::sleep_begin:
-      return "sleep";
-    case event_kind::put_begin:
-      return "put";
-    case event_kind::get_begin:
-      return "get";
-    case event_kind::copy_begin:
-      return "copy";
-    case event_kind::range_begin: {
-      const auto name = p.process->ranges.find(i.first.key);
-      return name == p.process->ranges.end() ? "range" : name->second;
-    }
-    default: {
-      const std::string name = from_.function_of(p.node, i.first);
-      return name.empty() ? "function " + std::to_string(i.first.key) : name;
-    }
-    }
   }
 
   [[nodiscard]] std::string arguments_of(const process_part& p, const interval& i) const {
@@ -261,9 +172,9 @@ class writer {
   void write_clocks() {
     std::fputs("\"clocks\": [", to_);
     const char* between = "";
-    for (const process_part& p : all_) {
+    for (const process_part& p : view_.processes()) {
       const clock_alignment& c = p.process->clock;
-      const std::int64_t error = whole(c.error() * 1e9 / clock_.ticks_per_second * c.rate());
+      const std::int64_t error = whole_ns(c.error() * 1e9 / clock_.ticks_per_second * c.rate());
       std::fprintf(
           to_, "%s{\"node\": %u, \"error_ns\": %" PRId64 ", \"is_hosts\": %s, \"is_known\": %s}",
           between, p.node, c.is_same_clock() ? 0 : error, c.is_same_clock() ? "true" : "false",
@@ -276,11 +187,9 @@ class writer {
   std::FILE* to_;
   rows rows_;
   const timeline& from_;
+  const timeline_view view_;
   host_clock clock_;
   const std::function<std::string(node_id)>& name_of_node_;
-  std::vector<process_part> all_;
-  std::vector<std::pair<request_id, std::int64_t>> sent_; ///< by request
-  std::vector<request_id> handled_;                       ///< sorted
   std::uint64_t beside_ = 0;
 };
 

@@ -1,18 +1,13 @@
 #pragma once
 
 #include <farcall/trace/timeline.hpp>
+#include <farcall/trace/timeline_view.hpp>
 
 #include <cstdio>
 #include <functional>
 #include <string>
 
 namespace farcall::trace {
-
-/// Moments of the host between which the timeline lies, for the rate of its ticks.
-struct host_clock {
-  std::uint64_t origin = 0; ///< ticks where the timeline begins
-  double ticks_per_second = 0;
-};
 
 /// Writes the timeline in the trace event format that chrome://tracing, Perfetto and Speedscope
 /// read: a process for each node, a track for each thread, arrows from calls to handlers and back.
