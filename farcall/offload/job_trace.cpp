@@ -9,7 +9,6 @@
 #include <farcall/offload/call.hpp>
 #include <farcall/offload/job_state.hpp>
 #include <farcall/offload/job_trace.hpp>
-#include <farcall/trace/chrome_trace.hpp>
 
 #include <algorithm>
 #include <array>
@@ -66,8 +65,6 @@ Result patiently(future<Result> call, std::chrono::microseconds spin) {
   return call.get();
 }
 
-constexpr mode_t mode_of_new_files = 0666; // which the umask lessens
-
 /// Of a node that does nothing nobody need hear.
 bool is_empty(const trace::batch& b) {
   const auto has_none = [](const trace::thread_events& t) { return t.events.empty(); };
@@ -107,32 +104,10 @@ std::string function_text(const key_resolver& functions, std::uint32_t key, std:
 std::unique_ptr<job_trace> job_trace::on_host(const job_options& options) {
   if (options.trace.empty()) return nullptr;
   std::unique_ptr<job_trace> made(new job_trace);
-  made->path_ = path_of_job(options.trace);
-  made->try_file();
+  made->file_ = trace_file(path_of_job(options.trace));
   constexpr const setting& limit = settings::row("trace-events");
   made->timeline_ = trace::timeline(settings_source().number(limit).value_or(limit.number));
   return made;
-}
-
-/// Only tried, if there is none yet: of a job that does not begin none is left. What was there is
-/// emptied once there is something to write. A pipe that nobody reads is refused.
-void job_trace::try_file() {
-  constexpr int flags = O_WRONLY | O_CLOEXEC | O_NONBLOCK;
-  int opened = ::open(path_.c_str(), flags | O_CREAT | O_EXCL, mode_of_new_files);
-  const bool is_new = opened >= 0;
-  if (!is_new && errno == EEXIST) opened = ::open(path_.c_str(), flags);
-  if (opened < 0) {
-    throw setting_error("the timeline cannot be written to \"" + path_ +
-                        "\": " + std::strerror(errno) + " (" +
-                        settings::variable_of(settings::row("trace")) + ", farcall run --trace)");
-  }
-  unique_fd file(opened);
-  if (is_new) {
-    ::unlink(path_.c_str());
-    return;
-  }
-  (void)::fcntl(opened, F_SETFL, O_WRONLY);
-  file_ = std::move(file);
 }
 
 std::unique_ptr<job_trace> job_trace::on_target() {
@@ -306,15 +281,6 @@ void job_trace::write() noexcept {
     const std::lock_guard guard(timeline_mutex_);
     std::this_thread::sleep_until(began_.time + calibration_time);
     timeline_.expect_rates(ticks_per_second());
-    if (!file_) {
-      file_ = unique_fd(
-          ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode_of_new_files));
-    }
-    std::FILE* const to = ::fdopen(file_.get(), "w");
-    if (to == nullptr) throw_system_error("writing the timeline to \"" + path_ + "\"", errno);
-    (void)file_.release();
-    // What stands there may be longer. Pipes and terminals have no length.
-    (void)!::ftruncate(::fileno(to), 0);
     const auto name_of_node = [this](node_id node) {
       const membership& members = *job_->members;
       std::string name = node_text(node);
@@ -323,14 +289,10 @@ void job_trace::write() noexcept {
       if (c.name != name) name += " " + c.name;
       return name + ", process " + std::to_string(c.pid) + " on " + c.host;
     };
-    const bool is_written =
-        trace::write_chrome_trace(to, timeline_, {began_.ticks, ticks_per_second()}, name_of_node);
-    const int why = errno;
-    const bool is_closed = std::fclose(to) == 0;
-    if (!is_written || !is_closed)
-      throw_system_error("writing the timeline to \"" + path_ + "\"", is_written ? errno : why);
+    file_.write(timeline_, {began_.ticks, ticks_per_second()}, name_of_node);
     const std::uint64_t missed = timeline_.missed();
-    log::info("the timeline, " + std::to_string(timeline_.events()) + " events, is in " + path_);
+    log::info("the timeline, " + std::to_string(timeline_.events()) + " events, is in " +
+              file_.path());
     if (missed != 0 && !is_full_) {
       log::warning("the timeline lacks " + std::to_string(missed) +
                    " events that came faster than they could be taken in");

@@ -3,6 +3,7 @@
 #include <farcall/base/clock.hpp>
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/offload/memory_handlers.hpp>
+#include <farcall/offload/trace_file.hpp>
 #include <farcall/trace/batch.hpp>
 #include <farcall/trace/recorder.hpp>
 #include <farcall/trace/timeline.hpp>
@@ -63,8 +64,6 @@ class job_trace {
   job_trace();
   [[nodiscard]] moment now() const noexcept;
 
-  /// Throws setting_error.
-  void try_file();
   void run() noexcept;
   /// Waits for so long, at most, for finish().
   [[nodiscard]] bool is_stopped_within(std::chrono::milliseconds duration);
@@ -90,8 +89,7 @@ class job_trace {
   std::thread thread_;
 
   // Of the host.
-  std::string path_;
-  unique_fd file_; ///< where there was one
+  trace_file file_;
   std::mutex timeline_mutex_;
   trace::timeline timeline_{0};
   bool is_full_ = false;

@@ -8,6 +8,8 @@ against what the trace event format asks for, so that browsers show them as they
 import collections
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -216,9 +218,59 @@ def check_equals(farcall, program, folder):
                 if r["cat"] == "handler"], f"node {node} runs a handler")
 
 
+def otf2_events(printed):
+    """(kind, location, time in ns, other location and tag of a message) of what otf2-print shows."""
+    row = re.compile(r"^(ENTER|LEAVE|MPI_SEND|MPI_RECV)\s+(\d+)\s+(\d+)\s+(.*)$")
+    for line in printed.splitlines():
+        found = row.match(line)
+        if not found:
+            continue
+        kind, location, time, rest = found.groups()
+        peer = re.search(r"(?:Receiver|Sender): (\d+)", rest)
+        tag = re.search(r"Tag: (\d+)", rest)
+        yield (kind, int(location), int(time), int(peer[1]) if peer else None,
+               int(tag[1]) if tag else None)
+
+
+def check_otf2(farcall, program, folder):
+    module = os.path.join(os.path.dirname(os.path.dirname(farcall)), "lib", "farcall",
+                          "libfarcall-otf2.so")
+    if not os.path.exists(module) or not shutil.which("otf2-print"):
+        print("OTF2 is not there")
+        sys.exit(77)
+    path = os.path.join(folder, "out.otf2")
+    good(run(farcall, "run", "-n", "2", "--trace", path, program, "calls"))
+    expect(sorted(os.listdir(folder)) == ["out", "out.def", "out.otf2"], os.listdir(folder))
+    names = good(run("otf2-print", "-G", path)).stdout
+    for name in ("the host (node 0)", "main thread", "inside long_one", "(anonymous namespace)::twice"):
+        expect(name in names, f"{name} is defined:\n{names}")
+    depth, last = collections.Counter(), collections.Counter()
+    messages = collections.defaultdict(list)
+    kinds = collections.Counter()
+    for kind, location, time, peer, tag in otf2_events(good(run("otf2-print", path)).stdout):
+        kinds[kind] += 1
+        expect(time >= last[location], f"times of location {location} go forward")
+        last[location] = time
+        depth[location] += {"ENTER": 1, "LEAVE": -1}.get(kind, 0)
+        expect(depth[location] >= 0, f"what is left at location {location} was entered")
+        if kind == "MPI_SEND":
+            messages[(location, peer, tag)].append(time)
+        elif kind == "MPI_RECV":
+            messages[(peer, location, tag)].append(time)
+    expect(kinds["ENTER"] > 20 and kinds["ENTER"] == kinds["LEAVE"], kinds)
+    expect(not any(depth.values()), "what is entered is left")
+    expect(len(messages) > 10 and all(len(m) == 2 for m in messages.values()),
+           f"messages have both ends: {messages}")
+    again = run(farcall, "run", "-n", "2", "--trace", path, program, "calls")
+    expect(again.returncode != 0 and "out.otf2 is there already" in again.stderr, again.stderr)
+    nowhere = run(farcall, "run", "--trace", "/no/such/folder/out.otf2", program, "calls")
+    expect(nowhere.returncode != 0 and "No such file or directory" in nowhere.stderr,
+           nowhere.stderr)
+
+
 PARTS = {"calls": check_calls, "variable": check_variable, "limit": check_limit,
          "refusals": check_refusals, "killed": check_killed, "fork": check_fork,
-         "equals": check_equals}
+         "equals": check_equals, "otf2": check_otf2}
 
 
 def main():
