@@ -86,20 +86,20 @@ class remote_sampler {
         thread_([this] { run(); }) {}
   remote_sampler(const remote_sampler&) = delete;
   remote_sampler& operator=(const remote_sampler&) = delete;
-  ~remote_sampler() {
-    tell([this] { is_over_ = true; });
-    if (thread_.joinable()) thread_.join();
-  }
+  ~remote_sampler() { stop(); }
 
   void add(remote_target target) {
     tell([&] { targets_.push_back(std::move(target)); });
   }
 
-  /// Ends the sampling, and adds to the profile what there is.
-  void finish(std::uint64_t start, const lookup_progress& tell_progress, profile& into) {
+  /// Ends the sampling.
+  void stop() {
     tell([this] { is_over_ = true; });
-    // Looking up names forks, which threads should not be there for.
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
+  }
+
+  /// Once it has ended: adds to the profile what there is.
+  void add_to(profile& into, std::uint64_t start, const lookup_progress& tell_progress) {
     for (const std::string& line : problems_)
       fmt::print(stderr, "farcall prof: {}\n", valid_text(line));
     number_nodes();
@@ -335,19 +335,6 @@ class remote_samplers::impl {
   impl& operator=(const impl&) = delete;
   ~impl() { stop(); }
 
-  void finish(std::uint64_t start, const lookup_progress& tell, profile& into) {
-    stop();
-    // Hosts that have started no targets here, and targets of servers here.
-    for (profile_thread& t : into.threads) {
-      const auto known = nodes_here_.find(t.process);
-      if (t.node == no_node && known != nodes_here_.end()) t.node = known->second;
-    }
-    for (auto& [server, sampler] : samplers_)
-      sampler->finish(start, tell, into);
-    samplers_.clear();
-  }
-
- private:
   void stop() {
     {
       const std::lock_guard guard(mutex_);
@@ -355,8 +342,21 @@ class remote_samplers::impl {
     }
     changed_.notify_all();
     if (thread_.joinable()) thread_.join();
+    for (const auto& [server, sampler] : samplers_)
+      sampler->stop();
   }
 
+  void add_to(profile& into, std::uint64_t start, const lookup_progress& tell) const {
+    // Hosts that have started no targets here, and targets of servers here.
+    for (profile_thread& t : into.threads) {
+      const auto known = nodes_here_.find(t.process);
+      if (t.node == no_node && known != nodes_here_.end()) t.node = known->second;
+    }
+    for (const auto& [server, sampler] : samplers_)
+      sampler->add_to(into, start, tell);
+  }
+
+ private:
   void run() {
     constexpr std::chrono::milliseconds longest{1000};
     std::chrono::milliseconds interval{25};
@@ -423,8 +423,11 @@ remote_samplers::remote_samplers(pid_t root, const sampler_options& options)
 
 remote_samplers::~remote_samplers() = default;
 
-void remote_samplers::finish(std::uint64_t start, const lookup_progress& tell, profile& into) {
-  impl_->finish(start, tell, into);
+void remote_samplers::stop() { impl_->stop(); }
+
+void remote_samplers::add_to(profile& into, std::uint64_t start,
+                             const lookup_progress& tell) const {
+  impl_->add_to(into, start, tell);
 }
 
 } // namespace farcall::tool

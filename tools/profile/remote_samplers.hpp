@@ -24,9 +24,11 @@ class remote_samplers {
   remote_samplers& operator=(const remote_samplers&) = delete;
   ~remote_samplers();
 
-  /// No more samples: adds what there is to the profile, which began at that record_time(). A line
-  /// to standard error says which targets are missing, and why. Waits for the servers.
-  void finish(std::uint64_t start, const lookup_progress& tell, profile& into);
+  /// No more samples. Waits for the servers; there are no threads afterwards.
+  void stop();
+  /// Then: adds what there is to the profile, which began at that record_time(), and has what was
+  /// sampled here. A line to standard error says which targets are missing, and why.
+  void add_to(profile& into, std::uint64_t start, const lookup_progress& tell) const;
 
  private:
   class impl;

@@ -70,9 +70,11 @@ profile profile_of(session_parts& parts, const sampler_options& options, std::st
     fmt::print(stderr, "farcall prof: the kernel has left out samples to save time; take a lower "
                        "rate (-s), or raise kernel.perf_event_max_sample_rate\n");
   }
+  // To look up names forks, which is safe without other threads only.
+  if (parts.elsewhere) parts.elsewhere->stop();
   add_samples(recorded, symbols_of(parts.files), parts.start, tell_progress, made);
   if (parts.elsewhere) {
-    parts.elsewhere->finish(parts.start, tell_progress, made);
+    parts.elsewhere->add_to(made, parts.start, tell_progress);
     std::ranges::stable_sort(made.samples, {}, &profile_sample::at);
   }
   classify_samples(made);
