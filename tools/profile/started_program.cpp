@@ -50,12 +50,13 @@ started_program::started_program(std::string program, const std::vector<std::str
   auto [go_read, go_write] = pipe_ends();
   auto [failure_read, failure_write] = pipe_ends();
   std::fflush(nullptr);
-  pid_ = fork();
-  if (pid_ == 0) {
+  const pid_t child = fork();
+  if (child == 0) {
     go_write.reset();
     become_program(arguments.data(), go_read.get(), failure_write.get());
   }
-  if (pid_ < 0) throw failed_run(fmt::format("cannot start {}: {}", program_, reason_text(errno)));
+  if (child < 0) throw failed_run(fmt::format("cannot start {}: {}", program_, reason_text(errno)));
+  pid_ = child;
   go_ = std::move(go_write);
   failure_ = std::move(failure_read);
   pidfd_ = unique_fd(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
