@@ -1,6 +1,5 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/log.hpp>
-#include <farcall/base/text.hpp>
 #include <farcall/job/host_membership.hpp>
 
 #include <algorithm>
@@ -28,8 +27,6 @@ constexpr int news_interval = 10;
 constexpr int most_messages = 64;
 /// The same for what it has said before its end.
 constexpr int most_last_messages = 4096;
-/// A peer's text as it may be printed.
-std::string printable(const std::string& text) { return valid_text(text, line_ends::kept); }
 
 /// From the kill of a process to its end, which may have much memory to give back.
 constexpr std::chrono::seconds kill_time{30};
@@ -157,13 +154,13 @@ void host_membership::take_message(node_id from, target& t, control_message mess
     is_introduced(from, messages::introduced::decode(message.body).node);
   } else if (message.kind == control::ended) {
     const auto m = messages::ended::decode(message.body);
-    words = words.empty() ? printable(m.how) : printable(m.how) + ": " + words;
+    words = words.empty() ? m.how : m.how + ": " + words;
     t.exit_code = m.code;
   } else if (message.kind == control::faulted) {
     // What came before has said less.
-    words = printable(messages::faulted::decode(message.body).where);
+    words = messages::faulted::decode(message.body).where;
   } else if (message.kind == control::refused && words.empty()) {
-    words = printable(messages::refused::decode(message.body).why);
+    words = messages::refused::decode(message.body).why;
     if (options_.are_equals) take_leave(from, t);
   } else if (message.kind == control::quiet && options_.are_equals) {
     take_quiet(t, messages::quiet::decode(message.body));

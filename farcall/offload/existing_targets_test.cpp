@@ -4,6 +4,8 @@
 #include <farcall/offload/call.hpp>
 #include <farcall/offload/job.hpp>
 #include <farcall/offload/job_test_support.hpp>
+#include <farcall/transport/control_messages.hpp>
+#include <farcall/transport/control_socket.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -106,6 +108,22 @@ TEST(existing_targets, that_die_fail_their_calls) {
   job j(o);
   EXPECT_THROW(async(j.targets()[0], fn<&end_at_once>).get(), node_failed);
   EXPECT_EQ(only.wait(), -1);
+}
+
+TEST(existing_targets, cannot_write_to_the_terminal_of_the_host_by_what_they_say) {
+  auto [ours, theirs] = control_socket::make_pair();
+  ASSERT_TRUE(messages::send(theirs, messages::refused{"I am \x1b[2J\x07 away"}, no_deadline));
+  theirs.close();
+  job_options o;
+  o.existing_targets = {::fcntl(ours.fd(), F_DUPFD_CLOEXEC, 0)};
+  try {
+    job j(o);
+    FAIL() << "it has refused";
+  } catch (const start_failed& e) {
+    const std::string why = e.what();
+    EXPECT_THAT(why, AllOf(HasSubstr("I am "), HasSubstr(" away")));
+    EXPECT_EQ(why.find_first_of("\x1b\x07"), std::string::npos) << why;
+  }
 }
 
 TEST(existing_targets, belong_to_the_job_even_if_it_cannot_be_made) {

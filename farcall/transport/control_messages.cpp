@@ -1,5 +1,6 @@
 #include <farcall/base/byte_stream.hpp>
 #include <farcall/base/error.hpp>
+#include <farcall/base/text.hpp>
 #include <farcall/memory/ring.hpp>
 #include <farcall/transport/control_messages.hpp>
 
@@ -9,6 +10,9 @@ namespace {
 /// A node's receive segment and windows come with a descriptor each.
 constexpr std::uint32_t most_windows = 7;
 constexpr std::uint32_t most_workers_of_node = 256;
+
+/// What a peer says for people, as it may be shown on a terminal.
+std::string printable(const std::string& text) { return valid_text(text, line_ends::kept); }
 
 void require_end(const byte_reader& r, const char* what) {
   if (!r.empty()) throw malformed_message(std::string(what) + " is followed by something else");
@@ -155,7 +159,7 @@ node_failed node_failed::decode(std::span<const std::byte> body) {
   byte_reader r(body, what);
   node_failed m;
   m.node = r.number<node_id>();
-  m.why = r.text();
+  m.why = printable(r.text());
   require_end(r, what);
   return m;
 }
@@ -202,13 +206,13 @@ heartbeat heartbeat::decode(std::span<const std::byte> body) {
 std::vector<std::byte> refused::encode() const { return encode_text(why); }
 
 refused refused::decode(std::span<const std::byte> body) {
-  return {decode_text(body, "a target's refusal")};
+  return {printable(decode_text(body, "a target's refusal"))};
 }
 
 std::vector<std::byte> faulted::encode() const { return encode_text(where); }
 
 faulted faulted::decode(std::span<const std::byte> body) {
-  return {decode_text(body, "where a target faults")};
+  return {printable(decode_text(body, "where a target faults"))};
 }
 
 std::vector<std::byte> ended::encode() const {
@@ -222,7 +226,7 @@ ended ended::decode(std::span<const std::byte> body) {
   constexpr const char* what = "a target's end";
   byte_reader r(body, what);
   ended m;
-  m.how = r.text();
+  m.how = printable(r.text());
   m.code = r.number<std::int32_t>();
   require_end(r, what);
   return m;

@@ -1,5 +1,6 @@
 #include <farcall/base/byte_stream.hpp>
 #include <farcall/base/error.hpp>
+#include <farcall/base/text.hpp>
 #include <farcall/transport/control_messages.hpp>
 
 #include <gmock/gmock.h>
@@ -149,6 +150,13 @@ TEST(control_messages, are_read_as_they_were_written) {
   EXPECT_EQ(faulted::decode(faulted{"in f()"}.encode()).where, "in f()");
   EXPECT_EQ(ended::decode(ended{"exit 3"}.encode()).how, "exit 3");
   EXPECT_EQ(ended::decode(ended{"exit 3"}.encode()).code, -1);
+  // What people read holds no control characters.
+  for (const std::string& text : {refused::decode(refused{"\x1b[2J"}.encode()).why,
+                                  faulted::decode(faulted{"\x1b[2J"}.encode()).where,
+                                  ended::decode(ended{"\x1b[2J"}.encode()).how,
+                                  node_failed::decode(node_failed{1, "\x1b[2J"}.encode()).why}) {
+    EXPECT_EQ(text, std::string(replacement_character) + "[2J");
+  }
   EXPECT_EQ(ended::decode(ended{"exit 3", 3}.encode()).code, 3);
   EXPECT_EQ(quiet::decode(quiet{2, true}.encode()).round, 2U);
   EXPECT_TRUE(quiet::decode(quiet{2, true}.encode()).was_active);
