@@ -119,6 +119,7 @@ class plain_intruder_test : public intruder_test {
     tcp::connect_request o;
     o.kind = kind;
     o.from = 0;
+    o.to = 1;
     const std::string request = between_->recorded().at(0).substr(sizeof(tcp::preamble));
     std::memcpy(o.proof.data(), request.data() + sizeof(frame_header) + sizeof(tcp::job_name),
                 o.proof.size());
@@ -393,6 +394,35 @@ TEST_F(plain_intruder_test, a_wrong_proof_is_refused_by_the_target) {
   expect_job_undisturbed();
   // A flood of connections is no flood of lines, at a target either.
   EXPECT_LE(log_.count("\n"), 60U);
+}
+
+/// With a second target: who stands between its host and their server leads what is for the first
+/// to the second, without any key.
+void expect_no_other_node_answers(job& j, proxy& between, captured_log& log) {
+  const node first = j.targets().at(0);
+  const node second = j.targets().at(1);
+  const pid_t own = sync(first, ::getpid);
+  (void)sync(second, ::getpid);
+  between.lead_to(second.id());
+  // The lanes that there are go on; a new one does not lead to the second.
+  EXPECT_EQ(sync(first, ::getpid), own);
+  const lane led(first);
+  EXPECT_THROW((void)sync(led, ::getpid), error);
+  EXPECT_TRUE(log.comes_to_say("a connection is refused: it is for another node"));
+  between.lead_to(no_node);
+  EXPECT_EQ(sync(second, ::getpid), second.description().pid);
+}
+
+TEST_F(intruder_test, a_lane_does_not_lead_to_another_node) {
+  job_.reset();
+  job j(network_job(between_->url() + "?count=2", key_));
+  expect_no_other_node_answers(j, *between_, log_);
+}
+
+TEST_F(plain_intruder_test, a_lane_does_not_lead_to_another_node) {
+  job_.reset();
+  job j(network_job(between_->url() + "?count=2", key_));
+  expect_no_other_node_answers(j, *between_, log_);
 }
 
 TEST_F(plain_intruder_test, impossible_lanes_are_refused) {

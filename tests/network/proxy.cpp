@@ -1,9 +1,12 @@
 #include "tests/network/proxy.hpp"
 
+#include <farcall/transport/tcp/handshake.hpp>
 #include <farcall/transport/tcp/socket.hpp>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
+#include <cstring>
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -73,6 +76,12 @@ void proxy::move(side& from, side& to, std::string* record, short events) {
     char piece[65536];
     const ssize_t got = ::recv(from.fd.get(), piece, sizeof piece, MSG_DONTWAIT);
     if (got > 0) {
+      // A preamble comes in one piece.
+      if (const std::uint32_t node = leads_to_;
+          record != nullptr && record->empty() && node != no_node &&
+          got >= static_cast<ssize_t>(sizeof(tcp::preamble))) {
+        std::memcpy(piece + offsetof(tcp::preamble, to), &node, sizeof node);
+      }
       to.waiting.append(piece, static_cast<std::size_t>(got));
       if (record != nullptr && record->size() < most_recorded) {
         record->append(piece, static_cast<std::size_t>(got));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <farcall/base/node_id.hpp>
 #include <farcall/base/unique_fd.hpp>
 
 #include <atomic>
@@ -31,6 +32,8 @@ class proxy {
   void speak_again() { is_silent_ = false; }
   /// New connections end at once from here on.
   void turn_away() { turns_away_ = true; }
+  /// Leads what comes from here on to another node than it is for; no_node: no more.
+  void lead_to(node_id node) { leads_to_ = node; }
   /// Both sides see their connections reset; `from` is the first that is, in the order in which
   /// they came. Returns when it is done.
   void reset(std::size_t from = 0) { end_connections(from, true); }
@@ -63,6 +66,7 @@ class proxy {
   std::atomic<bool> is_silent_{false};
   std::atomic<bool> stops_{false};
   std::atomic<bool> turns_away_{false};
+  std::atomic<node_id> leads_to_{no_node};
   mutable std::mutex mutex_;
   std::list<pair> pairs_;
   std::vector<std::string> recorded_;

@@ -13,7 +13,7 @@ namespace farcall::tcp {
 
 inline constexpr std::uint64_t preamble_magic = 0x0a6c6c6163726166; // "farcall\n"
 /// Version of everything that crosses a socket before the nodes' cards.
-inline constexpr std::uint32_t connection_version = 4;
+inline constexpr std::uint32_t connection_version = 5;
 
 enum class connection_kind : std::uint32_t {
   control = 1,   ///< a host asks a server for a node
@@ -68,7 +68,7 @@ struct connect_request {
   std::uint32_t worker = 0;
   std::uint32_t own_worker = 0;
   std::uint32_t ring_bytes = 0;
-  std::uint32_t reserved = 0;
+  node_id to = no_node; ///< the preamble's can be changed by anybody on the way
   std::array<std::byte, job_secret_bytes> proof{}; ///< the job's secret
 };
 static_assert(sizeof(connect_request) == 64);

@@ -89,6 +89,11 @@ class rank_port final : public port {
                                         (s ? "it does not know the job's secret" : why));
                   return;
                 }
+                if (o.kind != connection_kind::join || o.to != host_id) {
+                  all->refusals.warning("a connection from " + from +
+                                        " is refused: it is none of a process that joins");
+                  return;
+                }
                 let_in(*all, *loop, std::move(s), o.from, from, timeout);
               });
         });
@@ -217,6 +222,7 @@ port_connection connect_rank_port(std::span<const std::byte> name, node_id rank,
   connect_request o;
   o.kind = connection_kind::join;
   o.from = rank;
+  o.to = host_id;
   std::memcpy(o.proof.data(), to.job.credentials.proof.bytes().data(), o.proof.size());
   write_all(*far, std::as_bytes(std::span(&o, 1)), deadline);
   const std::shared_ptr<reactor> loop = common_reactor();

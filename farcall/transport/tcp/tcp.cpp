@@ -375,6 +375,7 @@ class tcp_transport_impl final : public tcp_transport {
     p.to = peer;
     p.job = own_.credentials.name;
     o.from = own_.self;
+    o.to = peer;
     std::memcpy(o.proof.data(), own_.credentials.proof.bytes().data(), o.proof.size());
     dial(*loop_, peers_.find(peer)->where, p, identity_, own_.heartbeat_timeout,
          [ending = is_ending_, o, done = std::move(done)](std::unique_ptr<stream> s,
@@ -408,6 +409,10 @@ class tcp_transport_impl final : public tcp_transport {
   void admit_connection(std::unique_ptr<stream> s, const connect_request& o) {
     if (secret::copy_of(o.proof) != own_.credentials.proof) {
       refuse("it does not know the job's secret");
+      return;
+    }
+    if (o.to != own_.self) {
+      refuse("it is for another node: somebody on the way has led it here");
       return;
     }
     if (!admitted(o.from) || is_gone(o.from)) {
