@@ -73,9 +73,11 @@ bool is_empty(const trace::batch& b) {
 }
 
 /// "out.json" for the first job of the process, "out-2.json" for the second; %p is the process.
-/// From the folder that the process has now.
+/// From the folder that the process has now. Throws setting_error where it has none any more.
 std::string path_of_job(const std::string& given) {
-  std::string path = std::filesystem::absolute(given).string();
+  std::error_code problem;
+  std::string path = std::filesystem::absolute(given, problem).string();
+  if (problem) refuse_trace(given, problem.message());
   for (std::size_t at = path.find("%p"); at != std::string::npos; at = path.find("%p"))
     path.replace(at, 2, std::to_string(::getpid()));
   static std::atomic<unsigned> jobs{0};
@@ -147,6 +149,8 @@ void job_trace::start(job_state& job) {
 }
 
 void job_trace::finish() noexcept {
+  // A thread that records all the time would keep this from ending.
+  recorder_.stop();
   {
     const std::lock_guard guard(mutex_);
     stopping_ = true;

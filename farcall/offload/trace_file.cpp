@@ -6,8 +6,10 @@
 #include <farcall/transport/transport_module.hpp>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -15,6 +17,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace farcall::detail {
@@ -25,10 +28,30 @@ namespace fs = std::filesystem;
 constexpr mode_t mode_of_new_files = 0666; // which the umask lessens
 constexpr std::string_view archive_ending = ".otf2";
 
-[[noreturn]] void refuse(const std::string& path, const std::string& why) {
-  throw setting_error("the timeline cannot be written to \"" + path + "\": " + why + " (" +
-                      settings::variable_of(settings::row("trace")) + ", farcall run --trace)");
-}
+/// While it exists, a pipe that nobody reads any more is an error for this thread, no signal.
+class without_pipe_signals {
+ public:
+  without_pipe_signals() noexcept {
+    ::sigemptyset(&pipe_);
+    ::sigaddset(&pipe_, SIGPIPE);
+    sigset_t waiting;
+    (void)::sigpending(&waiting);
+    was_waiting_ = ::sigismember(&waiting, SIGPIPE) == 1;
+    (void)::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  without_pipe_signals(const without_pipe_signals&) = delete;
+  without_pipe_signals& operator=(const without_pipe_signals&) = delete;
+  ~without_pipe_signals() {
+    constexpr timespec at_once{};
+    if (!was_waiting_) (void)::sigtimedwait(&pipe_, nullptr, &at_once);
+    (void)::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+ private:
+  sigset_t pipe_{};
+  sigset_t before_{};
+  bool was_waiting_ = false;
+};
 
 /// Stays loaded.
 farcall_archive_writer* find_archive_writer(const std::string& path) {
@@ -44,16 +67,23 @@ farcall_archive_writer* find_archive_writer(const std::string& path) {
         module == nullptr ? nullptr : ::dlsym(module, FARCALL_ARCHIVE_WRITER_SYMBOL);
     if (found == nullptr) {
       const char* const why = ::dlerror();
-      refuse(path, file + " cannot be used: " + (why != nullptr ? why : "no reason is known"));
+      refuse_trace(path,
+                   file + " cannot be used: " + (why != nullptr ? why : "no reason is known"));
     }
     return reinterpret_cast<farcall_archive_writer*>(found);
   }
-  refuse(path, "OTF2 is written by a module that is not installed: there is no " + looked_at +
+  refuse_trace(path,
+               "OTF2 is written by a module that is not installed: there is no " + looked_at +
                    "; build farcall where OTF2 is (libopen-trace-format2-dev), or give a name that "
                    "ends otherwise, as in .json");
 }
 
 } // namespace
+
+void refuse_trace(const std::string& path, const std::string& why) {
+  throw setting_error("the timeline cannot be written to \"" + path + "\": " + why + " (" +
+                      settings::variable_of(settings::row("trace")) + ", farcall run --trace)");
+}
 
 trace_file::trace_file(std::string path) : path_(std::move(path)) {
   if (path_.ends_with(archive_ending)) {
@@ -70,12 +100,15 @@ void trace_file::try_file() {
   int opened = ::open(path_.c_str(), flags | O_CREAT | O_EXCL, mode_of_new_files);
   const bool is_new = opened >= 0;
   if (!is_new && errno == EEXIST) opened = ::open(path_.c_str(), flags);
-  if (opened < 0) refuse(path_, std::strerror(errno));
+  if (opened < 0) refuse_trace(path_, std::strerror(errno));
   unique_fd file(opened);
   if (is_new) {
     ::unlink(path_.c_str());
     return;
   }
+  // A file may be deleted or replaced meanwhile; a pipe has its reader already.
+  struct stat status{};
+  if (::fstat(opened, &status) == 0 && S_ISREG(status.st_mode)) return;
   (void)::fcntl(opened, F_SETFL, O_WRONLY);
   file_ = std::move(file);
 }
@@ -87,12 +120,12 @@ void trace_file::try_archive() {
     fs::path part = path;
     part.replace_extension(ending);
     if (fs::exists(fs::symlink_status(part, ignored)))
-      refuse(path_, part.string() + " is there already; remove it, or give another name");
+      refuse_trace(path_, part.string() + " is there already; remove it, or give another name");
   }
   fs::path folder = path;
   folder.replace_extension();
   std::error_code why;
-  if (path.stem().empty() || !fs::create_directory(folder, why)) refuse(path_, why.message());
+  if (path.stem().empty() || !fs::create_directory(folder, why)) refuse_trace(path_, why.message());
   fs::remove(folder, ignored);
 }
 
@@ -102,6 +135,7 @@ void trace_file::write(const trace::timeline& from, const trace::host_clock& clo
     write_archive(from, clock, name_of_node);
     return;
   }
+  const without_pipe_signals quiet;
   const std::string doing = "writing the timeline to \"" + path_ + "\"";
   if (!file_) {
     file_ = unique_fd(

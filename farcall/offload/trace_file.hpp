@@ -11,6 +11,9 @@
 
 namespace farcall::detail {
 
+/// Throws setting_error that names the file and the setting.
+[[noreturn]] void refuse_trace(const std::string& path, const std::string& why);
+
 /// Where a timeline is to be written: a file in the trace event format that browsers show, or,
 /// where its name ends with ".otf2", an archive in the Open Trace Format: that file, and beside it
 /// a folder and a file whose names differ in the ending. The latter by a module,

@@ -5,7 +5,7 @@
 #include <array>
 #include <cinttypes>
 #include <cmath>
-#include <optional>
+#include <map>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -48,6 +48,10 @@ class writer {
         name_of_node_(name_of_node) {}
 
   void write() {
+    for (const process_part& p : view_.processes())
+      note_bounds(p);
+    for (auto& [thread, all] : bounds_)
+      std::ranges::sort(all);
     std::fputs("{\"displayTimeUnit\": \"ns\", \"traceEvents\": [", to_);
     for (const process_part& p : view_.processes())
       write_process(p);
@@ -59,6 +63,25 @@ class writer {
 
  private:
   using process_part = timeline_view::process_part;
+
+  void note_bounds(const process_part& p) {
+    for (const thread_intervals& t : p.threads) {
+      for (const interval& i : t.intervals) {
+        const auto [begin, end] = view_.times_of(p, i);
+        bounds_[{p.node, t.thread}].push_back(begin);
+        bounds_[{p.node, i.crosses ? i.end_thread : t.thread}].push_back(end);
+      }
+    }
+  }
+
+  /// A moment's end: readers leave out what lies beside the beginning or end of something else.
+  [[nodiscard]] std::int64_t end_of_moment(const process_part& p, std::uint32_t thread,
+                                           std::int64_t begin) const {
+    const auto all = bounds_.find({p.node, thread});
+    if (all == bounds_.end()) return begin + moment_ns;
+    const auto next = std::upper_bound(all->second.begin(), all->second.end(), begin);
+    return next == all->second.end() ? begin + moment_ns : std::min(begin + moment_ns, *next);
+  }
 
   [[nodiscard]] static std::string place(const process_part& p, std::uint32_t thread) {
     return "\"pid\": " + std::to_string(p.node) + ", \"tid\": " + std::to_string(thread);
@@ -89,14 +112,15 @@ class writer {
     const std::string arguments = arguments_of(p, i);
     const char* const category = timeline_view::category_of(i.kind);
     const bool is_moment = i.crosses || i.kind == event_kind::post;
-    const std::int64_t drawn = is_moment ? begin + moment_ns : end;
+    const std::int64_t drawn = is_moment ? end_of_moment(p, thread, begin) : end;
     add_slice(p, thread, is_moment && is_sent(i.kind) ? "send " + name : name, category, begin,
               drawn, arguments);
     if (is_sent(i.kind) && request) {
       add_arrow("s", request->first, p, thread, begin);
       if (i.kind == event_kind::call_begin && i.is_finished) {
         if (i.crosses)
-          add_slice(p, i.end_thread, "answer " + name, category, end, end + moment_ns, "");
+          add_slice(p, i.end_thread, "answer " + name, category, end,
+                    end_of_moment(p, i.end_thread, end), "");
         add_arrow("f", request->first, p, i.end_thread, i.crosses ? end : std::max(begin, end - 1));
       }
     }
@@ -190,6 +214,8 @@ class writer {
   const timeline_view view_;
   host_clock clock_;
   const std::function<std::string(node_id)>& name_of_node_;
+  /// By node and thread: when something begins or ends there, sorted.
+  std::map<std::pair<node_id, std::uint32_t>, std::vector<std::int64_t>> bounds_;
   std::uint64_t beside_ = 0;
 };
 

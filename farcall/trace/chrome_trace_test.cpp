@@ -63,6 +63,25 @@ TEST(chrome_trace, draws_no_arrow_whose_other_end_is_unknown) {
   EXPECT_FALSE(has(text, R"("ph": "s")"));
 }
 
+TEST(chrome_trace, draws_what_is_sent_in_quick_succession_side_by_side) {
+  timeline t(100);
+  batch host;
+  host.node = 0;
+  host.events.lanes = {{1, 1, true, 0}};
+  host.events.threads = {{0,
+                          77,
+                          "main thread",
+                          0,
+                          {make(1500, event_kind::call_begin, 1, 0, 64, 16),
+                           make(1540, event_kind::call_begin, 1, 1, 128, 16),
+                           make(3750, event_kind::call_end, 1, 0, 0, 0),
+                           make(3760, event_kind::call_end, 1, 1, 0, 0)}}};
+  t.add(host);
+  const std::string text = written(t);
+  EXPECT_TRUE(has(text, R"("ts": 0.500, "dur": 0.040)")) << text;
+  EXPECT_TRUE(has(text, R"("ts": 0.540, "dur": 0.100)")) << text;
+}
+
 TEST(chrome_trace, writes_text_of_any_bytes_as_json) {
   timeline t(100);
   batch host;

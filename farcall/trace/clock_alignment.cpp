@@ -1,6 +1,7 @@
 #include <farcall/trace/clock_alignment.hpp>
 
 #include <algorithm>
+#include <utility>
 
 namespace farcall::trace {
 namespace {
@@ -28,11 +29,13 @@ void clock_alignment::add(const std::vector<clock_sample>& together) {
                         [](const auto& a, const auto& b) { return a.round_trip < b.round_trip; });
   // Clocks do not run backwards; who says so is not believed.
   if (!all_.empty() && best.own <= all_.back().own) return;
+  samples_.reserve(all_.size() + 1);
   all_.push_back(best);
-  use_good_ones();
+  is_settled_ = false;
 }
 
-void clock_alignment::use_good_ones() {
+void clock_alignment::use_good_ones() const noexcept {
+  if (std::exchange(is_settled_, true)) return;
   const auto by_round_trip = [](const auto& a, const auto& b) {
     return a.round_trip < b.round_trip;
   };
@@ -51,11 +54,23 @@ void clock_alignment::use_good_ones() {
   }
 }
 
+double clock_alignment::error() const noexcept {
+  use_good_ones();
+  return error_;
+}
+
+bool clock_alignment::is_same_clock() const noexcept {
+  use_good_ones();
+  return is_same_;
+}
+
 double clock_alignment::rate() const noexcept {
+  use_good_ones();
   return samples_.size() < 2 ? expected_rate_ : slope(samples_.front(), samples_.back());
 }
 
 double clock_alignment::in_host_ticks(std::uint64_t own, std::uint64_t origin) const noexcept {
+  use_good_ones();
   if (is_same_ || samples_.empty()) return difference(own, origin);
   // The sample at or before it, and the one behind.
   const auto after = std::upper_bound(samples_.begin(), samples_.end(), own,

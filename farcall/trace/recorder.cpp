@@ -80,13 +80,13 @@ struct recorder::rings_of_thread {
     std::shared_ptr<event_ring> ring;
   };
   std::vector<held> all;
-  bool has_ended = false;
+  static constinit thread_local bool have_ended; ///< outlives the object
 
   rings_of_thread() = default;
   rings_of_thread(const rings_of_thread&) = delete;
   rings_of_thread& operator=(const rings_of_thread&) = delete;
   ~rings_of_thread() {
-    has_ended = true;
+    have_ended = true;
     cached_ = {};
     for (const held& h : all) {
       if (h.ring) h.ring->end();
@@ -99,6 +99,7 @@ struct recorder::rings_of_thread {
   }
 };
 
+constinit thread_local bool recorder::rings_of_thread::have_ended = false;
 constinit thread_local recorder::cached_ring recorder::cached_;
 constinit std::atomic<recorder*> recorder::current_{nullptr};
 
@@ -107,22 +108,38 @@ recorder::recorder(std::size_t events)
   watch_forks();
 }
 
+struct recorder::made_ones {
+  std::mutex mutex;
+  std::vector<std::unique_ptr<recorder>> all;
+
+  /// Never destroyed, as they are not.
+  static made_ones& get() {
+    static auto* const made = new made_ones;
+    return *made;
+  }
+  /// With the lock, or where there is one thread.
+  void choose_current() const noexcept {
+    const auto last =
+        std::find_if(all.rbegin(), all.rend(), [](const auto& r) { return r->is_on(); });
+    current_.store(last == all.rend() ? nullptr : last->get(), std::memory_order_release);
+    trace_range::is_traced.store(last != all.rend(), std::memory_order_relaxed);
+  }
+};
+
 recorder& recorder::make(std::size_t events) {
-  static std::mutex mutex;
-  // Never destroyed, as they are not.
-  static auto* const all = new std::vector<std::unique_ptr<recorder>>;
-  const std::lock_guard guard(mutex);
-  all->push_back(std::unique_ptr<recorder>(new recorder(events)));
-  current_.store(all->back().get(), std::memory_order_release);
-  trace_range::is_traced.store(true, std::memory_order_relaxed);
-  return *all->back();
+  made_ones& made = made_ones::get();
+  std::unique_ptr<recorder> another(new recorder(events));
+  const std::lock_guard guard(made.mutex);
+  made.all.push_back(std::move(another));
+  made.choose_current();
+  return *made.all.back();
 }
 
 void recorder::stop() noexcept {
+  made_ones& made = made_ones::get();
+  const std::lock_guard guard(made.mutex);
   is_on_.store(false, std::memory_order_relaxed);
-  recorder* own = this;
-  if (current_.compare_exchange_strong(own, nullptr))
-    trace_range::is_traced.store(false, std::memory_order_relaxed);
+  made.choose_current();
 }
 
 void recorder::clear() noexcept {
@@ -135,8 +152,10 @@ void recorder::clear() noexcept {
 }
 
 void recorder::after_fork_in_child() noexcept {
-  // There is one thread, and nobody takes anything.
-  stop();
+  // There is one thread, and nobody takes anything. All recorders are told so.
+  is_on_.store(false, std::memory_order_relaxed);
+  current_.store(nullptr, std::memory_order_relaxed);
+  trace_range::is_traced.store(false, std::memory_order_relaxed);
   cached_ = {};
 }
 
@@ -155,16 +174,18 @@ void recorder::name_thread(std::string name) noexcept {
 }
 
 event_ring* recorder::ring_of_thread() noexcept {
-  if (!is_on()) return nullptr;
-  rings_of_thread& mine = rings_of_thread::mine();
   // Other thread-local objects may be destroyed later, and call.
-  if (mine.has_ended) return nullptr;
+  if (!is_on() || rings_of_thread::have_ended) return nullptr;
+  rings_of_thread& mine = rings_of_thread::mine();
   const auto at = std::find_if(mine.all.begin(), mine.all.end(),
                                [this](const auto& h) { return h.of == this; });
   if (at != mine.all.end()) {
     cached_ = {serial_, at->ring.get()};
     return cached_.ring;
   }
+  // Rings of jobs that have ended; a cached one may be among these.
+  cached_ = {};
+  std::erase_if(mine.all, [](const auto& h) { return !h.of->is_on(); });
   try {
     const std::lock_guard guard(mutex_);
     auto made = std::make_shared<event_ring>(events_, threads_);

@@ -110,6 +110,7 @@ class recorder final : private fork_observer {
     event_ring* ring = nullptr;
   };
   struct rings_of_thread;
+  struct made_ones;
 
   // One for all parts of a program, whatever they hide.
   static constinit thread_local cached_ring cached_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -197,6 +198,59 @@ TEST(trace_range, is_recorded_by_its_name) {
   EXPECT_EQ(events[1].kind(), event_kind::range_end);
   EXPECT_EQ(events[0].key, events[4].key);
   EXPECT_NE(events[0].key, events[2].key);
+}
+
+TEST(trace_range, is_recorded_by_the_recorder_before_once_the_last_one_has_stopped) {
+  recorder_of_test first;
+  {
+    recorder_of_test second;
+    EXPECT_EQ(recorder::current(), &*second);
+  }
+  EXPECT_EQ(recorder::current(), &*first);
+  {
+    const trace_range range("first's");
+  }
+  EXPECT_EQ(count(first->take(all)), 2U);
+}
+
+TEST(trace_range, may_be_made_by_what_a_thread_destroys_last) {
+  struct last {
+    bool is_used = false;
+    last() = default;
+    last(const last&) = delete;
+    last& operator=(const last&) = delete;
+    ~last() {
+      for (int i = 0; i < 40; ++i)
+        const trace_range range(std::string(400, 'y') + std::to_string(i));
+    }
+  };
+  recorder_of_test traced;
+  std::thread([] {
+    static thread_local last destroyed_last;
+    destroyed_last.is_used = true;
+    for (int i = 0; i < 40; ++i)
+      const trace_range range(std::string(40, 'x') + std::to_string(i));
+  }).join();
+  EXPECT_EQ(count(traced->take(all)), 80U);
+}
+
+TEST(trace_recorder, leaves_no_rings_of_earlier_ones_to_a_thread) {
+  constexpr std::size_t events = 1 << 16;
+  const auto resident = [] {
+    std::ifstream file("/proc/self/statm");
+    std::size_t size = 0;
+    std::size_t pages = 0;
+    file >> size >> pages;
+    return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  };
+  const auto record = [] {
+    recorder_of_test(events)->record(event_kind::range_begin, 0, 0, 0, 0, 0);
+  };
+  record();
+  const std::size_t before = resident();
+  for (int i = 0; i < 20; ++i)
+    record();
+  EXPECT_LT(resident(), before + 10 * events * sizeof(event));
 }
 
 TEST(trace_range, is_nothing_while_nobody_records) {

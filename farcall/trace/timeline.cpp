@@ -1,6 +1,7 @@
 #include <farcall/trace/timeline.hpp>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <tuple>
 
@@ -51,55 +52,90 @@ class open_calls {
   std::map<std::pair<std::uint32_t, std::uint32_t>, place> open_;
 };
 
-/// Of a thread, while its events are gone through in the order of time.
+/// Of a thread, while its events are gone through in the order of time. Each event takes little,
+/// however many intervals are open: nodes may send anything.
 struct open_thread {
+  /// Intervals, the innermost last. What has ended is taken out once it is the last.
+  using stack = std::vector<std::size_t>;
+
   std::vector<event> events; ///< by time
   thread_intervals made;
-  std::vector<std::size_t> open; ///< intervals, the innermost last
+  std::vector<bool> is_open; ///< by interval
+  stack open;
+  stack others; ///< than waits, of these
+  stack calls;  ///< of these, that are not known to cross another
+  std::array<stack, static_cast<std::size_t>(last_event_kind) + 1> of_kind;
+  std::map<std::pair<std::uint32_t, std::uint64_t>, stack> handlers; ///< by lane and position
+  std::map<std::uint32_t, stack> ranges;                             ///< by the name's number
+
+  void begin(std::size_t which) {
+    const interval& i = made.intervals[which];
+    is_open.resize(made.intervals.size());
+    is_open[which] = true;
+    open.push_back(which);
+    if (i.kind != event_kind::wait_begin) others.push_back(which);
+    if (i.kind == event_kind::call_begin) calls.push_back(which);
+    stack_of(i.kind, i.first).push_back(which);
+  }
+
+  /// Those that the same event ends.
+  [[nodiscard]] stack& stack_of(event_kind beginning, const event& e) {
+    if (beginning == event_kind::handler_begin) return handlers[{e.lane(), e.position}];
+    if (beginning == event_kind::range_begin) return ranges[e.key];
+    return of_kind[static_cast<std::size_t>(beginning)];
+  }
+
+  [[nodiscard]] std::size_t innermost(stack& of) const {
+    while (!of.empty() && !is_open[of.back()])
+      of.pop_back();
+    return of.empty() ? no_place : of.back();
+  }
 
   void finish(std::size_t which, std::uint64_t when) {
     end_waits_above(which, when);
     interval& ended = made.intervals[which];
+    if (ended.is_finished) return;
     ended.end = std::max(when, ended.begin);
     ended.is_finished = true;
-    const auto at = std::find(open.begin(), open.end(), which);
-    if (at + 1 != open.end()) {
+    if (innermost(open) != which) {
       ended.crosses = true;
       // Calls that are under way together belong side by side, all of them.
-      for (auto above = at + 1; ended.kind == event_kind::call_begin && above != open.end();
-           ++above) {
-        interval& other = made.intervals[*above];
-        if (other.kind == event_kind::call_begin) other.crosses = true;
+      if (ended.kind == event_kind::call_begin) {
+        for (; !calls.empty() && calls.back() > which; calls.pop_back())
+          made.intervals[calls.back()].crosses |= is_open[calls.back()];
       }
     }
-    open.erase(at);
+    is_open[which] = false;
   }
 
-  /// Who waits for a call's answer goes on a little after it was taken in.
+  /// Who waits for a call's answer goes on a little after it was taken in. The wait's own end comes
+  /// then, and must not be taken for that of another.
   void end_waits_above(std::size_t call, std::uint64_t when) {
-    if (made.intervals[call].kind != event_kind::call_begin) return;
-    const auto is_wait = [this](std::size_t i) {
-      return made.intervals[i].kind == event_kind::wait_begin;
-    };
-    const auto above = std::find(open.begin(), open.end(), call) + 1;
-    if (!std::all_of(above, open.end(), is_wait)) return;
-    for (auto wait = above; wait != open.end(); ++wait) {
-      made.intervals[*wait].end = when;
-      made.intervals[*wait].is_finished = true;
+    if (made.intervals[call].kind != event_kind::call_begin || innermost(others) != call) return;
+    for (std::size_t wait = innermost(open); wait != call; wait = innermost(open)) {
+      made.intervals[wait].end = when;
+      made.intervals[wait].is_finished = true;
+      is_open[wait] = false;
     }
-    open.erase(above, open.end());
+  }
+
+  /// Its end was missed.
+  void lose(std::size_t which, std::uint64_t when) {
+    is_open[which] = false;
+    interval& lost = made.intervals[which];
+    lost.end = when;
+    lost.crosses = true;
   }
 
   /// The innermost that ends with it.
-  [[nodiscard]] std::size_t beginning_of_end(const event& e) const {
-    const auto is_its = [&](std::size_t which) {
-      const interval& i = made.intervals[which];
-      if (i.kind != beginning_of(e.kind())) return false;
-      if (i.kind != event_kind::handler_begin) return true;
-      return i.first.lane() == e.lane() && i.first.position == e.position;
-    };
-    const auto at = std::find_if(open.rbegin(), open.rend(), is_its);
-    return at == open.rend() ? no_place : *at;
+  [[nodiscard]] std::size_t beginning_of_end(const event& e) {
+    const event_kind beginning = beginning_of(e.kind());
+    stack& same = stack_of(beginning, e);
+    if (beginning != event_kind::wait_begin) return innermost(same);
+    if (same.empty()) return no_place;
+    const std::size_t last = same.back();
+    same.pop_back();
+    return last;
   }
 };
 
@@ -117,11 +153,7 @@ void end_call(std::vector<open_thread>& threads, std::size_t on, open_calls::pla
 /// Its slot is used again: its end was missed.
 void lose_call(std::vector<open_thread>& threads, open_calls::place call, std::uint64_t when) {
   if (call.thread == no_place) return;
-  open_thread& began = threads[call.thread];
-  std::erase(began.open, call.interval);
-  interval& lost = began.made.intervals[call.interval];
-  lost.end = when;
-  lost.crosses = true;
+  threads[call.thread].lose(call.interval, when);
 }
 
 } // namespace
@@ -130,14 +162,24 @@ bool timeline::add(batch b) {
   process_record& of = processes_[b.node];
   of.process = b.process;
   if (b.ticks_per_second > 0) of.ticks_per_second = b.ticks_per_second;
-  of.clock.add(b.clocks);
-  for (function_name& f : b.functions)
-    of.functions[{f.key, f.handle}] = std::move(f.name);
-  for (const lane_description& l : b.events.lanes)
-    of.lanes[l.number] = l;
-  for (std::size_t i = 0; i < b.events.ranges.size(); ++i)
-    of.ranges[b.events.first_range + static_cast<std::uint32_t>(i)] = std::move(b.events.ranges[i]);
+  // However many of these come, they take no more than the events may.
+  if (take_room(b.clocks.size() * sizeof(clock_sample))) of.clock.add(b.clocks);
+  for (function_name& f : b.functions) {
+    if (take_room(sizeof f + f.name.size())) of.functions[{f.key, f.handle}] = std::move(f.name);
+  }
+  for (const lane_description& l : b.events.lanes) {
+    if (take_room(sizeof l)) of.lanes[l.number] = l;
+  }
+  for (std::size_t i = 0; i < b.events.ranges.size(); ++i) {
+    std::string& name = b.events.ranges[i];
+    if (take_room(sizeof name + name.size()))
+      of.ranges[b.events.first_range + static_cast<std::uint32_t>(i)] = std::move(name);
+  }
   for (thread_events& t : b.events.threads) {
+    if (!of.threads.contains(t.thread) && !take_room(sizeof t + t.name.size())) {
+      refused_ += t.events.size();
+      continue;
+    }
     thread_events& known = of.threads[t.thread];
     const std::size_t room = most_events_ - events_;
     if (t.events.size() > room) {
@@ -153,7 +195,21 @@ bool timeline::add(batch b) {
       known.name = std::move(t.name);
     }
   }
-  return events_ < most_events_;
+  return events_ < most_events_ && other_bytes_ < most_other_bytes();
+}
+
+std::size_t timeline::most_other_bytes() const noexcept {
+  constexpr std::size_t least = std::size_t{1} << 20;
+  return std::max(most_events_ * sizeof(event), least);
+}
+
+bool timeline::take_room(std::size_t bytes) noexcept {
+  // It lies in a tree.
+  constexpr std::size_t with_each = 64;
+  const std::size_t left = most_other_bytes() - other_bytes_;
+  const bool has_room = bytes + with_each <= left;
+  other_bytes_ += has_room ? bytes + with_each : left;
+  return has_room;
 }
 
 void timeline::expect_rates(double host_ticks_per_second) noexcept {
@@ -200,7 +256,7 @@ std::vector<thread_intervals> timeline::intervals_of(const process_record& of) c
       const std::size_t place = t.made.intervals.size();
       t.made.intervals.push_back({e.kind(), when, when, false, false, t.made.thread, e});
       if (e.kind() == event_kind::post) continue;
-      t.open.push_back(place);
+      t.begin(place);
       if (e.kind() != event_kind::call_begin) continue;
       lose_call(threads, calls.end(e), when);
       calls.begin(e, {which, place});
@@ -210,6 +266,7 @@ std::vector<thread_intervals> timeline::intervals_of(const process_record& of) c
   for (open_thread& t : threads) {
     // What has no end lasts to the end of what is known.
     for (const std::size_t open : t.open) {
+      if (!t.is_open[open]) continue;
       interval& i = t.made.intervals[open];
       i.end = last;
       i.crosses = i.crosses || i.kind == event_kind::call_begin;

@@ -57,7 +57,8 @@ class timeline {
  public:
   explicit timeline(std::size_t most_events) : most_events_(most_events) {}
 
-  /// False when there is no room for more, also for what was added last. Throws std::bad_alloc.
+  /// False when there is no room for more, also for what was added last: all that is no event may
+  /// take as much memory as the events, or 1 MiB where these take less. Throws std::bad_alloc.
   bool add(batch b);
 
   /// For processes whose clocks have been compared once only.
@@ -77,9 +78,13 @@ class timeline {
   [[nodiscard]] std::string function_of(node_id node, const event& first) const;
 
  private:
+  [[nodiscard]] std::size_t most_other_bytes() const noexcept;
+  [[nodiscard]] bool take_room(std::size_t bytes) noexcept;
+
   std::map<node_id, process_record> processes_;
   std::size_t most_events_;
   std::size_t events_ = 0;
+  std::size_t other_bytes_ = 0; ///< of names, lanes, threads and clocks
   std::uint64_t refused_ = 0;
 };
 

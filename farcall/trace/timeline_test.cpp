@@ -77,6 +77,35 @@ TEST(timeline, draws_a_wait_inside_the_call_that_it_is_for) {
   EXPECT_EQ(made[0].intervals[1].end, 20U);
 }
 
+TEST(timeline, keeps_a_wait_in_which_another_call_was_waited_for) {
+  timeline t(100);
+  // The wait's thread runs a continuation, whose own wait goes on a little behind its call.
+  t.add(of_threads(0, {{make(10, event_kind::wait_begin), make(20, event_kind::call_begin, 1, 0),
+                        make(21, event_kind::wait_begin), make(30, event_kind::call_end, 1, 0),
+                        make(31, event_kind::wait_end), make(50, event_kind::wait_end)}}));
+  const auto made = intervals(t);
+  ASSERT_EQ(made[0].intervals.size(), 3U);
+  const interval& outer = made[0].intervals[0];
+  EXPECT_EQ(outer.end, 50U);
+  EXPECT_TRUE(outer.is_finished);
+  EXPECT_FALSE(outer.crosses);
+  EXPECT_EQ(made[0].intervals[2].end, 30U);
+}
+
+TEST(timeline, tells_ranges_apart_that_end_in_any_order) {
+  timeline t(100);
+  t.add(of_threads(0, {{make(10, event_kind::range_begin, 0, 0, 0, 1),
+                        make(20, event_kind::range_begin, 0, 0, 0, 2),
+                        make(30, event_kind::range_end, 0, 0, 0, 1),
+                        make(40, event_kind::range_end, 0, 0, 0, 2)}}));
+  const auto made = intervals(t);
+  ASSERT_EQ(made[0].intervals.size(), 2U);
+  EXPECT_EQ(made[0].intervals[0].end, 30U);
+  EXPECT_TRUE(made[0].intervals[0].crosses);
+  EXPECT_EQ(made[0].intervals[1].end, 40U);
+  EXPECT_FALSE(made[0].intervals[1].crosses);
+}
+
 TEST(timeline, finds_calls_that_end_on_another_thread) {
   timeline t(100);
   t.add(of_threads(
@@ -155,6 +184,26 @@ TEST(timeline, takes_so_many_events_and_counts_the_others) {
   late.events.threads[0].missed = 5;
   EXPECT_FALSE(t.add(late));
   EXPECT_EQ(t.missed(), 6U);
+}
+
+TEST(timeline, keeps_as_little_of_what_is_no_event) {
+  timeline all(1);
+  bool has_room = true;
+  std::uint32_t sent = 0;
+  for (; has_room && sent < 10'000; ++sent) {
+    batch b;
+    b.node = 1;
+    b.functions.push_back({sent, 0, std::string(4000, 'f')});
+    b.events.first_range = sent;
+    b.events.ranges.push_back(std::string(4000, 'r'));
+    b.events.threads.push_back({.thread = sent, .process_thread = 1, .name = "t", .events = {}});
+    b.clocks.push_back({sent + 1, sent + 1, 1});
+    has_room = all.add(std::move(b));
+  }
+  // A mebibyte of names.
+  EXPECT_LT(sent, 200U);
+  EXPECT_GT(sent, 50U);
+  EXPECT_LT(all.processes().at(1).functions.size(), 200U);
 }
 
 } // namespace

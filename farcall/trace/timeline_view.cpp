@@ -5,6 +5,24 @@
 
 namespace farcall::trace {
 
+namespace {
+
+/// Its beginning and its end: that of a template may take thousands of bytes, in each row.
+std::string shown_name(const std::string& name) {
+  constexpr std::size_t longest = 512;
+  constexpr std::size_t at_end = 128;
+  if (name.size() <= longest) return name;
+  const auto whole_from = [&](std::size_t at) {
+    while (at < name.size() && (static_cast<unsigned char>(name[at]) & 0xC0U) == 0x80U)
+      ++at;
+    return at;
+  };
+  return name.substr(0, whole_from(longest - at_end)) + "…" +
+         name.substr(whole_from(name.size() - at_end));
+}
+
+} // namespace
+
 std::int64_t whole_ns(double ns) noexcept {
   constexpr double most = 1e18;
   return std::isnan(ns) ? 0 : std::llround(std::clamp(ns, -most, most));
@@ -61,6 +79,10 @@ std::string timeline_view::name_of(const process_part& p, std::uint32_t thread) 
 }
 
 std::string timeline_view::name_of(const process_part& p, const interval& i) const {
+  return shown_name(whole_name_of(p, i));
+}
+
+std::string timeline_view::whole_name_of(const process_part& p, const interval& i) const {
   switch (i.kind) {
   case event_kind::wait_begin:
     return "wait";

@@ -41,12 +41,14 @@ class timeline_view {
                                                                         const interval& i) const;
   /// "main thread (4711)".
   [[nodiscard]] static std::string name_of(const process_part& p, std::uint32_t thread);
+  /// Shortened where it is longer than some hundred bytes.
   [[nodiscard]] std::string name_of(const process_part& p, const interval& i) const;
   /// "call", "handler", "wait", "range", "copy".
   [[nodiscard]] static const char* category_of(event_kind kind) noexcept;
 
  private:
   void note_requests(const process_part& p);
+  [[nodiscard]] std::string whole_name_of(const process_part& p, const interval& i) const;
 
   const timeline& from_;
   host_clock clock_;

@@ -17,6 +17,14 @@ struct recent_names {
   };
   std::array<entry, 16> entries;
 
+  recent_names() = default;
+  recent_names(const recent_names&) = delete;
+  recent_names& operator=(const recent_names&) = delete;
+  ~recent_names() { have_ended = true; }
+
+  /// Other thread-local objects, and those of the program, may be destroyed later, and make ranges.
+  static constinit thread_local bool have_ended;
+
   static entry& of(std::string_view name) {
     static thread_local recent_names own;
     const std::size_t mixed =
@@ -25,13 +33,15 @@ struct recent_names {
   }
 };
 
+constinit thread_local bool recent_names::have_ended = false;
+
 } // namespace
 
 constinit std::atomic<bool> trace_range::is_traced{false};
 
 void trace_range::begin(std::string_view name) noexcept {
   trace::recorder* const by = trace::recorder::current();
-  if (by == nullptr) return;
+  if (by == nullptr || recent_names::have_ended) return;
   try {
     recent_names::entry& recent = recent_names::of(name);
     if (recent.by != by || recent.name != name) {
