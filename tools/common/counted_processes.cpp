@@ -63,7 +63,10 @@ std::optional<counted_process> counters_in(pid_t process, const std::string& pat
   struct stat numbers{};
   (void)::stat(fmt::format("/proc/{}/ns/pid", process).c_str(), &numbers);
   std::error_code ignored;
-  return counted_process{process, status.st_ino, numbers.st_ino,
+  return counted_process{process,
+                         status.st_ino,
+                         status.st_uid,
+                         numbers.st_ino,
                          fs::read_symlink(fmt::format("/proc/{}/exe", process), ignored),
                          std::move(reader)};
 }

@@ -17,6 +17,7 @@ namespace farcall::tool {
 struct counted_process {
   pid_t process = 0; ///< as this process knows it
   ino_t file = 0;    ///< of its counters: a process may be in several jobs
+  uid_t owner = 0;   ///< of the counters
   ino_t numbers = 0; ///< the namespace that it has its own number in, as of a container
   std::string program;
   std::shared_ptr<const counter_reader> counters;

@@ -66,6 +66,33 @@ void number_nodes(recorded_samples& of) {
   }
 }
 
+namespace {
+
+/// More than samplers record: the kernel follows 640 at most, and copies of the stack have fewer.
+constexpr std::size_t most_callers = 2000;
+
+/// Whether none of a part's stacks has more callers, which have been checked to stand before it.
+bool are_stacks_short(const recorded_samples& known, const recorded_samples& part) {
+  const std::size_t first = known.stacks.size();
+  std::vector<std::size_t> depths; ///< of the part's
+  for (const recorded_samples::stack& stack : part.stacks) {
+    std::size_t depth = 1;
+    for (std::uint32_t at = stack.caller; at != profile_stack::none; ++depth) {
+      if (at >= first) {
+        depth += depths[at - first];
+        break;
+      }
+      if (depth > most_callers) return false;
+      at = known.stacks[at].caller;
+    }
+    if (depth > most_callers) return false;
+    depths.push_back(depth);
+  }
+  return true;
+}
+
+} // namespace
+
 bool append(recorded_samples& to, recorded_samples part, told threads, std::size_t files) {
   const bool replaces = threads == told::all_threads;
   const std::size_t runs = part.runs.size() + (replaces ? 0 : to.runs.size());
@@ -87,7 +114,7 @@ bool append(recorded_samples& to, recorded_samples part, told threads, std::size
   }
   for (const auto& sample : part.samples)
     fits = fits && sample.thread < all_threads && sample.stack < stacks;
-  if (!fits) return false;
+  if (!fits || !are_stacks_short(to, part)) return false;
 
   if (replaces) {
     to.runs.clear();

@@ -70,7 +70,8 @@ enum class told : std::uint8_t { new_threads, all_threads };
 
 /// Adds the next part of the same samples, whose numbers count from the first part on, as another
 /// process has told it. False, and nothing is added, where something in it refers to what is not
-/// there, or to a module that is none of so many files.
+/// there, or to a module that is none of so many files, or where a stack has more than 2000
+/// functions.
 [[nodiscard]] bool append(recorded_samples& to, recorded_samples part, told threads,
                           std::size_t files);
 

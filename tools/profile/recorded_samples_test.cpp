@@ -57,6 +57,19 @@ TEST(recorded_samples, refuse_parts_that_refer_to_what_is_not_there) {
     EXPECT_FALSE(append(all, part, told::new_threads, 1));
     EXPECT_TRUE(all.runs.empty() && all.places.empty() && all.samples.empty());
   }
+  // A stack that goes on and on, in one part and in several.
+  recorded_samples deep = first_part();
+  for (std::uint32_t caller = 1; caller < 1990; ++caller)
+    deep.stacks.push_back({.place = 0, .caller = caller});
+  recorded_samples of_parts;
+  EXPECT_TRUE(append(of_parts, deep, told::new_threads, 1));
+  recorded_samples deeper;
+  for (std::uint32_t caller = 1990; caller < 2010; ++caller)
+    deeper.stacks.push_back({.place = 0, .caller = caller});
+  EXPECT_FALSE(append(of_parts, deeper, told::new_threads, 1));
+  deep.stacks.insert(deep.stacks.end(), deeper.stacks.begin(), deeper.stacks.end());
+  recorded_samples of_one;
+  EXPECT_FALSE(append(of_one, deep, told::new_threads, 1));
   // Fewer threads than there are samples of.
   recorded_samples all;
   ASSERT_TRUE(append(all, first_part(), told::new_threads, 1));

@@ -6,10 +6,12 @@
 #include "server_sampler.hpp"
 
 #include <tools/common/counted_processes.hpp>
+#include <tools/common/environment.hpp>
 
 #include <farcall/base/settings_table.hpp>
 #include <farcall/base/text.hpp>
 #include <farcall/farcall.hpp>
+#include <farcall/transport/tcp/address.hpp>
 
 #include <algorithm>
 #include <array>
@@ -24,6 +26,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -45,6 +48,43 @@ struct remote_target {
   std::string machine;
 };
 
+/// What a server is believed at most: all together, in bytes.
+constexpr std::size_t most_told_bytes = std::size_t{1} << 30;
+/// Of one place: as many functions as a stack has are never inlined into each other.
+constexpr std::size_t most_frames_of_place = 1000;
+/// With the functions that are inlined, so that names make no more of a small answer.
+constexpr std::size_t most_stacks = std::size_t{1} << 27;
+/// Each takes a descriptor. Names in others come from there.
+constexpr std::size_t most_own_files = 500;
+/// Each takes some threads.
+constexpr std::size_t most_servers = 500;
+constexpr std::size_t most_problems = 20; ///< that are told
+
+std::size_t bytes_of(const recorded_samples& s) {
+  std::size_t bytes = s.runs.size() * sizeof s.runs[0] + s.threads.size() * sizeof s.threads[0] +
+                      s.places.size() * sizeof s.places[0] + s.stacks.size() * sizeof s.stacks[0] +
+                      s.samples.size() * sizeof s.samples[0];
+  for (const auto& run : s.runs)
+    bytes += run.program.size();
+  for (const auto& thread : s.threads)
+    bytes += thread.name.size();
+  return bytes;
+}
+
+std::size_t bytes_of(const std::vector<there::code_file>& files) {
+  std::size_t bytes = files.size() * sizeof files[0];
+  for (const there::code_file& file : files)
+    bytes += file.path.size() + file.build_id.size();
+  return bytes;
+}
+
+std::size_t bytes_of(const symbol& s) {
+  std::size_t bytes = sizeof s + s.frames.size() * sizeof s.frames[0];
+  for (const source_frame& frame : s.frames)
+    bytes += frame.function.size() + frame.file.size();
+  return bytes;
+}
+
 /// What a host's environment says about how to reach its servers.
 job_options options_like(pid_t host) {
   // Its files, wherever it runs.
@@ -59,6 +99,10 @@ job_options options_like(pid_t host) {
   options.certificate_key = file(settings::row("certificate-key"));
   options.authority = file(settings::row("authority"));
   options.process_manager = "none";
+  // Nothing is shared but answers.
+  options.heap_bytes = most_told_bytes;
+  // What a sampler still does when all has been taken is of no use.
+  options.stop_timeout = std::chrono::seconds(1);
   return options;
 }
 
@@ -81,9 +125,10 @@ void forget_settings() {
 /// A server's sampler, as it is used from here.
 class remote_sampler {
  public:
-  remote_sampler(std::string server, job_options job, const sampler_options& options)
+  remote_sampler(std::string server, job_options job, const sampler_options& options,
+                 std::chrono::milliseconds patience)
       : server_(std::move(server)), job_options_(std::move(job)), options_(options),
-        thread_([this] { run(); }) {}
+        patience_(patience), thread_([this] { run(); }) {}
   remote_sampler(const remote_sampler&) = delete;
   remote_sampler& operator=(const remote_sampler&) = delete;
   ~remote_sampler() { stop(); }
@@ -92,27 +137,35 @@ class remote_sampler {
     tell([&] { targets_.push_back(std::move(target)); });
   }
 
-  /// Ends the sampling.
+  /// Ends the sampling. Does not wait for that.
+  void end() {
+    tell([this] {
+      if (std::exchange(is_over_, true)) return;
+      last_answer_ = deadline_after(patience_);
+    });
+  }
+  /// The same, and waits.
   void stop() {
-    tell([this] { is_over_ = true; });
+    end();
     if (thread_.joinable()) thread_.join();
   }
 
   /// Once it has ended: adds to the profile what there is.
   void add_to(profile& into, std::uint64_t start, const lookup_progress& tell_progress) {
+    if (!failure_.empty()) problems_.push_back(fmt::format("{}: {}", missing_text(), failure_));
     for (const std::string& line : problems_)
       fmt::print(stderr, "farcall prof: {}\n", valid_text(line));
     number_nodes();
     leave_out_processes_of(into);
-    const auto there_at_start = static_cast<std::int64_t>(start) + ahead_;
+    count_times_from(start + ahead_, into.duration);
+    leave_out_names_that_take_too_much();
     add_samples(all_,
                 {.path = [this](std::uint32_t file) { return files_[file].path; },
                  .symbols =
                      [this](std::uint32_t file, std::span<const std::uint64_t> offsets) {
                        return symbols_in(file, offsets);
                      }},
-                static_cast<std::uint64_t>(std::max<std::int64_t>(there_at_start, 0)),
-                tell_progress, into);
+                0, tell_progress, into);
   }
 
  private:
@@ -136,14 +189,30 @@ class remote_sampler {
       const node sampler = own.targets().at(0);
       compare_clocks(sampler);
       sample_until_over(sampler);
-    } catch (const std::exception& e) {
+    } catch (const node_failed& e) {
       // `farcall run --hosts` ends its servers with the program, a moment before that is seen.
       std::unique_lock guard(mutex_);
       constexpr std::chrono::seconds moment{1};
       if (!sampled_.empty() && changed_.wait_for(guard, moment, [this] { return is_over_; }))
         return;
-      problems_.push_back(fmt::format("{}: {}", missing_text(), e.what()));
+      failure_ = e.what();
+    } catch (const std::exception& e) {
+      failure_ = e.what();
     }
+  }
+
+  /// For a call: a server that has stopped, or is no good, must not keep this process for ever.
+  [[nodiscard]] timed_node in_time(const node& sampler) {
+    const std::lock_guard guard(mutex_);
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        std::min(last_answer_, deadline_after(patience_)) - clock::now());
+    return sampler.within(std::max(left, std::chrono::milliseconds(0)));
+  }
+
+  /// Throws malformed_message: nobody else's processes run for so long, or have such names.
+  void keep(std::size_t bytes) {
+    kept_bytes_ += bytes;
+    if (kept_bytes_ > most_told_bytes) throw malformed_message("the sampler tells more than 1 GiB");
   }
 
   /// "node 2 at ibiza:9000: not sampled".
@@ -162,11 +231,11 @@ class remote_sampler {
     constexpr int exchanges = 8;
     for (int i = 0; i < exchanges; ++i) {
       const std::uint64_t before = record_time();
-      const std::uint64_t other = sync(sampler, fn<there::time>);
+      const std::uint64_t other = sync(in_time(sampler), fn<there::time>);
       const std::uint64_t after = record_time();
       if (after - before >= shortest) continue;
       shortest = after - before;
-      ahead_ = static_cast<std::int64_t>(other - (before + shortest / 2));
+      ahead_ = other - (before + shortest / 2);
     }
   }
 
@@ -195,7 +264,7 @@ class remote_sampler {
   void begin(const node& sampler, const remote_target& t) {
     try {
       const std::string refusal =
-          sync(sampler, fn<there::sample>, std::int64_t{t.process}, options_);
+          sync(in_time(sampler), fn<there::sample>, std::int64_t{t.process}, options_);
       if (!refusal.empty()) {
         problems_.push_back(
             fmt::format("node {} at {}: {}; sampled with ptrace", t.node, server_, refusal));
@@ -209,13 +278,42 @@ class remote_sampler {
   bool take(const node& sampler, bool is_over) {
     const there::recorded_counts has{all_.runs.size(),   all_.threads.size(), all_.places.size(),
                                      all_.stacks.size(), all_.samples.size(), files_.size()};
-    there::recorded_part part = sync(sampler, fn<there::take>, has, is_over);
+    there::recorded_part part = sync(in_time(sampler), fn<there::take>, has, is_over);
+    const recorded_samples& told = part.samples;
+    // Runs and threads come again at the end.
+    const bool is_new = !told.places.empty() || !told.stacks.empty() || !told.samples.empty() ||
+                        !part.files.empty() ||
+                        (!is_over && !(told.runs.empty() && told.threads.empty()));
+    if (!is_new && !part.is_last)
+      throw malformed_message("the sampler says that there is more, and tells nothing");
+    keep(bytes_of(told) + bytes_of(part.files));
     files_.insert(files_.end(), part.files.begin(), part.files.end());
     if (!append(all_, std::move(part.samples), is_over ? told::all_threads : told::new_threads,
                 files_.size())) {
       throw malformed_message("what the sampler says makes no sense");
     }
     return part.is_last;
+  }
+
+  /// And puts them where the profile has times, whatever the server says of its clock.
+  void count_times_from(std::uint64_t there_at_start, std::chrono::nanoseconds duration) {
+    for (recorded_samples::sample& s : all_.samples) {
+      const auto since = static_cast<std::int64_t>(s.time - there_at_start);
+      s.time = static_cast<std::uint64_t>(std::clamp<std::int64_t>(since, 0, duration.count()));
+    }
+  }
+
+  void leave_out_names_that_take_too_much() {
+    std::size_t stacks = 0;
+    for (const recorded_samples::stack& s : all_.stacks) {
+      const auto& place = all_.places[s.place];
+      const auto told = names_.find({place.module, place.offset});
+      stacks += told == names_.end() ? 1 : told->second.frames.size();
+    }
+    if (stacks <= most_stacks) return;
+    names_.clear();
+    fmt::print(stderr, "farcall prof: at {}: without names, which would take too much memory\n",
+               valid_text(server_));
   }
 
   void number_nodes() {
@@ -246,17 +344,19 @@ class remote_sampler {
 
   /// This machine's file, if it is the same; else none. Opened once: it may be deleted meanwhile.
   [[nodiscard]] const module_file& own_file(std::uint32_t file) {
-    const auto [at, is_new] = own_files_.try_emplace(file);
-    if (!is_new) return at->second;
     const there::code_file& wanted = files_[file];
+    const auto [at, is_new] = own_files_.try_emplace({wanted.path, wanted.build_id});
+    if (!is_new) return at->second;
     module_file& own = at->second;
     own.path = wanted.path;
     // To open something else that the path names, as a pipe, would wait, or do something.
     std::error_code problem;
-    if (wanted.build_id.empty() || !std::filesystem::is_regular_file(wanted.path, problem))
+    if (wanted.build_id.empty() || open_files_ == most_own_files ||
+        !std::filesystem::is_regular_file(wanted.path, problem))
       return own;
-    own.file = unique_fd(open(wanted.path.c_str(), O_RDONLY | O_CLOEXEC));
+    own.file = unique_fd(open(wanted.path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
     if (own.file && elf_file(own.file.get()).build_id() != wanted.build_id) own.file.reset();
+    if (own.file) ++open_files_;
     return own;
   }
 
@@ -273,10 +373,13 @@ class remote_sampler {
       if (own_file(file).file) continue;
       const std::vector<std::uint64_t> sorted(offsets.begin(), offsets.end());
       std::vector<symbol> found =
-          sync(sampler, fn<there::symbols>, file, std::span<const std::uint64_t>(sorted));
+          sync(in_time(sampler), fn<there::symbols>, file, std::span<const std::uint64_t>(sorted));
       if (found.size() != sorted.size())
         throw malformed_message("the sampler gives names of other places than it was asked for");
       for (std::size_t i = 0; i < sorted.size(); ++i) {
+        if (found[i].frames.size() > most_frames_of_place)
+          throw malformed_message("the sampler gives one place too many names");
+        keep(bytes_of(found[i]));
         if (!found[i].frames.empty()) names_[{file, sorted[i]}] = std::move(found[i]);
       }
     }
@@ -299,17 +402,22 @@ class remote_sampler {
   const std::string server_;
   const job_options job_options_;
   const sampler_options options_;
-  std::mutex mutex_; ///< of these three
+  const std::chrono::milliseconds patience_;
+  std::mutex mutex_; ///< of these four
   std::condition_variable changed_;
   std::vector<remote_target> targets_; ///< to be sampled
   std::vector<remote_target> sampled_;
   bool is_over_ = false;
+  time_point last_answer_ = no_deadline;
   // The thread's, until it has ended.
   std::vector<std::string> problems_;
-  std::int64_t ahead_ = 0; ///< of its clock, in nanoseconds
+  std::string failure_;     ///< why it has ended early; empty: it has not
+  std::uint64_t ahead_ = 0; ///< of its clock, in nanoseconds, modulo 2^64
   recorded_samples all_;
   std::vector<there::code_file> files_;
-  std::map<std::uint32_t, module_file> own_files_;
+  std::size_t kept_bytes_ = 0;                                           ///< of all this
+  std::map<std::pair<std::string, std::string>, module_file> own_files_; ///< by path and build id
+  std::size_t open_files_ = 0;
   /// By file and offset, of files that are not here.
   std::map<std::pair<std::uint32_t, std::uint64_t>, symbol> names_;
   std::size_t first_unnamed_ = 0; ///< in all_.places
@@ -327,7 +435,8 @@ std::string own_machine() {
 
 class remote_samplers::impl {
  public:
-  impl(pid_t root, const sampler_options& options) : root_(root), options_(options) {
+  impl(pid_t root, const sampler_options& options, std::chrono::milliseconds patience)
+      : root_(root), options_(options), patience_(patience) {
     forget_settings();
     thread_ = std::thread([this] { run(); });
   }
@@ -342,6 +451,9 @@ class remote_samplers::impl {
     }
     changed_.notify_all();
     if (thread_.joinable()) thread_.join();
+    // All at once, so that it takes no longer than the slowest.
+    for (const auto& [server, sampler] : samplers_)
+      sampler->end();
     for (const auto& [server, sampler] : samplers_)
       sampler->stop();
   }
@@ -352,6 +464,8 @@ class remote_samplers::impl {
       const auto known = nodes_here_.find(t.process);
       if (t.node == no_node && known != nodes_here_.end()) t.node = known->second;
     }
+    for (const std::string& line : problems_)
+      fmt::print(stderr, "farcall prof: {}\n", valid_text(line));
     for (const auto& [server, sampler] : samplers_)
       sampler->add_to(into, start, tell);
   }
@@ -398,28 +512,71 @@ class remote_samplers::impl {
         nodes_here_[process] = peer.node;
         continue;
       }
-      auto& sampler = samplers_[peer.server];
-      if (!sampler) {
-        sampler =
-            std::make_unique<remote_sampler>(peer.server, options_like(counted.process), options_);
-      }
-      sampler->add({peer.node, process, peer.machine == own_machine() ? "" : peer.machine});
+      if (remote_sampler* const sampler = sampler_at(peer.server, counted))
+        sampler->add({peer.node, process, peer.machine == own_machine() ? "" : peer.machine});
     }
+  }
+
+  /// Null, and a line says why, where none is to be asked.
+  [[nodiscard]] remote_sampler* sampler_at(const std::string& server, const counted_process& host) {
+    if (const auto known = samplers_.find(server); known != samplers_.end())
+      return known->second.get();
+    if (!is_own(host)) {
+      tell_once(fmt::format("what process {} has started at servers is not sampled: it is another "
+                            "user's, and they would get the rights of this one; run farcall prof "
+                            "as that user",
+                            host.process));
+      return nullptr;
+    }
+    if (samplers_.size() == most_servers) {
+      tell_once(fmt::format("targets at more than {} servers are not sampled", most_servers));
+      return nullptr;
+    }
+    try {
+      // It becomes a part of an address, with options behind it.
+      (void)tcp::parse_address(server, "the server");
+      auto made =
+          std::make_unique<remote_sampler>(server, options_like(host.process), options_, patience_);
+      return samplers_.emplace(server, std::move(made)).first->second.get();
+    } catch (const setting_error& e) {
+      tell_once(
+          fmt::format("process {} has targets that are not sampled: {}", host.process, e.what()));
+    } catch (const std::system_error& e) {
+      tell_once(fmt::format("some targets at servers are not sampled: {}", e.what()));
+    }
+    return nullptr;
+  }
+
+  /// Whoever a job is made with may have this process do anything. The owner of a folder of /proc
+  /// says less: it is root where a process has given up rights.
+  static bool is_own(const counted_process& host) {
+    return host.owner == geteuid() &&
+           value_in_file(fmt::format("/proc/{}/status", host.process), "Uid") == geteuid();
+  }
+
+  void tell_once(std::string line) {
+    if (std::find(problems_.begin(), problems_.end(), line) == problems_.end() &&
+        problems_.size() < most_problems)
+      problems_.push_back(std::move(line));
   }
 
   const pid_t root_;
   const sampler_options options_;
+  const std::chrono::milliseconds patience_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool is_over_ = false;
+  // The thread's, until it has ended.
+  std::vector<std::string> problems_;
   std::set<std::pair<ino_t, node_id>> known_;
   std::map<pid_t, node_id> nodes_here_; ///< whose numbers only the counters tell
   std::map<std::string, std::unique_ptr<remote_sampler>> samplers_; ///< by their servers
   std::thread thread_;
 };
 
-remote_samplers::remote_samplers(pid_t root, const sampler_options& options)
-    : impl_(std::make_unique<impl>(root, options)) {}
+remote_samplers::remote_samplers(pid_t root, const sampler_options& options,
+                                 std::chrono::milliseconds patience)
+    : impl_(std::make_unique<impl>(root, options, patience)) {}
 
 remote_samplers::~remote_samplers() = default;
 

@@ -3,6 +3,7 @@
 #include "recorded_samples.hpp"
 #include "sampler.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 
@@ -18,8 +19,11 @@ class remote_samplers {
  public:
   /// Looks at a process and its descendants from now on, on threads of its own, which signals do
   /// not reach that the caller has blocked. Forgets this process's settings of farcall, which are
-  /// meant for the program. Throws std::system_error.
-  remote_samplers(pid_t root, const sampler_options& options);
+  /// meant for the program. Only servers of hosts that this process's user owns are asked. A server
+  /// that does not answer for as long as `patience` is given up, and at the end it has so long for
+  /// all that is left. Throws std::system_error.
+  remote_samplers(pid_t root, const sampler_options& options,
+                  std::chrono::milliseconds patience = std::chrono::minutes(1));
   remote_samplers(const remote_samplers&) = delete;
   remote_samplers& operator=(const remote_samplers&) = delete;
   ~remote_samplers();

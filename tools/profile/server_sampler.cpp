@@ -27,6 +27,7 @@ namespace farcall::tool::server_sampler {
 
 namespace {
 
+constexpr unsigned most_samples_per_second = 10'000;
 /// So that a part is no large message.
 constexpr std::size_t most_in_part = 100'000;
 
@@ -168,6 +169,9 @@ sampling_thread& thread_with(const sampler_options& options) {
 } // namespace
 
 std::string sample(std::int64_t process, const sampler_options& options) {
+  if (options.samples_per_second == 0 || options.samples_per_second > most_samples_per_second ||
+      options.stacks < call_graph::none || options.stacks > call_graph::dwarf)
+    throw failed_run("there are no such options of a sampler");
   const std::vector<pid_t> of_server = with_descendants(getppid());
   // Not the server itself, with what it starts later.
   if (std::find(of_server.begin() + 1, of_server.end(), process) == of_server.end())

@@ -58,6 +58,33 @@ struct recorded_part {
 
 } // namespace farcall::tool::server_sampler
 
+// With their members one by one: a truth value from elsewhere may be any byte.
+template <>
+struct farcall::packer<farcall::tool::sampler_options> {
+  using options = tool::sampler_options;
+  static void pack(writer& w, const options& o) { w(o.samples_per_second, o.stacks, o.by_ptrace); }
+  static options unpack(reader& r) {
+    options made;
+    made.samples_per_second = r.read<unsigned>();
+    made.stacks = r.read<tool::call_graph>();
+    made.by_ptrace = r.read<bool>();
+    return made;
+  }
+};
+
+template <>
+struct farcall::packer<farcall::tool::process_part> {
+  using part = tool::process_part;
+  static void pack(writer& w, const part& p) { w(p.is_target, p.is_server, p.rank); }
+  static part unpack(reader& r) {
+    part made;
+    made.is_target = r.read<bool>();
+    made.is_server = r.read<bool>();
+    made.rank = r.read<node_id>();
+    return made;
+  }
+};
+
 template <>
 struct farcall::packer<farcall::tool::recorded_samples::program_run> {
   using run = tool::recorded_samples::program_run;

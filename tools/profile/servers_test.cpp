@@ -1,15 +1,18 @@
 #include "perf_events.hpp"
+#include "remote_samplers.hpp"
 #include "server_sampler.hpp"
 
 #include <tools/common/forked_process.hpp>
 
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/farcall.hpp>
+#include <farcall/memory/counter_segment.hpp>
 
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <list>
 #include <optional>
 #include <string>
 #include <thread>
@@ -26,6 +29,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -168,6 +172,131 @@ TEST_F(profile_of_servers, says_which_have_no_sampler) {
                     HasSubstr("has no sampler; those of 'farcall serve' have")));
 }
 
+/// What it must not take for true, and how it says so.
+struct falsehood {
+  const char* what; ///< hostile_sampler.cpp knows it
+  const char* answer;
+};
+
+TEST_F(profile_of_servers, does_not_believe_samplers_everything) {
+  const falsehood falsehoods[] = {
+      {"endless", "says that there is more, and tells nothing"},
+      {"contradicts", "makes no sense"},
+      {"deep", "makes no sense"},
+      {"fewer_names", "names of other places"},
+      {"many_names", "too many names"},
+      {"controls", "sampled with ptrace"},
+      {"clock", ""},
+  };
+  std::list<server_of_test> servers;
+  std::string urls;
+  for (const falsehood& f : falsehoods) {
+    servers.emplace_back(std::vector<std::string>{HOSTILE_SAMPLER, PROFILED_PROGRAM, f.what});
+    urls += (urls.empty() ? "" : ",") + servers.back().url();
+  }
+  const program_result result = profile(urls, "2");
+  EXPECT_FALSE(result.timed_out);
+  EXPECT_EQ(result.exit_status, 0) << result.standard_error;
+  EXPECT_THAT(result.standard_error, Not(HasSubstr("\033")));
+  EXPECT_THAT(result.standard_error, HasSubstr("hostile"));
+  const std::string lines = result.standard_error.substr(0, result.standard_error.find("\n\n"));
+  auto server = servers.begin();
+  for (const falsehood& f : falsehoods) {
+    // "farcall prof: node 1 at 127.0.0.1:4711: no more samples: …"
+    const std::string at = " at " + server++->url().substr(6) + ": ";
+    const std::size_t begin = lines.find(at);
+    const bool is_told = begin != std::string::npos;
+    EXPECT_EQ(is_told, *f.answer != 0) << f.what << ": " << lines;
+    if (!is_told) continue;
+    EXPECT_THAT(lines.substr(begin, lines.find('\n', begin) - begin), HasSubstr(f.answer));
+  }
+}
+
+TEST_F(profile_of_servers, gives_up_those_that_do_not_answer) {
+  const server_of_test during({HOSTILE_SAMPLER, PROFILED_PROGRAM, "silent"});
+  const server_of_test at_end({HOSTILE_SAMPLER, PROFILED_PROGRAM, "silent_at_end"});
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const unique_fd input(ends[0]);
+  const unique_fd held(ends[1]);
+  const std::string targets = "--farcall-targets=" + during.url() + "," + at_end.url();
+  const forked_process host([&] {
+    dup2(input.get(), STDIN_FILENO);
+    execl(PROFILED_PROGRAM, PROFILED_PROGRAM, "job", targets.c_str(), nullptr);
+    return 1;
+  });
+  remote_samplers samplers(host.pid(), {}, 500ms);
+  std::this_thread::sleep_for(1s);
+  tool::profile seen;
+  testing::internal::CaptureStderr();
+  samplers.finish(0, [](std::size_t, std::size_t) {}, seen);
+  const std::string told = testing::internal::GetCapturedStderr();
+  // On a busy machine it may be too early for samples.
+  for (const server_of_test* server : {&during, &at_end}) {
+    const std::string at = " at " + server->url().substr(6);
+    EXPECT_THAT(told, ContainsRegex(at + ": (no more samples|not sampled): "));
+  }
+}
+
+/// What is told of servers that a process's counters name.
+std::string told_of_servers(pid_t process) {
+  remote_samplers samplers(process, {}, 500ms);
+  tool::profile seen;
+  testing::internal::CaptureStderr();
+  // It looks once more.
+  samplers.finish(0, [](std::size_t, std::size_t) {}, seen);
+  return testing::internal::GetCapturedStderr();
+}
+
+TEST(remote_samplers, go_only_to_addresses_of_servers) {
+  counter_segment counters({0, getpid(), "here"});
+  // Else the program would be run.
+  const std::string one_and_more = "127.0.0.1:1,shm:1?program=/bin/false,tcp://127.0.0.1:1";
+  counters.describe_peer(1, 1, 1, "tcp", "elsewhere", "x", one_and_more);
+  const std::string told = told_of_servers(getpid());
+  EXPECT_THAT(told, AllOf(HasSubstr("has targets that are not sampled"), HasSubstr(one_and_more)));
+  EXPECT_THAT(told, Not(HasSubstr("cannot be started")));
+}
+
+TEST(remote_samplers, are_not_more_than_a_process_can_have) {
+  counter_segment counters({0, getpid(), "here"});
+  for (node_id n = 1; n <= 600; ++n) {
+    counters.describe_peer(n, 1, 1, "tcp", "elsewhere", "x",
+                           "127.1." + std::to_string(n / 250) + "." + std::to_string(n % 250) +
+                               ":1");
+  }
+  const std::string told = told_of_servers(getpid());
+  EXPECT_THAT(told, HasSubstr("targets at more than 500 servers are not sampled"));
+  EXPECT_THAT(told, HasSubstr("node 500 at 127.1.2.0:1: not sampled"));
+  EXPECT_THAT(told, Not(HasSubstr("node 501 at")));
+}
+
+TEST(remote_samplers, ask_no_servers_of_other_users) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can be another user, too";
+  constexpr uid_t other = 65534;
+  // With counters of its own, and with some from before it became another.
+  for (const bool has_own : {true, false}) {
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    const unique_fd says(ends[1]);
+    const forked_process host([&] {
+      if (has_own && setuid(other) != 0) return 1;
+      counter_segment counters({0, getpid(), "here"});
+      counters.describe_peer(1, 1, 1, "tcp", "elsewhere", "x", "127.0.0.1:1");
+      if (!has_own && setuid(other) != 0) return 1;
+      if (write(says.get(), "", 1) != 1) return 1;
+      std::this_thread::sleep_for(1h);
+      return 0;
+    });
+    const unique_fd said(ends[0]);
+    char c = 0;
+    ASSERT_EQ(read(said.get(), &c, 1), 1);
+    const std::string told = told_of_servers(host.pid());
+    EXPECT_THAT(told, HasSubstr("it is another user's"));
+    EXPECT_THAT(told, Not(HasSubstr("127.0.0.1:1")));
+  }
+}
+
 TEST(server_sampler, samples_processes_of_its_server_only) {
   const server_of_test server({FARCALL_COMMAND, "serve", PROFILED_PROGRAM});
   job_options options;
@@ -185,10 +314,34 @@ TEST(server_sampler, samples_processes_of_its_server_only) {
   const auto nothing = sync(sampler, fn<server_sampler::take>,
                             server_sampler::recorded_counts{1, 2, 3, 4, 5, 6}, false);
   EXPECT_TRUE(nothing.is_last && nothing.samples.samples.empty());
+  for (const unsigned rate : {0U, 10'001U, 4'294'967'295U}) {
+    try {
+      (void)sync(sampler, fn<server_sampler::sample>, std::int64_t{1}, sampler_options{rate});
+      ADD_FAILURE() << rate;
+    } catch (const remote_error& e) {
+      EXPECT_THAT(e.what(), HasSubstr("no such options"));
+    }
+  }
   const std::vector<std::uint64_t> some{1, 2};
   EXPECT_THROW((void)sync(sampler, fn<server_sampler::symbols>, std::uint32_t{3},
                           std::span<const std::uint64_t>(some)),
                remote_error);
+}
+
+TEST(server_sampler, is_one_of_the_targets_that_a_server_may_have) {
+  const server_of_test server({FARCALL_COMMAND, "serve", "--most-targets", "1", PROFILED_PROGRAM});
+  job_options options;
+  options.targets = server.url() + "?sampler=yes";
+  const job first(options);
+  for (const char* const what : {"", "?sampler=yes"}) {
+    options.targets = server.url() + what;
+    try {
+      const job second(options);
+      ADD_FAILURE() << what;
+    } catch (const start_failed& e) {
+      EXPECT_THAT(e.what(), HasSubstr("as many targets as it may have"));
+    }
+  }
 }
 
 } // namespace
