@@ -18,6 +18,7 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <exception>
 #include <filesystem>
 #include <limits>
@@ -103,6 +104,8 @@ job_options options_like(pid_t host) {
   options.heap_bytes = most_told_bytes;
   // What a sampler still does when all has been taken is of no use.
   options.stop_timeout = std::chrono::seconds(1);
+  // A sampler that hangs must not keep the profile from being shown.
+  options.peer_timeout = std::chrono::seconds(5);
   return options;
 }
 
@@ -133,14 +136,21 @@ class remote_sampler {
   remote_sampler& operator=(const remote_sampler&) = delete;
   ~remote_sampler() { stop(); }
 
-  void add(remote_target target) {
-    tell([&] { targets_.push_back(std::move(target)); });
+  /// False where it has failed: it samples nothing any more.
+  [[nodiscard]] bool add(const remote_target& target) {
+    bool is_added = false;
+    tell([&] {
+      is_added = !has_failed_;
+      if (is_added) targets_.push_back(target);
+    });
+    return is_added;
   }
 
   /// Ends the sampling. Does not wait for that.
   void end() {
     tell([this] {
       if (std::exchange(is_over_, true)) return;
+      over_since_ = clock::now();
       last_answer_ = deadline_after(patience_);
     });
   }
@@ -178,6 +188,13 @@ class remote_sampler {
     changed_.notify_all();
   }
 
+  void tell_of_end() {
+    tell([this] {
+      if (!is_over_) over_since_ = clock::now();
+      is_over_ = true;
+    });
+  }
+
   void run() {
     try {
       job_options options = job_options_;
@@ -190,13 +207,20 @@ class remote_sampler {
       compare_clocks(sampler);
       sample_until_over(sampler);
     } catch (const node_failed& e) {
-      // `farcall run --hosts` ends its servers with the program, a moment before that is seen.
+      // `farcall run --hosts` ends its servers with the program, a moment before or after that is
+      // seen.
       std::unique_lock guard(mutex_);
+      has_failed_ = true;
       constexpr std::chrono::seconds moment{1};
-      if (!sampled_.empty() && changed_.wait_for(guard, moment, [this] { return is_over_; }))
+      const time_point failed = clock::now();
+      if (!sampled_.empty() && changed_.wait_for(guard, moment, [this] { return is_over_; }) &&
+          failed < over_since_ + moment) {
         return;
+      }
       failure_ = e.what();
     } catch (const std::exception& e) {
+      const std::lock_guard guard(mutex_);
+      has_failed_ = true;
       failure_ = e.what();
     }
   }
@@ -403,12 +427,14 @@ class remote_sampler {
   const job_options job_options_;
   const sampler_options options_;
   const std::chrono::milliseconds patience_;
-  std::mutex mutex_; ///< of these four
+  std::mutex mutex_; ///< of these six
   std::condition_variable changed_;
   std::vector<remote_target> targets_; ///< to be sampled
   std::vector<remote_target> sampled_;
+  bool has_failed_ = false;
   bool is_over_ = false;
   time_point last_answer_ = no_deadline;
+  time_point over_since_;
   // The thread's, until it has ended.
   std::vector<std::string> problems_;
   std::string failure_;     ///< why it has ended early; empty: it has not
@@ -424,6 +450,13 @@ class remote_sampler {
   time_point next_lookup_;
   std::thread thread_; ///< last: it uses the rest
 };
+
+/// That the calling thread has taken.
+clock::duration processor_time() {
+  timespec taken{};
+  (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &taken);
+  return std::chrono::seconds(taken.tv_sec) + std::chrono::nanoseconds(taken.tv_nsec);
+}
 
 std::string own_machine() {
   std::array<char, 256> name{};
@@ -452,9 +485,9 @@ class remote_samplers::impl {
     changed_.notify_all();
     if (thread_.joinable()) thread_.join();
     // All at once, so that it takes no longer than the slowest.
-    for (const auto& [server, sampler] : samplers_)
+    for (const auto& sampler : samplers_)
       sampler->end();
-    for (const auto& [server, sampler] : samplers_)
+    for (const auto& sampler : samplers_)
       sampler->stop();
   }
 
@@ -466,20 +499,26 @@ class remote_samplers::impl {
     }
     for (const std::string& line : problems_)
       fmt::print(stderr, "farcall prof: {}\n", valid_text(line));
-    for (const auto& [server, sampler] : samplers_)
+    for (const auto& sampler : samplers_)
       sampler->add_to(into, start, tell);
   }
 
  private:
+  /// Jobs begin at any time, and get further targets. To look for them takes 1 % of a processor, at
+  /// most, or what it takes once a second.
   void run() {
-    constexpr std::chrono::milliseconds longest{1000};
-    std::chrono::milliseconds interval{25};
-    for (bool is_over = false; !is_over; interval = std::min(2 * interval, longest)) {
+    using std::chrono::milliseconds;
+    constexpr clock::duration longest = milliseconds(1000);
+    constexpr clock::duration shortest = milliseconds(25);
+    clock::duration interval = shortest;
+    for (bool is_over = false; !is_over;) {
       {
         std::unique_lock guard(mutex_);
         is_over = changed_.wait_for(guard, interval, [this] { return is_over_; });
       }
+      const clock::duration before = processor_time();
       look();
+      interval = std::clamp(100 * (processor_time() - before), shortest, longest);
     }
   }
 
@@ -512,39 +551,41 @@ class remote_samplers::impl {
         nodes_here_[process] = peer.node;
         continue;
       }
-      if (remote_sampler* const sampler = sampler_at(peer.server, counted))
-        sampler->add({peer.node, process, peer.machine == own_machine() ? "" : peer.machine});
+      sample_at(peer.server, counted,
+                {peer.node, process, peer.machine == own_machine() ? "" : peer.machine});
     }
   }
 
-  /// Null, and a line says why, where none is to be asked.
-  [[nodiscard]] remote_sampler* sampler_at(const std::string& server, const counted_process& host) {
-    if (const auto known = samplers_.find(server); known != samplers_.end())
-      return known->second.get();
+  /// A line says why, where none is to be asked.
+  void sample_at(const std::string& server, const counted_process& host,
+                 const remote_target& target) {
+    const auto latest = latest_.find(server);
+    if (latest != latest_.end() && latest->second->add(target)) return;
+    // The first there, or the server has begun again meanwhile.
     if (!is_own(host)) {
       tell_once(fmt::format("what process {} has started at servers is not sampled: it is another "
                             "user's, and they would get the rights of this one; run farcall prof "
                             "as that user",
                             host.process));
-      return nullptr;
+      return;
     }
     if (samplers_.size() == most_servers) {
       tell_once(fmt::format("targets at more than {} servers are not sampled", most_servers));
-      return nullptr;
+      return;
     }
     try {
       // It becomes a part of an address, with options behind it.
       (void)tcp::parse_address(server, "the server");
-      auto made =
-          std::make_unique<remote_sampler>(server, options_like(host.process), options_, patience_);
-      return samplers_.emplace(server, std::move(made)).first->second.get();
+      samplers_.push_back(std::make_unique<remote_sampler>(server, options_like(host.process),
+                                                           options_, patience_));
+      latest_[server] = samplers_.back().get();
+      (void)samplers_.back()->add(target);
     } catch (const setting_error& e) {
       tell_once(
           fmt::format("process {} has targets that are not sampled: {}", host.process, e.what()));
     } catch (const std::system_error& e) {
       tell_once(fmt::format("some targets at servers are not sampled: {}", e.what()));
     }
-    return nullptr;
   }
 
   /// Whoever a job is made with may have this process do anything. The owner of a folder of /proc
@@ -570,7 +611,8 @@ class remote_samplers::impl {
   std::vector<std::string> problems_;
   std::set<std::pair<ino_t, node_id>> known_;
   std::map<pid_t, node_id> nodes_here_; ///< whose numbers only the counters tell
-  std::map<std::string, std::unique_ptr<remote_sampler>> samplers_; ///< by their servers
+  std::vector<std::unique_ptr<remote_sampler>> samplers_;
+  std::map<std::string, remote_sampler*> latest_; ///< by their servers
   std::thread thread_;
 };
 

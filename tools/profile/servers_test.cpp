@@ -1,4 +1,5 @@
 #include "perf_events.hpp"
+#include "processes.hpp"
 #include "remote_samplers.hpp"
 #include "server_sampler.hpp"
 
@@ -71,6 +72,7 @@ class server_of_test {
     if (begin != std::string::npos) url_ = line.substr(begin, line.find(',') - begin);
   }
   [[nodiscard]] const std::string& url() const { return url_; }
+  [[nodiscard]] pid_t process() const { return process_->pid(); }
   void end() {
     kill(process_->pid(), SIGTERM);
     EXPECT_TRUE(process_->wait_until(std::chrono::steady_clock::now() + 20s));
@@ -80,6 +82,17 @@ class server_of_test {
   std::optional<forked_process> process_;
   std::string url_;
 };
+
+/// The sampler that the server has started; 0 where there is none within some seconds.
+pid_t sampler_of(pid_t server) {
+  for (const auto end = std::chrono::steady_clock::now() + 10s;
+       std::chrono::steady_clock::now() < end; std::this_thread::sleep_for(10ms)) {
+    for (const pid_t process : with_descendants(server)) {
+      if (command_of(process).ends_with("farcall sampler")) return process;
+    }
+  }
+  return 0;
+}
 
 /// The table of a node, in what was printed.
 std::string table_of(const std::string& printed, const std::string& node) {
@@ -115,6 +128,15 @@ TEST_F(profile_of_servers, has_their_targets) {
   EXPECT_THAT(table_of(result.standard_error, "node 2"), HasSubstr("twice"));
   // Again: a sampler leaves nothing behind.
   EXPECT_EQ(profile(server.url(), "0.3").exit_status, 0);
+}
+
+TEST_F(profile_of_servers, has_targets_of_later_jobs) {
+  const server_of_test server({FARCALL_COMMAND, "serve", PROFILED_PROGRAM});
+  const std::string another = R"(sleep 0.5 | "$0" job "--farcall-targets=$1,$1")";
+  const program_result result = profile(server.url(), "0.9", another);
+  EXPECT_EQ(result.exit_status, 0) << result.standard_error;
+  // Which the first job does not have.
+  EXPECT_THAT(table_of(result.standard_error, "node 2"), HasSubstr("twice"));
 }
 
 TEST_F(profile_of_servers, takes_names_from_there_where_the_program_is_not_here) {
@@ -161,6 +183,35 @@ TEST_F(profile_of_servers, has_what_there_was_where_a_server_ends) {
     EXPECT_EQ(result.standard_error.find("no more samples: ") != std::string::npos, then != "exit")
         << result.standard_error;
   }
+}
+
+TEST_F(profile_of_servers, has_what_there_was_where_a_sampler_hangs) {
+  const server_of_test server({FARCALL_COMMAND, "serve", PROFILED_PROGRAM});
+  std::thread stopper([&] {
+    const pid_t sampler = sampler_of(server.process());
+    std::this_thread::sleep_for(500ms);
+    if (sampler != 0) kill(sampler, SIGSTOP);
+  });
+  const program_result result = profile(server.url(), "1.5");
+  stopper.join();
+  EXPECT_EQ(result.exit_status, 0) << result.standard_error;
+  EXPECT_THAT(result.standard_error, HasSubstr(": no more samples: "));
+  EXPECT_THAT(table_of(result.standard_error, "node 1"), HasSubstr("twice"));
+}
+
+TEST_F(profile_of_servers, has_targets_of_later_jobs_where_a_sampler_has_failed) {
+  const server_of_test server({FARCALL_COMMAND, "serve", PROFILED_PROGRAM});
+  std::thread killer([&] {
+    const pid_t sampler = sampler_of(server.process());
+    std::this_thread::sleep_for(500ms);
+    if (sampler != 0) kill(sampler, SIGKILL);
+  });
+  const std::string another = R"(sleep 0.5 | "$0" job "--farcall-targets=$1,$1")";
+  const program_result result = profile(server.url(), "2", another);
+  killer.join();
+  EXPECT_EQ(result.exit_status, 0) << result.standard_error;
+  EXPECT_THAT(result.standard_error, HasSubstr(": no more samples: "));
+  EXPECT_THAT(table_of(result.standard_error, "node 2"), HasSubstr("twice"));
 }
 
 TEST_F(profile_of_servers, says_which_have_no_sampler) {
@@ -229,7 +280,8 @@ TEST_F(profile_of_servers, gives_up_those_that_do_not_answer) {
   std::this_thread::sleep_for(1s);
   tool::profile seen;
   testing::internal::CaptureStderr();
-  samplers.finish(0, [](std::size_t, std::size_t) {}, seen);
+  samplers.stop();
+  samplers.add_to(seen, 0, [](std::size_t, std::size_t) {});
   const std::string told = testing::internal::GetCapturedStderr();
   // On a busy machine it may be too early for samples.
   for (const server_of_test* server : {&during, &at_end}) {
@@ -244,7 +296,8 @@ std::string told_of_servers(pid_t process) {
   tool::profile seen;
   testing::internal::CaptureStderr();
   // It looks once more.
-  samplers.finish(0, [](std::size_t, std::size_t) {}, seen);
+  samplers.stop();
+  samplers.add_to(seen, 0, [](std::size_t, std::size_t) {});
   return testing::internal::GetCapturedStderr();
 }
 
