@@ -165,14 +165,15 @@ bool timeline::add(batch b) {
   // However many of these come, they take no more than the events may.
   if (take_room(b.clocks.size() * sizeof(clock_sample))) of.clock.add(b.clocks);
   for (function_name& f : b.functions) {
-    if (take_room(sizeof f + f.name.size())) of.functions[{f.key, f.handle}] = std::move(f.name);
+    if (take_room(sizeof(function_name) + f.name.size()))
+      of.functions[{f.key, f.handle}] = std::move(f.name);
   }
   for (const lane_description& l : b.events.lanes) {
     if (take_room(sizeof l)) of.lanes[l.number] = l;
   }
   for (std::size_t i = 0; i < b.events.ranges.size(); ++i) {
     std::string& name = b.events.ranges[i];
-    if (take_room(sizeof name + name.size()))
+    if (take_room(sizeof(std::string) + name.size()))
       of.ranges[b.events.first_range + static_cast<std::uint32_t>(i)] = std::move(name);
   }
   for (thread_events& t : b.events.threads) {

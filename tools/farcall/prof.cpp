@@ -183,7 +183,8 @@ command command_prof() {
           "The table goes to standard error when the program has ended, and the exit status is the "
           "program's. Threads are sampled while they run in user mode: sleep and the kernel's work "
           "do not show. Targets on this machine are sampled with their host, those of "
-          "'farcall serve' on other machines by their servers. Stacks follow frame pointers: build with -fno-omit-frame-pointer, or "
+          "'farcall serve' on other machines by their servers. Stacks follow frame pointers: build "
+          "with -fno-omit-frame-pointer, or "
           "take --call-graph dwarf; else a sample shows few callers.",
       .options = {{.name = "-s,--samplerate",
                    .value = &o.samples_per_second,
