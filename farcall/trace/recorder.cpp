@@ -117,7 +117,7 @@ struct recorder::made_ones {
     static auto* const made = new made_ones;
     return *made;
   }
-  /// With the lock, or where there is one thread.
+  /// With the lock.
   void choose_current() const noexcept {
     const auto last =
         std::find_if(all.rbegin(), all.rend(), [](const auto& r) { return r->is_on(); });

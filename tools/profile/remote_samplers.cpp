@@ -188,13 +188,6 @@ class remote_sampler {
     changed_.notify_all();
   }
 
-  void tell_of_end() {
-    tell([this] {
-      if (!is_over_) over_since_ = clock::now();
-      is_over_ = true;
-    });
-  }
-
   void run() {
     try {
       job_options options = job_options_;
