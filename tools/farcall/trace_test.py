@@ -34,14 +34,15 @@ def good(done):
 
 
 def nested(slices):
-    """Slices of one track lie inside each other, or beside."""
+    """Slices of one track, in whole ns, lie inside each other, or beside."""
     open_ends = []
     for begin, minus_length, name in sorted(slices):
         end = begin - minus_length
-        while open_ends and open_ends[-1] <= begin:
+        while open_ends and open_ends[-1][0] <= begin:
             open_ends.pop()
-        expect(not open_ends or end <= open_ends[-1] + 1e-6, f"{name} at {begin} ends inside")
-        open_ends.append(end)
+        expect(not open_ends or end <= open_ends[-1][0],
+               f"{name} from {begin} to {end} ns lies inside {open_ends[-1:]}, or beside")
+        open_ends.append((end, name))
 
 
 def read(path):
@@ -62,8 +63,10 @@ def read(path):
         expect(isinstance(row["ts"], (int, float)) and row["name"], f"a name and a time: {row}")
         if phase == "X":
             expect(row["dur"] >= 0, f"a length: {row}")
-            if row["dur"] > 0:
-                tracks[place].append((row["ts"], -row["dur"], row["name"]))
+            # In ns, as readers count: sums of microseconds with a fraction are off by a little.
+            begin, length = round(row["ts"] * 1000), round(row["dur"] * 1000)
+            if length > 0:
+                tracks[place].append((begin, -length, row["name"]))
         elif phase in "stf":
             arrows[row["id"]].append((phase, row["ts"], place))
         else:
