@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <fstream>
@@ -368,6 +369,37 @@ TEST_F(intruder_test, a_job_goes_on_in_a_flood_of_connections) {
       << open_descriptors() << " descriptors, " << before << " before";
   const job another(network_job(url_of(*server_), key_));
   EXPECT_EQ(sync(another.targets()[0], [] { return 3; }), 3);
+}
+
+/// Where nobody has to go because of the time.
+class patient_intruder_test : public intruder_test {
+ protected:
+  patient_intruder_test() : intruder_test(true, seconds(60)) {}
+
+  /// More than there may be; some are gone when it returns.
+  [[nodiscard]] std::list<raw_client> flood_from(const char* address, const std::string& bytes) {
+    std::list<raw_client> flood;
+    for (int i = 0; i < 300; ++i)
+      flood.emplace_back(port_of(*server_), address).send(bytes);
+    EXPECT_TRUE(comes_true([&] {
+      return std::ranges::any_of(flood,
+                                 [](raw_client& c) { return c.is_ended_within(milliseconds(5)); });
+    }));
+    return flood;
+  }
+};
+
+TEST_F(patient_intruder_test, a_flood_from_one_address_displaces_nobody_from_another) {
+  raw_client slow(port_of(*server_));
+  const auto silent = flood_from("127.0.0.2", "");
+  slow.send(bytes_of(control_preamble(true)));
+  EXPECT_TRUE(comes_true([&] {
+    EXPECT_FALSE(slow.is_ended_within(milliseconds(1)));
+    return slow.heard().size() == sizeof(tcp::admission_message);
+  }));
+  const auto half = flood_from("127.0.0.2", bytes_of(control_preamble(true)));
+  EXPECT_FALSE(slow.is_ended_within(milliseconds(50)));
+  expect_job_undisturbed();
 }
 
 // ---- unencrypted, where the last checks can be reached -----------------------------------------

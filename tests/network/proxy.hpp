@@ -76,7 +76,7 @@ class proxy {
 /// A connection to a port on loopback, for tests that speak by themselves.
 class raw_client {
  public:
-  explicit raw_client(std::uint16_t port);
+  explicit raw_client(std::uint16_t port, const char* from = "127.0.0.1");
 
   /// False when the other side has gone.
   bool send(const std::string& bytes);

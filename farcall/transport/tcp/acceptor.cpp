@@ -13,9 +13,6 @@
 namespace farcall::tcp {
 namespace {
 
-/// Connections that have not said yet what they want; for another one the oldest has to go, so that
-/// a flood costs no memory, and a peer that says at once what it wants is served even then.
-constexpr std::size_t most_visitors = 128;
 /// Taken at one go, so that a flood does not keep the reactor from the rest.
 constexpr int accept_batch = 32;
 /// Pause when the system has no descriptor left.
@@ -82,16 +79,16 @@ void acceptor::let_in(int listener) {
 }
 
 void acceptor::add(unique_fd socket) {
-  if (visitors_.size() >= most_visitors) {
-    send_away(visitors_.begin()->first,
-              "it has not said yet what it wants, and too many others have come");
-  }
+  if (const auto displaced = unproved_.displaced())
+    send_away(*displaced, "it has not said yet what it wants, and too many others have come");
   auto v = std::make_unique<visitor>();
   v->from = peer_text(socket.get());
+  v->source = source_of(v->from);
   v->socket = std::move(socket);
   v->socket.close_on_fork();
   const int fd = v->socket.get();
   const std::uint64_t number = ++last_visitor_;
+  unproved_.add(number, v->source);
   visitors_[number] = std::move(v);
   loop_->add(fd, EPOLLIN, std::make_shared<function_handler>([weak = weak_from_this(), number] {
                if (const auto self = weak.lock()) self->hear(number);
@@ -107,6 +104,7 @@ void acceptor::send_away(std::uint64_t number, const std::string& why) {
   if (at == visitors_.end()) return;
   loop_->remove(at->second->socket.get());
   if (!why.empty()) refuse(at->second->from, why);
+  unproved_.remove(number, at->second->source);
   visitors_.erase(at);
 }
 
@@ -134,6 +132,7 @@ void acceptor::hear(std::uint64_t number) {
   }
   loop_->remove(v.socket.get());
   const std::unique_ptr<visitor> gone = std::move(at->second);
+  unproved_.remove(number, gone->source);
   visitors_.erase(at);
   if (!takes_) return;
   try {

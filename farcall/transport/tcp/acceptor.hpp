@@ -5,6 +5,7 @@
 #include <farcall/transport/tcp/address.hpp>
 #include <farcall/transport/tcp/handshake.hpp>
 #include <farcall/transport/tcp/reactor.hpp>
+#include <farcall/transport/tcp/unproved_peers.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -30,6 +31,10 @@ class acceptor : public std::enable_shared_from_this<acceptor> {
   acceptor(reactor& loop, std::vector<unique_fd> listeners,
            std::chrono::milliseconds handshake_timeout);
 
+  /// Connections that have not said, or not proved, what they want: together they may cost so much,
+  /// and a peer is served that does so at once.
+  static constexpr std::size_t most_unproved = 128;
+
   /// Where it listens.
   [[nodiscard]] const std::vector<address>& addresses() const noexcept { return addresses_; }
 
@@ -46,6 +51,7 @@ class acceptor : public std::enable_shared_from_this<acceptor> {
   struct visitor {
     unique_fd socket;
     std::string from;
+    std::string source;
     preamble first;
     std::size_t have = 0;
   };
@@ -62,6 +68,7 @@ class acceptor : public std::enable_shared_from_this<acceptor> {
   taker takes_;
   std::map<std::uint64_t, std::unique_ptr<visitor>> visitors_;
   std::uint64_t last_visitor_ = 0;
+  unproved_peers unproved_{most_unproved};
   log::limited_log refusals_{"more connections were refused"};
 };
 

@@ -11,6 +11,7 @@
 #include <farcall/transport/tcp/server.hpp>
 #include <farcall/transport/tcp/socket.hpp>
 #include <farcall/transport/tcp/stream.hpp>
+#include <farcall/transport/tcp/unproved_peers.hpp>
 
 #include <algorithm>
 #include <array>
@@ -28,9 +29,6 @@
 
 namespace farcall {
 namespace {
-
-/// Hosts that have not said yet which target they want; for another one the oldest has to go.
-constexpr std::size_t most_hosts = 128;
 
 using target_name = std::pair<tcp::job_name, node_id>;
 
@@ -73,6 +71,7 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
   struct visitor {
     std::unique_ptr<tcp::stream> connection;
     std::string from;
+    std::string source;
     tcp::preamble first;
     std::vector<std::byte> request;
   };
@@ -122,6 +121,7 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     if (at == visitors_.end()) return;
     if (at->second->connection) loop_->remove(at->second->connection->fd());
     if (!why.empty()) acceptor_->refuse(at->second->from, why);
+    unproved_.remove(number, at->second->source);
     visitors_.erase(at);
   }
 
@@ -137,16 +137,18 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
       throw error("there are as many targets as there may be");
     }
     tcp::reply(socket.get(), tcp::admission::come_in);
-    if (visitors_.size() >= most_hosts) {
-      send_away(visitors_.begin()->first,
+    if (const auto displaced = unproved_.displaced()) {
+      send_away(*displaced,
                 "it has not said yet which target it wants, and too many others have come");
     }
     auto v = std::make_shared<visitor>();
     v->from = from;
+    v->source = tcp::source_of(from);
     v->first = first;
     v->connection = identity_ ? tcp::tls_server(std::move(socket), identity_)
                               : tcp::plain_stream(std::move(socket));
     const std::uint64_t number = ++last_visitor_;
+    unproved_.add(number, v->source);
     visitors_[number] = v;
     loop_->add(v->connection->fd(), EPOLLIN,
                std::make_shared<tcp::function_handler>([weak = weak_from_this(), number] {
@@ -222,6 +224,7 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
         [weak = weak_from_this(), name](control_socket& /*near*/, const std::string& why) {
           if (const auto self = weak.lock()) self->lose_host(name, why);
         });
+    unproved_.remove(number, v.source);
     visitors_.erase(number);
     if (t.prints) {
       t.to_host->take_here(
@@ -295,6 +298,7 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
   std::shared_ptr<tcp::acceptor> acceptor_;
   std::map<std::uint64_t, std::shared_ptr<visitor>> visitors_;
   std::uint64_t last_visitor_ = 0;
+  tcp::unproved_peers unproved_{tcp::acceptor::most_unproved}; ///< visitors
   std::map<target_name, target> targets_;
   std::atomic<std::uint32_t> count_{0};
   std::unique_ptr<tcp::reactor> loop_; ///< first to end

@@ -1,0 +1,50 @@
+#include <farcall/transport/tcp/unproved_peers.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+namespace farcall::tcp {
+
+std::string source_of(const std::string& peer) {
+  // "1.2.3.4:5", or "[1:2::3%eth0]:5".
+  std::string host = peer.substr(0, peer.rfind(':'));
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  host = host.substr(0, host.find('%'));
+  in6_addr six{};
+  if (::inet_pton(AF_INET6, host.c_str(), &six) != 1) return host;
+  if (IN6_IS_ADDR_V4MAPPED(&six)) {
+    std::array<char, INET_ADDRSTRLEN> text{};
+    return ::inet_ntop(AF_INET, &six.s6_addr[12], text.data(), text.size());
+  }
+  std::memset(&six.s6_addr[8], 0, 8);
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  return std::string(::inet_ntop(AF_INET6, &six, text.data(), text.size())) + "/64";
+}
+
+unproved_peers::unproved_peers(std::size_t most) : most_(most), random_(std::random_device()()) {}
+
+void unproved_peers::add(std::uint64_t connection, const std::string& source) {
+  by_source_[source].push_back(connection);
+  ++size_;
+}
+
+void unproved_peers::remove(std::uint64_t connection, const std::string& source) noexcept {
+  const auto at = by_source_.find(source);
+  if (at == by_source_.end()) return;
+  size_ -= std::erase(at->second, connection);
+  if (at->second.empty()) by_source_.erase(at);
+}
+
+std::optional<std::uint64_t> unproved_peers::displaced() {
+  if (size_ < most_) return std::nullopt;
+  const auto largest =
+      std::ranges::max_element(by_source_, {}, [](const auto& s) { return s.second.size(); });
+  const std::vector<std::uint64_t>& all = largest->second;
+  return all[std::uniform_int_distribution<std::size_t>(0, all.size() - 1)(random_)];
+}
+
+} // namespace farcall::tcp

@@ -1,0 +1,63 @@
+#include <farcall/transport/tcp/unproved_peers.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace farcall::tcp {
+namespace {
+
+TEST(unproved_peers, sources_are_addresses_without_ports) {
+  EXPECT_EQ(source_of("192.0.2.1:5000"), source_of("192.0.2.1:6000"));
+  EXPECT_NE(source_of("192.0.2.1:5000"), source_of("192.0.2.2:5000"));
+  EXPECT_EQ(source_of("[::ffff:192.0.2.1]:5000"), source_of("192.0.2.1:6000"));
+  EXPECT_EQ(source_of("an unknown address"), source_of("an unknown address"));
+}
+
+TEST(unproved_peers, a_network_of_ipv6_is_one_source) {
+  EXPECT_EQ(source_of("[2001:db8:1:2::3]:5000"), source_of("[2001:db8:1:2:ffff::9]:6000"));
+  EXPECT_NE(source_of("[2001:db8:1:2::3]:5000"), source_of("[2001:db8:1:3::3]:5000"));
+  EXPECT_EQ(source_of("[fe80::1%eth0]:5000"), source_of("[fe80::2]:6000"));
+}
+
+TEST(unproved_peers, nobody_is_displaced_while_there_is_room) {
+  unproved_peers all(3);
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(all.displaced(), std::nullopt);
+    all.add(i, "a");
+  }
+  EXPECT_TRUE(all.displaced());
+  all.remove(1, "a");
+  EXPECT_EQ(all.displaced(), std::nullopt);
+  all.remove(1, "a");
+  all.remove(7, "b");
+  all.add(3, "a");
+  EXPECT_TRUE(all.displaced());
+}
+
+TEST(unproved_peers, a_flood_displaces_itself) {
+  unproved_peers all(128);
+  all.add(0, "who has few");
+  all.add(1, "who has few");
+  std::set<std::uint64_t> there;
+  bool is_first_always = true;
+  for (std::uint64_t i = 2; i < 10'000; ++i) {
+    if (const auto out = all.displaced()) {
+      ASSERT_TRUE(there.contains(*out)) << *out;
+      is_first_always = is_first_always && *out == *there.begin();
+      there.erase(*out);
+      all.remove(*out, "flood");
+    }
+    all.add(i, "flood");
+    there.insert(i);
+  }
+  EXPECT_EQ(there.size(), 126U);
+  // Else a flood from one's own machine would leave nobody the time to say what he wants.
+  EXPECT_FALSE(is_first_always);
+}
+
+} // namespace
+} // namespace farcall::tcp
