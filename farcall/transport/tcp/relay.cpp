@@ -59,6 +59,8 @@ void relay::start() {
     if (self->is_over_) return;
     self->loop_->add(self->near_.fd(), EPOLLIN, std::make_shared<end_point>(self, &relay::on_near));
     self->loop_->add(self->far_->fd(), EPOLLIN, std::make_shared<end_point>(self, &relay::on_far));
+    // Both sides have been silent for as long as it took to come here.
+    self->last_heard_ = self->last_said_ = clock::now();
     // Something may have come, and been decrypted, before we watched.
     self->on_far();
     self->tick();
@@ -105,13 +107,17 @@ void relay::on_near_end() noexcept {
   }
 }
 
-void relay::put(control kind, std::span<const std::byte> body) {
-  if (is_parting_ || is_far_deaf_) return;
+void relay::append(control kind, std::span<const std::byte> body) {
   const frame_header header{static_cast<std::uint32_t>(body.size()),
                             static_cast<std::uint32_t>(kind)};
   const auto head = std::as_bytes(std::span(&header, 1));
   out_.insert(out_.end(), head.begin(), head.end());
   out_.insert(out_.end(), body.begin(), body.end());
+}
+
+void relay::put(control kind, std::span<const std::byte> body) {
+  if (is_parting_ || is_far_deaf_) return;
+  append(kind, body);
   flush();
 }
 

@@ -50,6 +50,9 @@ class relay : public std::enable_shared_from_this<relay> {
   /// On the reactor's thread. Before start().
   void take_here(taker takes) { takes_ = std::move(takes); }
 
+  /// The first that the far side hears, before any heartbeat. Before start().
+  void begin_with(control kind, std::span<const std::byte> body) { append(kind, body); }
+
   /// Begins. Any thread, once.
   void start();
 
@@ -72,6 +75,7 @@ class relay : public std::enable_shared_from_this<relay> {
   void take_frames();
   void pass_on();
   void retry_later();
+  void append(control kind, std::span<const std::byte> body);
   void put(control kind, std::span<const std::byte> body);
   void flush() noexcept;
   void part() noexcept;

@@ -83,6 +83,18 @@ TEST_F(relay_test, carries_messages_both_ways) {
   EXPECT_EQ(got->body, bytes_of("from far"));
 }
 
+TEST_F(relay_test, begins_with_what_it_was_told_to_begin_with) {
+  relay_->begin_with(control::request, bytes_of("first"));
+  ASSERT_TRUE(near_.send(control::joined, bytes_of("second")));
+  relay_->start();
+  frame_header header;
+  const bytes head = received(*far_, sizeof header);
+  std::memcpy(&header, head.data(), sizeof header);
+  EXPECT_EQ(header.kind, static_cast<std::uint32_t>(control::request));
+  EXPECT_EQ(received(*far_, header.bytes), bytes_of("first"));
+  EXPECT_EQ(next_from_far(), "second");
+}
+
 /// A socket that is closed with something in it that nobody has read breaks its connection off.
 TEST_F(relay_test, last_words_arrive_though_nobody_reads_what_comes) {
   relay_->start();

@@ -198,13 +198,10 @@ std::unique_ptr<target_process> server_launcher::start(node_id node, const targe
                                    messages::ended{server + " can no longer be reached: " + why});
         });
     tcp::receive_output(loop_, link, node, output_);
+    // A server takes whoever begins with something else for no host.
+    link->begin_with(url.has("sampler") ? control::request_sampler : control::request,
+                     encode_credentials(request_));
     link->start();
-    const control asked = url.has("sampler") ? control::request_sampler : control::request;
-    if (!ours.send(asked, encode_credentials(request_), {}, deadline)) {
-      const auto last = ours.receive(clock::now());
-      if (!last || last->kind != control::ended) throw error("the connection ended at once");
-      throw error(messages::ended::decode(last->body).how);
-    }
     addresses_[node] = url.address;
     return std::make_unique<remote_process>(std::move(ours), std::move(link), server);
   } catch (const error& e) {
