@@ -348,6 +348,21 @@ TEST(network_start, a_full_server_says_so_and_keeps_the_others) {
   EXPECT_EQ(sync(j.targets()[1], [] { return 8; }), 8);
 }
 
+TEST(network_start, a_server_limits_how_long_hosts_may_be_silent) {
+  server_options o = local_server();
+  o.longest_heartbeat_timeout = seconds(20);
+  const server s(o);
+  job_options j = network_job(url_of(s));
+  j.heartbeat_timeout = milliseconds(20'001);
+  EXPECT_THAT(start_failure(j), testing::AllOf(HasSubstr("node 1"), HasSubstr("20001 ms"),
+                                               HasSubstr("allows 20000 ms"),
+                                               HasSubstr("--longest-heartbeat-timeout-ms")));
+  EXPECT_EQ(s.targets(), 0U);
+  j.heartbeat_timeout = seconds(20);
+  const job allowed(j);
+  EXPECT_EQ(sync(allowed.targets()[0], [] { return 8; }), 8);
+}
+
 TEST(network_start, targets_that_did_start_go_when_another_cannot) {
   const server s(local_server());
   server_options o = local_server();

@@ -31,6 +31,8 @@ namespace {
 struct serve_options {
   std::string listen = "127.0.0.1:0";
   server_options server;
+  unsigned longest_heartbeat_timeout_ms =
+      static_cast<unsigned>(server.longest_heartbeat_timeout.count());
   unsigned handshake_timeout_ms = static_cast<unsigned>(server.handshake_timeout.count());
   bool key_from_stdin = false;
   bool host_files = false;
@@ -72,6 +74,8 @@ int serve_app(serve_options options, const std::vector<std::string>& command) {
   options.server.program = served_for_benchmarks(plan.program);
   options.server.arguments = plan.words;
   options.server.sampler = {this_program(), "sampler"};
+  options.server.longest_heartbeat_timeout =
+      std::chrono::milliseconds(options.longest_heartbeat_timeout_ms);
   options.server.handshake_timeout = std::chrono::milliseconds(options.handshake_timeout_ms);
   // Before the server notes the environment of its targets.
   if (options.host_files) preload_io_library();
@@ -142,6 +146,12 @@ command command_serve() {
                    .value = &o.server.most_targets,
                    .text = "Targets at a time (default 1000)",
                    .range = {{1, 100'000}}},
+                  {.name = "--longest-heartbeat-timeout-ms",
+                   .value = &o.longest_heartbeat_timeout_ms,
+                   .text =
+                       "Hosts that ask for a longer heartbeat timeout are refused: so long targets "
+                       "live whose host has vanished (default: a day)",
+                   .range = {{10, 86'400'000}}},
                   {.name = "--handshake-timeout-ms",
                    .value = &o.handshake_timeout_ms,
                    .text = "How long a connection may take to say what it wants (default 5000)",

@@ -208,6 +208,7 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     if (!own_.keeps_output) t.prints = std::make_shared<tcp::output_sender>(*loop_);
     std::string failure;
     try {
+      require_short(request.heartbeat_timeout);
       if (request.wants_sampler && own_.sampler.empty())
         throw start_failed("this server has no sampler; those of 'farcall serve' have", no_node);
       t.process = child_process::start(request.wants_sampler ? own_.sampler.front() : own_.program,
@@ -251,6 +252,17 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
                std::make_shared<tcp::function_handler>([weak = weak_from_this(), name] {
                  if (const auto self = weak.lock()) self->lose_target(name);
                }));
+  }
+
+  void require_short(std::chrono::milliseconds heartbeat_timeout) const {
+    const std::chrono::milliseconds longest = own_.longest_heartbeat_timeout;
+    if (heartbeat_timeout <= longest) return;
+    throw start_failed(
+        "a heartbeat timeout of " + std::to_string(heartbeat_timeout.count()) +
+            " ms is asked for, and this server allows " + std::to_string(longest.count()) +
+            " ms; set FARCALL_HEARTBEAT_TIMEOUT_MS, or start the server with another "
+            "--longest-heartbeat-timeout-ms",
+        no_node);
   }
 
   static void tell_end(relay& to_host, const std::string& how, int code) {

@@ -23,6 +23,8 @@ struct server_options {
   bool plain = false;          ///< unencrypted although there may be others on the network
   bool trusts_network = false; ///< needed with `plain` beyond loopback
   std::uint32_t most_targets = 1000;
+  /// That hosts may ask for: so long targets live whose host has vanished.
+  std::chrono::milliseconds longest_heartbeat_timeout{std::chrono::hours(24)};
   std::chrono::milliseconds handshake_timeout{5'000}; ///< for a connection to say what it wants
 };
 
