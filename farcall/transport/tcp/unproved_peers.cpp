@@ -1,6 +1,5 @@
 #include <farcall/transport/tcp/unproved_peers.hpp>
 
-#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -41,9 +40,15 @@ void unproved_peers::remove(std::uint64_t connection, const std::string& source)
 
 std::optional<std::uint64_t> unproved_peers::displaced() {
   if (size_ < most_) return std::nullopt;
-  const auto largest =
-      std::ranges::max_element(by_source_, {}, [](const auto& s) { return s.second.size(); });
-  const std::vector<std::uint64_t>& all = largest->second;
+  // Of several that have as many, none is safe for its address.
+  std::size_t most = 0;
+  std::vector<std::uint64_t> all;
+  for (const auto& [source, connections] : by_source_) {
+    if (connections.size() < most) continue;
+    if (connections.size() > most) all.clear();
+    most = connections.size();
+    all.insert(all.end(), connections.begin(), connections.end());
+  }
   return all[std::uniform_int_distribution<std::size_t>(0, all.size() - 1)(random_)];
 }
 

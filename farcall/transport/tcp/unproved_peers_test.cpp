@@ -59,5 +59,15 @@ TEST(unproved_peers, a_flood_displaces_itself) {
   EXPECT_FALSE(is_first_always);
 }
 
+TEST(unproved_peers, of_sources_that_have_as_many_none_is_safe) {
+  unproved_peers all(8);
+  for (std::uint64_t i = 0; i < 8; ++i)
+    all.add(i, std::to_string(i));
+  std::set<std::uint64_t> displaced;
+  for (int i = 0; i < 1000; ++i)
+    displaced.insert(all.displaced().value());
+  EXPECT_EQ(displaced.size(), 8U);
+}
+
 } // namespace
 } // namespace farcall::tcp
