@@ -14,10 +14,8 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <fstream>
 #include <list>
 #include <random>
-#include <sstream>
 
 /// Those who may not come in: they are refused with a reason in the log, and jobs go on.
 namespace farcall::test {
@@ -40,13 +38,6 @@ tcp::preamble control_preamble(bool is_encrypted = false) {
   p.is_encrypted = is_encrypted ? 1 : 0;
   p.to = 1;
   return p;
-}
-
-std::string content_of(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  std::stringstream all;
-  all << in.rdbuf();
-  return all.str();
 }
 
 /// A server and a job with one target that must not notice anything.

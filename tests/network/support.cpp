@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <system_error>
 
 #include <fcntl.h>
@@ -58,6 +60,11 @@ outcome outcome_of(const std::string& command) {
   const int status = ::pclose(out);
   o.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   return o;
+}
+
+std::string content_of(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 void mark(const std::string& file) {

@@ -47,6 +47,9 @@ struct outcome {
 };
 [[nodiscard]] outcome outcome_of(const std::string& command);
 
+/// Of a file; nothing where it cannot be read.
+[[nodiscard]] std::string content_of(const std::string& file);
+
 /// Adds a byte to a file; the number of bytes says how often something was done, whoever did it.
 void mark(const std::string& file);
 [[nodiscard]] std::size_t marks(const std::string& file);

@@ -4,8 +4,6 @@
 #include <farcall/transport/tcp/secret.hpp>
 
 #include <cstdint>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <string>
 
@@ -16,11 +14,6 @@
 /// something of it away has to change the page.
 namespace farcall::test {
 namespace {
-
-std::string content_of(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 class trusted_nodes : public testing::Test {
  protected:
