@@ -23,8 +23,8 @@ class scripted_stream final : public tcp::stream {
  public:
   /// Comes in pieces of these lengths in turn; none of them is 0.
   scripted_stream(std::vector<std::byte> request_context, std::vector<std::size_t> pieces)
-      : request_context_(std::move(request_context)), pieces_(std::move(pieces)),
-        event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+      : stream(unique_fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))),
+        request_context_(std::move(request_context)), pieces_(std::move(pieces)) {}
 
   tcp::io_result read(std::span<const iovec> parts) noexcept override {
     if (at_ == request_context_.size() && meanwhile_) {
@@ -56,7 +56,6 @@ class scripted_stream final : public tcp::stream {
   bool read_wants_write() const noexcept override { return false; }
   bool write_wants_read() const noexcept override { return !is_established_; }
   bool has_buffered() const noexcept override { return false; }
-  int fd() const noexcept override { return event_.get(); }
   std::string failure() const override { return ""; }
   bool was_broken_off() const noexcept override { return false; }
   bool is_established() const noexcept override { return is_established_; }
@@ -80,7 +79,6 @@ class scripted_stream final : public tcp::stream {
   std::atomic<bool> is_established_{true};
   std::function<void()> meanwhile_;
   std::atomic<std::size_t> written_{0};
-  unique_fd event_;
 };
 
 } // namespace farcall::test

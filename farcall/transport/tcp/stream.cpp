@@ -41,10 +41,10 @@ socket_result transfer(int fd, std::span<const iovec> parts, Call call) noexcept
 
 class plain final : public stream {
  public:
-  explicit plain(unique_fd fd) : fd_(std::move(fd)) { fd_.close_on_fork(); }
+  explicit plain(unique_fd fd) : stream(std::move(fd)) {}
 
   io_result read(std::span<const iovec> parts) noexcept override {
-    const socket_result got = receive_some(fd_.get(), parts);
+    const socket_result got = receive_some(fd(), parts);
     if (got.status == io_status::failed) remember(got.reason);
     if (got.status != io_status::closed) return {got.status, got.bytes};
     // The kernel tells of a broken connection once. If the writer was told, possibly just now, then
@@ -56,17 +56,16 @@ class plain final : public stream {
 
   io_result write(std::span<const iovec> parts) noexcept override {
     const std::lock_guard hold(writing_);
-    const socket_result put = send_some(fd_.get(), parts);
+    const socket_result put = send_some(fd(), parts);
     if (put.status == io_status::failed) remember(put.reason);
     return {put.status, put.bytes};
   }
 
-  void finish() noexcept override { (void)::shutdown(fd_.get(), SHUT_WR); }
+  void finish() noexcept override { (void)::shutdown(fd(), SHUT_WR); }
 
   bool read_wants_write() const noexcept override { return false; }
   bool write_wants_read() const noexcept override { return false; }
   bool has_buffered() const noexcept override { return false; }
-  int fd() const noexcept override { return fd_.get(); }
   std::string failure() const override {
     return socket_failure_text(reason_.load(std::memory_order_relaxed));
   }
@@ -84,7 +83,6 @@ class plain final : public stream {
     }
   }
 
-  unique_fd fd_;
   std::mutex writing_;         ///< held while the kernel may be telling a writer of a failure
   std::atomic<int> reason_{0}; ///< relaxed throughout: nothing else goes with it
 };

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
 #include <sys/uio.h>
 
@@ -29,7 +30,6 @@ struct io_result {
 /// established, let one thread do both: what it awaits, another might take in.
 class stream {
  public:
-  stream() noexcept = default;
   stream(const stream&) = delete;
   stream& operator=(const stream&) = delete;
   virtual ~stream() = default;
@@ -54,7 +54,7 @@ class stream {
   /// from it already. Never true after a read that would block.
   [[nodiscard]] virtual bool has_buffered() const noexcept = 0;
 
-  [[nodiscard]] virtual int fd() const noexcept = 0;
+  [[nodiscard]] int fd() const noexcept { return socket_.get(); }
 
   /// Why the last read or write failed, in words; never key material.
   [[nodiscard]] virtual std::string failure() const = 0;
@@ -66,6 +66,15 @@ class stream {
 
   /// Each byte costs this thread more than a copy.
   [[nodiscard]] virtual bool is_encrypted() const noexcept { return false; }
+
+ protected:
+  /// Forks do not have it. Throws std::bad_alloc.
+  explicit stream(unique_fd socket) : socket_(std::move(socket)) {
+    socket_.close_on_fork();
+  }
+
+ private:
+  unique_fd socket_;
 };
 
 /// A stream whose bytes go over the socket as they are.

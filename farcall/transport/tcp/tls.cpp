@@ -225,7 +225,6 @@ class tls_stream final : public stream {
     return !is_established() && outbox_.is_empty();
   }
   bool has_buffered() const noexcept override { return buffered_.load(std::memory_order_relaxed); }
-  int fd() const noexcept override { return fd_.get(); }
   std::string failure() const override {
     const std::lock_guard hold(lock_);
     if (why_.happened) return words(why_);
@@ -263,7 +262,6 @@ class tls_stream final : public stream {
   /// Without the lock: only the reader touches the inbox.
   [[nodiscard]] socket_result refill() noexcept;
 
-  unique_fd fd_;
   std::shared_ptr<const tls_identity> identity_;
   mutable fair_lock lock_;
   box inbox_{inbox_bytes};
@@ -318,7 +316,7 @@ int tls_stream::take_in(BIO* bio, char* data, int size) noexcept {
     // Not a byte more than the handshake needs: whichever thread runs it, what follows is left in
     // the socket, where a waiting reader sees it.
     const iovec part{data, static_cast<std::size_t>(size)};
-    const socket_result got = receive_some(self.fd_.get(), {&part, 1});
+    const socket_result got = receive_some(self.fd(), {&part, 1});
     if (got.status == io_status::done) return static_cast<int>(got.bytes);
     self.ended_ = got.status == io_status::closed;
     self.receive_reason_ = got.reason;
@@ -346,7 +344,7 @@ int tls_stream::put_out(BIO* bio, const char* data, int size) noexcept {
 socket_result tls_stream::refill() noexcept {
   const auto space = inbox_.space();
   const iovec part{space.data(), space.size()};
-  const socket_result got = receive_some(fd_.get(), {&part, 1});
+  const socket_result got = receive_some(fd(), {&part, 1});
   inbox_.add(got.bytes);
   return got;
 }
@@ -355,7 +353,7 @@ void tls_stream::flush() noexcept {
   while (!outbox_.is_empty() && send_reason_ == 0) {
     const auto bytes = outbox_.filled();
     const iovec part{bytes.data(), bytes.size()};
-    const socket_result put = send_some(fd_.get(), {&part, 1});
+    const socket_result put = send_some(fd(), {&part, 1});
     if (put.status == io_status::would_block) return;
     send_reason_ = put.reason;
     outbox_.remove(put.bytes);
@@ -363,7 +361,7 @@ void tls_stream::flush() noexcept {
   if (send_reason_ != 0) outbox_.clear();
   if (finished_ && !shut_down_) {
     shut_down_ = true;
-    (void)::shutdown(fd_.get(), SHUT_WR);
+    (void)::shutdown(fd(), SHUT_WR);
   }
 }
 
@@ -385,8 +383,7 @@ io_status tls_stream::fail() noexcept {
 // ---- the stream ---------------------------------------------------------------------------------
 
 tls_stream::tls_stream(unique_fd fd, std::shared_ptr<const tls_identity> identity, bool is_server)
-    : fd_(std::move(fd)), identity_(std::move(identity)) {
-  fd_.close_on_fork();
+    : stream(std::move(fd)), identity_(std::move(identity)) {
   ERR_clear_error();
   ssl_.reset(SSL_new(identity_->inside().context()));
   BIO* bio = ssl_ ? BIO_new(socket_method()) : nullptr;
