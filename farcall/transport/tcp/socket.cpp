@@ -5,8 +5,8 @@
 #include <cerrno>
 #include <cstdint>
 
+#include <linux/tcp.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <farcall/base/unique_fd.hpp>
+#include <farcall/transport/tcp/path_monitor.hpp>
 
 #include <cstddef>
 #include <memory>
@@ -56,6 +57,9 @@ class stream {
 
   [[nodiscard]] int fd() const noexcept { return socket_.get(); }
 
+  /// Has reads and writes find the connection's end when its path is broken. Throws std::bad_alloc.
+  void watch_path(path_monitor& by) { path_ = by.watch(fd()); }
+
   /// Why the last read or write failed, in words; never key material.
   [[nodiscard]] virtual std::string failure() const = 0;
   /// Whether it failed because the other side has ended the connection, out of order.
@@ -75,6 +79,7 @@ class stream {
 
  private:
   unique_fd socket_;
+  path_monitor::watched path_; ///< its end comes before that of the socket
 };
 
 /// A stream whose bytes go over the socket as they are.

@@ -102,7 +102,8 @@ class tcp_transport_impl final : public tcp_transport {
  public:
   tcp_transport_impl(reactor& loop, options o)
       : loop_(&loop), own_(std::move(o)), identity_(own_.credentials.identity()),
-        peers_(own_.nodes), rma_engine_(own_.nodes, [this](node_id peer) { connect_bulk(peer); }) {
+        peers_(own_.nodes),
+        paths_(std::make_shared<path_monitor>(loop, own_.heartbeat_timeout)), rma_engine_(own_.nodes, [this](node_id peer) { connect_bulk(peer); }) {
     loop_->on_sweep([this] { sweep(); });
     if (own_.listener) {
       own_.listener->on_connection([this](unique_fd s) { take_connection(std::move(s)); });
@@ -115,6 +116,7 @@ class tcp_transport_impl final : public tcp_transport {
   ~tcp_transport_impl() override {
     if (own_.listener) own_.listener->on_connection({});
     loop_->stop_sweeping();
+    paths_->stop();
     const time_point deadline = clock::now() + last_sending;
     while (has_unsent() && clock::now() < deadline)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -378,9 +380,11 @@ class tcp_transport_impl final : public tcp_transport {
     o.to = peer;
     std::memcpy(o.proof.data(), own_.credentials.proof.bytes().data(), o.proof.size());
     dial(*loop_, peers_.find(peer)->where, p, identity_, own_.heartbeat_timeout,
-         [ending = is_ending_, o, done = std::move(done)](std::unique_ptr<stream> s,
+         [ending = is_ending_, paths = paths_, o, done = std::move(done)](std::unique_ptr<stream> s,
                                                           const std::string& why) {
-           if (!ending->load()) done(std::move(s), o, why);
+           if (ending->load()) return;
+           if (s) s->watch_path(*paths);
+           done(std::move(s), o, why);
          });
   }
 
@@ -419,6 +423,7 @@ class tcp_transport_impl final : public tcp_transport {
       refuse("it comes from a node that is not in the job");
       return;
     }
+    s->watch_path(*paths_);
     switch (o.kind) {
     case connection_kind::lane:
       if (!is_ring_size(o.ring_bytes)) {
@@ -525,6 +530,7 @@ class tcp_transport_impl final : public tcp_transport {
   options own_;
   std::shared_ptr<const tls_identity> identity_;
   node_table<peer_entry> peers_; ///< of those that were admitted
+  std::shared_ptr<path_monitor> paths_;
   bulk_rma_engine rma_engine_;
   mutable std::mutex mutex_;
   std::uint64_t next_id_ = 2;

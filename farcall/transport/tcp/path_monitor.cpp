@@ -1,0 +1,122 @@
+#include <farcall/base/log.hpp>
+#include <farcall/transport/tcp/path_monitor.hpp>
+#include <farcall/transport/tcp/socket.hpp>
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+namespace farcall::tcp {
+namespace {
+
+/// Looks in one timeout.
+constexpr int looks = 8;
+/// Repetitions of what is not acknowledged, in one timeout at least, as far as the system has it.
+constexpr int repetitions = 4;
+/// TCP_RTO_MAX_MS, which systems have from Linux 6.15 on; the least and the most that it takes.
+constexpr int longest_gap_option = 44;
+constexpr std::int64_t least_gap_ms = 1'000;
+constexpr std::int64_t most_gap_ms = 120'000;
+/// For the acknowledgement of what was sent again, on a path as fast as it gets.
+constexpr std::chrono::milliseconds shortest_answer{100};
+
+} // namespace
+
+std::optional<path_sample> sample_path(int fd) noexcept {
+  tcp_info all{};
+  socklen_t size = sizeof all;
+  if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &all, &size) != 0) return std::nullopt;
+  path_sample s;
+  s.acknowledged = all.tcpi_bytes_acked;
+  s.in_flight = all.tcpi_unacked;
+  s.probes = all.tcpi_probes;
+  s.since_sent = std::chrono::milliseconds(all.tcpi_last_data_sent);
+  s.since_acknowledgement = std::chrono::milliseconds(all.tcpi_last_ack_recv);
+  s.round_trip = std::chrono::microseconds(all.tcpi_rtt);
+  return s;
+}
+
+bool path_watch::is_lost(const path_sample& s, time_point now) noexcept {
+  const bool awaits = s.in_flight != 0 || s.probes != 0;
+  // An acknowledgement that takes in nothing, as of a path that drops large packets, is none; that
+  // of a probe is one.
+  const bool was_answered = s.acknowledged != acknowledged_ ||
+                            (s.in_flight == 0 && now - s.since_acknowledgement > since_);
+  acknowledged_ = s.acknowledged;
+  if (!awaits || !awaits_ || was_answered) {
+    awaits_ = awaits;
+    since_ = now;
+    return false;
+  }
+  if (now - since_ < timeout_) return false;
+  if (now - since_ >= 2 * timeout_) return true;
+  const time_point last_sent = now - s.since_sent;
+  const auto answer = std::max<clock::duration>(2 * s.round_trip, shortest_answer);
+  return last_sent - since_ >= timeout_ && now - last_sent >= answer;
+}
+
+path_monitor::watched& path_monitor::watched::operator=(watched&& other) noexcept {
+  if (this == &other) return *this;
+  end();
+  by_ = std::move(other.by_);
+  at_ = other.at_;
+  return *this;
+}
+
+void path_monitor::watched::end() noexcept {
+  if (!by_) return;
+  const std::lock_guard guard(by_->mutex_);
+  by_->entries_.erase(at_);
+}
+
+path_monitor::path_monitor(reactor& loop, std::chrono::milliseconds timeout)
+    : loop_(&loop), timeout_(timeout) {}
+
+path_monitor::watched path_monitor::watch(int fd) {
+  // Otherwise what is lost is sent again after ever longer times, and a path that is there again
+  // is found late.
+  const int longest_gap = static_cast<int>(
+      std::clamp<std::int64_t>(timeout_.count() / repetitions, least_gap_ms, most_gap_ms));
+  (void)::setsockopt(fd, IPPROTO_TCP, longest_gap_option, &longest_gap, sizeof longest_gap);
+  const std::lock_guard guard(mutex_);
+  entries_.push_back({fd, path_watch(timeout_)});
+  if (!is_looking_ && !is_over_) look_later();
+  return {shared_from_this(), std::prev(entries_.end())};
+}
+
+void path_monitor::stop() noexcept {
+  const std::lock_guard guard(mutex_);
+  is_over_ = true;
+}
+
+void path_monitor::look_later() {
+  loop_->at(clock::now() + timeout_ / looks, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->look();
+  });
+  is_looking_ = true;
+}
+
+void path_monitor::look() noexcept {
+  const std::lock_guard guard(mutex_);
+  is_looking_ = false;
+  if (is_over_ || entries_.empty()) return;
+  try {
+    const time_point now = clock::now();
+    for (entry& e : entries_) {
+      const auto sample = sample_path(e.fd);
+      if (!sample || !e.state.is_lost(*sample, now)) continue;
+      log::warning("the path to " + peer_text(e.fd) + " is broken: what was sent there was not " +
+                   "acknowledged for " + std::to_string(timeout_.count()) + " ms");
+      ::shutdown(e.fd, SHUT_RDWR);
+    }
+    look_later();
+  } catch (const std::exception& e) {
+    log::error(std::string("connections are not watched any more: ") + e.what());
+  }
+}
+
+} // namespace farcall::tcp

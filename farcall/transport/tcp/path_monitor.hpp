@@ -1,0 +1,96 @@
+#pragma once
+
+#include <farcall/base/clock.hpp>
+#include <farcall/transport/tcp/reactor.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+namespace farcall::tcp {
+
+/// What the system knows of that which was sent over a connection (TCP_INFO).
+struct path_sample {
+  std::uint64_t acknowledged = 0; ///< bytes, since it was made
+  std::uint32_t in_flight = 0;    ///< segments that are not acknowledged
+  std::uint32_t probes = 0;       ///< of an idle connection or a closed window, not answered
+  std::chrono::milliseconds since_sent{0};
+  std::chrono::milliseconds since_acknowledgement{0};
+  std::chrono::microseconds round_trip{0};
+};
+
+/// Nothing for what is no connection any more.
+[[nodiscard]] std::optional<path_sample> sample_path(int fd) noexcept;
+
+/// Tells a path that is broken from a peer that takes nothing in: the system of the latter
+/// acknowledges what it is sent, whatever its process does.
+class path_watch {
+ public:
+  explicit path_watch(std::chrono::milliseconds timeout) noexcept : timeout_(timeout) {}
+
+  /// Nothing of what awaits it was acknowledged for the timeout, nor what was sent again behind it:
+  /// a path that comes back within the timeout is found by the next repetition. At the latest after
+  /// twice the timeout.
+  [[nodiscard]] bool is_lost(const path_sample& s, time_point now) noexcept;
+
+ private:
+  std::chrono::milliseconds timeout_;
+  bool awaits_ = false;
+  time_point since_{}; ///< nothing was acknowledged
+  std::uint64_t acknowledged_ = 0;
+};
+
+/// Ends connections whose path is lost, so that whoever uses them finds their end. Keepalive does
+/// not do that: it waits while data are outstanding, and the system sends these again for a quarter
+/// of an hour. Nor does TCP_USER_TIMEOUT, which ends connections to live peers that take nothing
+/// in, as a node in a long call does.
+class path_monitor : public std::enable_shared_from_this<path_monitor> {
+  struct entry;
+
+ public:
+  /// A connection that is watched as long as this lives; its socket has to live longer.
+  class watched {
+   public:
+    watched() noexcept = default;
+    watched(std::shared_ptr<path_monitor> by, std::list<entry>::iterator at) noexcept
+        : by_(std::move(by)), at_(at) {}
+    watched(watched&& other) noexcept = default;
+    watched& operator=(watched&& other) noexcept;
+    ~watched() { end(); }
+
+   private:
+    void end() noexcept;
+
+    std::shared_ptr<path_monitor> by_;
+    std::list<entry>::iterator at_;
+  };
+
+  path_monitor(reactor& loop, std::chrono::milliseconds timeout);
+
+  /// Any thread.
+  [[nodiscard]] watched watch(int fd);
+  /// No connection is looked at any more once the reactor's thread has passed by.
+  void stop() noexcept;
+
+ private:
+  struct entry {
+    int fd;
+    path_watch state;
+  };
+
+  void look() noexcept;
+  void look_later();
+
+  reactor* loop_;
+  std::chrono::milliseconds timeout_;
+  std::mutex mutex_;
+  std::list<entry> entries_;
+  bool is_looking_ = false; ///< a look is to come
+  bool is_over_ = false;
+};
+
+} // namespace farcall::tcp
