@@ -1,4 +1,5 @@
 #include <farcall/base/error.hpp>
+#include <farcall/transport/tcp/connect_attempts.hpp>
 #include <farcall/transport/tcp/connection.hpp>
 #include <farcall/transport/tcp/socket.hpp>
 
@@ -18,76 +19,72 @@ class dialler final : public event_handler, public std::enable_shared_from_this<
   dialler(reactor& loop, std::vector<socket_address> where, const preamble& first,
           std::shared_ptr<const tls_identity> identity, std::chrono::milliseconds heartbeat_timeout,
           dialled done)
-      : loop_(&loop), where_(std::move(where)), first_(first), identity_(std::move(identity)),
+      : loop_(&loop), attempts_(std::move(where)), first_(first), identity_(std::move(identity)),
         heartbeat_timeout_(heartbeat_timeout), done_(std::move(done)) {}
 
   void start() {
     loop_->at(clock::now() + heartbeat_timeout_, [self = shared_from_this()] {
-      if (self->done_) self->end(nullptr, "it did not answer in time");
+      if (self->done_) self->end(nullptr, self->attempts_.failures());
     });
     try_next();
   }
 
+  /// One of the sockets is decided.
   void on_event(std::uint32_t /*events*/) noexcept override {
-    int reason = 0;
-    socklen_t bytes = sizeof reason;
-    ::getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &reason, &bytes);
-    if (reason != 0) {
-      refuse(reason);
-      return;
-    }
-    // A fresh socket has space for this.
-    const ssize_t sent = ::send(socket_.get(), &first_, sizeof first_, MSG_NOSIGNAL);
-    if (sent != static_cast<ssize_t>(sizeof first_)) {
-      refuse(sent < 0 ? errno : EAGAIN);
-      return;
-    }
-    loop_->remove(socket_.get());
     try {
-      set_options(socket_.get(), heartbeat_timeout_);
-      end(identity_ ? tls_client(std::move(socket_), identity_) : plain_stream(std::move(socket_)),
-          "");
+      for (const int socket : attempts_.sockets()) {
+        const int reason = connect_attempts::outcome_of(socket);
+        if (reason == EINPROGRESS) continue;
+        loop_->remove(socket);
+        if (reason == 0) {
+          begin_with(attempts_.take(socket));
+          return;
+        }
+        attempts_.fail(socket, reason);
+      }
+      try_next();
     } catch (const std::exception& e) {
       end(nullptr, e.what());
     }
   }
 
  private:
-  void refuse(int reason) {
-    why_ += (why_.empty() ? "" : ", ") + where_[next_ - 1].text() + ": " + std::strerror(reason);
-    loop_->remove(socket_.get());
-    socket_.reset();
-    try_next();
+  void begin_with(unique_fd socket) {
+    // A fresh socket has space for this.
+    if (::send(socket.get(), &first_, sizeof first_, MSG_NOSIGNAL) !=
+        static_cast<ssize_t>(sizeof first_)) {
+      throw_system_error("it has cut the connection", errno);
+    }
+    set_options(socket.get(), heartbeat_timeout_);
+    end(identity_ ? tls_client(std::move(socket), identity_) : plain_stream(std::move(socket)), "");
   }
 
   void try_next() {
-    while (next_ < where_.size()) {
-      try {
-        socket_ = start_connect(where_[next_++]);
-        socket_.close_on_fork();
-        loop_->add(socket_.get(), EPOLLOUT, shared_from_this());
-        return;
-      } catch (const std::exception& e) {
-        why_ += (why_.empty() ? "" : ", ") + std::string(e.what());
-      }
+    for (const int socket : attempts_.start_due(clock::now()))
+      loop_->add(socket, EPOLLOUT, shared_from_this());
+    if (attempts_.have_failed()) {
+      const std::string why = attempts_.failures();
+      end(nullptr, why.empty() ? "it has no address" : why);
+    } else if (const time_point next = attempts_.next_start(); next != no_deadline) {
+      loop_->at(next, [weak = weak_from_this()] {
+        if (const auto self = weak.lock(); self && self->done_) self->on_event(0);
+      });
     }
-    end(nullptr, why_.empty() ? "it has no address" : why_);
   }
 
   void end(std::unique_ptr<stream> connection, const std::string& why) noexcept {
-    if (socket_) loop_->remove(socket_.get());
+    for (const int socket : attempts_.sockets())
+      loop_->remove(socket);
+    attempts_ = connect_attempts({});
     if (const dialled done = std::exchange(done_, {})) done(std::move(connection), why);
   }
 
   reactor* loop_;
-  std::vector<socket_address> where_;
-  std::size_t next_ = 0;
+  connect_attempts attempts_;
   preamble first_;
   std::shared_ptr<const tls_identity> identity_;
   std::chrono::milliseconds heartbeat_timeout_;
   dialled done_;
-  unique_fd socket_;
-  std::string why_;
 };
 
 class arrival final : public event_handler, public std::enable_shared_from_this<arrival> {

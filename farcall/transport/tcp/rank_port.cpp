@@ -182,18 +182,8 @@ unique_fd connect_to_one_of(const std::vector<std::string>& addresses, time_poin
     where.insert(where.end(), found.begin(), found.end());
   }
   put_nearest_first(where);
-  std::string refusals;
-  for (std::size_t i = 0; i < where.size(); ++i) {
-    // One that leads nowhere leaves time for the others.
-    const auto left = (deadline - clock::now()) / static_cast<long>(where.size() - i);
-    try {
-      return connect_to(where[i].numeric(),
-                        deadline == no_deadline ? no_deadline : clock::now() + left);
-    } catch (const error& e) {
-      refusals += (refusals.empty() ? "" : ", ") + std::string(e.what());
-    }
-  }
-  throw error(refusals.empty() ? "the host has no address" : refusals);
+  if (where.empty()) throw error("the host has no address");
+  return connect_to_first(std::move(where), "the host", deadline);
 }
 
 } // namespace

@@ -1,4 +1,5 @@
 #include <farcall/base/error.hpp>
+#include <farcall/transport/tcp/connect_attempts.hpp>
 #include <farcall/transport/tcp/socket.hpp>
 
 #include <algorithm>
@@ -14,7 +15,6 @@ namespace farcall::tcp {
 namespace {
 
 constexpr int waiting_connections = 128;
-constexpr int deadline_passed = -1;
 
 int set_number(int fd, int level, int option, int value) noexcept {
   return ::setsockopt(fd, level, option, &value, sizeof value);
@@ -86,10 +86,6 @@ std::string connect_hint(int reason) {
   }
 }
 
-std::string failure_text(const socket_address& at, int reason) {
-  return at.text() + ": " + reason_text(reason) + connect_hint(reason);
-}
-
 /// A socket that is connecting, or nothing and the reason.
 unique_fd try_start(const socket_address& where, int& reason) noexcept {
   unique_fd made = make_socket(where.family());
@@ -114,25 +110,6 @@ socket_address end_of(int fd, int (*ask)(int, sockaddr*, socklen_t*)) noexcept {
   socklen_t size = sizeof storage;
   if (ask(fd, reinterpret_cast<sockaddr*>(&storage), &size) != 0) return {};
   return {reinterpret_cast<const sockaddr*>(&storage), size};
-}
-
-/// 0 once connected, a reason, or deadline_passed.
-int wait_until_connected(int fd, time_point deadline) {
-  for (;;) {
-    pollfd waiting{fd, POLLOUT, 0};
-    const int ready = ::poll(&waiting, 1, poll_milliseconds(deadline));
-    if (ready > 0) break;
-    if (ready < 0 && errno != EINTR) return errno;
-    if (clock::now() >= deadline) return deadline_passed;
-  }
-  int reason = 0;
-  socklen_t size = sizeof reason;
-  if (::getsockopt(fd, SOL_SOCKET, SO_ERROR, &reason, &size) != 0) return errno;
-  if (reason != 0) return reason;
-  // Where nobody listens, the system may give our end the very port that we call: we would talk to
-  // ourselves.
-  if (end_of(fd, ::getsockname) == end_of(fd, ::getpeername)) return ECONNREFUSED;
-  return 0;
 }
 
 } // namespace
@@ -205,37 +182,45 @@ std::optional<unique_fd> accept_from(int listener) {
   }
 }
 
+std::string connect_failure_text(const socket_address& at, int reason) {
+  return at.text() + ": " + reason_text(reason) + connect_hint(reason);
+}
+
+bool is_connected_to_itself(int fd) noexcept {
+  return end_of(fd, ::getsockname) == end_of(fd, ::getpeername);
+}
+
 unique_fd start_connect(const socket_address& where) {
   int reason = 0;
   unique_fd made = try_start(where, reason);
-  if (!made) throw error("cannot connect to " + failure_text(where, reason));
+  if (!made) throw error(connect_failure_text(where, reason));
   return made;
 }
 
-unique_fd connect_to(const address& where, time_point deadline) {
-  const std::vector<socket_address> found = resolve(where);
-  std::string tried;
-  bool late = false;
-  auto left = static_cast<std::int64_t>(found.size());
-  for (const socket_address& at : found) {
-    // One address that does not reply must not use up the time of the others.
-    time_point until = deadline;
-    if (deadline != no_deadline) until = clock::now() + (deadline - clock::now()) / left;
-    --left;
-    int reason = 0;
-    unique_fd made = try_start(at, reason);
-    if (made) reason = wait_until_connected(made.get(), until);
-    if (reason == 0) return made;
-    late = late || reason == deadline_passed;
-    if (!tried.empty()) tried += ", ";
-    tried += reason == deadline_passed
-                 ? at.text() + ": no answer in time; is the machine up, and does a firewall let us "
-                               "through?"
-                 : failure_text(at, reason);
+unique_fd connect_to_first(std::vector<socket_address> where, const std::string& name,
+                           time_point deadline) {
+  connect_attempts attempts(std::move(where));
+  for (;;) {
+    const time_point now = clock::now();
+    (void)attempts.start_due(now);
+    const std::string what = "cannot connect to " + name + " (";
+    if (attempts.have_failed()) throw error(what + attempts.failures() + ")");
+    if (now >= deadline) throw timeout(what + attempts.failures() + ")");
+    std::vector<pollfd> waiting;
+    for (const int socket : attempts.sockets())
+      waiting.push_back({socket, POLLOUT, 0});
+    const int left = poll_milliseconds(std::min(deadline, attempts.next_start()));
+    if (::poll(waiting.data(), waiting.size(), left) <= 0) continue;
+    for (const pollfd& w : waiting) {
+      const int reason = connect_attempts::outcome_of(w.fd);
+      if (reason == 0) return attempts.take(w.fd);
+      if (reason != EINPROGRESS) attempts.fail(w.fd, reason);
+    }
   }
-  const std::string what = "cannot connect to " + where.text() + " (" + tried + ")";
-  if (late) throw timeout(what);
-  throw error(what);
+}
+
+unique_fd connect_to(const address& where, time_point deadline) {
+  return connect_to_first(resolve(where), where.text(), deadline);
 }
 
 void set_options(int fd, std::chrono::milliseconds heartbeat_timeout) {

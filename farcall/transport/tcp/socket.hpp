@@ -30,8 +30,18 @@ namespace farcall::tcp {
 /// not block, closes on exec and sends at once. Throws error when the attempt fails already.
 [[nodiscard]] unique_fd start_connect(const socket_address& where);
 
-/// Connects to the first address of the host that replies. Blocks until then. Throws error that
-/// names the address and the reason, and timeout when the deadline passes.
+/// Why an attempt failed, in words.
+[[nodiscard]] std::string connect_failure_text(const socket_address& at, int reason);
+
+/// Both ends have one address.
+[[nodiscard]] bool is_connected_to_itself(int fd) noexcept;
+
+/// Connects to whichever address replies first; see connect_attempts. `name` stands for all in
+/// messages. Blocks until then. Throws error that names the addresses and the reasons, and timeout
+/// when the deadline passes.
+[[nodiscard]] unique_fd connect_to_first(std::vector<socket_address> where, const std::string& name,
+                                         time_point deadline);
+/// The same with all addresses of the host.
 [[nodiscard]] unique_fd connect_to(const address& where, time_point deadline);
 
 /// Has the kernel end an idle connection when the other side has been silent for

@@ -1,0 +1,89 @@
+#include <farcall/base/error.hpp>
+#include <farcall/transport/tcp/connect_attempts.hpp>
+#include <farcall/transport/tcp/socket.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include <poll.h>
+#include <sys/socket.h>
+
+namespace farcall::tcp {
+namespace {
+
+/// The "connection attempt delay" that RFC 8305 recommends.
+constexpr std::chrono::milliseconds silence{250};
+
+} // namespace
+
+std::vector<int> connect_attempts::start_due(time_point now) {
+  std::vector<int> begun;
+  while (next_ < where_.size() && next_start() <= now) {
+    const socket_address& to = where_[next_++];
+    try {
+      under_way_.push_back({start_connect(to), to});
+      under_way_.back().socket.close_on_fork();
+      begun.push_back(under_way_.back().socket.get());
+      silent_until_ = now + silence;
+    } catch (const error& e) {
+      note(e.what());
+    }
+  }
+  return begun;
+}
+
+time_point connect_attempts::next_start() const noexcept {
+  if (next_ == where_.size()) return no_deadline;
+  return under_way_.empty() ? time_point{} : silent_until_;
+}
+
+std::vector<int> connect_attempts::sockets() const {
+  std::vector<int> all;
+  for (const attempt& a : under_way_)
+    all.push_back(a.socket.get());
+  return all;
+}
+
+int connect_attempts::outcome_of(int socket) noexcept {
+  pollfd decided{socket, POLLOUT, 0};
+  if (::poll(&decided, 1, 0) <= 0) return EINPROGRESS;
+  int reason = 0;
+  socklen_t size = sizeof reason;
+  if (::getsockopt(socket, SOL_SOCKET, SO_ERROR, &reason, &size) != 0) return errno;
+  if (reason != 0) return reason;
+  // Where nobody listens, the system may give our end the very port that we call: we would talk to
+  // ourselves.
+  return is_connected_to_itself(socket) ? ECONNREFUSED : 0;
+}
+
+unique_fd connect_attempts::take(int socket) noexcept {
+  const auto at =
+      std::ranges::find(under_way_, socket, [](const attempt& a) { return a.socket.get(); });
+  unique_fd taken = std::move(at->socket);
+  under_way_.erase(at);
+  return taken;
+}
+
+void connect_attempts::fail(int socket, int reason) {
+  const auto at =
+      std::ranges::find(under_way_, socket, [](const attempt& a) { return a.socket.get(); });
+  note(connect_failure_text(at->to, reason));
+  under_way_.erase(at);
+}
+
+std::string connect_attempts::failures() const {
+  std::string all = failures_;
+  for (const attempt& a : under_way_) {
+    all += (all.empty() ? "" : ", ") + a.to.text() +
+           ": no answer in time; is the machine up, and does a firewall let us through?";
+  }
+  return all;
+}
+
+void connect_attempts::note(const std::string& failure) {
+  failures_ += (failures_.empty() ? "" : ", ") + failure;
+}
+
+} // namespace farcall::tcp

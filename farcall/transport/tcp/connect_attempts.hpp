@@ -1,0 +1,57 @@
+#pragma once
+
+#include <farcall/base/clock.hpp>
+#include <farcall/base/unique_fd.hpp>
+#include <farcall/transport/tcp/address.hpp>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace farcall::tcp {
+
+/// Connecting to whichever of some addresses replies first, in the manner of happy eyeballs (RFC
+/// 8305): the next is tried when all so far have failed, or have been silent for a moment, and
+/// those stay in the race. Whoever has this waits: for sockets(), which become writable when they
+/// are decided, and for next_start().
+class connect_attempts {
+ public:
+  /// Addresses in the order in which they are tried.
+  explicit connect_attempts(std::vector<socket_address> where) : where_(std::move(where)) {}
+
+  /// Begins what is due; the sockets that are new.
+  std::vector<int> start_due(time_point now);
+  /// When start_due() has more to do; no_deadline: no address is left.
+  [[nodiscard]] time_point next_start() const noexcept;
+  /// Those under way.
+  [[nodiscard]] std::vector<int> sockets() const;
+
+  /// Whether one of sockets() is connected: 0, the reason why it is not, or EINPROGRESS.
+  [[nodiscard]] static int outcome_of(int socket) noexcept;
+  /// The connection; the others are for their owner to end.
+  [[nodiscard]] unique_fd take(int socket) noexcept;
+  /// It was not made; closes the socket.
+  void fail(int socket, int reason);
+
+  /// No attempt is under way, and no address is left.
+  [[nodiscard]] bool have_failed() const noexcept {
+    return under_way_.empty() && next_ == where_.size();
+  }
+  /// What became of each address, those that are silent included.
+  [[nodiscard]] std::string failures() const;
+
+ private:
+  struct attempt {
+    unique_fd socket;
+    socket_address to;
+  };
+  void note(const std::string& failure);
+
+  std::vector<socket_address> where_;
+  std::size_t next_ = 0;
+  time_point silent_until_{}; ///< then the next one is tried though others are under way
+  std::vector<attempt> under_way_;
+  std::string failures_;
+};
+
+} // namespace farcall::tcp
