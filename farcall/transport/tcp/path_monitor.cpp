@@ -15,12 +15,6 @@ namespace {
 
 /// Looks in one timeout.
 constexpr int looks = 8;
-/// Repetitions of what is not acknowledged, in one timeout at least, as far as the system has it.
-constexpr int repetitions = 4;
-/// TCP_RTO_MAX_MS, which systems have from Linux 6.15 on; the least and the most that it takes.
-constexpr int longest_gap_option = 44;
-constexpr std::int64_t least_gap_ms = 1'000;
-constexpr std::int64_t most_gap_ms = 120'000;
 /// For the acknowledgement of what was sent again, on a path as fast as it gets.
 constexpr std::chrono::milliseconds shortest_answer{100};
 
@@ -77,11 +71,7 @@ path_monitor::path_monitor(reactor& loop, std::chrono::milliseconds timeout)
     : loop_(&loop), timeout_(timeout) {}
 
 path_monitor::watched path_monitor::watch(int fd) {
-  // Otherwise what is lost is sent again after ever longer times, and a path that is there again
-  // is found late.
-  const int longest_gap = static_cast<int>(
-      std::clamp<std::int64_t>(timeout_.count() / repetitions, least_gap_ms, most_gap_ms));
-  (void)::setsockopt(fd, IPPROTO_TCP, longest_gap_option, &longest_gap, sizeof longest_gap);
+  limit_repetition_gap(fd, timeout_);
   const std::lock_guard guard(mutex_);
   entries_.push_back({fd, path_watch(timeout_)});
   if (!is_looking_ && !is_over_) look_later();

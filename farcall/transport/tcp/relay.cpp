@@ -1,7 +1,9 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/log.hpp>
 #include <farcall/transport/tcp/relay.hpp>
+#include <farcall/transport/tcp/socket.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <utility>
@@ -20,6 +22,12 @@ constexpr std::size_t most_unsent = std::size_t{4} << 20;
 constexpr int most_last_messages = 4096;
 /// Heartbeats in one heartbeat timeout.
 constexpr int signs = 4;
+/// A path that is broken for the timeout has the last heartbeat before that up to an interval
+/// behind it, and the next one up to a repetition.
+std::chrono::milliseconds longest_silence(std::chrono::milliseconds heartbeat_timeout) noexcept {
+  return std::min(2 * heartbeat_timeout, heartbeat_timeout + heartbeat_timeout / signs +
+                                             tcp::repetition_gap(heartbeat_timeout));
+}
 /// From the end of a target's socket to that of its process, which may have much memory to give
 /// back.
 constexpr std::chrono::seconds exit_reason_time{2};
@@ -59,6 +67,7 @@ void relay::start() {
     if (self->is_over_) return;
     self->loop_->add(self->near_.fd(), EPOLLIN, std::make_shared<end_point>(self, &relay::on_near));
     self->loop_->add(self->far_->fd(), EPOLLIN, std::make_shared<end_point>(self, &relay::on_far));
+    tcp::limit_repetition_gap(self->far_->fd(), self->heartbeat_timeout_);
     // Both sides have been silent for as long as it took to come here.
     self->last_heard_ = self->last_said_ = clock::now();
     // Something may have come, and been decrypted, before we watched.
@@ -70,7 +79,7 @@ void relay::start() {
 void relay::tick() {
   if (is_over_ || is_parting_ || last_word_) return;
   const time_point now = clock::now();
-  if (now - last_heard_ > heartbeat_timeout_) {
+  if (now - last_heard_ > longest_silence(heartbeat_timeout_)) {
     end("it was silent for " + std::to_string(heartbeat_timeout_.count()) + " ms");
     return;
   }

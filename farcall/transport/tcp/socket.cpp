@@ -242,6 +242,19 @@ void set_options(int fd, std::chrono::milliseconds heartbeat_timeout) {
   if (!good) throw_system_error("setting the options of a TCP socket", errno);
 }
 
+std::chrono::milliseconds repetition_gap(std::chrono::milliseconds timeout) noexcept {
+  // What the system takes.
+  constexpr std::chrono::milliseconds least{1'000};
+  constexpr std::chrono::milliseconds most{120'000};
+  return std::clamp(timeout / 4, least, most);
+}
+
+void limit_repetition_gap(int fd, std::chrono::milliseconds timeout) noexcept {
+  constexpr int tcp_rto_max_ms = 44; // headers from before Linux 6.15 have no name for it
+  (void)set_number(fd, IPPROTO_TCP, tcp_rto_max_ms,
+                   static_cast<int>(repetition_gap(timeout).count()));
+}
+
 void delay_acknowledgements(int fd) noexcept {
   // Without it nothing is wrong, only slower.
   (void)set_number(fd, IPPROTO_TCP, TCP_QUICKACK, 0);

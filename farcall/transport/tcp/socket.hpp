@@ -50,6 +50,13 @@ namespace farcall::tcp {
 /// Throws error for what is no TCP socket.
 void set_options(int fd, std::chrono::milliseconds heartbeat_timeout);
 
+/// The longest time between two repetitions of what is not acknowledged, where the peer may be
+/// silent for `timeout`. What the system waits grows otherwise, and a path that is there again is
+/// found late.
+[[nodiscard]] std::chrono::milliseconds repetition_gap(std::chrono::milliseconds timeout) noexcept;
+/// Has the system keep to it, from Linux 6.15 on.
+void limit_repetition_gap(int fd, std::chrono::milliseconds timeout) noexcept;
+
 /// What comes is acknowledged with what is sent, or a little later: an acknowledgement by itself
 /// costs the receiver about as much as a message. The kernel forgets this now and then.
 void delay_acknowledgements(int fd) noexcept;
