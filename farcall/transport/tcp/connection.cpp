@@ -96,8 +96,12 @@ class arrival final : public event_handler, public std::enable_shared_from_this<
     loop_->add(connection_->fd(), EPOLLIN, shared_from_this());
     loop_->at(deadline, [weak = weak_from_this()] {
       const auto self = weak.lock();
-      if (self && self->done_) self->end(nullptr, "it did not say in time what it wants");
+      if (self) self->refuse("it did not say in time what it wants");
     });
+  }
+
+  void refuse(const std::string& why) noexcept {
+    if (done_) end(nullptr, why);
   }
 
   void on_event(std::uint32_t /*events*/) noexcept override {
@@ -146,13 +150,18 @@ void dial(reactor& loop, std::vector<socket_address> where, const preamble& firs
   loop.post([made] { made->start(); });
 }
 
-void receive_connect_request(reactor& loop, unique_fd socket,
-                             std::shared_ptr<const tls_identity> identity, time_point deadline,
-                             arrived done) {
+refusal receive_connect_request(reactor& loop, unique_fd socket,
+                                std::shared_ptr<const tls_identity> identity, time_point deadline,
+                                arrived done) {
   auto connection = identity ? tls_server(std::move(socket), std::move(identity))
                              : plain_stream(std::move(socket));
   auto made = std::make_shared<arrival>(loop, std::move(connection), std::move(done));
   loop.post([made, deadline] { made->start(deadline); });
+  return [&loop, weak = std::weak_ptr(made)](const std::string& why) {
+    loop.post([weak, why] {
+      if (const auto late = weak.lock()) late->refuse(why);
+    });
+  };
 }
 
 } // namespace farcall::tcp

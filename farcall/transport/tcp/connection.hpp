@@ -32,10 +32,13 @@ void dial(reactor& loop, std::vector<socket_address> where, const preamble& firs
 using arrived =
     std::function<void(std::unique_ptr<stream>, const connect_request&, const std::string& why)>;
 
+/// Ends a connection that has not arrived yet, for that reason. Any thread.
+using refusal = std::function<void(const std::string& why)>;
+
 /// Takes over a connection whose preamble was read. The other side has until `deadline` to prove
 /// itself.
-void receive_connect_request(reactor& loop, unique_fd socket,
-                             std::shared_ptr<const tls_identity> identity, time_point deadline,
-                             arrived done);
+refusal receive_connect_request(reactor& loop, unique_fd socket,
+                                std::shared_ptr<const tls_identity> identity, time_point deadline,
+                                arrived done);
 
 } // namespace farcall::tcp

@@ -8,6 +8,7 @@
 #include <farcall/transport/tcp/rank_port.hpp>
 #include <farcall/transport/tcp/relay.hpp>
 #include <farcall/transport/tcp/socket.hpp>
+#include <farcall/transport/tcp/unproved_arrivals.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -72,30 +73,34 @@ class rank_port final : public port {
     if (!arrivals_->signal) throw_system_error("waiting for processes (descriptor limit?)", errno);
     arrivals_->signal.close_on_fork();
     listener_->on_join(
-        [all = arrivals_, loop = loop_.get(), identity = job_.credentials.identity(),
+        [all = arrivals_, unproved = std::make_shared<unproved_arrivals>(), loop = loop_.get(),
+         identity = job_.credentials.identity(),
          proof = std::make_shared<secret>(secret::copy_of(job_.credentials.proof.bytes())),
          timeout = job_.heartbeat_timeout](unique_fd socket) {
           const std::string from = peer_text(socket.get());
-          receive_connect_request(
-              *loop, std::move(socket), identity, clock::now() + timeout,
-              [all, loop, proof, timeout, from](std::unique_ptr<stream> s, const connect_request& o,
-                                                const std::string& why) {
-                if (!s && why.empty()) {
-                  log::info("a connection from " + from + " ended before it said what it wants");
-                  return;
-                }
-                if (!s || secret::copy_of(o.proof) != *proof) {
-                  all->refusals.warning("a connection from " + from + " is refused: " +
-                                        (s ? "it does not know the job's secret" : why));
-                  return;
-                }
-                if (o.kind != connection_kind::join || o.to != host_id) {
-                  all->refusals.warning("a connection from " + from +
-                                        " is refused: it is none of a process that joins");
-                  return;
-                }
-                let_in(*all, *loop, std::move(s), o.from, from, timeout);
-              });
+          unproved->add(from, [&](std::function<void()> decided) {
+            return receive_connect_request(
+                *loop, std::move(socket), identity, clock::now() + timeout,
+                [all, unproved, decided = std::move(decided), loop, proof, timeout, from](
+                    std::unique_ptr<stream> s, const connect_request& o, const std::string& why) {
+                  decided();
+                  if (!s && why.empty()) {
+                    log::info("a connection from " + from + " ended before it said what it wants");
+                    return;
+                  }
+                  if (!s || secret::copy_of(o.proof) != *proof) {
+                    all->refusals.warning("a connection from " + from + " is refused: " +
+                                          (s ? "it does not know the job's secret" : why));
+                    return;
+                  }
+                  if (o.kind != connection_kind::join || o.to != host_id) {
+                    all->refusals.warning("a connection from " + from +
+                                          " is refused: it is none of a process that joins");
+                    return;
+                  }
+                  let_in(*all, *loop, std::move(s), o.from, from, timeout);
+                });
+          });
         });
   }
   ~rank_port() override { listener_->on_join({}); }

@@ -8,8 +8,10 @@
 #include <farcall/transport/tcp/connection.hpp>
 #include <farcall/transport/tcp/interfaces.hpp>
 #include <farcall/transport/tcp/lane.hpp>
+#include <farcall/transport/tcp/socket.hpp>
 #include <farcall/transport/tcp/tcp.hpp>
 #include <farcall/transport/tcp/tls.hpp>
+#include <farcall/transport/tcp/unproved_arrivals.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -24,9 +26,6 @@ namespace farcall::tcp {
 namespace {
 
 constexpr unsigned tcp_cost = 100;
-
-/// Connections that have not proved yet that they belong to the job.
-constexpr unsigned most_unproved = 2048;
 
 /// At the end: for what was committed to go out.
 constexpr std::chrono::seconds last_sending{1};
@@ -102,8 +101,8 @@ class tcp_transport_impl final : public tcp_transport {
  public:
   tcp_transport_impl(reactor& loop, options o)
       : loop_(&loop), own_(std::move(o)), identity_(own_.credentials.identity()),
-        peers_(own_.nodes),
-        paths_(std::make_shared<path_monitor>(loop, own_.heartbeat_timeout)), rma_engine_(own_.nodes, [this](node_id peer) { connect_bulk(peer); }) {
+        peers_(own_.nodes), paths_(std::make_shared<path_monitor>(loop, own_.heartbeat_timeout)),
+        rma_engine_(own_.nodes, [this](node_id peer) { connect_bulk(peer); }) {
     loop_->on_sweep([this] { sweep(); });
     if (own_.listener) {
       own_.listener->on_connection([this](unique_fd s) { take_connection(std::move(s)); });
@@ -297,24 +296,21 @@ class tcp_transport_impl final : public tcp_transport {
   }
 
   void take_connection(unique_fd socket) override {
-    if (unproved_->fetch_add(1) >= most_unproved) {
-      unproved_->fetch_sub(1);
-      refuse("too many others have not proved yet that they belong to the job");
-      return;
-    }
-    receive_connect_request(
-        *loop_, std::move(socket), identity_, clock::now() + own_.heartbeat_timeout,
-        [this, ending = is_ending_, unproved = unproved_](
-            std::unique_ptr<stream> s, const connect_request& o, const std::string& why) {
-          unproved->fetch_sub(1);
-          if (ending->load()) return;
-          if (!s) {
-            why.empty() ? log::info("a connection ended before it said what it wants")
-                        : refuse(why);
-            return;
-          }
-          admit_connection(std::move(s), o);
-        });
+    unproved_->add(peer_text(socket.get()), [&](std::function<void()> decided) {
+      return receive_connect_request(
+          *loop_, std::move(socket), identity_, clock::now() + own_.heartbeat_timeout,
+          [this, ending = is_ending_, unproved = unproved_, decided = std::move(decided)](
+              std::unique_ptr<stream> s, const connect_request& o, const std::string& why) {
+            decided();
+            if (ending->load()) return;
+            if (!s) {
+              why.empty() ? log::info("a connection ended before it said what it wants")
+                          : refuse(why);
+              return;
+            }
+            admit_connection(std::move(s), o);
+          });
+    });
   }
 
   void take_request(node_id peer, const dial_request& request) override {
@@ -381,7 +377,7 @@ class tcp_transport_impl final : public tcp_transport {
     std::memcpy(o.proof.data(), own_.credentials.proof.bytes().data(), o.proof.size());
     dial(*loop_, peers_.find(peer)->where, p, identity_, own_.heartbeat_timeout,
          [ending = is_ending_, paths = paths_, o, done = std::move(done)](std::unique_ptr<stream> s,
-                                                          const std::string& why) {
+                                                                          const std::string& why) {
            if (ending->load()) return;
            if (s) s->watch_path(*paths);
            done(std::move(s), o, why);
@@ -540,7 +536,7 @@ class tcp_transport_impl final : public tcp_transport {
   log::limited_log refusals_{"more connections were refused"};
   // Shared with what may still run on the reactor's thread when we are gone.
   std::shared_ptr<std::atomic<bool>> is_ending_ = std::make_shared<std::atomic<bool>>(false);
-  std::shared_ptr<std::atomic<unsigned>> unproved_ = std::make_shared<std::atomic<unsigned>>(0);
+  std::shared_ptr<unproved_arrivals> unproved_ = std::make_shared<unproved_arrivals>();
 };
 
 } // namespace

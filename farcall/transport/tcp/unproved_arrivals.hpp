@@ -1,0 +1,42 @@
+#pragma once
+
+#include <farcall/transport/tcp/connection.hpp>
+#include <farcall/transport/tcp/unproved_peers.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+
+namespace farcall::tcp {
+
+/// The connections of a node that have not proved yet that they belong to its job. They have an
+/// eighth of the descriptors that the process may have, and 256 at most: the program wants some,
+/// too. Any thread.
+class unproved_arrivals {
+ public:
+  /// Takes over a connection, and is given what to call, not from within, when that has come or has
+  /// failed.
+  using receiver = std::function<refusal(std::function<void()> decided)>;
+
+  /// Has `receive` called; where there is no room, one connection is refused before (see
+  /// unproved_peers). `peer` is its address as text. Throws what `receive` does.
+  void add(const std::string& peer, const receiver& receive);
+
+ private:
+  struct waiting {
+    std::string source;
+    refusal refuse;
+  };
+  void forget(std::uint64_t number) noexcept;
+
+  [[nodiscard]] static std::size_t room() noexcept;
+
+  std::mutex mutex_;
+  unproved_peers peers_{room()};
+  std::map<std::uint64_t, waiting> waiting_;
+  std::uint64_t last_ = 0;
+};
+
+} // namespace farcall::tcp

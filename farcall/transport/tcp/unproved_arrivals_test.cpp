@@ -1,0 +1,76 @@
+#include <farcall/transport/tcp/unproved_arrivals.hpp>
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+namespace farcall::tcp {
+namespace {
+
+/// While it lives this process may have so many descriptors.
+class descriptor_limit_of_test {
+ public:
+  explicit descriptor_limit_of_test(rlim_t limit) {
+    EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &before_), 0);
+    const rlimit now{limit, before_.rlim_max};
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &now), 0);
+  }
+  descriptor_limit_of_test(const descriptor_limit_of_test&) = delete;
+  descriptor_limit_of_test& operator=(const descriptor_limit_of_test&) = delete;
+  ~descriptor_limit_of_test() { EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before_), 0); }
+
+ private:
+  rlimit before_{};
+};
+
+class unproved_arrivals_test : public testing::Test {
+ protected:
+  void come(const std::string& from) {
+    all_.add(from, [this](std::function<void()> decided) {
+      const std::size_t number = decided_.size();
+      decided_.push_back(std::move(decided));
+      return [this, number](const std::string& why) {
+        refused_.push_back(number);
+        EXPECT_FALSE(why.empty());
+      };
+    });
+  }
+
+  descriptor_limit_of_test limit_{256};
+  static constexpr std::size_t an_eighth = 32;
+  unproved_arrivals all_;
+  std::vector<std::function<void()>> decided_;
+  std::vector<std::size_t> refused_;
+};
+
+TEST_F(unproved_arrivals_test, have_an_eighth_of_the_descriptors) {
+  for (std::size_t i = 0; i < an_eighth; ++i)
+    come("192.0.2.1:5000");
+  EXPECT_TRUE(refused_.empty());
+  come("192.0.2.1:5000");
+  EXPECT_EQ(refused_.size(), 1U);
+}
+
+TEST_F(unproved_arrivals_test, that_have_proved_themselves_make_room) {
+  for (std::size_t i = 0; i < 10 * an_eighth; ++i) {
+    come("192.0.2.1:5000");
+    decided_.back()();
+  }
+  EXPECT_TRUE(refused_.empty());
+}
+
+TEST_F(unproved_arrivals_test, of_others_are_not_displaced_by_a_flood) {
+  come("192.0.2.2:5000");
+  for (std::size_t i = 0; i < 10 * an_eighth; ++i)
+    come("192.0.2.1:5000");
+  EXPECT_EQ(refused_.size(), 1 + 10 * an_eighth - an_eighth);
+  for (const std::size_t number : refused_)
+    EXPECT_NE(number, 0U);
+}
+
+} // namespace
+} // namespace farcall::tcp
