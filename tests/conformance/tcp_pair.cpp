@@ -55,7 +55,7 @@ class tcp_end final : public node_end {
     o.ring_bytes = ring_bytes;
     o.machine = "this one";
     o.network = "this one";
-    if (id == 1) o.addresses = {address};
+    if (id == 1) o.addresses = {{address, "this one"}};
     o.doorbells = doorbells_;
     o.windows = {{reinterpret_cast<std::uintptr_t>(window_.data()), window_.size()}};
     o.credentials = credentials.copy();

@@ -32,6 +32,14 @@ bool may_stand_in_a_name(char c) {
          c == '-' || c == '_';
 }
 
+addrinfo hints_of(int flags) noexcept {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags;
+  return hints;
+}
+
 const sockaddr_in& as_ipv4(const sockaddr_storage& storage) noexcept {
   return reinterpret_cast<const sockaddr_in&>(storage);
 }
@@ -102,6 +110,15 @@ bool socket_address::is_loopback() const noexcept {
          (IN6_IS_ADDR_V4MAPPED(&number) && number.s6_addr[12] == 127);
 }
 
+bool socket_address::is_of_link() const noexcept {
+  return family() == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&as_ipv6(storage_).sin6_addr);
+}
+
+bool socket_address::is_any() const noexcept {
+  if (family() == AF_INET) return as_ipv4(storage_).sin_addr.s_addr == INADDR_ANY;
+  return family() == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&as_ipv6(storage_).sin6_addr);
+}
+
 address socket_address::numeric() const {
   std::array<char, NI_MAXHOST> host{};
   if (::getnameinfo(data(), size_, host.data(), host.size(), nullptr, 0, NI_NUMERICHOST) != 0) {
@@ -110,11 +127,24 @@ address socket_address::numeric() const {
   return {host.data(), port()};
 }
 
+socket_address numeric_address(const std::string& text, const char* what) {
+  addrinfo* first = nullptr;
+  try {
+    const address where = parse_address(text, what);
+    const addrinfo hints = hints_of(AI_NUMERICSERV | AI_NUMERICHOST);
+    if (::getaddrinfo(where.host.c_str(), std::to_string(where.port).c_str(), &hints, &first) ==
+        0) {
+      const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> all(first, &::freeaddrinfo);
+      return {first->ai_addr, first->ai_addrlen};
+    }
+  } catch (const setting_error&) {
+    // It says what people should give, and this comes from none.
+  }
+  throw malformed_message(std::string(what) + ": one is not in numbers");
+}
+
 std::vector<socket_address> resolve(const address& where) {
-  addrinfo hints{};
-  hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICSERV;
+  const addrinfo hints = hints_of(AI_NUMERICSERV);
   addrinfo* first = nullptr;
   const int status =
       ::getaddrinfo(where.host.c_str(), std::to_string(where.port).c_str(), &hints, &first);

@@ -40,6 +40,10 @@ class socket_address {
 
   /// True for 127.0.0.0/8, also inside IPv6 (::ffff:127.0.0.1), and for ::1.
   [[nodiscard]] bool is_loopback() const noexcept;
+  /// True for fe80::/10, which holds only beside the name of an interface.
+  [[nodiscard]] bool is_of_link() const noexcept;
+  /// True for 0.0.0.0 and ::, which stand for all addresses of a machine.
+  [[nodiscard]] bool is_any() const noexcept;
 
   /// Host in numbers, and port.
   [[nodiscard]] address numeric() const;
@@ -51,6 +55,10 @@ class socket_address {
   sockaddr_storage storage_{};
   socklen_t size_ = 0;
 };
+
+/// Reads a "host:port" whose host is in numbers; asks nobody. `what` is for messages. Throws
+/// malformed_message for anything else.
+[[nodiscard]] socket_address numeric_address(const std::string& text, const char* what);
 
 /// All addresses of the host, each once, in the order in which the system wants them tried. Blocks
 /// while name servers are asked. Throws error that names the host when there are none.

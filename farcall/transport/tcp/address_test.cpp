@@ -133,5 +133,23 @@ TEST(socket_address, takes_another_port) {
   }
 }
 
+TEST(socket_address_test, in_numbers_asks_nobody) {
+  EXPECT_EQ(numeric_address("192.0.2.1:80", "it").text(), "192.0.2.1:80");
+  EXPECT_EQ(numeric_address("[2001:db8::7]:81", "it").text(), "[2001:db8::7]:81");
+  for (const char* text :
+       {"localhost:80", "192.0.2.1", "192.0.2.1:0", "", "[::1%nowhere]:80", "1:2:3"})
+    EXPECT_THROW((void)numeric_address(text, "it"), malformed_message) << text;
+}
+
+TEST(socket_address_test, tells_addresses_apart_that_lead_somewhere_else_elsewhere) {
+  EXPECT_TRUE(only("0.0.0.0").is_any());
+  EXPECT_TRUE(only("::").is_any());
+  EXPECT_FALSE(only("127.0.0.1").is_any());
+  EXPECT_FALSE(only("::1").is_any());
+  EXPECT_TRUE(numeric_address("[fe80::1]:80", "it").is_of_link());
+  EXPECT_FALSE(numeric_address("[2001:db8::1]:80", "it").is_of_link());
+  EXPECT_FALSE(only("192.0.2.1").is_of_link());
+}
+
 } // namespace
 } // namespace farcall::tcp

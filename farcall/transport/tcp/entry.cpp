@@ -1,5 +1,6 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/log.hpp>
+#include <farcall/base/settings.hpp>
 #include <farcall/memory/ring.hpp>
 #include <farcall/transport/tcp/address.hpp>
 #include <farcall/transport/tcp/entry.hpp>
@@ -33,6 +34,21 @@ std::vector<availability> available() {
                              : "other machines, unencrypted: built without TLS"}};
 }
 
+/// What the server that has started this process tells of itself. The host may reach it another
+/// way, as through a tunnel.
+std::vector<node_address> addresses_of_our_server(const std::string& network) {
+  std::vector<node_address> all;
+  std::string_view rest;
+  const std::string told = environment(server_addresses_variable).value_or("");
+  for (rest = told; !rest.empty();) {
+    const std::string_view one = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(one.size() + 1, rest.size()));
+    all.push_back(
+        address_in(network, numeric_address(std::string(one), server_addresses_variable)));
+  }
+  return all;
+}
+
 std::unique_ptr<transport> make_here(transport_site& site) {
   if (site.setup.empty()) return nullptr;
   tcp_setup setup = decode_setup(site.setup);
@@ -42,7 +58,9 @@ std::unique_ptr<transport> make_here(transport_site& site) {
   o.ring_bytes = std::min(site.lane_bytes * ring_factor, static_cast<std::uint32_t>(largest_ring));
   o.machine = site.machine;
   o.network = network_identity();
-  if (!setup.address.empty()) o.addresses.push_back(std::move(setup.address));
+  o.server = std::move(setup.server);
+  o.addresses = std::move(setup.addresses);
+  if (!o.server.empty()) add_addresses(o.addresses, addresses_of_our_server(o.network));
   o.doorbells = site.doorbells;
   o.windows = site.windows;
   o.credentials = std::move(setup.job.credentials);
@@ -61,7 +79,10 @@ std::unique_ptr<transport> make_here(transport_site& site) {
       o.listener = std::make_shared<own_listener>(*o.loop, o.credentials.name, o.heartbeat_timeout);
     }
   }
-  if (o.listener) o.addresses = o.listener->addresses();
+  if (o.listener) {
+    for (const socket_address& a : o.listener->addresses())
+      add_addresses(o.addresses, {address_in(o.network, a)});
+  }
   reactor& loop = *o.loop;
   return tcp::make(loop, std::move(o));
 }

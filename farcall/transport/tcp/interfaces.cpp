@@ -38,12 +38,6 @@ std::pair<const unsigned char*, std::size_t> bytes_of(const sockaddr* a) noexcep
   return {nullptr, 0};
 }
 
-/// One of IPv6 that holds only beside the name of an interface.
-bool is_of_link(const sockaddr* a) noexcept {
-  return a->sa_family == AF_INET6 &&
-         IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(a)->sin6_addr);
-}
-
 bool is_in_network(const socket_address& a, const ifaddrs& of) noexcept {
   if (of.ifa_addr == nullptr || of.ifa_addr->sa_family != a.family()) return false;
   const auto [own, size] = bytes_of(of.ifa_addr);
@@ -84,15 +78,33 @@ std::vector<socket_address> interface_addresses(std::uint16_t port) {
   const interface_list all = interfaces();
   for (const ifaddrs* i = all.get(); i != nullptr; i = i->ifa_next) {
     if ((i->ifa_flags & IFF_UP) == 0 || bytes_of(i->ifa_addr).second == 0) continue;
-    if (is_of_link(i->ifa_addr)) continue;
     socket_address a(i->ifa_addr, i->ifa_addr->sa_family == AF_INET ? sizeof(sockaddr_in)
                                                                     : sizeof(sockaddr_in6));
+    if (a.is_of_link()) continue;
     a.set_port(port);
     std::vector<socket_address>& to = a.is_loopback() ? loopback : beyond;
     if (std::find(to.begin(), to.end(), a) == to.end()) to.push_back(a);
   }
   if (beyond.empty() && loopback.empty()) throw error("this machine has no address of its own");
   return beyond.empty() ? loopback : beyond;
+}
+
+std::vector<socket_address> reachable_addresses(const std::vector<address>& listening) {
+  std::vector<socket_address> all;
+  const auto add = [&all](const socket_address& a) {
+    if (std::find(all.begin(), all.end(), a) == all.end()) all.push_back(a);
+  };
+  for (const address& l : listening) {
+    const socket_address where = numeric_address(l.text(), "where a server listens");
+    if (!where.is_any()) {
+      add(where);
+      continue;
+    }
+    for (const socket_address& a : interface_addresses(l.port)) {
+      if (a.family() == where.family()) add(a);
+    }
+  }
+  return all;
 }
 
 void put_nearest_first(std::vector<socket_address>& addresses) {

@@ -16,6 +16,11 @@ namespace farcall::tcp {
 /// machines may reach, or the loopback ones where there are no others. Throws error.
 [[nodiscard]] std::vector<socket_address> interface_addresses(std::uint16_t port);
 
+/// Where one is reached who listens at these, in numbers: addresses that stand for all of the
+/// machine's are replaced by those of its interfaces. Throws error.
+[[nodiscard]] std::vector<socket_address>
+reachable_addresses(const std::vector<address>& listening);
+
 /// Puts first what is in a network that this machine has an interface in.
 void put_nearest_first(std::vector<socket_address>& addresses);
 

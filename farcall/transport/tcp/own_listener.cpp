@@ -8,9 +8,8 @@ namespace farcall::tcp {
 
 own_listener::own_listener(reactor& loop, const job_name& job,
                            std::chrono::milliseconds handshake_timeout)
-    : acceptor_(std::make_shared<acceptor>(loop, listen_everywhere(), handshake_timeout)) {
-  for (const socket_address& a : interface_addresses(acceptor_->addresses().front().port))
-    addresses_.push_back(a.text());
+    : acceptor_(std::make_shared<acceptor>(loop, listen_everywhere(), handshake_timeout)),
+      addresses_(interface_addresses(acceptor_->addresses().front().port)) {
   acceptor_->start(
       [all = takers_, job](unique_fd socket, const preamble& first, const std::string& /*from*/) {
         if (first.job != job) throw error("it belongs to another job");

@@ -24,8 +24,8 @@ class own_listener {
   own_listener& operator=(const own_listener&) = delete;
   ~own_listener();
 
-  /// Where others dial: "host:port" each, in numbers.
-  [[nodiscard]] const std::vector<std::string>& addresses() const noexcept { return addresses_; }
+  /// Where others dial.
+  [[nodiscard]] const std::vector<socket_address>& addresses() const noexcept { return addresses_; }
 
   /// Has `takes` called, on the reactor's thread, with connections whose preamble was read: of
   /// processes that want to join, or of nodes. None: those are refused from now on, and no call of
@@ -44,7 +44,7 @@ class own_listener {
 
   std::shared_ptr<takers> takers_ = std::make_shared<takers>();
   std::shared_ptr<acceptor> acceptor_;
-  std::vector<std::string> addresses_;
+  std::vector<socket_address> addresses_;
 };
 
 } // namespace farcall::tcp

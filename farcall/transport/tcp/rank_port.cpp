@@ -4,7 +4,7 @@
 #include <farcall/base/log.hpp>
 #include <farcall/transport/control_messages.hpp>
 #include <farcall/transport/tcp/connection.hpp>
-#include <farcall/transport/tcp/interfaces.hpp>
+#include <farcall/transport/tcp/node_addresses.hpp>
 #include <farcall/transport/tcp/rank_port.hpp>
 #include <farcall/transport/tcp/relay.hpp>
 #include <farcall/transport/tcp/socket.hpp>
@@ -27,21 +27,16 @@
 namespace farcall::tcp {
 namespace {
 
-constexpr std::uint32_t most_addresses = 64;
-
 struct port_name {
   target_request job;
-  std::vector<std::string> addresses;
+  std::vector<node_address> addresses;
 };
 
 port_name decode(std::span<const std::byte> name) {
   byte_reader r(name, "the name of a port");
   port_name told;
   told.job = decode_credentials(r.block());
-  const auto count = r.number<std::uint32_t>();
-  if (count > most_addresses) throw malformed_message("a port has too many addresses");
-  for (std::uint32_t i = 0; i < count; ++i)
-    told.addresses.push_back(r.text());
+  told.addresses = read_addresses(r);
   if (!r.empty()) throw malformed_message("the name of a port is followed by something else");
   return told;
 }
@@ -110,9 +105,10 @@ class rank_port final : public port {
   std::vector<std::byte> name() const override {
     byte_writer w;
     w.block(encode_credentials(job_));
-    w.number(static_cast<std::uint32_t>(listener_->addresses().size()));
-    for (const std::string& a : listener_->addresses())
-      w.text(a);
+    std::vector<node_address> addresses;
+    for (const socket_address& a : listener_->addresses())
+      addresses.push_back(address_in(network_identity(), a));
+    write_addresses(w, addresses);
     return std::move(w).bytes();
   }
 
@@ -180,14 +176,9 @@ void write_all(stream& to, std::span<const std::byte> bytes, time_point deadline
   }
 }
 
-unique_fd connect_to_one_of(const std::vector<std::string>& addresses, time_point deadline) {
-  std::vector<socket_address> where;
-  for (const std::string& a : addresses) {
-    const std::vector<socket_address> found = resolve(parse_address(a, "the address of the host"));
-    where.insert(where.end(), found.begin(), found.end());
-  }
-  put_nearest_first(where);
-  if (where.empty()) throw error("the host has no address");
+unique_fd connect_to_host(const port_name& to, time_point deadline) {
+  std::vector<socket_address> where = addresses_from(network_identity(), to.addresses);
+  if (where.empty()) throw error("the host has no address that leads there from this machine");
   return connect_to_first(std::move(where), "the host", deadline);
 }
 
@@ -201,7 +192,7 @@ std::unique_ptr<port> open_rank_port(std::shared_ptr<reactor> loop,
 port_connection connect_rank_port(std::span<const std::byte> name, node_id rank,
                                   time_point deadline) {
   const port_name to = decode(name);
-  unique_fd socket = connect_to_one_of(to.addresses, deadline);
+  unique_fd socket = connect_to_host(to, deadline);
   set_options(socket.get(), to.job.heartbeat_timeout);
   preamble first;
   first.kind = connection_kind::join;

@@ -121,8 +121,7 @@ TEST(own_listener, hands_on_what_is_for_its_job) {
   listener.on_connection([&](unique_fd) { ++nodes; });
   listener.on_join([&](unique_fd) { ++processes; });
   const auto dial = [&](connection_kind kind, const job_name& name) {
-    unique_fd socket =
-        connect_to(parse_address(listener.addresses().front(), "the listener"), soon());
+    unique_fd socket = connect_to(listener.addresses().front().numeric(), soon());
     preamble first;
     first.kind = kind;
     first.job = name;

@@ -119,7 +119,8 @@ target_request decode_request(std::span<const std::byte> frame) {
 std::vector<std::byte> encode(const tcp_setup& setup) {
   byte_writer w;
   w.block(encode_credentials(setup.job));
-  w.text(setup.address);
+  w.text(setup.server);
+  tcp::write_addresses(w, setup.addresses);
   w.number(std::uint32_t{setup.listens ? 1U : 0U});
   return std::move(w).bytes();
 }
@@ -128,26 +129,52 @@ tcp_setup decode_setup(std::span<const std::byte> bytes) {
   byte_reader r(bytes, "what TCP must know");
   tcp_setup setup;
   setup.job = decode_credentials(r.block());
-  setup.address = r.text();
+  setup.server = r.text();
+  setup.addresses = tcp::read_addresses(r);
   setup.listens = r.number<std::uint32_t>() != 0;
   if (!r.empty()) throw malformed_message("what TCP must know is followed by something else");
   return setup;
 }
 
-void server_launcher::require_trust(const target_url& url) const {
-  if (identity_ || url.scheme != "tcp" || url.has("plain")) return;
-  for (const tcp::socket_address& a : tcp::resolve(tcp::parse_address(url.address, "a server"))) {
+server_launcher::known_server& server_launcher::look_up(const target_url& url) {
+  const auto [at, is_new] = servers_.try_emplace(url.address);
+  known_server& server = at->second;
+  if (is_new || server.found.empty()) {
+    server.found = tcp::resolve(tcp::parse_address(url.address, "the address of a server"));
+  }
+  if (identity_ || url.has("plain")) return server;
+  for (const tcp::socket_address& a : server.found) {
     if (a.is_loopback()) continue;
     throw setting_error("without a key only servers at loopback addresses are used; " +
                         url.address + " needs FARCALL_KEY=FILE, certificates, or plain=yes in " +
                         "the URL of a target in a network that you trust");
   }
+  return server;
+}
+
+unique_fd server_launcher::connect(known_server& to, const std::string& name, time_point deadline) {
+  unique_fd socket;
+  try {
+    socket = tcp::connect_to_first(to.found, name, deadline);
+  } catch (const error&) {
+    // It may have moved, and be asked for again.
+    to.found.clear();
+    throw;
+  }
+  to.addresses.clear();
+  for (const tcp::socket_address& a : to.found) {
+    const bool is_used = a == tcp::peer_address(socket.get());
+    to.addresses.insert(is_used ? to.addresses.begin() : to.addresses.end(),
+                        tcp::address_in(network_, a));
+  }
+  return socket;
 }
 
 server_launcher::server_launcher(const launch_site& site)
     : identity_(make_identity(site.access)), output_(site.output), arrivals_(site.arrivals) {
-  for (const target_url& url : site.targets)
-    require_trust(url);
+  for (const target_url& url : site.targets) {
+    if (url.scheme == "tcp" && !identity_ && !url.has("plain")) (void)look_up(url);
+  }
   request_.credentials = tcp::job_credentials::make(identity_ != nullptr ||
                                                     (arrivals_ != 0 && tcp::tls_is_built_in()));
   request_.heartbeat_timeout = site.heartbeat_timeout;
@@ -155,10 +182,14 @@ server_launcher::server_launcher(const launch_site& site)
 }
 
 std::vector<std::byte> server_launcher::setup(node_id node) const {
-  const auto at = addresses_.find(node);
-  return encode(tcp_setup{{request_.credentials.copy(), request_.heartbeat_timeout},
-                          at == addresses_.end() ? "" : at->second,
-                          node != host_id && node <= arrivals_});
+  tcp_setup all{
+      {request_.credentials.copy(), request_.heartbeat_timeout}, "", {}, node <= arrivals_};
+  all.listens = all.listens && node != host_id;
+  if (const auto at = server_of_.find(node); at != server_of_.end()) {
+    all.server = at->second;
+    all.addresses = servers_.at(at->second).addresses;
+  }
+  return encode(all);
 }
 
 std::unique_ptr<port> server_launcher::open_port() {
@@ -171,11 +202,8 @@ std::unique_ptr<port> server_launcher::open_port() {
 std::unique_ptr<target_process> server_launcher::start(node_id node, const target_url& url,
                                                        time_point deadline) {
   const std::string server = "tcp://" + url.address;
-  // One that joins later was not looked at before.
-  require_trust(url);
   try {
-    unique_fd socket =
-        tcp::connect_to(tcp::parse_address(url.address, "the address of a server"), deadline);
+    unique_fd socket = connect(look_up(url), url.address, deadline);
     tcp::set_options(socket.get(), request_.heartbeat_timeout);
     tcp::preamble p;
     p.kind = tcp::connection_kind::control;
@@ -202,8 +230,10 @@ std::unique_ptr<target_process> server_launcher::start(node_id node, const targe
     link->begin_with(url.has("sampler") ? control::request_sampler : control::request,
                      encode_credentials(request_));
     link->start();
-    addresses_[node] = url.address;
+    server_of_[node] = url.address;
     return std::make_unique<remote_process>(std::move(ours), std::move(link), server);
+  } catch (const setting_error&) {
+    throw;
   } catch (const error& e) {
     throw start_failed(node_text(node) + " (" + server + ") cannot be started: " + e.what(), node);
   }

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <farcall/transport/launcher.hpp>
+#include <farcall/transport/tcp/address.hpp>
+#include <farcall/transport/tcp/node_addresses.hpp>
 #include <farcall/transport/tcp/reactor.hpp>
 #include <farcall/transport/tcp/relay.hpp>
 #include <farcall/transport/tcp/tcp.hpp>
@@ -35,11 +37,16 @@ inline constexpr std::size_t request_frame_bytes = sizeof(frame_header) + reques
 [[nodiscard]] std::vector<std::byte> encode_credentials(const target_request& request);
 [[nodiscard]] target_request decode_credentials(std::span<const std::byte> body);
 
+/// In the environment of a server's targets: "host:port" of the server in numbers, with commas
+/// between them.
+inline constexpr const char* server_addresses_variable = "FARCALL_SERVER_ADDRESSES";
+
 /// What a node's transport must know: the credentials, and where the node can be dialled.
 struct tcp_setup {
   target_request job;
-  std::string address;  ///< "host:port" of its server; empty: it has none
-  bool listens = false; ///< it takes connections in itself
+  std::string server; ///< "host:port" as the host names it; empty: it has none
+  std::vector<tcp::node_address> addresses; ///< the server's, as the host sees them
+  bool listens = false;                     ///< it takes connections in itself
 };
 [[nodiscard]] std::vector<std::byte> encode(const tcp_setup& setup);
 /// Throws malformed_message.
@@ -67,15 +74,27 @@ class server_launcher final : public launcher {
   [[nodiscard]] const std::shared_ptr<tcp::reactor>& loop() const noexcept { return loop_; }
 
  private:
-  /// Throws setting_error for a server that is not to be trusted without a key.
-  void require_trust(const target_url& url) const;
+  /// A server that targets were asked of.
+  struct known_server {
+    std::vector<tcp::socket_address> found;   ///< by its name
+    std::vector<tcp::node_address> addresses; ///< that it is reached at, the one in use first
+  };
+
+  /// What its name leads to, looked up once: it may lead elsewhere later. Throws error, and
+  /// setting_error for a server that is not to be trusted without a key.
+  known_server& look_up(const target_url& url);
+
+  /// Throws error, and timeout.
+  unique_fd connect(known_server& to, const std::string& name, time_point deadline);
 
   std::shared_ptr<const tcp::tls_identity> identity_;
   target_request request_;
   output_sink* output_; ///< of what targets print; null: nobody's
   std::shared_ptr<tcp::reactor> loop_;
-  std::map<node_id, std::string> addresses_; ///< of the servers
-  std::uint32_t arrivals_;                   ///< the nodes from 1 on that come by themselves
+  std::map<std::string, known_server> servers_;    ///< by the addresses in URLs
+  std::map<node_id, std::string> server_of_;       ///< the node's
+  const std::string network_ = network_identity(); ///< ours
+  std::uint32_t arrivals_;                         ///< the nodes from 1 on that come by themselves
   std::shared_ptr<tcp::own_listener> listener_;
 };
 

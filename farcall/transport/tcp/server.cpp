@@ -4,6 +4,7 @@
 #include <farcall/transport/process.hpp>
 #include <farcall/transport/tcp/acceptor.hpp>
 #include <farcall/transport/tcp/handshake.hpp>
+#include <farcall/transport/tcp/interfaces.hpp>
 #include <farcall/transport/tcp/output_relay.hpp>
 #include <farcall/transport/tcp/reactor.hpp>
 #include <farcall/transport/tcp/relay.hpp>
@@ -31,6 +32,14 @@ namespace farcall {
 namespace {
 
 using target_name = std::pair<tcp::job_name, node_id>;
+
+/// Ours may have those of a server that we are a target of.
+std::vector<std::string> environment_without_addresses() {
+  std::vector<std::string> all = own_environment();
+  const std::string mark = std::string(server_addresses_variable) + "=";
+  std::erase_if(all, [&](const std::string& entry) { return entry.starts_with(mark); });
+  return all;
+}
 
 } // namespace
 
@@ -211,10 +220,11 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
       require_short(request.heartbeat_timeout);
       if (request.wants_sampler && own_.sampler.empty())
         throw start_failed("this server has no sampler; those of 'farcall serve' have", no_node);
-      t.process = child_process::start(request.wants_sampler ? own_.sampler.front() : own_.program,
-                                       request.wants_sampler ? own_.sampler : own_.arguments,
-                                       bootstrap_variable, std::to_string(theirs.fd()), theirs.fd(),
-                                       environment_, t.prints ? t.prints->ends() : child_output{});
+      t.process =
+          child_process::start(request.wants_sampler ? own_.sampler.front() : own_.program,
+                               request.wants_sampler ? own_.sampler : own_.arguments,
+                               bootstrap_variable, std::to_string(theirs.fd()), theirs.fd(),
+                               target_environment(), t.prints ? t.prints->ends() : child_output{});
     } catch (const start_failed& e) {
       failure = e.what();
       log::error(failure);
@@ -252,6 +262,16 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
                std::make_shared<tcp::function_handler>([weak = weak_from_this(), name] {
                  if (const auto self = weak.lock()) self->lose_target(name);
                }));
+  }
+
+  /// Interfaces come and go, so that the addresses are those of now.
+  [[nodiscard]] std::vector<std::string> target_environment() const {
+    std::string addresses;
+    for (const tcp::socket_address& a : tcp::reachable_addresses(acceptor_->addresses()))
+      addresses += (addresses.empty() ? "" : ",") + a.text();
+    std::vector<std::string> all = environment_;
+    all.push_back(std::string(server_addresses_variable) + "=" + addresses);
+    return all;
   }
 
   void require_short(std::chrono::milliseconds heartbeat_timeout) const {
@@ -306,7 +326,7 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
   server_options own_;
   std::shared_ptr<const tcp::tls_identity> identity_;
   /// Of targets. Taken once: they are started on the reactor's thread.
-  std::vector<std::string> environment_ = own_environment();
+  std::vector<std::string> environment_ = environment_without_addresses();
   std::shared_ptr<tcp::acceptor> acceptor_;
   std::map<std::uint64_t, std::shared_ptr<visitor>> visitors_;
   std::uint64_t last_visitor_ = 0;

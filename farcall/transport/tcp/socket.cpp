@@ -151,8 +151,10 @@ address local_address(int fd) {
   return at.numeric();
 }
 
+socket_address peer_address(int fd) noexcept { return end_of(fd, ::getpeername); }
+
 std::string peer_text(int fd) {
-  const socket_address at = end_of(fd, ::getpeername);
+  const socket_address at = peer_address(fd);
   return at.port() == 0 ? "an unknown address" : at.text();
 }
 

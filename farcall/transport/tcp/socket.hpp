@@ -19,7 +19,9 @@ namespace farcall::tcp {
 /// Address of our end, in numbers: where a listener listens. Throws error.
 [[nodiscard]] address local_address(int fd);
 
-/// Address of the other end, for messages; "an unknown address" once it is gone.
+/// Address of the other end; of no family once it is gone.
+[[nodiscard]] socket_address peer_address(int fd) noexcept;
+/// The same for messages; "an unknown address" once it is gone.
 [[nodiscard]] std::string peer_text(int fd);
 
 /// One connection that waits at the listener; nothing when none does. It does not block, closes on

@@ -6,9 +6,10 @@
 #include <farcall/transport/tcp/address.hpp>
 #include <farcall/transport/tcp/bulk.hpp>
 #include <farcall/transport/tcp/connection.hpp>
-#include <farcall/transport/tcp/interfaces.hpp>
 #include <farcall/transport/tcp/lane.hpp>
+#include <farcall/transport/tcp/node_addresses.hpp>
 #include <farcall/transport/tcp/socket.hpp>
+#include <farcall/transport/tcp/stream_forwarder.hpp>
 #include <farcall/transport/tcp/tcp.hpp>
 #include <farcall/transport/tcp/tls.hpp>
 #include <farcall/transport/tcp/unproved_arrivals.hpp>
@@ -43,58 +44,12 @@ std::string hexadecimal(const job_name& name) {
   return text;
 }
 
-constexpr std::uint32_t most_addresses = 64;
-constexpr const char* what_of_card = "a node's addresses";
-
-/// What a node tells its peers: where it can be dialled, and from where loopback leads there.
-struct node_addresses {
-  std::string network;
-  std::vector<std::string> addresses; ///< none: nowhere
-  bool are_servers = false; ///< a server's, which starts targets there; else the node's own
-
-  [[nodiscard]] std::vector<std::byte> encode() const {
-    byte_writer w;
-    w.text(network);
-    w.number(std::uint32_t{are_servers ? 1U : 0U});
-    w.number(static_cast<std::uint32_t>(addresses.size()));
-    for (const std::string& a : addresses)
-      w.text(a);
-    return std::move(w).bytes();
-  }
-  /// Throws malformed_message.
-  [[nodiscard]] static node_addresses of(const card& peer) {
-    node_addresses told;
-    const std::span<const std::byte> bytes = bytes_for(peer, "tcp");
-    if (bytes.empty()) return told;
-    byte_reader r(bytes, what_of_card);
-    told.network = r.text();
-    told.are_servers = r.number<std::uint32_t>() != 0;
-    const auto count = r.number<std::uint32_t>();
-    if (count > most_addresses) throw malformed_message("a node has too many addresses");
-    for (std::uint32_t i = 0; i < count; ++i)
-      told.addresses.push_back(r.text());
-    if (!r.empty()) {
-      throw malformed_message(std::string(what_of_card) + " are followed by something else");
-    }
-    return told;
-  }
-
-  /// Those that lead there from `network`, the nearest first. Blocks while names are looked up.
-  [[nodiscard]] std::vector<socket_address> seen_from(const std::string& from) const {
-    const bool is_here = !from.empty() && network == from;
-    std::vector<socket_address> where;
-    for (const std::string& a : addresses) {
-      for (const socket_address& found : resolve(parse_address(a, "a node's address"))) {
-        if (is_here || !found.is_loopback()) where.push_back(found);
-      }
-    }
-    put_nearest_first(where);
-    return where;
-  }
-};
-
 std::string not_called_back(node_id peer) {
   return node_text(peer) + " was asked to connect, and has not";
+}
+
+std::string not_forwarded(node_id peer) {
+  return "the host was asked to connect us with " + node_text(peer) + ", and has not";
 }
 
 class tcp_transport_impl final : public tcp_transport {
@@ -141,40 +96,43 @@ class tcp_transport_impl final : public tcp_transport {
   }
 
   void describe(card& mine) const override {
-    const node_addresses own{own_.network, own_.addresses,
-                             !own_.addresses.empty() && own_.listener == nullptr};
-    mine.transports[std::string(scheme())] = own.encode();
+    mine.transports[std::string(scheme())] = own_addresses().encode();
     mine.machine = own_.machine;
   }
 
   reachability reachability_of(const card& peer) const override {
     if (peer.id == own_.self) return {false, 0, "the node itself"};
+    const char* by_host = "";
     try {
-      const node_addresses own{own_.network, own_.addresses, false};
+      const node_addresses own = own_addresses();
       const node_addresses its = node_addresses::of(peer);
       if (its.addresses.empty() && own.addresses.empty()) {
         return {false, 0, "neither of the two can be dialled: a server has started neither"};
       }
       if (its.seen_from(own.network).empty() && own.seen_from(its.network).empty()) {
-        return {false, 0,
-                "the server was named by a loopback address, and the node is on another machine"};
+        const bool host_leads = own_.self != host_id && peer.id != host_id &&
+                                !its.addresses.empty() && !own.addresses.empty();
+        if (!host_leads) {
+          return {false, 0, "the server's address does not lead there from the other's network"};
+        }
+        by_host = ", by way of the host: the two cannot reach each other";
       }
     } catch (const error& e) {
       return {false, 0, e.what()};
     }
     return {true, tcp_cost,
-            std::string(own_.credentials.is_encrypted ? "TCP, encrypted" : "TCP, unencrypted")};
+            (own_.credentials.is_encrypted ? "TCP, encrypted" : "TCP, unencrypted") +
+                std::string(by_host)};
   }
 
-  std::string server_of(const card& peer) const override {
-    const node_addresses its = node_addresses::of(peer);
-    return its.are_servers && !its.addresses.empty() ? its.addresses.front() : "";
-  }
+  std::string server_of(const card& peer) const override { return node_addresses::of(peer).server; }
 
   void admit(const card& peer) override {
     if (peer.id == own_.self || peer.id >= peers_.capacity()) return;
     auto p = std::make_unique<peer_entry>();
-    p->where = node_addresses::of(peer).seen_from(own_.network);
+    const node_addresses its = node_addresses::of(peer);
+    p->where = its.seen_from(own_.network);
+    p->is_forwarded = p->where.empty() && own_addresses().seen_from(its.network).empty();
     rma_engine_.admit(peer.id, peer.windows);
     peers_.publish(peer.id, std::move(p));
   }
@@ -198,20 +156,20 @@ class tcp_transport_impl final : public tcp_transport {
     o.worker = shape.worker;
     o.own_worker = shape.own_worker ? 1 : 0;
     o.ring_bytes = own_.ring_bytes;
-    if (peers_.find(peer)->where.empty()) {
-      ask(peer, {end.id, connection_kind::lane_back, o.worker, o.own_worker, o.ring_bytes, 0});
-      // The peer, or a server in between, may fail to do so without a word to us.
-      loop_->at(clock::now() + 2 * own_.heartbeat_timeout, [weak = std::weak_ptr(lane), peer] {
-        if (const auto late = weak.lock()) late->give_up_if_late(not_called_back(peer));
-      });
+    if (const peer_entry& p = *peers_.find(peer); p.where.empty() || p.is_forwarded) {
+      ask_for_lane(peer, end.id, o, lane);
       return end;
     }
     o.kind = connection_kind::lane;
-    dial_peer(
-        peer, o,
-        [lane](std::unique_ptr<stream> s, const connect_request& first, const std::string& why) {
-          attach(*lane, std::move(s), bytes_of(first), why);
-        });
+    dial_peer(peer, o,
+              [this, lane, peer, id = end.id](
+                  std::unique_ptr<stream> s, const connect_request& first, const std::string& why) {
+                if (!s && forward_from_now_on(peer, why)) {
+                  ask_for_lane(peer, id, first, lane);
+                } else {
+                  attach(*lane, std::move(s), bytes_of(first), why);
+                }
+              });
     return end;
   }
 
@@ -292,7 +250,13 @@ class tcp_transport_impl final : public tcp_transport {
                     std::vector<unique_fd> files) override {
     for (unique_fd& socket : files)
       take_connection(std::move(socket));
-    if (!bytes.empty()) take_request(from, decode_dial_request(bytes));
+    if (bytes.empty()) return;
+    const dial_request request = decode_dial_request(bytes);
+    if (request.forward_to == host_id) {
+      take_request(from, request);
+    } else {
+      forward(from, request);
+    }
   }
 
   void take_connection(unique_fd socket) override {
@@ -346,6 +310,8 @@ class tcp_transport_impl final : public tcp_transport {
  private:
   struct peer_entry {
     std::vector<socket_address> where; ///< empty: it cannot be dialled; constant
+    /// Connections with it go by way of the host: neither can dial the other.
+    std::atomic<bool> is_forwarded{false};
     std::atomic<bool> is_gone{false};
   };
   struct entry {
@@ -364,7 +330,109 @@ class tcp_transport_impl final : public tcp_transport {
   /// For a node that was admitted.
   [[nodiscard]] bool is_gone(node_id peer) const noexcept { return peers_.find(peer)->is_gone; }
 
-  void ask(node_id peer, const dial_request& request) { own_.ask_to_dial(peer, request); }
+  [[nodiscard]] node_addresses own_addresses() const {
+    return {own_.network, own_.server, own_.addresses};
+  }
+
+  // ---- peers that cannot be dialled -------------------------------------------------------------
+
+  /// Asks who can make a connection with `peer`: the peer, or the host. What they are to do is
+  /// `request`; why it came to nothing if they do not, in time.
+  std::string ask(node_id peer, dial_request request) {
+    if (peers_.find(peer)->is_forwarded) {
+      request.forward_to = peer;
+      own_.ask_to_dial(host_id, request);
+      return not_forwarded(peer);
+    }
+    own_.ask_to_dial(peer, request);
+    return not_called_back(peer);
+  }
+
+  void ask_for_lane(node_id peer, std::uint64_t id, const connect_request& o,
+                    const std::shared_ptr<stream_endpoint>& lane) {
+    const std::string failure =
+        ask(peer, {id, connection_kind::lane_back, o.worker, o.own_worker, o.ring_bytes, host_id});
+    // Who was asked, or a server in between, may fail to do so without a word to us.
+    loop_->at(clock::now() + 2 * own_.heartbeat_timeout, [weak = std::weak_ptr(lane), failure] {
+      if (const auto late = weak.lock()) late->give_up_if_late(failure);
+    });
+  }
+
+  void ask_for_bulk(node_id peer) {
+    const std::string failure = ask(peer, {0, connection_kind::bulk_back, 0, 0, 0, host_id});
+    loop_->at(clock::now() + 2 * own_.heartbeat_timeout,
+              [this, ending = is_ending_, peer, failure, asked = rma_engine_.asked(peer)] {
+                if (!ending->load()) rma_engine_.fail_late(peer, asked, failure);
+              });
+  }
+
+  /// After a peer was dialled in vain: whether the host may lead there. It can dial us where we
+  /// have an address.
+  bool forward_from_now_on(node_id peer, const std::string& why) {
+    if (own_.self == host_id || peer == host_id || own_.addresses.empty() || is_gone(peer)) {
+      return false;
+    }
+    if (!peers_.find(peer)->is_forwarded.exchange(true)) {
+      log::warning(node_text(peer) + " is reached by way of the host from now on: " + why);
+    }
+    return true;
+  }
+
+  /// The host's part: a connection to `from`, as of the peer that it wants, and one to that peer,
+  /// as of `from`, with each other.
+  void forward(node_id from, const dial_request& request) {
+    const node_id to = request.forward_to;
+    const bool is_lane = request.kind == connection_kind::lane_back;
+    const bool is_possible =
+        own_.self == host_id && from != host_id && from != to && can_be_dialled(from) &&
+        can_be_dialled(to) &&
+        (is_lane ? is_ring_size(request.ring_bytes) : request.kind == connection_kind::bulk_back);
+    if (!is_possible) {
+      refusals_.warning(node_text(from) + " asks for a connection that cannot be: with " +
+                        node_text(to));
+      return;
+    }
+    connect_request there;
+    there.kind = is_lane ? connection_kind::lane : connection_kind::bulk;
+    there.from = from;
+    there.worker = request.worker;
+    there.own_worker = request.own_worker;
+    there.ring_bytes = request.ring_bytes;
+    connect_request back;
+    back.kind = request.kind;
+    back.serial = request.serial;
+    back.from = to;
+    const auto warn = [from, to](const std::string& why) {
+      log::warning(node_text(from) + " cannot be connected with " + node_text(to) +
+                   " by way of the host: " + why);
+    };
+    dial_peer(to, there,
+              [this, from, back, warn](std::unique_ptr<stream> far, const connect_request& first,
+                                       const std::string& why) {
+                if (!far) {
+                  warn(why);
+                  return;
+                }
+                // A function's content can be copied; the stream goes by way of one that can.
+                auto held = std::make_shared<std::unique_ptr<stream>>(std::move(far));
+                dial_peer(from, back,
+                          [this, held, first, warn](std::unique_ptr<stream> near,
+                                                    const connect_request& second,
+                                                    const std::string& reason) {
+                            if (!near) {
+                              warn(reason);
+                              return;
+                            }
+                            forward_streams(*loop_, {std::move(near), bytes_of(second)},
+                                            {std::move(*held), bytes_of(first)});
+                          });
+              });
+  }
+
+  [[nodiscard]] bool can_be_dialled(node_id peer) const noexcept {
+    const peer_entry* const p = peers_.find(peer);
+    return p != nullptr && !p->is_gone && !p->where.empty();
+  }
 
   void dial_peer(node_id peer, connect_request o, connected done) {
     preamble p;
@@ -372,7 +440,7 @@ class tcp_transport_impl final : public tcp_transport {
     p.is_encrypted = own_.credentials.is_encrypted ? 1 : 0;
     p.to = peer;
     p.job = own_.credentials.name;
-    o.from = own_.self;
+    if (o.from == no_node) o.from = own_.self;
     o.to = peer;
     std::memcpy(o.proof.data(), own_.credentials.proof.bytes().data(), o.proof.size());
     dial(*loop_, peers_.find(peer)->where, p, identity_, own_.heartbeat_timeout,
@@ -385,12 +453,8 @@ class tcp_transport_impl final : public tcp_transport {
   }
 
   void connect_bulk(node_id peer) {
-    if (peers_.find(peer)->where.empty()) {
-      ask(peer, {0, connection_kind::bulk_back, 0, 0, 0, 0});
-      loop_->at(clock::now() + 2 * own_.heartbeat_timeout,
-                [this, ending = is_ending_, peer, asked = rma_engine_.asked(peer)] {
-                  if (!ending->load()) rma_engine_.fail_late(peer, asked, not_called_back(peer));
-                });
+    if (const peer_entry& p = *peers_.find(peer); p.where.empty() || p.is_forwarded) {
+      ask_for_bulk(peer);
       return;
     }
     connect_request o;
@@ -398,10 +462,12 @@ class tcp_transport_impl final : public tcp_transport {
     dial_peer(peer, o,
               [this, peer](std::unique_ptr<stream> s, const connect_request& first,
                            const std::string& why) {
-                if (!s) {
-                  rma_engine_.fail(peer, why);
-                } else {
+                if (s) {
                   rma_engine_.add(peer, std::move(s), bytes_of(first));
+                } else if (forward_from_now_on(peer, why)) {
+                  ask_for_bulk(peer);
+                } else {
+                  rma_engine_.fail(peer, why);
                 }
               });
   }

@@ -3,6 +3,7 @@
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/memory/doorbell.hpp>
 #include <farcall/transport/tcp/handshake.hpp>
+#include <farcall/transport/tcp/node_addresses.hpp>
 #include <farcall/transport/tcp/own_listener.hpp>
 #include <farcall/transport/tcp/reactor.hpp>
 #include <farcall/transport/tcp/secret.hpp>
@@ -22,7 +23,8 @@
 /// Every lane is a connection, and so is every bulk copy under way. Nodes that were started by a
 /// server can be dialled at the server's address, which hands the connection on. Those that came to
 /// the host by themselves, and then the host, listen themselves. All others dial.
-/// Where the opener of a lane cannot dial the peer, it asks the peer to dial.
+/// Where the opener of a lane cannot dial the peer, it asks the peer to dial. Where that cannot
+/// either, the host dials both, and passes on what comes: it knows the job's secret, as all do.
 namespace farcall::tcp {
 
 /// What the nodes of one job know each other by.
@@ -39,14 +41,14 @@ struct job_credentials {
   [[nodiscard]] std::shared_ptr<const tls_identity> identity() const;
 };
 
-/// What a node that cannot dial asks its peer to do.
+/// What a node that cannot dial asks its peer to do, or the host where the peer cannot dial either.
 struct dial_request {
   std::uint64_t serial = 0;
   connection_kind kind{}; ///< lane_back or bulk_back
   std::uint32_t worker = 0;
   std::uint32_t own_worker = 0;
   std::uint32_t ring_bytes = 0;
-  std::uint32_t reserved = 0;
+  node_id forward_to = host_id; ///< the host: whom to connect with; else the asker is meant
 };
 static_assert(sizeof(dial_request) == 32);
 
@@ -60,9 +62,10 @@ struct options {
   std::uint32_t ring_bytes = 0; ///< of lanes that we open; a power of two, at least smallest_ring
   std::string machine;          ///< ours; see card::machine
   std::string network;          ///< ours; see network_identity()
-  std::vector<std::string> addresses; ///< "host:port", where we can be dialled; none: nowhere
-  std::span<doorbell> doorbells;      ///< of this node; outlive the transport
-  std::vector<memory_window> windows; ///< memory here that peers may copy
+  std::string server;           ///< that has started us, as our host names it; empty: none
+  std::vector<node_address> addresses; ///< where we can be dialled; none: nowhere
+  std::span<doorbell> doorbells;       ///< of this node; outlive the transport
+  std::vector<memory_window> windows;  ///< memory here that peers may copy
   job_credentials credentials;
   std::chrono::milliseconds heartbeat_timeout{0}; ///< a peer that is silent for longer is gone
   /// Passes a request on to a peer, past this transport. On any thread; must not block.

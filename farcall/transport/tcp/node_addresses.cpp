@@ -1,0 +1,89 @@
+#include <farcall/base/error.hpp>
+#include <farcall/transport/tcp/interfaces.hpp>
+#include <farcall/transport/tcp/node_addresses.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+namespace farcall::tcp {
+namespace {
+
+/// With the rest they have to fit what a card may say (docs/wire.md).
+constexpr std::uint32_t most_addresses = 32;
+constexpr const char* what_of_addresses = "a node's addresses";
+
+} // namespace
+
+node_address address_in(const std::string& network, const socket_address& where) {
+  // That of a network which cannot be told is valid in none.
+  constexpr const char* unknown = "unknown";
+  if (!where.is_loopback() && !where.is_of_link()) return {where.text(), ""};
+  return {where.text(), network.empty() ? unknown : network};
+}
+
+void add_addresses(std::vector<node_address>& to, const std::vector<node_address>& more) {
+  for (const node_address& a : more) {
+    if (std::ranges::find(to, a) == to.end()) to.push_back(a);
+  }
+}
+
+void write_addresses(byte_writer& to, std::span<const node_address> addresses) {
+  addresses = addresses.first(std::min<std::size_t>(addresses.size(), most_addresses));
+  to.number(static_cast<std::uint32_t>(addresses.size()));
+  for (const node_address& a : addresses) {
+    to.text(a.where);
+    to.text(a.network);
+  }
+}
+
+std::vector<node_address> read_addresses(byte_reader& from) {
+  const auto count = from.number<std::uint32_t>();
+  if (count > most_addresses) throw malformed_message("a node has too many addresses");
+  std::vector<node_address> all;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    std::string where = from.text();
+    all.push_back({std::move(where), from.text()});
+  }
+  return all;
+}
+
+std::vector<std::byte> node_addresses::encode() const {
+  byte_writer w;
+  w.text(network);
+  w.text(server);
+  write_addresses(w, addresses);
+  return std::move(w).bytes();
+}
+
+node_addresses node_addresses::of(const card& peer) {
+  node_addresses told;
+  const std::span<const std::byte> bytes = bytes_for(peer, "tcp");
+  if (bytes.empty()) return told;
+  byte_reader r(bytes, what_of_addresses);
+  told.network = r.text();
+  told.server = r.text();
+  told.addresses = read_addresses(r);
+  if (!r.empty()) {
+    throw malformed_message(std::string(what_of_addresses) + " are followed by something else");
+  }
+  return told;
+}
+
+std::vector<socket_address> node_addresses::seen_from(const std::string& from) const {
+  return addresses_from(from, addresses);
+}
+
+std::vector<socket_address> addresses_from(const std::string& network,
+                                           std::span<const node_address> addresses) {
+  std::vector<socket_address> leading;
+  for (const node_address& a : addresses) {
+    if (!a.network.empty() && a.network != network) continue;
+    const socket_address where = numeric_address(a.where, what_of_addresses);
+    if (std::ranges::find(leading, where) == leading.end()) leading.push_back(where);
+  }
+  put_nearest_first(leading);
+  return leading;
+}
+
+} // namespace farcall::tcp

@@ -1,0 +1,149 @@
+#include <farcall/base/log.hpp>
+#include <farcall/transport/tcp/stream_forwarder.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include <sys/epoll.h>
+#include <sys/uio.h>
+
+namespace farcall::tcp {
+namespace {
+
+/// What waits in one direction: enough for a path of a gigabit and a millisecond.
+constexpr std::size_t most_waiting = std::size_t{128} << 10;
+/// Moved before other connections have their turn.
+constexpr std::size_t slice = std::size_t{1} << 20;
+
+/// What comes from one connection, on its way to the other.
+class direction {
+ public:
+  direction(stream& from, stream& to, std::span<const std::byte> first)
+      : from_(&from), to_(&to), bytes_(most_waiting), end_(first.size()) {
+    std::copy(first.begin(), first.end(), bytes_.begin());
+  }
+
+  /// Moves what can be moved now, and no more than a slice. False: a connection is broken.
+  bool move() noexcept {
+    for (std::size_t moved = 0; moved < slice;) {
+      const std::size_t before = moved;
+      if (!write(moved) || !read(moved)) return false;
+      if (moved == before) return true;
+    }
+    has_more_ = true;
+    return true;
+  }
+
+  [[nodiscard]] bool has_ended() const noexcept { return is_finished_; }
+  /// It would move more at once.
+  [[nodiscard]] bool has_more() noexcept { return std::exchange(has_more_, false); }
+  [[nodiscard]] bool waits_to_read() const noexcept { return !is_over_ && end_ < bytes_.size(); }
+  [[nodiscard]] bool waits_to_write() const noexcept { return begin_ != end_; }
+
+ private:
+  bool write(std::size_t& moved) noexcept {
+    while (begin_ != end_) {
+      const iovec rest{bytes_.data() + begin_, end_ - begin_};
+      const io_result put = to_->write({&rest, 1});
+      if (put.status == io_status::would_block) return true;
+      if (put.status != io_status::done) return false;
+      begin_ += put.bytes;
+      moved += put.bytes;
+    }
+    begin_ = end_ = 0;
+    if (is_over_ && !std::exchange(is_finished_, true)) to_->finish();
+    return true;
+  }
+
+  bool read(std::size_t& moved) noexcept {
+    if (!waits_to_read()) return true;
+    const iovec space{bytes_.data() + end_, bytes_.size() - end_};
+    const io_result got = from_->read({&space, 1});
+    if (got.status == io_status::would_block) return true;
+    if (got.status == io_status::closed) {
+      is_over_ = true;
+      ++moved; // so that the end is passed on
+      return true;
+    }
+    if (got.status != io_status::done) return false;
+    end_ += got.bytes;
+    moved += got.bytes;
+    return true;
+  }
+
+  stream* from_;
+  stream* to_;
+  std::vector<std::byte> bytes_;
+  std::size_t begin_ = 0; ///< what waits lies from here
+  std::size_t end_;       ///< to here
+  bool is_over_ = false;  ///< nothing more comes
+  bool is_finished_ = false;
+  bool has_more_ = false;
+};
+
+class stream_forwarder final : public event_handler,
+                               public std::enable_shared_from_this<stream_forwarder> {
+ public:
+  stream_forwarder(reactor& loop, forwarded_end a, forwarded_end b)
+      : loop_(&loop), a_(std::move(a.connection)), b_(std::move(b.connection)),
+        to_b_(*a_, *b_, b.first), to_a_(*b_, *a_, a.first) {}
+
+  void start() {
+    loop_->add(a_->fd(), 0, shared_from_this());
+    loop_->add(b_->fd(), 0, shared_from_this());
+    on_event(0);
+  }
+
+  void on_event(std::uint32_t /*events*/) noexcept override {
+    if (is_over_) return;
+    const bool is_whole = to_a_.move() && to_b_.move() && to_a_.move();
+    if (!is_whole || (to_a_.has_ended() && to_b_.has_ended())) {
+      is_over_ = true;
+      loop_->remove(a_->fd());
+      loop_->remove(b_->fd());
+      return;
+    }
+    const bool has_more_for_a = to_a_.has_more();
+    const bool has_more_for_b = to_b_.has_more();
+    if (has_more_for_a || has_more_for_b) {
+      try {
+        loop_->post([self = shared_from_this()] { self->on_event(0); });
+      } catch (const std::bad_alloc&) {
+        log::error("out of memory while passing on a connection");
+      }
+    }
+    watch(*a_, to_b_, to_a_, a_events_);
+    watch(*b_, to_a_, to_b_, b_events_);
+  }
+
+ private:
+  void watch(const stream& s, const direction& reads, const direction& writes,
+             std::uint32_t& before) noexcept {
+    std::uint32_t events = 0;
+    if (reads.waits_to_read()) events |= s.read_wants_write() ? EPOLLIN | EPOLLOUT : EPOLLIN;
+    if (writes.waits_to_write()) events |= s.write_wants_read() ? EPOLLIN : EPOLLOUT;
+    if (events != before) loop_->modify(s.fd(), events);
+    before = events;
+  }
+
+  reactor* loop_;
+  std::unique_ptr<stream> a_;
+  std::unique_ptr<stream> b_;
+  direction to_b_;
+  direction to_a_;
+  std::uint32_t a_events_ = 0;
+  std::uint32_t b_events_ = 0;
+  bool is_over_ = false;
+};
+
+} // namespace
+
+void forward_streams(reactor& loop, forwarded_end a, forwarded_end b) {
+  const auto made = std::make_shared<stream_forwarder>(loop, std::move(a), std::move(b));
+  loop.post([made] { made->start(); });
+}
+
+} // namespace farcall::tcp
