@@ -25,7 +25,7 @@ void read_messages(const std::vector<std::byte>& bytes) {
   }
   try {
     const farcall::target_request request = farcall::decode_request(bytes);
-    if (farcall::encode_credentials(request).size() != farcall::request_body_bytes) std::abort();
+    if (farcall::encode_request(request).size() != farcall::request_body_bytes) std::abort();
   } catch (const farcall::error&) {
     return;
   }

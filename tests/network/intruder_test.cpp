@@ -4,6 +4,7 @@
 #include <farcall/offload/job_test_support.hpp>
 #include <farcall/transport/tcp/bulk.hpp>
 #include <farcall/transport/tcp/handshake.hpp>
+#include <farcall/transport/tcp/job_credentials.hpp>
 #include <farcall/transport/tcp/relay.hpp>
 #include <farcall/transport/tcp/remote_target.hpp>
 #include <farcall/transport/tcp/secret.hpp>
@@ -16,6 +17,9 @@
 #include <cstring>
 #include <list>
 #include <random>
+#include <span>
+
+#include <sys/socket.h>
 
 /// Those who may not come in: they are refused with a reason in the log, and jobs go on.
 namespace farcall::test {
@@ -107,15 +111,52 @@ class plain_intruder_test : public intruder_test {
   plain_intruder_test() : intruder_test(false) {}
 
   /// In the clear the whole job lies open, which is what tests of its innermost checks need.
+  tcp::job_credentials own_credentials() {
+    tcp::job_credentials job;
+    job.name = own_preamble(tcp::connection_kind::lane).job;
+    const std::string request = between_->recorded().at(0).substr(sizeof(tcp::preamble));
+    job.key = tcp::secret::copy_of(
+        std::as_bytes(std::span(request))
+            .subspan(sizeof(frame_header) + sizeof(node_id) + sizeof(tcp::job_name),
+                     tcp::job_key_bytes));
+    return job;
+  }
+
   tcp::connect_request own_connect_request(tcp::connection_kind kind) {
     tcp::connect_request o;
     o.kind = kind;
     o.from = 0;
     o.to = 1;
-    const std::string request = between_->recorded().at(0).substr(sizeof(tcp::preamble));
-    std::memcpy(o.proof.data(), request.data() + sizeof(frame_header) + sizeof(tcp::job_name),
-                o.proof.size());
     return o;
+  }
+
+  /// The beginning of a connection, up to the reply of the node; what is signed comes next.
+  tcp::challenge meet(raw_client& c, tcp::connection_kind kind) {
+    tcp::challenge both;
+    both.opener = tcp::new_nonce();
+    c.send(bytes_of(own_preamble(kind)) + bytes_of(both.opener));
+    tcp::acceptor_reply reply;
+    EXPECT_EQ(::recv(c.fd(), &reply, sizeof reply, MSG_WAITALL),
+              static_cast<ssize_t>(sizeof reply));
+    EXPECT_TRUE(tcp::is_reply_of(1, reply, both.opener, own_credentials()));
+    both.acceptor = reply.fresh;
+    return both;
+  }
+
+  /// As one who knows the job's key.
+  void send_request(raw_client& c, tcp::connect_request o, const std::string& more = "") {
+    tcp::sign(o, meet(c, o.kind), own_credentials());
+    c.send(bytes_of(o) + more);
+  }
+
+  void expect_request_refused(const tcp::connect_request& o, const std::string& reason,
+                              const std::string& more = "") {
+    const std::size_t before = log_.count(reason);
+    raw_client c(port_of(*server_));
+    send_request(c, o, more);
+    EXPECT_TRUE(c.is_ended_within(at_the_latest)) << reason;
+    EXPECT_TRUE(comes_true([&] { return log_.count(reason) > before; }, seconds(5))) << reason;
+    EXPECT_EQ(server_->targets(), 1U);
   }
 };
 
@@ -209,11 +250,10 @@ TEST_F(plain_intruder_test, who_leaves_before_he_has_said_what_he_wants_is_not_r
   const std::string beginning = bytes_of(own_preamble(tcp::connection_kind::lane));
   for (int i = 0; i < 3; ++i)
     raw_client(port_of(*server_)).send(beginning);
-  tcp::connect_request o = own_connect_request(tcp::connection_kind::lane);
-  o.proof[0] ^= std::byte{1};
   raw_client c(port_of(*server_));
-  c.send(beginning + bytes_of(o));
-  EXPECT_TRUE(log_.comes_to_say("it does not know the job's secret"));
+  (void)meet(c, tcp::connection_kind::lane);
+  c.send(bytes_of(own_connect_request(tcp::connection_kind::lane)));
+  EXPECT_TRUE(log_.comes_to_say("it does not know the job's key"));
   EXPECT_EQ(log_.count("a connection is refused"), 1U) << log_.text();
   expect_job_undisturbed();
 }
@@ -398,22 +438,22 @@ TEST_F(patient_intruder_test, a_flood_from_one_address_displaces_nobody_from_ano
 TEST_F(plain_intruder_test, a_wrong_proof_is_refused_by_the_target) {
   tcp::connect_request o = own_connect_request(tcp::connection_kind::lane);
   o.ring_bytes = 65536;
-  const std::string preamble = bytes_of(own_preamble(tcp::connection_kind::lane));
   tcp::connect_request stranger = o;
   stranger.from = 7;
-  expect_refused(preamble + bytes_of(stranger), "it comes from a node that is not in the job");
+  expect_request_refused(stranger, "it comes from a node that is not in the job");
   std::size_t refused = 0;
   for (int round = 0; round < 5; ++round) {
     for (std::size_t at = 0; at < o.proof.size(); ++at) {
-      tcp::connect_request wrong = o;
-      wrong.proof[at] ^= std::byte{0x10};
       raw_client c(port_of(*server_));
-      c.send(preamble + bytes_of(wrong));
+      tcp::connect_request wrong = o;
+      tcp::sign(wrong, meet(c, wrong.kind), own_credentials());
+      wrong.proof[at] ^= std::byte{0x10};
+      c.send(bytes_of(wrong));
       if (c.is_ended_within(at_the_latest)) ++refused;
     }
   }
   EXPECT_EQ(refused, 5 * o.proof.size());
-  EXPECT_TRUE(log_.comes_to_say("it does not know the job's secret"));
+  EXPECT_TRUE(log_.comes_to_say("it does not know the job's key"));
   expect_job_undisturbed();
   // A flood of connections is no flood of lines, at a target either.
   EXPECT_LE(log_.count("\n"), 60U);
@@ -421,7 +461,7 @@ TEST_F(plain_intruder_test, a_wrong_proof_is_refused_by_the_target) {
 
 /// With a second target: who stands between its host and their server leads what is for the first
 /// to the second, without any key.
-void expect_no_other_node_answers(job& j, proxy& between, captured_log& log) {
+std::string failure_of_a_lane_led_elsewhere(job& j, proxy& between) {
   const node first = j.targets().at(0);
   const node second = j.targets().at(1);
   const pid_t own = sync(first, ::getpid);
@@ -430,40 +470,44 @@ void expect_no_other_node_answers(job& j, proxy& between, captured_log& log) {
   // The lanes that there are go on; a new one does not lead to the second.
   EXPECT_EQ(sync(first, ::getpid), own);
   const lane led(first);
-  EXPECT_THROW((void)sync(led, ::getpid), error);
-  EXPECT_TRUE(log.comes_to_say("a connection is refused: it is for another node"));
+  std::string failure = text_thrown_by<error>([&] { (void)sync(led, ::getpid); });
   between.lead_to(no_node);
   EXPECT_EQ(sync(second, ::getpid), second.description().pid);
+  return failure;
 }
 
 TEST_F(intruder_test, a_lane_does_not_lead_to_another_node) {
   job_.reset();
   job j(network_job(between_->url() + "?count=2", key_));
-  expect_no_other_node_answers(j, *between_, log_);
+  EXPECT_THAT(failure_of_a_lane_led_elsewhere(j, *between_), HasSubstr("node 1"));
+  EXPECT_TRUE(log_.comes_to_say("a connection is refused: it is for another node"));
 }
 
 TEST_F(plain_intruder_test, a_lane_does_not_lead_to_another_node) {
   job_.reset();
   job j(network_job(between_->url() + "?count=2", key_));
-  expect_no_other_node_answers(j, *between_, log_);
+  EXPECT_THAT(failure_of_a_lane_led_elsewhere(j, *between_), HasSubstr("node 1"));
+  EXPECT_TRUE(log_.comes_to_say("another node, or none of the job, has answered"));
 }
 
 TEST_F(plain_intruder_test, impossible_lanes_are_refused) {
-  const std::string preamble = bytes_of(own_preamble(tcp::connection_kind::lane));
   for (const std::uint32_t bytes : {0U, 1U, 100U, 65537U, 1U << 27, 0xffffffffU}) {
     tcp::connect_request o = own_connect_request(tcp::connection_kind::lane);
     o.ring_bytes = bytes;
-    expect_refused(preamble + bytes_of(o), "a lane of impossible size");
+    expect_request_refused(o, "a lane of impossible size");
   }
   tcp::connect_request o = own_connect_request(tcp::connection_kind::control);
-  expect_refused(preamble + bytes_of(o), "of a kind that nodes do not take");
+  raw_client c(port_of(*server_));
+  tcp::sign(o, meet(c, tcp::connection_kind::lane), own_credentials());
+  c.send(bytes_of(o));
+  EXPECT_TRUE(c.is_ended_within(at_the_latest));
+  EXPECT_TRUE(log_.comes_to_say("of a kind that nodes do not take"));
   expect_job_undisturbed();
 }
 
 TEST_F(plain_intruder_test, memory_that_is_not_shared_cannot_be_copied) {
   const auto there = target_.allocate<std::uint64_t>(1000);
-  const std::string beginning = bytes_of(own_preamble(tcp::connection_kind::bulk)) +
-                                bytes_of(own_connect_request(tcp::connection_kind::bulk));
+  const tcp::connect_request copies = own_connect_request(tcp::connection_kind::bulk);
   const std::uint64_t inside = there.span().address();
   const std::array<tcp::bulk_request, 6> bad{{
       {tcp::bulk_operation::get, 0, 0x1000, 8},
@@ -474,10 +518,10 @@ TEST_F(plain_intruder_test, memory_that_is_not_shared_cannot_be_copied) {
       {static_cast<tcp::bulk_operation>(3), 0, inside, 8},
   }};
   for (const tcp::bulk_request& request : bad)
-    expect_refused(beginning + bytes_of(request), "memory that is not shared");
+    expect_request_refused(copies, "memory that is not shared", bytes_of(request));
   // The same with nothing wrong, so that the above is not refused for another reason.
   raw_client c(port_of(*server_));
-  c.send(beginning + bytes_of(tcp::bulk_request{tcp::bulk_operation::get, 0, inside, 8}));
+  send_request(c, copies, bytes_of(tcp::bulk_request{tcp::bulk_operation::get, 0, inside, 8}));
   EXPECT_FALSE(c.is_ended_within(milliseconds(300)));
   EXPECT_EQ(c.heard().size(), 16U);
   expect_job_undisturbed();
@@ -487,8 +531,8 @@ TEST_F(plain_intruder_test, a_recorded_beginning_with_any_bit_flipped_leaves_the
   (void)lane(target_);
   const auto recorded = between_->recorded();
   ASSERT_GE(recorded.size(), 2U);
-  const std::string valid =
-      recorded[1].substr(0, sizeof(tcp::preamble) + sizeof(tcp::connect_request) + 32);
+  const std::string valid = recorded[1].substr(0, sizeof(tcp::preamble) + sizeof(tcp::nonce) +
+                                                      sizeof(tcp::connect_request) + 32);
   for (std::size_t at = 0; at < valid.size(); ++at) {
     std::string bytes = valid;
     bytes[at] = static_cast<char>(bytes[at] ^ 1 << at % 8);

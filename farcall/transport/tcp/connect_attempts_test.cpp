@@ -4,9 +4,12 @@
 #include <farcall/transport/tcp/reactor.hpp>
 #include <farcall/transport/tcp/stream_test_support.hpp>
 
+#include <array>
 #include <chrono>
+#include <cstring>
 #include <future>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -77,13 +80,37 @@ TEST_F(connect_attempts_test, say_what_became_of_each_address) {
                                    HasSubstr(silent_.where().text() + ": no answer in time"))));
 }
 
+connection_security plain_security() {
+  return {std::make_shared<const job_credentials>(job_credentials::make(false)), nullptr};
+}
+
 TEST_F(connect_attempts_test, of_lanes_go_on_to_the_next_address_too) {
   reactor loop("connect-test");
+  const connection_security security = plain_security();
+  connect_request o;
+  o.to = 7;
   std::promise<std::string> reached;
-  dial(loop, {silent_.where(), dead(), live()}, preamble{}, nullptr, std::chrono::seconds(60),
-       [&](const std::unique_ptr<stream>& s, const std::string& why) {
+  dial(loop, {silent_.where(), dead(), live()}, security, o, std::chrono::seconds(60),
+       clock::now() + std::chrono::seconds(60),
+       [&](const std::unique_ptr<stream>& s, const connect_request&, const std::string& why) {
          reached.set_value(s ? peer_text(s->fd()) : why);
        });
+  // The other side, which proves itself.
+  std::optional<unique_fd> come;
+  ASSERT_TRUE(
+      test::eventually([&] { return (come = accept_from(listeners_.front().get())).has_value(); }));
+  std::array<std::byte, sizeof(preamble) + sizeof(nonce)> heard{};
+  std::size_t have = 0;
+  ASSERT_TRUE(test::eventually([&] {
+    const ssize_t got = ::recv(come->get(), heard.data() + have, heard.size() - have, MSG_DONTWAIT);
+    if (got > 0) have += static_cast<std::size_t>(got);
+    return have == heard.size();
+  }));
+  nonce opener{};
+  std::memcpy(opener.data(), heard.data() + sizeof(preamble), opener.size());
+  const acceptor_reply reply = reply_to(opener, 7, *security.credentials);
+  ASSERT_EQ(::send(come->get(), &reply, sizeof reply, MSG_NOSIGNAL),
+            static_cast<ssize_t>(sizeof reply));
   EXPECT_EQ(reached.get_future().get(), live().text());
   loop.stop();
 }
@@ -92,8 +119,9 @@ TEST_F(connect_attempts_test, of_lanes_say_what_became_of_each_address) {
   reactor loop("connect-test");
   std::promise<std::string> failed;
   const socket_address refuses = dead();
-  dial(loop, {silent_.where(), refuses}, preamble{}, nullptr, std::chrono::milliseconds(600),
-       [&](const std::unique_ptr<stream>& s, const std::string& why) {
+  dial(loop, {silent_.where(), refuses}, plain_security(), {}, std::chrono::milliseconds(600),
+       clock::now() + std::chrono::milliseconds(600),
+       [&](const std::unique_ptr<stream>& s, const connect_request&, const std::string& why) {
          failed.set_value(s ? "connected" : why);
        });
   EXPECT_THAT(failed.get_future().get(),

@@ -16,15 +16,18 @@ namespace {
 
 class dialler final : public event_handler, public std::enable_shared_from_this<dialler> {
  public:
-  dialler(reactor& loop, std::vector<socket_address> where, const preamble& first,
-          std::shared_ptr<const tls_identity> identity, std::chrono::milliseconds heartbeat_timeout,
-          dialled done)
-      : loop_(&loop), attempts_(std::move(where)), first_(first), identity_(std::move(identity)),
-        heartbeat_timeout_(heartbeat_timeout), done_(std::move(done)) {}
+  dialler(reactor& loop, std::vector<socket_address> where, connection_security security,
+          const connect_request& request, std::chrono::milliseconds heartbeat_timeout,
+          time_point deadline, dialled done)
+      : loop_(&loop), attempts_(std::move(where)), security_(std::move(security)),
+        request_(request), heartbeat_timeout_(heartbeat_timeout), deadline_(deadline),
+        done_(std::move(done)) {}
 
   void start() {
-    loop_->at(clock::now() + heartbeat_timeout_, [self = shared_from_this()] {
-      if (self->done_) self->end(nullptr, self->attempts_.failures());
+    loop_->at(deadline_, [self = shared_from_this()] {
+      if (!self->done_) return;
+      self->end(nullptr, self->connected_ ? "it takes connections and does not answer"
+                                          : self->attempts_.failures());
     });
     try_next();
   }
@@ -32,6 +35,10 @@ class dialler final : public event_handler, public std::enable_shared_from_this<
   /// One of the sockets is decided.
   void on_event(std::uint32_t /*events*/) noexcept override {
     try {
+      if (connected_) {
+        hear_reply();
+        return;
+      }
       for (const int socket : attempts_.sockets()) {
         const int reason = connect_attempts::outcome_of(socket);
         if (reason == EINPROGRESS) continue;
@@ -50,13 +57,47 @@ class dialler final : public event_handler, public std::enable_shared_from_this<
 
  private:
   void begin_with(unique_fd socket) {
-    // A fresh socket has space for this.
-    if (::send(socket.get(), &first_, sizeof first_, MSG_NOSIGNAL) !=
-        static_cast<ssize_t>(sizeof first_)) {
-      throw_system_error("it has cut the connection", errno);
-    }
+    stop_attempts();
+    preamble first;
+    first.kind = request_.kind;
+    first.is_encrypted = security_.identity ? 1 : 0;
+    first.to = request_.to;
+    first.job = security_.credentials->name;
+    send(socket.get(), &first, sizeof first);
     set_options(socket.get(), heartbeat_timeout_);
-    end(identity_ ? tls_client(std::move(socket), identity_) : plain_stream(std::move(socket)), "");
+    if (security_.identity) {
+      sign(request_, {}, *security_.credentials);
+      end(tls_client(std::move(socket), security_.identity), "");
+      return;
+    }
+    challenge_.opener = new_nonce();
+    send(socket.get(), challenge_.opener.data(), challenge_.opener.size());
+    connected_ = std::move(socket);
+    loop_->add(connected_.get(), EPOLLIN, shared_from_this());
+  }
+
+  /// A fresh socket has space for what goes first.
+  static void send(int socket, const void* bytes, std::size_t size) {
+    if (::send(socket, bytes, size, MSG_NOSIGNAL) != static_cast<ssize_t>(size))
+      throw_system_error("it has cut the connection", errno);
+  }
+
+  void hear_reply() {
+    // NOLINTNEXTLINE(clang-analyzer-unix.BlockInCriticalSection): it does not block
+    const ssize_t got = ::recv(connected_.get(), reinterpret_cast<std::byte*>(&reply_) + have_,
+                               sizeof reply_ - have_, MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (got <= 0) throw error("it ended the connection before it had proved that it is of the job");
+    have_ += static_cast<std::size_t>(got);
+    if (have_ < sizeof reply_) return;
+    if (!is_reply_of(request_.to, reply_, challenge_.opener, *security_.credentials)) {
+      throw error("another node, or none of the job, has answered: somebody on the way has led the "
+                  "connection there");
+    }
+    challenge_.acceptor = reply_.fresh;
+    sign(request_, challenge_, *security_.credentials);
+    loop_->remove(connected_.get());
+    end(plain_stream(std::move(connected_)), "");
   }
 
   void try_next() {
@@ -72,25 +113,40 @@ class dialler final : public event_handler, public std::enable_shared_from_this<
     }
   }
 
-  void end(std::unique_ptr<stream> connection, const std::string& why) noexcept {
+  void stop_attempts() noexcept {
     for (const int socket : attempts_.sockets())
       loop_->remove(socket);
     attempts_ = connect_attempts({});
-    if (const dialled done = std::exchange(done_, {})) done(std::move(connection), why);
+  }
+
+  void end(std::unique_ptr<stream> connection, const std::string& why) noexcept {
+    stop_attempts();
+    if (connected_) loop_->remove(connected_.get());
+    connected_.reset();
+    if (const dialled done = std::exchange(done_, {})) done(std::move(connection), request_, why);
   }
 
   reactor* loop_;
   connect_attempts attempts_;
-  preamble first_;
-  std::shared_ptr<const tls_identity> identity_;
+  connection_security security_;
+  connect_request request_;
   std::chrono::milliseconds heartbeat_timeout_;
+  time_point deadline_;
   dialled done_;
+
+  // ---- unencrypted
+  unique_fd connected_; ///< the reply is awaited
+  challenge challenge_;
+  acceptor_reply reply_;
+  std::size_t have_ = 0; ///< of the reply
 };
 
 class arrival final : public event_handler, public std::enable_shared_from_this<arrival> {
  public:
-  arrival(reactor& loop, std::unique_ptr<stream> connection, arrived done)
-      : loop_(&loop), connection_(std::move(connection)), done_(std::move(done)) {}
+  arrival(reactor& loop, std::unique_ptr<stream> connection, connection_security security,
+          node_id self, arrived done)
+      : loop_(&loop), connection_(std::move(connection)), security_(std::move(security)),
+        self_(self), done_(std::move(done)) {}
 
   void start(time_point deadline) {
     loop_->add(connection_->fd(), EPOLLIN, shared_from_this());
@@ -105,57 +161,93 @@ class arrival final : public event_handler, public std::enable_shared_from_this<
   }
 
   void on_event(std::uint32_t /*events*/) noexcept override {
-    while (have_ < sizeof connect_request_) {
-      const iovec rest{reinterpret_cast<std::byte*>(&connect_request_) + have_,
-                       sizeof connect_request_ - have_};
+    try {
+      if (!security_.identity && !has_replied_) {
+        if (!read_into(challenge_.opener)) return;
+        reply();
+      }
+      if (!read_into(request_)) return;
+      check();
+      loop_->remove(connection_->fd());
+      end(std::move(connection_), "");
+    } catch (const std::exception& e) {
+      end(nullptr, e.what());
+    }
+  }
+
+ private:
+  /// False: not all of it has come yet, or the connection has ended.
+  template <class T>
+  bool read_into(T& to) {
+    while (have_ < sizeof to) {
+      const iovec rest{reinterpret_cast<std::byte*>(&to) + have_, sizeof to - have_};
       const io_result got = connection_->read({&rest, 1});
       if (got.status == io_status::would_block) {
         loop_->modify(connection_->fd(),
                       connection_->read_wants_write() ? EPOLLIN | EPOLLOUT : EPOLLIN);
-        return;
+        return false;
       }
       if (got.status != io_status::done) {
         const bool has_left = got.status == io_status::closed || connection_->was_broken_off();
         end(nullptr, has_left ? "" : connection_->failure());
-        return;
+        return false;
       }
       have_ += got.bytes;
     }
-    loop_->remove(connection_->fd());
-    end(std::move(connection_), "");
+    have_ = 0;
+    return true;
   }
 
- private:
+  void reply() {
+    const acceptor_reply ours = reply_to(challenge_.opener, self_, *security_.credentials);
+    challenge_.acceptor = ours.fresh;
+    const iovec all{const_cast<acceptor_reply*>(&ours), sizeof ours};
+    // A fresh socket has space for this.
+    const io_result put = connection_->write({&all, 1});
+    if (put.bytes != sizeof ours) throw error("it does not take what it is told");
+    has_replied_ = true;
+  }
+
+  void check() const {
+    if (!is_signed(request_, challenge_, *security_.credentials))
+      throw error("it does not know the job's key");
+    if (request_.to != self_)
+      throw error("it is for another node: somebody on the way has led it here");
+  }
+
   void end(std::unique_ptr<stream> connection, const std::string& why) noexcept {
     if (connection_) loop_->remove(connection_->fd());
-    if (const arrived done = std::exchange(done_, {}))
-      done(std::move(connection), connect_request_, why);
+    if (const arrived done = std::exchange(done_, {})) done(std::move(connection), request_, why);
     connection_.reset();
   }
 
   reactor* loop_;
   std::unique_ptr<stream> connection_;
-  connect_request connect_request_;
-  std::size_t have_ = 0;
+  connection_security security_;
+  node_id self_;
+  challenge challenge_;
+  bool has_replied_ = false;
+  connect_request request_;
+  std::size_t have_ = 0; ///< of what is read
   arrived done_;
 };
 
 } // namespace
 
-void dial(reactor& loop, std::vector<socket_address> where, const preamble& first,
-          std::shared_ptr<const tls_identity> identity, std::chrono::milliseconds heartbeat_timeout,
-          dialled done) {
-  auto made = std::make_shared<dialler>(loop, std::move(where), first, std::move(identity),
-                                        heartbeat_timeout, std::move(done));
+void dial(reactor& loop, std::vector<socket_address> where, connection_security security,
+          const connect_request& request, std::chrono::milliseconds heartbeat_timeout,
+          time_point deadline, dialled done) {
+  auto made = std::make_shared<dialler>(loop, std::move(where), std::move(security), request,
+                                        heartbeat_timeout, deadline, std::move(done));
   loop.post([made] { made->start(); });
 }
 
-refusal receive_connect_request(reactor& loop, unique_fd socket,
-                                std::shared_ptr<const tls_identity> identity, time_point deadline,
-                                arrived done) {
-  auto connection = identity ? tls_server(std::move(socket), std::move(identity))
-                             : plain_stream(std::move(socket));
-  auto made = std::make_shared<arrival>(loop, std::move(connection), std::move(done));
+refusal receive_connect_request(reactor& loop, unique_fd socket, connection_security security,
+                                node_id self, time_point deadline, arrived done) {
+  auto connection = security.identity ? tls_server(std::move(socket), security.identity)
+                                      : plain_stream(std::move(socket));
+  auto made = std::make_shared<arrival>(loop, std::move(connection), std::move(security), self,
+                                        std::move(done));
   loop.post([made, deadline] { made->start(deadline); });
   return [&loop, weak = std::weak_ptr(made)](const std::string& why) {
     loop.post([weak, why] {

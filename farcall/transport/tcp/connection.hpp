@@ -4,6 +4,7 @@
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/transport/tcp/address.hpp>
 #include <farcall/transport/tcp/handshake.hpp>
+#include <farcall/transport/tcp/job_credentials.hpp>
 #include <farcall/transport/tcp/reactor.hpp>
 #include <farcall/transport/tcp/stream.hpp>
 #include <farcall/transport/tcp/tls.hpp>
@@ -18,27 +19,34 @@
 /// thread; each callback is called once.
 namespace farcall::tcp {
 
-/// A connection, or null and the reason.
-using dialled = std::function<void(std::unique_ptr<stream>, const std::string& why)>;
+/// What the connections of a job are protected by.
+struct connection_security {
+  std::shared_ptr<const job_credentials> credentials;
+  std::shared_ptr<const tls_identity> identity; ///< null: they are not encrypted
+};
 
-/// Connects to the first of `where` that replies, and sends the preamble. `identity` is null for an
-/// unencrypted connection. Does not wait until the other side agrees.
-void dial(reactor& loop, std::vector<socket_address> where, const preamble& first,
-          std::shared_ptr<const tls_identity> identity, std::chrono::milliseconds heartbeat_timeout,
-          dialled done);
+/// A connection, and what goes over it first: the request, signed. Or null and the reason.
+using dialled =
+    std::function<void(std::unique_ptr<stream>, const connect_request&, const std::string& why)>;
 
-/// A connection whose connect request was read, and is not checked yet; null and the reason
-/// otherwise. No reason: the other side has ended it before, as one does whose job has ended.
+/// Connects to the first of `where` that replies, for the node that the request names, until
+/// `deadline`. Without encryption, waits until that has proved to belong to the job; encrypted, the
+/// first write does.
+void dial(reactor& loop, std::vector<socket_address> where, connection_security security,
+          const connect_request& request, std::chrono::milliseconds heartbeat_timeout,
+          time_point deadline, dialled done);
+
+/// A connection of one who belongs to the job, and is for this node; null and the reason otherwise.
+/// No reason: the other side has ended it before, as one does whose job has ended.
 using arrived =
     std::function<void(std::unique_ptr<stream>, const connect_request&, const std::string& why)>;
 
 /// Ends a connection that has not arrived yet, for that reason. Any thread.
 using refusal = std::function<void(const std::string& why)>;
 
-/// Takes over a connection whose preamble was read. The other side has until `deadline` to prove
-/// itself.
-refusal receive_connect_request(reactor& loop, unique_fd socket,
-                                std::shared_ptr<const tls_identity> identity, time_point deadline,
-                                arrived done);
+/// Takes over a connection to node `self` whose preamble was read. The other side has until
+/// `deadline` to prove itself.
+refusal receive_connect_request(reactor& loop, unique_fd socket, connection_security security,
+                                node_id self, time_point deadline, arrived done);
 
 } // namespace farcall::tcp

@@ -1,8 +1,19 @@
 #include <farcall/base/bytes.hpp>
 #include <farcall/memory/ring.hpp>
 #include <farcall/transport/tcp/handshake.hpp>
+#include <farcall/transport/tcp/secret.hpp>
+
+#include <cstring>
 
 namespace farcall::tcp {
+
+nonce new_nonce() {
+  const secret random = secret::random(sizeof(nonce));
+  nonce made;
+  std::memcpy(made.data(), random.bytes().data(), made.size());
+  return made;
+}
+
 const char* flaw_of(const preamble& p) noexcept {
   if (p.magic != preamble_magic) return "it does not begin as a connection of farcall does";
   if (p.version != connection_version) return "it comes from another version of farcall";

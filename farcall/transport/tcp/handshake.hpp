@@ -8,7 +8,8 @@
 
 /// The first bytes of every connection (docs/wire.md): a preamble, which is unencrypted and says
 /// where the connection wants to go, and behind it a connect request, which is encrypted if the job
-/// is and proves that the connection may be made.
+/// is and proves that the connection may be made. Without encryption both ends exchange nonces
+/// before that, so that what was recorded proves nothing.
 namespace farcall::tcp {
 
 inline constexpr std::uint64_t preamble_magic = 0x0a6c6c6163726166; // "farcall\n"
@@ -26,8 +27,8 @@ enum class connection_kind : std::uint32_t {
 
 /// Names a job among all that a server has ever seen. Public.
 using job_name = std::array<std::byte, 16>;
-/// What all nodes of a job know and nobody else.
-inline constexpr std::size_t job_secret_bytes = 32;
+/// Of the key that all nodes of a job have and nobody else.
+inline constexpr std::size_t job_key_bytes = 32;
 
 struct preamble {
   std::uint64_t magic = preamble_magic;
@@ -61,6 +62,26 @@ static_assert(sizeof(admission_message) == 16);
 /// What an admission other than come_in means, for the user.
 [[nodiscard]] const char* refusal_text(admission word) noexcept;
 
+/// Made anew for each connection.
+using nonce = std::array<std::byte, 32>;
+[[nodiscard]] nonce new_nonce();
+
+/// Those of an unencrypted connection, which the opener's begins; zeros inside TLS, which has its
+/// own.
+struct challenge {
+  nonce opener{};
+  nonce acceptor{};
+};
+
+inline constexpr std::size_t proof_bytes = 32;
+
+/// What the opener of an unencrypted connection gets for its nonce.
+struct acceptor_reply {
+  nonce fresh{};
+  std::array<std::byte, proof_bytes> proof{}; ///< see reply_to()
+};
+static_assert(sizeof(acceptor_reply) == 64);
+
 struct connect_request {
   std::uint64_t serial = 0; ///< of the request to dial, for the kinds that reply one
   connection_kind kind{};
@@ -69,7 +90,7 @@ struct connect_request {
   std::uint32_t own_worker = 0;
   std::uint32_t ring_bytes = 0;
   node_id to = no_node; ///< the preamble's can be changed by anybody on the way
-  std::array<std::byte, job_secret_bytes> proof{}; ///< the job's secret
+  std::array<std::byte, proof_bytes> proof{}; ///< see sign()
 };
 static_assert(sizeof(connect_request) == 64);
 

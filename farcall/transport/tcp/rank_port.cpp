@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstring>
 #include <deque>
+#include <future>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -39,6 +40,11 @@ port_name decode(std::span<const std::byte> name) {
   told.addresses = read_addresses(r);
   if (!r.empty()) throw malformed_message("the name of a port is followed by something else");
   return told;
+}
+
+connection_security security_of(const target_request& job) {
+  return {std::make_shared<const job_credentials>(job.credentials.copy()),
+          job.credentials.identity()};
 }
 
 /// Those that have come. Shared with what may still run on the reactor's thread.
@@ -67,36 +73,33 @@ class rank_port final : public port {
     arrivals_->signal = unique_fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!arrivals_->signal) throw_system_error("waiting for processes (descriptor limit?)", errno);
     arrivals_->signal.close_on_fork();
-    listener_->on_join(
-        [all = arrivals_, unproved = std::make_shared<unproved_arrivals>(), loop = loop_.get(),
-         identity = job_.credentials.identity(),
-         proof = std::make_shared<secret>(secret::copy_of(job_.credentials.proof.bytes())),
-         timeout = job_.heartbeat_timeout](unique_fd socket) {
-          const std::string from = peer_text(socket.get());
-          unproved->add(from, [&](std::function<void()> decided) {
-            return receive_connect_request(
-                *loop, std::move(socket), identity, clock::now() + timeout,
-                [all, unproved, decided = std::move(decided), loop, proof, timeout, from](
-                    std::unique_ptr<stream> s, const connect_request& o, const std::string& why) {
-                  decided();
-                  if (!s && why.empty()) {
-                    log::info("a connection from " + from + " ended before it said what it wants");
-                    return;
-                  }
-                  if (!s || secret::copy_of(o.proof) != *proof) {
-                    all->refusals.warning("a connection from " + from + " is refused: " +
-                                          (s ? "it does not know the job's secret" : why));
-                    return;
-                  }
-                  if (o.kind != connection_kind::join || o.to != host_id) {
-                    all->refusals.warning("a connection from " + from +
-                                          " is refused: it is none of a process that joins");
-                    return;
-                  }
-                  let_in(*all, *loop, std::move(s), o.from, from, timeout);
-                });
-          });
-        });
+    listener_->on_join([all = arrivals_, unproved = std::make_shared<unproved_arrivals>(),
+                        loop = loop_.get(), security = security_of(job_),
+                        timeout = job_.heartbeat_timeout](unique_fd socket) {
+      const std::string from = peer_text(socket.get());
+      unproved->add(from, [&](std::function<void()> decided) {
+        return receive_connect_request(
+            *loop, std::move(socket), security, host_id, clock::now() + timeout,
+            [all, unproved, decided = std::move(decided), loop, timeout,
+             from](std::unique_ptr<stream> s, const connect_request& o, const std::string& why) {
+              decided();
+              if (!s && why.empty()) {
+                log::info("a connection from " + from + " ended before it said what it wants");
+                return;
+              }
+              if (!s) {
+                all->refusals.warning("a connection from " + from + " is refused: " + why);
+                return;
+              }
+              if (o.kind != connection_kind::join) {
+                all->refusals.warning("a connection from " + from +
+                                      " is refused: it is none of a process that joins");
+                return;
+              }
+              let_in(*all, *loop, std::move(s), o.from, from, timeout);
+            });
+      });
+    });
   }
   ~rank_port() override { listener_->on_join({}); }
   rank_port(const rank_port&) = delete;
@@ -176,10 +179,29 @@ void write_all(stream& to, std::span<const std::byte> bytes, time_point deadline
   }
 }
 
-unique_fd connect_to_host(const port_name& to, time_point deadline) {
+/// Blocks until the host was dialled. Throws error.
+std::pair<std::unique_ptr<stream>, connect_request> dial_host(reactor& loop, const port_name& to,
+                                                              node_id rank, time_point deadline) {
   std::vector<socket_address> where = addresses_from(network_identity(), to.addresses);
   if (where.empty()) throw error("the host has no address that leads there from this machine");
-  return connect_to_first(std::move(where), "the host", deadline);
+  connect_request o;
+  o.kind = connection_kind::join;
+  o.from = rank;
+  o.to = host_id;
+  struct outcome {
+    std::unique_ptr<stream> connection;
+    connect_request request;
+    std::string why;
+  };
+  std::promise<outcome> told;
+  dial(loop, std::move(where), security_of(to.job), o, to.job.heartbeat_timeout, deadline,
+       [&told](std::unique_ptr<stream> s, const connect_request& request, const std::string& why) {
+         told.set_value({std::move(s), request, why});
+       });
+  std::future<outcome> awaited = told.get_future();
+  outcome got = awaited.get();
+  if (!got.connection) throw error("cannot connect to the host (" + got.why + ")");
+  return {std::move(got.connection), got.request};
 }
 
 } // namespace
@@ -192,26 +214,9 @@ std::unique_ptr<port> open_rank_port(std::shared_ptr<reactor> loop,
 port_connection connect_rank_port(std::span<const std::byte> name, node_id rank,
                                   time_point deadline) {
   const port_name to = decode(name);
-  unique_fd socket = connect_to_host(to, deadline);
-  set_options(socket.get(), to.job.heartbeat_timeout);
-  preamble first;
-  first.kind = connection_kind::join;
-  first.is_encrypted = to.job.credentials.is_encrypted ? 1 : 0;
-  first.to = host_id;
-  first.job = to.job.credentials.name;
-  if (::send(socket.get(), &first, sizeof first, MSG_NOSIGNAL) !=
-      static_cast<ssize_t>(sizeof first)) {
-    throw_system_error("the host has cut the connection", errno);
-  }
-  const auto identity = to.job.credentials.identity();
-  auto far = identity ? tls_client(std::move(socket), identity) : plain_stream(std::move(socket));
-  connect_request o;
-  o.kind = connection_kind::join;
-  o.from = rank;
-  o.to = host_id;
-  std::memcpy(o.proof.data(), to.job.credentials.proof.bytes().data(), o.proof.size());
-  write_all(*far, std::as_bytes(std::span(&o, 1)), deadline);
   const std::shared_ptr<reactor> loop = common_reactor();
+  auto [far, request] = dial_host(*loop, to, rank, deadline);
+  write_all(*far, std::as_bytes(std::span(&request, 1)), deadline);
   auto [ours, theirs] = control_socket::make_pair();
   // What ends the near side ends this process, which is told why on its standard error.
   auto link =

@@ -82,7 +82,8 @@ TEST_P(rank_port_test, refuses_those_who_do_not_know_the_secret) {
   const std::vector<std::byte> right = host.at->name();
   // The addresses stand last; the secret before them is the wrong one.
   ASSERT_EQ(name.size(), right.size());
-  const std::size_t addresses = name.size() - sizeof(std::uint32_t) - request_body_bytes;
+  const std::size_t addresses =
+      name.size() - sizeof(std::uint32_t) - (request_body_bytes - sizeof(node_id));
   std::copy(right.end() - static_cast<std::ptrdiff_t>(addresses), right.end(),
             name.end() - static_cast<std::ptrdiff_t>(addresses));
   try {

@@ -80,9 +80,9 @@ class remote_process final : public target_process {
 std::vector<std::byte> encode_credentials(const target_request& request) {
   byte_writer w;
   w.number(request.credentials.name);
-  std::array<std::byte, tcp::job_secret_bytes> proof{};
-  std::memcpy(proof.data(), request.credentials.proof.bytes().data(), proof.size());
-  w.number(proof);
+  std::array<std::byte, tcp::job_key_bytes> key{};
+  std::memcpy(key.data(), request.credentials.key.bytes().data(), key.size());
+  w.number(key);
   w.number(std::uint32_t{request.credentials.is_encrypted ? 1U : 0U});
   w.number(static_cast<std::uint32_t>(request.heartbeat_timeout.count()));
   return std::move(w).bytes();
@@ -92,8 +92,8 @@ target_request decode_credentials(std::span<const std::byte> body) {
   byte_reader r(body, "the job's credentials");
   target_request request;
   request.credentials.name = r.number<tcp::job_name>();
-  const auto proof = r.number<std::array<std::byte, tcp::job_secret_bytes>>();
-  request.credentials.proof = tcp::secret::copy_of(proof);
+  const auto key = r.number<std::array<std::byte, tcp::job_key_bytes>>();
+  request.credentials.key = tcp::secret::copy_of(key);
   request.credentials.is_encrypted = r.number<std::uint32_t>() != 0;
   request.heartbeat_timeout = std::chrono::milliseconds(r.number<std::uint32_t>());
   if (request.heartbeat_timeout < shortest_heartbeat_timeout ||
@@ -101,6 +101,15 @@ target_request decode_credentials(std::span<const std::byte> body) {
     throw malformed_message("the job's credentials make no sense");
   }
   return request;
+}
+
+std::vector<std::byte> encode_request(const target_request& request) {
+  byte_writer w;
+  w.number(request.node);
+  std::vector<std::byte> all = std::move(w).bytes();
+  const std::vector<std::byte> rest = encode_credentials(request);
+  all.insert(all.end(), rest.begin(), rest.end());
+  return all;
 }
 
 target_request decode_request(std::span<const std::byte> frame) {
@@ -111,7 +120,9 @@ target_request decode_request(std::span<const std::byte> frame) {
       (!wants_sampler && header.kind != static_cast<std::uint32_t>(control::request))) {
     throw malformed_message("it sent something else than a request for a target");
   }
-  target_request request = decode_credentials(frame.subspan(sizeof header));
+  const auto node = r.number<node_id>();
+  target_request request = decode_credentials(frame.subspan(sizeof header + sizeof node));
+  request.node = node;
   request.wants_sampler = wants_sampler;
   return request;
 }
@@ -226,9 +237,11 @@ std::unique_ptr<target_process> server_launcher::start(node_id node, const targe
                                    messages::ended{server + " can no longer be reached: " + why});
         });
     tcp::receive_output(loop_, link, node, output_);
+    target_request request{request_.credentials.copy(), request_.heartbeat_timeout};
+    request.node = node;
     // A server takes whoever begins with something else for no host.
     link->begin_with(url.has("sampler") ? control::request_sampler : control::request,
-                     encode_credentials(request_));
+                     encode_request(request));
     link->start();
     server_of_[node] = url.address;
     return std::make_unique<remote_process>(std::move(ours), std::move(link), server);

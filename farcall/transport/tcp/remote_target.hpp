@@ -23,17 +23,19 @@ namespace farcall {
 struct target_request {
   tcp::job_credentials credentials;
   std::chrono::milliseconds heartbeat_timeout{0};
+  node_id node = no_node;     ///< the preamble's can be changed by anybody on the way
   bool wants_sampler = false; ///< in place of the server's program; not among what nodes are told
 };
 
 inline constexpr std::size_t request_body_bytes =
-    sizeof(tcp::job_name) + tcp::job_secret_bytes + 2 * sizeof(std::uint32_t);
+    sizeof(node_id) + sizeof(tcp::job_name) + tcp::job_key_bytes + 2 * sizeof(std::uint32_t);
 inline constexpr std::size_t request_frame_bytes = sizeof(frame_header) + request_body_bytes;
 
+[[nodiscard]] std::vector<std::byte> encode_request(const target_request& request);
 /// Reads the message, header included. Throws malformed_message.
 [[nodiscard]] target_request decode_request(std::span<const std::byte> frame);
 
-/// What all nodes of the job are told; the same bytes as the request's body.
+/// What all nodes of the job are told, and the end of the request's body.
 [[nodiscard]] std::vector<std::byte> encode_credentials(const target_request& request);
 [[nodiscard]] target_request decode_credentials(std::span<const std::byte> body);
 

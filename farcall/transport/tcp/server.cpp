@@ -207,6 +207,10 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
   void start_target(std::uint64_t number, visitor& v) {
     const target_request request = decode_request(v.request);
     const target_name name{v.first.job, v.first.to};
+    if (target_name{request.credentials.name, request.node} != name) {
+      throw malformed_message("it is for another node, or another job, than it says inside: "
+                              "somebody on the way has changed that");
+    }
     if (targets_.contains(name)) throw malformed_message("it asks for a node twice");
     if (count_.load() >= own_.most_targets) {
       throw error("there are as many targets as there may be");

@@ -34,16 +34,6 @@ constexpr std::chrono::seconds last_sending{1};
 /// Both ends' ids of lanes differ in the lowest bit.
 constexpr std::uint64_t opener_bit = 1;
 
-std::string hexadecimal(const job_name& name) {
-  std::string text;
-  for (const std::byte b : name) {
-    constexpr const char* digits = "0123456789abcdef";
-    text += digits[std::to_integer<unsigned>(b) >> 4];
-    text += digits[std::to_integer<unsigned>(b) & 15];
-  }
-  return text;
-}
-
 std::string not_called_back(node_id peer) {
   return node_text(peer) + " was asked to connect, and has not";
 }
@@ -55,9 +45,11 @@ std::string not_forwarded(node_id peer) {
 class tcp_transport_impl final : public tcp_transport {
  public:
   tcp_transport_impl(reactor& loop, options o)
-      : loop_(&loop), own_(std::move(o)), identity_(own_.credentials.identity()),
+      : loop_(&loop), own_(std::move(o)),
+        security_{std::make_shared<const job_credentials>(std::move(own_.credentials)), nullptr},
         peers_(own_.nodes), paths_(std::make_shared<path_monitor>(loop, own_.heartbeat_timeout)),
         rma_engine_(own_.nodes, [this](node_id peer) { connect_bulk(peer); }) {
+    security_.identity = security_.credentials->identity();
     loop_->on_sweep([this] { sweep(); });
     if (own_.listener) {
       own_.listener->on_connection([this](unique_fd s) { take_connection(std::move(s)); });
@@ -121,7 +113,7 @@ class tcp_transport_impl final : public tcp_transport {
       return {false, 0, e.what()};
     }
     return {true, tcp_cost,
-            (own_.credentials.is_encrypted ? "TCP, encrypted" : "TCP, unencrypted") +
+            (security_.credentials->is_encrypted ? "TCP, encrypted" : "TCP, unencrypted") +
                 std::string(by_host)};
   }
 
@@ -262,7 +254,7 @@ class tcp_transport_impl final : public tcp_transport {
   void take_connection(unique_fd socket) override {
     unproved_->add(peer_text(socket.get()), [&](std::function<void()> decided) {
       return receive_connect_request(
-          *loop_, std::move(socket), identity_, clock::now() + own_.heartbeat_timeout,
+          *loop_, std::move(socket), security_, own_.self, clock::now() + own_.heartbeat_timeout,
           [this, ending = is_ending_, unproved = unproved_, decided = std::move(decided)](
               std::unique_ptr<stream> s, const connect_request& o, const std::string& why) {
             decided();
@@ -319,9 +311,6 @@ class tcp_transport_impl final : public tcp_transport {
     node_id peer = no_node;
     bool is_closed = false; ///< by our user; what it committed may not be sent yet
   };
-  using connected =
-      std::function<void(std::unique_ptr<stream>, const connect_request&, const std::string&)>;
-
   static std::span<const std::byte> bytes_of(const connect_request& o) {
     return std::as_bytes(std::span(&o, 1));
   }
@@ -434,21 +423,17 @@ class tcp_transport_impl final : public tcp_transport {
     return p != nullptr && !p->is_gone && !p->where.empty();
   }
 
-  void dial_peer(node_id peer, connect_request o, connected done) {
-    preamble p;
-    p.kind = o.kind;
-    p.is_encrypted = own_.credentials.is_encrypted ? 1 : 0;
-    p.to = peer;
-    p.job = own_.credentials.name;
+  void dial_peer(node_id peer, connect_request o, dialled done) {
     if (o.from == no_node) o.from = own_.self;
     o.to = peer;
-    std::memcpy(o.proof.data(), own_.credentials.proof.bytes().data(), o.proof.size());
-    dial(*loop_, peers_.find(peer)->where, p, identity_, own_.heartbeat_timeout,
-         [ending = is_ending_, paths = paths_, o, done = std::move(done)](std::unique_ptr<stream> s,
-                                                                          const std::string& why) {
+    dial(*loop_, peers_.find(peer)->where, security_, o, own_.heartbeat_timeout,
+         clock::now() + own_.heartbeat_timeout,
+         [ending = is_ending_, paths = paths_,
+          done = std::move(done)](std::unique_ptr<stream> s, const connect_request& signed_request,
+                                  const std::string& why) {
            if (ending->load()) return;
            if (s) s->watch_path(*paths);
-           done(std::move(s), o, why);
+           done(std::move(s), signed_request, why);
          });
   }
 
@@ -473,14 +458,6 @@ class tcp_transport_impl final : public tcp_transport {
   }
 
   void admit_connection(std::unique_ptr<stream> s, const connect_request& o) {
-    if (secret::copy_of(o.proof) != own_.credentials.proof) {
-      refuse("it does not know the job's secret");
-      return;
-    }
-    if (o.to != own_.self) {
-      refuse("it is for another node: somebody on the way has led it here");
-      return;
-    }
     if (!admitted(o.from) || is_gone(o.from)) {
       refuse("it comes from a node that is not in the job");
       return;
@@ -590,7 +567,7 @@ class tcp_transport_impl final : public tcp_transport {
 
   reactor* loop_;
   options own_;
-  std::shared_ptr<const tls_identity> identity_;
+  connection_security security_;
   node_table<peer_entry> peers_; ///< of those that were admitted
   std::shared_ptr<path_monitor> paths_;
   bulk_rma_engine rma_engine_;
@@ -606,28 +583,6 @@ class tcp_transport_impl final : public tcp_transport {
 };
 
 } // namespace
-
-job_credentials job_credentials::make(bool is_encrypted) {
-  job_credentials made;
-  const secret name = secret::random(made.name.size());
-  std::memcpy(made.name.data(), name.bytes().data(), made.name.size());
-  made.proof = secret::random(job_secret_bytes);
-  made.is_encrypted = is_encrypted;
-  return made;
-}
-
-job_credentials job_credentials::copy() const {
-  job_credentials other;
-  other.name = name;
-  other.proof = secret::copy_of(proof.bytes());
-  other.is_encrypted = is_encrypted;
-  return other;
-}
-
-std::shared_ptr<const tls_identity> job_credentials::identity() const {
-  if (!is_encrypted) return nullptr;
-  return tls_identity::with_key(hexadecimal(name), secret::copy_of(proof.bytes()));
-}
 
 std::vector<std::byte> encode(const dial_request& request) {
   byte_writer w;

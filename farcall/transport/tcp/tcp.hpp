@@ -3,11 +3,10 @@
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/memory/doorbell.hpp>
 #include <farcall/transport/tcp/handshake.hpp>
+#include <farcall/transport/tcp/job_credentials.hpp>
 #include <farcall/transport/tcp/node_addresses.hpp>
 #include <farcall/transport/tcp/own_listener.hpp>
 #include <farcall/transport/tcp/reactor.hpp>
-#include <farcall/transport/tcp/secret.hpp>
-#include <farcall/transport/tcp/tls.hpp>
 #include <farcall/transport/transport.hpp>
 
 #include <chrono>
@@ -26,20 +25,6 @@
 /// Where the opener of a lane cannot dial the peer, it asks the peer to dial. Where that cannot
 /// either, the host dials both, and passes on what comes: it knows the job's secret, as all do.
 namespace farcall::tcp {
-
-/// What the nodes of one job know each other by.
-struct job_credentials {
-  job_name name{};
-  secret proof; ///< job_secret_bytes; also the key of encrypted connections
-  bool is_encrypted = false;
-
-  /// For a new job.
-  [[nodiscard]] static job_credentials make(bool is_encrypted);
-  [[nodiscard]] job_credentials copy() const;
-
-  /// What the job's connections are encrypted with; null where they are not. Throws error.
-  [[nodiscard]] std::shared_ptr<const tls_identity> identity() const;
-};
 
 /// What a node that cannot dial asks its peer to do, or the host where the peer cannot dial either.
 struct dial_request {

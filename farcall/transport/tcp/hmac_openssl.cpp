@@ -1,0 +1,20 @@
+#include <farcall/base/error.hpp>
+#include <farcall/transport/tcp/hmac.hpp>
+
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+
+namespace farcall::tcp {
+
+hmac hmac_of(const secret& key, std::span<const std::byte> bytes) {
+  hmac made{};
+  unsigned size = 0;
+  const auto* const done =
+      ::HMAC(EVP_sha256(), key.bytes().data(), static_cast<int>(key.bytes().size()),
+             reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
+             reinterpret_cast<unsigned char*>(made.data()), &size);
+  if (done == nullptr || size != made.size()) throw error("OpenSSL cannot make an HMAC");
+  return made;
+}
+
+} // namespace farcall::tcp

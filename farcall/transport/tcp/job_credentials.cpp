@@ -1,0 +1,98 @@
+#include <farcall/base/byte_stream.hpp>
+#include <farcall/transport/tcp/hmac.hpp>
+#include <farcall/transport/tcp/job_credentials.hpp>
+
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace farcall::tcp {
+namespace {
+
+/// What an end of a connection proves, so that the proof of one is none of the other.
+constexpr std::uint64_t as_opener = 1;
+constexpr std::uint64_t as_acceptor = 2;
+
+std::string hexadecimal(const job_name& name) {
+  std::string text;
+  for (const std::byte b : name) {
+    constexpr const char* digits = "0123456789abcdef";
+    text += digits[std::to_integer<unsigned>(b) >> 4];
+    text += digits[std::to_integer<unsigned>(b) & 15];
+  }
+  return text;
+}
+
+byte_writer beginning(std::uint64_t role, const nonce& opener, const nonce& acceptor,
+                      const job_credentials& job) {
+  byte_writer w;
+  w.number(role);
+  w.number(opener);
+  w.number(acceptor);
+  w.number(job.name);
+  return w;
+}
+
+secret proof_of(const connect_request& request, const challenge& c, const job_credentials& job) {
+  byte_writer w = beginning(as_opener, c.opener, c.acceptor, job);
+  connect_request rest = request;
+  rest.proof = {};
+  w.number(rest);
+  return secret::copy_of(hmac_of(job.key, std::move(w).bytes()));
+}
+
+secret proof_of(node_id acceptor, const nonce& fresh, const nonce& opener,
+                const job_credentials& job) {
+  byte_writer w = beginning(as_acceptor, opener, fresh, job);
+  w.number(acceptor);
+  return secret::copy_of(hmac_of(job.key, std::move(w).bytes()));
+}
+
+} // namespace
+
+job_credentials job_credentials::make(bool is_encrypted) {
+  job_credentials made;
+  const secret name = secret::random(made.name.size());
+  std::memcpy(made.name.data(), name.bytes().data(), made.name.size());
+  made.key = secret::random(job_key_bytes);
+  made.is_encrypted = is_encrypted;
+  return made;
+}
+
+job_credentials job_credentials::copy() const {
+  job_credentials other;
+  other.name = name;
+  other.key = secret::copy_of(key.bytes());
+  other.is_encrypted = is_encrypted;
+  return other;
+}
+
+std::shared_ptr<const tls_identity> job_credentials::identity() const {
+  if (!is_encrypted) return nullptr;
+  return tls_identity::with_key(hexadecimal(name), secret::copy_of(key.bytes()));
+}
+
+void sign(connect_request& request, const challenge& c, const job_credentials& job) {
+  const secret made = proof_of(request, c, job);
+  std::memcpy(request.proof.data(), made.bytes().data(), request.proof.size());
+}
+
+bool is_signed(const connect_request& request, const challenge& c, const job_credentials& job) {
+  return secret::copy_of(request.proof) == proof_of(request, c, job);
+}
+
+acceptor_reply reply_to(const nonce& opener, node_id self, const job_credentials& job) {
+  acceptor_reply made;
+  made.fresh = new_nonce();
+  const secret proof = proof_of(self, made.fresh, opener, job);
+  std::memcpy(made.proof.data(), proof.bytes().data(), made.proof.size());
+  return made;
+}
+
+bool is_reply_of(node_id to, const acceptor_reply& reply, const nonce& opener,
+                 const job_credentials& job) {
+  return secret::copy_of(reply.proof) == proof_of(to, reply.fresh, opener, job);
+}
+
+} // namespace farcall::tcp
