@@ -4,6 +4,7 @@
 #include <farcall/am/stack_state.hpp>
 #include <farcall/am/stoppable_calls.hpp>
 #include <farcall/base/error.hpp>
+#include <farcall/base/limited_log.hpp>
 #include <farcall/base/log.hpp>
 #include <farcall/trace/recorder.hpp>
 
@@ -207,7 +208,10 @@ record_view responder::next_request() noexcept {
   if (record.kind == record_kind::lost) return {};
   if (record.kind == record_kind::corrupt || record.bytes < sizeof(request_header) ||
       (record.kind != record_kind::request && !is_rare_request(record))) {
-    log::error(node_text(endpoint_.peer) + " sent bytes that are no request; its lane is cut");
+    // A peer may open lanes as often as it likes.
+    static log::limited_log refusals("more lanes were cut");
+    refusals.warning(node_text(endpoint_.peer) +
+                     " sent bytes that are no request; its lane is cut");
     if (shares_replies_) {
       const std::lock_guard guard(port_->mutex);
       refuse_more();

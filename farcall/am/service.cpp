@@ -142,6 +142,12 @@ void engine::adopt(transport& via, const endpoint& c) {
     sharing_.is_awake(w);
     return;
   }
+  // Nothing that comes would wake the lane's thread.
+  if (c.worker < first_lane_doorbell() || c.worker >= acceptor_doorbell()) {
+    log::warning(node_text(c.peer) + " opens a lane at an impossible doorbell; refused");
+    via.close(c);
+    return;
+  }
   std::erase_if(lane_workers_, [](lane_worker& old) {
     if (!old.done.load(std::memory_order_acquire)) return false;
     if (old.thread.joinable()) old.thread.join();
@@ -149,11 +155,7 @@ void engine::adopt(transport& via, const endpoint& c) {
   });
   lane_worker& made = lane_workers_.emplace_back();
   try {
-    // Any doorbell will do for a peer that names an impossible one.
-    const std::uint32_t doorbell_index =
-        std::clamp(c.worker, first_lane_doorbell(), acceptor_doorbell() - 1);
-    made.serving =
-        std::make_unique<worker>(*this, doorbell_index, options_.doorbells[doorbell_index], 1);
+    made.serving = std::make_unique<worker>(*this, c.worker, options_.doorbells[c.worker], 1);
     if (!made.serving->add(via, c)) throw error("a worker of its own has too many lanes");
     made.thread = make_thread(
         [this, &made] {

@@ -1,6 +1,7 @@
 #include "tests/network/proxy.hpp"
 #include "tests/network/support.hpp"
 
+#include <farcall/memory/record.hpp>
 #include <farcall/offload/job_test_support.hpp>
 #include <farcall/transport/tcp/bulk.hpp>
 #include <farcall/transport/tcp/handshake.hpp>
@@ -15,9 +16,12 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <filesystem>
+#include <iterator>
 #include <list>
 #include <random>
 #include <span>
+#include <utility>
 
 #include <sys/socket.h>
 
@@ -502,6 +506,45 @@ TEST_F(plain_intruder_test, impossible_lanes_are_refused) {
   c.send(bytes_of(o));
   EXPECT_TRUE(c.is_ended_within(at_the_latest));
   EXPECT_TRUE(log_.comes_to_say("of a kind that nodes do not take"));
+  expect_job_undisturbed();
+}
+
+/// Threads and descriptors of the process that asks.
+std::pair<std::size_t, std::size_t> threads_and_descriptors() {
+  const auto count = [](const char* folder) {
+    const std::filesystem::directory_iterator all(folder);
+    return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+  };
+  return {count("/proc/self/task"), count("/proc/self/fd")};
+}
+
+TEST_F(plain_intruder_test, lanes_that_are_cut_for_what_they_sent_give_everything_back) {
+  const auto before = sync(target_, threads_and_descriptors);
+  // No record at all, and a whole one that is no request, with more behind it.
+  const std::string no_record(64, '\xff');
+  std::string no_request = bytes_of(record_header{commit_word(16, record_kind::reply), 0});
+  no_request.resize(16);
+  no_request += no_request + std::string(100'000, 'x');
+  // As one of the host's own, which has a worker of its own.
+  const std::size_t lanes_before = between_->recorded().size();
+  sync(lane(target_), [] {});
+  tcp::connect_request o;
+  std::memcpy(
+      &o, between_->recorded().at(lanes_before).data() + sizeof(tcp::preamble) + sizeof(tcp::nonce),
+      sizeof o);
+  ASSERT_EQ(o.kind, tcp::connection_kind::lane);
+  ASSERT_EQ(o.own_worker, 1U);
+  std::list<raw_client> clients;
+  for (int i = 0; i < 30; ++i) {
+    raw_client& c = clients.emplace_back(port_of(*server_));
+    send_request(c, o, i % 2 == 0 ? no_record : no_request);
+  }
+  // Those who opened them stay.
+  EXPECT_TRUE(comes_true([&] { return sync(target_, threads_and_descriptors) == before; }));
+  for (raw_client& c : clients)
+    EXPECT_TRUE(c.is_ended_within(at_the_latest));
+  EXPECT_TRUE(log_.comes_to_say("sent bytes that are no request"));
+  EXPECT_LE(log_.count("sent bytes that are no request"), 21U);
   expect_job_undisturbed();
 }
 

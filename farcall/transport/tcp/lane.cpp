@@ -32,6 +32,9 @@ constexpr unsigned looks_per_clock = 16;
 /// the lane can.
 constexpr std::chrono::milliseconds news_interval{500};
 
+/// How long a peer whose lane was refused has to end it.
+constexpr std::chrono::milliseconds leave_interval{1000};
+
 /// What goes out next: `first`, then the ring's bytes from `sent` to `end`.
 std::size_t parts_to_send(std::array<iovec, 3>& parts, std::span<std::byte> first,
                           const staged_outbox& out, std::uint64_t sent,
@@ -122,7 +125,35 @@ void stream_endpoint::flush_locked() noexcept {
 /// Sending has come to the end of what there is.
 void stream_endpoint::settle(stream& to) noexcept {
   if (is_blocked(out_.state())) out_.on(send_event::unblock);
-  if (out_.state() == send_state::closing && out_.on(send_event::finish)) to.finish();
+  if (out_.state() != send_state::closing || !out_.on(send_event::finish)) return;
+  to.finish();
+  // An acceptor's user does not close: he has refused to serve more.
+  if (role() == lane_role::acceptor) leave();
+}
+
+/// The peer ends the connection when it has read that, or loses it a little later: it has no
+/// claim to what the lane costs here.
+void stream_endpoint::leave() noexcept {
+  has_refused_.store(true, std::memory_order_release);
+  try {
+    loop_->post([self = shared_from_this()] {
+      {
+        const std::lock_guard guard(self->receive_mutex_);
+        self->in_.on(receive_event::close);
+      }
+      self->is_watched_.store(true, std::memory_order_seq_cst);
+      self->arm_socket();
+    });
+    loop_->at(clock::now() + leave_interval, [weak = weak_from_this()] {
+      const auto self = weak.lock();
+      if (!self || self->has_ended()) return;
+      self->cut();
+      self->in_.wake();
+    });
+  } catch (const std::exception&) {
+    cut();
+    in_.wake();
+  }
 }
 
 void stream_endpoint::note_sent(std::uint64_t bytes) noexcept {

@@ -55,6 +55,12 @@ class stream_endpoint final : public staged_lane,
   /// ring, or the connection is lost.
   [[nodiscard]] bool has_ended() const noexcept { return is_over(in_.state()); }
 
+  /// The user has refused to serve more, and the peer was told: what lies in the ring is nobody's.
+  [[nodiscard]] bool has_refused() const noexcept {
+    // Acquire; partner: the release store in leave().
+    return has_refused_.load(std::memory_order_acquire);
+  }
+
   /// The user is done with the rings; what was committed is still sent, what comes is dropped.
   void finish() noexcept;
   /// After finish(): the peer has not taken everything yet. A socket that is closed before that, or
@@ -75,6 +81,7 @@ class stream_endpoint final : public staged_lane,
   void flush_locked() noexcept;
   void note_sent(std::uint64_t bytes) noexcept;
   void settle(stream& to) noexcept;
+  void leave() noexcept;
   void receive_locked() noexcept;
   void fill_ring(stream& from) noexcept;
   void drop_received(stream& from) noexcept;
@@ -103,6 +110,8 @@ class stream_endpoint final : public staged_lane,
   unsigned misses_ = 0; ///< polls since something came
   time_point quiet_since_{};
   time_point next_delay_{}; ///< of acknowledgements
+
+  std::atomic<bool> has_refused_{false};
 
   /// Who polls for what comes: the reactor, or else the user. Passed on without a lock, and in
   /// every state of the lane.

@@ -178,8 +178,9 @@ class tcp_transport_impl final : public tcp_transport {
   bool is_closed(const endpoint& accepted) const noexcept override {
     const std::lock_guard guard(mutex_);
     const auto at = lanes_.find(accepted.id);
-    return at == lanes_.end() ||
-           (at->second.lane->has_ended() && !has_record(accepted.in, accepted.in.tail));
+    if (at == lanes_.end()) return true;
+    const stream_endpoint& lane = *at->second.lane;
+    return lane.has_ended() && (lane.has_refused() || !has_record(accepted.in, accepted.in.tail));
   }
 
   void close(const endpoint& end) noexcept override {
