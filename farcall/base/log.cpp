@@ -1,7 +1,9 @@
 #include <farcall/base/log.hpp>
 #include <farcall/base/log_wording.hpp>
+#include <farcall/base/log_writer.hpp>
 #include <farcall/base/settings.hpp>
 #include <farcall/base/settings_table.hpp>
+#include <farcall/base/text.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -18,6 +20,7 @@ constexpr std::string_view names[] = {"error", "warning", "info", "debug"};
 
 // Relaxed: no memory goes with it.
 std::atomic<wording> chosen_wording{nullptr};
+std::atomic<writer> chosen_writer{nullptr};
 
 level chosen_level() {
   const setting& s = settings::row("log");
@@ -44,17 +47,26 @@ level threshold() noexcept {
 
 } // namespace
 
+std::string_view name_of(level l) noexcept { return names[static_cast<int>(l)]; }
+
 void set_wording(wording w) noexcept { chosen_wording.store(w, std::memory_order_relaxed); }
+
+void set_writer(writer w) noexcept { chosen_writer.store(w, std::memory_order_relaxed); }
 
 bool enabled(level l) noexcept { return l <= threshold(); }
 
 void write(level l, std::string_view text) noexcept {
   if (!enabled(l)) return;
   try {
-    std::string line = "farcall[" + std::to_string(::getpid()) + "] ";
-    line.append(names[static_cast<int>(l)]).append(": ");
     const wording say = chosen_wording.load(std::memory_order_relaxed);
-    (say == nullptr ? line.append(text) : line.append(say(text))).push_back('\n');
+    // Peers have a say in it, and are not to write lines of their own, nor to the terminal.
+    const std::string shown = valid_text(say == nullptr ? std::string(text) : say(text));
+    if (const writer instead = chosen_writer.load(std::memory_order_relaxed)) {
+      instead(l, shown);
+      return;
+    }
+    std::string line = "farcall[" + std::to_string(::getpid()) + "] ";
+    line.append(name_of(l)).append(": ").append(shown).push_back('\n');
     // A log line that cannot be written has no better place to go.
     [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
   } catch (const std::bad_alloc&) {

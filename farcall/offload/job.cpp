@@ -58,8 +58,8 @@ constexpr std::chrono::nanoseconds most_spin_of_hosts = microseconds(50);
   s.trusts_network = given.text(settings::row("i-trust-this-network")) == "yes";
   block_end_signals();
   {
-    const server serving(std::move(s));
-    serve_until_signalled(serving);
+    server listening(std::move(s));
+    serve_until_signalled(listening);
   }
   std::exit(0);
 }

@@ -1,3 +1,4 @@
+#include "tests/network/proxy.hpp"
 #include "tests/network/support.hpp"
 
 #include <farcall/offload/job_test_support.hpp>
@@ -8,6 +9,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <optional>
 #include <stdexcept>
 
 #include <sys/resource.h>
@@ -225,7 +227,7 @@ const role host_role("network_host", be_host);
 
 int be_server() {
   block_end_signals();
-  const server s(local_server());
+  server s(local_server());
   serve_until_signalled(s);
   return 0;
 }
@@ -280,15 +282,100 @@ TEST(network_server_end, hosts_hear_of_a_server_that_is_killed) {
   EXPECT_EQ(sync(j.targets()[2], [] { return 7; }), 7);
 }
 
-TEST(network_server_end, a_server_ends_in_order_by_a_signal) {
-  role_process serving("network_server");
-  const std::string line = serving.line();
-  const job j(failing_job(line.substr(20, line.find(',') - 20)));
+/// A server of its own, and a job that has targets there.
+class network_drain_test : public testing::Test {
+ protected:
+  static std::string url_in(const std::string& line) {
+    const std::string before = "farcall: serving at ";
+    return line.substr(before.size(), line.find(',') - before.size());
+  }
+
+  role_process serving_{"network_server"};
+  std::string url_{url_in(serving_.line())};
+};
+
+TEST_F(network_drain_test, a_server_without_targets_ends_by_the_first_signal) {
+  serving_.kill(SIGTERM);
+  EXPECT_EQ(serving_.wait(), 0);
+}
+
+TEST_F(network_drain_test, targets_go_on_and_the_last_one_ends_the_server) {
+  std::optional<job> j(failing_job(url_ + "?count=2"));
+  const pid_t pid = sync(j->targets()[0], ::getpid);
+  serving_.kill(SIGINT);
+  const auto refusal = [&] {
+    return text_thrown_by<start_failed>([&] { const job other(failing_job(url_)); });
+  };
+  // The signal is under way.
+  EXPECT_TRUE(comes_true([&] { return refusal().find("it is draining") != std::string::npos; }));
+  EXPECT_THAT(refusal(), testing::AllOf(HasSubstr("node 1"), HasSubstr(url_)));
+  EXPECT_THROW((void)j->add(url_), start_failed);
+  // New connections of targets that run, too.
+  const lane l(j->targets()[0]);
+  EXPECT_EQ(sync(l, ::getpid), pid);
+  EXPECT_EQ(sync(j->targets()[1], [] { return 7; }), 7);
+  j->remove(j->targets()[1]);
+  EXPECT_EQ(sync(j->targets()[0], ::getpid), pid);
+  j.reset();
+  EXPECT_EQ(serving_.wait(), 0);
+}
+
+TEST_F(network_drain_test, a_second_signal_ends_it_at_once_and_hosts_hear_why) {
+  const job j(failing_job(url_));
   const pid_t pid = sync(j.targets()[0], ::getpid);
-  serving.kill(SIGTERM);
-  EXPECT_EQ(serving.wait(), 0);
+  future<void> f = async(j.targets()[0], [] { ::usleep(30'000'000); });
+  serving_.kill(SIGTERM);
+  ASSERT_TRUE(comes_true([&] {
+    return text_thrown_by<start_failed>([&] { const job other(failing_job(url_)); }) != "";
+  }));
+  serving_.kill(SIGTERM);
+  EXPECT_EQ(serving_.wait(), 0);
   EXPECT_TRUE(all_end_within({pid}, at_the_latest));
-  EXPECT_THROW(sync(j.targets()[0], [] {}), node_failed);
+  EXPECT_THAT(text_thrown_by<node_failed>([&] { f.get(); }),
+              testing::AllOf(HasSubstr("node 1"), HasSubstr(url_),
+                             HasSubstr("its server has ended"),
+                             testing::Not(HasSubstr("interferes"))));
+}
+
+TEST(network_server_end, hosts_that_have_stopped_do_not_hold_it_up) {
+  std::optional<server> s(local_server());
+  const scoped_variable url(url_variable, (url_of(*s) + "?count=2").c_str());
+  role_process host("network_host");
+  std::vector<pid_t> pids{std::stoi(host.line()), std::stoi(host.line())};
+  EXPECT_EQ(host.line(), "ready");
+  host.kill(SIGSTOP);
+  s.reset();
+  EXPECT_TRUE(all_end_within(pids, at_the_latest));
+}
+
+TEST(network_server_status, counts_what_has_come) {
+  server s(local_server());
+  const auto now = [&] { return s.status(seconds(10)).value(); };
+  EXPECT_EQ(now().connections, 0U);
+  {
+    const job j(failing_job(url_of(s) + "?count=3"));
+    EXPECT_EQ(now().targets, 3U);
+    EXPECT_EQ(now().hosts, 1U);
+    EXPECT_EQ(now().targets_started, 3U);
+    const job other(failing_job(url_of(s)));
+    EXPECT_EQ(now().targets, 4U);
+    EXPECT_EQ(now().hosts, 2U);
+  }
+  EXPECT_TRUE(comes_true([&] { return now().targets == 0 && now().hosts == 0; }));
+  raw_client(port_of(s)).send(std::string(40, 'x'));
+  const auto refused = [&](tcp::refusal_cause cause) {
+    return now().refused.at(static_cast<std::size_t>(cause));
+  };
+  EXPECT_TRUE(comes_true([&] { return refused(tcp::refusal_cause::protocol) == 1; }));
+  const raw_client silent(port_of(s));
+  EXPECT_TRUE(comes_true([&] { return now().unproved == 1; }));
+  EXPECT_FALSE(now().is_draining);
+  s.drain();
+  EXPECT_TRUE(comes_true([&] { return now().is_draining; }));
+  EXPECT_THAT(text_thrown_by<start_failed>([&] { const job j(network_job(url_of(s))); }),
+              HasSubstr("draining"));
+  EXPECT_EQ(refused(tcp::refusal_cause::draining), 1U);
+  EXPECT_EQ(now().targets_started, 4U);
 }
 
 // ---- jobs that cannot start ---------------------------------------------------------------------

@@ -41,7 +41,7 @@ int be_server() {
   block_end_signals();
   server_options o = local_server(std::getenv(key_variable));
   o.listen.host = server_address;
-  const server s(o);
+  server s(o);
   serve_until_signalled(s);
   return 0;
 }

@@ -97,7 +97,7 @@ int be_separate_server() {
   if (has_own_network) outside = tcp::listen_on({"127.0.0.1", 0});
   if (!enter_namespaces(std::getenv(user_variable), has_own_network)) return 90;
   if (has_own_network && !raise_loopback()) return 91;
-  const server s(local_server(std::getenv(key_variable)));
+  server s(local_server(std::getenv(key_variable)));
   if (has_own_network) {
     say("tcp://" + tcp::local_address(outside.front().get()).text());
     std::thread(tunnel, std::move(outside.front()), port_of(s)).detach();

@@ -29,7 +29,9 @@ def main():
         subprocess.run([farcall, "keygen", key], check=True, stdout=subprocess.DEVNULL)
         server = subprocess.Popen(
             [farcall, "serve", "--listen", "127.0.0.1:0", "--key", key, *([helper] if helper else command)],
-            stdout=subprocess.PIPE, stderr=said, text=True)
+            stdout=subprocess.PIPE, stderr=said, text=True,
+            # Not who comes and goes.
+            env={**os.environ, "FARCALL_LOG": "warning"})
         try:
             line = server.stdout.readline()
             found = re.search(r"tcp://[^, ]+", line)

@@ -89,9 +89,9 @@ int serve_app(serve_options options, const std::vector<std::string>& command) {
     options.server.access.key = key->path();
     end_with_stdin();
   }
-  const server serving(std::move(options.server));
+  server listening(std::move(options.server));
   key.reset();
-  serve_until_signalled(serving);
+  serve_until_signalled(listening);
   return 0;
 }
 

@@ -96,5 +96,6 @@ int main(int argc, char** argv) {
   options.program = argv[1];
   options.arguments = {argv[1], "job"};
   options.sampler = {argv[0], argv[2]};
-  serve_until_signalled(server(std::move(options)));
+  server serving(std::move(options));
+  serve_until_signalled(serving);
 }

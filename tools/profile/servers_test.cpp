@@ -73,8 +73,10 @@ class server_of_test {
   }
   [[nodiscard]] const std::string& url() const { return url_; }
   [[nodiscard]] pid_t process() const { return process_->pid(); }
+  /// With its targets: by two signals, and not twice the same, which may count as one.
   void end() {
     kill(process_->pid(), SIGTERM);
+    kill(process_->pid(), SIGINT);
     EXPECT_TRUE(process_->wait_until(std::chrono::steady_clock::now() + 20s));
   }
 

@@ -36,8 +36,9 @@ acceptor::acceptor(reactor& loop, std::vector<unique_fd> listeners,
   }
 }
 
-void acceptor::start(taker takes) {
+void acceptor::start(taker takes, refusal_handler refused) {
   takes_ = std::move(takes);
+  refused_ = std::move(refused);
   for (const unique_fd& l : listeners_) {
     const int fd = l.get();
     loop_->add(fd, EPOLLIN, std::make_shared<function_handler>([weak = weak_from_this(), fd] {
@@ -51,13 +52,18 @@ void acceptor::stop() noexcept {
     loop_->remove(l.get());
   loop_->post([self = shared_from_this()] {
     while (!self->visitors_.empty())
-      self->send_away(self->visitors_.begin()->first, "");
+      self->let_go(self->visitors_.begin()->first);
     self->takes_ = {};
+    self->refused_ = {};
   });
 }
 
-void acceptor::refuse(const std::string& from, const std::string& why) {
-  refusals_.warning("connection from " + from + " refused: " + why);
+void acceptor::refuse(const std::string& from, refusal_cause cause, const std::string& why) {
+  if (refused_) {
+    refused_(from, cause, why);
+  } else {
+    refusals_.warning("connection from " + from + " refused: " + why);
+  }
 }
 
 void acceptor::let_in(int listener) {
@@ -80,7 +86,8 @@ void acceptor::let_in(int listener) {
 
 void acceptor::add(unique_fd socket) {
   if (const auto displaced = unproved_.displaced())
-    send_away(*displaced, "it has not said yet what it wants, and too many others have come");
+    send_away(*displaced, refusal_cause::displaced,
+              "it has not said yet what it wants, and too many others have come");
   auto v = std::make_unique<visitor>();
   v->from = peer_text(socket.get());
   v->source = source_of(v->from);
@@ -95,15 +102,21 @@ void acceptor::add(unique_fd socket) {
              }));
   loop_->at(clock::now() + handshake_timeout_, [weak = weak_from_this(), number] {
     if (const auto self = weak.lock())
-      self->send_away(number, "it did not say in time what it wants");
+      self->send_away(number, refusal_cause::timeout, "it did not say in time what it wants");
   });
 }
 
-void acceptor::send_away(std::uint64_t number, const std::string& why) {
+void acceptor::send_away(std::uint64_t number, refusal_cause cause, const std::string& why) {
+  const auto at = visitors_.find(number);
+  if (at == visitors_.end()) return;
+  refuse(at->second->from, cause, why);
+  let_go(number);
+}
+
+void acceptor::let_go(std::uint64_t number) {
   const auto at = visitors_.find(number);
   if (at == visitors_.end()) return;
   loop_->remove(at->second->socket.get());
-  if (!why.empty()) refuse(at->second->from, why);
   unproved_.remove(number, at->second->source);
   visitors_.erase(at);
 }
@@ -118,7 +131,7 @@ void acceptor::hear(std::uint64_t number) {
                              sizeof v.first - v.have, MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got <= 0) {
-    send_away(number, "it ended before it said what it wants");
+    send_away(number, refusal_cause::ended, "it ended before it said what it wants");
     return;
   }
   v.have += static_cast<std::size_t>(got);
@@ -127,7 +140,7 @@ void acceptor::hear(std::uint64_t number) {
     reply(v.socket.get(), admission::other_version);
   }
   if (const char* const flaw = flaw_of(v.first)) {
-    send_away(number, flaw);
+    send_away(number, refusal_cause::protocol, flaw);
     return;
   }
   loop_->remove(v.socket.get());
@@ -137,8 +150,10 @@ void acceptor::hear(std::uint64_t number) {
   if (!takes_) return;
   try {
     takes_(std::move(gone->socket), gone->first, gone->from);
+  } catch (const connection_refused& e) {
+    refuse(gone->from, e.cause(), e.what());
   } catch (const std::exception& e) {
-    refuse(gone->from, e.what());
+    refuse(gone->from, refusal_cause::request, e.what());
   }
 }
 

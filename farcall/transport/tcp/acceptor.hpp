@@ -5,6 +5,7 @@
 #include <farcall/transport/tcp/address.hpp>
 #include <farcall/transport/tcp/handshake.hpp>
 #include <farcall/transport/tcp/reactor.hpp>
+#include <farcall/transport/tcp/refusals.hpp>
 #include <farcall/transport/tcp/unproved_peers.hpp>
 
 #include <chrono>
@@ -23,9 +24,14 @@ namespace farcall::tcp {
 class acceptor : public std::enable_shared_from_this<acceptor> {
  public:
   /// A connection with a preamble that has no flaw, of which not a byte more was read. `from` is
-  /// for people. What it throws is why the connection was refused.
+  /// for people. What it throws is why the connection was refused; connection_refused says of what
+  /// kind that is.
   using taker =
       std::function<void(unique_fd socket, const preamble& first, const std::string& from)>;
+
+  /// Is told of a connection that was refused, on the reactor's thread.
+  using refusal_handler =
+      std::function<void(const std::string& from, refusal_cause cause, const std::string& why)>;
 
   /// Connections have `handshake_timeout` to say what they want.
   acceptor(reactor& loop, std::vector<unique_fd> listeners,
@@ -38,13 +44,18 @@ class acceptor : public std::enable_shared_from_this<acceptor> {
   /// Where it listens.
   [[nodiscard]] const std::vector<address>& addresses() const noexcept { return addresses_; }
 
-  /// Begins. Once.
-  void start(taker takes);
+  /// Begins. Once. Without `refused` the log is told of refusals, not too often.
+  void start(taker takes, refusal_handler refused = {});
   /// Takes in no more. `takes` is not called any more once the reactor's thread has passed by.
   void stop() noexcept;
 
-  /// Logs that a connection was refused; not too often. On the reactor's thread.
-  void refuse(const std::string& from, const std::string& why);
+  /// Tells that a connection was refused. On the reactor's thread.
+  void refuse(const std::string& from, refusal_cause cause, const std::string& why);
+
+  /// Connections that have come so far, and those among them that have not said yet what they want.
+  /// On the reactor's thread.
+  [[nodiscard]] std::uint64_t accepted() const noexcept { return last_visitor_; }
+  [[nodiscard]] std::size_t unproved() const noexcept { return visitors_.size(); }
 
  private:
   /// A connection that has not said yet what it wants.
@@ -59,13 +70,15 @@ class acceptor : public std::enable_shared_from_this<acceptor> {
   void let_in(int listener);
   void add(unique_fd socket);
   void hear(std::uint64_t number);
-  void send_away(std::uint64_t number, const std::string& why);
+  void send_away(std::uint64_t number, refusal_cause cause, const std::string& why);
+  void let_go(std::uint64_t number);
 
   reactor* loop_;
   std::vector<unique_fd> listeners_;
   std::vector<address> addresses_;
   std::chrono::milliseconds handshake_timeout_;
   taker takes_;
+  refusal_handler refused_;
   std::map<std::uint64_t, std::unique_ptr<visitor>> visitors_;
   std::uint64_t last_visitor_ = 0;
   unproved_peers unproved_{most_unproved};

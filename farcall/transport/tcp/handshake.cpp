@@ -36,6 +36,9 @@ const char* refusal_text(admission word) noexcept {
            "--key FILE'";
   case admission::is_full:
     return "it has as many targets as it may have ('farcall serve --most-targets')";
+  case admission::is_draining:
+    return "it is draining: it lets the targets that it has finish, starts no more, and then ends; "
+           "use another server, or this one when it is there again";
   case admission::come_in:
     break;
   }

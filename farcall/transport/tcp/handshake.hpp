@@ -51,6 +51,7 @@ enum class admission : std::uint32_t {
   needs_key = 3,
   has_no_key = 4,
   is_full = 5,
+  is_draining = 6,
 };
 struct admission_message {
   std::uint64_t magic = preamble_magic;

@@ -18,15 +18,16 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <csignal>
-#include <cstdio>
 #include <cstring>
+#include <future>
 #include <map>
 #include <utility>
 
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 namespace farcall {
 namespace {
@@ -41,28 +42,43 @@ std::vector<std::string> environment_without_addresses() {
   return all;
 }
 
+/// For hosts to hear that the server ends. One that has stopped does not hold it up.
+constexpr std::chrono::seconds last_word_time{1};
+
 } // namespace
 
 /// Everything but construction happens on the reactor's thread.
 class server::impl : public std::enable_shared_from_this<server::impl> {
  public:
   explicit impl(server_options o) : own_(std::move(o)), identity_(make_identity(own_.access)) {
+    std::vector<unique_fd> listeners;
+    for (const int fd : own_.listeners)
+      listeners.emplace_back(fd);
     check_safety();
-    std::vector<unique_fd> listeners = tcp::listen_on(own_.listen);
+    if (listeners.empty()) listeners = tcp::listen_on(own_.listen);
+    if (!drained_) throw_system_error("making a server (descriptor limit?)", errno);
+    drained_.close_on_fork();
     loop_ = std::make_unique<tcp::reactor>("farcall-serve");
     acceptor_ =
         std::make_shared<tcp::acceptor>(*loop_, std::move(listeners), own_.handshake_timeout);
   }
 
   void start() {
-    acceptor_->start([weak = weak_from_this()](unique_fd socket, const tcp::preamble& first,
-                                               const std::string& from) {
-      if (const auto self = weak.lock()) self->take(std::move(socket), first, from);
-    });
+    acceptor_->start(
+        [weak = weak_from_this()](unique_fd socket, const tcp::preamble& first,
+                                  const std::string& from) {
+          if (const auto self = weak.lock()) self->take(std::move(socket), first, from);
+        },
+        [weak = weak_from_this()](const std::string& from, tcp::refusal_cause cause,
+                                  const std::string& why) {
+          if (const auto self = weak.lock()) self->events_.refused(from, cause, why);
+        });
   }
 
   void stop() {
     acceptor_->stop();
+    loop_->post([self = shared_from_this()] { self->end_targets(); });
+    (void)all_gone_.get_future().wait_for(last_word_time);
     // Nothing runs there afterwards that could use the targets. The reactor itself stays: what runs
     // there until then uses it.
     loop_->stop();
@@ -74,6 +90,23 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
   }
   [[nodiscard]] bool is_encrypted() const noexcept { return identity_ != nullptr; }
   [[nodiscard]] std::uint32_t count() const noexcept { return count_.load(); }
+  [[nodiscard]] int drained_fd() const noexcept { return drained_.get(); }
+
+  [[nodiscard]] std::optional<server_status> status(std::chrono::milliseconds longest) {
+    const auto answer = std::make_shared<std::promise<server_status>>();
+    std::future<server_status> said = answer->get_future();
+    loop_->post([weak = weak_from_this(), answer] {
+      if (const auto self = weak.lock()) answer->set_value(self->status_now());
+    });
+    if (said.wait_for(longest) != std::future_status::ready) return std::nullopt;
+    return said.get();
+  }
+
+  void drain() {
+    loop_->post([weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->begin_to_drain();
+    });
+  }
 
  private:
   /// A connection of a host that has not said yet which target it wants.
@@ -89,13 +122,22 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     child_process process;
     std::shared_ptr<relay> to_host;
     std::shared_ptr<tcp::output_sender> prints; ///< null: where we do
-    std::string from;
+    server_client client;
+    bool host_knows_end = false;
   };
 
-  void check_safety() const {
+  void check_safety() {
     bool beyond_loopback = false;
-    for (const tcp::socket_address& a : tcp::resolve(own_.listen))
-      beyond_loopback = beyond_loopback || !a.is_loopback();
+    // What we are to listen at; where it is done already, and one of these is beyond loopback,
+    // that.
+    for (const int fd : own_.listeners) {
+      if (!beyond_loopback) own_.listen = tcp::local_address(fd);
+      beyond_loopback = beyond_loopback || !tcp::resolve(own_.listen).front().is_loopback();
+    }
+    if (own_.listeners.empty()) {
+      for (const tcp::socket_address& a : tcp::resolve(own_.listen))
+        beyond_loopback = beyond_loopback || !a.is_loopback();
+    }
     if (identity_ && own_.plain) {
       throw setting_error("--plain and a key contradict each other; leave one of them out");
     }
@@ -119,17 +161,18 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     if (first.kind == tcp::connection_kind::control) {
       meet_host(std::move(socket), first, from);
     } else if (first.kind == tcp::connection_kind::join) {
-      throw error("it wants to join a job, and this is a server of targets");
+      throw tcp::connection_refused(tcp::refusal_cause::request,
+                                    "it wants to join a job, and this is a server of targets");
     } else {
       hand_on(std::move(socket), first);
     }
   }
 
-  void send_away(std::uint64_t number, const std::string& why) {
+  void send_away(std::uint64_t number, tcp::refusal_cause cause, const std::string& why) {
     const auto at = visitors_.find(number);
     if (at == visitors_.end()) return;
     if (at->second->connection) loop_->remove(at->second->connection->fd());
-    if (!why.empty()) acceptor_->refuse(at->second->from, why);
+    events_.refused(at->second->from, cause, why);
     unproved_.remove(number, at->second->source);
     visitors_.erase(at);
   }
@@ -139,15 +182,21 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     if (wants_encryption != is_encrypted()) {
       tcp::reply(socket.get(),
                  is_encrypted() ? tcp::admission::needs_key : tcp::admission::has_no_key);
-      throw error(is_encrypted() ? "it came without a key" : "it has a key and we have none");
+      throw tcp::connection_refused(tcp::refusal_cause::key, is_encrypted()
+                                                                 ? "it came without a key"
+                                                                 : "it has a key and we have none");
+    }
+    if (is_draining_) {
+      tcp::reply(socket.get(), tcp::admission::is_draining);
+      throw tcp::connection_refused(tcp::refusal_cause::draining, "no new targets are started");
     }
     if (count_.load() >= own_.most_targets) {
       tcp::reply(socket.get(), tcp::admission::is_full);
-      throw error("there are as many targets as there may be");
+      refuse_as_full();
     }
     tcp::reply(socket.get(), tcp::admission::come_in);
     if (const auto displaced = unproved_.displaced()) {
-      send_away(*displaced,
+      send_away(*displaced, tcp::refusal_cause::displaced,
                 "it has not said yet which target it wants, and too many others have come");
     }
     auto v = std::make_shared<visitor>();
@@ -165,8 +214,14 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
                }));
     loop_->at(clock::now() + own_.handshake_timeout, [weak = weak_from_this(), number] {
       if (const auto self = weak.lock())
-        self->send_away(number, "it did not say in time what it wants");
+        self->send_away(number, tcp::refusal_cause::timeout,
+                        "it did not say in time what it wants");
     });
+  }
+
+  [[noreturn]] static void refuse_as_full() {
+    throw tcp::connection_refused(tcp::refusal_cause::full,
+                                  "there are as many targets as there may be");
   }
 
   void hear(std::uint64_t number) {
@@ -175,8 +230,10 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     const std::shared_ptr<visitor> v = at->second;
     try {
       hear_request(number, *v);
+    } catch (const tcp::connection_refused& e) {
+      send_away(number, e.cause(), e.what());
     } catch (const std::exception& e) {
-      send_away(number, e.what());
+      send_away(number, tcp::refusal_cause::request, e.what());
     }
   }
 
@@ -191,9 +248,14 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
         return;
       }
       if (got.status != tcp::io_status::done) {
-        send_away(number, got.status == tcp::io_status::closed
-                              ? "it ended before it said what it wants"
-                              : v.connection->failure());
+        if (got.status == tcp::io_status::closed) {
+          send_away(number, tcp::refusal_cause::ended, "it ended before it said what it wants");
+        } else {
+          send_away(number,
+                    v.connection->is_established() ? tcp::refusal_cause::ended
+                                                   : tcp::refusal_cause::authentication,
+                    v.connection->failure());
+        }
         return;
       }
       v.request.insert(v.request.end(), piece.begin(),
@@ -212,15 +274,14 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
                               "somebody on the way has changed that");
     }
     if (targets_.contains(name)) throw malformed_message("it asks for a node twice");
-    if (count_.load() >= own_.most_targets) {
-      throw error("there are as many targets as there may be");
-    }
+    if (count_.load() >= own_.most_targets) refuse_as_full();
     auto [ours, theirs] = control_socket::make_pair();
     target t;
-    t.from = v.from;
+    t.client = {v.first.job, v.from, ""};
     if (!own_.keeps_output) t.prints = std::make_shared<tcp::output_sender>(*loop_);
     std::string failure;
     try {
+      if (is_draining_) throw start_failed(tcp::refusal_text(tcp::admission::is_draining), no_node);
       require_short(request.heartbeat_timeout);
       if (request.wants_sampler && own_.sampler.empty())
         throw start_failed("this server has no sampler; those of 'farcall serve' have", no_node);
@@ -231,7 +292,7 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
                                target_environment(), t.prints ? t.prints->ends() : child_output{});
     } catch (const start_failed& e) {
       failure = e.what();
-      log::error(failure);
+      events_.target_not_started(t.client, name.second, failure);
     }
     loop_->remove(v.connection->fd());
     t.to_host = std::make_shared<relay>(
@@ -239,6 +300,7 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
         [weak = weak_from_this(), name](control_socket& /*near*/, const std::string& why) {
           if (const auto self = weak.lock()) self->lose_host(name, why);
         });
+    ++links_;
     unproved_.remove(number, v.source);
     visitors_.erase(number);
     if (t.prints) {
@@ -257,8 +319,7 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     }
     if (t.prints) t.prints->start(t.to_host);
     const int end = t.process.end_fd();
-    log::info((request.wants_sampler ? "sampler " : "target ") + std::to_string(t.process.pid()) +
-              " started for " + t.from);
+    events_.target_started(t.client, name.second, t.process.pid(), request.wants_sampler);
     targets_[name] = std::move(t);
     count_.fetch_add(1);
     if (end < 0) throw error("this system has no descriptors of processes (pidfd); Linux 5.3 has");
@@ -300,31 +361,81 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     const auto how = t.process.wait(clock::now());
     if (!how) return;
     loop_->remove(t.process.end_fd());
-    log::info("target " + std::to_string(t.process.pid()) + " of " + t.from + " " + *how);
+    events_.target_ended(t.client, name.second, t.process.pid(), *how);
     if (t.prints) t.prints->finish();
-    tell_end(*t.to_host, "process " + std::to_string(t.process.pid()) + " there " + *how,
-             t.process.exit_code().value_or(-1));
+    if (!t.host_knows_end) {
+      tell_end(*t.to_host, "process " + std::to_string(t.process.pid()) + " there " + *how,
+               t.process.exit_code().value_or(-1));
+    }
     t.process.reap();
     targets_.erase(name);
     count_.fetch_sub(1);
+    look_for_end();
   }
 
   void lose_host(const target_name& name, const std::string& why) {
+    --links_;
+    look_for_end();
     const auto at = targets_.find(name);
     if (at == targets_.end()) return;
-    if (!why.empty()) log::warning("the host at " + at->second.from + ": " + why);
+    if (!why.empty()) events_.host_lost(at->second.client, why);
     // It dies without its host; lose_target() follows.
     at->second.process.kill();
   }
 
   void hand_on(unique_fd socket, const tcp::preamble& first) {
     const auto at = targets_.find({first.job, first.to});
-    if (at == targets_.end()) throw error("it asks for a node that is not here");
+    if (at == targets_.end()) {
+      throw tcp::connection_refused(tcp::refusal_cause::unknown_node,
+                                    "it asks for a node that is not here");
+    }
     const int fd = socket.get();
     const std::vector<std::byte> for_node = messages::transport{no_node, "tcp", {}}.encode();
     if (!at->second.to_host->send_near(control::transport, for_node, std::span(&fd, 1))) {
-      throw error("its node does not take connections");
+      throw tcp::connection_refused(tcp::refusal_cause::request,
+                                    "its node does not take connections");
     }
+  }
+
+  // ---- the end ----------------------------------------------------------------------------------
+
+  void begin_to_drain() {
+    if (std::exchange(is_draining_, true)) return;
+    events_.draining(targets_.size());
+    look_for_end();
+  }
+
+  /// On the way out: hosts hear it from us, and not from a connection that breaks.
+  void end_targets() {
+    is_draining_ = true;
+    is_ending_ = true;
+    events_.ending(targets_.size());
+    for (auto& [name, t] : targets_) {
+      tell_end(*t.to_host, "its server has ended, and its targets with it", -1);
+      t.host_knows_end = true;
+      t.process.kill();
+    }
+    look_for_end();
+  }
+
+  /// A host hears of the end of its target while its link is there.
+  void look_for_end() {
+    if (!is_draining_ || !targets_.empty()) return;
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = ::write(drained_.get(), &one, sizeof one);
+    if (is_ending_ && links_ == 0 && !std::exchange(is_gone_, true)) all_gone_.set_value();
+  }
+
+  [[nodiscard]] server_status status_now() const {
+    server_status s;
+    s.targets = targets_.size();
+    s.hosts = events_.hosts();
+    s.unproved = acceptor_->unproved() + visitors_.size();
+    s.is_draining = is_draining_;
+    s.targets_started = events_.targets_started();
+    s.connections = acceptor_->accepted();
+    s.refused = events_.refusals();
+    return s;
   }
 
   server_options own_;
@@ -337,6 +448,13 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
   tcp::unproved_peers unproved_{tcp::acceptor::most_unproved}; ///< visitors
   std::map<target_name, target> targets_;
   std::atomic<std::uint32_t> count_{0};
+  server_events events_{own_.events};
+  std::size_t links_ = 0; ///< to hosts, those of targets that have ended included
+  bool is_draining_ = false;
+  bool is_ending_ = false;
+  bool is_gone_ = false; ///< all_gone_ has been told
+  std::promise<void> all_gone_;
+  unique_fd drained_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   std::unique_ptr<tcp::reactor> loop_; ///< first to end
 };
 
@@ -357,32 +475,12 @@ std::string server::protection() const {
 
 std::uint32_t server::targets() const noexcept { return impl_->count(); }
 
-namespace {
-
-sigset_t end_signals() noexcept {
-  sigset_t set;
-  ::sigemptyset(&set);
-  ::sigaddset(&set, SIGINT);
-  ::sigaddset(&set, SIGTERM);
-  return set;
+std::optional<server_status> server::status(std::chrono::milliseconds longest) const {
+  return impl_->status(longest);
 }
 
-} // namespace
+void server::drain() { impl_->drain(); }
 
-void block_end_signals() noexcept {
-  const sigset_t set = end_signals();
-  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
-}
-
-void serve_until_signalled(const server& s) {
-  for (const tcp::address& a : s.addresses())
-    std::printf("farcall: serving at tcp://%s, %s\n", a.text().c_str(), s.protection().c_str());
-  // The process that started us reads the port there.
-  std::fflush(stdout);
-  const sigset_t set = end_signals();
-  int got = 0;
-  while (::sigwait(&set, &got) != 0) {
-  }
-}
+int server::drained_fd() const noexcept { return impl_->drained_fd(); }
 
 } // namespace farcall

@@ -2,17 +2,25 @@
 
 #include <farcall/transport/tcp/address.hpp>
 #include <farcall/transport/tcp/identity.hpp>
+#include <farcall/transport/tcp/refusals.hpp>
+#include <farcall/transport/tcp/server_events.hpp>
 
+#include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace farcall {
 
 struct server_options {
-  tcp::address listen;                ///< port 0: any
+  tcp::address listen; ///< port 0: any
+  /// TCP sockets that listen already, in place of `listen`; the server closes them.
+  std::vector<int> listeners;
   std::string program;                ///< that targets run
   std::vector<std::string> arguments; ///< of the targets, argv[0] included
   /// The program, and its arguments, that a host gets where it asks for a sampler of its targets in
@@ -26,6 +34,18 @@ struct server_options {
   /// That hosts may ask for: so long targets live whose host has vanished.
   std::chrono::milliseconds longest_heartbeat_timeout{std::chrono::hours(24)};
   std::chrono::milliseconds handshake_timeout{5'000}; ///< for a connection to say what it wants
+  server_event_sink events;                           ///< empty: they go to the log of the process
+};
+
+/// What a server does at a moment, and has done so far.
+struct server_status {
+  std::size_t targets = 0;  ///< that run, samplers included
+  std::size_t hosts = 0;    ///< that have them
+  std::size_t unproved = 0; ///< connections that have not said, or not proved, what they want
+  bool is_draining = false;
+  std::uint64_t targets_started = 0;
+  std::uint64_t connections = 0; ///< that have come
+  std::array<std::uint64_t, tcp::refusal_causes> refused{};
 };
 
 /// Makes this machine one where hosts on others can have targets: takes connections, starts a
@@ -38,7 +58,8 @@ class server {
   explicit server(server_options o);
   server(const server&) = delete;
   server& operator=(const server&) = delete;
-  /// Kills what targets are left.
+  /// Kills what targets are left, and tells their hosts; waits up to a second until these have
+  /// heard.
   ~server();
 
   /// Where it listens.
@@ -47,15 +68,34 @@ class server {
   [[nodiscard]] std::string protection() const;
   /// Targets that run now.
   [[nodiscard]] std::uint32_t targets() const noexcept;
+  /// As the thread that serves sees it; nothing where it does not reply within `longest`. Blocks
+  /// until then. Any thread.
+  [[nodiscard]] std::optional<server_status> status(std::chrono::milliseconds longest) const;
+
+  /// Starts no more targets; those that run go on, and hosts that ask are told. Any thread.
+  void drain();
+  /// Becomes readable, and stays so, once the server drains and no target is left.
+  [[nodiscard]] int drained_fd() const noexcept;
 
  private:
   class impl;
   std::shared_ptr<impl> impl_;
 };
 
-/// Says where it listens, on standard output, and blocks until SIGINT or SIGTERM. The calling
-/// thread and those that it starts must have these blocked: see block_end_signals().
-void serve_until_signalled(const server& s);
+/// What happens while serve_until_signalled() blocks.
+struct serving {
+  std::function<void()> on_listening; ///< once it has said where
+  std::function<void()> on_draining;
+  /// Its end, as that of standard input, ends the serving at once; what comes there is thrown away.
+  /// -1: none.
+  int input = -1;
+};
+
+/// Says where it listens, on standard output, and blocks until it is to end. The first SIGINT or
+/// SIGTERM drains the server, whose last target ends it; the second ends it at once. The calling
+/// thread and those that it starts must have these signals blocked: see block_end_signals(). Throws
+/// error.
+void serve_until_signalled(server& s, const serving& meanwhile = {});
 
 /// Before the server is made.
 void block_end_signals() noexcept;

@@ -1,0 +1,72 @@
+#include <farcall/base/error.hpp>
+#include <farcall/base/unique_fd.hpp>
+#include <farcall/transport/tcp/server.hpp>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+namespace farcall {
+namespace {
+
+sigset_t end_signals() noexcept {
+  sigset_t set;
+  ::sigemptyset(&set);
+  ::sigaddset(&set, SIGINT);
+  ::sigaddset(&set, SIGTERM);
+  return set;
+}
+
+/// Takes one of the signals that wait; false when none does.
+bool take_signal(int signals) noexcept {
+  signalfd_siginfo taken{};
+  return ::read(signals, &taken, sizeof taken) == static_cast<ssize_t>(sizeof taken);
+}
+
+/// Throws away what has come; false when nothing can come any more.
+bool has_more(int input) noexcept {
+  std::array<char, 256> piece{};
+  const ssize_t got = ::read(input, piece.data(), piece.size());
+  return got > 0 || (got < 0 && (errno == EINTR || errno == EAGAIN));
+}
+
+} // namespace
+
+void block_end_signals() noexcept {
+  const sigset_t set = end_signals();
+  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+}
+
+void serve_until_signalled(server& s, const serving& meanwhile) {
+  const sigset_t set = end_signals();
+  const unique_fd signals(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!signals) throw_system_error("waiting for signals (descriptor limit?)", errno);
+  for (const tcp::address& a : s.addresses())
+    std::printf("farcall: serving at tcp://%s, %s\n", a.text().c_str(), s.protection().c_str());
+  // The process that started us reads the port there.
+  std::fflush(stdout);
+  if (meanwhile.on_listening) meanwhile.on_listening();
+  // poll() leaves out descriptors below 0.
+  std::array<pollfd, 3> waiting{pollfd{signals.get(), POLLIN, 0}, pollfd{s.drained_fd(), POLLIN, 0},
+                                pollfd{meanwhile.input, POLLIN, 0}};
+  for (bool is_draining = false;;) {
+    if (::poll(waiting.data(), waiting.size(), -1) < 0) {
+      if (errno == EINTR) continue;
+      throw_system_error("waiting for signals", errno);
+    }
+    if (waiting[1].revents != 0) return;
+    if (waiting[2].revents != 0 && !has_more(meanwhile.input)) return;
+    if (!take_signal(signals.get())) continue;
+    if (is_draining) return;
+    is_draining = true;
+    s.drain();
+    if (meanwhile.on_draining) meanwhile.on_draining();
+  }
+}
+
+} // namespace farcall
