@@ -11,11 +11,9 @@ namespace farcall::tool {
 [[nodiscard]] std::string metrics_text(const job_sample& sample);
 
 /// Answers HTTP GET /metrics at `address` (host:port; port 0: any that is free) with what `text`
-/// returns then, which is called by several threads, one at a time, until SIGINT or SIGTERM.
-/// `listening(address)` is called once it does. Loopback only: nobody is asked who they are. A page
-/// of a browser that has another name for this machine is refused. Throws usage_problem for another
-/// address, and failed_run where it cannot listen. Ends the process where a client is still asking
-/// a second later.
+/// returns then, which is called on a thread of its own, one call at a time, until SIGINT or
+/// SIGTERM. `listening(address)` is called once it does. Loopback only: nobody is asked who they
+/// are (http_server). Throws usage_problem for another address, and error where it cannot listen.
 void serve_metrics(const std::string& address, const std::function<std::string()>& text,
                    const std::function<void(const std::string&)>& listening);
 

@@ -205,7 +205,7 @@ def check_metrics(farcall, host):
             check(status_for(address, address) == 200, "one that says nothing keeps nobody waiting")
             check(not select.select([silent], [], [], 0)[0], "it may still ask")
         taken = run(farcall, "top", "--listen", where.split("/")[2], "--pid", str(host))
-        check(taken.returncode == 1 and "cannot listen at" in taken.stderr, "a port that is taken")
+        check(taken.returncode == 1 and "cannot listen on" in taken.stderr, "a port that is taken")
         with socket.create_connection(address.split(":"), timeout=LIMIT_S) as slow:
             slow.sendall(b"GET /metrics HTTP/1.1\r\nX: ")
             server.terminate()
