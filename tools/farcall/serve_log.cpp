@@ -1,0 +1,88 @@
+#include "serve_log.hpp"
+
+#include <tools/common/json.hpp>
+
+#include <farcall/base/log_writer.hpp>
+#include <farcall/base/settings.hpp>
+
+#include <atomic>
+#include <exception>
+#include <string_view>
+#include <variant>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <unistd.h>
+
+namespace farcall::tool {
+
+namespace {
+
+// Relaxed: no memory goes with it.
+std::atomic<log_format> log_format_of_process{log_format::text};
+
+std::string utc_text(std::chrono::system_clock::time_point at) {
+  const auto ms = std::chrono::floor<std::chrono::milliseconds>(at);
+  const auto second = std::chrono::floor<std::chrono::seconds>(ms);
+  return fmt::format("{:%FT%T}.{:03}Z", fmt::gmtime(std::chrono::system_clock::to_time_t(second)),
+                     (ms - second).count());
+}
+
+std::string json_log_line(const server_event& event, std::chrono::system_clock::time_point at) {
+  json line{{"time", utc_text(at)},
+            {"level", log::name_of(event.level)},
+            {"event", event.name.empty() ? std::string_view("log") : event.name},
+            {"text", event.text}};
+  for (const auto& [key, value] : event.facts)
+    line[key] = std::visit([](const auto& v) { return json(v); }, value);
+  return line.dump();
+}
+
+void write_event(const server_event& event) noexcept {
+  try {
+    const std::string line = log_line(log_format_of_process.load(std::memory_order_relaxed), event,
+                                      std::chrono::system_clock::now()) +
+                             "\n";
+    // A log line that cannot be written has no better place to go.
+    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
+  } catch (const std::exception&) {
+    constexpr std::string_view message = "farcall: out of memory while logging\n";
+    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, message.data(), message.size());
+  }
+}
+
+void write_logged_line(log::level level, std::string_view text) noexcept {
+  try {
+    write_event({level, "", std::string(text), {}});
+  } catch (const std::exception&) {
+    write_event({level, "", "", {}});
+  }
+}
+
+} // namespace
+
+std::string log_line(log_format format, const server_event& event,
+                     std::chrono::system_clock::time_point at) {
+  if (format == log_format::json) return json_log_line(event, at);
+  return fmt::format("{} farcall[{}] {}: {}", utc_text(at), ::getpid(), log::name_of(event.level),
+                     event.text);
+}
+
+server_event_sink write_log(log_format format, log::level least) {
+  log_format_of_process.store(format, std::memory_order_relaxed);
+  log::set_writer(write_logged_line);
+  return [least](const server_event& event) {
+    if (event.level <= least) write_event(event);
+  };
+}
+
+log::level chosen_log_level(log::level otherwise) {
+  if (!farcall::environment("FARCALL_LOG")) return otherwise;
+  for (const log::level l : {log::level::debug, log::level::info, log::level::warning}) {
+    if (log::enabled(l)) return l;
+  }
+  return log::level::error;
+}
+
+} // namespace farcall::tool
