@@ -1,7 +1,12 @@
 #include "bench.hpp"
 #include "commands.hpp"
+#include "passed_sockets.hpp"
 #include "run_plan.hpp"
+#include "serve_log.hpp"
+#include "server_pages.hpp"
+#include "service_manager.hpp"
 
+#include <tools/common/http_server.hpp>
 #include <tools/common/io_library.hpp>
 #include <tools/common/key_in_memory.hpp>
 #include <tools/common/outcome.hpp>
@@ -13,15 +18,15 @@
 #include <farcall/transport/tcp/server.hpp>
 
 #include <cerrno>
-#include <csignal>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 
 #include <fmt/format.h>
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 namespace farcall::tool {
@@ -29,7 +34,10 @@ namespace farcall::tool {
 namespace {
 
 struct serve_options {
-  std::string listen = "127.0.0.1:0";
+  std::optional<std::string> listen;
+  std::optional<std::string> status;
+  std::string log_format = "text";
+  bool dumps_core = false;
   server_options server;
   unsigned longest_heartbeat_timeout_ms =
       static_cast<unsigned>(server.longest_heartbeat_timeout.count());
@@ -51,26 +59,64 @@ std::string read_line(int from) {
   return line;
 }
 
-/// Ends this process as a signal would when standard input ends, whoever holds its other end then.
-/// Targets get an empty one.
-void end_with_stdin() {
-  const int input = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+/// Standard input, which others that are started here get none of.
+unique_fd take_stdin() {
+  unique_fd input{fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)};
   const unique_fd nothing{open("/dev/null", O_RDONLY | O_CLOEXEC)};
-  if (input < 0 || dup2(nothing.get(), STDIN_FILENO) < 0)
+  if (!input || dup2(nothing.get(), STDIN_FILENO) < 0)
     throw failed_run(fmt::format("cannot watch standard input: {}", reason_text(errno)));
-  std::thread([input] {
-    char piece[256];
-    for (ssize_t got = 1; got > 0 || (got < 0 && errno == EINTR);)
-      got = read(input, piece, sizeof piece);
-    kill(getpid(), SIGTERM);
-  }).detach();
+  return input;
+}
+
+/// Where to listen: at sockets that were passed, or where it was said.
+void choose_listeners(serve_options& options, std::vector<unique_fd> passed) {
+  if (options.listen && !passed.empty()) {
+    throw usage_problem(fmt::format(
+        "--listen {}, and sockets were passed by the service manager (LISTEN_FDS={}); leave out "
+        "--listen, or start the server without a socket unit",
+        *options.listen, passed.size()));
+  }
+  options.server.listen =
+      tcp::parse_address(options.listen.value_or("127.0.0.1:0"), "--listen", true);
+  for (unique_fd& fd : passed)
+    options.server.listeners.push_back(fd.release());
+}
+
+/// Serves until it is to end. `input` ends it at once.
+void serve_and_report(server& listening, const serve_options& options, service_manager& manager,
+                      int input) {
+  const auto ask = [&](std::chrono::milliseconds longest) { return listening.status(longest); };
+  std::optional<http_server> pages;
+  if (options.status) {
+    pages.emplace(tcp::parse_address(*options.status, "--status", true),
+                  server_pages([ask] { return ask(std::chrono::seconds(1)); }));
+  }
+  std::optional<service_reports> reports;
+  serving meanwhile;
+  meanwhile.input = input;
+  meanwhile.on_listening = [&] {
+    if (pages) {
+      for (const tcp::address& a : pages->addresses())
+        print(fmt::format("farcall: status at http://{}/readyz\n", a.text()));
+    }
+    manager.tell("READY=1");
+    reports.emplace(manager, ask);
+  };
+  meanwhile.on_draining = [&] { manager.tell("STOPPING=1"); };
+  serve_until_signalled(listening, meanwhile);
+  manager.tell("STOPPING=1");
 }
 
 int serve_app(serve_options options, const std::vector<std::string>& command) {
   if (command.empty())
     throw usage_problem("no program given; for example: farcall serve ./app its arguments");
+  std::vector<unique_fd> passed = take_passed_sockets();
+  options.server.events =
+      write_log(options.log_format == "json" ? log_format::json : log_format::text,
+                chosen_log_level(options.key_from_stdin ? log::level::warning : log::level::info));
+  service_manager manager;
   const run_plan plan = make_run_plan({}, "shm", command);
-  options.server.listen = tcp::parse_address(options.listen, "--listen", true);
+  choose_listeners(options, std::move(passed));
   options.server.program = served_for_benchmarks(plan.program);
   options.server.arguments = plan.words;
   options.server.sampler = {this_program(), "sampler"};
@@ -81,17 +127,20 @@ int serve_app(serve_options options, const std::vector<std::string>& command) {
   if (options.host_files) preload_io_library();
   block_end_signals();
   std::optional<key_in_memory> key;
+  unique_fd input;
   if (options.key_from_stdin) {
     if (!options.server.access.is_empty())
       throw usage_problem("--key-from-stdin and another key or certificate; give one of them");
     std::string line = read_line(STDIN_FILENO);
     key.emplace(line);
     options.server.access.key = key->path();
-    end_with_stdin();
+    input = take_stdin();
   }
-  server listening(std::move(options.server));
+  // No core dump has the key, then; those that are started here are as ever.
+  if (!options.dumps_core) prctl(PR_SET_DUMPABLE, 0);
+  server listening(options.server);
   key.reset();
-  serve_until_signalled(listening);
+  serve_and_report(listening, options, manager, input.get());
   return 0;
 }
 
@@ -105,57 +154,71 @@ command command_serve() {
       .name = "serve",
       .text = "Let hosts elsewhere have targets on this machine: farcall serve --listen HOST:PORT "
               "--key FILE ./app [its arguments ...]",
-      .footer = "Hosts name it as FARCALL_TARGETS=tcp://HOST:PORT. Without a key it listens on "
-                "loopback addresses only. Options come before the program. SIGINT or SIGTERM ends "
-                "it, with its targets.",
-      .options = {{.name = "--listen",
-                   .value = &o.listen,
-                   .text =
-                       "Address to listen at; port 0 is any that is free (default 127.0.0.1:0)"},
-                  {.name = "--key",
-                   .value = &a.key,
-                   .text = "File with the key of those who may come ('farcall keygen' makes one)"},
-                  {.name = "--key-from-stdin",
-                   .value = &o.key_from_stdin,
-                   .text = "Read the key from standard input, and end when that ends ('farcall run "
-                           "--hosts' starts servers so)"},
-                  {.name = "--certificate",
-                   .value = &a.certificate,
-                   .text = std::string(settings::row("certificate").text)},
-                  {.name = "--certificate-key",
-                   .value = &a.certificate_key,
-                   .text = std::string(settings::row("certificate-key").text)},
-                  {.name = "--authority",
-                   .value = &a.authority,
-                   .text = std::string(settings::row("authority").text)},
-                  {.name = "--host-files",
-                   .value = &o.host_files,
-                   .text = "Targets use files of their hosts where these name folders for them "
-                           "(host_files): preloads libfarcall-io.so. Without it such hosts are "
-                           "refused"},
-                  {.name = "--keep-output",
-                   .value = &o.server.keeps_output,
-                   .text = std::string(settings::row("keep-output").text)},
-                  {.name = "--plain",
-                   .value = &o.server.plain,
-                   .text = std::string(settings::row("plain").text)},
-                  {.name = "--i-trust-this-network",
-                   .value = &o.server.trusts_network,
-                   .text = std::string(settings::row("i-trust-this-network").text)},
-                  {.name = "--most-targets",
-                   .value = &o.server.most_targets,
-                   .text = "Targets at a time (default 1000)",
-                   .range = {{1, 100'000}}},
-                  {.name = "--longest-heartbeat-timeout-ms",
-                   .value = &o.longest_heartbeat_timeout_ms,
-                   .text =
-                       "Hosts that ask for a longer heartbeat timeout are refused: so long targets "
-                       "live whose host has vanished (default: a day)",
-                   .range = {{10, 86'400'000}}},
-                  {.name = "--handshake-timeout-ms",
-                   .value = &o.handshake_timeout_ms,
-                   .text = "How long a connection may take to say what it wants (default 5000)",
-                   .range = {{10, 3'600'000}}}},
+      .footer =
+          "Hosts name it as FARCALL_TARGETS=tcp://HOST:PORT. Without a key it listens on "
+          "loopback addresses only. Options come before the program. SIGINT or SIGTERM drains "
+          "it: it starts no more targets, and ends with the last one; a second one ends it "
+          "at once.",
+      .options =
+          {{.name = "--listen",
+            .value = &o.listen,
+            .text = "Address to listen at; port 0 is any that is free (default 127.0.0.1:0, or the "
+                    "sockets that a service manager has passed)"},
+           {.name = "--status",
+            .value = &o.status,
+            .text = "Address at which /livez, /readyz and /metrics are served by HTTP, to "
+                    "everybody who can reach it, as 127.0.0.1:9465"},
+           {.name = "--log-format",
+            .value = &o.log_format,
+            .text = "Of the lines on standard error: text, or JSON, one document each",
+            .choices = {"text", "json"},
+            .shows_default = true},
+           {.name = "--core-dumps",
+            .value = &o.dumps_core,
+            .text = "The server may be dumped and looked into by its user, keys included"},
+           {.name = "--key",
+            .value = &a.key,
+            .text = "File with the key of those who may come ('farcall keygen' makes one)"},
+           {.name = "--key-from-stdin",
+            .value = &o.key_from_stdin,
+            .text = "Read the key from standard input, and end when that ends ('farcall run "
+                    "--hosts' starts servers so)"},
+           {.name = "--certificate",
+            .value = &a.certificate,
+            .text = std::string(settings::row("certificate").text)},
+           {.name = "--certificate-key",
+            .value = &a.certificate_key,
+            .text = std::string(settings::row("certificate-key").text)},
+           {.name = "--authority",
+            .value = &a.authority,
+            .text = std::string(settings::row("authority").text)},
+           {.name = "--host-files",
+            .value = &o.host_files,
+            .text = "Targets use files of their hosts where these name folders for them "
+                    "(host_files): preloads libfarcall-io.so. Without it such hosts are "
+                    "refused"},
+           {.name = "--keep-output",
+            .value = &o.server.keeps_output,
+            .text = std::string(settings::row("keep-output").text)},
+           {.name = "--plain",
+            .value = &o.server.plain,
+            .text = std::string(settings::row("plain").text)},
+           {.name = "--i-trust-this-network",
+            .value = &o.server.trusts_network,
+            .text = std::string(settings::row("i-trust-this-network").text)},
+           {.name = "--most-targets",
+            .value = &o.server.most_targets,
+            .text = "Targets at a time (default 1000)",
+            .range = {{1, 100'000}}},
+           {.name = "--longest-heartbeat-timeout-ms",
+            .value = &o.longest_heartbeat_timeout_ms,
+            .text = "Hosts that ask for a longer heartbeat timeout are refused: so long targets "
+                    "live whose host has vanished (default: a day)",
+            .range = {{10, 86'400'000}}},
+           {.name = "--handshake-timeout-ms",
+            .value = &o.handshake_timeout_ms,
+            .text = "How long a connection may take to say what it wants (default 5000)",
+            .range = {{10, 3'600'000}}}},
       .takes_rest = command::rest::after_options,
       .run = [options](const std::vector<std::string>& rest) { return serve_app(*options, rest); }};
 }

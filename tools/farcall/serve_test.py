@@ -1,0 +1,403 @@
+#!/usr/bin/env python3
+"""What an operator has of `farcall serve`: logs, pages, signals, service managers, core dumps.
+
+Run as: serve_test.py <farcall> <program of a job that ends with its standard input> <part>, where
+<part> is one of PARTS.
+"""
+
+import contextlib
+import datetime
+import json
+import os
+import re
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.request
+
+LIMIT_S = 60
+FARCALL, PROGRAM, PART = sys.argv[1:]
+
+
+def expect(is_so, what):
+    if not is_so:
+        raise SystemExit(f"not so: {what}")
+
+
+def until(is_so, what):
+    """Waits until it is so, and returns that."""
+    end = time.monotonic() + LIMIT_S
+    while time.monotonic() < end:
+        found = is_so()
+        if found:
+            return found
+        time.sleep(0.02)
+    raise SystemExit(f"did not come about: {what}")
+
+
+def children_of(pid):
+    found = []
+    for entry in os.listdir("/proc"):
+        with contextlib.suppress(OSError, IndexError):
+            if entry.isdigit():
+                with open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as file:
+                    fields = file.read().rpartition(")")[2].split()
+                if int(fields[1]) == pid and fields[0] != "Z":
+                    found.append(int(entry))
+    return found
+
+
+class Server:
+    """A `farcall serve` of the program, whose lines are read as they come."""
+
+    def __init__(self, *options, before=(), **how):
+        how.setdefault("env", {k: v for k, v in os.environ.items() if k != "FARCALL_LOG"})
+        self.process = subprocess.Popen(
+            [*before, FARCALL, "serve", *options, PROGRAM], stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **how)
+        self.log = []
+        self.reader = threading.Thread(target=self.read_log, daemon=True)
+        self.reader.start()
+        first = self.process.stdout.readline()
+        found = re.match(r"farcall: serving at (tcp://\S+), ", first)
+        if found is None:
+            self.end()
+            raise SystemExit(f"it does not serve: {first}{self.log}")
+        self.url = found[1]
+        self.status = None
+        if "--status" in options:
+            self.status = re.search(r"(http://\S+)/readyz", self.process.stdout.readline())[1]
+
+    def read_log(self):
+        for line in self.process.stderr:
+            self.log.append(line.rstrip("\n"))
+
+    def end(self):
+        """Its exit status; it is killed where it runs."""
+        self.process.kill()
+        self.process.wait(LIMIT_S)
+        self.reader.join(LIMIT_S)
+        self.process.stdout.close()
+        self.process.stderr.close()
+        return self.process.returncode
+
+    def wait(self):
+        self.process.wait(LIMIT_S)
+        return self.end()
+
+    def page(self, path):
+        try:
+            with urllib.request.urlopen(self.status + path, timeout=LIMIT_S) as reply:
+                return reply.status, reply.read().decode()
+        except urllib.error.HTTPError as e:
+            return e.code, e.read().decode()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.end()
+
+
+@contextlib.contextmanager
+def job(url, count=2):
+    """A host that keeps two targets at work meanwhile."""
+    variables = {**os.environ, "FARCALL_TARGETS": f"{url}?count={count}"}
+    with subprocess.Popen([PROGRAM], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          env=variables) as host:
+        try:
+            yield host
+        finally:
+            host.stdin.close()
+            host.words = host.stderr.read()
+            host.wait(LIMIT_S)
+
+
+def refused_job(url):
+    """What a host says that gets no targets."""
+    with job(url) as host:
+        host.wait(LIMIT_S)
+    expect(host.returncode != 0, f"no job can be had: {host.words}")
+    return host.words
+
+
+def events(server, name):
+    return [e for e in map(json.loads, server.log) if e["event"] == name]
+
+
+def has_two_targets(server):
+    return until(lambda: len(children_of(server.process.pid)) == 2 and
+                 children_of(server.process.pid), "two targets run")
+
+
+def log():
+    begun = datetime.datetime.now(datetime.timezone.utc)
+    with Server("--log-format", "json", "--status", "127.0.0.1:0") as server:
+        with job(server.url) as host:
+            targets = has_two_targets(server)
+            started = until(lambda: len(e := events(server, "target_started")) == 2 and e, "started")
+        expect(host.returncode == 0, f"the job ends well: {host.words}")
+        ended = until(lambda: len(e := events(server, "target_ended")) == 2 and e, "ended")
+        until(lambda: events(server, "host_disconnected"), "the host has left")
+        expect({e["pid"] for e in started} == {e["pid"] for e in ended} == set(targets), "by number")
+        expect({e["reason"] for e in ended} == {"exited with status 0"}, f"how they ended: {ended}")
+        connected = events(server, "host_connected")
+        expect(len(connected) == 1 and connected[0]["job"] == started[0]["job"], "one host came")
+        expect(re.fullmatch(r"127\.0\.0\.1:\d+", connected[0]["address"]), "from where")
+        # What others send is not written as it is.
+        port = int(server.url.rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", port), timeout=LIMIT_S) as intruder:
+            intruder.sendall(b"\x1b[2J\n{\"event\":\"forged\"}" + b" " * 40)
+            with contextlib.suppress(ConnectionResetError):
+                expect(intruder.recv(1) == b"", "it is sent away")
+        refusal = until(lambda: events(server, "connection_refused"), "a refusal")[0]
+        expect(refusal["cause"] == "protocol" and refusal["level"] == "warning", f"{refusal}")
+        server.process.send_signal(signal.SIGTERM)
+        expect(server.wait() == 0, "the first signal ends a server without targets")
+    expect(len(events(server, "draining")) == len(events(server, "ending")) == 1, "it says so")
+    now = datetime.datetime.now(datetime.timezone.utc)
+    for line in map(json.loads, server.log):
+        expect(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["time"]), line)
+        at = datetime.datetime.fromisoformat(line["time"].replace("Z", "+00:00"))
+        expect(begun - datetime.timedelta(seconds=1) < at <= now, f"{line} is of this time")
+    with Server() as server:
+        with job(server.url):
+            has_two_targets(server)
+        until(lambda: any("no target here any more" in line for line in server.log), server.log)
+        for line in server.log:
+            expect(re.match(r"\d{4}-\d\d-\d\dT[\d:.]{12}Z farcall\[\d+\] info: ", line), line)
+    with Server(env={**os.environ, "FARCALL_LOG": "warning"}) as server:
+        with job(server.url):
+            has_two_targets(server)
+        server.process.send_signal(signal.SIGTERM)
+        server.wait()
+        expect(server.log == [], f"FARCALL_LOG goes for these lines, too: {server.log}")
+
+
+def metric(server, name):
+    status, text = server.page("/metrics")
+    expect(status == 200, text)
+    return float(re.search(rf"^{re.escape(name)} (.*)$", text, re.MULTILINE)[1])
+
+
+def status():
+    with Server("--status", "127.0.0.1:0") as server:
+        for path in ("/livez", "/readyz"):
+            expect(server.page(path)[0] == 200, path)
+        expect(server.page("/other")[0] == 404, "nothing else is there")
+        with job(server.url) as host:
+            has_two_targets(server)
+            expect(metric(server, "farcall_server_targets") == 2, "two targets")
+            expect(metric(server, "farcall_server_hosts") == 1, "one host")
+            address = ("127.0.0.1", int(server.status.rpartition(":")[2]))
+            idle = [socket.create_connection(address, timeout=LIMIT_S) for _ in range(300)]
+            expect(server.page("/livez")[0] == 200, "clients that say nothing keep nobody waiting")
+            fds = len(os.listdir(f"/proc/{server.process.pid}/fd"))
+            expect(fds < 200, f"nor do they cost more than some descriptors: {fds}")
+            for one in idle:
+                one.close()
+            server.process.send_signal(signal.SIGTERM)
+            until(lambda: server.page("/readyz")[0] == 503, "a server that drains is not ready")
+            expect(server.page("/livez")[0] == 200, "and alive")
+            expect(metric(server, "farcall_server_draining") == 1, "as the metrics say")
+            words = refused_job(server.url)
+            expect("draining" in words, f"other hosts are told: {words}")
+            refused = 'farcall_server_refused_connections_total{cause="draining"}'
+            expect(metric(server, refused) == 1, "and counted")
+            expect(host.poll() is None, "the job goes on")
+        expect(host.returncode == 0, f"and ends well: {host.words}")
+        expect(server.wait() == 0, "its last target ends the server")
+    taken = socket.create_server(("127.0.0.1", 0))
+    address = f"127.0.0.1:{taken.getsockname()[1]}"
+    done = subprocess.run([FARCALL, "serve", "--status", address, PROGRAM], capture_output=True,
+                          text=True, timeout=LIMIT_S, check=False)
+    expect(done.returncode == 1 and f"cannot listen on {address}" in done.stderr, done.stderr)
+    taken.close()
+
+
+def signals():
+    with Server() as server, job(server.url) as host:
+        targets = has_two_targets(server)
+        server.process.send_signal(signal.SIGINT)
+        until(lambda: any("draining" in line for line in server.log), "it drains")
+        expect(host.poll() is None, "the job goes on")
+        server.process.send_signal(signal.SIGTERM)
+        expect(server.wait() == 0, "the second signal ends it")
+        until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in targets), "with its targets")
+        host.wait(LIMIT_S)
+    expect("its server has ended" in host.words and "interferes" not in host.words, host.words)
+
+
+def notify():
+    with tempfile.TemporaryDirectory() as folder:
+        for name in (f"{folder}/notify", f"\0farcall-test-{os.getpid()}"):
+            notified(name)
+    for variables, words in (({"NOTIFY_SOCKET": "elsewhere"}, "NOTIFY_SOCKET"),
+                             ({"NOTIFY_SOCKET": "/" + 200 * "x"}, "NOTIFY_SOCKET"),
+                             ({"NOTIFY_SOCKET": "/does/not/exist"}, "NOTIFY_SOCKET"),
+                             ({"WATCHDOG_USEC": "soon"}, "WATCHDOG_USEC")):
+        with Server(env={**os.environ, **variables}) as server:
+            until(lambda words=words: any("warning" in line and words in line
+                                          for line in server.log), f"{variables} is warned of")
+            with job(server.url) as host:
+                has_two_targets(server)
+            expect(host.returncode == 0, "it serves all the same")
+
+
+def notified(name):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(name)
+        manager.settimeout(LIMIT_S)
+        heard = []
+
+        def hears(state):
+            while state not in heard:
+                heard.append(manager.recv(4096).decode())
+            return True
+
+        variables = {"NOTIFY_SOCKET": name.replace("\0", "@"), "WATCHDOG_USEC": "400000"}
+        with Server(env={**os.environ, **variables}) as server:
+            hears("READY=1")
+            expect("STOPPING=1" not in heard, heard)
+            hears("STATUS=0 targets of 0 hosts")
+            hears("WATCHDOG=1")
+            with job(server.url) as host:
+                target = has_two_targets(server)[0]
+                hears("STATUS=2 targets of 1 host")
+                with open(f"/proc/{target}/environ", "rb") as file:
+                    given = file.read()
+                expect(b"NOTIFY_SOCKET" not in given and b"WATCHDOG" not in given, "not for targets")
+                server.process.send_signal(signal.SIGTERM)
+                hears("STOPPING=1")
+                hears("STATUS=draining, 2 targets of 1 host")
+                heard.clear()
+                hears("WATCHDOG=1")
+            expect(host.returncode == 0 and server.wait() == 0, "both end well")
+            # One that is stopped gives no sign.
+        with Server(env={**os.environ, **variables}) as server:
+            heard.clear()
+            hears("WATCHDOG=1")
+            server.process.send_signal(signal.SIGSTOP)
+            manager.settimeout(1)
+            with contextlib.suppress(TimeoutError):
+                while True:
+                    manager.recv(4096)
+            expect(server.process.poll() is None, "it was stopped, and silent")
+
+
+def passing(sockets, *options, pid="$$", count=None):
+    """A command that has these sockets from 3 on, as a service manager starts one."""
+    for_shell = "".join(f"{3 + n}<&{10 + n} " for n in range(len(sockets)))
+    count = len(sockets) if count is None else count
+    script = (f"exec {for_shell}; export LISTEN_PID={pid} LISTEN_FDS={count} LISTEN_FDNAMES=a:b; "
+              + "".join(f"exec {10 + n}<&-; " for n in range(len(sockets))) + "exec \"$@\"")
+
+    def place():
+        # Out of each other's way first.
+        high = [os.dup2(s.fileno(), 200 + n, inheritable=False) for n, s in enumerate(sockets)]
+        for n, fd in enumerate(high):
+            os.dup2(fd, 10 + n, inheritable=True)
+
+    return {"before": ("/bin/bash", "-c", script, "bash"), "preexec_fn": place,
+            "close_fds": False}, options
+
+
+def refused_sockets(sockets, *options, **named):
+    how, _ = passing(sockets, **named)
+    done = subprocess.run([*how["before"], FARCALL, "serve", *options, PROGRAM],
+                          capture_output=True, text=True, timeout=LIMIT_S, check=False,
+                          preexec_fn=how["preexec_fn"], close_fds=False)
+    expect(done.returncode in (1, 2), f"it does not serve: {done}")
+    return done.stderr
+
+
+def activation():
+    with contextlib.ExitStack() as open_sockets:
+        def made(one):
+            return open_sockets.enter_context(one)
+        first, second = (made(socket.create_server(("127.0.0.1", 0))) for _ in range(2))
+        how, _ = passing([first, second])
+        with Server(**how) as server:
+            urls = {server.url, re.search(r"tcp://[^,]*", server.process.stdout.readline())[0]}
+            expect(urls == {f"tcp://127.0.0.1:{s.getsockname()[1]}" for s in (first, second)}, urls)
+            for url in sorted(urls):
+                with job(url) as host:
+                    target = has_two_targets(server)[0]
+                    with open(f"/proc/{target}/environ", "rb") as file:
+                        expect(b"LISTEN_" not in file.read(), "not for targets")
+                    held = [os.readlink(f"/proc/{target}/fd/{fd}")
+                            for fd in os.listdir(f"/proc/{target}/fd")]
+                    inodes = {f"socket:[{os.fstat(s.fileno()).st_ino}]" for s in (first, second)}
+                    expect(not inodes & set(held), "targets do not have the sockets")
+                expect(host.returncode == 0, host.words)
+                until(lambda: not children_of(server.process.pid), "the targets have ended")
+        # Of another process.
+        how, _ = passing([first], pid="1")
+        with Server(**how) as server:
+            expect(server.url != f"tcp://127.0.0.1:{first.getsockname()[1]}", "not its sockets")
+        said = refused_sockets([first], "--listen", "127.0.0.1:0")
+        expect("leave out --listen" in said, said)
+        wide = made(socket.create_server(("0.0.0.0", 0)))
+        said = refused_sockets([first, wide])
+        expect("without a key" in said and "0.0.0.0:" in said, said)
+        with tempfile.TemporaryDirectory() as folder:
+            local = made(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+            local.bind(f"{folder}/socket")
+            local.listen()
+            datagrams = made(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+            deaf = made(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
+            file = made(open("/dev/null", "rb"))
+            for wrong, words in ((local, "no TCP socket"), (datagrams, "no TCP socket"),
+                                 (deaf, "does not listen"), (file, "is no socket")):
+                said = refused_sockets([first, wrong])
+                expect("descriptor 4" in said and words in said, said)
+        said = refused_sockets([first], count=700)
+        expect("LISTEN_FDS=700" in said, f"fewer than were named: {said}")
+        for named in ({"count": "many"}, {"count": 5000}, {"pid": "me"}):
+            said = refused_sockets([first], **named)
+            expect("LISTEN_" in said and "service manager" in said, said)
+
+
+def limit_of(pid):
+    with open(f"/proc/{pid}/limits", encoding="utf-8") as file:
+        return re.search(r"Max core file size +(\S+)", file.read())[1]
+
+
+def dumps_core(process):
+    """Whether it leaves a core dump when a fault ends it."""
+    process.send_signal(signal.SIGSEGV)
+    return os.WCOREDUMP(os.waitpid(process.pid, 0)[1])
+
+
+def core_dumps():
+    hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    with tempfile.TemporaryDirectory() as folder:
+        how = {"cwd": folder,
+               "preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))}
+        with subprocess.Popen(["sleep", "1000"], **how) as other:
+            until(lambda: os.readlink(f"/proc/{other.pid}/exe").endswith("sleep"), "it runs")
+            others_dump = dumps_core(other)
+            limit = limit_of(os.getpid()) if hard == 0 else None
+        for options, allowed in (((), False), (("--core-dumps",), True)):
+            with Server(*options, **how) as server:
+                with job(server.url) as host:
+                    target = has_two_targets(server)[0]
+                    expect(limit is None or limit_of(target) == limit, "targets have that limit")
+                    if os.getuid() != 0:
+                        for pid, owner in ((server.process.pid, os.getuid() if allowed else 0),
+                                           (target, os.getuid())):
+                            expect(os.stat(f"/proc/{pid}/environ").st_uid == owner, f"{options}")
+                expect(host.returncode == 0, host.words)
+                expect(dumps_core(server.process) == (allowed and others_dump), f"{options}")
+                server.process.returncode = -signal.SIGSEGV
+
+
+PARTS = {"log": log, "status": status, "signals": signals, "notify": notify,
+         "activation": activation, "core_dumps": core_dumps}
+PARTS[PART]()
