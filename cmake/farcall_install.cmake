@@ -74,6 +74,8 @@ configure_file(cmake/farcall.pc.in "${PROJECT_BINARY_DIR}/farcall.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/farcall.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+# The guide refers to these.
+install(DIRECTORY deploy DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 # Programs and headers refer to these pages.
 install(
   DIRECTORY docs

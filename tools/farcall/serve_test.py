@@ -16,112 +16,19 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
-import time
-import urllib.error
-import urllib.request
 
-LIMIT_S = 60
+from serve_support import LIMIT_S, Server, children_of, expect, job, passing, until
+
 FARCALL, PROGRAM, PART = sys.argv[1:]
 
 
-def expect(is_so, what):
-    if not is_so:
-        raise SystemExit(f"not so: {what}")
-
-
-def until(is_so, what):
-    """Waits until it is so, and returns that."""
-    end = time.monotonic() + LIMIT_S
-    while time.monotonic() < end:
-        found = is_so()
-        if found:
-            return found
-        time.sleep(0.02)
-    raise SystemExit(f"did not come about: {what}")
-
-
-def children_of(pid):
-    found = []
-    for entry in os.listdir("/proc"):
-        with contextlib.suppress(OSError, IndexError):
-            if entry.isdigit():
-                with open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as file:
-                    fields = file.read().rpartition(")")[2].split()
-                if int(fields[1]) == pid and fields[0] != "Z":
-                    found.append(int(entry))
-    return found
-
-
-class Server:
-    """A `farcall serve` of the program, whose lines are read as they come."""
-
-    def __init__(self, *options, before=(), **how):
-        how.setdefault("env", {k: v for k, v in os.environ.items() if k != "FARCALL_LOG"})
-        self.process = subprocess.Popen(
-            [*before, FARCALL, "serve", *options, PROGRAM], stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **how)
-        self.log = []
-        self.reader = threading.Thread(target=self.read_log, daemon=True)
-        self.reader.start()
-        first = self.process.stdout.readline()
-        found = re.match(r"farcall: serving at (tcp://\S+), ", first)
-        if found is None:
-            self.end()
-            raise SystemExit(f"it does not serve: {first}{self.log}")
-        self.url = found[1]
-        self.status = None
-        if "--status" in options:
-            self.status = re.search(r"(http://\S+)/readyz", self.process.stdout.readline())[1]
-
-    def read_log(self):
-        for line in self.process.stderr:
-            self.log.append(line.rstrip("\n"))
-
-    def end(self):
-        """Its exit status; it is killed where it runs."""
-        self.process.kill()
-        self.process.wait(LIMIT_S)
-        self.reader.join(LIMIT_S)
-        self.process.stdout.close()
-        self.process.stderr.close()
-        return self.process.returncode
-
-    def wait(self):
-        self.process.wait(LIMIT_S)
-        return self.end()
-
-    def page(self, path):
-        try:
-            with urllib.request.urlopen(self.status + path, timeout=LIMIT_S) as reply:
-                return reply.status, reply.read().decode()
-        except urllib.error.HTTPError as e:
-            return e.code, e.read().decode()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.end()
-
-
-@contextlib.contextmanager
-def job(url, count=2):
-    """A host that keeps two targets at work meanwhile."""
-    variables = {**os.environ, "FARCALL_TARGETS": f"{url}?count={count}"}
-    with subprocess.Popen([PROGRAM], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          env=variables) as host:
-        try:
-            yield host
-        finally:
-            host.stdin.close()
-            host.words = host.stderr.read()
-            host.wait(LIMIT_S)
+def serving(*options, before=(), **how):
+    return Server([*before, FARCALL, "serve", *options, PROGRAM], **how)
 
 
 def refused_job(url):
     """What a host says that gets no targets."""
-    with job(url) as host:
+    with job(PROGRAM, url) as host:
         host.wait(LIMIT_S)
     expect(host.returncode != 0, f"no job can be had: {host.words}")
     return host.words
@@ -138,8 +45,8 @@ def has_two_targets(server):
 
 def log():
     begun = datetime.datetime.now(datetime.timezone.utc)
-    with Server("--log-format", "json", "--status", "127.0.0.1:0") as server:
-        with job(server.url) as host:
+    with serving("--log-format", "json", "--status", "127.0.0.1:0") as server:
+        with job(PROGRAM, server.url) as host:
             targets = has_two_targets(server)
             started = until(lambda: len(e := events(server, "target_started")) == 2 and e, "started")
         expect(host.returncode == 0, f"the job ends well: {host.words}")
@@ -166,14 +73,14 @@ def log():
         expect(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["time"]), line)
         at = datetime.datetime.fromisoformat(line["time"].replace("Z", "+00:00"))
         expect(begun - datetime.timedelta(seconds=1) < at <= now, f"{line} is of this time")
-    with Server() as server:
-        with job(server.url):
+    with serving() as server:
+        with job(PROGRAM, server.url):
             has_two_targets(server)
         until(lambda: any("no target here any more" in line for line in server.log), server.log)
         for line in server.log:
             expect(re.match(r"\d{4}-\d\d-\d\dT[\d:.]{12}Z farcall\[\d+\] info: ", line), line)
-    with Server(env={**os.environ, "FARCALL_LOG": "warning"}) as server:
-        with job(server.url):
+    with serving(env={**os.environ, "FARCALL_LOG": "warning"}) as server:
+        with job(PROGRAM, server.url):
             has_two_targets(server)
         server.process.send_signal(signal.SIGTERM)
         server.wait()
@@ -187,11 +94,12 @@ def metric(server, name):
 
 
 def status():
-    with Server("--status", "127.0.0.1:0") as server:
+    # With core dumps, for this test to look at its descriptors.
+    with serving("--status", "127.0.0.1:0", "--core-dumps") as server:
         for path in ("/livez", "/readyz"):
             expect(server.page(path)[0] == 200, path)
         expect(server.page("/other")[0] == 404, "nothing else is there")
-        with job(server.url) as host:
+        with job(PROGRAM, server.url) as host:
             has_two_targets(server)
             expect(metric(server, "farcall_server_targets") == 2, "two targets")
             expect(metric(server, "farcall_server_hosts") == 1, "one host")
@@ -222,7 +130,7 @@ def status():
 
 
 def signals():
-    with Server() as server, job(server.url) as host:
+    with serving() as server, job(PROGRAM, server.url) as host:
         targets = has_two_targets(server)
         server.process.send_signal(signal.SIGINT)
         until(lambda: any("draining" in line for line in server.log), "it drains")
@@ -242,10 +150,10 @@ def notify():
                              ({"NOTIFY_SOCKET": "/" + 200 * "x"}, "NOTIFY_SOCKET"),
                              ({"NOTIFY_SOCKET": "/does/not/exist"}, "NOTIFY_SOCKET"),
                              ({"WATCHDOG_USEC": "soon"}, "WATCHDOG_USEC")):
-        with Server(env={**os.environ, **variables}) as server:
+        with serving(env={**os.environ, **variables}) as server:
             until(lambda words=words: any("warning" in line and words in line
                                           for line in server.log), f"{variables} is warned of")
-            with job(server.url) as host:
+            with job(PROGRAM, server.url) as host:
                 has_two_targets(server)
             expect(host.returncode == 0, "it serves all the same")
 
@@ -262,12 +170,12 @@ def notified(name):
             return True
 
         variables = {"NOTIFY_SOCKET": name.replace("\0", "@"), "WATCHDOG_USEC": "400000"}
-        with Server(env={**os.environ, **variables}) as server:
+        with serving(env={**os.environ, **variables}) as server:
             hears("READY=1")
             expect("STOPPING=1" not in heard, heard)
             hears("STATUS=0 targets of 0 hosts")
             hears("WATCHDOG=1")
-            with job(server.url) as host:
+            with job(PROGRAM, server.url) as host:
                 target = has_two_targets(server)[0]
                 hears("STATUS=2 targets of 1 host")
                 with open(f"/proc/{target}/environ", "rb") as file:
@@ -280,7 +188,7 @@ def notified(name):
                 hears("WATCHDOG=1")
             expect(host.returncode == 0 and server.wait() == 0, "both end well")
             # One that is stopped gives no sign.
-        with Server(env={**os.environ, **variables}) as server:
+        with serving(env={**os.environ, **variables}) as server:
             heard.clear()
             hears("WATCHDOG=1")
             server.process.send_signal(signal.SIGSTOP)
@@ -291,28 +199,10 @@ def notified(name):
             expect(server.process.poll() is None, "it was stopped, and silent")
 
 
-def passing(sockets, *options, pid="$$", count=None):
-    """A command that has these sockets from 3 on, as a service manager starts one."""
-    for_shell = "".join(f"{3 + n}<&{10 + n} " for n in range(len(sockets)))
-    count = len(sockets) if count is None else count
-    script = (f"exec {for_shell}; export LISTEN_PID={pid} LISTEN_FDS={count} LISTEN_FDNAMES=a:b; "
-              + "".join(f"exec {10 + n}<&-; " for n in range(len(sockets))) + "exec \"$@\"")
-
-    def place():
-        # Out of each other's way first.
-        high = [os.dup2(s.fileno(), 200 + n, inheritable=False) for n, s in enumerate(sockets)]
-        for n, fd in enumerate(high):
-            os.dup2(fd, 10 + n, inheritable=True)
-
-    return {"before": ("/bin/bash", "-c", script, "bash"), "preexec_fn": place,
-            "close_fds": False}, options
-
-
 def refused_sockets(sockets, *options, **named):
-    how, _ = passing(sockets, **named)
-    done = subprocess.run([*how["before"], FARCALL, "serve", *options, PROGRAM],
-                          capture_output=True, text=True, timeout=LIMIT_S, check=False,
-                          preexec_fn=how["preexec_fn"], close_fds=False)
+    before, how = passing(sockets, **named)
+    done = subprocess.run([*before, FARCALL, "serve", *options, PROGRAM], capture_output=True,
+                          text=True, timeout=LIMIT_S, check=False, **how)
     expect(done.returncode in (1, 2), f"it does not serve: {done}")
     return done.stderr
 
@@ -322,12 +212,12 @@ def activation():
         def made(one):
             return open_sockets.enter_context(one)
         first, second = (made(socket.create_server(("127.0.0.1", 0))) for _ in range(2))
-        how, _ = passing([first, second])
-        with Server(**how) as server:
+        before, how = passing([first, second])
+        with serving(before=before, **how) as server:
             urls = {server.url, re.search(r"tcp://[^,]*", server.process.stdout.readline())[0]}
             expect(urls == {f"tcp://127.0.0.1:{s.getsockname()[1]}" for s in (first, second)}, urls)
             for url in sorted(urls):
-                with job(url) as host:
+                with job(PROGRAM, url) as host:
                     target = has_two_targets(server)[0]
                     with open(f"/proc/{target}/environ", "rb") as file:
                         expect(b"LISTEN_" not in file.read(), "not for targets")
@@ -338,8 +228,8 @@ def activation():
                 expect(host.returncode == 0, host.words)
                 until(lambda: not children_of(server.process.pid), "the targets have ended")
         # Of another process.
-        how, _ = passing([first], pid="1")
-        with Server(**how) as server:
+        before, how = passing([first], pid="1")
+        with serving(before=before, **how) as server:
             expect(server.url != f"tcp://127.0.0.1:{first.getsockname()[1]}", "not its sockets")
         said = refused_sockets([first], "--listen", "127.0.0.1:0")
         expect("leave out --listen" in said, said)
@@ -385,8 +275,8 @@ def core_dumps():
             others_dump = dumps_core(other)
             limit = limit_of(os.getpid()) if hard == 0 else None
         for options, allowed in (((), False), (("--core-dumps",), True)):
-            with Server(*options, **how) as server:
-                with job(server.url) as host:
+            with serving(*options, **how) as server:
+                with job(PROGRAM, server.url) as host:
                     target = has_two_targets(server)[0]
                     expect(limit is None or limit_of(target) == limit, "targets have that limit")
                     if os.getuid() != 0:

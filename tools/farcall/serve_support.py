@@ -1,0 +1,122 @@
+"""Servers and hosts for the tests of what an operator has of `farcall serve`."""
+
+import contextlib
+import os
+import re
+import subprocess
+import threading
+import time
+import urllib.error
+import urllib.request
+
+LIMIT_S = 60
+
+
+def expect(is_so, what):
+    if not is_so:
+        raise SystemExit(f"not so: {what}")
+
+
+def until(is_so, what):
+    """Waits until it is so, and returns that."""
+    end = time.monotonic() + LIMIT_S
+    while time.monotonic() < end:
+        found = is_so()
+        if found:
+            return found
+        time.sleep(0.02)
+    raise SystemExit(f"did not come about: {what}")
+
+
+def children_of(pid):
+    found = []
+    for entry in os.listdir("/proc"):
+        with contextlib.suppress(OSError, IndexError):
+            if entry.isdigit():
+                with open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as file:
+                    fields = file.read().rpartition(")")[2].split()
+                if int(fields[1]) == pid and fields[0] != "Z":
+                    found.append(int(entry))
+    return found
+
+
+class Server:
+    """A process of `farcall serve`, whose lines are read as they come."""
+
+    def __init__(self, words, **how):
+        how.setdefault("env", {k: v for k, v in os.environ.items() if k != "FARCALL_LOG"})
+        self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True, **how)
+        self.log = []
+        self.reader = threading.Thread(target=self.read_log, daemon=True)
+        self.reader.start()
+        first = self.process.stdout.readline()
+        found = re.match(r"farcall: serving at (tcp://\S+), ", first)
+        if found is None:
+            self.end()
+            raise SystemExit(f"it does not serve: {first}{self.log}")
+        self.url = found[1]
+        self.status = None
+        if "--status" in words:
+            self.status = re.search(r"(http://\S+)/readyz", self.process.stdout.readline())[1]
+
+    def read_log(self):
+        for line in self.process.stderr:
+            self.log.append(line.rstrip("\n"))
+
+    def end(self):
+        """Its exit status; it is killed where it runs."""
+        self.process.kill()
+        self.process.wait(LIMIT_S)
+        self.reader.join(LIMIT_S)
+        self.process.stdout.close()
+        self.process.stderr.close()
+        return self.process.returncode
+
+    def wait(self):
+        self.process.wait(LIMIT_S)
+        return self.end()
+
+    def page(self, path):
+        try:
+            with urllib.request.urlopen(self.status + path, timeout=LIMIT_S) as reply:
+                return reply.status, reply.read().decode()
+        except urllib.error.HTTPError as e:
+            return e.code, e.read().decode()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.end()
+
+
+@contextlib.contextmanager
+def job(program, url, **variables):
+    """A host that keeps two targets at work meanwhile."""
+    variables = {**os.environ, "FARCALL_TARGETS": f"{url}?count=2", **variables}
+    with subprocess.Popen([program], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          env=variables) as host:
+        try:
+            yield host
+        finally:
+            host.stdin.close()
+            host.words = host.stderr.read()
+            host.wait(LIMIT_S)
+
+
+def passing(sockets, pid="$$", count=None):
+    """Words and arguments of a process that has these sockets from 3 on, as a service manager starts
+    one."""
+    placed = "".join(f"{3 + n}<&{10 + n} {10 + n}<&- " for n in range(len(sockets)))
+    count = len(sockets) if count is None else count
+    script = (f"exec {placed}; export LISTEN_PID={pid} LISTEN_FDS={count} LISTEN_FDNAMES=a:b; "
+              "exec \"$@\"")
+
+    def place():
+        # Out of each other's way first.
+        high = [os.dup2(s.fileno(), 200 + n, inheritable=False) for n, s in enumerate(sockets)]
+        for n, fd in enumerate(high):
+            os.dup2(fd, 10 + n)
+
+    return ["/bin/bash", "-c", script, "bash"], {"preexec_fn": place, "close_fds": False}
