@@ -47,7 +47,7 @@ level threshold() noexcept {
 
 } // namespace
 
-std::string_view name_of(level l) noexcept { return names[static_cast<int>(l)]; }
+std::string_view name_of(level which) noexcept { return names[static_cast<int>(which)]; }
 
 void set_wording(wording w) noexcept { chosen_wording.store(w, std::memory_order_relaxed); }
 

@@ -2,17 +2,24 @@
 #include "tests/network/support.hpp"
 
 #include <farcall/offload/job_test_support.hpp>
+#include <farcall/transport/tcp/handshake.hpp>
+#include <farcall/transport/tcp/relay.hpp>
+#include <farcall/transport/tcp/remote_target.hpp>
 #include <farcall/transport/tcp/secret.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <csignal>
+#include <cstddef>
 #include <cstdlib>
 #include <optional>
 #include <stdexcept>
+#include <vector>
 
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 /// Ends of targets, servers and hosts that are not on one machine as far as farcall knows.
 namespace farcall::test {
@@ -376,6 +383,35 @@ TEST(network_server_status, counts_what_has_come) {
               HasSubstr("draining"));
   EXPECT_EQ(refused(tcp::refusal_cause::draining), 1U);
   EXPECT_EQ(now().targets_started, 4U);
+}
+
+TEST(network_server_status, hosts_that_were_let_in_before_it_drains_hear_of_it_too) {
+  server s(local_server());
+  raw_client host(port_of(s));
+  tcp::preamble first;
+  first.kind = tcp::connection_kind::control;
+  first.to = 1;
+  target_request request;
+  request.credentials = tcp::job_credentials::make(false);
+  request.heartbeat_timeout = seconds(5);
+  first.job = request.credentials.name;
+  ASSERT_TRUE(host.send({reinterpret_cast<const char*>(&first), sizeof first}));
+  // It has been taken in, and may have been let in.
+  ASSERT_TRUE(comes_true([&] { return s.status(seconds(10)).value().unproved == 1; }));
+  std::array<char, sizeof(tcp::admission_message)> admission;
+  ASSERT_EQ(::recv(host.fd(), admission.data(), admission.size(), MSG_PEEK | MSG_WAITALL),
+            static_cast<ssize_t>(admission.size()));
+  s.drain();
+  request.node = first.to;
+  const std::vector<std::byte> body = encode_request(request);
+  const frame_header header{static_cast<std::uint32_t>(body.size()),
+                            static_cast<std::uint32_t>(control::request)};
+  const captured_log log;
+  ASSERT_TRUE(host.send({reinterpret_cast<const char*>(&header), sizeof header}));
+  ASSERT_TRUE(host.send({reinterpret_cast<const char*>(body.data()), body.size()}));
+  EXPECT_TRUE(host.is_ended_within(at_the_latest));
+  EXPECT_THAT(host.heard(), HasSubstr("it is draining"));
+  EXPECT_EQ(s.targets(), 0U);
 }
 
 // ---- jobs that cannot start ---------------------------------------------------------------------
