@@ -218,9 +218,8 @@ class http_server::impl {
     c.asked.append(piece.data(), static_cast<std::size_t>(got));
     const auto end = c.asked.find("\r\n\r\n");
     if (end == std::string::npos && c.asked.size() < longest_request) return true;
-    c.reply = end == std::string::npos || end > longest_request
-                  ? text_of({431, "that is too long\n"}, false)
-                  : reply_to(std::string_view(c.asked).substr(0, end));
+    c.reply = end > longest_request ? text_of({431, "that is too long\n"}, false)
+                                    : reply_to(std::string_view(c.asked).substr(0, end));
     c.is_answered = true;
     return send_rest(c);
   }

@@ -34,12 +34,14 @@ int socket_number(int fd, int option) {
 
 /// Nothing where it can be served at.
 std::optional<std::string> flaw_of_passed(int fd) {
-  if (socket_number(fd, SO_TYPE) < 0) {
+  int type = 0;
+  socklen_t size = sizeof type;
+  if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) != 0) {
     return errno == ENOTSOCK ? "is no socket"
                              : fmt::format("cannot be used: {}", reason_text(errno));
   }
   const int family = socket_number(fd, SO_DOMAIN);
-  if ((family != AF_INET && family != AF_INET6) || socket_number(fd, SO_TYPE) != SOCK_STREAM)
+  if ((family != AF_INET && family != AF_INET6) || type != SOCK_STREAM)
     return "is no TCP socket; a socket unit names one as ListenStream=7070";
   if (socket_number(fd, SO_ACCEPTCONN) != 1)
     return "does not listen; a socket unit needs Accept=no, and the server takes connections in";

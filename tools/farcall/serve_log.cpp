@@ -6,6 +6,7 @@
 #include <farcall/base/settings.hpp>
 
 #include <atomic>
+#include <cstdint>
 #include <exception>
 #include <string_view>
 #include <variant>
@@ -13,6 +14,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <poll.h>
 #include <unistd.h>
 
 namespace farcall::tool {
@@ -21,6 +23,7 @@ namespace {
 
 // Relaxed: no memory goes with it.
 std::atomic<log_format> log_format_of_process{log_format::text};
+std::atomic<std::uint64_t> lost_lines{0};
 
 std::string utc_text(std::chrono::system_clock::time_point at) {
   const auto ms = std::chrono::floor<std::chrono::milliseconds>(at);
@@ -39,13 +42,30 @@ std::string json_log_line(const server_event& event, std::chrono::system_clock::
   return line.dump();
 }
 
+/// One write, unless that would wait: whoever reads the log and has stopped does not stop the
+/// server.
+bool try_write(const server_event& event) {
+  pollfd log{STDERR_FILENO, POLLOUT, 0};
+  if (::poll(&log, 1, 0) == 0) return false;
+  const std::string line = log_line(log_format_of_process.load(std::memory_order_relaxed), event,
+                                    std::chrono::system_clock::now()) +
+                           "\n";
+  // A log line that cannot be written has no better place to go.
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
+  return true;
+}
+
 void write_event(const server_event& event) noexcept {
   try {
-    const std::string line = log_line(log_format_of_process.load(std::memory_order_relaxed), event,
-                                      std::chrono::system_clock::now()) +
-                             "\n";
-    // A log line that cannot be written has no better place to go.
-    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
+    const std::uint64_t lost = lost_lines.exchange(0, std::memory_order_relaxed);
+    const bool is_told =
+        lost == 0 ||
+        try_write({log::level::warning,
+                   "lines_lost",
+                   fmt::format("lines of this log that nobody read are lost: {}", lost),
+                   {{"lines", static_cast<std::int64_t>(lost)}}});
+    if (is_told && try_write(event)) return;
+    lost_lines.fetch_add(is_told ? 1 : lost + 1, std::memory_order_relaxed);
   } catch (const std::exception&) {
     constexpr std::string_view message = "farcall: out of memory while logging\n";
     [[maybe_unused]] const auto written = ::write(STDERR_FILENO, message.data(), message.size());

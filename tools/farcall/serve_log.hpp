@@ -17,8 +17,8 @@ enum class log_format : std::uint8_t { text, json };
                                    std::chrono::system_clock::time_point at);
 
 /// Has the log of this process written in that form, to standard error, from now on. Returns what
-/// writes a server's events there, those of level `least` and above. Once in a process, before
-/// other threads log.
+/// writes a server's events there, those of level `least` and above. Lines are lost, and counted,
+/// while whoever reads them does not. Once in a process, before other threads log.
 [[nodiscard]] server_event_sink write_log(log_format format, log::level least);
 
 /// The level that FARCALL_LOG names; `otherwise` where it is not set.

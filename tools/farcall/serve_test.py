@@ -87,6 +87,34 @@ def log():
         expect(server.log == [], f"FARCALL_LOG goes for these lines, too: {server.log}")
 
 
+def unread_log():
+    """A log that nobody reads holds nobody up; what is missing is told."""
+    reading, writing = os.pipe()
+    with open(reading, encoding="utf-8", errors="replace") as log_file:
+        os.set_blocking(writing, False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(writing, b"x" * 4095 + b"\n")
+        os.set_blocking(writing, True)
+        with subprocess.Popen([FARCALL, "serve", PROGRAM], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=writing, text=True) as server:
+            os.close(writing)
+            url = re.search(r"tcp://[^,]*", server.stdout.readline())[0]
+            with job(PROGRAM, url) as host:
+                until(lambda: len(children_of(server.pid)) == 2, "two targets run")
+            expect(host.returncode == 0, f"the job ends well: {host.words}")
+            until(lambda: not children_of(server.pid), "the targets have ended")
+            log_file.reconfigure(newline=None)
+            line = log_file.readline()
+            while line.startswith("x"):
+                # The server ends once there is room.
+                if server.returncode is None and server.poll() is None:
+                    server.send_signal(signal.SIGTERM)
+                line = log_file.readline()
+            expect("warning: lines of this log that nobody read are lost: " in line, line)
+            expect(server.wait(LIMIT_S) == 0, "and the server ends")
+
+
 def metric(server, name):
     status, text = server.page("/metrics")
     expect(status == 200, text)
@@ -288,6 +316,6 @@ def core_dumps():
                 server.process.returncode = -signal.SIGSEGV
 
 
-PARTS = {"log": log, "status": status, "signals": signals, "notify": notify,
+PARTS = {"log": log, "unread_log": unread_log, "status": status, "signals": signals, "notify": notify,
          "activation": activation, "core_dumps": core_dumps}
 PARTS[PART]()

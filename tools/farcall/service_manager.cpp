@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <utility>
 
 #include <fmt/format.h>
@@ -110,17 +111,24 @@ service_reports::~service_reports() {
   if (thread_.joinable()) thread_.join();
 }
 
-void service_reports::run(std::chrono::microseconds interval) {
-  std::string told;
+void service_reports::report(std::chrono::microseconds interval) {
+  // One that does not reply gives no sign of life.
+  const auto status = ask_(std::chrono::ceil<std::chrono::milliseconds>(interval));
+  if (status && manager_->watchdog()) manager_->tell("WATCHDOG=1");
+  const std::string now = status ? server_summary(*status) : "the server does not reply";
+  if (now != told_) manager_->tell("STATUS=" + now);
+  told_ = now;
+}
+
+void service_reports::run(std::chrono::microseconds interval) noexcept {
   std::unique_lock lock(mutex_);
   while (!ends_) {
     lock.unlock();
-    // One that does not reply gives no sign of life.
-    const auto status = ask_(std::chrono::ceil<std::chrono::milliseconds>(interval));
-    if (status && manager_->watchdog()) manager_->tell("WATCHDOG=1");
-    const std::string now = status ? server_summary(*status) : "the server does not reply";
-    if (now != told) manager_->tell("STATUS=" + now);
-    told = now;
+    try {
+      report(interval);
+    } catch (const std::exception& e) {
+      log::error(e.what());
+    }
     lock.lock();
     changed_.wait_for(lock, interval, [&] { return ends_; });
   }

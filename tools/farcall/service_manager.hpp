@@ -54,10 +54,12 @@ class service_reports {
   ~service_reports();
 
  private:
-  void run(std::chrono::microseconds interval);
+  void report(std::chrono::microseconds interval);
+  void run(std::chrono::microseconds interval) noexcept;
 
   service_manager* manager_;
   status_of_server ask_;
+  std::string told_; ///< as status; its thread only
   std::mutex mutex_;
   std::condition_variable changed_;
   bool ends_ = false;
