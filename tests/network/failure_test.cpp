@@ -333,7 +333,7 @@ TEST_F(network_drain_test, a_second_signal_ends_it_at_once_and_hosts_hear_why) {
   future<void> f = async(j.targets()[0], [] { ::usleep(30'000'000); });
   serving_.kill(SIGTERM);
   ASSERT_TRUE(comes_true([&] {
-    return text_thrown_by<start_failed>([&] { const job other(failing_job(url_)); }) != "";
+    return !text_thrown_by<start_failed>([&] { const job other(failing_job(url_)); }).empty();
   }));
   serving_.kill(SIGTERM);
   EXPECT_EQ(serving_.wait(), 0);

@@ -15,6 +15,8 @@
 #include <string_view>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -66,7 +68,7 @@ class http_server_test : public testing::Test {
       {"127.0.0.1", 0},
       {{"/page", [this] { return http_reply{200, std::to_string(++asked_)}; }},
        {"/down", [] { return http_reply{503, "down\n"}; }},
-       {"/large", [] { return http_reply{200, std::string(10'000'000, 'x')}; }},
+       {"/large", [] { return http_reply{200, fmt::format("{:x>10000000}", "")}; }},
        {"/throws", []() -> http_reply { throw std::runtime_error("no page today"); }}}};
 };
 

@@ -13,7 +13,6 @@ namespace farcall::tool {
 namespace {
 
 using testing::HasSubstr;
-using testing::StartsWith;
 
 // 2026-01-02 03:04:05.006 UTC.
 constexpr std::chrono::system_clock::time_point moment{std::chrono::milliseconds(1767323045006)};

@@ -45,8 +45,9 @@ class Server:
 
     def __init__(self, words, **how):
         how.setdefault("env", {k: v for k, v in os.environ.items() if k != "FARCALL_LOG"})
-        self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, text=True, **how)
+        how.setdefault("stdin", subprocess.DEVNULL)
+        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                        text=True, **how)
         self.log = []
         self.reader = threading.Thread(target=self.read_log, daemon=True)
         self.reader.start()
@@ -106,8 +107,8 @@ def job(program, url, **variables):
 
 
 def passing(sockets, pid="$$", count=None):
-    """Words and arguments of a process that has these sockets from 3 on, as a service manager starts
-    one."""
+    """Words and arguments of a process that has these sockets from 3 on, as a service manager has
+    them."""
     placed = "".join(f"{3 + n}<&{10 + n} {10 + n}<&- " for n in range(len(sockets)))
     count = len(sockets) if count is None else count
     script = (f"exec {placed}; export LISTEN_PID={pid} LISTEN_FDS={count} LISTEN_FDNAMES=a:b; "

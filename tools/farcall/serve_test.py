@@ -48,11 +48,13 @@ def log():
     with serving("--log-format", "json", "--status", "127.0.0.1:0") as server:
         with job(PROGRAM, server.url) as host:
             targets = has_two_targets(server)
-            started = until(lambda: len(e := events(server, "target_started")) == 2 and e, "started")
+            started = until(lambda: len(e := events(server, "target_started")) == 2 and e,
+                            "started")
         expect(host.returncode == 0, f"the job ends well: {host.words}")
         ended = until(lambda: len(e := events(server, "target_ended")) == 2 and e, "ended")
         until(lambda: events(server, "host_disconnected"), "the host has left")
-        expect({e["pid"] for e in started} == {e["pid"] for e in ended} == set(targets), "by number")
+        pids = [{e["pid"] for e in which} for which in (started, ended)]
+        expect(pids == 2 * [set(targets)], f"by number: {pids}")
         expect({e["reason"] for e in ended} == {"exited with status 0"}, f"how they ended: {ended}")
         connected = events(server, "host_connected")
         expect(len(connected) == 1 and connected[0]["job"] == started[0]["job"], "one host came")
@@ -165,9 +167,33 @@ def signals():
         expect(host.poll() is None, "the job goes on")
         server.process.send_signal(signal.SIGTERM)
         expect(server.wait() == 0, "the second signal ends it")
-        until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in targets), "with its targets")
+        until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in targets),
+              "with its targets")
         host.wait(LIMIT_S)
     expect("its server has ended" in host.words and "interferes" not in host.words, host.words)
+
+
+def end_of_input():
+    """A server that has its key from there ends with it, at once, and does not say who came."""
+    reading, writing = os.pipe()
+    with tempfile.TemporaryDirectory() as folder, open(writing, "wb", 0) as entrance:
+        key = f"{folder}/key"
+        subprocess.run([FARCALL, "keygen", key], check=True, stdout=subprocess.DEVNULL)
+        with open(key, "rb") as file:
+            entrance.write(file.read())
+        with serving("--key-from-stdin", stdin=reading) as server:
+            os.close(reading)
+            with job(PROGRAM, server.url, FARCALL_KEY=key) as host:
+                targets = has_two_targets(server)
+                entrance.write(b"what follows the key means nothing")
+                expect(host.poll() is None and server.process.poll() is None, "both go on")
+                entrance.close()
+                expect(server.wait() == 0, "it ends")
+                until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in targets),
+                      "with its targets")
+                host.wait(LIMIT_S)
+            expect("its server has ended" in host.words, host.words)
+            expect(server.log == [], server.log)
 
 
 def notify():
@@ -208,7 +234,8 @@ def notified(name):
                 hears("STATUS=2 targets of 1 host")
                 with open(f"/proc/{target}/environ", "rb") as file:
                     given = file.read()
-                expect(b"NOTIFY_SOCKET" not in given and b"WATCHDOG" not in given, "not for targets")
+                expect(b"NOTIFY_SOCKET" not in given and b"WATCHDOG" not in given,
+                       "not for targets")
                 server.process.send_signal(signal.SIGTERM)
                 hears("STOPPING=1")
                 hears("STATUS=draining, 2 targets of 1 host")
@@ -316,6 +343,6 @@ def core_dumps():
                 server.process.returncode = -signal.SIGSEGV
 
 
-PARTS = {"log": log, "unread_log": unread_log, "status": status, "signals": signals, "notify": notify,
-         "activation": activation, "core_dumps": core_dumps}
+PARTS = {part.__name__: part for part in (activation, core_dumps, end_of_input, log, notify,
+                                          signals, status, unread_log)}
 PARTS[PART]()
