@@ -64,7 +64,8 @@ std::string read_line(int fd, std::chrono::steady_clock::time_point deadline) {
 void forget_keys_of_environment() {
   using settings::row;
   for (const setting* s :
-       {&row("key"), &row("certificate"), &row("certificate-key"), &row("authority")})
+       {&row("key"), &row("certificate"), &row("certificate-key"), &row("authority"),
+        &row("server-key")})
     unsetenv(settings::variable_of(*s).c_str());
 }
 

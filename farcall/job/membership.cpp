@@ -18,6 +18,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -82,6 +83,12 @@ card describe_process() {
   return c;
 }
 
+// A process that may have little memory of its own shares no more of it.
+rlim_t limit_of_data() noexcept {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_DATA, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
+}
+
 } // namespace
 
 std::vector<unsigned> allowed_processors() {
@@ -107,8 +114,9 @@ node_memory membership::make_memory(node_id node, const memory_sizes& sizes) {
   made.receive_segment =
       segment::create(label + "-receive", shm::receive_segment::bytes(sizes.lane_bytes, lanes));
   const std::uint64_t all = sizes.is_emulated ? emulated_heaps : heap_address_space;
-  const std::uint64_t heap_bytes =
-      sizes.heap_bytes != 0 ? sizes.heap_bytes : std::min(machine_memory(), all / sizes.nodes);
+  const std::uint64_t heap_bytes = std::min<std::uint64_t>(
+      sizes.heap_bytes != 0 ? sizes.heap_bytes : std::min(machine_memory(), all / sizes.nodes),
+      limit_of_data());
   try {
     made.windows.push_back(segment::create(label + "-heap", std::max(heap_bytes, smallest_heap)));
   } catch (const error& e) {

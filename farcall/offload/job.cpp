@@ -52,7 +52,12 @@ constexpr std::chrono::nanoseconds most_spin_of_hosts = microseconds(50);
   s.program = o.program.empty() ? running_program : o.program;
   s.arguments = o.arguments;
   std::erase_if(s.arguments, [](const std::string& a) { return a.starts_with("--farcall-"); });
-  s.access = {o.key, o.certificate, o.certificate_key, o.authority};
+  s.access = {.key = o.key,
+              .certificate = o.certificate,
+              .certificate_key = o.certificate_key,
+              .authority = o.authority,
+              .clients = given.text(settings::row("clients")).value_or(""),
+              .revoked = given.text(settings::row("revoked")).value_or("")};
   s.keeps_output = given.text(settings::row("keep-output")) == "yes";
   s.plain = given.text(settings::row("plain")) == "yes";
   s.trusts_network = given.text(settings::row("i-trust-this-network")) == "yes";
@@ -490,7 +495,11 @@ void job::start(const job_options& options, std::vector<unique_fd> existing,
   o.workers = options.workers;
   o.lane_bytes = options.lane_bytes;
   o.heap_bytes = options.heap_bytes;
-  o.access = {options.key, options.certificate, options.certificate_key, options.authority};
+  o.access = {.key = options.key,
+              .certificate = options.certificate,
+              .certificate_key = options.certificate_key,
+              .authority = options.authority,
+              .server_key = options.server_key};
   o.heartbeat_timeout = options.heartbeat_timeout;
   o.peer_timeout = options.peer_timeout;
   o.labels = options.label;

@@ -73,6 +73,10 @@ struct job_options {
   std::string certificate{};
   std::string certificate_key{};
   std::string authority{};
+  /// With certificates: which public key a server must have, "sha256:BASE64" of its
+  /// SubjectPublicKeyInfo, several with commas. It stands in place of the name in the server's
+  /// certificate, and of an authority where none is given. Else FARCALL_SERVER_KEY.
+  std::string server_key{};
   /// A server that is silent for longer has failed, with its targets. Else
   /// FARCALL_HEARTBEAT_TIMEOUT_MS, else 5 s.
   std::chrono::milliseconds heartbeat_timeout{0};

@@ -100,6 +100,7 @@ job_options detail::complete(job_options o, const settings_source& given, bool h
   settle_option(o.certificate, row("certificate"), given);
   settle_option(o.certificate_key, row("certificate-key"), given);
   settle_option(o.authority, row("authority"), given);
+  settle_option(o.server_key, row("server-key"), given);
   settle_option(o.start_timeout, row("start-timeout-ms"), given);
   settle_option(o.stop_timeout, row("stop-timeout-ms"), given);
   settle_option(o.release_timeout, row("release-timeout-ms"), given);

@@ -6,6 +6,7 @@
 #include <farcall/transport/tcp/tcp.hpp>
 #include <tests/conformance/pairs.hpp>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -108,8 +109,11 @@ class tcp_end final : public node_end {
 class tcp_node_pair final : public node_pair {
  public:
   tcp_node_pair(std::uint32_t ring_bytes, bool is_encrypted)
-      : ring_bytes_(ring_bytes), credentials_(tcp::job_credentials::make(is_encrypted)),
+      : ring_bytes_(ring_bytes), is_encrypted_(is_encrypted),
         listeners_(tcp::listen_on({"127.0.0.1", 0})) {
+    const tcp::job_credentials made = tcp::job_credentials::make(is_encrypted);
+    name_ = made.name;
+    std::ranges::copy(made.key.bytes(), key_.begin());
     int ends[2];
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
       throw_system_error("socketpair", errno);
@@ -119,14 +123,21 @@ class tcp_node_pair final : public node_pair {
   }
 
   std::unique_ptr<node_end> make_end(unsigned side) override {
-    return std::make_unique<tcp_end>(side, ring_bytes_, credentials_, listeners_[0].get(),
+    tcp::job_credentials credentials;
+    credentials.name = name_;
+    credentials.key = tcp::secret::copy_of(key_);
+    credentials.is_encrypted = is_encrypted_;
+    return std::make_unique<tcp_end>(side, ring_bytes_, credentials, listeners_[0].get(),
                                      tcp::local_address(listeners_[0].get()).text(),
                                      requests_[side].get());
   }
 
  private:
   std::uint32_t ring_bytes_;
-  tcp::job_credentials credentials_;
+  bool is_encrypted_;
+  tcp::job_name name_{};
+  /// Not as a secret, which a fork would not have.
+  std::array<std::byte, tcp::job_key_bytes> key_{};
   std::vector<unique_fd> listeners_;
   std::array<unique_fd, 2> requests_;
 };

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <filesystem>
 #include <optional>
 
 /// Jobs whose host and server prove themselves with certificates.
@@ -17,16 +18,20 @@ namespace {
 using std::chrono::hours;
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+/// Where servers of tests are reached.
+constexpr const char* here = "IP:127.0.0.1";
 
 class network_certificates : public testing::Test {
  protected:
   network_certificates() {
     made_.certify("authority", "authority");
     made_.certify("host", "authority");
-    made_.certify("server", "authority");
+    made_.certify("server", "authority", here);
     made_.certify("stranger_authority", "stranger_authority");
-    made_.certify("stranger", "stranger_authority");
-    made_.certify("old", "authority", hours(-2), hours(-1));
+    made_.certify("stranger", "stranger_authority", here);
+    made_.certify("old", "authority", here, "", hours(-2), hours(-1));
   }
 
   [[nodiscard]] server_options serving_as(const std::string& name) const {
@@ -60,7 +65,6 @@ class network_certificates : public testing::Test {
   tcp::test_support::certificate_maker made_;
 };
 
-/// The certificates are made for other names than that of this machine, which nobody asks for.
 TEST_F(network_certificates, of_one_authority_make_a_job) {
   const server s(serving_as("server"));
   const job j(calling_as("host", s, "?count=2"));
@@ -100,6 +104,60 @@ TEST_F(network_certificates, that_have_expired_are_refused) {
   const server old(serving_as("old"));
   EXPECT_THAT(start_failure(calling_as("host", old)), HasSubstr("has expired"));
   EXPECT_EQ(old.targets(), 0U);
+}
+
+TEST_F(network_certificates, of_servers_are_for_the_address_in_targets) {
+  made_.certify("elsewhere", "authority", "DNS:elsewhere.example");
+  const server s(serving_as("elsewhere"));
+  EXPECT_THAT(start_failure(calling_as("host", s)),
+              AllOf(HasSubstr("node 1"), HasSubstr("not for 127.0.0.1")));
+  EXPECT_EQ(s.targets(), 0U);
+}
+
+/// Another user of the same authority who stands where a server is awaited.
+TEST_F(network_certificates, of_users_are_no_server_s) {
+  made_.certify("user", "authority", "DNS:user.example", "clientAuth");
+  const server s(serving_as("host"));
+  EXPECT_THAT(start_failure(calling_as("user", s)), HasSubstr("not for 127.0.0.1"));
+  made_.certify("sly_user", "authority", here, "clientAuth");
+  const server sly(serving_as("sly_user"));
+  EXPECT_THAT(start_failure(calling_as("user", sly)), HasSubstr("extendedKeyUsage"));
+}
+
+TEST_F(network_certificates, of_servers_can_be_pinned_in_place_of_their_names) {
+  made_.certify("lone", "lone", "");
+  const server s(serving_as("lone"));
+  const std::string said = s.protection();
+  job_options o = calling_as("host", s);
+  o.authority.clear();
+  o.server_key = said.substr(said.find("sha256:"));
+  {
+    const job j(o);
+    EXPECT_EQ(sync(j.targets().front(), [] { return 3; }), 3);
+  }
+  const server other(serving_as("server"));
+  o.targets = url_of(other);
+  EXPECT_THAT(start_failure(o), HasSubstr("another public key"));
+}
+
+TEST_F(network_certificates, are_read_again) {
+  made_.certify("second_host", "authority");
+  server_options serving = serving_as("server");
+  made_.revoke({}, "authority");
+  serving.access.revoked = made_.file("authority.crl");
+  const server s(serving);
+  const job running(calling_as("host", s));
+  made_.revoke({"host"}, "authority");
+  expect_served(s);
+  s.reload();
+  EXPECT_THAT(start_failure(calling_as("host", s)), HasSubstr("certificate"));
+  EXPECT_TRUE(log_.comes_to_say("revoked"));
+  const job second(calling_as("second_host", s));
+  EXPECT_EQ(sync(running.targets().front(), [] { return 4; }), 4) << "what runs stays";
+  std::filesystem::remove(made_.file("authority.crl"));
+  EXPECT_THAT([&] { s.reload(); },
+              ThrowsMessage<setting_error>(HasSubstr(made_.file("authority.crl"))));
+  const job third(calling_as("second_host", s));
 }
 
 TEST_F(network_certificates, and_keys_do_not_go_together) {

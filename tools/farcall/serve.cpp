@@ -158,7 +158,7 @@ command command_serve() {
           "Hosts name it as FARCALL_TARGETS=tcp://HOST:PORT. Without a key it listens on "
           "loopback addresses only. Options come before the program. SIGINT or SIGTERM drains "
           "it: it starts no more targets, and ends with the last one; a second one ends it "
-          "at once.",
+          "at once. SIGHUP has it read its files of keys, clients and certificates again.",
       .options =
           {{.name = "--listen",
             .value = &o.listen,
@@ -179,6 +179,11 @@ command command_serve() {
            {.name = "--key",
             .value = &a.key,
             .text = "File with the key of those who may come ('farcall keygen' makes one)"},
+           {.name = "--clients",
+            .value = &a.clients,
+            .text = "File with a line for each client that may come, 'NAME KEY' as 'farcall "
+                    "keygen --name' makes it, and what its targets may take: targets=N, "
+                    "memory=2G, cpus=0-3, lanes=N"},
            {.name = "--key-from-stdin",
             .value = &o.key_from_stdin,
             .text = "Read the key from standard input, and end when that ends ('farcall run "
@@ -192,6 +197,9 @@ command command_serve() {
            {.name = "--authority",
             .value = &a.authority,
             .text = std::string(settings::row("authority").text)},
+           {.name = "--revoked",
+            .value = &a.revoked,
+            .text = std::string(settings::row("revoked").text)},
            {.name = "--host-files",
             .value = &o.host_files,
             .text = "Targets use files of their hosts where these name folders for them "
@@ -224,19 +232,28 @@ command command_serve() {
 }
 
 command command_keygen() {
-  auto file = std::make_shared<std::string>();
+  struct keygen_options {
+    std::string file;
+    std::string client;
+  };
+  auto options = std::make_shared<keygen_options>();
   return {.name = "keygen",
           .text = "Make a file with a new key, for 'farcall serve --key' and FARCALL_KEY: farcall "
                   "keygen FILE",
           .footer = "Only its owner can read it. Copy it to each machine by a safe way, such as "
-                    "scp -p.",
+                    "scp -p. With --name it is the key of one client: FARCALL_KEY names the file "
+                    "there, and its line goes into the server's file of clients (cat FILE >> "
+                    "CLIENTS; 'farcall serve --clients CLIENTS').",
           .options = {{.name = "FILE",
-                       .value = file.get(),
+                       .value = &options->file,
                        .text = "File to make; must not exist",
-                       .is_required = true}},
-          .run = [file](const auto& /*rest*/) {
-            tcp::write_key_file(*file);
-            print(fmt::format("made {}\n", *file));
+                       .is_required = true},
+                      {.name = "--name",
+                       .value = &options->client,
+                       .text = "The client whose key it is; anybody on the network can see it"}},
+          .run = [options](const auto& /*rest*/) {
+            tcp::write_key_file(options->file, options->client);
+            print(fmt::format("made {}\n", options->file));
             return 0;
           }};
 }

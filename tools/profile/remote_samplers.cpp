@@ -99,6 +99,8 @@ job_options options_like(pid_t host) {
   options.certificate = file(settings::row("certificate"));
   options.certificate_key = file(settings::row("certificate-key"));
   options.authority = file(settings::row("authority"));
+  options.server_key =
+      variable_of(host, settings::variable_of(settings::row("server-key"))).value_or("");
   options.process_manager = "none";
   // Nothing is shared but answers.
   options.heap_bytes = most_told_bytes;
@@ -118,7 +120,8 @@ void forget_settings() {
       names.emplace_back(variable.substr(0, variable.find('=')));
   }
   for (const setting& s : {settings::row("key"), settings::row("certificate"),
-                           settings::row("certificate-key"), settings::row("authority")}) {
+                           settings::row("certificate-key"), settings::row("authority"),
+                           settings::row("server-key")}) {
     std::erase(names, settings::variable_of(s));
   }
   for (const std::string& name : names)

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <vector>
 
 #include <openssl/evp.h>
 #include <openssl/pem.h>
@@ -39,9 +40,17 @@ class certificate_maker {
   [[nodiscard]] std::string file(const std::string& name) const { return folder_ / name; }
 
   /// Writes <name>.pem and <name>.key, signed by `issuer`; an authority if that is itself. It is
-  /// good from `since` to `until`, counted from now.
+  /// good from `since` to `until`, counted from now, for a name that no machine of a test has.
   void certify(const std::string& name, const std::string& issuer,
                std::chrono::seconds since = std::chrono::hours(-1),
+               std::chrono::seconds until = std::chrono::hours(1)) {
+    certify(name, issuer, "DNS:elsewhere.example", "", since, until);
+  }
+
+  /// The same for other names ("DNS:a.example,IP:192.0.2.1"; empty: none), and for one purpose
+  /// ("serverAuth"; empty: any).
+  void certify(const std::string& name, const std::string& issuer, const std::string& names,
+               const std::string& purpose = "", std::chrono::seconds since = std::chrono::hours(-1),
                std::chrono::seconds until = std::chrono::hours(1)) {
     signed_key& own = made_[name];
     own.key = EVP_EC_gen("P-256");
@@ -57,13 +66,38 @@ class certificate_maker {
                                reinterpret_cast<const unsigned char*>(name.c_str()), -1, -1, 0);
     X509_set_issuer_name(c, X509_get_subject_name(by.certificate));
     if (name == issuer) extend(c, NID_basic_constraints, "critical,CA:TRUE");
-    // A name that no machine of a test has.
-    if (name != issuer) extend(c, NID_subject_alt_name, "DNS:elsewhere.example");
+    if (name != issuer && !names.empty()) extend(c, NID_subject_alt_name, names.c_str());
+    if (!purpose.empty()) extend(c, NID_ext_key_usage, purpose.c_str());
     ASSERT_GT(X509_sign(c, by.key, EVP_sha256()), 0);
     std::FILE* out = std::fopen(file(name + ".pem").c_str(), "we");
     PEM_write_X509(out, c);
     std::fclose(out);
     write_key(name, nullptr);
+  }
+
+  /// Writes <issuer>.crl: the list of those that it has taken back, good for `lasts` from now.
+  void revoke(const std::vector<std::string>& names, const std::string& issuer,
+              std::chrono::seconds lasts = std::chrono::hours(1)) const {
+    const signed_key by = made_.at(issuer);
+    X509_CRL* const list = X509_CRL_new();
+    X509_CRL_set_version(list, 1);
+    X509_CRL_set_issuer_name(list, X509_get_subject_name(by.certificate));
+    ASN1_TIME* const at = X509_gmtime_adj(nullptr, -7200);
+    X509_CRL_set1_lastUpdate(list, at);
+    for (const std::string& name : names) {
+      X509_REVOKED* const one = X509_REVOKED_new();
+      X509_REVOKED_set_serialNumber(one, X509_get_serialNumber(made_.at(name).certificate));
+      X509_REVOKED_set_revocationDate(one, at);
+      X509_CRL_add0_revoked(list, one);
+    }
+    X509_gmtime_adj(at, static_cast<long>(lasts.count()));
+    X509_CRL_set1_nextUpdate(list, at);
+    ASN1_TIME_free(at);
+    ASSERT_GT(X509_CRL_sign(list, by.key, EVP_sha256()), 0);
+    std::FILE* out = std::fopen(file(issuer + ".crl").c_str(), "we");
+    PEM_write_X509_CRL(out, list);
+    std::fclose(out);
+    X509_CRL_free(list);
   }
 
   void write_key(const std::string& name, const char* pass_phrase) const {

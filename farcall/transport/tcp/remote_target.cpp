@@ -226,7 +226,8 @@ std::unique_ptr<target_process> server_launcher::start(node_id node, const targe
     }
     const tcp::admission word = receive_admission(socket.get(), deadline);
     if (word != tcp::admission::come_in) throw error(tcp::refusal_text(word));
-    auto connection = identity_ ? tcp::tls_client(std::move(socket), identity_)
+    auto connection = identity_ ? tcp::tls_client(std::move(socket), identity_,
+                                                  tcp::parse_address(url.address, "a server").host)
                                 : tcp::plain_stream(std::move(socket));
     auto [ours, theirs] = control_socket::make_pair();
     auto link = std::make_shared<relay>(

@@ -1,8 +1,11 @@
 #include <farcall/base/error.hpp>
+#include <farcall/base/log.hpp>
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/transport/tcp/secret.hpp>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 
@@ -34,6 +37,22 @@ std::string folder_of(const std::string& path) {
   const auto slash = path.rfind('/');
   if (slash == std::string::npos) return ".";
   return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+void note_unlocked(int reason) noexcept {
+  static std::atomic_flag is_said = ATOMIC_FLAG_INIT;
+  // Relaxed: nothing else goes with it.
+  if (!log::enabled(log::level::debug) || is_said.test_and_set(std::memory_order_relaxed)) return;
+  try {
+    log::debug("keys may come to be swapped, as memory cannot be locked (" + reason_text(reason) +
+               "); 'ulimit -l' says how much may be");
+  } catch (const std::exception&) {
+    // Without memory for words it is not said.
+  }
+}
+
+bool is_letter_or_digit(char c) noexcept {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
 /// 0 to 15, or -1 for what is no hexadecimal digit.
@@ -72,9 +91,10 @@ secret::secret(std::size_t size) : size_(size) {
   if (size == 0) return;
   void* data = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) throw_system_error("getting memory for a key", errno);
-  // Either may be refused, and the key still works.
+  // Each may be refused, and the key still works.
   (void)::madvise(data, size, MADV_DONTDUMP);
-  (void)::mlock(data, size);
+  (void)::madvise(data, size, MADV_WIPEONFORK);
+  if (::mlock(data, size) != 0) note_unlocked(errno);
   data_ = static_cast<std::byte*>(data);
 }
 
@@ -99,6 +119,22 @@ secret secret::copy_of(std::span<const std::byte> bytes) {
   secret made(bytes.size());
   if (made.data_ != nullptr) std::memcpy(made.data_, bytes.data(), bytes.size());
   return made;
+}
+
+secret secret::of_digits(std::span<const std::byte> digits) {
+  if (digits.size() % 2 != 0) return {};
+  secret made(digits.size() / 2);
+  for (std::size_t at = 0; at < made.size_; ++at) {
+    const int high = digit_value(digits[2 * at]);
+    const int low = digit_value(digits[2 * at + 1]);
+    if (high < 0 || low < 0) return {};
+    made.data_[at] = static_cast<std::byte>(high << 4 | low);
+  }
+  return made;
+}
+
+bool secret::is_wiped() const noexcept {
+  return std::all_of(data_, data_ + size_, [](std::byte b) { return b == std::byte{0}; });
 }
 
 bool secret::same(std::span<const std::byte> a, std::span<const std::byte> b) noexcept {
@@ -143,42 +179,57 @@ secret read_private_file(const std::string& path, std::size_t most_bytes) {
   return secret::copy_of(content.bytes().first(size));
 }
 
-secret read_key_file(const std::string& path) {
+bool is_client_name(std::string_view name) noexcept {
+  constexpr std::size_t longest = hex_digits - 1;
+  constexpr std::string_view others = "._@-";
+  return !name.empty() && name.size() <= longest && is_letter_or_digit(name.front()) &&
+         std::all_of(name.begin(), name.end(), [&](char c) {
+           return is_letter_or_digit(c) || others.find(c) != std::string_view::npos;
+         });
+}
+
+named_key read_key_file(const std::string& path) {
   const secret content = read_private_file(path, 4096);
   std::span<const std::byte> text = content.bytes();
   if (!text.empty() && text.back() == std::byte{'\n'}) text = text.first(text.size() - 1);
+  named_key made;
+  const auto space = std::find(text.begin(), text.end(), std::byte{' '});
+  const bool is_named = space != text.end();
+  if (is_named) {
+    const auto name = text.first(static_cast<std::size_t>(space - text.begin()));
+    made.name.assign(reinterpret_cast<const char*>(name.data()), name.size());
+    text = text.subspan(name.size() + 1);
+  }
   const std::string wanted =
-      "; it must hold one line of " + std::to_string(hex_digits) + " hexadecimal digits";
+      "; it must hold one line of " + std::to_string(hex_digits) +
+      " hexadecimal digits, behind a client's name and a space if it is one's";
   if (text.size() != hex_digits) {
     throw setting_error("key file " + path + " is too " +
                         (text.size() < hex_digits ? "short" : "long") + ": " +
                         std::to_string(text.size()) + " characters" + wanted);
   }
-  secret key(key_bytes);
-  for (std::size_t at = 0; at < key_bytes; ++at) {
-    const int high = digit_value(text[2 * at]);
-    const int low = digit_value(text[2 * at + 1]);
-    if (high < 0 || low < 0) {
-      throw setting_error("key file " + path + " holds something else than a key" + wanted);
-    }
-    key.data_[at] = static_cast<std::byte>(high << 4 | low);
+  made.key = secret::of_digits(text);
+  if (made.key.bytes().empty() || (is_named && !is_client_name(made.name))) {
+    throw setting_error("key file " + path + " holds something else than a key" + wanted);
   }
-  return key;
+  return made;
 }
 
-void write_key(int file) {
+void write_key(int file, std::string_view client) {
   const secret key = secret::random(key_bytes);
-  std::array<char, hex_digits + 1> text{};
+  std::array<char, 256> text{};
+  std::size_t size = client.copy(text.data(), text.size() / 2);
+  if (size != 0) text[size++] = ' ';
   constexpr const char* hex = "0123456789abcdef";
-  for (std::size_t at = 0; at < key_bytes; ++at) {
-    const auto value = std::to_integer<unsigned>(key.bytes()[at]);
-    text[2 * at] = hex[value >> 4];
-    text[2 * at + 1] = hex[value & 15];
+  for (const std::byte b : key.bytes()) {
+    const auto value = std::to_integer<unsigned>(b);
+    text[size++] = hex[value >> 4];
+    text[size++] = hex[value & 15];
   }
-  text.back() = '\n';
+  text[size++] = '\n';
   int reason = 0;
-  for (std::size_t at = 0; reason == 0 && at < text.size();) {
-    const ssize_t put = ::write(file, text.data() + at, text.size() - at);
+  for (std::size_t at = 0; reason == 0 && at < size;) {
+    const ssize_t put = ::write(file, text.data() + at, size - at);
     if (put < 0 && errno != EINTR) reason = errno;
     if (put > 0) at += static_cast<std::size_t>(put);
   }
@@ -186,7 +237,11 @@ void write_key(int file) {
   if (reason != 0) throw_system_error("writing a key", reason);
 }
 
-void write_key_file(const std::string& path) {
+void write_key_file(const std::string& path, std::string_view client) {
+  if (!client.empty() && !is_client_name(client)) {
+    throw setting_error("a client's name has 1 to 63 letters, digits and \"._@-\", a letter or "
+                        "digit first; give another one");
+  }
   const unique_fd file(
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, S_IRUSR | S_IWUSR));
   if (!file) {
@@ -204,7 +259,7 @@ void write_key_file(const std::string& path) {
   try {
     // The umask may have taken bits away from the owner.
     if (::fchmod(file.get(), S_IRUSR | S_IWUSR) != 0) throw_system_error("setting its mode", errno);
-    write_key(file.get());
+    write_key(file.get(), client);
     if (::fsync(file.get()) != 0 && errno != EINVAL) throw_system_error("keeping a key", errno);
   } catch (const std::exception& e) {
     // Half a key is of no use to anybody.

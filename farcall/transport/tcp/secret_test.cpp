@@ -10,14 +10,17 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace farcall::tcp {
@@ -106,6 +109,27 @@ TEST(secret, moves_and_leaves_nothing_behind) {
   EXPECT_EQ(copy(last), bytes);
 }
 
+TEST(secret, is_read_from_hexadecimal_digits) {
+  const auto of = [](std::string_view text) {
+    return copy(secret::of_digits(std::as_bytes(std::span(text.data(), text.size()))));
+  };
+  EXPECT_EQ(of("00fFA1"), (std::vector<std::byte>{std::byte{0}, std::byte{255}, std::byte{0xa1}}));
+  for (const char* none : {"", "0", "0g", "000", "-1"})
+    EXPECT_TRUE(of(none).empty()) << none;
+}
+
+TEST(secret, is_empty_in_forks) {
+  const secret s = secret::random(key_bytes);
+  ASSERT_FALSE(s.is_wiped());
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(s.is_wiped() ? 0 : 1);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  if (WEXITSTATUS(status) == 1) GTEST_SKIP() << "Linux before 4.14 keeps nothing from forks";
+  EXPECT_EQ(status, 0);
+  EXPECT_FALSE(s.is_wiped()) << "here it stays";
+}
+
 TEST(secret, stays_out_of_core_dumps) {
   const secret s = secret::random(32);
   const std::string flags = test::vm_flags(s.bytes().data());
@@ -117,11 +141,11 @@ TEST_F(key_file, is_written_and_read_back) {
   write_key_file(path());
   EXPECT_THAT(content(path()), MatchesRegex("[0-9a-f]+\n"));
   EXPECT_EQ(content(path()).size(), 65U);
-  const secret key = read_key_file(path());
+  const secret key = read_key_file(path()).key;
   EXPECT_EQ(key.bytes().size(), 32U);
-  EXPECT_TRUE(key == read_key_file(path()));
+  EXPECT_TRUE(key == read_key_file(path()).key);
   write_key_file(path("another"));
-  EXPECT_FALSE(key == read_key_file(path("another")));
+  EXPECT_FALSE(key == read_key_file(path("another")).key);
 }
 
 TEST_F(key_file, belongs_to_its_owner_whatever_the_umask) {
@@ -154,8 +178,24 @@ TEST_F(key_file, holds_64_digits_with_or_without_a_newline) {
   std::vector<std::byte> value;
   for (int i = 0; i < 32; ++i)
     value.push_back(static_cast<std::byte>(i % 16 * 0x11));
-  EXPECT_EQ(copy(read_key_file(file(good_key))), value);
-  EXPECT_EQ(copy(read_key_file(file(good_key + "\n"))), value);
+  EXPECT_EQ(copy(read_key_file(file(good_key)).key), value);
+  EXPECT_EQ(copy(read_key_file(file(good_key + "\n")).key), value);
+}
+
+TEST_F(key_file, of_a_client_has_its_name_in_front) {
+  write_key_file(path(), "alice@lab.example");
+  EXPECT_EQ(mode(path()), 0600U);
+  EXPECT_THAT(content(path()), MatchesRegex("alice@lab.example [0-9a-f]+\n"));
+  const named_key read = read_key_file(path());
+  EXPECT_EQ(read.name, "alice@lab.example");
+  EXPECT_EQ(read.key.bytes().size(), key_bytes);
+  EXPECT_EQ(read_key_file(file(good_key)).name, "");
+  for (const std::string& name : {std::string("a b"), std::string("a/b"), std::string("-a"),
+                                  std::string("a\n"), std::string(64, 'a')}) {
+    EXPECT_THROW(write_key_file(path("another"), name), setting_error) << name;
+    EXPECT_THROW((void)read_key_file(file(name + " " + good_key)), setting_error) << name;
+  }
+  EXPECT_FALSE(std::filesystem::exists(path("another")));
 }
 
 TEST_F(key_file, anything_else_is_refused_without_being_shown) {
@@ -206,7 +246,7 @@ TEST_F(key_file, must_be_a_file_that_is_there) {
 
 TEST_F(key_file, may_be_reached_through_a_link) {
   ASSERT_EQ(::symlink(file(good_key).c_str(), path("link").c_str()), 0);
-  EXPECT_TRUE(read_key_file(path("link")) == read_key_file(path()));
+  EXPECT_TRUE(read_key_file(path("link")).key == read_key_file(path()).key);
 }
 
 } // namespace

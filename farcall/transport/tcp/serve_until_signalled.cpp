@@ -1,4 +1,5 @@
 #include <farcall/base/error.hpp>
+#include <farcall/base/log.hpp>
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/transport/tcp/server.hpp>
 
@@ -6,6 +7,9 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <exception>
+#include <optional>
+#include <string>
 
 #include <poll.h>
 #include <sys/signalfd.h>
@@ -19,13 +23,34 @@ sigset_t end_signals() noexcept {
   ::sigemptyset(&set);
   ::sigaddset(&set, SIGINT);
   ::sigaddset(&set, SIGTERM);
+  ::sigaddset(&set, SIGHUP);
   return set;
 }
 
-/// Takes one of the signals that wait; false when none does.
-bool take_signal(int signals) noexcept {
+/// One of the signals that wait; nothing when none does.
+std::optional<signalfd_siginfo> take_signal(int signals) noexcept {
   signalfd_siginfo taken{};
-  return ::read(signals, &taken, sizeof taken) == static_cast<ssize_t>(sizeof taken);
+  if (::read(signals, &taken, sizeof taken) != static_cast<ssize_t>(sizeof taken)) return {};
+  return taken;
+}
+
+/// A terminal that goes sends the same signal as somebody who wants the files read again.
+bool is_hangup(const signalfd_siginfo& signal) noexcept {
+  return signal.ssi_signo == SIGHUP && signal.ssi_code == SI_KERNEL;
+}
+
+/// As for what nohup has started.
+bool is_hangup_ignored() noexcept {
+  struct sigaction now{};
+  return ::sigaction(SIGHUP, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+void reload_or_say(const server& s) {
+  try {
+    s.reload();
+  } catch (const std::exception& e) {
+    log::error(std::string("keys and certificates stay as they are: ") + e.what());
+  }
 }
 
 /// Throws away what has come; false when nothing can come any more.
@@ -61,8 +86,13 @@ void serve_until_signalled(server& s, const serving& meanwhile) {
     }
     if (waiting[1].revents != 0) return;
     if (waiting[2].revents != 0 && !has_more(meanwhile.input)) return;
-    if (!take_signal(signals.get())) continue;
-    if (is_draining) return;
+    const std::optional<signalfd_siginfo> got = take_signal(signals.get());
+    if (!got || (is_hangup(*got) && is_hangup_ignored())) continue;
+    if (got->ssi_signo == SIGHUP && !is_hangup(*got)) {
+      reload_or_say(s);
+      continue;
+    }
+    if (is_draining || is_hangup(*got)) return;
     is_draining = true;
     s.drain();
     if (meanwhile.on_draining) meanwhile.on_draining();

@@ -3,6 +3,7 @@
 #include <farcall/transport/control_messages.hpp>
 #include <farcall/transport/process.hpp>
 #include <farcall/transport/tcp/acceptor.hpp>
+#include <farcall/transport/tcp/client_quota.hpp>
 #include <farcall/transport/tcp/handshake.hpp>
 #include <farcall/transport/tcp/interfaces.hpp>
 #include <farcall/transport/tcp/output_relay.hpp>
@@ -21,6 +22,7 @@
 #include <cstring>
 #include <future>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include <sys/epoll.h>
@@ -50,7 +52,7 @@ constexpr std::chrono::seconds last_word_time{1};
 /// Everything but construction happens on the reactor's thread.
 class server::impl : public std::enable_shared_from_this<server::impl> {
  public:
-  explicit impl(server_options o) : own_(std::move(o)), identity_(make_identity(own_.access)) {
+  explicit impl(server_options o) : own_(std::move(o)), admits_(make_server_identity(own_.access)) {
     std::vector<unique_fd> listeners;
     for (const int fd : own_.listeners)
       listeners.emplace_back(fd);
@@ -88,7 +90,16 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
   [[nodiscard]] const std::vector<tcp::address>& addresses() const noexcept {
     return acceptor_->addresses();
   }
-  [[nodiscard]] bool is_encrypted() const noexcept { return identity_ != nullptr; }
+  /// Whom it takes is what the files say now.
+  void reload() {
+    server_identity next = make_server_identity(own_.access);
+    loop_->post(
+        [weak = weak_from_this(), next = std::make_shared<server_identity>(std::move(next))] {
+          if (const auto self = weak.lock()) self->take_only(std::move(*next));
+        });
+  }
+
+  [[nodiscard]] const std::string& protection() const noexcept { return protection_; }
   [[nodiscard]] std::uint32_t count() const noexcept { return count_.load(); }
   [[nodiscard]] int drained_fd() const noexcept { return drained_.get(); }
 
@@ -124,7 +135,19 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     std::shared_ptr<tcp::output_sender> prints; ///< null: where we do
     server_client client;
     bool host_knows_end = false;
+    tcp::handed_connections lanes;     ///< counted for clients with a limit only
+    std::optional<std::string> reason; ///< why we have ended it
   };
+
+  /// Stays as it is: what the files are for does not change.
+  [[nodiscard]] bool is_encrypted() const noexcept { return admits_.own != nullptr; }
+
+  [[nodiscard]] std::string protection_at_start() const {
+    if (!is_encrypted()) return "unencrypted, for everybody who can reach it";
+    const std::string key = admits_.own->own_public_key();
+    return "encrypted (TLS 1.3), for those who have " +
+           (key.empty() ? "the key" : "a certificate; its public key is " + key);
+  }
 
   void check_safety() {
     bool beyond_loopback = false;
@@ -138,15 +161,15 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
       for (const tcp::socket_address& a : tcp::resolve(own_.listen))
         beyond_loopback = beyond_loopback || !a.is_loopback();
     }
-    if (identity_ && own_.plain) {
+    if (is_encrypted() && own_.plain) {
       throw setting_error("--plain and a key contradict each other; leave one of them out");
     }
-    if (identity_ || !beyond_loopback) return;
+    if (is_encrypted() || !beyond_loopback) return;
     if (!own_.plain) {
       throw setting_error("without a key the server listens on loopback only (127.0.0.1 or ::1); " +
                           own_.listen.text() +
                           " needs --key FILE, with --farcall-serve --farcall-key FILE "
-                          "('farcall keygen FILE' makes one), or certificates");
+                          "('farcall keygen FILE' makes one), --clients FILE, or certificates");
     }
     if (!own_.trusts_network) {
       throw setting_error("--plain at " + own_.listen.text() +
@@ -203,8 +226,8 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     v->from = from;
     v->source = tcp::source_of(from);
     v->first = first;
-    v->connection = identity_ ? tcp::tls_server(std::move(socket), identity_)
-                              : tcp::plain_stream(std::move(socket));
+    v->connection = is_encrypted() ? tcp::tls_server(std::move(socket), admits_.own)
+                                   : tcp::plain_stream(std::move(socket));
     const std::uint64_t number = ++last_visitor_;
     unproved_.add(number, v->source);
     visitors_[number] = v;
@@ -264,6 +287,82 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     start_target(number, v);
   }
 
+  // ---- clients ----------------------------------------------------------------------------------
+
+  void take_only(server_identity next) {
+    admits_ = std::move(next);
+    std::size_t ended = 0;
+    for (auto& [name, t] : targets_) {
+      if (!is_revoked(t.client.name)) continue;
+      end_target(name, "client " + t.client.name + " has been revoked");
+      ++ended;
+    }
+    log::info("keys and certificates were read again; " + std::to_string(ended) +
+              " targets of revoked clients are ended");
+  }
+
+  /// Names in certificates are nobody's whom we know.
+  [[nodiscard]] bool is_revoked(const std::string& client) const {
+    return !client.empty() && admits_.own->has_keys() && !admits_.clients.contains(client);
+  }
+
+  /// Null: it has none, as everybody without a key of its own.
+  [[nodiscard]] const tcp::client_limits* limits_of(const std::string& client) const {
+    const auto at = admits_.clients.find(client);
+    return at == admits_.clients.end() ? nullptr : &at->second;
+  }
+
+  [[nodiscard]] std::uint32_t targets_of(const std::string& client) const {
+    return static_cast<std::uint32_t>(
+        std::count_if(targets_.begin(), targets_.end(),
+                      [&](const auto& t) { return t.second.client.name == client; }));
+  }
+
+  /// Counts a connection to a target. Throws error when its client has as many as it may have.
+  void count_lane(target& to, int socket) {
+    const std::string& client = to.client.name;
+    const tcp::client_limits* const limits = client.empty() ? nullptr : limits_of(client);
+    if (limits == nullptr || !limits->lanes) return;
+    const auto count = [&] {
+      std::size_t all = 0;
+      for (const auto& [name, t] : targets_)
+        all += t.client.name == client ? t.lanes.most() : 0;
+      return all;
+    };
+    if (count() >= *limits->lanes) {
+      for (auto& [name, t] : targets_) {
+        if (t.client.name == client) t.lanes.forget_closed(t.process.pid(), own_.handshake_timeout);
+      }
+    }
+    if (count() >= *limits->lanes) {
+      throw error("client " + client + " has " + std::to_string(count()) +
+                  " connections to its targets and may have no more (lanes=)");
+    }
+    to.lanes.add(socket);
+  }
+
+  /// lose_target() follows.
+  void end_target(const target_name& name, const std::string& why) {
+    const auto at = targets_.find(name);
+    if (at == targets_.end()) return;
+    at->second.reason = why;
+    at->second.process.kill();
+  }
+
+  /// A target of which the host wants a processor that its client may not use is ended.
+  bool is_beyond(const target_name& name, control kind, std::span<const std::byte> body) {
+    if (kind != control::hello) return false;
+    const auto at = targets_.find(name);
+    if (at == targets_.end() || at->second.client.name.empty()) return false;
+    const tcp::client_limits* const limits = limits_of(at->second.client.name);
+    if (limits == nullptr || limits->cpus.empty()) return false;
+    const std::optional<unsigned> cpu = messages::hello::decode(body).cpu;
+    if (!cpu || std::binary_search(limits->cpus.begin(), limits->cpus.end(), *cpu)) return false;
+    end_target(name, "processor " + std::to_string(*cpu) + " (cpu=) is none of those that client " +
+                         at->second.client.name + " may use here");
+    return true;
+  }
+
   // ---- targets ----------------------------------------------------------------------------------
 
   void start_target(std::uint64_t number, visitor& v) {
@@ -277,7 +376,13 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     if (count_.load() >= own_.most_targets) refuse_as_full();
     auto [ours, theirs] = control_socket::make_pair();
     target t;
-    t.client = {v.first.job, v.from, ""};
+    t.client = {v.first.job, v.from, v.connection->peer_name()};
+    const std::string& client = t.client.name;
+    const tcp::client_limits* const limits = limits_of(client);
+    if (is_revoked(client)) {
+      throw tcp::connection_refused(tcp::refusal_cause::authentication,
+                                    "client " + client + " has been revoked");
+    }
     if (!own_.keeps_output) t.prints = std::make_shared<tcp::output_sender>(*loop_);
     std::string failure;
     try {
@@ -285,11 +390,16 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
       require_short(request.heartbeat_timeout);
       if (request.wants_sampler && own_.sampler.empty())
         throw start_failed("this server has no sampler; those of 'farcall serve' have", no_node);
+      const tcp::client_limits none;
+      const tcp::client_limits& held_to = limits != nullptr ? *limits : none;
+      tcp::require_room(client, held_to, targets_of(client));
+      const tcp::cpu_restriction on(client, held_to.cpus);
       t.process =
           child_process::start(request.wants_sampler ? own_.sampler.front() : own_.program,
                                request.wants_sampler ? own_.sampler : own_.arguments,
                                bootstrap_variable, std::to_string(theirs.fd()), theirs.fd(),
                                target_environment(), t.prints ? t.prints->ends() : child_output{});
+      if (held_to.memory) tcp::limit_memory(t.process.pid(), *held_to.memory);
     } catch (const start_failed& e) {
       failure = e.what();
       events_.target_not_started(t.client, name.second, failure);
@@ -303,14 +413,16 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     ++links_;
     unproved_.remove(number, v.source);
     visitors_.erase(number);
-    if (t.prints) {
-      t.to_host->take_here(
-          [prints = std::weak_ptr(t.prints)](control kind, std::span<const std::byte> body) {
-            if (kind != control::written) return false;
-            if (const auto there = prints.lock()) there->note_written(body);
-            return true;
-          });
-    }
+    t.to_host->take_here([weak = weak_from_this(), name, prints = std::weak_ptr(t.prints)](
+                             control kind, std::span<const std::byte> body) {
+      const auto there = prints.lock();
+      if (kind == control::written && there) {
+        there->note_written(body);
+        return true;
+      }
+      const auto self = weak.lock();
+      return self && self->is_beyond(name, kind, body);
+    });
     t.to_host->await_exit_reason();
     t.to_host->start();
     if (!failure.empty()) {
@@ -364,7 +476,8 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     events_.target_ended(t.client, name.second, t.process.pid(), *how);
     if (t.prints) t.prints->finish();
     if (!t.host_knows_end) {
-      tell_end(*t.to_host, "process " + std::to_string(t.process.pid()) + " there " + *how,
+      tell_end(*t.to_host,
+               t.reason.value_or("process " + std::to_string(t.process.pid()) + " there " + *how),
                t.process.exit_code().value_or(-1));
     }
     t.process.reap();
@@ -390,6 +503,7 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
                                     "it asks for a node that is not here");
     }
     const int fd = socket.get();
+    count_lane(at->second, fd);
     const std::vector<std::byte> for_node = messages::transport{no_node, "tcp", {}}.encode();
     if (!at->second.to_host->send_near(control::transport, for_node, std::span(&fd, 1))) {
       throw tcp::connection_refused(tcp::refusal_cause::request,
@@ -439,7 +553,8 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
   }
 
   server_options own_;
-  std::shared_ptr<const tcp::tls_identity> identity_;
+  server_identity admits_;
+  const std::string protection_ = protection_at_start();
   /// Of targets. Taken once: they are started on the reactor's thread.
   std::vector<std::string> environment_ = environment_without_addresses();
   std::shared_ptr<tcp::acceptor> acceptor_;
@@ -468,10 +583,9 @@ server::~server() { impl_->stop(); }
 
 const std::vector<tcp::address>& server::addresses() const noexcept { return impl_->addresses(); }
 
-std::string server::protection() const {
-  return impl_->is_encrypted() ? "encrypted (TLS 1.3), for those who have the key"
-                               : "unencrypted, for everybody who can reach it";
-}
+std::string server::protection() const { return impl_->protection(); }
+
+void server::reload() const { impl_->reload(); }
 
 std::uint32_t server::targets() const noexcept { return impl_->count(); }
 

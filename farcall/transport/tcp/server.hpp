@@ -26,7 +26,7 @@ struct server_options {
   /// The program, and its arguments, that a host gets where it asks for a sampler of its targets in
   /// place of one more (`farcall prof`); empty: none. It sees which processes are this one's.
   std::vector<std::string> sampler;
-  farcall::access access;      ///< empty: unencrypted, on loopback only
+  farcall::access access;      ///< empty: unencrypted, on loopback only; read again by reload()
   bool keeps_output = false;   ///< what targets print goes where the server prints
   bool plain = false;          ///< unencrypted although there may be others on the network
   bool trusts_network = false; ///< needed with `plain` beyond loopback
@@ -66,6 +66,11 @@ class server {
   [[nodiscard]] const std::vector<tcp::address>& addresses() const noexcept;
   /// How connections are protected, in words.
   [[nodiscard]] std::string protection() const;
+  /// Reads the files of keys, clients and certificates again. Those who come from now on are taken
+  /// by what they say now; targets of clients that stand there no longer end, and their hosts learn
+  /// why; other connections stay. Any thread. Throws setting_error for files that cannot be used;
+  /// then nothing has changed.
+  void reload() const;
   /// Targets that run now.
   [[nodiscard]] std::uint32_t targets() const noexcept;
   /// As the thread that serves sees it; nothing where it does not reply within `longest`. Blocks
@@ -92,9 +97,10 @@ struct serving {
 };
 
 /// Says where it listens, on standard output, and blocks until it is to end. The first SIGINT or
-/// SIGTERM drains the server, whose last target ends it; the second ends it at once. The calling
-/// thread and those that it starts must have these signals blocked: see block_end_signals(). Throws
-/// error.
+/// SIGTERM drains the server, whose last target ends it; the second ends it at once, and so
+/// does the end of the terminal that it runs in. At another SIGHUP it reads its files again. The
+/// calling thread and those that it starts must have these signals blocked: see
+/// block_end_signals(). Throws error.
 void serve_until_signalled(server& s, const serving& meanwhile = {});
 
 /// Before the server is made.

@@ -68,14 +68,16 @@ class stream {
   /// TLS: the handshake has ended, so the peer has proved that it holds the key. Plain: true.
   [[nodiscard]] virtual bool is_established() const noexcept = 0;
 
+  /// Who has proved itself there, once is_established(): the client whose key it has, or the name
+  /// in its certificate. Empty: a group, the server of a client, or nobody in particular.
+  [[nodiscard]] virtual std::string peer_name() const { return {}; }
+
   /// Each byte costs this thread more than a copy.
   [[nodiscard]] virtual bool is_encrypted() const noexcept { return false; }
 
  protected:
   /// Forks do not have it. Throws std::bad_alloc.
-  explicit stream(unique_fd socket) : socket_(std::move(socket)) {
-    socket_.close_on_fork();
-  }
+  explicit stream(unique_fd socket) : socket_(std::move(socket)) { socket_.close_on_fork(); }
 
  private:
   unique_fd socket_;

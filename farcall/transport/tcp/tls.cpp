@@ -1,4 +1,5 @@
 #include <farcall/base/error.hpp>
+#include <farcall/base/text.hpp>
 #include <farcall/transport/tcp/socket_io.hpp>
 #include <farcall/transport/tcp/tls.hpp>
 #include <farcall/transport/tcp/tls_identity.hpp>
@@ -117,6 +118,10 @@ struct cause {
   int socket_reason = 0;    ///< errno value
   int openssl_reason = 0;   ///< SSL_R_...
   long verify_result = X509_V_OK;
+  std::string client;       ///< whose key we have offered
+  std::string server;       ///< name that the other side's certificate should be for
+  std::string unknown;      ///< identity that we have no key for
+  bool has_clients = false; ///< we take clients by name
 };
 
 std::string openssl_text(int reason) {
@@ -128,6 +133,14 @@ std::string openssl_text(int reason) {
 constexpr const char* plain_hint = "is one of the two started with --plain?";
 
 std::string refusal_text(const cause& why) {
+  if (!why.client.empty()) {
+    return "the other side does not take the key of client " + why.client +
+           ": it has no such client (any more), or another key of it; ask who runs it";
+  }
+  if (why.has_clients) {
+    return "it has no key of our clients" +
+           (why.unknown.empty() ? "" : ", but says it has \"" + why.unknown + '"');
+  }
   return why.has_key ? "the other side has another key: give both the same key file"
                      : "the other side does not trust us, or uses a key instead of certificates";
 }
@@ -163,10 +176,28 @@ std::string handshake_text(const cause& why) {
   }
 }
 
+std::string server_text(const cause& why) {
+  switch (why.verify_result) {
+  case X509_V_ERR_HOSTNAME_MISMATCH:
+  case X509_V_ERR_IP_ADDRESS_MISMATCH:
+    return "the certificate of the other side is not for " + why.server +
+           "; name the server as its certificate does (subjectAltName), or say which public key it "
+           "has (FARCALL_SERVER_KEY)";
+  case X509_V_ERR_INVALID_PURPOSE:
+    return "the certificate of the other side is for another purpose (extendedKeyUsage): servers "
+           "need serverAuth, and hosts clientAuth";
+  case X509_V_ERR_CERT_UNTRUSTED:
+    return "the other side has another public key than FARCALL_SERVER_KEY says";
+  default:
+    return "";
+  }
+}
+
 std::string certificate_text(const cause& why) {
   switch (why.openssl_reason) {
   case SSL_R_CERTIFICATE_VERIFY_FAILED:
     if (why.has_key) return "the other side shows a certificate; give it the same key file as us";
+    if (std::string text = server_text(why); !text.empty()) return text;
     return std::string("the certificate of the other side is not accepted: ") +
            X509_verify_cert_error_string(why.verify_result) +
            "; both need certificates of the same authority";
@@ -211,7 +242,8 @@ std::string words(const cause& why) {
 
 class tls_stream final : public stream {
  public:
-  tls_stream(unique_fd fd, std::shared_ptr<const tls_identity> identity, bool is_server);
+  tls_stream(unique_fd fd, std::shared_ptr<const tls_identity> identity, bool is_server,
+             const std::string& server);
 
   io_result read(std::span<const iovec> parts) noexcept override;
   io_result write(std::span<const iovec> parts) noexcept override;
@@ -235,6 +267,7 @@ class tls_stream final : public stream {
     const std::lock_guard hold(lock_);
     return why_.happened ? is_broken_off(why_) : is_break(send_reason_);
   }
+  std::string peer_name() const override;
   bool is_encrypted() const noexcept override { return true; }
   bool is_established() const noexcept override {
     return established_.load(std::memory_order_relaxed);
@@ -255,6 +288,8 @@ class tls_stream final : public stream {
   [[nodiscard]] std::size_t encrypt_batch(cursor& from) noexcept;
   void flush() noexcept;
   [[nodiscard]] io_status fail() noexcept;
+  void note_names() noexcept;
+  void forget_key() noexcept;
   [[nodiscard]] bool has_write_failed() const noexcept {
     return why_.happened || send_reason_ != 0;
   }
@@ -275,6 +310,7 @@ class tls_stream final : public stream {
   int receive_reason_ = 0;
   bool ended_ = false; ///< nothing more will be received
   cause why_;
+  key_claim claim_;
   std::unique_ptr<SSL, free_ssl> ssl_;
   // Relaxed throughout: they are hints, and what they speak of is under the lock.
   std::atomic<bool> established_{false};
@@ -373,6 +409,7 @@ io_status tls_stream::fail() noexcept {
   why_.socket_reason = receive_reason_;
   if (ended_ && send_reason_ != EPIPE) why_.socket_reason = send_reason_;
   why_.verify_result = SSL_get_verify_result(ssl_.get());
+  note_names();
   while (const unsigned long code = ERR_get_error())
     if (ERR_GET_LIB(code) == ERR_LIB_SSL) why_.openssl_reason = ERR_GET_REASON(code);
   // Our alert tells the other side.
@@ -380,9 +417,32 @@ io_status tls_stream::fail() noexcept {
   return io_status::failed;
 }
 
+void tls_stream::note_names() noexcept {
+  try {
+    if (SSL_is_server(ssl_.get()) == 0) {
+      why_.client = identity_->inside().own_name();
+    } else {
+      why_.has_clients = identity_->inside().knows_clients();
+      why_.unknown = claim_.unknown;
+    }
+  } catch (const std::exception&) {
+    // The words are less precise then.
+  }
+}
+
+/// OpenSSL keeps the key in ordinary memory for as long as the connection lives, for sessions that
+/// continue it; there are none.
+void tls_stream::forget_key() noexcept {
+  constexpr unsigned char nothing[key_bytes]{};
+  SSL_SESSION* const session = SSL_get_session(ssl_.get());
+  if (session != nullptr && identity_->inside().has_key())
+    (void)SSL_SESSION_set1_master_key(session, nothing, sizeof nothing);
+}
+
 // ---- the stream ---------------------------------------------------------------------------------
 
-tls_stream::tls_stream(unique_fd fd, std::shared_ptr<const tls_identity> identity, bool is_server)
+tls_stream::tls_stream(unique_fd fd, std::shared_ptr<const tls_identity> identity, bool is_server,
+                       const std::string& server)
     : stream(std::move(fd)), identity_(std::move(identity)) {
   ERR_clear_error();
   ssl_.reset(SSL_new(identity_->inside().context()));
@@ -394,9 +454,12 @@ tls_stream::tls_stream(unique_fd fd, std::shared_ptr<const tls_identity> identit
   BIO_set_data(bio, this);
   BIO_set_init(bio, 1);
   SSL_set_bio(ssl_.get(), bio, bio);
+  SSL_set_app_data(ssl_.get(), &claim_);
   if (is_server) {
     SSL_set_accept_state(ssl_.get());
   } else {
+    why_.server = server;
+    identity_->inside().expect_server(ssl_.get(), server);
     SSL_set_connect_state(ssl_.get());
   }
 }
@@ -410,6 +473,7 @@ io_status tls_stream::shake_hands() noexcept {
     // True of a handshake by key only.
     why_.no_key_used = identity_->inside().has_key() && SSL_session_reused(ssl_.get()) != 1;
     if (why_.no_key_used) return fail();
+    forget_key();
     established_.store(true, std::memory_order_relaxed);
     return io_status::done;
   }
@@ -537,6 +601,20 @@ io_result tls_stream::write(std::span<const iovec> parts) noexcept {
   return {has_write_failed() ? io_status::failed : io_status::would_block, 0};
 }
 
+std::string tls_stream::peer_name() const {
+  const std::lock_guard hold(lock_);
+  if (!is_established()) return {};
+  if (claim_.client != nullptr) return *claim_.client;
+  const X509* const shown = SSL_get0_peer_certificate(ssl_.get());
+  if (shown == nullptr) return {};
+  const X509_NAME* const subject = X509_get_subject_name(shown);
+  const int at = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
+  if (at < 0) return {};
+  const ASN1_STRING* const name = X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at));
+  return valid_text({reinterpret_cast<const char*>(ASN1_STRING_get0_data(name)),
+                     static_cast<std::size_t>(ASN1_STRING_length(name))});
+}
+
 void tls_stream::finish() noexcept {
   const std::lock_guard hold(lock_);
   if (finished_) return;
@@ -552,21 +630,22 @@ void tls_stream::finish() noexcept {
 }
 
 std::unique_ptr<stream> make(unique_fd fd, std::shared_ptr<const tls_identity> identity,
-                             bool is_server) {
+                             bool is_server, const std::string& server) {
   if (!identity) throw error("a TLS connection needs an identity: a key or certificates");
-  return std::make_unique<tls_stream>(std::move(fd), std::move(identity), is_server);
+  return std::make_unique<tls_stream>(std::move(fd), std::move(identity), is_server, server);
 }
 
 } // namespace
 
 bool tls_is_built_in() noexcept { return true; }
 
-std::unique_ptr<stream> tls_client(unique_fd fd, std::shared_ptr<const tls_identity> identity) {
-  return make(std::move(fd), std::move(identity), false);
+std::unique_ptr<stream> tls_client(unique_fd fd, std::shared_ptr<const tls_identity> identity,
+                                   const std::string& server) {
+  return make(std::move(fd), std::move(identity), false, server);
 }
 
 std::unique_ptr<stream> tls_server(unique_fd fd, std::shared_ptr<const tls_identity> identity) {
-  return make(std::move(fd), std::move(identity), true);
+  return make(std::move(fd), std::move(identity), true, {});
 }
 
 } // namespace farcall::tcp

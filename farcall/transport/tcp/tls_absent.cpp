@@ -21,12 +21,17 @@ tls_identity::~tls_identity() = default;
 
 std::shared_ptr<const tls_identity> tls_identity::with_key(std::string, secret) { refuse(); }
 
-std::shared_ptr<const tls_identity>
-tls_identity::with_certificates(const std::string&, const std::string&, const std::string&) {
+std::shared_ptr<const tls_identity> tls_identity::with_keys(std::vector<named_key>) { refuse(); }
+std::shared_ptr<const tls_identity> tls_identity::with_certificates(const certificate_files&) {
   refuse();
 }
+bool tls_identity::has_keys() const noexcept { return false; }
+std::string tls_identity::own_public_key() const { return {}; }
 
-std::unique_ptr<stream> tls_client(unique_fd, std::shared_ptr<const tls_identity>) { refuse(); }
+std::unique_ptr<stream> tls_client(unique_fd, std::shared_ptr<const tls_identity>,
+                                   const std::string&) {
+  refuse();
+}
 std::unique_ptr<stream> tls_server(unique_fd, std::shared_ptr<const tls_identity>) { refuse(); }
 
 } // namespace farcall::tcp

@@ -1,12 +1,18 @@
 #include <farcall/base/error.hpp>
+#include <farcall/base/settings.hpp>
+#include <farcall/base/text.hpp>
 #include <farcall/transport/tcp/tls_identity.hpp>
 
+#include <algorithm>
 #include <cstring>
 #include <string_view>
 #include <utility>
 
+#include <arpa/inet.h>
 #include <openssl/err.h>
+#include <openssl/evp.h>
 #include <openssl/pem.h>
+#include <openssl/x509v3.h>
 
 namespace farcall::tcp {
 namespace {
@@ -37,6 +43,19 @@ struct free_bio {
 struct free_key {
   void operator()(EVP_PKEY* key) const noexcept { EVP_PKEY_free(key); }
 };
+struct free_list {
+  void operator()(X509_CRL* list) const noexcept { X509_CRL_free(list); }
+};
+
+/// Of a key that no client has.
+constexpr const char* group_identity = "farcall";
+constexpr std::string_view pin_prefix = "sha256:";
+
+bool is_number_of_host(const std::string& host) noexcept {
+  unsigned char number[sizeof(in6_addr)];
+  return ::inet_pton(AF_INET, host.c_str(), number) == 1 ||
+         ::inet_pton(AF_INET6, host.c_str(), number) == 1;
+}
 
 } // namespace
 
@@ -62,7 +81,16 @@ tls_identity::impl::impl() {
   SSL_CTX_set_app_data(context, this);
 }
 
-void tls_identity::impl::use_key(std::string identity, secret key) {
+void tls_identity::impl::begin_keys() {
+  has_key_ = true;
+  SSL_CTX_set_psk_use_session_callback(context(), &offer_key);
+  SSL_CTX_set_psk_find_session_callback(context(), &find_key);
+  // Without this a client would take any server that shows some certificate instead of the key.
+  SSL_CTX_set_verify(context(), SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT,
+                     [](int, X509_STORE_CTX*) { return 0; });
+}
+
+void tls_identity::impl::use_key(std::string identity, std::string client, secret key) {
   if (identity.empty() || identity.size() > longest_identity ||
       identity.find('\0') != std::string::npos) {
     throw setting_error("the name of a key has 1 to " + std::to_string(longest_identity) +
@@ -72,21 +100,52 @@ void tls_identity::impl::use_key(std::string identity, secret key) {
     throw setting_error("the key \"" + identity + "\" has " + std::to_string(key.bytes().size()) +
                         " bytes instead of " + std::to_string(key_bytes));
   }
-  identity_ = std::move(identity);
-  key_ = std::move(key);
-  SSL_CTX_set_psk_use_session_callback(context(), &offer_key);
-  SSL_CTX_set_psk_find_session_callback(context(), &find_key);
-  // Without this a client would take any server that shows some certificate instead of the key.
-  SSL_CTX_set_verify(context(), SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT,
-                     [](int, X509_STORE_CTX*) { return 0; });
+  if (key.is_wiped()) {
+    throw setting_error("the key \"" + identity +
+                        "\" has nothing but zeros, which anybody can "
+                        "guess; make another one ('farcall keygen')");
+  }
+  begin_keys();
+  if (!keys_.try_emplace(identity, key_of{std::move(client), std::move(key)}).second) {
+    throw setting_error("two keys are both called \"" + identity +
+                        "\" in handshakes; make another "
+                        "one in place of one of them ('farcall keygen')");
+  }
 }
 
-SSL_SESSION* tls_identity::impl::key_session(SSL* ssl) const noexcept {
-  const auto* key = reinterpret_cast<const unsigned char*>(key_.bytes().data());
+void tls_identity::impl::use_keys(std::vector<named_key> keys) {
+  begin_keys();
+  for (named_key& k : keys) {
+    std::string identity = group_identity;
+    if (!k.name.empty()) {
+      // Which of a client's keys it is; says nothing about a key of random bytes.
+      constexpr std::size_t shown_bytes = 4;
+      constexpr const char* hex = "0123456789abcdef";
+      const digest whole = digest_of(k.key.bytes());
+      identity = k.name + '/';
+      for (const unsigned char b : std::span(whole).first(shown_bytes)) {
+        identity += hex[b >> 4];
+        identity += hex[b & 15];
+      }
+      knows_clients_ = true;
+    }
+    use_key(std::move(identity), std::move(k.name), std::move(k.key));
+  }
+}
+
+const std::string& tls_identity::impl::own_name() const noexcept {
+  static const std::string none;
+  return keys_.size() == 1 ? keys_.begin()->second.client : none;
+}
+
+SSL_SESSION* tls_identity::impl::key_session(SSL* ssl, const secret& held) noexcept {
+  // A fork does not have it.
+  if (held.is_wiped()) return nullptr;
+  const auto* key = reinterpret_cast<const unsigned char*>(held.bytes().data());
   const SSL_CIPHER* cipher = SSL_CIPHER_find(ssl, cipher_number);
   SSL_SESSION* session = SSL_SESSION_new();
   if (cipher != nullptr && session != nullptr &&
-      SSL_SESSION_set1_master_key(session, key, key_.bytes().size()) == 1 &&
+      SSL_SESSION_set1_master_key(session, key, held.bytes().size()) == 1 &&
       SSL_SESSION_set_cipher(session, cipher) == 1 &&
       SSL_SESSION_set1_id_context(session, session_context, sizeof session_context) == 1 &&
       SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION) == 1) {
@@ -100,28 +159,145 @@ int tls_identity::impl::offer_key(SSL* ssl, const EVP_MD* /*digest*/,
                                   const unsigned char** identity, std::size_t* identity_size,
                                   SSL_SESSION** session) noexcept {
   const auto& self = *static_cast<const impl*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl)));
-  *session = self.key_session(ssl);
+  *session = nullptr;
+  if (self.keys_.empty()) return 0;
+  const auto& [name, own] = *self.keys_.begin();
+  *session = key_session(ssl, own.key);
   if (*session == nullptr) return 0;
-  *identity = reinterpret_cast<const unsigned char*>(self.identity_.data());
-  *identity_size = self.identity_.size();
+  *identity = reinterpret_cast<const unsigned char*>(name.data());
+  *identity_size = name.size();
   return 1;
 }
 
 int tls_identity::impl::find_key(SSL* ssl, const unsigned char* identity, std::size_t identity_size,
                                  SSL_SESSION** session) noexcept {
   const auto& self = *static_cast<const impl*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl)));
+  auto& claim = *static_cast<key_claim*>(SSL_get_app_data(ssl));
+  const std::string_view wanted(reinterpret_cast<const char*>(identity), identity_size);
   *session = nullptr;
+  const auto at = self.keys_.find(wanted);
   // For another name there is no key, and nothing else to go on with: the handshake fails.
-  if (std::string_view(reinterpret_cast<const char*>(identity), identity_size) != self.identity_) {
+  if (at == self.keys_.end()) {
+    try {
+      claim.unknown = valid_text(wanted.substr(0, longest_identity));
+    } catch (const std::exception&) {
+      // It goes unnamed.
+    }
     return 1;
   }
-  *session = self.key_session(ssl);
+  claim.client = &at->second.client;
+  *session = key_session(ssl, at->second.key);
   return *session != nullptr ? 1 : 0;
 }
 
-void tls_identity::impl::use_certificates(const std::string& certificate_file,
-                                          const std::string& key_file,
-                                          const std::string& authority_file) {
+// ---- certificates -------------------------------------------------------------------------------
+
+tls_identity::impl::digest tls_identity::impl::digest_of(std::span<const std::byte> bytes) {
+  digest made{};
+  check(EVP_Digest(bytes.data(), bytes.size(), made.data(), nullptr, EVP_sha256(), nullptr) == 1,
+        "compute SHA-256");
+  return made;
+}
+
+tls_identity::impl::digest tls_identity::impl::digest_of(X509* certificate) {
+  unsigned char* text = nullptr;
+  const int size = i2d_X509_PUBKEY(X509_get_X509_PUBKEY(certificate), &text);
+  check(size > 0, "read a public key");
+  const std::unique_ptr<unsigned char, decltype([](unsigned char* p) { OPENSSL_free(p); })> owner(
+      text);
+  return digest_of(std::as_bytes(std::span(text, static_cast<std::size_t>(size))));
+}
+
+int tls_identity::impl::check_pinned(X509_STORE_CTX* chain, void* self) noexcept {
+  const auto& own = *static_cast<const impl*>(self);
+  try {
+    X509* const shown = X509_STORE_CTX_get0_cert(chain);
+    const bool is_known = shown != nullptr && std::find(own.pinned_.begin(), own.pinned_.end(),
+                                                        digest_of(shown)) != own.pinned_.end();
+    if (is_known) return own.has_authority_ ? X509_verify_cert(chain) : 1;
+  } catch (const std::exception&) {
+    // As unknown.
+  }
+  X509_STORE_CTX_set_error(chain, X509_V_ERR_CERT_UNTRUSTED);
+  return 0;
+}
+
+void tls_identity::impl::pin(const std::string& server_keys) {
+  for (const std::string& text : split(server_keys, ',')) {
+    digest key{};
+    // Of 44 letters the last is '=', which stands for no byte: 33 are written.
+    std::array<unsigned char, 33> decoded{};
+    constexpr std::size_t letters = 44;
+    const bool is_key =
+        text.size() == pin_prefix.size() + letters && text.starts_with(pin_prefix) &&
+        text.back() == '=' &&
+        EVP_DecodeBlock(decoded.data(),
+                        reinterpret_cast<const unsigned char*>(text.data()) + pin_prefix.size(),
+                        static_cast<int>(letters)) == static_cast<int>(decoded.size());
+    if (!is_key) {
+      throw setting_error("\"" + text +
+                          "\" is no public key of a server; give \"sha256:\" and 44 "
+                          "letters of BASE64, as 'farcall serve' prints it where it starts");
+    }
+    std::copy_n(decoded.begin(), key.size(), key.begin());
+    pinned_.push_back(key);
+  }
+  SSL_CTX_set_cert_verify_callback(context(), &check_pinned, this);
+}
+
+void tls_identity::impl::expect_server(SSL* ssl, const std::string& name) const {
+  if (has_key() || !pinned_.empty() || name.empty()) return;
+  X509_VERIFY_PARAM* const wanted = SSL_get0_param(ssl);
+  X509_VERIFY_PARAM_set_hostflags(wanted, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT |
+                                              X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+  // A number may name the interface that it is reached by.
+  const std::string number = name.substr(0, name.find('%'));
+  check(is_number_of_host(number)
+            ? X509_VERIFY_PARAM_set1_ip_asc(wanted, number.c_str()) == 1
+            : X509_VERIFY_PARAM_set1_host(wanted, name.c_str(), name.size()) == 1,
+        "ask for a server's name");
+}
+
+std::string tls_identity::impl::own_public_key() const {
+  X509* const own = SSL_CTX_get0_certificate(context());
+  if (own == nullptr) return {};
+  const digest key = digest_of(own);
+  std::array<unsigned char, 64> text{};
+  const int size = EVP_EncodeBlock(text.data(), key.data(), static_cast<int>(key.size()));
+  return std::string(pin_prefix) +
+         std::string(reinterpret_cast<const char*>(text.data()), static_cast<std::size_t>(size));
+}
+
+void tls_identity::impl::load_authority(const std::string& file) {
+  if (SSL_CTX_load_verify_locations(context(), file.c_str(), nullptr) != 1) {
+    throw setting_error("authority file " + file + " cannot be used: " + openssl_reason() +
+                        "; it must hold certificates in PEM format");
+  }
+  has_authority_ = true;
+}
+
+void tls_identity::impl::load_revoked(const std::string& file) {
+  const std::unique_ptr<BIO, free_bio> text(BIO_new_file(file.c_str(), "r"));
+  X509_STORE* const store = SSL_CTX_get_cert_store(context());
+  std::size_t lists = 0;
+  while (text) {
+    const std::unique_ptr<X509_CRL, free_list> list(
+        PEM_read_bio_X509_CRL(text.get(), nullptr, nullptr, nullptr));
+    if (!list) break;
+    check(X509_STORE_add_crl(store, list.get()) == 1, "use a list of revoked certificates");
+    ++lists;
+  }
+  if (lists == 0 || ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE) {
+    throw setting_error("file " + file +
+                        " of revoked certificates cannot be used: " + openssl_reason() +
+                        "; it must hold the authority's list (CRL) in PEM format");
+  }
+  ERR_clear_error();
+  X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK);
+}
+
+void tls_identity::impl::use_certificates(const certificate_files& files) {
+  const auto& [certificate_file, key_file, authority_file, revoked_file, server_keys] = files;
   const secret key_text = read_private_file(key_file, largest_key_file);
   ERR_clear_error();
   if (SSL_CTX_use_certificate_chain_file(context(), certificate_file.c_str()) != 1) {
@@ -143,10 +319,9 @@ void tls_identity::impl::use_certificates(const std::string& certificate_file,
     throw setting_error("key file " + key_file + " does not belong to certificate file " +
                         certificate_file + ": " + openssl_reason());
   }
-  if (SSL_CTX_load_verify_locations(context(), authority_file.c_str(), nullptr) != 1) {
-    throw setting_error("authority file " + authority_file + " cannot be used: " +
-                        openssl_reason() + "; it must hold certificates in PEM format");
-  }
+  if (!authority_file.empty()) load_authority(authority_file);
+  if (!revoked_file.empty()) load_revoked(revoked_file);
+  if (!server_keys.empty()) pin(server_keys);
   SSL_CTX_set_verify(context(), SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
 }
 
@@ -155,16 +330,24 @@ tls_identity::~tls_identity() = default;
 
 std::shared_ptr<const tls_identity> tls_identity::with_key(std::string identity, secret key) {
   auto inside = std::make_unique<impl>();
-  inside->use_key(std::move(identity), std::move(key));
+  inside->use_key(std::move(identity), {}, std::move(key));
+  return std::make_shared<const tls_identity>(std::move(inside));
+}
+
+std::shared_ptr<const tls_identity> tls_identity::with_keys(std::vector<named_key> keys) {
+  auto inside = std::make_unique<impl>();
+  inside->use_keys(std::move(keys));
   return std::make_shared<const tls_identity>(std::move(inside));
 }
 
 std::shared_ptr<const tls_identity>
-tls_identity::with_certificates(const std::string& certificate_file, const std::string& key_file,
-                                const std::string& authority_file) {
+tls_identity::with_certificates(const certificate_files& files) {
   auto inside = std::make_unique<impl>();
-  inside->use_certificates(certificate_file, key_file, authority_file);
+  inside->use_certificates(files);
   return std::make_shared<const tls_identity>(std::move(inside));
 }
+
+bool tls_identity::has_keys() const noexcept { return inside_->has_key(); }
+std::string tls_identity::own_public_key() const { return inside_->own_public_key(); }
 
 } // namespace farcall::tcp

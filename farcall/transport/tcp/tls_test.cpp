@@ -1,7 +1,5 @@
 #include <farcall/base/error.hpp>
-#include <farcall/transport/tcp/certificate_test_support.hpp>
-#include <farcall/transport/tcp/stream_test_support.hpp>
-#include <farcall/transport/tcp/tls.hpp>
+#include <farcall/transport/tcp/tls_test_support.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,7 +14,6 @@
 #include <vector>
 
 #include <sys/socket.h>
-#include <sys/stat.h>
 
 namespace farcall::tcp {
 namespace {
@@ -28,58 +25,11 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::ThrowsMessage;
 
-using identity = std::shared_ptr<const tls_identity>;
-
-constexpr std::string_view key_text = "the key, which nobody may print!";
-static_assert(key_text.size() == key_bytes);
-
-identity key(std::string_view text = key_text, std::string name = "test") {
-  return tls_identity::with_key(std::move(name), secret::copy_of(bytes_of(text)));
-}
-
-struct ends {
-  std::unique_ptr<stream> client;
-  std::unique_ptr<stream> server;
-};
-
-ends connected(const identity& of_client, const identity& of_server) {
-  auto [client, server] = tcp_pair();
-  return {tls_client(std::move(client), of_client), tls_server(std::move(server), of_server)};
-}
-
-/// Runs the handshake, as far as it comes, from one thread.
-void shake_hands(const ends& both) {
-  bytes none(1);
-  const auto has_ended = [&](stream& s) {
-    const io_status status = read_into(s, none).status;
-    return status == io_status::failed || (status == io_status::would_block && s.is_established());
-  };
-  EXPECT_TRUE(test::eventually([&] {
-    const bool client = has_ended(*both.client);
-    return has_ended(*both.server) && client;
-  }));
-}
-
 ends established() {
   ends both = connected(key(), key());
   shake_hands(both);
   EXPECT_TRUE(both.client->is_established()) << both.client->failure();
   EXPECT_TRUE(both.server->is_established()) << both.server->failure();
-  return both;
-}
-
-/// Both ends of a handshake that must not succeed.
-ends refused(const identity& of_client, const identity& of_server) {
-  ends both = connected(of_client, of_server);
-  shake_hands(both);
-  EXPECT_FALSE(both.server->is_established());
-  EXPECT_EQ(write_from(*both.server, bytes_of("x")).status, io_status::failed);
-  EXPECT_EQ(end_of(*both.server), io_status::failed);
-  EXPECT_EQ(end_of(*both.client), io_status::failed);
-  for (const stream* s : {both.client.get(), both.server.get()}) {
-    EXPECT_THAT(s->failure(), Not(HasSubstr("nobody may print")));
-    EXPECT_THAT(s->failure(), Not(HasSubstr("6e6f626f6479"))) << "in hexadecimal";
-  }
   return both;
 }
 
@@ -434,108 +384,6 @@ TEST(tls, an_identity_is_checked_when_it_is_made) {
     EXPECT_THROW((void)key(key_text, name), setting_error);
   auto [a, b] = tcp_pair();
   EXPECT_THROW((void)tls_client(std::move(a), nullptr), error);
-}
-
-// ---- certificates -------------------------------------------------------------------------------
-
-class tls_certificates : public ::testing::Test {
- protected:
-  tls_certificates() {
-    maker_.certify("authority", "authority");
-    maker_.certify("host", "authority");
-    maker_.certify("target", "authority");
-    maker_.certify("stranger_authority", "stranger_authority");
-    maker_.certify("stranger", "stranger_authority");
-  }
-
-  [[nodiscard]] std::string file(const std::string& name) const { return maker_.file(name); }
-
-  [[nodiscard]] identity of(const std::string& name, const std::string& authority = "authority") {
-    return tls_identity::with_certificates(file(name + ".pem"), file(name + ".key"),
-                                           file(authority + ".pem"));
-  }
-
-  certificate_maker maker_;
-};
-
-TEST_F(tls_certificates, of_one_authority_trust_each_other) {
-  auto [client, server] = connected(of("host"), of("target"));
-  shake_hands({std::move(client), std::move(server)});
-  ends both = connected(of("host"), of("target"));
-  shake_hands(both);
-  ASSERT_EQ(write_all(*both.client, bytes_of("there")), io_status::done) << both.client->failure();
-  EXPECT_EQ(received(*both.server, 5), bytes_of("there"));
-  both.client->finish();
-  EXPECT_EQ(end_of(*both.server), io_status::closed);
-}
-
-TEST_F(tls_certificates, of_another_authority_are_refused) {
-  const ends both = refused(of("stranger"), of("target"));
-  EXPECT_THAT(both.server->failure(), HasSubstr("authority"));
-  EXPECT_THAT(both.client->failure(), HasSubstr("authority"));
-}
-
-TEST_F(tls_certificates, a_server_of_another_authority_is_refused) {
-  const ends both = refused(of("host"), of("stranger", "authority"));
-  EXPECT_THAT(both.client->failure(), AllOf(HasSubstr("not accepted"), HasSubstr("authority")));
-  EXPECT_FALSE(both.client->is_established());
-}
-
-TEST_F(tls_certificates, are_good_for_their_time_only) {
-  using std::chrono::hours;
-  maker_.certify("old", "authority", hours(-2), hours(-1));
-  maker_.certify("new", "authority", hours(1), hours(2));
-  EXPECT_THAT(refused(of("old"), of("target")).server->failure(), HasSubstr("expired"));
-  EXPECT_THAT(refused(of("new"), of("target")).server->failure(), HasSubstr("not yet valid"));
-  const ends both = refused(of("host"), of("old"));
-  EXPECT_FALSE(both.client->is_established());
-  EXPECT_THAT(both.client->failure(), HasSubstr("expired"));
-  EXPECT_THAT(both.server->failure(), HasSubstr("does not accept our certificate"));
-}
-
-TEST_F(tls_certificates, of_an_authority_that_has_expired_are_refused) {
-  using std::chrono::hours;
-  maker_.certify("old_authority", "old_authority", hours(-2), hours(-1));
-  maker_.certify("late", "old_authority");
-  EXPECT_THAT(refused(of("late", "old_authority"), of("late", "old_authority")).server->failure(),
-              HasSubstr("expired"));
-}
-
-/// Only an authority signs, or everybody who has a certificate could make more.
-TEST_F(tls_certificates, that_another_certificate_has_signed_are_refused) {
-  maker_.certify("made_by_host", "host");
-  EXPECT_THAT(refused(of("made_by_host"), of("target")).server->failure(),
-              HasSubstr("not accepted"));
-}
-
-TEST_F(tls_certificates, are_no_key) {
-  EXPECT_FALSE(refused(of("host"), key()).client->is_established());
-  const ends both = refused(key(), of("target"));
-  EXPECT_FALSE(both.client->is_established());
-  EXPECT_THAT(both.client->failure(), HasSubstr("key file"));
-}
-
-TEST_F(tls_certificates, files_that_do_not_fit_are_named) {
-  const auto refuses = [&](const char* certificate, const char* own_key, const char* authority,
-                           const char* culprit) {
-    EXPECT_THAT(
-        [&] {
-          (void)tls_identity::with_certificates(file(certificate), file(own_key), file(authority));
-        },
-        ThrowsMessage<setting_error>(HasSubstr(file(culprit))));
-  };
-  refuses("none.pem", "host.key", "authority.pem", "none.pem");
-  refuses("host.pem", "none.key", "authority.pem", "none.key");
-  refuses("host.pem", "host.key", "none.pem", "none.pem");
-  refuses("host.pem", "target.key", "authority.pem", "target.key");
-  refuses("host.key", "host.key", "authority.pem", "host.key");
-  refuses("host.pem", "host.key", "host.key", "host.key");
-  ASSERT_EQ(::chmod(file("host.pem").c_str(), 0600), 0);
-  refuses("host.pem", "host.pem", "authority.pem", "host.pem");
-  maker_.write_key("host", "pass");
-  refuses("host.pem", "host.key", "authority.pem", "host.key");
-  ASSERT_EQ(::chmod(file("target.key").c_str(), 0640), 0);
-  refuses("target.pem", "target.key", "authority.pem", "target.key");
 }
 
 } // namespace
