@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <utility>
 
@@ -132,6 +133,12 @@ node_memory membership::make_memory(node_id node, const memory_sizes& sizes) {
     }
   }
   return made;
+}
+
+void membership::part::forget_setups() noexcept {
+  for (auto& [scheme, bytes] : setups)
+    ::explicit_bzero(bytes.data(), bytes.size());
+  setups.clear();
 }
 
 void membership::set_up(node_memory memory, std::span<const transport_entry> table, const part& own,

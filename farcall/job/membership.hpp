@@ -233,6 +233,9 @@ class membership {
     bool hands_out_memory = false;    ///< to others of its machine, which the host is not on
     std::map<std::string, std::vector<std::byte>, std::less<>> setups; ///< of transports, by scheme
     std::map<std::string, launcher*, std::less<>> launchers;           ///< host, by scheme
+
+    /// Wipes `setups`, in which there may be secrets.
+    void forget_setups() noexcept;
   };
 
   membership() = default;

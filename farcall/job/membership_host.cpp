@@ -147,7 +147,9 @@ void host_membership::start(time_point deadline) {
   targets_.for_each([&](node_id node, target& t) {
     if (t.process) greet(node, t, deadline);
   });
-  set_up(std::move(own), options_.transports, own_part(), program_);
+  part told = own_part();
+  set_up(std::move(own), options_.transports, told, program_);
+  told.forget_setups();
   for (node_memory& of : std::exchange(mapped_, {}))
     take_memory(std::move(of));
   host_nodes();

@@ -218,6 +218,7 @@ void target_membership::take_part(const messages::hello& hello,
   own_.scheme = hello.scheme;
   own_.hands_out_memory = !has_theirs;
   set_up(std::move(own), table, own_, program);
+  own_.forget_setups();
   for (node_memory& other : std::exchange(memory_, {}))
     take_memory(std::move(other));
   messages::send(to_host_, messages::joined{roster_.card_of(self())});
@@ -314,6 +315,8 @@ void target_membership::enter(std::span<const transport_entry> table,
     case control::setup: {
       messages::setup m = messages::setup::decode(message->body);
       own_.setups[m.scheme] = std::move(m.bytes);
+      // There may be secrets in it, and that was a copy.
+      ::explicit_bzero(message->body.data(), message->body.size());
       continue;
     }
     case control::memory:

@@ -140,6 +140,8 @@ std::optional<control_message> control_socket::receive(time_point deadline) {
   }
   std::memcpy(&received.kind, bytes.data(), sizeof received.kind);
   received.body.assign(bytes.begin() + sizeof received.kind, bytes.begin() + got);
+  // Whoever takes a secret wipes its message; this is a copy.
+  ::explicit_bzero(bytes.data(), static_cast<std::size_t>(got));
   return received;
 }
 

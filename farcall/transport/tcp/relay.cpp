@@ -36,6 +36,15 @@ constexpr std::chrono::milliseconds retry_interval{5};
 /// For the far side to take our exit reason, and to end as well.
 constexpr std::chrono::seconds parting_time{2};
 
+/// What was said may have been the job's secret.
+void forget_front(std::vector<std::byte>& bytes, std::size_t count) noexcept {
+  const std::size_t before = bytes.size();
+  bytes.erase(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(count));
+  bytes.resize(before);
+  ::explicit_bzero(bytes.data() + before - count, count);
+  bytes.resize(before - count);
+}
+
 } // namespace
 
 /// Either socket, for the reactor.
@@ -97,6 +106,7 @@ void relay::on_near() noexcept {
       return;
     }
     put(message->kind, message->body);
+    forget_front(message->body, message->body.size());
   } catch (const std::exception& e) {
     end(e.what());
   }
@@ -141,7 +151,7 @@ void relay::flush() noexcept {
       is_far_deaf_ = true;
       break;
     }
-    out_.erase(out_.begin(), out_.begin() + static_cast<std::ptrdiff_t>(wrote.bytes));
+    forget_front(out_, wrote.bytes);
     last_said_ = clock::now();
   }
   if (is_over_) return;
@@ -206,6 +216,7 @@ void relay::on_far() noexcept {
       if (is_parting_) continue;
       last_heard_ = clock::now();
       in_.insert(in_.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(got.bytes));
+      ::explicit_bzero(piece.data(), got.bytes);
       take_frames();
     }
     if (!is_over_ && !is_parting_) watch();
@@ -243,7 +254,7 @@ void relay::take_frames() {
     message.body.assign(body.begin(), body.end());
     for_near_.push_back(std::move(message));
   }
-  in_.erase(in_.begin(), in_.begin() + static_cast<std::ptrdiff_t>(at));
+  forget_front(in_, at);
   pass_on();
 }
 
@@ -253,6 +264,7 @@ void relay::pass_on() {
       retry_later();
       return;
     }
+    forget_front(for_near_.front().body, for_near_.front().body.size());
     for_near_.pop_front();
   }
 }

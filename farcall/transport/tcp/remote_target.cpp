@@ -83,6 +83,7 @@ std::vector<std::byte> encode_credentials(const target_request& request) {
   std::array<std::byte, tcp::job_key_bytes> key{};
   std::memcpy(key.data(), request.credentials.key.bytes().data(), key.size());
   w.number(key);
+  ::explicit_bzero(key.data(), key.size());
   w.number(std::uint32_t{request.credentials.is_encrypted ? 1U : 0U});
   w.number(static_cast<std::uint32_t>(request.heartbeat_timeout.count()));
   return std::move(w).bytes();
@@ -92,8 +93,9 @@ target_request decode_credentials(std::span<const std::byte> body) {
   byte_reader r(body, "the job's credentials");
   target_request request;
   request.credentials.name = r.number<tcp::job_name>();
-  const auto key = r.number<std::array<std::byte, tcp::job_key_bytes>>();
+  auto key = r.number<std::array<std::byte, tcp::job_key_bytes>>();
   request.credentials.key = tcp::secret::copy_of(key);
+  ::explicit_bzero(key.data(), key.size());
   request.credentials.is_encrypted = r.number<std::uint32_t>() != 0;
   request.heartbeat_timeout = std::chrono::milliseconds(r.number<std::uint32_t>());
   if (request.heartbeat_timeout < shortest_heartbeat_timeout ||

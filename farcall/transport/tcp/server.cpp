@@ -262,6 +262,7 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
 
   void hear_request(std::uint64_t number, visitor& v) {
     std::array<std::byte, request_frame_bytes> piece;
+    v.request.reserve(request_frame_bytes);
     while (v.request.size() < request_frame_bytes) {
       const iovec part{piece.data(), request_frame_bytes - v.request.size()};
       const tcp::io_result got = v.connection->read({&part, 1});
@@ -283,6 +284,8 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
       }
       v.request.insert(v.request.end(), piece.begin(),
                        piece.begin() + static_cast<std::ptrdiff_t>(got.bytes));
+      // It has the job's secret.
+      ::explicit_bzero(piece.data(), piece.size());
     }
     start_target(number, v);
   }
@@ -367,6 +370,7 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
 
   void start_target(std::uint64_t number, visitor& v) {
     const target_request request = decode_request(v.request);
+    ::explicit_bzero(v.request.data(), v.request.size());
     const target_name name{v.first.job, v.first.to};
     if (target_name{request.credentials.name, request.node} != name) {
       throw malformed_message("it is for another node, or another job, than it says inside: "
