@@ -131,7 +131,8 @@ class network_namespaces : public testing::Test {
       GTEST_SKIP() << "addresses, or limits of rate (tc tbf), cannot be set here";
     }
     key_ = folder_.file("key");
-    tcp::write_key_file(key_);
+    // That of a client, which nodes do not need among themselves.
+    tcp::write_key_file(key_, "alice");
     ::setenv(key_variable, key_.c_str(), 1);
     ::setenv(namespace_variable, server_.c_str(), 1);
     serving_.emplace("namespace_server");
