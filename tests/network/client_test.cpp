@@ -1,14 +1,16 @@
 #include "tests/network/proxy.hpp"
 #include "tests/network/support.hpp"
+#include "tests/sanitizer.hpp"
 
 #include <farcall/offload/job_test_support.hpp>
 #include <farcall/transport/tcp/secret.hpp>
-#include <farcall/transport/tcp/tls.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <cstdint>
+#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <new>
@@ -31,14 +33,9 @@ using testing::ThrowsMessage;
 class network_clients : public testing::Test {
  protected:
   network_clients() {
-    if (!tcp::tls_is_built_in()) return;
     for (const char* name : {"alice", "bob"})
       tcp::write_key_file(key_of(name), name);
   }
-  void SetUp() override {
-    if (!tcp::tls_is_built_in()) GTEST_SKIP() << "built without OpenSSL";
-  }
-
   [[nodiscard]] std::string key_of(const std::string& name) const { return folder_.file(name); }
 
   /// The line that 'farcall keygen --name' has made.
@@ -177,6 +174,47 @@ TEST_F(network_clients, stay_when_their_file_cannot_be_used) {
   EXPECT_THAT(start_failure(job_of("bob", s)), HasSubstr("client bob"));
 }
 
+constexpr const char* clients_variable = "FARCALL_TEST_CLIENTS";
+
+int be_server_of_clients() {
+  block_end_signals();
+  server_options o = local_server();
+  o.access.clients = std::getenv(clients_variable);
+  server s(o);
+  serve_until_signalled(s);
+  return 0;
+}
+const role clients_role("network_clients_server", be_server_of_clients);
+
+TEST_F(network_clients, are_read_again_when_somebody_sends_the_signal) {
+  admit(line_of("alice"));
+  ::setenv(clients_variable, clients_.c_str(), 1);
+  role_process serving("network_clients_server");
+  ::unsetenv(clients_variable);
+  const std::string said = serving.line();
+  const std::size_t at = said.find("tcp://");
+  ASSERT_NE(at, std::string::npos) << said;
+  const std::string url = said.substr(at, said.find(',') - at);
+  expect_served(network_job(url, key_of("alice")));
+  admit("nonsense");
+  serving.kill(SIGHUP);
+  EXPECT_TRUE(log_.comes_to_say("keys and certificates stay as they are: client file"));
+  expect_served(network_job(url, key_of("alice")));
+  admit(line_of("bob"));
+  serving.kill(SIGHUP);
+  EXPECT_TRUE(comes_true([&] {
+    try {
+      expect_served(network_job(url, key_of("bob")));
+      return true;
+    } catch (const start_failed&) {
+      return false;
+    }
+  }));
+  EXPECT_THAT(start_failure(network_job(url, key_of("alice"))), HasSubstr("client alice"));
+  serving.kill(SIGTERM);
+  EXPECT_EQ(serving.wait(), 0);
+}
+
 // ---- limits -------------------------------------------------------------------------------------
 
 TEST_F(network_clients, have_so_many_targets_at_most) {
@@ -232,6 +270,7 @@ bool can_have(std::size_t bytes) {
 }
 
 TEST_F(network_clients, have_so_much_memory_at_most) {
+  if (under_sanitizer) GTEST_SKIP() << "a sanitizer needs more memory than any limit";
   admit(line_of("alice") + " memory=256M\n" + line_of("bob"));
   const server s(serving());
   constexpr std::size_t more = std::size_t{300} << 20;
