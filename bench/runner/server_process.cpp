@@ -63,9 +63,8 @@ std::string read_line(int fd, std::chrono::steady_clock::time_point deadline) {
 /// What the environment says about keys is for other servers than ours.
 void forget_keys_of_environment() {
   using settings::row;
-  for (const setting* s :
-       {&row("key"), &row("certificate"), &row("certificate-key"), &row("authority"),
-        &row("server-key")})
+  for (const setting* s : {&row("key"), &row("certificate"), &row("certificate-key"),
+                           &row("authority"), &row("server-key")})
     unsetenv(settings::variable_of(*s).c_str());
 }
 

@@ -119,9 +119,9 @@ void forget_settings() {
     if (variable.starts_with("FARCALL_"))
       names.emplace_back(variable.substr(0, variable.find('=')));
   }
-  for (const setting& s : {settings::row("key"), settings::row("certificate"),
-                           settings::row("certificate-key"), settings::row("authority"),
-                           settings::row("server-key")}) {
+  for (const setting& s :
+       {settings::row("key"), settings::row("certificate"), settings::row("certificate-key"),
+        settings::row("authority"), settings::row("server-key")}) {
     std::erase(names, settings::variable_of(s));
   }
   for (const std::string& name : names)
