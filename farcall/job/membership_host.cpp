@@ -38,6 +38,18 @@ control other_byte_order(control kind) {
   return static_cast<control>(__builtin_bswap32(static_cast<std::uint32_t>(kind)));
 }
 
+/// Targets that one launcher starts together.
+struct launch_group {
+  launcher* from;
+  std::vector<wanted_target> wanted;
+};
+
+void add_wanted(std::vector<launch_group>& all, launcher& from, const wanted_target& wanted) {
+  auto at = std::ranges::find(all, &from, &launch_group::from);
+  if (at == all.end()) at = all.insert(all.end(), {&from, {}});
+  at->wanted.push_back(wanted);
+}
+
 bool is_emulated(const target_url& target) {
   return std::any_of(target.command.begin(), target.command.end(), [](const std::string& word) {
     return word.substr(word.rfind('/') + 1).starts_with("qemu-");
@@ -204,6 +216,7 @@ void host_membership::gather(time_point deadline) {
 void host_membership::start_processes(time_point deadline) {
   const std::size_t first_existing = nodes() - options_.existing.size();
   existing_ = std::make_unique<existing_launcher>(std::move(options_.existing));
+  std::vector<launch_group> launches;
   for (node_id node = 1; node < nodes(); ++node) {
     target& t = *targets_.find_or_make(node);
     if (t.process) continue; // it has come by itself
@@ -211,9 +224,15 @@ void host_membership::start_processes(time_point deadline) {
     const transport_entry& row = row_of(options_.transports, t.url);
     if (row.host) continue;
     t.is_existing = node >= first_existing;
-    launcher& from = t.is_existing ? *existing_ : launcher_of(row);
-    t.process = from.start(node, t.url, deadline);
-    t.maps_memory = t.process->is_near() && row.maps_memory;
+    add_wanted(launches, t.is_existing ? *existing_ : launcher_of(row), {node, &t.url});
+  }
+  for (const launch_group& l : launches) {
+    auto started = l.from->start_all(l.wanted, deadline);
+    for (std::size_t i = 0; i < started.size(); ++i) {
+      target& t = *targets_.find(l.wanted[i].node);
+      t.process = std::move(started[i]);
+      t.maps_memory = t.process->is_near() && row_of(options_.transports, t.url).maps_memory;
+    }
   }
 }
 
@@ -383,19 +402,25 @@ std::vector<node_id> host_membership::add(const std::vector<target_url>& urls,
   memory_sizes sizes{options_.lane_bytes, options_.heap_bytes, capacity(), false};
   sizes.is_emulated = std::any_of(urls.begin(), urls.end(), is_emulated);
   joiners all;
-  std::vector<node_memory> memories;
+  std::vector<launch_group> launches;
   for (const target_url& url : urls) {
     const auto node = static_cast<node_id>(next_node_ + all.size());
-    auto made = std::make_unique<target>();
-    made->url = url;
-    const transport_entry& row = row_of(options_.transports, url);
-    made->process = launcher_for_more(row).start(node, url, deadline);
-    made->maps_memory = made->process->is_near() && row.maps_memory;
-    if (made->maps_memory) {
-      memories.push_back(make_memory(node, sizes));
-      made->memory = take_files(memories.back());
-    }
-    all.emplace_back(node, std::move(made));
+    all.emplace_back(node, std::make_unique<target>());
+    target& t = *all.back().second;
+    t.url = url;
+    add_wanted(launches, launcher_for_more(row_of(options_.transports, url)), {node, &t.url});
+  }
+  for (const launch_group& l : launches) {
+    auto started = l.from->start_all(l.wanted, deadline);
+    for (std::size_t i = 0; i < started.size(); ++i)
+      all[l.wanted[i].node - next_node_].second->process = std::move(started[i]);
+  }
+  std::vector<node_memory> memories;
+  for (auto& [node, t] : all) {
+    t->maps_memory = t->process->is_near() && row_of(options_.transports, t->url).maps_memory;
+    if (!t->maps_memory) continue;
+    memories.push_back(make_memory(node, sizes));
+    t->memory = take_files(memories.back());
   }
   std::vector<card> cards;
   for (auto& [node, t] : all)

@@ -89,6 +89,12 @@ struct launch_site {
   std::uint32_t arrivals = 0;
 };
 
+/// A node that a process is to become. Whoever asks for it keeps the URL meanwhile.
+struct wanted_target {
+  node_id node = no_node;
+  const target_url* url = nullptr;
+};
+
 /// Makes processes that become targets, or hands out those that exist. Used by one thread at a
 /// time.
 class launcher {
@@ -99,6 +105,17 @@ class launcher {
   /// with the reason.
   [[nodiscard]] virtual std::unique_ptr<target_process> start(node_id node, const target_url& url,
                                                               time_point deadline) = 0;
+
+  /// As start(), of all of them, in their order: a launcher that waits for replies from elsewhere
+  /// waits for all at once. None is left when one cannot be started.
+  [[nodiscard]] virtual std::vector<std::unique_ptr<target_process>>
+  start_all(std::span<const wanted_target> all, time_point deadline) {
+    std::vector<std::unique_ptr<target_process>> started;
+    started.reserve(all.size());
+    for (const wanted_target& wanted : all)
+      started.push_back(start(wanted.node, *wanted.url, deadline));
+    return started;
+  }
 
   /// What the transport of the launcher's scheme must know on `node`, in that transport's own
   /// bytes; after start(). Empty: nothing.

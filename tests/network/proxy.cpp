@@ -71,9 +71,8 @@ void proxy::take() {
   }
 }
 
-void proxy::move(side& from, side& to, std::string* record, short events) {
-  if ((events & (POLLIN | POLLHUP | POLLERR)) != 0 && !from.has_ended &&
-      to.waiting.size() < most_waiting) {
+void proxy::read(side& from, side& to, std::string* record) {
+  if (!from.has_ended && to.waiting.size() < most_waiting) {
     char piece[65536];
     // NOLINTNEXTLINE(clang-analyzer-unix.BlockInCriticalSection): it does not block
     const ssize_t got = ::recv(from.fd.get(), piece, sizeof piece, MSG_DONTWAIT);
@@ -92,6 +91,9 @@ void proxy::move(side& from, side& to, std::string* record, short events) {
       from.has_ended = true;
     }
   }
+}
+
+void proxy::write(side& from, side& to) {
   while (!to.waiting.empty()) {
     const ssize_t put =
         ::send(to.fd.get(), to.waiting.data(), to.waiting.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -100,6 +102,12 @@ void proxy::move(side& from, side& to, std::string* record, short events) {
     to.waiting.erase(0, static_cast<std::size_t>(put));
   }
   if (from.has_ended && to.waiting.empty()) ::shutdown(to.fd.get(), SHUT_WR);
+}
+
+bool proxy::are_held() const {
+  const auto said =
+      std::ranges::count_if(pairs_, [](const pair& p) { return !p.client.waiting.empty(); });
+  return static_cast<std::size_t>(said) < held_clients_;
 }
 
 void proxy::run() {
@@ -124,8 +132,13 @@ void proxy::run() {
     {
       const std::lock_guard guard(mutex_);
       for (pair& p : pairs_) {
-        move(p.client, p.server, &recorded_[p.number], POLLIN);
-        move(p.server, p.client, nullptr, POLLIN);
+        read(p.client, p.server, &recorded_[p.number]);
+        read(p.server, p.client, nullptr);
+        write(p.client, p.server);
+      }
+      if (!are_held()) {
+        for (pair& p : pairs_)
+          write(p.server, p.client);
       }
       pairs_.remove_if([](const pair& p) { return p.client.has_ended && p.server.has_ended; });
     }

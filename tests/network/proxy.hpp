@@ -34,6 +34,9 @@ class proxy {
   void turn_away() { turns_away_ = true; }
   /// Leads what comes from here on to another node than it is for; no_node: no more.
   void lead_to(node_id node) { leads_to_ = node; }
+  /// What the server says is passed on from here on only when it has said something to so many
+  /// clients: who talks to one behind the other waits for ever. 0: at once.
+  void hold_until_said_to(std::size_t clients) { held_clients_ = clients; }
   /// Both sides see their connections reset; `from` is the first that is, in the order in which
   /// they came. Returns when it is done.
   void reset(std::size_t from = 0) { end_connections(from, true); }
@@ -57,7 +60,9 @@ class proxy {
 
   void run();
   void take();
-  void move(side& from, side& to, std::string* record, short events);
+  void read(side& from, side& to, std::string* record);
+  static void write(side& from, side& to);
+  [[nodiscard]] bool are_held() const;
   void end_connections(std::size_t from, bool reset);
 
   std::uint16_t server_port_;
@@ -67,6 +72,7 @@ class proxy {
   std::atomic<bool> stops_{false};
   std::atomic<bool> turns_away_{false};
   std::atomic<node_id> leads_to_{no_node};
+  std::atomic<std::size_t> held_clients_{0};
   mutable std::mutex mutex_;
   std::list<pair> pairs_;
   std::vector<std::string> recorded_;

@@ -2,6 +2,7 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/settings_table.hpp>
 #include <farcall/transport/control_messages.hpp>
+#include <farcall/transport/tcp/acceptor.hpp>
 #include <farcall/transport/tcp/address.hpp>
 #include <farcall/transport/tcp/handshake.hpp>
 #include <farcall/transport/tcp/identity.hpp>
@@ -11,12 +12,14 @@
 #include <farcall/transport/tcp/socket.hpp>
 #include <farcall/transport/tcp/stream.hpp>
 
+#include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstring>
+#include <optional>
+#include <set>
+#include <utility>
 
 #include <poll.h>
-#include <sys/socket.h>
 
 namespace farcall {
 namespace {
@@ -26,26 +29,12 @@ constexpr std::chrono::milliseconds shortest_heartbeat_timeout{
 constexpr std::chrono::milliseconds longest_heartbeat_timeout{
     settings::row("heartbeat-timeout-ms").high};
 
-/// Exactly one admission. Throws error.
-tcp::admission receive_admission(int socket, time_point deadline) {
-  tcp::admission_message m;
-  std::size_t have = 0;
-  while (have < sizeof m) {
-    pollfd waiting{socket, POLLIN, 0};
-    const int ready = ::poll(&waiting, 1, poll_timeout(deadline));
-    if (ready < 0 && errno == EINTR) continue;
-    if (ready <= 0) throw error("it takes connections and does not answer");
-    const ssize_t got =
-        ::recv(socket, reinterpret_cast<std::byte*>(&m) + have, sizeof m - have, MSG_DONTWAIT);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
-    if (got < 0) throw_system_error("it has cut the connection", errno);
-    if (got == 0) throw error("it ended the connection; is it a server of farcall?");
-    have += static_cast<std::size_t>(got);
-  }
-  if (m.magic != tcp::preamble_magic) throw error("it is no server of farcall");
-  if (m.version != tcp::connection_version) return tcp::admission::other_version;
-  return m.word;
-}
+/// Targets that a server starts for us at a time: it has room for twice as many connections that
+/// have not said what they want, and others come, too.
+constexpr std::size_t most_starts = 64;
+static_assert(2 * most_starts <= tcp::acceptor::most_unproved);
+
+std::string server_name(const target_url& url) { return "tcp://" + url.address; }
 
 /// The server watches the process; its end is that of the socket.
 class remote_process final : public target_process {
@@ -165,24 +154,6 @@ server_launcher::known_server& server_launcher::look_up(const target_url& url) {
   return server;
 }
 
-unique_fd server_launcher::connect(known_server& to, const std::string& name, time_point deadline) {
-  unique_fd socket;
-  try {
-    socket = tcp::connect_to_first(to.found, name, deadline);
-  } catch (const error&) {
-    // It may have moved, and be asked for again.
-    to.found.clear();
-    throw;
-  }
-  to.addresses.clear();
-  for (const tcp::socket_address& a : to.found) {
-    const bool is_used = a == tcp::peer_address(socket.get());
-    to.addresses.insert(is_used ? to.addresses.begin() : to.addresses.end(),
-                        tcp::address_in(network_, a));
-  }
-  return socket;
-}
-
 server_launcher::server_launcher(const launch_site& site)
     : identity_(make_identity(site.access)), output_(site.output), arrivals_(site.arrivals) {
   for (const target_url& url : site.targets) {
@@ -212,47 +183,180 @@ std::unique_ptr<port> server_launcher::open_port() {
                              {request_.credentials.copy(), request_.heartbeat_timeout});
 }
 
+tcp::admission_request server_launcher::ask(known_server& server, const wanted_target& wanted) {
+  tcp::preamble p;
+  p.kind = tcp::connection_kind::control;
+  p.is_encrypted = identity_ ? 1 : 0;
+  p.to = wanted.node;
+  p.job = request_.credentials.name;
+  return {server.found, wanted.url->address, p};
+}
+
+std::unique_ptr<target_process> server_launcher::have_started(known_server& by, unique_fd socket,
+                                                              const wanted_target& wanted) {
+  by.addresses.clear();
+  for (const tcp::socket_address& a : by.found) {
+    const bool is_used = a == tcp::peer_address(socket.get());
+    by.addresses.insert(is_used ? by.addresses.begin() : by.addresses.end(),
+                        tcp::address_in(network_, a));
+  }
+  tcp::set_options(socket.get(), request_.heartbeat_timeout);
+  auto connection = identity_
+                        ? tcp::tls_client(std::move(socket), identity_,
+                                          tcp::parse_address(wanted.url->address, "a server").host)
+                        : tcp::plain_stream(std::move(socket));
+  auto [ours, theirs] = control_socket::make_pair();
+  const std::string server = server_name(*wanted.url);
+  auto link = std::make_shared<relay>(
+      *loop_, std::move(theirs), std::move(connection), request_.heartbeat_timeout,
+      [server](control_socket& near, const std::string& why) {
+        if (why.empty()) return;
+        (void)messages::try_send(near,
+                                 messages::ended{server + " can no longer be reached: " + why});
+      });
+  tcp::receive_output(loop_, link, wanted.node, output_);
+  target_request request{request_.credentials.copy(), request_.heartbeat_timeout};
+  request.node = wanted.node;
+  // A server takes whoever begins with something else for no host.
+  link->begin_with(wanted.url->has("sampler") ? control::request_sampler : control::request,
+                   encode_request(request));
+  link->start();
+  server_of_[wanted.node] = wanted.url->address;
+  return std::make_unique<remote_process>(std::move(ours), std::move(link), server);
+}
+
+// ---- many at a time -----------------------------------------------------------------------------
+
+struct server_launcher::start_under_way {
+  wanted_target wanted;
+  known_server* server = nullptr;              ///< null: not begun
+  std::optional<tcp::admission_request> asked; ///< until the server has let it in
+  std::unique_ptr<target_process> process;     ///< from then on
+  bool is_proved = false;                      ///< the server has read what is wanted
+};
+
+/// The targets of one start_all().
+class server_launcher::starts {
+ public:
+  starts(server_launcher& by, std::span<const wanted_target> all) : by_(&by) {
+    for (const wanted_target& wanted : all)
+      all_.emplace_back().wanted = wanted;
+  }
+
+  /// As server_launcher::start_all().
+  std::vector<std::unique_ptr<target_process>> finish(time_point deadline) {
+    for (;;) {
+      begin_more();
+      if (all_let_in()) break;
+      wait(deadline);
+    }
+    std::vector<std::unique_ptr<target_process>> started;
+    for (start_under_way& s : all_)
+      started.push_back(std::move(s.process));
+    return started;
+  }
+
+ private:
+  [[nodiscard]] bool all_let_in() const {
+    return std::ranges::all_of(all_, [](const start_under_way& s) { return s.process != nullptr; });
+  }
+
+  /// As far as the servers have room.
+  void begin_more() {
+    for (start_under_way& s : all_) {
+      if (s.server != nullptr) continue;
+      attempt(s, [&] {
+        known_server& server = by_->look_up(*s.wanted.url);
+        if (unproved_[&server] == most_starts) return;
+        ++unproved_[&server];
+        s.server = &server;
+        s.asked = by_->ask(server, s.wanted);
+        advance(s);
+      });
+    }
+  }
+
+  void advance(start_under_way& s) {
+    if (!s.asked->advance(clock::now())) return;
+    s.process = by_->have_started(*s.server, s.asked->take(), s.wanted);
+    s.asked.reset();
+  }
+
+  void note_proved(start_under_way& s) {
+    s.is_proved = true;
+    --unproved_[s.server];
+  }
+
+  void wait(time_point deadline) {
+    std::vector<pollfd> waiting;
+    std::vector<start_under_way*> whose;
+    time_point next = deadline;
+    for (start_under_way& s : all_) {
+      if (s.asked) {
+        s.asked->watch(waiting);
+        next = std::min(next, s.asked->next_look());
+      } else if (s.process && !s.is_proved) {
+        waiting.push_back({s.process->socket().fd(), POLLIN, 0});
+      }
+      whose.resize(waiting.size(), &s);
+    }
+    if (clock::now() >= deadline) fail_late();
+    (void)::poll(waiting.data(), waiting.size(), poll_timeout(next));
+    const time_point now = clock::now();
+    std::set<start_under_way*> ready;
+    for (std::size_t i = 0; i < waiting.size(); ++i) {
+      if (waiting[i].revents != 0) ready.insert(whose[i]);
+    }
+    for (start_under_way& s : all_) {
+      if (s.asked && (ready.contains(&s) || s.asked->next_look() <= now)) {
+        attempt(s, [&] { advance(s); });
+      } else if (s.process && !s.is_proved && ready.contains(&s)) {
+        note_proved(s);
+      }
+    }
+  }
+
+  [[noreturn]] void fail_late() {
+    const auto late =
+        std::ranges::find_if(all_, [](const start_under_way& s) { return s.asked.has_value(); });
+    if (late != all_.end()) attempt(*late, [&] { late->asked->throw_overdue(); });
+    const start_under_way& first = *std::ranges::find(all_, nullptr, &start_under_way::server);
+    throw start_failed(text_of(first) + "the targets before it on that server have not reported "
+                                        "in time (job_options::start_timeout)",
+                       first.wanted.node);
+  }
+
+  [[nodiscard]] static std::string text_of(const start_under_way& s) {
+    return node_text(s.wanted.node) + " (" + server_name(*s.wanted.url) + ") cannot be started: ";
+  }
+
+  template <class Step>
+  void attempt(start_under_way& s, const Step& step) {
+    try {
+      step();
+    } catch (const setting_error&) {
+      throw;
+    } catch (const error& e) {
+      // Its name may lead elsewhere by now, and the server be asked for again.
+      if (s.asked) s.server->found.clear();
+      throw start_failed(text_of(s) + e.what(), s.wanted.node);
+    }
+  }
+
+  server_launcher* by_;
+  std::vector<start_under_way> all_;
+  std::map<const known_server*, std::size_t> unproved_; ///< connections whose target is silent
+};
+
 std::unique_ptr<target_process> server_launcher::start(node_id node, const target_url& url,
                                                        time_point deadline) {
-  const std::string server = "tcp://" + url.address;
-  try {
-    unique_fd socket = connect(look_up(url), url.address, deadline);
-    tcp::set_options(socket.get(), request_.heartbeat_timeout);
-    tcp::preamble p;
-    p.kind = tcp::connection_kind::control;
-    p.is_encrypted = identity_ ? 1 : 0;
-    p.to = node;
-    p.job = request_.credentials.name;
-    if (::send(socket.get(), &p, sizeof p, MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof p)) {
-      throw_system_error("it has cut the connection", errno);
-    }
-    const tcp::admission word = receive_admission(socket.get(), deadline);
-    if (word != tcp::admission::come_in) throw error(tcp::refusal_text(word));
-    auto connection = identity_ ? tcp::tls_client(std::move(socket), identity_,
-                                                  tcp::parse_address(url.address, "a server").host)
-                                : tcp::plain_stream(std::move(socket));
-    auto [ours, theirs] = control_socket::make_pair();
-    auto link = std::make_shared<relay>(
-        *loop_, std::move(theirs), std::move(connection), request_.heartbeat_timeout,
-        [server](control_socket& near, const std::string& why) {
-          if (why.empty()) return;
-          (void)messages::try_send(near,
-                                   messages::ended{server + " can no longer be reached: " + why});
-        });
-    tcp::receive_output(loop_, link, node, output_);
-    target_request request{request_.credentials.copy(), request_.heartbeat_timeout};
-    request.node = node;
-    // A server takes whoever begins with something else for no host.
-    link->begin_with(url.has("sampler") ? control::request_sampler : control::request,
-                     encode_request(request));
-    link->start();
-    server_of_[node] = url.address;
-    return std::make_unique<remote_process>(std::move(ours), std::move(link), server);
-  } catch (const setting_error&) {
-    throw;
-  } catch (const error& e) {
-    throw start_failed(node_text(node) + " (" + server + ") cannot be started: " + e.what(), node);
-  }
+  const wanted_target one{node, &url};
+  return std::move(start_all({&one, 1}, deadline).front());
+}
+
+std::vector<std::unique_ptr<target_process>>
+server_launcher::start_all(std::span<const wanted_target> all, time_point deadline) {
+  return starts(*this, all).finish(deadline);
 }
 
 } // namespace farcall

@@ -2,6 +2,7 @@
 
 #include <farcall/transport/launcher.hpp>
 #include <farcall/transport/tcp/address.hpp>
+#include <farcall/transport/tcp/admission_request.hpp>
 #include <farcall/transport/tcp/node_addresses.hpp>
 #include <farcall/transport/tcp/reactor.hpp>
 #include <farcall/transport/tcp/relay.hpp>
@@ -64,6 +65,10 @@ class server_launcher final : public launcher {
   /// Blocks until the server has let us in.
   [[nodiscard]] std::unique_ptr<target_process> start(node_id node, const target_url& url,
                                                       time_point deadline) override;
+  /// The same of all: the number of ways to a server and back does not grow with their number, up
+  /// to 64 on each server.
+  [[nodiscard]] std::vector<std::unique_ptr<target_process>>
+  start_all(std::span<const wanted_target> all, time_point deadline) override;
   [[nodiscard]] std::vector<std::byte> setup(node_id node) const override;
   [[nodiscard]] std::unique_ptr<port> open_port() override;
 
@@ -86,8 +91,13 @@ class server_launcher final : public launcher {
   /// setting_error for a server that is not to be trusted without a key.
   known_server& look_up(const target_url& url);
 
-  /// Throws error, and timeout.
-  unique_fd connect(known_server& to, const std::string& name, time_point deadline);
+  struct start_under_way;
+  class starts;
+
+  [[nodiscard]] tcp::admission_request ask(known_server& server, const wanted_target& wanted);
+  /// The connection has been let in: the server hears what is wanted, and takes its time.
+  [[nodiscard]] std::unique_ptr<target_process> have_started(known_server& by, unique_fd socket,
+                                                             const wanted_target& wanted);
 
   std::shared_ptr<const tcp::tls_identity> identity_;
   target_request request_;

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <farcall/base/clock.hpp>
+#include <farcall/base/unique_fd.hpp>
+#include <farcall/transport/tcp/address.hpp>
+#include <farcall/transport/tcp/connect_attempts.hpp>
+#include <farcall/transport/tcp/handshake.hpp>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <poll.h>
+
+namespace farcall::tcp {
+
+/// A host's connection to a server, from the first attempt until the server lets it in. It never
+/// waits, so that its owner can wait for many at a time.
+class admission_request {
+ public:
+  /// `name` stands for the addresses in errors. Nothing begins yet.
+  admission_request(std::vector<socket_address> where, std::string name, const preamble& first)
+      : attempts_(std::move(where)), name_(std::move(name)), first_(first) {}
+
+  /// Goes on as far as it can without waiting; true once the server has let us in. Throws error
+  /// with the reason why it does not.
+  [[nodiscard]] bool advance(time_point now);
+  /// Adds what it waits for, besides the time of next_look().
+  void watch(std::vector<pollfd>& all) const;
+  [[nodiscard]] time_point next_look() const noexcept {
+    return socket_ ? no_deadline : attempts_.next_start();
+  }
+  /// Throws error, and timeout, that says what has not happened in time.
+  [[noreturn]] void throw_overdue() const;
+
+  /// The connection that was let in.
+  [[nodiscard]] unique_fd take() noexcept { return std::move(socket_); }
+
+ private:
+  [[nodiscard]] bool connect(time_point now);
+  [[nodiscard]] bool receive();
+  [[nodiscard]] std::string failure_text() const;
+
+  connect_attempts attempts_;
+  std::string name_;
+  preamble first_;
+  unique_fd socket_; ///< connected, with the preamble sent
+  admission_message reply_;
+  std::size_t have_ = 0; ///< bytes of the reply
+};
+
+} // namespace farcall::tcp

@@ -1,0 +1,88 @@
+#include "tests/network/proxy.hpp"
+#include "tests/network/support.hpp"
+
+#include <farcall/transport/tcp/secret.hpp>
+#include <farcall/transport/tcp/socket.hpp>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+/// Many targets on servers: they are started at the same time, and all or none.
+namespace farcall::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr std::size_t targets = 8;
+
+class network_starts : public testing::TestWithParam<bool> {
+ protected:
+  network_starts() {
+    if (GetParam()) tcp::write_key_file(key_ = folder_.file("key"));
+  }
+
+  scratch_folder folder_;
+  std::string key_;
+};
+
+std::string counted(const std::string& url) { return url + "?count=" + std::to_string(targets); }
+
+/// A host that waited for the reply to one before it talked to the next would not get it.
+TEST_P(network_starts, ask_all_before_any_is_answered) {
+  const server s(local_server(key_));
+  proxy between(port_of(s));
+  between.hold_until_said_to(targets);
+  const job j(network_job(counted(between.url()), key_));
+  between.hold_until_said_to(0);
+  ASSERT_EQ(j.targets().size(), targets);
+  for (const node& n : j.targets())
+    EXPECT_NE(sync(n, ::getpid), ::getpid());
+}
+
+TEST_P(network_starts, of_targets_that_are_added_ask_all_too) {
+  const server s(local_server(key_));
+  proxy between(port_of(s));
+  job j(network_job(url_of(s), key_));
+  between.hold_until_said_to(targets);
+  const std::vector<node> added = j.add(std::vector{counted(between.url())});
+  between.hold_until_said_to(0);
+  ASSERT_EQ(added.size(), targets);
+  for (const node& n : added)
+    EXPECT_NE(sync(n, ::getpid), ::getpid());
+}
+
+TEST_P(network_starts, of_which_one_fails_name_it_and_leave_none) {
+  const server s(local_server(key_));
+  // Bound by nobody once it is closed here.
+  const std::uint16_t closed =
+      tcp::local_address(tcp::listen_on({"127.0.0.1", 0}).front().get()).port;
+  const std::string bad = "tcp://127.0.0.1:" + std::to_string(closed);
+  const auto start = [&] { const job j(network_job(counted(url_of(s)) + "," + bad, key_)); };
+  EXPECT_THAT(start, testing::ThrowsMessage<start_failed>(AllOf(
+                         HasSubstr("node 9 (" + bad + ")"), HasSubstr("nothing listens there"))));
+  EXPECT_TRUE(comes_true([&] { return s.targets() == 0; }));
+}
+
+TEST_P(network_starts, of_which_one_stays_silent_end_with_the_deadline) {
+  const server s(local_server(key_));
+  proxy silent(port_of(s));
+  silent.hold_until_said_to(targets);
+  job_options o = network_job(counted(url_of(s)) + "," + silent.url(), key_);
+  o.start_timeout = std::chrono::milliseconds(500);
+  EXPECT_THAT([&] { const job j(o); },
+              testing::ThrowsMessage<start_failed>(
+                  AllOf(HasSubstr("node 9 (" + silent.url() + ")"), HasSubstr("does not answer"))));
+  EXPECT_TRUE(comes_true([&] { return s.targets() == 0; }));
+}
+
+INSTANTIATE_TEST_SUITE_P(with, network_starts, testing::Bool(),
+                         [](const auto& of) { return of.param ? "tls" : "tcp"; });
+
+} // namespace
+} // namespace farcall::test
