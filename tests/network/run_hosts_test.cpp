@@ -1,6 +1,8 @@
 #include "tests/network/support.hpp"
 
+#include <farcall/base/unique_fd.hpp>
 #include <farcall/offload/job_test_support.hpp>
+#include <farcall/transport/tcp/socket.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,6 +24,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 using testing::UnorderedElementsAre;
 
 /// The program that is run: a host that uses its targets and says what it found.
@@ -72,6 +75,20 @@ int use_targets() {
 }
 const role use_role("use_targets", use_targets);
 
+/// The program that is run: says where its targets are, and what they were given.
+int show_place() {
+  const job j;
+  for (const node& n : j.targets()) {
+    say(sync(n, [] {
+      const char* const value = std::getenv("FARCALL_TEST_EXPORTED");
+      return "in " + std::filesystem::current_path().string() + " with " +
+             (value == nullptr ? "nothing" : value);
+    }));
+  }
+  return 7;
+}
+const role show_role("show_place", show_place);
+
 class run_hosts_test : public testing::Test {
  protected:
   run_hosts_test() {
@@ -83,6 +100,7 @@ class run_hosts_test : public testing::Test {
           "if [ $host = away ]; then echo 'no route to away' >&2; exit 255; fi\n"
           "if [ $host = silent ]; then sleep 60; fi\n"
           "if [ $host = talks ]; then exec yes; fi\n"
+          "if [ $host = waits ]; then exec sed d; fi\n"
           "echo \"$*\" >> " +
               folder_.file("commands") +
               "\n"
@@ -145,7 +163,8 @@ TEST_F(run_hosts_test, the_program_gets_encrypted_targets_on_all_hosts) {
   std::ifstream commands(folder_.file("commands"));
   std::string line;
   ASSERT_TRUE(std::getline(commands, line));
-  EXPECT_THAT(line, AllOf(HasSubstr("farcall serve --listen 127.0.0.1:0 --key-from-stdin /"),
+  EXPECT_THAT(line, AllOf(HasSubstr("farcall serve --listen 127.0.0.1:0 --key-from-stdin "
+                                    "--folder-if-there /"),
                           HasSubstr(" 'two words'")));
 }
 
@@ -178,6 +197,85 @@ TEST_F(run_hosts_test, a_host_that_does_not_answer_is_given_up) {
   EXPECT_EQ(o.status, 1);
   EXPECT_THAT(o.text, AllOf(HasSubstr("host silent"), HasSubstr("in time")));
   EXPECT_TRUE(nothing_runs());
+}
+
+/// Servers start at the same time: nobody waits for the first before the second is heard.
+TEST_F(run_hosts_test, of_which_one_host_fails_ends_at_once) {
+  const outcome o = outcome_of(command("waits address=127.0.0.1\naway address=127.0.0.1\n"));
+  EXPECT_EQ(o.status, 1);
+  EXPECT_THAT(o.text, AllOf(HasSubstr("host away"), Not(HasSubstr("host waits"))));
+  EXPECT_TRUE(nothing_runs());
+}
+
+TEST_F(run_hosts_test, a_host_by_its_name_is_served_at_all_addresses) {
+  const outcome o = outcome_of(command("localhost slots=2\n"));
+  EXPECT_EQ(o.status, 7) << o.text;
+  EXPECT_THAT(o.text, HasSubstr("targets: tcp+key tcp+key\n"));
+  EXPECT_THAT(content_of(folder_.file("commands")), HasSubstr("--listen 0.0.0.0:0 "));
+}
+
+TEST_F(run_hosts_test, servers_listen_at_the_port_that_is_given) {
+  std::vector<unique_fd> listeners = tcp::listen_on({"127.0.0.1", 0});
+  const std::string port = std::to_string(tcp::local_address(listeners.front().get()).port);
+  const outcome taken = outcome_of(command("here address=127.0.0.1 port=" + port + "\n"));
+  EXPECT_EQ(taken.status, 1);
+  EXPECT_THAT(taken.text, AllOf(HasSubstr("host here: no server was started there at port " + port),
+                                HasSubstr("another program listens there")));
+  listeners.clear();
+  const outcome o = outcome_of(command("here address=127.0.0.1\n", "--port " + port));
+  EXPECT_EQ(o.status, 7) << o.text;
+  EXPECT_THAT(content_of(folder_.file("commands")), HasSubstr("--listen 127.0.0.1:" + port + " "));
+  const outcome twice =
+      outcome_of(command("a address=127.0.0.1\nb address=127.0.0.1\n", "--port " + port));
+  EXPECT_EQ(twice.status, 2);
+  EXPECT_THAT(twice.text, HasSubstr("hosts a and b: port " + port));
+}
+
+TEST_F(run_hosts_test, targets_work_in_the_folder_of_the_command) {
+  const std::string here = std::filesystem::current_path();
+  std::filesystem::create_directory(folder_.file("ssh begins here"));
+  // ssh begins elsewhere, and what it is to run passes a filter first.
+  const auto write_ssh_with = [&](const std::string& filter) {
+    write(ssh_,
+          "#!/bin/sh\ncd '" + folder_.file("ssh begins here") + "' && shift && PATH=" +
+              std::filesystem::path(FARCALL_COMMAND).parent_path().string() +
+              ":$PATH exec sh -c \"$(echo \"$*\" | " + filter + ")\"\n",
+          0755);
+  };
+  write_ssh_with("cat");
+  const std::string hosts = "here address=127.0.0.1\n";
+  EXPECT_THAT(outcome_of(command(hosts, "", "show_place")).text, HasSubstr("in " + here + " with"));
+  std::filesystem::create_directory(folder_.file("another one"));
+  EXPECT_THAT(
+      outcome_of(command(hosts, "--folder '" + folder_.file("another one") + "'", "show_place"))
+          .text,
+      HasSubstr("in " + folder_.file("another one") + " with"));
+  const outcome none = outcome_of(command(hosts, "--folder /does/not/exist", "show_place"));
+  EXPECT_EQ(none.status, 1);
+  EXPECT_THAT(none.text, AllOf(HasSubstr("host here"),
+                               HasSubstr("cannot use /does/not/exist as the working folder")));
+  // The folder of the command is not on every machine.
+  write_ssh_with("sed 's:--folder-if-there :&/absent:'");
+  EXPECT_THAT(outcome_of(command(hosts, "", "show_place")).text,
+              HasSubstr("in " + folder_.file("ssh begins here") + " with"));
+}
+
+TEST_F(run_hosts_test, exported_variables_reach_targets_and_no_command_line) {
+  const scoped_variable secret("FARCALL_TEST_EXPORTED", "a secret, 'quoted'");
+  // What ssh would not hand on.
+  const std::string without = "sed -i '2i unset FARCALL_TEST_EXPORTED' " + ssh_ + " && ";
+  const std::string hosts = "here address=127.0.0.1\n";
+  EXPECT_THAT(outcome_of(without + command(hosts, "", "show_place")).text,
+              HasSubstr(" with nothing\n"));
+  const outcome o = outcome_of(command(hosts, "--export FARCALL_TEST_EXPORTED,X=y", "show_place"));
+  EXPECT_EQ(o.status, 7) << o.text;
+  EXPECT_THAT(o.text, HasSubstr(" with a secret, 'quoted'\n"));
+  EXPECT_THAT(content_of(folder_.file("commands")), Not(HasSubstr("secret")));
+  EXPECT_THAT(outcome_of(command(hosts, "--json --export FARCALL_TEST_EXPORTED")).text,
+              Not(HasSubstr("secret")));
+  const outcome unset = outcome_of(command(hosts, "--export FARCALL_TEST_UNSET"));
+  EXPECT_EQ(unset.status, 2);
+  EXPECT_THAT(unset.text, HasSubstr("FARCALL_TEST_UNSET: it is not set here"));
 }
 
 TEST_F(run_hosts_test, an_address_of_another_machine_is_an_error_with_its_reason) {

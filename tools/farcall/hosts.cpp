@@ -11,9 +11,13 @@
 #include <cerrno>
 #include <fstream>
 #include <ios>
+#include <map>
 #include <sstream>
+#include <utility>
 
 #include <fmt/format.h>
+
+#include <sys/socket.h>
 
 namespace farcall::tool {
 
@@ -32,17 +36,29 @@ std::string without_user(const std::string& name) {
   return at == std::string::npos ? name : name.substr(at + 1);
 }
 
+bool is_number(const std::string& address) {
+  try {
+    (void)tcp::numeric_address(address + ":1", "an address");
+    return true;
+  } catch (const error&) {
+    return false;
+  }
+}
+
 void take_option(const std::string& word, const std::string& where, host_entry& host) {
   const auto equals = word.find('=');
   const std::string key = word.substr(0, equals);
   const std::string value = equals == std::string::npos ? "" : word.substr(equals + 1);
-  if (key == "count") {
-    host.count = parse_number(value, where + ": count", 1, most_targets);
+  if (key == "slots" || key == "count") {
+    host.count = parse_number(value, fmt::format("{}: {}", where, key), 1, most_targets);
+  } else if (key == "port") {
+    host.port = static_cast<std::uint16_t>(parse_number(value, where + ": port", 1, 65535));
   } else if (key == "address" && !value.empty()) {
     host.address = value;
   } else {
     throw usage_problem(fmt::format(
-        "{}: \"{}\" is not understood; a line is: host [count=N] [address=NAME]", where, word));
+        "{}: \"{}\" is not understood; a line is: host [slots=N] [address=NAME] [port=N]", where,
+        word));
   }
 }
 
@@ -107,6 +123,35 @@ std::vector<host_entry> read_hosts(const std::string& file) {
   return parse_hosts(text, file);
 }
 
+void set_ports(std::vector<host_entry>& hosts, std::uint16_t port) {
+  std::map<std::pair<std::string, std::uint16_t>, std::string> taken;
+  for (host_entry& host : hosts) {
+    if (host.port == 0) host.port = port;
+    if (host.port == 0) continue;
+    const auto [at, is_free] = taken.try_emplace({host.address, host.port}, host.name);
+    if (!is_free) {
+      throw usage_problem(fmt::format(
+          "hosts {} and {}: port {} of {} would have two servers; give one of them another port=N, "
+          "or write one line with slots=N",
+          at->second, host.name, host.port, host.address));
+    }
+  }
+}
+
+std::string listen_address(const host_entry& host) {
+  if (is_number(host.address)) return fmt::format("{}:{}", host.address, host.port);
+  bool is_ipv6 = false;
+  try {
+    for (const tcp::socket_address& a : tcp::resolve({host.address, 0})) {
+      if (a.family() == AF_INET) return fmt::format("0.0.0.0:{}", host.port);
+      is_ipv6 = true;
+    }
+  } catch (const error&) {
+    // The program says so when it looks for the server.
+  }
+  return fmt::format("{}:{}", is_ipv6 ? "[::]" : "0.0.0.0", host.port);
+}
+
 std::string shell_text(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) {
@@ -124,19 +169,21 @@ std::string shell_text(const std::vector<std::string>& words) {
 }
 
 std::vector<std::string> serve_command(const std::string& ssh, const host_entry& host,
-                                       const std::string& folder, const std::string& program,
-                                       const std::vector<std::string>& arguments,
-                                       bool uses_host_files) {
+                                       const served_program& served) {
   std::vector<std::string> words = words_of(ssh);
   if (words.empty()) throw usage_problem("--ssh or FARCALL_SSH is empty; give a command");
   words.push_back(host.name);
-  std::vector<std::string> there{"farcall", "serve", "--listen", host.address + ":0",
+  std::vector<std::string> there{"farcall", "serve", "--listen", listen_address(host),
                                  "--key-from-stdin"};
-  if (uses_host_files) there.emplace_back("--host-files");
-  there.push_back(program);
-  there.insert(there.end(), arguments.begin(), arguments.end());
-  const std::string change = folder.empty() ? "" : "cd " + shell_text({"--", folder}) + " && exec ";
-  words.push_back(change + shell_text(there));
+  if (served.takes_exports) there.emplace_back("--exports-from-stdin");
+  if (!served.folder.empty()) {
+    there.emplace_back(served.needs_folder ? "--folder" : "--folder-if-there");
+    there.push_back(served.folder);
+  }
+  if (served.uses_host_files) there.emplace_back("--host-files");
+  there.push_back(served.program);
+  there.insert(there.end(), served.arguments.begin(), served.arguments.end());
+  words.push_back(shell_text(there));
   return words;
 }
 

@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <charconv>
 #include <csignal>
+#include <cstring>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -153,8 +155,8 @@ bool is_told_to_end() {
 // ---- servers ------------------------------------------------------------------------------------
 
 remote_server::remote_server(const host_entry& host, const std::vector<std::string>& command,
-                             const std::string& key_line)
-    : host_{host}, command_{shell_text(command)} {
+                             std::string input)
+    : host_{host}, command_{shell_text(command)}, unsent_{std::move(input)} {
   auto [their_input, our_input] = make_pipe();
   auto [our_output, their_output] = make_pipe();
   try {
@@ -164,12 +166,14 @@ remote_server::remote_server(const host_entry& host, const std::vector<std::stri
   }
   input_ = std::move(our_input);
   output_ = std::move(our_output);
-  // A pipe has room for this. Whether somebody takes it shows in the answer.
-  [[maybe_unused]] const auto written = write(input_.get(), key_line.data(), key_line.size());
+  // Whoever does not read it does not hold up the others.
+  fcntl(input_.get(), F_SETFL, O_NONBLOCK);
+  send_input();
 }
 
 remote_server::~remote_server() {
-  input_.reset();
+  let_end();
+  explicit_bzero(unsent_.data(), unsent_.size());
   if (!has_ended_by(clock::now() + ending_time)) {
     kill(-pid_, SIGKILL);
     (void)has_ended_by(no_deadline);
@@ -191,46 +195,96 @@ bool remote_server::has_ended_by(time_point deadline) {
   return true;
 }
 
-void remote_server::give_up(const std::string& what) {
+/// Whether somebody takes it shows in the answer.
+void remote_server::send_input() noexcept {
+  while (!unsent_.empty()) {
+    const ssize_t put = write(input_.get(), unsent_.data(), unsent_.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) return;
+    explicit_bzero(unsent_.data(), static_cast<std::size_t>(put));
+    unsent_.erase(0, static_cast<std::size_t>(put));
+  }
+}
+
+void remote_server::give_up(const std::string& what) const {
   throw failed_run(
       fmt::format("host {}: {} ({}); what it said stands above", host_.name, what, command_));
 }
 
-std::string remote_server::first_line(time_point deadline) {
-  std::string line;
-  for (char c = 0; c != '\n';) {
-    if (is_told_to_end()) give_up("a signal has ended the start");
-    pollfd waiting{output_.get(), POLLIN, 0};
-    const int ready =
-        poll(&waiting, 1, poll_timeout(std::min(deadline, clock::now() + signal_interval)));
-    if (ready < 0 && errno == EINTR) continue;
-    // Somebody who never stops talking is too late, too.
-    if (clock::now() >= deadline) give_up("no server began to serve there in time");
-    if (ready <= 0) continue;
-    if (read(output_.get(), &c, 1) != 1) {
-      const bool ended = has_ended_by(clock::now() + ending_time);
-      give_up("no server was started there: the command " +
-              (ended ? fate_text(status_) : std::string{"closed its output"}));
-    }
-    line += c;
-  }
-  return line;
-}
-
-std::string remote_server::url(time_point deadline) {
-  constexpr std::string_view beginning = "farcall: serving at tcp://";
-  // What the login says there may come first.
-  std::string line = first_line(deadline);
-  while (!line.starts_with(beginning))
-    line = first_line(deadline);
+unsigned remote_server::port_in(const std::string& line) const {
+  if (!line.starts_with("farcall: serving at tcp://")) return 0;
   const auto end = line.find(", ");
   const auto colon = line.rfind(':', end);
   unsigned port = 0;
   const char* digits = line.data() + colon + 1;
   const auto [rest, failure] = std::from_chars(digits, line.data() + line.size(), port);
   if (failure != std::errc{} || port == 0 || port > 65535) give_up("its server named no port");
-  forwarder_ = std::thread([from = output_.get()] { forward(from); });
-  return fmt::format("tcp://{}:{}?count={}", host_.address, port, host_.count);
+  return port;
+}
+
+bool remote_server::hear() {
+  // Who never stops talking is not to be heard for ever.
+  constexpr int most_bytes = 4096;
+  constexpr std::size_t longest_line = 4096;
+  send_input();
+  pollfd waiting{output_.get(), POLLIN, 0};
+  for (int n = 0; port_ == 0 && n < most_bytes && poll(&waiting, 1, 0) > 0; ++n) {
+    char c = 0;
+    // What follows the line is for the forwarder.
+    if (read(output_.get(), &c, 1) != 1) {
+      const bool ended = has_ended_by(clock::now() + ending_time);
+      const std::string where =
+          host_.port == 0 ? std::string{} : fmt::format(" at port {}", host_.port);
+      give_up(fmt::format("no server was started there{}: the command {}", where,
+                          ended ? fate_text(status_) : "closed its output"));
+    }
+    if (c != '\n') {
+      if (line_.size() < longest_line) line_ += c;
+      continue;
+    }
+    // What the login says there may come first.
+    port_ = port_in(line_);
+    line_.clear();
+    if (port_ != 0) forwarder_ = std::thread([from = output_.get()] { forward(from); });
+  }
+  return port_ != 0;
+}
+
+std::string remote_server::url() const {
+  return fmt::format("tcp://{}:{}?count={}", host_.address, port_, host_.count);
+}
+
+remote_servers::remote_servers(std::span<const host_entry> hosts,
+                               std::span<const std::vector<std::string>> commands,
+                               const std::string& input) {
+  for (std::size_t i = 0; i < hosts.size(); ++i)
+    all_.push_back(std::make_unique<remote_server>(hosts[i], commands[i], input));
+}
+
+remote_servers::~remote_servers() {
+  for (const auto& server : all_)
+    server->let_end();
+}
+
+std::string remote_servers::urls(time_point deadline) {
+  for (;;) {
+    std::vector<pollfd> waiting;
+    const remote_server* late = nullptr;
+    for (const auto& server : all_) {
+      if (server->hear()) continue;
+      waiting.push_back({server->output(), POLLIN, 0});
+      late = server.get();
+    }
+    if (late == nullptr) break;
+    if (is_told_to_end()) late->give_up("a signal has ended the start");
+    if (clock::now() >= deadline) late->give_up("no server began to serve there in time");
+    (void)poll(waiting.data(), waiting.size(),
+               poll_timeout(std::min(deadline, clock::now() + signal_interval)));
+  }
+  std::string all;
+  for (const auto& server : all_)
+    all += (all.empty() ? "" : ",") + server->url();
+  return all;
 }
 
 // ---- the program --------------------------------------------------------------------------------

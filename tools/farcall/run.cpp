@@ -1,5 +1,6 @@
 #include "commands.hpp"
 #include "debug_plan.hpp"
+#include "exports.hpp"
 #include "hosts.hpp"
 #include "labelled_output.hpp"
 #include "remote_servers.hpp"
@@ -56,6 +57,8 @@ struct run_options {
   bool label = false;
   std::string ssh;
   std::string folder;
+  std::size_t port = 0;
+  std::optional<std::string> exports;
   debug_request debug;
   unsigned start_timeout_ms = 30'000;
   bool json = false;
@@ -158,18 +161,28 @@ std::string ssh_command(const run_options& options) {
   return settings_source().text(ssh_setting).value_or(settings::default_of(ssh_setting));
 }
 
+/// Empty where it has been removed.
+std::string folder_of_this_command() {
+  std::error_code none;
+  return std::filesystem::current_path(none).string();
+}
+
 /// What is to be started where, for each host.
 std::vector<std::vector<std::string>> serve_commands(const run_options& options,
                                                      const std::vector<host_entry>& hosts,
                                                      const run_plan& plan) {
   // Here and there the same program: machines that work together share their files.
-  const std::string program = std::filesystem::absolute(plan.program).lexically_normal();
-  const std::vector<std::string> arguments{plan.words.begin() + 1, plan.words.end()};
+  served_program served;
+  served.program = std::filesystem::absolute(plan.program).lexically_normal();
+  served.arguments = {plan.words.begin() + 1, plan.words.end()};
+  served.needs_folder = !options.folder.empty();
+  served.folder = served.needs_folder ? options.folder : folder_of_this_command();
+  served.uses_host_files = options.host_files.has_value();
+  served.takes_exports = options.exports.has_value();
   std::vector<std::vector<std::string>> commands;
   commands.reserve(hosts.size());
   for (const host_entry& host : hosts)
-    commands.push_back(serve_command(ssh_command(options), host, options.folder, program, arguments,
-                                     options.host_files.has_value()));
+    commands.push_back(serve_command(ssh_command(options), host, served));
   return commands;
 }
 
@@ -185,7 +198,11 @@ int run_on_hosts(const run_options& options, const std::vector<std::string>& com
   if (options.processes || options.targets)
     throw usage_problem("--hosts names the targets; leave out -n and --targets");
   const run_plan plan = make_run_plan({}, {}, command);
-  const std::vector<host_entry> hosts = read_hosts(*options.hosts);
+  std::vector<host_entry> hosts = read_hosts(*options.hosts);
+  set_ports(hosts, static_cast<std::uint16_t>(options.port));
+  // Before anything is started, since it may be refused.
+  std::string exports;
+  if (options.exports) exports = encode_exports(parse_exports(*options.exports));
   const auto commands = serve_commands(options, hosts, plan);
   if (options.json) {
     const json document{
@@ -195,13 +212,9 @@ int run_on_hosts(const run_options& options, const std::vector<std::string>& com
   }
   block_signals();
   const key_in_memory key;
-  std::vector<std::unique_ptr<remote_server>> servers;
-  for (std::size_t i = 0; i < hosts.size(); ++i)
-    servers.push_back(std::make_unique<remote_server>(hosts[i], commands[i], key.line()));
   const time_point deadline = clock::now() + std::chrono::milliseconds(options.start_timeout_ms);
-  std::string urls;
-  for (const auto& server : servers)
-    urls += (urls.empty() ? "" : ",") + server->url(deadline);
+  remote_servers servers(hosts, commands, key.line() + exports);
+  const std::string urls = servers.urls(deadline);
   hand_on_host_files(options, urls);
   if (options.trace) set_variable(settings::row("trace"), *options.trace);
   set_variable(settings::row("targets"), urls);
@@ -242,7 +255,8 @@ int run_app(run_options options, const std::vector<std::string>& command) {
   }
   if (settings_source().text(settings::row("label")) == "yes") options.label = true;
   if (options.hosts) return run_on_hosts(options, command);
-  if (!options.folder.empty()) throw usage_problem("--folder is for the machines of --hosts");
+  if (!options.folder.empty() || options.port != 0 || options.exports)
+    throw usage_problem("--folder, --port and --export are for the machines of --hosts");
   run_plan plan = make_run_plan(options.processes, options.targets, command, options.spmd);
   debug_plan debug;
   if (is_debugged(options)) {
@@ -307,8 +321,8 @@ command command_run() {
             .excludes = "-n"},
            {.name = "--hosts",
             .value = &o.hosts,
-            .text = "File with a line for each machine that has targets: host [count=N] "
-                    "[address=NAME]. Starts 'farcall serve' there for this run"},
+            .text = "File with a line for each machine that has targets: host [slots=N] "
+                    "[address=NAME] [port=N]. Starts 'farcall serve' there for this run"},
            {.name = "--ssh",
             .value = &o.ssh,
             .text =
@@ -316,8 +330,18 @@ command command_run() {
                             settings::variable_of(ssh_setting), settings::default_of(ssh_setting))},
            {.name = "--folder",
             .value = &o.folder,
-            .text = "With --hosts: working folder of the targets there (default: the one that ssh "
-                    "begins in)"},
+            .text = "With --hosts: working folder of the targets there, which must exist (default: "
+                    "the one of this command where that exists, else the one that ssh begins in)"},
+           {.name = "--port",
+            .value = &o.port,
+            .text = "With --hosts: port of the servers on hosts without port=N (default: any that "
+                    "is free)",
+            .range = {{1, 65535}}},
+           {.name = "--export",
+            .value = &o.exports,
+            .text = "With --hosts: variables for the environment of the targets there: "
+                    "NAME[,NAME=VALUE...]; a name alone has its value of here. They go through ssh "
+                    "with the key, and not on a command line"},
            {.name = "--host-files",
             .value = &o.host_files,
             .text = std::string(settings::row("host-files").text) +

@@ -1,5 +1,6 @@
 #include "bench.hpp"
 #include "commands.hpp"
+#include "exports.hpp"
 #include "passed_sockets.hpp"
 #include "run_plan.hpp"
 #include "serve_log.hpp"
@@ -19,6 +20,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -43,6 +45,9 @@ struct serve_options {
       static_cast<unsigned>(server.longest_heartbeat_timeout.count());
   unsigned handshake_timeout_ms = static_cast<unsigned>(server.handshake_timeout.count());
   bool key_from_stdin = false;
+  bool exports_from_stdin = false;
+  std::string folder;
+  std::string folder_if_there;
   bool host_files = false;
 };
 
@@ -107,6 +112,15 @@ void serve_and_report(server& listening, const serve_options& options, service_m
   manager.tell("STOPPING=1");
 }
 
+/// The working folder of targets is that of the server.
+void enter_folder(const serve_options& options) {
+  const bool must_exist = !options.folder.empty();
+  const std::string& folder = must_exist ? options.folder : options.folder_if_there;
+  if (folder.empty() || chdir(folder.c_str()) == 0 || !must_exist) return;
+  throw failed_run(fmt::format("cannot use {} as the working folder of targets: {}", folder,
+                               reason_text(errno)));
+}
+
 int serve_app(serve_options options, const std::vector<std::string>& command) {
   if (command.empty())
     throw usage_problem("no program given; for example: farcall serve ./app its arguments");
@@ -117,13 +131,20 @@ int serve_app(serve_options options, const std::vector<std::string>& command) {
   service_manager manager;
   const run_plan plan = make_run_plan({}, "shm", command);
   choose_listeners(options, std::move(passed));
-  options.server.program = served_for_benchmarks(plan.program);
+  // Whatever the working folder is.
+  options.server.program =
+      served_for_benchmarks(std::filesystem::absolute(plan.program).lexically_normal());
   options.server.arguments = plan.words;
   options.server.sampler = {this_program(), "sampler"};
   options.server.longest_heartbeat_timeout =
       std::chrono::milliseconds(options.longest_heartbeat_timeout_ms);
   options.server.handshake_timeout = std::chrono::milliseconds(options.handshake_timeout_ms);
   // Before the server notes the environment of its targets.
+  if (!options.key_from_stdin &&
+      (options.exports_from_stdin || !options.folder.empty() || !options.folder_if_there.empty())) {
+    throw usage_problem("--exports-from-stdin, --folder and --folder-if-there are for "
+                        "--key-from-stdin; set variables and the working folder before");
+  }
   if (options.host_files) preload_io_library();
   block_end_signals();
   std::optional<key_in_memory> key;
@@ -134,6 +155,8 @@ int serve_app(serve_options options, const std::vector<std::string>& command) {
     std::string line = read_line(STDIN_FILENO);
     key.emplace(line);
     options.server.access.key = key->path();
+    if (options.exports_from_stdin) set_exports(read_exports(STDIN_FILENO));
+    enter_folder(options);
     input = take_stdin();
   }
   // No core dump has the key, then; those that are started here are as ever.
@@ -188,6 +211,16 @@ command command_serve() {
             .value = &o.key_from_stdin,
             .text = "Read the key from standard input, and end when that ends ('farcall run "
                     "--hosts' starts servers so)"},
+           {.name = "--exports-from-stdin",
+            .value = &o.exports_from_stdin,
+            .text = "Read variables for the environment of targets behind that key"},
+           {.name = "--folder",
+            .value = &o.folder,
+            .text = "With --key-from-stdin: working folder of targets"},
+           {.name = "--folder-if-there",
+            .value = &o.folder_if_there,
+            .text = "The same, where it exists",
+            .excludes = "--folder"},
            {.name = "--certificate",
             .value = &a.certificate,
             .text = std::string(settings::row("certificate").text)},
