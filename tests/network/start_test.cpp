@@ -21,6 +21,22 @@ using testing::HasSubstr;
 
 constexpr std::size_t targets = 8;
 
+/// A server in a process of its own, so that ours has the descriptors of a host alone.
+int serve_alone() {
+  block_end_signals();
+  server s(local_server());
+  say(url_of(s));
+  serve_until_signalled(s);
+  return 0;
+}
+const role alone_role("serve_alone", serve_alone);
+
+std::size_t descriptors_of_job(const std::string& url) {
+  const std::size_t before = open_descriptors();
+  const job j(network_job(url));
+  return open_descriptors() - before;
+}
+
 class network_starts : public testing::TestWithParam<bool> {
  protected:
   network_starts() {
@@ -35,7 +51,7 @@ std::string counted(const std::string& url) { return url + "?count=" + std::to_s
 
 /// A host that waited for the reply to one before it talked to the next would not get it.
 TEST_P(network_starts, ask_all_before_any_is_answered) {
-  const server s(local_server(key_));
+  server s(local_server(key_));
   proxy between(port_of(s));
   between.hold_until_said_to(targets);
   const job j(network_job(counted(between.url()), key_));
@@ -46,7 +62,7 @@ TEST_P(network_starts, ask_all_before_any_is_answered) {
 }
 
 TEST_P(network_starts, of_targets_that_are_added_ask_all_too) {
-  const server s(local_server(key_));
+  server s(local_server(key_));
   proxy between(port_of(s));
   job j(network_job(url_of(s), key_));
   between.hold_until_said_to(targets);
@@ -58,7 +74,7 @@ TEST_P(network_starts, of_targets_that_are_added_ask_all_too) {
 }
 
 TEST_P(network_starts, of_which_one_fails_name_it_and_leave_none) {
-  const server s(local_server(key_));
+  server s(local_server(key_));
   // Bound by nobody once it is closed here.
   const std::uint16_t closed =
       tcp::local_address(tcp::listen_on({"127.0.0.1", 0}).front().get()).port;
@@ -70,7 +86,7 @@ TEST_P(network_starts, of_which_one_fails_name_it_and_leave_none) {
 }
 
 TEST_P(network_starts, of_which_one_stays_silent_end_with_the_deadline) {
-  const server s(local_server(key_));
+  server s(local_server(key_));
   proxy silent(port_of(s));
   silent.hold_until_said_to(targets);
   job_options o = network_job(counted(url_of(s)) + "," + silent.url(), key_);
@@ -79,6 +95,16 @@ TEST_P(network_starts, of_which_one_stays_silent_end_with_the_deadline) {
               testing::ThrowsMessage<start_failed>(
                   AllOf(HasSubstr("node 9 (" + silent.url() + ")"), HasSubstr("does not answer"))));
   EXPECT_TRUE(comes_true([&] { return s.targets() == 0; }));
+}
+
+/// Its connection, and both ends of the socket that the relay lengthens.
+TEST(network_start, of_a_target_costs_the_host_three_descriptors) {
+  role_process alone("serve_alone");
+  const std::string url = alone.line();
+  ASSERT_THAT(url, testing::StartsWith("tcp://"));
+  const std::size_t of_one = descriptors_of_job(url);
+  (void)settled_holdings();
+  EXPECT_EQ(descriptors_of_job(counted(url)) - of_one, 3 * (targets - 1));
 }
 
 INSTANTIATE_TEST_SUITE_P(with, network_starts, testing::Bool(),
