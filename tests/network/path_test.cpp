@@ -121,7 +121,8 @@ TEST_P(network_paths, that_come_back_in_time_lose_nothing) {
   std::this_thread::sleep_for(timeout * 9 / 10);
   call(other_);
   set_paths(true);
-  // What the target has sent is acknowledged by the request of the next break, which is another one.
+  // What the target has sent is acknowledged by the request of the next break, which is another
+  // one.
   for (future<int>& earlier : calls)
     earlier.wait();
   future<int> mended = async(
