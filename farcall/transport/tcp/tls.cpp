@@ -1,5 +1,6 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/text.hpp>
+#include <farcall/transport/tcp/awaited_hello.hpp>
 #include <farcall/transport/tcp/socket_io.hpp>
 #include <farcall/transport/tcp/tls.hpp>
 #include <farcall/transport/tcp/tls_identity.hpp>
@@ -10,6 +11,7 @@
 #include <cstdint>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include <openssl/err.h>
@@ -290,6 +292,8 @@ class tls_stream final : public stream {
   [[nodiscard]] io_status fail() noexcept;
   void note_names() noexcept;
   void forget_key() noexcept;
+  void begin();
+  [[nodiscard]] bool begin_if_greeted() noexcept;
   [[nodiscard]] bool has_write_failed() const noexcept {
     return why_.happened || send_reason_ != 0;
   }
@@ -299,8 +303,8 @@ class tls_stream final : public stream {
 
   std::shared_ptr<const tls_identity> identity_;
   mutable fair_lock lock_;
-  box inbox_{inbox_bytes};
-  box outbox_{outbox_bytes};
+  box inbox_{0};
+  box outbox_{0};
   std::unique_ptr<std::byte[]> scratch_ = std::make_unique_for_overwrite<std::byte[]>(record_bytes);
   std::size_t unreported_ = 0; ///< bytes of the user in the outbox, not yet told as written
   std::uint64_t records_ = 0;  ///< sent under the present key
@@ -311,6 +315,7 @@ class tls_stream final : public stream {
   bool ended_ = false; ///< nothing more will be received
   cause why_;
   key_claim claim_;
+  std::optional<awaited_hello> hello_; ///< of a client, which has not come; then there is no ssl_
   std::unique_ptr<SSL, free_ssl> ssl_;
   // Relaxed throughout: they are hints, and what they speak of is under the lock.
   std::atomic<bool> established_{false};
@@ -444,10 +449,22 @@ void tls_stream::forget_key() noexcept {
 tls_stream::tls_stream(unique_fd fd, std::shared_ptr<const tls_identity> identity, bool is_server,
                        const std::string& server)
     : stream(std::move(fd)), identity_(std::move(identity)) {
+  why_.server = server;
+  if (is_server) {
+    hello_.emplace();
+  } else {
+    begin();
+  }
+}
+
+void tls_stream::begin() {
+  inbox_ = box(inbox_bytes);
+  outbox_ = box(outbox_bytes);
   ERR_clear_error();
   ssl_.reset(SSL_new(identity_->inside().context()));
   BIO* bio = ssl_ ? BIO_new(socket_method()) : nullptr;
   if (bio == nullptr) {
+    ssl_.reset();
     ERR_clear_error();
     throw error("OpenSSL cannot make a connection: out of memory");
   }
@@ -455,17 +472,30 @@ tls_stream::tls_stream(unique_fd fd, std::shared_ptr<const tls_identity> identit
   BIO_set_init(bio, 1);
   SSL_set_bio(ssl_.get(), bio, bio);
   SSL_set_app_data(ssl_.get(), &claim_);
-  if (is_server) {
+  if (hello_) {
     SSL_set_accept_state(ssl_.get());
   } else {
-    why_.server = server;
-    identity_->inside().expect_server(ssl_.get(), server);
+    identity_->inside().expect_server(ssl_.get(), why_.server);
     SSL_set_connect_state(ssl_.get());
   }
 }
 
+bool tls_stream::begin_if_greeted() noexcept {
+  if (!hello_->is_whole(fd())) return false;
+  try {
+    begin();
+    hello_.reset();
+  } catch (const std::exception&) {
+    why_.happened = true;
+    why_.openssl_reason = ERR_R_MALLOC_FAILURE;
+  }
+  return true;
+}
+
 io_status tls_stream::shake_hands() noexcept {
   if (is_established()) return io_status::done;
+  if (hello_ && !begin_if_greeted()) return io_status::would_block;
+  if (why_.happened) return io_status::failed;
   ERR_clear_error();
   const int result = SSL_do_handshake(ssl_.get());
   flush();

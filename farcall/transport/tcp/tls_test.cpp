@@ -1,8 +1,10 @@
 #include <farcall/base/error.hpp>
 #include <farcall/transport/tcp/tls_test_support.hpp>
+#include <tests/sanitizer.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <chrono>
 #include <cstring>
@@ -384,6 +386,94 @@ TEST(tls, an_identity_is_checked_when_it_is_made) {
     EXPECT_THROW((void)key(key_text, name), setting_error);
   auto [a, b] = tcp_pair();
   EXPECT_THROW((void)tls_client(std::move(a), nullptr), error);
+}
+
+/// What a client sends first: its hello, which is one record.
+bytes hello_of_a_client() {
+  auto [client, server] = tcp_pair();
+  const auto speaking = tls_client(std::move(client), key());
+  EXPECT_EQ(write_from(*speaking, bytes_of("x")).status, io_status::would_block);
+  bytes hello(4096);
+  pollfd come{server.get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&come, 1, 10'000), 1);
+  const ssize_t got = ::recv(server.get(), hello.data(), hello.size(), 0);
+  hello.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
+  EXPECT_GT(hello.size(), 100U);
+  return hello;
+}
+
+TEST(tls, a_server_is_not_woken_before_the_clients_hello_is_whole) {
+  const bytes hello = hello_of_a_client();
+  auto [client, accepted] = tcp_pair();
+  const auto server = tls_server(std::move(accepted), key());
+  bytes got(10);
+  EXPECT_EQ(read_into(*server, got).status, io_status::would_block);
+  pollfd come{server->fd(), POLLIN, 0};
+  std::size_t sent = 0;
+  // A part of the header, the rest of it, and a part of what it announces.
+  for (const std::size_t part : {1, 4, 50}) {
+    ASSERT_EQ(::send(client.get(), hello.data() + sent, part, MSG_NOSIGNAL),
+              static_cast<ssize_t>(part));
+    sent += part;
+    EXPECT_EQ(read_into(*server, got).status, io_status::would_block);
+    EXPECT_EQ(::poll(&come, 1, 20), 0) << "it would be called again and again, for nothing";
+  }
+  ASSERT_EQ(::send(client.get(), hello.data() + sent, hello.size() - sent, MSG_NOSIGNAL),
+            static_cast<ssize_t>(hello.size() - sent));
+  EXPECT_EQ(::poll(&come, 1, 10'000), 1);
+  EXPECT_EQ(read_into(*server, got).status, io_status::would_block);
+  // It has replied.
+  pollfd reply{client.get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&reply, 1, 10'000), 1);
+}
+
+/// In the heap of the process; sanitizers have another, of which the C library knows nothing.
+TEST(tls, a_client_that_has_not_said_hello_costs_a_server_less_than_8_KiB) {
+  constexpr std::size_t clients = 64;
+  const identity ours = key();
+  std::vector<std::pair<unique_fd, unique_fd>> sockets;
+  for (std::size_t i = 0; i < clients; ++i)
+    sockets.push_back(tcp_pair());
+  std::vector<std::unique_ptr<stream>> streams;
+  streams.reserve(clients);
+  bytes got(10);
+  const std::size_t before = ::mallinfo2().uordblks;
+  for (auto& [client, accepted] : sockets) {
+    ASSERT_EQ(::send(client.get(), "\x16\x03\x01\x02", 4, MSG_NOSIGNAL), 4);
+    streams.push_back(tls_server(std::move(accepted), ours));
+    EXPECT_EQ(read_into(*streams.back(), got).status, io_status::would_block);
+  }
+  if constexpr (!test::under_sanitizer) {
+    EXPECT_LT(::mallinfo2().uordblks - before, clients * 8192);
+  }
+}
+
+TEST(tls, a_client_that_ends_within_its_hello_is_noticed) {
+  const bytes hello = hello_of_a_client();
+  auto [client, accepted] = tcp_pair();
+  const auto server = tls_server(std::move(accepted), key());
+  ASSERT_EQ(::send(client.get(), hello.data(), 60, MSG_NOSIGNAL), 60);
+  bytes got(10);
+  EXPECT_EQ(read_into(*server, got).status, io_status::would_block);
+  client.reset();
+  pollfd come{server->fd(), POLLIN, 0};
+  EXPECT_EQ(::poll(&come, 1, 10'000), 1);
+  EXPECT_EQ(read_into(*server, got).status, io_status::failed);
+  EXPECT_FALSE(server->failure().empty());
+}
+
+TEST(tls, bytes_that_are_no_hello_are_refused_at_once) {
+  for (const std::string_view junk :
+       {"GET / HTTP/1.1", "\x16\x03\x01\xff\xff\x01", "\xff\xff\xff\xff\xff"}) {
+    auto [client, accepted] = tcp_pair();
+    const auto server = tls_server(std::move(accepted), key());
+    ASSERT_EQ(::send(client.get(), junk.data(), junk.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(junk.size()));
+    pollfd come{server->fd(), POLLIN, 0};
+    ASSERT_EQ(::poll(&come, 1, 10'000), 1);
+    bytes got(10);
+    EXPECT_EQ(read_into(*server, got).status, io_status::failed) << junk;
+  }
 }
 
 } // namespace

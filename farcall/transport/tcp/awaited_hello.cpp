@@ -1,0 +1,52 @@
+#include <farcall/transport/tcp/awaited_hello.hpp>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+namespace farcall::tcp {
+namespace {
+
+constexpr unsigned char handshake_record = 22;
+/// Of a record (RFC 8446, 5.1).
+constexpr std::size_t most_bytes = std::size_t{1} << 14;
+
+} // namespace
+
+bool awaited_hello::is_whole(int socket) noexcept {
+  std::array<unsigned char, 5> header{};
+  const ssize_t got = ::recv(socket, header.data(), header.size(), MSG_PEEK | MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  if (got <= 0) return end_waiting(socket);
+  std::size_t wanted = header.size();
+  if (got == static_cast<ssize_t>(header.size())) {
+    const std::size_t length = std::size_t{header[3]} << 8 | header[4];
+    if (header[0] != handshake_record || length > most_bytes) return end_waiting(socket);
+    wanted += length;
+  }
+  int come = 0;
+  pollfd end{socket, POLLRDHUP, 0};
+  if (::ioctl(socket, FIONREAD, &come) != 0 || static_cast<std::size_t>(come) >= wanted ||
+      ::poll(&end, 1, 0) != 0) {
+    return end_waiting(socket);
+  }
+  wake_from(socket, static_cast<int>(wanted));
+  return false;
+}
+
+bool awaited_hello::end_waiting(int socket) noexcept {
+  if (wakes_from_ != 1) wake_from(socket, 1);
+  return true;
+}
+
+void awaited_hello::wake_from(int socket, int bytes) noexcept {
+  // Where that is refused, the watcher is called for nothing now and then.
+  (void)::setsockopt(socket, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);
+  wakes_from_ = bytes;
+}
+
+} // namespace farcall::tcp
