@@ -4,8 +4,8 @@ namespace farcall {
 
 std::span<const std::string_view> other_variables() noexcept {
   static constexpr std::string_view variables[] = {
-      // Set by a host for the targets that it starts.
-      "FARCALL_BOOTSTRAP",
+      // Set by a host for the targets that it starts, and by a server.
+      "FARCALL_BOOTSTRAP", "FARCALL_SERVER_ADDRESSES",
       // The farcall command, and what it sets for the programs that it starts.
       "FARCALL_SSH", "FARCALL_LINES",
       // The library that targets preload.

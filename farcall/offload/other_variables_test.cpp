@@ -1,6 +1,7 @@
 #include <farcall/base/settings_table.hpp>
 #include <farcall/offload/other_variables.hpp>
 #include <farcall/transport/process.hpp>
+#include <farcall/transport/tcp/remote_target.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,10 +24,13 @@ TEST(other_variables, are_no_settings) {
   }
 }
 
-TEST(other_variables, have_what_a_host_sets_for_its_targets) {
+TEST(other_variables, have_what_a_host_or_a_server_sets_for_its_targets) {
   std::string entry = bootstrap_variable;
   entry += "=5";
-  const char* const environment[] = {entry.c_str(), "FARCALL_VEO_NODES=shm", nullptr};
+  std::string addresses = server_addresses_variable;
+  addresses += "=192.0.2.1:80";
+  const char* const environment[] = {entry.c_str(), addresses.c_str(), "FARCALL_VEO_NODES=shm",
+                                     nullptr};
   EXPECT_THAT(settings::unknown(environment, other_variables()), IsEmpty());
 }
 
