@@ -79,7 +79,7 @@ host_entry parse_line(const std::vector<std::string>& words, const std::string& 
 
 bool is_plain(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-         std::string_view{"_-./:=@%+,[]"}.find(c) != std::string_view::npos;
+         std::string_view{"_-./:=@%+,"}.find(c) != std::string_view::npos;
 }
 
 } // namespace
@@ -156,7 +156,8 @@ std::string shell_text(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) {
     if (!text.empty()) text += ' ';
-    if (!word.empty() && std::all_of(word.begin(), word.end(), is_plain)) {
+    // Some shells replace words with brackets, and those that begin with '='.
+    if (!word.empty() && word.front() != '=' && std::all_of(word.begin(), word.end(), is_plain)) {
       text += word;
       continue;
     }

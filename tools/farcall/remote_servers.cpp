@@ -174,11 +174,14 @@ remote_server::remote_server(const host_entry& host, const std::vector<std::stri
 remote_server::~remote_server() {
   let_end();
   explicit_bzero(unsent_.data(), unsent_.size());
-  if (!has_ended_by(clock::now() + ending_time)) {
-    kill(-pid_, SIGKILL);
-    (void)has_ended_by(no_deadline);
-  }
+  end_by(clock::now() + ending_time);
   if (forwarder_.joinable()) forwarder_.join();
+}
+
+void remote_server::end_by(time_point deadline) {
+  if (has_ended_by(deadline)) return;
+  kill(-pid_, SIGKILL);
+  (void)has_ended_by(no_deadline);
 }
 
 bool remote_server::has_ended_by(time_point deadline) {
@@ -264,6 +267,10 @@ remote_servers::remote_servers(std::span<const host_entry> hosts,
 remote_servers::~remote_servers() {
   for (const auto& server : all_)
     server->let_end();
+  // Those that do not hear it share the time for that.
+  const time_point deadline = clock::now() + ending_time;
+  for (const auto& server : all_)
+    server->end_by(deadline);
 }
 
 std::string remote_servers::urls(time_point deadline) {

@@ -37,6 +37,8 @@ class remote_server {
   [[nodiscard]] std::string url() const;
   /// Has it end, and does not wait.
   void let_end() noexcept { input_.reset(); }
+  /// Waits for it until then, and kills it.
+  void end_by(time_point deadline);
   /// Throws failed_run that names the host.
   [[noreturn]] void give_up(const std::string& what) const;
 

@@ -139,13 +139,11 @@ int serve_app(serve_options options, const std::vector<std::string>& command) {
   options.server.longest_heartbeat_timeout =
       std::chrono::milliseconds(options.longest_heartbeat_timeout_ms);
   options.server.handshake_timeout = std::chrono::milliseconds(options.handshake_timeout_ms);
-  // Before the server notes the environment of its targets.
   if (!options.key_from_stdin &&
       (options.exports_from_stdin || !options.folder.empty() || !options.folder_if_there.empty())) {
     throw usage_problem("--exports-from-stdin, --folder and --folder-if-there are for "
                         "--key-from-stdin; set variables and the working folder before");
   }
-  if (options.host_files) preload_io_library();
   block_end_signals();
   std::optional<key_in_memory> key;
   unique_fd input;
@@ -159,6 +157,8 @@ int serve_app(serve_options options, const std::vector<std::string>& command) {
     enter_folder(options);
     input = take_stdin();
   }
+  // Behind what is exported, and before the server notes the environment of its targets.
+  if (options.host_files) preload_io_library();
   // No core dump has the key, then; those that are started here are as ever.
   if (!options.dumps_core) prctl(PR_SET_DUMPABLE, 0);
   server listening(options.server);

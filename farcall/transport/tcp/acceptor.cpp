@@ -33,6 +33,9 @@ acceptor::acceptor(reactor& loop, std::vector<unique_fd> listeners,
   for (unique_fd& l : listeners_) {
     l.close_on_fork();
     addresses_.push_back(local_address(l.get()));
+    // One that was passed to us may serve both families.
+    if (addresses_.back().host == "::" && takes_ipv4_too(l.get()))
+      addresses_.push_back({"0.0.0.0", addresses_.back().port});
   }
 }
 

@@ -11,8 +11,11 @@ namespace farcall::tcp {
 inline constexpr std::size_t hmac_bytes = 32;
 using hmac = std::array<std::byte, hmac_bytes>;
 
-/// HMAC-SHA-256 (RFC 2104): what only who has the key can make of these bytes. By OpenSSL, or by
-/// the system where this build has none. Throws error when neither can.
+/// HMAC-SHA-256 (RFC 2104): what only who has the key can make of these bytes. By OpenSSL where it
+/// is built in. Throws error when that fails.
 [[nodiscard]] hmac hmac_of(const secret& key, std::span<const std::byte> bytes);
+
+/// The same without OpenSSL. Its time depends on sizes only.
+[[nodiscard]] hmac portable_hmac_of(const secret& key, std::span<const std::byte> bytes) noexcept;
 
 } // namespace farcall::tcp

@@ -32,15 +32,31 @@ std::string hexadecimal(std::span<const std::byte> all) {
 
 /// RFC 4231, cases 1, 2 and 6.
 TEST(hmac_test, is_that_of_the_standard) {
-  EXPECT_EQ(hexadecimal(hmac_of(secret::copy_of(bytes(20, std::byte{0x0b})), bytes_of("Hi There"))),
-            "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
-  EXPECT_EQ(hexadecimal(hmac_of(secret::copy_of(bytes_of("Jefe")),
-                                bytes_of("what do ya want for nothing?"))),
-            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
-  EXPECT_EQ(
-      hexadecimal(hmac_of(secret::copy_of(bytes(131, std::byte{0xaa})),
-                          bytes_of("Test Using Larger Than Block-Size Key - Hash Key First"))),
-      "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
+  const struct {
+    bytes key;
+    std::string_view text;
+    const char* expected;
+  } cases[] = {
+      {bytes(20, std::byte{0x0b}), "Hi There",
+       "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"},
+      {bytes_of("Jefe"), "what do ya want for nothing?",
+       "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"},
+      {bytes(131, std::byte{0xaa}), "Test Using Larger Than Block-Size Key - Hash Key First",
+       "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"},
+  };
+  for (const auto& c : cases) {
+    const secret key = secret::copy_of(c.key);
+    EXPECT_EQ(hexadecimal(hmac_of(key, bytes_of(c.text))), c.expected);
+    EXPECT_EQ(hexadecimal(portable_hmac_of(key, bytes_of(c.text))), c.expected);
+  }
+}
+
+TEST(hmac_test, is_the_same_with_and_without_openssl) {
+  const secret key = secret::random(32);
+  for (std::size_t size = 0; size < 300; ++size) {
+    const bytes text = content(size, size);
+    EXPECT_EQ(hmac_of(key, text), portable_hmac_of(key, text)) << size;
+  }
 }
 
 connect_request some_request() {

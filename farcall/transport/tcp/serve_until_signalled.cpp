@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -34,9 +35,15 @@ std::optional<signalfd_siginfo> take_signal(int signals) noexcept {
   return taken;
 }
 
-/// A terminal that goes sends the same signal as somebody who wants the files read again.
-bool is_hangup(const signalfd_siginfo& signal) noexcept {
-  return signal.ssi_signo == SIGHUP && signal.ssi_code == SI_KERNEL;
+bool has_terminal() noexcept {
+  return unique_fd(::open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC)).get() >= 0;
+}
+
+/// A terminal that goes sends the same signal as somebody who wants the files read again, and so
+/// does its shell.
+bool is_hangup(const signalfd_siginfo& signal, bool had_terminal) noexcept {
+  return signal.ssi_signo == SIGHUP &&
+         (signal.ssi_code == SI_KERNEL || (had_terminal && !has_terminal()));
 }
 
 /// As for what nohup has started.
@@ -63,7 +70,9 @@ bool has_more(int input) noexcept {
 } // namespace
 
 void block_end_signals() noexcept {
-  const sigset_t set = end_signals();
+  sigset_t set = end_signals();
+  // A log that nobody reads any more ends nothing.
+  ::sigaddset(&set, SIGPIPE);
   ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
 }
 
@@ -79,6 +88,7 @@ void serve_until_signalled(server& s, const serving& meanwhile) {
   // poll() leaves out descriptors below 0.
   std::array<pollfd, 3> waiting{pollfd{signals.get(), POLLIN, 0}, pollfd{s.drained_fd(), POLLIN, 0},
                                 pollfd{meanwhile.input, POLLIN, 0}};
+  const bool had_terminal = has_terminal();
   for (bool is_draining = false;;) {
     if (::poll(waiting.data(), waiting.size(), -1) < 0) {
       if (errno == EINTR) continue;
@@ -87,12 +97,14 @@ void serve_until_signalled(server& s, const serving& meanwhile) {
     if (waiting[1].revents != 0) return;
     if (waiting[2].revents != 0 && !has_more(meanwhile.input)) return;
     const std::optional<signalfd_siginfo> got = take_signal(signals.get());
-    if (!got || (is_hangup(*got) && is_hangup_ignored())) continue;
-    if (got->ssi_signo == SIGHUP && !is_hangup(*got)) {
+    if (!got) continue;
+    const bool hangs_up = is_hangup(*got, had_terminal);
+    if (hangs_up && is_hangup_ignored()) continue;
+    if (got->ssi_signo == SIGHUP && !hangs_up) {
       reload_or_say(s);
       continue;
     }
-    if (is_draining || is_hangup(*got)) return;
+    if (is_draining || hangs_up) return;
     is_draining = true;
     s.drain();
     if (meanwhile.on_draining) meanwhile.on_draining();

@@ -300,8 +300,7 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
       end_target(name, "client " + t.client.name + " has been revoked");
       ++ended;
     }
-    log::info("keys and certificates were read again; " + std::to_string(ended) +
-              " targets of revoked clients are ended");
+    events_.reloaded(ended);
   }
 
   /// Names in certificates are nobody's whom we know.
@@ -404,7 +403,8 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
                                bootstrap_variable, std::to_string(theirs.fd()), theirs.fd(),
                                target_environment(), t.prints ? t.prints->ends() : child_output{});
       if (held_to.memory) tcp::limit_memory(t.process.pid(), *held_to.memory);
-    } catch (const start_failed& e) {
+      watch_end(t.process, name);
+    } catch (const error& e) {
       failure = e.what();
       events_.target_not_started(t.client, name.second, failure);
     }
@@ -434,11 +434,19 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
       return;
     }
     if (t.prints) t.prints->start(t.to_host);
-    const int end = t.process.end_fd();
     events_.target_started(t.client, name.second, t.process.pid(), request.wants_sampler);
     targets_[name] = std::move(t);
     count_.fetch_add(1);
-    if (end < 0) throw error("this system has no descriptors of processes (pidfd); Linux 5.3 has");
+  }
+
+  /// Throws error: one whose end nobody would notice is not started.
+  void watch_end(const child_process& process, const target_name& name) {
+    const int end = process.end_fd();
+    if (end < 0) {
+      throw start_failed("the end of a target could not be watched (pidfd): the server has no "
+                         "descriptor left, or the system has none of processes (Linux 5.3 has)",
+                         no_node);
+    }
     loop_->add(end, EPOLLIN,
                std::make_shared<tcp::function_handler>([weak = weak_from_this(), name] {
                  if (const auto self = weak.lock()) self->lose_target(name);

@@ -114,6 +114,12 @@ void server_events::refused(const std::string& address, tcp::refusal_cause cause
   }
 }
 
+void server_events::reloaded(std::size_t ended) {
+  tell(log::level::info, "reloaded",
+       "keys and certificates were read again; " + count_text(ended) + " of revoked clients ended",
+       {{"targets", static_cast<std::int64_t>(ended)}});
+}
+
 void server_events::draining(std::size_t targets) {
   tell(log::level::info, "draining",
        "draining: no new targets are started; " + count_text(targets) + " left",

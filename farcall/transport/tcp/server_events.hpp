@@ -56,6 +56,8 @@ class server_events {
   void host_lost(const server_client& client, const std::string& why);
   /// Ten lines a second at most; all are counted.
   void refused(const std::string& address, tcp::refusal_cause cause, const std::string& why);
+  /// Keys and certificates were read again; so many targets of revoked clients end.
+  void reloaded(std::size_t ended);
   void draining(std::size_t targets);
   void ending(std::size_t targets);
 

@@ -158,6 +158,13 @@ std::string peer_text(int fd) {
   return at.port() == 0 ? "an unknown address" : at.text();
 }
 
+bool takes_ipv4_too(int listener) noexcept {
+  int only_ipv6 = 1;
+  socklen_t size = sizeof only_ipv6;
+  return ::getsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &only_ipv6, &size) == 0 &&
+         only_ipv6 == 0;
+}
+
 std::optional<unique_fd> accept_from(int listener) {
   for (;;) {
     unique_fd made(::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));

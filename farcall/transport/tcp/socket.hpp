@@ -24,6 +24,9 @@ namespace farcall::tcp {
 /// The same for messages; "an unknown address" once it is gone.
 [[nodiscard]] std::string peer_text(int fd);
 
+/// A listener at all addresses of IPv6 serves IPv4, too.
+[[nodiscard]] bool takes_ipv4_too(int listener) noexcept;
+
 /// One connection that waits at the listener; nothing when none does. It does not block, closes on
 /// exec and sends at once (TCP_NODELAY). Throws error when descriptors or memory have run out.
 [[nodiscard]] std::optional<unique_fd> accept_from(int listener);

@@ -1,4 +1,5 @@
 #include <farcall/base/error.hpp>
+#include <farcall/transport/tcp/hmac.hpp>
 #include <farcall/transport/tcp/tls.hpp>
 
 /// Stands in for tls.cpp in builds without OpenSSL.
@@ -11,6 +12,10 @@ namespace {
 }
 
 } // namespace
+
+hmac hmac_of(const secret& key, std::span<const std::byte> bytes) {
+  return portable_hmac_of(key, bytes);
+}
 
 class tls_identity::impl {};
 
