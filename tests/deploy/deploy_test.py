@@ -50,11 +50,14 @@ def checked():
         print("systemd-analyze is not installed")
         raise SystemExit(SKIPPED)
     with tempfile.TemporaryDirectory() as folder:
-        for unit in ("farcall.service", "farcall.socket"):
+        units = ("farcall.service", "farcall.socket")
+        # It looks for the program, and for each unit that another one names.
+        for unit in units:
             text = (DEPLOY / unit).read_text(encoding="utf-8")
-            # It looks for the program.
+            pathlib.Path(folder, unit).write_text(text.replace("/usr/bin/farcall", FARCALL),
+                                                  encoding="utf-8")
+        for unit in units:
             path = pathlib.Path(folder, unit)
-            path.write_text(text.replace("/usr/bin/farcall", FARCALL), encoding="utf-8")
             done = subprocess.run(["systemd-analyze", "verify", "--man=no", str(path)],
                                   capture_output=True, text=True, timeout=LIMIT_S, check=False)
             about = [line for line in (done.stdout + done.stderr).splitlines() if unit in line]

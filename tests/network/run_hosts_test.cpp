@@ -354,7 +354,7 @@ TEST_F(run_hosts_test, an_address_of_ipv6_gets_its_brackets) {
   std::ifstream commands(folder_.file("commands"));
   std::string line;
   ASSERT_TRUE(std::getline(commands, line));
-  EXPECT_THAT(line, HasSubstr("--listen [::1]:0"));
+  EXPECT_THAT(line, HasSubstr("--listen '[::1]:0'"));
 }
 
 } // namespace

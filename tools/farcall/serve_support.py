@@ -59,7 +59,10 @@ class Server:
         self.url = found[1]
         self.status = None
         if "--status" in words:
-            self.status = re.search(r"(http://\S+)/readyz", self.process.stdout.readline())[1]
+            line = self.process.stdout.readline()
+            while line.startswith("farcall: serving at "):  # at more addresses
+                line = self.process.stdout.readline()
+            self.status = re.search(r"(http://\S+)/readyz", line)[1]
 
     def read_log(self):
         for line in self.process.stderr:

@@ -1,4 +1,5 @@
 #include <farcall/base/error.hpp>
+#include <farcall/base/log.hpp>
 #include <farcall/transport/tcp/connect_attempts.hpp>
 #include <farcall/transport/tcp/connection.hpp>
 #include <farcall/transport/tcp/socket.hpp>
@@ -123,7 +124,13 @@ class dialler final : public event_handler, public std::enable_shared_from_this<
     stop_attempts();
     if (connected_) loop_->remove(connected_.get());
     connected_.reset();
-    if (const dialled done = std::exchange(done_, {})) done(std::move(connection), request_, why);
+    const dialled done = std::exchange(done_, {});
+    if (!done) return;
+    try {
+      done(std::move(connection), request_, why);
+    } catch (const std::exception& e) {
+      log::error(std::string("a connection that was made is lost: ") + e.what());
+    }
   }
 
   reactor* loop_;
@@ -217,7 +224,13 @@ class arrival final : public event_handler, public std::enable_shared_from_this<
 
   void end(std::unique_ptr<stream> connection, const std::string& why) noexcept {
     if (connection_) loop_->remove(connection_->fd());
-    if (const arrived done = std::exchange(done_, {})) done(std::move(connection), request_, why);
+    if (const arrived done = std::exchange(done_, {})) {
+      try {
+        done(std::move(connection), request_, why);
+      } catch (const std::exception& e) {
+        log::error(std::string("a connection that has come is lost: ") + e.what());
+      }
+    }
     connection_.reset();
   }
 

@@ -107,6 +107,16 @@ std::vector<socket_address> reachable_addresses(const std::vector<address>& list
   return all;
 }
 
+bool is_own(const socket_address& a) {
+  const auto [wanted, size] = bytes_of(a.data());
+  const interface_list all = interfaces();
+  for (const ifaddrs* i = all.get(); i != nullptr; i = i->ifa_next) {
+    const auto [own, own_size] = bytes_of(i->ifa_addr);
+    if (size != 0 && own_size == size && std::memcmp(own, wanted, size) == 0) return true;
+  }
+  return false;
+}
+
 void put_nearest_first(std::vector<socket_address>& addresses) {
   const interface_list all = interfaces();
   const auto is_near = [&all](const socket_address& a) {

@@ -21,6 +21,9 @@ namespace farcall::tcp {
 [[nodiscard]] std::vector<socket_address>
 reachable_addresses(const std::vector<address>& listening);
 
+/// One of this machine's interfaces has it, whatever the port.
+[[nodiscard]] bool is_own(const socket_address& a);
+
 /// Puts first what is in a network that this machine has an interface in.
 void put_nearest_first(std::vector<socket_address>& addresses);
 

@@ -235,7 +235,9 @@ void stream_endpoint::note_miss() noexcept {
 
 void stream_endpoint::drop_received(stream& from) noexcept {
   const iovec all{in_.base(), in_.size()};
-  for (;;) {
+  // A peer that never stops is not to keep the reactor, which comes back.
+  constexpr int most_reads = 16;
+  for (int n = 0; n < most_reads; ++n) {
     const io_result got = from.read({&all, 1});
     if (got.status == io_status::done) continue;
     if (got.status != io_status::would_block && in_.on(receive_event::end)) {

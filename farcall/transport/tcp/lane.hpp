@@ -39,6 +39,8 @@ class stream_endpoint final : public staged_lane,
   void attach(std::unique_ptr<stream> connection, std::span<const std::byte> first);
   /// The connection did not come about.
   void give_up(const std::string& why);
+  /// It has come about, once. On the reactor's thread.
+  [[nodiscard]] bool is_attached() const noexcept { return link() != nullptr; }
   /// The same, unless it has come about. On the reactor's thread.
   void give_up_if_late(const std::string& why) {
     if (link() == nullptr && !has_ended()) give_up(why);

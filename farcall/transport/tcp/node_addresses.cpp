@@ -74,6 +74,20 @@ std::vector<socket_address> node_addresses::seen_from(const std::string& from) c
   return addresses_from(from, addresses);
 }
 
+std::vector<socket_address> node_addresses::to_dial_from(const std::string& from) const {
+  std::vector<socket_address> leading = seen_from(from);
+  if (network == from) return leading;
+  // Machines have some numbers in common, such as those of bridges to containers. What is told as
+  // valid everywhere and is ours leads to ourselves.
+  std::erase_if(leading, [&](const socket_address& a) {
+    const bool is_of_network = std::ranges::any_of(addresses, [&](const node_address& told) {
+      return told.network == from && told.where == a.text();
+    });
+    return !is_of_network && is_own(a);
+  });
+  return leading;
+}
+
 std::vector<socket_address> addresses_from(const std::string& network,
                                            std::span<const node_address> addresses) {
   std::vector<socket_address> leading;

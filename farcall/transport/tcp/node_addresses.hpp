@@ -47,6 +47,8 @@ struct node_addresses {
 
   /// As addresses_from().
   [[nodiscard]] std::vector<socket_address> seen_from(const std::string& from) const;
+  /// For this machine, which is in `from`: the same without those that lead to itself.
+  [[nodiscard]] std::vector<socket_address> to_dial_from(const std::string& from) const;
 };
 
 } // namespace farcall::tcp

@@ -41,6 +41,18 @@ TEST(node_addresses_test, lead_there_from_the_networks_in_which_they_are_valid) 
   EXPECT_THAT(texts_of(n.seen_from("")), ElementsAre("192.0.2.7:7070"));
 }
 
+TEST(node_addresses_test, that_lead_to_this_machine_are_not_dialled_for_another) {
+  const std::vector<socket_address> ours = interface_addresses(7070);
+  node_addresses n{"its", "", {address_in("its", numeric("192.0.2.7:7070"))}};
+  for (const socket_address& a : ours)
+    n.addresses.push_back({a.text(), ""});
+  EXPECT_THAT(texts_of(n.to_dial_from("ours")), ElementsAre("192.0.2.7:7070"));
+  // The host has reached it there, as through a tunnel.
+  n.addresses.push_back({ours.front().text(), "ours"});
+  EXPECT_EQ(n.to_dial_from("ours").size(), 2U);
+  EXPECT_EQ(n.to_dial_from("its").size(), 1 + ours.size());
+}
+
 TEST(node_addresses_test, of_loopback_in_a_network_that_cannot_be_told_lead_nowhere) {
   const node_addresses n{"", "", {address_in("", numeric("127.0.0.1:7070"))}};
   EXPECT_THAT(n.seen_from(""), IsEmpty());

@@ -17,6 +17,8 @@ namespace {
 constexpr int looks = 8;
 /// For the acknowledgement of what was sent again, on a path as fast as it gets.
 constexpr std::chrono::milliseconds shortest_answer{100};
+/// Systems acknowledge, and repeat, after up to 200 ms where all is well.
+constexpr std::chrono::milliseconds shortest_timeout{500};
 
 } // namespace
 
@@ -73,7 +75,7 @@ path_monitor::path_monitor(reactor& loop, std::chrono::milliseconds timeout)
 path_monitor::watched path_monitor::watch(int fd) {
   limit_repetition_gap(fd, timeout_);
   const std::lock_guard guard(mutex_);
-  entries_.push_back({fd, path_watch(timeout_)});
+  entries_.push_back({fd, path_watch(std::max(timeout_, shortest_timeout))});
   if (!is_looking_ && !is_over_) look_later();
   return {shared_from_this(), std::prev(entries_.end())};
 }
@@ -97,11 +99,13 @@ void path_monitor::look() noexcept {
   try {
     const time_point now = clock::now();
     for (entry& e : entries_) {
+      if (e.is_ended) continue;
       const auto sample = sample_path(e.fd);
       if (!sample || !e.state.is_lost(*sample, now)) continue;
       log::warning("the path to " + peer_text(e.fd) + " is broken: what was sent there was not " +
                    "acknowledged for " + std::to_string(timeout_.count()) + " ms");
       ::shutdown(e.fd, SHUT_RDWR);
+      e.is_ended = true;
     }
     look_later();
   } catch (const std::exception& e) {

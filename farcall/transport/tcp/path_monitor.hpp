@@ -80,6 +80,7 @@ class path_monitor : public std::enable_shared_from_this<path_monitor> {
   struct entry {
     int fd;
     path_watch state;
+    bool is_ended = false; ///< its user finds that, some time
   };
 
   void look() noexcept;

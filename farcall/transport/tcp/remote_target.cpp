@@ -6,6 +6,7 @@
 #include <farcall/transport/tcp/address.hpp>
 #include <farcall/transport/tcp/handshake.hpp>
 #include <farcall/transport/tcp/identity.hpp>
+#include <farcall/transport/tcp/interfaces.hpp>
 #include <farcall/transport/tcp/output_relay.hpp>
 #include <farcall/transport/tcp/rank_port.hpp>
 #include <farcall/transport/tcp/remote_target.hpp>
@@ -198,7 +199,8 @@ std::unique_ptr<target_process> server_launcher::have_started(known_server& by, 
   for (const tcp::socket_address& a : by.found) {
     const bool is_used = a == tcp::peer_address(socket.get());
     by.addresses.insert(is_used ? by.addresses.begin() : by.addresses.end(),
-                        tcp::address_in(network_, a));
+                        tcp::is_own(a) ? tcp::node_address{a.text(), network_}
+                                       : tcp::address_in(network_, a));
   }
   tcp::set_options(socket.get(), request_.heartbeat_timeout);
   auto connection = identity_

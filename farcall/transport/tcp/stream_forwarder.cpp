@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
 
 namespace farcall::tcp {
@@ -26,15 +27,15 @@ class direction {
     std::copy(first.begin(), first.end(), bytes_.begin());
   }
 
-  /// Moves what can be moved now, and no more than a slice. False: a connection is broken.
-  bool move() noexcept {
+  /// Moves what can be moved now, and no more than a slice.
+  void move() noexcept {
     for (std::size_t moved = 0; moved < slice;) {
       const std::size_t before = moved;
-      if (!write(moved) || !read(moved)) return false;
-      if (moved == before) return true;
+      write(moved);
+      read(moved);
+      if (moved == before) return;
     }
     has_more_ = true;
-    return true;
   }
 
   [[nodiscard]] bool has_ended() const noexcept { return is_finished_; }
@@ -44,34 +45,41 @@ class direction {
   [[nodiscard]] bool waits_to_write() const noexcept { return begin_ != end_; }
 
  private:
-  bool write(std::size_t& moved) noexcept {
-    while (begin_ != end_) {
+  void write(std::size_t& moved) noexcept {
+    while (begin_ != end_ && !is_deaf_) {
       const iovec rest{bytes_.data() + begin_, end_ - begin_};
       const io_result put = to_->write({&rest, 1});
-      if (put.status == io_status::would_block) return true;
-      if (put.status != io_status::done) return false;
+      if (put.status == io_status::would_block) return;
+      if (put.status != io_status::done) {
+        is_deaf_ = true;
+        break;
+      }
       begin_ += put.bytes;
       moved += put.bytes;
     }
     begin_ = end_ = 0;
-    if (is_over_ && !std::exchange(is_finished_, true)) to_->finish();
-    return true;
+    if (!is_over_ || std::exchange(is_finished_, true)) return;
+    // What was cut off stays cut off: an end in order would say that everything has come.
+    if (is_cut_) {
+      (void)::shutdown(to_->fd(), SHUT_WR);
+    } else {
+      to_->finish();
+    }
   }
 
-  bool read(std::size_t& moved) noexcept {
-    if (!waits_to_read()) return true;
+  void read(std::size_t& moved) noexcept {
+    if (!waits_to_read()) return;
     const iovec space{bytes_.data() + end_, bytes_.size() - end_};
     const io_result got = from_->read({&space, 1});
-    if (got.status == io_status::would_block) return true;
-    if (got.status == io_status::closed) {
-      is_over_ = true;
-      ++moved; // so that the end is passed on
-      return true;
+    if (got.status == io_status::would_block) return;
+    if (got.status == io_status::done) {
+      end_ += got.bytes;
+      moved += got.bytes;
+      return;
     }
-    if (got.status != io_status::done) return false;
-    end_ += got.bytes;
-    moved += got.bytes;
-    return true;
+    is_over_ = true;
+    is_cut_ = got.status != io_status::closed;
+    ++moved; // so that the end is passed on
   }
 
   stream* from_;
@@ -80,6 +88,8 @@ class direction {
   std::size_t begin_ = 0; ///< what waits lies from here
   std::size_t end_;       ///< to here
   bool is_over_ = false;  ///< nothing more comes
+  bool is_cut_ = false;   ///< and what came is not all
+  bool is_deaf_ = false;  ///< the other side takes nothing more: what comes is dropped
   bool is_finished_ = false;
   bool has_more_ = false;
 };
@@ -92,15 +102,18 @@ class stream_forwarder final : public event_handler,
         to_b_(*a_, *b_, b.first), to_a_(*b_, *a_, a.first) {}
 
   void start() {
-    loop_->add(a_->fd(), 0, shared_from_this());
-    loop_->add(b_->fd(), 0, shared_from_this());
+    loop_->add(a_->fd(), EPOLLONESHOT, shared_from_this());
+    loop_->add(b_->fd(), EPOLLONESHOT, shared_from_this());
     on_event(0);
   }
 
   void on_event(std::uint32_t /*events*/) noexcept override {
     if (is_over_) return;
-    const bool is_whole = to_a_.move() && to_b_.move() && to_a_.move();
-    if (!is_whole || (to_a_.has_ended() && to_b_.has_ended())) {
+    to_a_.move();
+    to_b_.move();
+    // During a handshake one waits for what the other has taken in.
+    to_a_.move();
+    if (to_a_.has_ended() && to_b_.has_ended()) {
       is_over_ = true;
       loop_->remove(a_->fd());
       loop_->remove(b_->fd());
@@ -115,18 +128,18 @@ class stream_forwarder final : public event_handler,
         log::error("out of memory while passing on a connection");
       }
     }
-    watch(*a_, to_b_, to_a_, a_events_);
-    watch(*b_, to_a_, to_b_, b_events_);
+    watch(*a_, to_b_, to_a_);
+    watch(*b_, to_a_, to_b_);
   }
 
  private:
-  void watch(const stream& s, const direction& reads, const direction& writes,
-             std::uint32_t& before) noexcept {
+  /// Anew after each event: a connection that has ended would be reported for ever, also where
+  /// nothing is awaited of it.
+  void watch(const stream& s, const direction& reads, const direction& writes) noexcept {
     std::uint32_t events = 0;
     if (reads.waits_to_read()) events |= s.read_wants_write() ? EPOLLIN | EPOLLOUT : EPOLLIN;
     if (writes.waits_to_write()) events |= s.write_wants_read() ? EPOLLIN : EPOLLOUT;
-    if (events != before) loop_->modify(s.fd(), events);
-    before = events;
+    if (events != 0) loop_->modify(s.fd(), events | EPOLLONESHOT);
   }
 
   reactor* loop_;
@@ -134,8 +147,6 @@ class stream_forwarder final : public event_handler,
   std::unique_ptr<stream> b_;
   direction to_b_;
   direction to_a_;
-  std::uint32_t a_events_ = 0;
-  std::uint32_t b_events_ = 0;
   bool is_over_ = false;
 };
 

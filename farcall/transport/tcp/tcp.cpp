@@ -123,7 +123,7 @@ class tcp_transport_impl final : public tcp_transport {
     if (peer.id == own_.self || peer.id >= peers_.capacity()) return;
     auto p = std::make_unique<peer_entry>();
     const node_addresses its = node_addresses::of(peer);
-    p->where = its.seen_from(own_.network);
+    p->where = its.to_dial_from(own_.network);
     p->is_forwarded = p->where.empty() && own_addresses().seen_from(its.network).empty();
     rma_engine_.admit(peer.id, peer.windows);
     peers_.publish(peer.id, std::move(p));
@@ -483,6 +483,10 @@ class tcp_transport_impl final : public tcp_transport {
         if (at == lanes_.end() || at->second.peer != o.from || (o.serial & opener_bit) == 0) return;
         lane = at->second.lane;
       }
+      if (lane->is_attached()) {
+        refuse("the lane that it is for has a connection");
+        return;
+      }
       attach(*lane, std::move(s), {}, "");
       return;
     }
@@ -500,6 +504,8 @@ class tcp_transport_impl final : public tcp_transport {
 
   static void attach(stream_endpoint& lane, std::unique_ptr<stream> s,
                      std::span<const std::byte> first, const std::string& why) {
+    // A peer may have made it, too.
+    if (lane.is_attached()) return;
     if (!s) {
       lane.give_up(why);
       return;

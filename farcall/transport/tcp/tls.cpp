@@ -305,7 +305,7 @@ class tls_stream final : public stream {
   mutable fair_lock lock_;
   box inbox_{0};
   box outbox_{0};
-  std::unique_ptr<std::byte[]> scratch_ = std::make_unique_for_overwrite<std::byte[]>(record_bytes);
+  std::unique_ptr<std::byte[]> scratch_;
   std::size_t unreported_ = 0; ///< bytes of the user in the outbox, not yet told as written
   std::uint64_t records_ = 0;  ///< sent under the present key
   bool finished_ = false;
@@ -460,6 +460,7 @@ tls_stream::tls_stream(unique_fd fd, std::shared_ptr<const tls_identity> identit
 void tls_stream::begin() {
   inbox_ = box(inbox_bytes);
   outbox_ = box(outbox_bytes);
+  scratch_ = std::make_unique_for_overwrite<std::byte[]>(record_bytes);
   ERR_clear_error();
   ssl_.reset(SSL_new(identity_->inside().context()));
   BIO* bio = ssl_ ? BIO_new(socket_method()) : nullptr;
