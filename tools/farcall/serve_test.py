@@ -147,7 +147,8 @@ def status():
             words = refused_job(server.url)
             expect("draining" in words, f"other hosts are told: {words}")
             refused = 'farcall_server_refused_connections_total{cause="draining"}'
-            expect(metric(server, refused) == 1, "and counted")
+            # Its two targets are asked for together; the host may leave before the second is refused.
+            expect(metric(server, refused) in (1, 2), "and counted")
             expect(host.poll() is None, "the job goes on")
         expect(host.returncode == 0, f"and ends well: {host.words}")
         expect(server.wait() == 0, "its last target ends the server")
