@@ -9,7 +9,8 @@
 namespace farcall {
 
 /// Reads the files; null for empty access. Throws setting_error for files that are missing or open
-/// to others, for an incomplete set of certificates, and for what only servers have.
+/// to others, and for an incomplete set of certificates. Leaves out the file of clients, which is
+/// for servers.
 [[nodiscard]] std::shared_ptr<const tcp::tls_identity> make_identity(const access& a);
 
 /// Whom a server takes, as its files say at one time.
