@@ -3,6 +3,7 @@
 #include <farcall/base/log.hpp>
 #include <farcall/base/node_table.hpp>
 #include <farcall/base/signals.hpp>
+#include <farcall/base/wipe.hpp>
 #include <farcall/job/membership.hpp>
 #include <farcall/memory/ring.hpp>
 #include <farcall/transport/process.hpp>
@@ -12,8 +13,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
+#include <span>
 #include <utility>
 
 #include <fcntl.h>
@@ -137,7 +138,7 @@ node_memory membership::make_memory(node_id node, const memory_sizes& sizes) {
 
 void membership::part::forget_setups() noexcept {
   for (auto& [scheme, bytes] : setups)
-    ::explicit_bzero(bytes.data(), bytes.size());
+    wipe(std::span(bytes));
   setups.clear();
 }
 

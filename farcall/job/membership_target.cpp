@@ -4,6 +4,7 @@
 #include <farcall/base/log.hpp>
 #include <farcall/base/node_table.hpp>
 #include <farcall/base/settings.hpp>
+#include <farcall/base/wipe.hpp>
 #include <farcall/job/membership.hpp>
 #include <farcall/job/rank_launcher.hpp>
 #include <farcall/transport/control_messages.hpp>
@@ -316,7 +317,7 @@ void target_membership::enter(std::span<const transport_entry> table,
       messages::setup m = messages::setup::decode(message->body);
       own_.setups[m.scheme] = std::move(m.bytes);
       // There may be secrets in it, and that was a copy.
-      ::explicit_bzero(message->body.data(), message->body.size());
+      wipe(std::span(message->body));
       continue;
     }
     case control::memory:

@@ -1,10 +1,12 @@
 #include <farcall/base/error.hpp>
+#include <farcall/base/wipe.hpp>
 #include <farcall/transport/control_socket.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <span>
 #include <thread>
 #include <utility>
 
@@ -141,7 +143,7 @@ std::optional<control_message> control_socket::receive(time_point deadline) {
   std::memcpy(&received.kind, bytes.data(), sizeof received.kind);
   received.body.assign(bytes.begin() + sizeof received.kind, bytes.begin() + got);
   // Whoever takes a secret wipes its message; this is a copy.
-  ::explicit_bzero(bytes.data(), static_cast<std::size_t>(got));
+  wipe(std::span(bytes).first(static_cast<std::size_t>(got)));
   return received;
 }
 

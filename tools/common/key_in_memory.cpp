@@ -2,11 +2,12 @@
 #include "outcome.hpp"
 
 #include <farcall/base/error.hpp>
+#include <farcall/base/wipe.hpp>
 #include <farcall/transport/tcp/secret.hpp>
 
 #include <array>
 #include <cerrno>
-#include <cstring>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -37,7 +38,7 @@ key_in_memory::key_in_memory(std::string& line)
   const bool done =
       write(file_.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size());
   const int reason = errno;
-  explicit_bzero(line.data(), line.size());
+  wipe(std::span(line));
   if (!done) throw failed_run(fmt::format("cannot keep the key: {}", reason_text(reason)));
 }
 
@@ -46,7 +47,7 @@ std::string key_in_memory::line() const {
   const ssize_t got = pread(file_.get(), text.data(), text.size(), 0);
   if (got <= 0) throw failed_run("cannot read the key in memory");
   std::string line{text.data(), static_cast<std::size_t>(got)};
-  explicit_bzero(text.data(), text.size());
+  wipe(std::span(text));
   return line;
 }
 

@@ -4,13 +4,14 @@
 #include <tools/common/outcome.hpp>
 
 #include <farcall/base/error.hpp>
+#include <farcall/base/wipe.hpp>
 #include <farcall/transport/control_socket.hpp>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <csignal>
-#include <cstring>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -173,7 +174,7 @@ remote_server::remote_server(const host_entry& host, const std::vector<std::stri
 
 remote_server::~remote_server() {
   let_end();
-  explicit_bzero(unsent_.data(), unsent_.size());
+  wipe(std::span(unsent_));
   end_by(clock::now() + ending_time);
   if (forwarder_.joinable()) forwarder_.join();
 }
@@ -204,7 +205,7 @@ void remote_server::send_input() noexcept {
     const ssize_t put = write(input_.get(), unsent_.data(), unsent_.size());
     if (put < 0 && errno == EINTR) continue;
     if (put <= 0) return;
-    explicit_bzero(unsent_.data(), static_cast<std::size_t>(put));
+    wipe(std::span(unsent_).first(static_cast<std::size_t>(put)));
     unsent_.erase(0, static_cast<std::size_t>(put));
   }
 }

@@ -1,9 +1,11 @@
+#include <farcall/base/wipe.hpp>
 #include <farcall/transport/tcp/hmac.hpp>
 
 #include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <span>
 
 namespace farcall::tcp {
 namespace {
@@ -121,7 +123,7 @@ hmac portable_hmac_of(const secret& key, std::span<const std::byte> bytes) noexc
   sha256 outer;
   outer.add(padded);
   outer.add(inner.end());
-  ::explicit_bzero(padded.data(), padded.size());
+  wipe(std::span(padded));
   return outer.end();
 }
 

@@ -1,11 +1,13 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/log.hpp>
+#include <farcall/base/wipe.hpp>
 #include <farcall/transport/tcp/relay.hpp>
 #include <farcall/transport/tcp/socket.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <span>
 #include <utility>
 
 #include <sys/epoll.h>
@@ -41,7 +43,7 @@ void forget_front(std::vector<std::byte>& bytes, std::size_t count) noexcept {
   const std::size_t before = bytes.size();
   bytes.erase(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(count));
   bytes.resize(before);
-  ::explicit_bzero(bytes.data() + before - count, count);
+  wipe(std::span(bytes).last(count));
   bytes.resize(before - count);
 }
 
@@ -216,7 +218,7 @@ void relay::on_far() noexcept {
       if (is_parting_) continue;
       last_heard_ = clock::now();
       in_.insert(in_.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(got.bytes));
-      ::explicit_bzero(piece.data(), got.bytes);
+      wipe(std::span(piece).first(got.bytes));
       take_frames();
     }
     if (!is_over_ && !is_parting_) watch();

@@ -1,6 +1,7 @@
 #include <farcall/base/byte_stream.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/base/settings_table.hpp>
+#include <farcall/base/wipe.hpp>
 #include <farcall/transport/control_messages.hpp>
 #include <farcall/transport/tcp/acceptor.hpp>
 #include <farcall/transport/tcp/address.hpp>
@@ -18,6 +19,7 @@
 #include <cstring>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 
 #include <poll.h>
@@ -73,7 +75,7 @@ std::vector<std::byte> encode_credentials(const target_request& request) {
   std::array<std::byte, tcp::job_key_bytes> key{};
   std::memcpy(key.data(), request.credentials.key.bytes().data(), key.size());
   w.number(key);
-  ::explicit_bzero(key.data(), key.size());
+  wipe(std::span(key));
   w.number(std::uint32_t{request.credentials.is_encrypted ? 1U : 0U});
   w.number(static_cast<std::uint32_t>(request.heartbeat_timeout.count()));
   return std::move(w).bytes();
@@ -85,7 +87,7 @@ target_request decode_credentials(std::span<const std::byte> body) {
   request.credentials.name = r.number<tcp::job_name>();
   auto key = r.number<std::array<std::byte, tcp::job_key_bytes>>();
   request.credentials.key = tcp::secret::copy_of(key);
-  ::explicit_bzero(key.data(), key.size());
+  wipe(std::span(key));
   request.credentials.is_encrypted = r.number<std::uint32_t>() != 0;
   request.heartbeat_timeout = std::chrono::milliseconds(r.number<std::uint32_t>());
   if (request.heartbeat_timeout < shortest_heartbeat_timeout ||

@@ -1,6 +1,7 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/log.hpp>
 #include <farcall/base/unique_fd.hpp>
+#include <farcall/base/wipe.hpp>
 #include <farcall/transport/tcp/secret.hpp>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <span>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -100,7 +102,7 @@ secret::secret(std::size_t size) : size_(size) {
 
 secret::~secret() {
   if (data_ == nullptr) return;
-  ::explicit_bzero(data_, size_);
+  wipe(std::span(data_, size_));
   ::munmap(data_, size_);
 }
 
@@ -233,7 +235,7 @@ void write_key(int file, std::string_view client) {
     if (put < 0 && errno != EINTR) reason = errno;
     if (put > 0) at += static_cast<std::size_t>(put);
   }
-  ::explicit_bzero(text.data(), text.size());
+  wipe(std::span(text));
   if (reason != 0) throw_system_error("writing a key", reason);
 }
 

@@ -1,5 +1,6 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/log.hpp>
+#include <farcall/base/wipe.hpp>
 #include <farcall/transport/control_messages.hpp>
 #include <farcall/transport/process.hpp>
 #include <farcall/transport/tcp/acceptor.hpp>
@@ -19,10 +20,10 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <cstring>
 #include <future>
 #include <map>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include <sys/epoll.h>
@@ -285,7 +286,7 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
       v.request.insert(v.request.end(), piece.begin(),
                        piece.begin() + static_cast<std::ptrdiff_t>(got.bytes));
       // It has the job's secret.
-      ::explicit_bzero(piece.data(), piece.size());
+      wipe(std::span(piece));
     }
     start_target(number, v);
   }
@@ -369,7 +370,7 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
 
   void start_target(std::uint64_t number, visitor& v) {
     const target_request request = decode_request(v.request);
-    ::explicit_bzero(v.request.data(), v.request.size());
+    wipe(std::span(v.request));
     const target_name name{v.first.job, v.first.to};
     if (target_name{request.credentials.name, request.node} != name) {
       throw malformed_message("it is for another node, or another job, than it says inside: "
