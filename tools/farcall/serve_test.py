@@ -315,6 +315,13 @@ def limit_of(pid):
         return re.search(r"Max core file size +(\S+)", file.read())[1]
 
 
+def without_handlers():
+    """The variables of a process that sanitizers leave alone when a fault ends it."""
+    changed = {name: os.environ.get(name, "") + ":disable_coredump=0:handle_segv=0"
+               for name in ("ASAN_OPTIONS", "TSAN_OPTIONS")}
+    return {**{k: v for k, v in os.environ.items() if k != "FARCALL_LOG"}, **changed}
+
+
 def dumps_core(process):
     """Whether it leaves a core dump when a fault ends it."""
     process.send_signal(signal.SIGSEGV)
@@ -324,7 +331,7 @@ def dumps_core(process):
 def core_dumps():
     hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
     with tempfile.TemporaryDirectory() as folder:
-        how = {"cwd": folder,
+        how = {"cwd": folder, "env": without_handlers(),
                "preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))}
         with subprocess.Popen(["sleep", "1000"], **how) as other:
             until(lambda: os.readlink(f"/proc/{other.pid}/exe").endswith("sleep"), "it runs")
