@@ -37,7 +37,7 @@ int become_server(const std::string& program, const std::string& served,
   dup2(out, STDOUT_FILENO);
   std::vector<std::string> words{program, "--farcall-serve=127.0.0.1:0",
                                  "--farcall-program=" + served};
-  if (!key_file.empty()) words.push_back("--farcall-key=" + key_file);
+  words.push_back(key_file.empty() ? "--farcall-plain=yes" : "--farcall-key=" + key_file);
   std::vector<char*> arguments;
   for (std::string& word : words)
     arguments.push_back(word.data());

@@ -25,7 +25,10 @@ std::string examples(table rows) {
 std::string schemes(table rows) {
   std::string text;
   for (const transport_entry& row : rows) {
-    if (!row.example.empty()) text += (text.empty() ? "" : ", ") + row.scheme;
+    if (row.example.empty()) continue;
+    text += (text.empty() ? "" : ", ") + row.scheme;
+    for (const std::string& other : row.other_schemes)
+      text += ", " + other;
   }
   return text;
 }
@@ -124,8 +127,12 @@ void take_options(target_url& url, std::uint64_t& count, const std::string& piec
 
 const transport_entry& row_of(const std::string& piece, const std::string& scheme, table rows) {
   if (scheme.empty()) refuse(piece, "it has no transport", rows);
-  const transport_entry* const row = find_transport(rows, scheme);
-  if (row == nullptr || row->example.empty()) {
+  const auto row = std::ranges::find_if(rows, [&](const transport_entry& r) {
+    return !r.example.empty() &&
+           (r.scheme == scheme ||
+            std::ranges::find(r.other_schemes, scheme) != r.other_schemes.end());
+  });
+  if (row == rows.end()) {
     refuse(piece,
            "this build has no transport \"" + scheme + "\" (it has " + schemes(rows) + " and exec)",
            rows);
@@ -155,6 +162,7 @@ std::vector<target_url> parse_one(const std::string& piece, table rows) {
   } else {
     const std::string_view place = std::string_view(piece).substr(0, question);
     row = &row_of(piece, std::string(place.substr(0, place.find(':'))), rows);
+    url.place = place;
     url.workers = row->workers;
     if (row->read_place) {
       count = row->read_place(place, "\"" + piece + "\"", url);

@@ -18,6 +18,7 @@ struct transport_entry;
 /// counts were expanded.
 struct target_url {
   std::string scheme;          ///< of a row of the table of transports
+  std::string place;           ///< what stands before the options; empty: a command
   std::string address;         ///< what stands behind the scheme, as its row reads it
   std::uint32_t workers = 1;   ///< workers=N: threads that run handlers
   std::optional<unsigned> cpu; ///< cpu=N: processor to run on

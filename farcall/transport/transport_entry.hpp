@@ -84,6 +84,7 @@ struct availability {
 struct transport_entry {
   std::string scheme;
   std::string example; ///< a URL of a target; empty: there are no targets of this scheme
+  std::vector<std::string> other_schemes; ///< that URLs of its targets may begin with as well
   std::vector<url_option> options;
   std::uint32_t workers = 1; ///< where the URL says nothing
   bool maps_memory = false;  ///< its targets and the others of this machine map each other's memory

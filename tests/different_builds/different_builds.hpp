@@ -96,6 +96,7 @@ class different_builds : public ::testing::TestWithParam<other_program> {
     if (GetParam().is_served) {
       farcall::server_options serving;
       serving.listen = {"127.0.0.1", 0};
+      serving.plain = true;
       serving.arguments = GetParam().command();
       serving.program = farcall::find_command(serving.arguments.front());
       server_.emplace(serving);

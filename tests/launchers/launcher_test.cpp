@@ -174,7 +174,7 @@ TEST_F(mpirun_test, is_told_where_the_setting_is_wrong) {
 }
 
 TEST_F(mpirun_test, starts_servers_that_are_no_targets_of_each_other) {
-  command c(mpirun + "-n 2 " + program + "works --farcall-serve=127.0.0.1:0");
+  command c(mpirun + "-n 2 " + program + "works --farcall-serve=127.0.0.1:0 --farcall-plain=yes");
   EXPECT_TRUE(c.says("farcall: serving at tcp://127.0.0.1:", 2));
   ::kill(c.pid(), SIGTERM);
   (void)c.end(); // it is mpirun's own

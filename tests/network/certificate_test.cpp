@@ -36,6 +36,7 @@ class network_certificates : public testing::Test {
 
   [[nodiscard]] server_options serving_as(const std::string& name) const {
     server_options o = local_server();
+    o.plain = false;
     o.access.certificate = made_.file(name + ".pem");
     o.access.certificate_key = made_.file(name + ".key");
     o.access.authority = made_.file("authority.pem");

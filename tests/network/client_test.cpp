@@ -52,6 +52,7 @@ class network_clients : public testing::Test {
 
   [[nodiscard]] server_options serving() const {
     server_options o = local_server();
+    o.plain = false;
     o.access.clients = clients_;
     return o;
   }
@@ -179,6 +180,7 @@ constexpr const char* clients_variable = "FARCALL_TEST_CLIENTS";
 int be_server_of_clients() {
   block_end_signals();
   server_options o = local_server();
+  o.plain = false;
   o.access.clients = std::getenv(clients_variable);
   server s(o);
   serve_until_signalled(s);

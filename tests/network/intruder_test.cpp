@@ -193,12 +193,15 @@ TEST_F(plain_intruder_test, who_has_a_key_hears_that_the_server_has_none) {
   expect_job_undisturbed();
 }
 
-TEST(server_safety, beyond_loopback_a_key_or_two_flags_are_needed) {
+TEST(server_safety, without_a_key_a_port_needs_one_flag_and_beyond_loopback_two) {
   server_options o = local_server();
-  o.listen.host = "0.0.0.0";
+  o.plain = false;
   const auto refusal = [&] { return text_thrown_by<setting_error>([&] { const server s(o); }); };
-  EXPECT_THAT(refusal(), HasSubstr("--key"));
+  EXPECT_THAT(refusal(), testing::AllOf(HasSubstr("--key"), HasSubstr("--listen /path"),
+                                        HasSubstr("--plain"), HasSubstr("127.0.0.1:0")));
   o.plain = true;
+  EXPECT_NO_THROW(const server s(o));
+  o.listen.host = "0.0.0.0";
   EXPECT_THAT(refusal(), HasSubstr("--i-trust-this-network"));
   o.trusts_network = true;
   EXPECT_NO_THROW(const server s(o));

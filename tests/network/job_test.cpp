@@ -29,6 +29,7 @@ struct layout {
   const char* name;
   const char* targets;
   bool has_key;
+  bool is_at_path = false; ///< the first server, at a Unix socket
 };
 
 void PrintTo(const layout& l, std::ostream* out) { *out << l.targets; }
@@ -54,7 +55,9 @@ class network_job_test : public testing::TestWithParam<layout> {
       key_ = folder_.file("key");
       tcp::write_key_file(key_);
     }
-    server_.emplace(local_server(key_));
+    server_options first = local_server(key_);
+    if (GetParam().is_at_path) first.listen = {folder_.file("socket")};
+    server_.emplace(std::move(first));
     other_server_.emplace(local_server(key_));
     job_.emplace(network_job(targets_of(GetParam().targets, *server_, *other_server_), key_));
     first_ = job_->targets().at(0);
@@ -72,13 +75,13 @@ class network_job_test : public testing::TestWithParam<layout> {
 
 std::string name_of(const testing::TestParamInfo<layout>& info) { return info.param.name; }
 
-INSTANTIATE_TEST_SUITE_P(all, network_job_test,
-                         testing::Values(layout{"plain", "T?count=2", false},
-                                         layout{"key", "T?count=2", true},
-                                         layout{"two_servers", "T,U", true},
-                                         layout{"tcp_and_shm", "T,shm", true},
-                                         layout{"shm_and_tcp", "shm,T", false}),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(
+    all, network_job_test,
+    testing::Values(layout{"plain", "T?count=2", false}, layout{"key", "T?count=2", true},
+                    layout{"two_servers", "T,U", true}, layout{"tcp_and_shm", "T,shm", true},
+                    layout{"shm_and_tcp", "shm,T", false}, layout{"unix", "T?count=2", false, true},
+                    layout{"unix_and_tcp", "T,U", true, true}),
+    name_of);
 
 std::uint64_t mixed(std::uint64_t v) { return (v ^ (v >> 29)) * 0xbf58476d1ce4e5b9U; }
 

@@ -37,12 +37,13 @@ server_options local_server(const std::string& key) {
   o.program = running_program;
   o.arguments = {"farcall_network_tests"};
   o.access.key = key;
+  o.plain = key.empty();
   return o;
 }
 
 std::uint16_t port_of(const server& s) { return s.addresses().front().port; }
 
-std::string url_of(const server& s) { return "tcp://127.0.0.1:" + std::to_string(port_of(s)); }
+std::string url_of(const server& s) { return s.addresses().front().url(); }
 
 job_options network_job(const std::string& targets, const std::string& key) {
   job_options o;

@@ -34,7 +34,7 @@ class scratch_folder {
 [[nodiscard]] server_options local_server(const std::string& key = "");
 
 [[nodiscard]] std::uint16_t port_of(const server& s);
-/// "tcp://127.0.0.1:PORT".
+/// "tcp://127.0.0.1:PORT", or "unix:///PATH".
 [[nodiscard]] std::string url_of(const server& s);
 
 /// Options of a job whose failures are noticed soon.

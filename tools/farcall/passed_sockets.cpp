@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <climits>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <optional>
@@ -16,6 +17,7 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 namespace farcall::tool {
@@ -25,6 +27,15 @@ namespace {
 /// The first one passed.
 constexpr int first_passed = 3;
 constexpr std::uint64_t most_passed = 1024;
+
+/// A Unix socket with a path; the kernel gives others a name of another kind, or none.
+bool has_path(int fd) {
+  sockaddr_un named{};
+  socklen_t size = sizeof named;
+  return getsockname(fd, reinterpret_cast<sockaddr*>(&named), &size) == 0 &&
+         named.sun_family == AF_UNIX && size > offsetof(sockaddr_un, sun_path) &&
+         named.sun_path[0] == '/';
+}
 
 int socket_number(int fd, int option) {
   int value = -1;
@@ -41,8 +52,10 @@ std::optional<std::string> flaw_of_passed(int fd) {
                              : fmt::format("cannot be used: {}", reason_text(errno));
   }
   const int family = socket_number(fd, SO_DOMAIN);
-  if ((family != AF_INET && family != AF_INET6) || type != SOCK_STREAM)
-    return "is no TCP socket; a socket unit names one as ListenStream=7070";
+  if (type != SOCK_STREAM || (family != AF_INET && family != AF_INET6 && !has_path(fd))) {
+    return "is neither a TCP socket nor a Unix socket with a path; a socket unit names one as "
+           "ListenStream=7070 or ListenStream=/run/farcall.socket";
+  }
   if (socket_number(fd, SO_ACCEPTCONN) != 1)
     return "does not listen; a socket unit needs Accept=no, and the server takes connections in";
   return std::nullopt;

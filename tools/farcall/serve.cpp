@@ -13,6 +13,7 @@
 #include <tools/common/outcome.hpp>
 
 #include <farcall/base/error.hpp>
+#include <farcall/base/settings.hpp>
 #include <farcall/base/settings_table.hpp>
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/transport/tcp/secret.hpp>
@@ -24,6 +25,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -73,6 +75,14 @@ unique_fd take_stdin() {
   return input;
 }
 
+/// For this user only, and as long as this process lives.
+std::string own_socket_path() {
+  std::string folder = farcall::environment("XDG_RUNTIME_DIR").value_or("");
+  std::error_code none;
+  if (!folder.starts_with('/') || !std::filesystem::is_directory(folder, none)) folder = "/tmp";
+  return fmt::format("{}/farcall-{}.socket", folder, getpid());
+}
+
 /// Where to listen: at sockets that were passed, or where it was said.
 void choose_listeners(serve_options& options, std::vector<unique_fd> passed) {
   if (options.listen && !passed.empty()) {
@@ -81,8 +91,12 @@ void choose_listeners(serve_options& options, std::vector<unique_fd> passed) {
         "--listen, or start the server without a socket unit",
         *options.listen, passed.size()));
   }
-  options.server.listen =
-      tcp::parse_address(options.listen.value_or("127.0.0.1:0"), "--listen", true);
+  const bool has_port =
+      options.key_from_stdin || options.server.plain || !options.server.access.is_empty();
+  options.server.listen = tcp::parse_address(options.listen ? *options.listen
+                                             : has_port     ? "127.0.0.1:0"
+                                                            : own_socket_path(),
+                                             "--listen", true);
   for (unique_fd& fd : passed)
     options.server.listeners.push_back(fd.release());
 }
@@ -178,15 +192,17 @@ command command_serve() {
       .text = "Let hosts elsewhere have targets on this machine: farcall serve --listen HOST:PORT "
               "--key FILE ./app [its arguments ...]",
       .footer =
-          "Hosts name it as FARCALL_TARGETS=tcp://HOST:PORT. Without a key it listens on "
-          "loopback addresses only. Options come before the program. SIGINT or SIGTERM drains "
+          "Hosts name it as FARCALL_TARGETS=tcp://HOST:PORT, or unix:///PATH. Without a key it "
+          "listens at a Unix socket, which is its user's only. Options come before the program. "
+          "SIGINT or SIGTERM drains "
           "it: it starts no more targets, and ends with the last one; a second one ends it "
           "at once. SIGHUP has it read its files of keys, clients and certificates again.",
       .options =
           {{.name = "--listen",
             .value = &o.listen,
-            .text = "Address to listen at; port 0 is any that is free (default 127.0.0.1:0, or the "
-                    "sockets that a service manager has passed)"},
+            .text = "Address to listen at, HOST:PORT or the /PATH of a Unix socket; port 0 is any "
+                    "that is free (default: the sockets that a service manager has passed, or "
+                    "127.0.0.1:0, and without a key a new Unix socket)"},
            {.name = "--status",
             .value = &o.status,
             .text = "Address at which /livez, /readyz and /metrics are served by HTTP, to "

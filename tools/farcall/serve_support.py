@@ -51,8 +51,9 @@ class Server:
         self.log = []
         self.reader = threading.Thread(target=self.read_log, daemon=True)
         self.reader.start()
+        self.url = ""
         first = self.process.stdout.readline()
-        found = re.match(r"farcall: serving at (tcp://\S+), ", first)
+        found = re.match(r"farcall: serving at ((?:tcp|unix)://\S+), ", first)
         if found is None:
             self.end()
             raise SystemExit(f"it does not serve: {first}{self.log}")
@@ -75,6 +76,9 @@ class Server:
         self.reader.join(LIMIT_S)
         self.process.stdout.close()
         self.process.stderr.close()
+        path = self.url.removeprefix("unix://")
+        if path != self.url and os.path.exists(path):  # of one that was killed
+            os.unlink(path)
         return self.process.returncode
 
     def wait(self):

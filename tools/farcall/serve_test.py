@@ -45,7 +45,7 @@ def has_two_targets(server):
 
 def log():
     begun = datetime.datetime.now(datetime.timezone.utc)
-    with serving("--log-format", "json", "--status", "127.0.0.1:0") as server:
+    with serving("--plain", "--log-format", "json", "--status", "127.0.0.1:0") as server:
         with job(PROGRAM, server.url) as host:
             targets = has_two_targets(server)
             started = until(lambda: len(e := events(server, "target_started")) == 2 and e,
@@ -78,6 +78,8 @@ def log():
     with serving() as server:
         with job(PROGRAM, server.url):
             has_two_targets(server)
+        at = f"{os.getuid()}"
+        expect(any(f"a process of user {at}" in line for line in server.log), server.log)
         until(lambda: any("no target here any more" in line for line in server.log), server.log)
         for line in server.log:
             expect(re.match(r"\d{4}-\d\d-\d\dT[\d:.]{12}Z farcall\[\d+\] info: ", line), line)
@@ -101,7 +103,7 @@ def unread_log():
         with subprocess.Popen([FARCALL, "serve", PROGRAM], stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=writing, text=True) as server:
             os.close(writing)
-            url = re.search(r"tcp://[^,]*", server.stdout.readline())[0]
+            url = re.search(r"unix://[^,]*", server.stdout.readline())[0]
             with job(PROGRAM, url) as host:
                 until(lambda: len(children_of(server.pid)) == 2, "two targets run")
             expect(host.returncode == 0, f"the job ends well: {host.words}")
@@ -267,11 +269,19 @@ def activation():
     with contextlib.ExitStack() as open_sockets:
         def made(one):
             return open_sockets.enter_context(one)
+        folder = made(tempfile.TemporaryDirectory())
         first, second = (made(socket.create_server(("127.0.0.1", 0))) for _ in range(2))
-        before, how = passing([first, second])
-        with serving(before=before, **how) as server:
-            urls = {server.url, re.search(r"tcp://[^,]*", server.process.stdout.readline())[0]}
-            expect(urls == {f"tcp://127.0.0.1:{s.getsockname()[1]}" for s in (first, second)}, urls)
+        local = made(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+        local.bind(f"{folder}/socket")
+        local.listen()
+        all_three = (first, second, local)
+        before, how = passing(all_three)
+        with serving("--plain", before=before, **how) as server:
+            urls = {server.url}
+            for _ in range(2):
+                urls.add(re.search(r"(tcp|unix)://[^,]*", server.process.stdout.readline())[0])
+            expect(urls == {f"tcp://127.0.0.1:{s.getsockname()[1]}" for s in (first, second)} |
+                   {f"unix://{folder}/socket"}, urls)
             for url in sorted(urls):
                 with job(PROGRAM, url) as host:
                     target = has_two_targets(server)[0]
@@ -279,10 +289,11 @@ def activation():
                         expect(b"LISTEN_" not in file.read(), "not for targets")
                     held = [os.readlink(f"/proc/{target}/fd/{fd}")
                             for fd in os.listdir(f"/proc/{target}/fd")]
-                    inodes = {f"socket:[{os.fstat(s.fileno()).st_ino}]" for s in (first, second)}
+                    inodes = {f"socket:[{os.fstat(s.fileno()).st_ino}]" for s in all_three}
                     expect(not inodes & set(held), "targets do not have the sockets")
                 expect(host.returncode == 0, host.words)
                 until(lambda: not children_of(server.process.pid), "the targets have ended")
+        expect(os.path.exists(f"{folder}/socket"), "what the manager has made is the manager's")
         # Of another process.
         before, how = passing([first], pid="1")
         with serving(before=before, **how) as server:
@@ -290,19 +301,20 @@ def activation():
         said = refused_sockets([first], "--listen", "127.0.0.1:0")
         expect("leave out --listen" in said, said)
         wide = made(socket.create_server(("0.0.0.0", 0)))
-        said = refused_sockets([first, wide])
-        expect("without a key" in said and "0.0.0.0:" in said, said)
-        with tempfile.TemporaryDirectory() as folder:
-            local = made(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
-            local.bind(f"{folder}/socket")
-            local.listen()
-            datagrams = made(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
-            deaf = made(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
-            file = made(open("/dev/null", "rb"))
-            for wrong, words in ((local, "no TCP socket"), (datagrams, "no TCP socket"),
-                                 (deaf, "does not listen"), (file, "is no socket")):
-                said = refused_sockets([first, wrong])
-                expect("descriptor 4" in said and words in said, said)
+        said = refused_sockets([local, first])
+        expect("without a key" in said and "127.0.0.1:" in said, said)
+        said = refused_sockets([first, wide], "--plain")
+        expect("--i-trust-this-network" in said and "0.0.0.0:" in said, said)
+        nameless = made(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+        nameless.bind(f"\0farcall-test-{os.getpid()}")
+        nameless.listen()
+        datagrams = made(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        deaf = made(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
+        file = made(open("/dev/null", "rb"))
+        for wrong, words in ((nameless, "neither a TCP socket"), (datagrams, "neither a TCP socket"),
+                             (deaf, "does not listen"), (file, "is no socket")):
+            said = refused_sockets([first, wrong])
+            expect("descriptor 4" in said and words in said, said)
         said = refused_sockets([first], count=700)
         expect("LISTEN_FDS=700" in said, f"fewer than were named: {said}")
         for named in ({"count": "many"}, {"count": 5000}, {"pid": "me"}):

@@ -587,6 +587,7 @@ TEST(files_of_hosts, need_the_library_where_they_are_elsewhere) {
   const scratch_tree tree;
   server_options served;
   served.listen = {"127.0.0.1", 0};
+  served.plain = true;
   served.program = running_program;
   served.arguments = {"farcall_io_tests"};
   const server s(std::move(served));

@@ -47,6 +47,7 @@ class forwarding_job : public ::testing::TestWithParam<const char*> {
       served.program = running_program;
       served.arguments = {"farcall_io_tests"};
       served.access.key = options.key;
+      served.plain = options.key.empty();
       server_.emplace(std::move(served));
       options.targets = "tcp://127.0.0.1:" + std::to_string(server_->addresses().front().port);
     }

@@ -93,6 +93,7 @@ int main(int argc, char** argv) {
   block_end_signals();
   server_options options;
   options.listen = {"127.0.0.1", 0};
+  options.plain = true;
   options.program = argv[1];
   options.arguments = {argv[1], "job"};
   options.sampler = {argv[0], argv[2]};

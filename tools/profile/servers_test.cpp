@@ -16,6 +16,7 @@
 #include <list>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -67,9 +68,11 @@ class server_of_test {
     std::string line;
     for (char c = 0; c != '\n' && read(said.get(), &c, 1) == 1;)
       line += c;
-    // "farcall: serving at tcp://127.0.0.1:4711, unencrypted, …"
-    const std::size_t begin = line.find("tcp://");
-    if (begin != std::string::npos) url_ = line.substr(begin, line.find(',') - begin);
+    // "farcall: serving at unix:///tmp/farcall-4711.socket, unencrypted, …"
+    const std::string_view before = "farcall: serving at ";
+    if (line.starts_with(before)) {
+      url_ = line.substr(before.size(), line.find(',') - before.size());
+    }
   }
   [[nodiscard]] const std::string& url() const { return url_; }
   [[nodiscard]] pid_t process() const { return process_->pid(); }
@@ -217,7 +220,8 @@ TEST_F(profile_of_servers, has_targets_of_later_jobs_where_a_sampler_has_failed)
 }
 
 TEST_F(profile_of_servers, says_which_have_no_sampler) {
-  const server_of_test server({PROFILED_PROGRAM, "job", "--farcall-serve=127.0.0.1:0"});
+  const server_of_test server(
+      {PROFILED_PROGRAM, "job", "--farcall-serve=127.0.0.1:0", "--farcall-plain=yes"});
   const program_result result = profile(server.url(), "0.5");
   EXPECT_EQ(result.exit_status, 0) << result.standard_error;
   EXPECT_THAT(result.standard_error,

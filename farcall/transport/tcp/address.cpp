@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <sys/un.h>
 
 namespace farcall::tcp {
 namespace {
@@ -32,6 +34,27 @@ bool may_stand_in_a_name(char c) {
          c == '-' || c == '_';
 }
 
+/// Paths stand in lists and in URLs.
+bool may_stand_in_a_path(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte > ' ' && byte != 0x7f && c != ',' && c != '?' && c != '"' && c != '\'';
+}
+
+/// That the kernel takes, without the 0 behind it.
+constexpr std::size_t longest_path = sizeof(sockaddr_un::sun_path) - 1;
+
+address parse_path(std::string_view text, const std::string& what) {
+  if (!std::ranges::all_of(text, may_stand_in_a_path)) {
+    refuse(what, text, "paths of sockets have no blanks, commas, question marks or quotes");
+  }
+  if (text.size() > longest_path) {
+    refuse(what, text,
+           "the system takes paths of sockets of up to " + std::to_string(longest_path) +
+               " characters; choose a shorter one");
+  }
+  return {std::string(text), 0};
+}
+
 addrinfo hints_of(int flags) noexcept {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
@@ -46,16 +69,24 @@ const sockaddr_in& as_ipv4(const sockaddr_storage& storage) noexcept {
 const sockaddr_in6& as_ipv6(const sockaddr_storage& storage) noexcept {
   return reinterpret_cast<const sockaddr_in6&>(storage);
 }
+const sockaddr_un& as_unix(const sockaddr_storage& storage) noexcept {
+  return reinterpret_cast<const sockaddr_un&>(storage);
+}
 
 } // namespace
 
+std::string address::url() const { return (is_path() ? "unix://" : "tcp://") + text(); }
+
 std::string address::text() const {
+  if (is_path()) return host;
   const std::string number = ":" + std::to_string(port);
   return host.find(':') == std::string::npos ? host + number : "[" + host + "]" + number;
 }
 
 address parse_address(std::string_view text, const std::string& what, bool zero_port_allowed) {
-  const std::string forms = "write host:port, or [number]:port for an IPv6 number";
+  if (text.starts_with('/')) return parse_path(text, what);
+  const std::string forms = "write host:port, [number]:port for an IPv6 number, or the path of a "
+                            "Unix socket";
   const auto colon = text.rfind(':');
   address parsed;
   if (text.starts_with('[')) {
@@ -91,6 +122,17 @@ socket_address::socket_address(const sockaddr* data, socklen_t size) noexcept
   std::memcpy(&storage_, data, size_);
 }
 
+socket_address socket_address::of_path(const std::string& path) {
+  if (path.size() > longest_path) {
+    throw error("the path of a socket is longer than " + std::to_string(longest_path) +
+                " characters: " + path);
+  }
+  sockaddr_un named{};
+  named.sun_family = AF_UNIX;
+  std::memcpy(named.sun_path, path.data(), path.size());
+  return {reinterpret_cast<const sockaddr*>(&named), sizeof named};
+}
+
 std::uint16_t socket_address::port() const noexcept {
   if (family() == AF_INET) return ntohs(as_ipv4(storage_).sin_port);
   if (family() == AF_INET6) return ntohs(as_ipv6(storage_).sin6_port);
@@ -103,6 +145,7 @@ void socket_address::set_port(std::uint16_t port) noexcept {
 }
 
 bool socket_address::is_loopback() const noexcept {
+  if (family() == AF_UNIX) return true;
   if (family() == AF_INET) return ntohl(as_ipv4(storage_).sin_addr.s_addr) >> 24 == 127;
   if (family() != AF_INET6) return false;
   const in6_addr& number = as_ipv6(storage_).sin6_addr;
@@ -120,6 +163,12 @@ bool socket_address::is_any() const noexcept {
 }
 
 address socket_address::numeric() const {
+  if (family() == AF_UNIX) {
+    constexpr std::size_t before = offsetof(sockaddr_un, sun_path);
+    if (size_ <= before) return {};
+    const char* const path = as_unix(storage_).sun_path;
+    return {std::string(path, ::strnlen(path, size_ - before)), 0};
+  }
   std::array<char, NI_MAXHOST> host{};
   if (::getnameinfo(data(), size_, host.data(), host.size(), nullptr, 0, NI_NUMERICHOST) != 0) {
     return {"unknown", port()};
@@ -131,6 +180,7 @@ socket_address numeric_address(const std::string& text, const char* what) {
   addrinfo* first = nullptr;
   try {
     const address where = parse_address(text, what);
+    if (where.is_path()) return socket_address::of_path(where.host);
     const addrinfo hints = hints_of(AI_NUMERICSERV | AI_NUMERICHOST);
     if (::getaddrinfo(where.host.c_str(), std::to_string(where.port).c_str(), &hints, &first) ==
         0) {
@@ -144,6 +194,7 @@ socket_address numeric_address(const std::string& text, const char* what) {
 }
 
 std::vector<socket_address> resolve(const address& where) {
+  if (where.is_path()) return {socket_address::of_path(where.host)};
   const addrinfo hints = hints_of(AI_NUMERICSERV);
   addrinfo* first = nullptr;
   const int status =

@@ -9,17 +9,21 @@
 
 namespace farcall::tcp {
 
-/// Where somebody listens: the name or the number of a host, and a port.
+/// Where somebody listens: the name or the number of a host, and a port; or the path of a Unix
+/// socket.
 struct address {
-  std::string host; ///< IPv6 numbers without brackets
+  std::string host; ///< IPv6 numbers without brackets; what begins with '/' is a path
   std::uint16_t port = 0;
 
-  /// "host:port", as parse_address takes it.
+  [[nodiscard]] bool is_path() const noexcept { return host.starts_with('/'); }
+  /// "host:port" or "/path", as parse_address takes it.
   [[nodiscard]] std::string text() const;
+  /// "tcp://host:port" or "unix:///path", as hosts name a server.
+  [[nodiscard]] std::string url() const;
   bool operator==(const address&) const = default;
 };
 
-/// Reads "host:port", "192.0.2.1:port" or "[::1]:port". Port 0, "any that is free", is for
+/// Reads "host:port", "192.0.2.1:port", "[::1]:port" or "/path". Port 0, "any that is free", is for
 /// listeners only. Throws setting_error that begins with `what` otherwise.
 [[nodiscard]] address parse_address(std::string_view text, const std::string& what,
                                     bool zero_port_allowed = false);
@@ -30,6 +34,9 @@ class socket_address {
   socket_address() noexcept = default;
   socket_address(const sockaddr* data, socklen_t size) noexcept;
 
+  /// Of a Unix socket. Throws error for a path that is longer than the system takes.
+  [[nodiscard]] static socket_address of_path(const std::string& path);
+
   [[nodiscard]] const sockaddr* data() const noexcept {
     return reinterpret_cast<const sockaddr*>(&storage_);
   }
@@ -38,14 +45,15 @@ class socket_address {
   [[nodiscard]] std::uint16_t port() const noexcept;
   void set_port(std::uint16_t port) noexcept;
 
-  /// True for 127.0.0.0/8, also inside IPv6 (::ffff:127.0.0.1), and for ::1.
+  /// True for 127.0.0.0/8, also inside IPv6 (::ffff:127.0.0.1), for ::1, and for Unix sockets:
+  /// nobody elsewhere gets there.
   [[nodiscard]] bool is_loopback() const noexcept;
   /// True for fe80::/10, which holds only beside the name of an interface.
   [[nodiscard]] bool is_of_link() const noexcept;
   /// True for 0.0.0.0 and ::, which stand for all addresses of a machine.
   [[nodiscard]] bool is_any() const noexcept;
 
-  /// Host in numbers, and port.
+  /// Host in numbers, and port; or path, which is empty for a Unix socket that has none.
   [[nodiscard]] address numeric() const;
   [[nodiscard]] std::string text() const { return numeric().text(); }
 
@@ -56,8 +64,8 @@ class socket_address {
   socklen_t size_ = 0;
 };
 
-/// Reads a "host:port" whose host is in numbers; asks nobody. `what` is for messages. Throws
-/// malformed_message for anything else.
+/// Reads a "host:port" whose host is in numbers, or a "/path"; asks nobody. `what` is for messages.
+/// Throws malformed_message for anything else.
 [[nodiscard]] socket_address numeric_address(const std::string& text, const char* what);
 
 /// All addresses of the host, each once, in the order in which the system wants them tried. Blocks

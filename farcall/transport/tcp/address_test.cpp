@@ -36,6 +36,27 @@ TEST(address, is_host_and_port) {
   }
 }
 
+TEST(address, may_be_the_path_of_a_unix_socket) {
+  const address at = parse_address("/run/farcall.socket", "--listen");
+  EXPECT_TRUE(at.is_path());
+  EXPECT_EQ(at, (address{"/run/farcall.socket", 0}));
+  EXPECT_EQ(at.text(), "/run/farcall.socket");
+  EXPECT_EQ(at.url(), "unix:///run/farcall.socket");
+  EXPECT_EQ((address{"node7", 9}.url()), "tcp://node7:9");
+  EXPECT_EQ(numeric_address(at.text(), "it").text(), at.text());
+  EXPECT_TRUE(resolve(at).at(0).is_loopback());
+  EXPECT_FALSE(resolve(at).at(0).is_any());
+  const std::string longest = "/" + std::string(106, 'x');
+  EXPECT_EQ(numeric_address(longest, "it").numeric(), address{longest});
+  for (const std::string& path : {longest + "x", std::string("/a b"), std::string("/a,b"),
+                                  std::string("/a?b"), std::string("/a\nb")}) {
+    EXPECT_THAT([&] { (void)parse_address(path, "--listen"); },
+                ThrowsMessage<setting_error>(StartsWith("--listen is \"" + path + "\": ")))
+        << path;
+    EXPECT_THROW((void)numeric_address(path, "it"), malformed_message) << path;
+  }
+}
+
 TEST(address, anything_else_is_refused_with_the_name_of_the_setting) {
   for (const char* text : {"",
                            ":",

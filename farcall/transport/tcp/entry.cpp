@@ -20,12 +20,14 @@ constexpr std::string_view scheme = "tcp";
 constexpr std::uint32_t ring_factor = 4;
 
 std::uint64_t read_address(std::string_view place, const std::string& what, target_url& url) {
-  constexpr std::string_view prefix = "tcp://";
-  if (!place.starts_with(prefix)) {
-    throw setting_error("target " + what + ": an address follows: tcp://host:port");
+  for (const std::string_view prefix : {"tcp://", "unix://"}) {
+    if (!place.starts_with(prefix)) continue;
+    const address where = parse_address(place.substr(prefix.size()), "target " + what);
+    if (!where.url().starts_with(prefix)) break;
+    url.address = where.text();
+    return 1;
   }
-  url.address = parse_address(place.substr(prefix.size()), "target " + what).text();
-  return 1;
+  throw setting_error("target " + what + ": an address follows: tcp://host:port, or unix:///path");
 }
 
 std::vector<availability> available() {
@@ -103,6 +105,7 @@ transport_entry entry() {
   transport_entry row;
   row.scheme = scheme;
   row.example = "tcp://host:port?count=2";
+  row.other_schemes = {"unix"};
   row.options = {cpu_option(), count_option(), plain, sampler, program};
   row.read_place = &read_address;
   row.available = &available;

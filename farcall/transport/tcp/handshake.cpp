@@ -39,6 +39,9 @@ const char* refusal_text(admission word) noexcept {
   case admission::is_draining:
     return "it is draining: it lets the targets that it has finish, starts no more, and then ends; "
            "use another server, or this one when it is there again";
+  case admission::is_of_another_user:
+    return "it has no key, and is there for its own user only; start it with 'farcall serve --key "
+           "FILE'";
   case admission::come_in:
     break;
   }

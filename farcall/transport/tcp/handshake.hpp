@@ -52,6 +52,7 @@ enum class admission : std::uint32_t {
   has_no_key = 4,
   is_full = 5,
   is_draining = 6,
+  is_of_another_user = 7,
 };
 struct admission_message {
   std::uint64_t magic = preamble_magic;

@@ -13,6 +13,7 @@
 #include <farcall/transport/tcp/remote_target.hpp>
 #include <farcall/transport/tcp/socket.hpp>
 #include <farcall/transport/tcp/stream.hpp>
+#include <farcall/transport/tcp/unix_socket.hpp>
 
 #include <algorithm>
 #include <array>
@@ -36,8 +37,6 @@ constexpr std::chrono::milliseconds longest_heartbeat_timeout{
 /// have not said what they want, and others come, too.
 constexpr std::size_t most_starts = 64;
 static_assert(2 * most_starts <= tcp::acceptor::most_unproved);
-
-std::string server_name(const target_url& url) { return "tcp://" + url.address; }
 
 /// The server watches the process; its end is that of the socket.
 class remote_process final : public target_process {
@@ -197,6 +196,10 @@ tcp::admission_request server_launcher::ask(known_server& server, const wanted_t
 
 std::unique_ptr<target_process> server_launcher::have_started(known_server& by, unique_fd socket,
                                                               const wanted_target& wanted) {
+  if (!identity_ && tcp::is_of_another_user(socket.get())) {
+    throw error(
+        "that server is another user's; without a key (FARCALL_KEY) only one's own is used");
+  }
   by.addresses.clear();
   for (const tcp::socket_address& a : by.found) {
     const bool is_used = a == tcp::peer_address(socket.get());
@@ -210,7 +213,7 @@ std::unique_ptr<target_process> server_launcher::have_started(known_server& by, 
                                           tcp::parse_address(wanted.url->address, "a server").host)
                         : tcp::plain_stream(std::move(socket));
   auto [ours, theirs] = control_socket::make_pair();
-  const std::string server = server_name(*wanted.url);
+  const std::string server = wanted.url->place;
   auto link = std::make_shared<relay>(
       *loop_, std::move(theirs), std::move(connection), request_.heartbeat_timeout,
       [server](control_socket& near, const std::string& why) {
@@ -331,7 +334,7 @@ class server_launcher::starts {
   }
 
   [[nodiscard]] static std::string text_of(const start_under_way& s) {
-    return node_text(s.wanted.node) + " (" + server_name(*s.wanted.url) + ") cannot be started: ";
+    return node_text(s.wanted.node) + " (" + s.wanted.url->place + ") cannot be started: ";
   }
 
   template <class Step>

@@ -14,6 +14,7 @@
 #include <farcall/transport/tcp/server.hpp>
 #include <farcall/transport/tcp/socket.hpp>
 #include <farcall/transport/tcp/stream.hpp>
+#include <farcall/transport/tcp/unix_socket.hpp>
 #include <farcall/transport/tcp/unproved_peers.hpp>
 
 #include <algorithm>
@@ -58,7 +59,10 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     for (const int fd : own_.listeners)
       listeners.emplace_back(fd);
     check_safety();
-    if (listeners.empty()) listeners = tcp::listen_on(own_.listen);
+    if (listeners.empty()) {
+      listeners = tcp::listen_on(own_.listen);
+      if (own_.listen.is_path()) file_ = tcp::socket_file(own_.listen.host);
+    }
     if (!drained_) throw_system_error("making a server (descriptor limit?)", errno);
     drained_.close_on_fork();
     loop_ = std::make_unique<tcp::reactor>("farcall-serve");
@@ -80,6 +84,7 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
 
   void stop() {
     acceptor_->stop();
+    file_ = {};
     loop_->post([self = shared_from_this()] { self->end_targets(); });
     (void)all_gone_.get_future().wait_for(last_word_time);
     // Nothing runs there afterwards that could use the targets. The reactor itself stays: what runs
@@ -144,37 +149,49 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
   [[nodiscard]] bool is_encrypted() const noexcept { return admits_.own != nullptr; }
 
   [[nodiscard]] std::string protection_at_start() const {
-    if (!is_encrypted()) return "unencrypted, for everybody who can reach it";
+    if (!is_encrypted()) {
+      return std::ranges::all_of(listening(), &tcp::address::is_path)
+                 ? "unencrypted, for its own user"
+                 : "unencrypted, for everybody who can reach it";
+    }
     const std::string key = admits_.own->own_public_key();
     return "encrypted (TLS 1.3), for those who have " +
            (key.empty() ? "the key" : "a certificate; its public key is " + key);
   }
 
-  void check_safety() {
-    bool beyond_loopback = false;
-    // What we are to listen at; where it is done already, and one of these is beyond loopback,
-    // that.
-    for (const int fd : own_.listeners) {
-      if (!beyond_loopback) own_.listen = tcp::local_address(fd);
-      beyond_loopback = beyond_loopback || !tcp::resolve(own_.listen).front().is_loopback();
-    }
-    if (own_.listeners.empty()) {
-      for (const tcp::socket_address& a : tcp::resolve(own_.listen))
-        beyond_loopback = beyond_loopback || !a.is_loopback();
-    }
+  /// Each place, as it was said or where it is done already.
+  [[nodiscard]] std::vector<tcp::address> listening() const {
+    if (own_.listeners.empty()) return {own_.listen};
+    std::vector<tcp::address> all;
+    for (const int fd : own_.listeners)
+      all.push_back(tcp::local_address(fd));
+    return all;
+  }
+
+  void check_safety() const {
     if (is_encrypted() && own_.plain) {
       throw setting_error("--plain and a key contradict each other; leave one of them out");
     }
-    if (is_encrypted() || !beyond_loopback) return;
-    if (!own_.plain) {
-      throw setting_error("without a key the server listens on loopback only (127.0.0.1 or ::1); " +
-                          own_.listen.text() +
-                          " needs --key FILE, with --farcall-serve --farcall-key FILE "
-                          "('farcall keygen FILE' makes one), --clients FILE, or certificates");
+    if (is_encrypted()) return;
+    for (const tcp::address& at : listening()) {
+      if (!at.is_path()) check_port_without_key(at);
     }
-    if (!own_.trusts_network) {
-      throw setting_error("--plain at " + own_.listen.text() +
-                          " lets everybody who can reach it run " + own_.program +
+  }
+
+  void check_port_without_key(const tcp::address& at) const {
+    if (!own_.plain) {
+      throw setting_error("without a key a server listens at a Unix socket, which is its user's "
+                          "only (--listen /path, --farcall-serve=/path); " +
+                          at.text() +
+                          " needs --key FILE, with --farcall-serve --farcall-key FILE "
+                          "('farcall keygen FILE' makes one), --clients FILE, or certificates; "
+                          "--plain, --farcall-plain=yes, lets everybody who can reach it run " +
+                          own_.program);
+    }
+    const std::vector<tcp::socket_address> all = tcp::resolve(at);
+    if (!own_.trusts_network && !std::ranges::all_of(all, &tcp::socket_address::is_loopback)) {
+      throw setting_error("--plain at " + at.text() + " lets everybody who can reach it run " +
+                          own_.program +
                           "; use --key FILE, or add --i-trust-this-network if nobody else can");
     }
   }
@@ -209,6 +226,11 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
       throw tcp::connection_refused(tcp::refusal_cause::key, is_encrypted()
                                                                  ? "it came without a key"
                                                                  : "it has a key and we have none");
+    }
+    if (!is_encrypted() && tcp::is_of_another_user(socket.get())) {
+      tcp::reply(socket.get(), tcp::admission::is_of_another_user);
+      throw tcp::connection_refused(tcp::refusal_cause::key,
+                                    "without a key only our own user has targets here");
     }
     if (is_draining_) {
       tcp::reply(socket.get(), tcp::admission::is_draining);
@@ -570,6 +592,7 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
   const std::string protection_ = protection_at_start();
   /// Of targets. Taken once: they are started on the reactor's thread.
   std::vector<std::string> environment_ = environment_without_addresses();
+  tcp::socket_file file_; ///< where it listens, if that is a path
   std::shared_ptr<tcp::acceptor> acceptor_;
   std::map<std::uint64_t, std::shared_ptr<visitor>> visitors_;
   std::uint64_t last_visitor_ = 0;

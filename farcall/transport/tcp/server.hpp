@@ -18,17 +18,17 @@
 namespace farcall {
 
 struct server_options {
-  tcp::address listen; ///< port 0: any
-  /// TCP sockets that listen already, in place of `listen`; the server closes them.
+  tcp::address listen; ///< port 0: any; a path is a Unix socket's
+  /// Sockets that listen already, in place of `listen`; the server closes them.
   std::vector<int> listeners;
   std::string program;                ///< that targets run
   std::vector<std::string> arguments; ///< of the targets, argv[0] included
   /// The program, and its arguments, that a host gets where it asks for a sampler of its targets in
   /// place of one more (`farcall prof`); empty: none. It sees which processes are this one's.
   std::vector<std::string> sampler;
-  farcall::access access;      ///< empty: unencrypted, on loopback only; read again by reload()
-  bool keeps_output = false;   ///< what targets print goes where the server prints
-  bool plain = false;          ///< unencrypted although there may be others on the network
+  farcall::access access;    ///< empty: unencrypted, see `plain`; read again by reload()
+  bool keeps_output = false; ///< what targets print goes where the server prints
+  bool plain = false; ///< needed without a key at TCP ports: everybody who can reach them may come
   bool trusts_network = false; ///< needed with `plain` beyond loopback
   std::uint32_t most_targets = 1000;
   /// That hosts may ask for: so long targets live whose host has vanished.

@@ -1,6 +1,7 @@
 #include <farcall/base/error.hpp>
 #include <farcall/transport/tcp/connect_attempts.hpp>
 #include <farcall/transport/tcp/socket.hpp>
+#include <farcall/transport/tcp/unix_socket.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -21,7 +22,8 @@ int set_number(int fd, int level, int option, int value) noexcept {
 }
 
 unique_fd make_socket(int family) noexcept {
-  return unique_fd(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
+  const int protocol = family == AF_UNIX ? 0 : IPPROTO_TCP;
+  return unique_fd(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol));
 }
 
 std::string descriptor_hint(int error_number) {
@@ -75,7 +77,12 @@ bool is_not_of_this_machine(int reason) {
 std::string connect_hint(int reason) {
   switch (reason) {
   case ECONNREFUSED:
+  case ENOENT:
     return "; nothing listens there: is 'farcall serve' running?";
+  case EACCES:
+    return "; a server without a key is there for its own user only";
+  case EAGAIN:
+    return "; more connections wait there than the system lets wait";
   case ENETUNREACH:
   case EHOSTUNREACH:
     return "; there is no way to that network: check the address and the firewalls";
@@ -115,6 +122,11 @@ socket_address end_of(int fd, int (*ask)(int, sockaddr*, socklen_t*)) noexcept {
 } // namespace
 
 std::vector<unique_fd> listen_on(const address& where) {
+  if (where.is_path()) {
+    std::vector<unique_fd> one;
+    one.push_back(listen_at(where.host));
+    return one;
+  }
   std::vector<socket_address> found = resolve(where);
   // A port that is free on one address may be taken on the next; then the system chooses again.
   constexpr int most_attempts = 16;
@@ -154,6 +166,7 @@ address local_address(int fd) {
 socket_address peer_address(int fd) noexcept { return end_of(fd, ::getpeername); }
 
 std::string peer_text(int fd) {
+  if (const auto user = peer_user(fd)) return "a process of user " + std::to_string(*user);
   const socket_address at = peer_address(fd);
   return at.port() == 0 ? "an unknown address" : at.text();
 }
@@ -233,6 +246,8 @@ unique_fd connect_to(const address& where, time_point deadline) {
 }
 
 void set_options(int fd, std::chrono::milliseconds heartbeat_timeout) {
+  // The end of a process of this machine is seen at once.
+  if (peer_user(fd)) return;
   bool good = set_number(fd, IPPROTO_TCP, TCP_NODELAY, 1) == 0;
   if (good && heartbeat_timeout.count() > 0) {
     // Two times are needed: one for a side from which nothing is awaited, one for data that it does

@@ -12,8 +12,8 @@
 namespace farcall::tcp {
 
 /// Listens on all addresses of the host that this machine has; with port 0, on one free port for
-/// all of them. The sockets do not block and close on exec. Blocks while the name is looked up.
-/// Throws error that names the address, the reason and the remedy.
+/// all of them; at a path, see listen_at(). The sockets do not block and close on exec. Blocks
+/// while the name is looked up. Throws error that names the address, the reason and the remedy.
 [[nodiscard]] std::vector<unique_fd> listen_on(const address& where);
 
 /// Address of our end, in numbers: where a listener listens. Throws error.
@@ -21,7 +21,8 @@ namespace farcall::tcp {
 
 /// Address of the other end; of no family once it is gone.
 [[nodiscard]] socket_address peer_address(int fd) noexcept;
-/// The same for messages; "an unknown address" once it is gone.
+/// The same for messages, and "a process of user 1000" for one of Unix sockets; "an unknown
+/// address" once it is gone.
 [[nodiscard]] std::string peer_text(int fd);
 
 /// A listener at all addresses of IPv6 serves IPv4, too.
@@ -52,7 +53,7 @@ namespace farcall::tcp {
 /// Has the kernel end an idle connection when the other side has been silent for
 /// `heartbeat_timeout`, which it counts in seconds, from 2 up; 0 leaves that off. A side that lives
 /// and takes nothing in, as a node in a long call does, is not silent. Also turns on TCP_NODELAY.
-/// Throws error for what is no TCP socket.
+/// Connections of Unix sockets need none of it. Throws error for what is neither.
 void set_options(int fd, std::chrono::milliseconds heartbeat_timeout);
 
 /// The longest time between two repetitions of what is not acknowledged, where the peer may be

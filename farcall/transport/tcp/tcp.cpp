@@ -23,6 +23,8 @@
 #include <thread>
 #include <utility>
 
+#include <sys/socket.h>
+
 namespace farcall::tcp {
 namespace {
 
@@ -95,13 +97,17 @@ class tcp_transport_impl final : public tcp_transport {
   reachability reachability_of(const card& peer) const override {
     if (peer.id == own_.self) return {false, 0, "the node itself"};
     const char* by_host = "";
+    bool is_unix = false;
     try {
       const node_addresses own = own_addresses();
       const node_addresses its = node_addresses::of(peer);
       if (its.addresses.empty() && own.addresses.empty()) {
         return {false, 0, "neither of the two can be dialled: a server has started neither"};
       }
-      if (its.seen_from(own.network).empty() && own.seen_from(its.network).empty()) {
+      std::vector<socket_address> leading = its.seen_from(own.network);
+      if (leading.empty()) leading = own.seen_from(its.network);
+      is_unix = !leading.empty() && leading.front().family() == AF_UNIX;
+      if (leading.empty()) {
         const bool host_leads = own_.self != host_id && peer.id != host_id &&
                                 !its.addresses.empty() && !own.addresses.empty();
         if (!host_leads) {
@@ -113,8 +119,8 @@ class tcp_transport_impl final : public tcp_transport {
       return {false, 0, e.what()};
     }
     return {true, tcp_cost,
-            (security_.credentials->is_encrypted ? "TCP, encrypted" : "TCP, unencrypted") +
-                std::string(by_host)};
+            std::string(is_unix ? "Unix sockets" : "TCP") +
+                (security_.credentials->is_encrypted ? ", encrypted" : ", unencrypted") + by_host};
   }
 
   std::string server_of(const card& peer) const override { return node_addresses::of(peer).server; }

@@ -154,7 +154,7 @@ std::string helper_url(int node, const std::string& program) {
                   " is a server elsewhere, which runs the helper " +
                   "that it was started with, not " + program);
     }
-    return url.scheme + "://" + url.address + options;
+    return url.place + options;
   }
   if (row != nullptr && row->host) {
     throw error("node " + std::to_string(node) + " is " + url.scheme + " in " +

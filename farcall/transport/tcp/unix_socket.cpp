@@ -1,0 +1,131 @@
+#include <farcall/base/error.hpp>
+#include <farcall/transport/tcp/address.hpp>
+#include <farcall/transport/tcp/unix_socket.hpp>
+
+#include <cerrno>
+#include <filesystem>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace farcall::tcp {
+namespace {
+
+/// A connection attempt does not wait here: where the queue is full, it fails.
+constexpr int longest_queue = SOMAXCONN;
+
+std::string path_hint(int reason) {
+  switch (reason) {
+  case EADDRINUSE:
+    return "; another server listens there, or it is no socket: choose another path";
+  case ENOENT:
+  case ENOTDIR:
+    return "; make its folder first";
+  case EACCES:
+  case EROFS:
+    return "; choose a folder that you can write to";
+  default:
+    return "";
+  }
+}
+
+[[noreturn]] void cannot_listen_at(const std::string& path, int reason) {
+  throw error("cannot listen on " + path + ": " + reason_text(reason) + path_hint(reason));
+}
+
+unique_fd make_unix_socket() noexcept {
+  return unique_fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+}
+
+/// A socket of ours at which nobody listens any more.
+bool is_left_behind(const std::string& path, const socket_address& at) noexcept {
+  struct stat file{};
+  if (::lstat(path.c_str(), &file) != 0 || !S_ISSOCK(file.st_mode) || file.st_uid != ::geteuid()) {
+    return false;
+  }
+  const unique_fd attempt = make_unix_socket();
+  return attempt && ::connect(attempt.get(), at.data(), at.size()) != 0 && errno == ECONNREFUSED;
+}
+
+} // namespace
+
+socket_file::socket_file(std::string path) noexcept {
+  struct stat file{};
+  if (::lstat(path.c_str(), &file) != 0) return;
+  path_ = std::move(path);
+  volume_ = file.st_dev;
+  number_ = file.st_ino;
+}
+
+socket_file::socket_file(socket_file&& other) noexcept
+    : path_(std::exchange(other.path_, {})), volume_(other.volume_), number_(other.number_) {}
+
+socket_file& socket_file::operator=(socket_file&& other) noexcept {
+  if (this == &other) return *this;
+  remove();
+  path_ = std::exchange(other.path_, {});
+  volume_ = other.volume_;
+  number_ = other.number_;
+  return *this;
+}
+
+socket_file::~socket_file() { remove(); }
+
+void socket_file::remove() noexcept {
+  struct stat file{};
+  if (!path_.empty() && ::lstat(path_.c_str(), &file) == 0 && file.st_dev == volume_ &&
+      file.st_ino == number_) {
+    ::unlink(path_.c_str());
+  }
+  path_.clear();
+}
+
+unique_fd listen_at(const std::string& path) {
+  const socket_address at = socket_address::of_path(path);
+  // Of several servers that find a socket left behind, one replaces it, and not what another has
+  // just put there.
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  const unique_fd alone(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!alone) cannot_listen_at(path, errno);
+  while (::flock(alone.get(), LOCK_EX) != 0 && errno == EINTR) {
+  }
+  unique_fd made = make_unix_socket();
+  // Linux gives the file the rights of the socket. There is no moment with more.
+  if (!made || ::fchmod(made.get(), S_IRUSR | S_IWUSR) != 0) cannot_listen_at(path, errno);
+  if (::bind(made.get(), at.data(), at.size()) != 0) {
+    const int reason = errno;
+    if (reason != EADDRINUSE || !is_left_behind(path, at)) cannot_listen_at(path, reason);
+    if (::unlink(path.c_str()) != 0 || ::bind(made.get(), at.data(), at.size()) != 0) {
+      cannot_listen_at(path, errno);
+    }
+  }
+  if (::listen(made.get(), longest_queue) != 0) {
+    const int reason = errno;
+    ::unlink(path.c_str());
+    cannot_listen_at(path, reason);
+  }
+  return made;
+}
+
+std::optional<uid_t> peer_user(int fd) noexcept {
+  int family = 0;
+  socklen_t size = sizeof family;
+  if (::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size) != 0 || family != AF_UNIX) {
+    return std::nullopt;
+  }
+  ucred peer{};
+  size = sizeof peer;
+  if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return std::nullopt;
+  return peer.uid;
+}
+
+bool is_of_another_user(int fd) noexcept {
+  const std::optional<uid_t> user = peer_user(fd);
+  return user && *user != ::geteuid() && *user != 0;
+}
+
+} // namespace farcall::tcp

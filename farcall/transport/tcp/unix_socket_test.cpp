@@ -1,0 +1,134 @@
+#include <farcall/base/error.hpp>
+#include <farcall/transport/tcp/socket.hpp>
+#include <farcall/transport/tcp/unix_socket.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <utility>
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace farcall::tcp {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+class unix_socket : public testing::Test {
+ protected:
+  unix_socket() {
+    std::string name = testing::TempDir() + "farcall-unix-XXXXXX";
+    folder_ = ::mkdtemp(name.data());
+    path_ = folder_ / "socket";
+  }
+  ~unix_socket() override { std::filesystem::remove_all(folder_); }
+
+  [[nodiscard]] bool is_there() const { return std::filesystem::exists(path_); }
+  [[nodiscard]] auto listening() const {
+    return [this] { (void)listen_at(path_); };
+  }
+
+  std::filesystem::path folder_;
+  std::string path_;
+};
+
+TEST_F(unix_socket, is_for_its_owner_only_whatever_the_umask) {
+  for (const mode_t mask : {0U, 022U, 077U}) {
+    const mode_t before = ::umask(mask);
+    const unique_fd listener = listen_at(path_);
+    ::umask(before);
+    struct stat file{};
+    ASSERT_EQ(::stat(path_.c_str(), &file), 0);
+    EXPECT_EQ(file.st_mode & 07777U, 0600U) << mask;
+  }
+}
+
+TEST_F(unix_socket, takes_connections_and_knows_whose_they_are) {
+  const std::vector<unique_fd> listeners = listen_on({path_});
+  ASSERT_EQ(listeners.size(), 1U);
+  EXPECT_EQ(local_address(listeners.front().get()), (address{path_}));
+  const unique_fd near = connect_to({path_}, clock::now() + std::chrono::seconds(20));
+  const auto far = accept_from(listeners.front().get());
+  ASSERT_TRUE(far);
+  EXPECT_EQ(peer_address(near.get()).text(), path_);
+  const std::string own = "a process of user " + std::to_string(::geteuid());
+  for (const int fd : {near.get(), far->get()}) {
+    EXPECT_EQ(peer_user(fd), ::geteuid());
+    EXPECT_FALSE(is_of_another_user(fd));
+    EXPECT_EQ(peer_text(fd), own);
+    EXPECT_NO_THROW(set_options(fd, std::chrono::seconds(5)));
+  }
+}
+
+TEST_F(unix_socket, of_a_process_that_has_ended_is_replaced) {
+  (void)listen_at(path_);
+  ASSERT_TRUE(is_there());
+  const unique_fd listener = listen_at(path_);
+  EXPECT_NO_THROW((void)connect_to({path_}, clock::now() + std::chrono::seconds(20)));
+}
+
+TEST_F(unix_socket, at_which_another_listens_stays_its_own) {
+  const unique_fd listener = listen_at(path_);
+  EXPECT_THAT(listening(), ThrowsMessage<error>(AllOf(HasSubstr(path_), HasSubstr("another"))));
+  EXPECT_NO_THROW((void)connect_to({path_}, clock::now() + std::chrono::seconds(20)));
+}
+
+TEST_F(unix_socket, does_not_take_the_place_of_a_file) {
+  std::ofstream(path_) << "precious";
+  EXPECT_THAT(listening(), ThrowsMessage<error>(AllOf(HasSubstr(path_), HasSubstr("no socket"))));
+  EXPECT_EQ(std::filesystem::file_size(path_), 8U);
+}
+
+TEST_F(unix_socket, needs_a_folder_and_a_path_of_bounded_length) {
+  path_ = folder_ / "nowhere" / "socket";
+  EXPECT_THAT(listening(), ThrowsMessage<error>(AllOf(HasSubstr(path_), HasSubstr("folder"))));
+  path_ = "/" + std::string(200, 'x');
+  EXPECT_THAT(listening(), ThrowsMessage<error>(HasSubstr("107")));
+}
+
+TEST_F(unix_socket, where_nobody_listens_says_so) {
+  const auto connecting = [&] {
+    (void)connect_to({path_}, clock::now() + std::chrono::seconds(20));
+  };
+  EXPECT_THAT(connecting, ThrowsMessage<error>(AllOf(HasSubstr(path_), HasSubstr("serve"))));
+  (void)listen_at(path_);
+  EXPECT_THAT(connecting, ThrowsMessage<error>(AllOf(HasSubstr(path_), HasSubstr("serve"))));
+}
+
+TEST_F(unix_socket, file_ends_with_its_object_unless_another_has_its_place) {
+  unique_fd listener = listen_at(path_);
+  {
+    socket_file file(path_);
+    const socket_file moved(std::move(file));
+    file = {};
+    EXPECT_TRUE(is_there());
+  }
+  EXPECT_FALSE(is_there());
+  listener = listen_at(path_);
+  {
+    const socket_file file(path_);
+    // Another file while the first is there, so that it has another number.
+    const std::string aside = folder_ / "aside";
+    ASSERT_EQ(::rename(path_.c_str(), aside.c_str()), 0);
+    listener = listen_at(path_);
+  }
+  EXPECT_TRUE(is_there());
+}
+
+TEST_F(unix_socket, is_none_of_tcp) {
+  const std::vector<unique_fd> listeners = listen_on({"127.0.0.1", 0});
+  const unique_fd near =
+      connect_to(local_address(listeners.front().get()), clock::now() + std::chrono::seconds(20));
+  EXPECT_EQ(peer_user(near.get()), std::nullopt);
+  EXPECT_FALSE(is_of_another_user(near.get()));
+}
+
+} // namespace
+} // namespace farcall::tcp

@@ -1,0 +1,151 @@
+#include "tests/network/support.hpp"
+
+#include <farcall/offload/job_test_support.hpp>
+#include <farcall/transport/tcp/secret.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+/// Servers at Unix sockets: with the rights of their users, and no key.
+namespace farcall::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr uid_t nobody = 65534;
+
+class unix_server : public testing::Test {
+ protected:
+  [[nodiscard]] server_options at_path() const {
+    server_options o = local_server();
+    o.plain = false;
+    o.listen = {path_};
+    return o;
+  }
+
+  scratch_folder folder_;
+  std::string path_ = folder_.file("socket");
+  std::string url_ = "unix://" + path_;
+};
+
+TEST_F(unix_server, needs_no_key_and_no_flag_and_leaves_nothing) {
+  {
+    const server s(at_path());
+    EXPECT_EQ(url_of(s), url_);
+    EXPECT_THAT(s.protection(), HasSubstr("for its own user"));
+    const job j(network_job(url_ + "?count=2,shm"));
+    for (const node& n : j.targets())
+      EXPECT_EQ(sync(n, [] { return 7; }), 7);
+    EXPECT_THAT(j.targets().front().description().route, HasSubstr("Unix socket"));
+    // From target to target, too.
+    const node first = j.targets()[0];
+    for (const node& to : {j.targets()[1], j.targets()[2]})
+      EXPECT_EQ(sync(first, [](node other) { return sync(other, [] { return 8; }); }, to), 8);
+  }
+  EXPECT_FALSE(std::filesystem::exists(path_));
+}
+
+TEST_F(unix_server, may_have_a_key_too) {
+  server_options o = at_path();
+  o.access.key = folder_.file("key");
+  tcp::write_key_file(o.access.key);
+  const server s(o);
+  EXPECT_THAT(text_thrown_by<start_failed>([&] { const job j(network_job(url_)); }),
+              HasSubstr("it wants a key"));
+  const job j(network_job(url_, o.access.key));
+  EXPECT_EQ(sync(j.targets().front(), [] { return 7; }), 7);
+}
+
+TEST_F(unix_server, that_is_not_there_is_told_by_its_path) {
+  EXPECT_THAT(text_thrown_by<start_failed>([&] { const job j(network_job(url_)); }),
+              AllOf(HasSubstr(path_), HasSubstr("nothing listens there")));
+}
+
+TEST_F(unix_server, is_named_by_an_absolute_path) {
+  for (const char* url : {"unix://socket", "unix:socket", "unix", "unix://localhost:9",
+                          "tcp:///tmp/socket", "unix://"})
+    EXPECT_THAT(text_thrown_by<setting_error>([&] { const job j(network_job(url)); }),
+                HasSubstr(url));
+}
+
+// ---- other users --------------------------------------------------------------------------------
+
+constexpr const char* path_variable = "FARCALL_TEST_UNIX_PATH";
+
+/// Before this process has a second thread.
+void become_nobody() {
+  if (::setgid(nobody) != 0 || ::setuid(nobody) != 0) std::exit(90);
+}
+
+int be_host_of_nobody() {
+  become_nobody();
+  try {
+    const job j(network_job(std::string("unix://") + std::getenv(path_variable)));
+    say("came in");
+  } catch (const error& e) {
+    say(e.what());
+  }
+  return 0;
+}
+const role host_role("unix_host_of_nobody", be_host_of_nobody);
+
+int be_server_of_nobody() {
+  become_nobody();
+  block_end_signals();
+  server_options o = local_server();
+  o.plain = false;
+  o.listen = {std::getenv(path_variable)};
+  server s(o);
+  serve_until_signalled(s);
+  return 0;
+}
+const role server_role("unix_server_of_nobody", be_server_of_nobody);
+
+class unix_server_of_users : public unix_server {
+ protected:
+  void SetUp() override {
+    if (::geteuid() != 0) GTEST_SKIP() << "only root can be another user";
+  }
+  void allow(const std::string& path, mode_t mode) const {
+    EXPECT_EQ(::chmod(path.c_str(), mode), 0);
+  }
+
+  scoped_variable variable_{path_variable, path_.c_str()};
+};
+
+TEST_F(unix_server_of_users, keeps_others_out_by_its_rights) {
+  const server s(at_path());
+  allow(folder_.file(""), 0755);
+  EXPECT_THAT(role_process("unix_host_of_nobody").line(),
+              AllOf(HasSubstr(path_), HasSubstr("own user only")));
+}
+
+TEST_F(unix_server_of_users, keeps_others_out_where_somebody_has_changed_the_rights) {
+  captured_log log;
+  const server s(at_path());
+  allow(folder_.file(""), 0755);
+  allow(path_, 0666);
+  EXPECT_THAT(role_process("unix_host_of_nobody").line(),
+              AllOf(HasSubstr(url_), HasSubstr("own user only")));
+  EXPECT_TRUE(log.comes_to_say("only our own user has targets here"));
+  EXPECT_EQ(s.targets(), 0U);
+}
+
+TEST_F(unix_server_of_users, is_trusted_by_its_own_user_only) {
+  allow(folder_.file(""), 0777);
+  role_process serving("unix_server_of_nobody");
+  ASSERT_THAT(serving.line(), HasSubstr(url_));
+  EXPECT_THAT(text_thrown_by<start_failed>([&] { const job j(network_job(url_)); }),
+              AllOf(HasSubstr(url_), HasSubstr("another user's")));
+}
+
+} // namespace
+} // namespace farcall::test
