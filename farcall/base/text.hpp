@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -29,5 +30,8 @@ enum class line_ends : std::uint8_t { replaced, kept };
 /// The same for XML and HTML, between tags and in attributes: characters that mean something there
 /// are escaped.
 [[nodiscard]] std::string xml_text(std::string_view bytes, line_ends ends = line_ends::replaced);
+
+/// Two digits for each byte, 0 to f.
+[[nodiscard]] std::string hexadecimal(std::span<const std::byte> bytes);
 
 } // namespace farcall

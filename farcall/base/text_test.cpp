@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstddef>
 #include <string_view>
 
 namespace farcall {
@@ -32,6 +34,12 @@ TEST(text, escapes_what_means_something_in_xml) {
 TEST(text, keeps_ends_of_lines_where_they_are_wanted) {
   EXPECT_EQ(valid_text("a\nb\r", line_ends::kept), "a\nb�");
   EXPECT_EQ(xml_text("<\n", line_ends::kept), "&lt;\n");
+}
+
+TEST(hexadecimal, has_two_digits_for_each_byte) {
+  EXPECT_EQ(hexadecimal({}), "");
+  const std::array bytes{std::byte{0}, std::byte{0x0f}, std::byte{0xa9}, std::byte{0xff}};
+  EXPECT_EQ(hexadecimal(bytes), "000fa9ff");
 }
 
 TEST(quoted_text, escapes_what_ends_it) {

@@ -1,3 +1,4 @@
+#include <farcall/base/text.hpp>
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/call/program_image.hpp>
 
@@ -21,16 +22,6 @@ constexpr char source_mark = '@';
 
 constexpr const char* own_file = "/proc/self/exe";
 
-std::string hex(std::span<const unsigned char> bytes) {
-  static constexpr char digits[] = "0123456789abcdef";
-  std::string text;
-  for (const unsigned char b : bytes) {
-    text += digits[b >> 4];
-    text += digits[b & 15];
-  }
-  return text;
-}
-
 std::string build_id_in(const dl_phdr_info& image, const ElfW(Phdr) & segment) {
   const auto* at = reinterpret_cast<const unsigned char*>(image.dlpi_addr + segment.p_vaddr);
   const auto* const end = at + segment.p_memsz;
@@ -40,7 +31,7 @@ std::string build_id_in(const dl_phdr_info& image, const ElfW(Phdr) & segment) {
     const auto* const name = at + sizeof note;
     const auto* const content = name + (note.n_namesz + 3) / 4 * 4;
     if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && std::memcmp(name, "GNU", 4) == 0) {
-      return hex({content, note.n_descsz});
+      return hexadecimal(std::as_bytes(std::span(content, note.n_descsz)));
     }
     at = content + (note.n_descsz + 3) / 4 * 4;
   }

@@ -1,6 +1,7 @@
 #include <farcall/base/byte_stream.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/base/limited_log.hpp>
+#include <farcall/base/text.hpp>
 #include <farcall/transport/card.hpp>
 #include <farcall/transport/control_socket.hpp>
 #include <farcall/transport/local_port.hpp>
@@ -9,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <cstring>
 #include <deque>
 #include <string>
@@ -30,16 +32,12 @@ constexpr const char* what = "the name of a port";
 using socket_name = std::array<char, 32>;
 
 socket_name random_name() {
-  std::array<unsigned char, 16> bits{};
+  std::array<std::byte, 16> bits{};
   if (::getrandom(bits.data(), bits.size(), 0) != static_cast<ssize_t>(bits.size())) {
     throw_system_error("making the name of a socket", errno);
   }
   socket_name name{};
-  for (std::size_t i = 0; i < bits.size(); ++i) {
-    constexpr const char* digits = "0123456789abcdef";
-    name[2 * i] = digits[bits[i] >> 4];
-    name[2 * i + 1] = digits[bits[i] & 15];
-  }
+  std::ranges::copy(hexadecimal(bits), name.begin());
   return name;
 }
 

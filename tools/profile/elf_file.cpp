@@ -1,14 +1,16 @@
 #include "elf_file.hpp"
 
+#include <farcall/base/text.hpp>
+
 #include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <span>
 #include <tuple>
 #include <utility>
 
 #include <elf.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -154,9 +156,7 @@ void elf_file::read_notes(std::uint64_t offset, std::uint64_t bytes) {
     if (end > notes.size()) return;
     if (header.n_type == NT_GNU_BUILD_ID && header.n_namesz == sizeof ELF_NOTE_GNU &&
         std::memcmp(notes.data() + at, ELF_NOTE_GNU, sizeof ELF_NOTE_GNU) == 0) {
-      build_id_.clear();
-      for (std::uint64_t i = text; i < end; ++i)
-        build_id_ += fmt::format("{:02x}", std::to_integer<unsigned>(notes[i]));
+      build_id_ = hexadecimal(std::span(notes).subspan(text, end - text));
       return;
     }
     at = text + aligned(header.n_descsz);

@@ -1,4 +1,5 @@
 #include <farcall/base/byte_stream.hpp>
+#include <farcall/base/text.hpp>
 #include <farcall/transport/tcp/hmac.hpp>
 #include <farcall/transport/tcp/job_credentials.hpp>
 
@@ -13,16 +14,6 @@ namespace {
 /// What an end of a connection proves, so that the proof of one is none of the other.
 constexpr std::uint64_t as_opener = 1;
 constexpr std::uint64_t as_acceptor = 2;
-
-std::string hexadecimal(const job_name& name) {
-  std::string text;
-  for (const std::byte b : name) {
-    constexpr const char* digits = "0123456789abcdef";
-    text += digits[std::to_integer<unsigned>(b) >> 4];
-    text += digits[std::to_integer<unsigned>(b) & 15];
-  }
-  return text;
-}
 
 byte_writer beginning(std::uint64_t role, const nonce& opener, const nonce& acceptor,
                       const job_credentials& job) {

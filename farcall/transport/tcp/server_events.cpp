@@ -7,16 +7,6 @@
 namespace farcall {
 namespace {
 
-std::string job_text(const tcp::job_name& job) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string text;
-  for (const std::byte b : job) {
-    text += digits[std::to_integer<std::size_t>(b) >> 4U];
-    text += digits[std::to_integer<std::size_t>(b) & 15U];
-  }
-  return text;
-}
-
 /// "ada at 192.0.2.1:4000", or the address alone.
 std::string client_text(const server_client& client) {
   return client.name.empty() ? client.address : client.name + " at " + client.address;
@@ -25,7 +15,7 @@ std::string client_text(const server_client& client) {
 std::vector<std::pair<std::string_view, server_event::fact>> facts_of(const server_client& client) {
   std::vector<std::pair<std::string_view, server_event::fact>> facts{{"address", client.address}};
   if (!client.name.empty()) facts.emplace_back("client", client.name);
-  facts.emplace_back("job", job_text(client.job));
+  facts.emplace_back("job", hexadecimal(client.job));
   return facts;
 }
 
@@ -54,7 +44,8 @@ void server_events::target_started(const server_client& client, node_id node, pi
   facts parts = facts_of(client);
   if (++targets_of_[client.job] == 1) {
     tell(log::level::info, "host_connected",
-         "the host at " + client_text(client) + " came, with job " + job_text(client.job), parts);
+         "the host at " + client_text(client) + " came, with job " + hexadecimal(client.job),
+         parts);
   }
   parts.emplace_back("node", node);
   parts.emplace_back("pid", pid);

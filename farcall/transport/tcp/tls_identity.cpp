@@ -120,13 +120,8 @@ void tls_identity::impl::use_keys(std::vector<named_key> keys) {
     if (!k.name.empty()) {
       // Which of a client's keys it is; says nothing about a key of random bytes.
       constexpr std::size_t shown_bytes = 4;
-      constexpr const char* hex = "0123456789abcdef";
       const digest whole = digest_of(k.key.bytes());
-      identity = k.name + '/';
-      for (const unsigned char b : std::span(whole).first(shown_bytes)) {
-        identity += hex[b >> 4];
-        identity += hex[b & 15];
-      }
+      identity = k.name + '/' + hexadecimal(std::as_bytes(std::span(whole).first(shown_bytes)));
       knows_clients_ = true;
     }
     use_key(std::move(identity), std::move(k.name), std::move(k.key));
