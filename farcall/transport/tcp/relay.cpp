@@ -296,8 +296,16 @@ void relay::watch() noexcept {
   constexpr std::uint32_t writable = EPOLLOUT;
   std::uint32_t far_events = for_near_.size() < most_waiting ? readable : 0U;
   if (!out_.empty()) far_events |= far_->write_wants_read() ? readable : writable;
-  loop_->modify(far_->fd(), far_events);
-  loop_->modify(near_.fd(), out_.size() < most_unsent && !is_finishing_ ? readable : 0U);
+  watch(far_->fd(), far_events, far_events_);
+  watch(near_.fd(), out_.size() < most_unsent && !is_finishing_ ? readable : 0U, near_events_);
+}
+
+/// The system tells of a side that has gone whatever it was asked for, and would again and again
+/// while there is no space for what that side has said.
+void relay::watch(int fd, std::uint32_t events, std::uint32_t& before) noexcept {
+  if (events == 0 && before == 0) return;
+  loop_->modify(fd, events == 0 ? static_cast<std::uint32_t>(EPOLLONESHOT) : events);
+  before = events;
 }
 
 void relay::end(const std::string& why) noexcept {

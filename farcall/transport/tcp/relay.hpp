@@ -16,6 +16,8 @@
 #include <string>
 #include <vector>
 
+#include <sys/epoll.h>
+
 namespace farcall {
 
 /// First bytes of a message on a connection between host and server; the body follows.
@@ -81,6 +83,7 @@ class relay : public std::enable_shared_from_this<relay> {
   void part() noexcept;
   void tick();
   void watch() noexcept;
+  void watch(int fd, std::uint32_t events, std::uint32_t& before) noexcept;
 
   tcp::reactor* loop_;
   control_socket near_;
@@ -97,6 +100,8 @@ class relay : public std::enable_shared_from_this<relay> {
   bool is_finishing_ = false;
   bool is_parting_ = false; ///< everything was said; only the far side's end is awaited
   bool is_retrying_ = false;
+  std::uint32_t far_events_ = EPOLLIN; ///< what is asked of the reactor
+  std::uint32_t near_events_ = EPOLLIN;
   std::optional<std::string> last_word_; ///< why the far side has ended, if near does not know yet
   bool is_far_deaf_ = false;             ///< it takes nothing more, but may have said something
   bool is_over_ = false;
