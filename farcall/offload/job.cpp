@@ -48,7 +48,7 @@ constexpr std::chrono::nanoseconds most_spin_of_hosts = microseconds(50);
 [[noreturn]] void serve_hosts(const std::string& where, const job_options& o,
                               const settings_source& given) {
   server_options s;
-  s.listen = tcp::parse_address(where, "--farcall-serve", true);
+  s.listen = tcp::parse_server_address(where, "--farcall-serve", true);
   s.program = o.program.empty() ? running_program : o.program;
   s.arguments = o.arguments;
   std::erase_if(s.arguments, [](const std::string& a) { return a.starts_with("--farcall-"); });

@@ -128,7 +128,7 @@ TEST_F(network_certificates, of_users_are_no_server_s) {
 TEST_F(network_certificates, of_servers_can_be_pinned_in_place_of_their_names) {
   made_.certify("lone", "lone", "");
   const server s(serving_as("lone"));
-  const std::string said = s.protection();
+  const std::string said = s.protection_at(s.addresses().front());
   job_options o = calling_as("host", s);
   o.authority.clear();
   o.server_key = said.substr(said.find("sha256:"));

@@ -4,10 +4,11 @@
 
 #include <farcall/base/error.hpp>
 #include <farcall/base/settings.hpp>
+#include <farcall/transport/tcp/address.hpp>
+#include <farcall/transport/tcp/socket.hpp>
 
 #include <cerrno>
 #include <climits>
-#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <optional>
@@ -17,7 +18,6 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 namespace farcall::tool {
@@ -28,13 +28,14 @@ namespace {
 constexpr int first_passed = 3;
 constexpr std::uint64_t most_passed = 1024;
 
-/// A Unix socket with a path; the kernel gives others a name of another kind, or none.
+/// A Unix socket with a path that can be told to others.
 bool has_path(int fd) {
-  sockaddr_un named{};
-  socklen_t size = sizeof named;
-  return getsockname(fd, reinterpret_cast<sockaddr*>(&named), &size) == 0 &&
-         named.sun_family == AF_UNIX && size > offsetof(sockaddr_un, sun_path) &&
-         named.sun_path[0] == '/';
+  try {
+    const std::string path = tcp::local_address(fd).text();
+    return tcp::parse_server_address(path, "a socket").is_path();
+  } catch (const error&) {
+    return false;
+  }
 }
 
 int socket_number(int fd, int option) {
@@ -53,8 +54,9 @@ std::optional<std::string> flaw_of_passed(int fd) {
   }
   const int family = socket_number(fd, SO_DOMAIN);
   if (type != SOCK_STREAM || (family != AF_INET && family != AF_INET6 && !has_path(fd))) {
-    return "is neither a TCP socket nor a Unix socket with a path; a socket unit names one as "
-           "ListenStream=7070 or ListenStream=/run/farcall.socket";
+    return "is neither a TCP socket nor a Unix socket whose path has no blanks, commas, question "
+           "marks or quotes; a socket unit names one as ListenStream=7070 or "
+           "ListenStream=/run/farcall.socket";
   }
   if (socket_number(fd, SO_ACCEPTCONN) != 1)
     return "does not listen; a socket unit needs Accept=no, and the server takes connections in";

@@ -15,22 +15,26 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/settings.hpp>
 #include <farcall/base/settings_table.hpp>
+#include <farcall/base/text.hpp>
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/transport/tcp/secret.hpp>
 #include <farcall/transport/tcp/server.hpp>
 
+#include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
-#include <system_error>
 
 #include <fmt/format.h>
 
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace farcall::tool {
@@ -75,12 +79,27 @@ unique_fd take_stdin() {
   return input;
 }
 
-/// For this user only, and as long as this process lives.
-std::string own_socket_path() {
-  std::string folder = farcall::environment("XDG_RUNTIME_DIR").value_or("");
-  std::error_code none;
-  if (!folder.starts_with('/') || !std::filesystem::is_directory(folder, none)) folder = "/tmp";
-  return fmt::format("{}/farcall-{}.socket", folder, getpid());
+/// Where this user has files of his own that go when he does.
+std::string own_folder() {
+  const std::string folder = farcall::environment("XDG_RUNTIME_DIR").value_or("");
+  struct stat found{};
+  // A shell of another user may have left us his.
+  const bool is_own = folder.starts_with('/') && stat(folder.c_str(), &found) == 0 &&
+                      S_ISDIR(found.st_mode) && found.st_uid == geteuid();
+  return is_own ? folder : "/tmp";
+}
+
+/// A path that nobody can guess, and take, before.
+tcp::address new_socket_path() {
+  std::array<std::byte, 8> random{};
+  if (getrandom(random.data(), random.size(), 0) != static_cast<ssize_t>(random.size()))
+    throw failed_run(fmt::format("cannot choose a path for a socket: {}", reason_text(errno)));
+  const std::string name = "/farcall-" + hexadecimal(random) + ".socket";
+  try {
+    return tcp::parse_server_address(own_folder() + name, "XDG_RUNTIME_DIR");
+  } catch (const setting_error&) {
+    return {"/tmp" + name};
+  }
 }
 
 /// Where to listen: at sockets that were passed, or where it was said.
@@ -93,10 +112,11 @@ void choose_listeners(serve_options& options, std::vector<unique_fd> passed) {
   }
   const bool has_port =
       options.key_from_stdin || options.server.plain || !options.server.access.is_empty();
-  options.server.listen = tcp::parse_address(options.listen ? *options.listen
-                                             : has_port     ? "127.0.0.1:0"
-                                                            : own_socket_path(),
-                                             "--listen", true);
+  if (options.listen) {
+    options.server.listen = tcp::parse_server_address(*options.listen, "--listen", true);
+  } else if (passed.empty()) {
+    options.server.listen = has_port ? tcp::address{"127.0.0.1", 0} : new_socket_path();
+  }
   for (unique_fd& fd : passed)
     options.server.listeners.push_back(fd.release());
 }

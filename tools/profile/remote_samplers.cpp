@@ -197,7 +197,7 @@ class remote_sampler {
       // Where the host has no key, it has said that it trusts the network.
       const bool is_plain = options.key.empty() && options.certificate.empty();
       options.targets =
-          fmt::format("{}?sampler=yes{}", tcp::parse_address(server_, "a server").url(),
+          fmt::format("{}?sampler=yes{}", tcp::parse_server_address(server_, "a server").url(),
                       is_plain ? "&plain=yes" : "");
       const job own(options);
       const node sampler = own.targets().at(0);

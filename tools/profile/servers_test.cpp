@@ -74,6 +74,14 @@ class server_of_test {
       url_ = line.substr(before.size(), line.find(',') - before.size());
     }
   }
+  server_of_test(const server_of_test&) = delete;
+  server_of_test& operator=(const server_of_test&) = delete;
+  ~server_of_test() {
+    // Killed, it leaves the file of its socket.
+    const std::string_view scheme = "unix://";
+    process_.reset();
+    if (url_.starts_with(scheme)) ::unlink(url_.c_str() + scheme.size());
+  }
   [[nodiscard]] const std::string& url() const { return url_; }
   [[nodiscard]] pid_t process() const { return process_->pid(); }
   /// With its targets: by two signals, and not twice the same, which may count as one.

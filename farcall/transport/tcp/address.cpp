@@ -84,9 +84,7 @@ std::string address::text() const {
 }
 
 address parse_address(std::string_view text, const std::string& what, bool zero_port_allowed) {
-  if (text.starts_with('/')) return parse_path(text, what);
-  const std::string forms = "write host:port, [number]:port for an IPv6 number, or the path of a "
-                            "Unix socket";
+  const std::string forms = "write host:port, or [number]:port for an IPv6 number";
   const auto colon = text.rfind(':');
   address parsed;
   if (text.starts_with('[')) {
@@ -115,6 +113,17 @@ address parse_address(std::string_view text, const std::string& what, bool zero_
       parse_number(text.substr(colon + 1), "the port in " + what + " \"" + std::string(text) + "\"",
                    zero_port_allowed ? 0 : 1, 65535));
   return parsed;
+}
+
+address parse_server_address(std::string_view text, const std::string& what,
+                             bool zero_port_allowed) {
+  if (text.starts_with('/')) return parse_path(text, what);
+  if (text.find('/') != std::string_view::npos) {
+    refuse(what, text,
+           "write host:port, or the path of a Unix socket from the root on (/run/app.socket), "
+           "without tcp:// or unix://");
+  }
+  return parse_address(text, what, zero_port_allowed);
 }
 
 socket_address::socket_address(const sockaddr* data, socklen_t size) noexcept
@@ -179,7 +188,7 @@ address socket_address::numeric() const {
 socket_address numeric_address(const std::string& text, const char* what) {
   addrinfo* first = nullptr;
   try {
-    const address where = parse_address(text, what);
+    const address where = parse_server_address(text, what);
     if (where.is_path()) return socket_address::of_path(where.host);
     const addrinfo hints = hints_of(AI_NUMERICSERV | AI_NUMERICHOST);
     if (::getaddrinfo(where.host.c_str(), std::to_string(where.port).c_str(), &hints, &first) ==

@@ -16,17 +16,21 @@ struct address {
   std::uint16_t port = 0;
 
   [[nodiscard]] bool is_path() const noexcept { return host.starts_with('/'); }
-  /// "host:port" or "/path", as parse_address takes it.
+  /// "host:port" or "/path", as parse_server_address takes it.
   [[nodiscard]] std::string text() const;
   /// "tcp://host:port" or "unix:///path", as hosts name a server.
   [[nodiscard]] std::string url() const;
   bool operator==(const address&) const = default;
 };
 
-/// Reads "host:port", "192.0.2.1:port", "[::1]:port" or "/path". Port 0, "any that is free", is for
+/// Reads "host:port", "192.0.2.1:port" or "[::1]:port". Port 0, "any that is free", is for
 /// listeners only. Throws setting_error that begins with `what` otherwise.
 [[nodiscard]] address parse_address(std::string_view text, const std::string& what,
                                     bool zero_port_allowed = false);
+
+/// The same, or the "/path" of a Unix socket.
+[[nodiscard]] address parse_server_address(std::string_view text, const std::string& what,
+                                           bool zero_port_allowed = false);
 
 /// Address in the form the kernel takes.
 class socket_address {

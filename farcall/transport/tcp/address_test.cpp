@@ -37,7 +37,7 @@ TEST(address, is_host_and_port) {
 }
 
 TEST(address, may_be_the_path_of_a_unix_socket) {
-  const address at = parse_address("/run/farcall.socket", "--listen");
+  const address at = parse_server_address("/run/farcall.socket", "--listen");
   EXPECT_TRUE(at.is_path());
   EXPECT_EQ(at, (address{"/run/farcall.socket", 0}));
   EXPECT_EQ(at.text(), "/run/farcall.socket");
@@ -50,11 +50,20 @@ TEST(address, may_be_the_path_of_a_unix_socket) {
   EXPECT_EQ(numeric_address(longest, "it").numeric(), address{longest});
   for (const std::string& path : {longest + "x", std::string("/a b"), std::string("/a,b"),
                                   std::string("/a?b"), std::string("/a\nb")}) {
-    EXPECT_THAT([&] { (void)parse_address(path, "--listen"); },
+    EXPECT_THAT([&] { (void)parse_server_address(path, "--listen"); },
                 ThrowsMessage<setting_error>(StartsWith("--listen is \"" + path + "\": ")))
         << path;
     EXPECT_THROW((void)numeric_address(path, "it"), malformed_message) << path;
   }
+}
+
+TEST(address, is_a_path_for_servers_only_and_from_the_root_on) {
+  EXPECT_THROW((void)parse_address("/run/farcall.socket", "--status"), setting_error);
+  EXPECT_EQ(parse_server_address("node7:9", "--listen"), (address{"node7", 9}));
+  for (const char* text : {"./socket", "run/socket", "unix:///run/socket", "tcp://node7:9"})
+    EXPECT_THAT([&] { (void)parse_server_address(text, "--listen"); },
+                ThrowsMessage<setting_error>(HasSubstr("from the root on")))
+        << text;
 }
 
 TEST(address, anything_else_is_refused_with_the_name_of_the_setting) {

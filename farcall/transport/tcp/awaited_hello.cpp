@@ -1,4 +1,5 @@
 #include <farcall/transport/tcp/awaited_hello.hpp>
+#include <farcall/transport/tcp/unix_socket.hpp>
 
 #include <array>
 #include <cerrno>
@@ -18,6 +19,8 @@ constexpr std::size_t most_bytes = std::size_t{1} << 14;
 } // namespace
 
 bool awaited_hello::is_whole(int socket) noexcept {
+  // The system wakes the watcher for each byte there, and only those come who have the rights.
+  if (is_unix(socket)) return end_waiting(socket);
   std::array<unsigned char, 5> header{};
   const ssize_t got = ::recv(socket, header.data(), header.size(), MSG_PEEK | MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;

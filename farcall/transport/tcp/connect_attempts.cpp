@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <utility>
 
 #include <poll.h>
@@ -15,18 +16,27 @@ namespace {
 
 /// The "connection attempt delay" that RFC 8305 recommends.
 constexpr std::chrono::milliseconds silence{250};
+/// Until a listener at which too many wait is asked again.
+constexpr std::chrono::milliseconds busy{20};
 
 } // namespace
 
 std::vector<int> connect_attempts::start_due(time_point now) {
   std::vector<int> begun;
   while (next_ < where_.size() && next_start() <= now) {
-    const socket_address& to = where_[next_++];
+    const socket_address to = where_[next_++];
+    busy_.clear();
     try {
       under_way_.push_back({start_connect(to), to});
       under_way_.back().socket.close_on_fork();
       begun.push_back(under_way_.back().socket.get());
       silent_until_ = now + silence;
+    } catch (const listener_busy& e) {
+      // Behind those that were not asked yet.
+      const auto at = where_.begin() + static_cast<std::ptrdiff_t>(--next_);
+      std::rotate(at, at + 1, where_.end());
+      busy_ = e.what();
+      not_before_ = now + busy;
     } catch (const error& e) {
       note(e.what());
     }
@@ -36,7 +46,7 @@ std::vector<int> connect_attempts::start_due(time_point now) {
 
 time_point connect_attempts::next_start() const noexcept {
   if (next_ == where_.size()) return no_deadline;
-  return under_way_.empty() ? time_point{} : silent_until_;
+  return std::max(not_before_, under_way_.empty() ? time_point{} : silent_until_);
 }
 
 std::vector<int> connect_attempts::sockets() const {
@@ -75,6 +85,7 @@ void connect_attempts::fail(int socket, int reason) {
 
 std::string connect_attempts::failures() const {
   std::string all = failures_;
+  if (!busy_.empty()) all += (all.empty() ? "" : ", ") + busy_;
   for (const attempt& a : under_way_) {
     all += (all.empty() ? "" : ", ") + a.to.text() +
            ": no answer in time; is the machine up, and does a firewall let us through?";

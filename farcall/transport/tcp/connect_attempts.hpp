@@ -50,6 +50,8 @@ class connect_attempts {
   std::vector<socket_address> where_;
   std::size_t next_ = 0;
   time_point silent_until_{}; ///< then the next one is tried though others are under way
+  std::string busy_;          ///< the last listener that was, and is asked again
+  time_point not_before_{};   ///< then it is
   std::vector<attempt> under_way_;
   std::string failures_;
 };

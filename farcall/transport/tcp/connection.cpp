@@ -3,6 +3,7 @@
 #include <farcall/transport/tcp/connect_attempts.hpp>
 #include <farcall/transport/tcp/connection.hpp>
 #include <farcall/transport/tcp/socket.hpp>
+#include <farcall/transport/tcp/unix_socket.hpp>
 
 #include <cerrno>
 #include <cstring>
@@ -59,6 +60,9 @@ class dialler final : public event_handler, public std::enable_shared_from_this<
  private:
   void begin_with(unique_fd socket) {
     stop_attempts();
+    if (!security_.identity && is_of_another_user(socket.get())) {
+      throw error("another user's process listens at that socket");
+    }
     preamble first;
     first.kind = request_.kind;
     first.is_encrypted = security_.identity ? 1 : 0;

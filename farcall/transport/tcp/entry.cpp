@@ -22,7 +22,7 @@ constexpr std::uint32_t ring_factor = 4;
 std::uint64_t read_address(std::string_view place, const std::string& what, target_url& url) {
   for (const std::string_view prefix : {"tcp://", "unix://"}) {
     if (!place.starts_with(prefix)) continue;
-    const address where = parse_address(place.substr(prefix.size()), "target " + what);
+    const address where = parse_server_address(place.substr(prefix.size()), "target " + what);
     if (!where.url().starts_with(prefix)) break;
     url.address = where.text();
     return 1;

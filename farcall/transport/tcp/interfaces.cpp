@@ -120,6 +120,7 @@ bool is_own(const socket_address& a) {
 void put_nearest_first(std::vector<socket_address>& addresses) {
   const interface_list all = interfaces();
   const auto is_near = [&all](const socket_address& a) {
+    if (a.family() == AF_UNIX) return true;
     for (const ifaddrs* i = all.get(); i != nullptr; i = i->ifa_next) {
       if ((i->ifa_flags & IFF_UP) != 0 && is_in_network(a, *i)) return true;
     }

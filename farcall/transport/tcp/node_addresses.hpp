@@ -13,7 +13,7 @@ namespace farcall::tcp {
 
 /// Where a node can be dialled, and from where that leads there.
 struct node_address {
-  std::string where;   ///< "host:port" in numbers: names lead elsewhere on other machines
+  std::string where; ///< "host:port" in numbers, names lead elsewhere on other machines; or "/path"
   std::string network; ///< in which it is valid (see network_identity()); empty: in all
 
   bool operator==(const node_address&) const = default;
@@ -38,7 +38,7 @@ void write_addresses(byte_writer& to, std::span<const node_address> addresses);
 /// What a node tells its peers.
 struct node_addresses {
   std::string network;                 ///< its own
-  std::string server;                  ///< "host:port" as its host names it; empty: none
+  std::string server;                  ///< "host:port" or "/path" as its host names it; empty: none
   std::vector<node_address> addresses; ///< of its server or its own; none: it cannot be dialled
 
   [[nodiscard]] std::vector<std::byte> encode() const;

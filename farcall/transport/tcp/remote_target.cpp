@@ -144,14 +144,15 @@ server_launcher::known_server& server_launcher::look_up(const target_url& url) {
   const auto [at, is_new] = servers_.try_emplace(url.address);
   known_server& server = at->second;
   if (is_new || server.found.empty()) {
-    server.found = tcp::resolve(tcp::parse_address(url.address, "the address of a server"));
+    server.found = tcp::resolve(tcp::parse_server_address(url.address, "the address of a server"));
   }
   if (identity_ || url.has("plain")) return server;
   for (const tcp::socket_address& a : server.found) {
     if (a.is_loopback()) continue;
-    throw setting_error("without a key only servers at loopback addresses are used; " +
-                        url.address + " needs FARCALL_KEY=FILE, certificates, or plain=yes in " +
-                        "the URL of a target in a network that you trust");
+    throw setting_error(
+        "without a key only servers at loopback addresses and Unix sockets are used; " +
+        url.address + " needs FARCALL_KEY=FILE, certificates, or plain=yes in " +
+        "the URL of a target in a network that you trust");
   }
   return server;
 }
@@ -208,10 +209,10 @@ std::unique_ptr<target_process> server_launcher::have_started(known_server& by, 
                                        : tcp::address_in(network_, a));
   }
   tcp::set_options(socket.get(), request_.heartbeat_timeout);
-  auto connection = identity_
-                        ? tcp::tls_client(std::move(socket), identity_,
-                                          tcp::parse_address(wanted.url->address, "a server").host)
-                        : tcp::plain_stream(std::move(socket));
+  auto connection =
+      identity_ ? tcp::tls_client(std::move(socket), identity_,
+                                  tcp::parse_server_address(wanted.url->address, "a server").host)
+                : tcp::plain_stream(std::move(socket));
   auto [ours, theirs] = control_socket::make_pair();
   const std::string server = wanted.url->place;
   auto link = std::make_shared<relay>(

@@ -81,7 +81,7 @@ void serve_until_signalled(server& s, const serving& meanwhile) {
   const unique_fd signals(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!signals) throw_system_error("waiting for signals (descriptor limit?)", errno);
   for (const tcp::address& a : s.addresses())
-    std::printf("farcall: serving at %s, %s\n", a.url().c_str(), s.protection().c_str());
+    std::printf("farcall: serving at %s, %s\n", a.url().c_str(), s.protection_at(a).c_str());
   // The process that started us reads the port there.
   std::fflush(stdout);
   if (meanwhile.on_listening) meanwhile.on_listening();

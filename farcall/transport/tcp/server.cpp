@@ -105,7 +105,9 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
         });
   }
 
-  [[nodiscard]] const std::string& protection() const noexcept { return protection_; }
+  [[nodiscard]] const std::string& protection_at(const tcp::address& where) const noexcept {
+    return where.is_path() ? protection_of_paths_ : protection_;
+  }
   [[nodiscard]] std::uint32_t count() const noexcept { return count_.load(); }
   [[nodiscard]] int drained_fd() const noexcept { return drained_.get(); }
 
@@ -149,11 +151,7 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
   [[nodiscard]] bool is_encrypted() const noexcept { return admits_.own != nullptr; }
 
   [[nodiscard]] std::string protection_at_start() const {
-    if (!is_encrypted()) {
-      return std::ranges::all_of(listening(), &tcp::address::is_path)
-                 ? "unencrypted, for its own user"
-                 : "unencrypted, for everybody who can reach it";
-    }
+    if (!is_encrypted()) return "unencrypted, for everybody who can reach it";
     const std::string key = admits_.own->own_public_key();
     return "encrypted (TLS 1.3), for those who have " +
            (key.empty() ? "the key" : "a certificate; its public key is " + key);
@@ -199,6 +197,13 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
   // ---- connections ------------------------------------------------------------------------------
 
   void take(unique_fd socket, const tcp::preamble& first, const std::string& from) {
+    if (!is_encrypted() && tcp::is_of_another_user(socket.get())) {
+      if (first.kind == tcp::connection_kind::control) {
+        tcp::reply(socket.get(), tcp::admission::is_of_another_user);
+      }
+      throw tcp::connection_refused(tcp::refusal_cause::key,
+                                    "without a key only our own user has targets here");
+    }
     if (first.kind == tcp::connection_kind::control) {
       meet_host(std::move(socket), first, from);
     } else if (first.kind == tcp::connection_kind::join) {
@@ -226,11 +231,6 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
       throw tcp::connection_refused(tcp::refusal_cause::key, is_encrypted()
                                                                  ? "it came without a key"
                                                                  : "it has a key and we have none");
-    }
-    if (!is_encrypted() && tcp::is_of_another_user(socket.get())) {
-      tcp::reply(socket.get(), tcp::admission::is_of_another_user);
-      throw tcp::connection_refused(tcp::refusal_cause::key,
-                                    "without a key only our own user has targets here");
     }
     if (is_draining_) {
       tcp::reply(socket.get(), tcp::admission::is_draining);
@@ -590,6 +590,8 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
   server_options own_;
   server_identity admits_;
   const std::string protection_ = protection_at_start();
+  const std::string protection_of_paths_ =
+      is_encrypted() ? protection_ : "unencrypted, for its own user";
   /// Of targets. Taken once: they are started on the reactor's thread.
   std::vector<std::string> environment_ = environment_without_addresses();
   tcp::socket_file file_; ///< where it listens, if that is a path
@@ -619,7 +621,9 @@ server::~server() { impl_->stop(); }
 
 const std::vector<tcp::address>& server::addresses() const noexcept { return impl_->addresses(); }
 
-std::string server::protection() const { return impl_->protection(); }
+std::string server::protection_at(const tcp::address& where) const {
+  return impl_->protection_at(where);
+}
 
 void server::reload() const { impl_->reload(); }
 

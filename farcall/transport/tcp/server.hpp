@@ -64,8 +64,8 @@ class server {
 
   /// Where it listens.
   [[nodiscard]] const std::vector<tcp::address>& addresses() const noexcept;
-  /// How connections are protected, in words.
-  [[nodiscard]] std::string protection() const;
+  /// How connections to one of addresses() are protected, in words.
+  [[nodiscard]] std::string protection_at(const tcp::address& where) const;
   /// Reads the files of keys, clients and certificates again. Those who come from now on are taken
   /// by what they say now; targets of clients that stand there no longer end, and their hosts learn
   /// why; other connections stay. Any thread. Throws setting_error for files that cannot be used;

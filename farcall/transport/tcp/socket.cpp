@@ -74,15 +74,17 @@ bool is_not_of_this_machine(int reason) {
 
 // ---- connecting ---------------------------------------------------------------------------------
 
-std::string connect_hint(int reason) {
+std::string connect_hint(const socket_address& to, int reason) {
+  const bool is_path = to.family() == AF_UNIX;
   switch (reason) {
   case ECONNREFUSED:
-  case ENOENT:
     return "; nothing listens there: is 'farcall serve' running?";
+  case ENOENT:
+    return is_path ? "; nothing listens there: is 'farcall serve' running?" : "";
   case EACCES:
-    return "; a server without a key is there for its own user only";
+    return is_path ? "; that socket is for its owner's processes only" : "";
   case EAGAIN:
-    return "; more connections wait there than the system lets wait";
+    return is_path ? "; more connections wait there than the system lets wait" : "";
   case ENETUNREACH:
   case EHOSTUNREACH:
     return "; there is no way to that network: check the address and the firewalls";
@@ -205,7 +207,7 @@ std::optional<unique_fd> accept_from(int listener) {
 }
 
 std::string connect_failure_text(const socket_address& at, int reason) {
-  return at.text() + ": " + reason_text(reason) + connect_hint(reason);
+  return at.text() + ": " + reason_text(reason) + connect_hint(at, reason);
 }
 
 bool is_connected_to_itself(int fd) noexcept {
@@ -215,6 +217,9 @@ bool is_connected_to_itself(int fd) noexcept {
 unique_fd start_connect(const socket_address& where) {
   int reason = 0;
   unique_fd made = try_start(where, reason);
+  if (!made && reason == EAGAIN && where.family() == AF_UNIX) {
+    throw listener_busy(connect_failure_text(where, reason));
+  }
   if (!made) throw error(connect_failure_text(where, reason));
   return made;
 }
@@ -247,7 +252,7 @@ unique_fd connect_to(const address& where, time_point deadline) {
 
 void set_options(int fd, std::chrono::milliseconds heartbeat_timeout) {
   // The end of a process of this machine is seen at once.
-  if (peer_user(fd)) return;
+  if (is_unix(fd)) return;
   bool good = set_number(fd, IPPROTO_TCP, TCP_NODELAY, 1) == 0;
   if (good && heartbeat_timeout.count() > 0) {
     // Two times are needed: one for a side from which nothing is awaited, one for data that it does

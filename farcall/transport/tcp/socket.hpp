@@ -1,6 +1,7 @@
 #pragma once
 
 #include <farcall/base/clock.hpp>
+#include <farcall/base/error.hpp>
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/transport/tcp/address.hpp>
 
@@ -32,8 +33,15 @@ namespace farcall::tcp {
 /// exec and sends at once (TCP_NODELAY). Throws error when descriptors or memory have run out.
 [[nodiscard]] std::optional<unique_fd> accept_from(int listener);
 
+/// As many connections wait at a Unix socket as may; another attempt may have more luck.
+class listener_busy : public error {
+ public:
+  using error::error;
+};
+
 /// Begins to connect and returns meanwhile; the socket becomes writable when it is decided. It does
-/// not block, closes on exec and sends at once. Throws error when the attempt fails already.
+/// not block, closes on exec and sends at once. Throws error when the attempt fails already, and
+/// listener_busy.
 [[nodiscard]] unique_fd start_connect(const socket_address& where);
 
 /// Why an attempt failed, in words.

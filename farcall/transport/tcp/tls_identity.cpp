@@ -242,6 +242,11 @@ void tls_identity::impl::pin(const std::string& server_keys) {
 
 void tls_identity::impl::expect_server(SSL* ssl, const std::string& name) const {
   if (has_key() || !pinned_.empty() || name.empty()) return;
+  if (name.starts_with('/')) {
+    throw setting_error("certificates have no names for Unix sockets; give the public key of the "
+                        "server at " +
+                        name + " (FARCALL_SERVER_KEY), or use a key (FARCALL_KEY)");
+  }
   X509_VERIFY_PARAM* const wanted = SSL_get0_param(ssl);
   X509_VERIFY_PARAM_set_hostflags(wanted, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT |
                                               X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);

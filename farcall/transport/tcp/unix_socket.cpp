@@ -2,8 +2,9 @@
 #include <farcall/transport/tcp/address.hpp>
 #include <farcall/transport/tcp/unix_socket.hpp>
 
+#include <algorithm>
 #include <cerrno>
-#include <filesystem>
+#include <cstddef>
 #include <utility>
 
 #include <fcntl.h>
@@ -39,6 +40,20 @@ std::string path_hint(int reason) {
 
 unique_fd make_unix_socket() noexcept {
   return unique_fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+}
+
+/// Of several servers that find a socket left behind, one replaces it, and not what another has
+/// just put there. No descriptor: others can hold the lock as long as they like, and may keep us
+/// from reading the folder.
+unique_fd lock_folder_of(const std::string& path) noexcept {
+  constexpr int attempts = 100;
+  const std::string folder = path.substr(0, std::max<std::size_t>(path.rfind('/'), 1));
+  unique_fd lock(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  for (int i = 0; lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0; ++i) {
+    if (i == attempts) lock.reset();
+    ::usleep(10'000);
+  }
+  return lock;
 }
 
 /// A socket of ours at which nobody listens any more.
@@ -86,19 +101,19 @@ void socket_file::remove() noexcept {
 
 unique_fd listen_at(const std::string& path) {
   const socket_address at = socket_address::of_path(path);
-  // Of several servers that find a socket left behind, one replaces it, and not what another has
-  // just put there.
-  const std::string folder = std::filesystem::path(path).parent_path().string();
-  const unique_fd alone(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!alone) cannot_listen_at(path, errno);
-  while (::flock(alone.get(), LOCK_EX) != 0 && errno == EINTR) {
-  }
+  const unique_fd lock = lock_folder_of(path);
   unique_fd made = make_unix_socket();
   // Linux gives the file the rights of the socket. There is no moment with more.
   if (!made || ::fchmod(made.get(), S_IRUSR | S_IWUSR) != 0) cannot_listen_at(path, errno);
   if (::bind(made.get(), at.data(), at.size()) != 0) {
     const int reason = errno;
     if (reason != EADDRINUSE || !is_left_behind(path, at)) cannot_listen_at(path, reason);
+    if (!lock) {
+      throw error(
+          "cannot listen on " + path +
+          ": a socket was left there, and its folder is locked "
+          "by another process, or cannot be read; remove the socket, or choose another path");
+    }
     if (::unlink(path.c_str()) != 0 || ::bind(made.get(), at.data(), at.size()) != 0) {
       cannot_listen_at(path, errno);
     }
@@ -111,21 +126,25 @@ unique_fd listen_at(const std::string& path) {
   return made;
 }
 
-std::optional<uid_t> peer_user(int fd) noexcept {
+bool is_unix(int fd) noexcept {
   int family = 0;
   socklen_t size = sizeof family;
-  if (::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size) != 0 || family != AF_UNIX) {
+  return ::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size) == 0 && family == AF_UNIX;
+}
+
+std::optional<uid_t> peer_user(int fd) noexcept {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (!is_unix(fd) || ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
     return std::nullopt;
   }
-  ucred peer{};
-  size = sizeof peer;
-  if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return std::nullopt;
   return peer.uid;
 }
 
 bool is_of_another_user(int fd) noexcept {
+  if (!is_unix(fd)) return false;
   const std::optional<uid_t> user = peer_user(fd);
-  return user && *user != ::geteuid() && *user != 0;
+  return !user || (*user != ::geteuid() && *user != 0);
 }
 
 } // namespace farcall::tcp

@@ -31,9 +31,13 @@ class socket_file {
 };
 
 /// Listens at a path with the owner's rights only, whatever the umask. A socket that a process has
-/// left behind there is replaced. The socket does not block and closes on exec. Throws error that
+/// left behind there is replaced. May block for a second, while another server does the same in
+/// that folder. The socket does not block and closes on exec. Throws error that
 /// names the path, the reason and the remedy.
 [[nodiscard]] unique_fd listen_at(const std::string& path);
+
+/// A connection, or a listener, of Unix sockets.
+[[nodiscard]] bool is_unix(int fd) noexcept;
 
 /// The user whose process is at the other end of a connection; nothing where it is not one of Unix
 /// sockets. Of a process that listens: who it was when it began to.

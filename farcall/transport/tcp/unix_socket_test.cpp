@@ -8,8 +8,12 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -84,6 +88,35 @@ TEST_F(unix_socket, does_not_take_the_place_of_a_file) {
   std::ofstream(path_) << "precious";
   EXPECT_THAT(listening(), ThrowsMessage<error>(AllOf(HasSubstr(path_), HasSubstr("no socket"))));
   EXPECT_EQ(std::filesystem::file_size(path_), 8U);
+}
+
+TEST_F(unix_socket, is_not_held_up_by_who_locks_the_folder) {
+  const unique_fd lock(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  ASSERT_EQ(::flock(lock.get(), LOCK_EX), 0);
+  EXPECT_NO_THROW((void)listen_at(path_));
+  EXPECT_THAT(listening(), ThrowsMessage<error>(AllOf(HasSubstr(path_), HasSubstr("locked"))));
+  EXPECT_TRUE(is_there());
+}
+
+TEST_F(unix_socket, at_which_too_many_wait_is_asked_again) {
+  const unique_fd listener = listen_at(path_);
+  ASSERT_EQ(::listen(listener.get(), 0), 0);
+  std::vector<unique_fd> waiting;
+  const auto fill = [&] {
+    for (;;)
+      waiting.push_back(start_connect(socket_address::of_path(path_)));
+  };
+  EXPECT_THROW(fill(), listener_busy);
+  const auto soon = [] { return clock::now() + std::chrono::milliseconds(50); };
+  EXPECT_THAT([&] { (void)connect_to({path_}, soon()); },
+              ThrowsMessage<timeout>(HasSubstr("more connections wait")));
+  std::thread takes([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    while (accept_from(listener.get())) {
+    }
+  });
+  EXPECT_NO_THROW((void)connect_to({path_}, clock::now() + std::chrono::seconds(20)));
+  takes.join();
 }
 
 TEST_F(unix_socket, needs_a_folder_and_a_path_of_bounded_length) {
