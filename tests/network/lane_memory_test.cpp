@@ -21,6 +21,8 @@ namespace {
 constexpr std::size_t lanes = 100;
 constexpr std::size_t most_per_end = std::size_t{128} << 10;
 
+constexpr const char* key_variable = "FARCALL_TEST_LANE_KEY";
+
 /// Bytes that this process has in the machine's memory.
 std::size_t resident() {
   std::ifstream file("/proc/self/statm");
@@ -31,7 +33,9 @@ std::size_t resident() {
 
 int be_server() {
   block_end_signals();
-  server s(local_server(std::getenv("FARCALL_TEST_LANE_KEY")));
+  const char* const key = std::getenv(key_variable);
+  if (key == nullptr) return 90;
+  server s(local_server(key));
   say(url_of(s));
   serve_until_signalled(s);
   return 0;
@@ -45,7 +49,7 @@ TEST_P(lane_memory, of_an_idle_end_is_at_most_128_kib) {
   const scratch_folder folder;
   const std::string key = GetParam() ? folder.file("key") : "";
   if (GetParam()) tcp::write_key_file(key);
-  const scoped_variable told("FARCALL_TEST_LANE_KEY", key.c_str());
+  const scoped_variable told(key_variable, key.c_str());
   role_process serving("lane_memory_server");
   const job j(network_job(serving.line(), key));
   const node target = j.targets().front();

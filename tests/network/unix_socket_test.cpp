@@ -81,15 +81,17 @@ TEST_F(unix_server, is_named_by_an_absolute_path) {
 
 constexpr const char* path_variable = "FARCALL_TEST_UNIX_PATH";
 
-/// Before this process has a second thread.
-void become_nobody() {
-  if (::setgid(nobody) != 0 || ::setuid(nobody) != 0) std::exit(90);
+/// Becomes nobody, before this process has a second thread; the path that it was told.
+std::string path_for_nobody() {
+  const char* const told = std::getenv(path_variable);
+  if (told == nullptr || ::setgid(nobody) != 0 || ::setuid(nobody) != 0) std::exit(90);
+  return told;
 }
 
 int be_host_of_nobody() {
-  become_nobody();
+  const std::string path = path_for_nobody();
   try {
-    const job j(network_job(std::string("unix://") + std::getenv(path_variable)));
+    const job j(network_job("unix://" + path));
     say("came in");
   } catch (const error& e) {
     say(e.what());
@@ -99,11 +101,11 @@ int be_host_of_nobody() {
 const role host_role("unix_host_of_nobody", be_host_of_nobody);
 
 int be_server_of_nobody() {
-  become_nobody();
+  const std::string path = path_for_nobody();
   block_end_signals();
   server_options o = local_server();
   o.plain = false;
-  o.listen = {std::getenv(path_variable)};
+  o.listen = {path};
   server s(o);
   serve_until_signalled(s);
   return 0;

@@ -26,14 +26,15 @@ using testing::HasSubstr;
 using testing::ThrowsMessage;
 
 class unix_socket : public testing::Test {
+ public:
+  ~unix_socket() override { std::filesystem::remove_all(folder_); }
+
  protected:
   unix_socket() {
     std::string name = testing::TempDir() + "farcall-unix-XXXXXX";
     folder_ = ::mkdtemp(name.data());
     path_ = folder_ / "socket";
   }
-  ~unix_socket() override { std::filesystem::remove_all(folder_); }
-
   [[nodiscard]] bool is_there() const { return std::filesystem::exists(path_); }
   [[nodiscard]] auto listening() const {
     return [this] { (void)listen_at(path_); };
