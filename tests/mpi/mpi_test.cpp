@@ -18,6 +18,7 @@ namespace {
 #if defined(MPI_MODULE)
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
 /// Open MPI starts nothing as root, and not more processes than there are processors, unless told
@@ -83,9 +84,10 @@ TEST_F(mpi_jobs, reach_nodes_that_have_called_nobody_where_mpi_is_for_one_thread
 
 TEST_F(mpi_jobs, fail_where_mpi_is_finalised_beneath_them) {
   command c(run(2, "too-early"));
-  // The host ends nodes whose lanes are lost.
+  // The host ends nodes whose lanes are lost, and the job with them: perhaps before either has said
+  // what it caught.
   (void)c.end();
-  EXPECT_THAT(c.text(), HasSubstr("caught: "));
+  EXPECT_THAT(c.text(), AnyOf(HasSubstr("caught: "), HasSubstr("connection of a lane")));
 }
 
 TEST_F(mpi_jobs, may_be_of_some_processes_only) {
