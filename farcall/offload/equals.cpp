@@ -53,8 +53,8 @@ void follow_host(const job_state& job) {
 
 /// What has to be known at exit() of the host's process.
 struct exit_watch {
-  job_state* job;
-  pid_t process;
+  job_state* job = nullptr;
+  pid_t process = 0;
 };
 
 void at_exit(int status, void* argument) {
@@ -100,8 +100,10 @@ void watch_equals(job_state& job, std::function<void(const card&, const route&)>
 }
 
 void watch_exit(job_state& job) {
-  // Never freed: it is needed last of all.
-  static_cast<void>(::on_exit(&at_exit, new exit_watch{&job, ::getpid()}));
+  // There is one such job in a process; and this is needed last of all.
+  static exit_watch watch;
+  watch = {&job, ::getpid()};
+  static_cast<void>(::on_exit(&at_exit, &watch));
 }
 
 void close_equals(job_state& job) {
