@@ -572,7 +572,7 @@ class remote_samplers::impl {
     }
     try {
       // It becomes a part of an address, with options behind it.
-      (void)tcp::parse_address(server, "the server");
+      (void)tcp::parse_server_address(server, "the server");
       samplers_.push_back(std::make_unique<remote_sampler>(server, options_like(host.process),
                                                            options_, patience_));
       latest_[server] = samplers_.back().get();
