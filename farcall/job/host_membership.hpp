@@ -113,6 +113,7 @@ class host_membership final : public membership {
   /// Has those that something else has started come.
   void gather(time_point deadline);
   void start_processes(time_point deadline);
+  void take_process(target& t, std::unique_ptr<target_process> process);
   void make_memories();
   void greet(node_id node, target& t, time_point deadline);
   [[nodiscard]] part own_part();
@@ -141,6 +142,8 @@ class host_membership final : public membership {
   // ---- watching
   /// Has the thread that watches look at all targets.
   void look_around() noexcept;
+  /// It is about to.
+  void note_look_around() noexcept;
   /// Those that shall end while the job goes on.
   void see_off(node_id node, target& t);
   void end_cut_off(node_id node, target& t);

@@ -126,8 +126,7 @@ bool host_membership::hear(node_id node, target& t, int most) {
   control_socket& socket = t.process->socket();
   for (int n = 0; !t.is_deaf; ++n) {
     if (n == most) return true;
-    pollfd waiting{socket.fd(), POLLIN, 0};
-    if (socket.fd() >= 0 && ::poll(&waiting, 1, 0) <= 0) return true;
+    if (!socket.is_ready()) return true;
     try {
       std::optional<control_message> message = socket.receive(clock::now());
       t.is_deaf = !message;
@@ -293,6 +292,11 @@ void host_membership::look_around() noexcept {
   [[maybe_unused]] const auto written = ::write(look_around_.get(), &one, sizeof one);
 }
 
+void host_membership::note_look_around() noexcept {
+  std::uint64_t times = 0;
+  [[maybe_unused]] const auto got = ::read(look_around_.get(), &times, sizeof times);
+}
+
 void host_membership::see_off(node_id node, target& t) {
   // Acquire; partner: the release stores in remove().
   if (!t.is_removed.load(std::memory_order_acquire)) return;
@@ -361,6 +365,7 @@ void host_membership::watch_others(int stop_signal) {
       whose.push_back(node);
     };
     bool has_news = false;
+    std::vector<node_id> without_descriptor; ///< what they say makes us look around
     targets_.for_each([&](node_id node, target& t) {
       if (roster_.has_failed(node)) return;
       if (t.hosted) {
@@ -374,7 +379,15 @@ void host_membership::watch_others(int stop_signal) {
       has_news = has_news || !t.notices.empty() ||
                  (t.is_removed.load(std::memory_order_relaxed) && !t.is_told_to_stop);
       if (t.process->end_fd() >= 0) add(t.process->end_fd(), node);
-      if (!t.is_deaf) add(t.process->socket().fd(), node);
+      if (t.is_deaf) return;
+      control_socket& socket = t.process->socket();
+      if (socket.fd() >= 0) {
+        add(socket.fd(), node);
+      } else {
+        without_descriptor.push_back(node);
+        // More than was taken in at once.
+        if (socket.is_ready()) timeout = 0;
+      }
     });
     if (options_.are_equals) {
       follow_giving_up();
@@ -383,17 +396,23 @@ void host_membership::watch_others(int stop_signal) {
     if (has_news) timeout = timeout < 0 ? news_interval : std::min(timeout, news_interval);
     if (::poll(watched.data(), watched.size(), timeout) < 0) continue;
     if (watched[0].revents != 0) return;
-    if (watched[1].revents != 0) {
-      std::uint64_t times = 0;
-      [[maybe_unused]] const auto got = ::read(look_around_.get(), &times, sizeof times);
-    }
+    if (watched[1].revents != 0) note_look_around();
+    // Where a process tells its own end, that of its socket is none.
+    const auto hear_or_lose = [&](node_id node, target& t) {
+      if (!hear(node, t, most_messages) && t.process->end_fd() < 0) lose(node, t);
+    };
     for (std::size_t i = 2; i < watched.size(); ++i) {
       const node_id node = whose[i];
       if (watched[i].revents == 0 || roster_.has_failed(node)) continue;
       target& t = *targets_.find(node);
-      const bool is_end = t.hosted || watched[i].fd == t.process->end_fd();
-      // Where a process tells its own end, that of its socket is none.
-      if (is_end || (!hear(node, t, most_messages) && t.process->end_fd() < 0)) lose(node, t);
+      if (t.hosted || watched[i].fd == t.process->end_fd()) {
+        lose(node, t);
+      } else {
+        hear_or_lose(node, t);
+      }
+    }
+    for (const node_id node : without_descriptor) {
+      if (!roster_.has_failed(node)) hear_or_lose(node, *targets_.find(node));
     }
   }
 }
@@ -428,7 +447,8 @@ void host_membership::shut_down(const std::function<void()>& meanwhile) {
   const time_point deadline = clock::now() + stop_timeout_;
   for (;;) {
     meanwhile();
-    std::vector<pollfd> running;
+    std::vector<pollfd> running{{look_around_.get(), POLLIN, 0}};
+    bool are_running = false;
     targets_.for_each([&](node_id node, target& t) {
       if (roster_.has_failed(node) || !t.process) return;
       if (!t.is_told_to_stop)
@@ -439,12 +459,14 @@ void host_membership::shut_down(const std::function<void()>& meanwhile) {
         lose(node, t);
         return;
       }
+      are_running = true;
       if (t.process->end_fd() >= 0) running.push_back({t.process->end_fd(), POLLIN, 0});
       if (!t.is_deaf) running.push_back({t.process->socket().fd(), POLLIN, 0});
     });
-    if (running.empty() || clock::now() >= deadline) break;
+    if (!are_running || clock::now() >= deadline) break;
     // Without descriptors of processes this is a short sleep.
     ::poll(running.data(), running.size(), look_interval_ms);
+    note_look_around();
   }
   kill_rest();
 }

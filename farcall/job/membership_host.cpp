@@ -201,9 +201,8 @@ void host_membership::gather(time_point deadline) {
     target& t = *targets_.find_or_make(node);
     t.url = options_.targets[node - 1];
     t.url.scheme = come.scheme;
-    t.process = std::move(come.process);
+    take_process(t, std::move(come.process));
     t.is_existing = true;
-    t.maps_memory = t.process->is_near() && row_of(options_.transports, t.url).maps_memory;
     options_.targets[node - 1] = t.url;
   }
   // What no node has come by, or is started by, costs all of them a transport.
@@ -228,12 +227,15 @@ void host_membership::start_processes(time_point deadline) {
   }
   for (const launch_group& l : launches) {
     auto started = l.from->start_all(l.wanted, deadline);
-    for (std::size_t i = 0; i < started.size(); ++i) {
-      target& t = *targets_.find(l.wanted[i].node);
-      t.process = std::move(started[i]);
-      t.maps_memory = t.process->is_near() && row_of(options_.transports, t.url).maps_memory;
-    }
+    for (std::size_t i = 0; i < started.size(); ++i)
+      take_process(*targets_.find(l.wanted[i].node), std::move(started[i]));
   }
+}
+
+void host_membership::take_process(target& t, std::unique_ptr<target_process> process) {
+  t.process = std::move(process);
+  t.maps_memory = t.process->is_near() && row_of(options_.transports, t.url).maps_memory;
+  t.process->socket().on_arrival([this] { look_around(); });
 }
 
 void host_membership::make_memories() {
@@ -413,11 +415,10 @@ std::vector<node_id> host_membership::add(const std::vector<target_url>& urls,
   for (const launch_group& l : launches) {
     auto started = l.from->start_all(l.wanted, deadline);
     for (std::size_t i = 0; i < started.size(); ++i)
-      all[l.wanted[i].node - next_node_].second->process = std::move(started[i]);
+      take_process(*all[l.wanted[i].node - next_node_].second, std::move(started[i]));
   }
   std::vector<node_memory> memories;
   for (auto& [node, t] : all) {
-    t->maps_memory = t->process->is_near() && row_of(options_.transports, t->url).maps_memory;
     if (!t->maps_memory) continue;
     memories.push_back(make_memory(node, sizes));
     t->memory = take_files(memories.back());

@@ -1,11 +1,13 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/wipe.hpp>
+#include <farcall/transport/control_queue.hpp>
 #include <farcall/transport/control_socket.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <span>
 #include <thread>
 #include <utility>
@@ -18,6 +20,10 @@ namespace {
 
 constexpr std::size_t most_files = 8;
 constexpr std::size_t largest_message = std::size_t{64} << 10;
+
+control_queue::end end_of(bool is_first) noexcept {
+  return is_first ? control_queue::end::first : control_queue::end::second;
+}
 
 } // namespace
 
@@ -37,12 +43,35 @@ std::pair<control_socket, control_socket> control_socket::make_pair() {
   return {control_socket(unique_fd(ends[0])), control_socket(unique_fd(ends[1]))};
 }
 
+std::pair<control_socket, control_socket> control_socket::make_pair_in_memory() {
+  const auto queue = std::make_shared<control_queue>();
+  return {control_socket(queue, true), control_socket(queue, false)};
+}
+
+control_socket& control_socket::operator=(control_socket&& other) noexcept {
+  if (this == &other) return *this;
+  close();
+  fd_ = std::move(other.fd_);
+  queue_ = std::move(other.queue_);
+  is_first_ = other.is_first_;
+  return *this;
+}
+
+void control_socket::close() noexcept {
+  fd_.reset();
+  if (const auto queue = std::exchange(queue_, nullptr)) queue->close(end_of(is_first_));
+}
+
 bool control_socket::send(control kind, std::span<const std::byte> body, std::span<const int> files,
                           time_point deadline) {
   if (body.size() > largest_message - sizeof kind || files.size() > most_files) {
     throw error("a control message has at most " + std::to_string(largest_message - sizeof kind) +
                 " bytes and " + std::to_string(most_files) + " descriptors; this one would have " +
                 std::to_string(body.size()) + " and " + std::to_string(files.size()));
+  }
+  if (queue_) {
+    if (!files.empty()) throw error("descriptors cannot be sent to another machine");
+    return queue_->send(end_of(is_first_), kind, body, deadline);
   }
   iovec parts[2] = {{&kind, sizeof kind}, {const_cast<std::byte*>(body.data()), body.size()}};
   msghdr message{};
@@ -88,6 +117,13 @@ bool control_socket::send(control kind, std::span<const std::byte> body, std::sp
 }
 
 bool control_socket::try_send(control kind, std::span<const std::byte> body) noexcept {
+  if (queue_) {
+    try {
+      return queue_->try_send(end_of(is_first_), kind, body);
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+  }
   iovec parts[2] = {{&kind, sizeof kind}, {const_cast<std::byte*>(body.data()), body.size()}};
   msghdr message{};
   message.msg_iov = parts;
@@ -96,6 +132,7 @@ bool control_socket::try_send(control kind, std::span<const std::byte> body) noe
 }
 
 std::optional<control_message> control_socket::receive(time_point deadline) {
+  if (queue_) return queue_->receive(end_of(is_first_), deadline);
   if (!fd_) return std::nullopt;
   for (;;) {
     pollfd waiting{fd_.get(), POLLIN, 0};
@@ -145,6 +182,21 @@ std::optional<control_message> control_socket::receive(time_point deadline) {
   // Whoever takes a secret wipes its message; this is a copy.
   wipe(std::span(bytes).first(static_cast<std::size_t>(got)));
   return received;
+}
+
+bool control_socket::is_ready() const {
+  if (queue_) return queue_->is_ready(end_of(is_first_));
+  if (!fd_) return true;
+  pollfd waiting{fd_.get(), POLLIN, 0};
+  return ::poll(&waiting, 1, 0) > 0;
+}
+
+bool control_socket::has_ended() const {
+  return queue_ ? queue_->has_ended(end_of(is_first_)) : !fd_;
+}
+
+void control_socket::on_arrival(std::function<void()> call) {
+  if (queue_) queue_->on_arrival(end_of(is_first_), std::move(call));
 }
 
 void require_control_socket(int fd) {

@@ -5,12 +5,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 namespace farcall {
+
+class control_queue;
 
 /// What the host and a target tell each other outside the lanes. See docs/wire.md.
 enum class control : std::uint32_t {
@@ -49,16 +53,28 @@ struct control_message {
 
 /// One end of the private socket between the host and a target. Keeps message boundaries and
 /// carries descriptors. The socket ends when the other process does.
+///
+/// Where both ends are in one process, as where a relay lengthens the socket over a network, they
+/// can be joined in memory instead: without descriptors, of which a host of many targets has few to
+/// spare.
 class control_socket {
  public:
   control_socket() noexcept = default;
   explicit control_socket(unique_fd fd) noexcept : fd_(std::move(fd)) {}
+  control_socket(control_socket&& other) noexcept = default;
+  control_socket& operator=(control_socket&& other) noexcept;
+  control_socket(const control_socket&) = delete;
+  control_socket& operator=(const control_socket&) = delete;
+  ~control_socket() { close(); }
 
   /// Both ends, closed on exec. Throws error.
   [[nodiscard]] static std::pair<control_socket, control_socket> make_pair();
+  /// Both ends for this process, joined in memory. They carry no descriptors.
+  [[nodiscard]] static std::pair<control_socket, control_socket> make_pair_in_memory();
 
+  /// Less than 0: it is closed, or has none; see on_arrival().
   [[nodiscard]] int fd() const noexcept { return fd_.get(); }
-  void close() noexcept { fd_.reset(); }
+  void close() noexcept;
   [[nodiscard]] unique_fd take() && { return std::move(fd_); }
   /// The socket stays open until this process ends.
   void leave_open() noexcept { (void)fd_.release(); }
@@ -78,8 +94,23 @@ class control_socket {
   /// malformed_message for bytes that are no message.
   [[nodiscard]] std::optional<control_message> receive(time_point deadline);
 
+  /// receive() would not wait: there is a message, or there will be none any more.
+  [[nodiscard]] bool is_ready() const;
+
+  /// Of an end without descriptor: everything was received, and the other side is gone.
+  [[nodiscard]] bool has_ended() const;
+
+  /// Of an end without descriptor: has `call` called whenever this end becomes ready, and at once
+  /// if it is, until it is closed. On any thread; it must not use this socket, nor wait.
+  void on_arrival(std::function<void()> call);
+
  private:
+  control_socket(std::shared_ptr<control_queue> queue, bool is_first) noexcept
+      : queue_(std::move(queue)), is_first_(is_first) {}
+
   unique_fd fd_;
+  std::shared_ptr<control_queue> queue_; ///< null: a socket of the system's, or closed
+  bool is_first_ = false;                ///< of the queue's ends
 };
 
 /// Milliseconds until `deadline` for poll(), rounded up; -1 for "never".

@@ -97,14 +97,14 @@ TEST_P(network_starts, of_which_one_stays_silent_end_with_the_deadline) {
   EXPECT_TRUE(comes_true([&] { return s.targets() == 0; }));
 }
 
-/// Its connection, and both ends of the socket that the relay lengthens.
-TEST(network_start, of_a_target_costs_the_host_three_descriptors) {
+/// Its connection; lanes come with calls.
+TEST(network_start, of_a_target_costs_the_host_one_descriptor) {
   role_process alone("serve_alone");
   const std::string url = alone.line();
   ASSERT_THAT(url, testing::StartsWith("tcp://"));
   const std::size_t of_one = descriptors_of_job(url);
   (void)settled_holdings();
-  EXPECT_EQ(descriptors_of_job(counted(url)) - of_one, 3 * (targets - 1));
+  EXPECT_EQ(descriptors_of_job(counted(url)) - of_one, targets - 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(with, network_starts, testing::Bool(),

@@ -76,7 +76,7 @@ relay::~relay() = default;
 void relay::start() {
   loop_->post([self = shared_from_this()] {
     if (self->is_over_) return;
-    self->loop_->add(self->near_.fd(), EPOLLIN, std::make_shared<end_point>(self, &relay::on_near));
+    self->watch_near();
     self->loop_->add(self->far_->fd(), EPOLLIN, std::make_shared<end_point>(self, &relay::on_far));
     tcp::limit_repetition_gap(self->far_->fd(), self->heartbeat_timeout_);
     // Both sides have been silent for as long as it took to come here.
@@ -100,15 +100,51 @@ void relay::tick() {
 
 // ---- from near to far ---------------------------------------------------------------------------
 
+void relay::watch_near() {
+  if (near_.fd() >= 0) {
+    loop_->add(near_.fd(), EPOLLIN,
+               std::make_shared<end_point>(shared_from_this(), &relay::on_near));
+    return;
+  }
+  near_.on_arrival([loop = loop_, weak = weak_from_this()] {
+    loop->post([weak] {
+      if (const auto self = weak.lock()) self->on_near();
+    });
+  });
+}
+
+void relay::ignore_near() noexcept {
+  hears_near_ = false;
+  loop_->remove(near_.fd());
+}
+
+void relay::look_near_soon() {
+  if (std::exchange(is_looking_near_soon_, true)) return;
+  loop_->post([self = shared_from_this()] {
+    self->is_looking_near_soon_ = false;
+    self->on_near();
+  });
+}
+
+bool relay::takes_from_near() const noexcept {
+  return hears_near_ && out_.size() < most_unsent && !is_finishing_;
+}
+
+/// Of a socket one message, as the system says again that there are more. Of one in memory nobody
+/// does, and only its end is heard while the far side takes nothing.
 void relay::on_near() noexcept {
+  if (is_over_) return;
   try {
-    std::optional<control_message> message = near_.receive(clock::now());
-    if (!message) {
-      on_near_end();
-      return;
-    }
-    put(message->kind, message->body);
-    forget_front(message->body, message->body.size());
+    do {
+      if (near_.fd() < 0 && !takes_from_near() && !(hears_near_ && near_.has_ended())) return;
+      std::optional<control_message> message = near_.receive(clock::now());
+      if (!message) {
+        if (near_.is_ready()) on_near_end();
+        return;
+      }
+      put(message->kind, message->body);
+      forget_front(message->body, message->body.size());
+    } while (!is_over_ && near_.fd() < 0 && near_.is_ready());
   } catch (const std::exception& e) {
     end(e.what());
   }
@@ -120,7 +156,7 @@ void relay::on_near_end() noexcept {
     return;
   }
   // A process closes its sockets before it counts as ended.
-  loop_->remove(near_.fd());
+  ignore_near();
   try {
     loop_->at(clock::now() + exit_reason_time, [self = shared_from_this()] { self->end(""); });
   } catch (const std::exception& e) {
@@ -172,7 +208,7 @@ void relay::part() noexcept {
   far_->finish();
   try {
     loop_->at(clock::now() + parting_time, [self = shared_from_this()] { self->end(""); });
-    loop_->remove(near_.fd());
+    ignore_near();
     for_near_.clear();
     loop_->modify(far_->fd(), EPOLLIN);
   } catch (const std::exception& e) {
@@ -297,7 +333,11 @@ void relay::watch() noexcept {
   std::uint32_t far_events = for_near_.size() < most_waiting ? readable : 0U;
   if (!out_.empty()) far_events |= far_->write_wants_read() ? readable : writable;
   watch(far_->fd(), far_events, far_events_);
-  watch(near_.fd(), out_.size() < most_unsent && !is_finishing_ ? readable : 0U, near_events_);
+  if (near_.fd() >= 0) {
+    watch(near_.fd(), takes_from_near() ? readable : 0U, near_events_);
+  } else if (takes_from_near() && near_.is_ready()) {
+    look_near_soon();
+  }
 }
 
 /// The system tells of a side that has gone whatever it was asked for, and would again and again

@@ -70,6 +70,11 @@ class relay : public std::enable_shared_from_this<relay> {
  private:
   class end_point;
 
+  void watch_near();
+  void ignore_near() noexcept;
+  /// Has on_near() called soon, of a near side without descriptor.
+  void look_near_soon();
+  [[nodiscard]] bool takes_from_near() const noexcept;
   void on_near() noexcept;
   void on_near_end() noexcept;
   void on_far() noexcept;
@@ -100,6 +105,8 @@ class relay : public std::enable_shared_from_this<relay> {
   bool is_finishing_ = false;
   bool is_parting_ = false; ///< everything was said; only the far side's end is awaited
   bool is_retrying_ = false;
+  bool hears_near_ = true; ///< its end was not heard yet, nor is it ignored
+  bool is_looking_near_soon_ = false;
   std::uint32_t far_events_ = EPOLLIN; ///< what is asked of the reactor
   std::uint32_t near_events_ = EPOLLIN;
   std::optional<std::string> last_word_; ///< why the far side has ended, if near does not know yet

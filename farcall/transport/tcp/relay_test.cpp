@@ -26,11 +26,12 @@ bytes frame(control kind, const std::string& body) {
   return made;
 }
 
-/// A relay with a socket of ours on each side.
-class relay_test : public ::testing::Test {
+/// A relay with a socket of ours on each side; the near one may be joined to it in memory.
+class relays : public ::testing::TestWithParam<bool> {
  protected:
-  relay_test() {
-    auto [ours, theirs] = control_socket::make_pair();
+  relays() {
+    auto [ours, theirs] =
+        GetParam() ? control_socket::make_pair_in_memory() : control_socket::make_pair();
     near_ = std::move(ours);
     auto [our_end, its_end] = tcp_pair();
     far_ = tcp::plain_stream(std::move(our_end));
@@ -39,7 +40,7 @@ class relay_test : public ::testing::Test {
         [this](control_socket& /*near*/, const std::string& why) { end_.set_value(why); });
   }
   // The relay's timers end with it.
-  ~relay_test() override { loop_.stop(); }
+  ~relays() override { loop_.stop(); }
 
   /// Runs it where the relay lives, and waits for it.
   template <class F>
@@ -72,7 +73,7 @@ class relay_test : public ::testing::Test {
   std::promise<std::string> end_;
 };
 
-TEST_F(relay_test, carries_messages_both_ways) {
+TEST_P(relays, carries_messages_both_ways) {
   relay_->start();
   ASSERT_TRUE(near_.send(control::joined, bytes_of("from near")));
   EXPECT_EQ(next_from_far(), "from near");
@@ -83,7 +84,7 @@ TEST_F(relay_test, carries_messages_both_ways) {
   EXPECT_EQ(got->body, bytes_of("from far"));
 }
 
-TEST_F(relay_test, begins_with_what_it_was_told_to_begin_with) {
+TEST_P(relays, begins_with_what_it_was_told_to_begin_with) {
   relay_->begin_with(control::request, bytes_of("first"));
   ASSERT_TRUE(near_.send(control::joined, bytes_of("second")));
   relay_->start();
@@ -96,7 +97,7 @@ TEST_F(relay_test, begins_with_what_it_was_told_to_begin_with) {
 }
 
 /// A socket that is closed with something in it that nobody has read breaks its connection off.
-TEST_F(relay_test, last_words_arrive_though_nobody_reads_what_comes) {
+TEST_P(relays, last_words_arrive_though_nobody_reads_what_comes) {
   relay_->start();
   // Nobody takes them at the near side, so that some stay where they are.
   const bytes one = frame(control::member, std::string(1000, 'm'));
@@ -118,7 +119,7 @@ TEST_F(relay_test, last_words_arrive_though_nobody_reads_what_comes) {
   EXPECT_EQ(end_.get_future().get(), "");
 }
 
-TEST_F(relay_test, what_was_said_before_the_end_waits_for_room) {
+TEST_P(relays, what_was_said_before_the_end_waits_for_room) {
   relay_->start();
   constexpr int messages = 1300;
   for (int i = 0; i < messages; ++i) {
@@ -150,6 +151,35 @@ TEST_F(relay_test, what_was_said_before_the_end_waits_for_room) {
   EXPECT_EQ(last->body, bytes_of("this is why"));
   EXPECT_EQ(end_.get_future().get(), "");
 }
+
+TEST_P(relays, end_with_the_near_side_behind_what_it_has_said) {
+  relay_->start();
+  constexpr int messages = 300;
+  for (int i = 0; i < messages; ++i)
+    ASSERT_TRUE(near_.send(control::joined, bytes_of(std::to_string(i)), {}, soon()));
+  near_.close();
+  for (int i = 0; i < messages; ++i)
+    ASSERT_EQ(next_from_far(), std::to_string(i));
+  EXPECT_EQ(end_of(*far_), tcp::io_status::closed);
+  EXPECT_EQ(end_.get_future().get(), "");
+}
+
+/// What the far side does not take fills the relay and then the near side, and no more memory.
+TEST_P(relays, hold_back_a_near_side_while_the_far_one_takes_nothing) {
+  relay_->start();
+  const bytes much(60'000);
+  int sent = 0;
+  while (near_.send(control::joined, much, {}, clock::now() + milliseconds(300)))
+    ASSERT_LT(++sent, 1'000);
+  EXPECT_GT(sent, 60);
+  for (int i = 0; i < sent; ++i)
+    ASSERT_EQ(next_from_far().size(), much.size());
+  ASSERT_TRUE(near_.send(control::joined, bytes_of("and on"), {}, soon()));
+  EXPECT_EQ(next_from_far(), "and on");
+}
+
+INSTANTIATE_TEST_SUITE_P(with, relays, ::testing::Bool(),
+                         [](const auto& of) { return of.param ? "memory" : "sockets"; });
 
 } // namespace
 } // namespace farcall

@@ -17,13 +17,18 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
 #include <utility>
 
 #include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 namespace farcall {
 namespace {
@@ -213,7 +218,7 @@ std::unique_ptr<target_process> server_launcher::have_started(known_server& by, 
       identity_ ? tcp::tls_client(std::move(socket), identity_,
                                   tcp::parse_server_address(wanted.url->address, "a server").host)
                 : tcp::plain_stream(std::move(socket));
-  auto [ours, theirs] = control_socket::make_pair();
+  auto [ours, theirs] = control_socket::make_pair_in_memory();
   const std::string server = wanted.url->place;
   auto link = std::make_shared<relay>(
       *loop_, std::move(theirs), std::move(connection), request_.heartbeat_timeout,
@@ -246,7 +251,9 @@ struct server_launcher::start_under_way {
 /// The targets of one start_all().
 class server_launcher::starts {
  public:
-  starts(server_launcher& by, std::span<const wanted_target> all) : by_(&by) {
+  starts(server_launcher& by, std::span<const wanted_target> all)
+      : by_(&by), reports_(std::make_shared<unique_fd>(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))) {
+    if (!*reports_) throw_system_error("waiting for servers (descriptor limit?)", errno);
     for (const wanted_target& wanted : all)
       all_.emplace_back().wanted = wanted;
   }
@@ -287,6 +294,10 @@ class server_launcher::starts {
   void advance(start_under_way& s) {
     if (!s.asked->advance(clock::now())) return;
     s.process = by_->have_started(*s.server, s.asked->take(), s.wanted);
+    s.process->socket().on_arrival([reports = reports_] {
+      const std::uint64_t one = 1;
+      [[maybe_unused]] const auto written = ::write(reports->get(), &one, sizeof one);
+    });
     s.asked.reset();
   }
 
@@ -296,29 +307,28 @@ class server_launcher::starts {
   }
 
   void wait(time_point deadline) {
-    std::vector<pollfd> waiting;
-    std::vector<start_under_way*> whose;
+    std::vector<pollfd> waiting{{reports_->get(), POLLIN, 0}};
+    std::vector<start_under_way*> whose{nullptr};
     time_point next = deadline;
     for (start_under_way& s : all_) {
-      if (s.asked) {
-        s.asked->watch(waiting);
-        next = std::min(next, s.asked->next_look());
-      } else if (s.process && !s.is_proved) {
-        waiting.push_back({s.process->socket().fd(), POLLIN, 0});
-      }
+      if (!s.asked) continue;
+      s.asked->watch(waiting);
+      next = std::min(next, s.asked->next_look());
       whose.resize(waiting.size(), &s);
     }
     if (clock::now() >= deadline) fail_late();
     (void)::poll(waiting.data(), waiting.size(), poll_timeout(next));
+    std::uint64_t times = 0;
+    [[maybe_unused]] const auto got = ::read(reports_->get(), &times, sizeof times);
     const time_point now = clock::now();
     std::set<start_under_way*> ready;
-    for (std::size_t i = 0; i < waiting.size(); ++i) {
+    for (std::size_t i = 1; i < waiting.size(); ++i) {
       if (waiting[i].revents != 0) ready.insert(whose[i]);
     }
     for (start_under_way& s : all_) {
       if (s.asked && (ready.contains(&s) || s.asked->next_look() <= now)) {
         attempt(s, [&] { advance(s); });
-      } else if (s.process && !s.is_proved && ready.contains(&s)) {
+      } else if (s.process && !s.is_proved && s.process->socket().is_ready()) {
         note_proved(s);
       }
     }
@@ -352,6 +362,7 @@ class server_launcher::starts {
   }
 
   server_launcher* by_;
+  std::shared_ptr<unique_fd> reports_; ///< readable once a server has let a target report
   std::vector<start_under_way> all_;
   std::map<const known_server*, std::size_t> unproved_; ///< connections whose target is silent
 };

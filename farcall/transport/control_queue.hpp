@@ -1,0 +1,63 @@
+#pragma once
+
+#include <farcall/base/clock.hpp>
+#include <farcall/transport/control_socket.hpp>
+
+#include <array>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <span>
+
+namespace farcall {
+
+/// What joins two control sockets of one process: messages wait in memory, and no descriptor is
+/// needed. For several threads at once, as the socket pair that it stands for.
+class control_queue {
+ public:
+  enum class end : unsigned { first, second };
+
+  control_queue() = default;
+  control_queue(const control_queue&) = delete;
+  control_queue& operator=(const control_queue&) = delete;
+  /// Wipes what nobody has received: it may have been the job's secret.
+  ~control_queue();
+
+  // As the functions of control_socket with these names.
+
+  bool send(end from, control kind, std::span<const std::byte> body, time_point deadline);
+  bool try_send(end from, control kind, std::span<const std::byte> body);
+  [[nodiscard]] std::optional<control_message> receive(end at, time_point deadline);
+  [[nodiscard]] bool is_ready(end at) const;
+  [[nodiscard]] bool has_ended(end at) const;
+  void on_arrival(end at, std::function<void()> call);
+
+  /// The other end receives what was sent before, and then the end.
+  void close(end which) noexcept;
+
+ private:
+  struct side {
+    std::deque<control_message> arrived;
+    std::size_t bytes = 0; ///< of them
+    bool is_closed = false;
+    std::function<void()> on_arrival;
+  };
+
+  [[nodiscard]] static end other(end e) noexcept {
+    return e == end::first ? end::second : end::first;
+  }
+  [[nodiscard]] side& at(end e) noexcept { return sides_[static_cast<unsigned>(e)]; }
+  [[nodiscard]] const side& at(end e) const noexcept { return sides_[static_cast<unsigned>(e)]; }
+  [[nodiscard]] bool is_ready_now(end e) const noexcept;
+  [[nodiscard]] bool has_space(const side& to, std::size_t bytes) const noexcept;
+  void put(end from, control kind, std::span<const std::byte> body);
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_; ///< of all ends
+  std::array<side, 2> sides_;
+};
+
+} // namespace farcall
