@@ -4,6 +4,8 @@
 # Everything but main(), so that the tests can link it.
 add_library(
   farcall_bench_parts STATIC
+  attacks/attacker.cpp
+  attacks/attacks.cpp
   bandwidth/bandwidth.cpp
   bandwidth/connection.cpp
   bandwidth/content.cpp
@@ -38,6 +40,7 @@ add_library(
   rivals/sockets.cpp
   rivals/ucx.cpp
   runner/floor.cpp
+  runner/forwarder.cpp
   runner/functions.cpp
   runner/gpu_code.cpp
   runner/link.cpp
@@ -56,6 +59,7 @@ add_library(
   scale/nodes_job.cpp
   scale/process_use.cpp
   scale/scale.cpp
+  start/start.cpp
   trace/trace.cpp)
 target_link_libraries(farcall_bench_parts PUBLIC farcall_tool_common ${CMAKE_DL_LIBS})
 set_target_properties(farcall_bench_parts PROPERTIES UNITY_BUILD ${FARCALL_UNITY_BUILD})

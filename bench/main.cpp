@@ -16,8 +16,9 @@ farcall::tool::command program() {
   command all{.name = "farcall bench",
               .text = "Measure what an offload costs here, beside the floor of the same run",
               .footer = "docs/benchmarks.md says how each figure is measured."};
-  all.commands = {command_floor(), command_offload(), command_patterns(), command_bandwidth(),
-                  command_files(), command_scale(),   command_load(),     command_trace()};
+  all.commands = {command_floor(),   command_offload(), command_patterns(), command_bandwidth(),
+                  command_files(),   command_scale(),   command_start(),    command_load(),
+                  command_attacks(), command_trace()};
 #ifdef FARCALL_TOOL_HAS_VEO
   all.commands.push_back(command_veo_memory());
 #endif
