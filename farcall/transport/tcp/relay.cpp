@@ -19,6 +19,9 @@ namespace {
 constexpr std::size_t largest_body = std::size_t{64} << 10;
 /// A side that does not take what it is sent is not worth more memory than that.
 constexpr std::size_t most_waiting = 1024;
+constexpr std::size_t most_waiting_bytes = std::size_t{4} << 20;
+/// Read before others have their turn: whoever sends without end must not keep the thread.
+constexpr std::size_t most_at_once = std::size_t{64} << 10;
 constexpr std::size_t most_unsent = std::size_t{4} << 20;
 /// That a target has said before its end.
 constexpr int most_last_messages = 4096;
@@ -210,6 +213,7 @@ void relay::part() noexcept {
     loop_->at(clock::now() + parting_time, [self = shared_from_this()] { self->end(""); });
     ignore_near();
     for_near_.clear();
+    for_near_bytes_ = 0;
     loop_->modify(far_->fd(), EPOLLIN);
   } catch (const std::exception& e) {
     end(e.what());
@@ -243,7 +247,11 @@ void relay::on_far() noexcept {
   try {
     flush();
     std::array<std::byte, 16384> piece;
-    while (!is_over_ && for_near_.size() < most_waiting) {
+    for (std::size_t taken = 0; !is_over_ && has_room_for_near();) {
+      if (taken >= most_at_once) {
+        look_far_soon();
+        break;
+      }
       const iovec part{piece.data(), piece.size()};
       const tcp::io_result got = far_->read({&part, 1});
       if (got.status == tcp::io_status::would_block) break;
@@ -251,6 +259,7 @@ void relay::on_far() noexcept {
         on_far_end(got.status == tcp::io_status::closed ? "" : far_->failure());
         return;
       }
+      taken += got.bytes;
       if (is_parting_) continue;
       last_heard_ = clock::now();
       in_.insert(in_.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(got.bytes));
@@ -261,6 +270,18 @@ void relay::on_far() noexcept {
   } catch (const std::exception& e) {
     end(e.what());
   }
+}
+
+void relay::look_far_soon() {
+  if (std::exchange(is_looking_far_soon_, true)) return;
+  loop_->post([self = shared_from_this()] {
+    self->is_looking_far_soon_ = false;
+    if (!self->is_over_ && !self->last_word_) self->on_far();
+  });
+}
+
+bool relay::has_room_for_near() const noexcept {
+  return for_near_.size() < most_waiting && for_near_bytes_ < most_waiting_bytes;
 }
 
 /// What it said last, such as why it ends, may wait for space at the near side.
@@ -290,6 +311,7 @@ void relay::take_frames() {
     control_message message;
     message.kind = static_cast<control>(header.kind);
     message.body.assign(body.begin(), body.end());
+    for_near_bytes_ += message.body.size();
     for_near_.push_back(std::move(message));
   }
   forget_front(in_, at);
@@ -302,6 +324,7 @@ void relay::pass_on() {
       retry_later();
       return;
     }
+    for_near_bytes_ -= for_near_.front().body.size();
     forget_front(for_near_.front().body, for_near_.front().body.size());
     for_near_.pop_front();
   }
@@ -330,7 +353,7 @@ bool relay::send_near(control kind, std::span<const std::byte> body, std::span<c
 void relay::watch() noexcept {
   constexpr std::uint32_t readable = EPOLLIN;
   constexpr std::uint32_t writable = EPOLLOUT;
-  std::uint32_t far_events = for_near_.size() < most_waiting ? readable : 0U;
+  std::uint32_t far_events = has_room_for_near() ? readable : 0U;
   if (!out_.empty()) far_events |= far_->write_wants_read() ? readable : writable;
   watch(far_->fd(), far_events, far_events_);
   if (near_.fd() >= 0) {

@@ -78,6 +78,9 @@ class relay : public std::enable_shared_from_this<relay> {
   void on_near() noexcept;
   void on_near_end() noexcept;
   void on_far() noexcept;
+  /// Has on_far() called again, once others had their turn.
+  void look_far_soon();
+  [[nodiscard]] bool has_room_for_near() const noexcept;
   void on_far_end(const std::string& why);
   void take_frames();
   void pass_on();
@@ -99,6 +102,7 @@ class relay : public std::enable_shared_from_this<relay> {
   std::vector<std::byte> in_;
   std::vector<std::byte> out_;
   std::deque<control_message> for_near_; ///< found no space yet
+  std::size_t for_near_bytes_ = 0;       ///< of them
   time_point last_heard_;
   time_point last_said_;
   bool awaits_exit_reason_ = false;
@@ -107,6 +111,7 @@ class relay : public std::enable_shared_from_this<relay> {
   bool is_retrying_ = false;
   bool hears_near_ = true; ///< its end was not heard yet, nor is it ignored
   bool is_looking_near_soon_ = false;
+  bool is_looking_far_soon_ = false;
   std::uint32_t far_events_ = EPOLLIN; ///< what is asked of the reactor
   std::uint32_t near_events_ = EPOLLIN;
   std::optional<std::string> last_word_; ///< why the far side has ended, if near does not know yet

@@ -4,11 +4,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <cstddef>
 #include <cstring>
 #include <future>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
+
+#include <poll.h>
 
 namespace farcall {
 namespace {
@@ -176,6 +181,45 @@ TEST_P(relays, hold_back_a_near_side_while_the_far_one_takes_nothing) {
     ASSERT_EQ(next_from_far().size(), much.size());
   ASSERT_TRUE(near_.send(control::joined, bytes_of("and on"), {}, soon()));
   EXPECT_EQ(next_from_far(), "and on");
+}
+
+/// One thread serves all connections of a process.
+TEST_P(relays, do_not_keep_the_reactor_from_others_while_the_far_side_sends_without_end) {
+  relay_->start();
+  std::atomic<bool> stops{false};
+  std::thread flood([&] {
+    const bytes heartbeats(std::size_t{1} << 20);
+    for (std::size_t at = 0; !stops;) {
+      const tcp::io_result put = write_from(*far_, heartbeats, at);
+      if (put.status == tcp::io_status::done) at = (at + put.bytes) % heartbeats.size();
+    }
+  });
+  for (int i = 0; i < 100; ++i)
+    on_its_thread([] {});
+  ASSERT_TRUE(near_.send(control::joined, bytes_of("meanwhile")));
+  EXPECT_EQ(next_from_far(), "meanwhile");
+  stops = true;
+  flood.join();
+}
+
+/// However few they are, long messages that nobody takes are not worth more memory.
+TEST_P(relays, hold_back_a_far_side_whose_long_messages_nobody_takes) {
+  relay_->start();
+  const bytes one = frame(control::member, std::string(60'000, 'm'));
+  std::size_t sent = 0;
+  for (std::size_t at = 0; sent < (std::size_t{64} << 20);) {
+    const tcp::io_result put = write_from(*far_, one, at);
+    if (put.status == tcp::io_status::would_block) {
+      pollfd waiting{far_->fd(), POLLOUT, 0};
+      if (::poll(&waiting, 1, 300) == 0) break;
+      continue;
+    }
+    ASSERT_EQ(put.status, tcp::io_status::done);
+    at = (at + put.bytes) % one.size();
+    sent += put.bytes;
+  }
+  // The relay's, both sides' sockets, and what the system adds of its own accord.
+  EXPECT_LT(sent, std::size_t{24} << 20);
 }
 
 INSTANTIATE_TEST_SUITE_P(with, relays, ::testing::Bool(),
