@@ -24,6 +24,8 @@ namespace {
 constexpr std::size_t piece_bytes = std::size_t{64} << 10;
 /// That one pipe may have passed on before the others get their turn.
 constexpr int pieces_in_a_row = 4;
+/// Of what came in short pieces.
+constexpr std::size_t longest_item = std::size_t{64} << 10;
 /// Of a process that has ended, or is to: more than a pipe holds, and not without end, as a child
 /// of its may go on.
 constexpr int last_pieces = 64;
@@ -125,7 +127,7 @@ output_collector::~output_collector() {
 // ---- any thread ---------------------------------------------------------------------------------
 
 void output_collector::take(node_id node, output_stream stream, std::string_view bytes,
-                            std::function<void()> written) {
+                            std::function<void(std::size_t bytes)> written) {
   add({.what = item::kind::bytes,
        .from = {node, stream},
        .bytes = std::string(bytes),
@@ -152,19 +154,26 @@ void output_collector::end(node_id node) noexcept {
 void output_collector::add(item what) {
   {
     const std::lock_guard guard(mutex_);
-    if (is_finished_) {
-      // There is no thread any more that would call it.
-      if (what.written) what.written();
-      return;
-    }
+    if (is_finished_) return;
     if (!thread_.joinable()) {
       // Without a thread, no target has printed anything.
       if (what.what == item::kind::end) return;
       start();
     }
-    items_.push_back(std::move(what));
+    if (continues_last(what)) {
+      items_.back().bytes += what.bytes;
+    } else {
+      items_.push_back(std::move(what));
+    }
   }
   wake();
+}
+
+/// However short the pieces are that somebody sends, they take little more memory than their bytes.
+bool output_collector::continues_last(const item& what) const noexcept {
+  return what.what == item::kind::bytes && !items_.empty() &&
+         items_.back().what == item::kind::bytes && items_.back().from == what.from &&
+         items_.back().bytes.size() < longest_item;
 }
 
 void output_collector::start() {
@@ -237,7 +246,7 @@ void output_collector::do_item(item& one) {
   switch (one.what) {
   case item::kind::bytes:
     (void)source_of(one.from).lines.take(one.bytes);
-    if (one.written) one.written();
+    if (one.written) one.written(one.bytes.size());
     return;
   case item::kind::pipe:
     source_of(one.from).pipe = std::move(one.pipe);

@@ -43,7 +43,7 @@ class output_collector final : public output_sink {
   ~output_collector() override;
 
   void take(node_id node, output_stream stream, std::string_view bytes,
-            std::function<void()> written) override;
+            std::function<void(std::size_t bytes)> written) override;
   void read(node_id node, output_stream stream, unique_fd from) override;
   void end(node_id node) noexcept override;
 
@@ -65,12 +65,13 @@ class output_collector final : public output_sink {
     enum class kind : unsigned char { bytes, pipe, end } what;
     source_name from;
     std::string bytes{};
-    std::function<void()> written{};
+    std::function<void(std::size_t bytes)> written{};
     unique_fd pipe{};
   };
 
   void add(item what);
-  /// With mutex_.
+  // With mutex_.
+  [[nodiscard]] bool continues_last(const item& what) const noexcept;
   void start();
   void wake() noexcept;
   void run();

@@ -104,9 +104,7 @@ TEST_F(output_collector_test, finishing_writes_what_there_is) {
   collector_->take(2, output_stream::error, "o\nno end", {});
   collector_->finish();
   // What comes later is nobody's.
-  std::atomic<bool> is_dropped{false};
-  collector_->take(2, output_stream::error, "late\n", [&] { is_dropped = true; });
-  EXPECT_TRUE(is_dropped);
+  collector_->take(2, output_stream::error, "late\n", [](std::size_t) { FAIL(); });
   output_.second.reset();
   error_.second.reset();
   EXPECT_EQ(next(output_.first, 1000), "one\nno end");
@@ -116,14 +114,32 @@ TEST_F(output_collector_test, finishing_writes_what_there_is) {
 TEST_F(output_collector_test, says_what_was_written_when_it_was) {
   collect(false);
   const std::string much(300'000, 'm');
-  std::atomic<int> written{0};
-  collector_->take(1, output_stream::output, much, [&] { ++written; });
-  collector_->take(1, output_stream::output, "end\n", [&] { ++written; });
+  std::atomic<std::size_t> written{0};
+  collector_->take(1, output_stream::output, much, [&](std::size_t n) { written += n; });
+  collector_->take(1, output_stream::output, "end\n", [&](std::size_t n) { written += n; });
   // The pipe is full, and nobody reads it.
   EXPECT_EQ(next(output_.first, 1), "m");
   EXPECT_EQ(written, 0);
   EXPECT_EQ(next(output_.first, much.size() + 3).size(), much.size() + 3);
-  EXPECT_TRUE(test::eventually([&] { return written == 2; }));
+  EXPECT_TRUE(test::eventually([&] { return written == much.size() + 4; }));
+}
+
+TEST_F(output_collector_test, short_pieces_are_told_together_and_none_is_lost) {
+  collect(false);
+  constexpr std::size_t pieces = 200'000;
+  std::atomic<std::size_t> written{0};
+  std::atomic<std::size_t> calls{0};
+  // The pipe is full soon, and they wait.
+  for (std::size_t i = 0; i < pieces; ++i) {
+    collector_->take(1, output_stream::output, i % 100 == 99 ? "\n" : "x", [&](std::size_t n) {
+      written += n;
+      ++calls;
+    });
+  }
+  const std::string all = next(output_.first, pieces);
+  EXPECT_EQ(std::ranges::count(all, 'x'), pieces / 100 * 99);
+  EXPECT_TRUE(test::eventually([&] { return written == pieces; }));
+  EXPECT_LT(calls, pieces);
 }
 
 TEST_F(output_collector_test, who_prints_hears_that_nobody_reads) {
@@ -135,7 +151,7 @@ TEST_F(output_collector_test, who_prints_hears_that_nobody_reads) {
   EXPECT_TRUE(test::eventually([&] { return ::write(first.get(), "\n", 1) < 0; }));
   EXPECT_EQ(errno, EPIPE);
   std::atomic<bool> is_written{false};
-  collector_->take(2, output_stream::output, "dropped\n", [&] { is_written = true; });
+  collector_->take(2, output_stream::output, "dropped\n", [&](std::size_t) { is_written = true; });
   EXPECT_TRUE(test::eventually([&] { return is_written.load(); }));
   // The other output is another thing.
   collector_->take(2, output_stream::error, "x\n", {});

@@ -3,6 +3,7 @@
 #include <farcall/base/node_id.hpp>
 #include <farcall/base/unique_fd.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string_view>
@@ -22,10 +23,11 @@ class output_sink {
   virtual ~output_sink() = default;
 
   /// What a target has printed elsewhere. Copies it. `written` is called on a thread of the sink's
-  /// once it was written, or cannot be; whoever keeps no more than so much under way bounds the
-  /// sink's memory.
+  /// once it was written, or cannot be, with the number of bytes: of one stream those of several
+  /// calls may be told together, by the first one's. Whoever keeps no more than so much under way
+  /// bounds the sink's memory. A sink that has ended its work drops it, and tells nobody.
   virtual void take(node_id node, output_stream stream, std::string_view bytes,
-                    std::function<void()> written) = 0;
+                    std::function<void(std::size_t bytes)> written) = 0;
 
   /// The end of a pipe to which a target of this machine prints. Throws error.
   virtual void read(node_id node, output_stream stream, unique_fd from) = 0;

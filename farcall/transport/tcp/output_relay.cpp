@@ -98,7 +98,8 @@ bool output_sender::send_piece(source& s, std::size_t most) {
 
 void output_sender::note_written(std::span<const std::byte> body) {
   const std::uint32_t bytes = messages::written::decode(body).bytes;
-  if (bytes > under_way_) throw malformed_message("it has written more than it was sent");
+  if (bytes == 0 || bytes > under_way_)
+    throw malformed_message("it has written nothing, or more than it was sent");
   under_way_ -= bytes;
   if (under_way_ >= output_window) return;
   for (source& s : sources_)
@@ -149,21 +150,22 @@ void receive_output(const std::shared_ptr<reactor>& loop, const std::shared_ptr<
         if (kind != control::output) return false;
         const auto m = messages::output::decode(body);
         const std::size_t bytes = m.bytes.size();
+        if (bytes == 0) throw malformed_message("it sent output that is empty");
         if (bytes > most_under_way - state->under_way)
           throw malformed_message("it sent more of what its target prints than was asked for");
         state->under_way += bytes;
-        const auto written = [loop, from, state, bytes] {
+        if (to == nullptr) {
+          if (const auto link = from.lock()) note_written(*state, *link, bytes);
+          return true;
+        }
+        // Called on another thread than the reactor's, which it may be the last to let go of.
+        to->take(node, m.stream, m.bytes, [loop, from, state](std::size_t written) {
           const auto there = loop.lock();
           if (there == nullptr) return;
-          there->post([from, state, bytes] {
-            if (const auto link = from.lock()) note_written(*state, *link, bytes);
+          there->post([from, state, written] {
+            if (const auto link = from.lock()) note_written(*state, *link, written);
           });
-        };
-        if (to != nullptr) {
-          to->take(node, m.stream, m.bytes, written);
-        } else {
-          written();
-        }
+        });
         return true;
       });
 }

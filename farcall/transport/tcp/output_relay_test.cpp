@@ -34,11 +34,11 @@ using ::testing::HasSubstr;
 class sink_stub final : public output_sink {
  public:
   void take(node_id node, output_stream stream, std::string_view bytes,
-            std::function<void()> written) override {
+            std::function<void(std::size_t bytes)> written) override {
     const std::lock_guard guard(mutex_);
     text_ += std::to_string(node) + (stream == output_stream::output ? " out " : " err ");
     text_ += bytes;
-    written_.push_back(std::move(written));
+    written_.emplace_back(std::move(written), bytes.size());
   }
   void read(node_id /*node*/, output_stream /*stream*/, unique_fd /*from*/) override {}
   void end(node_id /*node*/) noexcept override {}
@@ -53,14 +53,14 @@ class sink_stub final : public output_sink {
   }
   void write_all() {
     const std::lock_guard guard(mutex_);
-    for (const auto& w : std::exchange(written_, {}))
-      w();
+    for (const auto& [tell, bytes] : std::exchange(written_, {}))
+      tell(bytes);
   }
 
  private:
   std::mutex mutex_;
   std::string text_;
-  std::vector<std::function<void()>> written_;
+  std::vector<std::pair<std::function<void(std::size_t bytes)>, std::size_t>> written_;
 };
 
 /// A relay whose far side is a connection of ours.
@@ -170,6 +170,14 @@ TEST_F(output_relay_test, a_server_that_sends_without_end_is_cut_off) {
     send_output(piece);
   EXPECT_THAT(end_.get_future().get(), HasSubstr("more of what its target prints"));
   EXPECT_LT(sink.text().size(), sent);
+}
+
+TEST_F(output_relay_test, a_server_that_sends_nothing_again_and_again_is_cut_off) {
+  sink_stub sink;
+  receive_output(loop_, relay_, 5, &sink);
+  relay_->start();
+  send_output("");
+  EXPECT_THAT(end_.get_future().get(), HasSubstr("output that is empty"));
 }
 
 TEST_F(output_relay_test, what_nobody_takes_is_reported_too) {
