@@ -153,6 +153,8 @@ void host_membership::take_message(node_id from, target& t, control_message mess
     is_introduced(from, messages::introduced::decode(message.body).node);
   } else if (message.kind == control::ended) {
     const auto m = messages::ended::decode(message.body);
+    // Nothing follows it.
+    t.is_deaf = true;
     words = words.empty() ? m.how : m.how + ": " + words;
     t.exit_code = m.code;
   } else if (message.kind == control::faulted) {
@@ -183,7 +185,8 @@ void host_membership::pass_on(node_id from, const messages::transport& m,
   if ((!numbers.empty() && !to.is_near()) ||
       !messages::send(to.socket(), messages::transport{from, m.scheme, m.bytes}, clock::now(),
                       numbers)) {
-    log::error(node_text(m.peer) + " cannot be asked for a connection to " + node_text(from));
+    lost_messages_.warning(node_text(m.peer) + " cannot be asked for a connection to " +
+                           node_text(from));
   }
 }
 

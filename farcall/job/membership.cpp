@@ -240,8 +240,8 @@ void membership::deliver(node_id from, const std::string& scheme, std::span<cons
     if (to == transports_.end()) throw error("this node has no such transport");
     (*to)->take_message(from, bytes, std::move(files));
   } catch (const std::exception& e) {
-    log::error("a message for the transport \"" + scheme + "\" from " +
-               (from == no_node ? "a server" : node_text(from)) + ": " + e.what());
+    lost_messages_.warning("a message for the transport \"" + scheme + "\" from " +
+                           (from == no_node ? "a server" : node_text(from)) + ": " + e.what());
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <farcall/base/clock.hpp>
+#include <farcall/base/limited_log.hpp>
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/job/process_group.hpp>
 #include <farcall/job/roster.hpp>
@@ -270,6 +271,7 @@ class membership {
   std::atomic<std::uint32_t> round_{1};
   std::atomic<bool> is_over_{false};
   roster roster_;
+  log::limited_log lost_messages_{"more messages of nodes were lost"};
   std::chrono::milliseconds stop_timeout_{0};
   std::vector<std::byte> settings_;
   membership_events events_;

@@ -287,12 +287,14 @@ class tcp_transport_impl final : public tcp_transport {
       return;
     }
     if (!is_lane && request.kind != connection_kind::bulk_back) return;
+    const auto place = place_for_request(peer);
+    if (place == nullptr) return;
     dial_peer(peer, o,
-              [this, peer, request, is_lane](std::unique_ptr<stream> s,
-                                             const connect_request& first, const std::string& why) {
+              [this, place, peer, request, is_lane](
+                  std::unique_ptr<stream> s, const connect_request& first, const std::string& why) {
                 if (!s) {
-                  log::warning(node_text(peer) +
-                               " asked for a connection, which could not be made: " + why);
+                  refusals_.warning(node_text(peer) +
+                                    " asked for a connection, which could not be made: " + why);
                   return;
                 }
                 if (is_lane) {
@@ -312,7 +314,11 @@ class tcp_transport_impl final : public tcp_transport {
     /// Connections with it go by way of the host: neither can dial the other.
     std::atomic<bool> is_forwarded{false};
     std::atomic<bool> is_gone{false};
+    /// Connections that are being made because it has asked for them.
+    std::shared_ptr<std::atomic<unsigned>> requests = std::make_shared<std::atomic<unsigned>>(0);
   };
+  /// Of a node; each takes a descriptor.
+  static constexpr unsigned most_requests = 1024;
   struct entry {
     std::shared_ptr<stream_endpoint> lane;
     node_id peer = no_node;
@@ -398,9 +404,11 @@ class tcp_transport_impl final : public tcp_transport {
     back.kind = request.kind;
     back.serial = request.serial;
     back.from = to;
-    const auto warn = [from, to](const std::string& why) {
-      log::warning(node_text(from) + " cannot be connected with " + node_text(to) +
-                   " by way of the host: " + why);
+    const auto place = place_for_request(from);
+    if (place == nullptr) return;
+    const auto warn = [this, place, from, to](const std::string& why) {
+      refusals_.warning(node_text(from) + " cannot be connected with " + node_text(to) +
+                        " by way of the host: " + why);
     };
     dial_peer(to, there,
               [this, from, back, warn](std::unique_ptr<stream> far, const connect_request& first,
@@ -423,6 +431,16 @@ class tcp_transport_impl final : public tcp_transport {
                                             {std::move(*held), bytes_of(first)});
                           });
               });
+  }
+
+  /// Whoever has it makes a connection that `peer` has asked for; null: there are too many.
+  [[nodiscard]] std::shared_ptr<const void> place_for_request(node_id peer) {
+    const auto count = peers_.find(peer)->requests;
+    const auto give_back = [count](const void* /*place*/) { count->fetch_sub(1); };
+    if (count->fetch_add(1) < most_requests) return {count.get(), give_back};
+    count->fetch_sub(1);
+    refusals_.warning(node_text(peer) + " asks for more connections than can be made at a time");
+    return nullptr;
   }
 
   [[nodiscard]] bool can_be_dialled(node_id peer) const noexcept {
