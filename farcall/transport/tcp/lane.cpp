@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <mutex>
+#include <new>
 #include <utility>
 
 #include <sys/epoll.h>
@@ -94,6 +96,7 @@ void stream_endpoint::flush_locked() noexcept {
     out_.on(send_event::block);
     return;
   }
+  if (to->fd() < 0) return;
   // Before the ring is polled: who commits after that puts the mark back.
   const bool had_waited = deferred_.exchange(false, std::memory_order_seq_cst);
   const time_point begin = clock::now();
@@ -171,7 +174,7 @@ void stream_endpoint::send_deferred() noexcept {
 
 void stream_endpoint::receive_locked() noexcept {
   stream* const from = link();
-  if (from == nullptr) return;
+  if (from == nullptr || from->fd() < 0) return;
   const bool was_established = from->is_established();
   const receive_state state = in_.state();
   if (state == receive_state::open || state == receive_state::full) {
@@ -275,6 +278,7 @@ void stream_endpoint::arm_socket() noexcept {
   stream* const from = link();
   if (from == nullptr) return;
   const std::lock_guard guard(arm_mutex_);
+  if (from->fd() < 0) return;
   std::uint32_t events = EPOLLONESHOT;
   if (is_watched_.load(std::memory_order_seq_cst)) {
     // The socket does not know what the stream has taken from it already.
@@ -390,10 +394,24 @@ bool stream_endpoint::has_unsent() noexcept {
 void stream_endpoint::cut() noexcept {
   out_.on(send_event::cut);
   in_.on(receive_event::lose);
-  if (stream* const to = link()) {
-    loop_->remove(to->fd());
-    ::shutdown(to->fd(), SHUT_RDWR);
+  if (link() == nullptr) return;
+  {
+    const std::lock_guard guard(arm_mutex_);
+    if (stream_->fd() < 0) return;
+    loop_->remove(stream_->fd());
+    ::shutdown(stream_->fd(), SHUT_RDWR);
   }
+  try {
+    // A thread that has gone, or does not call, may keep the rings for long.
+    loop_->post([self = shared_from_this()] { self->close_socket(); });
+  } catch (const std::bad_alloc&) {
+    // It is closed with the rings.
+  }
+}
+
+void stream_endpoint::close_socket() noexcept {
+  const std::scoped_lock guard(send_mutex_, receive_mutex_, arm_mutex_);
+  stream_->close();
 }
 
 } // namespace farcall::tcp

@@ -70,7 +70,7 @@ class stream_endpoint final : public staged_lane,
   [[nodiscard]] bool is_lingering() const noexcept { return !has_ended(); }
   /// Something was committed that has not gone to the system.
   [[nodiscard]] bool has_unsent() noexcept;
-  /// Gives the connection up at once. The rings stay.
+  /// Gives the connection up at once, and soon its descriptor. The rings stay.
   void cut() noexcept;
 
  private:
@@ -91,6 +91,7 @@ class stream_endpoint final : public staged_lane,
   void lose() noexcept;
   void declare_lost() noexcept;
   void arm_socket() noexcept;
+  void close_socket() noexcept;
 
   /// Null while the connection does not stand.
   [[nodiscard]] stream* link() const noexcept { return link_.load(std::memory_order_seq_cst); }

@@ -59,6 +59,8 @@ class remote_process final : public target_process {
   }
 
   std::string silence_text(const char* what) override {
+    if (socket().has_ended())
+      return std::string(": the connection to its server ended before it could ") + what;
     return std::string(" did not ") + what +
            " in time; does the server run a farcall program that makes a farcall::job early in "
            "main()?";

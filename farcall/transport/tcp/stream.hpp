@@ -55,7 +55,14 @@ class stream {
   /// from it already. Never true after a read that would block.
   [[nodiscard]] virtual bool has_buffered() const noexcept = 0;
 
+  /// Less than 0: it is closed.
   [[nodiscard]] int fd() const noexcept { return socket_.get(); }
+
+  /// Gives the descriptor back. No thread reads, writes or finishes it any more.
+  void close() noexcept {
+    path_ = {};
+    socket_.reset();
+  }
 
   /// Has reads and writes find the connection's end when its path is broken. Throws std::bad_alloc.
   void watch_path(path_monitor& by) { path_ = by.watch(fd()); }
