@@ -107,6 +107,39 @@ TEST(network_start, of_a_target_costs_the_host_one_descriptor) {
   EXPECT_EQ(descriptors_of_job(counted(url)) - of_one, targets - 1);
 }
 
+/// Also the lane that this thread keeps to each.
+TEST(network_start, of_a_target_that_has_been_removed_leaves_no_descriptor) {
+  role_process alone("serve_alone");
+  const std::string url = alone.line();
+  job j(network_job(url));
+  (void)sync(j.targets()[0], ::getpid);
+  const auto come_and_go = [&] {
+    const node added = j.add(std::vector{url}).front();
+    (void)sync(added, ::getpid);
+    j.remove(added);
+  };
+  come_and_go();
+  (void)settled_holdings();
+  const std::size_t before = open_descriptors();
+  for (int i = 0; i < 5; ++i)
+    come_and_go();
+  EXPECT_TRUE(comes_true([&] { return open_descriptors() == before; }))
+      << open_descriptors() << " descriptors, " << before << " before";
+}
+
+/// They are let in before any has said which target it wants.
+TEST_P(network_starts, of_which_a_server_has_no_room_for_one_say_so) {
+  server_options o = local_server(key_);
+  o.most_targets = targets - 1;
+  server s(o);
+  const auto start = [&] { const job j(network_job(counted(url_of(s)), key_)); };
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_THAT(start,
+                testing::ThrowsMessage<start_failed>(HasSubstr("as many targets as it may have")));
+    EXPECT_TRUE(comes_true([&] { return s.targets() == 0; }));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(with, network_starts, testing::Bool(),
                          [](const auto& of) { return of.param ? "tls" : "tcp"; });
 

@@ -67,8 +67,7 @@ TEST_F(server_events_test, a_host_comes_with_its_first_target_and_leaves_with_it
   EXPECT_THAT(names(), testing::ElementsAre("host_connected", "target_started", "sampler_started",
                                             "host_connected", "target_started", "target_ended",
                                             "target_ended", "host_disconnected"));
-  EXPECT_EQ(seen_[0].text,
-            "the host at ada at 192.0.2.1:4000 came, with job 01" + std::string(30, '0'));
+  EXPECT_EQ(seen_[0].text, "host ada at 192.0.2.1:4000 came, with job 01" + std::string(30, '0'));
   EXPECT_EQ(log_line(log_format::json, seen_[1], moment),
             R"({"time":"2026-01-02T03:04:05.006Z","level":"info","event":"target_started",)"
             R"("text":"target 10 started for ada at 192.0.2.1:4000",)"

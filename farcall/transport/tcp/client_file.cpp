@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::size_t largest_client_file = std::size_t{1} << 20;
 /// With less a target cannot even begin.
-constexpr std::uint64_t least_memory = std::uint64_t{1} << 20;
+/// With less, threads of a target find no room for their stacks.
+constexpr std::uint64_t least_memory = std::uint64_t{32} << 20;
 constexpr std::uint64_t most_memory = std::uint64_t{1} << 50;
 
 /// The words of a line, in the memory that it lies in.
@@ -41,7 +42,7 @@ std::uint64_t bytes_from(std::string_view text, const std::string& what) {
   }
   const std::uint64_t most = most_memory >> shift;
   const std::uint64_t bytes = parse_number(text, what, 1, most) << shift;
-  if (bytes < least_memory) throw setting_error(what + " is less than 1M, and targets need more");
+  if (bytes < least_memory) throw setting_error(what + " is less than 32M, which a target needs");
   return bytes;
 }
 
@@ -152,7 +153,7 @@ class client_reader {
 } // namespace
 
 client_file read_client_file(const std::string& path) {
-  const secret content = read_private_file(path, largest_client_file);
+  const secret content = read_private_file(path, largest_client_file, "client file");
   std::string_view text(reinterpret_cast<const char*>(content.bytes().data()),
                         content.bytes().size());
   client_reader reader(path);

@@ -73,14 +73,14 @@ TEST_F(client_file_test, may_be_without_clients) {
 TEST_F(client_file_test, says_what_each_may_take) {
   const client_file f =
       read("alice " + digits('a') + " targets=3 memory=2G cpus=0-2,9,1 lanes=40\n" + "bob " +
-           digits('b') + " memory=1048576\n");
+           digits('b') + " memory=33554432\n");
   const client_limits& alice = f.clients.at("alice");
   EXPECT_EQ(alice.targets, 3U);
   EXPECT_EQ(alice.memory, std::uint64_t{2} << 30);
   EXPECT_THAT(alice.cpus, ElementsAre(0U, 1U, 2U, 9U));
   EXPECT_EQ(alice.lanes, 40U);
   const client_limits& bob = f.clients.at("bob");
-  EXPECT_EQ(bob.memory, std::uint64_t{1} << 20);
+  EXPECT_EQ(bob.memory, std::uint64_t{32} << 20);
   EXPECT_FALSE(bob.targets || bob.lanes || !bob.cpus.empty());
 }
 
@@ -106,9 +106,9 @@ TEST_F(client_file_test, names_the_line_that_it_cannot_use_and_shows_no_key) {
   expect_refused("alice " + key + " targets=" + key + "\n", "where a number belongs");
   expect_refused("alice " + key + "\nbob " + key + "\n",
                  "line 2: the key of bob stands on an earlier");
-  for (const char* limit : {"targets=0", "targets=", "targets", "lanes=-1", "memory=4", "memory=4T",
-                            "memory=M", "cpus=", "cpus=3-1", "cpus=a", "cpus=0,,1", "cpus=99999",
-                            "lane=3", "memory=99999999999G"}) {
+  for (const char* limit : {"targets=0", "targets=", "targets", "lanes=-1", "memory=4",
+                            "memory=31M", "memory=4T", "memory=M", "cpus=", "cpus=3-1", "cpus=a",
+                            "cpus=0,,1", "cpus=99999", "lane=3", "memory=99999999999G"}) {
     expect_refused("alice " + key + " " + limit, "line 1");
   }
 }

@@ -238,7 +238,8 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     }
     if (count_.load() >= own_.most_targets) {
       tcp::reply(socket.get(), tcp::admission::is_full);
-      refuse_as_full();
+      throw tcp::connection_refused(tcp::refusal_cause::full,
+                                    "there are as many targets as there may be");
     }
     tcp::reply(socket.get(), tcp::admission::come_in);
     if (const auto displaced = unproved_.displaced()) {
@@ -263,11 +264,6 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
         self->send_away(number, tcp::refusal_cause::timeout,
                         "it did not say in time what it wants");
     });
-  }
-
-  [[noreturn]] static void refuse_as_full() {
-    throw tcp::connection_refused(tcp::refusal_cause::full,
-                                  "there are as many targets as there may be");
   }
 
   void hear(std::uint64_t number) {
@@ -399,7 +395,6 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
                               "somebody on the way has changed that");
     }
     if (targets_.contains(name)) throw malformed_message("it asks for a node twice");
-    if (count_.load() >= own_.most_targets) refuse_as_full();
     auto [ours, theirs] = control_socket::make_pair();
     target t;
     t.client = {v.first.job, v.from, v.connection->peer_name()};
@@ -413,6 +408,9 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     std::string failure;
     try {
       if (is_draining_) throw start_failed(tcp::refusal_text(tcp::admission::is_draining), no_node);
+      // Others have asked since it was let in.
+      if (count_.load() >= own_.most_targets)
+        throw start_failed(tcp::refusal_text(tcp::admission::is_full), no_node);
       require_short(request.heartbeat_timeout);
       if (request.wants_sampler && own_.sampler.empty())
         throw start_failed("this server has no sampler; those of 'farcall serve' have", no_node);
@@ -508,7 +506,8 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     const auto how = t.process.wait(clock::now());
     if (!how) return;
     loop_->remove(t.process.end_fd());
-    events_.target_ended(t.client, name.second, t.process.pid(), *how);
+    events_.target_ended(t.client, name.second, t.process.pid(),
+                         t.reason ? *how + ": " + *t.reason : *how);
     if (t.prints) t.prints->finish();
     if (!t.host_knows_end) {
       tell_end(*t.to_host,

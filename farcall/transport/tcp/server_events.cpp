@@ -44,8 +44,7 @@ void server_events::target_started(const server_client& client, node_id node, pi
   facts parts = facts_of(client);
   if (++targets_of_[client.job] == 1) {
     tell(log::level::info, "host_connected",
-         "the host at " + client_text(client) + " came, with job " + hexadecimal(client.job),
-         parts);
+         "host " + client_text(client) + " came, with job " + hexadecimal(client.job), parts);
   }
   parts.emplace_back("node", node);
   parts.emplace_back("pid", pid);
@@ -61,7 +60,7 @@ void server_events::target_not_started(const server_client& client, node_id node
   parts.emplace_back("node", node);
   parts.emplace_back("reason", why);
   tell(log::level::error, "target_not_started",
-       "no target for the host at " + client_text(client) + ": " + why, std::move(parts));
+       "no target for host " + client_text(client) + ": " + why, std::move(parts));
 }
 
 void server_events::target_ended(const server_client& client, node_id node, pid_t pid,
@@ -78,13 +77,13 @@ void server_events::target_ended(const server_client& client, node_id node, pid_
   if (at == targets_of_.end() || --at->second != 0) return;
   targets_of_.erase(at);
   tell(log::level::info, "host_disconnected",
-       "the host at " + client_text(client) + " has no target here any more", std::move(parts));
+       "host " + client_text(client) + " has no target here any more", std::move(parts));
 }
 
 void server_events::host_lost(const server_client& client, const std::string& why) {
   facts parts = facts_of(client);
   parts.emplace_back("reason", why);
-  tell(log::level::warning, "host_lost", "the host at " + client_text(client) + ": " + why,
+  tell(log::level::warning, "host_lost", "host " + client_text(client) + ": " + why,
        std::move(parts));
 }
 
