@@ -100,13 +100,18 @@ void acceptor::add(unique_fd socket) {
   const std::uint64_t number = ++last_visitor_;
   unproved_.add(number, v->source);
   visitors_[number] = std::move(v);
-  loop_->add(fd, EPOLLIN, std::make_shared<function_handler>([weak = weak_from_this(), number] {
-               if (const auto self = weak.lock()) self->hear(number);
-             }));
-  loop_->at(clock::now() + handshake_timeout_, [weak = weak_from_this(), number] {
-    if (const auto self = weak.lock())
-      self->send_away(number, refusal_cause::timeout, "it did not say in time what it wants");
-  });
+  try {
+    loop_->add(fd, EPOLLIN, std::make_shared<function_handler>([weak = weak_from_this(), number] {
+                 if (const auto self = weak.lock()) self->hear(number);
+               }));
+    loop_->at(clock::now() + handshake_timeout_, [weak = weak_from_this(), number] {
+      if (const auto self = weak.lock())
+        self->send_away(number, refusal_cause::timeout, "it did not say in time what it wants");
+    });
+  } catch (const std::exception& e) {
+    log::error(e.what());
+    let_go(number);
+  }
 }
 
 void acceptor::send_away(std::uint64_t number, refusal_cause cause, const std::string& why) {

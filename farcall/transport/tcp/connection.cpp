@@ -159,12 +159,16 @@ class arrival final : public event_handler, public std::enable_shared_from_this<
       : loop_(&loop), connection_(std::move(connection)), security_(std::move(security)),
         self_(self), done_(std::move(done)) {}
 
-  void start(time_point deadline) {
-    loop_->add(connection_->fd(), EPOLLIN, shared_from_this());
-    loop_->at(deadline, [weak = weak_from_this()] {
-      const auto self = weak.lock();
-      if (self) self->refuse("it did not say in time what it wants");
-    });
+  void start(time_point deadline) noexcept {
+    try {
+      loop_->add(connection_->fd(), EPOLLIN, shared_from_this());
+      loop_->at(deadline, [weak = weak_from_this()] {
+        const auto self = weak.lock();
+        if (self) self->refuse("it did not say in time what it wants");
+      });
+    } catch (const std::exception& e) {
+      refuse(e.what());
+    }
   }
 
   void refuse(const std::string& why) noexcept {

@@ -1,12 +1,16 @@
 #include <farcall/base/error.hpp>
 #include <farcall/transport/tcp/hmac.hpp>
 
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 
 namespace farcall::tcp {
 
 hmac hmac_of(const secret& key, std::span<const std::byte> bytes) {
+  // Threads may still make some, and forks run the same handlers, so OpenSSL must not clean up at
+  // exit. That is decided by whoever uses it first.
+  OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
   hmac made{};
   unsigned size = 0;
   const auto* const done =

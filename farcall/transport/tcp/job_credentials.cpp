@@ -25,19 +25,19 @@ byte_writer beginning(std::uint64_t role, const nonce& opener, const nonce& acce
   return w;
 }
 
-secret proof_of(const connect_request& request, const challenge& c, const job_credentials& job) {
+hmac proof_of(const connect_request& request, const challenge& c, const job_credentials& job) {
   byte_writer w = beginning(as_opener, c.opener, c.acceptor, job);
   connect_request rest = request;
   rest.proof = {};
   w.number(rest);
-  return secret::copy_of(hmac_of(job.key, std::move(w).bytes()));
+  return hmac_of(job.key, std::move(w).bytes());
 }
 
-secret proof_of(node_id acceptor, const nonce& fresh, const nonce& opener,
-                const job_credentials& job) {
+hmac proof_of(node_id acceptor, const nonce& fresh, const nonce& opener,
+              const job_credentials& job) {
   byte_writer w = beginning(as_acceptor, opener, fresh, job);
   w.number(acceptor);
-  return secret::copy_of(hmac_of(job.key, std::move(w).bytes()));
+  return hmac_of(job.key, std::move(w).bytes());
 }
 
 } // namespace
@@ -65,25 +65,23 @@ std::shared_ptr<const tls_identity> job_credentials::identity() const {
 }
 
 void sign(connect_request& request, const challenge& c, const job_credentials& job) {
-  const secret made = proof_of(request, c, job);
-  std::memcpy(request.proof.data(), made.bytes().data(), request.proof.size());
+  request.proof = proof_of(request, c, job);
 }
 
 bool is_signed(const connect_request& request, const challenge& c, const job_credentials& job) {
-  return secret::copy_of(request.proof) == proof_of(request, c, job);
+  return same_in_constant_time(request.proof, proof_of(request, c, job));
 }
 
 acceptor_reply reply_to(const nonce& opener, node_id self, const job_credentials& job) {
   acceptor_reply made;
   made.fresh = new_nonce();
-  const secret proof = proof_of(self, made.fresh, opener, job);
-  std::memcpy(made.proof.data(), proof.bytes().data(), made.proof.size());
+  made.proof = proof_of(self, made.fresh, opener, job);
   return made;
 }
 
 bool is_reply_of(node_id to, const acceptor_reply& reply, const nonce& opener,
                  const job_credentials& job) {
-  return secret::copy_of(reply.proof) == proof_of(to, reply.fresh, opener, job);
+  return same_in_constant_time(reply.proof, proof_of(to, reply.fresh, opener, job));
 }
 
 } // namespace farcall::tcp

@@ -66,13 +66,14 @@ int digit_value(std::byte digit) noexcept {
   return -1;
 }
 
-void check_private(const struct stat& status, const std::string& path) {
+/// `file` is what it is and its path.
+void check_private(const struct stat& status, const std::string& path, const std::string& file) {
   if (!S_ISREG(status.st_mode)) {
-    throw setting_error("key file " + path + " is not a regular file; name a file");
+    throw setting_error(file + " is not a regular file; name a file");
   }
   if (status.st_uid != ::geteuid()) {
     throw setting_error(
-        "key file " + path + " belongs to user " + std::to_string(status.st_uid) +
+        file + " belongs to user " + std::to_string(status.st_uid) +
         ", who knows the key, but this process runs as user " + std::to_string(::geteuid()) +
         "; if you trust that user, use a copy: " + "install -m 600 " + quoted(path) + " my.key");
   }
@@ -80,9 +81,9 @@ void check_private(const struct stat& status, const std::string& path) {
     constexpr const char* octal = "01234567";
     const std::string mode{octal[status.st_mode >> 6 & 7], octal[status.st_mode >> 3 & 7],
                            octal[status.st_mode & 7]};
-    throw setting_error("key file " + path + " can be used by others than its owner (mode " + mode +
+    throw setting_error(file + " can be used by others than its owner (mode " + mode +
                         "); run: chmod 600 " + quoted(path) +
-                        " (and make a new key if somebody may have read this one)");
+                        " (and make new keys if somebody may have read it)");
   }
 }
 
@@ -139,7 +140,7 @@ bool secret::is_wiped() const noexcept {
   return std::all_of(data_, data_ + size_, [](std::byte b) { return b == std::byte{0}; });
 }
 
-bool secret::same(std::span<const std::byte> a, std::span<const std::byte> b) noexcept {
+bool same_in_constant_time(std::span<const std::byte> a, std::span<const std::byte> b) noexcept {
   if (a.size() != b.size()) return false;
   // Volatile, or the compiler might stop at the first difference.
   volatile unsigned char difference = 0;
@@ -148,19 +149,20 @@ bool secret::same(std::span<const std::byte> a, std::span<const std::byte> b) no
   return difference == 0;
 }
 
-secret read_private_file(const std::string& path, std::size_t most_bytes) {
+secret read_private_file(const std::string& path, std::size_t most_bytes, const char* what) {
+  const std::string name = std::string(what) + " " + path;
   // Nonblocking: opening a pipe would wait for its writer.
   const unique_fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!file) {
     const int reason = errno;
     std::string advice;
-    if (reason == ENOENT) advice = "; copy it here from the machine on which the key was made";
+    if (reason == ENOENT) advice = "; copy it here from the machine on which it was made";
     if (reason == EACCES) advice = "; it must belong to the user that runs this, with mode 600";
-    throw setting_error("key file " + path + " cannot be opened: " + reason_text(reason) + advice);
+    throw setting_error(name + " cannot be opened: " + reason_text(reason) + advice);
   }
   struct stat status{};
-  if (::fstat(file.get(), &status) != 0) throw_system_error("looking at key file " + path, errno);
-  check_private(status, path);
+  if (::fstat(file.get(), &status) != 0) throw_system_error("looking at " + name, errno);
+  check_private(status, path, name);
 
   // One more than is allowed, to tell whether there is more.
   secret content(most_bytes + 1);
@@ -169,14 +171,14 @@ secret read_private_file(const std::string& path, std::size_t most_bytes) {
     const ssize_t got = ::read(file.get(), content.data_ + size, most_bytes + 1 - size);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) {
-      throw setting_error("key file " + path + " cannot be read: " + reason_text(errno));
+      throw setting_error(name + " cannot be read: " + reason_text(errno));
     }
     if (got == 0) break;
     size += static_cast<std::size_t>(got);
   }
   if (size > most_bytes) {
-    throw setting_error("key file " + path + " has more than " + std::to_string(most_bytes) +
-                        " bytes; name the file that holds the key");
+    throw setting_error(name + " has more than " + std::to_string(most_bytes) +
+                        " bytes; name another file");
   }
   return secret::copy_of(content.bytes().first(size));
 }

@@ -8,6 +8,10 @@
 
 namespace farcall::tcp {
 
+/// Takes the same time wherever two of one size differ.
+[[nodiscard]] bool same_in_constant_time(std::span<const std::byte> a,
+                                         std::span<const std::byte> b) noexcept;
+
 /// Bytes that nobody else may see. They lie on pages of their own, which core dumps leave out,
 /// which are not swapped where the limit of locked memory allows, and which forks have empty; they
 /// are wiped at the end of their life. Never print them, nor pass them on by argv or environment.
@@ -39,16 +43,14 @@ class secret {
   /// Nothing but zeros: as forks have it. Everybody knows that key, so it must not be used.
   [[nodiscard]] bool is_wiped() const noexcept;
 
-  /// Takes the same time wherever two secrets of one size differ.
   [[nodiscard]] friend bool operator==(const secret& a, const secret& b) noexcept {
-    return same(a.bytes(), b.bytes());
+    return same_in_constant_time(a.bytes(), b.bytes());
   }
 
  private:
   explicit secret(std::size_t size);
-  [[nodiscard]] static bool same(std::span<const std::byte> a,
-                                 std::span<const std::byte> b) noexcept;
-  friend secret read_private_file(const std::string& path, std::size_t most_bytes);
+  friend secret read_private_file(const std::string& path, std::size_t most_bytes,
+                                  const char* what);
 
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;
@@ -81,7 +83,8 @@ void write_key(int file, std::string_view client = {});
 /// What a file holds that only its owner can read. Throws setting_error when it is missing, no
 /// regular file, larger than `most_bytes`, open to the group or to others, or owned by another user
 /// than the one this process runs as. That goes for root too: the owner of a key file knows the
-/// key, and would get root's rights by it.
-[[nodiscard]] secret read_private_file(const std::string& path, std::size_t most_bytes);
+/// key, and would get root's rights by it. Errors call it `what`.
+[[nodiscard]] secret read_private_file(const std::string& path, std::size_t most_bytes,
+                                       const char* what = "key file");
 
 } // namespace farcall::tcp

@@ -195,6 +195,22 @@ std::string server_text(const cause& why) {
   }
 }
 
+constexpr const char* same_authority = "; both need certificates of the same authority";
+
+bool is_of_unknown_authority(long verify_result) noexcept {
+  switch (verify_result) {
+  case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
+  case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+  case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+  case X509_V_ERR_CERT_SIGNATURE_FAILURE:
+  case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+  case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+    return true;
+  default:
+    return false;
+  }
+}
+
 std::string certificate_text(const cause& why) {
   switch (why.openssl_reason) {
   case SSL_R_CERTIFICATE_VERIFY_FAILED:
@@ -202,7 +218,7 @@ std::string certificate_text(const cause& why) {
     if (std::string text = server_text(why); !text.empty()) return text;
     return std::string("the certificate of the other side is not accepted: ") +
            X509_verify_cert_error_string(why.verify_result) +
-           "; both need certificates of the same authority";
+           (is_of_unknown_authority(why.verify_result) ? same_authority : "");
   case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE:
     return "the other side shows no certificate; give it one of the same authority";
   case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
@@ -214,7 +230,8 @@ std::string certificate_text(const cause& why) {
   case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
     if (why.has_key) return "the other side wants a certificate; give it the same key file as us";
     return "the other side does not accept our certificate (" + openssl_text(why.openssl_reason) +
-           "); both need certificates of the same authority";
+           ")" +
+           (why.openssl_reason == SSL_R_TLSV1_ALERT_UNKNOWN_CA ? same_authority : "; it knows why");
   default:
     return "";
   }

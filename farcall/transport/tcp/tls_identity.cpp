@@ -4,6 +4,7 @@
 #include <farcall/transport/tcp/tls_identity.hpp>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <string_view>
 #include <utility>
@@ -13,6 +14,7 @@
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
+#include <sys/stat.h>
 
 namespace farcall::tcp {
 namespace {
@@ -50,6 +52,16 @@ struct free_list {
 /// Of a key that no client has.
 constexpr const char* group_identity = "farcall";
 constexpr std::string_view pin_prefix = "sha256:";
+
+/// OpenSSL would wait for whoever writes into a pipe.
+void require_regular_file(const std::string& file, const char* what) {
+  struct stat status{};
+  if (::stat(file.c_str(), &status) != 0)
+    throw setting_error(std::string(what) + " " + file +
+                        " cannot be opened: " + reason_text(errno));
+  if (!S_ISREG(status.st_mode))
+    throw setting_error(std::string(what) + " " + file + " is no regular file");
+}
 
 bool is_number_of_host(const std::string& host) noexcept {
   unsigned char number[sizeof(in6_addr)];
@@ -269,6 +281,7 @@ std::string tls_identity::impl::own_public_key() const {
 }
 
 void tls_identity::impl::load_authority(const std::string& file) {
+  require_regular_file(file, "authority file");
   if (SSL_CTX_load_verify_locations(context(), file.c_str(), nullptr) != 1) {
     throw setting_error("authority file " + file + " cannot be used: " + openssl_reason() +
                         "; it must hold certificates in PEM format");
@@ -277,6 +290,7 @@ void tls_identity::impl::load_authority(const std::string& file) {
 }
 
 void tls_identity::impl::load_revoked(const std::string& file) {
+  require_regular_file(file, "file of revoked certificates");
   const std::unique_ptr<BIO, free_bio> text(BIO_new_file(file.c_str(), "r"));
   X509_STORE* const store = SSL_CTX_get_cert_store(context());
   std::size_t lists = 0;
@@ -300,6 +314,7 @@ void tls_identity::impl::use_certificates(const certificate_files& files) {
   const auto& [certificate_file, key_file, authority_file, revoked_file, server_keys] = files;
   const secret key_text = read_private_file(key_file, largest_key_file);
   ERR_clear_error();
+  require_regular_file(certificate_file, "certificate file");
   if (SSL_CTX_use_certificate_chain_file(context(), certificate_file.c_str()) != 1) {
     throw setting_error("certificate file " + certificate_file + " cannot be used: " +
                         openssl_reason() + "; it must be a file in PEM format");

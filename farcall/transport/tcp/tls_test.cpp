@@ -1,4 +1,6 @@
 #include <farcall/base/error.hpp>
+#include <farcall/transport/tcp/hmac.hpp>
+#include <farcall/transport/tcp/secret.hpp>
 #include <farcall/transport/tcp/tls_test_support.hpp>
 #include <tests/sanitizer.hpp>
 
@@ -7,6 +9,7 @@
 #include <malloc.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -15,7 +18,9 @@
 #include <utility>
 #include <vector>
 
+#include <openssl/crypto.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 namespace farcall::tcp {
 namespace {
@@ -33,6 +38,18 @@ ends established() {
   EXPECT_TRUE(both.client->is_established()) << both.client->failure();
   EXPECT_TRUE(both.server->is_established()) << both.server->failure();
   return both;
+}
+
+/// Threads may still use it, and forks run the handlers of exit() with locks that nobody opens any
+/// more.
+TEST(openssl, is_not_cleaned_up_at_exit_where_it_made_proofs_only) {
+  const auto end = [] {
+    // Registered before OpenSSL could register anything, so it runs after that.
+    std::atexit([] { ::_exit(OPENSSL_init_crypto(0, nullptr) == 1 ? 0 : 1); });
+    (void)hmac_of(secret::random(key_bytes), bytes_of("anything"));
+    std::exit(2); // NOLINT(concurrency-mt-unsafe)
+  };
+  EXPECT_EXIT(end(), ::testing::ExitedWithCode(0), "");
 }
 
 TEST(tls, is_built_in) { EXPECT_TRUE(tls_is_built_in()); }
