@@ -102,8 +102,7 @@ inline constexpr setting core[] = {
      .takes = "file",
      .otherwise = "none",
      .field = "key",
-     .text =
-         "Key that this program and servers (tcp://) have in common; 'farcall keygen' makes one"},
+     .text = "Key that this program and servers have in common; 'farcall keygen' makes one"},
     {.name = "certificate",
      .takes = "file",
      .otherwise = "none",

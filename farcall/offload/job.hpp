@@ -64,9 +64,9 @@ struct job_options {
   /// Most memory that a node can share, in bytes, taken when used. Else FARCALL_HEAP_BYTES, else
   /// as much as the machine has.
   std::uint64_t heap_bytes = 0;
-  /// File with the key that servers (tcp:// targets) and this program have in common; 'farcall
-  /// keygen' makes one. Else FARCALL_KEY. Without it connections are unencrypted, and go to
-  /// loopback addresses only.
+  /// File with the key that servers (targets tcp:// and unix://) and this program have in common;
+  /// 'farcall keygen' makes one. Else FARCALL_KEY. Without it connections are unencrypted, and go
+  /// to loopback addresses and Unix sockets of the same user only.
   std::string key{};
   /// Instead of a key: certificates of one authority, as PEM files. Else FARCALL_CERTIFICATE,
   /// FARCALL_CERTIFICATE_KEY and FARCALL_AUTHORITY.

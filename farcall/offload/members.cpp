@@ -201,9 +201,10 @@ void detail::remove_target(const node& target) {
   }
   // What follows calls that end now runs elsewhere: it may wait for this thread.
   const am::continuations_elsewhere moved(job.engine->other_thread());
-  job.engine->drain(deadline_after(job.members->stop_timeout()), id);
-  job.members->remove(id, deadline_after(job.members->stop_timeout()),
-                      [&job] { job.engine->poll_all(); });
+  // One for both: what its calls have used of it is no longer there for its end.
+  const time_point deadline = deadline_after(job.members->stop_timeout());
+  job.engine->drain(deadline, id);
+  job.members->remove(id, deadline, [&job] { job.engine->poll_all(); });
 }
 
 void job::remove(const node& target) {

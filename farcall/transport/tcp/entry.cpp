@@ -104,7 +104,7 @@ transport_entry entry() {
                      "what a server runs is said where it is started ('farcall serve … PROGRAM')"};
   transport_entry row;
   row.scheme = scheme;
-  row.example = "tcp://host:port?count=2";
+  row.example = "tcp://host:port?count=2, unix:///path";
   row.other_schemes = {"unix"};
   row.options = {cpu_option(), count_option(), plain, sampler, program};
   row.read_place = &read_address;
