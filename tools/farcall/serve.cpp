@@ -20,6 +20,7 @@
 #include <farcall/transport/tcp/secret.hpp>
 #include <farcall/transport/tcp/server.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -201,6 +202,19 @@ int serve_app(serve_options options, const std::vector<std::string>& command) {
   return 0;
 }
 
+/// The program may have options of the same names, so this is no mistake for sure.
+void warn_of_misplaced(const std::vector<option>& options, const std::vector<std::string>& rest) {
+  for (std::size_t i = 1; i < rest.size(); ++i) {
+    const std::string name = rest[i].substr(0, rest[i].find('='));
+    if (std::none_of(options.begin(), options.end(),
+                     [&](const option& o) { return o.name == name; }))
+      continue;
+    log::warning(name +
+                 " stands behind the program, which gets it; options of 'farcall serve' come "
+                 "before the program");
+  }
+}
+
 } // namespace
 
 command command_serve() {
@@ -297,7 +311,10 @@ command command_serve() {
             .text = "How long a connection may take to say what it wants (default 5000)",
             .range = {{10, 3'600'000}}}},
       .takes_rest = command::rest::after_options,
-      .run = [options](const std::vector<std::string>& rest) { return serve_app(*options, rest); }};
+      .run = [options](const std::vector<std::string>& rest) {
+        warn_of_misplaced(command_serve().options, rest);
+        return serve_app(*options, rest);
+      }};
 }
 
 command command_keygen() {
