@@ -14,7 +14,7 @@ endif()
 #                      [LABEL <label>] [LIBRARIES <target>…] [TIMEOUT <seconds, default 120>]
 #                      [PREFIX <text before the tests' names>] [RUN_SERIAL] [ONE_AT_A_TIME]
 #                      [COST <seconds that the longest test takes>]
-#                      [OWN_MAIN] [OPTIMIZED])
+#                      [OWN_MAIN] [OPTIMIZED] [UNITY] [OWN_NAMES <.cpp>…])
 #
 # A GoogleTest program. Each of its tests becomes a ctest test, found when ctest runs, so that
 # cross-built and sanitized programs need not run during the build. The main() comes from
@@ -23,10 +23,12 @@ endif()
 # tests run beside no others; ONE_AT_A_TIME: not beside each other. Tests that take long have a COST: ctest starts them
 # first, so that none is left over for the end. In a release
 # build the program is compiled at -Og, which takes two fifths less time; OPTIMIZED says that it is
-# about the inline code that the optimiser works on, and gets the level of the build.
+# about the inline code that the optimiser works on, and gets the level of the build. UNITY: where the
+# library is compiled in few large pieces, so are the sources, but for those of OWN_NAMES, which use names
+# that others use, too.
 function(farcall_test_program)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "RUN_SERIAL;ONE_AT_A_TIME;OWN_MAIN;OPTIMIZED" "NAME;LABEL;TIMEOUT;PREFIX;COST"
-                        "SOURCES;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "RUN_SERIAL;ONE_AT_A_TIME;OWN_MAIN;OPTIMIZED;UNITY"
+                        "NAME;LABEL;TIMEOUT;PREFIX;COST" "SOURCES;LIBRARIES;OWN_NAMES")
   farcall_refuse_leftovers(farcall_test_program)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
@@ -41,6 +43,12 @@ function(farcall_test_program)
     target_link_libraries(${arg_NAME} PRIVATE farcall_test_main)
   endif()
   target_precompile_headers(${arg_NAME} REUSE_FROM farcall_test_main)
+
+  if(arg_UNITY)
+    set_target_properties(${arg_NAME} PROPERTIES UNITY_BUILD ${FARCALL_UNITY_BUILD}
+                                                 UNITY_BUILD_BATCH_SIZE 12)
+    set_source_files_properties(${arg_OWN_NAMES} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
 
   if(arg_OPTIMIZED)
     target_compile_options(${arg_NAME} PRIVATE ${farcall_full_level})
