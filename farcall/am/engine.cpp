@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <list>
 #include <memory>
 #include <string>
 #include <utility>
@@ -22,15 +23,34 @@ std::uint64_t next_serial() noexcept {
 
 /// A lane that outlives its engine, and where it counts.
 struct lane_left_behind {
-  std::unique_ptr<requester> lane;
   std::shared_ptr<counter_segment> counters;
+  std::unique_ptr<requester> lane; ///< its end comes before that of the counters
 };
 
-/// Never destroyed: what is in them may be held until the very end.
-std::vector<lane_left_behind>& lanes_left_behind() {
-  static auto* const lanes = new std::vector<lane_left_behind>;
-  return *lanes;
-}
+/// Those of all engines that have ended. Never destroyed: what is in them may be held until the
+/// very end.
+struct lanes_left_behind {
+  std::mutex mutex;
+  std::list<lane_left_behind> all;
+
+  static lanes_left_behind& instance() {
+    static auto* const lanes = new lanes_left_behind;
+    return *lanes;
+  }
+
+  /// With the mutex: frees those of which nothing is held any more.
+  void reap() noexcept {
+    std::erase_if(all, [](const lane_left_behind& left) {
+      biased_lock& guard = left.lane->guard();
+      guard.lock();
+      const bool is_held = left.lane->taken() != 0;
+      guard.unlock();
+      // The thread that gave the last pending call back may not have left the lane yet.
+      if (!is_held) guard.settle();
+      return !is_held;
+    });
+  }
+};
 
 void release_reply(request_context& request, const void* /*context*/) noexcept {
   std::uint64_t address = 0;
@@ -390,10 +410,11 @@ engine::~engine() {
   stops_.stop();
   // A pending call that is still held after the end has failed; its holder gives it back to its
   // lane.
-  static std::mutex mutex;
-  const std::lock_guard guard(mutex);
+  lanes_left_behind& left = lanes_left_behind::instance();
+  const std::lock_guard guard(left.mutex);
+  left.reap();
   for (auto& l : lanes_) {
-    if (l->leave_engine() != 0) lanes_left_behind().push_back({std::move(l), options_.counters});
+    if (l->leave_engine() != 0) left.all.push_back({options_.counters, std::move(l)});
   }
   delete descriptor_.load(std::memory_order_relaxed);
 }

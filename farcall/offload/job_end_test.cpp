@@ -16,6 +16,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -55,6 +56,37 @@ void expect_no_job(job& gone) {
   EXPECT_THROW(gone.broadcast({}, 0), error);
   EXPECT_THROW(sync(gone.host(), [] {}), error);
   gone.close();
+}
+
+/// Of a future that outlives its job, whether its call has ended before or not; its lane's counts
+/// are a file in memory.
+TEST(ended_jobs, leave_nothing_once_what_outlived_them_is_gone) {
+  const auto outlive = [](bool waits) {
+    future<int> held;
+    const job j(with_targets("shm"));
+    held = async(j.targets()[0], twice, 3);
+    if (waits) held.wait();
+    return held;
+  };
+  const auto descriptors = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
+                         std::filesystem::directory_iterator());
+  };
+  // What the last job has left goes with the next one.
+  const auto come_and_go = [&] {
+    {
+      const future<int> one = outlive(true);
+    }
+    {
+      const future<int> other = outlive(false);
+    }
+    const job last(with_targets("shm"));
+  };
+  come_and_go();
+  const auto before = descriptors();
+  for (int i = 0; i < 4; ++i)
+    come_and_go();
+  EXPECT_EQ(descriptors(), before);
 }
 
 TEST(ended_jobs, say_so) {
