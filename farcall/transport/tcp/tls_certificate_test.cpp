@@ -135,6 +135,26 @@ TEST_F(tls_certificates, files_that_do_not_fit_are_named) {
   refuses("target.pem", "target.key", "authority.pem", "target.key");
 }
 
+/// OpenSSL would wait for somebody who writes into it.
+TEST_F(tls_certificates, may_be_no_pipes) {
+  ASSERT_EQ(::mkfifo(file("pipe").c_str(), 0600), 0);
+  const certificate_files good{
+      .certificate = file("host.pem"), .key = file("host.key"), .authority = file("authority.pem")};
+  for (std::string certificate_files::* which :
+       {&certificate_files::certificate, &certificate_files::authority,
+        &certificate_files::revoked}) {
+    certificate_files bad = good;
+    bad.*which = file("pipe");
+    EXPECT_THAT(
+        [&] { (void)tls_identity::with_certificates(bad); },
+        ThrowsMessage<setting_error>(AllOf(HasSubstr(file("pipe")), HasSubstr("no regular file"))));
+    bad.*which = file("nothing");
+    EXPECT_THAT(
+        [&] { (void)tls_identity::with_certificates(bad); },
+        ThrowsMessage<setting_error>(AllOf(HasSubstr(file("nothing")), HasSubstr("No such file"))));
+  }
+}
+
 TEST_F(tls_certificates, say_who_has_come) {
   const ends both = met(of("host"), of("target"), "elsewhere.example");
   EXPECT_EQ(both.server->peer_name(), "host");
