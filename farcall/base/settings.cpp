@@ -1,5 +1,6 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/settings.hpp>
+#include <farcall/base/text.hpp>
 
 #include <charconv>
 #include <cstdlib>
@@ -18,7 +19,7 @@ std::uint64_t parse_number(std::string_view text, const std::string& what, std::
   const char* end = text.data() + text.size();
   const auto [stopped, status] = std::from_chars(text.data(), end, value);
   if (text.empty() || status != std::errc{} || stopped != end || value < low || value > high) {
-    throw setting_error(what + " is \"" + std::string(text) + "\"; give a whole number from " +
+    throw setting_error(what + " is \"" + valid_text(text) + "\"; give a whole number from " +
                         std::to_string(low) + " to " + std::to_string(high));
   }
   return value;

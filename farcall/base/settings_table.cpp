@@ -2,6 +2,7 @@
 #include <farcall/base/log.hpp>
 #include <farcall/base/settings.hpp>
 #include <farcall/base/settings_table.hpp>
+#include <farcall/base/text.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -36,7 +37,7 @@ struct table {
 };
 
 [[noreturn]] void refuse(const setting& s, const std::string& what, std::string_view value) {
-  throw setting_error(what + " is \"" + std::string(value) + "\"; give " + accepted_by(s));
+  throw setting_error(what + " is \"" + valid_text(value) + "\"; give " + accepted_by(s));
 }
 
 /// Letters to insert, drop, replace, or swap with their neighbour to turn one into the other.

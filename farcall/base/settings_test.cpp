@@ -15,9 +15,11 @@ namespace farcall {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::Pair;
 using ::testing::ThrowsMessage;
 
@@ -50,6 +52,9 @@ TEST(parse_number, includes_both_ends_of_the_range) {
   EXPECT_EQ(parse_number("3", "x", 3, 5), 3U);
   EXPECT_EQ(parse_number("5", "x", 3, 5), 5U);
   EXPECT_THROW((void)parse_number("2", "x", 3, 5), setting_error);
+  // What it is told of must not reach a terminal as it stands.
+  EXPECT_THAT([] { (void)parse_number("1\x1b[31m\n", "x", 3, 5); },
+              ThrowsMessage<setting_error>(Not(AnyOf(HasSubstr("\x1b"), HasSubstr("\n")))));
   EXPECT_THROW((void)parse_number("6", "x", 3, 5), setting_error);
 }
 
