@@ -5,6 +5,7 @@
 #include <farcall/transport/tcp/socket.hpp>
 
 #include <cstddef>
+#include <future>
 #include <string>
 #include <vector>
 
@@ -105,6 +106,23 @@ TEST(network_start, of_a_target_costs_the_host_one_descriptor) {
   const std::size_t of_one = descriptors_of_job(url);
   (void)settled_holdings();
   EXPECT_EQ(descriptors_of_job(counted(url)) - of_one, targets - 1);
+}
+
+/// Nothing was late then.
+TEST(network_start, of_which_the_server_ends_says_so) {
+  server_options o = local_server();
+  // It never reports.
+  o.program = "/bin/sleep";
+  o.arguments = {"sleep", "1000"};
+  server s(o);
+  proxy between(port_of(s));
+  std::future<void> starting =
+      std::async(std::launch::async, [&] { const job j(network_job(between.url())); });
+  ASSERT_TRUE(comes_true([&] { return s.targets() == 1; }));
+  between.finish();
+  EXPECT_THAT([&] { starting.get(); },
+              testing::ThrowsMessage<start_failed>(
+                  AllOf(HasSubstr("node 1"), HasSubstr("ended before it could report"))));
 }
 
 /// Also the lane that this thread keeps to each.
