@@ -118,7 +118,7 @@ std::vector<attack> all_attacks(std::vector<std::string> of_before,
   tcp::preamble p;
   std::memcpy(&p, of_running.front().data(), std::min(sizeof p, of_running.front().size()));
   p.kind = tcp::connection_kind::lane;
-  const std::string lane{reinterpret_cast<const char*>(&p), sizeof p};
+  std::string lane{reinterpret_cast<const char*>(&p), sizeof p};
   return {
       {.name = "connections that say nothing", .connections_per_second = 2000, .kept_open = 400},
       {.name = "connections that are reset at once",
