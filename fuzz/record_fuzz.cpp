@@ -74,7 +74,8 @@ struct hostile_ring {
     const std::uint64_t before = in.tail;
     const record_view record = peek(in);
     require(in.tail % record_alignment == 0 && in.tail - before < size);
-    if (!record || record.kind == record_kind::corrupt) return;
+    // A peer may say that its connection is lost: there is nothing to read, now or later.
+    if (!record || record.kind == record_kind::corrupt || record.kind == record_kind::lost) return;
     require(record.kind > record_kind::pad);
     require(record.bytes >= sizeof(record_header) && record.bytes <= record_limit(size));
     require(record.data >= memory.get() && record.data + record.bytes <= memory.get() + size);
