@@ -37,8 +37,16 @@ bool control_queue::has_space(const side& to, std::size_t bytes) const noexcept 
   return to.arrived.empty() || to.bytes + bytes + message_overhead <= most_waiting_bytes;
 }
 
-void control_queue::put(end from, control kind, std::span<const std::byte> body) {
+bool control_queue::send(end from, control kind, std::span<const std::byte> body,
+                         time_point deadline) {
+  std::unique_lock guard(mutex_);
   side& to = at(other(from));
+  for (;;) {
+    if (at(from).is_closed || to.is_closed) return false;
+    if (has_space(to, body.size())) break;
+    if (clock::now() >= deadline) return false;
+    wait_until(changed_, guard, deadline);
+  }
   const bool was_ready = is_ready_now(other(from));
   control_message m;
   m.kind = kind;
@@ -47,26 +55,6 @@ void control_queue::put(end from, control kind, std::span<const std::byte> body)
   to.bytes += body.size() + message_overhead;
   changed_.notify_all();
   if (!was_ready && to.on_arrival) to.on_arrival();
-}
-
-bool control_queue::send(end from, control kind, std::span<const std::byte> body,
-                         time_point deadline) {
-  std::unique_lock guard(mutex_);
-  for (;;) {
-    if (at(from).is_closed || at(other(from)).is_closed) return false;
-    if (has_space(at(other(from)), body.size())) break;
-    if (clock::now() >= deadline) return false;
-    wait_until(changed_, guard, deadline);
-  }
-  put(from, kind, body);
-  return true;
-}
-
-bool control_queue::try_send(end from, control kind, std::span<const std::byte> body) {
-  const std::lock_guard guard(mutex_);
-  if (at(from).is_closed || at(other(from)).is_closed) return false;
-  if (!has_space(at(other(from)), body.size())) return false;
-  put(from, kind, body);
   return true;
 }
 

@@ -29,7 +29,6 @@ class control_queue {
   // As the functions of control_socket with these names.
 
   bool send(end from, control kind, std::span<const std::byte> body, time_point deadline);
-  bool try_send(end from, control kind, std::span<const std::byte> body);
   [[nodiscard]] std::optional<control_message> receive(end at, time_point deadline);
   [[nodiscard]] bool is_ready(end at) const;
   [[nodiscard]] bool has_ended(end at) const;
@@ -53,7 +52,6 @@ class control_queue {
   [[nodiscard]] const side& at(end e) const noexcept { return sides_[static_cast<unsigned>(e)]; }
   [[nodiscard]] bool is_ready_now(end e) const noexcept;
   [[nodiscard]] bool has_space(const side& to, std::size_t bytes) const noexcept;
-  void put(end from, control kind, std::span<const std::byte> body);
 
   mutable std::mutex mutex_;
   std::condition_variable changed_; ///< of all ends

@@ -119,7 +119,7 @@ bool control_socket::send(control kind, std::span<const std::byte> body, std::sp
 bool control_socket::try_send(control kind, std::span<const std::byte> body) noexcept {
   if (queue_) {
     try {
-      return queue_->try_send(end_of(is_first_), kind, body);
+      return queue_->send(end_of(is_first_), kind, body, clock::now());
     } catch (const std::bad_alloc&) {
       return false;
     }
