@@ -13,7 +13,6 @@ namespace farcall::tcp {
 namespace {
 
 constexpr std::size_t largest_client_file = std::size_t{1} << 20;
-/// With less a target cannot even begin.
 /// With less, threads of a target find no room for their stacks.
 constexpr std::uint64_t least_memory = std::uint64_t{32} << 20;
 constexpr std::uint64_t most_memory = std::uint64_t{1} << 50;

@@ -71,6 +71,23 @@ class relays : public ::testing::TestWithParam<bool> {
     }
   }
 
+  /// From the far side, the same again and again, but no more than 64 MiB; returns how many bytes.
+  std::size_t send_until_nobody_takes_more(const bytes& one) {
+    std::size_t sent = 0;
+    while (sent < (std::size_t{64} << 20)) {
+      const tcp::io_result put = write_from(*far_, one, sent % one.size());
+      if (put.status == tcp::io_status::would_block) {
+        pollfd waiting{far_->fd(), POLLOUT, 0};
+        if (::poll(&waiting, 1, 300) == 0) break;
+        continue;
+      }
+      EXPECT_EQ(put.status, tcp::io_status::done);
+      if (put.status != tcp::io_status::done) break;
+      sent += put.bytes;
+    }
+    return sent;
+  }
+
   tcp::reactor loop_{"relay-test"};
   control_socket near_;
   std::unique_ptr<tcp::stream> far_;
@@ -106,17 +123,7 @@ TEST_P(relays, last_words_arrive_though_nobody_reads_what_comes) {
   relay_->start();
   // Nobody takes them at the near side, so that some stay where they are.
   const bytes one = frame(control::member, std::string(1000, 'm'));
-  const time_point deadline = soon();
-  for (std::size_t at = 0; clock::now() < deadline;) {
-    const tcp::io_result put = write_from(*far_, one, at);
-    if (put.status == tcp::io_status::would_block) {
-      pollfd waiting{far_->fd(), POLLOUT, 0};
-      if (::poll(&waiting, 1, 300) == 0) break;
-      continue;
-    }
-    ASSERT_EQ(put.status, tcp::io_status::done);
-    at = (at + put.bytes) % one.size();
-  }
+  (void)send_until_nobody_takes_more(one);
   on_its_thread([&] { relay_->finish_far(control::ended, bytes_of("this is why")); });
   EXPECT_EQ(next_from_far(), "this is why");
   EXPECT_EQ(end_of(*far_), tcp::io_status::closed) << far_->failure();
@@ -206,18 +213,7 @@ TEST_P(relays, do_not_keep_the_reactor_from_others_while_the_far_side_sends_with
 TEST_P(relays, hold_back_a_far_side_whose_long_messages_nobody_takes) {
   relay_->start();
   const bytes one = frame(control::member, std::string(60'000, 'm'));
-  std::size_t sent = 0;
-  for (std::size_t at = 0; sent < (std::size_t{64} << 20);) {
-    const tcp::io_result put = write_from(*far_, one, at);
-    if (put.status == tcp::io_status::would_block) {
-      pollfd waiting{far_->fd(), POLLOUT, 0};
-      if (::poll(&waiting, 1, 300) == 0) break;
-      continue;
-    }
-    ASSERT_EQ(put.status, tcp::io_status::done);
-    at = (at + put.bytes) % one.size();
-    sent += put.bytes;
-  }
+  const std::size_t sent = send_until_nobody_takes_more(one);
   // The relay's, both sides' sockets, and what the system adds of its own accord.
   EXPECT_LT(sent, std::size_t{24} << 20);
 }

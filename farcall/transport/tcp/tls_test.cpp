@@ -47,7 +47,7 @@ TEST(openssl, is_not_cleaned_up_at_exit_where_it_made_proofs_only) {
     // Registered before OpenSSL could register anything, so it runs after that.
     std::atexit([] { ::_exit(OPENSSL_init_crypto(0, nullptr) == 1 ? 0 : 1); });
     (void)hmac_of(secret::random(key_bytes), bytes_of("anything"));
-    std::exit(2); // NOLINT(concurrency-mt-unsafe)
+    std::exit(2); // NOLINT(concurrency-mt-unsafe): there is no other thread
   };
   EXPECT_EXIT(end(), ::testing::ExitedWithCode(0), "");
 }
