@@ -3,11 +3,16 @@
 
 #include <farcall/offload/job_test_support.hpp>
 #include <farcall/transport/tcp/secret.hpp>
+#include <farcall/transport/tcp/socket.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <cstdint>
+
+#include <linux/filter.h>
+#include <sys/socket.h>
 
 /// Connections that end although both ends live. Node 1 is reached through a proxy, node 2
 /// directly.
@@ -196,6 +201,23 @@ TEST_P(network_cut_test, calls_on_a_lane_that_is_lost_fail) {
   EXPECT_EQ(sync(victim_, ::getpid), pid_);
 }
 
+/// Has the system not see who comes to this process's listener at that port.
+void have_nobody_come_to(std::uint16_t port) {
+  sock_filter drop_all{BPF_RET | BPF_K, 0, 0, 0};
+  const sock_fprog filter{1, &drop_all};
+  int done = 0;
+  for (int fd = 0; fd < 1024; ++fd) {
+    int listens = 0;
+    socklen_t size = sizeof listens;
+    if (::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0 ||
+        tcp::local_address(fd).port != port) {
+      continue;
+    }
+    done += ::setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter) == 0 ? 1 : 0;
+  }
+  EXPECT_EQ(done, 1);
+}
+
 /// A target asks the host to connect, and the connection ends on its way: nothing may wait for it.
 TEST(network_connections_back, that_do_not_come_are_given_up) {
   const captured_log log;
@@ -207,6 +229,7 @@ TEST(network_connections_back, that_do_not_come_are_given_up) {
   const node& target = j.targets().front();
   const pid_t pid = sync(target, ::getpid);
   between.turn_away();
+  have_nobody_come_to(port_of(s));
   future<int> call = async(target, [] { return sync(host(), [] { return 1; }); });
   EXPECT_TRUE(call.wait_for(at_the_latest));
   const std::vector<char> large(1'000'000, 'x');

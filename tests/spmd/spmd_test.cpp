@@ -1,3 +1,4 @@
+#include <farcall/transport/tcp/handshake.hpp>
 #include <tests/command.hpp>
 #include <tests/network/proxy.hpp>
 #include <tests/sanitizer.hpp>
@@ -87,8 +88,13 @@ TEST(spmd, a_lost_connection_of_a_lane_ends_the_job) {
     command c(program(between.url(), does));
     // The one that does not compute opens a lane to the other.
     constexpr std::size_t control_and_lane = 2;
-    while (between.recorded().size() < control_and_lane)
+    // Before it stands, another address would do.
+    constexpr std::size_t first_words =
+        sizeof(tcp::preamble) + sizeof(tcp::nonce) + sizeof(tcp::connect_request);
+    while (between.recorded().size() < control_and_lane ||
+           between.recorded().at(1).size() < first_words) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
     between.finish(1);
     EXPECT_EQ(c.end(), 1) << c.text();
     EXPECT_THAT(c.text(), HasSubstr("the connection of a lane between it and the host"));

@@ -28,10 +28,12 @@ class connect_attempts {
 
   /// Whether one of sockets() is connected: 0, the reason why it is not, or EINPROGRESS.
   [[nodiscard]] static int outcome_of(int socket) noexcept;
-  /// The connection; the others are for their owner to end.
+  /// The connection, one of sockets() no more; the others are for their owner to end.
   [[nodiscard]] unique_fd take(int socket) noexcept;
   /// It was not made; closes the socket.
   void fail(int socket, int reason);
+  /// What was taken has come to nothing: a failure like the others'.
+  void note(const std::string& failure);
 
   /// No attempt is under way, and no address is left.
   [[nodiscard]] bool have_failed() const noexcept {
@@ -45,7 +47,6 @@ class connect_attempts {
     unique_fd socket;
     socket_address to;
   };
-  void note(const std::string& failure);
 
   std::vector<socket_address> where_;
   std::size_t next_ = 0;

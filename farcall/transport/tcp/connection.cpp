@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include <sys/epoll.h>
@@ -15,6 +16,14 @@
 
 namespace farcall::tcp {
 namespace {
+
+/// What a server says in place of the node, where it does not hand the connection on.
+std::optional<admission> refusal_at(int socket) noexcept {
+  admission_message said;
+  const bool is_said = ::recv(socket, &said, sizeof said, MSG_PEEK | MSG_DONTWAIT) == sizeof said &&
+                       said.magic == preamble_magic;
+  return is_said ? std::optional(said.word) : std::nullopt;
+}
 
 class dialler final : public event_handler, public std::enable_shared_from_this<dialler> {
  public:
@@ -28,38 +37,71 @@ class dialler final : public event_handler, public std::enable_shared_from_this<
   void start() {
     loop_->at(deadline_, [self = shared_from_this()] {
       if (!self->done_) return;
-      self->end(nullptr, self->connected_ ? "it takes connections and does not answer"
-                                          : self->attempts_.failures());
+      if (self->connection_) self->give_up_peer("it takes connections and does not answer");
+      self->end(nullptr, self->attempts_.failures());
     });
-    try_next();
+    go_on();
   }
 
-  /// One of the sockets is decided.
-  void on_event(std::uint32_t /*events*/) noexcept override {
+  void on_event(std::uint32_t /*events*/) noexcept override { go_on(); }
+
+ private:
+  /// Until it has to wait, or one address has led to the node, or none has.
+  void go_on() noexcept {
     try {
-      if (connected_) {
-        hear_reply();
-        return;
-      }
-      for (const int socket : attempts_.sockets()) {
-        const int reason = connect_attempts::outcome_of(socket);
-        if (reason == EINPROGRESS) continue;
-        loop_->remove(socket);
-        if (reason == 0) {
-          begin_with(attempts_.take(socket));
-          return;
+      while (done_) {
+        if (!connection_ && !connect()) return;
+        try {
+          if (!has_proved()) return;
+          if (!not_proved_.empty()) {
+            log::warning(node_text(request_.to) + " was reached at " + peer_ + ", as " +
+                         not_proved_);
+          }
+          loop_->remove(connection_->fd());
+          end(std::move(connection_), "");
+        } catch (const error& e) {
+          give_up_peer(e.what());
         }
-        attempts_.fail(socket, reason);
       }
-      try_next();
     } catch (const std::exception& e) {
       end(nullptr, e.what());
     }
   }
 
- private:
+  /// True: an address has replied.
+  bool connect() {
+    for (const int socket : attempts_.sockets()) {
+      const int reason = connect_attempts::outcome_of(socket);
+      if (reason == EINPROGRESS) continue;
+      loop_->remove(socket);
+      if (reason != 0) {
+        attempts_.fail(socket, reason);
+        continue;
+      }
+      unique_fd connected = attempts_.take(socket);
+      ignore_attempts();
+      peer_ = peer_text(connected.get());
+      try {
+        begin_with(std::move(connected));
+        return true;
+      } catch (const error& e) {
+        give_up_peer(e.what());
+      }
+    }
+    for (const int socket : attempts_.start_due(clock::now()))
+      loop_->add(socket, EPOLLOUT, shared_from_this());
+    if (attempts_.have_failed()) {
+      const std::string why = attempts_.failures();
+      end(nullptr, why.empty() ? "it has no address" : why);
+    } else if (const time_point next = attempts_.next_start(); next != no_deadline) {
+      loop_->at(next, [weak = weak_from_this()] {
+        if (const auto self = weak.lock(); self && !self->connection_) self->go_on();
+      });
+    }
+    return false;
+  }
+
   void begin_with(unique_fd socket) {
-    stop_attempts();
     if (!security_.identity && is_of_another_user(socket.get())) {
       throw error("another user's process listens at that socket");
     }
@@ -71,14 +113,14 @@ class dialler final : public event_handler, public std::enable_shared_from_this<
     send(socket.get(), &first, sizeof first);
     set_options(socket.get(), heartbeat_timeout_);
     if (security_.identity) {
-      sign(request_, {}, *security_.credentials);
-      end(tls_client(std::move(socket), security_.identity), "");
-      return;
+      connection_ = tls_client(std::move(socket), security_.identity, {}, node_text(request_.to));
+    } else {
+      challenge_.opener = new_nonce();
+      send(socket.get(), challenge_.opener.data(), challenge_.opener.size());
+      have_ = 0;
+      connection_ = plain_stream(std::move(socket));
     }
-    challenge_.opener = new_nonce();
-    send(socket.get(), challenge_.opener.data(), challenge_.opener.size());
-    connected_ = std::move(socket);
-    loop_->add(connected_.get(), EPOLLIN, shared_from_this());
+    loop_->add(connection_->fd(), EPOLLIN, shared_from_this());
   }
 
   /// A fresh socket has space for what goes first.
@@ -87,47 +129,67 @@ class dialler final : public event_handler, public std::enable_shared_from_this<
       throw_system_error("it has cut the connection", errno);
   }
 
-  void hear_reply() {
-    // NOLINTNEXTLINE(clang-analyzer-unix.BlockInCriticalSection): it does not block
-    const ssize_t got = ::recv(connected_.get(), reinterpret_cast<std::byte*>(&reply_) + have_,
-                               sizeof reply_ - have_, MSG_DONTWAIT);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (got <= 0) throw error("it ended the connection before it had proved that it is of the job");
-    have_ += static_cast<std::size_t>(got);
-    if (have_ < sizeof reply_) return;
+  /// The node has proved itself, and the request is signed; false: not yet. Throws error.
+  bool has_proved() {
+    if (!connection_->is_established() || !security_.identity) {
+      if (const auto word = refusal_at(connection_->fd())) throw error(refusal_text(*word));
+    }
+    return security_.identity ? has_shaken_hands() : has_replied();
+  }
+
+  bool has_shaken_hands() {
+    switch (connection_->establish()) {
+    case io_status::done:
+      sign(request_, {}, *security_.credentials);
+      return true;
+    case io_status::would_block:
+      loop_->modify(connection_->fd(),
+                    connection_->read_wants_write() ? EPOLLIN | EPOLLOUT : EPOLLIN);
+      return false;
+    default:
+      throw error(connection_->failure());
+    }
+  }
+
+  bool has_replied() {
+    while (have_ < sizeof reply_) {
+      const iovec rest{reinterpret_cast<std::byte*>(&reply_) + have_, sizeof reply_ - have_};
+      const io_result got = connection_->read({&rest, 1});
+      if (got.status == io_status::would_block) return false;
+      if (got.status != io_status::done)
+        throw error("it ended the connection before it had proved that it is of the job");
+      have_ += got.bytes;
+    }
     if (!is_reply_of(request_.to, reply_, challenge_.opener, *security_.credentials)) {
       throw error("another node, or none of the job, has answered: somebody on the way has led the "
                   "connection there");
     }
     challenge_.acceptor = reply_.fresh;
     sign(request_, challenge_, *security_.credentials);
-    loop_->remove(connected_.get());
-    end(plain_stream(std::move(connected_)), "");
+    return true;
   }
 
-  void try_next() {
-    for (const int socket : attempts_.start_due(clock::now()))
+  /// Another address may lead to the node.
+  void give_up_peer(const std::string& why) {
+    not_proved_ = peer_ + ": " + why;
+    attempts_.note(not_proved_);
+    if (connection_) loop_->remove(connection_->fd());
+    connection_.reset();
+    for (const int socket : attempts_.sockets())
       loop_->add(socket, EPOLLOUT, shared_from_this());
-    if (attempts_.have_failed()) {
-      const std::string why = attempts_.failures();
-      end(nullptr, why.empty() ? "it has no address" : why);
-    } else if (const time_point next = attempts_.next_start(); next != no_deadline) {
-      loop_->at(next, [weak = weak_from_this()] {
-        if (const auto self = weak.lock(); self && self->done_) self->on_event(0);
-      });
-    }
   }
 
-  void stop_attempts() noexcept {
+  /// They go on without us.
+  void ignore_attempts() noexcept {
     for (const int socket : attempts_.sockets())
       loop_->remove(socket);
-    attempts_ = connect_attempts({});
   }
 
   void end(std::unique_ptr<stream> connection, const std::string& why) noexcept {
-    stop_attempts();
-    if (connected_) loop_->remove(connected_.get());
-    connected_.reset();
+    ignore_attempts();
+    attempts_ = connect_attempts({});
+    if (connection_) loop_->remove(connection_->fd());
+    connection_.reset();
     const dialled done = std::exchange(done_, {});
     if (!done) return;
     try {
@@ -144,9 +206,12 @@ class dialler final : public event_handler, public std::enable_shared_from_this<
   std::chrono::milliseconds heartbeat_timeout_;
   time_point deadline_;
   dialled done_;
+  /// Of the address that has replied, which has to prove itself.
+  std::unique_ptr<stream> connection_;
+  std::string peer_;       ///< that address
+  std::string not_proved_; ///< the last that has not, and why
 
   // ---- unencrypted
-  unique_fd connected_; ///< the reply is awaited
   challenge challenge_;
   acceptor_reply reply_;
   std::size_t have_ = 0; ///< of the reply
@@ -265,8 +330,9 @@ void dial(reactor& loop, std::vector<socket_address> where, connection_security 
 
 refusal receive_connect_request(reactor& loop, unique_fd socket, connection_security security,
                                 node_id self, time_point deadline, arrived done) {
-  auto connection = security.identity ? tls_server(std::move(socket), security.identity)
-                                      : plain_stream(std::move(socket));
+  auto connection = security.identity
+                        ? tls_server(std::move(socket), security.identity, node_text(self))
+                        : plain_stream(std::move(socket));
   auto made = std::make_shared<arrival>(loop, std::move(connection), std::move(security), self,
                                         std::move(done));
   loop.post([made, deadline] { made->start(deadline); });

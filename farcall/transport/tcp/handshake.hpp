@@ -14,7 +14,7 @@ namespace farcall::tcp {
 
 inline constexpr std::uint64_t preamble_magic = 0x0a6c6c6163726166; // "farcall\n"
 /// Version of everything that crosses a socket before the nodes' cards.
-inline constexpr std::uint32_t connection_version = 6;
+inline constexpr std::uint32_t connection_version = 7;
 
 enum class connection_kind : std::uint32_t {
   control = 1,   ///< a host asks a server for a node

@@ -1,25 +1,18 @@
-#include <farcall/transport/tcp/connection.hpp>
 #include <farcall/transport/tcp/hmac.hpp>
 #include <farcall/transport/tcp/job_credentials.hpp>
 #include <farcall/transport/tcp/stream_test_support.hpp>
 
 #include <cstring>
-#include <future>
-#include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/socket.h>
 
 namespace farcall::tcp {
 namespace {
 
 using namespace test_support;
-using testing::HasSubstr;
 
 std::string hexadecimal(std::span<const std::byte> all) {
   std::string text;
@@ -111,73 +104,6 @@ TEST(job_credentials_test, a_reply_does_not_prove_a_request) {
   connect_request o = some_request();
   o.proof = reply.proof;
   EXPECT_FALSE(is_signed(o, {opener, reply.fresh}, job));
-}
-
-/// Both ends of an unencrypted connection, by way of one who may change what passes.
-class plain_connection_test : public testing::Test {
- protected:
-  plain_connection_test()
-      : security_{std::make_shared<const job_credentials>(job_credentials::make(false)), nullptr} {}
-
-  struct dialled_connection {
-    std::unique_ptr<stream> connection;
-    connect_request request;
-    std::string why;
-  };
-
-  std::future<dialled_connection> dial_it(const connect_request& o) {
-    const auto told = std::make_shared<std::promise<dialled_connection>>();
-    dial(loop_, resolve(local_address(listeners_[0].get())), security_, o, std::chrono::seconds(30),
-         clock::now() + std::chrono::seconds(30),
-         [told](std::unique_ptr<stream> s, const connect_request& request, const std::string& why) {
-           told->set_value({std::move(s), request, why});
-         });
-    return told->get_future();
-  }
-
-  /// Takes the connection, and the preamble off it, and hands it to node `self`.
-  std::future<std::string> receive_it(node_id self) {
-    std::optional<unique_fd> come;
-    EXPECT_TRUE(
-        test::eventually([&] { return (come = accept_from(listeners_[0].get())).has_value(); }));
-    preamble first;
-    EXPECT_TRUE(test::eventually([&] {
-      return ::recv(come->get(), &first, sizeof first, MSG_DONTWAIT) ==
-             static_cast<ssize_t>(sizeof first);
-    }));
-    EXPECT_EQ(flaw_of(first), nullptr);
-    const auto told = std::make_shared<std::promise<std::string>>();
-    (void)receive_connect_request(
-        loop_, std::move(*come), security_, self, soon(),
-        [told](const std::unique_ptr<stream>& s, const connect_request& o, const std::string& why) {
-          told->set_value(s ? "from " + std::to_string(o.from) : why);
-        });
-    return told->get_future();
-  }
-
-  std::vector<unique_fd> listeners_ = listen_on({"127.0.0.1", 0});
-  reactor loop_{"farcall-test"};
-  connection_security security_;
-};
-
-TEST_F(plain_connection_test, both_ends_prove_themselves) {
-  auto dialling = dial_it(some_request());
-  auto receiving = receive_it(2);
-  dialled_connection made = dialling.get();
-  ASSERT_TRUE(made.connection) << made.why;
-  const bytes request(reinterpret_cast<const std::byte*>(&made.request),
-                      reinterpret_cast<const std::byte*>(&made.request + 1));
-  EXPECT_EQ(write_all(*made.connection, request), io_status::done);
-  EXPECT_EQ(receiving.get(), "from 1");
-}
-
-TEST_F(plain_connection_test, that_leads_to_another_node_is_noticed_by_who_dials) {
-  auto dialling = dial_it(some_request());
-  auto receiving = receive_it(3);
-  const dialled_connection made = dialling.get();
-  EXPECT_FALSE(made.connection);
-  EXPECT_THAT(made.why, HasSubstr("another node"));
-  EXPECT_EQ(receiving.get(), "") << "it has ended before it said what it wants";
 }
 
 } // namespace

@@ -75,6 +75,10 @@ class stream {
   /// TLS: the handshake has ended, so the peer has proved that it holds the key. Plain: true.
   [[nodiscard]] virtual bool is_established() const noexcept = 0;
 
+  /// Goes on with the handshake, as reads and writes do: done once is_established(). For both
+  /// threads' part.
+  [[nodiscard]] virtual io_status establish() noexcept { return io_status::done; }
+
   /// Who has proved itself there, once is_established(): the client whose key it has, or the name
   /// in its certificate. Empty: a group, the server of a client, or nobody in particular.
   [[nodiscard]] virtual std::string peer_name() const { return {}; }

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -35,6 +36,27 @@ inline std::pair<unique_fd, unique_fd> tcp_pair() {
       test::eventually([&] { return (server = accept_from(listeners[0].get())).has_value(); }));
   return {std::move(client), std::move(*server)};
 }
+
+/// An address that does not reply: a listener's whose queue is full.
+class silent_address {
+ public:
+  silent_address() : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in here{};
+    here.sin_family = AF_INET;
+    here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&here), sizeof here), 0);
+    EXPECT_EQ(::listen(listener_.get(), 0), 0);
+    for (int i = 0; i < 4; ++i)
+      waiting_.push_back(start_connect(where()));
+  }
+  [[nodiscard]] socket_address where() const {
+    return resolve(local_address(listener_.get())).front();
+  }
+
+ private:
+  unique_fd listener_;
+  std::vector<unique_fd> waiting_;
+};
 
 inline bytes bytes_of(std::string_view text) {
   const auto* from = reinterpret_cast<const std::byte*>(text.data());

@@ -114,7 +114,7 @@ class box {
 class tls_stream final : public stream {
  public:
   tls_stream(unique_fd fd, std::shared_ptr<const tls_identity> identity, bool is_server,
-             const std::string& server);
+             const std::string& server, const std::string& context);
 
   io_result read(std::span<const iovec> parts) noexcept override;
   io_result write(std::span<const iovec> parts) noexcept override;
@@ -142,6 +142,10 @@ class tls_stream final : public stream {
   bool is_encrypted() const noexcept override { return true; }
   bool is_established() const noexcept override {
     return established_.load(std::memory_order_relaxed);
+  }
+  io_status establish() noexcept override {
+    const std::lock_guard hold(lock_);
+    return why_.happened ? io_status::failed : shake_hands();
   }
 
  private:
@@ -297,6 +301,7 @@ void tls_stream::note_names() noexcept {
       why_.client = identity_->inside().own_name();
     } else {
       why_.has_clients = identity_->inside().knows_clients();
+      why_.is_for_another = claim_.is_for_another;
       why_.unknown = claim_.unknown;
     }
   } catch (const std::exception&) {
@@ -316,9 +321,11 @@ void tls_stream::forget_key() noexcept {
 // ---- the stream ---------------------------------------------------------------------------------
 
 tls_stream::tls_stream(unique_fd fd, std::shared_ptr<const tls_identity> identity, bool is_server,
-                       const std::string& server)
+                       const std::string& server, const std::string& context)
     : stream(std::move(fd)), identity_(std::move(identity)) {
   why_.server = server;
+  why_.context = context;
+  claim_.context = context;
   if (is_server) {
     hello_.emplace();
   } else {
@@ -530,9 +537,11 @@ void tls_stream::finish() noexcept {
 }
 
 std::unique_ptr<stream> make(unique_fd fd, std::shared_ptr<const tls_identity> identity,
-                             bool is_server, const std::string& server) {
+                             bool is_server, const std::string& server,
+                             const std::string& context) {
   if (!identity) throw error("a TLS connection needs an identity: a key or certificates");
-  return std::make_unique<tls_stream>(std::move(fd), std::move(identity), is_server, server);
+  return std::make_unique<tls_stream>(std::move(fd), std::move(identity), is_server, server,
+                                      context);
 }
 
 } // namespace
@@ -540,12 +549,13 @@ std::unique_ptr<stream> make(unique_fd fd, std::shared_ptr<const tls_identity> i
 bool tls_is_built_in() noexcept { return true; }
 
 std::unique_ptr<stream> tls_client(unique_fd fd, std::shared_ptr<const tls_identity> identity,
-                                   const std::string& server) {
-  return make(std::move(fd), std::move(identity), false, server);
+                                   const std::string& server, const std::string& context) {
+  return make(std::move(fd), std::move(identity), false, server, context);
 }
 
-std::unique_ptr<stream> tls_server(unique_fd fd, std::shared_ptr<const tls_identity> identity) {
-  return make(std::move(fd), std::move(identity), true, {});
+std::unique_ptr<stream> tls_server(unique_fd fd, std::shared_ptr<const tls_identity> identity,
+                                   const std::string& context) {
+  return make(std::move(fd), std::move(identity), true, {}, context);
 }
 
 } // namespace farcall::tcp

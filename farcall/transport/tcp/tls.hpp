@@ -62,13 +62,17 @@ class tls_identity {
 
 /// The connecting end of TLS 1.3 over a socket, which may still be connecting. The handshake runs
 /// inside read and write. An end of the connection without close_notify is `failed`. `server` is
-/// the name or address that a server's certificate must be for. Throws error.
+/// the name or address that a server's certificate must be for. With a key, `context` says what the
+/// connection is for: where the ends differ in it, the handshake fails. It is sent unencrypted, at
+/// most 32 characters. Throws error.
 [[nodiscard]] std::unique_ptr<stream> tls_client(unique_fd fd,
                                                  std::shared_ptr<const tls_identity> identity,
-                                                 const std::string& server = {});
+                                                 const std::string& server = {},
+                                                 const std::string& context = {});
 
 /// The accepting end.
 [[nodiscard]] std::unique_ptr<stream> tls_server(unique_fd fd,
-                                                 std::shared_ptr<const tls_identity> identity);
+                                                 std::shared_ptr<const tls_identity> identity,
+                                                 const std::string& context = {});
 
 } // namespace farcall::tcp

@@ -34,9 +34,12 @@ bool tls_identity::has_keys() const noexcept { return false; }
 std::string tls_identity::own_public_key() const { return {}; }
 
 std::unique_ptr<stream> tls_client(unique_fd, std::shared_ptr<const tls_identity>,
+                                   const std::string&, const std::string&) {
+  refuse();
+}
+std::unique_ptr<stream> tls_server(unique_fd, std::shared_ptr<const tls_identity>,
                                    const std::string&) {
   refuse();
 }
-std::unique_ptr<stream> tls_server(unique_fd, std::shared_ptr<const tls_identity>) { refuse(); }
 
 } // namespace farcall::tcp

@@ -16,6 +16,13 @@ std::string openssl_text(int reason) {
 constexpr const char* plain_hint = "is one of the two started with --plain?";
 
 std::string refusal_text(const tls_failure& why) {
+  if (why.is_for_another) {
+    return "it is not for " + why.context + ": somebody on the way has led it here";
+  }
+  if (!why.context.empty()) {
+    return "the other side is not " + why.context +
+           " of this job: somebody on the way has led the connection there";
+  }
   if (!why.client.empty()) {
     return "the other side does not take the key of client " + why.client +
            ": it has no such client (any more), or another key of it; ask who runs it";

@@ -16,10 +16,12 @@ struct tls_failure {
   int socket_reason = 0;    ///< errno value
   int openssl_reason = 0;   ///< SSL_R_...
   long verify_result = X509_V_OK;
-  std::string client;       ///< whose key we have offered
-  std::string server;       ///< name that the other side's certificate should be for
-  std::string unknown;      ///< identity that we have no key for
-  bool has_clients = false; ///< we take clients by name
+  std::string client;          ///< whose key we have offered
+  std::string server;          ///< name that the other side's certificate should be for
+  std::string unknown;         ///< identity that we have no key for
+  std::string context;         ///< what the connection is for
+  bool is_for_another = false; ///< the other side says that it is for something else
+  bool has_clients = false;    ///< we take clients by name
 };
 
 /// For the user; never key material.

@@ -49,6 +49,9 @@ struct free_list {
   void operator()(X509_CRL* list) const noexcept { X509_CRL_free(list); }
 };
 
+/// Between the name of a key and what the connection is for.
+constexpr char context_mark = '#';
+
 /// Of a key that no client has.
 constexpr const char* group_identity = "farcall";
 constexpr std::string_view pin_prefix = "sha256:";
@@ -169,10 +172,16 @@ int tls_identity::impl::offer_key(SSL* ssl, const EVP_MD* /*digest*/,
   *session = nullptr;
   if (self.keys_.empty()) return 0;
   const auto& [name, own] = *self.keys_.begin();
+  auto& claim = *static_cast<key_claim*>(SSL_get_app_data(ssl));
+  try {
+    claim.offered = claim.context.empty() ? name : name + context_mark + claim.context;
+  } catch (const std::bad_alloc&) {
+    return 0;
+  }
   *session = key_session(ssl, own.key);
   if (*session == nullptr) return 0;
-  *identity = reinterpret_cast<const unsigned char*>(name.data());
-  *identity_size = name.size();
+  *identity = reinterpret_cast<const unsigned char*>(claim.offered.data());
+  *identity_size = claim.offered.size();
   return 1;
 }
 
@@ -180,9 +189,15 @@ int tls_identity::impl::find_key(SSL* ssl, const unsigned char* identity, std::s
                                  SSL_SESSION** session) noexcept {
   const auto& self = *static_cast<const impl*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl)));
   auto& claim = *static_cast<key_claim*>(SSL_get_app_data(ssl));
-  const std::string_view wanted(reinterpret_cast<const char*>(identity), identity_size);
+  std::string_view wanted(reinterpret_cast<const char*>(identity), identity_size);
   *session = nullptr;
-  const auto at = self.keys_.find(wanted);
+  if (!claim.context.empty()) {
+    const std::size_t mark = std::min(wanted.find(context_mark), wanted.size());
+    const std::string_view context = wanted.substr(std::min(mark + 1, wanted.size()));
+    wanted = wanted.substr(0, mark);
+    claim.is_for_another = self.keys_.contains(wanted) && context != claim.context;
+  }
+  const auto at = claim.is_for_another ? self.keys_.end() : self.keys_.find(wanted);
   // For another name there is no key, and nothing else to go on with: the handshake fails.
   if (at == self.keys_.end()) {
     try {

@@ -14,10 +14,14 @@
 
 namespace farcall::tcp {
 
-/// Who a client says it is, as the accepting end of one connection learns during its handshake.
+/// Of one connection: what it is for, and who the client says it is, as the accepting end learns
+/// during the handshake.
 struct key_claim {
+  std::string context; ///< behind the name of the key, in its identity; may be empty
+  std::string offered; ///< the connecting end's identity, while it shakes hands
   const std::string* client = nullptr; ///< of the key that is used, in the identity
   std::string unknown;                 ///< that there is no key for: as text, shortened
+  bool is_for_another = false;         ///< the key is known, and used for something else
 };
 
 /// OpenSSL's side of an identity. Neither copied nor moved: the context points to it.

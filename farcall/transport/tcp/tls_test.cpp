@@ -294,6 +294,21 @@ TEST(tls, a_key_of_another_name_is_refused) {
   EXPECT_THAT(both.client->failure(), HasSubstr("another key"));
 }
 
+TEST(tls, ends_that_are_for_different_things_do_not_meet) {
+  const std::string_view contexts[] = {"", "node 1", "node 2", "node 12"};
+  for (const std::string_view of_client : contexts) {
+    for (const std::string_view of_server : contexts) {
+      auto [near, far] = tcp_pair();
+      const ends both{tls_client(std::move(near), key(), {}, std::string(of_client)),
+                      tls_server(std::move(far), key(), std::string(of_server))};
+      shake_hands(both);
+      EXPECT_EQ(both.client->is_established(), of_client == of_server)
+          << of_client << ", " << of_server << ": " << both.client->failure();
+      EXPECT_EQ(both.server->is_established(), of_client == of_server);
+    }
+  }
+}
+
 TEST(tls, a_side_that_talks_plainly_is_named) {
   const auto talks_no_tls = AllOf(HasSubstr("does not speak TLS"), HasSubstr("--plain"));
   for (const std::string_view words :

@@ -1,0 +1,180 @@
+#include <farcall/transport/tcp/connection.hpp>
+#include <farcall/transport/tcp/stream_test_support.hpp>
+
+#include <chrono>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+/// Both ends of how a connection between nodes comes about.
+namespace farcall::tcp {
+namespace {
+
+using namespace test_support;
+using std::chrono::milliseconds;
+using testing::AllOf;
+using testing::HasSubstr;
+
+struct outcome {
+  std::unique_ptr<stream> connection;
+  connect_request request;
+  std::string why;
+};
+
+/// What a callback tells once.
+class told_outcome {
+ public:
+  [[nodiscard]] dialled teller() const {
+    return [to = told_](std::unique_ptr<stream> s, const connect_request& o, const std::string& w) {
+      to->set_value({std::move(s), o, w});
+    };
+  }
+  [[nodiscard]] outcome get() { return told_->get_future().get(); }
+
+ private:
+  std::shared_ptr<std::promise<outcome>> told_ = std::make_shared<std::promise<outcome>>();
+};
+
+constexpr node_id here = 2;
+
+class connections : public testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    if (GetParam() && !tls_is_built_in()) GTEST_SKIP() << "built without TLS";
+    auto job = std::make_shared<job_credentials>(job_credentials::make(GetParam()));
+    security_ = {job, job->identity()};
+    request_.kind = connection_kind::lane;
+    request_.from = 1;
+    request_.to = here;
+  }
+
+  [[nodiscard]] told_outcome dial_it(std::vector<socket_address> where,
+                                     milliseconds longest = milliseconds(30'000)) {
+    told_outcome told;
+    dial(loop_, std::move(where), security_, request_, longest, clock::now() + longest,
+         told.teller());
+    return told;
+  }
+
+  /// What comes next, the preamble taken off it.
+  [[nodiscard]] static unique_fd taken_from(const unique_fd& listener) {
+    std::optional<unique_fd> come;
+    EXPECT_TRUE(test::eventually([&] { return (come = accept_from(listener.get())).has_value(); }));
+    preamble first;
+    EXPECT_TRUE(test::eventually([&] {
+      return ::recv(come->get(), &first, sizeof first, MSG_DONTWAIT) ==
+             static_cast<ssize_t>(sizeof first);
+    }));
+    EXPECT_EQ(flaw_of(first), nullptr);
+    return std::move(*come);
+  }
+
+  [[nodiscard]] told_outcome receive_from(const unique_fd& listener, node_id self) {
+    told_outcome told;
+    (void)receive_connect_request(loop_, taken_from(listener), security_, self, soon(),
+                                  told.teller());
+    return told;
+  }
+
+  [[nodiscard]] static socket_address where(const unique_fd& listener) {
+    return resolve(local_address(listener.get())).front();
+  }
+  [[nodiscard]] static unique_fd listener() {
+    return std::move(listen_on({"127.0.0.1", 0}).front());
+  }
+  /// Nobody listens there any more.
+  [[nodiscard]] static socket_address dead() { return where(listener()); }
+
+  /// Before what it has calls of.
+  connection_security security_;
+  connect_request request_;
+  unique_fd first_ = listener();
+  unique_fd second_ = listener();
+  reactor loop_{"farcall-test"};
+};
+
+TEST_P(connections, are_made_where_both_ends_prove_themselves) {
+  told_outcome dialling = dial_it({where(first_)});
+  told_outcome receiving = receive_from(first_, here);
+  const outcome made = dialling.get();
+  ASSERT_TRUE(made.connection) << made.why;
+  EXPECT_TRUE(made.connection->is_established());
+  const bytes request(reinterpret_cast<const std::byte*>(&made.request),
+                      reinterpret_cast<const std::byte*>(&made.request + 1));
+  EXPECT_EQ(write_all(*made.connection, request), io_status::done);
+  const outcome come = receiving.get();
+  ASSERT_TRUE(come.connection) << come.why;
+  EXPECT_EQ(come.request.from, request_.from);
+}
+
+TEST_P(connections, that_lead_to_another_node_are_noticed_by_who_dials) {
+  told_outcome dialling = dial_it({where(first_)});
+  told_outcome receiving = receive_from(first_, here + 1);
+  const outcome made = dialling.get();
+  EXPECT_FALSE(made.connection);
+  EXPECT_THAT(made.why, AllOf(HasSubstr(where(first_).text()),
+                              HasSubstr("somebody on the way has led the connection there")));
+  EXPECT_FALSE(receiving.get().connection);
+}
+
+TEST_P(connections, go_on_to_the_next_address_where_one_leads_to_another_node) {
+  told_outcome dialling = dial_it({where(first_), where(second_)});
+  told_outcome elsewhere = receive_from(first_, here + 1);
+  told_outcome there = receive_from(second_, here);
+  const outcome made = dialling.get();
+  ASSERT_TRUE(made.connection) << made.why;
+  EXPECT_EQ(peer_text(made.connection->fd()), where(second_).text());
+  EXPECT_FALSE(elsewhere.get().connection);
+}
+
+TEST_P(connections, go_on_to_the_next_address_where_one_ends_them) {
+  told_outcome dialling = dial_it({where(first_), where(second_)});
+  taken_from(first_).reset();
+  told_outcome there = receive_from(second_, here);
+  const outcome made = dialling.get();
+  ASSERT_TRUE(made.connection) << made.why;
+  EXPECT_EQ(peer_text(made.connection->fd()), where(second_).text());
+}
+
+TEST_P(connections, go_on_to_the_next_address_where_one_is_silent_or_refuses) {
+  const silent_address silent;
+  told_outcome dialling = dial_it({silent.where(), dead(), where(second_)});
+  told_outcome there = receive_from(second_, here);
+  const outcome made = dialling.get();
+  ASSERT_TRUE(made.connection) << made.why;
+  EXPECT_EQ(peer_text(made.connection->fd()), where(second_).text());
+}
+
+TEST_P(connections, say_what_became_of_each_address) {
+  const silent_address silent;
+  const socket_address refuses = dead();
+  told_outcome dialling = dial_it({silent.where(), refuses, where(first_)}, milliseconds(600));
+  const unique_fd taken = taken_from(first_);
+  EXPECT_THAT(dialling.get().why, AllOf(HasSubstr(refuses.text() + ": Connection refused"),
+                                        HasSubstr(silent.where().text() + ": no answer in time"),
+                                        HasSubstr(where(first_).text() +
+                                                  ": it takes connections and does not answer")));
+}
+
+TEST_P(connections, say_why_a_server_does_not_hand_them_on) {
+  told_outcome dialling = dial_it({where(first_)});
+  const unique_fd taken = taken_from(first_);
+  admission_message word;
+  word.word = admission::is_draining;
+  ASSERT_EQ(::send(taken.get(), &word, sizeof word, MSG_NOSIGNAL),
+            static_cast<ssize_t>(sizeof word));
+  EXPECT_THAT(dialling.get().why, HasSubstr("it is draining"));
+}
+
+INSTANTIATE_TEST_SUITE_P(with, connections, testing::Bool(),
+                         [](const auto& of) { return of.param ? "tls" : "tcp"; });
+
+} // namespace
+} // namespace farcall::tcp
