@@ -240,7 +240,7 @@ TEST(network_connections_back, that_do_not_come_are_given_up) {
   EXPECT_THROW((void)call.get(), error);
   EXPECT_THAT(text_thrown_by<remote_error>([&] { (void)copy.get(); }),
               AllOf(HasSubstr("1000008 bytes"), HasSubstr("fetched from the host"),
-                    HasSubstr("was asked to connect, and has not")));
+                    HasSubstr("was asked to connect, and could not")));
   EXPECT_EQ(sync(target, ::getpid), pid);
 }
 

@@ -124,6 +124,14 @@ TEST_P(network_tunnels, are_not_needed_where_connections_are_refused) {
   expect_all_works(b_, a_);
 }
 
+TEST_P(network_tunnels, are_not_needed_where_the_one_that_is_asked_to_connect_cannot) {
+  start(separate_server::network::own, separate_server::network::ours);
+  ASSERT_EQ(sync(b_, forbid_connecting), 0);
+  expect_all_works(a_, b_);
+  EXPECT_TRUE(log_.comes_to_say("node 2 was asked to connect, and could not"));
+  expect_all_works(b_, a_);
+}
+
 TEST_P(network_tunnels, tell_the_end_of_a_node_to_who_waits_for_it) {
   start(separate_server::network::own, separate_server::network::own);
   const auto kill_there = [](const node& n) { sync(n, [] { ::_exit(7); }); };

@@ -40,6 +40,10 @@ std::string not_called_back(node_id peer) {
   return node_text(peer) + " was asked to connect, and has not";
 }
 
+std::string tried_in_vain(node_id asked) {
+  return node_text(asked) + " was asked to connect, and could not; its log says why";
+}
+
 std::string not_forwarded(node_id peer) {
   return "the host was asked to connect us with " + node_text(peer) + ", and has not";
 }
@@ -250,12 +254,7 @@ class tcp_transport_impl final : public tcp_transport {
     for (unique_fd& socket : files)
       take_connection(std::move(socket));
     if (bytes.empty()) return;
-    const dial_request request = decode_dial_request(bytes);
-    if (request.forward_to == host_id) {
-      take_request(from, request);
-    } else {
-      forward(from, request);
-    }
+    take_request(from, decode_dial_request(bytes));
   }
 
   void take_connection(unique_fd socket) override {
@@ -277,35 +276,15 @@ class tcp_transport_impl final : public tcp_transport {
   }
 
   void take_request(node_id peer, const dial_request& request) override {
-    if (!admitted(peer) || peers_.find(peer)->where.empty()) return;
-    connect_request o;
-    o.serial = request.serial;
-    o.kind = request.kind;
-    const bool is_lane = request.kind == connection_kind::lane_back;
-    if (is_lane && !is_ring_size(request.ring_bytes)) {
-      log::error(node_text(peer) + " asks for a lane of impossible size");
-      return;
+    if (request.has_failed != 0) {
+      loop_->post([this, ending = is_ending_, peer, request] {
+        if (!ending->load()) take_failure(peer, request);
+      });
+    } else if (request.forward_to != host_id) {
+      forward(peer, request);
+    } else {
+      dial_for(peer, request);
     }
-    if (!is_lane && request.kind != connection_kind::bulk_back) return;
-    const auto place = place_for_request(peer);
-    if (place == nullptr) return;
-    dial_peer(peer, o,
-              [this, place, peer, request, is_lane](
-                  std::unique_ptr<stream> s, const connect_request& first, const std::string& why) {
-                if (!s) {
-                  refusals_.warning(node_text(peer) +
-                                    " asked for a connection, which could not be made: " + why);
-                  return;
-                }
-                if (is_lane) {
-                  add_accepted(peer, std::move(s), bytes_of(first), request.worker,
-                               request.own_worker, request.ring_bytes);
-                } else {
-                  // The connect request goes first and fits a fresh socket; what follows are the
-                  // peer's requests.
-                  serve_bulk(*loop_, std::move(s), own_.windows, bytes_of(first));
-                }
-              });
   }
 
  private:
@@ -334,6 +313,50 @@ class tcp_transport_impl final : public tcp_transport {
 
   [[nodiscard]] node_addresses own_addresses() const {
     return {own_.network, own_.server, own_.addresses};
+  }
+
+  // ---- peers that cannot dial us ----------------------------------------------------------------
+
+  void dial_for(node_id peer, const dial_request& request) {
+    if (!admitted(peer) || peers_.find(peer)->where.empty()) return;
+    connect_request o;
+    o.serial = request.serial;
+    o.kind = request.kind;
+    const bool is_lane = request.kind == connection_kind::lane_back;
+    if (is_lane && !is_ring_size(request.ring_bytes)) {
+      log::error(node_text(peer) + " asks for a lane of impossible size");
+      return;
+    }
+    if (!is_lane && request.kind != connection_kind::bulk_back) return;
+    const auto place = place_for_request(peer);
+    if (place == nullptr) {
+      give_back(peer, request);
+      return;
+    }
+    dial_peer(peer, o,
+              [this, place, peer, request, is_lane](
+                  std::unique_ptr<stream> s, const connect_request& first, const std::string& why) {
+                if (!s) {
+                  refusals_.warning(node_text(peer) +
+                                    " asked for a connection, which could not be made: " + why);
+                  give_back(peer, request);
+                  return;
+                }
+                if (is_lane) {
+                  add_accepted(peer, std::move(s), bytes_of(first), request.worker,
+                               request.own_worker, request.ring_bytes);
+                } else {
+                  // The connect request goes first and fits a fresh socket; what follows are the
+                  // peer's requests.
+                  serve_bulk(*loop_, std::move(s), own_.windows, bytes_of(first));
+                }
+              });
+  }
+
+  /// So that the asker need not wait.
+  void give_back(node_id asker, dial_request request) {
+    request.has_failed = 1;
+    own_.ask_to_dial(asker, request);
   }
 
   // ---- peers that cannot be dialled -------------------------------------------------------------
@@ -368,6 +391,42 @@ class tcp_transport_impl final : public tcp_transport {
               });
   }
 
+  /// `asked` gives back what we have asked it for: a connection with it or, of the host, with
+  /// another. On the reactor's thread.
+  void take_failure(node_id asked, const dial_request& request) {
+    const bool was_forwarded = asked == host_id && request.forward_to != host_id;
+    const node_id peer = was_forwarded ? request.forward_to : asked;
+    if (!admitted(peer)) return;
+    const std::string why =
+        was_forwarded ? "the host cannot connect us with " + node_text(peer) + "; its log says why"
+                      : tried_in_vain(peer);
+    const bool goes_on = !was_forwarded && forward_from_now_on(peer, why);
+    if (request.kind == connection_kind::bulk_back) {
+      goes_on ? ask_for_bulk(peer) : rma_engine_.fail(peer, why);
+      return;
+    }
+    const auto lane = awaited_lane(peer, request.serial);
+    if (!lane) return;
+    if (goes_on) {
+      connect_request o;
+      o.worker = request.worker;
+      o.own_worker = request.own_worker;
+      o.ring_bytes = own_.ring_bytes;
+      ask_for_lane(peer, request.serial, o, lane);
+    } else {
+      lane->give_up_if_late(why);
+    }
+  }
+
+  /// Of ours, one that waits for its connection; null: there is none (any more).
+  [[nodiscard]] std::shared_ptr<stream_endpoint> awaited_lane(node_id peer,
+                                                              std::uint64_t id) const {
+    const std::lock_guard guard(mutex_);
+    const auto at = lanes_.find(id);
+    const bool is_ours = at != lanes_.end() && at->second.peer == peer && (id & opener_bit) != 0;
+    return is_ours ? at->second.lane : nullptr;
+  }
+
   /// After a peer was dialled in vain: whether the host may lead there. It can dial us where we
   /// have an address.
   bool forward_from_now_on(node_id peer, const std::string& why) {
@@ -392,6 +451,7 @@ class tcp_transport_impl final : public tcp_transport {
     if (!is_possible) {
       refusals_.warning(node_text(from) + " asks for a connection that cannot be: with " +
                         node_text(to));
+      if (own_.self == host_id && from != host_id) give_back(from, request);
       return;
     }
     connect_request there;
@@ -405,26 +465,30 @@ class tcp_transport_impl final : public tcp_transport {
     back.serial = request.serial;
     back.from = to;
     const auto place = place_for_request(from);
-    if (place == nullptr) return;
-    const auto warn = [this, place, from, to](const std::string& why) {
-      refusals_.warning(node_text(from) + " cannot be connected with " + node_text(to) +
-                        " by way of the host: " + why);
+    if (place == nullptr) {
+      give_back(from, request);
+      return;
+    }
+    const auto fail = [this, place, from, request](const std::string& why) {
+      refusals_.warning(node_text(from) + " cannot be connected with " +
+                        node_text(request.forward_to) + " by way of the host: " + why);
+      give_back(from, request);
     };
     dial_peer(to, there,
-              [this, from, back, warn](std::unique_ptr<stream> far, const connect_request& first,
+              [this, from, back, fail](std::unique_ptr<stream> far, const connect_request& first,
                                        const std::string& why) {
                 if (!far) {
-                  warn(why);
+                  fail(why);
                   return;
                 }
                 // A function's content can be copied; the stream goes by way of one that can.
                 auto held = std::make_shared<std::unique_ptr<stream>>(std::move(far));
                 dial_peer(from, back,
-                          [this, held, first, warn](std::unique_ptr<stream> near,
+                          [this, held, first, fail](std::unique_ptr<stream> near,
                                                     const connect_request& second,
                                                     const std::string& reason) {
                             if (!near) {
-                              warn(reason);
+                              fail(reason);
                               return;
                             }
                             forward_streams(*loop_, {std::move(near), bytes_of(second)},
@@ -500,13 +564,8 @@ class tcp_transport_impl final : public tcp_transport {
       serve_bulk(*loop_, std::move(s), own_.windows, {});
       return;
     case connection_kind::lane_back: {
-      std::shared_ptr<stream_endpoint> lane;
-      {
-        const std::lock_guard guard(mutex_);
-        const auto at = lanes_.find(o.serial);
-        if (at == lanes_.end() || at->second.peer != o.from || (o.serial & opener_bit) == 0) return;
-        lane = at->second.lane;
-      }
+      const auto lane = awaited_lane(o.from, o.serial);
+      if (!lane) return;
       if (lane->is_attached()) {
         refuse("the lane that it is for has a connection");
         return;

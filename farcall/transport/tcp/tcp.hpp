@@ -23,7 +23,8 @@
 /// server can be dialled at the server's address, which hands the connection on. Those that came to
 /// the host by themselves, and then the host, listen themselves. All others dial.
 /// Where the opener of a lane cannot dial the peer, it asks the peer to dial. Where that cannot
-/// either, the host dials both, and passes on what comes: it knows the job's secret, as all do.
+/// either, or has tried in vain, the host dials both, and passes on what comes: it knows the job's
+/// secret, as all do.
 namespace farcall::tcp {
 
 /// What a node that cannot dial asks its peer to do, or the host where the peer cannot dial either.
@@ -34,6 +35,7 @@ struct dial_request {
   std::uint32_t own_worker = 0;
   std::uint32_t ring_bytes = 0;
   node_id forward_to = host_id; ///< the host: whom to connect with; else the asker is meant
+  std::uint32_t has_failed = 0; ///< 1: back from who was asked, who has tried in vain
 };
 static_assert(sizeof(dial_request) == 32);
 
@@ -64,7 +66,7 @@ class tcp_transport : public transport {
   /// A connection for us has come to our server, which has read its preamble.
   virtual void take_connection(unique_fd socket) = 0;
 
-  /// A peer that cannot dial us wants a connection.
+  /// A peer that cannot dial us wants a connection, or gives back what we have asked it for.
   virtual void take_request(node_id peer, const dial_request& request) = 0;
 };
 
