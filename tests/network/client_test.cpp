@@ -3,6 +3,7 @@
 #include "tests/sanitizer.hpp"
 
 #include <farcall/offload/job_test_support.hpp>
+#include <farcall/transport/tcp/handshake.hpp>
 #include <farcall/transport/tcp/secret.hpp>
 
 #include <gmock/gmock.h>
@@ -11,6 +12,7 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <memory>
 #include <new>
@@ -291,9 +293,7 @@ TEST_F(network_clients, have_so_much_memory_at_most) {
 
 TEST_F(network_clients, have_so_many_connections_at_most) {
   admit(line_of("alice") + " lanes=3");
-  server_options o = serving();
-  o.handshake_timeout = std::chrono::milliseconds(100);
-  const server s(o);
+  const server s(serving());
   const job j(job_of("alice", s));
   const node target = j.targets().front();
   EXPECT_EQ(sync(target, [] { return 1; }), 1);
@@ -305,6 +305,7 @@ TEST_F(network_clients, have_so_many_connections_at_most) {
     const lane beyond(target);
     EXPECT_THROW(sync(beyond, [] { return 3; }), node_failed);
     EXPECT_TRUE(log_.comes_to_say("client alice has 3 connections"));
+    EXPECT_TRUE(log_.comes_to_say("this client has as many connections to its targets"));
   }
   // The target gives closed ones back in its own time.
   EXPECT_TRUE(comes_true([&] {
@@ -315,6 +316,29 @@ TEST_F(network_clients, have_so_many_connections_at_most) {
       return false;
     }
   }));
+}
+
+/// The name of a job is in the clear for whoever is on the way.
+TEST_F(network_clients, share_their_connections_with_nobody_who_has_no_key) {
+  admit(line_of("alice") + " lanes=3");
+  const server s(serving());
+  const proxy between(port_of(s));
+  const job j(network_job(between.url(), key_of("alice")));
+  const node target = j.targets().front();
+  EXPECT_EQ(sync(target, [] { return 1; }), 1);
+  tcp::preamble intruder;
+  std::memcpy(&intruder, between.recorded().at(0).data(), sizeof intruder);
+  intruder.kind = tcp::connection_kind::lane;
+  const std::string bytes(reinterpret_cast<const char*>(&intruder), sizeof intruder);
+  std::vector<std::unique_ptr<raw_client>> silent;
+  for (int i = 0; i < 10; ++i) {
+    silent.push_back(std::make_unique<raw_client>(port_of(s)));
+    ASSERT_TRUE(silent.back()->send(bytes));
+  }
+  const lane second(target);
+  const lane third(target);
+  EXPECT_EQ(sync(second, [] { return 2; }), 2);
+  EXPECT_EQ(sync(third, [] { return 3; }), 3);
 }
 
 } // namespace

@@ -15,8 +15,8 @@ namespace farcall::tcp {
 namespace {
 
 /// The numbers of the sockets that a process has open. None where it cannot be seen.
-std::set<ino_t> sockets_of(pid_t process) {
-  std::set<ino_t> numbers;
+std::set<socket_number> sockets_of(pid_t process) {
+  std::set<socket_number> numbers;
   std::error_code gone;
   std::filesystem::directory_iterator at("/proc/" + std::to_string(process) + "/fd", gone);
   for (; !gone && at != std::filesystem::directory_iterator(); at.increment(gone)) {
@@ -69,17 +69,14 @@ void limit_memory(pid_t process, std::uint64_t bytes) {
   throw start_failed("the memory of a target cannot be limited: " + reason_text(errno), no_node);
 }
 
-void handed_connections::add(int socket) {
-  struct stat status{};
-  if (::fstat(socket, &status) != 0) throw_system_error("looking at a connection", errno);
-  all_.push_back({status.st_ino, clock::now()});
+void taken_connections::add(socket_number socket) {
+  constexpr std::size_t most = 65'536;
+  if (all_.size() < most) all_.insert(socket);
 }
 
-void handed_connections::forget_closed(pid_t process, std::chrono::milliseconds grace) {
-  const std::set<ino_t> open = sockets_of(process);
-  const auto recently = clock::now() - grace;
-  std::erase_if(
-      all_, [&](const connection& c) { return c.since < recently && !open.contains(c.number); });
+void taken_connections::forget_closed(pid_t process) {
+  const std::set<socket_number> open = sockets_of(process);
+  std::erase_if(all_, [&](socket_number s) { return !open.contains(s); });
 }
 
 } // namespace farcall::tcp

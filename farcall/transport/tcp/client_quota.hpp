@@ -1,11 +1,11 @@
 #pragma once
 
-#include <farcall/base/clock.hpp>
 #include <farcall/transport/tcp/client_file.hpp>
+#include <farcall/transport/tcp/socket.hpp>
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,22 +38,19 @@ class cpu_restriction {
 /// Throws start_failed where the system does not allow it.
 void limit_memory(pid_t process, std::uint64_t bytes);
 
-/// The connections that were handed on to a process and that it still has.
-class handed_connections {
+/// The connections that a process has taken in, as it tells its server: those that have proved that
+/// they belong to its job. Others cost its client nothing.
+class taken_connections {
  public:
-  void add(int socket);
+  /// `socket` is its number on this machine. More than 65,536 are not counted.
+  void add(socket_number socket);
   /// As known without a look at the process: at least as many as there are.
   [[nodiscard]] std::size_t most() const noexcept { return all_.size(); }
-  /// Forgets those that `process` has closed. One that was handed on less than `grace` ago counts:
-  /// it may still be on its way.
-  void forget_closed(pid_t process, std::chrono::milliseconds grace);
+  /// Forgets those that `process` has closed.
+  void forget_closed(pid_t process);
 
  private:
-  struct connection {
-    ino_t number = 0; ///< of the socket, on this machine
-    time_point since;
-  };
-  std::vector<connection> all_;
+  std::set<socket_number> all_;
 };
 
 } // namespace farcall::tcp

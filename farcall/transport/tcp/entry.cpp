@@ -72,6 +72,12 @@ std::unique_ptr<transport> make_here(transport_site& site) {
       log::error(node_text(peer) + " cannot be asked for a connection");
     }
   };
+  if (!o.server.empty()) {
+    o.tell_taken = [tell = site.tell](socket_number socket) {
+      if (!tell(no_node, encode_taken(socket), {}))
+        log::error("our server cannot be told of a connection");
+    };
+  }
   if (const auto* const host = static_cast<const server_launcher*>(site.started_by)) {
     o.loop = host->loop();
     o.listener = host->listener();

@@ -42,6 +42,9 @@ const char* refusal_text(admission word) noexcept {
   case admission::is_of_another_user:
     return "it has no key, and is there for its own user only; start it with 'farcall serve --key "
            "FILE'";
+  case admission::has_no_lane_left:
+    return "this client has as many connections to its targets on that server as it may have "
+           "(lanes= of its line in the server's file of clients)";
   case admission::come_in:
     break;
   }

@@ -53,6 +53,7 @@ enum class admission : std::uint32_t {
   is_full = 5,
   is_draining = 6,
   is_of_another_user = 7,
+  has_no_lane_left = 8, ///< of a lane, or of copies: in place of the node's proof
 };
 struct admission_message {
   std::uint64_t magic = preamble_magic;

@@ -18,7 +18,7 @@ enum class refusal_cause : std::uint8_t {
   displaced,      ///< too many others have come
   key,            ///< it came without a key and one is needed, or the other way round
   authentication, ///< it has not proved that it may come in
-  full,           ///< there are as many targets as there may be
+  full,           ///< there are as many targets, or connections of a client, as there may be
   draining,       ///< no new targets are taken
   unknown_node,   ///< it asks for a node that is not here
   request,        ///< it asks for what cannot be

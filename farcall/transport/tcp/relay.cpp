@@ -145,7 +145,8 @@ void relay::on_near() noexcept {
         if (near_.is_ready()) on_near_end();
         return;
       }
-      put(message->kind, message->body);
+      if (!takes_near_ || !takes_near_(message->kind, message->body))
+        put(message->kind, message->body);
       forget_front(message->body, message->body.size());
     } while (!is_over_ && near_.fd() < 0 && near_.is_ready());
   } catch (const std::exception& e) {

@@ -51,6 +51,8 @@ class relay : public std::enable_shared_from_this<relay> {
 
   /// On the reactor's thread. Before start().
   void take_here(taker takes) { takes_ = std::move(takes); }
+  /// The same of messages of the near side that are not for the far one.
+  void take_near_here(taker takes) { takes_near_ = std::move(takes); }
 
   /// The first that the far side hears, before any heartbeat. Before start().
   void begin_with(control kind, std::span<const std::byte> body) { append(kind, body); }
@@ -99,6 +101,7 @@ class relay : public std::enable_shared_from_this<relay> {
   std::chrono::milliseconds heartbeat_timeout_;
   end_handler on_end_;
   taker takes_;
+  taker takes_near_;
   std::vector<std::byte> in_;
   std::vector<std::byte> out_;
   std::deque<control_message> for_near_; ///< found no space yet

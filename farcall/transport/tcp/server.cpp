@@ -14,6 +14,7 @@
 #include <farcall/transport/tcp/server.hpp>
 #include <farcall/transport/tcp/socket.hpp>
 #include <farcall/transport/tcp/stream.hpp>
+#include <farcall/transport/tcp/transport_messages.hpp>
 #include <farcall/transport/tcp/unix_socket.hpp>
 #include <farcall/transport/tcp/unproved_peers.hpp>
 
@@ -143,7 +144,7 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     std::shared_ptr<tcp::output_sender> prints; ///< null: where we do
     server_client client;
     bool host_knows_end = false;
-    tcp::handed_connections lanes;     ///< counted for clients with a limit only
+    tcp::taken_connections lanes;
     std::optional<std::string> reason; ///< why we have ended it
   };
 
@@ -339,8 +340,9 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
                       [&](const auto& t) { return t.second.client.name == client; }));
   }
 
-  /// Counts a connection to a target. Throws error when its client has as many as it may have.
-  void count_lane(target& to, int socket) {
+  /// Throws connection_refused when the client of a target has as many connections as it may have;
+  /// `socket` is told.
+  void require_lane(const target& to, int socket) {
     const std::string& client = to.client.name;
     const tcp::client_limits* const limits = client.empty() ? nullptr : limits_of(client);
     if (limits == nullptr || !limits->lanes) return;
@@ -352,14 +354,26 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     };
     if (count() >= *limits->lanes) {
       for (auto& [name, t] : targets_) {
-        if (t.client.name == client) t.lanes.forget_closed(t.process.pid(), own_.handshake_timeout);
+        if (t.client.name == client) t.lanes.forget_closed(t.process.pid());
       }
     }
     if (count() >= *limits->lanes) {
-      throw error("client " + client + " has " + std::to_string(count()) +
-                  " connections to its targets and may have no more (lanes=)");
+      tcp::reply(socket, tcp::admission::has_no_lane_left);
+      throw tcp::connection_refused(tcp::refusal_cause::full,
+                                    "client " + client + " has " + std::to_string(count()) +
+                                        " connections to its targets and may have no more "
+                                        "(lanes=)");
     }
-    to.lanes.add(socket);
+  }
+
+  /// A target tells its server by way of its transport, as it tells its host.
+  bool take_of_target(const target_name& name, control kind, std::span<const std::byte> body) {
+    if (kind != control::transport) return false;
+    const messages::transport m = messages::transport::decode(body);
+    if (m.peer != no_node) return false;
+    const auto at = targets_.find(name);
+    if (at != targets_.end()) at->second.lanes.add(tcp::decode_taken(m.bytes));
+    return true;
   }
 
   /// lose_target() follows.
@@ -448,6 +462,11 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
       const auto self = weak.lock();
       return self && self->is_beyond(name, kind, body);
     });
+    t.to_host->take_near_here(
+        [weak = weak_from_this(), name](control kind, std::span<const std::byte> body) {
+          const auto self = weak.lock();
+          return self && self->take_of_target(name, kind, body);
+        });
     t.to_host->await_exit_reason();
     t.to_host->start();
     if (!failure.empty()) {
@@ -537,7 +556,7 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
                                     "it asks for a node that is not here");
     }
     const int fd = socket.get();
-    count_lane(at->second, fd);
+    require_lane(at->second, fd);
     const std::vector<std::byte> for_node = messages::transport{no_node, "tcp", {}}.encode();
     if (!at->second.to_host->send_near(control::transport, for_node, std::span(&fd, 1))) {
       throw tcp::connection_refused(tcp::refusal_cause::request,

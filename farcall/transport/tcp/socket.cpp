@@ -11,6 +11,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 namespace farcall::tcp {
 namespace {
@@ -171,6 +172,12 @@ std::string peer_text(int fd) {
   if (const auto user = peer_user(fd)) return "a process of user " + std::to_string(*user);
   const socket_address at = peer_address(fd);
   return at.port() == 0 ? "an unknown address" : at.text();
+}
+
+socket_number number_of(int socket) {
+  struct stat status{};
+  if (::fstat(socket, &status) != 0) throw_system_error("looking at a connection", errno);
+  return status.st_ino;
 }
 
 bool takes_ipv4_too(int listener) noexcept {

@@ -6,6 +6,7 @@
 #include <farcall/transport/tcp/address.hpp>
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,6 +26,10 @@ namespace farcall::tcp {
 /// The same for messages, and "a process of user 1000" for one of Unix sockets; "an unknown
 /// address" once it is gone.
 [[nodiscard]] std::string peer_text(int fd);
+
+/// What the system calls a socket, in all processes of this machine that have it. Throws error.
+using socket_number = std::uint64_t;
+[[nodiscard]] socket_number number_of(int socket);
 
 /// A listener at all addresses of IPv6 serves IPv4, too.
 [[nodiscard]] bool takes_ipv4_too(int listener) noexcept;

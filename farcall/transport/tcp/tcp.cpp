@@ -1,4 +1,3 @@
-#include <farcall/base/byte_stream.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/base/limited_log.hpp>
 #include <farcall/base/log.hpp>
@@ -552,6 +551,7 @@ class tcp_transport_impl final : public tcp_transport {
       return;
     }
     s->watch_path(*paths_);
+    if (own_.tell_taken) own_.tell_taken(number_of(s->fd()));
     switch (o.kind) {
     case connection_kind::lane:
       if (!is_ring_size(o.ring_bytes)) {
@@ -673,19 +673,6 @@ class tcp_transport_impl final : public tcp_transport {
 };
 
 } // namespace
-
-std::vector<std::byte> encode(const dial_request& request) {
-  byte_writer w;
-  w.number(request);
-  return std::move(w).bytes();
-}
-
-dial_request decode_dial_request(std::span<const std::byte> bytes) {
-  byte_reader r(bytes, "a request to dial");
-  const auto request = r.number<dial_request>();
-  if (!r.empty()) throw malformed_message("a request to dial is followed by something else");
-  return request;
-}
 
 std::unique_ptr<tcp_transport> make(reactor& loop, options o) {
   return std::make_unique<tcp_transport_impl>(loop, std::move(o));

@@ -2,11 +2,12 @@
 
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/memory/doorbell.hpp>
-#include <farcall/transport/tcp/handshake.hpp>
 #include <farcall/transport/tcp/job_credentials.hpp>
 #include <farcall/transport/tcp/node_addresses.hpp>
 #include <farcall/transport/tcp/own_listener.hpp>
 #include <farcall/transport/tcp/reactor.hpp>
+#include <farcall/transport/tcp/socket.hpp>
+#include <farcall/transport/tcp/transport_messages.hpp>
 #include <farcall/transport/transport.hpp>
 
 #include <chrono>
@@ -27,22 +28,6 @@
 /// secret, as all do.
 namespace farcall::tcp {
 
-/// What a node that cannot dial asks its peer to do, or the host where the peer cannot dial either.
-struct dial_request {
-  std::uint64_t serial = 0;
-  connection_kind kind{}; ///< lane_back or bulk_back
-  std::uint32_t worker = 0;
-  std::uint32_t own_worker = 0;
-  std::uint32_t ring_bytes = 0;
-  node_id forward_to = host_id; ///< the host: whom to connect with; else the asker is meant
-  std::uint32_t has_failed = 0; ///< 1: back from who was asked, who has tried in vain
-};
-static_assert(sizeof(dial_request) == 32);
-
-[[nodiscard]] std::vector<std::byte> encode(const dial_request& request);
-/// Throws malformed_message.
-[[nodiscard]] dial_request decode_dial_request(std::span<const std::byte> bytes);
-
 struct options {
   node_id self = 0;
   std::size_t nodes = 1;        ///< numbers of nodes are below it
@@ -57,6 +42,9 @@ struct options {
   std::chrono::milliseconds heartbeat_timeout{0}; ///< a peer that is silent for longer is gone
   /// Passes a request on to a peer, past this transport. On any thread; must not block.
   std::function<void(node_id peer, const dial_request&)> ask_to_dial;
+  /// Tells our server of a connection that it has handed on, once that has proved itself; empty: no
+  /// server has started us. On the reactor's thread; must not block.
+  std::function<void(socket_number)> tell_taken;
   std::shared_ptr<reactor> loop;          ///< whose last user the transport may be; else null
   std::shared_ptr<own_listener> listener; ///< takes in what is dialled there; null: a server does
 };
