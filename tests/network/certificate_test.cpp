@@ -141,6 +141,23 @@ TEST_F(network_certificates, of_servers_can_be_pinned_in_place_of_their_names) {
   EXPECT_THAT(start_failure(o), HasSubstr("another public key"));
 }
 
+/// A path is no name that a certificate can be for.
+TEST_F(network_certificates, of_servers_at_a_path_are_known_by_their_keys) {
+  server_options at_path = serving_as("server");
+  at_path.listen = {made_.file("socket")};
+  const server s(at_path);
+  job_options o = calling_as("host", s, "?count=2");
+  EXPECT_THAT(start_failure(o),
+              AllOf(HasSubstr("no names for Unix sockets"), HasSubstr("FARCALL_SERVER_KEY")));
+  const std::string said = s.protection_at(s.addresses().front());
+  o.server_key = said.substr(said.find("sha256:"));
+  const job j(o);
+  const node first = j.targets().at(0);
+  const node second = j.targets().at(1);
+  EXPECT_THAT(first.description().route, AllOf(HasSubstr("Unix socket"), HasSubstr(", encrypted")));
+  EXPECT_EQ(sync(first, [](const node& n) { return sync(n, [] { return 3; }); }, second), 3);
+}
+
 TEST_F(network_certificates, are_read_again) {
   made_.certify("second_host", "authority");
   server_options serving = serving_as("server");

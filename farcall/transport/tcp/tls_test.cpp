@@ -4,6 +4,7 @@
 #include <farcall/transport/tcp/tls_test_support.hpp>
 #include <tests/sanitizer.hpp>
 
+#include <array>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <malloc.h>
@@ -455,6 +456,22 @@ TEST(tls, a_server_is_not_woken_before_the_clients_hello_is_whole) {
   EXPECT_EQ(::poll(&come, 1, 10'000), 1);
   EXPECT_EQ(read_into(*server, got).status, io_status::would_block);
   // It has replied.
+  pollfd reply{client.get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&reply, 1, 10'000), 1);
+}
+
+TEST(tls, a_hello_in_pieces_over_a_unix_socket_is_put_together) {
+  const bytes hello = hello_of_a_client();
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()), 0);
+  const unique_fd client(ends[0]);
+  const auto server = tls_server(unique_fd(ends[1]), key());
+  bytes got(10);
+  for (const std::byte& piece : hello) {
+    EXPECT_EQ(read_into(*server, got).status, io_status::would_block) << server->failure();
+    ASSERT_EQ(::send(client.get(), &piece, 1, MSG_NOSIGNAL), 1);
+  }
+  EXPECT_EQ(read_into(*server, got).status, io_status::would_block) << server->failure();
   pollfd reply{client.get(), POLLIN, 0};
   EXPECT_EQ(::poll(&reply, 1, 10'000), 1);
 }

@@ -1,0 +1,158 @@
+#include <farcall/base/error.hpp>
+#include <farcall/transport/tcp/admission_request.hpp>
+#include <farcall/transport/tcp/stream_test_support.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+namespace farcall::tcp {
+namespace {
+
+using namespace test_support;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+class admission_request_test : public testing::Test {
+ protected:
+  [[nodiscard]] static socket_address where(const unique_fd& listener) {
+    return resolve(local_address(listener.get())).front();
+  }
+  [[nodiscard]] static unique_fd listener() {
+    return std::move(listen_on({"127.0.0.1", 0}).front());
+  }
+
+  /// As whoever has it does: waits for what it wants, and goes on.
+  static bool advance_once(admission_request& request) {
+    std::vector<pollfd> all;
+    request.watch(all);
+    const auto until = std::min(request.next_look(), clock::now() + std::chrono::milliseconds(10));
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - clock::now());
+    ::poll(all.data(), all.size(), std::max(0, static_cast<int>(left.count())));
+    return request.advance(clock::now());
+  }
+  static bool advance_to_end(admission_request& request) {
+    return test::eventually([&] { return advance_once(request); });
+  }
+
+  /// The server's end, and what it has heard.
+  unique_fd taken_from(const unique_fd& at, admission_request& request) {
+    std::optional<unique_fd> come;
+    EXPECT_TRUE(test::eventually([&] {
+      EXPECT_FALSE(advance_once(request));
+      return (come = accept_from(at.get())).has_value();
+    }));
+    preamble heard;
+    EXPECT_TRUE(test::eventually([&] {
+      return ::recv(come->get(), &heard, sizeof heard, MSG_DONTWAIT) ==
+             static_cast<ssize_t>(sizeof heard);
+    }));
+    EXPECT_EQ(std::memcmp(&heard, &first_, sizeof heard), 0);
+    return std::move(*come);
+  }
+
+  template <class Message>
+  static void say(const unique_fd& to, const Message& m) {
+    EXPECT_EQ(::send(to.get(), &m, sizeof m, MSG_NOSIGNAL), static_cast<ssize_t>(sizeof m));
+  }
+
+  static auto to_end_of(admission_request& request) {
+    return [&request] { (void)advance_to_end(request); };
+  }
+
+  const preamble first_{.kind = connection_kind::control, .to = 5};
+  unique_fd listener_ = listener();
+  admission_request request_{{where(listener_)}, "that server", first_};
+};
+
+TEST_F(admission_request_test, has_the_connection_once_the_server_lets_it_in) {
+  const unique_fd server = taken_from(listener_, request_);
+  admission_message word;
+  word.word = admission::come_in;
+  // In two pieces.
+  const auto* const bytes = reinterpret_cast<const char*>(&word);
+  ASSERT_EQ(::send(server.get(), bytes, 10, MSG_NOSIGNAL), 10);
+  EXPECT_FALSE(advance_once(request_));
+  ASSERT_EQ(::send(server.get(), bytes + 10, sizeof word - 10, MSG_NOSIGNAL),
+            static_cast<ssize_t>(sizeof word - 10));
+  // What follows is for whoever takes the connection.
+  ASSERT_EQ(::send(server.get(), "more", 4, MSG_NOSIGNAL), 4);
+  ASSERT_TRUE(advance_to_end(request_));
+  const unique_fd connection = request_.take();
+  char heard[8];
+  EXPECT_EQ(::recv(connection.get(), heard, sizeof heard, 0), 4);
+}
+
+TEST_F(admission_request_test, says_why_the_server_does_not_let_it_in) {
+  for (const admission word :
+       {admission::other_version, admission::needs_key, admission::has_no_key, admission::is_full,
+        admission::is_draining, admission::is_of_another_user}) {
+    admission_request request({where(listener_)}, "that server", first_);
+    const unique_fd server = taken_from(listener_, request);
+    admission_message said;
+    said.word = word;
+    say(server, said);
+    EXPECT_THAT(to_end_of(request), ThrowsMessage<error>(refusal_text(word)));
+  }
+}
+
+TEST_F(admission_request_test, tells_what_is_no_server_from_one_of_another_version) {
+  const unique_fd server = taken_from(listener_, request_);
+  admission_message said;
+  said.word = admission::come_in;
+  said.version = connection_version + 1;
+  say(server, said);
+  EXPECT_THAT(to_end_of(request_), ThrowsMessage<error>(HasSubstr("another version of farcall")));
+  admission_request other({where(listener_)}, "that server", first_);
+  const unique_fd stranger = taken_from(listener_, other);
+  const std::string greeting = "220 mail.example ESMTP";
+  ASSERT_GT(::send(stranger.get(), greeting.data(), greeting.size(), MSG_NOSIGNAL), 0);
+  EXPECT_THAT(to_end_of(other), ThrowsMessage<error>("it is no server of farcall"));
+}
+
+TEST_F(admission_request_test, says_that_the_connection_has_ended) {
+  (void)taken_from(listener_, request_);
+  EXPECT_THAT(to_end_of(request_), ThrowsMessage<error>(HasSubstr("it ended the connection")));
+}
+
+TEST_F(admission_request_test, goes_on_to_the_next_address) {
+  const silent_address silent;
+  const socket_address dead = where(listener());
+  admission_request request({dead, silent.where(), where(listener_)}, "that server", first_);
+  const unique_fd server = taken_from(listener_, request);
+  admission_message word;
+  word.word = admission::come_in;
+  say(server, word);
+  EXPECT_TRUE(advance_to_end(request));
+}
+
+TEST_F(admission_request_test, fails_where_no_address_replies) {
+  const socket_address dead = where(listener());
+  admission_request request({dead}, "that server", first_);
+  EXPECT_THAT(to_end_of(request), ThrowsMessage<error>(AllOf(HasSubstr("to that server"),
+                                                             HasSubstr("Connection refused"))));
+}
+
+TEST_F(admission_request_test, says_what_has_not_happened_in_time) {
+  const silent_address silent;
+  admission_request request({silent.where()}, "that server", first_);
+  EXPECT_FALSE(advance_once(request));
+  EXPECT_THAT(
+      [&] { request.throw_overdue(); },
+      ThrowsMessage<timeout>(AllOf(HasSubstr("to that server"), HasSubstr("no answer in time"))));
+  const unique_fd server = taken_from(listener_, request_);
+  EXPECT_THAT([&] { request_.throw_overdue(); },
+              ThrowsMessage<error>("it takes connections and does not answer"));
+}
+
+} // namespace
+} // namespace farcall::tcp
