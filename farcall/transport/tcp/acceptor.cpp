@@ -54,8 +54,8 @@ void acceptor::stop() noexcept {
   for (const unique_fd& l : listeners_)
     loop_->remove(l.get());
   loop_->post([self = shared_from_this()] {
-    while (!self->visitors_.empty())
-      self->let_go(self->visitors_.begin()->first);
+    while (const auto number = self->visitors_.first())
+      self->let_go(*number);
     self->takes_ = {};
     self->refused_ = {};
   });
@@ -88,18 +88,13 @@ void acceptor::let_in(int listener) {
 }
 
 void acceptor::add(unique_fd socket) {
-  if (const auto displaced = unproved_.displaced())
+  if (const auto displaced = visitors_.displaced())
     send_away(*displaced, refusal_cause::displaced,
               "it has not said yet what it wants, and too many others have come");
-  auto v = std::make_unique<visitor>();
-  v->from = peer_text(socket.get());
-  v->source = source_of(v->from);
-  v->socket = std::move(socket);
-  v->socket.close_on_fork();
-  const int fd = v->socket.get();
-  const std::uint64_t number = ++last_visitor_;
-  unproved_.add(number, v->source);
-  visitors_[number] = std::move(v);
+  socket.close_on_fork();
+  const int fd = socket.get();
+  const std::string from = peer_text(fd);
+  const std::uint64_t number = visitors_.add(from, {std::move(socket), from, {}, 0});
   try {
     loop_->add(fd, EPOLLIN, std::make_shared<function_handler>([weak = weak_from_this(), number] {
                  if (const auto self = weak.lock()) self->hear(number);
@@ -115,24 +110,19 @@ void acceptor::add(unique_fd socket) {
 }
 
 void acceptor::send_away(std::uint64_t number, refusal_cause cause, const std::string& why) {
-  const auto at = visitors_.find(number);
-  if (at == visitors_.end()) return;
-  refuse(at->second->from, cause, why);
-  let_go(number);
+  if (const auto gone = let_go(number)) refuse(gone->from, cause, why);
 }
 
-void acceptor::let_go(std::uint64_t number) {
-  const auto at = visitors_.find(number);
-  if (at == visitors_.end()) return;
-  loop_->remove(at->second->socket.get());
-  unproved_.remove(number, at->second->source);
-  visitors_.erase(at);
+std::optional<acceptor::visitor> acceptor::let_go(std::uint64_t number) {
+  std::optional<visitor> gone = visitors_.take(number);
+  if (gone) loop_->remove(gone->socket.get());
+  return gone;
 }
 
 void acceptor::hear(std::uint64_t number) {
-  const auto at = visitors_.find(number);
-  if (at == visitors_.end()) return;
-  visitor& v = *at->second;
+  visitor* const there = visitors_.find(number);
+  if (there == nullptr) return;
+  visitor& v = *there;
   // Not a byte more: what follows is for somebody else.
   // NOLINTNEXTLINE(clang-analyzer-unix.BlockInCriticalSection): it does not block
   const ssize_t got = ::recv(v.socket.get(), reinterpret_cast<std::byte*>(&v.first) + v.have,
@@ -151,10 +141,7 @@ void acceptor::hear(std::uint64_t number) {
     send_away(number, refusal_cause::protocol, flaw);
     return;
   }
-  loop_->remove(v.socket.get());
-  const std::unique_ptr<visitor> gone = std::move(at->second);
-  unproved_.remove(number, gone->source);
-  visitors_.erase(at);
+  std::optional<visitor> gone = let_go(number);
   if (!takes_) return;
   try {
     takes_(std::move(gone->socket), gone->first, gone->from);

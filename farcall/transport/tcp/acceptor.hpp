@@ -12,8 +12,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -54,7 +54,7 @@ class acceptor : public std::enable_shared_from_this<acceptor> {
 
   /// Connections that have come so far, and those among them that have not said yet what they want.
   /// On the reactor's thread.
-  [[nodiscard]] std::uint64_t accepted() const noexcept { return last_visitor_; }
+  [[nodiscard]] std::uint64_t accepted() const noexcept { return visitors_.added(); }
   [[nodiscard]] std::size_t unproved() const noexcept { return visitors_.size(); }
 
  private:
@@ -62,7 +62,6 @@ class acceptor : public std::enable_shared_from_this<acceptor> {
   struct visitor {
     unique_fd socket;
     std::string from;
-    std::string source;
     preamble first;
     std::size_t have = 0;
   };
@@ -71,7 +70,7 @@ class acceptor : public std::enable_shared_from_this<acceptor> {
   void add(unique_fd socket);
   void hear(std::uint64_t number);
   void send_away(std::uint64_t number, refusal_cause cause, const std::string& why);
-  void let_go(std::uint64_t number);
+  std::optional<visitor> let_go(std::uint64_t number);
 
   reactor* loop_;
   std::vector<unique_fd> listeners_;
@@ -79,9 +78,7 @@ class acceptor : public std::enable_shared_from_this<acceptor> {
   std::chrono::milliseconds handshake_timeout_;
   taker takes_;
   refusal_handler refused_;
-  std::map<std::uint64_t, std::unique_ptr<visitor>> visitors_;
-  std::uint64_t last_visitor_ = 0;
-  unproved_peers unproved_{most_unproved};
+  unproved_peers<visitor> visitors_{most_unproved};
   log::limited_log refusals_{"more connections were refused"};
 };
 

@@ -133,7 +133,6 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
   struct visitor {
     std::unique_ptr<tcp::stream> connection;
     std::string from;
-    std::string source;
     tcp::preamble first;
     std::vector<std::byte> request;
   };
@@ -216,12 +215,11 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
   }
 
   void send_away(std::uint64_t number, tcp::refusal_cause cause, const std::string& why) {
-    const auto at = visitors_.find(number);
-    if (at == visitors_.end()) return;
-    if (at->second->connection) loop_->remove(at->second->connection->fd());
-    events_.refused(at->second->from, cause, why);
-    unproved_.remove(number, at->second->source);
-    visitors_.erase(at);
+    const auto gone = visitors_.take(number);
+    if (!gone) return;
+    const visitor& v = **gone;
+    if (v.connection) loop_->remove(v.connection->fd());
+    events_.refused(v.from, cause, why);
   }
 
   void meet_host(unique_fd socket, const tcp::preamble& first, const std::string& from) {
@@ -243,19 +241,16 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
                                     "there are as many targets as there may be");
     }
     tcp::reply(socket.get(), tcp::admission::come_in);
-    if (const auto displaced = unproved_.displaced()) {
+    if (const auto displaced = visitors_.displaced()) {
       send_away(*displaced, tcp::refusal_cause::displaced,
                 "it has not said yet which target it wants, and too many others have come");
     }
     auto v = std::make_shared<visitor>();
     v->from = from;
-    v->source = tcp::source_of(from);
     v->first = first;
     v->connection = is_encrypted() ? tcp::tls_server(std::move(socket), admits_.own)
                                    : tcp::plain_stream(std::move(socket));
-    const std::uint64_t number = ++last_visitor_;
-    unproved_.add(number, v->source);
-    visitors_[number] = v;
+    const std::uint64_t number = visitors_.add(from, v);
     loop_->add(v->connection->fd(), EPOLLIN,
                std::make_shared<tcp::function_handler>([weak = weak_from_this(), number] {
                  if (const auto self = weak.lock()) self->hear(number);
@@ -268,9 +263,9 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
   }
 
   void hear(std::uint64_t number) {
-    const auto at = visitors_.find(number);
-    if (at == visitors_.end()) return;
-    const std::shared_ptr<visitor> v = at->second;
+    const std::shared_ptr<visitor>* const there = visitors_.find(number);
+    if (there == nullptr) return;
+    const std::shared_ptr<visitor> v = *there;
     try {
       hear_request(number, *v);
     } catch (const tcp::connection_refused& e) {
@@ -450,8 +445,7 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
           if (const auto self = weak.lock()) self->lose_host(name, why);
         });
     ++links_;
-    unproved_.remove(number, v.source);
-    visitors_.erase(number);
+    visitors_.take(number);
     t.to_host->take_here([weak = weak_from_this(), name, prints = std::weak_ptr(t.prints)](
                              control kind, std::span<const std::byte> body) {
       const auto there = prints.lock();
@@ -614,9 +608,7 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
   std::vector<std::string> environment_ = environment_without_addresses();
   tcp::socket_file file_; ///< where it listens, if that is a path
   std::shared_ptr<tcp::acceptor> acceptor_;
-  std::map<std::uint64_t, std::shared_ptr<visitor>> visitors_;
-  std::uint64_t last_visitor_ = 0;
-  tcp::unproved_peers unproved_{tcp::acceptor::most_unproved}; ///< visitors
+  tcp::unproved_peers<std::shared_ptr<visitor>> visitors_{tcp::acceptor::most_unproved};
   std::map<target_name, target> targets_;
   std::atomic<std::uint32_t> count_{0};
   server_events events_{own_.events};

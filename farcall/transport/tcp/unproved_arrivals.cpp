@@ -18,26 +18,20 @@ std::size_t unproved_arrivals::room() noexcept {
 
 void unproved_arrivals::add(const std::string& peer, const receiver& receive) {
   const std::lock_guard guard(mutex_);
-  if (const auto displaced = peers_.displaced()) {
-    const refusal refuse = std::move(waiting_[*displaced].refuse);
-    forget(*displaced);
+  if (const auto displaced = waiting_.displaced()) {
+    const refusal refuse = waiting_.take(*displaced).value();
     refuse("it has not proved yet that it belongs to the job, and too many others have come");
   }
-  const std::uint64_t number = ++last_;
-  refusal refuse = receive([this, number] {
-    const std::lock_guard decided(mutex_);
-    forget(number);
-  });
-  const std::string source = source_of(peer);
-  peers_.add(number, source);
-  waiting_[number] = {source, std::move(refuse)};
-}
-
-void unproved_arrivals::forget(std::uint64_t number) noexcept {
-  const auto at = waiting_.find(number);
-  if (at == waiting_.end()) return;
-  peers_.remove(number, at->second.source);
-  waiting_.erase(at);
+  const std::uint64_t number = waiting_.add(peer, {});
+  try {
+    *waiting_.find(number) = receive([this, number] {
+      const std::lock_guard decided(mutex_);
+      waiting_.take(number);
+    });
+  } catch (...) {
+    waiting_.take(number);
+    throw;
+  }
 }
 
 } // namespace farcall::tcp

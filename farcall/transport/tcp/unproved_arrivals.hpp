@@ -3,9 +3,7 @@
 #include <farcall/transport/tcp/connection.hpp>
 #include <farcall/transport/tcp/unproved_peers.hpp>
 
-#include <cstdint>
 #include <functional>
-#include <map>
 #include <mutex>
 #include <string>
 
@@ -25,18 +23,10 @@ class unproved_arrivals {
   void add(const std::string& peer, const receiver& receive);
 
  private:
-  struct waiting {
-    std::string source;
-    refusal refuse;
-  };
-  void forget(std::uint64_t number) noexcept;
-
   [[nodiscard]] static std::size_t room() noexcept;
 
   std::mutex mutex_;
-  unproved_peers peers_{room()};
-  std::map<std::uint64_t, waiting> waiting_;
-  std::uint64_t last_ = 0;
+  unproved_peers<refusal> waiting_{room()};
 };
 
 } // namespace farcall::tcp

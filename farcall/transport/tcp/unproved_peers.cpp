@@ -24,21 +24,22 @@ std::string source_of(const std::string& peer) {
   return std::string(::inet_ntop(AF_INET6, &six, text.data(), text.size())) + "/64";
 }
 
-unproved_peers::unproved_peers(std::size_t most) : most_(most), random_(std::random_device()()) {}
+connection_sources::connection_sources(std::size_t most)
+    : most_(most), random_(std::random_device()()) {}
 
-void unproved_peers::add(std::uint64_t connection, const std::string& source) {
+void connection_sources::add(std::uint64_t connection, const std::string& source) {
   by_source_[source].push_back(connection);
   ++size_;
 }
 
-void unproved_peers::remove(std::uint64_t connection, const std::string& source) noexcept {
+void connection_sources::remove(std::uint64_t connection, const std::string& source) noexcept {
   const auto at = by_source_.find(source);
   if (at == by_source_.end()) return;
   size_ -= std::erase(at->second, connection);
   if (at->second.empty()) by_source_.erase(at);
 }
 
-std::optional<std::uint64_t> unproved_peers::displaced() {
+std::optional<std::uint64_t> connection_sources::displaced() {
   if (size_ < most_) return std::nullopt;
   // Of several that have as many, none is safe for its address.
   std::size_t most = 0;

@@ -1,6 +1,7 @@
 #include <farcall/transport/tcp/unproved_peers.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -10,21 +11,21 @@
 namespace farcall::tcp {
 namespace {
 
-TEST(unproved_peers, sources_are_addresses_without_ports) {
+TEST(connection_sources, sources_are_addresses_without_ports) {
   EXPECT_EQ(source_of("192.0.2.1:5000"), source_of("192.0.2.1:6000"));
   EXPECT_NE(source_of("192.0.2.1:5000"), source_of("192.0.2.2:5000"));
   EXPECT_EQ(source_of("[::ffff:192.0.2.1]:5000"), source_of("192.0.2.1:6000"));
   EXPECT_EQ(source_of("an unknown address"), source_of("an unknown address"));
 }
 
-TEST(unproved_peers, a_network_of_ipv6_is_one_source) {
+TEST(connection_sources, a_network_of_ipv6_is_one_source) {
   EXPECT_EQ(source_of("[2001:db8:1:2::3]:5000"), source_of("[2001:db8:1:2:ffff::9]:6000"));
   EXPECT_NE(source_of("[2001:db8:1:2::3]:5000"), source_of("[2001:db8:1:3::3]:5000"));
   EXPECT_EQ(source_of("[fe80::1%eth0]:5000"), source_of("[fe80::2]:6000"));
 }
 
-TEST(unproved_peers, nobody_is_displaced_while_there_is_room) {
-  unproved_peers all(3);
+TEST(connection_sources, nobody_is_displaced_while_there_is_room) {
+  connection_sources all(3);
   for (std::uint64_t i = 0; i < 3; ++i) {
     EXPECT_EQ(all.displaced(), std::nullopt);
     all.add(i, "a");
@@ -38,8 +39,8 @@ TEST(unproved_peers, nobody_is_displaced_while_there_is_room) {
   EXPECT_TRUE(all.displaced());
 }
 
-TEST(unproved_peers, a_flood_displaces_itself) {
-  unproved_peers all(128);
+TEST(connection_sources, a_flood_displaces_itself) {
+  connection_sources all(128);
   all.add(0, "who has few");
   all.add(1, "who has few");
   std::set<std::uint64_t> there;
@@ -59,14 +60,33 @@ TEST(unproved_peers, a_flood_displaces_itself) {
   EXPECT_FALSE(is_first_always);
 }
 
-TEST(unproved_peers, of_sources_that_have_as_many_none_is_safe) {
-  unproved_peers all(8);
+TEST(connection_sources, of_sources_that_have_as_many_none_is_safe) {
+  connection_sources all(8);
   for (std::uint64_t i = 0; i < 8; ++i)
     all.add(i, std::to_string(i));
   std::set<std::uint64_t> displaced;
   for (int i = 0; i < 1000; ++i)
     displaced.insert(all.displaced().value());
   EXPECT_EQ(displaced.size(), 8U);
+}
+
+TEST(unproved_peers, keep_what_their_owner_keeps_of_each) {
+  unproved_peers<std::unique_ptr<int>> all(2);
+  EXPECT_EQ(all.first(), std::nullopt);
+  const std::uint64_t one = all.add("192.0.2.1:5000", std::make_unique<int>(1));
+  const std::uint64_t two = all.add("192.0.2.1:6000", std::make_unique<int>(2));
+  EXPECT_EQ(all.first(), one);
+  ASSERT_NE(all.find(two), nullptr);
+  EXPECT_EQ(**all.find(two), 2);
+  EXPECT_TRUE(all.displaced());
+  EXPECT_EQ(*all.take(one).value(), 1);
+  EXPECT_EQ(all.take(one), std::nullopt);
+  EXPECT_EQ(all.find(one), nullptr);
+  EXPECT_EQ(all.displaced(), std::nullopt);
+  EXPECT_EQ(all.first(), two);
+  EXPECT_EQ(all.size(), 1U);
+  EXPECT_EQ(all.added(), 2U);
+  EXPECT_NE(all.add("192.0.2.2:5000", nullptr), one);
 }
 
 } // namespace
