@@ -17,6 +17,7 @@
 #include <farcall/base/settings_table.hpp>
 #include <farcall/base/text.hpp>
 #include <farcall/base/unique_fd.hpp>
+#include <farcall/offload/other_variables.hpp>
 #include <farcall/transport/tcp/secret.hpp>
 #include <farcall/transport/tcp/server.hpp>
 
@@ -156,6 +157,22 @@ void enter_folder(const serve_options& options) {
                                reason_text(errno)));
 }
 
+/// Hosts have their key from a variable, and people expect that of servers. Those who have said by
+/// an option what they want need no warning.
+void warn_of_unread(const serve_options& options) {
+  settings::warn_of_unknown(other_variables());
+  if (options.key_from_stdin || options.server.plain || !options.server.access.is_empty()) return;
+  for (const setting* const s : {&settings::row("key"), &settings::row("certificate"),
+                                 &settings::row("certificate-key"), &settings::row("authority")}) {
+    const std::string variable = settings::variable_of(*s);
+    if (farcall::environment(variable.c_str())) {
+      log::warning(fmt::format("{} is read by hosts, and not by 'farcall serve'; give this server "
+                               "--{} FILE",
+                               variable, s->name));
+    }
+  }
+}
+
 int serve_app(serve_options options, const std::vector<std::string>& command) {
   if (command.empty())
     throw usage_problem("no program given; for example: farcall serve ./app its arguments");
@@ -163,6 +180,7 @@ int serve_app(serve_options options, const std::vector<std::string>& command) {
   options.server.events =
       write_log(options.log_format == "json" ? log_format::json : log_format::text,
                 chosen_log_level(options.key_from_stdin ? log::level::warning : log::level::info));
+  warn_of_unread(options);
   service_manager manager;
   const run_plan plan = make_run_plan({}, "shm", command);
   choose_listeners(options, std::move(passed));

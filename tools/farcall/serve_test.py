@@ -363,6 +363,31 @@ def core_dumps():
                 server.process.returncode = -signal.SIGSEGV
 
 
+def warnings(*options, **variables):
+    """What a server warns of that has these variables, until it ends."""
+    own = {k: v for k, v in os.environ.items() if not k.startswith("FARCALL_")}
+    with serving(*options, env={**own, **variables}) as server:
+        server.process.send_signal(signal.SIGTERM)
+        expect(server.wait() == 0, f"it serves all the same: {server.log}")
+    return [line.partition("warning: ")[2] for line in server.log if " warning: " in line]
+
+
+def variables():
+    """What hosts read and servers do not is no silent mistake."""
+    for name, option in (("FARCALL_KEY", "--key FILE"), ("FARCALL_CERTIFICATE", "--certificate FILE"),
+                         ("FARCALL_CERTIFICATE_KEY", "--certificate-key FILE"),
+                         ("FARCALL_AUTHORITY", "--authority FILE")):
+        said = warnings(**{name: "file"})
+        expect(len(said) == 1 and said[0].startswith(name + " ") and option in said[0],
+               f"{name}: {said}")
+        expect(warnings("--plain", **{name: "file"}) == [], "whoever wants none is told nothing")
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([FARCALL, "keygen", f"{folder}/key"], check=True, stdout=subprocess.DEVNULL)
+        expect(warnings("--key", f"{folder}/key", FARCALL_KEY="file") == [], "nor who has one")
+    said = warnings(FARCALL_KEE="file", FARCALL_TARGETS="shm:2", FARCALL_TEST_OTHER="1")
+    expect(said == ["FARCALL_KEE is not a setting; did you mean FARCALL_KEY?"], said)
+
+
 PARTS = {part.__name__: part for part in (activation, core_dumps, end_of_input, log, notify,
-                                          signals, status, unread_log)}
+                                          signals, status, unread_log, variables)}
 PARTS[PART]()
