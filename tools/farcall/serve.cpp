@@ -20,6 +20,7 @@
 #include <farcall/offload/other_variables.hpp>
 #include <farcall/transport/tcp/secret.hpp>
 #include <farcall/transport/tcp/server.hpp>
+#include <farcall/transport/tcp/unix_socket.hpp>
 
 #include <algorithm>
 #include <array>
@@ -30,6 +31,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -91,17 +94,45 @@ std::string own_folder() {
   return is_own ? folder : "/tmp";
 }
 
+constexpr std::string_view socket_prefix = "farcall-";
+constexpr std::string_view socket_suffix = ".socket";
+constexpr std::size_t socket_random_bytes = 8;
+
+/// As new_socket_path() makes it.
+bool is_socket_name(std::string_view name) {
+  if (!name.starts_with(socket_prefix) || !name.ends_with(socket_suffix)) return false;
+  if (name.size() != socket_prefix.size() + 2 * socket_random_bytes + socket_suffix.size())
+    return false;
+  name.remove_prefix(socket_prefix.size());
+  name.remove_suffix(socket_suffix.size());
+  return name.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+/// Servers that were killed have left theirs, which no other would replace.
+void remove_left_sockets(const std::string& folder) {
+  std::error_code ignored;
+  std::filesystem::directory_iterator at(folder, ignored);
+  for (; at != std::filesystem::directory_iterator(); at.increment(ignored)) {
+    if (is_socket_name(at->path().filename().native()) && tcp::is_left_behind(at->path()))
+      std::filesystem::remove(at->path(), ignored);
+  }
+}
+
 /// A path that nobody can guess, and take, before.
 tcp::address new_socket_path() {
-  std::array<std::byte, 8> random{};
+  std::array<std::byte, socket_random_bytes> random{};
   if (getrandom(random.data(), random.size(), 0) != static_cast<ssize_t>(random.size()))
     throw failed_run(fmt::format("cannot choose a path for a socket: {}", reason_text(errno)));
-  const std::string name = "/farcall-" + hexadecimal(random) + ".socket";
+  const std::string name =
+      fmt::format("/{}{}{}", socket_prefix, hexadecimal(random), socket_suffix);
+  std::string folder = own_folder();
   try {
-    return tcp::parse_server_address(own_folder() + name, "XDG_RUNTIME_DIR");
+    (void)tcp::parse_server_address(folder + name, "XDG_RUNTIME_DIR");
   } catch (const setting_error&) {
-    return {"/tmp" + name};
+    folder = "/tmp";
   }
+  remove_left_sockets(folder);
+  return {folder + name};
 }
 
 /// Where to listen: at sockets that were passed, or where it was said.

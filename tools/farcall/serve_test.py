@@ -363,6 +363,44 @@ def core_dumps():
                 server.process.returncode = -signal.SIGSEGV
 
 
+def left_sockets():
+    """What a server that was killed has left goes with the next one, and nothing else does."""
+    with tempfile.TemporaryDirectory() as folder:
+        how = {"env": {**os.environ, "XDG_RUNTIME_DIR": folder}}
+
+        def path_of(server):
+            path = server.url.removeprefix("unix://")
+            expect(os.path.dirname(path) == folder, f"a socket there: {path}")
+            return path
+
+        def left(name):
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as one:
+                one.bind(f"{folder}/{name}")
+            return f"{folder}/{name}"
+
+        digits = 16 * "a"
+        kept = [left("other.socket"), left(f"farcall-{digits}a.socket"),
+                left(f"farcall-{digits}.socket.old"), left(f"farcall-{16 * 'x'}.socket"),
+                f"{folder}/farcall-{16 * 'b'}.socket"]
+        with open(kept[-1], "wb"):
+            pass
+        if os.getuid() == 0:
+            kept.append(left(f"farcall-{16 * 'c'}.socket"))
+            os.chown(kept[-1], 1, 1)
+        with serving(**how) as live, serving(**how) as killed:
+            killed.process.kill()
+            killed.process.wait(LIMIT_S)
+            expect(os.path.exists(path_of(killed)), "it is left there")
+            with serving(**how) as server:
+                expect(not os.path.exists(path_of(killed)), "it is gone")
+                for path in [*kept, path_of(live), path_of(server)]:
+                    expect(os.path.exists(path), f"{path} stays")
+            with job(PROGRAM, live.url) as host:
+                has_two_targets(live)
+            expect(host.returncode == 0, host.words)
+            expect(not any("refused" in line for line in live.log), f"undisturbed: {live.log}")
+
+
 def warnings(*options, **variables):
     """What a server warns of that has these variables, until it ends."""
     own = {k: v for k, v in os.environ.items() if not k.startswith("FARCALL_")}
@@ -388,6 +426,6 @@ def variables():
     expect(said == ["FARCALL_KEE is not a setting; did you mean FARCALL_KEY?"], said)
 
 
-PARTS = {part.__name__: part for part in (activation, core_dumps, end_of_input, log, notify,
-                                          signals, status, unread_log, variables)}
+PARTS = {part.__name__: part for part in (activation, core_dumps, end_of_input, left_sockets,
+                                          log, notify, signals, status, unread_log, variables)}
 PARTS[PART]()

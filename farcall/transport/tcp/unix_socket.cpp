@@ -38,8 +38,13 @@ std::string path_hint(int reason) {
   throw error("cannot listen on " + path + ": " + reason_text(reason) + path_hint(reason));
 }
 
-unique_fd make_unix_socket() noexcept {
-  return unique_fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+unique_fd make_unix_socket(int type = SOCK_STREAM) noexcept {
+  return unique_fd(::socket(AF_UNIX, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+}
+
+bool is_refused(int type, const socket_address& at) noexcept {
+  const unique_fd attempt = make_unix_socket(type);
+  return attempt && ::connect(attempt.get(), at.data(), at.size()) != 0 && errno == ECONNREFUSED;
 }
 
 /// Of several servers that find a socket left behind, one replaces it, and not what another has
@@ -54,16 +59,6 @@ unique_fd lock_folder_of(const std::string& path) noexcept {
     ::usleep(10'000);
   }
   return lock;
-}
-
-/// A socket of ours at which nobody listens any more.
-bool is_left_behind(const std::string& path, const socket_address& at) noexcept {
-  struct stat file{};
-  if (::lstat(path.c_str(), &file) != 0 || !S_ISSOCK(file.st_mode) || file.st_uid != ::geteuid()) {
-    return false;
-  }
-  const unique_fd attempt = make_unix_socket();
-  return attempt && ::connect(attempt.get(), at.data(), at.size()) != 0 && errno == ECONNREFUSED;
 }
 
 } // namespace
@@ -99,6 +94,17 @@ void socket_file::remove() noexcept {
   path_.clear();
 }
 
+bool is_left_behind(const std::string& path) {
+  struct stat file{};
+  if (::lstat(path.c_str(), &file) != 0 || !S_ISSOCK(file.st_mode) || file.st_uid != ::geteuid()) {
+    return false;
+  }
+  const socket_address at = socket_address::of_path(path);
+  // Linux tells a datagram socket that it is of the wrong type where one for streams is bound,
+  // which never hears of it. The other attempt is for systems that refuse in that case, too.
+  return is_refused(SOCK_DGRAM, at) && is_refused(SOCK_STREAM, at);
+}
+
 unique_fd listen_at(const std::string& path) {
   const socket_address at = socket_address::of_path(path);
   const unique_fd lock = lock_folder_of(path);
@@ -107,7 +113,7 @@ unique_fd listen_at(const std::string& path) {
   if (!made || ::fchmod(made.get(), S_IRUSR | S_IWUSR) != 0) cannot_listen_at(path, errno);
   if (::bind(made.get(), at.data(), at.size()) != 0) {
     const int reason = errno;
-    if (reason != EADDRINUSE || !is_left_behind(path, at)) cannot_listen_at(path, reason);
+    if (reason != EADDRINUSE || !is_left_behind(path)) cannot_listen_at(path, reason);
     if (!lock) {
       throw error(
           "cannot listen on " + path +

@@ -36,6 +36,10 @@ class socket_file {
 /// names the path, the reason and the remedy.
 [[nodiscard]] unique_fd listen_at(const std::string& path);
 
+/// A socket of our user's at which no process listens, nor is about to. Who listens there takes no
+/// notice.
+[[nodiscard]] bool is_left_behind(const std::string& path);
+
 /// A connection, or a listener, of Unix sockets.
 [[nodiscard]] bool is_unix(int fd) noexcept;
 

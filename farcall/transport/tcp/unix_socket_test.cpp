@@ -85,6 +85,31 @@ TEST_F(unix_socket, at_which_another_listens_stays_its_own) {
   EXPECT_NO_THROW((void)connect_to({path_}, clock::now() + std::chrono::seconds(20)));
 }
 
+TEST_F(unix_socket, at_which_somebody_listens_is_not_disturbed_by_a_look) {
+  {
+    const unique_fd listener = listen_at(path_);
+    EXPECT_FALSE(is_left_behind(path_));
+    EXPECT_FALSE(accept_from(listener.get())) << "a connection has come";
+    EXPECT_THROW((void)listen_at(path_), error);
+    EXPECT_FALSE(accept_from(listener.get())) << "a connection has come";
+  }
+  EXPECT_TRUE(is_left_behind(path_));
+  // Between bind() and listen().
+  const socket_address at = socket_address::of_path(path_);
+  ASSERT_EQ(::unlink(path_.c_str()), 0);
+  const unique_fd bound(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::bind(bound.get(), at.data(), at.size()), 0);
+  EXPECT_FALSE(is_left_behind(path_));
+}
+
+TEST_F(unix_socket, is_no_file_that_was_left_behind) {
+  EXPECT_FALSE(is_left_behind(path_));
+  std::ofstream(path_) << "precious";
+  EXPECT_FALSE(is_left_behind(path_));
+  EXPECT_FALSE(is_left_behind(folder_));
+  EXPECT_FALSE(is_left_behind("/" + std::string(200, 'x')));
+}
+
 TEST_F(unix_socket, does_not_take_the_place_of_a_file) {
   std::ofstream(path_) << "precious";
   EXPECT_THAT(listening(), ThrowsMessage<error>(AllOf(HasSubstr(path_), HasSubstr("no socket"))));
