@@ -126,6 +126,27 @@ TEST_F(network_clients, stand_beside_a_group) {
   expect_served(job_of("group", s));
 }
 
+TEST_F(network_clients, of_whom_there_are_none_are_warned_of) {
+  const std::string warning = clients_ + " has no client, so nobody can come in";
+  admit("# none yet");
+  {
+    const server s(serving());
+    EXPECT_EQ(log_.count(warning), 1U) << log_.text();
+    admit(line_of("alice"));
+    s.reload();
+    expect_served(job_of("alice", s));
+    EXPECT_EQ(log_.count(warning), 1U) << log_.text();
+    admit("");
+    s.reload();
+    EXPECT_EQ(log_.count(warning), 2U) << log_.text();
+  }
+  tcp::write_key_file(folder_.file("group"));
+  server_options o = serving();
+  o.access.key = folder_.file("group");
+  const server s(o);
+  EXPECT_EQ(log_.count(warning), 2U) << "a group can come";
+}
+
 TEST_F(network_clients, are_served_by_a_server_that_has_the_key_of_one) {
   server_options o = local_server(key_of("alice"));
   const server s(o);

@@ -1,4 +1,5 @@
 #include <farcall/base/error.hpp>
+#include <farcall/base/log.hpp>
 #include <farcall/transport/tcp/identity.hpp>
 #include <farcall/transport/tcp/secret.hpp>
 
@@ -49,6 +50,12 @@ server_identity make_server_identity(const access& a) {
   if (!a.key.empty()) {
     file.keys.push_back(tcp::read_key_file(a.key));
     if (const std::string& name = file.keys.back().name; !name.empty()) file.clients[name];
+  }
+  // No error: clients may be added to the file at any time.
+  if (file.keys.empty()) {
+    log::warning("client file " + a.clients +
+                 " has no client, so nobody can come in; add lines that 'farcall keygen --name' "
+                 "makes, and send the server SIGHUP");
   }
   return {tcp::tls_identity::with_keys(std::move(file.keys)), std::move(file.clients)};
 }

@@ -20,7 +20,7 @@ struct server_identity {
 };
 
 /// The same for a server: a key of a group and those of clients may be given together. Throws
-/// setting_error.
+/// setting_error, and logs a warning where the files let nobody in.
 [[nodiscard]] server_identity make_server_identity(const access& a);
 
 } // namespace farcall
