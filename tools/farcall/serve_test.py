@@ -162,6 +162,29 @@ def status():
     taken.close()
 
 
+def reload():
+    with tempfile.TemporaryDirectory() as folder:
+        clients = f"{folder}/clients"
+
+        def admit(lines):
+            with open(clients, "w", encoding="utf-8", opener=lambda path, flags: os.open(
+                    path, flags, 0o600)) as file:
+                file.write(lines)
+
+        admit(f"alice {64 * 'a'}\n")
+        with serving("--clients", clients, "--log-format", "json") as server:
+            admit("alice what?\n")
+            server.process.send_signal(signal.SIGHUP)
+            failed = until(lambda: events(server, "not_reloaded"), "files that cannot be used")[0]
+            expect(failed["level"] == "error" and f"{clients}, line 1" in failed["reason"] and
+                   failed["reason"] in failed["text"], failed)
+            admit(f"bob {64 * 'b'}\n")
+            server.process.send_signal(signal.SIGHUP)
+            until(lambda: events(server, "reloaded"), "files that can")
+            expect(len(events(server, "not_reloaded")) == 1 and not events(server, "log"),
+                   f"each is told once: {server.log}")
+
+
 def signals():
     with serving() as server, job(PROGRAM, server.url) as host:
         targets = has_two_targets(server)
@@ -427,5 +450,5 @@ def variables():
 
 
 PARTS = {part.__name__: part for part in (activation, core_dumps, end_of_input, left_sockets,
-                                          log, notify, signals, status, unread_log, variables)}
+                                          log, notify, reload, signals, status, unread_log, variables)}
 PARTS[PART]()

@@ -1,5 +1,4 @@
 #include <farcall/base/error.hpp>
-#include <farcall/base/log.hpp>
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/transport/tcp/server.hpp>
 
@@ -52,11 +51,11 @@ bool is_hangup_ignored() noexcept {
   return ::sigaction(SIGHUP, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
-void reload_or_say(const server& s) {
+void reload(const server& s) {
   try {
     s.reload();
-  } catch (const std::exception& e) {
-    log::error(std::string("keys and certificates stay as they are: ") + e.what());
+  } catch (const std::exception&) {
+    // One of its events.
   }
 }
 
@@ -101,7 +100,7 @@ void serve_until_signalled(server& s, const serving& meanwhile) {
     const bool hangs_up = is_hangup(*got, had_terminal);
     if (hangs_up && is_hangup_ignored()) continue;
     if (got->ssi_signo == SIGHUP && !hangs_up) {
-      reload_or_say(s);
+      reload(s);
       continue;
     }
     if (is_draining || hangs_up) return;

@@ -99,11 +99,18 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
   }
   /// Whom it takes is what the files say now.
   void reload() {
-    server_identity next = make_server_identity(own_.access);
-    loop_->post(
-        [weak = weak_from_this(), next = std::make_shared<server_identity>(std::move(next))] {
-          if (const auto self = weak.lock()) self->take_only(std::move(*next));
-        });
+    auto next = std::make_shared<server_identity>();
+    try {
+      *next = make_server_identity(own_.access);
+    } catch (const std::exception& e) {
+      loop_->post([weak = weak_from_this(), why = std::string(e.what())] {
+        if (const auto self = weak.lock()) self->events_.not_reloaded(why);
+      });
+      throw;
+    }
+    loop_->post([weak = weak_from_this(), next] {
+      if (const auto self = weak.lock()) self->take_only(std::move(*next));
+    });
   }
 
   [[nodiscard]] const std::string& protection_at(const tcp::address& where) const noexcept {

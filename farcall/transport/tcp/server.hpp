@@ -69,7 +69,7 @@ class server {
   /// Reads the files of keys, clients and certificates again. Those who come from now on are taken
   /// by what they say now; targets of clients that stand there no longer end, and their hosts learn
   /// why; other connections stay. Any thread. Throws setting_error for files that cannot be used;
-  /// then nothing has changed.
+  /// then nothing has changed, as its log says, too.
   void reload() const;
   /// Targets that run now.
   [[nodiscard]] std::uint32_t targets() const noexcept;

@@ -110,6 +110,11 @@ void server_events::reloaded(std::size_t ended) {
        {{"targets", static_cast<std::int64_t>(ended)}});
 }
 
+void server_events::not_reloaded(const std::string& why) {
+  tell(log::level::error, "not_reloaded", "keys and certificates stay as they are: " + why,
+       {{"reason", why}});
+}
+
 void server_events::draining(std::size_t targets) {
   tell(log::level::info, "draining",
        "draining: no new targets are started; " + count_text(targets) + " left",

@@ -58,6 +58,8 @@ class server_events {
   void refused(const std::string& address, tcp::refusal_cause cause, const std::string& why);
   /// Keys and certificates were read again; so many targets of revoked clients end.
   void reloaded(std::size_t ended);
+  /// They were to be, and cannot be used.
+  void not_reloaded(const std::string& why);
   void draining(std::size_t targets);
   void ending(std::size_t targets);
 
