@@ -263,8 +263,15 @@ control_message host_membership::expect(node_id node, target& t, control kind, c
         who(node, t) + " cannot join: " + messages::refused::decode(message->body).why, node);
   }
   if (message->kind == control::ended) {
-    throw start_failed(
-        who(node, t) + " did not join: " + messages::ended::decode(message->body).how, node);
+    const auto ended = messages::ended::decode(message->body);
+    // It has ended by itself and said nothing.
+    const bool may_be_another = kind == control::present && ended.code >= 0;
+    throw start_failed(who(node, t) + " did not join: " + ended.how +
+                           (may_be_another ? "; does the server run a farcall program that makes a "
+                                             "farcall::job, or calls farcall::serve_if_target(), "
+                                             "early in main()?"
+                                           : ""),
+                       node);
   }
   if (message->kind == other_byte_order(kind)) {
     throw start_failed(who(node, t) +

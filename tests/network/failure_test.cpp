@@ -439,7 +439,8 @@ TEST(network_start, the_program_of_the_server_is_none_of_farcall) {
   o.program = "/bin/true";
   const server s(o);
   const std::string why = start_failure(network_job(url_of(s)));
-  EXPECT_THAT(why, testing::AllOf(HasSubstr("node 1"), HasSubstr("exited with status 0")));
+  EXPECT_THAT(why, testing::AllOf(HasSubstr("node 1"), HasSubstr("exited with status 0"),
+                                  HasSubstr("makes a farcall::job")));
   EXPECT_TRUE(comes_true([&] { return s.targets() == 0; }));
 }
 
@@ -448,8 +449,9 @@ TEST(network_start, the_program_of_the_server_does_not_exist) {
   o.program = "/does/not/exist";
   const server s(o);
   const captured_log log;
-  EXPECT_THAT(start_failure(network_job(url_of(s))),
-              testing::AllOf(HasSubstr("node 1"), HasSubstr("/does/not/exist")));
+  const std::string why = start_failure(network_job(url_of(s)));
+  EXPECT_THAT(why, testing::AllOf(HasSubstr("node 1"), HasSubstr("/does/not/exist")));
+  EXPECT_THAT(why, testing::Not(HasSubstr("farcall::job"))) << "that is not what it lacks";
   EXPECT_EQ(s.targets(), 0U);
 }
 
