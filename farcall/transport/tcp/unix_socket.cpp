@@ -21,8 +21,6 @@ constexpr int longest_queue = SOMAXCONN;
 
 std::string path_hint(int reason) {
   switch (reason) {
-  case EADDRINUSE:
-    return "; another server listens there, or it is no socket: choose another path";
   case ENOENT:
   case ENOTDIR:
     return "; make its folder first";
@@ -34,8 +32,31 @@ std::string path_hint(int reason) {
   }
 }
 
+/// What is in the way there, and what to do about it; empty where nothing is any more.
+std::string obstacle_text(const std::string& path) {
+  struct stat found{};
+  if (::lstat(path.c_str(), &found) != 0) return "";
+  if (S_ISDIR(found.st_mode)) {
+    return "a folder is there: name a path in it that does not exist, such as " + path +
+           (path.ends_with('/') ? "" : "/") + "farcall.socket";
+  }
+  if (!S_ISSOCK(found.st_mode)) {
+    const std::string kind = S_ISREG(found.st_mode)   ? "a file"
+                             : S_ISLNK(found.st_mode) ? "a symbolic link"
+                                                      : "something";
+    return kind + " is there that is no socket: remove it, or choose another path";
+  }
+  if (found.st_uid != ::geteuid()) {
+    return "a socket of user " + std::to_string(found.st_uid) +
+           " is there: choose another path, or have that user remove it";
+  }
+  return "another server listens there: end it, or choose another path";
+}
+
 [[noreturn]] void cannot_listen_at(const std::string& path, int reason) {
-  throw error("cannot listen on " + path + ": " + reason_text(reason) + path_hint(reason));
+  const std::string obstacle = reason == EADDRINUSE ? obstacle_text(path) : "";
+  throw error("cannot listen on " + path + ": " +
+              (obstacle.empty() ? reason_text(reason) + path_hint(reason) : obstacle));
 }
 
 unique_fd make_unix_socket(int type = SOCK_STREAM) noexcept {

@@ -112,8 +112,27 @@ TEST_F(unix_socket, is_no_file_that_was_left_behind) {
 
 TEST_F(unix_socket, does_not_take_the_place_of_a_file) {
   std::ofstream(path_) << "precious";
-  EXPECT_THAT(listening(), ThrowsMessage<error>(AllOf(HasSubstr(path_), HasSubstr("no socket"))));
+  EXPECT_THAT(listening(), ThrowsMessage<error>(AllOf(HasSubstr(path_ + ": a file is there"),
+                                                      HasSubstr("remove it"))));
   EXPECT_EQ(std::filesystem::file_size(path_), 8U);
+  path_ = folder_ / "link";
+  std::filesystem::create_symlink(folder_ / "socket", path_);
+  EXPECT_THAT(listening(), ThrowsMessage<error>(HasSubstr(path_ + ": a symbolic link is there")));
+  path_ = folder_ / "pipe";
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  EXPECT_THAT(listening(), ThrowsMessage<error>(HasSubstr(path_ + ": something is there")));
+  path_ = folder_;
+  EXPECT_THAT(listening(), ThrowsMessage<error>(AllOf(HasSubstr(path_ + ": a folder is there"),
+                                                      HasSubstr(path_ + "/farcall.socket"))));
+}
+
+TEST_F(unix_socket, of_another_user_stays_his) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root makes files of others";
+  (void)listen_at(path_);
+  ASSERT_EQ(::chown(path_.c_str(), 1, 1), 0);
+  EXPECT_THAT(listening(),
+              ThrowsMessage<error>(HasSubstr(path_ + ": a socket of user 1 is there")));
+  EXPECT_TRUE(is_there());
 }
 
 TEST_F(unix_socket, is_not_held_up_by_who_locks_the_folder) {
