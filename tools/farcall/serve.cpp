@@ -160,8 +160,13 @@ void serve_and_report(server& listening, const serve_options& options, service_m
   const auto ask = [&](std::chrono::milliseconds longest) { return listening.status(longest); };
   std::optional<http_server> pages;
   if (options.status) {
-    pages.emplace(tcp::parse_address(*options.status, "--status", true),
-                  server_pages([ask] { return ask(std::chrono::seconds(1)); }));
+    const tcp::address at = tcp::parse_address(*options.status, "--status", true);
+    try {
+      pages.emplace(at, server_pages([ask] { return ask(std::chrono::seconds(1)); }));
+    } catch (const error& e) {
+      // Hosts have an address, too.
+      throw failed_run(fmt::format("--status: {}", e.what()));
+    }
   }
   std::optional<service_reports> reports;
   serving meanwhile;

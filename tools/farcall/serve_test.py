@@ -158,7 +158,8 @@ def status():
     address = f"127.0.0.1:{taken.getsockname()[1]}"
     done = subprocess.run([FARCALL, "serve", "--status", address, PROGRAM], capture_output=True,
                           text=True, timeout=LIMIT_S, check=False)
-    expect(done.returncode == 1 and f"cannot listen on {address}" in done.stderr, done.stderr)
+    expect(done.returncode == 1 and f"--status: cannot listen on {address}" in done.stderr,
+           done.stderr)
     taken.close()
 
 
