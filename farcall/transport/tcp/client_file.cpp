@@ -1,5 +1,6 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/settings.hpp>
+#include <farcall/base/text.hpp>
 #include <farcall/transport/tcp/client_file.hpp>
 
 #include <algorithm>
@@ -31,16 +32,29 @@ std::vector<std::string_view> words_of(std::string_view line) {
   }
 }
 
+/// Without its unit; `most` in that.
+std::uint64_t amount_from(std::string_view text, const std::string& what, std::uint64_t most,
+                          std::string_view written) {
+  try {
+    return parse_number(text, what, 1, most);
+  } catch (const setting_error&) {
+    throw setting_error(what + " is \"" + valid_text(written) +
+                        "\"; give a whole number with k, M or G behind it, or of bytes, from " +
+                        std::to_string(least_memory >> 20) + "M to " +
+                        std::to_string(most_memory >> 30) + "G");
+  }
+}
+
 std::uint64_t bytes_from(std::string_view text, const std::string& what) {
   constexpr std::string_view units = "kMG";
+  const std::string_view written = text;
   const std::size_t unit = text.empty() ? std::string_view::npos : units.find(text.back());
   unsigned shift = 0;
   if (unit != std::string_view::npos) {
     shift = 10 * (static_cast<unsigned>(unit) + 1);
     text.remove_suffix(1);
   }
-  const std::uint64_t most = most_memory >> shift;
-  const std::uint64_t bytes = parse_number(text, what, 1, most) << shift;
+  const std::uint64_t bytes = amount_from(text, what, most_memory >> shift, written) << shift;
   if (bytes < least_memory) throw setting_error(what + " is less than 32M, which a target needs");
   return bytes;
 }

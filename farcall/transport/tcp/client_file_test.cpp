@@ -113,6 +113,17 @@ TEST_F(client_file_test, names_the_line_that_it_cannot_use_and_shows_no_key) {
   }
 }
 
+TEST_F(client_file_test, names_memory_in_the_units_that_people_write) {
+  const std::string line = "alice " + digits('a') + " memory=";
+  for (const std::string wrong : {"2T", "1.5G", "1048577G", "99999999999G", "M", "2GiB"}) {
+    expect_refused(line + wrong, "memory= is \"" + wrong +
+                                     "\"; give a whole number with k, M or G behind it, or of "
+                                     "bytes, from 32M to 1048576G");
+  }
+  EXPECT_EQ(read(line + "1048576G").clients.at("alice").memory, std::uint64_t{1} << 50);
+  expect_refused(line + "31M", "memory= is less than 32M");
+}
+
 TEST_F(client_file_test, is_for_its_owner_only) {
   EXPECT_THAT([&] { (void)read_client_file(file("", 0640)); },
               ThrowsMessage<setting_error>(HasSubstr("chmod 600")));
