@@ -284,9 +284,19 @@ TEST_F(network_clients, run_on_their_processors) {
 }
 
 TEST_F(network_clients, whose_processors_are_not_there_learn_it) {
-  admit(line_of("alice") + " cpus=1023");
+  admit(line_of("alice") + " cpus=1022,1023\n" + line_of("bob") + " cpus=0-1023");
   const server s(serving());
+  EXPECT_THAT(log_.text(), HasSubstr("client alice names processors that cannot be used here: "
+                                     "1022-1023; its targets cannot start"));
   EXPECT_THAT(start_failure(job_of("alice", s)), HasSubstr("cpus="));
+  EXPECT_THAT(log_.text(), HasSubstr("-1023; its targets run on the others"));
+  const std::vector<unsigned> all = own_processors();
+  const job of_bob(job_of("bob", s));
+  EXPECT_THAT(sync(of_bob.targets().front(), own_processors), testing::IsSupersetOf(all));
+  EXPECT_EQ(own_processors(), all) << "the server's are as before";
+  admit(line_of("alice") + " cpus=" + std::to_string(all.front()));
+  s.reload();
+  EXPECT_EQ(log_.count("cannot be used here"), 2U) << log_.text();
 }
 
 bool can_have(std::size_t bytes) {

@@ -1,10 +1,12 @@
 #include <farcall/base/error.hpp>
+#include <farcall/base/log.hpp>
 #include <farcall/base/node_id.hpp>
 #include <farcall/transport/tcp/client_quota.hpp>
 
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <iterator>
 #include <set>
 #include <system_error>
 
@@ -27,6 +29,46 @@ std::set<socket_number> sockets_of(pid_t process) {
   return numbers;
 }
 
+cpu_set_t set_of(const std::vector<unsigned>& cpus) noexcept {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const unsigned cpu : cpus)
+    CPU_SET(cpu, &set);
+  return set;
+}
+
+/// None where it cannot be told.
+std::vector<unsigned> unusable_of(const std::vector<unsigned>& cpus) {
+  cpu_set_t before;
+  if (::sched_getaffinity(0, sizeof before, &before) != 0) return {};
+  // Only the system knows which there are, and which of them this process may use: it leaves the
+  // others out of the set.
+  cpu_set_t set = set_of(cpus);
+  if (::sched_setaffinity(0, sizeof set, &set) != 0) {
+    return errno == EINVAL ? cpus : std::vector<unsigned>();
+  }
+  const bool is_known = ::sched_getaffinity(0, sizeof set, &set) == 0;
+  (void)::sched_setaffinity(0, sizeof before, &before);
+  std::vector<unsigned> unusable;
+  std::ranges::copy_if(cpus, std::back_inserter(unusable),
+                       [&](unsigned cpu) { return is_known && !CPU_ISSET(cpu, &set); });
+  return unusable;
+}
+
+/// "0-2,8" for 0, 1, 2, 8.
+std::string text_of(const std::vector<unsigned>& cpus) {
+  std::string text;
+  for (auto at = cpus.begin(); at != cpus.end();) {
+    const unsigned first = *at++;
+    unsigned last = first;
+    for (; at != cpus.end() && *at == last + 1; ++at)
+      last = *at;
+    text += (text.empty() ? "" : ",") + std::to_string(first);
+    if (last != first) text += "-" + std::to_string(last);
+  }
+  return text;
+}
+
 } // namespace
 
 void require_room(const std::string& client, const client_limits& limits, std::uint32_t targets) {
@@ -39,10 +81,7 @@ void require_room(const std::string& client, const client_limits& limits, std::u
 
 cpu_restriction::cpu_restriction(const std::string& client, const std::vector<unsigned>& cpus) {
   if (cpus.empty()) return;
-  cpu_set_t wanted;
-  CPU_ZERO(&wanted);
-  for (const unsigned cpu : cpus)
-    CPU_SET(cpu, &wanted);
+  const cpu_set_t wanted = set_of(cpus);
   if (::sched_getaffinity(0, sizeof before_, &before_) != 0 ||
       ::sched_setaffinity(0, sizeof wanted, &wanted) != 0) {
     throw start_failed("the server cannot run targets of client " + client +
@@ -57,6 +96,18 @@ cpu_restriction::cpu_restriction(const std::string& client, const std::vector<un
 cpu_restriction::~cpu_restriction() {
   // What was allowed before is so now.
   if (is_restricted_) (void)::sched_setaffinity(0, sizeof before_, &before_);
+}
+
+void warn_of_unusable_cpus(const std::string& file, const client_table& clients) {
+  for (const auto& [name, limits] : clients) {
+    if (limits.cpus.empty()) continue;
+    const std::vector<unsigned> unusable = unusable_of(limits.cpus);
+    if (unusable.empty()) continue;
+    log::warning("client file " + file + ": cpus= of client " + name +
+                 " names processors that cannot be used here: " + text_of(unusable) +
+                 (unusable.size() == limits.cpus.size() ? "; its targets cannot start"
+                                                        : "; its targets run on the others"));
+  }
 }
 
 void limit_memory(pid_t process, std::uint64_t bytes) {

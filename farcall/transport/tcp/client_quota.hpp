@@ -34,6 +34,11 @@ class cpu_restriction {
   bool is_restricted_ = false;
 };
 
+/// Logs a warning for each client that may use processors on which nothing can run here, as the
+/// machine lacks them. They are no error: machines share such files, and a client's limits are not
+/// to keep others out. `file` is for messages.
+void warn_of_unusable_cpus(const std::string& file, const client_table& clients);
+
 /// A process that was just started, and its children, have at most so much memory of their own.
 /// Throws start_failed where the system does not allow it.
 void limit_memory(pid_t process, std::uint64_t bytes);

@@ -1,5 +1,6 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/log.hpp>
+#include <farcall/transport/tcp/client_quota.hpp>
 #include <farcall/transport/tcp/identity.hpp>
 #include <farcall/transport/tcp/secret.hpp>
 
@@ -46,7 +47,10 @@ server_identity make_server_identity(const access& a) {
   if (a.key.empty() && a.clients.empty()) return {make_identity(a), {}};
   require_one_kind(a);
   tcp::client_file file;
-  if (!a.clients.empty()) file = tcp::read_client_file(a.clients);
+  if (!a.clients.empty()) {
+    file = tcp::read_client_file(a.clients);
+    tcp::warn_of_unusable_cpus(a.clients, file.clients);
+  }
   if (!a.key.empty()) {
     file.keys.push_back(tcp::read_key_file(a.key));
     if (const std::string& name = file.keys.back().name; !name.empty()) file.clients[name];
