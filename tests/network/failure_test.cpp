@@ -452,6 +452,10 @@ TEST(network_start, the_program_of_the_server_does_not_exist) {
   const std::string why = start_failure(network_job(url_of(s)));
   EXPECT_THAT(why, testing::AllOf(HasSubstr("node 1"), HasSubstr("/does/not/exist")));
   EXPECT_THAT(why, testing::Not(HasSubstr("farcall::job"))) << "that is not what it lacks";
+  const auto status = s.status(std::chrono::seconds(20));
+  ASSERT_TRUE(status);
+  EXPECT_EQ(status->targets_not_started, 1U);
+  EXPECT_EQ(status->targets_started, 0U);
   EXPECT_EQ(s.targets(), 0U);
 }
 

@@ -44,6 +44,9 @@ std::string server_metrics(const server_status& status) {
       "Connections that have not said, or not proved, what they want.", status.unproved);
   add("farcall_server_targets_started_total", "counter", "Targets started.",
       status.targets_started);
+  add("farcall_server_targets_not_started_total", "counter",
+      "Targets that could not be started, or that a host may not have.",
+      status.targets_not_started);
   add("farcall_server_connections_total", "counter", "Connections that have come.",
       status.connections);
   metric_family refused("farcall_server_refused_connections_total", "counter",

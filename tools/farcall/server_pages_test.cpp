@@ -17,6 +17,7 @@ server_status busy() {
   s.hosts = 1;
   s.unproved = 3;
   s.targets_started = 40;
+  s.targets_not_started = 7;
   s.connections = 500;
   s.refused.at(static_cast<std::size_t>(tcp::refusal_cause::timeout)) = 6;
   return s;
@@ -27,7 +28,9 @@ TEST(server_pages, metrics_are_those_of_the_status) {
   for (const char* line :
        {"\nfarcall_server_targets 2\n", "\nfarcall_server_hosts 1\n",
         "\nfarcall_server_draining 0\n", "\nfarcall_server_unproved_connections 3\n",
-        "\nfarcall_server_targets_started_total 40\n", "\nfarcall_server_connections_total 500\n",
+        "\nfarcall_server_targets_started_total 40\n",
+        "\nfarcall_server_targets_not_started_total 7\n",
+        "\nfarcall_server_connections_total 500\n",
         "\nfarcall_server_refused_connections_total{cause=\"timeout\"} 6\n",
         "\nfarcall_server_refused_connections_total{cause=\"request\"} 0\n"})
     EXPECT_THAT(text, HasSubstr(line));

@@ -601,6 +601,7 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     s.unproved = acceptor_->unproved() + visitors_.size();
     s.is_draining = is_draining_;
     s.targets_started = events_.targets_started();
+    s.targets_not_started = events_.targets_not_started();
     s.connections = acceptor_->accepted();
     s.refused = events_.refusals();
     return s;

@@ -44,7 +44,8 @@ struct server_status {
   std::size_t unproved = 0; ///< connections that have not said, or not proved, what they want
   bool is_draining = false;
   std::uint64_t targets_started = 0;
-  std::uint64_t connections = 0; ///< that have come
+  std::uint64_t targets_not_started = 0; ///< that hosts have asked for in vain, once let in
+  std::uint64_t connections = 0;         ///< that have come
   std::array<std::uint64_t, tcp::refusal_causes> refused{};
 };
 

@@ -56,6 +56,7 @@ void server_events::target_started(const server_client& client, node_id node, pi
 
 void server_events::target_not_started(const server_client& client, node_id node,
                                        const std::string& why) {
+  ++not_started_;
   facts parts = facts_of(client);
   parts.emplace_back("node", node);
   parts.emplace_back("reason", why);

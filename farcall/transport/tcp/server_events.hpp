@@ -64,6 +64,7 @@ class server_events {
   void ending(std::size_t targets);
 
   [[nodiscard]] std::uint64_t targets_started() const noexcept { return started_; }
+  [[nodiscard]] std::uint64_t targets_not_started() const noexcept { return not_started_; }
   [[nodiscard]] const std::array<std::uint64_t, tcp::refusal_causes>& refusals() const noexcept {
     return refused_;
   }
@@ -79,6 +80,7 @@ class server_events {
   log::limited_log refusal_lines_{"more connections were refused"};
   std::map<tcp::job_name, std::size_t> targets_of_; ///< by job, samplers included
   std::uint64_t started_ = 0;
+  std::uint64_t not_started_ = 0;
   std::array<std::uint64_t, tcp::refusal_causes> refused_{};
 };
 
