@@ -62,8 +62,8 @@ std::string_view status_text(int status) {
 /// What a client asks for, as far as it matters here.
 struct http_request {
   std::string_view method;
-  std::string_view path; ///< without "?" and what follows
-  std::string_view host; ///< of the field of that name; empty: there is none
+  std::string_view path;                ///< without "?" and what follows
+  std::optional<std::string_view> host; ///< of the field of that name
 };
 
 std::string_view trimmed(std::string_view text) {
@@ -77,7 +77,8 @@ bool is_host_field(std::string_view name) {
   return std::ranges::equal(name, wanted, [](char a, char b) { return (a | 0x20) == b; });
 }
 
-/// Reads "GET /path HTTP/1.1" and the fields behind it; nothing for anything else.
+/// Reads "GET /path HTTP/1.1" and the fields behind it; nothing for anything else, as for a request
+/// with several hosts (RFC 9112, 3.2).
 std::optional<http_request> parse_head(std::string_view head) {
   constexpr std::string_view line_end = "\r\n";
   const std::string_view first = head.substr(0, head.find(line_end));
@@ -95,8 +96,9 @@ std::optional<http_request> parse_head(std::string_view head) {
     at = head.find(line_end, begin);
     const std::string_view line = head.substr(begin, at - begin);
     const auto colon = line.find(':');
-    if (colon != std::string_view::npos && is_host_field(line.substr(0, colon)))
-      request.host = trimmed(line.substr(colon + 1));
+    if (colon == std::string_view::npos || !is_host_field(line.substr(0, colon))) continue;
+    if (request.host) return std::nullopt;
+    request.host = trimmed(line.substr(colon + 1));
   }
   return request;
 }
@@ -239,7 +241,7 @@ class http_server::impl {
     const bool is_head = request->method == "HEAD";
     if (!is_head && request->method != "GET")
       return text_of({405, "only GET and HEAD are understood\n"}, false);
-    if (is_on_loopback_ && !asks_for_loopback(request->host))
+    if (is_on_loopback_ && !asks_for_loopback(request->host.value_or("")))
       return text_of({403, "ask for localhost\n"}, is_head);
     const auto at = pages_.find(request->path);
     if (at == pages_.end()) return text_of({404, "there is no such page\n"}, is_head);

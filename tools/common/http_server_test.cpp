@@ -111,6 +111,18 @@ TEST_F(http_server_test, on_loopback_a_page_of_another_name_is_refused) {
   }
 }
 
+TEST_F(http_server_test, a_request_with_several_hosts_is_refused) {
+  for (const char* second : {"Host: evil.example", "hOST:localhost", "Host:"}) {
+    EXPECT_THAT(reply_to("GET /page HTTP/1.1\r\nHost: localhost\r\nX: y\r\n" + std::string(second) +
+                         "\r\n\r\n"),
+                StartsWith("HTTP/1.1 400 "))
+        << second;
+  }
+  EXPECT_THAT(reply_to("GET /page HTTP/1.1\r\nHost:\r\nHost: evil.example\r\n\r\n"),
+              StartsWith("HTTP/1.1 400 "));
+  EXPECT_EQ(asked_, 0);
+}
+
 TEST_F(http_server_test, those_who_say_nothing_keep_nobody_waiting_and_are_cut_off) {
   std::vector<unique_fd> silent;
   for (int i = 0; i < 100; ++i)
