@@ -191,7 +191,13 @@ TEST_F(network_certificates, and_keys_do_not_go_together) {
 
 TEST_F(network_certificates, without_one_nobody_comes_in) {
   const server s(serving_as("server"));
-  EXPECT_THAT(start_failure(network_job(url_of(s))), HasSubstr("it wants a key"));
+  EXPECT_THAT(start_failure(network_job(url_of(s))),
+              AllOf(HasSubstr("it wants a key or a certificate"), HasSubstr("FARCALL_CERTIFICATE"),
+                    HasSubstr("FARCALL_AUTHORITY")));
+  const server without(local_server());
+  EXPECT_THAT(
+      start_failure(calling_as("host", without)),
+      AllOf(HasSubstr("it was started without a key or certificate"), HasSubstr("--certificate")));
   expect_served(s);
 }
 

@@ -180,7 +180,7 @@ TEST_F(intruder_test, another_key_is_refused) {
 
 TEST_F(intruder_test, who_has_no_key_hears_that_he_needs_one) {
   EXPECT_THAT(start_failure(network_job(url_of(*server_))), HasSubstr("it wants a key"));
-  EXPECT_TRUE(log_.comes_to_say("it came without a key"));
+  EXPECT_TRUE(log_.comes_to_say("it came without a key or certificate"));
   expect_job_undisturbed();
 }
 
@@ -188,8 +188,8 @@ TEST_F(plain_intruder_test, who_has_a_key_hears_that_the_server_has_none) {
   const std::string other = folder_.file("other");
   tcp::write_key_file(other);
   EXPECT_THAT(start_failure(network_job(url_of(*server_), other)),
-              HasSubstr("it was started without a key"));
-  EXPECT_TRUE(log_.comes_to_say("it has a key and we have none"));
+              HasSubstr("it was started without a key or certificate"));
+  EXPECT_TRUE(log_.comes_to_say("it has a key or certificate, and we have none"));
   expect_job_undisturbed();
 }
 

@@ -29,11 +29,12 @@ const char* refusal_text(admission word) noexcept {
   case admission::other_version:
     return "it is built with another version of farcall; build both with the same";
   case admission::needs_key:
-    return "it wants a key, and this program was given none (FARCALL_KEY=FILE, or "
-           "job_options::key)";
+    return "it wants a key or a certificate, and this program was given neither: set "
+           "FARCALL_KEY=FILE, or FARCALL_CERTIFICATE, FARCALL_CERTIFICATE_KEY and "
+           "FARCALL_AUTHORITY, or the like in job_options";
   case admission::has_no_key:
-    return "it was started without a key, and this program has one; start it with 'farcall serve "
-           "--key FILE'";
+    return "it was started without a key or certificate, and this program has one; start it with "
+           "'farcall serve --key FILE', or --clients or --certificate";
   case admission::is_full:
     return "it has as many targets as it may have ('farcall serve --most-targets')";
   case admission::is_draining:

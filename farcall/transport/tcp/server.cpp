@@ -234,9 +234,10 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     if (wants_encryption != is_encrypted()) {
       tcp::reply(socket.get(),
                  is_encrypted() ? tcp::admission::needs_key : tcp::admission::has_no_key);
-      throw tcp::connection_refused(tcp::refusal_cause::key, is_encrypted()
-                                                                 ? "it came without a key"
-                                                                 : "it has a key and we have none");
+      throw tcp::connection_refused(tcp::refusal_cause::key,
+                                    is_encrypted()
+                                        ? "it came without a key or certificate"
+                                        : "it has a key or certificate, and we have none");
     }
     if (is_draining_) {
       tcp::reply(socket.get(), tcp::admission::is_draining);
