@@ -361,6 +361,7 @@ job::job(int& argc, char** argv, const job_options& options) {
   if (!server) group = take_launched_group(detail::process_manager_of(options));
   const job_options o = detail::complete(options, given, group.has_value());
   if (server) serve_hosts(*server, o, given);
+  detail::refuse_server_options(given);
   detail::refuse_plain_jobs(given);
   start(o, std::move(existing), group ? &*group : nullptr, false);
 }
@@ -403,6 +404,7 @@ job::job(spmd_t /*says which*/, int& argc, char** argv, const job_options& optio
   if (!server) group = take_launched_group(detail::process_manager_of(options));
   const job_options o = detail::complete(options, given, group.has_value());
   if (server) serve_hosts(*server, o, given);
+  detail::refuse_server_options(given);
   start(o, take_over(options.existing_targets), group ? &*group : nullptr, true);
 }
 

@@ -173,6 +173,17 @@ std::vector<target_url> detail::parse_equals(const std::string& targets) {
   return urls;
 }
 
+void detail::refuse_server_options(const settings_source& given) {
+  using settings::row;
+  for (const setting* const s : {&row("clients"), &row("revoked"), &row("keep-output"),
+                                 &row("plain"), &row("i-trust-this-network")}) {
+    const auto option = given.given_by(*s);
+    if (!option) continue;
+    throw setting_error(*option + " is for servers, and this program is none: give it " +
+                        settings::option_of(row("serve")) + ", too, or leave that out");
+  }
+}
+
 void detail::refuse_plain_jobs(const settings_source& given) {
   if (given.text(settings::row("spmd")) != "yes") return;
   throw start_failed("this program makes a plain farcall::job, and was started for a job of equals "

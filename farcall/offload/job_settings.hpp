@@ -43,6 +43,10 @@ struct forwarded_settings {
 /// Throws malformed_message.
 [[nodiscard]] forwarded_settings decode_settings(std::span<const std::byte> bytes);
 
+/// For a program that is no server. Throws setting_error where the user has given it an option that
+/// is for servers only, and would mean nothing.
+void refuse_server_options(const settings_source& given);
+
 /// Throws start_failed where the user has asked for a job of equals.
 void refuse_plain_jobs(const settings_source& given);
 

@@ -570,6 +570,15 @@ TEST(job_settings, options_of_servers_are_yes_or_no) {
               AllOf(HasSubstr("--farcall-plain is \"true\""), HasSubstr("yes or no")));
 }
 
+TEST(job_settings, options_of_servers_are_for_servers) {
+  for (const std::string option :
+       {"--farcall-clients=file", "--farcall-revoked=file", "--farcall-keep-output=no",
+        "--farcall-plain=yes", "--farcall-i-trust-this-network=yes"}) {
+    EXPECT_THAT(setting_error_of({option}),
+                AllOf(HasSubstr(option.substr(0, option.find('='))), HasSubstr("--farcall-serve")));
+  }
+}
+
 /// Standard output and error of this program, run again by a shell with these variables.
 std::string text_of_own_run(const std::string& variables, const std::string& filter,
                             bool succeeds = true) {
