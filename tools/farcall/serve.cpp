@@ -242,6 +242,8 @@ int serve_app(serve_options options, const std::vector<std::string>& command) {
     std::string line = read_line(STDIN_FILENO);
     key.emplace(line);
     options.server.access.key = key->path();
+    options.server.reads_access_once = "the key came from standard input (--key-from-stdin) and "
+                                       "cannot be read again; start a server with another one";
     if (options.exports_from_stdin) set_exports(read_exports(STDIN_FILENO));
     enter_folder(options);
     input = take_stdin();

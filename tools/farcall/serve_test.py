@@ -184,6 +184,19 @@ def reload():
             until(lambda: events(server, "reloaded"), "files that can")
             expect(len(events(server, "not_reloaded")) == 1 and not events(server, "log"),
                    f"each is told once: {server.log}")
+        subprocess.run([FARCALL, "keygen", f"{folder}/key"], check=True, stdout=subprocess.DEVNULL)
+        reading, writing = os.pipe()
+        with open(writing, "wb", 0) as entrance, open(f"{folder}/key", "rb") as key:
+            entrance.write(key.read())
+            with serving("--key-from-stdin", "--log-format", "json", stdin=reading) as server:
+                os.close(reading)
+                server.process.send_signal(signal.SIGHUP)
+                failed = until(lambda: events(server, "not_reloaded"), "it has no file")[0]
+                expect("--key-from-stdin" in failed["reason"] and "/proc/" not in failed["reason"],
+                       failed)
+                with job(PROGRAM, server.url, FARCALL_KEY=f"{folder}/key") as host:
+                    has_two_targets(server)
+                expect(host.returncode == 0, f"it goes on: {host.words}")
 
 
 def signals():

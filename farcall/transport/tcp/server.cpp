@@ -101,6 +101,7 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
   void reload() {
     auto next = std::make_shared<server_identity>();
     try {
+      if (!own_.reads_access_once.empty()) throw setting_error(own_.reads_access_once);
       *next = make_server_identity(own_.access);
     } catch (const std::exception& e) {
       loop_->post([weak = weak_from_this(), why = std::string(e.what())] {

@@ -26,7 +26,9 @@ struct server_options {
   /// The program, and its arguments, that a host gets where it asks for a sampler of its targets in
   /// place of one more (`farcall prof`); empty: none. It sees which processes are this one's.
   std::vector<std::string> sampler;
-  farcall::access access;    ///< empty: unencrypted, see `plain`; read again by reload()
+  farcall::access access; ///< empty: unencrypted, see `plain`; read again by reload()
+  /// Why reload() cannot read the files of `access` again, in words; empty: it can.
+  std::string reads_access_once;
   bool keeps_output = false; ///< what targets print goes where the server prints
   bool plain = false; ///< needed without a key at TCP ports: everybody who can reach them may come
   bool trusts_network = false; ///< needed with `plain` beyond loopback
