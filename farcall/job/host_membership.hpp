@@ -182,6 +182,9 @@ class host_membership final : public membership {
 
   // ---- ending
   void stop_hosted();
+  /// We have started it, and it has not joined a job whose start has failed: nothing of it can be
+  /// lost.
+  [[nodiscard]] bool may_be_killed_early(node_id node, const target& t) const noexcept;
   void kill_rest();
 
   membership_options options_;

@@ -1,5 +1,6 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/log.hpp>
+#include <farcall/base/settings_table.hpp>
 #include <farcall/job/host_membership.hpp>
 
 #include <algorithm>
@@ -27,6 +28,10 @@ constexpr int news_interval = 10;
 constexpr int most_messages = 64;
 /// The same for what it has said before its end.
 constexpr int most_last_messages = 4096;
+
+/// For a target that has not joined, and never will as the start has failed, to end by itself and
+/// say why.
+constexpr std::chrono::milliseconds unjoined_time{500};
 
 /// From the kill of a process to its end, which may have much memory to give back.
 constexpr std::chrono::seconds kill_time{30};
@@ -442,12 +447,19 @@ bool host_membership::has_ended(node_id node, target& t) {
          t.process->wait(clock::now()).has_value();
 }
 
+bool host_membership::may_be_killed_early(node_id node, const target& t) const noexcept {
+  // A node that stands in a debugger is for its user to end: the time is the longest then.
+  return !is_started_ && !t.is_existing && !roster_.knows(node) &&
+         stop_timeout_ < std::chrono::milliseconds(settings::day_ms);
+}
+
 void host_membership::shut_down(const std::function<void()>& meanwhile) {
   if (is_shut_down_) return;
   is_shut_down_ = true;
   stop_watching();
   stop_hosted();
-  const time_point deadline = clock::now() + stop_timeout_;
+  const time_point begun = clock::now();
+  const time_point deadline = begun + stop_timeout_;
   for (;;) {
     meanwhile();
     std::vector<pollfd> running{{look_around_.get(), POLLIN, 0}};
@@ -462,6 +474,7 @@ void host_membership::shut_down(const std::function<void()>& meanwhile) {
         lose(node, t);
         return;
       }
+      if (may_be_killed_early(node, t) && clock::now() >= begun + unjoined_time) return;
       are_running = true;
       if (t.process->end_fd() >= 0) running.push_back({t.process->end_fd(), POLLIN, 0});
       if (!t.is_deaf) running.push_back({t.process->socket().fd(), POLLIN, 0});

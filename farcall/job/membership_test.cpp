@@ -122,6 +122,16 @@ TEST(membership, a_program_that_cannot_be_started_is_an_error_that_names_the_nod
               ThrowsMessage<start_failed>(AllOf(HasSubstr("node 2"), HasSubstr("/nowhere/app"))));
 }
 
+TEST(membership, whose_start_fails_does_not_wait_for_targets_that_have_not_joined) {
+  membership_options o = options("shm?program=/bin/false,shm?program=/bin/sleep");
+  o.arguments = {"sleep", "1000"};
+  o.stop_timeout = std::chrono::seconds(30);
+  const time_point begun = clock::now();
+  EXPECT_THAT([&] { (void)membership::launch(std::move(o), {}); },
+              ThrowsMessage<start_failed>(HasSubstr("node 1")));
+  EXPECT_LT(clock::now() - begun, std::chrono::seconds(20));
+}
+
 TEST(membership, an_impossible_lane_is_refused) {
   membership_options o = options("shm");
   o.lane_bytes = 5000;
