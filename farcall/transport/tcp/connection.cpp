@@ -2,6 +2,7 @@
 #include <farcall/base/log.hpp>
 #include <farcall/transport/tcp/connect_attempts.hpp>
 #include <farcall/transport/tcp/connection.hpp>
+#include <farcall/transport/tcp/node_proof.hpp>
 #include <farcall/transport/tcp/socket.hpp>
 #include <farcall/transport/tcp/unix_socket.hpp>
 
@@ -17,14 +18,6 @@
 namespace farcall::tcp {
 namespace {
 
-/// What a server says in place of the node, where it does not hand the connection on.
-std::optional<admission> refusal_at(int socket) noexcept {
-  admission_message said;
-  const bool is_said = ::recv(socket, &said, sizeof said, MSG_PEEK | MSG_DONTWAIT) == sizeof said &&
-                       said.magic == preamble_magic;
-  return is_said ? std::optional(said.word) : std::nullopt;
-}
-
 class dialler final : public event_handler, public std::enable_shared_from_this<dialler> {
  public:
   dialler(reactor& loop, std::vector<socket_address> where, connection_security security,
@@ -37,7 +30,7 @@ class dialler final : public event_handler, public std::enable_shared_from_this<
   void start() {
     loop_->at(deadline_, [self = shared_from_this()] {
       if (!self->done_) return;
-      if (self->connection_) self->give_up_peer("it takes connections and does not answer");
+      if (self->proof_) self->give_up_peer("it takes connections and does not answer");
       self->end(nullptr, self->attempts_.failures());
     });
     go_on();
@@ -50,15 +43,20 @@ class dialler final : public event_handler, public std::enable_shared_from_this<
   void go_on() noexcept {
     try {
       while (done_) {
-        if (!connection_ && !connect()) return;
+        if (!proof_ && !connect()) return;
         try {
-          if (!has_proved()) return;
+          if (!proof_->advance()) {
+            const bool writes = proof_->connection().read_wants_write();
+            loop_->modify(proof_->connection().fd(), writes ? EPOLLIN | EPOLLOUT : EPOLLIN);
+            return;
+          }
           if (!not_proved_.empty()) {
             log::warning(node_text(request_.to) + " was reached at " + peer_ + ", as " +
                          not_proved_);
           }
-          loop_->remove(connection_->fd());
-          end(std::move(connection_), "");
+          loop_->remove(proof_->connection().fd());
+          request_ = proof_->request();
+          end(proof_->take(), "");
         } catch (const error& e) {
           give_up_peer(e.what());
         }
@@ -95,7 +93,7 @@ class dialler final : public event_handler, public std::enable_shared_from_this<
       end(nullptr, why.empty() ? "it has no address" : why);
     } else if (const time_point next = attempts_.next_start(); next != no_deadline) {
       loop_->at(next, [weak = weak_from_this()] {
-        if (const auto self = weak.lock(); self && !self->connection_) self->go_on();
+        if (const auto self = weak.lock(); self && !self->proof_) self->go_on();
       });
     }
     return false;
@@ -110,71 +108,22 @@ class dialler final : public event_handler, public std::enable_shared_from_this<
     first.is_encrypted = security_.identity ? 1 : 0;
     first.to = request_.to;
     first.job = security_.credentials->name;
-    send(socket.get(), &first, sizeof first);
-    set_options(socket.get(), heartbeat_timeout_);
-    if (security_.identity) {
-      connection_ = tls_client(std::move(socket), security_.identity, {}, node_text(request_.to));
-    } else {
-      challenge_.opener = new_nonce();
-      send(socket.get(), challenge_.opener.data(), challenge_.opener.size());
-      have_ = 0;
-      connection_ = plain_stream(std::move(socket));
-    }
-    loop_->add(connection_->fd(), EPOLLIN, shared_from_this());
-  }
-
-  /// A fresh socket has space for what goes first.
-  static void send(int socket, const void* bytes, std::size_t size) {
-    if (::send(socket, bytes, size, MSG_NOSIGNAL) != static_cast<ssize_t>(size))
+    // A fresh socket has space for this.
+    if (::send(socket.get(), &first, sizeof first, MSG_NOSIGNAL) != sizeof first)
       throw_system_error("it has cut the connection", errno);
-  }
-
-  /// The node has proved itself, and the request is signed; false: not yet. Throws error.
-  bool has_proved() {
-    if (!connection_->is_established() || !security_.identity) {
-      if (const auto word = refusal_at(connection_->fd())) throw error(refusal_text(*word));
-    }
-    return security_.identity ? has_shaken_hands() : has_replied();
-  }
-
-  bool has_shaken_hands() {
-    switch (connection_->establish()) {
-    case io_status::done:
-      sign(request_, {}, *security_.credentials);
-      return true;
-    case io_status::would_block:
-      loop_->modify(connection_->fd(),
-                    connection_->read_wants_write() ? EPOLLIN | EPOLLOUT : EPOLLIN);
-      return false;
-    default:
-      throw error(connection_->failure());
-    }
-  }
-
-  bool has_replied() {
-    while (have_ < sizeof reply_) {
-      const iovec rest{reinterpret_cast<std::byte*>(&reply_) + have_, sizeof reply_ - have_};
-      const io_result got = connection_->read({&rest, 1});
-      if (got.status == io_status::would_block) return false;
-      if (got.status != io_status::done)
-        throw error("it ended the connection before it had proved that it is of the job");
-      have_ += got.bytes;
-    }
-    if (!is_reply_of(request_.to, reply_, challenge_.opener, *security_.credentials)) {
-      throw error("another node, or none of the job, has answered: somebody on the way has led the "
-                  "connection there");
-    }
-    challenge_.acceptor = reply_.fresh;
-    sign(request_, challenge_, *security_.credentials);
-    return true;
+    set_options(socket.get(), heartbeat_timeout_);
+    proof_.emplace(security_.identity ? tls_client(std::move(socket), security_.identity, {},
+                                                   node_text(request_.to))
+                                      : plain_stream(std::move(socket)),
+                   security_.credentials, request_);
+    loop_->add(proof_->connection().fd(), EPOLLIN, shared_from_this());
   }
 
   /// Another address may lead to the node.
   void give_up_peer(const std::string& why) {
     not_proved_ = peer_ + ": " + why;
     attempts_.note(not_proved_);
-    if (connection_) loop_->remove(connection_->fd());
-    connection_.reset();
+    let_go();
     for (const int socket : attempts_.sockets())
       loop_->add(socket, EPOLLOUT, shared_from_this());
   }
@@ -185,11 +134,15 @@ class dialler final : public event_handler, public std::enable_shared_from_this<
       loop_->remove(socket);
   }
 
+  void let_go() noexcept {
+    if (proof_ && proof_->has_connection()) loop_->remove(proof_->connection().fd());
+    proof_.reset();
+  }
+
   void end(std::unique_ptr<stream> connection, const std::string& why) noexcept {
     ignore_attempts();
     attempts_ = connect_attempts({});
-    if (connection_) loop_->remove(connection_->fd());
-    connection_.reset();
+    let_go();
     const dialled done = std::exchange(done_, {});
     if (!done) return;
     try {
@@ -206,15 +159,9 @@ class dialler final : public event_handler, public std::enable_shared_from_this<
   std::chrono::milliseconds heartbeat_timeout_;
   time_point deadline_;
   dialled done_;
-  /// Of the address that has replied, which has to prove itself.
-  std::unique_ptr<stream> connection_;
-  std::string peer_;       ///< that address
-  std::string not_proved_; ///< the last that has not, and why
-
-  // ---- unencrypted
-  challenge challenge_;
-  acceptor_reply reply_;
-  std::size_t have_ = 0; ///< of the reply
+  std::optional<node_proof> proof_; ///< awaited from the address that has replied
+  std::string peer_;                ///< that address
+  std::string not_proved_;          ///< the last that has not, and why
 };
 
 class arrival final : public event_handler, public std::enable_shared_from_this<arrival> {

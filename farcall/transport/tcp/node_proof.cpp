@@ -1,0 +1,67 @@
+#include <farcall/base/error.hpp>
+#include <farcall/transport/tcp/node_proof.hpp>
+
+#include <optional>
+#include <span>
+
+#include <sys/socket.h>
+
+namespace farcall::tcp {
+namespace {
+
+/// What a server says in place of the node, where it does not hand the connection on.
+std::optional<admission> refusal_at(int socket) noexcept {
+  admission_message said;
+  const bool is_said = ::recv(socket, &said, sizeof said, MSG_PEEK | MSG_DONTWAIT) == sizeof said &&
+                       said.magic == preamble_magic;
+  return is_said ? std::optional(said.word) : std::nullopt;
+}
+
+} // namespace
+
+node_proof::node_proof(std::unique_ptr<stream> connection,
+                       std::shared_ptr<const job_credentials> credentials,
+                       const connect_request& request)
+    : connection_(std::move(connection)), credentials_(std::move(credentials)), request_(request) {
+  if (credentials_->is_encrypted) return;
+  challenge_.opener = new_nonce();
+  const iovec ours{challenge_.opener.data(), challenge_.opener.size()};
+  // A fresh socket has space for this.
+  if (connection_->write({&ours, 1}).bytes != ours.iov_len)
+    throw error("it has cut the connection: " + connection_->failure());
+}
+
+bool node_proof::advance() {
+  if (have_ == 0) {
+    if (const auto word = refusal_at(connection_->fd())) throw error(refusal_text(*word));
+  }
+  return credentials_->is_encrypted ? has_shaken_hands() : has_replied();
+}
+
+bool node_proof::has_shaken_hands() {
+  const io_status status = connection_->establish();
+  if (status == io_status::would_block) return false;
+  if (status != io_status::done) throw error(connection_->failure());
+  sign(request_, {}, *credentials_);
+  return true;
+}
+
+bool node_proof::has_replied() {
+  while (have_ < sizeof reply_) {
+    const iovec rest{reinterpret_cast<std::byte*>(&reply_) + have_, sizeof reply_ - have_};
+    const io_result got = connection_->read({&rest, 1});
+    if (got.status == io_status::would_block) return false;
+    if (got.status != io_status::done)
+      throw error("it ended the connection before it had proved that it is of the job");
+    have_ += got.bytes;
+  }
+  if (!is_reply_of(request_.to, reply_, challenge_.opener, *credentials_)) {
+    throw error("another node, or none of the job, has answered: somebody on the way has led the "
+                "connection there");
+  }
+  challenge_.acceptor = reply_.fresh;
+  sign(request_, challenge_, *credentials_);
+  return true;
+}
+
+} // namespace farcall::tcp
