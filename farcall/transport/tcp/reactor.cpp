@@ -48,7 +48,7 @@ void function_handler::on_event(std::uint32_t /*events*/) noexcept {
   }
 }
 
-reactor::reactor(const char* name)
+reactor::reactor()
     : epoll_(::epoll_create1(EPOLL_CLOEXEC)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!epoll_ || !wake_) throw_system_error("watching sockets (descriptor limit?)", errno);
   epoll_.close_on_fork();
@@ -59,6 +59,10 @@ reactor::reactor(const char* name)
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event) != 0) {
     throw_system_error("watching sockets", errno);
   }
+}
+
+reactor::reactor(const char* name) : reactor() {
+  has_thread_ = true;
   thread_ = std::thread([this] {
     leave_signals_to_other_threads();
     run();
@@ -76,6 +80,7 @@ void reactor::stop() noexcept {
 }
 
 void reactor::wake() noexcept {
+  if (!has_thread_) return;
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto written = ::write(wake_.get(), &one, sizeof one);
 }
@@ -178,12 +183,11 @@ std::chrono::nanoseconds reactor::time_to_wait() {
   return std::clamp<std::chrono::nanoseconds>(timers_.begin()->first - clock::now(), {}, wait);
 }
 
-void reactor::run_due() {
+void reactor::run_due(time_point now) {
   std::vector<std::function<void()>> due;
   {
     const std::lock_guard guard(mutex_);
     due.swap(posted_);
-    const time_point now = clock::now();
     while (!timers_.empty() && timers_.begin()->first <= now) {
       due.push_back(std::move(timers_.begin()->second));
       timers_.erase(timers_.begin());
@@ -198,8 +202,35 @@ void reactor::run_due() {
   }
 }
 
-void reactor::run() noexcept {
+void reactor::call_handlers(std::chrono::nanoseconds wait) noexcept {
   epoll_event events[most_events];
+  const int ready = wait_for_events(epoll_.get(), events, wait);
+  for (int i = 0; i < ready; ++i) {
+    const int fd = static_cast<int>(events[i].data.u64 & 0xffffffff);
+    if (fd == wake_.get()) {
+      std::uint64_t count = 0;
+      [[maybe_unused]] const auto read = ::read(fd, &count, sizeof count);
+      continue;
+    }
+    std::shared_ptr<event_handler> handler;
+    {
+      const std::lock_guard guard(mutex_);
+      const auto at = watched_.find(fd);
+      if (at != watched_.end() && event_id(at->second.serial, fd) == events[i].data.u64) {
+        handler = at->second.handler;
+      }
+    }
+    if (handler) handler->on_event(events[i].events);
+  }
+}
+
+void reactor::turn(time_point now) {
+  call_handlers({});
+  run_due(now);
+  sweep();
+}
+
+void reactor::run() noexcept {
   while (!stopping_.load(std::memory_order_acquire)) {
     std::chrono::nanoseconds wait = time_to_wait();
     if (eager_until_ != time_point{}) {
@@ -211,25 +242,8 @@ void reactor::run() noexcept {
         eager_until_ = {};
       }
     }
-    const int ready = wait_for_events(epoll_.get(), events, wait);
-    for (int i = 0; i < ready; ++i) {
-      const int fd = static_cast<int>(events[i].data.u64 & 0xffffffff);
-      if (fd == wake_.get()) {
-        std::uint64_t count = 0;
-        [[maybe_unused]] const auto read = ::read(fd, &count, sizeof count);
-        continue;
-      }
-      std::shared_ptr<event_handler> handler;
-      {
-        const std::lock_guard guard(mutex_);
-        const auto at = watched_.find(fd);
-        if (at != watched_.end() && event_id(at->second.serial, fd) == events[i].data.u64) {
-          handler = at->second.handler;
-        }
-      }
-      if (handler) handler->on_event(events[i].events);
-    }
-    run_due();
+    call_handlers(wait);
+    run_due(clock::now());
     sweep();
   }
 }

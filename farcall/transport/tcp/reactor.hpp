@@ -43,6 +43,8 @@ class reactor {
  public:
   /// Starts the thread, which the system knows as `name`. Throws error.
   explicit reactor(const char* name);
+  /// Has no thread: what the thread would do, turn() does. Throws error.
+  reactor();
   reactor(const reactor&) = delete;
   reactor& operator=(const reactor&) = delete;
   /// Ends the thread; handlers are let go of.
@@ -51,6 +53,10 @@ class reactor {
   /// Ends the thread; no handler runs any more. Until then handlers may use the reactor. Not from
   /// its own thread.
   void stop() noexcept;
+
+  /// Of a reactor without a thread: calls the handlers of what is ready, runs what was posted, and
+  /// what is due if it is `now`. Does not wait.
+  void turn(time_point now);
 
   // Any thread may call these.
 
@@ -90,7 +96,8 @@ class reactor {
 
   void run() noexcept;
   [[nodiscard]] std::chrono::nanoseconds time_to_wait();
-  void run_due();
+  void call_handlers(std::chrono::nanoseconds wait) noexcept;
+  void run_due(time_point now);
   void sweep();
   void wake() noexcept;
 
@@ -108,6 +115,7 @@ class reactor {
   std::uint32_t deferrals_seen_ = 0;
   time_point eager_until_{}; ///< the reactor's thread only
   std::atomic<bool> stopping_{false};
+  bool has_thread_ = false;
   std::thread thread_;
 };
 

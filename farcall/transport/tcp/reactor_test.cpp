@@ -1,0 +1,56 @@
+#include <farcall/transport/tcp/reactor.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+namespace farcall::tcp {
+namespace {
+
+using ::testing::ElementsAre;
+
+TEST(reactor_without_thread, does_in_a_turn_what_is_due_by_then) {
+  reactor loop;
+  std::vector<std::string> done;
+  const time_point now = clock::now();
+  loop.at(now + std::chrono::hours(1), [&] { done.emplace_back("later"); });
+  loop.at(now, [&] { done.emplace_back("due"); });
+  loop.post([&] {
+    done.emplace_back("posted");
+    loop.post([&] { done.emplace_back("posted then"); });
+  });
+  EXPECT_THAT(done, ElementsAre());
+  loop.turn(now);
+  EXPECT_THAT(done, ElementsAre("posted", "due"));
+  loop.turn(now);
+  EXPECT_THAT(done, ElementsAre("posted", "due", "posted then"));
+  loop.turn(now + std::chrono::hours(1));
+  EXPECT_EQ(done.back(), "later");
+}
+
+TEST(reactor_without_thread, calls_the_handlers_of_what_is_ready) {
+  reactor loop;
+  const unique_fd ready(::eventfd(1, EFD_CLOEXEC));
+  const unique_fd silent(::eventfd(0, EFD_CLOEXEC));
+  int calls = 0;
+  int wrong_calls = 0;
+  loop.add(ready.get(), EPOLLIN, std::make_shared<function_handler>([&] { ++calls; }));
+  loop.add(silent.get(), EPOLLIN, std::make_shared<function_handler>([&] { ++wrong_calls; }));
+  loop.turn(clock::now());
+  loop.turn(clock::now());
+  EXPECT_EQ(calls, 2);
+  loop.remove(ready.get());
+  loop.turn(clock::now());
+  EXPECT_EQ(calls, 2);
+  EXPECT_EQ(wrong_calls, 0);
+}
+
+} // namespace
+} // namespace farcall::tcp
