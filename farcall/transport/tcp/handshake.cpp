@@ -3,14 +3,11 @@
 #include <farcall/transport/tcp/handshake.hpp>
 #include <farcall/transport/tcp/secret.hpp>
 
-#include <cstring>
-
 namespace farcall::tcp {
 
 nonce new_nonce() {
-  const secret random = secret::random(sizeof(nonce));
   nonce made;
-  std::memcpy(made.data(), random.bytes().data(), made.size());
+  fill_with_random(made);
   return made;
 }
 

@@ -3,7 +3,6 @@
 #include <farcall/transport/tcp/hmac.hpp>
 #include <farcall/transport/tcp/job_credentials.hpp>
 
-#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,8 +43,7 @@ hmac proof_of(node_id acceptor, const nonce& fresh, const nonce& opener,
 
 job_credentials job_credentials::make(bool is_encrypted) {
   job_credentials made;
-  const secret name = secret::random(made.name.size());
-  std::memcpy(made.name.data(), name.bytes().data(), made.name.size());
+  fill_with_random(made.name);
   made.key = secret::random(job_key_bytes);
   made.is_encrypted = is_encrypted;
   return made;

@@ -89,6 +89,15 @@ void check_private(const struct stat& status, const std::string& path, const std
 
 } // namespace
 
+void fill_with_random(std::span<std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t got = ::getrandom(bytes.data(), bytes.size(), 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw_system_error("getting random bytes", errno);
+    bytes = bytes.subspan(static_cast<std::size_t>(got));
+  }
+}
+
 // Whole pages, because the advice to the kernel goes by page.
 secret::secret(std::size_t size) : size_(size) {
   if (size == 0) return;
@@ -109,12 +118,7 @@ secret::~secret() {
 
 secret secret::random(std::size_t size) {
   secret made(size);
-  for (std::size_t at = 0; at < size;) {
-    const ssize_t got = ::getrandom(made.data_ + at, size - at, 0);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw_system_error("getting random bytes for a key", errno);
-    at += static_cast<std::size_t>(got);
-  }
+  fill_with_random({made.data_, size});
   return made;
 }
 

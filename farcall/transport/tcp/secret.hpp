@@ -12,6 +12,10 @@ namespace farcall::tcp {
 [[nodiscard]] bool same_in_constant_time(std::span<const std::byte> a,
                                          std::span<const std::byte> b) noexcept;
 
+/// Fresh bytes from the kernel's generator; blocks only early in the boot. Throws error. For what
+/// others may see: secret::random() makes what they may not.
+void fill_with_random(std::span<std::byte> bytes);
+
 /// Bytes that nobody else may see. They lie on pages of their own, which core dumps leave out,
 /// which are not swapped where the limit of locked memory allows, and which forks have empty; they
 /// are wiped at the end of their life. Never print them, nor pass them on by argv or environment.
@@ -29,7 +33,7 @@ class secret {
   secret& operator=(const secret&) = delete;
   ~secret();
 
-  /// Fresh bytes from the kernel's generator; blocks only early in the boot. Throws error.
+  /// As fill_with_random().
   [[nodiscard]] static secret random(std::size_t size);
 
   /// A copy; wiping the original is up to the caller. Throws error.
