@@ -60,9 +60,7 @@ bool admission_request::receive() {
     if (got == 0) throw error("it ended the connection; is it a server of farcall?");
     have_ += static_cast<std::size_t>(got);
   }
-  if (reply_.magic != preamble_magic) throw error("it is no server of farcall");
-  if (reply_.version != connection_version) throw error(refusal_text(admission::other_version));
-  if (reply_.word != admission::come_in) throw error(refusal_text(reply_.word));
+  require_admission(reply_);
   return true;
 }
 

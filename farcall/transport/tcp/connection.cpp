@@ -280,6 +280,13 @@ refusal receive_connect_request(reactor& loop, unique_fd socket, connection_secu
   auto connection = security.identity
                         ? tls_server(std::move(socket), security.identity, node_text(self))
                         : plain_stream(std::move(socket));
+  return receive_connect_request(loop, std::move(connection), std::move(security), self, deadline,
+                                 std::move(done));
+}
+
+refusal receive_connect_request(reactor& loop, std::unique_ptr<stream> connection,
+                                connection_security security, node_id self, time_point deadline,
+                                arrived done) {
   auto made = std::make_shared<arrival>(loop, std::move(connection), std::move(security), self,
                                         std::move(done));
   loop.post([made, deadline] { made->start(deadline); });

@@ -48,5 +48,9 @@ using refusal = std::function<void(const std::string& why)>;
 /// `deadline` to prove itself.
 refusal receive_connect_request(reactor& loop, unique_fd socket, connection_security security,
                                 node_id self, time_point deadline, arrived done);
+/// The same of a connection that is encrypted already if connections are.
+refusal receive_connect_request(reactor& loop, std::unique_ptr<stream> connection,
+                                connection_security security, node_id self, time_point deadline,
+                                arrived done);
 
 } // namespace farcall::tcp

@@ -1,4 +1,5 @@
 #include <farcall/base/bytes.hpp>
+#include <farcall/base/error.hpp>
 #include <farcall/memory/ring.hpp>
 #include <farcall/transport/tcp/handshake.hpp>
 #include <farcall/transport/tcp/secret.hpp>
@@ -47,6 +48,12 @@ const char* refusal_text(admission word) noexcept {
     break;
   }
   return "it said something that is no answer";
+}
+
+void require_admission(const admission_message& reply) {
+  if (reply.magic != preamble_magic) throw error("it is no server of farcall");
+  if (reply.version != connection_version) throw error(refusal_text(admission::other_version));
+  if (reply.word != admission::come_in) throw error(refusal_text(reply.word));
 }
 
 bool is_ring_size(std::uint64_t bytes) noexcept {

@@ -65,6 +65,9 @@ static_assert(sizeof(admission_message) == 16);
 /// What an admission other than come_in means, for the user.
 [[nodiscard]] const char* refusal_text(admission word) noexcept;
 
+/// Throws error with the reason, unless a server's reply says that we may come in.
+void require_admission(const admission_message& reply);
+
 /// Made anew for each connection.
 using nonce = std::array<std::byte, 32>;
 [[nodiscard]] nonce new_nonce();
