@@ -5,8 +5,8 @@
 #include <farcall/base/error.hpp>
 #include <farcall/transport/card.hpp>
 #include <farcall/transport/message_transport.hpp>
+#include <fuzz/support.hpp>
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -19,38 +19,12 @@
 #include <vector>
 
 namespace fc = farcall;
+using fc::fuzz::script;
 
 namespace {
 
 constexpr std::size_t nodes = 4;
 constexpr std::uint32_t ring = fc::smallest_ring;
-
-/// The input, byte by byte; zeros behind its end.
-class script {
- public:
-  script(const std::uint8_t* data, std::size_t size) : left_(data, size) {}
-  [[nodiscard]] bool is_over() const noexcept { return left_.empty(); }
-  std::uint8_t byte() noexcept {
-    if (left_.empty()) return 0;
-    const std::uint8_t b = left_.front();
-    left_ = left_.subspan(1);
-    return b;
-  }
-  std::uint32_t word() noexcept {
-    std::uint32_t w = 0;
-    for (int i = 0; i < 4; ++i)
-      w = w << 8 | byte();
-    return w;
-  }
-  std::span<const std::byte> bytes(std::size_t most) noexcept {
-    const auto taken = left_.first(std::min(most, left_.size()));
-    left_ = left_.subspan(taken.size());
-    return std::as_bytes(taken);
-  }
-
- private:
-  std::span<const std::uint8_t> left_;
-};
 
 /// Takes what is sent, as it is told to.
 class network final : public fc::message_link {
@@ -248,7 +222,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       }
       break;
     case 7:
-      if (fc::endpoint* const end = some_end()) send_record(*end, 16 + from.byte() * 4U);
+      if (fc::endpoint* const end = some_end()) send_record(*end, 16 + from.byte() % 253U * 4U);
       break;
     case 8:
       self.link.next = static_cast<fc::message_link::outcome>(from.byte() % 4);

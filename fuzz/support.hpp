@@ -1,0 +1,44 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+
+/// What fuzz targets share.
+namespace farcall::fuzz {
+
+/// What always holds.
+inline void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+/// The input, byte by byte; zeros behind its end.
+class script {
+ public:
+  script(const std::uint8_t* data, std::size_t size) : left_(data, size) {}
+  [[nodiscard]] bool is_over() const noexcept { return left_.empty(); }
+  std::uint8_t byte() noexcept {
+    if (left_.empty()) return 0;
+    const std::uint8_t b = left_.front();
+    left_ = left_.subspan(1);
+    return b;
+  }
+  std::uint32_t word() noexcept {
+    std::uint32_t w = 0;
+    for (int i = 0; i < 4; ++i)
+      w = w << 8 | byte();
+    return w;
+  }
+  std::span<const std::byte> bytes(std::size_t most) noexcept {
+    const auto taken = left_.first(std::min(most, left_.size()));
+    left_ = left_.subspan(taken.size());
+    return std::as_bytes(taken);
+  }
+
+ private:
+  std::span<const std::uint8_t> left_;
+};
+
+} // namespace farcall::fuzz
