@@ -1,0 +1,327 @@
+// What comes first on a connection, at either end: preambles and admissions, nonces, proofs and
+// connect requests, right and wrong ones, in pieces of any length. Whoever has not proved to belong
+// to the job does not get in, whoever has does, each is told once, and what follows is not read.
+
+#include <farcall/base/error.hpp>
+#include <farcall/transport/tcp/connection.hpp>
+#include <farcall/transport/tcp/handshake.hpp>
+#include <farcall/transport/tcp/node_proof.hpp>
+#include <farcall/transport/tcp/reactor.hpp>
+#include <fuzz/memory_stream.hpp>
+#include <fuzz/support.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sys/epoll.h>
+
+namespace {
+
+namespace fc = farcall;
+namespace tcp = fc::tcp;
+using fc::fuzz::require;
+
+constexpr fc::node_id self = 3;
+
+/// Of a job whose key everybody may know.
+std::shared_ptr<const tcp::job_credentials> credentials_of(bool is_encrypted) {
+  auto made = std::make_shared<tcp::job_credentials>();
+  made->name.fill(std::byte{1});
+  const std::vector<std::byte> key(tcp::job_key_bytes, std::byte{2});
+  made->key = tcp::secret::copy_of(key);
+  made->is_encrypted = is_encrypted;
+  return made;
+}
+
+const std::shared_ptr<const tcp::job_credentials>& plain() {
+  static const auto one = credentials_of(false);
+  return one;
+}
+/// TLS is not what is looked at: its bytes come as they are.
+const tcp::connection_security& encrypted() {
+  static const tcp::connection_security one{credentials_of(true), credentials_of(true)->identity()};
+  return one;
+}
+
+template <class T>
+std::optional<T> at(std::span<const std::byte> bytes, std::size_t offset) {
+  if (bytes.size() < offset + sizeof(T)) return std::nullopt;
+  T value;
+  std::memcpy(&value, bytes.data() + offset, sizeof value);
+  return value;
+}
+
+template <class T>
+std::span<const std::byte> bytes_of(const T& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+
+/// One who connects to a node or is connected to, and how it ends.
+class meeting {
+ public:
+  meeting() = default;
+  meeting(const meeting&) = delete;
+  meeting& operator=(const meeting&) = delete;
+  virtual ~meeting() = default;
+
+  void run(fc::fuzz::script& from) {
+    while (!from.is_over())
+      do_one(from);
+    // It is read, what has come, and then the time is over.
+    if (!is_decided_) loop().turn(fc::clock::now());
+    loop().turn(fc::time_point::max());
+    require(is_decided_);
+    check();
+  }
+
+ protected:
+  static tcp::reactor& loop() {
+    static tcp::reactor one;
+    return one;
+  }
+  static fc::time_point deadline() { return fc::clock::now() + std::chrono::hours(1); }
+
+  /// Called at the end.
+  auto told() {
+    return [this](std::unique_ptr<tcp::stream> s, const tcp::connect_request& request,
+                  const std::string& /*why*/) {
+      require(!is_decided_);
+      is_decided_ = true;
+      stands_ = s != nullptr;
+      request_ = request;
+    };
+  }
+
+  /// The other side sends what it would be right to send now, or nearly.
+  virtual void send_right(fc::fuzz::script& from) = 0;
+  virtual void give_up() {}
+  virtual void check() = 0;
+
+  /// As it is, or with a byte changed.
+  void send(std::span<const std::byte> bytes, fc::fuzz::script& from) {
+    std::vector<std::byte> sent(bytes.begin(), bytes.end());
+    const std::uint8_t change = from.byte();
+    if (change < 0x40) sent[from.byte() % sent.size()] ^= std::byte{1};
+    const std::size_t first = change < 0xa0 ? sent.size() : from.byte() % (sent.size() + 1);
+    peer_->send(std::span(sent).first(first));
+    if (first == sent.size()) return;
+    loop().turn(fc::clock::now());
+    peer_->send(std::span(sent).subspan(first));
+  }
+
+  std::shared_ptr<fc::fuzz::other_side> peer_ = std::make_shared<fc::fuzz::other_side>();
+  bool is_decided_ = false;
+  bool stands_ = false;
+  tcp::connect_request request_;
+
+ private:
+  void do_one(fc::fuzz::script& from) {
+    switch (from.byte() % 8) {
+    case 0:
+    case 1:
+      peer_->send(from.bytes(from.byte() % 80));
+      break;
+    case 2:
+    case 3:
+    case 4:
+      send_right(from);
+      break;
+    case 5:
+      end(from.byte());
+      break;
+    default:
+      loop().turn(fc::clock::now());
+    }
+  }
+
+  void end(std::uint8_t how) {
+    switch (how % 8) {
+    case 0:
+      peer_->has_ended = true;
+      break;
+    case 1:
+      peer_->has_broken_off = true;
+      break;
+    case 2:
+      give_up();
+      break;
+    case 3:
+      loop().turn(fc::time_point::max());
+      break;
+    default:
+      break;
+    }
+  }
+};
+
+/// We take in a connection.
+class arriving final : public meeting {
+ public:
+  arriving(bool is_encrypted, std::size_t space)
+      : security_(is_encrypted ? encrypted() : tcp::connection_security{plain(), nullptr}),
+        is_encrypted_(is_encrypted) {
+    peer_->space = space;
+    refuse_ = tcp::receive_connect_request(loop(), std::make_unique<fc::fuzz::memory_stream>(peer_),
+                                           security_, self, deadline(), told());
+  }
+
+ private:
+  void send_right(fc::fuzz::script& from) override {
+    // First the nonce, of which any will do.
+    if (!is_encrypted_ && peer_->sent.size() < sizeof(tcp::nonce)) {
+      const std::vector<std::byte> rest(sizeof(tcp::nonce) - peer_->sent.size(), std::byte{7});
+      send(rest, from);
+      loop().turn(fc::clock::now());
+      return;
+    }
+    tcp::connect_request request;
+    request.serial = from.byte();
+    request.kind = static_cast<tcp::connection_kind>(from.byte() % 8);
+    request.from = from.byte();
+    request.to = from.byte() < 0xf0 ? self : from.byte();
+    tcp::sign(request, challenge(), *security_.credentials);
+    send(bytes_of(request), from);
+  }
+
+  void give_up() override { refuse_("it is not wanted"); }
+
+  [[nodiscard]] tcp::challenge challenge() const {
+    tcp::challenge c;
+    if (is_encrypted_) return c;
+    if (const auto nonce = at<tcp::nonce>(peer_->sent, 0)) c.opener = *nonce;
+    if (const auto reply = at<tcp::acceptor_reply>(peer_->heard, 0)) c.acceptor = reply->fresh;
+    return c;
+  }
+
+  void check() override {
+    if (!peer_->heard.empty()) {
+      const auto reply = at<tcp::acceptor_reply>(peer_->heard, 0);
+      require(!is_encrypted_ && (!reply || peer_->heard.size() == sizeof *reply));
+      if (reply)
+        require(tcp::is_reply_of(self, *reply, challenge().opener, *security_.credentials));
+    }
+    const std::size_t before = is_encrypted_ ? 0 : sizeof(tcp::nonce);
+    require(peer_->read <= before + sizeof(tcp::connect_request));
+    if (!stands_) return;
+    const auto request = at<tcp::connect_request>(peer_->sent, before);
+    require(request && peer_->read == before + sizeof *request);
+    require(std::memcmp(&*request, &request_, sizeof request_) == 0 && request->to == self);
+    require(tcp::is_signed(*request, challenge(), *security_.credentials));
+  }
+
+  tcp::connection_security security_;
+  bool is_encrypted_;
+  tcp::refusal refuse_;
+};
+
+/// We have dialled.
+class dialling final : public meeting {
+ public:
+  explicit dialling(std::size_t space) {
+    peer_->space = space;
+    wanted_.kind = tcp::connection_kind::lane;
+    wanted_.from = self;
+    wanted_.to = 5;
+    try {
+      proof_.emplace(std::make_unique<fc::fuzz::memory_stream>(peer_), plain(), wanted_);
+      loop().add(proof_->connection().fd(), EPOLLIN,
+                 std::make_shared<tcp::function_handler>([this] { advance(); }));
+    } catch (const fc::error&) {
+      is_decided_ = true;
+    }
+    loop().at(deadline(), [this] { decide(false); });
+  }
+
+ private:
+  void advance() {
+    try {
+      if (proof_->advance()) decide(true);
+    } catch (const fc::error&) {
+      decide(false);
+    }
+  }
+
+  void decide(bool stands) {
+    if (std::exchange(is_decided_, true)) return;
+    loop().remove(proof_->connection().fd());
+    stands_ = stands;
+    request_ = proof_->request();
+    proof_.reset();
+  }
+
+  void send_right(fc::fuzz::script& from) override {
+    const auto nonce = at<tcp::nonce>(peer_->heard, 0);
+    if (!nonce) return;
+    const fc::node_id who = from.byte() < 0xf0 ? wanted_.to : from.byte();
+    send(bytes_of(tcp::reply_to(*nonce, who, *plain())), from);
+  }
+
+  void check() override {
+    require(peer_->heard.size() <= sizeof(tcp::nonce));
+    require(peer_->read <= sizeof(tcp::acceptor_reply));
+    if (!stands_) return;
+    const auto nonce = at<tcp::nonce>(peer_->heard, 0);
+    const auto reply = at<tcp::acceptor_reply>(peer_->sent, 0);
+    require(nonce && reply && peer_->read == sizeof *reply);
+    require(tcp::is_reply_of(wanted_.to, *reply, *nonce, *plain()));
+    require(request_.to == wanted_.to && request_.from == self);
+    require(tcp::is_signed(request_, {*nonce, reply->fresh}, *plain()));
+  }
+
+  tcp::connect_request wanted_;
+  std::optional<tcp::node_proof> proof_;
+};
+
+void read_preamble(std::span<const std::byte> bytes) {
+  const auto first = at<tcp::preamble>(bytes, 0);
+  if (!first || tcp::flaw_of(*first) != nullptr) return;
+  require(first->magic == tcp::preamble_magic && first->version == tcp::connection_version);
+  require(first->kind >= tcp::connection_kind::control &&
+          first->kind <= tcp::connection_kind::join && first->is_encrypted <= 1);
+}
+
+void read_admission(std::span<const std::byte> bytes) {
+  const auto reply = at<tcp::admission_message>(bytes, 0);
+  if (!reply) return;
+  try {
+    tcp::require_admission(*reply);
+  } catch (const fc::error& e) {
+    require(*e.what() != '\0');
+    return;
+  }
+  const tcp::admission_message good{.word = tcp::admission::come_in};
+  require(std::memcmp(&*reply, &good, sizeof good) == 0);
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  fc::fuzz::script from(data, size);
+  const std::uint8_t how = from.byte();
+  // What goes first is let through whole, but for a connection that is broken already.
+  const std::size_t space = how >= 0xf0 ? how - 0xf0 : 4096;
+  switch (how % 4) {
+  case 0: {
+    const auto bytes = from.bytes(size);
+    read_preamble(bytes);
+    read_admission(bytes);
+    break;
+  }
+  case 1:
+    arriving(true, space).run(from);
+    break;
+  case 2:
+    arriving(false, space).run(from);
+    break;
+  default:
+    dialling(space).run(from);
+  }
+  return 0;
+}
