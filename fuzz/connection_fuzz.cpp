@@ -1,15 +1,15 @@
-// What anybody can send to a server or a node before and after it is let in: preambles, requests
-// for targets, and the bytes of a lane, in pieces of any length.
+// A lane over a connection: bytes that come in pieces of any length, while its user polls, reads,
+// sends and closes, the connection takes what it is sent or does not, and ends or breaks off. What
+// the user reads lies in the ring as it came, and what it has committed goes out whole and in
+// order.
 
-#include <farcall/base/error.hpp>
-#include <farcall/transport/tcp/handshake.hpp>
 #include <farcall/transport/tcp/lane.hpp>
-#include <farcall/transport/tcp/remote_target.hpp>
-#include <tests/scripted_stream.hpp>
+#include <fuzz/memory_stream.hpp>
+#include <fuzz/support.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <span>
@@ -17,55 +17,212 @@
 
 namespace {
 
-void read_messages(const std::vector<std::byte>& bytes) {
-  farcall::tcp::preamble first;
-  if (bytes.size() >= sizeof first) {
-    std::memcpy(&first, bytes.data(), sizeof first);
-    (void)farcall::tcp::flaw_of(first);
-  }
-  try {
-    const farcall::target_request request = farcall::decode_request(bytes);
-    if (farcall::encode_request(request).size() != farcall::request_body_bytes) std::abort();
-  } catch (const farcall::error&) {
-    return;
-  }
-}
+namespace fc = farcall;
+using fc::fuzz::require;
 
-void receive_lane(std::vector<std::byte> bytes, std::vector<std::size_t> pieces) {
-  static farcall::tcp::reactor loop("fuzz");
-  constexpr std::uint32_t ring = farcall::smallest_ring;
-  farcall::doorbell wakes;
-  const auto lane = std::make_shared<farcall::tcp::stream_endpoint>(loop, ring, wakes,
-                                                                    farcall::lane_role::acceptor);
-  farcall::endpoint end;
-  lane->fill(end);
-  lane->attach(
-      std::make_unique<farcall::test::scripted_stream>(std::move(bytes), std::move(pieces)), {});
-  for (int idle = 0; idle < 3;) {
-    lane->on_event(0);
-    const farcall::record_view record = farcall::peek(end.in);
-    if (!record) {
-      ++idle;
-      continue;
-    }
-    if (record.bytes == 0) break;
-    if (record.data < end.in.base || record.data + record.bytes > end.in.base + ring) std::abort();
-    idle = 0;
-    farcall::release(end.in, record);
+constexpr std::uint32_t ring = fc::smallest_ring;
+
+class lane_user {
+ public:
+  lane_user(fc::tcp::reactor& loop, fc::lane_role role) : loop_(&loop) {
+    lane_ = std::make_shared<fc::tcp::stream_endpoint>(loop, ring, wakes_, role);
+    lane_->fill(end_);
   }
-  lane->cut();
-}
+
+  void attach(std::span<const std::byte> first) {
+    first_.assign(first.begin(), first.end());
+    lane_->attach(std::make_unique<fc::fuzz::memory_stream>(peer_), first);
+    is_attached_ = true;
+  }
+
+  void do_one(fc::fuzz::script& from) {
+    switch (from.byte() % 16) {
+    case 0:
+    case 1:
+      peer_->send(from.bytes(from.byte()));
+      break;
+    case 2:
+      send_record(from);
+      break;
+    case 3:
+      send_pad(from);
+      break;
+    case 4:
+      lane_->progress();
+      read_all();
+      break;
+    case 5:
+      lane_->on_event(0);
+      break;
+    case 6:
+      lane_->arm();
+      break;
+    case 7:
+      commit(8 + from.byte() % 255U * 4U);
+      break;
+    case 8:
+      peer_->space = from.byte() * 4U;
+      break;
+    case 9:
+      loop_->turn(fc::clock::now());
+      break;
+    case 10:
+      lane_->send_deferred();
+      break;
+    case 11:
+      (void)lane_->has_unsent();
+      (void)lane_->is_lingering();
+      break;
+    case 12:
+      end(from.byte());
+      break;
+    default:
+      read_one();
+    }
+  }
+
+  void finish() {
+    // Whatever is still to come, nothing of it stays behind.
+    lane_->cut();
+    loop_->turn(fc::time_point::max());
+    check_heard();
+    const std::weak_ptr<fc::tcp::stream_endpoint> gone = lane_;
+    lane_.reset();
+    loop_->turn(fc::time_point::max());
+    require(gone.expired());
+  }
+
+ private:
+  /// Less likely, as not much is to be seen behind it.
+  void end(std::uint8_t how) {
+    switch (how % 16) {
+    case 0:
+      peer_->has_ended = true;
+      break;
+    case 1:
+      peer_->has_broken_off = true;
+      break;
+    case 2:
+      if (!is_done_) lane_->finish();
+      is_done_ = true;
+      break;
+    case 3:
+      if (!is_done_) fc::refuse(end_.out);
+      is_done_ = true;
+      break;
+    case 4:
+      lane_->cut();
+      break;
+    case 5:
+      // Deadlines pass.
+      loop_->turn(fc::time_point::max());
+      break;
+    case 6:
+      if (!is_attached_) lane_->give_up_if_late("it did not come about");
+      break;
+    default:
+      if (!is_attached_) attach({});
+    }
+  }
+
+  void send_record(fc::fuzz::script& from) {
+    const std::uint32_t bytes = from.byte() * 4U;
+    const std::uint32_t word = fc::commit_word(bytes, static_cast<fc::record_kind>(from.byte()));
+    std::vector<std::byte> record((bytes + 15) & ~15U, std::byte{from.byte()});
+    record.resize(std::max(record.size(), sizeof word));
+    std::memcpy(record.data(), &word, sizeof word);
+    peer_->send(record);
+  }
+
+  /// To the end of the ring, or nearly.
+  void send_pad(fc::fuzz::script& from) {
+    const std::size_t left = ring - peer_->sent.size() % ring;
+    const auto bytes = static_cast<std::uint32_t>(left - from.byte() / 250U);
+    const std::uint32_t word = fc::commit_word(bytes, fc::record_kind::pad);
+    std::vector<std::byte> pad(left);
+    std::memcpy(pad.data(), &word, sizeof word);
+    peer_->send(pad);
+  }
+
+  bool read_one() {
+    if (is_over_ || is_done_) return false;
+    const fc::record_view record = fc::peek(end_.in);
+    if (!record) return false;
+    if (record.bytes == 0) {
+      require(record.kind == fc::record_kind::corrupt || record.kind == fc::record_kind::lost);
+      is_over_ = true;
+      return false;
+    }
+    require(record.kind > fc::record_kind::pad && record.bytes >= sizeof(fc::record_header));
+    require(record.data >= end_.in.base && record.data + record.bytes <= end_.in.base + ring);
+    // A position in the stream is one in the ring.
+    require(end_.in.tail + record.bytes <= peer_->read);
+    require(std::memcmp(record.data, peer_->sent.data() + end_.in.tail, record.bytes) == 0);
+    fc::release(end_.in, record);
+    return true;
+  }
+
+  void read_all() {
+    while (read_one()) {
+    }
+  }
+
+  void commit(std::uint32_t bytes) {
+    if (is_done_) return;
+    std::byte* const record = fc::try_reserve(end_.out, bytes);
+    if (record == nullptr) return;
+    const std::uint32_t word = fc::commit_word(bytes, fc::record_kind::request);
+    committed_.resize(end_.out.head);
+    const auto body = static_cast<std::byte>(committed_.size() / 16);
+    std::memset(record + sizeof word, std::to_integer<int>(body), bytes - sizeof word);
+    committed_.resize(end_.out.head + bytes, body);
+    std::memcpy(committed_.data() + end_.out.head, &word, sizeof word);
+    fc::commit(end_.out, record, bytes, fc::record_kind::request);
+  }
+
+  /// Everything that was committed, as far as it has gone out; nobody looks at what lies between.
+  void check_heard() const {
+    const std::vector<std::byte>& heard = peer_->heard;
+    const std::size_t beginning = std::min(heard.size(), first_.size());
+    require(std::equal(heard.begin(), heard.begin() + static_cast<std::ptrdiff_t>(beginning),
+                       first_.begin()));
+    std::size_t at = 0;
+    while (at + 16 <= committed_.size() && first_.size() + at + 4 <= heard.size()) {
+      std::uint32_t word = 0;
+      std::memcpy(&word, heard.data() + first_.size() + at, sizeof word);
+      const std::size_t bytes = fc::commit_bytes(word);
+      if (fc::commit_kind(word) != fc::record_kind::pad) {
+        if (at + bytes > committed_.size()) break;
+        const std::size_t there = std::min(bytes, heard.size() - first_.size() - at);
+        require(std::memcmp(heard.data() + first_.size() + at, committed_.data() + at, there) == 0);
+      }
+      at += (bytes + 15) & ~std::size_t{15};
+      require(bytes != 0);
+    }
+  }
+
+  fc::tcp::reactor* loop_;
+  fc::doorbell wakes_;
+  std::shared_ptr<fc::fuzz::other_side> peer_ = std::make_shared<fc::fuzz::other_side>();
+  std::shared_ptr<fc::tcp::stream_endpoint> lane_;
+  fc::endpoint end_;
+  std::vector<std::byte> first_;
+  std::vector<std::byte> committed_; ///< by position; zeros where there is no record
+  bool is_attached_ = false;
+  bool is_done_ = false; ///< the user reads and commits no more
+  bool is_over_ = false; ///< there is nothing more to read
+};
 
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size < 4) return 0;
-  const auto* begin = reinterpret_cast<const std::byte*>(data);
-  const std::vector<std::byte> bytes(begin + 4, begin + size);
-  read_messages(bytes);
-  std::vector<std::size_t> pieces;
-  for (std::size_t i = 0; i < 4; ++i)
-    pieces.push_back(std::size_t{data[i]} * (i + 1) + 1);
-  receive_lane(bytes, pieces);
+  static fc::tcp::reactor loop;
+  fc::fuzz::script from(data, size);
+  const std::uint8_t how = from.byte();
+  lane_user user(loop, how % 2 == 0 ? fc::lane_role::opener : fc::lane_role::acceptor);
+  if ((how & 2) == 0) user.attach(from.bytes((how & 4) != 0 ? 64 : 0));
+  while (!from.is_over())
+    user.do_one(from);
+  user.finish();
   return 0;
 }
