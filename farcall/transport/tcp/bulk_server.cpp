@@ -1,8 +1,9 @@
-#include <farcall/base/log.hpp>
+#include <farcall/base/limited_log.hpp>
 #include <farcall/transport/tcp/bulk.hpp>
 
 #include <algorithm>
 #include <array>
+#include <exception>
 #include <utility>
 
 #include <sched.h>
@@ -11,6 +12,18 @@
 
 namespace farcall::tcp {
 namespace {
+
+/// Peers can cause it as often as they like.
+void note_refusal() noexcept {
+  try {
+    // Never destroyed: the reactor's thread may outlive static objects.
+    static auto* const refusals = new log::limited_log("more such requests");
+    refusals->warning(
+        "a peer asks for a copy of memory that is not shared; its connection is closed");
+  } catch (const std::exception&) {
+    // Without memory for words it is not said.
+  }
+}
 
 class bulk_server final : public event_handler, public std::enable_shared_from_this<bulk_server> {
  public:
@@ -89,7 +102,7 @@ class bulk_server final : public event_handler, public std::enable_shared_from_t
     if (done_ < sizeof request_) return got;
     if (!is_in_window(windows_, request_.address, request_.bytes) ||
         (request_.operation != bulk_operation::put && request_.operation != bulk_operation::get)) {
-      log::error("a peer asks for a copy of memory that is not shared; its connection is closed");
+      note_refusal();
       return {io_status::failed, 0};
     }
     reply_.bytes = request_.bytes;
