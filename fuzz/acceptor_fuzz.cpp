@@ -1,0 +1,179 @@
+// Several at a time who connect to a port, over sockets, and what each says first: any preamble, in
+// pieces, and more behind it, or nothing. Those whose preamble has no flaw get in, and with not a
+// byte more read; the others are refused, each once, and nobody is left.
+
+#include <farcall/base/unique_fd.hpp>
+#include <farcall/transport/tcp/acceptor.hpp>
+#include <farcall/transport/tcp/handshake.hpp>
+#include <fuzz/support.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+namespace {
+
+namespace fc = farcall;
+namespace tcp = fc::tcp;
+using fc::fuzz::require;
+
+/// At a name that the system has made.
+fc::unique_fd listener(sockaddr_un& at, socklen_t& size) {
+  fc::unique_fd made(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  require(made.get() >= 0);
+  at.sun_family = AF_UNIX;
+  require(::bind(made.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at.sun_family) == 0);
+  require(::listen(made.get(), 64) == 0);
+  size = sizeof at;
+  require(::getsockname(made.get(), reinterpret_cast<sockaddr*>(&at), &size) == 0);
+  return made;
+}
+
+/// Once for all inputs: it is as it was behind each.
+class port {
+ public:
+  static port& one() {
+    static port p;
+    return p;
+  }
+
+  fc::unique_fd connect() const {
+    fc::unique_fd made(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    require(::connect(made.get(), reinterpret_cast<const sockaddr*>(&at_), size_) == 0);
+    return made;
+  }
+  void turn(fc::time_point now) { loop_.turn(now); }
+  [[nodiscard]] const tcp::acceptor& acceptor() const { return *acceptor_; }
+
+  std::vector<std::pair<fc::unique_fd, tcp::preamble>> taken;
+  std::size_t refused = 0;
+  bool refuses = false; ///< whoever decides about connections does
+
+ private:
+  port() {
+    std::vector<fc::unique_fd> listeners;
+    listeners.push_back(listener(at_, size_));
+    acceptor_ = std::make_shared<tcp::acceptor>(loop_, std::move(listeners), std::chrono::hours(1));
+    acceptor_->start(
+        [this](fc::unique_fd socket, const tcp::preamble& first, const std::string& /*from*/) {
+          if (refuses) throw tcp::connection_refused(tcp::refusal_cause::full, "not now");
+          taken.emplace_back(std::move(socket), first);
+        },
+        [this](const std::string& /*from*/, tcp::refusal_cause /*cause*/,
+               const std::string& /*why*/) { ++refused; });
+  }
+
+  tcp::reactor loop_;
+  sockaddr_un at_{};
+  socklen_t size_ = 0;
+  std::shared_ptr<tcp::acceptor> acceptor_;
+};
+
+struct visitor {
+  fc::unique_fd socket;
+  std::vector<std::byte> sent;
+
+  void send(std::span<const std::byte> bytes) {
+    if (!socket || bytes.empty()) return;
+    // Nobody takes it any more where that is refused.
+    if (::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT) ==
+        static_cast<ssize_t>(bytes.size())) {
+      sent.insert(sent.end(), bytes.begin(), bytes.end());
+    }
+  }
+};
+
+/// Right, or with a byte changed.
+void send_preamble(visitor& v, std::size_t number, fc::fuzz::script& from) {
+  tcp::preamble first;
+  first.kind = static_cast<tcp::connection_kind>(1 + from.byte() % 6);
+  first.is_encrypted = from.byte() % 2;
+  first.to = static_cast<std::uint32_t>(number);
+  std::array<std::byte, sizeof first> bytes;
+  std::memcpy(bytes.data(), &first, sizeof first);
+  const std::uint8_t change = from.byte();
+  if (change < 0x30) bytes[from.byte() % 20] ^= static_cast<std::byte>(1U << change % 8);
+  const std::size_t part = change < 0xb0 ? bytes.size() : from.byte() % bytes.size();
+  v.send(std::span(bytes).first(part));
+  if (change < 0xe0) return;
+  port::one().turn(fc::clock::now());
+  v.send(std::span(bytes).subspan(part));
+}
+
+/// That connection is one of those, and what lies in it is the rest of what was sent.
+bool is_taken_from(const visitor& v, fc::unique_fd& socket, const tcp::preamble& first) {
+  if (v.sent.size() < sizeof first || std::memcmp(v.sent.data(), &first, sizeof first) != 0)
+    return false;
+  std::vector<std::byte> rest(v.sent.size() - sizeof first + 1);
+  const ssize_t got = ::recv(socket.get(), rest.data(), rest.size(), MSG_DONTWAIT | MSG_PEEK);
+  const std::size_t come = got < 0 ? 0 : static_cast<std::size_t>(got);
+  return come + sizeof first == v.sent.size() &&
+         std::memcmp(rest.data(), v.sent.data() + sizeof first, come) == 0;
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  constexpr std::size_t most_visitors = 8;
+  fc::fuzz::script from(data, size);
+  port& p = port::one();
+  p.refuses = false;
+  p.refused = 0;
+  const std::uint64_t before = p.acceptor().accepted();
+  std::vector<visitor> visitors;
+  const auto some_visitor = [&]() -> visitor& {
+    if (visitors.empty()) visitors.push_back({p.connect(), {}});
+    return visitors[from.byte() % visitors.size()];
+  };
+  while (!from.is_over()) {
+    switch (from.byte() % 8) {
+    case 0:
+      if (visitors.size() < most_visitors) visitors.push_back({p.connect(), {}});
+      break;
+    case 1:
+      some_visitor().send(from.bytes(from.byte() % 64));
+      break;
+    case 2:
+    case 3: {
+      visitor& v = some_visitor();
+      send_preamble(v, static_cast<std::size_t>(&v - visitors.data()), from);
+      break;
+    }
+    case 4:
+      some_visitor().socket.reset();
+      break;
+    case 5: {
+      const std::uint8_t what = from.byte();
+      if (what < 0x10) p.turn(fc::time_point::max());
+      if (what >= 0xf0) p.refuses = true;
+      break;
+    }
+    default:
+      p.turn(fc::clock::now());
+    }
+  }
+  // Whoever waits is let in, is read, and has no more time.
+  p.turn(fc::clock::now());
+  p.turn(fc::time_point::max());
+  require(p.acceptor().unproved() == 0);
+  require(p.acceptor().accepted() == before + visitors.size());
+  require(p.taken.size() + p.refused == visitors.size());
+  for (auto& [socket, first] : std::exchange(p.taken, {})) {
+    require(tcp::flaw_of(first) == nullptr);
+    bool is_found = false;
+    for (const visitor& v : visitors)
+      is_found = is_found || is_taken_from(v, socket, first);
+    require(is_found);
+  }
+  return 0;
+}
