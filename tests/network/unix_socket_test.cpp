@@ -2,13 +2,17 @@
 
 #include <farcall/offload/job_test_support.hpp>
 #include <farcall/transport/tcp/secret.hpp>
+#include <farcall/transport/tcp/socket.hpp>
+#include <farcall/transport/tcp/unix_socket.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -75,6 +79,33 @@ TEST_F(unix_server, is_named_by_an_absolute_path) {
                           "tcp:///tmp/socket", "unix://"})
     EXPECT_THAT(text_thrown_by<setting_error>([&] { const job j(network_job(url)); }),
                 HasSubstr(url));
+}
+
+/// A socket at which as many connections wait as may, and nobody takes them.
+class full_socket {
+ public:
+  explicit full_socket(const std::string& path) : listener_(tcp::listen_at(path)) {
+    ::listen(listener_.get(), 0);
+    try {
+      for (;;)
+        waiting_.push_back(tcp::start_connect(tcp::socket_address::of_path(path)));
+    } catch (const tcp::listener_busy&) {
+      // Full.
+    }
+  }
+
+ private:
+  unique_fd listener_;
+  std::vector<unique_fd> waiting_;
+};
+
+TEST_F(unix_server, that_takes_no_connections_is_waited_for) {
+  const full_socket full(path_);
+  job_options o = network_job(url_);
+  o.start_timeout = std::chrono::milliseconds(300);
+  EXPECT_THAT(
+      text_thrown_by<start_failed>([&] { const job j(o); }),
+      AllOf(HasSubstr(path_), HasSubstr("more connections wait there"), HasSubstr("stopped")));
 }
 
 // ---- other users --------------------------------------------------------------------------------
@@ -159,6 +190,18 @@ TEST_F(unix_server_of_users, is_trusted_by_its_own_user_only) {
   ASSERT_THAT(serving.line(), HasSubstr(url_));
   EXPECT_THAT(text_thrown_by<start_failed>([&] { const job j(network_job(url_)); }),
               AllOf(HasSubstr(url_), HasSubstr("another user's")));
+}
+
+/// It could not be used if it took us in.
+TEST_F(unix_server_of_users, of_another_user_is_not_waited_for) {
+  const full_socket full(path_);
+  ASSERT_EQ(::chown(path_.c_str(), nobody, nobody), 0);
+  const time_point begun = clock::now();
+  job_options o = network_job(url_);
+  o.start_timeout = std::chrono::seconds(60);
+  EXPECT_THAT(text_thrown_by<start_failed>([&] { const job j(o); }),
+              AllOf(HasSubstr(url_), HasSubstr("another user's"), HasSubstr("FARCALL_KEY")));
+  EXPECT_LT(clock::now() - begun, std::chrono::seconds(30));
 }
 
 } // namespace

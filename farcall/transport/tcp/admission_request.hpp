@@ -30,6 +30,10 @@ class admission_request {
   [[nodiscard]] time_point next_look() const noexcept {
     return socket_ ? no_deadline : attempts_.next_start();
   }
+  /// The server has as many connections waiting as may.
+  [[nodiscard]] bool is_server_busy() const noexcept {
+    return !socket_ && attempts_.is_listener_busy();
+  }
   /// Throws error, and timeout, that says what has not happened in time.
   [[noreturn]] void throw_overdue() const;
 

@@ -39,6 +39,8 @@ class connect_attempts {
   [[nodiscard]] bool have_failed() const noexcept {
     return under_way_.empty() && next_ == where_.size();
   }
+  /// Too many wait at a listener, which is asked again.
+  [[nodiscard]] bool is_listener_busy() const noexcept { return !busy_.empty(); }
   /// What became of each address, those that are silent included.
   [[nodiscard]] std::string failures() const;
 

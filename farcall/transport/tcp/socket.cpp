@@ -85,7 +85,9 @@ std::string connect_hint(const socket_address& to, int reason) {
   case EACCES:
     return is_path ? "; that socket is for its owner's processes only" : "";
   case EAGAIN:
-    return is_path ? "; more connections wait there than the system lets wait" : "";
+    return is_path
+               ? "; more connections wait there than the system lets wait: is its server stopped?"
+               : "";
   case ENETUNREACH:
   case EHOSTUNREACH:
     return "; there is no way to that network: check the address and the firewalls";

@@ -153,6 +153,11 @@ unique_fd listen_at(const std::string& path) {
   return made;
 }
 
+bool is_file_of_another_user(const std::string& path) noexcept {
+  struct stat file{};
+  return ::stat(path.c_str(), &file) == 0 && file.st_uid != ::geteuid() && file.st_uid != 0;
+}
+
 bool is_unix(int fd) noexcept {
   int family = 0;
   socklen_t size = sizeof family;

@@ -40,6 +40,9 @@ class socket_file {
 /// notice.
 [[nodiscard]] bool is_left_behind(const std::string& path);
 
+/// The file there is neither our user's nor root's.
+[[nodiscard]] bool is_file_of_another_user(const std::string& path) noexcept;
+
 /// A connection, or a listener, of Unix sockets.
 [[nodiscard]] bool is_unix(int fd) noexcept;
 
