@@ -9,7 +9,7 @@
 #include <farcall/transport/tcp/handshake.hpp>
 #include <farcall/transport/tcp/node_addresses.hpp>
 #include <farcall/transport/tcp/remote_target.hpp>
-#include <farcall/transport/tcp/tcp.hpp>
+#include <farcall/transport/tcp/transport_messages.hpp>
 #include <fuzz/support.hpp>
 
 #include <array>
@@ -121,11 +121,11 @@ void try_card_addresses(bytes body) {
 }
 
 void try_dial_request(bytes body) {
-  const auto request = fc::tcp::decode_dial_request(body);
-  const auto again = fc::tcp::decode_dial_request(fc::tcp::encode(request));
-  require(again.serial == request.serial && again.kind == request.kind &&
-          again.worker == request.worker && again.own_worker == request.own_worker &&
-          again.ring_bytes == request.ring_bytes && again.forward_to == request.forward_to);
+  require(are_equal(fc::tcp::encode(fc::tcp::decode_dial_request(body)), body));
+}
+
+void try_taken(bytes body) {
+  require(are_equal(fc::tcp::encode_taken(fc::tcp::decode_taken(body)), body));
 }
 
 void try_ended(bytes body) {
@@ -168,6 +168,7 @@ constexpr std::array tries{
     &try_setup,
     &try_card_addresses,
     &try_dial_request,
+    &try_taken,
 };
 
 } // namespace
