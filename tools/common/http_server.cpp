@@ -78,7 +78,7 @@ bool is_host_field(std::string_view name) {
 }
 
 /// Reads "GET /path HTTP/1.1" and the fields behind it; nothing for anything else, as for a request
-/// with several hosts (RFC 9112, 3.2).
+/// with several hosts (RFC 9112, 3.2), or with a space in the name of a field (5.1).
 std::optional<http_request> parse_head(std::string_view head) {
   constexpr std::string_view line_end = "\r\n";
   const std::string_view first = head.substr(0, head.find(line_end));
@@ -96,7 +96,10 @@ std::optional<http_request> parse_head(std::string_view head) {
     at = head.find(line_end, begin);
     const std::string_view line = head.substr(begin, at - begin);
     const auto colon = line.find(':');
-    if (colon == std::string_view::npos || !is_host_field(line.substr(0, colon))) continue;
+    if (colon == std::string_view::npos) continue;
+    const std::string_view name = line.substr(0, colon);
+    if (name.find_first_of(" \t") != std::string_view::npos) return std::nullopt;
+    if (!is_host_field(name)) continue;
     if (request.host) return std::nullopt;
     request.host = trimmed(line.substr(colon + 1));
   }

@@ -111,6 +111,15 @@ TEST_F(http_server_test, on_loopback_a_page_of_another_name_is_refused) {
   }
 }
 
+TEST_F(http_server_test, a_request_with_a_space_in_the_name_of_a_field_is_refused) {
+  for (const char* field : {"Host : localhost", "Host\t: localhost", " Host: localhost"}) {
+    EXPECT_THAT(reply_to("GET /page HTTP/1.1\r\n" + std::string(field) + "\r\n\r\n"),
+                StartsWith("HTTP/1.1 400 "))
+        << field;
+  }
+  EXPECT_EQ(asked_, 0);
+}
+
 TEST_F(http_server_test, a_request_with_several_hosts_is_refused) {
   for (const char* second : {"Host: evil.example", "hOST:localhost", "Host:"}) {
     EXPECT_THAT(reply_to("GET /page HTTP/1.1\r\nHost: localhost\r\nX: y\r\n" + std::string(second) +
