@@ -1,5 +1,6 @@
 #include <farcall/base/error.hpp>
 #include <farcall/transport/tcp/admission_request.hpp>
+#include <farcall/transport/tcp/unix_socket.hpp>
 
 #include <cerrno>
 
@@ -37,6 +38,8 @@ bool admission_request::connect(time_point now) {
       continue;
     }
     socket_ = attempts_.take(socket);
+    if (first_.is_encrypted == 0 && is_of_another_user(socket_.get()))
+      throw error(another_users_server);
     // A fresh socket has space for it.
     if (::send(socket_.get(), &first_, sizeof first_, MSG_NOSIGNAL | MSG_DONTWAIT) !=
         static_cast<ssize_t>(sizeof first_)) {

@@ -14,6 +14,10 @@
 
 namespace farcall::tcp {
 
+/// Why such a server is not used.
+inline constexpr const char* another_users_server =
+    "that server is another user's; without a key (FARCALL_KEY) only one's own is used";
+
 /// A host's connection to a server, from the first attempt until the server lets it in. It never
 /// waits, so that its owner can wait for many at a time.
 class admission_request {
@@ -23,7 +27,8 @@ class admission_request {
       : attempts_(std::move(where)), name_(std::move(name)), first_(first) {}
 
   /// Goes on as far as it can without waiting; true once the server has let us in. Throws error
-  /// with the reason why it does not.
+  /// with the reason why it does not. Where connections are not encrypted, another user's process
+  /// is told nothing.
   [[nodiscard]] bool advance(time_point now);
   /// Adds what it waits for, besides the time of next_look().
   void watch(std::vector<pollfd>& all) const;

@@ -1,6 +1,7 @@
 #include <farcall/base/error.hpp>
 #include <farcall/transport/tcp/admission_request.hpp>
 #include <farcall/transport/tcp/stream_test_support.hpp>
+#include <farcall/transport/tcp/unix_socket_test_support.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -140,6 +141,13 @@ TEST_F(admission_request_test, fails_where_no_address_replies) {
   admission_request request({dead}, "that server", first_);
   EXPECT_THAT(to_end_of(request), ThrowsMessage<error>(AllOf(HasSubstr("to that server"),
                                                              HasSubstr("Connection refused"))));
+}
+
+TEST_F(admission_request_test, without_a_key_says_nothing_to_another_users_process) {
+  const listener_of_nobody other;
+  if (!other.is_there()) GTEST_SKIP() << "only root can be another user";
+  admission_request request({resolve({other.path()}).front()}, "that server", first_);
+  EXPECT_THAT(to_end_of(request), ThrowsMessage<error>(another_users_server));
 }
 
 TEST_F(admission_request_test, says_what_has_not_happened_in_time) {

@@ -1,10 +1,8 @@
 #include <farcall/transport/tcp/connection.hpp>
 #include <farcall/transport/tcp/stream_test_support.hpp>
+#include <farcall/transport/tcp/unix_socket_test_support.hpp>
 
-#include <array>
 #include <chrono>
-#include <csignal>
-#include <filesystem>
 #include <future>
 #include <memory>
 #include <optional>
@@ -12,14 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 /// Both ends of how a connection between nodes comes about.
 namespace farcall::tcp {
@@ -180,49 +173,6 @@ TEST_P(connections, say_why_a_server_does_not_hand_them_on) {
             static_cast<ssize_t>(sizeof word));
   EXPECT_THAT(dialling.get().why, HasSubstr("it is draining"));
 }
-
-/// Listens at a Unix socket as another user, as long as it lives.
-class listener_of_nobody {
- public:
-  listener_of_nobody() {
-    EXPECT_NE(::mkdtemp(folder_.data()), nullptr);
-    EXPECT_EQ(::chmod(folder_.c_str(), 0777), 0);
-    sockaddr_un here{};
-    here.sun_family = AF_UNIX;
-    path().copy(here.sun_path, sizeof here.sun_path - 1);
-    std::array<int, 2> told{};
-    EXPECT_EQ(::pipe2(told.data(), O_CLOEXEC), 0);
-    child_ = ::fork();
-    if (child_ == 0) {
-      const int listener = ::socket(AF_UNIX, SOCK_STREAM, 0);
-      const bool listens = ::setuid(nobody) == 0 &&
-                           ::bind(listener, reinterpret_cast<sockaddr*>(&here), sizeof here) == 0 &&
-                           ::listen(listener, 8) == 0 && ::write(told[1], "1", 1) == 1;
-      if (!listens) ::_exit(1);
-      for (;;)
-        ::pause();
-    }
-    ::close(told[1]);
-    char word = 0;
-    is_there_ = ::read(told[0], &word, 1) == 1;
-    ::close(told[0]);
-  }
-  listener_of_nobody(const listener_of_nobody&) = delete;
-  listener_of_nobody& operator=(const listener_of_nobody&) = delete;
-  ~listener_of_nobody() {
-    ::kill(child_, SIGKILL);
-    ::waitpid(child_, nullptr, 0);
-    std::filesystem::remove_all(folder_);
-  }
-  [[nodiscard]] std::string path() const { return folder_ + "/socket"; }
-  [[nodiscard]] bool is_there() const noexcept { return is_there_; }
-
- private:
-  static constexpr uid_t nobody = 65534;
-  std::string folder_ = testing::TempDir() + "farcall-unix-XXXXXX";
-  pid_t child_ = -1;
-  bool is_there_ = false;
-};
 
 TEST_P(connections, without_a_key_are_made_with_processes_of_the_same_user_only) {
   const listener_of_nobody other;

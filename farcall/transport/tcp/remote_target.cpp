@@ -43,9 +43,6 @@ constexpr std::chrono::milliseconds longest_heartbeat_timeout{
 constexpr std::size_t most_starts = 64;
 static_assert(2 * most_starts <= tcp::acceptor::most_unproved);
 
-constexpr const char* another_users_text =
-    "that server is another user's; without a key (FARCALL_KEY) only one's own is used";
-
 /// The server watches the process; its end is that of the socket.
 class remote_process final : public target_process {
  public:
@@ -207,7 +204,6 @@ tcp::admission_request server_launcher::ask(known_server& server, const wanted_t
 
 std::unique_ptr<target_process> server_launcher::have_started(known_server& by, unique_fd socket,
                                                               const wanted_target& wanted) {
-  if (!identity_ && tcp::is_of_another_user(socket.get())) throw error(another_users_text);
   by.addresses.clear();
   for (const tcp::socket_address& a : by.found) {
     const bool is_used = a == tcp::peer_address(socket.get());
@@ -298,7 +294,7 @@ class server_launcher::starts {
       // There is nothing to wait for.
       if (s.asked->is_server_busy() && !by_->identity_ &&
           tcp::is_file_of_another_user(s.server->found.front().text())) {
-        throw error(another_users_text);
+        throw error(tcp::another_users_server);
       }
       return;
     }
