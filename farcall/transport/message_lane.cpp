@@ -144,9 +144,10 @@ void message_lane::take_bytes(const lane_header& h, std::span<const std::byte> b
     put(bytes);
     for (auto next = early_.begin(); next != early_.end() && next->first == received_;
          next = early_.begin()) {
-      early_bytes_ -= next->second.size();
-      put(next->second);
-      early_.erase(next);
+      // Taken out first: what is no record ends all that wait.
+      const auto bytes_in_turn = early_.extract(next);
+      early_bytes_ -= bytes_in_turn.mapped().size();
+      put(bytes_in_turn.mapped());
     }
     end_if_complete();
     return;
