@@ -152,7 +152,8 @@ void message_lane::take_bytes(const lane_header& h, std::span<const std::byte> b
     end_if_complete();
     return;
   }
-  if (position < received_ || early_bytes_ + bytes.size() > in_.size()) {
+  // Nobody sends messages without bytes, of which any number would fit into the ring.
+  if (position < received_ || bytes.empty() || early_bytes_ + bytes.size() > in_.size()) {
     corrupt();
     return;
   }

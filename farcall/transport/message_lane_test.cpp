@@ -85,5 +85,11 @@ TEST_F(message_lanes, what_came_before_its_turn_may_be_no_record) {
   EXPECT_EQ(peek(end_.in).kind, record_kind::corrupt);
 }
 
+/// They would cost memory for each, and nothing bounds their number.
+TEST_F(message_lanes, nothing_does_not_wait_for_its_turn) {
+  come(record_bytes, {});
+  EXPECT_EQ(peek(end_.in).kind, record_kind::corrupt);
+}
+
 } // namespace
 } // namespace farcall
