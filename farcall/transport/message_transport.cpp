@@ -378,7 +378,7 @@ void message_transport::connect_openers() noexcept {
       (void)connect_peer(n);
       for_each_lane(*p, [](message_lane& l) { l.serve(); });
     } catch (const std::exception& e) {
-      log::error(std::string("a lane that a peer has opened leads nowhere: ") + e.what());
+      refusals_.warning(std::string("a lane that a peer has opened leads nowhere: ") + e.what());
       for_each_lane(*p, [this](message_lane& l) { lose(l); });
     }
   }
