@@ -1,20 +1,28 @@
 #include <farcall/base/error.hpp>
 #include <farcall/transport/tcp/admission_request.hpp>
+#include <farcall/transport/tcp/socket.hpp>
 #include <farcall/transport/tcp/unix_socket.hpp>
 
 #include <cerrno>
+#include <utility>
 
 #include <sys/socket.h>
 
 namespace farcall::tcp {
 
-bool admission_request::advance(time_point now) { return (socket_ || connect(now)) && receive(); }
+bool admission_request::advance(time_point now) {
+  take_connected();
+  if (receive_replies()) return true;
+  (void)attempts_.start_due(now);
+  if (!attempts_.have_failed()) return false;
+  // Of a server with one address nothing else needs to be said.
+  if (attempts_.addresses() == 1 && !refusal_.empty()) throw error(refusal_);
+  throw error(failure_text());
+}
 
 void admission_request::watch(std::vector<pollfd>& all) const {
-  if (socket_) {
-    all.push_back({socket_.get(), POLLIN, 0});
-    return;
-  }
+  for (const candidate& c : candidates_)
+    all.push_back({c.socket.get(), POLLIN, 0});
   for (const int socket : attempts_.sockets())
     all.push_back({socket, POLLOUT, 0});
 }
@@ -23,13 +31,15 @@ std::string admission_request::failure_text() const {
   return "cannot connect to " + name_ + " (" + attempts_.failures() + ")";
 }
 
-void admission_request::throw_overdue() const {
-  if (socket_) throw error("it takes connections and does not answer");
+void admission_request::throw_overdue() {
+  const std::string silent = "it takes connections and does not answer";
+  if (attempts_.addresses() == 1 && !candidates_.empty()) throw error(silent);
+  for (const candidate& c : std::exchange(candidates_, {}))
+    give_up(c, silent);
   throw timeout(failure_text());
 }
 
-bool admission_request::connect(time_point now) {
-  (void)attempts_.start_due(now);
+void admission_request::take_connected() {
   for (const int socket : attempts_.sockets()) {
     const int reason = connect_attempts::outcome_of(socket);
     if (reason == EINPROGRESS) continue;
@@ -37,34 +47,56 @@ bool admission_request::connect(time_point now) {
       attempts_.fail(socket, reason);
       continue;
     }
-    socket_ = attempts_.take(socket);
-    if (first_.is_encrypted == 0 && is_of_another_user(socket_.get()))
-      throw error(another_users_server);
-    // A fresh socket has space for it.
-    if (::send(socket_.get(), &first_, sizeof first_, MSG_NOSIGNAL | MSG_DONTWAIT) !=
-        static_cast<ssize_t>(sizeof first_)) {
-      throw_system_error("it has cut the connection", errno);
+    candidate c;
+    c.socket = attempts_.take(socket);
+    c.peer = peer_text(c.socket.get());
+    if (first_.is_encrypted == 0 && is_of_another_user(c.socket.get())) {
+      give_up(c, another_users_server);
+    } else if (::send(c.socket.get(), &first_, sizeof first_, MSG_NOSIGNAL | MSG_DONTWAIT) !=
+               static_cast<ssize_t>(sizeof first_)) {
+      // A fresh socket has space for it.
+      give_up(c, "it has cut the connection: " + reason_text(errno));
+    } else {
+      candidates_.push_back(std::move(c));
     }
-    return true;
   }
-  // The next address at once where all so far have failed.
-  if (attempts_.next_start() <= now) return connect(now);
-  if (attempts_.have_failed()) throw error(failure_text());
+}
+
+bool admission_request::receive_replies() {
+  for (auto at = candidates_.begin(); at != candidates_.end();) {
+    try {
+      if (receive(*at)) {
+        socket_ = std::move(at->socket);
+        return true;
+      }
+      ++at;
+    } catch (const error& e) {
+      give_up(*at, e.what());
+      at = candidates_.erase(at);
+    }
+  }
   return false;
 }
 
-bool admission_request::receive() {
-  while (have_ < sizeof reply_) {
-    const ssize_t got = ::recv(socket_.get(), reinterpret_cast<std::byte*>(&reply_) + have_,
-                               sizeof reply_ - have_, MSG_DONTWAIT);
+bool admission_request::receive(candidate& from) {
+  while (from.have < sizeof from.reply) {
+    const ssize_t got =
+        ::recv(from.socket.get(), reinterpret_cast<std::byte*>(&from.reply) + from.have,
+               sizeof from.reply - from.have, MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return false;
     if (got < 0) throw_system_error("it has cut the connection", errno);
     if (got == 0) throw error("it ended the connection; is it a server of farcall?");
-    have_ += static_cast<std::size_t>(got);
+    from.have += static_cast<std::size_t>(got);
   }
-  require_admission(reply_);
+  require_admission(from.reply);
   return true;
+}
+
+/// Another address may lead to the server.
+void admission_request::give_up(const candidate& c, const std::string& why) {
+  refusal_ = why;
+  attempts_.give_up_taken(c.peer + ": " + why);
 }
 
 } // namespace farcall::tcp

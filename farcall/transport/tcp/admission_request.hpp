@@ -18,8 +18,8 @@ namespace farcall::tcp {
 inline constexpr const char* another_users_server =
     "that server is another user's; without a key (FARCALL_KEY) only one's own is used";
 
-/// A host's connection to a server, from the first attempt until the server lets it in. It never
-/// waits, so that its owner can wait for many at a time.
+/// A host's connection to a server, from the first attempt until the server lets it in at one of
+/// its addresses. It never waits, so that its owner can wait for many at a time.
 class admission_request {
  public:
   /// `name` stands for the addresses in errors. Nothing begins yet.
@@ -32,30 +32,38 @@ class admission_request {
   [[nodiscard]] bool advance(time_point now);
   /// Adds what it waits for, besides the time of next_look().
   void watch(std::vector<pollfd>& all) const;
-  [[nodiscard]] time_point next_look() const noexcept {
-    return socket_ ? no_deadline : attempts_.next_start();
-  }
+  [[nodiscard]] time_point next_look() const noexcept { return attempts_.next_start(); }
   /// The server has as many connections waiting as may.
   [[nodiscard]] bool is_server_busy() const noexcept {
-    return !socket_ && attempts_.is_listener_busy();
+    return candidates_.empty() && attempts_.is_listener_busy();
   }
   /// Throws error, and timeout, that says what has not happened in time.
-  [[noreturn]] void throw_overdue() const;
+  [[noreturn]] void throw_overdue();
 
   /// The connection that was let in.
   [[nodiscard]] unique_fd take() noexcept { return std::move(socket_); }
 
  private:
-  [[nodiscard]] bool connect(time_point now);
-  [[nodiscard]] bool receive();
+  /// An address that has replied, and was sent the preamble.
+  struct candidate {
+    unique_fd socket;
+    std::string peer;
+    admission_message reply;
+    std::size_t have = 0; ///< bytes of it
+  };
+
+  void take_connected();
+  [[nodiscard]] bool receive_replies();
+  [[nodiscard]] static bool receive(candidate& from);
+  void give_up(const candidate& c, const std::string& why);
   [[nodiscard]] std::string failure_text() const;
 
   connect_attempts attempts_;
   std::string name_;
   preamble first_;
-  unique_fd socket_; ///< connected, with the preamble sent
-  admission_message reply_;
-  std::size_t have_ = 0; ///< bytes of the reply
+  std::vector<candidate> candidates_;
+  std::string refusal_; ///< the last of a candidate
+  unique_fd socket_;    ///< let in
 };
 
 } // namespace farcall::tcp

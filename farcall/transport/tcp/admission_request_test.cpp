@@ -54,6 +54,7 @@ class admission_request_test : public testing::Test {
     }));
     preamble heard;
     EXPECT_TRUE(test::eventually([&] {
+      EXPECT_FALSE(advance_once(request));
       return ::recv(come->get(), &heard, sizeof heard, MSG_DONTWAIT) ==
              static_cast<ssize_t>(sizeof heard);
     }));
@@ -134,6 +135,41 @@ TEST_F(admission_request_test, goes_on_to_the_next_address) {
   word.word = admission::come_in;
   say(server, word);
   EXPECT_TRUE(advance_to_end(request));
+}
+
+TEST_F(admission_request_test, goes_on_where_an_address_leads_to_something_else) {
+  const unique_fd elsewhere = listener();
+  const unique_fd silent = listener();
+  admission_request request({where(elsewhere), where(silent), where(listener_)}, "that server",
+                            first_);
+  {
+    const unique_fd stranger = taken_from(elsewhere, request);
+    const std::string greeting = "HTTP/1.1 400 Bad Request\r\n";
+    ASSERT_GT(::send(stranger.get(), greeting.data(), greeting.size(), MSG_NOSIGNAL), 0);
+  }
+  const unique_fd one_who_waits = taken_from(silent, request);
+  const unique_fd server = taken_from(listener_, request);
+  admission_message word;
+  word.word = admission::come_in;
+  say(server, word);
+  ASSERT_TRUE(advance_to_end(request));
+  EXPECT_EQ(peer_text(request.take().get()), where(listener_).text());
+}
+
+TEST_F(admission_request_test, says_what_each_address_is) {
+  const unique_fd silent = listener();
+  const socket_address dead = where(listener());
+  admission_request request({where(listener_), dead, where(silent)}, "that server", first_);
+  const unique_fd server = taken_from(listener_, request);
+  admission_message said;
+  said.word = admission::is_full;
+  say(server, said);
+  const unique_fd one_who_waits = taken_from(silent, request);
+  EXPECT_THAT([&] { request.throw_overdue(); },
+              ThrowsMessage<timeout>(
+                  AllOf(HasSubstr(where(listener_).text() + ": it has as many targets"),
+                        HasSubstr(dead.text() + ": Connection refused"),
+                        HasSubstr(where(silent).text() + ": it takes connections and does not"))));
 }
 
 TEST_F(admission_request_test, fails_where_no_address_replies) {

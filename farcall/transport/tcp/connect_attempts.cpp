@@ -46,7 +46,7 @@ std::vector<int> connect_attempts::start_due(time_point now) {
 
 time_point connect_attempts::next_start() const noexcept {
   if (next_ == where_.size()) return no_deadline;
-  return std::max(not_before_, under_way_.empty() ? time_point{} : silent_until_);
+  return std::max(not_before_, is_any_open() ? silent_until_ : time_point{});
 }
 
 std::vector<int> connect_attempts::sockets() const {
@@ -73,6 +73,9 @@ unique_fd connect_attempts::take(int socket) noexcept {
       std::ranges::find(under_way_, socket, [](const attempt& a) { return a.socket.get(); });
   unique_fd taken = std::move(at->socket);
   under_way_.erase(at);
+  ++taken_;
+  // It has replied, and is given as long again.
+  silent_until_ = clock::now() + silence;
   return taken;
 }
 
@@ -81,6 +84,11 @@ void connect_attempts::fail(int socket, int reason) {
       std::ranges::find(under_way_, socket, [](const attempt& a) { return a.socket.get(); });
   note(connect_failure_text(at->to, reason));
   under_way_.erase(at);
+}
+
+void connect_attempts::give_up_taken(const std::string& failure) {
+  --taken_;
+  note(failure);
 }
 
 std::string connect_attempts::failures() const {

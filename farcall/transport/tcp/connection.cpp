@@ -8,8 +8,9 @@
 
 #include <cerrno>
 #include <cstring>
-#include <optional>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -30,7 +31,8 @@ class dialler final : public event_handler, public std::enable_shared_from_this<
   void start() {
     loop_->at(deadline_, [self = shared_from_this()] {
       if (!self->done_) return;
-      if (self->proof_) self->give_up_peer("it takes connections and does not answer");
+      for (const auto& c : std::exchange(self->candidates_, {}))
+        self->give_up(*c, "it takes connections and does not answer");
       self->end(nullptr, self->attempts_.failures());
     });
     go_on();
@@ -39,35 +41,42 @@ class dialler final : public event_handler, public std::enable_shared_from_this<
   void on_event(std::uint32_t /*events*/) noexcept override { go_on(); }
 
  private:
-  /// Until it has to wait, or one address has led to the node, or none has.
+  /// An address that has replied, and has to prove itself.
+  struct candidate {
+    node_proof proof;
+    std::string peer;
+  };
+
   void go_on() noexcept {
     try {
-      while (done_) {
-        if (!proof_ && !connect()) return;
-        try {
-          if (!proof_->advance()) {
-            const bool writes = proof_->connection().read_wants_write();
-            loop_->modify(proof_->connection().fd(), writes ? EPOLLIN | EPOLLOUT : EPOLLIN);
-            return;
-          }
-          if (!not_proved_.empty()) {
-            log::warning(node_text(request_.to) + " was reached at " + peer_ + ", as " +
-                         not_proved_);
-          }
-          loop_->remove(proof_->connection().fd());
-          request_ = proof_->request();
-          end(proof_->take(), "");
-        } catch (const error& e) {
-          give_up_peer(e.what());
+      if (!done_) return;
+      take_connected();
+      if (const auto proved = proved_candidate()) {
+        if (!not_proved_.empty()) {
+          log::warning(node_text(request_.to) + " was reached at " + proved->peer + ", as " +
+                       not_proved_);
         }
+        loop_->remove(proved->proof.connection().fd());
+        request_ = proved->proof.request();
+        end(proved->proof.take(), "");
+        return;
+      }
+      for (const int socket : attempts_.start_due(clock::now()))
+        loop_->add(socket, EPOLLOUT, shared_from_this());
+      if (attempts_.have_failed()) {
+        const std::string why = attempts_.failures();
+        end(nullptr, why.empty() ? "it has no address" : why);
+      } else if (const time_point next = attempts_.next_start(); next != no_deadline) {
+        loop_->at(next, [weak = weak_from_this()] {
+          if (const auto self = weak.lock()) self->go_on();
+        });
       }
     } catch (const std::exception& e) {
       end(nullptr, e.what());
     }
   }
 
-  /// True: an address has replied.
-  bool connect() {
+  void take_connected() {
     for (const int socket : attempts_.sockets()) {
       const int reason = connect_attempts::outcome_of(socket);
       if (reason == EINPROGRESS) continue;
@@ -77,29 +86,16 @@ class dialler final : public event_handler, public std::enable_shared_from_this<
         continue;
       }
       unique_fd connected = attempts_.take(socket);
-      ignore_attempts();
-      peer_ = peer_text(connected.get());
+      const std::string peer = peer_text(connected.get());
       try {
-        begin_with(std::move(connected));
-        return true;
+        candidates_.push_back(begin_with(std::move(connected), peer));
       } catch (const error& e) {
-        give_up_peer(e.what());
+        note_failure(peer, e.what());
       }
     }
-    for (const int socket : attempts_.start_due(clock::now()))
-      loop_->add(socket, EPOLLOUT, shared_from_this());
-    if (attempts_.have_failed()) {
-      const std::string why = attempts_.failures();
-      end(nullptr, why.empty() ? "it has no address" : why);
-    } else if (const time_point next = attempts_.next_start(); next != no_deadline) {
-      loop_->at(next, [weak = weak_from_this()] {
-        if (const auto self = weak.lock(); self && !self->proof_) self->go_on();
-      });
-    }
-    return false;
   }
 
-  void begin_with(unique_fd socket) {
+  [[nodiscard]] std::unique_ptr<candidate> begin_with(unique_fd socket, const std::string& peer) {
     if (!security_.identity && is_of_another_user(socket.get())) {
       throw error("another user's process listens at that socket");
     }
@@ -112,37 +108,53 @@ class dialler final : public event_handler, public std::enable_shared_from_this<
     if (::send(socket.get(), &first, sizeof first, MSG_NOSIGNAL) != sizeof first)
       throw_system_error("it has cut the connection", errno);
     set_options(socket.get(), heartbeat_timeout_);
-    proof_.emplace(security_.identity ? tls_client(std::move(socket), security_.identity, {},
-                                                   node_text(request_.to))
-                                      : plain_stream(std::move(socket)),
-                   security_.credentials, request_);
-    loop_->add(proof_->connection().fd(), EPOLLIN, shared_from_this());
+    auto begun = std::make_unique<candidate>(
+        candidate{node_proof(security_.identity ? tls_client(std::move(socket), security_.identity,
+                                                             {}, node_text(request_.to))
+                                                : plain_stream(std::move(socket)),
+                             security_.credentials, request_),
+                  peer});
+    loop_->add(begun->proof.connection().fd(), EPOLLIN, shared_from_this());
+    return begun;
   }
 
-  /// Another address may lead to the node.
-  void give_up_peer(const std::string& why) {
-    not_proved_ = peer_ + ": " + why;
-    attempts_.note(not_proved_);
-    let_go();
-    for (const int socket : attempts_.sockets())
-      loop_->add(socket, EPOLLOUT, shared_from_this());
+  /// The first that has proved itself; null: none yet.
+  [[nodiscard]] std::unique_ptr<candidate> proved_candidate() {
+    for (auto at = candidates_.begin(); at != candidates_.end();) {
+      node_proof& proof = (*at)->proof;
+      try {
+        if (proof.advance()) {
+          std::unique_ptr<candidate> proved = std::move(*at);
+          candidates_.erase(at);
+          return proved;
+        }
+        const bool writes = proof.connection().read_wants_write();
+        loop_->modify(proof.connection().fd(), writes ? EPOLLIN | EPOLLOUT : EPOLLIN);
+        ++at;
+      } catch (const error& e) {
+        give_up(**at, e.what());
+        at = candidates_.erase(at);
+      }
+    }
+    return nullptr;
   }
 
-  /// They go on without us.
-  void ignore_attempts() noexcept {
-    for (const int socket : attempts_.sockets())
-      loop_->remove(socket);
+  void give_up(candidate& c, const std::string& why) {
+    loop_->remove(c.proof.connection().fd());
+    note_failure(c.peer, why);
   }
 
-  void let_go() noexcept {
-    if (proof_ && proof_->has_connection()) loop_->remove(proof_->connection().fd());
-    proof_.reset();
+  void note_failure(const std::string& peer, const std::string& why) {
+    not_proved_ = peer + ": " + why;
+    attempts_.give_up_taken(not_proved_);
   }
 
   void end(std::unique_ptr<stream> connection, const std::string& why) noexcept {
-    ignore_attempts();
+    for (const int socket : attempts_.sockets())
+      loop_->remove(socket);
     attempts_ = connect_attempts({});
-    let_go();
+    for (const auto& c : std::exchange(candidates_, {}))
+      loop_->remove(c->proof.connection().fd());
     const dialled done = std::exchange(done_, {});
     if (!done) return;
     try {
@@ -159,9 +171,8 @@ class dialler final : public event_handler, public std::enable_shared_from_this<
   std::chrono::milliseconds heartbeat_timeout_;
   time_point deadline_;
   dialled done_;
-  std::optional<node_proof> proof_; ///< awaited from the address that has replied
-  std::string peer_;                ///< that address
-  std::string not_proved_;          ///< the last that has not, and why
+  std::vector<std::unique_ptr<candidate>> candidates_;
+  std::string not_proved_; ///< the last address that has not proved itself, and why
 };
 
 class arrival final : public event_handler, public std::enable_shared_from_this<arrival> {

@@ -29,9 +29,8 @@ struct connection_security {
 using dialled =
     std::function<void(std::unique_ptr<stream>, const connect_request&, const std::string& why)>;
 
-/// Connects to the first of `where` that replies, for the node that the request names, until
-/// `deadline`. Without encryption, waits until that has proved to belong to the job; encrypted, the
-/// first write does.
+/// Connects to the node that the request names, by the first of `where` at which a process proves
+/// that it is that node, until `deadline`.
 void dial(reactor& loop, std::vector<socket_address> where, connection_security security,
           const connect_request& request, std::chrono::milliseconds heartbeat_timeout,
           time_point deadline, dialled done);

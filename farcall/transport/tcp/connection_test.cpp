@@ -12,6 +12,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 /// Both ends of how a connection between nodes comes about.
@@ -151,6 +152,18 @@ TEST_P(connections, go_on_to_the_next_address_where_one_is_silent_or_refuses) {
   const outcome made = dialling.get();
   ASSERT_TRUE(made.connection) << made.why;
   EXPECT_EQ(peer_text(made.connection->fd()), where(second_).text());
+}
+
+TEST_P(connections, are_made_beside_one_that_takes_them_and_is_silent) {
+  told_outcome dialling = dial_it({where(first_), where(second_)});
+  const unique_fd silent = taken_from(first_);
+  told_outcome there = receive_from(second_, here);
+  const outcome made = dialling.get();
+  ASSERT_TRUE(made.connection) << made.why;
+  EXPECT_EQ(peer_text(made.connection->fd()), where(second_).text());
+  // It is let go of.
+  pollfd end{silent.get(), POLLRDHUP, 0};
+  EXPECT_EQ(::poll(&end, 1, 10'000), 1);
 }
 
 TEST_P(connections, say_what_became_of_each_address) {

@@ -10,10 +10,13 @@ namespace farcall::tcp {
 namespace {
 
 /// What a server says in place of the node, where it does not hand the connection on.
-std::optional<admission> refusal_at(int socket) noexcept {
+/// TLS may have taken so many bytes of it.
+std::optional<admission> refusal_at(int socket, std::size_t taken) noexcept {
   admission_message said;
-  const bool is_said = ::recv(socket, &said, sizeof said, MSG_PEEK | MSG_DONTWAIT) == sizeof said &&
-                       said.magic == preamble_magic;
+  const std::size_t rest = sizeof said - taken;
+  const bool is_said = ::recv(socket, reinterpret_cast<std::byte*>(&said) + taken, rest,
+                              MSG_PEEK | MSG_DONTWAIT) == static_cast<ssize_t>(rest) &&
+                       said.magic == preamble_magic && said.version == connection_version;
   return is_said ? std::optional(said.word) : std::nullopt;
 }
 
@@ -33,7 +36,7 @@ node_proof::node_proof(std::unique_ptr<stream> connection,
 
 bool node_proof::advance() {
   if (have_ == 0) {
-    if (const auto word = refusal_at(connection_->fd())) throw error(refusal_text(*word));
+    if (const auto word = refusal_at(connection_->fd(), 0)) throw error(refusal_text(*word));
   }
   return credentials_->is_encrypted ? has_shaken_hands() : has_replied();
 }
@@ -41,7 +44,12 @@ bool node_proof::advance() {
 bool node_proof::has_shaken_hands() {
   const io_status status = connection_->establish();
   if (status == io_status::would_block) return false;
-  if (status != io_status::done) throw error(connection_->failure());
+  if (status != io_status::done) {
+    // It may have come once we had looked. OpenSSL takes the head of a record first.
+    constexpr std::size_t record_head = 5;
+    const auto word = refusal_at(connection_->fd(), record_head);
+    throw error(word ? refusal_text(*word) : connection_->failure());
+  }
   sign(request_, {}, *credentials_);
   return true;
 }

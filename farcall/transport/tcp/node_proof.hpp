@@ -24,7 +24,6 @@ class node_proof {
   [[nodiscard]] bool advance();
 
   [[nodiscard]] stream& connection() noexcept { return *connection_; }
-  [[nodiscard]] bool has_connection() const noexcept { return connection_ != nullptr; }
   /// Once it has proved itself: what goes over the connection next, signed.
   [[nodiscard]] const connect_request& request() const noexcept { return request_; }
   [[nodiscard]] std::unique_ptr<stream> take() noexcept { return std::move(connection_); }
