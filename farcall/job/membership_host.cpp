@@ -380,7 +380,10 @@ void host_membership::let_start(node_id node, target& t, time_point deadline) {
   control_socket& socket = t.process->socket();
   if (!messages::send(socket, messages::member{roster_.card_of(host_id), true}, deadline) ||
       !messages::send(socket, messages::start{}, deadline)) {
-    throw_not_joined(node, t, "take what it has to know about the host");
+    constexpr const char* what = "take what it has to know about the host";
+    // Whoever has seen it end has said why.
+    (void)expect(node, t, control::start, what, clock::now());
+    throw_not_joined(node, t, what);
   }
 }
 
