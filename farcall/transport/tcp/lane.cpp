@@ -1,4 +1,4 @@
-#include <farcall/base/log.hpp>
+#include <farcall/base/limited_log.hpp>
 #include <farcall/transport/tcp/lane.hpp>
 #include <farcall/transport/tcp/socket.hpp>
 
@@ -343,7 +343,10 @@ void stream_endpoint::attach(std::unique_ptr<stream> connection, std::span<const
 }
 
 void stream_endpoint::give_up(const std::string& why) {
-  log::warning("a lane could not be connected: " + why);
+  // Programs may try it as often as they like. Never destroyed: the reactor's thread may outlive
+  // static objects.
+  static auto* const warnings = new log::limited_log("more lanes could not be connected");
+  warnings->warning("a lane could not be connected: " + why);
   lose();
 }
 
