@@ -50,6 +50,10 @@ std::vector<std::string> environment_without_addresses() {
 /// For hosts to hear that the server ends. One that has stopped does not hold it up.
 constexpr std::chrono::seconds last_word_time{1};
 
+/// Between two looks for room for a connection of a client that has as many as it may have.
+constexpr std::chrono::milliseconds lane_gap{20};
+constexpr int lane_looks = 10;
+
 } // namespace
 
 /// Everything but construction happens on the reactor's thread.
@@ -218,7 +222,7 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
       throw tcp::connection_refused(tcp::refusal_cause::request,
                                     "it wants to join a job, and this is a server of targets");
     } else {
-      hand_on(std::move(socket), first);
+      hand_on(std::move(socket), first, from, lane_looks);
     }
   }
 
@@ -344,30 +348,54 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
                       [&](const auto& t) { return t.second.client.name == client; }));
   }
 
-  /// Throws connection_refused when the client of a target has as many connections as it may have;
-  /// `socket` is told.
-  void require_lane(const target& to, int socket) {
+  [[nodiscard]] std::size_t lanes_of(const std::string& client) const {
+    std::size_t all = 0;
+    for (const auto& [name, t] : targets_)
+      all += t.client.name == client ? t.lanes.most() : 0;
+    return all;
+  }
+
+  /// The client of that target may have one more connection.
+  [[nodiscard]] bool has_lane_left(const target& to) {
     const std::string& client = to.client.name;
     const tcp::client_limits* const limits = client.empty() ? nullptr : limits_of(client);
-    if (limits == nullptr || !limits->lanes) return;
-    const auto count = [&] {
-      std::size_t all = 0;
-      for (const auto& [name, t] : targets_)
-        all += t.client.name == client ? t.lanes.most() : 0;
-      return all;
-    };
-    if (count() >= *limits->lanes) {
+    if (limits == nullptr || !limits->lanes || lanes_of(client) < *limits->lanes) return true;
+    // Not for everybody who comes: those who ask need not have proved anything.
+    if (const time_point now = clock::now(); now - lanes_looked_at_ >= lane_gap / 2) {
+      lanes_looked_at_ = now;
       for (auto& [name, t] : targets_) {
         if (t.client.name == client) t.lanes.forget_closed(t.process.pid());
       }
     }
-    if (count() >= *limits->lanes) {
-      tcp::reply(socket, tcp::admission::has_no_lane_left);
-      throw tcp::connection_refused(tcp::refusal_cause::full,
-                                    "client " + client + " has " + std::to_string(count()) +
-                                        " connections to its targets and may have no more "
-                                        "(lanes=)");
-    }
+    return lanes_of(client) < *limits->lanes;
+  }
+
+  [[noreturn]] void refuse_lane(const target& to, int socket) {
+    tcp::reply(socket, tcp::admission::has_no_lane_left);
+    throw tcp::connection_refused(tcp::refusal_cause::full,
+                                  "client " + to.client.name + " has " +
+                                      std::to_string(lanes_of(to.client.name)) +
+                                      " connections to its targets and may have no more (lanes=)");
+  }
+
+  /// Hands the connection on once there is room, or refuses it.
+  void look_again(unique_fd socket, const tcp::preamble& first, const std::string& from,
+                  int looks) {
+    ++waiting_lanes_;
+    loop_->at(clock::now() + lane_gap,
+              [weak = weak_from_this(), held = std::make_shared<unique_fd>(std::move(socket)),
+               first, from, looks] {
+                const auto self = weak.lock();
+                if (!self) return;
+                --self->waiting_lanes_;
+                try {
+                  self->hand_on(std::move(*held), first, from, looks);
+                } catch (const tcp::connection_refused& e) {
+                  self->events_.refused(from, e.cause(), e.what());
+                } catch (const std::exception& e) {
+                  self->events_.refused(from, tcp::refusal_cause::request, e.what());
+                }
+              });
   }
 
   /// A target tells its server by way of its transport, as it tells its host.
@@ -552,14 +580,19 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     at->second.process.kill();
   }
 
-  void hand_on(unique_fd socket, const tcp::preamble& first) {
+  /// What a client has just closed counts until its target has closed it, too: so many more looks
+  /// are taken.
+  void hand_on(unique_fd socket, const tcp::preamble& first, const std::string& from, int looks) {
     const auto at = targets_.find({first.job, first.to});
     if (at == targets_.end()) {
       throw tcp::connection_refused(tcp::refusal_cause::unknown_node,
                                     "it asks for a node that is not here");
     }
     const int fd = socket.get();
-    require_lane(at->second, fd);
+    if (!has_lane_left(at->second)) {
+      if (looks == 0 || waiting_lanes_ == tcp::acceptor::most_unproved) refuse_lane(at->second, fd);
+      return look_again(std::move(socket), first, from, looks - 1);
+    }
     const std::vector<std::byte> for_node = messages::transport{no_node, "tcp", {}}.encode();
     if (!at->second.to_host->send_near(control::transport, for_node, std::span(&fd, 1))) {
       throw tcp::connection_refused(tcp::refusal_cause::request,
@@ -621,6 +654,8 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
   tcp::unproved_peers<std::shared_ptr<visitor>> visitors_{tcp::acceptor::most_unproved};
   std::map<target_name, target> targets_;
   std::atomic<std::uint32_t> count_{0};
+  std::size_t waiting_lanes_ = 0; ///< connections for whose client there is no room at the moment
+  time_point lanes_looked_at_{};
   server_events events_{own_.events};
   std::size_t links_ = 0; ///< to hosts, those of targets that have ended included
   bool is_draining_ = false;
