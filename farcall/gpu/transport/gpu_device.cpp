@@ -30,6 +30,27 @@ void check(cudaError_t status, const char* what) {
   throw error(std::string(what) + ": " + text_of(status));
 }
 
+/// While a thread of the program captures a stream, CUDA refuses others what the capture would not
+/// see, and ends the capture. What farcall does is no part of any, so nothing of it is refused.
+class uncaptured_scope {
+ public:
+  uncaptured_scope() : is_in_(cudaThreadExchangeStreamCaptureMode(&mode_) == cudaSuccess) {}
+  uncaptured_scope(const uncaptured_scope&) = delete;
+  uncaptured_scope& operator=(const uncaptured_scope&) = delete;
+  ~uncaptured_scope() {
+    if (is_in_) (void)cudaThreadExchangeStreamCaptureMode(&mode_);
+  }
+
+ private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed; ///< within, the thread's own
+  bool is_in_;
+};
+
+/// An error of the program's use of CUDA, which says nothing about the device.
+[[nodiscard]] bool is_of_capture(cudaError_t status) {
+  return status >= cudaErrorStreamCaptureUnsupported && status <= cudaErrorStreamCaptureWrongThread;
+}
+
 /// A thread of the user's must find the device selected that it had.
 class device_scope {
  public:
@@ -45,6 +66,7 @@ class device_scope {
   }
 
  private:
+  uncaptured_scope uncaptured_;
   int before_ = 0;
   bool is_other_ = false;
 };
@@ -235,10 +257,13 @@ class gpu_device final : public device_api {
   }
 
   std::optional<std::string> failure() override {
+    const uncaptured_scope scope;
     // Errors of kernels stick to the context, so one stream tells about all.
     const cudaError_t status = cudaStreamQuery(workers_.front());
     if (status == cudaSuccess || status == cudaErrorNotReady) return std::nullopt;
-    return text_of(status);
+    if (!is_of_capture(status)) return text_of(status);
+    (void)cudaGetLastError();
+    return std::nullopt;
   }
 
   void join(std::uint32_t index) override {

@@ -150,6 +150,45 @@ TEST_F(fake_gpu, leaves_the_selected_device_as_it_was) {
   EXPECT_EQ(cudaSetDevice(0), cudaSuccess);
 }
 
+// A capture forbids other threads of the process what it would not see, in which they then must not
+// take part: neither may it fail the device, nor may the device's threads spoil it.
+TEST_F(fake_gpu, works_on_while_the_program_captures_a_stream) {
+  const job all(test::with_targets("cuda:0?workers=2&idle_ms=1"));
+  const node& device = all.targets()[0];
+  use(device);
+  cudaStream_t own = nullptr;
+  ASSERT_EQ(cudaStreamCreate(&own), cudaSuccess);
+  ASSERT_EQ(cudaStreamBeginCapture(own, cudaStreamCaptureModeGlobal), cudaSuccess);
+  use(device);
+  // The worker leaves and starts again; so its keeper has looked.
+  std::this_thread::sleep_for(20ms);
+  std::thread([&] { use(device); }).join();
+  cudaGraph_t graph = nullptr;
+  EXPECT_EQ(cudaStreamEndCapture(own, &graph), cudaSuccess);
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+  EXPECT_EQ(cudaThreadExchangeStreamCaptureMode(&mode), cudaSuccess);
+  EXPECT_EQ(mode, cudaStreamCaptureModeGlobal) << "the thread has the mode that it had";
+  EXPECT_EQ(cudaStreamDestroy(own), cudaSuccess);
+  EXPECT_TRUE(device.alive());
+}
+
+// Errors of captures, by whatever way they come, are none of the device.
+TEST_F(fake_gpu, has_not_failed_because_of_an_error_of_a_capture) {
+  const job all(test::with_targets("cuda:0?idle_ms=1"));
+  const node& device = all.targets()[0];
+  for (const cudaError_t status :
+       {cudaErrorStreamCaptureUnsupported, cudaErrorStreamCaptureImplicit,
+        cudaErrorStreamCaptureWrongThread}) {
+    fake_cuda::fail_function("cudaStreamQuery", status);
+    for (int i = 0; i < 20; ++i) {
+      ASSERT_EQ(sync(device, device_fn<add>, i, 1.0), i + 1.0);
+      std::this_thread::sleep_for(1ms);
+    }
+    fake_cuda::fail_function("cudaStreamQuery", cudaSuccess);
+  }
+  EXPECT_TRUE(device.alive());
+}
+
 /// After a call that failed. Where that call asked for faults, kernels may run that nobody waits
 /// for, and nothing is given back; and what could not be given back is there.
 void expect_nothing_left() {

@@ -25,6 +25,19 @@ cudaError_t failing(cudaError_t status) {
   return status;
 }
 
+namespace {
+
+/// What CUDA refuses while a stream is captured, as the capture would not see it.
+bool is_unsafe_in_capture(const std::string& function) {
+  static const std::set<std::string> all = {
+      "cudaDeviceSynchronize", "cudaEventSynchronize", "cudaFree",        "cudaFreeHost",
+      "cudaHostAlloc",         "cudaMalloc",           "cudaMemcpy",      "cudaMemcpyFromSymbol",
+      "cudaMemcpyToSymbol",    "cudaMemset",           "cudaStreamQuery", "cudaStreamSynchronize"};
+  return all.contains(function);
+}
+
+} // namespace
+
 std::optional<cudaError_t> begins(const char* function) {
   machine& m = here();
   const std::lock_guard guard(m.mutex);
@@ -39,6 +52,12 @@ std::optional<cudaError_t> begins(const char* function) {
   }
   if (const int error = m.context_error.load(); error != cudaSuccess)
     return failing(static_cast<cudaError_t>(error));
+  if (!m.captures.empty() && capture_mode != cudaStreamCaptureModeRelaxed &&
+      is_unsafe_in_capture(function)) {
+    for (auto& [captured, is_spoilt] : m.captures)
+      is_spoilt = true;
+    return failing(cudaErrorStreamCaptureUnsupported);
+  }
   return std::nullopt;
 }
 
@@ -170,6 +189,7 @@ void free_everything() {
       ::munmap(reinterpret_cast<void*>(address), bytes);
     all->clear();
   }
+  m.captures.clear();
   m.mapped.clear();
   m.accessible.clear();
   m.created.clear();

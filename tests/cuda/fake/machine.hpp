@@ -85,6 +85,8 @@ struct machine {
   std::uint64_t next_handle = 1;
   std::set<stream*> streams;
   std::set<event*> events;
+  /// Captures in the global mode, and whether a call has spoilt each.
+  std::map<stream*, bool> captures;
   std::atomic<int> context_error{cudaSuccess}; ///< of a kernel; sticks
   std::atomic<int> kernels{0};                 ///< that have not ended
 };
@@ -132,6 +134,7 @@ class stream {
 
 inline thread_local int current_device = 0;
 inline thread_local cudaError_t last_error = cudaSuccess;
+inline thread_local cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
 
 /// The same, and CUDA's last error.
 cudaError_t failing(cudaError_t status);

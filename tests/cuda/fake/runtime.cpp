@@ -293,6 +293,28 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   s->wait();
   return static_cast<cudaError_t>(here().context_error.load());
 }
+/// Only those that forbid something to other threads are known; nothing is recorded.
+cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mode) {
+  if (const auto status = begins(__func__)) return *status;
+  stream* const s = find(handle);
+  if (s == nullptr || mode != cudaStreamCaptureModeGlobal) return failing(cudaErrorInvalidValue);
+  const std::lock_guard guard(here().mutex);
+  here().captures[s] = false;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
+  if (const auto status = begins(__func__)) return *status;
+  *graph = nullptr;
+  const std::lock_guard guard(here().mutex);
+  const auto found = here().captures.extract(reinterpret_cast<stream*>(handle));
+  if (found.empty()) return failing(cudaErrorIllegalState);
+  return found.mapped() ? failing(cudaErrorStreamCaptureInvalidated) : cudaSuccess;
+}
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+  if (const auto status = begins(__func__)) return *status;
+  std::swap(*mode, capture_mode);
+  return cudaSuccess;
+}
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* made, unsigned /*flags*/) {
   if (const auto status = begins(__func__)) return *status;
   auto* const e = new event{current_device};
