@@ -1,5 +1,6 @@
 #include <farcall/base/clock.hpp>
 #include <farcall/base/error.hpp>
+#include <farcall/base/signals.hpp>
 #include <farcall/gpu/transport/gpu_device.hpp>
 #include <farcall/gpu/transport/link_speed.hpp>
 #include <farcall/memory/copy.hpp>
@@ -10,6 +11,7 @@
 #include <cstring>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -51,26 +53,6 @@ class uncaptured_scope {
   return status >= cudaErrorStreamCaptureUnsupported && status <= cudaErrorStreamCaptureWrongThread;
 }
 
-/// A thread of the user's must find the device selected that it had.
-class device_scope {
- public:
-  explicit device_scope(int device) {
-    (void)cudaGetDevice(&before_);
-    if (before_ != device) check(cudaSetDevice(device), "selecting the device");
-    is_other_ = before_ != device;
-  }
-  device_scope(const device_scope&) = delete;
-  device_scope& operator=(const device_scope&) = delete;
-  ~device_scope() {
-    if (is_other_) (void)cudaSetDevice(before_);
-  }
-
- private:
-  uncaptured_scope uncaptured_;
-  int before_ = 0;
-  bool is_other_ = false;
-};
-
 /// Functions of the driver that the runtime has no name for.
 template <class Function>
 Function driver_function(const char* name) {
@@ -81,6 +63,48 @@ Function driver_function(const char* name) {
   if (found == nullptr) throw error(std::string("the driver has no ") + name + "; it is too old");
   return reinterpret_cast<Function>(found);
 }
+
+void check_driver(CUresult status, const char* what) {
+  if (status != CUDA_SUCCESS) {
+    throw error(std::string(what) + ": CUDA error " + std::to_string(static_cast<int>(status)));
+  }
+}
+
+/// The context of a device that the runtime uses, too. Kept until the process ends or the device is
+/// reset, as the runtime keeps it.
+CUcontext context_of(int device) {
+  static const auto retain =
+      driver_function<decltype(&cuDevicePrimaryCtxRetain)>("cuDevicePrimaryCtxRetain");
+  CUcontext context = nullptr;
+  check_driver(retain(&context, device), "using the device");
+  return context;
+}
+
+/// Selects a device for the calling thread, which finds the one again that it had. Not by
+/// cudaSetDevice(), which would make a context on that one if the thread has not used it yet.
+class device_scope {
+ public:
+  explicit device_scope(CUcontext context) {
+    static const auto push = driver_function<decltype(&cuCtxPushCurrent)>("cuCtxPushCurrent");
+    // Now, since it must not fail at the end.
+    (void)pop();
+    check_driver(push(context), "selecting the device");
+  }
+  device_scope(const device_scope&) = delete;
+  device_scope& operator=(const device_scope&) = delete;
+  ~device_scope() {
+    CUcontext context = nullptr;
+    (void)pop()(&context);
+  }
+
+ private:
+  static decltype(&cuCtxPopCurrent) pop() {
+    static const auto found = driver_function<decltype(&cuCtxPopCurrent)>("cuCtxPopCurrent");
+    return found;
+  }
+
+  uncaptured_scope uncaptured_;
+};
 
 struct driver_functions {
   decltype(&cuMemAddressReserve) reserve = nullptr;
@@ -105,12 +129,6 @@ struct driver_functions {
     return f;
   }
 };
-
-void check_driver(CUresult status, const char* what) {
-  if (status != CUDA_SUCCESS) {
-    throw error(std::string(what) + ": CUDA error " + std::to_string(static_cast<int>(status)));
-  }
-}
 
 /// A copy engine takes several microseconds to start, about three times a message of this size.
 /// From published times; not measured.
@@ -137,7 +155,8 @@ class gpu_device final : public device_api {
   explicit gpu_device(const gpu_options& o) : options_(o), device_(static_cast<int>(o.device)) {
     prepare_environment();
     find_device();
-    const device_scope scope(device_);
+    context_ = context_of(device_);
+    const device_scope scope(context_);
     try {
       make();
     } catch (...) {
@@ -148,10 +167,19 @@ class gpu_device final : public device_api {
 
   ~gpu_device() override {
     try {
-      const device_scope scope(device_);
+      const device_scope scope(context_);
       if (failure()) {
-        // Nothing of the context can be used, or freed, any more. A new one may be.
-        (void)cudaDeviceReset();
+        // Nothing of the context can be used, or freed, any more. A new one may be. By a thread
+        // that has nothing else selected, since the context leaves it.
+        std::thread([this] {
+          leave_signals_to_other_threads();
+          try {
+            const device_scope scope(context_);
+            (void)cudaDeviceReset();
+          } catch (const std::exception&) {
+            // As below.
+          }
+        }).join();
       } else if (!is_abandoned_) {
         give_back();
       }
@@ -179,7 +207,7 @@ class gpu_device final : public device_api {
   }
 
   std::byte* share(std::uint64_t bytes) override {
-    const device_scope scope(device_);
+    const device_scope scope(context_);
     void* memory = nullptr;
     check(cudaHostAlloc(&memory, bytes, cudaHostAllocMapped | cudaHostAllocPortable),
           "pinning memory for messages");
@@ -195,7 +223,7 @@ class gpu_device final : public device_api {
   }
 
   const std::uint64_t* upload(std::span<const std::uint64_t> numbers) override {
-    const device_scope scope(device_);
+    const device_scope scope(context_);
     void* memory = nullptr;
     check(cudaMalloc(&memory, std::max<std::size_t>(numbers.size_bytes(), 8)),
           "allocating the table of handlers");
@@ -206,7 +234,7 @@ class gpu_device final : public device_api {
   }
 
   range reserve(std::uint64_t at_most) override {
-    const device_scope scope(device_);
+    const device_scope scope(context_);
     std::size_t free = 0;
     std::size_t total = 0;
     check(cudaMemGetInfo(&free, &total), "asking for the device's memory");
@@ -224,7 +252,7 @@ class gpu_device final : public device_api {
   }
 
   void provide(std::uint64_t address, std::uint64_t bytes) override {
-    const device_scope scope(device_);
+    const device_scope scope(context_);
     const std::uint64_t whole = align_up(bytes, granule_);
     CUmemGenericAllocationHandle handle{};
     const CUresult made = driver_.create(&handle, whole, &allocation_, 0);
@@ -248,7 +276,7 @@ class gpu_device final : public device_api {
   }
 
   void start(std::uint32_t index, const worker_setup& setup) override {
-    const device_scope scope(device_);
+    const device_scope scope(context_);
     worker_setup copy = setup;
     std::array<void*, 1> arguments{&copy};
     check(cudaLaunchKernel(options_.kernel, dim3(1), dim3(options_.threads), arguments.data(),
@@ -256,25 +284,27 @@ class gpu_device final : public device_api {
           "starting a worker");
   }
 
-  std::optional<std::string> failure() override {
-    const uncaptured_scope scope;
+  std::optional<std::string> failure() override try {
+    const device_scope scope(context_);
     // Errors of kernels stick to the context, so one stream tells about all.
     const cudaError_t status = cudaStreamQuery(workers_.front());
     if (status == cudaSuccess || status == cudaErrorNotReady) return std::nullopt;
     if (!is_of_capture(status)) return text_of(status);
     (void)cudaGetLastError();
     return std::nullopt;
+  } catch (const error& e) {
+    return e.what();
   }
 
   void join(std::uint32_t index) override {
-    const device_scope scope(device_);
+    const device_scope scope(context_);
     check(cudaStreamSynchronize(workers_[index]), "waiting for a worker");
   }
 
   void abandon() noexcept override { is_abandoned_ = true; }
 
   void launch(std::uint32_t stream, launcher run, const launch_plan& plan) override {
-    const device_scope scope(device_);
+    const device_scope scope(context_);
     launch_plan here = plan;
     here.stream = streams_[stream];
     if (const char* why = run(here)) throw error(std::string("launching a kernel: ") + why);
@@ -284,7 +314,7 @@ class gpu_device final : public device_api {
   std::uint64_t copies_from() const noexcept override { return by_copy_engine_from; }
   void copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) override {
     if (bytes == 0) return;
-    const device_scope scope(device_);
+    const device_scope scope(context_);
     const bool is_to_device = lies_on_device(to);
     copy_way& way = ways_[is_to_device ? 0 : 1];
     const std::lock_guard guard(way.mutex);
@@ -491,6 +521,7 @@ class gpu_device final : public device_api {
 
   gpu_options options_;
   int device_;
+  CUcontext context_ = nullptr;
   driver_functions driver_;
   CUmemAllocationProp allocation_{};
   std::size_t granule_ = 0;
@@ -511,7 +542,7 @@ std::unique_ptr<device_api> make_gpu_device(const gpu_options& o) {
 }
 
 void with_device(std::uint32_t device, const std::function<void()>& what) {
-  const device_scope scope(static_cast<int>(device));
+  const device_scope scope(context_of(static_cast<int>(device)));
   what();
 }
 

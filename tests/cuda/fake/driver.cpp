@@ -101,10 +101,39 @@ CUresult granularity(std::size_t* bytes, const CUmemAllocationProp*,
   return CUDA_SUCCESS;
 }
 
+/// A context is known by its device's number, from 1.
+CUresult retain(CUcontext* context, CUdevice device) {
+  if (const auto status = begins("cuDevicePrimaryCtxRetain")) return for_driver(status);
+  const std::lock_guard guard(here().mutex);
+  if (device < 0 || device >= here().devices) return CUDA_ERROR_INVALID_DEVICE;
+  here().with_context.insert(device);
+  *context = reinterpret_cast<CUcontext>(std::uintptr_t{1} + static_cast<unsigned>(device));
+  return CUDA_SUCCESS;
+}
+CUresult push(CUcontext context) {
+  // A context that has faulted can still be pushed.
+  const auto status = begins("cuCtxPushCurrent");
+  if (status && *status != here().context_error.load()) return for_driver(status);
+  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  pushed_contexts.push_back(static_cast<int>(reinterpret_cast<std::uintptr_t>(context) - 1));
+  return CUDA_SUCCESS;
+}
+CUresult pop(CUcontext* context) {
+  // Not one of those that fail: a fault does not keep a thread from leaving a context.
+  if (pushed_contexts.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  *context = reinterpret_cast<CUcontext>(std::uintptr_t{1} +
+                                         static_cast<unsigned>(pushed_contexts.back()));
+  pushed_contexts.pop_back();
+  return CUDA_SUCCESS;
+}
+
 } // namespace
 
 void* driver_function(const std::string& name) {
   static const std::map<std::string, void*> all = {
+      {"cuDevicePrimaryCtxRetain", reinterpret_cast<void*>(&retain)},
+      {"cuCtxPushCurrent", reinterpret_cast<void*>(&push)},
+      {"cuCtxPopCurrent", reinterpret_cast<void*>(&pop)},
       {"cuMemAddressReserve", reinterpret_cast<void*>(&reserve)},
       {"cuMemAddressFree", reinterpret_cast<void*>(&unreserve)},
       {"cuMemCreate", reinterpret_cast<void*>(&create)},

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 
 #include <cuda_runtime_api.h>
@@ -36,6 +37,8 @@ void set_memory(std::uint64_t bytes);
 [[nodiscard]] std::string failed_function();
 /// Calls that had to wait because a kernel was running, where CUDA waits for an idle device.
 [[nodiscard]] std::string calls_that_waited();
+/// Devices on which a context was made, which takes memory there.
+[[nodiscard]] std::set<int> devices_with_context();
 /// What was made and not given back, in words; empty when there is nothing.
 [[nodiscard]] std::string left_behind();
 

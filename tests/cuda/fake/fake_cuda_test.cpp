@@ -189,11 +189,28 @@ TEST_F(fake_gpu, has_not_failed_because_of_an_error_of_a_capture) {
   EXPECT_TRUE(device.alive());
 }
 
-/// After a call that failed. Where that call asked for faults, kernels may run that nobody waits
-/// for, and nothing is given back; and what could not be given back is there.
+// A context takes memory of the device, hundreds of megabytes, and the device may be another's.
+TEST_F(fake_gpu, is_the_only_one_that_is_used) {
+  fake_cuda::set_devices(3);
+  std::thread([] {
+    const job all(test::with_targets("cuda:1?workers=2&idle_ms=1"));
+    const node& device = all.targets()[0];
+    use(device);
+    std::this_thread::sleep_for(10ms);
+    std::thread([&] { use(device); }).join();
+    int selected = -1;
+    EXPECT_EQ(cudaGetDevice(&selected), cudaSuccess);
+    EXPECT_EQ(selected, 0);
+  }).join();
+  EXPECT_THAT(fake_cuda::devices_with_context(), ::testing::ElementsAre(1));
+}
+
+/// After a call that failed. Where that call asked for faults, or selected the device to do so,
+/// kernels may run that nobody waits for, and nothing is given back; and what could not be given
+/// back is there.
 void expect_nothing_left() {
   const std::string failed = fake_cuda::failed_function();
-  if (failed == "cudaStreamQuery" || failed == "cuMemRelease") {
+  if (failed == "cudaStreamQuery" || failed == "cuCtxPushCurrent" || failed == "cuMemRelease") {
     fake_cuda::begin();
   } else {
     EXPECT_EQ(fake_cuda::left_behind(), "") << failed;

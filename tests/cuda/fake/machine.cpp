@@ -36,12 +36,25 @@ bool is_unsafe_in_capture(const std::string& function) {
   return all.contains(function);
 }
 
+/// Whether a call of the runtime makes a context on the thread's device, as almost all do.
+bool makes_context(const std::string& function) {
+  static const std::set<std::string> others = {"cudaDeviceGetPCIBusId",
+                                               "cudaGetDevice",
+                                               "cudaGetDeviceCount",
+                                               "cudaGetDeviceProperties",
+                                               "cudaGetDriverEntryPointByVersion",
+                                               "cudaSetDevice",
+                                               "cudaThreadExchangeStreamCaptureMode"};
+  return function.starts_with("cuda") && !others.contains(function);
+}
+
 } // namespace
 
 std::optional<cudaError_t> begins(const char* function) {
   machine& m = here();
   const std::lock_guard guard(m.mutex);
   ++m.calls;
+  if (makes_context(function)) m.with_context.insert(device_in_use());
   if (m.once.call != 0 && m.calls == m.once.call) {
     m.failed = function;
     return failing(m.once.status);
@@ -190,6 +203,7 @@ void free_everything() {
     all->clear();
   }
   m.captures.clear();
+  m.with_context.clear();
   m.mapped.clear();
   m.accessible.clear();
   m.created.clear();
@@ -249,6 +263,10 @@ std::string calls_that_waited() {
   for (const std::string& name : here().waited)
     text += (text.empty() ? "" : ", ") + name;
   return text;
+}
+std::set<int> devices_with_context() {
+  const std::lock_guard guard(here().mutex);
+  return here().with_context;
 }
 std::string left_behind() {
   machine& m = here();

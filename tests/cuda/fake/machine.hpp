@@ -15,6 +15,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -87,6 +88,7 @@ struct machine {
   std::set<event*> events;
   /// Captures in the global mode, and whether a call has spoilt each.
   std::map<stream*, bool> captures;
+  std::set<int> with_context; ///< devices; a context stays until the device is reset
   std::atomic<int> context_error{cudaSuccess}; ///< of a kernel; sticks
   std::atomic<int> kernels{0};                 ///< that have not ended
 };
@@ -133,6 +135,11 @@ class stream {
 };
 
 inline thread_local int current_device = 0;
+/// Devices whose contexts the thread has pushed, the last of which counts.
+inline thread_local std::vector<int> pushed_contexts;
+[[nodiscard]] inline int device_in_use() {
+  return pushed_contexts.empty() ? current_device : pushed_contexts.back();
+}
 inline thread_local cudaError_t last_error = cudaSuccess;
 inline thread_local cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
 

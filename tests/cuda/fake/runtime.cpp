@@ -108,14 +108,20 @@ cudaError_t cudaGetDeviceCount(int* count) {
 }
 cudaError_t cudaGetDevice(int* device) {
   if (const auto status = begins(__func__)) return *status;
-  *device = current_device;
+  *device = device_in_use();
   return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int device) {
   if (const auto status = begins(__func__)) return *status;
   const std::lock_guard guard(here().mutex);
   if (device < 0 || device >= here().devices) return failing(cudaErrorInvalidDevice);
-  current_device = device;
+  if (pushed_contexts.empty()) {
+    current_device = device;
+  } else {
+    pushed_contexts.back() = device;
+  }
+  // Since CUDA 12 not only at the first use.
+  here().with_context.insert(device);
   return cudaSuccess;
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int /*device*/) {
@@ -263,7 +269,7 @@ cudaError_t cudaStreamCreate(cudaStream_t* made) {
 }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* made, unsigned /*flags*/) {
   if (const auto status = begins(__func__)) return *status;
-  auto* const s = new stream(current_device);
+  auto* const s = new stream(device_in_use());
   const std::lock_guard guard(here().mutex);
   here().streams.insert(s);
   *made = reinterpret_cast<cudaStream_t>(s);
@@ -317,7 +323,7 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* made, unsigned /*flags*/) {
   if (const auto status = begins(__func__)) return *status;
-  auto* const e = new event{current_device};
+  auto* const e = new event{device_in_use()};
   const std::lock_guard guard(here().mutex);
   here().events.insert(e);
   *made = reinterpret_cast<cudaEvent_t>(e);
@@ -361,7 +367,8 @@ cudaError_t cudaLaunchKernel(const void* name, dim3 /*grid*/, dim3 /*block*/, vo
   if (const auto status = begins(__func__)) return *status;
   stream* const s = find(on);
   // A kernel goes to the device that is selected, whose stream it must be.
-  if (s == nullptr || s->device() != current_device) return failing(cudaErrorInvalidResourceHandle);
+  if (s == nullptr || s->device() != device_in_use())
+    return failing(cudaErrorInvalidResourceHandle);
   const auto found = kernels().find(name);
   if (found == kernels().end()) return failing(cudaErrorInvalidDeviceFunction);
   const auto* const argument = static_cast<const std::byte*>(arguments[0]);
