@@ -11,6 +11,10 @@ INSTANTIATE_TEST_SUITE_P(emulated, device_test,
                          ::testing::Values("cuda-emulated:0?idle_ms=1",
                                            "cuda-emulated:0?workers=2&threads=3&idle_ms=1"));
 
+// As large as a warp, the smallest team of a GPU.
+INSTANTIATE_TEST_SUITE_P(emulated_warp, device_team_test,
+                         ::testing::Values("cuda-emulated:0?threads=32"));
+
 // ---- what is not about one device ---------------------------------------------------------------
 
 TEST(devices, are_mixed_with_processes) {

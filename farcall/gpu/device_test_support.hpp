@@ -68,6 +68,15 @@ FARCALL_HOST_DEVICE inline std::uint64_t square_all(remote_span<std::uint64_t> v
   return sum;
 }
 
+/// The same for threads that share nothing; returns how many of them there are.
+FARCALL_HOST_DEVICE inline std::uint32_t count_up(remote_span<std::uint32_t> values) {
+  const device::team t = device::this_team();
+  for (std::size_t i = t.rank(); i < values.size(); i += t.size())
+    values.data()[i] += 1;
+  t.sync();
+  return t.size();
+}
+
 FARCALL_HOST_DEVICE inline void add_to_all(remote_span<float> values, float what) {
   const device::whole_grid all = device::this_grid();
   for (std::size_t i = all.rank(); i < values.size(); i += all.size())

@@ -4,7 +4,7 @@
 #include <farcall/gpu/code.hpp>
 #include <farcall/gpu/device_fn.hpp>
 #include <farcall/gpu/request.hpp>
-#include <farcall/gpu/team.hpp>
+#include <farcall/gpu/team_state.hpp>
 #include <farcall/offload/host_device.hpp>
 
 #include <cstddef>
@@ -39,7 +39,7 @@ struct device_call {
 
   static FARCALL_HOST_DEVICE void run(am::device_request& request) {
     constexpr bool by_all = use_of<F> == device_use::team;
-    const bool is_first = device::this_team().rank() == 0;
+    const bool is_first = am::device_thread() == 0;
     if constexpr (layout::size != 0) {
       if (request.bytes < layout::size) {
         if (is_first) request.fail("the arguments are cut short");
@@ -47,6 +47,8 @@ struct device_call {
       }
     }
     if (is_first) request.is_pure = use_of<F> == device_use::pure;
+    // Written and read by the first thread alone: the others do not run the function then.
+    if (is_first && !by_all) request.is_by_all = false;
     if (by_all || is_first) call(request, is_first, std::index_sequence_for<P...>{});
   }
 

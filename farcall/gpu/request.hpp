@@ -25,7 +25,8 @@ struct device_request {
   std::uint32_t bytes;
   std::uint32_t extra;
   device_outcome outcome;
-  bool is_pure; ///< the handler has written nothing but its reply
+  bool is_pure;   ///< the handler has written nothing but its reply
+  bool is_by_all; ///< all threads run the function, and not the first one alone
   std::uint32_t reply_bytes;
   std::uint32_t long_reply_room;
   std::byte* short_reply; ///< short_device_reply bytes fit

@@ -82,6 +82,24 @@ TEST_P(device_test, memory_is_allocated_copied_and_used_by_teams) {
     ASSERT_EQ(back[i], i * i);
 }
 
+/// For teams that would take too long over the other tests.
+class device_team_test : public device_test {};
+
+// What one thread runs is a team of one, which must not wait for threads that do not come.
+TEST_P(device_team_test, functions_know_how_many_threads_run_them) {
+  constexpr std::size_t n = 1000;
+  const auto memory = target_.allocate<std::uint32_t>(n);
+  put(std::vector<std::uint32_t>(n, 0), memory).get();
+  EXPECT_EQ(sync(target_, device_fn<count_up>, memory.span()), 1U);
+  EXPECT_EQ(sync(target_, pure_fn<count_up>, memory.span()), 1U);
+  const std::uint32_t threads = sync(target_, team_fn<count_up>, memory.span());
+  EXPECT_GE(threads, 1U);
+  EXPECT_EQ(sync(target_, device_fn<count_up>, memory.span()), 1U) << "after a team";
+  std::vector<std::uint32_t> back(n);
+  get(memory, back).get();
+  EXPECT_EQ(back, std::vector<std::uint32_t>(n, 4));
+}
+
 TEST_P(device_test, large_copies_and_copies_between_nodes_arrive) {
   constexpr std::size_t n = std::size_t{3} << 20;
   std::vector<std::uint32_t> values(n);

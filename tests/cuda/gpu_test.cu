@@ -11,6 +11,8 @@ namespace farcall::device_tests {
 INSTANTIATE_TEST_SUITE_P(gpu, device_test,
                          ::testing::Values("cuda:0", "cuda:0?workers=2&threads=64&idle_ms=1"));
 
+INSTANTIATE_TEST_SUITE_P(gpu, device_team_test, ::testing::Values("cuda:0"));
+
 class gpu : public ::testing::Test {
  protected:
   void SetUp() override {

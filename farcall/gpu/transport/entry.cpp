@@ -15,7 +15,7 @@ constexpr const char* emulated_scheme = "cuda-emulated";
 constexpr std::uint64_t most_devices = 64;
 constexpr std::uint32_t default_gpu_workers = 8;
 constexpr std::uint64_t most_gpu_threads = 256;
-constexpr std::uint64_t most_emulated_threads = 16;
+constexpr std::uint64_t most_emulated_threads = 32;
 constexpr std::uint64_t most_idle_ms = 3'600'000;
 
 std::uint64_t read_number(std::string_view place, const std::string& what, target_url& url) {

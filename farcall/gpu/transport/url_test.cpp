@@ -49,7 +49,7 @@ TEST(parse_targets, mistakes_in_devices_are_refused_with_what_was_wrong_and_what
       {"cuda:0?program=x", "\"cuda:0?program=x\"", "threads, idle_ms"},
       {"cuda:0?threads=33", "\"cuda:0?threads=33\"", "multiple of 32"},
       {"cuda:0?threads=512", "\"cuda:0?threads=512\"", "256"},
-      {"cuda-emulated:0?threads=17", "\"cuda-emulated:0?threads=17\"", "16"}};
+      {"cuda-emulated:0?threads=33", "\"cuda-emulated:0?threads=33\"", "32"}};
   for (const bad_url& url : all) {
     EXPECT_THAT([&] { (void)parse_targets(url.text); },
                 ThrowsMessage<setting_error>(AllOf(HasSubstr(url.quoted), HasSubstr(url.advice))))
