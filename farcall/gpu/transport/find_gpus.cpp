@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 
 #include <dlfcn.h>
@@ -73,8 +74,16 @@ device_description describe(const driver& d, int ordinal, const std::string& ver
 
 } // namespace
 
+void prepare_environment() {
+  // What the program or its user has said counts. Code that is loaded at its first use waits for an
+  // idle device, and streams that share a queue wait for each other.
+  ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+  ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+}
+
 gpus_found find_gpus() {
   gpus_found found;
+  prepare_environment();
   const library cuda(::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL));
   if (!cuda) {
     found.why_none = "no NVIDIA driver (libcuda.so.1) on this machine";

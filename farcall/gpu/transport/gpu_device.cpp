@@ -1,6 +1,7 @@
 #include <farcall/base/clock.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/base/signals.hpp>
+#include <farcall/gpu/transport/find_gpus.hpp>
 #include <farcall/gpu/transport/gpu_device.hpp>
 #include <farcall/gpu/transport/link_speed.hpp>
 #include <farcall/memory/copy.hpp>
@@ -153,6 +154,7 @@ std::string version_text(int version) {
 class gpu_device final : public device_api {
  public:
   explicit gpu_device(const gpu_options& o) : options_(o), device_(static_cast<int>(o.device)) {
+    refuse_blocking_launches();
     prepare_environment();
     find_device();
     context_ = context_of(device_);
@@ -366,17 +368,13 @@ class gpu_device final : public device_api {
     }
   }
 
-  static void prepare_environment() {
+  static void refuse_blocking_launches() {
     if (const char* blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
         blocking != nullptr && std::strcmp(blocking, "0") != 0) {
       throw error(
           "CUDA_LAUNCH_BLOCKING is set, so a launch waits for its kernel, and workers stay; "
           "unset it to call GPUs");
     }
-    // What the program or its user has said counts. Code that is loaded at its first use waits for
-    // an idle device, and streams that share a queue wait for each other.
-    ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
-    ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   }
 
   void find_device() const {

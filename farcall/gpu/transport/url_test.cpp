@@ -1,10 +1,12 @@
 #include <farcall/base/error.hpp>
 #include <farcall/gpu/transport/entry.hpp>
+#include <farcall/gpu/transport/find_gpus.hpp>
 #include <farcall/transport/target_url.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <optional>
 
 namespace farcall {
@@ -55,6 +57,13 @@ TEST(parse_targets, mistakes_in_devices_are_refused_with_what_was_wrong_and_what
                 ThrowsMessage<setting_error>(AllOf(HasSubstr(url.quoted), HasSubstr(url.advice))))
         << url.text;
   }
+}
+
+// CUDA reads the mode when its driver is first used, which may be to ask what GPUs there are.
+TEST(find_gpus, says_first_how_cuda_loads_code) {
+  ::unsetenv("CUDA_MODULE_LOADING");
+  (void)cuda::find_gpus();
+  EXPECT_STREQ(std::getenv("CUDA_MODULE_LOADING"), "EAGER");
 }
 
 } // namespace
