@@ -84,7 +84,9 @@ void prepare_environment() {
 gpus_found find_gpus() {
   gpus_found found;
   prepare_environment();
-  const library cuda(::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL));
+  // Once initialised, the driver has threads and handlers of the end of the process, which must not
+  // lose their code.
+  const library cuda(::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE));
   if (!cuda) {
     found.why_none = "no NVIDIA driver (libcuda.so.1) on this machine";
     return found;
