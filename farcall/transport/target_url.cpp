@@ -90,7 +90,7 @@ void take_options(target_url& url, std::uint64_t& count, const std::string& piec
     if (!given.insert(key).second) refuse(piece, "option \"" + key + "\" is given twice", rows);
     const std::string what = key + " in \"" + piece + "\"";
     if (key == "workers") {
-      url.workers = static_cast<std::uint32_t>(parse_number(value, what, 1, most_workers));
+      url.workers = static_cast<std::uint32_t>(parse_number(value, what, 1, row.workers_at_most));
       continue;
     }
     if (key == "name") {

@@ -87,7 +87,8 @@ struct transport_entry {
   std::vector<std::string> other_schemes; ///< that URLs of its targets may begin with as well
   std::vector<url_option> options;
   std::uint32_t workers = 1; ///< where the URL says nothing
-  bool maps_memory = false;  ///< its targets and the others of this machine map each other's memory
+  std::uint32_t workers_at_most = most_workers;
+  bool maps_memory = false; ///< its targets and the others of this machine map each other's memory
 
   /// Reads "scheme:…" up to the question mark into url.address; returns the number of targets.
   /// Throws setting_error that begins with `what`. Null: only the scheme stands there.

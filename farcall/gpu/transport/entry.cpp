@@ -14,6 +14,9 @@ constexpr const char* emulated_scheme = "cuda-emulated";
 
 constexpr std::uint64_t most_devices = 64;
 constexpr std::uint32_t default_gpu_workers = 8;
+/// A GPU has 32 hardware queues, which the streams of workers share with launches and copies, and
+/// with the program's own. Behind a worker that stays nothing of its queue would run.
+constexpr std::uint32_t most_gpu_workers = 16;
 constexpr std::uint64_t most_gpu_threads = 256;
 constexpr std::uint64_t most_emulated_threads = 32;
 constexpr std::uint64_t most_idle_ms = 3'600'000;
@@ -83,6 +86,7 @@ transport_entry gpu_entry(device_maker make) {
   row.example = "cuda:0?workers=4";
   row.options = {threads_option(most_gpu_threads, 32), idle_option()};
   row.workers = default_gpu_workers;
+  row.workers_at_most = most_gpu_workers;
   row.available = &gpus_here;
   return row;
 }

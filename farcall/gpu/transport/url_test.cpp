@@ -49,6 +49,8 @@ TEST(parse_targets, mistakes_in_devices_are_refused_with_what_was_wrong_and_what
       {"cuda:65", "\"cuda:65\"", "64"},
       {"cuda:0?cpu=1", "\"cuda:0?cpu=1\"", "threads, idle_ms"},
       {"cuda:0?program=x", "\"cuda:0?program=x\"", "threads, idle_ms"},
+      {"cuda:0?workers=17", "\"cuda:0?workers=17\"", "from 1 to 16"},
+      {"cuda-emulated:0?workers=65", "\"cuda-emulated:0?workers=65\"", "from 1 to 64"},
       {"cuda:0?threads=33", "\"cuda:0?threads=33\"", "multiple of 32"},
       {"cuda:0?threads=512", "\"cuda:0?threads=512\"", "256"},
       {"cuda-emulated:0?threads=33", "\"cuda-emulated:0?threads=33\"", "32"}};
