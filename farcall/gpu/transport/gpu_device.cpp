@@ -424,14 +424,15 @@ class gpu_device final : public device_api {
     return address >= range_.address && address - range_.address < range_.bytes;
   }
 
-  [[nodiscard]] static bool is_pageable(std::uint64_t address) {
+  /// What CUDA knows of the other side of a copy.
+  [[nodiscard]] static cudaPointerAttributes attributes_of(std::uint64_t address) {
     cudaPointerAttributes attributes{};
     if (cudaPointerGetAttributes(&attributes, reinterpret_cast<const void*>(address)) !=
         cudaSuccess) {
       (void)cudaGetLastError();
-      return true;
+      attributes.type = cudaMemoryTypeUnregistered;
     }
-    return attributes.type == cudaMemoryTypeUnregistered;
+    return attributes;
   }
 
   static void finish(const copy_way& way) {
@@ -444,18 +445,26 @@ class gpu_device final : public device_api {
     check(status, "copying");
   }
 
-  static void copy(copy_way& way, std::uint64_t to, std::uint64_t from, std::uint64_t bytes,
-                   bool is_to_device) {
-    if (bytes >= staged_from && is_to_device && is_pageable(from)) {
-      copy_in(way, to, reinterpret_cast<const std::byte*>(from), bytes);
-    } else if (bytes >= staged_from && !is_to_device && is_pageable(to)) {
-      copy_out(way, reinterpret_cast<std::byte*>(to), from, bytes);
+  void copy(copy_way& way, std::uint64_t to, std::uint64_t from, std::uint64_t bytes,
+            bool is_to_device) const {
+    const cudaPointerAttributes other = attributes_of(is_to_device ? from : to);
+    const bool is_pageable = other.type == cudaMemoryTypeUnregistered;
+    if (bytes >= staged_from && is_pageable && is_to_device)
+      return copy_in(way, to, reinterpret_cast<const std::byte*>(from), bytes);
+    if (bytes >= staged_from && is_pageable)
+      return copy_out(way, reinterpret_cast<std::byte*>(to), from, bytes);
+    if (other.type == cudaMemoryTypeDevice && other.device != device_) {
+      // The memory of either is mapped for itself alone.
+      check(cudaMemcpyPeerAsync(reinterpret_cast<void*>(to), is_to_device ? device_ : other.device,
+                                reinterpret_cast<const void*>(from),
+                                is_to_device ? other.device : device_, bytes, way.stream),
+            "copying");
     } else {
       check(cudaMemcpyAsync(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes,
                             cudaMemcpyDefault, way.stream),
             "copying");
-      finish(way);
     }
+    finish(way);
   }
 
   static void copy_in(copy_way& way, std::uint64_t to, const std::byte* from, std::uint64_t bytes) {

@@ -21,6 +21,7 @@ CUresult reserve(CUdeviceptr* address, std::size_t bytes, std::size_t, CUdevicep
   if (at == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
   const std::lock_guard guard(here().mutex);
   here().reserved.add(number_of(at), bytes);
+  here().reserved_by[number_of(at)] = device_in_use();
   *address = number_of(at);
   return CUDA_SUCCESS;
 }
@@ -29,6 +30,7 @@ CUresult unreserve(CUdeviceptr address, std::size_t bytes) {
   if (const auto status = begins("cuMemAddressFree")) return for_driver(status);
   const std::lock_guard guard(here().mutex);
   if (!here().reserved.remove(address)) return CUDA_ERROR_INVALID_VALUE;
+  here().reserved_by.erase(address);
   ::munmap(reinterpret_cast<void*>(address), bytes);
   return CUDA_SUCCESS;
 }

@@ -205,6 +205,22 @@ TEST_F(fake_gpu, is_the_only_one_that_is_used) {
   EXPECT_THAT(fake_cuda::devices_with_context(), ::testing::ElementsAre(1));
 }
 
+TEST_F(fake_gpu, copies_from_and_to_another_one) {
+  fake_cuda::set_devices(2);
+  const job all(test::with_targets("cuda:0,cuda:1"));
+  const auto a = all.targets()[0].allocate<std::uint8_t>(1 << 20);
+  const auto b = all.targets()[1].allocate<std::uint8_t>(1 << 20);
+  for (const std::size_t bytes : {std::size_t{100}, std::size_t{5000}, std::size_t{1} << 20}) {
+    const std::vector<std::uint8_t> sent = pattern(bytes, 9);
+    std::vector<std::uint8_t> back(bytes);
+    put(sent, a.subspan(0, bytes)).get();
+    copy(a.subspan(0, bytes), b.subspan(0, bytes)).get();
+    get(b.subspan(0, bytes), back).get();
+    ASSERT_EQ(back, sent);
+  }
+  EXPECT_TRUE(all.targets()[1].alive());
+}
+
 /// After a call that failed. Where that call asked for faults, or selected the device to do so,
 /// kernels may run that nobody waits for, and nothing is given back; and what could not be given
 /// back is there.

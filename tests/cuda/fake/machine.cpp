@@ -204,6 +204,7 @@ void free_everything() {
   }
   m.captures.clear();
   m.with_context.clear();
+  m.reserved_by.clear();
   m.mapped.clear();
   m.accessible.clear();
   m.created.clear();

@@ -77,11 +77,12 @@ struct machine {
   std::int64_t most_delay_us = 0;
   int devices = 1;
   std::uint64_t memory = std::uint64_t{2} << 30;
-  blocks pinned;     ///< with cudaHostAlloc
-  blocks allocated;  ///< with cudaMalloc
-  blocks reserved;   ///< addresses
-  blocks mapped;     ///< parts of them with memory
-  blocks accessible; ///< parts of those
+  blocks pinned;                            ///< with cudaHostAlloc
+  blocks allocated;                         ///< with cudaMalloc
+  blocks reserved;                          ///< addresses
+  std::map<std::uint64_t, int> reserved_by; ///< the device, by the first of them
+  blocks mapped;                            ///< parts of them with memory
+  blocks accessible;                        ///< parts of those
   std::map<CUmemGenericAllocationHandle, std::uint64_t> created;
   std::uint64_t next_handle = 1;
   std::set<stream*> streams;

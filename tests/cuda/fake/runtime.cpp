@@ -50,7 +50,17 @@ bool is_there(const void* address, std::size_t bytes) {
          m.allocated.hold(number_of(address), bytes);
 }
 
-cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, stream* on) {
+/// The device whose addresses these are.
+int owner_of(const void* address) {
+  machine& m = here();
+  const std::lock_guard guard(m.mutex);
+  const auto next = m.reserved_by.upper_bound(number_of(address));
+  if (next == m.reserved_by.begin() || !m.reserved.hold(number_of(address), 1)) return 0;
+  return std::prev(next)->second;
+}
+
+cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, stream* on,
+                 bool is_of_peers = false) {
   const side target = side_of(to, bytes);
   const side source = side_of(from, bytes);
   const bool is_up = kind == cudaMemcpyDeviceToHost;
@@ -58,6 +68,11 @@ cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind k
   if ((target == side::device && !is_there(to, bytes)) ||
       (source == side::device && !is_there(from, bytes)) || (is_up && source != side::device) ||
       (is_down && target != side::device)) {
+    return failing(cudaErrorInvalidValue);
+  }
+  // Memory is mapped for its own device; another's copy engine has no way there.
+  if (target == side::device && source == side::device && !is_of_peers &&
+      owner_of(to) != owner_of(from)) {
     return failing(cudaErrorInvalidValue);
   }
   const auto move = [=] { std::memmove(to, from, bytes); };
@@ -230,6 +245,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
   attributes->type = s == side::pinned   ? cudaMemoryTypeHost
                      : s == side::device ? cudaMemoryTypeDevice
                                          : cudaMemoryTypeUnregistered;
+  attributes->device = s == side::device ? owner_of(address) : 0;
   return cudaSuccess;
 }
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
@@ -242,6 +258,15 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
   if (const auto status = begins(__func__)) return *status;
   stream* const s = find(on);
   return s == nullptr ? failing(cudaErrorInvalidResourceHandle) : copy(to, from, bytes, kind, s);
+}
+cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device,
+                                std::size_t bytes, cudaStream_t on) {
+  if (const auto status = begins(__func__)) return *status;
+  stream* const s = find(on);
+  if (s == nullptr) return failing(cudaErrorInvalidResourceHandle);
+  if (owner_of(to) != to_device || owner_of(from) != from_device)
+    return failing(cudaErrorInvalidValue);
+  return copy(to, from, bytes, cudaMemcpyDefault, s, true);
 }
 /// A symbol is where its value lies.
 cudaError_t cudaMemcpyFromSymbol(void* to, const void* symbol, std::size_t bytes, std::size_t,
