@@ -586,6 +586,10 @@ std::string text_of_own_run(const std::string& variables, const std::string& fil
                               "/exe --gtest_filter=" + filter + " 2>&1";
   std::FILE* const from = ::popen(command.c_str(), "r");
   std::string text;
+  if (from == nullptr) {
+    ADD_FAILURE() << "no shell can be started";
+    return text;
+  }
   for (int c = std::fgetc(from); c != EOF; c = std::fgetc(from))
     text += static_cast<char>(c);
   EXPECT_EQ(::pclose(from) == 0, succeeds) << text;

@@ -31,7 +31,7 @@ class listener_of_nobody {
     child_ = ::fork();
     if (child_ == 0) {
       const int listener = ::socket(AF_UNIX, SOCK_STREAM, 0);
-      const bool listens = ::setuid(nobody) == 0 &&
+      const bool listens = listener >= 0 && ::setuid(nobody) == 0 &&
                            ::bind(listener, reinterpret_cast<sockaddr*>(&here), sizeof here) == 0 &&
                            ::listen(listener, 8) == 0 && ::write(told[1], "1", 1) == 1;
       if (!listens) ::_exit(1);
