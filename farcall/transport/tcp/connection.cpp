@@ -1,4 +1,5 @@
 #include <farcall/base/error.hpp>
+#include <farcall/base/limited_log.hpp>
 #include <farcall/base/log.hpp>
 #include <farcall/transport/tcp/connect_attempts.hpp>
 #include <farcall/transport/tcp/connection.hpp>
@@ -18,6 +19,13 @@
 
 namespace farcall::tcp {
 namespace {
+
+/// It may be so for each connection to a node.
+void note_detour(const std::string& what) {
+  // Never destroyed: a reactor's thread may outlive static objects.
+  static auto* const detours = new log::limited_log("more addresses led elsewhere");
+  detours->warning(what);
+}
 
 class dialler final : public event_handler, public std::enable_shared_from_this<dialler> {
  public:
@@ -53,8 +61,8 @@ class dialler final : public event_handler, public std::enable_shared_from_this<
       take_connected();
       if (const auto proved = proved_candidate()) {
         if (!not_proved_.empty()) {
-          log::warning(node_text(request_.to) + " was reached at " + proved->peer + ", as " +
-                       not_proved_);
+          note_detour(node_text(request_.to) + " was reached at " + proved->peer + ", as " +
+                      not_proved_);
         }
         loop_->remove(proved->proof.connection().fd());
         request_ = proved->proof.request();
