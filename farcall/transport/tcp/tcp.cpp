@@ -405,7 +405,8 @@ class tcp_transport_impl final : public tcp_transport {
       return;
     }
     const auto lane = awaited_lane(peer, request.serial);
-    if (!lane) return;
+    // A connection may have come all the same.
+    if (!lane || lane->is_attached()) return;
     if (goes_on) {
       connect_request o;
       o.worker = request.worker;
