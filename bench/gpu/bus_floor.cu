@@ -11,12 +11,6 @@ namespace {
 /// A partner that has gone must not be waited for.
 constexpr std::uint64_t longest_silence_ns = 5'000'000'000;
 
-__device__ std::uint64_t nanoseconds() {
-  std::uint64_t ns;
-  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(ns));
-  return ns;
-}
-
 /// False when nothing has come for too long. The clock is only asked when the wait is long already.
 template <class Look>
 __device__ bool wait_for(Look&& look) {
@@ -24,7 +18,7 @@ __device__ bool wait_for(Look&& look) {
   for (std::uint32_t looks = 1;; ++looks) {
     if (look()) return true;
     if (looks % 4096 != 0) continue;
-    const std::uint64_t now = nanoseconds();
+    const std::uint64_t now = cuda::clock_ns();
     if (begun == 0) begun = now;
     if (now - begun > longest_silence_ns) return false;
   }
@@ -33,11 +27,7 @@ __device__ bool wait_for(Look&& look) {
 __global__ void echo_flags(flag_board* b, std::uint64_t last) {
   for (std::uint64_t number = 1; number <= last; ++number) {
     const std::uint64_t* const ping = &b->ping[number % flag_places].number;
-    const bool came = wait_for([&] {
-      std::uint64_t value;
-      asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(ping) : "memory");
-      return value == number;
-    });
+    const bool came = wait_for([&] { return cuda::load_relaxed(ping) == number; });
     if (!came) return;
     cuda::store_relaxed(&b->pong[number % flag_places].number, number);
   }

@@ -17,9 +17,7 @@ inline constexpr std::uint32_t largest_host_call = cuda::slot_bytes - request_bo
 /// Nanoseconds of a clock that all threads of the device share.
 [[nodiscard]] FARCALL_HOST_DEVICE inline std::uint64_t device_now() noexcept {
 #ifdef FARCALL_ON_GPU
-  std::uint64_t ns;
-  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(ns));
-  return ns;
+  return cuda::clock_ns();
 #else
   return cuda::thread_team::now();
 #endif

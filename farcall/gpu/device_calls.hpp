@@ -106,7 +106,7 @@ namespace device {
 [[nodiscard]] FARCALL_HOST_DEVICE inline am::device_team_state* serving_team() {
   am::device_team_state* const team = am::current_device_team();
 #ifdef FARCALL_ON_GPU
-  if (team == nullptr) asm volatile("trap;");
+  if (team == nullptr) cuda::trap();
 #else
   if (team == nullptr && cuda::thread_team::current != nullptr)
     throw cuda::emulated_fault{"a launched function has called the host, or fail()"};

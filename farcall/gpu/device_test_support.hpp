@@ -124,7 +124,7 @@ FARCALL_HOST_DEVICE inline int refuse(int n) {
 /// What a GPU does with a trap, or an access to no memory.
 FARCALL_HOST_DEVICE inline void trap() {
 #ifdef FARCALL_ON_GPU
-  asm volatile("trap;");
+  cuda::trap();
 #else
   throw cuda::emulated_fault{"an illegal memory access was encountered (emulated)"};
 #endif

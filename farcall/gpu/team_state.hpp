@@ -44,10 +44,9 @@ extern __shared__ __align__(16) unsigned char farcall_team_memory[];
 /// launched.
 [[nodiscard]] FARCALL_HOST_DEVICE inline device_team_state* current_device_team() noexcept {
 #ifdef FARCALL_ON_GPU
-  std::uint32_t bytes = 0;
-  asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(bytes));
   auto* const state = reinterpret_cast<device_team_state*>(farcall_team_memory);
-  return bytes >= sizeof *state && state->mark == device_team_mark ? state : nullptr;
+  return cuda::dynamic_shared_bytes() >= sizeof *state && state->mark == device_team_mark ? state
+                                                                                          : nullptr;
 #else
   const cuda::thread_team* const team = cuda::thread_team::current;
   return team == nullptr ? nullptr : static_cast<device_team_state*>(team->state());

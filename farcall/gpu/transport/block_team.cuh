@@ -50,11 +50,7 @@ class block_team {
     store_relaxed_pair(&to.words[at], word_of(payload[at], phase), word_of(payload[at + 1], phase));
   }
 
-  __device__ std::uint64_t now() const {
-    std::uint64_t ns;
-    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(ns));
-    return ns;
-  }
+  __device__ std::uint64_t now() const { return clock_ns(); }
   __device__ void rest(std::uint64_t idle) {
     if (idle > spin_ns) __nanosleep(idle > 20 * spin_ns ? 500 : 100);
   }

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <farcall/offload/host_device.hpp>
+
+#include <cstdint>
+
+/// What code on a GPU does by instructions that C++ has no words for, in PTX. Nothing else of
+/// farcall has any: GPUs of another maker need a second version of this file alone.
+///
+/// "System" is everything that shares memory with the GPU, the host included.
+namespace farcall::cuda {
+
+// ---- the same as for processors, see system_scope.hpp
+
+#ifdef FARCALL_ON_GPU
+
+__device__ inline std::uint32_t load_acquire(const std::uint32_t* word) {
+  std::uint32_t value;
+  asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
+  return value;
+}
+__device__ inline std::uint64_t load_acquire(const std::uint64_t* word) {
+  std::uint64_t value;
+  asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+  return value;
+}
+__device__ inline std::uint64_t load_relaxed(const std::uint64_t* word) {
+  std::uint64_t value;
+  asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+  return value;
+}
+__device__ inline void store_relaxed(std::uint64_t* word, std::uint64_t value) {
+  asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+}
+__device__ inline void store_release(std::uint32_t* word, std::uint32_t value) {
+  asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
+}
+__device__ inline void store_release(std::uint64_t* word, std::uint64_t value) {
+  asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+}
+/// Two words by one access. Each is whole; that both are of one time is not promised.
+__device__ inline void load_acquire_pair(const std::uint64_t* words, std::uint64_t& first,
+                                         std::uint64_t& second) {
+  asm volatile("ld.acquire.sys.global.v2.u64 {%0, %1}, [%2];"
+               : "=l"(first), "=l"(second)
+               : "l"(words)
+               : "memory");
+}
+__device__ inline void store_relaxed_pair(std::uint64_t* words, std::uint64_t first,
+                                          std::uint64_t second) {
+  asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(words), "l"(first), "l"(second)
+               : "memory");
+}
+/// What this thread has written, or seen written, is visible to whoever sees what it writes next.
+__device__ inline void release_fence() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
+/// Everything before is visible everywhere before anything after.
+__device__ inline void full_fence() { asm volatile("fence.sc.sys;" ::: "memory"); }
+
+#endif
+
+#ifdef __CUDACC__
+
+// ---- the thread
+
+/// Nanoseconds of a clock that all threads of the device share.
+__device__ inline std::uint64_t clock_ns() {
+  std::uint64_t ns;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(ns));
+  return ns;
+}
+/// Bytes of shared memory that the kernel was launched with.
+__device__ inline std::uint32_t dynamic_shared_bytes() {
+  std::uint32_t bytes;
+  asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(bytes));
+  return bytes;
+}
+/// Ends the kernel, and with it the use of the device.
+__device__ inline void trap() { asm volatile("trap;"); }
+
+#endif
+
+} // namespace farcall::cuda
