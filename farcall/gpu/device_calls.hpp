@@ -6,8 +6,8 @@
 #include <farcall/offload/call.hpp>
 #include <farcall/offload/host_device.hpp>
 
+#include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <type_traits>
 #include <utility>
 
@@ -61,9 +61,11 @@ struct host_call<F, signature<R, P...>> {
 #endif
   }
 
-  template <class T>
-  static FARCALL_HOST_DEVICE void store([[maybe_unused]] std::byte* to, const T& value) {
-    if constexpr (packed_bytes<T> != 0) memcpy(to, &value, sizeof(T));
+  template <std::size_t Place, class T>
+  static FARCALL_HOST_DEVICE void store([[maybe_unused]] std::byte* arguments, const T& value) {
+    constexpr std::size_t alignment = std::min(alignment_behind(Place), alignof(T));
+    if constexpr (packed_bytes<T> != 0)
+      copy_aligned<alignment, sizeof(T)>(arguments + Place, &value);
   }
 
   static FARCALL_HOST_DEVICE result run(am::device_team_state& s, bool wants_reply,
@@ -79,7 +81,7 @@ struct host_call<F, signature<R, P...>> {
           am::call_host(s, request, key(), bytes, wants_reply, reply_bytes);
       alignas(result) unsigned char none[sizeof(result)] = {};
       if (reply == nullptr || !wants_reply) return *reinterpret_cast<const result*>(none);
-      return device_load<result>(reply);
+      return device_load<result, am::reply_alignment>(reply);
     }
   }
 
@@ -89,7 +91,7 @@ struct host_call<F, signature<R, P...>> {
                                             std::index_sequence<I...> /*all*/,
                                             const std::remove_cvref_t<P>&... args) {
     // The callable itself comes first, and takes no bytes.
-    (store(to + std::integral_constant<std::size_t, layout::offset(I + 1)>::value, args), ...);
+    (store<layout::offset(I + 1)>(to, args), ...);
   }
 };
 

@@ -16,14 +16,46 @@
 /// The receiving side of a remote call on a device: unpack, run, reply.
 namespace farcall::detail {
 
-/// A value as it lies in a message, which need not be aligned.
-template <class T>
+/// The widest access of memory.
+inline constexpr std::size_t widest_access = 16;
+
+/// What an address is aligned to that lies `place` behind one that is aligned to the widest access.
+[[nodiscard]] constexpr std::size_t alignment_behind(std::size_t place) noexcept {
+  std::size_t alignment = widest_access;
+  while (place % alignment != 0)
+    alignment /= 2;
+  return alignment;
+}
+
+/// Copies between addresses that are aligned to `Alignment`. Compilers for GPUs make a memcpy() of
+/// more than a few bytes into one access for each byte.
+template <std::size_t Alignment, std::size_t Bytes>
+FARCALL_HOST_DEVICE void copy_aligned(void* to, const void* from) noexcept {
+#ifdef FARCALL_ON_GPU
+  auto* const target = static_cast<std::byte*>(__builtin_assume_aligned(to, Alignment));
+  const auto* const source =
+      static_cast<const std::byte*>(__builtin_assume_aligned(from, Alignment));
+  constexpr std::size_t whole = Bytes / Alignment * Alignment;
+  if constexpr (whole != 0) {
+    for (std::size_t at = 0; at < whole; at += Alignment)
+      memcpy(target + at, source + at, Alignment);
+  }
+  if constexpr (whole < Bytes)
+    copy_aligned<Alignment / 2, Bytes - whole>(target + whole, source + whole);
+#else
+  memcpy(to, from, Bytes);
+#endif
+}
+
+/// A value as it lies in a message, at an address that is aligned to `Alignment`.
+template <class T, std::size_t Alignment = 1>
 FARCALL_HOST_DEVICE T device_load(const std::byte* from) {
   if constexpr (is_boolean<T>) {
     return static_cast<T>(*from != std::byte{0});
   } else {
-    alignas(T) unsigned char bytes[sizeof(T)] = {};
-    if constexpr (packed_bytes<T> != 0) memcpy(bytes, from, sizeof(T));
+    constexpr std::size_t own = alignof(T) < widest_access ? widest_access : alignof(T);
+    alignas(own) unsigned char bytes[sizeof(T)] = {};
+    if constexpr (packed_bytes<T> != 0) copy_aligned<Alignment, sizeof(T)>(bytes, from);
     return *reinterpret_cast<const T*>(bytes);
   }
 }
@@ -55,6 +87,10 @@ struct device_call {
  private:
   template <std::size_t I>
   static constexpr std::size_t place = layout::offset(I);
+  template <class T, std::size_t I>
+  static FARCALL_HOST_DEVICE T argument(const std::byte* arguments) {
+    return device_load<T, alignment_behind(place<I>)>(arguments + place<I>);
+  }
 
   template <std::size_t... I>
   static FARCALL_HOST_DEVICE void call(am::device_request& request, bool is_first,
@@ -62,14 +98,15 @@ struct device_call {
     const F f{};
     [[maybe_unused]] const std::byte* const from = request.arguments;
     if constexpr (std::is_void_v<R>) {
-      f(device_load<std::remove_cvref_t<P>>(from + place<I>)...);
+      f(argument<std::remove_cvref_t<P>, I>(from)...);
     } else {
       using result_type = std::remove_cvref_t<R>;
-      const result_type result = f(device_load<std::remove_cvref_t<P>>(from + place<I>)...);
+      alignas(widest_access) const result_type result =
+          f(argument<std::remove_cvref_t<P>, I>(from)...);
       if (!is_first || request.outcome != am::device_outcome::replied) return;
       constexpr auto bytes = static_cast<std::uint32_t>(packed_bytes<result_type>);
       if (std::byte* const to = request.reply_of(bytes)) {
-        if constexpr (bytes != 0) memcpy(to, &result, bytes);
+        if constexpr (bytes != 0) copy_aligned<am::reply_alignment, bytes>(to, &result);
       } else {
         request.fail(
             "the result is longer than a quarter of the job's lane_bytes; write it to a buffer");

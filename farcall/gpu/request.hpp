@@ -8,6 +8,9 @@
 
 namespace farcall::am {
 
+/// Where a reply's bytes lie is aligned to this.
+inline constexpr std::size_t reply_alignment = 8;
+
 /// How a device has dealt with a request.
 enum class device_outcome : std::uint32_t {
   replied,
@@ -29,6 +32,7 @@ struct device_request {
   bool is_by_all; ///< all threads run the function, and not the first one alone
   std::uint32_t reply_bytes;
   std::uint32_t long_reply_room;
+  // Both aligned to reply_alignment.
   std::byte* short_reply; ///< short_device_reply bytes fit
   std::byte* long_reply;  ///< for more
 
