@@ -45,7 +45,7 @@ __global__ void echo_slots(slot_board* b, std::uint64_t last) {
   for (std::uint64_t number = 1; number <= last; ++number) {
     const std::uint32_t at = cuda::slot_at(number);
     const std::uint32_t lap = cuda::phase_of(number);
-    if (!wait_for([&] { return team.take(b->down[at], lap, message); })) return;
+    if (!wait_for([&] { return team.take(b->down[at], lap, cuda::slot_words, message); })) return;
     team.put(b->up[at], message, cuda::words_of(message[0]), lap);
     __syncwarp();
   }

@@ -80,31 +80,32 @@ call_host(device_team_state& s, host_request& request, handler_key key,
   // What the arguments point to has been written before.
   cuda::release_fence();
   l.send(request.words, cuda::words_of(request.words[0]));
-  if (!wants_reply) return l.record();
+  if (!wants_reply) return reinterpret_cast<const std::byte*>(s.host_message);
   for (;;) {
-    while (!l.look()) {
+    while (!l.look(s.host_message)) {
       if (is_late()) {
         s.request.fail("the host has not answered a call of the device in time");
         return nullptr;
       }
       device_pause();
     }
-    const std::byte* const record = l.record();
+    const std::byte* const record = l.record_of(s.host_message);
     const auto* const header = reinterpret_cast<const record_header*>(record);
-    const std::uint32_t bytes = cuda::record_bytes(l.message[0]);
-    const record_kind kind = commit_kind(l.message[0]);
+    const std::uint32_t bytes = cuda::record_bytes(s.host_message[0]);
+    const record_kind kind = commit_kind(s.host_message[0]);
     // Not told before the next one: the caller reads the bytes.
     const bool is_ours = header->slot == number;
     l.take();
     if (!is_ours) continue; // the reply of a call that was given up
     if (kind == record_kind::reply && bytes >= reply_body + reply_bytes) {
-      l.tell_consumed(bytes <= cuda::slot_bytes);
+      // A long one is told behind the fence of the next call.
+      if (bytes <= cuda::slot_bytes) l.tell_consumed();
       return record + reply_body;
     }
     if (kind == record_kind::reply_error && bytes > 2 * reply_body) {
       // Two lengths, the type, the text; the text is copied up to its end.
-      const std::uint32_t type_bytes = l.message[2];
-      const std::uint32_t text_bytes = l.message[3];
+      const std::uint32_t type_bytes = s.host_message[2];
+      const std::uint32_t text_bytes = s.host_message[3];
       const auto* const text = reinterpret_cast<const char*>(record) + 16;
       char kept[128];
       std::uint32_t n = 0;
@@ -117,7 +118,7 @@ call_host(device_team_state& s, host_request& request, handler_key key,
                          ? "the host has no such function"
                          : "the host's answer to a call of the device is none");
     }
-    l.tell_consumed(true);
+    l.tell_long_consumed();
     return nullptr;
   }
 }

@@ -20,7 +20,7 @@ class device_code {
     launch_on_threads, ///< launches a kernel; code of the host
     launch_on_gpu,
   };
-  /// Address of the code; asked for when a job is made.
+  /// Address of the code, as a device's table has it; asked for when a job is made.
   using address_function = std::uint64_t (*)();
 
   device_code(kind k, const entry& what, address_function address) noexcept

@@ -10,7 +10,7 @@ namespace farcall {
 
 /// Who runs a function on a device.
 enum class device_use {
-  scalar, ///< the first thread of a team
+  scalar, ///< one thread of a team
   pure,   ///< the same; it changes no memory, so its reply waits for none
   team,   ///< all threads of a team; the result is the first one's
 };

@@ -69,9 +69,12 @@ template <class F, class R, class... P>
 struct device_call {
   using layout = bitwise_layout<std::remove_cvref_t<P>...>;
 
+  static constexpr bool by_all = use_of<F> == device_use::team;
+  /// In the device's table, beside the address.
+  static constexpr std::uint64_t table_bits = by_all ? am::called_by_all : 0;
+
   static FARCALL_HOST_DEVICE void run(am::device_request& request) {
-    constexpr bool by_all = use_of<F> == device_use::team;
-    const bool is_first = am::device_thread() == 0;
+    const bool is_first = !by_all || am::device_thread() == 0;
     if constexpr (layout::size != 0) {
       if (request.bytes < layout::size) {
         if (is_first) request.fail("the arguments are cut short");
@@ -79,9 +82,7 @@ struct device_call {
       }
     }
     if (is_first) request.is_pure = use_of<F> == device_use::pure;
-    // Written and read by the first thread alone: the others do not run the function then.
-    if (is_first && !by_all) request.is_by_all = false;
-    if (by_all || is_first) call(request, is_first, std::index_sequence_for<P...>{});
+    call(request, is_first, std::index_sequence_for<P...>{});
   }
 
  private:
@@ -118,7 +119,9 @@ struct device_call {
 /// What makes a callable known to emulated devices.
 template <class Call, const entry* What>
 struct thread_code {
-  static std::uint64_t address() { return reinterpret_cast<std::uintptr_t>(&Call::run); }
+  static std::uint64_t address() {
+    return reinterpret_cast<std::uintptr_t>(&Call::run) | Call::table_bits;
+  }
   static device_code self;
 };
 template <class Call, const entry* What>
@@ -137,7 +140,7 @@ __device__ am::device_handler gpu_address = &Call::run;
 template <class Call, const entry* What>
 struct gpu_code {
   static std::uint64_t address() {
-    return read_gpu_address(reinterpret_cast<const void*>(&gpu_address<Call>));
+    return read_gpu_address(reinterpret_cast<const void*>(&gpu_address<Call>)) | Call::table_bits;
   }
   static device_code self;
 };

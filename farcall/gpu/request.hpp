@@ -21,15 +21,15 @@ enum class device_outcome : std::uint32_t {
 /// Bytes of the longest reply that needs no memory beyond the team's.
 inline constexpr std::uint32_t short_device_reply = 248;
 
-/// A request on a device, as its handler gets it. All threads of the team call the handler; it lies
-/// in memory that they share, and one of them, mostly the first, writes the reply.
+/// A request on a device, as its handler gets it. One thread calls the handler, or all threads of
+/// the team; the request lies in memory that they share, and one of them writes the reply.
 struct device_request {
   const std::byte* arguments; ///< aligned to 16
   std::uint32_t bytes;
   std::uint32_t extra;
   device_outcome outcome;
   bool is_pure;   ///< the handler has written nothing but its reply
-  bool is_by_all; ///< all threads run the function, and not the first one alone
+  bool is_by_all; ///< all threads of the team run the function, and not one alone
   std::uint32_t reply_bytes;
   std::uint32_t long_reply_room;
   // Both aligned to reply_alignment.
@@ -56,6 +56,9 @@ struct device_request {
 
 /// Code on a device that runs a request.
 using device_handler = void (*)(device_request& request);
+
+/// Set beside a handler's address in the table: all threads of the team call it. No address has it.
+inline constexpr std::uint64_t called_by_all = std::uint64_t{1} << 63;
 
 /// A device's handlers by key: addresses there, or one of these.
 enum class device_code_address : std::uint64_t {

@@ -13,26 +13,53 @@ namespace farcall::am {
 
 inline constexpr std::uint64_t device_team_mark = 0x6d61'6574'6c61'6366;
 
-/// What the team shares while it works.
+/// Subgroups of a team that look for messages; more would be in each other's way.
+inline constexpr std::uint32_t most_lookers = 8;
+
+/// What the team does.
+enum class team_step : std::uint32_t {
+  serve,      ///< each subgroup by itself
+  run_by_all, ///< the function of the request, together
+  leave,
+};
+
+/// Addresses of handlers that were looked up, by the last digits of their keys: the table is far.
+struct handler_cache {
+  static constexpr std::uint32_t places = 16;
+  std::uint32_t key[places];
+  std::uint64_t code[places]; ///< as in the table
+};
+
+/// What the team shares while it works. One subgroup at a time has the claim, and serves a request.
 struct device_team_state {
+  // ---- written by who has the claim; words that others read meanwhile, by the team's accesses
   cuda::device_endpoint lanes[cuda::lanes_per_worker];
-  cuda::device_endpoint host; ///< for calls to the host
-  /// device_team_mark while a worker runs: kernels that were launched are no team, and their shared
+  std::uint32_t step; ///< a team_step
+  std::uint32_t
+      untold_lanes; ///< bit i: messages of lane i were taken that the host was not told of
+  device_request request;
+  std::uint64_t code; ///< of the request
+  std::uint32_t request_slot;
+  bool was_long; ///< the request lies in the lane's ring, and not in `messages`
+  handler_cache handlers;
+  alignas(16) std::uint32_t reply[cuda::slot_words]; ///< header and body of a short one
+  cuda::device_endpoint host;                        ///< for calls to the host
+  alignas(16) std::uint32_t host_message[cuda::slot_words];
+
+  // ---- written by all subgroups
+  std::uint32_t claim;      ///< see message_loop::claim()
+  std::uint32_t waiting;    ///< bit i: subgroup i waits for the claim
+  std::uint32_t has_served; ///< since idle_since was looked at
+  std::uint32_t open_lanes; ///< as the host says
+  std::uint64_t idle_since;
+  alignas(16) std::uint32_t messages[most_lookers][cuda::slot_words]; ///< what each has found
+
+  // ---- the same as long as the worker runs
+  /// device_team_mark while it does: kernels that were launched are no team, and their shared
   /// memory is whatever it is.
   std::uint64_t mark;
   cuda::worker_setup setup; ///< here, since a thread's own memory is no other's
-  device_request request;
-  std::uint32_t request_slot;
-  std::uint32_t current; ///< lane of the request
-  bool was_long;         ///< the request lies in the lane's ring, and not in `message`
-  std::uint32_t last;    ///< lane that was served before
-  std::uint32_t command;
-  std::uint32_t lanes_seen; ///< what the host says; the team goes by open_lanes
-  std::uint32_t open_lanes;
-  std::uint32_t last_look; ///< 1: the worker has said that it leaves
-  std::uint64_t idle_since;
-  enum class step : std::uint32_t { look, run, leave } next;
-  alignas(16) std::uint32_t reply[cuda::slot_words]; ///< header and body of a short one
+  std::uint64_t begun;      ///< when the worker started
 };
 
 #ifdef __CUDACC__

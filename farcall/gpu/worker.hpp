@@ -2,6 +2,7 @@
 
 #include <farcall/am/message.hpp>
 #include <farcall/gpu/request.hpp>
+#include <farcall/gpu/serve_request.hpp>
 #include <farcall/gpu/team_state.hpp>
 #include <farcall/gpu/transport/device_endpoint.hpp>
 #include <farcall/gpu/transport/executor.hpp>
@@ -11,235 +12,450 @@
 #include <cstdint>
 
 /// What runs on a device: a team of threads that takes requests from its lanes, one after the
-/// other, runs each with all its threads, and replies. The same code for a block of a GPU and for
-/// threads of a processor; `Team` says how they synchronise and look at memory.
+/// other, runs each, and replies. The same code for a block of a GPU and for threads of a
+/// processor; `Team` says how they synchronise and look at memory.
 namespace farcall::am {
 
-namespace device_detail {
-
-/// Makes ready what the request in `lane` needs. By one thread.
-FARCALL_HOST_DEVICE inline void prepare(device_team_state& s, std::uint32_t lane) noexcept {
-  cuda::device_endpoint& from = s.lanes[lane];
-  const std::byte* record = from.record();
-  const auto* header = reinterpret_cast<const request_header*>(record);
-  s.current = s.last = lane;
-  s.request_slot = header->record.slot;
-  s.was_long = cuda::record_bytes(from.message[0]) > cuda::slot_bytes;
-  device_request& r = s.request;
-  r.arguments = record + request_body;
-  r.bytes = cuda::record_bytes(from.message[0]) - request_body;
-  r.extra = header->extra;
-  r.outcome = device_outcome::replied;
-  r.is_pure = false;
-  r.is_by_all = true;
-  r.reply_bytes = 0;
-  r.short_reply = reinterpret_cast<std::byte*>(s.reply) + reply_body;
-  r.long_reply_room = from.ring_bytes / cuda::bounce_buffers - reply_body;
-  r.long_reply = from.block->bounce_buffer(from.next_bounce_offset(), from.ring_bytes) + reply_body;
-}
-
-/// What to do next. By one thread, after all lanes were looked at.
+/// What one subgroup of the team does.
+///
+/// Each looks for messages on its own, since a look at the host's memory takes a while: looks that
+/// begin one after the other find a message sooner than one, and no barrier makes one wait for
+/// another's. Who has found the next message of a lane takes the claim, and serves it alone. Only
+/// functions of all threads bring the team together.
+///
+/// The first thread of the subgroup decides, and the others do what it tells them.
 template <class Team>
-FARCALL_HOST_DEVICE void decide(Team& team, device_team_state& s) noexcept {
-  using step = device_team_state::step;
-  const cuda::worker_setup& setup = s.setup;
-  s.open_lanes = s.lanes_seen;
-  if (s.command != static_cast<std::uint32_t>(cuda::worker_command::serve)) {
-    // What has come stays where it is, for the next worker.
-    for (std::uint32_t i = 0; i < setup.lanes; ++i)
-      s.lanes[i].tell_consumed(true);
-    s.next = step::leave;
-    return;
+class message_loop {
+ public:
+  FARCALL_HOST_DEVICE message_loop(Team& team, device_team_state& s) noexcept
+      : team_(team), s_(s), subgroup_(team.subgroup()),
+        lookers_(team.subgroups() < most_lookers ? team.subgroups() : most_lookers) {}
+
+  /// Until the worker leaves. By all threads of the team.
+  FARCALL_HOST_DEVICE void run() {
+    team_.stagger();
+    for (;;) {
+      const order o = receive_order();
+      switch (o.what) {
+      case act::leave:
+        return;
+      case act::look:
+        note_look(team_.take(s_.lanes[o.lane].block->down[o.slot], o.phase, o.words,
+                             s_.messages[subgroup_]));
+        break;
+      case act::copy:
+        device_detail::copy(team_, s_.request, static_cast<device_code_address>(s_.code));
+        team_.subgroup_sync();
+        break;
+      case act::run_by_all:
+        run_by_all();
+        break;
+      case act::answer:
+        team_.put(s_.lanes[o.lane].block->up[o.slot], s_.reply, o.words, o.phase);
+        if (is_leader()) ++lane().up_next;
+        [[fallthrough]];
+      case act::end_request:
+        if (is_leader()) end_request();
+        [[fallthrough]];
+      case act::hand_on:
+        if (is_leader()) hand_on();
+        break;
+      case act::finish: // decide() goes on with it
+      case act::nothing:
+        break;
+      }
+    }
   }
-  for (std::uint32_t i = 1; i <= setup.lanes; ++i) {
-    const std::uint32_t lane = (s.last + i) % setup.lanes;
-    cuda::device_endpoint& l = s.lanes[lane];
+
+ private:
+  enum class act : std::uint32_t {
+    nothing,
+    look,
+    copy,
+    run_by_all,
+    finish,
+    answer,
+    end_request,
+    hand_on,
+    leave
+  };
+  /// Of the first thread to its subgroup.
+  struct order {
+    act what = act::nothing;
+    std::uint32_t lane = 0;
+    std::uint32_t slot = 0;
+    std::uint32_t words = 0;
+    std::uint32_t phase = 0;
+  };
+
+  /// What the claim says; else 1 + the subgroup that may take it.
+  static constexpr std::uint32_t free = 0;
+  static constexpr std::uint32_t taken = UINT32_MAX;
+
+  static constexpr std::uint32_t no_lane = UINT32_MAX;
+  /// The host's words about the worker are looked at instead of a lane, every so often.
+  static constexpr std::uint32_t looks_per_check = 8;
+
+  [[nodiscard]] FARCALL_HOST_DEVICE bool is_leader() const { return team_.subgroup_rank() == 0; }
+  [[nodiscard]] FARCALL_HOST_DEVICE cuda::device_endpoint& lane() { return s_.lanes[lane_]; }
+
+  FARCALL_HOST_DEVICE order receive_order() {
+    order o;
+    std::uint32_t word = 0;
+    if (is_leader()) {
+      o = decide();
+      word = static_cast<std::uint32_t>(o.what) | o.lane << 4 | o.slot << 8 | o.words << 16;
+    }
+    word = team_.broadcast(word);
+    o.what = static_cast<act>(word & 15U);
+    o.lane = word >> 4 & 15U;
+    o.slot = word >> 8 & 0xFFU;
+    o.words = word >> 16;
+    o.phase = team_.broadcast(o.phase);
+    return o;
+  }
+  static_assert(cuda::lanes_per_worker <= 16 && cuda::ring_slots <= 256);
+
+  // ---- the first thread's
+
+  /// Each of its parts stands in one place, since code that is far apart is fetched anew.
+  FARCALL_HOST_DEVICE order decide() {
+    if (!is_serving_) {
+      const order o = begin();
+      if (o.what != act::finish) return o;
+    }
+    return finish();
+  }
+
+  FARCALL_HOST_DEVICE order begin() {
+    switch (static_cast<team_step>(team_.load(s_.step))) {
+    case team_step::leave:
+      return {act::leave};
+    case team_step::run_by_all:
+      return {act::run_by_all};
+    case team_step::serve:
+      break;
+    }
+    if (subgroup_ >= lookers_) {
+      team_.pause();
+      return {};
+    }
+    go_by_open_lanes();
+    if (wants_to_leave_ || is_waiting_ || has_next_message()) return claim() ? use_claim() : wait();
+    if (has_message_) return wait();
+    return look();
+  }
+
+  FARCALL_HOST_DEVICE order wait() {
+    team_.pause();
+    return {};
+  }
+
+  // ---- looking
+
+  /// Shares the lanes out among the subgroups, or the other way round.
+  FARCALL_HOST_DEVICE void go_by_open_lanes() {
+    const std::uint32_t open = team_.load(s_.open_lanes);
+    if (open == open_lanes_ || is_waiting_) return;
+    open_lanes_ = open;
+    has_message_ = false;
+    wanted_ = 0;
+    lane_ = no_lane;
+    const std::uint32_t lanes = cuda::count_of_bits(open);
+    if (lanes == 0) return;
+    lookers_of_lane_ = 1;
+    std::uint32_t which = subgroup_;
+    while (2 * lookers_of_lane_ * lanes <= lookers_) {
+      lookers_of_lane_ *= 2;
+      which /= 2;
+    }
+    while (which >= lanes)
+      which -= lanes;
+    for (lane_ = cuda::lowest_bit(open); which > 0; --which)
+      lane_ = next_open_lane();
+  }
+  [[nodiscard]] FARCALL_HOST_DEVICE std::uint32_t next_open_lane() const {
+    const std::uint32_t above = open_lanes_ & ~((2U << lane_) - 1);
+    return cuda::lowest_bit(above != 0 ? above : open_lanes_);
+  }
+
+  /// What was found is still next in its lane.
+  [[nodiscard]] FARCALL_HOST_DEVICE bool has_next_message() {
+    if (!has_message_) return false;
+    const std::uint64_t next = team_.load(lane().down_next);
+    if (position_ < next) {
+      // Another one has served it.
+      has_message_ = false;
+      look_ahead(next);
+    }
+    return position_ == next;
+  }
+
+  /// While one message is served, others look for those behind it; each has its own places, so none
+  /// is left out. Half of them, unless so many come that they are served faster than a look takes:
+  /// else the next one is what matters.
+  FARCALL_HOST_DEVICE void look_ahead(std::uint64_t next) {
+    wanted_ = 0;
+    if (subgroup_ % 2 == 0 && next - next_at_look_ < 2) return;
+    wanted_ = next + ((subgroup_ - static_cast<std::uint32_t>(next)) & (lookers_of_lane_ - 1));
+  }
+
+  FARCALL_HOST_DEVICE order look() {
+    if (++looks_ % looks_per_check == 0) {
+      check();
+      return {};
+    }
+    if (lane_ == no_lane) {
+      team_.rest(idle_);
+      return {};
+    }
+    next_at_look_ = team_.load(lane().down_next);
+    position_ = wanted_ > next_at_look_ ? wanted_ : next_at_look_;
+    return {act::look, lane_, cuda::slot_at(position_), team_.load(lane().expected_words),
+            cuda::phase_of(position_)};
+  }
+
+  FARCALL_HOST_DEVICE void note_look(bool has_found) {
+    if (!is_leader()) return;
+    has_message_ = has_found;
+    if (has_found) return;
+    wanted_ = 0;
+    go_to_next_lane();
+    team_.rest(idle_);
+  }
+  FARCALL_HOST_DEVICE void go_to_next_lane() {
+    if (lookers_of_lane_ == 1) lane_ = next_open_lane();
+  }
+
+  // ---- the claim
+
+  /// Whether this subgroup has the claim now. When it has not, it must ask until it has it: it may
+  /// have been handed the claim by then. So each that waits comes in turn.
+  [[nodiscard]] FARCALL_HOST_DEVICE bool claim() {
+    if (lookers_ == 1) return true;
+    const std::uint32_t own_bit = 1U << subgroup_;
+    const std::uint32_t now = team_.load(s_.claim);
+    // Acquire; partner: the release in hand_on().
+    if ((now == free || now == subgroup_ + 1) && team_.acquire(s_.claim, now, taken)) {
+      if (is_waiting_) team_.clear_bits(s_.waiting, own_bit);
+      is_waiting_ = false;
+      return true;
+    }
+    if (!is_waiting_) team_.set_bits(s_.waiting, own_bit);
+    is_waiting_ = true;
+    return false;
+  }
+
+  FARCALL_HOST_DEVICE void hand_on() {
+    const std::uint32_t waiting = lookers_ == 1 ? 0 : team_.load(s_.waiting);
+    if (waiting == 0) tell_consumed();
+    if (lookers_ == 1) return;
+    const std::uint32_t above = waiting & ~((2U << subgroup_) - 1);
+    team_.release(s_.claim,
+                  waiting == 0 ? free : 1 + cuda::lowest_bit(above != 0 ? above : waiting));
+  }
+
+  FARCALL_HOST_DEVICE order use_claim() {
+    if (wants_to_leave_) {
+      wants_to_leave_ = false;
+      if (may_leave()) {
+        tell_consumed();
+        team_.store(s_.step, static_cast<std::uint32_t>(team_step::leave));
+        return {act::leave};
+      }
+    }
+    return has_next_message() ? serve() : order{act::hand_on};
+  }
+
+  // ---- the worker's life
+
+  FARCALL_HOST_DEVICE void check() {
+    std::uint64_t words[2];
+    cuda::load_acquire_pair(reinterpret_cast<const std::uint64_t*>(&s_.setup.control->command),
+                            words[0], words[1]);
+    team_.store(s_.open_lanes, static_cast<std::uint32_t>(words[0] >> 32));
+    const std::uint64_t now = team_.now();
+    if (team_.load(s_.has_served) != 0) {
+      team_.store(s_.has_served, 0U);
+      team_.store(s_.idle_since, now);
+    }
+    const std::uint64_t since = team_.load(s_.idle_since);
+    // The clock of the subgroup that has written it may be a little ahead.
+    idle_ = now > since ? now - since : 0;
+    is_told_to_leave_ =
+        cuda::payload_of(words[0]) != static_cast<std::uint32_t>(cuda::worker_command::serve);
+    age_ = now - s_.begun;
+    wants_to_leave_ =
+        is_told_to_leave_ || idle_ >= s_.setup.idle_ns || age_ >= s_.setup.lifetime_ns;
+  }
+
+  /// With the claim. What has come stays where it is, for the next worker.
+  [[nodiscard]] FARCALL_HOST_DEVICE bool may_leave() {
+    if (is_told_to_leave_) return true;
+    // At a moment at which nobody waits, if there is one.
+    const std::uint64_t lifetime = s_.setup.lifetime_ns;
+    if (age_ >= lifetime && age_ - lifetime >= lifetime / 4) return true;
+    say(cuda::worker_state::leaving);
+    // Partner: the fence of workers::wake(). Either it sees what we say, or we see its message.
+    cuda::full_fence();
+    std::uint64_t words[2];
+    cuda::load_relaxed_pair(reinterpret_cast<const std::uint64_t*>(&s_.setup.control->command),
+                            words[0], words[1]);
+    const auto open = static_cast<std::uint32_t>(words[0] >> 32);
+    for (std::uint32_t left = open; left != 0; left &= left - 1) {
+      cuda::device_endpoint& l = s_.lanes[cuda::lowest_bit(left)];
+      cuda::load_relaxed_pair(l.next_down().words, words[0], words[1]);
+      if (cuda::phase_in(words[0]) != cuda::phase_of(l.down_next) || !l.has_space()) continue;
+      say(cuda::worker_state::running);
+      team_.store(s_.open_lanes, open);
+      return false;
+    }
+    return true;
+  }
+  FARCALL_HOST_DEVICE void say(cuda::worker_state what) {
+    cuda::store_release(&s_.setup.control->state, static_cast<std::uint32_t>(what));
+  }
+
+  FARCALL_HOST_DEVICE void tell_consumed() {
+    for (std::uint32_t left = s_.untold_lanes; left != 0; left &= left - 1)
+      s_.lanes[cuda::lowest_bit(left)].tell_consumed();
+    s_.untold_lanes = 0;
+  }
+
+  // ---- serving; with the claim
+
+  FARCALL_HOST_DEVICE order serve() {
+    cuda::device_endpoint& l = lane();
     // A request is taken when there is room for its reply, so replies never wait.
-    if (!l.is_staged || !l.has_space()) continue;
-    if (s.last_look != 0) {
-      s.last_look = 0;
-      cuda::store_release(&setup.control->state,
-                          static_cast<std::uint32_t>(cuda::worker_state::running));
+    if (!l.has_space()) {
+      has_message_ = false;
+      go_to_next_lane();
+      return {act::hand_on};
     }
-    const record_kind kind = commit_kind(l.message[0]);
-    if (kind != record_kind::request || cuda::record_bytes(l.message[0]) < request_body) {
-      // Notices of lanes, which the host keeps the books of.
-      l.take();
-      s.next = step::look;
-      return;
+    const std::uint32_t* const message = s_.messages[subgroup_];
+    const std::uint32_t words = cuda::words_of(message[0]);
+    team_.store(l.expected_words, cuda::expected_after(words));
+    const bool is_request = commit_kind(message[0]) == record_kind::request &&
+                            cuda::record_bytes(message[0]) >= request_body;
+    s_.was_long = false;
+    if (is_request) device_detail::prepare(s_, l, message);
+    // Now, because others look for the next message meanwhile.
+    team_.store(l.down_next, l.down_next + 1);
+    s_.untold_lanes |= 1U << lane_;
+    // Notices of lanes are for the host, which keeps the books of them.
+    if (!is_request) return {act::end_request};
+    is_serving_ = true;
+    return run_handler();
+  }
+
+  FARCALL_HOST_DEVICE order run_handler();
+
+  FARCALL_HOST_DEVICE order finish() {
+    cuda::device_endpoint& l = lane();
+    is_serving_ = false;
+    if (s_.request_slot == no_slot) return {act::end_request};
+    const std::uint32_t words = device_detail::finish_reply(s_, l);
+    // For all that the team's threads have written: they met, or this one has written alone.
+    if (!s_.request.is_pure || s_.request.reply_bytes > short_device_reply) cuda::release_fence();
+    return {act::answer, lane_, cuda::slot_at(l.up_next), words, cuda::phase_of(l.up_next)};
+  }
+  FARCALL_HOST_DEVICE void end_request() {
+    cuda::device_endpoint& l = lane();
+    if (s_.was_long) {
+      l.tell_long_consumed();
+    } else if (l.owes_credit()) {
+      l.tell_consumed();
     }
-    prepare(s, lane);
-    // Now, because the others look for the next message while the reply is sent.
-    l.take();
-    s.next = step::run;
-    return;
+    has_message_ = false;
+    team_.store(s_.has_served, 1U);
+    idle_ = 0;
+    look_ahead(l.down_next);
+    go_to_next_lane();
   }
-  s.next = step::look;
-  for (std::uint32_t i = 0; i < setup.lanes; ++i)
-    s.lanes[i].tell_consumed(true);
-  const std::uint64_t idle = team.now() - s.idle_since;
-  if (idle < setup.idle_ns) {
-    team.rest(idle);
-    return;
-  }
-  if (s.last_look != 0) {
-    s.next = step::leave;
-    return;
-  }
-  s.last_look = 1;
-  cuda::store_release(&setup.control->state,
-                      static_cast<std::uint32_t>(cuda::worker_state::leaving));
-  cuda::full_fence();
-}
 
-/// The code for a key. By every thread.
-FARCALL_HOST_DEVICE inline std::uint64_t code_of(const device_team_state& s) noexcept {
-  const auto* header = reinterpret_cast<const request_header*>(s.request.arguments - request_body);
-  return header->key < s.setup.handler_count
-             ? s.setup.handlers[header->key]
-             : static_cast<std::uint64_t>(device_code_address::none);
-}
+  // ---- the whole team
 
-/// Copies of few bytes, which a copy engine would take longer for. By all threads.
+  FARCALL_HOST_DEVICE void run_by_all() {
+    team_.sync();
+    reinterpret_cast<device_handler>(s_.code & ~called_by_all)(s_.request);
+    // All have seen it, and see what comes next after the barrier.
+    if (is_leader() && is_serving_)
+      team_.store(s_.step, static_cast<std::uint32_t>(team_step::serve));
+    team_.sync();
+    if (is_leader() && !is_serving_) team_.stagger();
+  }
+
+  Team& team_;
+  device_team_state& s_;
+  std::uint32_t subgroup_;
+  std::uint32_t lookers_; ///< subgroups that look for messages
+
+  // ---- the first thread's
+  std::uint32_t open_lanes_ = 0;      ///< that the following goes by
+  std::uint32_t lane_ = no_lane;      ///< that is looked at
+  std::uint32_t lookers_of_lane_ = 1; ///< a power of two; 1: the subgroup goes from lane to lane
+  std::uint64_t position_ = 0;        ///< of the message that was looked at
+  std::uint64_t wanted_ = 0;          ///< to be looked at, unless the next one is behind it
+  std::uint64_t next_at_look_ = 0;
+  bool has_message_ = false; ///< that of `position_`
+  bool is_waiting_ = false;  ///< for the claim
+  bool is_serving_ = false;
+  std::uint32_t looks_ = 0;
+  // What check() has found.
+  std::uint64_t idle_ = 0;
+  std::uint64_t age_ = 0;
+  bool is_told_to_leave_ = false;
+  bool wants_to_leave_ = false;
+};
+
 template <class Team>
-FARCALL_HOST_DEVICE void copy(Team& team, device_request& r, device_code_address what) noexcept {
-  if (r.bytes < 2 * sizeof(std::uint64_t)) {
-    if (team.rank() == 0) r.fail("a copy's request is cut short");
-    return;
+FARCALL_HOST_DEVICE typename message_loop<Team>::order message_loop<Team>::run_handler() {
+  s_.code = device_detail::code_of(s_);
+  constexpr auto last = static_cast<std::uint64_t>(device_code_address::last);
+  if ((s_.code & called_by_all) != 0) {
+    s_.request.is_by_all = true;
+    team_.store(s_.step, static_cast<std::uint32_t>(team_step::run_by_all));
+    return {act::run_by_all};
   }
-  const auto* const numbers = reinterpret_cast<const std::uint64_t*>(r.arguments);
-  auto* const memory = reinterpret_cast<std::byte*>(numbers[0]);
-  const auto count = static_cast<std::uint32_t>(numbers[1]);
-  constexpr std::uint32_t head = 2 * sizeof(std::uint64_t);
-  if (what == device_code_address::write) {
-    for (std::uint32_t i = team.rank(); i < count && head + i < r.bytes; i += team.size())
-      memory[i] = r.arguments[head + i];
-    return;
+  if (s_.code > last) {
+    reinterpret_cast<device_handler>(s_.code)(s_.request);
+  } else if (s_.code == static_cast<std::uint64_t>(device_code_address::none)) {
+    s_.request.outcome = device_outcome::unknown;
+  } else if (s_.code != static_cast<std::uint64_t>(device_code_address::nothing)) {
+    return {act::copy};
   }
-  std::byte* const to = head + count <= short_device_reply ? r.short_reply : r.long_reply;
-  if (head + count > short_device_reply && head + count > r.long_reply_room) {
-    if (team.rank() == 0) r.fail("a copy's answer is too long");
-    return;
-  }
-  for (std::uint32_t i = team.rank(); i < count; i += team.size())
-    to[head + i] = memory[i];
-  if (team.rank() != 0) return;
-  // Behind the gap; the reply is aligned to 8.
-  *reinterpret_cast<std::uint64_t*>(to + sizeof(std::uint64_t)) = count;
-  r.reply_bytes = head + count;
+  return {act::finish};
 }
-
-/// Header of the reply, and its slot's words. By one thread; returns how many words.
-FARCALL_HOST_DEVICE inline std::uint32_t finish_reply(device_team_state& s) noexcept {
-  const device_request& r = s.request;
-  cuda::device_endpoint& l = s.lanes[s.current];
-  record_kind kind = record_kind::reply;
-  std::uint32_t bytes = reply_body + r.reply_bytes;
-  if (r.outcome == device_outcome::unknown) {
-    kind = record_kind::reply_unknown;
-    bytes = reply_body;
-  } else if (r.outcome == device_outcome::failed) {
-    // Length of the type's name and of the text, the name, the text.
-    constexpr char type[] = "farcall::device_error";
-    constexpr std::uint32_t type_bytes = sizeof type - 1;
-    auto* const text = reinterpret_cast<char*>(s.reply + 4);
-    for (std::uint32_t i = r.reply_bytes; i > 0; --i)
-      text[type_bytes + i - 1] = static_cast<char>(r.short_reply[i - 1]);
-    for (std::uint32_t i = 0; i < type_bytes; ++i)
-      text[i] = type[i];
-    s.reply[2] = type_bytes;
-    s.reply[3] = r.reply_bytes;
-    kind = record_kind::reply_error;
-    bytes = 16 + type_bytes + r.reply_bytes;
-  }
-  s.reply[0] = commit_word(bytes, kind);
-  s.reply[1] = s.request_slot;
-  if (bytes > cuda::slot_bytes) {
-    s.reply[2] = l.next_bounce_offset();
-    s.reply[3] = 0;
-    l.use_bounce();
-  }
-  return cuda::words_of(s.reply[0]);
-}
-
-} // namespace device_detail
 
 /// Serves until there was nothing to do for a while, or the host wants the worker gone. Called by
 /// all threads of the team.
 template <class Team>
 FARCALL_HOST_DEVICE void serve_device(Team& team, const cuda::worker_setup& given,
                                       device_team_state& s) {
-  using step = device_team_state::step;
-  const cuda::worker_setup& setup = s.setup;
   if (team.rank() == 0) {
     s.setup = given;
+    s.step = static_cast<std::uint32_t>(team_step::serve);
+    s.claim = s.waiting = s.has_served = s.open_lanes = s.untold_lanes = 0;
+    s.begun = s.idle_since = team.now();
+    device_detail::clear(s.handlers);
     s.mark = device_team_mark;
-    for (std::uint32_t i = 0; i < setup.lanes; ++i)
-      s.lanes[i].resume(*setup.lane(i), setup.ring_bytes);
-    s.host.resume(*setup.host_calls, setup.ring_bytes);
-    s.last = s.last_look = s.open_lanes = 0;
-    s.idle_since = team.now();
-    s.next = step::look;
   }
   team.sync();
-  for (;;) {
-    if (team.subgroup() == team.subgroups() - 1 && team.subgroup_rank() == 0) {
-      std::uint64_t words[2];
-      cuda::load_acquire_pair(reinterpret_cast<const std::uint64_t*>(&setup.control->command),
-                              words[0], words[1]);
-      s.command = cuda::payload_of(words[0]);
-      s.lanes_seen = static_cast<std::uint32_t>(words[0] >> 32);
-    }
-    for (std::uint32_t i = team.subgroup(); i < setup.lanes; i += team.subgroups()) {
-      cuda::device_endpoint& l = s.lanes[i];
-      // A lane that was opened meanwhile is seen one turn later.
-      if (l.is_staged || (s.open_lanes >> i & 1U) == 0) continue;
-      const bool found = team.take(l.next_down(), cuda::phase_of(l.down_next), l.message);
-      if (team.subgroup_rank() == 0) l.is_staged = found;
-    }
-    team.sync();
-    if (team.rank() == 0) device_detail::decide(team, s);
-    team.sync();
-    if (s.next == step::leave) break;
-    if (s.next == step::look) continue;
-
-    const std::uint64_t code = device_detail::code_of(s);
-    if (code == static_cast<std::uint64_t>(device_code_address::write) ||
-        code == static_cast<std::uint64_t>(device_code_address::read)) {
-      device_detail::copy(team, s.request, static_cast<device_code_address>(code));
-    } else if (code > static_cast<std::uint64_t>(device_code_address::last)) {
-      reinterpret_cast<device_handler>(code)(s.request);
-    } else if (code == static_cast<std::uint64_t>(device_code_address::none) && team.rank() == 0) {
-      s.request.outcome = device_outcome::unknown;
-    }
-    team.sync();
-    if (team.subgroup() != 0) continue;
-    cuda::device_endpoint& l = s.lanes[s.current];
-    if (s.request_slot != no_slot) {
-      std::uint32_t words = 0;
-      if (team.subgroup_rank() == 0) {
-        words = device_detail::finish_reply(s);
-        // Behind the team's barrier, so it stands for all that its threads have written.
-        if (!s.request.is_pure || s.request.reply_bytes > short_device_reply) cuda::release_fence();
-      }
-      words = team.broadcast(words);
-      team.put(l.next_up(), s.reply, words, cuda::phase_of(l.up_next));
-      if (team.subgroup_rank() == 0) ++l.up_next;
-    }
-    if (team.subgroup_rank() == 0) {
-      l.tell_consumed(s.was_long);
-      s.idle_since = team.now();
-    }
-    team.subgroup_sync();
+  const cuda::worker_setup& setup = s.setup;
+  // The host's memory is far, so all at a time.
+  for (std::uint32_t i = team.rank(); i <= setup.lanes; i += team.size()) {
+    if (i < setup.lanes) s.lanes[i].resume(*setup.lane(i), setup.ring_bytes);
+    if (i == setup.lanes) s.host.resume(*setup.host_calls, setup.ring_bytes);
   }
-  if (team.rank() == 0) {
-    for (std::uint32_t i = 0; i < setup.lanes; ++i)
-      s.lanes[i].park();
-    s.host.park();
-    s.mark = 0;
-    cuda::store_release(&setup.control->state,
-                        static_cast<std::uint32_t>(cuda::worker_state::left));
-  }
+  team.sync();
+  message_loop<Team>(team, s).run();
+  team.sync();
+  for (std::uint32_t i = team.rank(); i <= setup.lanes; i += team.size())
+    (i < setup.lanes ? s.lanes[i] : s.host).park();
+  team.sync();
+  if (team.rank() != 0) return;
+  s.mark = 0;
+  cuda::store_release(&setup.control->state, static_cast<std::uint32_t>(cuda::worker_state::left));
 }
 
 } // namespace farcall::am

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -62,11 +63,13 @@ bool eventually(F done) {
   return true;
 }
 
-class device_worker : public ::testing::Test {
+/// Of teams of so many threads.
+class device_worker : public ::testing::TestWithParam<std::uint32_t> {
  protected:
   cuda::options options() {
     cuda::emulated_options e;
     e.executor = device_worker_on_threads();
+    e.threads = GetParam();
     e.faults = faults_;
     e.memory_bytes = 1 << 20;
     cuda::options o;
@@ -155,7 +158,7 @@ class device_worker : public ::testing::Test {
   endpoint lane_;
 };
 
-TEST_F(device_worker, replies_to_requests_in_order) {
+TEST_P(device_worker, replies_to_requests_in_order) {
   begin();
   for (std::uint32_t round = 0; round < 300; ++round) {
     for (std::uint32_t i = 0; i < 10; ++i)
@@ -172,7 +175,7 @@ TEST_F(device_worker, replies_to_requests_in_order) {
   }
 }
 
-TEST_F(device_worker, passes_long_records_both_ways) {
+TEST_P(device_worker, passes_long_records_both_ways) {
   begin();
   // A quarter ring, header included, is the longest request; the reply's header is shorter.
   for (const std::size_t bytes : {239U, 240U, 241U, 247U, 248U, 249U, 500U, 1008U}) {
@@ -180,7 +183,7 @@ TEST_F(device_worker, passes_long_records_both_ways) {
   }
 }
 
-TEST_F(device_worker, says_that_it_does_not_know_a_handler) {
+TEST_P(device_worker, says_that_it_does_not_know_a_handler) {
   begin();
   for (const handler_key key : {0U, 2U, 8U, 1'000'000U, UINT32_MAX}) {
     send(key, {}, 77);
@@ -192,7 +195,7 @@ TEST_F(device_worker, says_that_it_does_not_know_a_handler) {
   EXPECT_EQ(receive().kind, record_kind::reply);
 }
 
-TEST_F(device_worker, cuts_long_texts_of_errors) {
+TEST_P(device_worker, cuts_long_texts_of_errors) {
   begin();
   send(fail_key, {}, 1);
   const reply a = receive();
@@ -206,7 +209,7 @@ TEST_F(device_worker, cuts_long_texts_of_errors) {
   EXPECT_EQ(std::string(text + lengths[0], lengths[1]), std::string(lengths[1], 'x'));
 }
 
-TEST_F(device_worker, replies_to_nobody_who_does_not_ask) {
+TEST_P(device_worker, replies_to_nobody_who_does_not_ask) {
   begin();
   for (int i = 0; i < 1000; ++i)
     send_sum(1, 2, no_slot);
@@ -215,7 +218,7 @@ TEST_F(device_worker, replies_to_nobody_who_does_not_ask) {
 }
 
 // Nobody takes the replies: the worker stops taking requests, and goes on when somebody does.
-TEST_F(device_worker, waits_for_room_for_its_replies) {
+TEST_P(device_worker, waits_for_room_for_its_replies) {
   begin();
   std::uint32_t sent = 0;
   for (std::byte* space = nullptr; (space = try_reserve(lane_.out, 24)) != nullptr; ++sent) {
@@ -232,7 +235,7 @@ TEST_F(device_worker, waits_for_room_for_its_replies) {
     ASSERT_EQ(receive().slot, i);
 }
 
-TEST_F(device_worker, starts_late_and_loses_nothing) {
+TEST_P(device_worker, starts_late_and_loses_nothing) {
   begin();
   send_sum(1, 1, 1);
   EXPECT_EQ(receive().slot, 1U);
@@ -245,7 +248,7 @@ TEST_F(device_worker, starts_late_and_loses_nothing) {
 }
 
 // Whole words are all that a bus promises.
-TEST_F(device_worker, may_have_its_words_arrive_in_any_order) {
+TEST_P(device_worker, may_have_its_words_arrive_in_any_order) {
   begin();
   faults_->is_scattering = true;
   for (const std::size_t bytes : {0U, 3U, 8U, 100U, 239U, 248U, 249U, 1000U}) {
@@ -253,7 +256,7 @@ TEST_F(device_worker, may_have_its_words_arrive_in_any_order) {
   }
 }
 
-TEST_F(device_worker, has_launches_that_overtake_those_of_other_lanes) {
+TEST_P(device_worker, has_launches_that_overtake_those_of_other_lanes) {
   begin();
   endpoint other = device_->open(1, {});
   faults_->launch_delay_us = 3000;
@@ -268,7 +271,7 @@ TEST_F(device_worker, has_launches_that_overtake_those_of_other_lanes) {
     EXPECT_EQ(receive_on(lane_).slot, i);
 }
 
-TEST_F(device_worker, that_cannot_be_started_first_is_an_error) {
+TEST_P(device_worker, that_cannot_be_started_first_is_an_error) {
   faults_->starts_that_fail = 1;
   try {
     begin();
@@ -278,7 +281,7 @@ TEST_F(device_worker, that_cannot_be_started_first_is_an_error) {
   }
 }
 
-TEST_F(device_worker, that_cannot_be_started_again_is_a_failure_of_the_device) {
+TEST_P(device_worker, that_cannot_be_started_again_is_a_failure_of_the_device) {
   begin();
   send_sum(1, 1, 1);
   EXPECT_EQ(receive().slot, 1U);
@@ -290,7 +293,7 @@ TEST_F(device_worker, that_cannot_be_started_again_is_a_failure_of_the_device) {
   EXPECT_THAT(device_->failure(), HasSubstr("could not be started"));
 }
 
-TEST_F(device_worker, that_writes_nonsense_is_a_failure_of_the_device) {
+TEST_P(device_worker, that_writes_nonsense_is_a_failure_of_the_device) {
   for (const std::uint32_t word :
        {commit_word(0, record_kind::reply), commit_word(7, record_kind::reply),
         commit_word(ring_bytes / 4 + 1, record_kind::reply),
@@ -308,7 +311,7 @@ TEST_F(device_worker, that_writes_nonsense_is_a_failure_of_the_device) {
   }
 }
 
-TEST_F(device_worker, whose_copies_fail_says_why) {
+TEST_P(device_worker, whose_copies_fail_says_why) {
   begin();
   const std::uint64_t memory = device_->memory()->allocate(100, 8, no_deadline);
   std::array<std::byte, 100> bytes{};
@@ -321,6 +324,161 @@ TEST_F(device_worker, whose_copies_fail_says_why) {
   EXPECT_FALSE(m.get(1, memory - (1 << 21), bytes.data(), bytes.size(), no_deadline));
   EXPECT_THAT(m.failure(1, memory - (1 << 21), 100), HasSubstr("no memory"));
 }
+
+// One that is flooded must not keep the others from being served.
+TEST_P(device_worker, serves_all_its_lanes) {
+  begin();
+  std::vector<endpoint> others;
+  while (others.size() + 1 < cuda::lanes_per_worker)
+    others.push_back(device_->open(1, {}));
+  std::atomic<bool> is_over{false};
+  std::thread flood([&] {
+    while (!is_over.load())
+      send_sum(1, 2, no_slot);
+  });
+  for (std::uint32_t round = 0; round < 20; ++round) {
+    for (std::uint32_t i = 0; i < others.size(); ++i)
+      send_on(others[i], fence_like_, {}, 100 * round + i);
+    for (std::uint32_t i = 0; i < others.size(); ++i)
+      EXPECT_EQ(receive_on(others[i]).slot, 100 * round + i);
+  }
+  is_over = true;
+  flood.join();
+}
+
+TEST_P(device_worker, serves_lanes_that_are_opened_and_closed_all_the_time) {
+  begin();
+  for (std::uint32_t round = 0; round < 200; ++round) {
+    endpoint other = device_->open(1, {});
+    send_on(other, fence_like_, {}, round);
+    if (round % 3 == 0) send_sum(round, 1, round);
+    EXPECT_EQ(receive_on(other).slot, round);
+    device_->close(other);
+    if (round % 3 == 0) {
+      EXPECT_EQ(receive().slot, round);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(threads, device_worker, ::testing::Values(1, 3, 32));
+
+// ---- a worker, and a host that the test plays
+
+class lone_worker : public ::testing::TestWithParam<std::uint32_t> {
+ protected:
+  static constexpr handler_key count_key = 0;
+
+  lone_worker() : meeting_(GetParam()), state_(device_worker_on_threads().state_bytes) {
+    setup_.control = &memory_->control;
+    setup_.first_lane = reinterpret_cast<std::byte*>(&memory_->lane);
+    setup_.lane_stride = sizeof memory_->lane;
+    setup_.host_calls = &memory_->host_calls.memory;
+    setup_.handlers = handlers_.data();
+    setup_.handler_count = static_cast<std::uint32_t>(handlers_.size());
+    setup_.lanes = 1; // is enough
+    setup_.ring_bytes = ring_bytes;
+    setup_.idle_ns = 0;
+    setup_.lifetime_ns = UINT64_MAX;
+  }
+
+  /// The worker runs while `host` does what it does, which is to make it leave.
+  template <class Host>
+  void run_beside(Host host) {
+    cuda::worker_control& control = memory_->control;
+    cuda::store_release(&control.state, static_cast<std::uint32_t>(cuda::worker_state::running));
+    std::vector<std::thread> team;
+    for (std::uint32_t rank = 0; rank < GetParam(); ++rank) {
+      team.emplace_back([this, rank] {
+        cuda::thread_team t(meeting_, state_.data(), 1, rank, GetParam());
+        cuda::thread_team::set_current(&t);
+        device_worker_on_threads().run(t, setup_, state_.data());
+      });
+    }
+    host(control);
+    for (std::thread& t : team)
+      t.join();
+  }
+  void open_lane() { cuda::store_release(&memory_->control.lanes, 1U); }
+  /// A request that nobody waits for.
+  void send_count() {
+    const std::array<std::uint32_t, 4> words{commit_word(request_body, record_kind::request),
+                                             no_slot, count_key, 0};
+    cuda::store_slot(memory_->lane.memory.down[cuda::slot_at(sent_)], words.data(), words.size(),
+                     cuda::phase_of(sent_));
+    ++sent_;
+  }
+  [[nodiscard]] bool has_room() {
+    return sent_ - cuda::load_acquire(&memory_->lane.memory.down_consumed) < cuda::ring_slots;
+  }
+  static cuda::worker_state state_of(const cuda::worker_control& control) {
+    return static_cast<cuda::worker_state>(cuda::load_acquire(&control.state));
+  }
+
+  struct lane_block {
+    cuda::lane_memory memory;
+    std::byte rings[2 * ring_bytes];
+  };
+  struct shared_memory {
+    cuda::worker_control control{};
+    lane_block lane{};
+    lane_block host_calls{};
+  };
+  static inline std::atomic<std::uint64_t> counted{0};
+  static void count(device_request& /*request*/) { ++counted; }
+
+  std::unique_ptr<shared_memory> memory_ = std::make_unique<shared_memory>();
+  std::vector<std::uint64_t> handlers_{reinterpret_cast<std::uintptr_t>(&count)};
+  cuda::barrier meeting_;
+  std::vector<std::byte> state_;
+  cuda::worker_setup setup_{};
+  std::uint64_t sent_ = 0;
+};
+
+// Whoever sends sees that it leaves, or it sees the message, in a lane that it did not know of.
+TEST_P(lone_worker, leaves_nothing_unseen_in_a_lane_that_is_opened_while_it_leaves) {
+  const int rounds = GetParam() == 1 ? 5000 : 300;
+  std::uint64_t seen = 0;
+  for (int round = 0; round < rounds; ++round) {
+    counted = 0;
+    cuda::store_release(&memory_->control.lanes, 0U);
+    cuda::worker_state then{};
+    run_beside([&](const cuda::worker_control& control) {
+      for (int i = 0; i < round % 1000; ++i)
+        spin_pause();
+      open_lane();
+      send_count();
+      cuda::full_fence();
+      then = state_of(control);
+    });
+    ASSERT_EQ(state_of(memory_->control), cuda::worker_state::left);
+    if (then == cuda::worker_state::running) {
+      ++seen;
+      ASSERT_EQ(counted.load(), 1U) << "after " << round << " rounds";
+    }
+    if (counted.load() == 0) --sent_; // it lies there for the next
+    // Else the slot would be read as new.
+    if (counted.load() == 0) memory_->lane.memory.down[cuda::slot_at(sent_)] = {};
+  }
+  EXPECT_NE(seen, 0U) << "no round has shown anything";
+}
+
+// Else what waits for an idle device would wait for ever.
+TEST_P(lone_worker, leaves_after_a_while_when_it_is_never_idle) {
+  setup_.idle_ns = UINT64_MAX;
+  setup_.lifetime_ns = 1'000'000;
+  open_lane();
+  run_beside([&](const cuda::worker_control& control) {
+    const time_point deadline = clock::now() + 30s;
+    while (state_of(control) != cuda::worker_state::left && clock::now() < deadline) {
+      if (has_room()) send_count();
+    }
+    EXPECT_EQ(state_of(control), cuda::worker_state::left);
+    cuda::store_release(&memory_->control.command,
+                        static_cast<std::uint32_t>(cuda::worker_command::leave));
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(threads, lone_worker, ::testing::Values(1, 3, 32));
 
 } // namespace
 } // namespace farcall::am

@@ -137,7 +137,7 @@ class device_side final : public transport {
     } else if (e->is_ended) {
       // The news of the end: the lane is the host's again.
       e->lane.take();
-      e->lane.tell_consumed(true);
+      e->lane.tell_consumed();
       e->is_ended = false;
     }
   }
@@ -246,15 +246,12 @@ class device_side final : public transport {
 
   void receive(end& e, std::size_t index, bool is_down) {
     for (;;) {
-      if (!e.lane.is_staged &&
-          !cuda::load_slot(e.lane.next_down(), cuda::phase_of(e.lane.down_next), e.lane.message)) {
-        return;
-      }
-      e.lane.is_staged = true;
-      const std::uint32_t bytes = cuda::record_bytes(e.lane.message[0]);
-      const record_kind kind = commit_kind(e.lane.message[0]);
+      alignas(16) std::uint32_t message[cuda::slot_words];
+      if (!e.lane.look(message)) return;
+      const std::uint32_t bytes = cuda::record_bytes(message[0]);
+      const record_kind kind = commit_kind(message[0]);
       if (kind == cuda::lane_opened) {
-        std::memcpy(e.opening.data(), e.lane.message, e.opening.size());
+        std::memcpy(e.opening.data(), message, e.opening.size());
         waiting_.push_back(index);
         arrivals_.fetch_add(1);
         const auto* news = reinterpret_cast<const cuda::lane_notice*>(e.opening.data());
@@ -269,14 +266,13 @@ class device_side final : public transport {
       } else if (e.is_open) {
         std::byte* const to = e.in.reserve(bytes);
         if (to == nullptr) return;
-        std::memcpy(to + 4, e.lane.record() + 4, bytes - 4);
+        std::memcpy(to + 4, e.lane.record_of(message) + 4, bytes - 4);
         e.in.commit(to, bytes, kind);
       } else if (is_down) {
         return; // not accepted yet
       }
-      const bool was_long = bytes > cuda::slot_bytes;
       e.lane.take();
-      e.lane.tell_consumed(was_long);
+      if (bytes > cuda::slot_bytes) e.lane.tell_long_consumed();
     }
   }
 
@@ -288,7 +284,7 @@ class device_side final : public transport {
     while (is_down && down_[index].get() != &e)
       ++index;
     receive(e, index, is_down);
-    e.lane.tell_consumed(true);
+    e.lane.tell_consumed();
   }
 
   std::uint32_t ring_bytes_;

@@ -17,22 +17,26 @@ class block_team {
   __device__ std::uint32_t subgroup() const { return threadIdx.x / warp; }
   __device__ std::uint32_t subgroups() const { return blockDim.x / warp; }
   __device__ std::uint32_t subgroup_rank() const { return threadIdx.x % warp; }
+  __device__ std::uint32_t subgroup_size() const { return warp; }
   __device__ void subgroup_sync() { __syncwarp(); }
   __device__ std::uint32_t broadcast(std::uint32_t value) const {
     return __shfl_sync(all, value, 0);
   }
 
-  /// 16 bytes by each thread: one access of the bus. The acquire drops the cache's lines, so that a
-  /// handler sees what the host and the copy engines have written since the message before.
-  __device__ bool take(const slot& from, std::uint32_t phase, std::uint32_t* payload) {
+  /// 16 bytes by each thread: one access of the bus, as long as the message has no more than the
+  /// expected words. The acquire drops the cache's lines, so that a handler sees what the host and
+  /// the copy engines have written since the message before.
+  __device__ bool take(const slot& from, std::uint32_t phase, std::uint32_t expected,
+                       std::uint32_t* payload) {
     const std::uint32_t at = 2 * subgroup_rank();
     std::uint64_t first = 0;
     std::uint64_t second = 0;
-    load_acquire_pair(&from.words[at], first, second);
+    if (at < expected) load_acquire_pair(&from.words[at], first, second);
     const std::uint32_t head = __shfl_sync(all, payload_of(first), 0);
     const std::uint32_t head_phase = __shfl_sync(all, phase_in(first), 0);
     if (head_phase != phase) return false;
     const std::uint32_t words = words_of(head);
+    if (at >= expected && at < words) load_acquire_pair(&from.words[at], first, second);
     const bool whole =
         (at >= words || phase_in(first) == phase) && (at + 1 >= words || phase_in(second) == phase);
     if (__all_sync(all, whole) == 0) return false;
@@ -42,18 +46,48 @@ class block_team {
     return true;
   }
 
+  /// The payload can be overwritten afterwards.
   __device__ void put(slot& to, const std::uint32_t* payload, std::uint32_t words,
                       std::uint32_t phase) {
     __syncwarp();
     const std::uint32_t at = 2 * subgroup_rank();
-    if (at >= words) return;
-    store_relaxed_pair(&to.words[at], word_of(payload[at], phase), word_of(payload[at + 1], phase));
+    if (at < words) {
+      store_relaxed_pair(&to.words[at], word_of(payload[at], phase),
+                         word_of(payload[at + 1], phase));
+    }
+    __syncwarp();
+  }
+
+  // ---- words that the team's threads share; the words lie in shared memory
+
+  template <class Word>
+  __device__ Word load(const Word& word) const {
+    return *const_cast<const volatile Word*>(&word);
+  }
+  template <class Word>
+  __device__ void store(Word& word, Word value) {
+    *const_cast<volatile Word*>(&word) = value;
+  }
+  __device__ void set_bits(std::uint32_t& word, std::uint32_t bits) { atomicOr(&word, bits); }
+  __device__ void clear_bits(std::uint32_t& word, std::uint32_t bits) { atomicAnd(&word, ~bits); }
+  __device__ bool acquire(std::uint32_t& word, std::uint32_t expected, std::uint32_t desired) {
+    return acquire_in_block(&word, expected, desired);
+  }
+  __device__ void release(std::uint32_t& word, std::uint32_t value) {
+    release_in_block(&word, value);
   }
 
   __device__ std::uint64_t now() const { return clock_ns(); }
+  /// Between two looks across the bus, after `idle` nanoseconds without a message. By one thread of
+  /// each subgroup, whose looks come at a fraction of this.
   __device__ void rest(std::uint64_t idle) {
-    if (idle > spin_ns) __nanosleep(idle > 20 * spin_ns ? 500 : 100);
+    if (idle > spin_ns) __nanosleep(idle > 20 * spin_ns ? 4000 : 1000);
   }
+  /// Between two looks at what the team shares.
+  __device__ void pause() {}
+  /// Makes the looks of the subgroups come one after the other, so that one of them is never far
+  /// from the moment at which a message arrives: a load across the bus takes about a microsecond.
+  __device__ void stagger() { __nanosleep(subgroup() * 125); }
 
  private:
   static constexpr std::uint32_t warp = 32;

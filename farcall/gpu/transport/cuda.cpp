@@ -208,6 +208,7 @@ class transport_to_device final : public cuda_transport, public rma_engine {
       s.ring_bytes = own_.ring_bytes;
       s.node = own_.node;
       s.idle_ns = static_cast<std::uint64_t>(own_.idle.count());
+      s.lifetime_ns = lifetime_ns_for(s.idle_ns);
       s.call_ns = static_cast<std::uint64_t>(own_.call_timeout.count());
       setups.push_back(s);
     }
@@ -255,8 +256,8 @@ class transport_to_device final : public cuda_transport, public rma_engine {
       if (e.is_open || !e.lane.is_free()) continue;
       e.is_open = true;
       ++e.generation;
-      if (!e.was_opened) workers_->add_lane(i % own_.workers, i / own_.workers);
-      e.was_opened = true;
+      if (!e.is_looked_at) workers_->add_lane(i % own_.workers, i / own_.workers);
+      e.is_looked_at = true;
       e.lane.open(shape, own_.doorbells[shape.doorbell]);
       workers_->wake(i % own_.workers);
       endpoint c;
@@ -397,7 +398,7 @@ class transport_to_device final : public cuda_transport, public rma_engine {
     lane_memory* block;
     host_endpoint lane;
     bool is_open = false;
-    bool was_opened = false;
+    bool is_looked_at = false; ///< by its worker
     bool is_announced = false; ///< arrivals() has changed for it
     std::uint64_t generation = 0;
   };
@@ -440,9 +441,21 @@ class transport_to_device final : public cuda_transport, public rma_engine {
                        [](const auto& e) { return e->lane.has_launches(); });
   }
 
+  /// Else each lane that was ever open would cost its worker looks.
+  void leave_closed_lanes() noexcept {
+    const std::lock_guard guard(mutex_);
+    for (std::uint32_t i = 0; i < down_.size(); ++i) {
+      end& e = *down_[i];
+      if (e.is_open || !e.is_looked_at || !e.lane.is_free()) continue;
+      workers_->remove_lane(i % own_.workers, i / own_.workers);
+      e.is_looked_at = false;
+    }
+  }
+
   void receive() noexcept {
     for (const auto& e : down_)
       e->lane.progress();
+    leave_closed_lanes();
     for (const auto& e : up_) {
       e->lane.progress();
       if (!e->lane.has_been_opened()) continue;

@@ -8,12 +8,20 @@
 
 namespace farcall::cuda {
 
+/// Words of the next message that a look is to bring, after one of `words`: as few as come in one
+/// line of a GPU's cache, 128 bytes, or more.
+[[nodiscard]] FARCALL_HOST_DEVICE constexpr std::uint32_t
+expected_after(std::uint32_t words) noexcept {
+  constexpr std::uint32_t line = 128 / sizeof(std::uint64_t);
+  return words <= line ? line : words <= 2 * line ? 2 * line : slot_words;
+}
+
 /// The device's end of a lane. Lives in memory of the worker's team; all members are for one thread
-/// of it. What must outlast the worker is kept in the block by park().
+/// of it at a time. What must outlast the worker is kept in the block by park().
 struct device_endpoint {
   lane_memory* block;
   std::uint32_t ring_bytes;
-  bool is_staged; ///< `message` holds one that is not taken yet
+  std::uint32_t expected_words; ///< see expected_after()
   std::uint64_t down_next;
   std::uint64_t down_told;
   std::uint64_t up_next;
@@ -21,15 +29,14 @@ struct device_endpoint {
   std::uint64_t bounce_used_at[bounce_buffers];
   std::uint32_t next_bounce;
   std::uint32_t calls_made; ///< in a lane to the host, which is opened by the first one
-  alignas(16) std::uint32_t message[slot_words];
 
   /// Takes up where the worker before has left.
   FARCALL_HOST_DEVICE void resume(lane_memory& b, std::uint32_t bytes) noexcept {
     block = &b;
     ring_bytes = bytes;
-    is_staged = false;
+    expected_words = expected_after(0);
     down_next = b.down_next;
-    down_told = down_next;
+    down_told = b.down_consumed;
     up_next = b.up_next;
     up_consumed = load_acquire(&b.up_consumed);
     next_bounce = b.next_bounce;
@@ -46,24 +53,36 @@ struct device_endpoint {
       block->bounce_used_at[i] = bounce_used_at[i];
   }
 
+  /// Where the message at `position` comes.
+  [[nodiscard]] FARCALL_HOST_DEVICE const slot& down_at(std::uint64_t position) const noexcept {
+    return block->down[slot_at(position)];
+  }
   [[nodiscard]] FARCALL_HOST_DEVICE const slot& next_down() const noexcept {
-    return block->down[slot_at(down_next)];
+    return down_at(down_next);
   }
 
-  /// Where the record in `message` lies, header first.
-  [[nodiscard]] FARCALL_HOST_DEVICE const std::byte* record() const noexcept {
+  /// Where the record of a message lies, header first.
+  [[nodiscard]] FARCALL_HOST_DEVICE const std::byte*
+  record_of(const std::uint32_t* message) const noexcept {
     if (record_bytes(message[0]) <= slot_bytes) return reinterpret_cast<const std::byte*>(message);
     return block->requests() + message[2];
   }
 
-  /// The message in `message` is done with, its slot can be written again.
-  FARCALL_HOST_DEVICE void take() noexcept {
-    is_staged = false;
-    ++down_next;
+  /// The next message was read, its slot can be written again.
+  FARCALL_HOST_DEVICE void take() noexcept { ++down_next; }
+  /// Messages were taken that the host was not told of: so many that it should be.
+  [[nodiscard]] FARCALL_HOST_DEVICE bool owes_credit() const noexcept {
+    return down_next - down_told >= ring_slots / 4;
   }
-  /// Tells the host how far we are. `now`: not only now and then.
-  FARCALL_HOST_DEVICE void tell_consumed(bool now) noexcept {
-    if (down_next == down_told || (!now && down_next - down_told < ring_slots / 4)) return;
+  /// Tells the host how far we are. No fence: what was in the slots has been read by loads that
+  /// later stores do not pass.
+  FARCALL_HOST_DEVICE void tell_consumed() noexcept {
+    if (down_next == down_told) return;
+    down_told = down_next;
+    store_relaxed(&block->down_consumed, down_next);
+  }
+  /// The same after a long record, which lay outside the slots.
+  FARCALL_HOST_DEVICE void tell_long_consumed() noexcept {
     down_told = down_next;
     store_release(&block->down_consumed, down_next);
   }
@@ -92,8 +111,8 @@ struct device_endpoint {
     store_slot(next_up(), payload, words, phase_of(up_next));
     ++up_next;
   }
-  /// One thread looks for a message, which is then in `message`.
-  [[nodiscard]] FARCALL_HOST_DEVICE bool look() noexcept {
+  /// One thread looks for the next message, whose words are then in `message`.
+  [[nodiscard]] FARCALL_HOST_DEVICE bool look(std::uint32_t* message) const noexcept {
     return load_slot(next_down(), phase_of(down_next), message);
   }
 };

@@ -11,6 +11,13 @@ namespace farcall::cuda {
 /// Lanes that one worker serves at most.
 inline constexpr std::uint32_t lanes_per_worker = 8;
 
+/// After this time a worker leaves that is never idle, and is started again: else what waits for an
+/// idle device would wait for ever. Not sooner than an idle one.
+[[nodiscard]] constexpr std::uint64_t lifetime_ns_for(std::uint64_t idle_ns) noexcept {
+  constexpr std::uint64_t shortest = 200'000'000;
+  return idle_ns > shortest ? idle_ns : shortest;
+}
+
 /// What a worker on a device is told when it starts. Addresses are the device's.
 struct worker_setup {
   worker_control* control;
@@ -22,8 +29,9 @@ struct worker_setup {
   std::uint32_t lanes; ///< at most lanes_per_worker
   std::uint32_t ring_bytes;
   std::uint32_t node;
-  std::uint64_t idle_ns; ///< without a message for that long, the worker leaves
-  std::uint64_t call_ns; ///< a reply of the host that takes longer is not waited for
+  std::uint64_t idle_ns;     ///< without a message for that long, the worker leaves
+  std::uint64_t lifetime_ns; ///< see lifetime_ns_for()
+  std::uint64_t call_ns;     ///< a reply of the host that takes longer is not waited for
 
   [[nodiscard]] FARCALL_HOST_DEVICE lane_memory* lane(std::uint32_t i) const noexcept {
     return reinterpret_cast<lane_memory*>(first_lane + i * lane_stride);

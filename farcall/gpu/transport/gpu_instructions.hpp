@@ -14,6 +14,9 @@ namespace farcall::cuda {
 
 #ifdef FARCALL_ON_GPU
 
+/// A load across the bus takes as long as several that are under way together.
+inline constexpr std::uint32_t loads_at_a_time = 4;
+
 __device__ inline std::uint32_t load_acquire(const std::uint32_t* word) {
   std::uint32_t value;
   asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
@@ -46,6 +49,14 @@ __device__ inline void load_acquire_pair(const std::uint64_t* words, std::uint64
                : "l"(words)
                : "memory");
 }
+/// The same, which says nothing about other words. Several can be under way at a time.
+__device__ inline void load_relaxed_pair(const std::uint64_t* words, std::uint64_t& first,
+                                         std::uint64_t& second) {
+  asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];"
+               : "=l"(first), "=l"(second)
+               : "l"(words)
+               : "memory");
+}
 __device__ inline void store_relaxed_pair(std::uint64_t* words, std::uint64_t first,
                                           std::uint64_t second) {
   asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(words), "l"(first), "l"(second)
@@ -56,9 +67,37 @@ __device__ inline void release_fence() { asm volatile("fence.acq_rel.sys;" ::: "
 /// Everything before is visible everywhere before anything after.
 __device__ inline void full_fence() { asm volatile("fence.sc.sys;" ::: "memory"); }
 
+/// Number of the lowest bit that is set; there is one.
+__device__ inline std::uint32_t lowest_bit(std::uint32_t bits) {
+  return static_cast<std::uint32_t>(__ffs(static_cast<int>(bits))) - 1;
+}
+__device__ inline std::uint32_t count_of_bits(std::uint32_t bits) {
+  return static_cast<std::uint32_t>(__popc(bits));
+}
 #endif
 
 #ifdef __CUDACC__
+
+// ---- shared memory of a block
+
+__device__ inline std::uint32_t shared_address(const void* of) {
+  return static_cast<std::uint32_t>(__cvta_generic_to_shared(of));
+}
+/// `desired` takes the place of `expected`, if that is there. What the thread that wrote that has
+/// done before is seen by this one then.
+__device__ inline bool acquire_in_block(std::uint32_t* word, std::uint32_t expected,
+                                        std::uint32_t desired) {
+  std::uint32_t found;
+  asm volatile("atom.acquire.cta.shared.cas.b32 %0, [%1], %2, %3;"
+               : "=r"(found)
+               : "r"(shared_address(word)), "r"(expected), "r"(desired)
+               : "memory");
+  return found == expected;
+}
+__device__ inline void release_in_block(std::uint32_t* word, std::uint32_t value) {
+  asm volatile("st.release.cta.shared.u32 [%0], %1;" ::"r"(shared_address(word)), "r"(value)
+               : "memory");
+}
 
 // ---- the thread
 

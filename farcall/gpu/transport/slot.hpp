@@ -95,19 +95,31 @@ FARCALL_HOST_DEVICE inline void store_slot(slot& s, const std::uint32_t* payload
 /// `payload` (slot_words of them fit).
 FARCALL_HOST_DEVICE inline bool load_slot(const slot& s, std::uint32_t phase,
                                           std::uint32_t* payload) noexcept {
-  std::uint64_t first = 0;
-  std::uint64_t second = 0;
-  load_acquire_pair(&s.words[0], first, second);
-  if (phase_in(first) != phase) return false;
-  const std::uint32_t words = words_of(payload_of(first));
-  if (words > 1 && phase_in(second) != phase) return false;
-  payload[0] = payload_of(first);
-  payload[1] = payload_of(second);
-  for (std::uint32_t i = 2; i < words; i += 2) {
-    load_acquire_pair(&s.words[i], first, second);
-    if (phase_in(first) != phase || (i + 1 < words && phase_in(second) != phase)) return false;
-    payload[i] = payload_of(first);
-    payload[i + 1] = payload_of(second);
+  constexpr std::uint32_t together = loads_at_a_time;
+  std::uint32_t words = 1; // until the first one says it
+  for (std::uint32_t at = 0; at < words; at += 2 * together) {
+    std::uint64_t first[together];
+    std::uint64_t second[together];
+    for (std::uint32_t i = together; i-- > 0;) {
+      const std::uint64_t* const from = &s.words[at + 2 * i];
+      // The first words are read last: with them is seen what was written before the message.
+      if (at + i == 0) {
+        load_acquire_pair(from, first[i], second[i]);
+      } else {
+        load_relaxed_pair(from, first[i], second[i]);
+      }
+    }
+    if (at == 0) {
+      if (phase_in(first[0]) != phase) return false;
+      words = words_of(payload_of(first[0]));
+    }
+    for (std::uint32_t i = 0; i < together; ++i) {
+      const std::uint32_t place = at + 2 * i;
+      if (place < words && phase_in(first[i]) != phase) return false;
+      if (place + 1 < words && phase_in(second[i]) != phase) return false;
+      payload[place] = payload_of(first[i]);
+      payload[place + 1] = payload_of(second[i]);
+    }
   }
   return true;
 }

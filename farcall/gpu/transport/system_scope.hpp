@@ -4,6 +4,7 @@
 #include <farcall/offload/host_device.hpp>
 
 #include <atomic>
+#include <bit>
 #include <cstdint>
 
 /// Loads and stores of words that a processor and a GPU share, the same for both. The names say the
@@ -11,6 +12,9 @@
 namespace farcall::cuda {
 
 #ifndef FARCALL_ON_GPU
+
+/// Processors do by themselves what a GPU has to be told.
+inline constexpr std::uint32_t loads_at_a_time = 1;
 
 inline std::uint32_t load_acquire(const std::uint32_t* word) noexcept {
   return std::atomic_ref(*const_cast<std::uint32_t*>(word)).load(std::memory_order_acquire);
@@ -36,6 +40,11 @@ inline void load_acquire_pair(const std::uint64_t* words, std::uint64_t& first,
   first = load_acquire(words);
   second = load_acquire(words + 1);
 }
+inline void load_relaxed_pair(const std::uint64_t* words, std::uint64_t& first,
+                              std::uint64_t& second) noexcept {
+  // Acquire, which costs nothing on x86-64 either.
+  load_acquire_pair(words, first, second);
+}
 inline void store_relaxed_pair(std::uint64_t* words, std::uint64_t first,
                                std::uint64_t second) noexcept {
   store_relaxed(words, first);
@@ -43,6 +52,13 @@ inline void store_relaxed_pair(std::uint64_t* words, std::uint64_t first,
 }
 inline void release_fence() noexcept { std::atomic_thread_fence(std::memory_order_release); }
 inline void full_fence() noexcept { std::atomic_thread_fence(std::memory_order_seq_cst); }
+
+[[nodiscard]] inline std::uint32_t lowest_bit(std::uint32_t bits) noexcept {
+  return static_cast<std::uint32_t>(std::countr_zero(bits));
+}
+[[nodiscard]] inline std::uint32_t count_of_bits(std::uint32_t bits) noexcept {
+  return static_cast<std::uint32_t>(std::popcount(bits));
+}
 
 #endif
 

@@ -32,9 +32,13 @@ class barrier {
       return;
     }
     while (turn_.load(std::memory_order_acquire) == turn) {
-      if (is_broken_up_.load(std::memory_order_acquire)) throw emulated_fault{"the team has ended"};
+      check();
       std::this_thread::yield();
     }
+  }
+  /// Throws emulated_fault when the team was broken up.
+  void check() const {
+    if (is_broken_up_.load(std::memory_order_acquire)) throw emulated_fault{"the team has ended"};
   }
   /// One of the threads has ended: nobody shall wait for it.
   void break_up() noexcept { is_broken_up_.store(true, std::memory_order_release); }
@@ -70,11 +74,14 @@ class thread_team {
   [[nodiscard]] std::uint32_t subgroup() const noexcept { return rank_; }
   [[nodiscard]] std::uint32_t subgroups() const noexcept { return size_; }
   [[nodiscard]] std::uint32_t subgroup_rank() const noexcept { return 0; }
+  [[nodiscard]] std::uint32_t subgroup_size() const noexcept { return 1; }
   void subgroup_sync() noexcept {}
   /// The first thread's value, for the whole group.
   [[nodiscard]] std::uint32_t broadcast(std::uint32_t value) const noexcept { return value; }
-  /// True when the message of `phase` is there, which is then in `payload`.
-  [[nodiscard]] bool take(const slot& from, std::uint32_t phase, std::uint32_t* payload) noexcept {
+  /// True when the message of `phase` is there, which is then in `payload`. How many words are
+  /// expected matters to a bus.
+  [[nodiscard]] bool take(const slot& from, std::uint32_t phase, std::uint32_t /*expected*/,
+                          std::uint32_t* payload) noexcept {
     return load_slot(from, phase, payload);
   }
   void put(slot& to, const std::uint32_t* payload, std::uint32_t words,
@@ -90,20 +97,55 @@ class thread_team {
     }
   }
 
+  // ---- words that the team's threads share
+
+  template <class Word>
+  [[nodiscard]] Word load(const Word& word) const noexcept {
+    return std::atomic_ref(const_cast<Word&>(word)).load(std::memory_order_relaxed);
+  }
+  template <class Word>
+  void store(Word& word, Word value) noexcept {
+    std::atomic_ref(word).store(value, std::memory_order_relaxed);
+  }
+  void set_bits(std::uint32_t& word, std::uint32_t bits) noexcept {
+    std::atomic_ref(word).fetch_or(bits, std::memory_order_relaxed);
+  }
+  void clear_bits(std::uint32_t& word, std::uint32_t bits) noexcept {
+    std::atomic_ref(word).fetch_and(~bits, std::memory_order_relaxed);
+  }
+  /// Acquire; partner: release().
+  [[nodiscard]] bool acquire(std::uint32_t& word, std::uint32_t expected,
+                             std::uint32_t desired) noexcept {
+    return std::atomic_ref(word).compare_exchange_strong(expected, desired,
+                                                         std::memory_order_acquire);
+  }
+  void release(std::uint32_t& word, std::uint32_t value) noexcept {
+    std::atomic_ref(word).store(value, std::memory_order_release);
+  }
+
   /// Nanoseconds of a clock that all teams share.
   [[nodiscard]] static std::uint64_t now() noexcept {
     return static_cast<std::uint64_t>(
         std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now().time_since_epoch())
             .count());
   }
-  /// Between two looks, after `idle` nanoseconds without a message.
-  void rest(std::uint64_t idle) noexcept {
+  /// Between two looks, after `idle` nanoseconds without a message. Throws emulated_fault when the
+  /// team was broken up.
+  void rest(std::uint64_t idle) {
+    if (size_ != 1) return pause();
     if (idle < spin_ns) {
       spin_pause();
     } else {
       std::this_thread::yield();
     }
   }
+  /// Between two looks at what the team shares, whose threads may be more than processors. Throws
+  /// emulated_fault when it was broken up.
+  void pause() {
+    all_->check();
+    std::this_thread::yield();
+  }
+  void stagger() noexcept {}
 
   /// The team whose thread this is, or null. Defined in the library: one for all parts of a
   /// program, whatever they hide.

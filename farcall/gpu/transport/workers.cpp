@@ -99,6 +99,13 @@ bool workers::is_idle() const noexcept {
   return all_have_left() && !(calls_.has_launches && calls_.has_launches());
 }
 
+bool workers::has_unread() const noexcept {
+  for (std::uint32_t i = 0; i < setups_.size(); ++i) {
+    if (calls_.has_unread(i)) return true;
+  }
+  return false;
+}
+
 // ---- starting -----------------------------------------------------------------------------------
 
 void workers::start_locked(std::uint32_t worker) noexcept {
@@ -129,6 +136,12 @@ void workers::add_lane(std::uint32_t worker, std::uint32_t lane) noexcept {
   const std::lock_guard guard(mutex_);
   worker_control& control = *setups_[worker].control;
   store_release(&control.lanes, control.lanes | 1U << lane);
+}
+
+void workers::remove_lane(std::uint32_t worker, std::uint32_t lane) noexcept {
+  const std::lock_guard guard(mutex_);
+  worker_control& control = *setups_[worker].control;
+  store_release(&control.lanes, control.lanes & ~(1U << lane));
 }
 
 // ---- looking after ------------------------------------------------------------------------------
@@ -171,7 +184,8 @@ void workers::look_after_workers() {
   while (!is_stopping_) {
     const auto is_wanted = [this] { return is_news_ || is_stopping_; };
     // A worker that fails never says that it has left.
-    if (has_failed() || is_idle()) {
+    // What was sent to one that has just left is still to be looked after.
+    if (has_failed() || (is_idle() && !has_unread())) {
       wanted_.wait(lock, is_wanted);
     } else {
       wanted_.wait_for(lock, interval(), is_wanted);
@@ -233,8 +247,10 @@ void workers::resume() noexcept {
 
 void workers::set_idle(nanoseconds idle) noexcept {
   const std::lock_guard guard(mutex_);
-  for (worker_setup& s : setups_)
+  for (worker_setup& s : setups_) {
     s.idle_ns = static_cast<std::uint64_t>(idle.count());
+    s.lifetime_ns = lifetime_ns_for(s.idle_ns);
+  }
 }
 
 void workers::fail(const std::string& why) noexcept {

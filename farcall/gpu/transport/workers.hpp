@@ -53,8 +53,10 @@ class workers {
       wake_slow(worker);
   }
 
-  /// A lane of `worker` was opened for the first time.
+  /// From now on `worker` looks at that lane of its own.
   void add_lane(std::uint32_t worker, std::uint32_t lane) noexcept;
+  /// It no longer does; all has been taken that was sent there.
+  void remove_lane(std::uint32_t worker, std::uint32_t lane) noexcept;
 
   /// Somebody goes to sleep until a message comes, which is then taken in soon.
   void expect_soon() noexcept;
@@ -96,6 +98,7 @@ class workers {
   [[nodiscard]] bool all_have_left() const noexcept;
   /// The same, and no kernel is under way.
   [[nodiscard]] bool is_idle() const noexcept;
+  [[nodiscard]] bool has_unread() const noexcept;
   [[nodiscard]] std::chrono::nanoseconds interval() const noexcept;
   void command(worker_command what) noexcept;
   /// No worker runs any more, and none will say so.

@@ -56,6 +56,25 @@ TEST_F(fake_gpu, is_asked_for_nothing_that_waits_for_workers_while_they_run) {
   EXPECT_EQ(fake_cuda::calls_that_waited(), "");
 }
 
+// Workers that are never idle, and a thread of the program that needs the device to be.
+TEST_F(fake_gpu, is_idle_now_and_then_however_busy) {
+  const job all(test::with_targets("cuda:0?workers=1"));
+  const node& device = all.targets()[0];
+  std::atomic<bool> is_over{false};
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 2; ++i) {
+    callers.emplace_back([&] {
+      while (!is_over.load())
+        ASSERT_EQ(sync(device, device_fn<add>, 1.0, 2.0), 3.0);
+    });
+  }
+  sync(device, pure_fn<nothing>);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  is_over = true;
+  for (std::thread& t : callers)
+    t.join();
+}
+
 TEST_F(fake_gpu, may_copy_as_late_as_it_likes) {
   const job all(test::with_targets("cuda:0?workers=2"));
   const node& device = all.targets()[0];
