@@ -3,10 +3,12 @@
 
 Run as: check_machine_code.py <program> <architecture>…, such as sm_90. For each architecture:
 handlers are there once and are reached by an indirect call, the worker looks at a slot by one access
-of 16 bytes a thread and answers by one, an answer waits at most for a release, and the worker keeps to
-its registers. Exits with 77 when the program is "none", or when NVIDIA's cuobjdump and nvdisasm are not to be found.
+of 16 bytes a thread and answers by one, and keeps to its registers. From look to look, to the handler,
+to the answer and back there is a way without a fence of the whole system, of so many instructions at
+most, and the worker divides nowhere. Long arguments and results move by 8 and 16 bytes. Exits with 77 when the program is "none", or when NVIDIA's cuobjdump and nvdisasm are not to be found.
 """
 
+import collections
 import os
 import pathlib
 import re
@@ -14,9 +16,23 @@ import shutil
 import subprocess
 import sys
 
+INSTRUCTION_BYTES = 16
+# Of the shortest ways. A little above what CUDA 13.0 makes for sm_90.
+MOST_OF_A_LOOK = 64
+MOST_OF_A_HIT = 66
+MOST_OF_AN_ANSWER = 74
+MOST_TO_THE_NEXT = 56
+# Before an answer of a function that may have written, of a long record, for each of three states,
+# and the strongest.
+MOST_SYSTEM_FENCES = 6
+
 # 65,536 registers of a multiprocessor for 256 threads.
 MOST_REGISTERS = 255
 HANDLER = "11device_call"
+# Takes and returns 1 KiB.
+LONG_HANDLER = "turnedILm256E"
+# Byte by byte go the text of an error, and a flag or two of the request.
+MOST_ACCESSES_OF_BYTES = 8
 WORKER = "farcall_executor"
 
 
@@ -67,6 +83,87 @@ def run(*command):
     return done.stdout
 
 
+class Ways:
+    """The ways through a function, by the numbers of its instructions."""
+
+    def __init__(self, code):
+        self.code = code
+        self.next = [list(self._next(i)) for i in range(len(code))]
+
+    def _next(self, i):
+        words = self.code[i].split()
+        is_conditional = words[0].startswith("@")
+        operation = words[1] if is_conditional else words[0]
+        if operation.startswith("BRA"):
+            target = re.search(r"0x([0-9a-f]+)", self.code[i])
+            yield int(target.group(1), 16) // INSTRUCTION_BYTES
+            # BRA.DIV branches only where the threads have parted; a predicate may stand behind it.
+            if operation == "BRA" and not is_conditional and not re.search(r"BRA U?P\d", self.code[i]):
+                return
+        elif re.match(r"EXIT|RET|BPT|BREAK", operation) and not is_conditional:
+            return
+        if i + 1 < len(self.code):
+            yield i + 1
+
+    def shortest(self, start, ends, barred):
+        """How many instructions lie from `start` to the first of `ends`; None: there is no way."""
+        distance = {start: 0}
+        queue = collections.deque([start])
+        while queue:
+            i = queue.popleft()
+            for j in self.next[i]:
+                if j in ends:
+                    return distance[i] + 1
+                if j not in distance and j not in barred:
+                    distance[j] = distance[i] + 1
+                    queue.append(j)
+        return None
+
+
+def is_look(instruction):
+    return re.search(r"LDG?\.E\.128\.STRONG\.SYS", instruction) is not None
+
+
+def is_handler_call(instruction):
+    return re.search(r"CALL\.ABS", instruction) is not None
+
+
+def is_answer(instruction):
+    return re.search(r"STG?\.E\.128\.STRONG\.SYS", instruction) is not None
+
+
+def is_slow(instruction):
+    """A fence of the whole system that is passed whatever the predicates are."""
+    return re.match(r"MEMBAR\.\w+\.SYS", instruction) is not None
+
+
+def problems_of_ways(worker):
+    """Of an idle turn, and of a call of a function that writes nothing."""
+    def those(is_it):
+        return {i for i, instruction in enumerate(worker) if is_it(instruction)}
+    looks, calls, answers, slow = map(those, (is_look, is_handler_call, is_answer, is_slow))
+    if not looks or not calls or not answers:
+        return []  # said already
+    # A message that is longer than expected needs a second look.
+    look = {min(looks)}
+    ways = Ways(worker)
+    problems = []
+    for what, starts, ends, most in [("from look to look", look, look, MOST_OF_A_LOOK),
+                                     ("from look to handler", look, calls, MOST_OF_A_HIT),
+                                     ("from handler to answer", calls, answers, MOST_OF_AN_ANSWER),
+                                     ("from answer to look", answers, look, MOST_TO_THE_NEXT)]:
+        barred = slow | looks | calls | answers
+        found = [ways.shortest(i, ends, barred - ends) for i in starts]
+        found = [count for count in found if count is not None]
+        if not found:
+            problems.append(f"{what} there is no way without a fence of the whole system")
+        elif min(found) > most:
+            problems.append(f"{what} there are {min(found)} instructions, {most} at most")
+        else:
+            print(f"  {what}: {min(found)} instructions, {most} at most")
+    return problems
+
+
 def check(program, architecture, cuobjdump):
     # The linked code only: objects that were linked in are in the file as well.
     functions = functions_of(run(cuobjdump, "-sass", "-arch", architecture, program))
@@ -95,6 +192,22 @@ def check(program, architecture, cuobjdump):
         problems.append("a look at a slot does not drop the cache's lines")
     if not has(r"STG?\.E\.128\.STRONG\.SYS"):
         problems.append("an answer is not written by stores of 16 bytes")
+    problems += problems_of_ways(worker)
+    for name in handlers:
+        if LONG_HANDLER not in name:
+            continue
+        of_bytes = sum(re.search(r"\b(LD|ST)[GSL]?\.\S*U8", i) is not None for i in functions[name][0])
+        if of_bytes > MOST_ACCESSES_OF_BYTES:
+            problems.append(f"{name} moves {of_bytes} single bytes, {MOST_ACCESSES_OF_BYTES} at most")
+        if not has(r"\bLD\.E\.128", functions[name][0]) or not has(r"\bST\.E\.64", functions[name][0]):
+            problems.append(f"{name} does not take its arguments by 16 bytes, and reply by 8")
+    if not any(LONG_HANDLER in name for name in handlers):
+        problems.append(f"there is no handler {LONG_HANDLER}")
+    fences = sum(re.search(r"MEMBAR\.\w+\.SYS", i) is not None for i in worker)
+    if fences > MOST_SYSTEM_FENCES:
+        problems.append(f"{fences} fences of the whole system, {MOST_SYSTEM_FENCES} at most")
+    if has(r"MUFU\.RCP|I2F"):
+        problems.append("a division at run time")
     # One fence of the strongest kind, for the worker that leaves; answers need a release only.
     strongest = sum("MEMBAR.SC.SYS" in i for i in worker)
     if strongest != 1:
