@@ -56,9 +56,10 @@ TEST_F(fake_gpu, is_asked_for_nothing_that_waits_for_workers_while_they_run) {
   EXPECT_EQ(fake_cuda::calls_that_waited(), "");
 }
 
-// Workers that are never idle, and a thread of the program that needs the device to be.
+// A worker that is never idle, and a thread of the program that needs the device to be.
 TEST_F(fake_gpu, is_idle_now_and_then_however_busy) {
-  const job all(test::with_targets("cuda:0?workers=1"));
+  // Longer than any call takes, on a slow machine as well.
+  const job all(test::with_targets("cuda:0?workers=1&idle_ms=150"));
   const node& device = all.targets()[0];
   std::atomic<bool> is_over{false};
   std::vector<std::thread> callers;
