@@ -52,7 +52,10 @@ class message_loop {
         break;
       case act::answer:
         team_.put(s_.lanes[o.lane].block->up[o.slot], s_.reply, o.words, o.phase);
-        if (is_leader()) ++lane().up_next;
+        if (is_leader()) {
+          team_.note(cuda::worker_stage::answered);
+          ++lane().up_next;
+        }
         [[fallthrough]];
       case act::end_request:
         if (is_leader()) end_request();
@@ -218,7 +221,10 @@ class message_loop {
   FARCALL_HOST_DEVICE void note_look(bool has_found) {
     if (!is_leader()) return;
     has_message_ = has_found;
-    if (has_found) return;
+    if (has_found) {
+      team_.note(cuda::worker_stage::found);
+      return;
+    }
     wanted_ = 0;
     go_to_next_lane();
     team_.rest(idle_);
@@ -325,6 +331,7 @@ class message_loop {
   // ---- serving; with the claim
 
   FARCALL_HOST_DEVICE order serve() {
+    team_.note(cuda::worker_stage::claimed);
     cuda::device_endpoint& l = lane();
     // A request is taken when there is room for its reply, so replies never wait.
     if (!l.has_space()) {
@@ -351,6 +358,7 @@ class message_loop {
   FARCALL_HOST_DEVICE order run_handler();
 
   FARCALL_HOST_DEVICE order finish() {
+    team_.note(cuda::worker_stage::ended);
     cuda::device_endpoint& l = lane();
     is_serving_ = false;
     if (s_.request_slot == no_slot) return {act::end_request};
@@ -411,6 +419,7 @@ class message_loop {
 template <class Team>
 FARCALL_HOST_DEVICE typename message_loop<Team>::order message_loop<Team>::run_handler() {
   s_.code = device_detail::code_of(s_);
+  team_.note(cuda::worker_stage::begun);
   constexpr auto last = static_cast<std::uint64_t>(device_code_address::last);
   if ((s_.code & called_by_all) != 0) {
     s_.request.is_by_all = true;

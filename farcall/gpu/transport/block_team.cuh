@@ -1,5 +1,6 @@
 #pragma once
 
+#include <farcall/gpu/transport/executor.hpp>
 #include <farcall/gpu/transport/slot.hpp>
 
 #include <cstdint>
@@ -76,6 +77,9 @@ class block_team {
   __device__ void release(std::uint32_t& word, std::uint32_t value) {
     release_in_block(&word, value);
   }
+
+  /// By the first thread of a subgroup.
+  __device__ void note(worker_stage /*reached*/) {}
 
   __device__ std::uint64_t now() const { return clock_ns(); }
   /// Between two looks across the bus, after `idle` nanoseconds without a message. By one thread of

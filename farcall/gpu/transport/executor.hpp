@@ -18,6 +18,16 @@ inline constexpr std::uint32_t lanes_per_worker = 8;
   return idle_ns > shortest ? idle_ns : shortest;
 }
 
+/// How far a worker is with a request. Teams are told, for those who measure.
+enum class worker_stage : std::uint32_t {
+  found,    ///< by the subgroup that is going to serve it, mostly
+  claimed,  ///< it is served now
+  begun,    ///< its handler runs next
+  ended,    ///< its handler has run
+  answered, ///< the reply is on its way
+};
+inline constexpr std::uint32_t worker_stages = 5;
+
 /// What a worker on a device is told when it starts. Addresses are the device's.
 struct worker_setup {
   worker_control* control;

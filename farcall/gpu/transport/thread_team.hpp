@@ -2,6 +2,7 @@
 
 #include <farcall/base/clock.hpp>
 #include <farcall/base/node_id.hpp>
+#include <farcall/gpu/transport/executor.hpp>
 #include <farcall/gpu/transport/slot.hpp>
 
 #include <atomic>
@@ -122,6 +123,9 @@ class thread_team {
   void release(std::uint32_t& word, std::uint32_t value) noexcept {
     std::atomic_ref(word).store(value, std::memory_order_release);
   }
+
+  /// By the first thread of a subgroup.
+  void note(worker_stage /*reached*/) noexcept {}
 
   /// Nanoseconds of a clock that all teams share.
   [[nodiscard]] static std::uint64_t now() noexcept {
