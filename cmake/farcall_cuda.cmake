@@ -66,6 +66,18 @@ if(has_cuda)
   add_library(farcall::farcall_cuda ALIAS farcall_cuda)
   set_target_properties(farcall_cuda PROPERTIES CUDA_SEPARABLE_COMPILATION ON
                                                 POSITION_INDEPENDENT_CODE ON)
+  # Functions are found by their addresses. They have these as long as some of a program's code is
+  # not optimised at link time, whatever the rest is: here, the workers.
+  foreach(config IN LISTS CMAKE_CONFIGURATION_TYPES CMAKE_BUILD_TYPE)
+    string(TOUPPER "_${config}" config)
+    set_target_properties(farcall_cuda PROPERTIES INTERPROCEDURAL_OPTIMIZATION${config} OFF)
+  endforeach()
+  set_target_properties(farcall_cuda PROPERTIES INTERPROCEDURAL_OPTIMIZATION OFF)
+  if("${CMAKE_CUDA_FLAGS}" MATCHES "-dlto|--dlink-time-opt|[[=,]lto_[0-9]+")
+    message(FATAL_ERROR "farcall: nvcc's options ask for optimisation at link time, with which "
+                        "functions have no addresses on GPUs. Leave out ${CMAKE_MATCH_0}; "
+                        "INTERPROCEDURAL_OPTIMIZATION does it for the other targets")
+  endif()
   target_link_libraries(farcall_cuda PUBLIC farcall CUDA::cudart_static)
   # The library's constexpr functions run on devices as they are. A function without code for devices
   # must not be called there; by itself the compiler only warns.

@@ -7,6 +7,10 @@
 #include <functional>
 #include <vector>
 
+#if defined(__NVCC__) && !defined(__CUDACC_RDC__)
+#error "farcall: compile code for GPUs with -rdc=true (CUDA_SEPARABLE_COMPILATION in CMake)"
+#endif
+
 namespace farcall {
 
 /// Code that runs a callable on devices: one static object for each callable and kind of device.

@@ -46,6 +46,34 @@ if [[ -e $prefix/lib/cmake/farcall/farcall-cuda-targets.cmake ]]; then
   "$temporary/find_package/gpu_hello"
 fi
 
+if [[ -e $prefix/lib/cmake/farcall/farcall-cuda-targets.cmake ]]; then
+  say "a project that is optimised at link time has addresses of functions on GPUs"
+  mkdir "$temporary/subfolder"
+  printf '%s\n' 'cmake_minimum_required(VERSION 3.25)' 'project(subfolder LANGUAGES CXX)' \
+    'set(CMAKE_INTERPROCEDURAL_OPTIMIZATION ON)' \
+    'set(CMAKE_INTERPROCEDURAL_OPTIMIZATION_RELEASE ON)' "add_subdirectory($source farcall)" \
+    >"$temporary/subfolder/CMakeLists.txt"
+  configure_subfolder() {
+    "$cmake" -S "$temporary/subfolder" -B "$temporary/subfolder/build" -G Ninja \
+      -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER="$compiler" -DFARCALL_WITH_CUDA=ON "$@" \
+      >"$temporary/subfolder.log" 2>&1
+  }
+  configure_subfolder || {
+    cat "$temporary/subfolder.log"
+    exit 1
+  }
+  if ! grep -q 'gpu/worker_kernel.cu' "$temporary/subfolder/build/build.ninja" ||
+    grep -P 'lto_[0-9]' "$temporary/subfolder/build/build.ninja"; then
+    echo "that is how it compiles the workers" >&2
+    exit 1
+  fi
+  if configure_subfolder -DCMAKE_CUDA_FLAGS=-dlto ||
+    ! tr -s ' \n' ' ' <"$temporary/subfolder.log" | grep -qF 'Leave out -dlto'; then
+    cat "$temporary/subfolder.log"
+    exit 1
+  fi
+fi
+
 say "Meson reads neither file sets nor generator expressions"
 properties=$(sed -n '/^set_target_properties(farcall::farcall /,/^)/p' \
   "$(find "$prefix" -name farcall-targets.cmake)")

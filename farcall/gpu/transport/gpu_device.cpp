@@ -556,6 +556,13 @@ void with_device(std::uint32_t device, const std::function<void()>& what) {
 std::uint64_t read_device_symbol(const void* symbol) {
   std::uint64_t value = 0;
   check(cudaMemcpyFromSymbol(&value, symbol, sizeof value), "asking for a function's address");
+  // Where a program is optimised as a whole, functions have numbers, 8 apart, that only the kernel
+  // they were made for knows. An instruction takes 16 bytes, and none lies at the very start.
+  if (value % 16 != 0 || value < 128) {
+    throw error(
+        "functions of this program have no addresses on devices: all of its code for GPUs " +
+        std::string("was linked with -dlto, or compiled without -rdc=true"));
+  }
   return value;
 }
 

@@ -24,7 +24,8 @@ struct gpu_options {
 /// Runs `what` with that device selected for this thread.
 void with_device(std::uint32_t device, const std::function<void()>& what);
 
-/// What a symbol of device code holds, which is an address there.
+/// What a symbol of device code holds, which is the address of a function there. Throws error when
+/// it cannot be one, and what CUDA says.
 [[nodiscard]] std::uint64_t read_device_symbol(const void* symbol);
 
 void write_device_symbol(const void* symbol, std::uint32_t value);

@@ -3,6 +3,7 @@
 #include "fake_cuda.hpp"
 
 #include <farcall/gpu/device_test_support.hpp>
+#include <farcall/gpu/transport/gpu_device.hpp>
 
 #include <algorithm>
 #include <numeric>
@@ -307,6 +308,16 @@ TEST_F(fake_gpu, says_what_is_not_there) {
   fake_cuda::fail_function("cudaFuncGetAttributes", cudaErrorNoKernelImageForDevice);
   EXPECT_THAT(text_thrown_by<start_failed>([] { job all(test::with_targets("cuda:0")); }),
               AllOf(HasSubstr("sm_90"), HasSubstr("CMAKE_CUDA_ARCHITECTURES=90")));
+}
+
+// Where all code is optimised at link time a function has a number in its place: 8, 16, 24.
+TEST_F(fake_gpu, is_not_told_numbers_for_addresses_of_functions) {
+  for (const std::uint64_t number : {0U, 8U, 16U, 24U, 1048U}) {
+    EXPECT_THAT(text_thrown_by<error>([&] { (void)cuda::read_device_symbol(&number); }),
+                AllOf(HasSubstr("-dlto"), HasSubstr("-rdc=true")));
+  }
+  const std::uint64_t address = 0x7f3a'0000'2780;
+  EXPECT_EQ(cuda::read_device_symbol(&address), address);
 }
 
 TEST_F(fake_gpu, says_what_memory_there_is) {
