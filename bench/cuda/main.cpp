@@ -20,9 +20,8 @@ constexpr int skipped = 77;
 
 /// Empty when the device can be used, as far as CUDA knows.
 std::string missing_gpu(const options& o) {
-  // As the library would have it, which comes later than our own first call of CUDA.
+  // Some of our own kernels are first used while workers run.
   (void)::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
-  (void)::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status != cudaSuccess) return cudaGetErrorString(status);

@@ -23,6 +23,14 @@ std::vector<bool> device_code::existing(kind k) {
   return all;
 }
 
+std::vector<const void*> device_code::kernels(kind k) {
+  std::vector<const void*> all;
+  for (const device_code* c = first_; c != nullptr; c = c->next_) {
+    if (c->kind_ == k && c->kernel_ != nullptr) all.push_back(c->kernel_);
+  }
+  return all;
+}
+
 std::vector<std::uint64_t> device_code::addresses(kind k) {
   std::vector<std::uint64_t> all(function_registry::instance().rows().size());
   for_each(k, [&](const entry& what, address_function ask) { all[what.index()] = ask(); });

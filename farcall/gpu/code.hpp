@@ -27,8 +27,10 @@ class device_code {
   /// Address of the code, as a device's table has it; asked for when a job is made.
   using address_function = std::uint64_t (*)();
 
-  device_code(kind k, const entry& what, address_function address) noexcept
-      : kind_(k), what_(&what), address_(address), next_(first_) {
+  /// `kernel` is that of a launch on a GPU.
+  device_code(kind k, const entry& what, address_function address,
+              const void* kernel = nullptr) noexcept
+      : kind_(k), what_(&what), address_(address), kernel_(kernel), next_(first_) {
     first_ = this;
   }
   device_code(const device_code&) = delete;
@@ -40,6 +42,8 @@ class device_code {
   [[nodiscard]] static std::vector<std::uint64_t> addresses(kind k);
   /// By row, whether there is code of that kind. Asks no device.
   [[nodiscard]] static std::vector<bool> existing(kind k);
+  /// The kernels of that kind of code.
+  [[nodiscard]] static std::vector<const void*> kernels(kind k);
 
  private:
   static constinit device_code* first_;
@@ -47,6 +51,7 @@ class device_code {
   kind kind_;
   const entry* what_;
   address_function address_;
+  const void* kernel_;
   device_code* next_;
 };
 

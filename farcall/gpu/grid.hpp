@@ -91,6 +91,10 @@ struct device_launch {
   }
 
 #ifdef __CUDACC__
+  static const void* kernel() {
+    return reinterpret_cast<const void*>(&launched<F, std::remove_cvref_t<P>...>);
+  }
+
   static const char* on_gpu(const cuda::launch_plan& plan) {
     const char* why = nullptr;
     with_values(plan, [&](std::remove_cvref_t<P>... values) {
@@ -98,8 +102,7 @@ struct device_launch {
                            const_cast<std::uint64_t*>(&plan.done_value),
                            const_cast<std::uint32_t**>(&plan.blocks_done), &values...};
       const cudaError_t status =
-          cudaLaunchKernel(reinterpret_cast<const void*>(&launched<F, std::remove_cvref_t<P>...>),
-                           dim3(plan.shape.blocks), dim3(plan.shape.threads), arguments,
+          cudaLaunchKernel(kernel(), dim3(plan.shape.blocks), dim3(plan.shape.threads), arguments,
                            plan.shape.shared_bytes, static_cast<cudaStream_t>(plan.stream));
       if (status == cudaSuccess) return;
       (void)cudaGetLastError();
@@ -142,7 +145,7 @@ struct gpu_launcher {
 };
 template <class Launch, const entry* What>
 device_code gpu_launcher<Launch, What>::self{device_code::kind::launch_on_gpu, *What,
-                                             &gpu_launcher::address};
+                                             &gpu_launcher::address, Launch::kernel()};
 #endif
 
 /// Makes the program have the launch wherever it is called.

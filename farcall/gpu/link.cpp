@@ -6,6 +6,8 @@
 #include <farcall/gpu/transport/gpu_device.hpp>
 #include <farcall/gpu/worker_kernel.hpp>
 
+#include <cstdlib>
+
 namespace farcall::detail {
 namespace {
 
@@ -17,6 +19,7 @@ cuda::device_with_code make_gpu(std::uint32_t device, std::uint32_t workers,
   o.threads = threads;
   o.kernel = am::device_executor();
   o.kernel_memory = am::device_executor_memory();
+  o.launched = device_code::kernels(device_code::kind::launch_on_gpu);
   cuda::device_with_code made;
   made.device = cuda::make_gpu_device(o);
   cuda::with_device(device, [&made] {
@@ -30,6 +33,10 @@ cuda::device_with_code make_gpu(std::uint32_t device, std::uint32_t workers,
 
 const bool is_linked = [] {
   linked_gpu_maker = &make_gpu;
+  // What the user has said counts. Streams that share a queue wait for each other. Here, because
+  // CUDA reads it at its first use, which may be the program's own, and no thread reads the
+  // environment.
+  ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   return true;
 }();
 

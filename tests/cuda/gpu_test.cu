@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 namespace farcall::device_tests {
 
 INSTANTIATE_TEST_SUITE_P(gpu, device_test,
@@ -47,6 +49,13 @@ TEST_F(gpu, lets_the_program_use_cuda_while_workers_are_resident) {
   call();
   EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
 }
+
+#ifdef __CUDACC__
+// CUDA reads it at its first use, whoever's that is.
+TEST(gpu_program, has_asked_for_all_hardware_queues) {
+  EXPECT_NE(std::getenv("CUDA_DEVICE_MAX_CONNECTIONS"), nullptr);
+}
+#endif
 
 TEST_F(gpu, that_is_not_there_is_an_error_that_counts_them) {
   EXPECT_THAT(text_thrown_by<start_failed>([] { job all(test::with_targets("cuda:63")); }),

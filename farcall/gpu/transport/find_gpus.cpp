@@ -4,7 +4,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 
 #include <dlfcn.h>
@@ -74,16 +73,8 @@ device_description describe(const driver& d, int ordinal, const std::string& ver
 
 } // namespace
 
-void prepare_environment() {
-  // What the program or its user has said counts. Code that is loaded at its first use waits for an
-  // idle device, and streams that share a queue wait for each other.
-  ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
-  ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
-}
-
 gpus_found find_gpus() {
   gpus_found found;
-  prepare_environment();
   // Once initialised, the driver has threads and handlers of the end of the process, which must not
   // lose their code.
   const library cuda(::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE));

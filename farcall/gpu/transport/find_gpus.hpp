@@ -13,10 +13,6 @@ struct gpus_found {
   std::string why_none; ///< in words, when there are none
 };
 
-/// Sets the environment that CUDA is to find, which it reads when its driver is first used, by
-/// whichever part of farcall that is.
-void prepare_environment();
-
 /// Asks the driver's library, if there is one. Blocks for as long as the driver takes to wake up,
 /// a second at most. Needs nothing of CUDA in the program.
 [[nodiscard]] gpus_found find_gpus();

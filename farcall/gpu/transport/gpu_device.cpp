@@ -1,7 +1,6 @@
 #include <farcall/base/clock.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/base/signals.hpp>
-#include <farcall/gpu/transport/find_gpus.hpp>
 #include <farcall/gpu/transport/gpu_device.hpp>
 #include <farcall/gpu/transport/link_speed.hpp>
 #include <farcall/memory/copy.hpp>
@@ -155,7 +154,6 @@ class gpu_device final : public device_api {
  public:
   explicit gpu_device(const gpu_options& o) : options_(o), device_(static_cast<int>(o.device)) {
     refuse_blocking_launches();
-    prepare_environment();
     find_device();
     context_ = context_of(device_);
     const device_scope scope(context_);
@@ -344,7 +342,7 @@ class gpu_device final : public device_api {
   void make() {
     // Makes the context, before anything else.
     check(cudaFree(nullptr), "using the device");
-    load_kernel();
+    load_kernels();
     driver_ = driver_functions::load();
     int least = 0;
     int greatest = 0;
@@ -398,7 +396,16 @@ class gpu_device final : public device_api {
     }
   }
 
-  void load_kernel() const {
+  /// Before a worker runs: CUDA loads code when it is first used, and that may wait until none
+  /// does.
+  void load_kernels() const {
+    load_worker();
+    cudaFuncAttributes attributes{};
+    for (const void* kernel : options_.launched)
+      check(cudaFuncGetAttributes(&attributes, kernel), "loading a kernel's code");
+  }
+
+  void load_worker() const {
     cudaFuncAttributes attributes{};
     const cudaError_t status = cudaFuncGetAttributes(&attributes, options_.kernel);
     if (status == cudaErrorNoKernelImageForDevice || status == cudaErrorInvalidDeviceFunction) {

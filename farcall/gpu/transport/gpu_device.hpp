@@ -6,15 +6,17 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 namespace farcall::cuda {
 
 struct gpu_options {
   std::uint32_t device = 0; ///< as CUDA counts them
   std::uint32_t workers = 8;
-  std::uint32_t threads = 256;   ///< of a worker, which is a block
-  const void* kernel = nullptr;  ///< takes a worker_setup
-  std::size_t kernel_memory = 0; ///< bytes of shared memory that it needs
+  std::uint32_t threads = 256;       ///< of a worker, which is a block
+  const void* kernel = nullptr;      ///< takes a worker_setup
+  std::size_t kernel_memory = 0;     ///< bytes of shared memory that it needs
+  std::vector<const void*> launched; ///< kernels that are launched beside it
 };
 
 /// A GPU, by CUDA's runtime. Throws error that says in one line why it cannot be used: no driver,

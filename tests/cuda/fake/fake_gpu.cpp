@@ -37,7 +37,8 @@ thread_local cuda::launcher found = nullptr;
 
 const char* launch_on_stream(const cuda::launch_plan& plan) {
   const std::vector<std::byte> arguments(plan.arguments, plan.arguments + plan.bytes);
-  enqueue_kernel(static_cast<cudaStream_t>(plan.stream), [plan, arguments, run = found] {
+  const auto* const name = reinterpret_cast<const void*>(found);
+  enqueue_kernel(name, static_cast<cudaStream_t>(plan.stream), [plan, arguments, run = found] {
     cuda::launch_plan here = plan;
     here.arguments = arguments.data();
     (void)run(here);
@@ -50,12 +51,15 @@ void offer_code() {
   static std::deque<device_code> offered;
   if (!offered.empty()) return;
   using kind = device_code::kind;
-  for (const auto& [from, to] : {std::pair{kind::threads, kind::gpu},
-                                 std::pair{kind::launch_on_threads, kind::launch_on_gpu}}) {
-    device_code::for_each(from, [to](const entry& what, device_code::address_function address) {
-      offered.emplace_back(to, what, address);
-    });
-  }
+  using address_function = device_code::address_function;
+  device_code::for_each(kind::threads, [](const entry& what, address_function address) {
+    offered.emplace_back(kind::gpu, what, address);
+  });
+  device_code::for_each(kind::launch_on_threads, [](const entry& what, address_function address) {
+    const auto* const launched = reinterpret_cast<const void*>(address());
+    add_kernel(launched, 0, {});
+    offered.emplace_back(kind::launch_on_gpu, what, address, launched);
+  });
 }
 
 cuda::device_with_code make_fake_gpu(std::uint32_t device, std::uint32_t workers,
@@ -67,6 +71,7 @@ cuda::device_with_code make_fake_gpu(std::uint32_t device, std::uint32_t workers
   o.workers = workers;
   o.threads = threads;
   o.kernel = &kernel;
+  o.launched = device_code::kernels(device_code::kind::launch_on_gpu);
   cuda::device_with_code made;
   made.device = cuda::make_gpu_device(o);
   made.program = device_program_of(device_code::kind::gpu, device_code::kind::launch_on_gpu);

@@ -99,6 +99,14 @@ void wait_for_idle_device(const char* function) {
     s->wait();
 }
 
+void load_kernel(const char* function, const void* name, int device) {
+  {
+    const std::lock_guard guard(here().mutex);
+    if (!here().loaded.insert({name, device}).second) return;
+  }
+  wait_for_idle_device(function);
+}
+
 // ---- streams
 
 stream::stream(int device) : device_(device), thread_([this] { work(); }) {}
@@ -204,6 +212,7 @@ void free_everything() {
   }
   m.captures.clear();
   m.with_context.clear();
+  m.loaded.clear();
   m.reserved_by.clear();
   m.mapped.clear();
   m.accessible.clear();
@@ -290,8 +299,11 @@ void add_kernel(const void* name, std::size_t argument_bytes,
                 std::function<void(const void*)> run) {
   kernels()[name] = {argument_bytes, std::move(run)};
 }
-void enqueue_kernel(cudaStream_t on, std::function<void()> run) {
-  if (stream* const s = find(on)) s->add_kernel(std::move(run));
+void enqueue_kernel(const void* name, cudaStream_t on, std::function<void()> run) {
+  stream* const s = find(on);
+  if (s == nullptr) return;
+  load_kernel("cudaLaunchKernel", name, s->device());
+  s->add_kernel(std::move(run));
 }
 
 } // namespace farcall::fake_cuda

@@ -15,6 +15,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <cuda.h>
@@ -90,8 +91,9 @@ struct machine {
   /// Captures in the global mode, and whether a call has spoilt each.
   std::map<stream*, bool> captures;
   std::set<int> with_context; ///< devices; a context stays until the device is reset
-  std::atomic<int> context_error{cudaSuccess}; ///< of a kernel; sticks
-  std::atomic<int> kernels{0};                 ///< that have not ended
+  std::set<std::pair<const void*, int>> loaded; ///< kernels, and for which device
+  std::atomic<int> context_error{cudaSuccess};  ///< of a kernel; sticks
+  std::atomic<int> kernels{0};                  ///< that have not ended
 };
 
 [[nodiscard]] machine& here();
@@ -150,6 +152,8 @@ cudaError_t failing(cudaError_t status);
 [[nodiscard]] std::optional<cudaError_t> begins(const char* function);
 /// What CUDA does with functions that may need the device for themselves.
 void wait_for_idle_device(const char* function);
+/// A kernel is loaded when it is first asked for or launched, for which the device must be idle.
+void load_kernel(const char* function, const void* name, int device);
 /// As the end of a process, or of a context, does.
 void free_everything();
 

@@ -383,6 +383,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* name) {
   if (const auto status = begins(__func__)) return *status;
   if (!kernels().contains(name)) return failing(cudaErrorInvalidDeviceFunction);
+  load_kernel(__func__, name, device_in_use());
   *attributes = {};
   attributes->maxThreadsPerBlock = 1024;
   return cudaSuccess;
@@ -396,6 +397,7 @@ cudaError_t cudaLaunchKernel(const void* name, dim3 /*grid*/, dim3 /*block*/, vo
     return failing(cudaErrorInvalidResourceHandle);
   const auto found = kernels().find(name);
   if (found == kernels().end()) return failing(cudaErrorInvalidDeviceFunction);
+  load_kernel(__func__, name, s->device());
   const auto* const argument = static_cast<const std::byte*>(arguments[0]);
   auto copied =
       std::make_shared<std::vector<std::byte>>(argument, argument + found->second.argument_bytes);
