@@ -32,7 +32,8 @@ namespace farcall::device {
 [[nodiscard]] bool is_device(const node& n);
 
 /// Waits until no worker runs on the device, and so nothing in CUDA waits for one; the next call
-/// starts workers again. Throws timeout, naming the node, when a handler does not end in time.
+/// starts workers again. Throws timeout, naming the node, when a handler does not end in time, and
+/// node_failed when the device has failed or was given up: what runs there may never end.
 void quiesce(const node& device, std::chrono::nanoseconds within = std::chrono::seconds(10));
 
 /// With `stay`, workers no longer leave by themselves when they are idle: calls never wait for a

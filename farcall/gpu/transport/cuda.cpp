@@ -37,6 +37,16 @@ struct begun_launches {
   [[nodiscard]] bool have_ended() const noexcept { return lane->have_ended(count); }
 };
 
+/// Returns when no worker runs, and none starts before the caller has them resume. False when that
+/// was not so until `deadline`. Throws node_failed: what runs on a device that has failed may never
+/// end, and CUDA would wait for it.
+bool make_idle(workers& all, node_id node, time_point deadline) {
+  const bool is_idle = all.quiesce(deadline);
+  if (!all.has_failed()) return is_idle;
+  if (is_idle) all.resume();
+  throw node_failed(node_text(node) + ": " + all.failure(), node);
+}
+
 class books final : public memory_domain {
  public:
   /// `under_way` tells which launches have not ended.
@@ -153,7 +163,7 @@ class books final : public memory_domain {
     for (std::uint64_t i = first; i < end; ++i) {
       if (provided_[i].load(std::memory_order_relaxed)) continue;
       const time_point end = clock::now() + quiesce_timeout;
-      if (!workers_->quiesce(std::min(end, deadline))) {
+      if (!make_idle(*workers_, node_, std::min(end, deadline))) {
         if (deadline < end) throw_late();
         throw out_of_memory("more memory of the device needs it idle, and a handler did not end " +
                                 std::string("within 10 s"),
@@ -372,13 +382,14 @@ class transport_to_device final : public cuda_transport, public rma_engine {
   int failure_fd() const noexcept override { return workers_->failure_fd(); }
   std::string failure() const override { return workers_->failure(); }
   bool quiesce(time_point deadline) override {
-    if (!workers_->quiesce(deadline)) return false;
+    if (!make_idle(*workers_, own_.node, deadline)) return false;
     workers_->resume();
     return true;
   }
   void pin_resident(bool stay) override {
     workers_->set_idle(stay ? std::chrono::nanoseconds::max() : own_.idle);
-    if (!stay) (void)quiesce(clock::now() + quiesce_timeout);
+    // Those that run stay as long as they were started for.
+    if (!stay && workers_->quiesce(clock::now() + quiesce_timeout)) workers_->resume();
   }
   std::uint64_t starts() const noexcept override { return workers_->starts(); }
   void* stream_of(const endpoint& opened) noexcept override {

@@ -48,7 +48,8 @@ class cuda_transport : public hosted_node {
  public:
   [[nodiscard]] virtual device_description describe_device() const = 0;
 
-  /// Waits until no worker runs on the device. False when one has not left until `deadline`.
+  /// Waits until no worker runs on the device. False when one has not left until `deadline`. Throws
+  /// node_failed.
   [[nodiscard]] virtual bool quiesce(time_point deadline) = 0;
   /// Workers stay as long as the job, or, as at first, until they are idle.
   virtual void pin_resident(bool stay) = 0;

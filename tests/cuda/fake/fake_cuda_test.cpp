@@ -9,6 +9,13 @@
 #include <numeric>
 
 namespace farcall::device_tests {
+
+inline std::atomic<bool> is_running{false};
+inline void say_and_run_until_allowed() {
+  is_running = true;
+  run_until_allowed();
+}
+
 namespace {
 
 class fake_gpu : public ::testing::Test {
@@ -388,6 +395,32 @@ TEST_F(fake_gpu, that_does_not_end_a_launch_is_left_as_it_is) {
     may_end = true;
     fake_cuda::begin();
   }
+}
+
+// CUDA would wait for what runs there, so it must not be asked.
+TEST_F(fake_gpu, that_was_given_up_is_not_asked_for_memory) {
+  may_end = is_running = false;
+  {
+    const job all(test::with_targets("cuda:0?workers=2"));
+    const node& device = all.targets()[0];
+    const future<void> endless = async(device, device_fn<say_and_run_until_allowed>);
+    while (!is_running)
+      std::this_thread::yield();
+    std::thread waiting([&] {
+      EXPECT_THAT(text_thrown_by<node_failed>([&] { (void)device.allocate<std::byte>(1 << 20); }),
+                  HasSubstr("given up"));
+    });
+    std::this_thread::sleep_for(20ms);
+    device::give_up(device);
+    EXPECT_THAT(text_thrown_by<node_failed>([&] { device::quiesce(device); }),
+                HasSubstr("given up"));
+    EXPECT_THAT(text_thrown_by<node_failed>([&] { (void)device.allocate<std::byte>(1 << 20); }),
+                HasSubstr("given up"));
+    waiting.join();
+  }
+  EXPECT_THAT(fake_cuda::calls_that_waited(), ::testing::Not(HasSubstr("cuMem")));
+  may_end = true;
+  fake_cuda::begin();
 }
 
 TEST_F(fake_gpu, that_has_faulted_serves_a_new_job) {
