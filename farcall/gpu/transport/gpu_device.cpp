@@ -1,7 +1,9 @@
 #include <farcall/base/clock.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/base/signals.hpp>
+#include <farcall/gpu/transport/cuda_calls.hpp>
 #include <farcall/gpu/transport/gpu_device.hpp>
+#include <farcall/gpu/transport/gpu_memory.hpp>
 #include <farcall/gpu/transport/link_speed.hpp>
 #include <farcall/memory/copy.hpp>
 
@@ -20,115 +22,6 @@
 
 namespace farcall::cuda {
 namespace {
-
-[[nodiscard]] std::string text_of(cudaError_t status) {
-  return std::string("CUDA: ") + cudaGetErrorString(status) + " (" + cudaGetErrorName(status) + ")";
-}
-
-void check(cudaError_t status, const char* what) {
-  if (status == cudaSuccess) return;
-  // The runtime would report it again to whoever asks next.
-  (void)cudaGetLastError();
-  throw error(std::string(what) + ": " + text_of(status));
-}
-
-/// While a thread of the program captures a stream, CUDA refuses others what the capture would not
-/// see, and ends the capture. What farcall does is no part of any, so nothing of it is refused.
-class uncaptured_scope {
- public:
-  uncaptured_scope() : is_in_(cudaThreadExchangeStreamCaptureMode(&mode_) == cudaSuccess) {}
-  uncaptured_scope(const uncaptured_scope&) = delete;
-  uncaptured_scope& operator=(const uncaptured_scope&) = delete;
-  ~uncaptured_scope() {
-    if (is_in_) (void)cudaThreadExchangeStreamCaptureMode(&mode_);
-  }
-
- private:
-  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed; ///< within, the thread's own
-  bool is_in_;
-};
-
-/// An error of the program's use of CUDA, which says nothing about the device.
-[[nodiscard]] bool is_of_capture(cudaError_t status) {
-  return status >= cudaErrorStreamCaptureUnsupported && status <= cudaErrorStreamCaptureWrongThread;
-}
-
-/// Functions of the driver that the runtime has no name for.
-template <class Function>
-Function driver_function(const char* name) {
-  void* found = nullptr;
-  cudaDriverEntryPointQueryResult result{};
-  constexpr unsigned version = 12000;
-  check(cudaGetDriverEntryPointByVersion(name, &found, version, cudaEnableDefault, &result), name);
-  if (found == nullptr) throw error(std::string("the driver has no ") + name + "; it is too old");
-  return reinterpret_cast<Function>(found);
-}
-
-void check_driver(CUresult status, const char* what) {
-  if (status != CUDA_SUCCESS) {
-    throw error(std::string(what) + ": CUDA error " + std::to_string(static_cast<int>(status)));
-  }
-}
-
-/// The context of a device that the runtime uses, too. Kept until the process ends or the device is
-/// reset, as the runtime keeps it.
-CUcontext context_of(int device) {
-  static const auto retain =
-      driver_function<decltype(&cuDevicePrimaryCtxRetain)>("cuDevicePrimaryCtxRetain");
-  CUcontext context = nullptr;
-  check_driver(retain(&context, device), "using the device");
-  return context;
-}
-
-/// Selects a device for the calling thread, which finds the one again that it had. Not by
-/// cudaSetDevice(), which would make a context on that one if the thread has not used it yet.
-class device_scope {
- public:
-  explicit device_scope(CUcontext context) {
-    static const auto push = driver_function<decltype(&cuCtxPushCurrent)>("cuCtxPushCurrent");
-    // Now, since it must not fail at the end.
-    (void)pop();
-    check_driver(push(context), "selecting the device");
-  }
-  device_scope(const device_scope&) = delete;
-  device_scope& operator=(const device_scope&) = delete;
-  ~device_scope() {
-    CUcontext context = nullptr;
-    (void)pop()(&context);
-  }
-
- private:
-  static decltype(&cuCtxPopCurrent) pop() {
-    static const auto found = driver_function<decltype(&cuCtxPopCurrent)>("cuCtxPopCurrent");
-    return found;
-  }
-
-  uncaptured_scope uncaptured_;
-};
-
-struct driver_functions {
-  decltype(&cuMemAddressReserve) reserve = nullptr;
-  decltype(&cuMemAddressFree) free = nullptr;
-  decltype(&cuMemCreate) create = nullptr;
-  decltype(&cuMemRelease) release = nullptr;
-  decltype(&cuMemMap) map = nullptr;
-  decltype(&cuMemUnmap) unmap = nullptr;
-  decltype(&cuMemSetAccess) set_access = nullptr;
-  decltype(&cuMemGetAllocationGranularity) granularity = nullptr;
-
-  static driver_functions load() {
-    driver_functions f;
-    f.reserve = driver_function<decltype(f.reserve)>("cuMemAddressReserve");
-    f.free = driver_function<decltype(f.free)>("cuMemAddressFree");
-    f.create = driver_function<decltype(f.create)>("cuMemCreate");
-    f.release = driver_function<decltype(f.release)>("cuMemRelease");
-    f.map = driver_function<decltype(f.map)>("cuMemMap");
-    f.unmap = driver_function<decltype(f.unmap)>("cuMemUnmap");
-    f.set_access = driver_function<decltype(f.set_access)>("cuMemSetAccess");
-    f.granularity = driver_function<decltype(f.granularity)>("cuMemGetAllocationGranularity");
-    return f;
-  }
-};
 
 /// A copy engine takes several microseconds to start, about three times a message of this size.
 /// From published times; not measured.
@@ -152,7 +45,8 @@ std::string version_text(int version) {
 
 class gpu_device final : public device_api {
  public:
-  explicit gpu_device(const gpu_options& o) : options_(o), device_(static_cast<int>(o.device)) {
+  explicit gpu_device(const gpu_options& o)
+      : options_(o), device_(static_cast<int>(o.device)), memory_(device_) {
     refuse_blocking_launches();
     find_device();
     context_ = context_of(device_);
@@ -235,44 +129,11 @@ class gpu_device final : public device_api {
 
   range reserve(std::uint64_t at_most) override {
     const device_scope scope(context_);
-    std::size_t free = 0;
-    std::size_t total = 0;
-    check(cudaMemGetInfo(&free, &total), "asking for the device's memory");
-    allocation_.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    allocation_.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    allocation_.location.id = device_;
-    check_driver(driver_.granularity(&granule_, &allocation_, CU_MEM_ALLOC_GRANULARITY_MINIMUM),
-                 "asking for the size of pages");
-    const std::uint64_t bytes =
-        (at_most == 0 ? total : std::min<std::uint64_t>(at_most, total)) / granule_ * granule_;
-    CUdeviceptr start = 0;
-    check_driver(driver_.reserve(&start, bytes, 0, 0, 0), "reserving addresses");
-    range_ = {start, bytes};
-    return range_;
+    return memory_.reserve(at_most);
   }
-
   void provide(std::uint64_t address, std::uint64_t bytes) override {
     const device_scope scope(context_);
-    const std::uint64_t whole = align_up(bytes, granule_);
-    CUmemGenericAllocationHandle handle{};
-    const CUresult made = driver_.create(&handle, whole, &allocation_, 0);
-    if (made != CUDA_SUCCESS) {
-      std::size_t free = 0;
-      std::size_t total = 0;
-      (void)cudaMemGetInfo(&free, &total);
-      throw out_of_memory(std::to_string(whole) + " bytes more are not to be had: the device has " +
-                          std::to_string(free) + " free of " + std::to_string(total) +
-                          ", other programs' use included");
-    }
-    const CUresult mapped = driver_.map(address, whole, 0, handle, 0);
-    // The mapping keeps it.
-    (void)driver_.release(handle);
-    check_driver(mapped, "mapping memory of the device");
-    pieces_.push_back({address, whole});
-    CUmemAccessDesc access{};
-    access.location = allocation_.location;
-    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    check_driver(driver_.set_access(address, whole, &access, 1), "mapping memory of the device");
+    memory_.provide(address, bytes);
   }
 
   void start(std::uint32_t index, const worker_setup& setup) override {
@@ -315,7 +176,7 @@ class gpu_device final : public device_api {
   void copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) override {
     if (bytes == 0) return;
     const device_scope scope(context_);
-    const bool is_to_device = lies_on_device(to);
+    const bool is_to_device = memory_.holds(to);
     copy_way& way = ways_[is_to_device ? 0 : 1];
     const std::lock_guard guard(way.mutex);
     try {
@@ -343,7 +204,6 @@ class gpu_device final : public device_api {
     // Makes the context, before anything else.
     check(cudaFree(nullptr), "using the device");
     load_kernels();
-    driver_ = driver_functions::load();
     int least = 0;
     int greatest = 0;
     check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for priorities");
@@ -425,10 +285,6 @@ class gpu_device final : public device_api {
                   "; say threads=" + std::to_string(attributes.maxThreadsPerBlock / 32 * 32) +
                   ", or compile with -maxrregcount");
     }
-  }
-
-  [[nodiscard]] bool lies_on_device(std::uint64_t address) const noexcept {
-    return address >= range_.address && address - range_.address < range_.bytes;
   }
 
   /// What CUDA knows of the other side of a copy.
@@ -524,9 +380,7 @@ class gpu_device final : public device_api {
         if (s.memory != nullptr) (void)cudaFreeHost(s.memory);
       }
     }
-    for (const range& piece : pieces_)
-      (void)driver_.unmap(piece.address, piece.bytes);
-    if (range_.bytes != 0) (void)driver_.free(range_.address, range_.bytes);
+    memory_.give_back();
     for (void* table : tables_)
       (void)cudaFree(table);
     for (void* memory : shared_)
@@ -536,11 +390,7 @@ class gpu_device final : public device_api {
   gpu_options options_;
   int device_;
   CUcontext context_ = nullptr;
-  driver_functions driver_;
-  CUmemAllocationProp allocation_{};
-  std::size_t granule_ = 0;
-  range range_;
-  std::vector<range> pieces_;
+  gpu_memory memory_;
   std::vector<cudaStream_t> workers_;
   std::array<cudaStream_t, launch_streams> streams_{};
   std::array<copy_way, 2> ways_;

@@ -1,0 +1,62 @@
+#include <farcall/gpu/transport/cuda_calls.hpp>
+
+namespace farcall::cuda {
+namespace {
+
+decltype(&cuCtxPopCurrent) pop() {
+  static const auto found = driver_function<decltype(&cuCtxPopCurrent)>("cuCtxPopCurrent");
+  return found;
+}
+
+} // namespace
+
+std::string text_of(cudaError_t status) {
+  return std::string("CUDA: ") + cudaGetErrorString(status) + " (" + cudaGetErrorName(status) + ")";
+}
+
+void check(cudaError_t status, const char* what) {
+  if (status == cudaSuccess) return;
+  // The runtime would report it again to whoever asks next.
+  (void)cudaGetLastError();
+  throw error(std::string(what) + ": " + text_of(status));
+}
+
+void check_driver(CUresult status, const char* what) {
+  if (status != CUDA_SUCCESS) {
+    throw error(std::string(what) + ": CUDA error " + std::to_string(static_cast<int>(status)));
+  }
+}
+
+bool is_of_capture(cudaError_t status) {
+  return status >= cudaErrorStreamCaptureUnsupported && status <= cudaErrorStreamCaptureWrongThread;
+}
+
+void* find_driver_function(const char* name) {
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult result{};
+  constexpr unsigned version = 12000;
+  check(cudaGetDriverEntryPointByVersion(name, &found, version, cudaEnableDefault, &result), name);
+  return found;
+}
+
+CUcontext context_of(int device) {
+  static const auto retain =
+      driver_function<decltype(&cuDevicePrimaryCtxRetain)>("cuDevicePrimaryCtxRetain");
+  CUcontext context = nullptr;
+  check_driver(retain(&context, device), "using the device");
+  return context;
+}
+
+device_scope::device_scope(CUcontext context) {
+  static const auto push = driver_function<decltype(&cuCtxPushCurrent)>("cuCtxPushCurrent");
+  // Now, since it must not fail at the end.
+  (void)pop();
+  check_driver(push(context), "selecting the device");
+}
+
+device_scope::~device_scope() {
+  CUcontext context = nullptr;
+  (void)pop()(&context);
+}
+
+} // namespace farcall::cuda

@@ -1,0 +1,72 @@
+#include <farcall/base/bytes.hpp>
+#include <farcall/gpu/transport/cuda_calls.hpp>
+#include <farcall/gpu/transport/gpu_memory.hpp>
+
+#include <algorithm>
+#include <string>
+
+#include <cuda_runtime_api.h>
+
+namespace farcall::cuda {
+
+gpu_memory::driver_functions gpu_memory::driver_functions::load() {
+  driver_functions f;
+  f.reserve = driver_function<decltype(f.reserve)>("cuMemAddressReserve");
+  f.free = driver_function<decltype(f.free)>("cuMemAddressFree");
+  f.create = driver_function<decltype(f.create)>("cuMemCreate");
+  f.release = driver_function<decltype(f.release)>("cuMemRelease");
+  f.map = driver_function<decltype(f.map)>("cuMemMap");
+  f.unmap = driver_function<decltype(f.unmap)>("cuMemUnmap");
+  f.set_access = driver_function<decltype(f.set_access)>("cuMemSetAccess");
+  f.granularity = driver_function<decltype(f.granularity)>("cuMemGetAllocationGranularity");
+  return f;
+}
+
+device_api::range gpu_memory::reserve(std::uint64_t at_most) {
+  driver_ = driver_functions::load();
+  std::size_t free = 0;
+  std::size_t total = 0;
+  check(cudaMemGetInfo(&free, &total), "asking for the device's memory");
+  allocation_.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  allocation_.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  allocation_.location.id = device_;
+  check_driver(driver_.granularity(&granule_, &allocation_, CU_MEM_ALLOC_GRANULARITY_MINIMUM),
+               "asking for the size of pages");
+  const std::uint64_t bytes =
+      (at_most == 0 ? total : std::min<std::uint64_t>(at_most, total)) / granule_ * granule_;
+  CUdeviceptr start = 0;
+  check_driver(driver_.reserve(&start, bytes, 0, 0, 0), "reserving addresses");
+  range_ = {start, bytes};
+  return range_;
+}
+
+void gpu_memory::provide(std::uint64_t address, std::uint64_t bytes) {
+  const std::uint64_t whole = align_up(bytes, granule_);
+  CUmemGenericAllocationHandle handle{};
+  const CUresult made = driver_.create(&handle, whole, &allocation_, 0);
+  if (made != CUDA_SUCCESS) {
+    std::size_t free = 0;
+    std::size_t total = 0;
+    (void)cudaMemGetInfo(&free, &total);
+    throw out_of_memory(std::to_string(whole) + " bytes more are not to be had: the device has " +
+                        std::to_string(free) + " free of " + std::to_string(total) +
+                        ", other programs' use included");
+  }
+  const CUresult mapped = driver_.map(address, whole, 0, handle, 0);
+  // The mapping keeps it.
+  (void)driver_.release(handle);
+  check_driver(mapped, "mapping memory of the device");
+  pieces_.push_back({address, whole});
+  CUmemAccessDesc access{};
+  access.location = allocation_.location;
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  check_driver(driver_.set_access(address, whole, &access, 1), "mapping memory of the device");
+}
+
+void gpu_memory::give_back() noexcept {
+  for (const device_api::range& piece : pieces_)
+    (void)driver_.unmap(piece.address, piece.bytes);
+  if (range_.bytes != 0) (void)driver_.free(range_.address, range_.bytes);
+}
+
+} // namespace farcall::cuda

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <farcall/gpu/transport/device_api.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <cuda.h>
+
+namespace farcall::cuda {
+
+/// A GPU's memory for allocations: a range of addresses, of which more and more have memory behind
+/// them. Members are called with the GPU selected, and what device_api calls "waits" waits.
+class gpu_memory {
+ public:
+  explicit gpu_memory(int device) : device_(device) {}
+  gpu_memory(const gpu_memory&) = delete;
+  gpu_memory& operator=(const gpu_memory&) = delete;
+
+  /// See device_api.
+  [[nodiscard]] device_api::range reserve(std::uint64_t at_most);
+  void provide(std::uint64_t address, std::uint64_t bytes);
+  /// Memory and addresses; nothing uses them any more.
+  void give_back() noexcept;
+
+  [[nodiscard]] bool holds(std::uint64_t address) const noexcept {
+    return address >= range_.address && address - range_.address < range_.bytes;
+  }
+
+ private:
+  struct driver_functions {
+    decltype(&cuMemAddressReserve) reserve = nullptr;
+    decltype(&cuMemAddressFree) free = nullptr;
+    decltype(&cuMemCreate) create = nullptr;
+    decltype(&cuMemRelease) release = nullptr;
+    decltype(&cuMemMap) map = nullptr;
+    decltype(&cuMemUnmap) unmap = nullptr;
+    decltype(&cuMemSetAccess) set_access = nullptr;
+    decltype(&cuMemGetAllocationGranularity) granularity = nullptr;
+
+    static driver_functions load();
+  };
+
+  int device_;
+  driver_functions driver_;
+  CUmemAllocationProp allocation_{};
+  std::size_t granule_ = 0;
+  device_api::range range_;
+  std::vector<device_api::range> pieces_;
+};
+
+} // namespace farcall::cuda
