@@ -42,6 +42,17 @@ void* stream(const lane& to_device) {
   return transport_of(to_device.where()).stream_of(to_device.messages().ends());
 }
 
+std::vector<memory_handle> export_bytes(const node& device,
+                                        const remote_span<const std::byte>& memory) {
+  cuda::cuda_transport& transport = transport_of(device);
+  if (memory.node() != device.id()) {
+    throw error("the memory is that of " + node_text(memory.node()) + ", not of " +
+                    node_text(device.id()),
+                device.id());
+  }
+  return transport.export_memory(memory.address(), memory.size_bytes());
+}
+
 void give_up(const node& device) {
   transport_of(device).give_up("it was given up by this program");
 }

@@ -2,11 +2,15 @@
 
 #include <farcall/gpu/grid.hpp>
 #include <farcall/gpu/team.hpp>
+#include <farcall/gpu/transport/device_api.hpp>
+#include <farcall/offload/buffer.hpp>
 #include <farcall/offload/call.hpp>
 #include <farcall/offload/node.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace farcall {
 
@@ -47,6 +51,25 @@ void pin_resident(const node& device, bool stay = true);
 [[nodiscard]] void* stream(const node& device);
 /// The same for the launches of a lane. Throws error; see pin_resident().
 [[nodiscard]] void* stream(const lane& to_device);
+
+/// Part of a device's memory, as a descriptor for who maps it elsewhere: see export_memory().
+using memory_handle = cuda::memory_handle;
+
+/// For the untyped rest of export_memory(). Throws error; see there.
+[[nodiscard]] std::vector<memory_handle> export_bytes(const node& device,
+                                                      const remote_span<const std::byte>& memory);
+
+/// Memory of a GPU for other processes, or libraries, that import it by
+/// cuMemImportFromShareableHandle(). The device's memory comes in pieces of 64 MiB: a view has a
+/// handle for each piece that it lies in, in order. Whoever has the handle can map the piece, with
+/// whatever else lies in it. Throws error for memory that is none of the device's, for emulated
+/// devices, and for GPUs and drivers that cannot.
+template <class T>
+[[nodiscard]] std::vector<memory_handle> export_memory(const node& device,
+                                                       const remote_span<T>& memory) {
+  return export_bytes(
+      device, remote_span<const std::byte>(memory.node(), memory.address(), memory.size_bytes()));
+}
 
 /// Gives the device up: its calls end with node_failed, and what runs there, as a handler that does
 /// not end, is not waited for. Only the end of the process takes it off the device. Throws error;

@@ -133,6 +133,17 @@ TEST(devices, memory_of_another_node_is_not_used_in_place) {
   EXPECT_THAT(why, AllOf(HasSubstr("memory of node 2"), HasSubstr("node 1")));
 }
 
+TEST(devices, that_are_emulated_export_no_memory) {
+  job all(test::with_targets("cuda-emulated:0,shm"));
+  const node& device = all.targets()[0];
+  const auto memory = device.allocate<double>(10);
+  EXPECT_THAT(text_thrown_by<error>([&] { (void)device::export_memory(device, memory.span()); }),
+              HasSubstr("cannot be exported"));
+  const auto elsewhere = all.targets()[1].allocate<double>(10);
+  EXPECT_THAT(text_thrown_by<error>([&] { (void)device::export_memory(device, elsewhere.span()); }),
+              AllOf(HasSubstr("of node 2"), HasSubstr("not of node 1")));
+}
+
 // What does not fit is refused at once, or by the device, and nobody waits for it. Not compiled for
 // GPUs, where values as large as these take the compiler for ever.
 struct large_block {

@@ -395,6 +395,11 @@ class transport_to_device final : public cuda_transport, public rma_engine {
   void* stream_of(const endpoint& opened) noexcept override {
     return device_->stream(static_cast<std::uint32_t>(opened.id & lane_mask) % launch_streams);
   }
+  std::vector<memory_handle> export_memory(std::uint64_t address, std::uint64_t bytes) override {
+    if (!books_->holds(address, bytes))
+      throw error("no memory of the device lies there", own_.node);
+    return device_->export_memory(address, bytes);
+  }
   void give_up(const std::string& why) noexcept override { workers_->give_up(why); }
   bool stop(time_point deadline) noexcept override { return workers_->stop(deadline); }
 

@@ -57,6 +57,9 @@ class cuda_transport : public hosted_node {
   [[nodiscard]] virtual std::uint64_t starts() const noexcept = 0;
   /// CUDA's stream on which launches of this opened lane run; null where there is no CUDA.
   [[nodiscard]] virtual void* stream_of(const endpoint& opened) noexcept = 0;
+  /// See device_api. Throws error for memory that was not allocated on the device.
+  [[nodiscard]] virtual std::vector<memory_handle> export_memory(std::uint64_t address,
+                                                                 std::uint64_t bytes) = 0;
   /// The device is given up: what runs on it is not waited for.
   virtual void give_up(const std::string& why) noexcept = 0;
 

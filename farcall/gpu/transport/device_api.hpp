@@ -1,5 +1,7 @@
 #pragma once
 
+#include <farcall/base/error.hpp>
+#include <farcall/base/unique_fd.hpp>
 #include <farcall/gpu/transport/executor.hpp>
 #include <farcall/gpu/transport/launch.hpp>
 
@@ -9,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace farcall::cuda {
 
@@ -20,6 +23,15 @@ struct device_description {
   std::string link;         ///< "PCIe 5.0 x16"; empty where it cannot be told
   std::uint64_t memory_bytes = 0;
   std::uint32_t processors = 0;
+};
+
+/// Memory of a device as other processes, and other libraries of this one, can map it:
+/// cuMemImportFromShareableHandle() takes the descriptor. Used by one thread at a time.
+struct memory_handle {
+  unique_fd file;               ///< keeps the memory, whatever becomes of the buffer and the job
+  std::uint64_t file_bytes = 0; ///< what can only be mapped as a whole
+  std::uint64_t offset = 0;     ///< where in it the part begins
+  std::uint64_t bytes = 0;      ///< of the part
 };
 
 /// The little of a device that resident workers need: CUDA's runtime for a GPU, threads for the
@@ -50,6 +62,13 @@ class device_api {
   /// Sees to it that there is memory behind these addresses of reserve(). Waits. Throws
   /// out_of_memory naming sizes.
   virtual void provide(std::uint64_t address, std::uint64_t bytes) = 0;
+
+  /// For others to map: as many handles as there are pieces of provide() behind these addresses,
+  /// all of which have memory. Throws error where the device has no such handles.
+  [[nodiscard]] virtual std::vector<memory_handle> export_memory(std::uint64_t /*address*/,
+                                                                 std::uint64_t /*bytes*/) {
+    throw error("memory of this device cannot be exported");
+  }
 
   /// Starts worker `index`, which is not running. Does not wait.
   virtual void start(std::uint32_t index, const worker_setup& setup) = 0;

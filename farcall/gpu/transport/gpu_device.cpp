@@ -135,6 +135,10 @@ class gpu_device final : public device_api {
     const device_scope scope(context_);
     memory_.provide(address, bytes);
   }
+  std::vector<memory_handle> export_memory(std::uint64_t address, std::uint64_t bytes) override {
+    const device_scope scope(context_);
+    return memory_.export_part(address, bytes);
+  }
 
   void start(std::uint32_t index, const worker_setup& setup) override {
     const device_scope scope(context_);

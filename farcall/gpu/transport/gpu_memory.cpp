@@ -19,7 +19,14 @@ gpu_memory::driver_functions gpu_memory::driver_functions::load() {
   f.unmap = driver_function<decltype(f.unmap)>("cuMemUnmap");
   f.set_access = driver_function<decltype(f.set_access)>("cuMemSetAccess");
   f.granularity = driver_function<decltype(f.granularity)>("cuMemGetAllocationGranularity");
+  f.attribute = driver_function<decltype(f.attribute)>("cuDeviceGetAttribute");
   return f;
+}
+
+bool gpu_memory::has(CUdevice_attribute what) const {
+  int value = 0;
+  // One that the driver does not know is one that the device does not have.
+  return driver_.attribute(&value, what, device_) == CUDA_SUCCESS && value != 0;
 }
 
 device_api::range gpu_memory::reserve(std::uint64_t at_most) {
@@ -30,6 +37,10 @@ device_api::range gpu_memory::reserve(std::uint64_t at_most) {
   allocation_.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   allocation_.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   allocation_.location.id = device_;
+  if (has(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED))
+    allocation_.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  if (has(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED))
+    allocation_.allocFlags.gpuDirectRDMACapable = 1;
   check_driver(driver_.granularity(&granule_, &allocation_, CU_MEM_ALLOC_GRANULARITY_MINIMUM),
                "asking for the size of pages");
   const std::uint64_t bytes =
@@ -56,16 +67,44 @@ void gpu_memory::provide(std::uint64_t address, std::uint64_t bytes) {
   // The mapping keeps it.
   (void)driver_.release(handle);
   check_driver(mapped, "mapping memory of the device");
-  pieces_.push_back({address, whole});
+  {
+    const std::lock_guard guard(mutex_);
+    pieces_[address] = whole;
+  }
   CUmemAccessDesc access{};
   access.location = allocation_.location;
   access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   check_driver(driver_.set_access(address, whole, &access, 1), "mapping memory of the device");
 }
 
+std::vector<memory_handle> gpu_memory::export_part(std::uint64_t address, std::uint64_t bytes) {
+  if (allocation_.requestedHandleTypes == CU_MEM_HANDLE_TYPE_NONE)
+    throw error("memory of this device cannot be exported: it has no file descriptors for that");
+  static const auto retain =
+      driver_function<decltype(&cuMemRetainAllocationHandle)>("cuMemRetainAllocationHandle");
+  static const auto export_handle =
+      driver_function<decltype(&cuMemExportToShareableHandle)>("cuMemExportToShareableHandle");
+  std::vector<memory_handle> all;
+  const std::lock_guard guard(mutex_);
+  for (const auto& [start, length] : pieces_) {
+    const std::uint64_t first = std::max(address, start);
+    const std::uint64_t end = std::min(address + bytes, start + length);
+    if (first >= end) continue;
+    CUmemGenericAllocationHandle allocation{};
+    check_driver(retain(&allocation, reinterpret_cast<void*>(start)), "exporting memory");
+    int fd = -1;
+    const CUresult exported =
+        export_handle(&fd, allocation, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    (void)driver_.release(allocation);
+    check_driver(exported, "exporting memory");
+    all.push_back({unique_fd(fd), length, first - start, end - first});
+  }
+  return all;
+}
+
 void gpu_memory::give_back() noexcept {
-  for (const device_api::range& piece : pieces_)
-    (void)driver_.unmap(piece.address, piece.bytes);
+  for (const auto& [address, bytes] : pieces_)
+    (void)driver_.unmap(address, bytes);
   if (range_.bytes != 0) (void)driver_.free(range_.address, range_.bytes);
 }
 

@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <mutex>
 #include <vector>
 
 #include <cuda.h>
@@ -21,6 +23,7 @@ class gpu_memory {
   /// See device_api.
   [[nodiscard]] device_api::range reserve(std::uint64_t at_most);
   void provide(std::uint64_t address, std::uint64_t bytes);
+  [[nodiscard]] std::vector<memory_handle> export_part(std::uint64_t address, std::uint64_t bytes);
   /// Memory and addresses; nothing uses them any more.
   void give_back() noexcept;
 
@@ -38,16 +41,20 @@ class gpu_memory {
     decltype(&cuMemUnmap) unmap = nullptr;
     decltype(&cuMemSetAccess) set_access = nullptr;
     decltype(&cuMemGetAllocationGranularity) granularity = nullptr;
+    decltype(&cuDeviceGetAttribute) attribute = nullptr;
 
     static driver_functions load();
   };
+
+  [[nodiscard]] bool has(CUdevice_attribute what) const;
 
   int device_;
   driver_functions driver_;
   CUmemAllocationProp allocation_{};
   std::size_t granule_ = 0;
   device_api::range range_;
-  std::vector<device_api::range> pieces_;
+  std::mutex mutex_;
+  std::map<std::uint64_t, std::uint64_t> pieces_; ///< bytes by address; mutex_
 };
 
 } // namespace farcall::cuda

@@ -2,7 +2,10 @@
 
 #include "machine.hpp"
 
+#include <utility>
+
 #include <sys/mman.h>
+#include <unistd.h>
 
 namespace farcall::fake_cuda {
 namespace {
@@ -36,15 +39,26 @@ CUresult unreserve(CUdeviceptr address, std::size_t bytes) {
 }
 
 CUresult create(CUmemGenericAllocationHandle* handle, std::size_t bytes,
-                const CUmemAllocationProp* /*properties*/, unsigned long long) {
+                const CUmemAllocationProp* properties, unsigned long long) {
   if (const auto status = begins("cuMemCreate")) return for_driver(status);
   wait_for_idle_device("cuMemCreate");
   machine& m = here();
   const std::lock_guard guard(m.mutex);
   if (bytes % page_of_device != 0) return CUDA_ERROR_INVALID_VALUE;
   if (m.mapped.bytes() + m.allocated.bytes() + bytes > m.memory) return CUDA_ERROR_OUT_OF_MEMORY;
+  const auto lacks = [&m](CUdevice_attribute what) { return m.attributes[what] == 0; };
+  if ((properties->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE &&
+       lacks(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED)) ||
+      (properties->allocFlags.gpuDirectRDMACapable != 0 &&
+       lacks(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED))) {
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  unique_fd file(::memfd_create("memory of a fake GPU", MFD_CLOEXEC));
+  if (!file || ::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0)
+    return CUDA_ERROR_OUT_OF_MEMORY;
   *handle = m.next_handle++;
-  m.created[*handle] = bytes;
+  m.created[*handle] =
+      std::make_shared<allocation>(allocation{bytes, std::move(file), *properties});
   return CUDA_SUCCESS;
 }
 
@@ -61,11 +75,17 @@ CUresult map(CUdeviceptr address, std::size_t bytes, std::size_t,
   machine& m = here();
   const std::lock_guard guard(m.mutex);
   const auto created = m.created.find(handle);
-  if (created == m.created.end() || created->second != bytes || !m.reserved.hold(address, bytes) ||
-      m.mapped.hold(address, 1)) {
+  if (created == m.created.end() || created->second->bytes != bytes ||
+      !m.reserved.hold(address, bytes) || m.mapped.hold(address, 1)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
+  // Whoever touches it before cuMemSetAccess faults.
+  if (::mmap(reinterpret_cast<void*>(address), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED,
+             created->second->file.get(), 0) == MAP_FAILED) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   m.mapped.add(address, bytes);
+  m.mapped_to[address] = created->second;
   return CUDA_SUCCESS;
 }
 
@@ -76,6 +96,7 @@ CUresult unmap(CUdeviceptr address, std::size_t bytes) {
   const std::lock_guard guard(m.mutex);
   if (!m.mapped.remove(address)) return CUDA_ERROR_INVALID_VALUE;
   (void)m.accessible.remove(address);
+  m.mapped_to.erase(address);
   // Whoever touches it now faults.
   (void)::mmap(reinterpret_cast<void*>(address), bytes, PROT_NONE,
                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
@@ -100,6 +121,42 @@ CUresult granularity(std::size_t* bytes, const CUmemAllocationProp*,
                      CUmemAllocationGranularity_flags) {
   if (const auto status = begins("cuMemGetAllocationGranularity")) return for_driver(status);
   *bytes = page_of_device;
+  return CUDA_SUCCESS;
+}
+
+CUresult retain_allocation(CUmemGenericAllocationHandle* handle, void* address) {
+  if (const auto status = begins("cuMemRetainAllocationHandle")) return for_driver(status);
+  machine& m = here();
+  const std::lock_guard guard(m.mutex);
+  const auto found = m.mapped_to.find(number_of(address));
+  if (found == m.mapped_to.end()) return CUDA_ERROR_INVALID_VALUE;
+  *handle = m.next_handle++;
+  m.created[*handle] = found->second;
+  return CUDA_SUCCESS;
+}
+
+CUresult export_allocation(void* fd, CUmemGenericAllocationHandle handle,
+                           CUmemAllocationHandleType type, unsigned long long) {
+  if (const auto status = begins("cuMemExportToShareableHandle")) return for_driver(status);
+  machine& m = here();
+  const std::lock_guard guard(m.mutex);
+  const auto found = m.created.find(handle);
+  if (found == m.created.end() || type != found->second->properties.requestedHandleTypes ||
+      type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  *static_cast<int*>(fd) = ::dup(found->second->file.get());
+  return CUDA_SUCCESS;
+}
+
+CUresult attribute(int* value, CUdevice_attribute what, CUdevice device) {
+  if (const auto status = begins("cuDeviceGetAttribute")) return for_driver(status);
+  machine& m = here();
+  const std::lock_guard guard(m.mutex);
+  if (device < 0 || device >= m.devices) return CUDA_ERROR_INVALID_DEVICE;
+  const auto found = m.attributes.find(what);
+  if (found == m.attributes.end()) return CUDA_ERROR_INVALID_VALUE;
+  *value = found->second;
   return CUDA_SUCCESS;
 }
 
@@ -136,6 +193,9 @@ void* driver_function(const std::string& name) {
       {"cuDevicePrimaryCtxRetain", reinterpret_cast<void*>(&retain)},
       {"cuCtxPushCurrent", reinterpret_cast<void*>(&push)},
       {"cuCtxPopCurrent", reinterpret_cast<void*>(&pop)},
+      {"cuDeviceGetAttribute", reinterpret_cast<void*>(&attribute)},
+      {"cuMemRetainAllocationHandle", reinterpret_cast<void*>(&retain_allocation)},
+      {"cuMemExportToShareableHandle", reinterpret_cast<void*>(&export_allocation)},
       {"cuMemAddressReserve", reinterpret_cast<void*>(&reserve)},
       {"cuMemAddressFree", reinterpret_cast<void*>(&unreserve)},
       {"cuMemCreate", reinterpret_cast<void*>(&create)},

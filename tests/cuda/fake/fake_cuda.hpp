@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 
 /// CUDA's runtime, and what farcall calls of its driver, made of threads: a program that is linked
@@ -28,6 +29,8 @@ void fail_function(const std::string& name, cudaError_t status);
 /// Work of a stream begins up to that late, so that streams overtake each other.
 void set_most_delay(std::int64_t microseconds);
 void set_devices(int count);
+/// What cuDeviceGetAttribute says of every device.
+void set_attribute(CUdevice_attribute what, int value);
 /// Bytes of each device.
 void set_memory(std::uint64_t bytes);
 
@@ -35,6 +38,8 @@ void set_memory(std::uint64_t bytes);
 
 /// The function whose call was made to fail; empty when none was.
 [[nodiscard]] std::string failed_function();
+/// The mapped memory was asked for so that other devices on the bus can use it.
+[[nodiscard]] bool is_for_rdma(std::uint64_t address);
 /// Calls that had to wait because a kernel was running, where CUDA waits for an idle device.
 [[nodiscard]] std::string calls_that_waited();
 /// Devices on which a context was made, which takes memory there.

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include <unistd.h>
+
 namespace farcall::device_tests {
 
 inline std::atomic<bool> is_running{false};
@@ -247,6 +249,53 @@ TEST_F(fake_gpu, copies_from_and_to_another_one) {
     ASSERT_EQ(back, sent);
   }
   EXPECT_TRUE(all.targets()[1].alive());
+}
+
+/// What whoever imports the handles sees.
+std::vector<std::uint8_t> read_exported(const std::vector<device::memory_handle>& handles) {
+  std::vector<std::uint8_t> all;
+  for (const device::memory_handle& h : handles) {
+    std::vector<std::uint8_t> part(h.bytes);
+    EXPECT_LE(h.offset + h.bytes, h.file_bytes);
+    EXPECT_EQ(::pread(h.file.get(), part.data(), part.size(), static_cast<off_t>(h.offset)),
+              static_cast<ssize_t>(part.size()));
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  return all;
+}
+
+TEST_F(fake_gpu, exports_its_memory) {
+  const job all(test::with_targets("cuda:0"));
+  const node& device = all.targets()[0];
+  // In three pieces of 64 MiB, of which the first one also holds the other.
+  const auto other = device.allocate<std::uint8_t>(1000);
+  const auto memory = device.allocate<std::uint8_t>((std::size_t{130} << 20));
+  EXPECT_TRUE(fake_cuda::is_for_rdma(memory.span().address()));
+  const std::vector<std::uint8_t> sent = pattern(memory.span().size(), 5);
+  put(sent, memory).get();
+  const auto handles = device::export_memory(device, memory.span());
+  EXPECT_EQ(handles.size(), 3U);
+  EXPECT_TRUE(read_exported(handles) == sent);
+  const auto part = device::export_memory(device, memory.subspan(100, 50));
+  ASSERT_EQ(part.size(), 1U);
+  EXPECT_EQ(read_exported(part), std::vector<std::uint8_t>(sent.begin() + 100, sent.begin() + 150));
+  EXPECT_THAT(text_thrown_by<error>([&] {
+                (void)device::export_memory(device,
+                                            remote_span<std::uint8_t>(device.id(), 4096, 10));
+              }),
+              HasSubstr("no memory of the device"));
+}
+
+TEST_F(fake_gpu, that_cannot_export_memory_works_without) {
+  fake_cuda::set_attribute(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 0);
+  fake_cuda::set_attribute(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, 0);
+  const job all(test::with_targets("cuda:0"));
+  const node& device = all.targets()[0];
+  use(device);
+  const auto memory = device.allocate<std::uint8_t>(1000);
+  EXPECT_FALSE(fake_cuda::is_for_rdma(memory.span().address()));
+  EXPECT_THAT(text_thrown_by<error>([&] { (void)device::export_memory(device, memory.span()); }),
+              HasSubstr("cannot be exported"));
 }
 
 /// After a call that failed. Where that call asked for faults, or selected the device to do so,

@@ -217,6 +217,7 @@ void free_everything() {
   m.mapped.clear();
   m.accessible.clear();
   m.created.clear();
+  m.mapped_to.clear();
   m.context_error = cudaSuccess;
 }
 
@@ -232,6 +233,8 @@ void begin() {
   m.most_delay_us = 0;
   m.devices = 1;
   m.memory = std::uint64_t{2} << 30;
+  m.attributes = {{CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 1},
+                  {CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, 1}};
 }
 
 void fail_call(std::int64_t number, cudaError_t status) {
@@ -258,6 +261,10 @@ void set_devices(int count) {
   const std::lock_guard guard(here().mutex);
   here().devices = count;
 }
+void set_attribute(CUdevice_attribute what, int value) {
+  const std::lock_guard guard(here().mutex);
+  here().attributes[what] = value;
+}
 void set_memory(std::uint64_t bytes) {
   const std::lock_guard guard(here().mutex);
   here().memory = bytes;
@@ -266,6 +273,12 @@ void set_memory(std::uint64_t bytes) {
 std::string failed_function() {
   const std::lock_guard guard(here().mutex);
   return here().failed;
+}
+bool is_for_rdma(std::uint64_t address) {
+  const std::lock_guard guard(here().mutex);
+  const auto next = here().mapped_to.upper_bound(address);
+  return next != here().mapped_to.begin() &&
+         std::prev(next)->second->properties.allocFlags.gpuDirectRDMACapable != 0;
 }
 std::string calls_that_waited() {
   const std::lock_guard guard(here().mutex);

@@ -2,6 +2,8 @@
 
 #include "fake_cuda.hpp"
 
+#include <farcall/base/unique_fd.hpp>
+
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
@@ -10,6 +12,7 @@
 #include <functional>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -67,6 +70,13 @@ class blocks {
   std::map<std::uint64_t, std::uint64_t> all_;
 };
 
+/// What cuMemCreate makes: a file in memory, so that it can be exported.
+struct allocation {
+  std::uint64_t bytes = 0;
+  unique_fd file;
+  CUmemAllocationProp properties{};
+};
+
 /// Everything but the streams, whose threads need it.
 struct machine {
   std::mutex mutex;
@@ -84,7 +94,9 @@ struct machine {
   std::map<std::uint64_t, int> reserved_by; ///< the device, by the first of them
   blocks mapped;                            ///< parts of them with memory
   blocks accessible;                        ///< parts of those
-  std::map<CUmemGenericAllocationHandle, std::uint64_t> created;
+  std::map<CUmemGenericAllocationHandle, std::shared_ptr<allocation>> created;
+  std::map<std::uint64_t, std::shared_ptr<allocation>> mapped_to; ///< by address
+  std::map<CUdevice_attribute, int> attributes;                   ///< of every device
   std::uint64_t next_handle = 1;
   std::set<stream*> streams;
   std::set<event*> events;
