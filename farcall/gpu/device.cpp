@@ -1,6 +1,7 @@
 #include <farcall/base/error.hpp>
 #include <farcall/gpu/device.hpp>
 #include <farcall/gpu/make_device.hpp>
+#include <farcall/gpu/stream_calls.hpp>
 #include <farcall/offload/job_state.hpp>
 
 namespace farcall::device {
@@ -15,6 +16,14 @@ cuda::cuda_transport& transport_of(const node& n) {
                 n.id());
   }
   return *device;
+}
+
+template <class Place>
+future<void> when_reached(const node& where, const Place& place, void* stream) {
+  // Elsewhere it would be an ordinary call, which knows of no stream.
+  (void)transport_of(where);
+  return async(place, grid{}, device_fn<detail::stream_reached>,
+               std::uint64_t{reinterpret_cast<std::uintptr_t>(stream)});
 }
 
 } // namespace
@@ -40,6 +49,16 @@ void* stream(const node& device) {
 
 void* stream(const lane& to_device) {
   return transport_of(to_device.where()).stream_of(to_device.messages().ends());
+}
+
+future<void> when(const node& device, void* stream) { return when_reached(device, device, stream); }
+
+future<void> when(const timed_node& device, void* stream) {
+  return when_reached(device.where(), device, stream);
+}
+
+future<void> when(const lane& to_device, void* stream) {
+  return when_reached(to_device.where(), to_device, stream);
 }
 
 std::vector<memory_handle> export_bytes(const node& device,

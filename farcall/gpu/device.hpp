@@ -52,6 +52,18 @@ void pin_resident(const node& device, bool stay = true);
 /// The same for the launches of a lane. Throws error; see pin_resident().
 [[nodiscard]] void* stream(const lane& to_device);
 
+/// Ready when all is done that has been enqueued in `stream`, a cudaStream_t: no kernel is launched
+/// for it, and no thread waits. The call does not block, but waits while the lane is full, in which
+/// at most 64 of these and of launches can be under way. On emulated devices `stream` is null, as
+/// stream() is, and the calling thread's launches are waited for. Throws what async() throws, and
+/// error; see pin_resident(). The future throws remote_error for a stream that is none or is
+/// captured.
+[[nodiscard]] future<void> when(const node& device, void* stream);
+/// The same with a deadline.
+[[nodiscard]] future<void> when(const timed_node& device, void* stream);
+/// The same by a lane, whose launches are those that an emulated device waits for.
+[[nodiscard]] future<void> when(const lane& to_device, void* stream);
+
 /// Part of a device's memory, as a descriptor for who maps it elsewhere: see export_memory().
 using memory_handle = cuda::memory_handle;
 

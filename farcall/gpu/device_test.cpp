@@ -144,6 +144,15 @@ TEST(devices, that_are_emulated_export_no_memory) {
               AllOf(HasSubstr("of node 2"), HasSubstr("not of node 1")));
 }
 
+TEST(devices, that_are_emulated_know_no_streams_of_cuda) {
+  job all(test::with_targets("cuda-emulated:0,shm"));
+  int none = 0;
+  EXPECT_THAT(text_thrown_by<remote_error>([&] { device::when(all.targets()[0], &none).get(); }),
+              HasSubstr("emulated"));
+  EXPECT_THAT(text_thrown_by<error>([&] { (void)device::when(all.targets()[1], nullptr); }),
+              AllOf(HasSubstr("node 2"), HasSubstr("no device")));
+}
+
 // What does not fit is refused at once, or by the device, and nobody waits for it. Not compiled for
 // GPUs, where values as large as these take the compiler for ever.
 struct large_block {

@@ -2,8 +2,8 @@
 #include <farcall/base/error.hpp>
 #include <farcall/call/key_resolver.hpp>
 #include <farcall/gpu/program.hpp>
+#include <farcall/gpu/stream_calls.hpp>
 
-#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -39,16 +39,37 @@ std::vector<std::uint64_t> handlers_of(device_code::kind kind) {
   return by_key;
 }
 
+/// What a row of the function registry launches.
+struct row_launch {
+  cuda::launcher run = nullptr;
+  cuda::launch_kind kind = cuda::launch_kind::kernel;
+};
+
+std::vector<row_launch> launches_of(device_code::kind kind) {
+  std::vector<row_launch> by_row;
+  for (const std::uint64_t address : device_code::addresses(kind))
+    by_row.push_back({reinterpret_cast<cuda::launcher>(address)});
+  // No kernels, so every kind of device has them.
+  using reached = detail::stream_call<&detail::stream_reached>;
+  by_row[reached::far::self.index()] = {&reached::launch::on_threads,
+                                        cuda::launch_kind::stream_write};
+  return by_row;
+}
+
 /// The launcher of a request, by row; sees to its plan. Null for requests that are no launches.
-cuda::launcher find_launcher(const std::vector<std::uint64_t>& by_row, const std::byte* record,
+cuda::launcher find_launcher(const std::vector<row_launch>& by_row, const std::byte* record,
                              std::uint32_t bytes, cuda::launch_plan& plan) {
   const auto* const header = reinterpret_cast<const am::request_header*>(record);
   const std::uint32_t row = header->key - first_row_key;
-  if (header->key < first_row_key || row >= by_row.size() || by_row[row] == 0) return nullptr;
+  if (header->key < first_row_key || row >= by_row.size() || by_row[row].run == nullptr)
+    return nullptr;
   plan.arguments = record + am::request_body;
   plan.bytes = bytes - am::request_body;
   std::memcpy(&plan.shape, plan.arguments, sizeof plan.shape);
-  return reinterpret_cast<cuda::launcher>(by_row[row]);
+  plan.kind = by_row[row].kind;
+  if (plan.kind != cuda::launch_kind::kernel)
+    std::memcpy(&plan.handle, plan.arguments + detail::stream_handle_offset, sizeof plan.handle);
+  return by_row[row].run;
 }
 
 } // namespace
@@ -57,16 +78,14 @@ cuda::device_program device_program_of(device_code::kind handlers, device_code::
   if (handlers == device_code::kind::gpu) refuse_unstable_names();
   cuda::device_program program;
   program.handlers = handlers_of(handlers);
-  std::vector<std::uint64_t> by_row = device_code::addresses(launches);
+  std::vector<row_launch> by_row = launches_of(launches);
   program.launches.resize(first_row_key);
-  for (const std::uint64_t address : by_row)
-    program.launches.push_back(address != 0);
-  if (std::any_of(by_row.begin(), by_row.end(), [](std::uint64_t a) { return a != 0; })) {
-    program.launch_of = [by_row = std::move(by_row)](const std::byte* record, std::uint32_t bytes,
-                                                     cuda::launch_plan& plan) {
-      return find_launcher(by_row, record, bytes, plan);
-    };
-  }
+  for (const row_launch& l : by_row)
+    program.launches.push_back(l.run != nullptr);
+  program.launch_of = [by_row = std::move(by_row)](const std::byte* record, std::uint32_t bytes,
+                                                   cuda::launch_plan& plan) {
+    return find_launcher(by_row, record, bytes, plan);
+  };
   program.how_to_get_code = "; call a function as fc::device_fn<f> or fc::team_fn<f>";
   if (handlers == device_code::kind::gpu)
     program.how_to_get_code += ", in a file that CUDA's compiler reads";

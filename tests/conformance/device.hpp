@@ -238,6 +238,32 @@ TEST_P(device_test, grids_run_and_complete_futures) {
   f.get();
 }
 
+// Without a launch of its own.
+TEST_P(device_test, when_all_in_the_stream_of_launches_is_done_a_future_is_ready) {
+  constexpr std::size_t n = 1000;
+  const auto memory = target_.allocate<float>(n);
+  put(std::vector<float>(n, 1.0F), memory).get();
+  const lane own(target_);
+  std::vector<float> back(n);
+  for (int round = 1; round <= 20; ++round) {
+    const future<void> first =
+        async(target_, grid{.blocks = 7}, device_fn<add_to_all>, memory.span().first(n / 2), 1.0F);
+    const future<void> second =
+        async(own, grid{.blocks = 7}, device_fn<add_to_all>, memory.span().last(n / 2), 1.0F);
+    future<void> all = device::when(target_, device::stream(target_));
+    device::when(own, device::stream(own)).get();
+    all.get();
+    get(memory, back).get();
+    ASSERT_EQ(back, std::vector<float>(n, 1.0F + static_cast<float>(round)));
+  }
+  // One more than a lane can have under way.
+  std::vector<future<void>> many;
+  for (int i = 0; i < 65; ++i)
+    many.push_back(device::when(target_.within(test::wait_limit), device::stream(target_)));
+  for (future<void>& f : many)
+    f.get();
+}
+
 TEST_P(device_test, grids_know_their_blocks) {
   constexpr std::uint32_t blocks = 9;
   constexpr std::size_t each = 77;

@@ -39,6 +39,12 @@ void* find_driver_function(const char* name) {
   return found;
 }
 
+bool has_attribute(int device, CUdevice_attribute what) {
+  static const auto ask = driver_function<decltype(&cuDeviceGetAttribute)>("cuDeviceGetAttribute");
+  int value = 0;
+  return ask(&value, what, device) == CUDA_SUCCESS && value != 0;
+}
+
 CUcontext context_of(int device) {
   static const auto retain =
       driver_function<decltype(&cuDevicePrimaryCtxRetain)>("cuDevicePrimaryCtxRetain");

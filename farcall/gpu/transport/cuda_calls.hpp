@@ -31,6 +31,10 @@ template <class Function>
   return reinterpret_cast<Function>(found);
 }
 
+/// Whether a device has what the driver asks for by a number. What the driver does not know, no
+/// device has. Throws error.
+[[nodiscard]] bool has_attribute(int device, CUdevice_attribute what);
+
 /// While a thread of the program captures a stream, CUDA refuses others what the capture would not
 /// see, and ends the capture. What farcall does is no part of any, so nothing of it is refused.
 class uncaptured_scope {

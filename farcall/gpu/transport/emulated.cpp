@@ -297,6 +297,7 @@ class emulated_device final : public device_api {
   }
 
   void launch(std::uint32_t stream, launcher run, const launch_plan& plan) override {
+    if (plan.handle != 0) throw error("an emulated device knows no stream or event of CUDA");
     const microseconds delay{stream % 2 == 0 ? it_->faults->launch_delay_us.load() : 0};
     it_->streams[stream].add(run, plan, delay,
                              [it = it_.get()](const char* why) { it->fail(why); });

@@ -5,6 +5,7 @@
 #include <farcall/gpu/transport/gpu_device.hpp>
 #include <farcall/gpu/transport/gpu_memory.hpp>
 #include <farcall/gpu/transport/link_speed.hpp>
+#include <farcall/gpu/transport/stream_writes.hpp>
 #include <farcall/memory/copy.hpp>
 
 #include <algorithm>
@@ -170,6 +171,10 @@ class gpu_device final : public device_api {
 
   void launch(std::uint32_t stream, launcher run, const launch_plan& plan) override {
     const device_scope scope(context_);
+    if (plan.kind == launch_kind::stream_write) {
+      stream_writes_.add(reinterpret_cast<cudaStream_t>(plan.handle), plan.done, plan.done_value);
+      return;
+    }
     launch_plan here = plan;
     here.stream = streams_[stream];
     if (const char* why = run(here)) throw error(std::string("launching a kernel: ") + why);
@@ -208,6 +213,7 @@ class gpu_device final : public device_api {
     // Makes the context, before anything else.
     check(cudaFree(nullptr), "using the device");
     load_kernels();
+    stream_writes_.begin(device_);
     int least = 0;
     int greatest = 0;
     check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for priorities");
@@ -395,6 +401,7 @@ class gpu_device final : public device_api {
   int device_;
   CUcontext context_ = nullptr;
   gpu_memory memory_;
+  stream_writes stream_writes_;
   std::vector<cudaStream_t> workers_;
   std::array<cudaStream_t, launch_streams> streams_{};
   std::array<copy_way, 2> ways_;

@@ -19,14 +19,7 @@ gpu_memory::driver_functions gpu_memory::driver_functions::load() {
   f.unmap = driver_function<decltype(f.unmap)>("cuMemUnmap");
   f.set_access = driver_function<decltype(f.set_access)>("cuMemSetAccess");
   f.granularity = driver_function<decltype(f.granularity)>("cuMemGetAllocationGranularity");
-  f.attribute = driver_function<decltype(f.attribute)>("cuDeviceGetAttribute");
   return f;
-}
-
-bool gpu_memory::has(CUdevice_attribute what) const {
-  int value = 0;
-  // One that the driver does not know is one that the device does not have.
-  return driver_.attribute(&value, what, device_) == CUDA_SUCCESS && value != 0;
 }
 
 device_api::range gpu_memory::reserve(std::uint64_t at_most) {
@@ -37,9 +30,9 @@ device_api::range gpu_memory::reserve(std::uint64_t at_most) {
   allocation_.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   allocation_.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   allocation_.location.id = device_;
-  if (has(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED))
+  if (has_attribute(device_, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED))
     allocation_.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-  if (has(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED))
+  if (has_attribute(device_, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED))
     allocation_.allocFlags.gpuDirectRDMACapable = 1;
   check_driver(driver_.granularity(&granule_, &allocation_, CU_MEM_ALLOC_GRANULARITY_MINIMUM),
                "asking for the size of pages");

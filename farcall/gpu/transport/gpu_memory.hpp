@@ -41,12 +41,9 @@ class gpu_memory {
     decltype(&cuMemUnmap) unmap = nullptr;
     decltype(&cuMemSetAccess) set_access = nullptr;
     decltype(&cuMemGetAllocationGranularity) granularity = nullptr;
-    decltype(&cuDeviceGetAttribute) attribute = nullptr;
 
     static driver_functions load();
   };
-
-  [[nodiscard]] bool has(CUdevice_attribute what) const;
 
   int device_;
   driver_functions driver_;

@@ -106,7 +106,7 @@ bool host_endpoint::launch(launcher run, launch_plan& plan, std::uint32_t slot) 
   plan.done = &block_->launches_done[place];
   plan.done_value = number + 1;
   plan.blocks_done = launching_.blocks_done;
-  launched_[place] = {slot, nullptr};
+  launched_[place] = {slot, nullptr, plan.kind == launch_kind::kernel, false};
   try {
     launching_.device->launch(launching_.stream, run, plan);
   } catch (const std::exception& e) {
@@ -123,34 +123,47 @@ bool host_endpoint::launch(launcher run, launch_plan& plan, std::uint32_t slot) 
   return true;
 }
 
+/// Those in the lane's stream end one after the other; what waits for a stream of the program's
+/// ends when that does.
 void host_endpoint::end_launches() noexcept {
-  for (;;) {
-    const std::uint64_t number = launches_ended_.load(std::memory_order_relaxed);
-    if (number == launches_begun_.load(std::memory_order_acquire)) return;
-    const std::size_t place = number % most_launches;
-    if (load_acquire(&block_->launches_done[place]) != number + 1) return;
-    const launched& l = launched_[place];
-    if (l.slot != UINT32_MAX && in_.state() != receive_state::dropping) {
-      // As a device's worker replies, in host memory.
-      alignas(16) std::uint32_t reply[slot_words] = {};
-      reply[1] = l.slot;
-      std::uint32_t bytes = sizeof(record_header);
-      record_kind kind = record_kind::reply;
-      if (l.failure != nullptr) {
-        constexpr std::string_view type = "farcall::device_error";
-        const std::string_view text = std::string_view(l.failure).substr(0, 200);
-        reply[2] = static_cast<std::uint32_t>(type.size());
-        reply[3] = static_cast<std::uint32_t>(text.size());
-        std::memcpy(reply + 4, type.data(), type.size());
-        std::memcpy(reinterpret_cast<char*>(reply + 4) + type.size(), text.data(), text.size());
-        bytes = static_cast<std::uint32_t>(16 + type.size() + text.size());
-        kind = record_kind::reply_error;
-      }
-      reply[0] = commit_word(bytes, kind);
-      if (!take(reply)) return;
+  const std::uint64_t begun = launches_begun_.load(std::memory_order_acquire);
+  std::uint64_t ended = launches_ended_.load(std::memory_order_relaxed);
+  bool is_stream_busy = false;
+  for (std::uint64_t number = ended; number != begun; ++number) {
+    launched& l = launched_[number % most_launches];
+    if (l.has_ended || (l.is_in_order && is_stream_busy)) continue;
+    if (load_acquire(&block_->launches_done[number % most_launches]) != number + 1) {
+      is_stream_busy |= l.is_in_order;
+      continue;
     }
-    launches_ended_.store(number + 1, std::memory_order_release);
+    if (!reply_to(l)) break;
+    l.has_ended = true;
   }
+  while (ended != begun && launched_[ended % most_launches].has_ended)
+    ++ended;
+  launches_ended_.store(ended, std::memory_order_release);
+}
+
+/// False when there is no room for the reply.
+bool host_endpoint::reply_to(const launched& l) noexcept {
+  if (l.slot == UINT32_MAX || in_.state() == receive_state::dropping) return true;
+  // As a device's worker replies, in host memory.
+  alignas(16) std::uint32_t reply[slot_words] = {};
+  reply[1] = l.slot;
+  std::uint32_t bytes = sizeof(record_header);
+  record_kind kind = record_kind::reply;
+  if (l.failure != nullptr) {
+    constexpr std::string_view type = "farcall::device_error";
+    const std::string_view text = std::string_view(l.failure).substr(0, 200);
+    reply[2] = static_cast<std::uint32_t>(type.size());
+    reply[3] = static_cast<std::uint32_t>(text.size());
+    std::memcpy(reply + 4, type.data(), type.size());
+    std::memcpy(reinterpret_cast<char*>(reply + 4) + type.size(), text.data(), text.size());
+    bytes = static_cast<std::uint32_t>(16 + type.size() + text.size());
+    kind = record_kind::reply_error;
+  }
+  reply[0] = commit_word(bytes, kind);
+  return take(reply);
 }
 
 bool host_endpoint::send_notices(record_kind kind, const lane_shape& shape) noexcept {

@@ -77,6 +77,13 @@ class host_endpoint final : public staged_lane {
   }
 
  private:
+  struct launched {
+    std::uint32_t slot = 0;        ///< of the reply
+    const char* failure = nullptr; ///< why it was not possible
+    bool is_in_order = true;       ///< ends behind others that are
+    bool has_ended = false;        ///< and was replied to; receive_mutex_
+  };
+
   static void committed(void* lane) noexcept;
   void begin(lane_role role, doorbell& wakes) noexcept;
   void take_credit() noexcept;
@@ -91,6 +98,7 @@ class host_endpoint final : public staged_lane {
   void say_goodbye() noexcept;
   void put(const std::uint32_t* payload) noexcept;
   void end_launches() noexcept;
+  [[nodiscard]] bool reply_to(const launched& l) noexcept;
   void receive_locked() noexcept;
   [[nodiscard]] bool is_sane(const std::uint32_t* message) const noexcept;
 
@@ -116,12 +124,7 @@ class host_endpoint final : public staged_lane {
   std::uint64_t up_told_ = 0;
   lane_notice opening_{};
   unsigned misses_ = 0;
-  /// Of the launches under way, by number: the slot of the reply, and why it was not possible.
-  struct launched {
-    std::uint32_t slot = 0;
-    const char* failure = nullptr;
-  };
-  std::array<launched, most_launches> launched_;
+  std::array<launched, most_launches> launched_; ///< those under way, by number
   std::atomic<std::uint64_t> launches_ended_{0};
 };
 

@@ -149,6 +149,21 @@ CUresult export_allocation(void* fd, CUmemGenericAllocationHandle handle,
   return CUDA_SUCCESS;
 }
 
+CUresult write_value(CUstream handle, CUdeviceptr word, cuuint64_t value, unsigned /*flags*/) {
+  if (const auto status = begins("cuStreamWriteValue64")) return for_driver(status);
+  stream* const s = find(handle);
+  if (s == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  {
+    const std::lock_guard guard(here().mutex);
+    if (!here().pinned.hold(word, sizeof value)) return CUDA_ERROR_INVALID_VALUE;
+  }
+  s->add([word, value] {
+    if (here().context_error.load() != cudaSuccess) return;
+    std::atomic_ref(*reinterpret_cast<std::uint64_t*>(word)).store(value);
+  });
+  return CUDA_SUCCESS;
+}
+
 CUresult attribute(int* value, CUdevice_attribute what, CUdevice device) {
   if (const auto status = begins("cuDeviceGetAttribute")) return for_driver(status);
   machine& m = here();
@@ -194,6 +209,7 @@ void* driver_function(const std::string& name) {
       {"cuCtxPushCurrent", reinterpret_cast<void*>(&push)},
       {"cuCtxPopCurrent", reinterpret_cast<void*>(&pop)},
       {"cuDeviceGetAttribute", reinterpret_cast<void*>(&attribute)},
+      {"cuStreamWriteValue64", reinterpret_cast<void*>(&write_value)},
       {"cuMemRetainAllocationHandle", reinterpret_cast<void*>(&retain_allocation)},
       {"cuMemExportToShareableHandle", reinterpret_cast<void*>(&export_allocation)},
       {"cuMemAddressReserve", reinterpret_cast<void*>(&reserve)},

@@ -52,7 +52,8 @@ void set_memory(std::uint64_t bytes);
 /// What runs as the kernel that `name` stands for, with the first of its arguments.
 void add_kernel(const void* name, std::size_t argument_bytes,
                 std::function<void(const void* argument)> run);
-/// Puts the work of a kernel, which need not be known, on a stream. It throws to fault.
+/// Puts the work of a kernel, which need not be known, on a stream; null: of one that is loaded. It
+/// throws to fault.
 void enqueue_kernel(const void* name, cudaStream_t stream, std::function<void()> run);
 
 } // namespace farcall::fake_cuda

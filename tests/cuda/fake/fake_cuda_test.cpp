@@ -298,6 +298,80 @@ TEST_F(fake_gpu, that_cannot_export_memory_works_without) {
               HasSubstr("cannot be exported"));
 }
 
+/// A stream of the program's, with work that ends when it is allowed to.
+struct busy_stream {
+  busy_stream() {
+    EXPECT_EQ(cudaStreamCreateWithFlags(&handle, cudaStreamNonBlocking), cudaSuccess);
+    fake_cuda::enqueue_kernel(nullptr, handle, [this] {
+      while (!may_go.load())
+        std::this_thread::yield();
+    });
+  }
+  ~busy_stream() {
+    may_go = true;
+    EXPECT_EQ(cudaStreamDestroy(handle), cudaSuccess);
+  }
+  cudaStream_t handle = nullptr;
+  std::atomic<bool> may_go{false};
+};
+
+// By the GPU's own write, and where it has none by a thread of CUDA's.
+TEST_F(fake_gpu, tells_when_a_stream_of_the_program_is_done) {
+  for (const int has_writes : {1, 0}) {
+    fake_cuda::set_attribute(CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, has_writes);
+    const job all(test::with_targets("cuda:0?idle_ms=1"));
+    const node& device = all.targets()[0];
+    use(device); // so that there is memory
+    busy_stream slow;
+    busy_stream slower;
+    future<void> last = device::when(device, slower.handle);
+    future<void> first = device::when(device, slow.handle);
+    // Neither holds back what the other or the lane has.
+    use(device);
+    EXPECT_FALSE(first.wait_for(5ms));
+    slow.may_go = true;
+    EXPECT_TRUE(first.wait_for(test::wait_limit));
+    first.get();
+    EXPECT_FALSE(last.test());
+    slower.may_go = true;
+    last.get();
+    EXPECT_EQ(fake_cuda::calls_that_waited(), "");
+  }
+}
+
+TEST_F(fake_gpu, tells_nothing_of_a_stream_that_is_captured_or_none) {
+  const job all(test::with_targets("cuda:0"));
+  const node& device = all.targets()[0];
+  cudaStream_t own = nullptr;
+  ASSERT_EQ(cudaStreamCreate(&own), cudaSuccess);
+  ASSERT_EQ(cudaStreamBeginCapture(own, cudaStreamCaptureModeGlobal), cudaSuccess);
+  EXPECT_THAT(text_thrown_by<remote_error>([&] { device::when(device, own).get(); }),
+              HasSubstr("captured"));
+  cudaGraph_t graph = nullptr;
+  EXPECT_EQ(cudaStreamEndCapture(own, &graph), cudaSuccess);
+  device::when(device, own).get();
+  EXPECT_EQ(cudaStreamDestroy(own), cudaSuccess);
+  EXPECT_THAT(text_thrown_by<remote_error>([&] { device::when(device, own).get(); }),
+              HasSubstr("CUDA"));
+  use(device);
+}
+
+// The stream would write into memory of the job that is not there any more.
+TEST_F(fake_gpu, whose_stream_is_never_done_is_left_as_it_is) {
+  std::optional<busy_stream> endless; // made when the job has what waits for an idle device
+  {
+    job_options o = test::with_targets("cuda:0");
+    o.stop_timeout = 50ms;
+    const job all(o);
+    endless.emplace();
+    future<void> never = device::when(all.targets()[0].within(20ms), endless->handle);
+    EXPECT_THROW(never.get(), timeout);
+  }
+  EXPECT_THAT(fake_cuda::left_behind(), HasSubstr("pinned"));
+  endless.reset();
+  fake_cuda::begin();
+}
+
 /// After a call that failed. Where that call asked for faults, or selected the device to do so,
 /// kernels may run that nobody waits for, and nothing is given back; and what could not be given
 /// back is there.

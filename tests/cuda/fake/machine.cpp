@@ -234,7 +234,8 @@ void begin() {
   m.devices = 1;
   m.memory = std::uint64_t{2} << 30;
   m.attributes = {{CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 1},
-                  {CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, 1}};
+                  {CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, 1},
+                  {CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, 1}};
 }
 
 void fail_call(std::int64_t number, cudaError_t status) {
@@ -315,7 +316,7 @@ void add_kernel(const void* name, std::size_t argument_bytes,
 void enqueue_kernel(const void* name, cudaStream_t on, std::function<void()> run) {
   stream* const s = find(on);
   if (s == nullptr) return;
-  load_kernel("cudaLaunchKernel", name, s->device());
+  if (name != nullptr) load_kernel("cudaLaunchKernel", name, s->device());
   s->add_kernel(std::move(run));
 }
 

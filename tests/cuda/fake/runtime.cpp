@@ -341,6 +341,15 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
   if (found.empty()) return failing(cudaErrorIllegalState);
   return found.mapped() ? failing(cudaErrorStreamCaptureInvalidated) : cudaSuccess;
 }
+cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* status) {
+  if (const auto failed = begins(__func__)) return *failed;
+  stream* const s = find(handle);
+  if (s == nullptr) return failing(cudaErrorInvalidResourceHandle);
+  const std::lock_guard guard(here().mutex);
+  *status =
+      here().captures.contains(s) ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+  return cudaSuccess;
+}
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
   if (const auto status = begins(__func__)) return *status;
   std::swap(*mode, capture_mode);
@@ -379,6 +388,15 @@ cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
   if (e == nullptr) return failing(cudaErrorInvalidResourceHandle);
   if (e->on != nullptr) e->on->wait_for(e->ticket);
   return static_cast<cudaError_t>(here().context_error.load());
+}
+cudaError_t cudaLaunchHostFunc(cudaStream_t on, cudaHostFn_t run, void* data) {
+  if (const auto status = begins(__func__)) return *status;
+  stream* const s = find(on);
+  if (s == nullptr) return failing(cudaErrorInvalidResourceHandle);
+  s->add([run, data] {
+    if (here().context_error.load() == cudaSuccess) run(data);
+  });
+  return cudaSuccess;
 }
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* name) {
   if (const auto status = begins(__func__)) return *status;
