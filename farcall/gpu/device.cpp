@@ -18,12 +18,12 @@ cuda::cuda_transport& transport_of(const node& n) {
   return *device;
 }
 
-template <class Place>
-future<void> when_reached(const node& where, const Place& place, void* stream) {
-  // Elsewhere it would be an ordinary call, which knows of no stream.
+template <auto Function, class Place>
+future<void> launch_with_handle(const node& where, const Place& place, void* handle) {
+  // Elsewhere it would be an ordinary call, which knows nothing of CUDA.
   (void)transport_of(where);
-  return async(place, grid{}, device_fn<detail::stream_reached>,
-               std::uint64_t{reinterpret_cast<std::uintptr_t>(stream)});
+  return async(place, grid{}, device_fn<Function>,
+               std::uint64_t{reinterpret_cast<std::uintptr_t>(handle)});
 }
 
 } // namespace
@@ -51,14 +51,28 @@ void* stream(const lane& to_device) {
   return transport_of(to_device.where()).stream_of(to_device.messages().ends());
 }
 
-future<void> when(const node& device, void* stream) { return when_reached(device, device, stream); }
+future<void> when(const node& device, void* stream) {
+  return launch_with_handle<&detail::stream_reached>(device, device, stream);
+}
 
 future<void> when(const timed_node& device, void* stream) {
-  return when_reached(device.where(), device, stream);
+  return launch_with_handle<&detail::stream_reached>(device.where(), device, stream);
 }
 
 future<void> when(const lane& to_device, void* stream) {
-  return when_reached(to_device.where(), to_device, stream);
+  return launch_with_handle<&detail::stream_reached>(to_device.where(), to_device, stream);
+}
+
+void wait_event(const node& device, void* event) {
+  launch_with_handle<&detail::event_passed>(device, device, event).get();
+}
+
+void wait_event(const timed_node& device, void* event) {
+  launch_with_handle<&detail::event_passed>(device.where(), device, event).get();
+}
+
+void wait_event(const lane& to_device, void* event) {
+  launch_with_handle<&detail::event_passed>(to_device.where(), to_device, event).get();
 }
 
 std::vector<memory_handle> export_bytes(const node& device,

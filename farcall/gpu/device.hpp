@@ -64,6 +64,17 @@ void pin_resident(const node& device, bool stay = true);
 /// The same by a lane, whose launches are those that an emulated device waits for.
 [[nodiscard]] future<void> when(const lane& to_device, void* stream);
 
+/// Calls and launches that the calling thread makes on the device from now on begin only when all
+/// that `event`, a cudaEvent_t, has recorded is done. Large copies do not wait. The event may be
+/// recorded again, or destroyed, at once. Does not block, but waits while the lane is full. Threads
+/// that share a stream of launches also wait with their launches. On emulated devices `event` is
+/// null, and nothing is waited for. Throws what sync() throws, and error; see pin_resident().
+void wait_event(const node& device, void* event);
+/// The same with a deadline for a lane that is full.
+void wait_event(const timed_node& device, void* event);
+/// The same for calls and launches in a lane.
+void wait_event(const lane& to_device, void* event);
+
 /// Part of a device's memory, as a descriptor for who maps it elsewhere: see export_memory().
 using memory_handle = cuda::memory_handle;
 

@@ -149,6 +149,13 @@ TEST(devices, that_are_emulated_know_no_streams_of_cuda) {
   int none = 0;
   EXPECT_THAT(text_thrown_by<remote_error>([&] { device::when(all.targets()[0], &none).get(); }),
               HasSubstr("emulated"));
+  EXPECT_THAT(text_thrown_by<remote_error>([&] { device::wait_event(all.targets()[0], &none); }),
+              HasSubstr("emulated"));
+  device::wait_event(all.targets()[0], nullptr);
+  const lane own(all.targets()[0]);
+  device::wait_event(own, nullptr);
+  EXPECT_EQ(sync(all.targets()[0], device_fn<add>, 1.0, 2.0), 3.0);
+  EXPECT_EQ(sync(own, device_fn<add>, 1.0, 2.0), 3.0);
   EXPECT_THAT(text_thrown_by<error>([&] { (void)device::when(all.targets()[1], nullptr); }),
               AllOf(HasSubstr("node 2"), HasSubstr("no device")));
 }

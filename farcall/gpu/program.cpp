@@ -53,6 +53,8 @@ std::vector<row_launch> launches_of(device_code::kind kind) {
   using reached = detail::stream_call<&detail::stream_reached>;
   by_row[reached::far::self.index()] = {&reached::launch::on_threads,
                                         cuda::launch_kind::stream_write};
+  using passed = detail::stream_call<&detail::event_passed>;
+  by_row[passed::far::self.index()] = {&passed::launch::on_threads, cuda::launch_kind::event_wait};
   return by_row;
 }
 

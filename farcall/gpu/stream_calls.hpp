@@ -14,6 +14,10 @@ namespace farcall::detail {
 /// the stream whose handle it is given.
 inline void stream_reached(std::uint64_t /*stream*/) {}
 
+/// What wait_event() launches. On a GPU the lane waits for the event whose handle it is given; on
+/// threads there are no events.
+inline void event_passed(std::uint64_t /*event*/) {}
+
 /// A function as what is launched, with a handle of CUDA's as its argument.
 template <auto Function>
 struct stream_call {

@@ -4,6 +4,12 @@
 
 #include <cuda_runtime_api.h>
 
+#include <array>
+#include <atomic>
+#include <thread>
+#include <utility>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -56,6 +62,165 @@ TEST(gpu_program, has_asked_for_all_hardware_queues) {
   EXPECT_NE(std::getenv("CUDA_DEVICE_MAX_CONNECTIONS"), nullptr);
 }
 #endif
+
+/// A stream of the program's with work that ends when it is allowed to, and an event behind that.
+class slow_work {
+ public:
+  slow_work() {
+    EXPECT_EQ(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), cudaSuccess);
+    EXPECT_EQ(cudaEventCreateWithFlags(&done_, cudaEventDisableTiming), cudaSuccess);
+    EXPECT_EQ(cudaLaunchHostFunc(stream_, &wait, &may_end_), cudaSuccess);
+    EXPECT_EQ(cudaEventRecord(done_, stream_), cudaSuccess);
+  }
+  slow_work(const slow_work&) = delete;
+  slow_work& operator=(const slow_work&) = delete;
+  ~slow_work() {
+    end();
+    EXPECT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+    EXPECT_EQ(cudaStreamDestroy(stream_), cudaSuccess);
+    if (done_ != nullptr) {
+      EXPECT_EQ(cudaEventDestroy(done_), cudaSuccess);
+    }
+  }
+  void end() { may_end_ = true; }
+  void forget_event() { EXPECT_EQ(cudaEventDestroy(std::exchange(done_, nullptr)), cudaSuccess); }
+  [[nodiscard]] cudaStream_t stream() const { return stream_; }
+  [[nodiscard]] cudaEvent_t done() const { return done_; }
+
+ private:
+  static void CUDART_CB wait(void* may_end) {
+    while (!static_cast<std::atomic<bool>*>(may_end)->load())
+      std::this_thread::yield();
+  }
+  std::atomic<bool> may_end_{false};
+  cudaStream_t stream_ = nullptr;
+  cudaEvent_t done_ = nullptr;
+};
+
+/// Has memory there, so that none is asked for while a stream is busy.
+node warmed(const job& all) {
+  const node& device = all.targets()[0];
+  (void)device.allocate<std::byte>(1);
+  return device;
+}
+
+TEST_F(gpu, tells_when_a_stream_of_the_program_is_done) {
+  const job all(test::with_targets("cuda:0?idle_ms=1"));
+  const node device = warmed(all);
+  slow_work slow;
+  slow_work slower;
+  future<void> last = device::when(device, slower.stream());
+  future<void> first = device::when(device, slow.stream());
+  // Neither holds back what the other or the lane has.
+  EXPECT_EQ(sync(device, device_fn<add>, 1.0, 2.0), 3.0);
+  sync(device, grid{}, device_fn<nothing>);
+  EXPECT_FALSE(first.wait_for(5ms));
+  slow.end();
+  EXPECT_TRUE(first.wait_for(test::wait_limit));
+  first.get();
+  EXPECT_FALSE(last.test());
+  slower.end();
+  last.get();
+}
+
+// The worker leaves meanwhile, and is not started for nothing.
+TEST_F(gpu, holds_calls_and_launches_back_until_an_event) {
+  const job all(test::with_targets("cuda:0?idle_ms=1&workers=2"));
+  const node device = warmed(all);
+  const lane other(device);
+  for (int round = 0; round < 5; ++round) {
+    slow_work slow;
+    future<void> before = async(device, grid{}, device_fn<nothing>);
+    device::wait_event(device, slow.done());
+    slow.forget_event();
+    future<double> call = async(device, device_fn<add>, 1.0, round);
+    future<void> launch = async(device, grid{}, device_fn<nothing>);
+    before.get();
+    EXPECT_EQ(sync(other, device_fn<add>, 1.0, 1.0), 2.0) << "others do not wait";
+    device::quiesce(device);
+    const std::uint64_t starts = device::worker_starts(device);
+    future<double> next = async(device, device_fn<add>, 2.0, round);
+    EXPECT_FALSE(call.wait_for(20ms));
+    EXPECT_FALSE(launch.test());
+    EXPECT_EQ(device::worker_starts(device), starts);
+    slow.end();
+    EXPECT_EQ(call.get(), 1.0 + round);
+    EXPECT_EQ(next.get(), 2.0 + round);
+    launch.get();
+    // One that has completed.
+    device::wait_event(device.within(test::wait_limit), slow_work().done());
+  }
+}
+
+TEST_F(gpu, waits_for_several_events_in_turn) {
+  const job all(test::with_targets("cuda:0?idle_ms=1"));
+  const node device = warmed(all);
+  const lane own(device);
+  std::array<slow_work, 4> slow;
+  std::vector<future<double>> calls;
+  for (const slow_work& s : slow) {
+    for (const bool is_own : {true, false}) {
+      if (is_own) {
+        device::wait_event(own, s.done());
+        calls.push_back(async(own, device_fn<add>, 1.0, 2.0));
+      } else {
+        device::wait_event(device, s.done());
+        calls.push_back(async(device, device_fn<add>, 1.0, 2.0));
+      }
+    }
+  }
+  for (std::size_t i : {1, 0, 3, 2})
+    slow[i].end();
+  for (future<double>& f : calls)
+    EXPECT_EQ(f.get(), 3.0);
+}
+
+TEST_F(gpu, that_waits_for_an_event_takes_no_more_than_a_lane_has_room_for) {
+  const job all(test::with_targets("cuda:0?idle_ms=1"));
+  const node device = warmed(all);
+  slow_work slow;
+  device::wait_event(device, slow.done());
+  std::vector<future<double>> calls;
+  for (int i = 0; i < 150; ++i)
+    calls.push_back(async(device, device_fn<add>, i, 1.0));
+  EXPECT_THROW(device::wait_event(device.within(10ms), slow.done()), timeout);
+  EXPECT_THROW((void)sync(device.within(10ms), device_fn<add>, 1.0, 1.0), timeout);
+  slow.end();
+  for (int i = 0; i < 150; ++i)
+    EXPECT_EQ(calls[static_cast<std::size_t>(i)].get(), i + 1.0);
+}
+
+TEST_F(gpu, takes_a_lane_back_that_was_closed_while_it_waited) {
+  const job all(test::with_targets("cuda:0?workers=1&idle_ms=1"));
+  const node device = warmed(all);
+  slow_work slow;
+  std::vector<lane> lanes;
+  while (lanes.size() < 7) // and this thread's
+    lanes.emplace_back(device);
+  device::wait_event(lanes.back(), slow.done());
+  post(lanes.back(), device_fn<nothing>);
+  lanes.pop_back();
+  EXPECT_THROW(lane(device.within(20ms)), error);
+  slow.end();
+  const auto give_up = std::chrono::steady_clock::now() + test::wait_limit;
+  while (lanes.size() < 7 && std::chrono::steady_clock::now() < give_up) {
+    try {
+      lanes.emplace_back(device);
+    } catch (const error&) {
+      std::this_thread::yield();
+    }
+  }
+  ASSERT_EQ(lanes.size(), 7U);
+  EXPECT_EQ(sync(lanes.back(), device_fn<add>, 1.0, 1.0), 2.0);
+}
+
+TEST_F(gpu, waits_for_no_event_that_is_none) {
+  const job all(test::with_targets("cuda:0"));
+  const node& device = all.targets()[0];
+  EXPECT_THAT(text_thrown_by<remote_error>([&] { device::wait_event(device, nullptr); }),
+              HasSubstr("CUDA"));
+  EXPECT_EQ(sync(device, device_fn<add>, 1.0, 2.0), 3.0);
+}
 
 TEST_F(gpu, that_is_not_there_is_an_error_that_counts_them) {
   EXPECT_THAT(text_thrown_by<start_failed>([] { job all(test::with_targets("cuda:63")); }),

@@ -241,7 +241,7 @@ class transport_to_device final : public cuda_transport, public rma_engine {
                    [this] { return launches_under_way(); });
     if (own_.try_out) workers_->try_out();
     workers_->begin({[this](std::uint32_t w) { return has_unread(w); },
-                     [this] { return has_launches(); }, [this] { receive(); }});
+                     [this] { return is_in_use(); }, [this] { receive(); }});
   }
 
   ~transport_to_device() override { (void)stop(clock::now()); }
@@ -452,9 +452,12 @@ class transport_to_device final : public cuda_transport, public rma_engine {
     return all;
   }
 
-  [[nodiscard]] bool has_launches() const noexcept {
-    return std::any_of(down_.begin(), down_.end(),
-                       [](const auto& e) { return e->lane.has_launches(); });
+  /// Kernels are under way, or events of the program's, at whose end the device writes into memory
+  /// that is ours.
+  [[nodiscard]] bool is_in_use() const noexcept {
+    return std::any_of(down_.begin(), down_.end(), [](const auto& e) {
+      return e->lane.has_launches() || e->lane.awaits_event();
+    });
   }
 
   /// Else each lane that was ever open would cost its worker looks.

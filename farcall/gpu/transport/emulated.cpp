@@ -298,6 +298,10 @@ class emulated_device final : public device_api {
 
   void launch(std::uint32_t stream, launcher run, const launch_plan& plan) override {
     if (plan.handle != 0) throw error("an emulated device knows no stream or event of CUDA");
+    if (plan.kind == launch_kind::event_wait) {
+      store_release(plan.gate, plan.gate_value);
+      return;
+    }
     const microseconds delay{stream % 2 == 0 ? it_->faults->launch_delay_us.load() : 0};
     it_->streams[stream].add(run, plan, delay,
                              [it = it_.get()](const char* why) { it->fail(why); });

@@ -175,6 +175,7 @@ class gpu_device final : public device_api {
       stream_writes_.add(reinterpret_cast<cudaStream_t>(plan.handle), plan.done, plan.done_value);
       return;
     }
+    if (plan.kind == launch_kind::event_wait) return wait_for_event(streams_[stream], plan);
     launch_plan here = plan;
     here.stream = streams_[stream];
     if (const char* why = run(here)) throw error(std::string("launching a kernel: ") + why);
@@ -225,6 +226,8 @@ class gpu_device final : public device_api {
     }
     for (cudaStream_t& s : streams_)
       check(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking), "making a stream");
+    for (cudaStream_t& s : gates_)
+      check(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking), "making a stream");
     for (copy_way& way : ways_) {
       check(cudaStreamCreateWithFlags(&way.stream, cudaStreamNonBlocking), "making a stream");
       for (staging& s : way.pieces) {
@@ -234,6 +237,28 @@ class gpu_device final : public device_api {
         check(cudaEventCreateWithFlags(&s.done, cudaEventDisableTiming), "making an event");
       }
     }
+  }
+
+  void wait_for_event(cudaStream_t launches, const launch_plan& plan) {
+    auto* const event = reinterpret_cast<cudaEvent_t>(plan.handle);
+    const cudaError_t status = cudaEventQuery(event);
+    if (status == cudaSuccess) return store_release(plan.gate, plan.gate_value);
+    if (status != cudaErrorNotReady) check(status, "waiting for an event");
+    check(cudaStreamWaitEvent(launches, event, 0), "waiting for an event");
+    // Not there: what has been launched before would be waited for, too.
+    const std::lock_guard guard(gate_mutex_);
+    cudaStream_t gate = free_gate();
+    check(cudaStreamWaitEvent(gate, event, 0), "waiting for an event");
+    stream_writes_.add(gate, plan.gate, plan.gate_value);
+  }
+
+  /// A stream that waits for nothing, so that no event is waited for twice. With all of them in use
+  /// an event seems to complete only when another one has, too.
+  [[nodiscard]] cudaStream_t free_gate() noexcept {
+    for (cudaStream_t s : gates_) {
+      if (cudaStreamQuery(s) == cudaSuccess) return s;
+    }
+    return gates_[next_gate_++ % gates_.size()];
   }
 
   static void refuse_blocking_launches() {
@@ -383,6 +408,7 @@ class gpu_device final : public device_api {
     };
     std::for_each(workers_.begin(), workers_.end(), end);
     std::for_each(streams_.begin(), streams_.end(), end);
+    std::for_each(gates_.begin(), gates_.end(), end);
     for (copy_way& way : ways_) {
       end(way.stream);
       for (const staging& s : way.pieces) {
@@ -404,6 +430,9 @@ class gpu_device final : public device_api {
   stream_writes stream_writes_;
   std::vector<cudaStream_t> workers_;
   std::array<cudaStream_t, launch_streams> streams_{};
+  std::mutex gate_mutex_;
+  std::array<cudaStream_t, 2> gates_{}; ///< for events; few, since hardware queues are
+  std::size_t next_gate_ = 0;
   std::array<copy_way, 2> ways_;
   std::vector<void*> shared_;
   std::vector<void*> tables_;

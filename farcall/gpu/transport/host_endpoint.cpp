@@ -13,6 +13,10 @@ namespace {
 /// Every so many looks in vain a waiting thread sees whether the device is well.
 constexpr unsigned looks_per_check = 1024;
 
+/// A notice behind which a device waits. It takes no notice of it otherwise, as of all that is no
+/// request.
+constexpr auto lane_waits = static_cast<record_kind>(242);
+
 } // namespace
 
 host_endpoint::host_endpoint(lane_memory& block, std::uint32_t ring_bytes, workers& all,
@@ -67,7 +71,13 @@ void host_endpoint::send_locked() noexcept {
   if (has_gone == is_blocked(out_.state()))
     out_.on(has_gone ? send_event::unblock : send_event::block);
   if (out_.state() == send_state::closing) say_goodbye();
-  if (next_down_.load(std::memory_order_relaxed) != before) all_->wake(worker_);
+  if (next_down_.load(std::memory_order_relaxed) == before) return;
+  // A worker that was started now would find nothing, and leave, and be started again.
+  if (awaits_event() && !has_unread()) {
+    all_->expect_soon();
+  } else {
+    all_->wake(worker_);
+  }
 }
 
 bool host_endpoint::send(const record_view& record) noexcept {
@@ -101,14 +111,18 @@ void host_endpoint::say_goodbye() noexcept {
 bool host_endpoint::launch(launcher run, launch_plan& plan, std::uint32_t slot) noexcept {
   const std::uint64_t number = launches_begun_.load(std::memory_order_relaxed);
   if (number - launches_ended_.load(std::memory_order_acquire) == most_launches) return false;
+  const bool is_gate = plan.kind == launch_kind::event_wait;
+  if (is_gate && !has_space()) return false;
   const std::size_t place = number % most_launches;
   plan.node = launching_.node;
   plan.done = &block_->launches_done[place];
   plan.done_value = number + 1;
   plan.blocks_done = launching_.blocks_done;
   launched_[place] = {slot, nullptr, plan.kind == launch_kind::kernel, false};
+  if (is_gate) put_gate(plan);
   try {
     launching_.device->launch(launching_.stream, run, plan);
+    if (is_gate) store_release(plan.done, plan.done_value);
   } catch (const std::exception& e) {
     static std::mutex mutex;
     // Few, and for ever: a reply may be read late.
@@ -116,6 +130,7 @@ bool host_endpoint::launch(launcher run, launch_plan& plan, std::uint32_t slot) 
     const std::lock_guard guard(mutex);
     launched_[place].failure = texts->insert(e.what()).first->c_str();
     store_release(plan.done, plan.done_value);
+    if (is_gate) store_release(plan.gate, plan.gate_value);
   }
   // Release; partner: the acquire load in end_launches().
   launches_begun_.store(number + 1, std::memory_order_release);
@@ -174,9 +189,42 @@ bool host_endpoint::send_notices(record_kind kind, const lane_shape& shape) noex
   return true;
 }
 
+/// A notice whose first word somebody else writes, later. Words validate themselves, and a device
+/// takes messages in order, so all that is sent behind it waits there without anybody's help.
+void host_endpoint::put_gate(launch_plan& plan) noexcept {
+  const std::uint64_t next = next_down_.load(std::memory_order_relaxed);
+  slot& s = block_->down[slot_at(next)];
+  store_release(&s.words[1], word_of(UINT32_MAX, phase_of(next)));
+  plan.gate = &s.words[0];
+  plan.gate_value = word_of(commit_word(sizeof(record_header), lane_waits), phase_of(next));
+  next_down_.store(next + 1, std::memory_order_release);
+  awaits_event_.store(true, std::memory_order_release);
+}
+
+/// The first word is there of a message that was sent; the slot may even hold a later one.
+bool host_endpoint::is_written(std::uint64_t position) const noexcept {
+  const std::uint32_t phase = phase_in(load_acquire(&block_->down[slot_at(position)].words[0]));
+  return static_cast<std::int32_t>(phase - phase_of(position)) >= 0;
+}
+
+void host_endpoint::look_at_gates_locked() noexcept {
+  // A worker that has left does not see that an event has completed.
+  if (has_unread()) all_->wake(worker_);
+  const std::uint64_t next = next_down_.load(std::memory_order_relaxed);
+  for (std::uint64_t i = load_acquire(&block_->down_consumed); i < next; ++i) {
+    if (!is_written(i)) return;
+  }
+  awaits_event_.store(false, std::memory_order_release);
+}
+
 bool host_endpoint::has_unread() const noexcept {
   const std::uint64_t next = next_down_.load(std::memory_order_acquire);
-  return next != load_acquire(&block_->down_consumed);
+  const std::uint64_t consumed = load_acquire(&block_->down_consumed);
+  return next != consumed && is_written(consumed);
+}
+
+bool host_endpoint::has_all_consumed() const noexcept {
+  return next_down_.load(std::memory_order_acquire) == load_acquire(&block_->down_consumed);
 }
 
 // ---- up -----------------------------------------------------------------------------------------
@@ -281,7 +329,7 @@ bool host_endpoint::is_free() noexcept {
   if (out_.state() == send_state::idle) return true;
   send_locked();
   // In this order: what was consumed has been replied to.
-  const bool is_consumed = out_.state() == send_state::finished && !has_unread();
+  const bool is_consumed = out_.state() == send_state::finished && has_all_consumed();
   receive_locked();
   if (!is_consumed || has_launches()) return false;
   out_.on(send_event::release);
@@ -318,8 +366,9 @@ void host_endpoint::progress() noexcept {
     receive_locked();
     receive_mutex_.unlock();
   }
-  if ((is_blocked(out_.state()) || out_.is_held()) && send_mutex_.try_lock()) {
+  if ((is_blocked(out_.state()) || out_.is_held() || awaits_event()) && send_mutex_.try_lock()) {
     send_locked();
+    if (awaits_event()) look_at_gates_locked();
     send_mutex_.unlock();
   }
 }

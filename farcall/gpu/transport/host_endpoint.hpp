@@ -63,8 +63,13 @@ class host_endpoint final : public staged_lane {
 
   void progress() noexcept override;
   void arm() noexcept override;
-  /// The device has not taken all that was sent.
+  /// There is something for the device to take: sent, and not waiting for an event.
   [[nodiscard]] bool has_unread() const noexcept;
+  /// An event of the program's may still have to complete before the device takes more. Whoever
+  /// calls progress() then sees that it does.
+  [[nodiscard]] bool awaits_event() const noexcept {
+    return awaits_event_.load(std::memory_order_acquire);
+  }
   /// Launches are under way.
   [[nodiscard]] bool has_launches() const noexcept { return !have_ended(launches_begun()); }
   /// How many launches have begun.
@@ -95,6 +100,10 @@ class host_endpoint final : public staged_lane {
   [[nodiscard]] bool launch(launcher run, launch_plan& plan, std::uint32_t slot) noexcept;
   [[nodiscard]] bool take(const std::uint32_t* message) noexcept;
   [[nodiscard]] bool put_into_ring(const std::uint32_t* message) noexcept;
+  [[nodiscard]] bool is_written(std::uint64_t position) const noexcept;
+  [[nodiscard]] bool has_all_consumed() const noexcept;
+  void put_gate(launch_plan& plan) noexcept;
+  void look_at_gates_locked() noexcept;
   void say_goodbye() noexcept;
   void put(const std::uint32_t* payload) noexcept;
   void end_launches() noexcept;
@@ -118,6 +127,7 @@ class host_endpoint final : public staged_lane {
   };
   std::deque<long_record> long_records_; ///< sent, and perhaps not yet read
   std::atomic<std::uint64_t> launches_begun_{0};
+  std::atomic<bool> awaits_event_{false};
 
   // ---- up; receive_mutex_
   std::uint64_t next_up_ = 0;

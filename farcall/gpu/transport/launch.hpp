@@ -16,6 +16,9 @@ struct launch_shape {
 enum class launch_kind : std::uint8_t {
   kernel,
   stream_write, ///< no kernel: `done_value` is written in the program's stream `handle`
+  /// No kernel either, and nothing says that it is done: launches behind it on the stream begin
+  /// when the program's event `handle` has completed, and `gate` gets `gate_value` then.
+  event_wait,
 };
 
 /// An ordinary kernel's launch, whose last block says that all is done by one store.
@@ -29,7 +32,9 @@ struct launch_plan {
   std::uint32_t* blocks_done = nullptr; ///< of the device; zero before and after
   void* stream = nullptr;               ///< a GPU's
   launch_kind kind = launch_kind::kernel;
-  std::uint64_t handle = 0; ///< CUDA's, for what is no kernel
+  std::uint64_t handle = 0;      ///< CUDA's, for what is no kernel
+  std::uint64_t* gate = nullptr; ///< in memory of the host
+  std::uint64_t gate_value = 0;
 };
 
 /// Launches; null, or why that was not possible. The text lives for ever.

@@ -39,7 +39,7 @@ void stream_writes::add(cudaStream_t stream, std::uint64_t* word, std::uint64_t 
   }
   auto task = std::make_unique<host_write>(host_write{word, value});
   check(cudaLaunchHostFunc(stream, &write_on_host, task.get()), "writing in a stream");
-  [[maybe_unused]] host_write* const callbacks = task.release();
+  [[maybe_unused]] host_write* const its = task.release();
 }
 
 } // namespace farcall::cuda

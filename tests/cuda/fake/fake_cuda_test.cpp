@@ -315,28 +315,26 @@ struct busy_stream {
   std::atomic<bool> may_go{false};
 };
 
-// By the GPU's own write, and where it has none by a thread of CUDA's.
-TEST_F(fake_gpu, tells_when_a_stream_of_the_program_is_done) {
-  for (const int has_writes : {1, 0}) {
-    fake_cuda::set_attribute(CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, has_writes);
-    const job all(test::with_targets("cuda:0?idle_ms=1"));
-    const node& device = all.targets()[0];
-    use(device); // so that there is memory
-    busy_stream slow;
-    busy_stream slower;
-    future<void> last = device::when(device, slower.handle);
-    future<void> first = device::when(device, slow.handle);
-    // Neither holds back what the other or the lane has.
-    use(device);
-    EXPECT_FALSE(first.wait_for(5ms));
-    slow.may_go = true;
-    EXPECT_TRUE(first.wait_for(test::wait_limit));
-    first.get();
-    EXPECT_FALSE(last.test());
-    slower.may_go = true;
-    last.get();
-    EXPECT_EQ(fake_cuda::calls_that_waited(), "");
-  }
+// A thread of CUDA's writes then.
+TEST_F(fake_gpu, that_has_no_writes_in_streams_works_without) {
+  fake_cuda::set_attribute(CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, 0);
+  const job all(test::with_targets("cuda:0?idle_ms=1"));
+  const node& device = all.targets()[0];
+  use(device); // so that there is memory
+  busy_stream slow;
+  cudaEvent_t done = nullptr;
+  ASSERT_EQ(cudaEventCreateWithFlags(&done, cudaEventDisableTiming), cudaSuccess);
+  ASSERT_EQ(cudaEventRecord(done, slow.handle), cudaSuccess);
+  future<void> at_end = device::when(device, slow.handle);
+  device::wait_event(device, done);
+  future<double> call = async(device, device_fn<add>, 1.0, 2.0);
+  EXPECT_FALSE(call.wait_for(5ms));
+  EXPECT_FALSE(at_end.test());
+  slow.may_go = true;
+  EXPECT_EQ(call.get(), 3.0);
+  at_end.get();
+  EXPECT_EQ(cudaEventDestroy(done), cudaSuccess);
+  EXPECT_EQ(fake_cuda::calls_that_waited(), "");
 }
 
 TEST_F(fake_gpu, tells_nothing_of_a_stream_that_is_captured_or_none) {
@@ -358,18 +356,50 @@ TEST_F(fake_gpu, tells_nothing_of_a_stream_that_is_captured_or_none) {
 
 // The stream would write into memory of the job that is not there any more.
 TEST_F(fake_gpu, whose_stream_is_never_done_is_left_as_it_is) {
-  std::optional<busy_stream> endless; // made when the job has what waits for an idle device
-  {
-    job_options o = test::with_targets("cuda:0");
-    o.stop_timeout = 50ms;
-    const job all(o);
-    endless.emplace();
-    future<void> never = device::when(all.targets()[0].within(20ms), endless->handle);
-    EXPECT_THROW(never.get(), timeout);
+  for (const bool is_given_up : {false, true}) {
+    std::optional<busy_stream> endless; // made when the job has what waits for an idle device
+    cudaEvent_t done = nullptr;
+    {
+      job_options o = test::with_targets("cuda:0");
+      o.stop_timeout = 50ms;
+      const job all(o);
+      const node& device = all.targets()[0];
+      endless.emplace();
+      ASSERT_EQ(cudaEventCreateWithFlags(&done, cudaEventDisableTiming), cudaSuccess);
+      ASSERT_EQ(cudaEventRecord(done, endless->handle), cudaSuccess);
+      if (is_given_up) {
+        device::wait_event(device, done);
+        EXPECT_THROW((void)sync(device.within(20ms), device_fn<add>, 1.0, 1.0), timeout);
+        device::give_up(device);
+      } else {
+        EXPECT_THROW(device::when(device.within(20ms), endless->handle).get(), timeout);
+        device::wait_event(device, done);
+        post(device, device_fn<nothing>);
+      }
+    }
+    EXPECT_THAT(fake_cuda::left_behind(), HasSubstr("pinned"));
+    endless.reset();
+    fake_cuda::begin();
   }
-  EXPECT_THAT(fake_cuda::left_behind(), HasSubstr("pinned"));
-  endless.reset();
-  fake_cuda::begin();
+}
+
+// Whichever call fails for an event: an error, and the lane goes on.
+TEST_F(fake_gpu, may_refuse_to_wait_for_an_event) {
+  const job all(test::with_targets("cuda:0?idle_ms=1"));
+  const node& device = all.targets()[0];
+  use(device);
+  for (const char* function :
+       {"cudaEventQuery", "cudaStreamWaitEvent", "cudaStreamIsCapturing", "cuStreamWriteValue64"}) {
+    busy_stream slow;
+    cudaEvent_t done = nullptr;
+    ASSERT_EQ(cudaEventCreateWithFlags(&done, cudaEventDisableTiming), cudaSuccess);
+    ASSERT_EQ(cudaEventRecord(done, slow.handle), cudaSuccess);
+    fake_cuda::fail_function(function, cudaErrorInvalidValue);
+    EXPECT_THROW(device::wait_event(device, done), remote_error);
+    fake_cuda::fail_function(function, cudaSuccess);
+    EXPECT_EQ(sync(device, device_fn<add>, 1.0, 2.0), 3.0);
+    EXPECT_EQ(cudaEventDestroy(done), cudaSuccess);
+  }
 }
 
 /// After a call that failed. Where that call asked for faults, or selected the device to do so,

@@ -30,9 +30,10 @@ namespace {
 /// What CUDA refuses while a stream is captured, as the capture would not see it.
 bool is_unsafe_in_capture(const std::string& function) {
   static const std::set<std::string> all = {
-      "cudaDeviceSynchronize", "cudaEventSynchronize", "cudaFree",        "cudaFreeHost",
-      "cudaHostAlloc",         "cudaMalloc",           "cudaMemcpy",      "cudaMemcpyFromSymbol",
-      "cudaMemcpyToSymbol",    "cudaMemset",           "cudaStreamQuery", "cudaStreamSynchronize"};
+      "cudaDeviceSynchronize", "cudaEventQuery",     "cudaEventSynchronize", "cudaFree",
+      "cudaFreeHost",          "cudaHostAlloc",      "cudaMalloc",           "cudaMemcpy",
+      "cudaMemcpyFromSymbol",  "cudaMemcpyToSymbol", "cudaMemset",           "cudaStreamQuery",
+      "cudaStreamSynchronize"};
   return all.contains(function);
 }
 
@@ -147,16 +148,6 @@ std::uint64_t stream::added() const {
   return added_;
 }
 
-bool stream::is_idle() const {
-  const std::lock_guard guard(mutex_);
-  return done_ == added_;
-}
-
-void stream::wait_for(std::uint64_t ticket) {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return done_ >= ticket; });
-}
-
 void stream::work() {
   std::unique_lock lock(mutex_);
   std::minstd_rand random(static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(this) >> 4));
@@ -176,9 +167,8 @@ void stream::work() {
           std::chrono::microseconds(std::uniform_int_distribution<std::int64_t>(0, most)(random)));
     }
     task();
+    done_->one_more();
     lock.lock();
-    ++done_;
-    changed_.notify_all();
   }
 }
 

@@ -32,10 +32,33 @@ struct fault {
   cudaError_t status = cudaSuccess;
 };
 
+/// How many of a stream's tasks are done. Outlives the stream where somebody waits.
+class progress {
+ public:
+  void one_more() {
+    const std::lock_guard guard(mutex_);
+    ++done_;
+    changed_.notify_all();
+  }
+  [[nodiscard]] bool is_at(std::uint64_t ticket) const {
+    const std::lock_guard guard(mutex_);
+    return done_ >= ticket;
+  }
+  void wait_for(std::uint64_t ticket) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return done_ >= ticket; });
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t done_ = 0;
+};
+
 class stream;
 struct event {
   int device = 0;
-  stream* on = nullptr;
+  std::shared_ptr<progress> of; ///< the stream that it was recorded in, or null
   std::uint64_t ticket = 0;
 };
 
@@ -131,10 +154,9 @@ class stream {
   void add_kernel(std::function<void()> run);
   /// How many tasks there have been.
   [[nodiscard]] std::uint64_t added() const;
-  [[nodiscard]] bool is_idle() const;
-  /// Until the first `ticket` tasks have been done.
-  void wait_for(std::uint64_t ticket);
-  void wait() { wait_for(added()); }
+  [[nodiscard]] const std::shared_ptr<progress>& done() const { return done_; }
+  [[nodiscard]] bool is_idle() const { return done_->is_at(added()); }
+  void wait() { done_->wait_for(added()); }
 
  private:
   void work();
@@ -144,7 +166,7 @@ class stream {
   std::condition_variable changed_;
   std::deque<std::function<void()>> tasks_;
   std::uint64_t added_ = 0;
-  std::uint64_t done_ = 0;
+  std::shared_ptr<progress> done_ = std::make_shared<progress>();
   bool is_ending_ = false;
   std::thread thread_;
 };

@@ -357,7 +357,7 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* made, unsigned /*flags*/) {
   if (const auto status = begins(__func__)) return *status;
-  auto* const e = new event{device_in_use()};
+  auto* const e = new event{device_in_use(), nullptr, 0};
   const std::lock_guard guard(here().mutex);
   here().events.insert(e);
   *made = reinterpret_cast<cudaEvent_t>(e);
@@ -378,7 +378,7 @@ cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t on) {
   stream* const s = find(on);
   if (e == nullptr || s == nullptr || e->device != s->device())
     return failing(cudaErrorInvalidResourceHandle);
-  e->on = s;
+  e->of = s->done();
   e->ticket = s->added();
   return cudaSuccess;
 }
@@ -386,8 +386,23 @@ cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
   if (const auto status = begins(__func__)) return *status;
   const event* const e = find(handle);
   if (e == nullptr) return failing(cudaErrorInvalidResourceHandle);
-  if (e->on != nullptr) e->on->wait_for(e->ticket);
+  if (e->of != nullptr) e->of->wait_for(e->ticket);
   return static_cast<cudaError_t>(here().context_error.load());
+}
+cudaError_t cudaEventQuery(cudaEvent_t handle) {
+  if (const auto status = begins(__func__)) return *status;
+  const event* const e = find(handle);
+  if (e == nullptr) return failing(cudaErrorInvalidResourceHandle);
+  return e->of == nullptr || e->of->is_at(e->ticket) ? cudaSuccess : cudaErrorNotReady;
+}
+/// For what the event has recorded by now, whatever becomes of it.
+cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t awaited, unsigned /*flags*/) {
+  if (const auto status = begins(__func__)) return *status;
+  stream* const s = find(handle);
+  const event* const e = find(awaited);
+  if (s == nullptr || e == nullptr) return failing(cudaErrorInvalidResourceHandle);
+  if (e->of != nullptr) s->add([of = e->of, ticket = e->ticket] { of->wait_for(ticket); });
+  return cudaSuccess;
 }
 cudaError_t cudaLaunchHostFunc(cudaStream_t on, cudaHostFn_t run, void* data) {
   if (const auto status = begins(__func__)) return *status;
