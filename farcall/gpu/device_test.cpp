@@ -1,6 +1,7 @@
 #include <farcall/offload/stop_token.hpp>
 #include <tests/conformance/device.hpp>
 
+#include <barrier>
 #include <stop_token>
 
 #include <sched.h>
@@ -16,6 +17,39 @@ INSTANTIATE_TEST_SUITE_P(emulated_warp, device_team_test,
                          ::testing::Values("cuda-emulated:0?threads=32"));
 
 // ---- what is not about one device ---------------------------------------------------------------
+
+TEST(devices, are_called_by_more_threads_than_they_have_lanes) {
+  const job all(test::with_targets("cuda-emulated:0?idle_ms=1"));
+  const node& device = all.targets()[0];
+  constexpr int count = 12; // eight lanes
+  std::barrier meeting(count);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < count; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 20; ++i) {
+        EXPECT_EQ(sync(device, device_fn<add>, i, 1.0), i + 1.0);
+        meeting.arrive_and_wait(); // so all have lanes at a time
+      }
+    });
+  }
+  for (std::thread& t : threads)
+    t.join();
+}
+
+// The worker may have yet to read that they were closed.
+TEST(devices, give_back_lanes_that_were_closed) {
+  const job all(test::with_targets("cuda-emulated:0?idle_ms=1"));
+  const node& device = all.targets()[0];
+  for (int round = 0; round < 50; ++round) {
+    std::vector<lane> lanes;
+    for (int i = 0; i < 8; ++i) {
+      lanes.emplace_back(device);
+      EXPECT_EQ(sync(lanes.back(), device_fn<add>, i, 1.0), i + 1.0);
+    }
+    EXPECT_THAT(text_thrown_by<error>([&] { lanes.emplace_back(device); }),
+                HasSubstr("no lane left"));
+  }
+}
 
 TEST(devices, are_mixed_with_processes) {
   job all(test::with_targets("shm,cuda-emulated:0,shm,cuda-emulated:1?name=second"));

@@ -280,10 +280,14 @@ class transport_to_device final : public cuda_transport, public rma_engine {
       c.id = i | e.generation << generation_shift;
       return c;
     }
-    throw error(node_text(peer) + " has no lane left: its workers serve " +
-                    std::to_string(down_.size()) +
-                    " at a time; let threads end or close lanes, or start it with more workers=",
-                peer);
+    throw no_lane_left(node_text(peer) + " has no lane left: its workers serve " +
+                           std::to_string(down_.size()) +
+                           " at a time; close fc::lane objects, or start it with more workers=",
+                       peer);
+  }
+  bool is_lane_to_come(node_id /*peer*/) const noexcept override {
+    const std::lock_guard guard(mutex_);
+    return std::any_of(down_.begin(), down_.end(), [](const auto& e) { return !e->is_open; });
   }
 
   const std::atomic<std::uint32_t>& arrivals() const noexcept override { return arrivals_; }
