@@ -237,6 +237,28 @@ TEST(devices, that_do_not_end_a_call_can_be_given_up) {
   may_end = true;
 }
 
+TEST(devices, that_do_not_end_a_call_can_be_asked_why) {
+  may_end = false;
+  job all(test::with_targets("cuda-emulated:0?workers=2"));
+  const node& device = all.targets()[0];
+  const lane busy(device);
+  sync(busy, device_fn<sum_of_squares>, 3);
+  future<void> endless = async(busy, device_fn<run_until_allowed>);
+  ASSERT_TRUE(test::eventually(
+      [&] { return diagnosis_of(device).find(": sends (open): 3 written") != std::string::npos; }));
+  const future<void> behind = async(busy, device_fn<nothing>);
+  const std::string text = diagnosis_of(device);
+  EXPECT_THAT(text, HasSubstr("worker 0 runs, told to serve, lane mask 1; "));
+  EXPECT_THAT(text, HasSubstr("worker 1 "));
+  EXPECT_THAT(text, HasSubstr("lane 0 of worker 0: sends (open): 4 written, the device tells of "));
+  EXPECT_THAT(text, HasSubstr("; receives (open): 1 read, the next one is not there\n"));
+  EXPECT_THAT(text, HasSubstr("lane of calls to the host 0 of worker 0: "));
+  EXPECT_THAT(text, HasSubstr("threads of workers: "));
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("lane 1 "))) << "nobody uses it";
+  may_end = true;
+  endless.get();
+}
+
 TEST(devices, are_not_told_of_stops) {
   may_end = false;
   job all(test::with_targets("cuda-emulated:0"));

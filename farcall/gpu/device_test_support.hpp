@@ -2,8 +2,10 @@
 
 #include <farcall/gpu/device.hpp>
 #include <farcall/gpu/device_calls.hpp>
+#include <farcall/gpu/make_device.hpp>
 #include <farcall/gpu/transport/emulated.hpp>
 #include <farcall/gpu/transport/find_gpus.hpp>
+#include <farcall/offload/job_state.hpp>
 #include <farcall/offload/job_test_support.hpp>
 
 #include <gmock/gmock.h>
@@ -139,6 +141,14 @@ FARCALL_HOST_DEVICE inline void run_until_allowed() {
   while (!may_end.load())
     std::this_thread::yield();
 #endif
+}
+
+/// What is said of a device that does not reply, line after line.
+inline std::string diagnosis_of(const node& device) {
+  std::string text;
+  detail::device_of(*detail::state_of(*device.job()).members, device.id())
+      ->diagnose([&](const std::string& line) { text += line + '\n'; });
+  return text;
 }
 
 /// Why tests cannot have a GPU; empty when they can. Programs that fake one replace it.

@@ -405,6 +405,21 @@ class transport_to_device final : public cuda_transport, public rma_engine {
     return device_->export_memory(address, bytes);
   }
   void give_up(const std::string& why) noexcept override { workers_->give_up(why); }
+  void diagnose(const std::function<void(const std::string&)>& say) override {
+    for (std::uint32_t w = 0; w < own_.workers; ++w)
+      say(workers_->text_of(w));
+    const auto say_lanes = [&](const char* which, const ends& lanes) {
+      for (std::uint32_t i = 0; i < lanes.size(); ++i) {
+        // Those that nobody has used would only be many.
+        if (!lanes[i]->lane.has_been_used()) continue;
+        say(which + std::to_string(i) + " of worker " + std::to_string(i % own_.workers) + ": " +
+            lanes[i]->lane.text());
+      }
+    };
+    say_lanes("lane ", down_);
+    say_lanes("lane of calls to the host ", up_);
+    if (const std::string streams = device_->activity(); !streams.empty()) say(streams);
+  }
   bool stop(time_point deadline) noexcept override { return workers_->stop(deadline); }
 
   std::vector<lane_memory*> lanes_down() override { return blocks_of(down_); }

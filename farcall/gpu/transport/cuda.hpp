@@ -62,6 +62,10 @@ class cuda_transport : public hosted_node {
                                                                  std::uint64_t bytes) = 0;
   /// The device is given up: what runs on it is not waited for.
   virtual void give_up(const std::string& why) noexcept = 0;
+  /// Says line by line what workers and lanes are at, for whoever has waited in vain. Reads memory
+  /// of the host alone and waits for nothing, until it asks CUDA for its streams at the end, which
+  /// may take as long as CUDA does.
+  virtual void diagnose(const std::function<void(const std::string& line)>& say) = 0;
 
   /// Blocks of the lanes, for the device's end: those that the host opens, then the others.
   [[nodiscard]] virtual std::vector<lane_memory*> lanes_down() = 0;

@@ -80,6 +80,9 @@ class device_api {
   /// the process ends.
   virtual void abandon() noexcept = 0;
 
+  /// What runs there, in one line; empty where nothing is known. May wait as long as CUDA does.
+  [[nodiscard]] virtual std::string activity() { return {}; }
+
   /// Launches on one of launch_streams streams, in order. Does not wait. Throws error.
   virtual void launch(std::uint32_t stream, launcher run, const launch_plan& plan) = 0;
   /// CUDA's handle of the stream; null where there is no CUDA.

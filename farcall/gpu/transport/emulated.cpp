@@ -274,6 +274,10 @@ class emulated_device final : public device_api {
     return it_->failure;
   }
 
+  std::string activity() override {
+    return "threads of workers: " + std::to_string(it_->running.load()) + " run";
+  }
+
   void join(std::uint32_t index) override {
     for (std::thread& t : it_->workers[index]->threads)
       if (t.joinable()) t.join();

@@ -162,6 +162,20 @@ class gpu_device final : public device_api {
     return e.what();
   }
 
+  std::string activity() override {
+    const device_scope scope(context_);
+    std::string text = "streams of workers:";
+    for (const cudaStream_t s : workers_)
+      text += ' ' + activity_of(s);
+    text += "; of launches:";
+    for (const cudaStream_t s : streams_)
+      text += ' ' + activity_of(s);
+    text += "; of copies:";
+    for (const copy_way& way : ways_)
+      text += ' ' + activity_of(way.stream);
+    return text;
+  }
+
   void join(std::uint32_t index) override {
     const device_scope scope(context_);
     check(cudaStreamSynchronize(workers_[index]), "waiting for a worker");
@@ -320,6 +334,14 @@ class gpu_device final : public device_api {
                   "; say threads=" + std::to_string(attributes.maxThreadsPerBlock / 32 * 32) +
                   ", or compile with -maxrregcount");
     }
+  }
+
+  [[nodiscard]] static std::string activity_of(cudaStream_t stream) {
+    const cudaError_t status = cudaStreamQuery(stream);
+    if (status == cudaSuccess) return "idle";
+    if (status == cudaErrorNotReady) return "busy";
+    (void)cudaGetLastError();
+    return cudaGetErrorName(status);
   }
 
   /// What CUDA knows of the other side of a copy.

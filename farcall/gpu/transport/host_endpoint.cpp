@@ -227,6 +227,28 @@ bool host_endpoint::has_all_consumed() const noexcept {
   return next_down_.load(std::memory_order_acquire) == load_acquire(&block_->down_consumed);
 }
 
+std::string host_endpoint::text() {
+  const std::uint64_t begun = launches_begun();
+  std::string text = "sends (" + std::string(name_of(out_.state())) +
+                     "): " + std::to_string(next_down_.load(std::memory_order_acquire)) +
+                     " written, the device tells of " +
+                     std::to_string(load_acquire(&block_->down_consumed)) + " read; receives (" +
+                     std::string(name_of(in_.state())) + "): ";
+  if (const std::unique_lock lock(receive_mutex_, std::try_to_lock); lock) {
+    alignas(16) std::uint32_t message[slot_words];
+    const slot& next = block_->up[slot_at(next_up_)];
+    text += std::to_string(next_up_) + " read, the next one " +
+            (load_slot(next, phase_of(next_up_), message) ? "waits" : "is not there");
+  } else {
+    text += "a thread is about to";
+  }
+  if (begun != 0) {
+    text += "; launches: " + std::to_string(launches_ended_.load(std::memory_order_acquire)) +
+            " of " + std::to_string(begun) + " have ended";
+  }
+  return text;
+}
+
 // ---- up -----------------------------------------------------------------------------------------
 
 bool host_endpoint::take(const std::uint32_t* message) noexcept {

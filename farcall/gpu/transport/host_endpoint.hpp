@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 
 namespace farcall::cuda {
 
@@ -70,6 +71,12 @@ class host_endpoint final : public staged_lane {
   [[nodiscard]] bool awaits_event() const noexcept {
     return awaits_event_.load(std::memory_order_acquire);
   }
+  /// Any thread; a hint.
+  [[nodiscard]] bool has_been_used() const noexcept {
+    return next_down_.load(std::memory_order_relaxed) != 0 || in_.state() != receive_state::idle;
+  }
+  /// How far both ends are, by what they have written into the host's memory. Waits for nothing.
+  [[nodiscard]] std::string text();
   /// Launches are under way.
   [[nodiscard]] bool has_launches() const noexcept { return !have_ended(launches_begun()); }
   /// How many launches have begun.

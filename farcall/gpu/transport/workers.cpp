@@ -4,6 +4,7 @@
 #include <farcall/gpu/transport/workers.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <exception>
 #include <utility>
@@ -86,6 +87,19 @@ void workers::begin(look_after calls) {
 
 worker_state workers::state_of(std::uint32_t worker) const noexcept {
   return static_cast<worker_state>(load_acquire(&setups_[worker].control->state));
+}
+
+std::string workers::text_of(std::uint32_t worker) const {
+  constexpr std::array states{"has left", "runs", "is leaving"};
+  constexpr std::array commands{"serve", "leave", "end"};
+  const auto name = [](const auto& names, std::uint32_t number) {
+    return number < names.size() ? names[number] : "what is not known";
+  };
+  const worker_control& control = *setups_[worker].control;
+  return "worker " + std::to_string(worker) + " " + name(states, load_acquire(&control.state)) +
+         ", told to " + name(commands, load_acquire(&control.command)) + ", lane mask " +
+         std::to_string(load_acquire(&control.lanes)) + "; all were started " +
+         std::to_string(starts()) + " times";
 }
 
 bool workers::all_have_left() const noexcept {

@@ -84,6 +84,9 @@ class workers {
   /// Readable once the device has failed.
   [[nodiscard]] int failure_fd() const noexcept { return failure_event_.get(); }
 
+  /// What a worker is at, by what it and the host have written. Waits for nothing.
+  [[nodiscard]] std::string text_of(std::uint32_t worker) const;
+
   /// How often a worker was started.
   [[nodiscard]] std::uint64_t starts() const noexcept { return starts_.load(); }
 

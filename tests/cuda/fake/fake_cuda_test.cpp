@@ -507,6 +507,20 @@ TEST_F(fake_gpu, refuses_a_copy_and_goes_on) {
   use(device);
 }
 
+TEST_F(fake_gpu, that_does_not_end_a_call_tells_which_streams_are_busy) {
+  may_end = false;
+  const job all(test::with_targets("cuda:0?workers=2"));
+  const node& device = all.targets()[0];
+  const lane busy(device);
+  future<void> endless = async(busy, device_fn<run_until_allowed>);
+  EXPECT_TRUE(test::eventually([&] {
+    return diagnosis_of(device).find("streams of workers: busy idle; of launches: idle") !=
+           std::string::npos;
+  })) << diagnosis_of(device);
+  may_end = true;
+  endless.get();
+}
+
 TEST_F(fake_gpu, that_does_not_start_a_worker_again_has_failed) {
   const job all(test::with_targets("cuda:0?idle_ms=1,shm"));
   const node& device = all.targets()[0];
