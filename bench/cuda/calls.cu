@@ -4,6 +4,7 @@
 
 #include <bench/gpu/functions.hpp>
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 
@@ -32,7 +33,7 @@ void measure_payload(session& s, const node& device) {
 
 void measure_host_calls(session& s, const node& device) {
   constexpr std::uint32_t many = 64;
-  const std::size_t samples = s.asked.choose(20'000, 2000);
+  const std::size_t samples = std::min<std::size_t>(s.asked.samples, s.asked.choose(20'000, 2000));
   s.latency("call whose handler calls the host once",
             [&] { (void)sync(device, device_fn<ask_host>, 1U); }, {.samples = samples});
   std::vector<double> each = gpu::sample(samples / 10, [&] {
@@ -48,8 +49,8 @@ void measure_host_calls(session& s, const node& device) {
 
 void measure_calls(session& s) {
   s.out.begin("calls");
-  const job j = s.start(1);
-  const node device = j.targets().front();
+  const watched_job j = s.start(1);
+  const node device = j.device();
   sync(device.within(first_call_timeout), pure_fn<gpu::nothing>);
   s.latency("empty call, fc::pure_fn", [&] { sync(device, pure_fn<gpu::nothing>); });
   s.latency("empty call, fc::device_fn", [&] { sync(device, device_fn<gpu::nothing>); });

@@ -100,7 +100,10 @@ class copies {
     std::vector<double> our_ns;
     std::vector<double> their_ns;
     const std::size_t rounds = rounds_of(*s_, bytes);
+    const std::string rest = std::string(" ") + memory + ", " + text_of_bytes(bytes);
+    s_->watch.expect(way + rest);
     for (std::size_t i = 0; i < rounds + 1; ++i) {
+      s_->watch.tick();
       const auto a = gpu::stopwatch_clock::now();
       ours();
       const auto b = gpu::stopwatch_clock::now();
@@ -110,7 +113,6 @@ class copies {
       our_ns.push_back(gpu::ns_between(a, b));
       their_ns.push_back(gpu::ns_between(b, c));
     }
-    const std::string rest = std::string(" ") + memory + ", " + text_of_bytes(bytes);
     row theirs_row{.what = rival + std::string(", ") + way + rest,
                    .unit = "GB/s",
                    .value = in_gb_per_s(std::move(their_ns), bytes)};
@@ -133,8 +135,8 @@ class copies {
 
 void measure_copies(session& s) {
   s.out.begin("copies");
-  const job j = s.start(1);
-  const node device = j.targets().front();
+  const watched_job j = s.start(1);
+  const node device = j.device();
   sync(device.within(first_call_timeout), pure_fn<gpu::nothing>);
   copies all(s, device);
   for (const std::size_t bytes : sizes)

@@ -48,9 +48,8 @@ std::vector<double> between_threads(std::size_t samples, int cpu) {
 }
 
 void measure_gpu(session& s) {
-  const row& r =
-      s.out.add_call("flag ping-pong over the bus", gpu::time_flags_over_bus(s.asked.samples));
-  s.out.set_floor(r.value.p50);
+  s.out.add_call("flag ping-pong over the bus", gpu::time_flags_over_bus(s.asked.samples),
+                 row_kind::floor);
   for (const std::uint32_t bytes : {8U, 64U, 256U}) {
     s.out.add_call("slot ping-pong, " + std::to_string(bytes) + " B",
                    gpu::time_slots_over_bus(s.asked.samples, bytes));
@@ -61,6 +60,7 @@ void measure_gpu(session& s) {
 
 void measure_floor(session& s) {
   s.out.begin("floor");
+  s.watch.expect("the floor");
   if (s.is_gpu()) {
     measure_gpu(s);
     return;
@@ -69,9 +69,8 @@ void measure_floor(session& s) {
     s.out.add_note("no floor: it needs two processors");
     return;
   }
-  const row& r = s.out.add_call("flag ping-pong between two threads",
-                                between_threads(s.asked.samples, s.cpus[1]));
-  s.out.set_floor(r.value.p50);
+  s.out.add_call("flag ping-pong between two threads", between_threads(s.asked.samples, s.cpus[1]),
+                 row_kind::floor);
 }
 
 } // namespace farcall::bench

@@ -1,6 +1,7 @@
 #include "goals.hpp"
 
 #include <cstdio>
+#include <string>
 
 namespace farcall::bench {
 namespace {
@@ -32,11 +33,14 @@ void at_least(const char* what, double value, double goal, const char* unit = ""
 void print_goals(const report& out, bool is_gpu) {
   std::printf("\ngoals\n");
   const double empty = p50_of(out, "empty call, fc::pure_fn");
-  if (out.floor_ns() != 0)
-    at_most("empty call / floor", empty / out.floor_ns(), is_gpu ? 1.5 : 2.5);
+  if (const row* const floor = out.floor()) {
+    at_most(("empty call / " + floor->what).c_str(), empty / floor->value.p50, is_gpu ? 1.5 : 2.5);
+  }
   if (!is_gpu) return;
   at_most("empty call", empty / 1000, 2.5, " us");
-  if (out.launch_ns() != 0) at_most("empty call / best launch", empty / out.launch_ns(), 0.5);
+  if (const row* const launch = out.best_launch()) {
+    at_most(("empty call / " + launch->what).c_str(), empty / launch->value.p50, 0.5);
+  }
   if (empty != 0) {
     at_most("64 B each way / empty call", p50_of(out, "call, 64 B each way") / empty, 1.3);
     at_most("256 B each way / empty call", p50_of(out, "call, 256 B each way") / empty, 2);

@@ -19,7 +19,9 @@ void measure_window(session& s, const node& device, const grid& shape) {
   constexpr std::size_t calls = 512;
   std::vector<double> rates;
   std::vector<future<void>> window(depth);
+  s.watch.expect("grids, window 16");
   for (std::size_t i = 0; i < s.asked.choose(200, 30); ++i) {
+    s.watch.tick();
     const auto begun = gpu::stopwatch_clock::now();
     for (std::size_t k = 0; k < calls; ++k) {
       future<void>& place = window[k % depth];
@@ -38,8 +40,8 @@ void measure_window(session& s, const node& device, const grid& shape) {
 
 void measure_grids(session& s) {
   s.out.begin("grids");
-  const job j = s.start(1);
-  const node device = j.targets().front();
+  const watched_job j = s.start(1);
+  const node device = j.device();
   async(device.within(first_call_timeout), grid{}, device_fn<look_at>, gpu::block<64>{}).get();
   // Emulated launches are passed on to a thread that sleeps.
   const std::size_t samples = s.is_gpu() ? s.asked.samples : s.asked.samples / 10;

@@ -1,4 +1,4 @@
-// How long a GPU is lost to others when a process with resident workers is killed.
+// How processes end that have workers on a GPU: killed, and with a handler that never ends.
 
 #include "kill.hpp"
 #include "session.hpp"
@@ -7,11 +7,13 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <stdexcept>
 #include <string>
 #include <system_error>
+#include <thread>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -75,11 +77,34 @@ class process {
     (void)::waitpid(pid_, nullptr, 0);
     pid_ = -1;
   }
+  /// False when it has not ended by itself. Throws when it has ended with an error.
+  [[nodiscard]] bool ends_within(std::chrono::milliseconds time) {
+    const auto deadline = gpu::stopwatch_clock::now() + time;
+    int status = 0;
+    pid_t ended = 0;
+    while ((ended = ::waitpid(pid_, &status, WNOHANG)) == 0) {
+      if (gpu::stopwatch_clock::now() > deadline) return false;
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+    pid_ = -1;
+    if (ended < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
+      throw std::runtime_error("the process has ended with an error");
+    return true;
+  }
 
  private:
   pid_t pid_ = -1;
   int from_ = -1;
 };
+
+/// A process may take seconds to find its GPU.
+constexpr std::chrono::seconds longest_kills{15};
+
+/// Of what a process that is started does.
+constexpr std::chrono::milliseconds patience{timeout_ms + 10'000};
+
+/// A GPU that still runs a handler must not keep the process that has given it up.
+constexpr std::chrono::seconds longest_end{5};
 
 double call_from_a_new_process(const std::string& target) {
   const auto begun = gpu::stopwatch_clock::now();
@@ -99,7 +124,9 @@ void measure_kill(session& s) {
   std::vector<double> undisturbed;
   std::vector<double> gone;
   std::vector<double> next;
-  for (std::size_t i = 0; i < s.asked.choose(8, 3); ++i) {
+  const auto end = gpu::stopwatch_clock::now() + longest_kills;
+  for (std::size_t i = 0; i < s.asked.choose(8, 3) && gpu::stopwatch_clock::now() < end; ++i) {
+    s.watch.expect("a new process that makes a call, beside one that is killed", 2 * patience);
     undisturbed.push_back(call_from_a_new_process(target));
     process victim("--hold", target);
     victim.await_call();
@@ -116,6 +143,28 @@ void measure_kill(session& s) {
   after.against = usual.what;
   s.out.add_duration("kill -9 with resident workers to process gone", std::move(gone));
   s.out.add(std::move(after));
+}
+
+void measure_give_up(session& s) {
+  s.out.begin("give-up");
+  s.watch.expect("a process whose handler never ends", patience);
+  const tool::scoped_pin processes(s.cpus);
+  const std::string target = with_option(s.asked.target, "workers", 1);
+  process p("--spin", target);
+  p.await_call();
+  const auto begun = gpu::stopwatch_clock::now();
+  if (!p.ends_within(longest_end)) {
+    s.out.add_note("a process whose handler never ends has not ended within 5 s of give_up");
+    p.kill_and_wait();
+    s.out.add_duration("killed then, until the process is gone (includes those 5 s)",
+                       {gpu::ns_between(begun, gpu::stopwatch_clock::now())});
+    throw std::runtime_error("a process that gives its device up does not end");
+  }
+  s.out.add_duration("give_up beside a handler that never ends, to process gone",
+                     {gpu::ns_between(begun, gpu::stopwatch_clock::now())});
+  s.watch.expect("a new process that makes a call", patience);
+  s.out.add_duration("new process to its first answer, after that",
+                     {call_from_a_new_process(target)});
 }
 
 } // namespace farcall::bench

@@ -11,4 +11,8 @@ int hold_device(const options& o);
 /// Makes one call and says so.
 int call_once(const options& o);
 
+/// Makes a call that never ends, says on standard error what is known of it, gives the device up,
+/// says so, and ends as any process does.
+int spin_and_give_up(const options& o);
+
 } // namespace farcall::bench

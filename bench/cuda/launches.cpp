@@ -13,9 +13,10 @@ namespace {
 
 void measure(session& s, const gpu::launch_variant& variant, const std::function<void()>& call) {
   if (variant.launches == 1) {
-    s.out.offer_launch(s.latency(variant.name, call));
+    s.latency(variant.name, call, {.kind = row_kind::launch});
     return;
   }
+  s.watch.expect(variant.name);
   std::vector<double> rates = gpu::sample(s.asked.choose(200, 30), call);
   for (double& r : rates)
     r = static_cast<double>(variant.launches) * 1e9 / r;

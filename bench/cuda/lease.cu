@@ -11,11 +11,13 @@ namespace farcall::bench {
 namespace {
 
 void measure_start(session& s) {
-  const job j = s.start(1);
-  const node device = j.targets().front();
+  const watched_job j = s.start(1);
+  const node device = j.device();
   sync(device.within(first_call_timeout), pure_fn<gpu::nothing>);
   std::vector<double> samples;
+  s.watch.expect("first call after the worker has left");
   for (std::size_t i = 0; i < s.asked.choose(2000, 200); ++i) {
+    s.watch.tick();
     device::quiesce(device);
     const auto begun = gpu::stopwatch_clock::now();
     sync(device, pure_fn<gpu::nothing>);
@@ -85,8 +87,8 @@ void wake_all(const std::vector<lane>& lanes) {
 
 void measure_idle_workers(session& s, std::size_t workers) {
   bandwidth_kernel kernel(std::size_t{1} << (s.asked.quick ? 27 : 29));
-  const job j = s.start(workers);
-  const node device = j.targets().front();
+  const watched_job j = s.start(workers);
+  const node device = j.device();
   sync(device.within(first_call_timeout), pure_fn<gpu::nothing>);
   std::vector<lane> lanes;
   for (std::size_t i = 0; i < workers; ++i)
@@ -94,7 +96,9 @@ void measure_idle_workers(session& s, std::size_t workers) {
   std::vector<double> alone;
   std::vector<double> beside;
   const std::size_t runs = 20;
+  s.watch.expect("kernels beside " + std::to_string(workers) + " workers");
   for (std::size_t turn = 0; turn < s.asked.choose(10, 3); ++turn) {
+    s.watch.tick();
     device::pin_resident(device, false);
     device::quiesce(device);
     for (std::size_t i = 0; i <= runs; ++i) {

@@ -7,9 +7,14 @@
 #include <bench/gpu/select_device.hpp>
 #include <tools/common/pinning.hpp>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
 
 #include <cuda_runtime_api.h>
 
@@ -34,14 +39,23 @@ struct group {
   const char* name;
   void (*measure)(session& s);
 };
-constexpr group groups[] = {{"floor", measure_floor}, {"launches", measure_launches},
-                            {"calls", measure_calls}, {"rates", measure_rates},
-                            {"grids", measure_grids}, {"copies", measure_copies},
-                            {"lease", measure_lease}, {"kill", measure_kill}};
+constexpr group groups[] = {
+    {"floor", measure_floor}, {"launches", measure_launches}, {"calls", measure_calls},
+    {"rates", measure_rates}, {"grids", measure_grids},       {"copies", measure_copies},
+    {"lease", measure_lease}, {"kill", measure_kill},         {"give-up", measure_give_up}};
+
+std::string content_of(const std::string& file) {
+  std::ifstream in(file);
+  if (!in) throw usage_error("cannot read " + file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
 
 int measure(const options& o) {
   report out(o.json, o.csv);
-  session s{o, out, cpus_for(o)};
+  // The first of the processes finds no file yet.
+  if (o.append && std::filesystem::exists(o.csv)) out.read_csv(content_of(o.csv));
+  watchdog watch{std::chrono::seconds(o.patience)};
+  session s{o, out, watch, cpus_for(o)};
   add_circumstances(out, o, s.cpus);
   tool::pin_this_thread(s.cpus.front());
   int status = EXIT_SUCCESS;
@@ -53,10 +67,18 @@ int measure(const options& o) {
       out.add_note(std::string(g.name) + " has failed: " + e.what());
       status = EXIT_FAILURE;
     }
-    out.save();
   }
-  print_goals(out, s.is_gpu());
+  watch.expect("the end of the process");
+  if (!o.append) print_goals(out, s.is_gpu());
   return status;
+}
+
+int show_goals(const options& o) {
+  report all("", "");
+  all.read_csv(content_of(o.csv));
+  all.print();
+  print_goals(all, o.is_gpu());
+  return EXIT_SUCCESS;
 }
 
 int run(int argc, char** argv) {
@@ -65,6 +87,7 @@ int run(int argc, char** argv) {
     std::fputs(help_text(), stdout);
     return EXIT_SUCCESS;
   }
+  if (o.what == role::goals) return show_goals(o);
   if (o.is_gpu()) {
     if (const std::string why = missing_gpu(o); !why.empty()) {
       std::printf("farcall_cuda_bench: no GPU for %s: %s\n", o.target.c_str(), why.c_str());
@@ -78,6 +101,8 @@ int run(int argc, char** argv) {
     return hold_device(o);
   case role::once:
     return call_once(o);
+  case role::spin:
+    return spin_and_give_up(o);
   default:
     return measure(o);
   }

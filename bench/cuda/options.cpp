@@ -9,8 +9,8 @@
 namespace farcall::bench {
 namespace {
 
-constexpr std::array<std::string_view, 8> groups{"floor", "launches", "calls", "rates",
-                                                 "grids", "copies",   "lease", "kill"};
+constexpr std::array<std::string_view, 9> groups{"floor",  "launches", "calls", "rates",  "grids",
+                                                 "copies", "lease",    "kill",  "give-up"};
 constexpr std::size_t quick_samples = 20'000;
 
 std::vector<std::string> split(const std::string& list) {
@@ -26,11 +26,12 @@ std::vector<std::string> split(const std::string& list) {
   }
 }
 
-std::size_t number_of(const std::string& option, const std::string& text) {
+std::size_t number_of(const std::string& option, const std::string& text, std::size_t least) {
   std::size_t number = 0;
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (status != std::errc{} || end != text.data() + text.size() || number < 100)
-    throw usage_error(option + " needs a number from 100, not \"" + text + "\"");
+  if (status != std::errc{} || end != text.data() + text.size() || number < least)
+    throw usage_error(option + " needs a number from " + std::to_string(least) + ", not \"" + text +
+                      "\"");
   return number;
 }
 
@@ -59,10 +60,14 @@ options parse_options(const std::vector<std::string>& arguments) {
       o.json = value();
     } else if (word == "--csv") {
       o.csv = value();
+    } else if (word == "--append") {
+      o.append = true;
+    } else if (word == "--patience") {
+      o.patience = number_of(word, value(), 1);
     } else if (word == "--only") {
       o.only = split(value());
     } else if (word == "--samples") {
-      o.samples = number_of(word, value());
+      o.samples = number_of(word, value(), 100);
       has_samples = true;
     } else if (word == "--quick") {
       o.quick = true;
@@ -72,6 +77,10 @@ options parse_options(const std::vector<std::string>& arguments) {
       o.what = role::hold;
     } else if (word == "--once") {
       o.what = role::once;
+    } else if (word == "--spin") {
+      o.what = role::spin;
+    } else if (word == "--goals") {
+      o.what = role::goals;
     } else if (word == "--help" || word == "-h") {
       o.help = true;
     } else {
@@ -79,6 +88,8 @@ options parse_options(const std::vector<std::string>& arguments) {
     }
   }
   if (o.quick && !has_samples) o.samples = quick_samples;
+  if ((o.append || o.what == role::goals) && o.csv.empty())
+    throw usage_error("--append and --goals need the figures' file: --csv FILE");
   if (o.target.find(',') != std::string::npos ||
       !(o.is_gpu() || o.target.starts_with("cuda-emulated")))
     throw usage_error("--targets needs one device, cuda:0 or cuda-emulated:0, not \"" + o.target +
@@ -92,14 +103,21 @@ const char* help_text() {
 Measures what a call of a GPU costs, beside the floor of the bus and beside launches of kernels.
 
   --targets URL    the device: cuda:0 (default), or cuda-emulated:0 for all that needs no GPU
-  --only GROUPS    floor, launches, calls, rates, grids, copies, lease, kill; separated by commas
+  --only GROUPS    floor, launches, calls, rates, grids, copies, lease, kill, give-up; separated by
+                   commas
   --samples N      of each latency (200000, with --quick 20000)
   --quick          fewer samples: some seconds
   --json FILE      write all figures as one JSON document, too
   --csv FILE       and as a table for programs
+  --append         to the figures that the table of --csv has already, which the new ones are
+                   compared with too
+  --goals          measure nothing: print the table of --csv, and how it stands to the goals
   --smoke          only make a few calls of each kind and check their results
+  --patience N     end after N seconds (10) in which nothing has gone on, and say on standard error
+                   what workers, lanes and streams are at
 
-Exit status: 0; 1 when something has failed; 2 for a wrong command line; 77 without a GPU.
+Exit status: 0; 1 when something has failed; 2 for a wrong command line; 3 when nothing went on any
+more; 77 without a GPU.
 )";
 }
 

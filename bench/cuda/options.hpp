@@ -20,6 +20,8 @@ enum class role {
   smoke, ///< a few calls of each kind, with their results checked
   hold,  ///< keeps workers resident until it is killed
   once,  ///< one call in a new process
+  spin,  ///< a call that never ends, and the device is given up
+  goals, ///< no figures: prints those of `csv`
 };
 
 struct options {
@@ -27,8 +29,10 @@ struct options {
   std::string target = "cuda:0"; ///< URL of the device
   std::string json;              ///< file; empty: none
   std::string csv;
+  bool append = false;           ///< `csv` has figures of other processes already
   std::vector<std::string> only; ///< groups; empty: all
   std::size_t samples = 200'000; ///< of a latency
+  std::size_t patience = 10;     ///< seconds in which something has to go on
   bool quick = false;
   bool help = false;
 

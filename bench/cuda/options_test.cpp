@@ -28,12 +28,20 @@ TEST(parse_options, groups_are_chosen_by_name) {
   EXPECT_FALSE(o.is_gpu());
 }
 
+TEST(parse_options, figures_are_added_to_a_file_only_where_one_is_named) {
+  EXPECT_TRUE(parse_options({"--append", "--csv", "f"}).append);
+  EXPECT_EQ(parse_options({"--goals", "--csv", "f"}).what, role::goals);
+  EXPECT_THROW((void)parse_options({"--append"}), usage_error);
+  EXPECT_THROW((void)parse_options({"--goals"}), usage_error);
+}
+
 TEST(parse_options, what_is_not_there_is_refused) {
   EXPECT_THROW((void)parse_options({"--fast"}), usage_error);
   EXPECT_THROW((void)parse_options({"--json"}), usage_error);
   EXPECT_THROW((void)parse_options({"--only", "floor,"}), usage_error);
   EXPECT_THROW((void)parse_options({"--samples", "12"}), usage_error);
   EXPECT_THROW((void)parse_options({"--samples", "1000x"}), usage_error);
+  EXPECT_THROW((void)parse_options({"--patience", "0"}), usage_error);
   EXPECT_THROW((void)parse_options({"--targets", "shm"}), usage_error);
   EXPECT_THROW((void)parse_options({"--targets", "cuda:0,cuda:1"}), usage_error);
 }

@@ -35,15 +35,17 @@ void make_calls(const node& device, std::vector<future<std::uint64_t>>& window, 
 }
 
 void measure_windows(session& s) {
-  const job j = s.start(1);
-  const node device = j.targets().front();
+  const watched_job j = s.start(1);
+  const node device = j.device();
   sync(device.within(first_call_timeout), pure_fn<gpu::nothing>);
   for (const std::size_t depth : {1U, 16U, 64U, 256U}) {
     std::vector<future<std::uint64_t>> window(depth);
     const std::size_t calls = std::max<std::size_t>(1000, 16 * depth);
     make_calls(device, window, calls);
     std::vector<double> rates;
+    s.watch.expect("one thread, window " + std::to_string(depth));
     for (std::size_t i = 0; i < s.asked.choose(200, 30); ++i) {
+      s.watch.tick();
       const auto begun = gpu::stopwatch_clock::now();
       make_calls(device, window, calls);
       rates.push_back(static_cast<double>(calls) * 1e9 /
@@ -58,8 +60,8 @@ void measure_threads(session& s, std::size_t threads) {
   constexpr std::size_t depth = 64;
   constexpr std::size_t calls = 16 * depth;
   const std::size_t rounds = s.asked.choose(200, 30);
-  const job j = s.start(threads);
-  const node device = j.targets().front();
+  const watched_job j = s.start(threads);
+  const node device = j.device();
   std::vector<double> rates(rounds);
   gpu::stopwatch_clock::time_point begun;
   bool is_first = true;
@@ -70,10 +72,12 @@ void measure_threads(session& s, std::size_t threads) {
     if (is_first) {
       begun = now;
     } else {
+      s.watch.tick();
       rates[round++] = static_cast<double>(threads * calls) * 1e9 / gpu::ns_between(begun, now);
     }
     is_first = !is_first;
   };
+  s.watch.expect(std::to_string(threads) + " threads and workers");
   std::barrier meeting(static_cast<std::ptrdiff_t>(threads), turn);
   std::vector<std::string> failures(threads);
   std::vector<std::thread> all;

@@ -12,13 +12,22 @@ namespace farcall::bench {
 using tool::summarize;
 using tool::summary;
 
+/// What other figures are to a figure.
+enum class row_kind {
+  other,
+  call,   ///< the floor and launches say something about it
+  floor,  ///< the shortest of these is the floor
+  launch, ///< the shortest of these is the best launch
+  note,   ///< no figure: `what` says what could not be measured, and why
+};
+
 /// One measured figure.
 struct row {
   std::string group = {}; ///< as begun; the report knows
   std::string what;
-  std::string unit; ///< "ns", "calls/s", "GB/s"
+  std::string unit = {}; ///< "ns", "calls/s", "GB/s"
   summary value = {};
-  bool is_call = false;     ///< so that the floor and launches say something about it
+  row_kind kind = row_kind::other;
   double ratio = 0;         ///< of the medians, to what `against` names; 0: none
   std::string against = {}; ///< another figure, in words
 };
@@ -33,11 +42,12 @@ class report {
   void add_circumstance(const std::string& name, const std::string& value);
   /// The rows that follow belong to it.
   void begin(const std::string& group);
-  /// Returns it; valid until the next one.
+  /// Returns it; valid until the next one. Saves it at once, since what follows may not end.
   const row& add(row r);
   /// The same for nanoseconds of calls, for other durations, and for calls per second.
-  const row& add_call(const std::string& what, std::vector<double> ns) {
-    return add({.what = what, .unit = "ns", .value = summarize(std::move(ns)), .is_call = true});
+  const row& add_call(const std::string& what, std::vector<double> ns,
+                      row_kind kind = row_kind::call) {
+    return add({.what = what, .unit = "ns", .value = summarize(std::move(ns)), .kind = kind});
   }
   const row& add_duration(const std::string& what, std::vector<double> ns) {
     return add({.what = what, .unit = "ns", .value = summarize(std::move(ns))});
@@ -48,37 +58,34 @@ class report {
   /// What could not be measured, and why.
   void add_note(const std::string& text);
 
-  /// Latencies are compared with it from now on.
-  void set_floor(double ns) { floor_ns_ = ns; }
-  /// The same with the shortest of the launches, all of which are offered here.
-  void offer_launch(double ns) {
-    if (launch_ns_ == 0 || ns < launch_ns_) launch_ns_ = ns;
-  }
-  [[nodiscard]] double floor_ns() const { return floor_ns_; }
-  [[nodiscard]] double launch_ns() const { return launch_ns_; }
-
-  /// Null when there is none.
+  /// Null while there is none.
+  [[nodiscard]] const row* floor() const { return shortest(row_kind::floor); }
+  [[nodiscard]] const row* best_launch() const { return shortest(row_kind::launch); }
   [[nodiscard]] const row* find(const std::string& what) const;
 
-  /// Writes the files anew, so that they are there even when something later does not end. Throws
-  /// std::runtime_error when one cannot be written.
+  /// Takes the rows that csv() of another process has written, before its own. Throws
+  /// std::runtime_error for what is no such text.
+  void read_csv(const std::string& text);
+
+  /// Prints all of it, with the floor and the best launch of the whole.
+  void print() const;
+  /// Writes the files anew. Throws std::runtime_error when one cannot be written.
   void save() const;
 
   [[nodiscard]] tool::json document() const;
   [[nodiscard]] std::string csv() const;
 
  private:
+  [[nodiscard]] const row* shortest(row_kind kind) const;
   [[nodiscard]] double to_floor(const row& r) const;
   [[nodiscard]] double to_launch(const row& r) const;
+  void print(const row& r) const;
 
   std::string json_file_;
   std::string csv_file_;
   std::string group_;
-  double floor_ns_ = 0;
-  double launch_ns_ = 0;
   std::vector<std::pair<std::string, std::string>> circumstances_;
   std::vector<row> rows_;
-  std::vector<std::string> notes_;
 };
 
 } // namespace farcall::bench

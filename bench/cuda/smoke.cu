@@ -25,12 +25,25 @@ FARCALL_HOST_DEVICE std::uint64_t square_by_host(std::uint64_t n) {
   return device::call_host(fn<host_square>, n);
 }
 
+/// Until the process has gone.
+FARCALL_HOST_DEVICE void spin_for_ever() {
+#ifdef FARCALL_ON_GPU
+  // No loop without effect, which a compiler may take away.
+  for (;;)
+    __nanosleep(1000);
+#else
+  for (;;)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+#endif
+}
+
 namespace {
 
-void say(const char* what, bool is_right) {
+void say(watchdog& watch, const char* what, bool is_right) {
   std::printf("smoke: %-40s %s\n", what, is_right ? "ok" : "WRONG");
   (void)std::fflush(stdout);
   if (!is_right) throw std::runtime_error(std::string("wrong: ") + what);
+  watch.expect(std::string("what comes behind ") + what);
 }
 
 template <std::size_t Bytes>
@@ -47,19 +60,20 @@ bool echoes(const node& device) {
 } // namespace
 
 int smoke(const options& o) {
-  const job j(job_options{.targets = o.target});
-  const node device = j.targets().front();
+  watchdog watch{std::chrono::seconds(o.patience)};
+  const watched_job j(o.target, watch);
+  const node device = j.device();
   const node_description d = device.description();
   std::printf("smoke: %s, %s, %s\n", d.transport.c_str(), d.architecture.c_str(), d.route.c_str());
   sync(device.within(first_call_timeout), pure_fn<gpu::nothing>);
-  say("an empty call", true);
+  say(watch, "an empty call", true);
   gpu::block<64> b{};
   std::iota(std::begin(b.words), std::end(b.words), 1U);
-  say("64 bytes in, 8 out", sync(device, pure_fn<gpu::sum_of>, b) == 136);
-  say("64 bytes each way", echoes<64>(device));
-  say("256 bytes each way", echoes<256>(device));
-  say("1024 bytes each way", echoes<1024>(device));
-  say("a call of the host", sync(device, device_fn<square_by_host>, 12U) == 144);
+  say(watch, "64 bytes in, 8 out", sync(device, pure_fn<gpu::sum_of>, b) == 136);
+  say(watch, "64 bytes each way", echoes<64>(device));
+  say(watch, "256 bytes each way", echoes<256>(device));
+  say(watch, "1024 bytes each way", echoes<1024>(device));
+  say(watch, "a call of the host", sync(device, device_fn<square_by_host>, 12U) == 144);
   std::vector<std::uint32_t> values(100'000);
   std::iota(values.begin(), values.end(), 0U);
   const buffer<std::uint32_t> there = device.allocate<std::uint32_t>(values.size());
@@ -69,20 +83,25 @@ int smoke(const options& o) {
   get(there, back).get();
   for (std::uint32_t& value : values)
     value *= 2;
-  say("put, a grid, get", back == values);
+  say(watch, "put, a grid, get", back == values);
   device::quiesce(device);
-  say("a call after the workers have left", sync(device, pure_fn<gpu::sum_of>, b) == 136);
+  say(watch, "a call after the workers have left", sync(device, pure_fn<gpu::sum_of>, b) == 136);
   return 0;
 }
 
-// ---- processes that measure_kill() starts -------------------------------------------------------
+// ---- processes that kill.cpp starts
+// --------------------------------------------------------------
 
 namespace {
 
-void make_one_call(const node& device) {
-  sync(device.within(first_call_timeout), pure_fn<gpu::nothing>);
+void say_to_parent() {
   std::printf("+");
   (void)std::fflush(stdout);
+}
+
+void make_one_call(const node& device) {
+  sync(device.within(first_call_timeout), pure_fn<gpu::nothing>);
+  say_to_parent();
 }
 
 } // namespace
@@ -106,6 +125,22 @@ int call_once(const options& o) {
   const job j(job_options{.targets = o.target});
   make_one_call(j.targets().front());
   return 0;
+}
+
+int spin_and_give_up(const options& o) {
+  watchdog watch{std::chrono::seconds(o.patience)};
+  const watched_job j(o.target, watch);
+  const node device = j.device();
+  sync(device.within(first_call_timeout), pure_fn<gpu::nothing>);
+  try {
+    sync(device.within(std::chrono::milliseconds(500)), device_fn<spin_for_ever>);
+  } catch (const timeout&) {
+    j.diagnose();
+    device::give_up(device);
+    say_to_parent();
+    return 0;
+  }
+  throw std::runtime_error("a handler that never ends has ended");
 }
 
 } // namespace farcall::bench

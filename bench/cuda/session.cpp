@@ -1,0 +1,51 @@
+#include "session.hpp"
+
+#include <farcall/gpu/make_device.hpp>
+#include <farcall/offload/job_state.hpp>
+
+#include <cstdio>
+
+namespace farcall::bench {
+namespace {
+
+/// Code is loaded, and the driver may have been asleep.
+constexpr std::chrono::seconds start_time{30};
+
+/// Says so before it begins.
+std::string expected(const std::string& url, watchdog& watch) {
+  watch.expect("a job of " + url, start_time);
+  return url;
+}
+
+cuda::cuda_transport* transport_of(const node& device) {
+  return detail::device_of(*detail::state_of(*device.job()).members, device.id());
+}
+
+} // namespace
+
+watched_job::watched_job(const std::string& url, watchdog& watch)
+    : watch_(&watch), job_(job_options{.targets = expected(url, watch)}) {
+  watch.ask([t = transport_of(device())](const watchdog::say& say) { t->diagnose(say); });
+  watch.expect("the first call");
+}
+
+watched_job::~watched_job() {
+  watch_->expect("the end of the job");
+  watch_->ask({});
+}
+
+void watched_job::diagnose() const {
+  transport_of(device())->diagnose(
+      [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); });
+}
+
+watched_job session::start(std::size_t workers) const {
+  std::string url = with_option(asked.target, "workers", workers);
+  // Threads that emulate are bound, too, as far as processors go round.
+  if (!is_gpu() && workers == 1 && cpus.size() > 1)
+    url = with_option(url, "cpu", static_cast<std::size_t>(cpus[1]));
+  const tool::scoped_pin threads(cpus);
+  return watched_job(url, watch);
+}
+
+} // namespace farcall::bench
