@@ -57,8 +57,8 @@ void measure_windows(session& s) {
 
 /// As many threads as workers; lanes go to workers in turn.
 void measure_threads(session& s, std::size_t threads) {
-  constexpr std::size_t depth = 64;
-  constexpr std::size_t calls = 16 * depth;
+  constexpr std::size_t depth = 256;
+  constexpr std::size_t calls = 4 * depth;
   const std::size_t rounds = s.asked.choose(200, 30);
   const watched_job j = s.start(threads);
   const node device = j.device();
@@ -106,7 +106,7 @@ void measure_threads(session& s, std::size_t threads) {
   }
   const std::string n = std::to_string(threads);
   s.out.add_rate(n + (threads == 1 ? " thread, " : " threads, ") + n +
-                     (threads == 1 ? " worker, window 64" : " workers, window 64"),
+                     (threads == 1 ? " worker, window 256" : " workers, window 256"),
                  std::move(rates));
 }
 
