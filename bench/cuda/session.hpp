@@ -86,6 +86,7 @@ struct session {
 inline constexpr std::chrono::seconds first_call_timeout{20};
 
 void measure_floor(session& s);
+void measure_bus(session& s);
 void measure_launches(session& s);
 void measure_calls(session& s);
 void measure_rates(session& s);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -10,9 +11,16 @@
 /// does not answer, are std::runtime_error.
 namespace farcall::gpu {
 
-/// A word that one thread of the device stores back. A sample is the time of `trips` round trips,
-/// divided by their number.
-[[nodiscard]] std::vector<double> time_flags_over_bus(std::size_t samples, std::size_t trips = 1);
+/// How many warps may look for a word, one after the other: with one, a word waits on average for
+/// half a look before the one that finds it begins.
+inline constexpr std::array<unsigned, 4> floor_warps{1, 2, 4, 8};
+
+/// A word that so many warps of the device look for, and one of them stores back. A sample is the
+/// time of `trips` round trips, divided by their number.
+[[nodiscard]] std::vector<double> time_flags_over_bus(std::size_t samples, std::size_t trips,
+                                                      unsigned warps);
+/// The same with as many warps as are fastest: the floor. In any order.
+[[nodiscard]] std::vector<double> time_floor_over_bus(std::size_t samples, std::size_t trips);
 
 /// A slot as lanes use them, with so many bytes in it, that one warp sends back.
 [[nodiscard]] std::vector<double> time_slots_over_bus(std::size_t samples, std::uint32_t bytes);

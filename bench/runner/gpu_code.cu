@@ -29,7 +29,7 @@ void try_out(const node& target) {
 
 std::vector<double> time_flags(std::uint32_t device, std::size_t samples, std::size_t trips) {
   gpu::select_device(static_cast<int>(device));
-  return gpu::time_flags_over_bus(samples, trips);
+  return gpu::time_floor_over_bus(samples, trips);
 }
 
 void visit_launches(std::uint32_t device, const gpu::launch_visitor& visit) {
