@@ -21,8 +21,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern char** environ;
-
 namespace farcall::bench {
 namespace {
 
@@ -115,6 +113,23 @@ double call_from_a_new_process(const std::string& target) {
   return ns;
 }
 
+/// Of a process that says when its end begins. False when it did not end.
+bool time_end(session& s, const std::string& target, const char* role, const std::string& what) {
+  s.watch.expect(what, patience);
+  process p(role, target);
+  p.await_call();
+  const auto begun = gpu::stopwatch_clock::now();
+  const bool has_ended = p.ends_within(longest_end);
+  if (!has_ended) p.kill_and_wait();
+  const double ns = gpu::ns_between(begun, gpu::stopwatch_clock::now());
+  s.out.add_duration(
+      what + (has_ended ? ", to process gone" : ", killed after 5 s, to process gone"), {ns});
+  s.watch.expect("a new process that makes a call", patience);
+  s.out.add_duration("new process to its first answer, after that",
+                     {call_from_a_new_process(target)});
+  return has_ended;
+}
+
 } // namespace
 
 void measure_kill(session& s) {
@@ -147,24 +162,12 @@ void measure_kill(session& s) {
 
 void measure_give_up(session& s) {
   s.out.begin("give-up");
-  s.watch.expect("a process whose handler never ends", patience);
   const tool::scoped_pin processes(s.cpus);
   const std::string target = with_option(s.asked.target, "workers", 1);
-  process p("--spin", target);
-  p.await_call();
-  const auto begun = gpu::stopwatch_clock::now();
-  if (!p.ends_within(longest_end)) {
-    s.out.add_note("a process whose handler never ends has not ended within 5 s of give_up");
-    p.kill_and_wait();
-    s.out.add_duration("killed then, until the process is gone (includes those 5 s)",
-                       {gpu::ns_between(begun, gpu::stopwatch_clock::now())});
-    throw std::runtime_error("a process that gives its device up does not end");
-  }
-  s.out.add_duration("give_up beside a handler that never ends, to process gone",
-                     {gpu::ns_between(begun, gpu::stopwatch_clock::now())});
-  s.watch.expect("a new process that makes a call", patience);
-  s.out.add_duration("new process to its first answer, after that",
-                     {call_from_a_new_process(target)});
+  const bool ends_given_up =
+      time_end(s, target, "--spin", "give_up beside a handler that never ends");
+  const bool ends_pinned = time_end(s, target, "--pin", "exit() with a pinned worker");
+  if (!ends_given_up || !ends_pinned) throw std::runtime_error("a process does not end");
 }
 
 } // namespace farcall::bench

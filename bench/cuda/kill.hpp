@@ -15,4 +15,7 @@ int call_once(const options& o);
 /// says so, and ends as any process does.
 int spin_and_give_up(const options& o);
 
+/// Ends as a program that calls exit() in the middle: its job is not ended, and its workers stay.
+int exit_with_workers(const options& o);
+
 } // namespace farcall::bench

@@ -102,6 +102,8 @@ int run(int argc, char** argv) {
     return hold_device(o);
   case role::once:
     return call_once(o);
+  case role::pin:
+    return exit_with_workers(o);
   case role::spin:
     return spin_and_give_up(o);
   default:

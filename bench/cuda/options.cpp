@@ -77,6 +77,8 @@ options parse_options(const std::vector<std::string>& arguments) {
       o.what = role::hold;
     } else if (word == "--once") {
       o.what = role::once;
+    } else if (word == "--pin") {
+      o.what = role::pin;
     } else if (word == "--spin") {
       o.what = role::spin;
     } else if (word == "--goals") {

@@ -20,6 +20,7 @@ enum class role {
   smoke, ///< a few calls of each kind, with their results checked
   hold,  ///< keeps workers resident until it is killed
   once,  ///< one call in a new process
+  pin,   ///< exit() while workers are resident
   spin,  ///< a call that never ends, and the device is given up
   goals, ///< no figures: prints those of `csv`
 };

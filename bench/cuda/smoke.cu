@@ -143,4 +143,12 @@ int spin_and_give_up(const options& o) {
   throw std::runtime_error("a handler that never ends has ended");
 }
 
+int exit_with_workers(const options& o) {
+  const auto* const j = new job(job_options{.targets = o.target});
+  const node device = j->targets().front();
+  device::pin_resident(device);
+  make_one_call(device);
+  return 0;
+}
+
 } // namespace farcall::bench
