@@ -49,10 +49,12 @@ std::vector<double> between_threads(std::size_t samples, int cpu) {
 
 void measure_gpu(session& s) {
   for (const unsigned warps : gpu::floor_warps) {
+    s.watch.tick();
     s.out.add_call("flag ping-pong over the bus, warps that look: " + std::to_string(warps),
                    gpu::time_flags_over_bus(s.asked.samples, 1, warps), row_kind::floor);
   }
   for (const std::uint32_t bytes : {8U, 64U, 256U}) {
+    s.watch.tick();
     s.out.add_call("slot ping-pong, " + std::to_string(bytes) + " B",
                    gpu::time_slots_over_bus(s.asked.samples, bytes));
   }
