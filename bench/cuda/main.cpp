@@ -39,11 +39,11 @@ struct group {
   const char* name;
   void (*measure)(session& s);
 };
-constexpr group groups[] = {{"floor", measure_floor},       {"bus", measure_bus},
-                            {"launches", measure_launches}, {"calls", measure_calls},
-                            {"rates", measure_rates},       {"grids", measure_grids},
-                            {"copies", measure_copies},     {"lease", measure_lease},
-                            {"kill", measure_kill},         {"give-up", measure_give_up}};
+constexpr group groups[] = {
+    {"floor", measure_floor}, {"bus", measure_bus},        {"launches", measure_launches},
+    {"calls", measure_calls}, {"stages", measure_stages},  {"rates", measure_rates},
+    {"grids", measure_grids}, {"copies", measure_copies},  {"lease", measure_lease},
+    {"kill", measure_kill},   {"give-up", measure_give_up}};
 
 std::string content_of(const std::string& file) {
   std::ifstream in(file);

@@ -9,8 +9,9 @@
 namespace farcall::bench {
 namespace {
 
-constexpr std::array<std::string_view, 10> groups{
-    "floor", "bus", "launches", "calls", "rates", "grids", "copies", "lease", "kill", "give-up"};
+constexpr std::array<std::string_view, 11> groups{"floor",  "bus",   "launches", "calls",
+                                                  "stages", "rates", "grids",    "copies",
+                                                  "lease",  "kill",  "give-up"};
 constexpr std::size_t quick_samples = 20'000;
 
 std::vector<std::string> split(const std::string& list) {
@@ -105,8 +106,8 @@ const char* help_text() {
 Measures what a call of a GPU costs, beside the floor of the bus and beside launches of kernels.
 
   --targets URL    the device: cuda:0 (default), or cuda-emulated:0 for all that needs no GPU
-  --only GROUPS    floor, bus, launches, calls, rates, grids, copies, lease, kill, give-up; separated
-                   by commas
+  --only GROUPS    floor, bus, launches, calls, stages, rates, grids, copies, lease, kill, give-up;
+                   separated by commas
   --samples N      of each latency (200000, with --quick 20000)
   --quick          fewer samples: some seconds
   --json FILE      write all figures as one JSON document, too

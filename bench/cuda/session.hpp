@@ -89,6 +89,7 @@ void measure_floor(session& s);
 void measure_bus(session& s);
 void measure_launches(session& s);
 void measure_calls(session& s);
+void measure_stages(session& s);
 void measure_rates(session& s);
 void measure_grids(session& s);
 void measure_copies(session& s);

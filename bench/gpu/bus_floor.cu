@@ -3,6 +3,7 @@
 #include "ping_pong.hpp"
 
 #include <farcall/gpu/transport/block_team.cuh>
+#include <farcall/gpu/transport/device_endpoint.hpp>
 #include <farcall/gpu/transport/slot.hpp>
 
 #include <algorithm>
@@ -58,13 +59,13 @@ struct slot_board {
   cuda::slot up[cuda::ring_slots];
 };
 
-__global__ void echo_slots(slot_board* b, std::uint64_t last) {
+__global__ void echo_slots(slot_board* b, std::uint64_t last, std::uint32_t expected) {
   __shared__ __align__(16) std::uint32_t message[cuda::slot_words];
   cuda::block_team team;
   for (std::uint64_t number = 1; number <= last; ++number) {
     const std::uint32_t at = cuda::slot_at(number);
     const std::uint32_t lap = cuda::phase_of(number);
-    if (!wait_for([&] { return team.take(b->down[at], lap, cuda::slot_words, message); })) return;
+    if (!wait_for([&] { return team.take(b->down[at], lap, expected, message); })) return;
     team.put(b->up[at], message, cuda::words_of(message[0]), lap);
     __syncwarp();
   }
@@ -111,7 +112,8 @@ std::vector<double> time_floor_over_bus(std::size_t samples, std::size_t trips) 
 std::vector<double> time_slots_over_bus(std::size_t samples, std::uint32_t bytes) {
   const own_stream stream;
   const pinned<slot_board> b;
-  echo_slots<<<1, 32, 0, stream.get()>>>(b.get(), last_round_trip(samples, 1));
+  echo_slots<<<1, 32, 0, stream.get()>>>(b.get(), last_round_trip(samples, 1),
+                                         cuda::expected_after(cuda::words_of(bytes)));
   check(cudaGetLastError(), "launching the floor's kernel");
   std::vector<double> taken = time_slots(*b, samples, bytes);
   stream.synchronize();
