@@ -72,6 +72,11 @@ TEST(devices, are_mixed_with_processes) {
   std::vector<std::uint32_t> back(values.size());
   get(there, back).get();
   EXPECT_EQ(back, values);
+
+  // In place, as GPUs that are peers can.
+  const auto number = all.targets()[1].allocate<double>(1);
+  put(std::vector<double>{7.0}, number).get();
+  EXPECT_EQ(sync(all.targets()[3], device_fn<value_at>, number.span().address()), 7.0);
 }
 
 TEST(devices, that_fail_end_their_calls_with_the_reason_and_leave_others_alone) {

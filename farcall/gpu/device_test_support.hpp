@@ -94,6 +94,11 @@ FARCALL_HOST_DEVICE inline void number_blocks(remote_span<std::uint32_t> values,
     own[i] += 1000 * all.blocks() + all.block();
 }
 
+/// Of whatever device that this one can use the memory of.
+FARCALL_HOST_DEVICE inline double value_at(std::uint64_t address) {
+  return *reinterpret_cast<const double*>(address);
+}
+
 // ---- calls to the host
 
 inline std::atomic<int> posted{0};

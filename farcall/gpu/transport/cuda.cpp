@@ -1,4 +1,5 @@
 #include <farcall/base/error.hpp>
+#include <farcall/base/log.hpp>
 #include <farcall/gpu/transport/cuda.hpp>
 #include <farcall/gpu/transport/host_endpoint.hpp>
 #include <farcall/gpu/transport/workers.hpp>
@@ -242,9 +243,21 @@ class transport_to_device final : public cuda_transport, public rma_engine {
     if (own_.try_out) workers_->try_out();
     workers_->begin({[this](std::uint32_t w) { return has_unread(w); },
                      [this] { return is_in_use(); }, [this] { receive(); }});
+    neighbourhood& all = neighbours();
+    const std::lock_guard guard(all.mutex);
+    for (transport_to_device* const other : all.members)
+      other->open_memory_to_peers();
+    all.members.push_back(this);
   }
 
-  ~transport_to_device() override { (void)stop(clock::now()); }
+  ~transport_to_device() override {
+    {
+      neighbourhood& all = neighbours();
+      const std::lock_guard guard(all.mutex);
+      std::erase(all.members, this);
+    }
+    (void)stop(clock::now());
+  }
 
   // ---- the transport
 
@@ -426,6 +439,35 @@ class transport_to_device final : public cuda_transport, public rma_engine {
   std::vector<lane_memory*> lanes_up() override { return blocks_of(up_); }
 
  private:
+  /// The devices of this process. Their memory may be of use to each other.
+  struct neighbourhood {
+    std::mutex mutex;
+    std::vector<transport_to_device*> members;
+  };
+  static neighbourhood& neighbours() {
+    static auto* const all = new neighbourhood;
+    return *all;
+  }
+
+  /// A device has come. Without success it cannot use what was allocated here before.
+  void open_memory_to_peers() noexcept {
+    try {
+      if (workers_->has_failed() || device_->is_open_to_peers()) return;
+      if (!workers_->quiesce(clock::now() + quiesce_timeout))
+        throw error("a handler did not end within 10 s");
+      try {
+        device_->open_to_peers();
+      } catch (...) {
+        workers_->resume();
+        throw;
+      }
+      workers_->resume();
+    } catch (const std::exception& e) {
+      log::warning("memory that " + node_text(own_.node) +
+                   " has cannot be used in place by a device that has come: " + e.what());
+    }
+  }
+
   struct end {
     end(lane_memory& b, std::uint32_t ring_bytes, workers& all, std::uint32_t worker,
         launching launches = {})

@@ -63,6 +63,12 @@ class device_api {
   /// out_of_memory naming sizes.
   virtual void provide(std::uint64_t address, std::uint64_t bytes) = 0;
 
+  /// Peers: other devices of this process that can use this one's memory in place. They can use
+  /// what provide() gives while they are there; what was there before them, when open_to_peers()
+  /// has returned, which waits.
+  [[nodiscard]] virtual bool is_open_to_peers() { return true; }
+  virtual void open_to_peers() {}
+
   /// For others to map: as many handles as there are pieces of provide() behind these addresses,
   /// all of which have memory. Throws error where the device has no such handles.
   [[nodiscard]] virtual std::vector<memory_handle> export_memory(std::uint64_t /*address*/,

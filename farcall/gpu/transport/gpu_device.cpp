@@ -136,6 +136,14 @@ class gpu_device final : public device_api {
     const device_scope scope(context_);
     memory_.provide(address, bytes);
   }
+  bool is_open_to_peers() override {
+    const device_scope scope(context_);
+    return memory_.is_open_to_peers();
+  }
+  void open_to_peers() override {
+    const device_scope scope(context_);
+    memory_.open_to_peers();
+  }
   std::vector<memory_handle> export_memory(std::uint64_t address, std::uint64_t bytes) override {
     const device_scope scope(context_);
     return memory_.export_part(address, bytes);
@@ -374,7 +382,8 @@ class gpu_device final : public device_api {
     if (bytes >= staged_from && is_pageable)
       return copy_out(way, reinterpret_cast<std::byte*>(to), from, bytes);
     if (other.type == cudaMemoryTypeDevice && other.device != device_) {
-      // The memory of either is mapped for itself alone.
+      // Direct where they are peers; else the memory of either is mapped for itself alone, and CUDA
+      // goes through the host's.
       check(cudaMemcpyPeerAsync(reinterpret_cast<void*>(to), is_to_device ? device_ : other.device,
                                 reinterpret_cast<const void*>(from),
                                 is_to_device ? other.device : device_, bytes, way.stream),

@@ -8,6 +8,26 @@
 #include <cuda_runtime_api.h>
 
 namespace farcall::cuda {
+namespace {
+
+/// The memory of all GPUs that this process uses.
+struct all_memory {
+  std::mutex mutex;
+  std::vector<const gpu_memory*> parts;
+
+  static all_memory& instance() {
+    static auto* const it = new all_memory;
+    return *it;
+  }
+};
+
+} // namespace
+
+gpu_memory::~gpu_memory() {
+  all_memory& all = all_memory::instance();
+  const std::lock_guard guard(all.mutex);
+  std::erase(all.parts, this);
+}
 
 gpu_memory::driver_functions gpu_memory::driver_functions::load() {
   driver_functions f;
@@ -41,6 +61,9 @@ device_api::range gpu_memory::reserve(std::uint64_t at_most) {
   CUdeviceptr start = 0;
   check_driver(driver_.reserve(&start, bytes, 0, 0, 0), "reserving addresses");
   range_ = {start, bytes};
+  all_memory& all = all_memory::instance();
+  const std::lock_guard guard(all.mutex);
+  all.parts.push_back(this);
   return range_;
 }
 
@@ -60,14 +83,61 @@ void gpu_memory::provide(std::uint64_t address, std::uint64_t bytes) {
   // The mapping keeps it.
   (void)driver_.release(handle);
   check_driver(mapped, "mapping memory of the device");
-  {
-    const std::lock_guard guard(mutex_);
-    pieces_[address] = whole;
-  }
+  const std::lock_guard guard(mutex_);
+  piece& added = pieces_[address];
+  added.bytes = whole;
+  open(address, added, device_);
+  open_to_peers_locked();
+}
+
+bool gpu_memory::piece::is_open_to(int device) const {
+  return std::find(users.begin(), users.end(), device) != users.end();
+}
+
+void gpu_memory::open(std::uint64_t address, piece& what, int device) {
+  if (what.is_open_to(device)) return;
   CUmemAccessDesc access{};
-  access.location = allocation_.location;
+  access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  access.location.id = device;
   access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-  check_driver(driver_.set_access(address, whole, &access, 1), "mapping memory of the device");
+  check_driver(driver_.set_access(address, what.bytes, &access, 1), "mapping memory of the device");
+  what.users.push_back(device);
+}
+
+/// Other devices that this process uses, and that can use this one's memory.
+std::vector<int> gpu_memory::peers() const {
+  std::vector<int> found;
+  all_memory& all = all_memory::instance();
+  const std::lock_guard guard(all.mutex);
+  for (const gpu_memory* const other : all.parts) {
+    int can = 0;
+    if (other->device_ == device_) continue;
+    check(cudaDeviceCanAccessPeer(&can, other->device_, device_), "asking for peers");
+    if (can != 0) found.push_back(other->device_);
+  }
+  return found;
+}
+
+bool gpu_memory::is_open_to_peers() {
+  const std::lock_guard guard(mutex_);
+  if (pieces_.empty()) return true;
+  const std::vector<int> users = peers();
+  return std::all_of(pieces_.begin(), pieces_.end(), [&](const auto& p) {
+    return std::all_of(users.begin(), users.end(),
+                       [&](int device) { return p.second.is_open_to(device); });
+  });
+}
+
+void gpu_memory::open_to_peers_locked() {
+  for (const int device : peers()) {
+    for (auto& [address, what] : pieces_)
+      open(address, what, device);
+  }
+}
+
+void gpu_memory::open_to_peers() {
+  const std::lock_guard guard(mutex_);
+  open_to_peers_locked();
 }
 
 std::vector<memory_handle> gpu_memory::export_part(std::uint64_t address, std::uint64_t bytes) {
@@ -79,7 +149,8 @@ std::vector<memory_handle> gpu_memory::export_part(std::uint64_t address, std::u
       driver_function<decltype(&cuMemExportToShareableHandle)>("cuMemExportToShareableHandle");
   std::vector<memory_handle> all;
   const std::lock_guard guard(mutex_);
-  for (const auto& [start, length] : pieces_) {
+  for (const auto& [start, what] : pieces_) {
+    const std::uint64_t length = what.bytes;
     const std::uint64_t first = std::max(address, start);
     const std::uint64_t end = std::min(address + bytes, start + length);
     if (first >= end) continue;
@@ -96,8 +167,8 @@ std::vector<memory_handle> gpu_memory::export_part(std::uint64_t address, std::u
 }
 
 void gpu_memory::give_back() noexcept {
-  for (const auto& [address, bytes] : pieces_)
-    (void)driver_.unmap(address, bytes);
+  for (const auto& [address, what] : pieces_)
+    (void)driver_.unmap(address, what.bytes);
   if (range_.bytes != 0) (void)driver_.free(range_.address, range_.bytes);
 }
 

@@ -17,12 +17,15 @@ namespace farcall::cuda {
 class gpu_memory {
  public:
   explicit gpu_memory(int device) : device_(device) {}
+  ~gpu_memory();
   gpu_memory(const gpu_memory&) = delete;
   gpu_memory& operator=(const gpu_memory&) = delete;
 
   /// See device_api.
   [[nodiscard]] device_api::range reserve(std::uint64_t at_most);
   void provide(std::uint64_t address, std::uint64_t bytes);
+  [[nodiscard]] bool is_open_to_peers();
+  void open_to_peers();
   [[nodiscard]] std::vector<memory_handle> export_part(std::uint64_t address, std::uint64_t bytes);
   /// Memory and addresses; nothing uses them any more.
   void give_back() noexcept;
@@ -45,13 +48,23 @@ class gpu_memory {
     static driver_functions load();
   };
 
+  struct piece {
+    std::uint64_t bytes = 0;
+    std::vector<int> users; ///< devices that can use it
+    [[nodiscard]] bool is_open_to(int device) const;
+  };
+
+  [[nodiscard]] std::vector<int> peers() const;
+  void open(std::uint64_t address, piece& what, int device);
+  void open_to_peers_locked();
+
   int device_;
   driver_functions driver_;
   CUmemAllocationProp allocation_{};
   std::size_t granule_ = 0;
   device_api::range range_;
   std::mutex mutex_;
-  std::map<std::uint64_t, std::uint64_t> pieces_; ///< bytes by address; mutex_
+  std::map<std::uint64_t, piece> pieces_; ///< by address; mutex_
 };
 
 } // namespace farcall::cuda

@@ -95,7 +95,8 @@ CUresult unmap(CUdeviceptr address, std::size_t bytes) {
   machine& m = here();
   const std::lock_guard guard(m.mutex);
   if (!m.mapped.remove(address)) return CUDA_ERROR_INVALID_VALUE;
-  (void)m.accessible.remove(address);
+  for (auto& [device, its] : m.accessible)
+    (void)its.remove(address);
   m.mapped_to.erase(address);
   // Whoever touches it now faults.
   (void)::mmap(reinterpret_cast<void*>(address), bytes, PROT_NONE,
@@ -104,16 +105,20 @@ CUresult unmap(CUdeviceptr address, std::size_t bytes) {
 }
 
 CUresult set_access(CUdeviceptr address, std::size_t bytes, const CUmemAccessDesc* what,
-                    std::size_t) {
+                    std::size_t count) {
   if (const auto status = begins("cuMemSetAccess")) return for_driver(status);
   wait_for_idle_device("cuMemSetAccess");
   machine& m = here();
   const std::lock_guard guard(m.mutex);
-  if (!m.mapped.hold(address, bytes) || what->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+  if (!m.mapped.hold(address, bytes) || what->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE ||
+      what->location.type != CU_MEM_LOCATION_TYPE_DEVICE || count != 1) {
     return CUDA_ERROR_INVALID_VALUE;
+  }
+  const CUmemAllocationProp& made = m.mapped_to.at(address)->properties;
+  if (what->location.id != made.location.id && !m.are_peers) return CUDA_ERROR_NOT_SUPPORTED;
   if (::mprotect(reinterpret_cast<void*>(address), bytes, PROT_READ | PROT_WRITE) != 0)
     return CUDA_ERROR_OUT_OF_MEMORY;
-  m.accessible.add(address, bytes);
+  m.accessible[what->location.id].add(address, bytes);
   return CUDA_SUCCESS;
 }
 

@@ -29,6 +29,8 @@ void fail_function(const std::string& name, cudaError_t status);
 /// Work of a stream begins up to that late, so that streams overtake each other.
 void set_most_delay(std::int64_t microseconds);
 void set_devices(int count);
+/// All devices can use each other's memory.
+void make_peers();
 /// What cuDeviceGetAttribute says of every device.
 void set_attribute(CUdevice_attribute what, int value);
 /// Bytes of each device.
@@ -38,6 +40,8 @@ void set_memory(std::uint64_t bytes);
 
 /// The function whose call was made to fail; empty when none was.
 [[nodiscard]] std::string failed_function();
+/// A device may touch these addresses.
+[[nodiscard]] bool can_use(int device, std::uint64_t address, std::uint64_t bytes);
 /// The mapped memory was asked for so that other devices on the bus can use it.
 [[nodiscard]] bool is_for_rdma(std::uint64_t address);
 /// Calls that had to wait because a kernel was running, where CUDA waits for an idle device.

@@ -251,6 +251,44 @@ TEST_F(fake_gpu, copies_from_and_to_another_one) {
   EXPECT_TRUE(all.targets()[1].alive());
 }
 
+// Memory of either that is there before the other one, and after.
+TEST_F(fake_gpu, that_are_peers_use_each_others_memory) {
+  fake_cuda::set_devices(4);
+  fake_cuda::make_peers();
+  {
+    const job all(test::with_targets("cuda:0?idle_ms=2000,cuda:1"));
+    const node& first = all.targets()[0];
+    const auto early = first.allocate<double>(100);
+    put(std::vector<double>(100, 7.0), early).get();
+    EXPECT_EQ(sync(first, device_fn<add>, 1.0, 2.0), 3.0); // a worker stays
+    const job later(test::with_targets("cuda:2"));
+    const node& second = later.targets()[0];
+    const auto late = first.allocate<double>((std::size_t{70} << 20) / sizeof(double));
+    const auto own = second.allocate<double>(100);
+    put(std::vector<double>(100, 8.0), own).get();
+    EXPECT_EQ(sync(second, device_fn<value_at>, early.span().address()), 7.0);
+    EXPECT_EQ(sync(first, device_fn<value_at>, own.span().address()), 8.0);
+    for (const auto& span : {early.span(), late.span()}) {
+      EXPECT_TRUE(fake_cuda::can_use(0, span.address(), span.size_bytes()));
+      EXPECT_TRUE(fake_cuda::can_use(1, span.address(), span.size_bytes()));
+      EXPECT_TRUE(fake_cuda::can_use(2, span.address(), span.size_bytes()));
+      EXPECT_FALSE(fake_cuda::can_use(3, span.address(), span.size_bytes()));
+    }
+    EXPECT_TRUE(fake_cuda::can_use(0, own.span().address(), own.span().size_bytes()));
+  }
+  EXPECT_EQ(fake_cuda::devices_with_context(), (std::set<int>{0, 1, 2}));
+}
+
+TEST_F(fake_gpu, that_are_no_peers_use_their_own_memory) {
+  fake_cuda::set_devices(2);
+  const job all(test::with_targets("cuda:0,cuda:1"));
+  const auto memory = all.targets()[0].allocate<double>(100);
+  EXPECT_TRUE(fake_cuda::can_use(0, memory.span().address(), memory.span().size_bytes()));
+  EXPECT_FALSE(fake_cuda::can_use(1, memory.span().address(), 1));
+  use(all.targets()[0]);
+  use(all.targets()[1]);
+}
+
 /// What whoever imports the handles sees.
 std::vector<std::uint8_t> read_exported(const std::vector<device::memory_handle>& handles) {
   std::vector<std::uint8_t> all;

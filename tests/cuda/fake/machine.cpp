@@ -222,6 +222,7 @@ void begin() {
   m.waited.clear();
   m.most_delay_us = 0;
   m.devices = 1;
+  m.are_peers = false;
   m.memory = std::uint64_t{2} << 30;
   m.attributes = {{CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 1},
                   {CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, 1},
@@ -252,6 +253,10 @@ void set_devices(int count) {
   const std::lock_guard guard(here().mutex);
   here().devices = count;
 }
+void make_peers() {
+  const std::lock_guard guard(here().mutex);
+  here().are_peers = true;
+}
 void set_attribute(CUdevice_attribute what, int value) {
   const std::lock_guard guard(here().mutex);
   here().attributes[what] = value;
@@ -264,6 +269,10 @@ void set_memory(std::uint64_t bytes) {
 std::string failed_function() {
   const std::lock_guard guard(here().mutex);
   return here().failed;
+}
+bool can_use(int device, std::uint64_t address, std::uint64_t bytes) {
+  const std::lock_guard guard(here().mutex);
+  return here().accessible[device].hold(address, bytes);
 }
 bool is_for_rdma(std::uint64_t address) {
   const std::lock_guard guard(here().mutex);

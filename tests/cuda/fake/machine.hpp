@@ -116,7 +116,8 @@ struct machine {
   blocks reserved;                          ///< addresses
   std::map<std::uint64_t, int> reserved_by; ///< the device, by the first of them
   blocks mapped;                            ///< parts of them with memory
-  blocks accessible;                        ///< parts of those
+  std::map<int, blocks> accessible;         ///< parts of those, by the device that can use them
+  bool are_peers = false;                   ///< can use each other's memory
   std::map<CUmemGenericAllocationHandle, std::shared_ptr<allocation>> created;
   std::map<std::uint64_t, std::shared_ptr<allocation>> mapped_to; ///< by address
   std::map<CUdevice_attribute, int> attributes;                   ///< of every device

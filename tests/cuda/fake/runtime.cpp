@@ -43,12 +43,6 @@ side side_of(const void* address, std::size_t bytes) {
   if (m.pinned.hold(at, bytes)) return side::pinned;
   return m.reserved.hold(at, 1) || m.allocated.hold(at, 1) ? side::device : side::pageable;
 }
-bool is_there(const void* address, std::size_t bytes) {
-  machine& m = here();
-  const std::lock_guard guard(m.mutex);
-  return m.accessible.hold(number_of(address), bytes) ||
-         m.allocated.hold(number_of(address), bytes);
-}
 
 /// The device whose addresses these are.
 int owner_of(const void* address) {
@@ -57,6 +51,13 @@ int owner_of(const void* address) {
   const auto next = m.reserved_by.upper_bound(number_of(address));
   if (next == m.reserved_by.begin() || !m.reserved.hold(number_of(address), 1)) return 0;
   return std::prev(next)->second;
+}
+
+bool is_there(const void* address, std::size_t bytes) {
+  return can_use(owner_of(address), number_of(address), bytes) || [&] {
+    const std::lock_guard guard(here().mutex);
+    return here().allocated.hold(number_of(address), bytes);
+  }();
 }
 
 cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, stream* on,
@@ -70,9 +71,11 @@ cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind k
       (is_down && target != side::device)) {
     return failing(cudaErrorInvalidValue);
   }
-  // Memory is mapped for its own device; another's copy engine has no way there.
+  // Memory is mapped for its own device; another's copy engine has a way there only as its peer.
   if (target == side::device && source == side::device && !is_of_peers &&
-      owner_of(to) != owner_of(from)) {
+      owner_of(to) != owner_of(from) &&
+      (on == nullptr || !can_use(on->device(), number_of(to), bytes) ||
+       !can_use(on->device(), number_of(from), bytes))) {
     return failing(cudaErrorInvalidValue);
   }
   const auto move = [=] { std::memmove(to, from, bytes); };
@@ -153,6 +156,13 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int /*device*/) 
 cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int /*device*/) {
   if (const auto status = begins(__func__)) return *status;
   std::strncpy(text, "0000:00:00.0", static_cast<std::size_t>(length));
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
+  if (const auto status = begins(__func__)) return *status;
+  const std::lock_guard guard(here().mutex);
+  if (std::max(device, peer) >= here().devices) return failing(cudaErrorInvalidDevice);
+  *can = here().are_peers && device != peer ? 1 : 0;
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
