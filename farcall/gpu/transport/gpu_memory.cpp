@@ -86,8 +86,15 @@ void gpu_memory::provide(std::uint64_t address, std::uint64_t bytes) {
   const std::lock_guard guard(mutex_);
   piece& added = pieces_[address];
   added.bytes = whole;
-  open(address, added, device_);
-  open_to_peers_locked();
+  try {
+    open(address, added, device_);
+    open_to_peers_locked();
+  } catch (...) {
+    // Or the next attempt would find the addresses taken.
+    (void)driver_.unmap(address, whole);
+    pieces_.erase(address);
+    throw;
+  }
 }
 
 bool gpu_memory::piece::is_open_to(int device) const {

@@ -531,6 +531,17 @@ TEST_F(fake_gpu, says_what_memory_there_is) {
   use(device);
 }
 
+TEST_F(fake_gpu, gives_memory_again_that_it_could_not_map) {
+  const job all(test::with_targets("cuda:0"));
+  const node& device = all.targets()[0];
+  for (const char* function : {"cuMemCreate", "cuMemMap", "cuMemSetAccess"}) {
+    fake_cuda::fail_function(function, cudaErrorMemoryAllocation);
+    EXPECT_THROW((void)device.allocate<std::byte>(1000), error);
+    fake_cuda::fail_function(function, cudaSuccess);
+  }
+  use(device);
+}
+
 TEST_F(fake_gpu, refuses_a_copy_and_goes_on) {
   const job all(test::with_targets("cuda:0"));
   const node& device = all.targets()[0];
