@@ -5,6 +5,7 @@
 #include <farcall/gpu/transport/gpu_device.hpp>
 #include <farcall/gpu/transport/gpu_memory.hpp>
 #include <farcall/gpu/transport/link_speed.hpp>
+#include <farcall/gpu/transport/profiler_range.hpp>
 #include <farcall/gpu/transport/stream_writes.hpp>
 #include <farcall/memory/copy.hpp>
 
@@ -42,6 +43,19 @@ std::string link_of(int device) {
 
 std::string version_text(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+/// For profilers.
+const char* name_of(launch_kind kind) noexcept {
+  switch (kind) {
+  case launch_kind::stream_write:
+    return "when";
+  case launch_kind::event_wait:
+    return "wait_event";
+  case launch_kind::kernel:
+    break;
+  }
+  return "launch";
 }
 
 class gpu_device final : public device_api {
@@ -134,6 +148,7 @@ class gpu_device final : public device_api {
   }
   void provide(std::uint64_t address, std::uint64_t bytes) override {
     const device_scope scope(context_);
+    const profiler_range range("memory", bytes);
     memory_.provide(address, bytes);
   }
   bool is_open_to_peers() override {
@@ -151,6 +166,7 @@ class gpu_device final : public device_api {
 
   void start(std::uint32_t index, const worker_setup& setup) override {
     const device_scope scope(context_);
+    const profiler_range range("start of a worker");
     worker_setup copy = setup;
     std::array<void*, 1> arguments{&copy};
     check(cudaLaunchKernel(options_.kernel, dim3(1), dim3(options_.threads), arguments.data(),
@@ -193,6 +209,7 @@ class gpu_device final : public device_api {
 
   void launch(std::uint32_t stream, launcher run, const launch_plan& plan) override {
     const device_scope scope(context_);
+    const profiler_range range(name_of(plan.kind));
     if (plan.kind == launch_kind::stream_write) {
       stream_writes_.add(reinterpret_cast<cudaStream_t>(plan.handle), plan.done, plan.done_value);
       return;
@@ -208,6 +225,7 @@ class gpu_device final : public device_api {
   void copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) override {
     if (bytes == 0) return;
     const device_scope scope(context_);
+    const profiler_range range("copy", bytes);
     const bool is_to_device = memory_.holds(to);
     copy_way& way = ways_[is_to_device ? 0 : 1];
     const std::lock_guard guard(way.mutex);

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 
@@ -50,6 +51,14 @@ void set_memory(std::uint64_t bytes);
 [[nodiscard]] std::set<int> devices_with_context();
 /// What was made and not given back, in words; empty when there is nothing.
 [[nodiscard]] std::string left_behind();
+
+/// What a profiler was shown since the last call: names of ranges with their payloads, and how many
+/// have not ended.
+struct profile {
+  std::multimap<std::string, std::uint64_t> ranges;
+  int open = 0;
+};
+[[nodiscard]] profile take_profile();
 
 // ---- kernels
 

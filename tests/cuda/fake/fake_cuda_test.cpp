@@ -289,6 +289,25 @@ TEST_F(fake_gpu, that_are_no_peers_use_their_own_memory) {
   use(all.targets()[1]);
 }
 
+TEST_F(fake_gpu, shows_profilers_what_it_does) {
+  (void)fake_cuda::take_profile();
+  {
+    const job all(test::with_targets("cuda:0"));
+    const node& device = all.targets()[0];
+    use(device);
+    device::when(device, device::stream(device)).get();
+  }
+  const fake_cuda::profile seen = fake_cuda::take_profile();
+  if (seen.ranges.empty()) GTEST_SKIP() << "CUDA's headers have no NVTX";
+  EXPECT_EQ(seen.open, 0);
+  for (const char* name : {"start of a worker", "launch", "when"})
+    EXPECT_GE(seen.ranges.count(name), 1U) << name;
+  EXPECT_THAT(seen.ranges, ::testing::Contains(std::pair<const std::string, std::uint64_t>(
+                               "copy", std::uint64_t{1} << 20)));
+  EXPECT_THAT(seen.ranges, ::testing::Contains(std::pair<const std::string, std::uint64_t>(
+                               "memory", std::uint64_t{64} << 20)));
+}
+
 /// What whoever imports the handles sees.
 std::vector<std::uint8_t> read_exported(const std::vector<device::memory_handle>& handles) {
   std::vector<std::uint8_t> all;
