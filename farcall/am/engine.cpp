@@ -242,6 +242,20 @@ requester* engine::take_idle_lane(node_id node) {
   return nullptr;
 }
 
+bool engine::retire_idle_lane(node_id node) noexcept {
+  while (requester* const l = take_idle_lane(node)) {
+    bool is_last = false;
+    {
+      const std::lock_guard guard(mutex_);
+      is_last = --l->thread_uses == 0;
+    }
+    if (!is_last) continue;
+    retire(*l);
+    return true;
+  }
+  return false;
+}
+
 requester* engine::share_lane(node_id node) noexcept {
   const std::lock_guard guard(mutex_);
   requester* fewest = nullptr;
@@ -254,7 +268,14 @@ requester* engine::share_lane(node_id node) noexcept {
 }
 
 requester& engine::open_lane(node_id node, time_point deadline) {
-  return open_on(node, own_lanes().doorbell, !options_.has_one_worker, deadline);
+  for (;;) {
+    try {
+      return open_on(node, own_lanes().doorbell, !options_.has_one_worker, deadline);
+    } catch (const no_lane_left&) {
+      // Threads to come can share lanes of others.
+      if (!retire_idle_lane(node)) throw;
+    }
+  }
 }
 
 requester& engine::open_on(node_id node, std::uint32_t doorbell_index, bool own_worker,

@@ -357,6 +357,8 @@ class engine final : public client,
   void sleep(std::initializer_list<wait_condition*> for_what, fiber_scheduler* fibers);
   /// The lane to `node` of a thread that has ended; null where there is none.
   [[nodiscard]] requester* take_idle_lane(node_id node);
+  /// Closes one that no other thread shares, for open_lane(). False when there is none.
+  [[nodiscard]] bool retire_idle_lane(node_id node) noexcept;
   /// The lane of other threads that fewest use; null where there is none. Throws nothing.
   [[nodiscard]] requester* share_lane(node_id node) noexcept;
   /// Takes a lane that has lost its connection from the calling thread's.

@@ -36,6 +36,28 @@ TEST(devices, are_called_by_more_threads_than_they_have_lanes) {
     t.join();
 }
 
+// Which keep theirs for the next threads, while there are others.
+TEST(devices, give_back_lanes_of_threads_that_have_ended) {
+  const job all(test::with_targets("cuda-emulated:0?idle_ms=1"));
+  const node& device = all.targets()[0];
+  std::barrier meeting(8);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&] {
+      EXPECT_EQ(sync(device, device_fn<add>, 1.0, 1.0), 2.0);
+      meeting.arrive_and_wait();
+    });
+  }
+  for (std::thread& t : threads)
+    t.join();
+  std::vector<lane> lanes;
+  for (int i = 0; i < 7; ++i) { // one is this thread's now
+    lanes.emplace_back(device);
+    EXPECT_EQ(sync(lanes.back(), device_fn<add>, i, 1.0), i + 1.0);
+  }
+  EXPECT_EQ(sync(device, device_fn<add>, 1.0, 1.0), 2.0);
+}
+
 // The worker may have yet to read that they were closed.
 TEST(devices, give_back_lanes_that_were_closed) {
   const job all(test::with_targets("cuda-emulated:0?idle_ms=1"));
