@@ -1,5 +1,5 @@
 // Thrust between calls: its algorithms work on buffers, on a stream of farcall's, with temporary
-// memory of farcall's, and a launch behind them makes a future ready.
+// memory of farcall's, and a future is ready when the stream has come behind them.
 //
 //   example-32-gpu-thrust      exits with status 77 where there is no GPU
 #include <farcall/gpu/gpu.hpp>
@@ -55,9 +55,6 @@ class temporary_memory {
   std::list<block> blocks_;
 };
 
-/// What is launched behind other work of a stream, for its future.
-FARCALL_HOST_DEVICE void nothing() {}
-
 /// Sorts the keys, with the values that belong to them, and sums the values up. The future is ready
 /// when all is done; `memory` is used until then.
 fc::future<void> sort_and_sum(const fc::node& gpu, const fc::buffer<std::uint32_t>& keys,
@@ -70,7 +67,7 @@ fc::future<void> sort_and_sum(const fc::node& gpu, const fc::buffer<std::uint32_
   auto* const v = reinterpret_cast<std::uint64_t*>(values.span().address());
   thrust::sort_by_key(policy, k, k + keys.size(), v);
   thrust::inclusive_scan(policy, v, v + values.size(), v);
-  return fc::async(gpu, fc::grid{.threads = 32}, fc::device_fn<nothing>);
+  return fc::device::when(gpu, stream);
 }
 
 int run(int argc, char** argv) {
