@@ -53,11 +53,11 @@ void pin_resident(const node& device, bool stay = true);
 [[nodiscard]] void* stream(const lane& to_device);
 
 /// Ready when all is done that has been enqueued in `stream`, a cudaStream_t: no kernel is launched
-/// for it, and no thread waits. The call does not block, but waits while the lane is full, in which
-/// at most 64 of these and of launches can be under way. On emulated devices `stream` is null, as
-/// stream() is, and the calling thread's launches are waited for. Throws what async() throws, and
-/// error; see pin_resident(). The future throws remote_error for a stream that is none or is
-/// captured.
+/// for it, and no thread waits. The stream must exist until then. The call does not block, but
+/// waits while the lane is full, in which at most 64 of these and of launches can be under way. On
+/// emulated devices `stream` is null, as stream() is, and the calling thread's launches are waited
+/// for. Throws what async() throws, and error; see pin_resident(). The future throws remote_error
+/// for a stream that is none or is captured.
 [[nodiscard]] future<void> when(const node& device, void* stream);
 /// The same with a deadline.
 [[nodiscard]] future<void> when(const timed_node& device, void* stream);
@@ -66,7 +66,8 @@ void pin_resident(const node& device, bool stay = true);
 
 /// Calls and launches that the calling thread makes on the device from now on begin only when all
 /// that `event`, a cudaEvent_t, has recorded is done. Large copies do not wait. The event may be
-/// recorded again, or destroyed, at once. Does not block, but waits while the lane is full. Threads
+/// recorded again, or destroyed, at once; after a timeout, when a later call in the lane has ended.
+/// Does not block, but waits while the lane is full. Threads
 /// that share a stream of launches also wait with their launches. On emulated devices `event` is
 /// null, and nothing is waited for. Throws what sync() throws, and error; see pin_resident().
 void wait_event(const node& device, void* event);
