@@ -100,9 +100,9 @@ class device_side final : public transport {
       pump_locked(e);
       return endpoint_of(e, i | up_bit, peer, shape.worker, shape.own_worker);
     }
-    throw error(node_text(peer) + " has no lane left: there are " + std::to_string(up_.size()) +
-                    "; close some",
-                peer);
+    throw no_lane_left(node_text(peer) + " has no lane left: there are " +
+                           std::to_string(up_.size()) + "; close some",
+                       peer);
   }
 
   const std::atomic<std::uint32_t>& arrivals() const noexcept override { return arrivals_; }

@@ -26,7 +26,7 @@ class workers {
  public:
   struct look_after {
     std::function<bool(std::uint32_t worker)> has_unread; ///< something waits for that worker
-    std::function<bool()> has_launches;                   ///< kernels are under way
+    std::function<bool()> has_launches;                   ///< kernels, or events that are awaited
     std::function<void()> receive;                        ///< moves what has come for sleepers
   };
 
