@@ -48,7 +48,12 @@ std::vector<availability> gpus_here() {
   if (found.gpus.empty()) return {{gpu_scheme, false, found.why_none}};
   std::vector<availability> all;
   for (std::size_t i = 0; i < found.gpus.size(); ++i) {
-    all.push_back({gpu_scheme + (":" + std::to_string(i)), true, text_of(found.gpus[i])});
+    const std::string name = gpu_scheme + (":" + std::to_string(i));
+    all.push_back({name, true,
+                   text_of(found.gpus[i]) +
+                       "; what calls take has been measured on no GPU yet: 'farcall bench offload "
+                       "--targets " +
+                       name + "' does it"});
   }
   return all;
 }
@@ -97,7 +102,8 @@ transport_entry emulated_entry(device_maker make) {
   row.options = {threads_option(most_emulated_threads, 1), idle_option(), cpu_option()};
   row.available = [] {
     return std::vector<availability>{
-        {emulated_scheme, true, "a device made of threads of this process"}};
+        {emulated_scheme, true,
+         "a device made of threads of this process; its times say nothing about GPUs"}};
   };
   return row;
 }
