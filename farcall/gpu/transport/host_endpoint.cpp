@@ -13,10 +13,6 @@ namespace {
 /// Every so many looks in vain a waiting thread sees whether the device is well.
 constexpr unsigned looks_per_check = 1024;
 
-/// A notice behind which a device waits. It takes no notice of it otherwise, as of all that is no
-/// request.
-constexpr auto lane_waits = static_cast<record_kind>(242);
-
 } // namespace
 
 host_endpoint::host_endpoint(lane_memory& block, std::uint32_t ring_bytes, workers& all,

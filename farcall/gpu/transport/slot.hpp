@@ -37,9 +37,12 @@ struct long_slot {
 };
 static_assert(sizeof(long_slot) == 16);
 
-/// Records that say something about the lane instead of passing through it: their kinds.
+/// Records that say something about the lane instead of passing through it: their kinds. Devices
+/// ignore them.
 inline constexpr auto lane_opened = static_cast<record_kind>(240);
 inline constexpr auto lane_closed = static_cast<record_kind>(241);
+/// Its first word is written behind an event, and what was sent after it waits for that.
+inline constexpr auto lane_waits = static_cast<record_kind>(242);
 
 /// The record of both. What `slot` is in other records is the opener's doorbell.
 struct lane_notice {
