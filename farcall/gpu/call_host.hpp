@@ -77,8 +77,9 @@ call_host(device_team_state& s, host_request& request, handler_key key,
     s.request.fail("the host does not take calls of the device");
     return nullptr;
   }
-  // What the arguments point to has been written before.
+  // What the arguments point to has been written before, and a long reply has been read.
   cuda::release_fence();
+  l.tell_consumed();
   l.send(request.words, cuda::words_of(request.words[0]));
   if (!wants_reply) return reinterpret_cast<const std::byte*>(s.host_message);
   for (;;) {
@@ -98,7 +99,7 @@ call_host(device_team_state& s, host_request& request, handler_key key,
     l.take();
     if (!is_ours) continue; // the reply of a call that was given up
     if (kind == record_kind::reply && bytes >= reply_body + reply_bytes) {
-      // A long one is told behind the fence of the next call.
+      // A long one is read by the caller, and told behind the fence of the next call.
       if (bytes <= cuda::slot_bytes) l.tell_consumed();
       return record + reply_body;
     }
