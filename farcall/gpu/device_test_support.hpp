@@ -121,6 +121,26 @@ FARCALL_HOST_DEVICE inline void count_there(std::int32_t n) {
   for (std::int32_t i = 0; i < n; ++i)
     device::post_host(fn<count_one>);
 }
+/// More than fits a slot.
+inline block_of<128> host_block(std::uint32_t n) {
+  block_of<128> b{};
+  b.words.fill(n);
+  return b;
+}
+FARCALL_HOST_DEVICE inline std::uint32_t sum_of_host_blocks(std::uint32_t n) {
+  std::uint32_t sum = 0;
+  for (std::uint32_t i = 1; i <= n; ++i) {
+    const block_of<128> b = device::call_host(fn<host_block>, i);
+    if (b.words[0] != b.words[127]) return 0;
+    sum += b.words[64];
+  }
+  return sum;
+}
+/// All threads of a team fail, each as it comes.
+FARCALL_HOST_DEVICE inline int refuse_by_all(int n) {
+  if (n < 0) device::fail("a negative number, as all of the team have found");
+  return n;
+}
 FARCALL_HOST_DEVICE inline int refuse(int n) {
   if (n < 0) device::fail("a negative number");
   return n;

@@ -104,7 +104,7 @@ struct device_call {
       using result_type = std::remove_cvref_t<R>;
       alignas(widest_access) const result_type result =
           f(argument<std::remove_cvref_t<P>, I>(from)...);
-      if (!is_first || request.outcome != am::device_outcome::replied) return;
+      if (!is_first) return;
       constexpr auto bytes = static_cast<std::uint32_t>(packed_bytes<result_type>);
       if (std::byte* const to = request.reply_of(bytes)) {
         if constexpr (bytes != 0) copy_aligned<am::reply_alignment, bytes>(to, &result);

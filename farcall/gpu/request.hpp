@@ -1,5 +1,6 @@
 #pragma once
 
+#include <farcall/gpu/transport/system_scope.hpp>
 #include <farcall/memory/record.hpp>
 #include <farcall/offload/host_device.hpp>
 
@@ -11,12 +12,8 @@ namespace farcall::am {
 /// Where a reply's bytes lie is aligned to this.
 inline constexpr std::size_t reply_alignment = 8;
 
-/// How a device has dealt with a request.
-enum class device_outcome : std::uint32_t {
-  replied,
-  failed,  ///< the reply is a text
-  unknown, ///< there is no such handler
-};
+/// Bytes of the longest text of an error; more is cut off.
+inline constexpr std::uint32_t longest_device_text = 184;
 
 /// Bytes of the longest reply that needs no memory beyond the team's.
 inline constexpr std::uint32_t short_device_reply = 248;
@@ -27,7 +24,6 @@ struct device_request {
   const std::byte* arguments; ///< aligned to 16
   std::uint32_t bytes;
   std::uint32_t extra;
-  device_outcome outcome;
   bool is_pure;   ///< the handler has written nothing but its reply
   bool is_by_all; ///< all threads of the team run the function, and not one alone
   std::uint32_t reply_bytes;
@@ -43,14 +39,22 @@ struct device_request {
     return count <= long_reply_room ? long_reply : nullptr;
   }
 
-  /// Replies with an error instead. The text is cut to what fits.
-  FARCALL_HOST_DEVICE void fail(const char* text) noexcept {
-    outcome = device_outcome::failed;
-    reply_bytes = 0;
-    while (reply_bytes < short_device_reply - 64 && text[reply_bytes] != '\0') {
-      short_reply[reply_bytes] = static_cast<std::byte>(text[reply_bytes]);
-      ++reply_bytes;
-    }
+  // ---- instead of a reply
+  bool is_unknown;          ///< there is no such handler
+  std::uint32_t has_failed; ///< 1: the text is the reply
+  std::uint32_t text_bytes;
+  char text[longest_device_text];
+
+  /// Replies with an error instead. Of several threads that fail, one has its text told.
+  FARCALL_HOST_DEVICE void fail(const char* why) noexcept {
+    if (cuda::test_and_set(has_failed)) return;
+    std::uint32_t bytes = 0;
+#ifdef FARCALL_ON_GPU
+#pragma unroll 1 // or the whole text would become code
+#endif
+    for (; bytes < longest_device_text && why[bytes] != '\0'; ++bytes)
+      text[bytes] = why[bytes];
+    text_bytes = bytes;
   }
 };
 

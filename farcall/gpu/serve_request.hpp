@@ -25,7 +25,8 @@ FARCALL_HOST_DEVICE inline void prepare(device_team_state& s, cuda::device_endpo
   r.arguments = record + request_body;
   r.bytes = bytes - request_body;
   r.extra = header->extra;
-  r.outcome = device_outcome::replied;
+  r.is_unknown = false;
+  r.has_failed = 0;
   r.is_pure = false;
   r.is_by_all = false;
   r.reply_bytes = 0;
@@ -106,22 +107,22 @@ FARCALL_HOST_DEVICE inline std::uint32_t finish_reply(device_team_state& s,
   const device_request& r = s.request;
   record_kind kind = record_kind::reply;
   std::uint32_t bytes = reply_body + r.reply_bytes;
-  if (r.outcome == device_outcome::unknown) {
+  if (r.is_unknown) {
     kind = record_kind::reply_unknown;
     bytes = reply_body;
-  } else if (r.outcome == device_outcome::failed) {
+  } else if (r.has_failed != 0) {
     // Length of the type's name and of the text, the name, the text.
     constexpr char type[] = "farcall::device_error";
     constexpr std::uint32_t type_bytes = sizeof type - 1;
     auto* const text = reinterpret_cast<char*>(s.reply + 4);
-    for (std::uint32_t i = r.reply_bytes; i > 0; --i)
-      text[type_bytes + i - 1] = static_cast<char>(r.short_reply[i - 1]);
     for (std::uint32_t i = 0; i < type_bytes; ++i)
       text[i] = type[i];
+    for (std::uint32_t i = 0; i < r.text_bytes; ++i)
+      text[type_bytes + i] = r.text[i];
     s.reply[2] = type_bytes;
-    s.reply[3] = r.reply_bytes;
+    s.reply[3] = r.text_bytes;
     kind = record_kind::reply_error;
-    bytes = 16 + type_bytes + r.reply_bytes;
+    bytes = 16 + type_bytes + r.text_bytes;
   }
   s.reply[0] = commit_word(bytes, kind);
   s.reply[1] = s.request_slot;

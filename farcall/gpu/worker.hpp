@@ -429,7 +429,7 @@ FARCALL_HOST_DEVICE typename message_loop<Team>::order message_loop<Team>::run_h
   if (s_.code > last) {
     reinterpret_cast<device_handler>(s_.code)(s_.request);
   } else if (s_.code == static_cast<std::uint64_t>(device_code_address::none)) {
-    s_.request.outcome = device_outcome::unknown;
+    s_.request.is_unknown = true;
   } else if (s_.code != static_cast<std::uint64_t>(device_code_address::nothing)) {
     return {act::copy};
   }

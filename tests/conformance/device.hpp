@@ -86,6 +86,16 @@ TEST_P(device_test, memory_is_allocated_copied_and_used_by_teams) {
 class device_team_test : public device_test {};
 
 // What one thread runs is a team of one, which must not wait for threads that do not come.
+TEST_P(device_team_test, all_threads_of_a_team_may_fail_at_once) {
+  for (int round = 0; round < 300; ++round) {
+    EXPECT_EQ(sync(target_, team_fn<refuse_by_all>, 5), 5);
+    const auto e =
+        thrown_by<remote_error>([this] { (void)sync(target_, team_fn<refuse_by_all>, -5); });
+    ASSERT_TRUE(e);
+    ASSERT_EQ(e->text(), "a negative number, as all of the team have found");
+  }
+}
+
 TEST_P(device_team_test, functions_know_how_many_threads_run_them) {
   constexpr std::size_t n = 1000;
   const auto memory = target_.allocate<std::uint32_t>(n);
@@ -198,6 +208,11 @@ TEST_P(device_test, what_the_host_throws_ends_the_call_with_its_text) {
   EXPECT_EQ(e->type_name(), "farcall::device_error");
   EXPECT_EQ(e->text(), "no square of -3");
   EXPECT_EQ(sync(target_, device_fn<square_there>, 4), 16);
+}
+
+// More of them than a lane has places for.
+TEST_P(device_test, calls_to_the_host_may_have_long_replies) {
+  EXPECT_EQ(sync(target_.within(test::wait_limit), device_fn<sum_of_host_blocks>, 200U), 20'100U);
 }
 
 TEST_P(device_test, calls_to_the_host_may_be_posted) {

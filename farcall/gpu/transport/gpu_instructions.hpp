@@ -67,6 +67,9 @@ __device__ inline void release_fence() { asm volatile("fence.acq_rel.sys;" ::: "
 /// Everything before is visible everywhere before anything after.
 __device__ inline void full_fence() { asm volatile("fence.sc.sys;" ::: "memory"); }
 
+/// The word is 1 afterwards. True when it was before.
+__device__ inline bool test_and_set(std::uint32_t& word) { return atomicExch(&word, 1U) != 0; }
+
 /// Number of the lowest bit that is set; there is one.
 __device__ inline std::uint32_t lowest_bit(std::uint32_t bits) {
   return static_cast<std::uint32_t>(__ffs(static_cast<int>(bits))) - 1;

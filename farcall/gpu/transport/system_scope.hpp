@@ -53,6 +53,9 @@ inline void store_relaxed_pair(std::uint64_t* words, std::uint64_t first,
 inline void release_fence() noexcept { std::atomic_thread_fence(std::memory_order_release); }
 inline void full_fence() noexcept { std::atomic_thread_fence(std::memory_order_seq_cst); }
 
+[[nodiscard]] inline bool test_and_set(std::uint32_t& word) noexcept {
+  return std::atomic_ref(word).exchange(1, std::memory_order_relaxed) != 0;
+}
 [[nodiscard]] inline std::uint32_t lowest_bit(std::uint32_t bits) noexcept {
   return static_cast<std::uint32_t>(std::countr_zero(bits));
 }
