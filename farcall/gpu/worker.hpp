@@ -44,6 +44,7 @@ class message_loop {
                              s_.messages[subgroup_]));
         break;
       case act::copy:
+        team_.subgroup_sync();
         device_detail::copy(team_, s_.request, static_cast<device_code_address>(s_.code));
         team_.subgroup_sync();
         break;
@@ -84,11 +85,15 @@ class message_loop {
   };
   /// Of the first thread to its subgroup.
   struct order {
-    act what = act::nothing;
-    std::uint32_t lane = 0;
-    std::uint32_t slot = 0;
-    std::uint32_t words = 0;
-    std::uint32_t phase = 0;
+    /// Not constexpr: else CUDA's compiler would keep orders in memory that is far.
+    FARCALL_HOST_DEVICE order(act a = act::nothing, std::uint32_t l = 0, std::uint32_t s = 0,
+                              std::uint32_t w = 0, std::uint32_t p = 0)
+        : what(a), lane(l), slot(s), words(w), phase(p) {}
+    act what;
+    std::uint32_t lane;
+    std::uint32_t slot;
+    std::uint32_t words;
+    std::uint32_t phase;
   };
 
   /// What the claim says; else 1 + the subgroup that may take it.
@@ -230,7 +235,10 @@ class message_loop {
     team_.rest(idle_);
   }
   FARCALL_HOST_DEVICE void go_to_next_lane() {
-    if (lookers_of_lane_ == 1) lane_ = next_open_lane();
+    if (lookers_of_lane_ != 1) return;
+    const std::uint32_t before = lane_;
+    lane_ = next_open_lane();
+    if (lane_ != before) wanted_ = 0;
   }
 
   // ---- the claim
@@ -264,7 +272,7 @@ class message_loop {
   FARCALL_HOST_DEVICE order use_claim() {
     if (wants_to_leave_) {
       wants_to_leave_ = false;
-      if (may_leave()) {
+      if (is_still_to_leave() && may_leave()) {
         tell_consumed();
         team_.store(s_.step, static_cast<std::uint32_t>(team_step::leave));
         return {act::leave};
@@ -285,14 +293,24 @@ class message_loop {
       team_.store(s_.has_served, 0U);
       team_.store(s_.idle_since, now);
     }
-    const std::uint64_t since = team_.load(s_.idle_since);
-    // The clock of the subgroup that has written it may be a little ahead.
-    idle_ = now > since ? now - since : 0;
+    idle_ = since_idle(now);
     is_told_to_leave_ =
         cuda::payload_of(words[0]) != static_cast<std::uint32_t>(cuda::worker_command::serve);
     age_ = now - s_.begun;
     wants_to_leave_ =
         is_told_to_leave_ || idle_ >= s_.setup.idle_ns || age_ >= s_.setup.lifetime_ns;
+  }
+
+  /// With the claim, which may have come late: a request was served meanwhile.
+  [[nodiscard]] FARCALL_HOST_DEVICE bool is_still_to_leave() {
+    if (is_told_to_leave_ || age_ >= s_.setup.lifetime_ns) return true;
+    return team_.load(s_.has_served) == 0 && since_idle(team_.now()) >= s_.setup.idle_ns;
+  }
+  /// Nanoseconds without a message.
+  [[nodiscard]] FARCALL_HOST_DEVICE std::uint64_t since_idle(std::uint64_t now) {
+    const std::uint64_t since = team_.load(s_.idle_since);
+    // The clock of the subgroup that has written it may be a little ahead.
+    return now > since ? now - since : 0;
   }
 
   /// With the claim. What has come stays where it is, for the next worker.
@@ -408,7 +426,7 @@ class message_loop {
   bool has_message_ = false; ///< that of `position_`
   bool is_waiting_ = false;  ///< for the claim
   bool is_serving_ = false;
-  std::uint32_t looks_ = 0;
+  std::uint32_t looks_ = looks_per_check - 1; ///< first, what the host says
   // What check() has found.
   std::uint64_t idle_ = 0;
   std::uint64_t age_ = 0;

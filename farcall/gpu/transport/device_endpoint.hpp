@@ -32,17 +32,26 @@ struct device_endpoint {
 
   /// Takes up where the worker before has left.
   FARCALL_HOST_DEVICE void resume(lane_memory& b, std::uint32_t bytes) noexcept {
+    // All that is far is asked for before any of it is used.
+    const std::uint64_t next = b.down_next;
+    const std::uint64_t told = b.down_consumed;
+    const std::uint64_t up = b.up_next;
+    const std::uint32_t bounce = b.next_bounce;
+    const std::uint32_t calls = b.calls_made;
+    std::uint64_t used_at[bounce_buffers];
+    for (std::uint32_t i = 0; i < bounce_buffers; ++i)
+      used_at[i] = b.bounce_used_at[i];
+    up_consumed = load_acquire(&b.up_consumed);
     block = &b;
     ring_bytes = bytes;
     expected_words = expected_after(0);
-    down_next = b.down_next;
-    down_told = b.down_consumed;
-    up_next = b.up_next;
-    up_consumed = load_acquire(&b.up_consumed);
-    next_bounce = b.next_bounce;
-    calls_made = b.calls_made;
+    down_next = next;
+    down_told = told;
+    up_next = up;
+    next_bounce = bounce;
+    calls_made = calls;
     for (std::uint32_t i = 0; i < bounce_buffers; ++i)
-      bounce_used_at[i] = b.bounce_used_at[i];
+      bounce_used_at[i] = used_at[i];
   }
   FARCALL_HOST_DEVICE void park() noexcept {
     block->down_next = down_next;
