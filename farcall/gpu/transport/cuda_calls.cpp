@@ -8,6 +8,13 @@ decltype(&cuCtxPopCurrent) pop() {
   return found;
 }
 
+/// The driver's, since the runtime's makes a context on the device that the thread has selected.
+decltype(&cuThreadExchangeStreamCaptureMode) exchange_mode() {
+  static const auto found = driver_function<decltype(&cuThreadExchangeStreamCaptureMode)>(
+      "cuThreadExchangeStreamCaptureMode");
+  return found;
+}
+
 } // namespace
 
 std::string text_of(cudaError_t status) {
@@ -57,10 +64,13 @@ device_scope::device_scope(CUcontext context) {
   static const auto push = driver_function<decltype(&cuCtxPushCurrent)>("cuCtxPushCurrent");
   // Now, since it must not fail at the end.
   (void)pop();
+  (void)exchange_mode();
   check_driver(push(context), "selecting the device");
+  is_uncaptured_ = exchange_mode()(&mode_) == CUDA_SUCCESS;
 }
 
 device_scope::~device_scope() {
+  if (is_uncaptured_) (void)exchange_mode()(&mode_);
   CUcontext context = nullptr;
   (void)pop()(&context);
 }

@@ -35,28 +35,15 @@ template <class Function>
 /// device has. Throws error.
 [[nodiscard]] bool has_attribute(int device, CUdevice_attribute what);
 
-/// While a thread of the program captures a stream, CUDA refuses others what the capture would not
-/// see, and ends the capture. What farcall does is no part of any, so nothing of it is refused.
-class uncaptured_scope {
- public:
-  uncaptured_scope() : is_in_(cudaThreadExchangeStreamCaptureMode(&mode_) == cudaSuccess) {}
-  uncaptured_scope(const uncaptured_scope&) = delete;
-  uncaptured_scope& operator=(const uncaptured_scope&) = delete;
-  ~uncaptured_scope() {
-    if (is_in_) (void)cudaThreadExchangeStreamCaptureMode(&mode_);
-  }
-
- private:
-  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed; ///< within, the thread's own
-  bool is_in_;
-};
-
 /// The context of a device that the runtime uses, too. Kept until the process ends or the device is
 /// reset, as the runtime keeps it. Throws error.
 [[nodiscard]] CUcontext context_of(int device);
 
 /// Selects a device for the calling thread, which finds the one again that it had. Not by
 /// cudaSetDevice(), which would make a context on that one if the thread has not used it yet.
+///
+/// While a thread of the program captures a stream, CUDA refuses others what the capture would not
+/// see, and ends the capture. What farcall does is no part of any, so nothing of it is refused.
 /// Throws error.
 class device_scope {
  public:
@@ -66,7 +53,8 @@ class device_scope {
   ~device_scope();
 
  private:
-  uncaptured_scope uncaptured_;
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED; ///< within, the thread's own
+  bool is_uncaptured_ = false;
 };
 
 } // namespace farcall::cuda

@@ -169,6 +169,14 @@ CUresult write_value(CUstream handle, CUdeviceptr word, cuuint64_t value, unsign
   return CUDA_SUCCESS;
 }
 
+CUresult exchange_capture_mode(CUstreamCaptureMode* mode) {
+  if (const auto status = begins("cuThreadExchangeStreamCaptureMode")) return for_driver(status);
+  const auto before = static_cast<CUstreamCaptureMode>(capture_mode);
+  capture_mode = static_cast<cudaStreamCaptureMode>(*mode);
+  *mode = before;
+  return CUDA_SUCCESS;
+}
+
 CUresult attribute(int* value, CUdevice_attribute what, CUdevice device) {
   if (const auto status = begins("cuDeviceGetAttribute")) return for_driver(status);
   machine& m = here();
@@ -214,6 +222,7 @@ void* driver_function(const std::string& name) {
       {"cuCtxPushCurrent", reinterpret_cast<void*>(&push)},
       {"cuCtxPopCurrent", reinterpret_cast<void*>(&pop)},
       {"cuDeviceGetAttribute", reinterpret_cast<void*>(&attribute)},
+      {"cuThreadExchangeStreamCaptureMode", reinterpret_cast<void*>(&exchange_capture_mode)},
       {"cuStreamWriteValue64", reinterpret_cast<void*>(&write_value)},
       {"cuMemRetainAllocationHandle", reinterpret_cast<void*>(&retain_allocation)},
       {"cuMemExportToShareableHandle", reinterpret_cast<void*>(&export_allocation)},

@@ -44,8 +44,7 @@ bool makes_context(const std::string& function) {
                                                "cudaGetDeviceCount",
                                                "cudaGetDeviceProperties",
                                                "cudaGetDriverEntryPointByVersion",
-                                               "cudaSetDevice",
-                                               "cudaThreadExchangeStreamCaptureMode"};
+                                               "cudaSetDevice"};
   return function.starts_with("cuda") && !others.contains(function);
 }
 
