@@ -57,7 +57,7 @@ void pin_resident(const node& device, bool stay = true);
 /// waits while the lane is full, in which at most 64 of these and of launches can be under way. On
 /// emulated devices `stream` is null, as stream() is, and the calling thread's launches are waited
 /// for. Throws what async() throws, and error; see pin_resident(). The future throws remote_error
-/// for a stream that is none or is captured.
+/// for a stream that is captured.
 [[nodiscard]] future<void> when(const node& device, void* stream);
 /// The same with a deadline.
 [[nodiscard]] future<void> when(const timed_node& device, void* stream);

@@ -26,6 +26,8 @@ void stream_writes::begin(int device) {
 }
 
 void stream_writes::add(cudaStream_t stream, std::uint64_t* word, std::uint64_t value) const {
+  // Of whom? The call may be made by another thread. The legacy stream waits for those of all.
+  if (stream == cudaStreamPerThread) stream = cudaStreamLegacy;
   // It would be written each time that the graph runs, and not now.
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
   check(cudaStreamIsCapturing(stream, &capture), "asking for a stream");
