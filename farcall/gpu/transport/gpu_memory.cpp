@@ -57,7 +57,7 @@ device_api::range gpu_memory::reserve(std::uint64_t at_most) {
   check_driver(driver_.granularity(&granule_, &allocation_, CU_MEM_ALLOC_GRANULARITY_MINIMUM),
                "asking for the size of pages");
   const std::uint64_t bytes =
-      (at_most == 0 ? total : std::min<std::uint64_t>(at_most, total)) / granule_ * granule_;
+      align_up(at_most == 0 ? total : std::min<std::uint64_t>(at_most, total), granule_);
   CUdeviceptr start = 0;
   check_driver(driver_.reserve(&start, bytes, 0, 0, 0), "reserving addresses");
   range_ = {start, bytes};
@@ -70,7 +70,17 @@ device_api::range gpu_memory::reserve(std::uint64_t at_most) {
 void gpu_memory::provide(std::uint64_t address, std::uint64_t bytes) {
   const std::uint64_t whole = align_up(bytes, granule_);
   CUmemGenericAllocationHandle handle{};
-  const CUresult made = driver_.create(&handle, whole, &allocation_, 0);
+  CUresult made = driver_.create(&handle, whole, &allocation_, 0);
+  if (made != CUDA_SUCCESS && made != CUDA_ERROR_OUT_OF_MEMORY) {
+    // What only some programs need, a device may say that it has, and refuse all the same.
+    allocation_.allocFlags.gpuDirectRDMACapable = 0;
+    made = driver_.create(&handle, whole, &allocation_, 0);
+    if (made != CUDA_SUCCESS) {
+      allocation_.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
+      made = driver_.create(&handle, whole, &allocation_, 0);
+    }
+  }
+  if (made != CUDA_ERROR_OUT_OF_MEMORY) check_driver(made, "making memory of the device");
   if (made != CUDA_SUCCESS) {
     std::size_t free = 0;
     std::size_t total = 0;
