@@ -360,6 +360,15 @@ class gpu_device final : public device_api {
                   "; say threads=" + std::to_string(attributes.maxThreadsPerBlock / 32 * 32) +
                   ", or compile with -maxrregcount");
     }
+    // Functions' own __shared__ variables may take most of what a kernel has without asking.
+    const cudaError_t asked =
+        cudaFuncSetAttribute(options_.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             static_cast<int>(options_.kernel_memory));
+    if (asked == cudaSuccess) return;
+    (void)cudaGetLastError();
+    throw error("functions of this program have " + std::to_string(attributes.sharedSizeBytes) +
+                " bytes of __shared__ variables, beside which a worker's " +
+                std::to_string(options_.kernel_memory) + " do not fit: " + text_of(asked));
   }
 
   [[nodiscard]] static std::string activity_of(cudaStream_t stream) {

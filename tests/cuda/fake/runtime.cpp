@@ -365,6 +365,10 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
   std::swap(*mode, capture_mode);
   return cudaSuccess;
 }
+cudaError_t cudaFuncSetAttribute(const void* name, cudaFuncAttribute /*what*/, int /*value*/) {
+  if (const auto status = begins(__func__)) return *status;
+  return kernels().contains(name) ? cudaSuccess : failing(cudaErrorInvalidDeviceFunction);
+}
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* made, unsigned /*flags*/) {
   if (const auto status = begins(__func__)) return *status;
   auto* const e = new event{device_in_use(), nullptr, 0};
