@@ -32,6 +32,7 @@ std::string missing_gpu(const options& o) {
   if (status != cudaSuccess) return cudaGetErrorString(status);
   if (o.device() >= count) return "this machine has " + std::to_string(count) + " of them";
   gpu::select_device(o.device());
+  gpu::wake_device();
   return {};
 }
 

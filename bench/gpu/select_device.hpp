@@ -14,4 +14,8 @@ inline void select_device(int device) {
   if (cudaSetDeviceFlags(cudaDeviceScheduleSpin) != cudaSuccess) (void)cudaGetLastError();
 }
 
+/// Has the current device work for some tenths of a second: one that has slept has slow clocks at
+/// first.
+void wake_device();
+
 } // namespace farcall::gpu
