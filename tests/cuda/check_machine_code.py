@@ -22,6 +22,8 @@ MOST_OF_A_LOOK = 64
 MOST_OF_A_HIT = 66
 MOST_OF_AN_ANSWER = 74
 MOST_TO_THE_NEXT = 56
+# Of memory of the GPU, which is far: characters of texts.
+MOST_FAR_LOADS = 4
 # Before an answer of a function that may have written, of a long record, for each of three states,
 # and the strongest.
 MOST_SYSTEM_FENCES = 6
@@ -206,6 +208,9 @@ def check(program, architecture, cuobjdump):
     fences = sum(re.search(r"MEMBAR\.\w+\.SYS", i) is not None for i in worker)
     if fences > MOST_SYSTEM_FENCES:
         problems.append(f"{fences} fences of the whole system, {MOST_SYSTEM_FENCES} at most")
+    far = sum(re.search(r"\bLDG\.(?!.*STRONG)", i) is not None for i in worker)
+    if far > MOST_FAR_LOADS:
+        problems.append(f"{far} loads of the GPU's memory, {MOST_FAR_LOADS} at most")
     if has(r"MUFU\.RCP|I2F"):
         problems.append("a division at run time")
     # One fence of the strongest kind, for the worker that leaves; answers need a release only.
