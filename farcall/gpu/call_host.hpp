@@ -104,22 +104,22 @@ call_host(device_team_state& s, host_request& request, handler_key key,
       return record + reply_body;
     }
     if (kind == record_kind::reply_error && bytes > 2 * reply_body) {
-      // Two lengths, the type, the text; the text is copied up to its end.
-      const std::uint32_t type_bytes = s.host_message[2];
-      const std::uint32_t text_bytes = s.host_message[3];
-      const auto* const text = reinterpret_cast<const char*>(record) + 16;
-      char kept[128];
-      std::uint32_t n = 0;
-      for (; n + 1 < sizeof kept && n < text_bytes && 16 + type_bytes + n < bytes; ++n)
-        kept[n] = text[type_bytes + n];
-      kept[n] = '\0';
-      s.request.fail(kept);
+      // Two lengths, the type, the text.
+      const auto* const lengths = reinterpret_cast<const std::uint32_t*>(record + reply_body);
+      const std::uint32_t begin = 2 * reply_body + lengths[0];
+      const std::uint32_t left = begin < bytes ? bytes - begin : 0;
+      const std::uint32_t text_bytes = lengths[1] < left ? lengths[1] : left;
+      if (text_bytes == 0) {
+        s.request.fail("a function of the host has thrown something that says nothing");
+      } else {
+        s.request.fail(reinterpret_cast<const char*>(record) + begin, text_bytes);
+      }
     } else {
       s.request.fail(kind == record_kind::reply_unknown
                          ? "the host has no such function"
                          : "the host's answer to a call of the device is none");
     }
-    l.tell_long_consumed();
+    l.release_consumed();
     return nullptr;
   }
 }

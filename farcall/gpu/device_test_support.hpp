@@ -106,6 +106,9 @@ inline std::int64_t host_square(std::int32_t n) {
   if (n < 0) throw std::out_of_range("no square of " + std::to_string(n));
   return std::int64_t{n} * n;
 }
+inline void host_fail(std::uint32_t characters) {
+  throw std::out_of_range(std::string(characters, 'x'));
+}
 inline void count_one() { ++posted; }
 
 FARCALL_HOST_DEVICE inline std::int64_t sum_of_squares(std::int32_t n) {
@@ -116,6 +119,9 @@ FARCALL_HOST_DEVICE inline std::int64_t sum_of_squares(std::int32_t n) {
 }
 FARCALL_HOST_DEVICE inline std::int64_t square_there(std::int32_t n) {
   return device::call_host(fn<host_square>, n);
+}
+FARCALL_HOST_DEVICE inline void fail_there(std::uint32_t characters) {
+  device::call_host(fn<host_fail>, characters);
 }
 FARCALL_HOST_DEVICE inline void count_there(std::int32_t n) {
   for (std::int32_t i = 0; i < n; ++i)

@@ -46,13 +46,15 @@ struct device_request {
   char text[longest_device_text];
 
   /// Replies with an error instead. Of several threads that fail, one has its text told.
-  FARCALL_HOST_DEVICE void fail(const char* why) noexcept {
+  /// Not more than `most` characters of it.
+  FARCALL_HOST_DEVICE void fail(const char* why,
+                                std::uint32_t most = longest_device_text) noexcept {
     if (cuda::test_and_set(has_failed)) return;
     std::uint32_t bytes = 0;
 #ifdef FARCALL_ON_GPU
 #pragma unroll 1 // or the whole text would become code
 #endif
-    for (; bytes < longest_device_text && why[bytes] != '\0'; ++bytes)
+    for (; bytes < most && bytes < longest_device_text && why[bytes] != '\0'; ++bytes)
       text[bytes] = why[bytes];
     text_bytes = bytes;
   }

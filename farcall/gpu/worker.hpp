@@ -367,8 +367,11 @@ class message_loop {
     // Now, because others look for the next message meanwhile.
     team_.store(l.down_next, l.down_next + 1);
     s_.untold_lanes |= 1U << lane_;
-    // Notices of lanes are for the host, which keeps the books of them.
-    if (!is_request) return {act::end_request};
+    // Notices of lanes are for the host, which keeps the books of them, and may wait for this.
+    if (!is_request) {
+      l.release_consumed();
+      return {act::end_request};
+    }
     is_serving_ = true;
     return run_handler();
   }
@@ -388,7 +391,7 @@ class message_loop {
   FARCALL_HOST_DEVICE void end_request() {
     cuda::device_endpoint& l = lane();
     if (s_.was_long) {
-      l.tell_long_consumed();
+      l.release_consumed();
     } else if (l.owes_credit()) {
       l.tell_consumed();
     }

@@ -272,7 +272,7 @@ class device_side final : public transport {
         return; // not accepted yet
       }
       e.lane.take();
-      if (bytes > cuda::slot_bytes) e.lane.tell_long_consumed();
+      if (bytes > cuda::slot_bytes) e.lane.release_consumed();
     }
   }
 

@@ -207,6 +207,11 @@ TEST_P(device_test, what_the_host_throws_ends_the_call_with_its_text) {
   ASSERT_TRUE(e.has_value());
   EXPECT_EQ(e->type_name(), "farcall::device_error");
   EXPECT_EQ(e->text(), "no square of -3");
+  // Longer than a slot with its type, and cut.
+  const auto longer =
+      thrown_by<remote_error>([this] { (void)sync(target_, device_fn<fail_there>, 300U); });
+  ASSERT_TRUE(longer.has_value());
+  EXPECT_EQ(longer->text(), std::string(184, 'x'));
   EXPECT_EQ(sync(target_, device_fn<square_there>, 4), 16);
 }
 

@@ -90,8 +90,9 @@ struct device_endpoint {
     down_told = down_next;
     store_relaxed(&block->down_consumed, down_next);
   }
-  /// The same after a long record, which lay outside the slots.
-  FARCALL_HOST_DEVICE void tell_long_consumed() noexcept {
+  /// The same, behind all that was read and written before: a long record lay outside the slots,
+  /// and a lane that is closed is opened again once the host sees this.
+  FARCALL_HOST_DEVICE void release_consumed() noexcept {
     down_told = down_next;
     store_release(&block->down_consumed, down_next);
   }
