@@ -8,6 +8,12 @@
 
 namespace farcall::device_tests {
 
+// ---- what only emulated devices are asked
+
+inline std::atomic<int> posted_there{0};
+inline void count_post() { ++posted_there; }
+inline void throw_a_number() { throw 42; }
+
 INSTANTIATE_TEST_SUITE_P(emulated, device_test,
                          ::testing::Values("cuda-emulated:0?idle_ms=1",
                                            "cuda-emulated:0?workers=2&threads=3&idle_ms=1"));
@@ -70,6 +76,51 @@ TEST(devices, give_back_lanes_that_were_closed) {
     }
     EXPECT_THAT(text_thrown_by<error>([&] { lanes.emplace_back(device); }),
                 HasSubstr("no lane left"));
+  }
+}
+
+// It had been told to take no more from anybody.
+TEST(devices, call_the_host_for_the_first_time_when_another_node_has_gone) {
+  for (const bool has_failed : {false, true}) {
+    job all(test::with_targets("shm,cuda-emulated:0,cuda-emulated:1"));
+    const std::vector<node> nodes = all.targets();
+    if (has_failed) {
+      device::give_up(nodes[2]);
+      EXPECT_THROW(sync(nodes[2], device_fn<add>, 1.0, 2.0), node_failed);
+    } else {
+      all.remove(nodes[0]);
+    }
+    EXPECT_EQ(sync(nodes[1].within(test::wait_limit), device_fn<square_there>, 4), 16);
+  }
+}
+
+TEST(devices, run_posts_of_lanes_that_were_closed_before_the_job_ends) {
+  for (int round = 0; round < 20; ++round) {
+    posted_there = 0;
+    {
+      const job all(test::with_targets("cuda-emulated:0?idle_ms=1"));
+      const lane l(all.targets()[0]);
+      for (int i = 0; i < 100; ++i)
+        post(l, device_fn<count_post>);
+    }
+    ASSERT_EQ(posted_there.load(), 100) << round;
+  }
+}
+
+TEST(devices, fail_by_whatever_is_thrown_there) {
+  const job all(test::with_targets("cuda-emulated:0"));
+  const node& device = all.targets()[0];
+  EXPECT_THAT(text_thrown_by<node_failed>([&] { sync(device, device_fn<throw_a_number>); }),
+              HasSubstr("no std::exception"));
+}
+
+TEST(devices, have_no_grids_of_nothing) {
+  const job all(test::with_targets("cuda-emulated:0"));
+  const node& device = all.targets()[0];
+  for (const grid& shape : {grid{.blocks = 0}, grid{.threads = 0}, grid{.threads = 1025}}) {
+    EXPECT_THAT(
+        text_thrown_by<remote_error>([&] { async(device, shape, device_fn<nothing>).get(); }),
+        HasSubstr("1 to 1024 threads"));
   }
 }
 

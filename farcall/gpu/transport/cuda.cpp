@@ -347,7 +347,8 @@ class transport_to_device final : public cuda_transport, public rma_engine {
     }
   }
 
-  void forget(node_id /*peer*/) noexcept override {
+  void forget(node_id peer) noexcept override {
+    if (peer != own_.node) return;
     const std::lock_guard guard(mutex_);
     is_forgotten_ = true;
   }
@@ -433,7 +434,14 @@ class transport_to_device final : public cuda_transport, public rma_engine {
     say_lanes("lane of calls to the host ", up_);
     if (const std::string streams = device_->activity(); !streams.empty()) say(streams);
   }
-  bool stop(time_point deadline) noexcept override { return workers_->stop(deadline); }
+  bool stop(time_point deadline) noexcept override {
+    // Posts in a lane that was closed are calls as others, and nobody has waited for them.
+    while (is_closing_lanes() && !workers_->has_failed() && clock::now() < deadline) {
+      receive();
+      std::this_thread::yield();
+    }
+    return workers_->stop(deadline);
+  }
 
   std::vector<lane_memory*> lanes_down() override { return blocks_of(down_); }
   std::vector<lane_memory*> lanes_up() override { return blocks_of(up_); }
@@ -502,6 +510,13 @@ class transport_to_device final : public cuda_transport, public rma_engine {
       if (down_[i]->lane.has_unread()) return true;
     }
     return false;
+  }
+
+  /// Their users are done with them, and the device is not. receive() sees to the rest.
+  [[nodiscard]] bool is_closing_lanes() const noexcept {
+    const std::lock_guard guard(mutex_);
+    return std::any_of(down_.begin(), down_.end(),
+                       [](const auto& e) { return !e->is_open && e->is_looked_at; });
   }
 
   [[nodiscard]] std::vector<begun_launches> launches_under_way() const {

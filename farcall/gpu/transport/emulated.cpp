@@ -25,6 +25,8 @@ namespace {
 
 using std::chrono::microseconds;
 
+constexpr const char* unknown_exception = "something was thrown that is no std::exception";
+
 /// Zeroed memory that costs nothing before it is touched.
 class anonymous_memory {
  public:
@@ -134,6 +136,9 @@ class emulated_stream {
       } catch (const std::exception& e) {
         end_by(e.what());
         return;
+      } catch (...) {
+        end_by(unknown_exception);
+        return;
       }
       left_.fetch_sub(1);
       lock.lock();
@@ -192,6 +197,9 @@ class emulation {
     } catch (const std::exception& e) {
       // On a GPU nothing can be thrown: it would have been a trap.
       fail(e.what());
+      w.meeting.break_up();
+    } catch (...) {
+      fail(unknown_exception);
       w.meeting.break_up();
     }
     running.fetch_sub(1);
@@ -265,7 +273,19 @@ class emulated_device final : public device_api {
     w.setup = setup;
     for (std::uint32_t rank = 0; rank < it_->options.threads; ++rank) {
       it_->running.fetch_add(1);
-      w.threads[rank] = std::thread([it = it_, &w, rank] { it->run(w, rank); });
+      try {
+        w.threads[rank] = std::thread([it = it_, &w, rank] { it->run(w, rank); });
+      } catch (const std::exception& e) {
+        it_->running.fetch_sub(1);
+        const std::string why = "thread " + std::to_string(rank) +
+                                " of a worker could not be started: " + e.what() +
+                                " (limits of memory or threads?)";
+        it_->fail(why.c_str());
+        // The others would wait for this one.
+        w.meeting.break_up();
+        join(index);
+        throw error(why);
+      }
     }
   }
 
@@ -306,6 +326,10 @@ class emulated_device final : public device_api {
       store_release(plan.gate, plan.gate_value);
       return;
     }
+    constexpr std::uint32_t most_threads = 1024; // of a block
+    if (plan.kind == launch_kind::kernel &&
+        (plan.shape.blocks == 0 || plan.shape.threads == 0 || plan.shape.threads > most_threads))
+      throw error("a grid has 1 block or more, each of 1 to 1024 threads");
     const microseconds delay{stream % 2 == 0 ? it_->faults->launch_delay_us.load() : 0};
     it_->streams[stream].add(run, plan, delay,
                              [it = it_.get()](const char* why) { it->fail(why); });
