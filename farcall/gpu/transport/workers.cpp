@@ -284,6 +284,8 @@ void workers::fail(const std::string& why) noexcept {
 
 void workers::give_up(const std::string& why) noexcept {
   is_given_up_.store(true);
+  // Or a worker that waits for the host would do so for as long as its time limit says.
+  command(worker_command::end);
   fail(why);
 }
 
@@ -318,6 +320,7 @@ bool workers::stop(time_point deadline) noexcept {
     std::this_thread::yield();
   }
   if (is_idle()) return true;
+  command(worker_command::end);
   device_->abandon();
   return false;
 }
