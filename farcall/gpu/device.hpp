@@ -40,9 +40,10 @@ namespace farcall::device {
 /// node_failed when the device has failed or was given up: what runs there may never end.
 void quiesce(const node& device, std::chrono::nanoseconds within = std::chrono::seconds(10));
 
-/// With `stay`, workers no longer leave by themselves when they are idle: calls never wait for a
-/// start, and what in CUDA waits for an idle device waits until quiesce(). For those who know that
-/// nothing does. Throws error for what is no device of this process, as all below do.
+/// With `stay`, workers that start from now on no longer leave by themselves when they are idle:
+/// calls never wait for a start, and what in CUDA waits for an idle device waits until quiesce().
+/// Those that run already leave once, or at a quiesce() before this. For those who know that
+/// nothing waits. Throws error for what is no device of this process, as all below do.
 void pin_resident(const node& device, bool stay = true);
 
 /// The stream, a cudaStream_t, on which the calling thread's launches on the device run: for
