@@ -31,6 +31,7 @@ cuda::device_with_code make_gpu(std::uint32_t device, std::uint32_t workers,
   return made;
 }
 
+// NOLINTNEXTLINE(cppcoreguidelines-interfaces-global-init): what it writes to has a constant value
 const bool is_linked = [] {
   linked_gpu_maker = &make_gpu;
   // What the user has said counts. Streams that share a queue wait for each other. Here, because

@@ -66,6 +66,7 @@ device_scope::device_scope(CUcontext context) {
   (void)pop();
   (void)exchange_mode();
   check_driver(push(context), "selecting the device");
+  // NOLINTNEXTLINE(cppcoreguidelines-prefer-member-initializer): only there the device is selected
   is_uncaptured_ = exchange_mode()(&mode_) == CUDA_SUCCESS;
 }
 

@@ -64,6 +64,7 @@ class gpu_device final : public device_api {
       : options_(o), device_(static_cast<int>(o.device)), memory_(device_) {
     refuse_blocking_launches();
     find_device();
+    // NOLINTNEXTLINE(cppcoreguidelines-prefer-member-initializer): not before there is a device
     context_ = context_of(device_);
     const device_scope scope(context_);
     try {
@@ -189,10 +190,10 @@ class gpu_device final : public device_api {
   std::string activity() override {
     const device_scope scope(context_);
     std::string text = "streams of workers:";
-    for (const cudaStream_t s : workers_)
+    for (cudaStream_t s : workers_)
       text += ' ' + activity_of(s);
     text += "; of launches:";
-    for (const cudaStream_t s : streams_)
+    for (cudaStream_t s : streams_)
       text += ' ' + activity_of(s);
     text += "; of copies:";
     for (const copy_way& way : ways_)
