@@ -50,13 +50,13 @@ struct device_request {
   FARCALL_HOST_DEVICE void fail(const char* why,
                                 std::uint32_t most = longest_device_text) noexcept {
     if (cuda::test_and_set(has_failed)) return;
-    std::uint32_t bytes = 0;
+    std::uint32_t count = 0;
 #ifdef FARCALL_ON_GPU
 #pragma unroll 1 // or the whole text would become code
 #endif
-    for (; bytes < most && bytes < longest_device_text && why[bytes] != '\0'; ++bytes)
-      text[bytes] = why[bytes];
-    text_bytes = bytes;
+    for (; count < most && count < longest_device_text && why[count] != '\0'; ++count)
+      text[count] = why[count];
+    text_bytes = count;
   }
 };
 

@@ -99,8 +99,9 @@ CUresult unmap(CUdeviceptr address, std::size_t bytes) {
     (void)its.remove(address);
   m.mapped_to.erase(address);
   // Whoever touches it now faults.
-  (void)::mmap(reinterpret_cast<void*>(address), bytes, PROT_NONE,
-               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  [[maybe_unused]] const void* const same =
+      ::mmap(reinterpret_cast<void*>(address), bytes, PROT_NONE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   return CUDA_SUCCESS;
 }
 
