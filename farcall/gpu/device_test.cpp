@@ -107,6 +107,16 @@ TEST(devices, run_posts_of_lanes_that_were_closed_before_the_job_ends) {
   }
 }
 
+TEST(devices, free_memory_of_a_thread_that_has_no_lane) {
+  const job all(test::with_targets("cuda-emulated:0"));
+  const node& device = all.targets()[0];
+  std::vector<lane> lanes;
+  for (int i = 0; i < 8; ++i)
+    lanes.emplace_back(device);
+  for (int i = 0; i < 20; ++i) // 1 GiB in all
+    EXPECT_EQ(device.allocate<std::uint8_t>(100 << 20).size(), 100U << 20);
+}
+
 TEST(devices, fail_by_whatever_is_thrown_there) {
   const job all(test::with_targets("cuda-emulated:0"));
   const node& device = all.targets()[0];

@@ -486,6 +486,11 @@ void release_in(const timed_lane& lane, std::uint64_t address) {
   if (!where.has_job() || !where.alive()) return;
   try {
     if (memory_domain* const domain = domain_of(where)) {
+      // Who has no lane has made no calls, and may not get one.
+      if (lane.by == nullptr && where.job()->client->find_lane(where.id()) == nullptr) {
+        domain->release(address);
+        return;
+      }
       // Behind the calls that may use it; the domain knows of what else is under way.
       static_cast<void>(fence_in(lane).then(
           [domain, address](const future<void>& /*done*/) { domain->release(address); }));

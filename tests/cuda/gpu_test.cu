@@ -193,6 +193,7 @@ TEST_F(gpu, that_waits_for_an_event_takes_no_more_than_a_lane_has_room_for) {
 TEST_F(gpu, takes_a_lane_back_that_was_closed_while_it_waited) {
   const job all(test::with_targets("cuda:0?workers=1&idle_ms=1"));
   const node device = warmed(all);
+  sync(device, pure_fn<nothing>);
   slow_work slow;
   std::vector<lane> lanes;
   while (lanes.size() < 7) // and this thread's
