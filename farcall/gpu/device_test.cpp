@@ -107,6 +107,18 @@ TEST(devices, run_posts_of_lanes_that_were_closed_before_the_job_ends) {
   }
 }
 
+// Whoever notices it first, the copy or the job.
+TEST(devices, that_were_given_up_end_copies_as_nodes_that_have_failed) {
+  for (int round = 0; round < 20; ++round) {
+    const job all(test::with_targets("cuda-emulated:0"));
+    const node& device = all.targets()[0];
+    const auto memory = device.allocate<std::uint8_t>(1 << 20);
+    const std::vector<std::uint8_t> bytes(1 << 20);
+    device::give_up(device);
+    EXPECT_THROW(put_sync(bytes, memory), node_failed);
+  }
+}
+
 TEST(devices, free_memory_of_a_thread_that_has_no_lane) {
   const job all(test::with_targets("cuda-emulated:0"));
   const node& device = all.targets()[0];

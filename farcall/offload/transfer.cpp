@@ -315,9 +315,13 @@ future<void> copy_with_domain(job_state& job, node_id from, std::uint64_t from_a
       if (const std::exception_ptr why = job.engine->failure_of(to))
         return failed_future<void>(why);
       if (m.put(to, to_address, here, bytes, deadline)) return ready_future<void>();
-      return failed_future<void>(std::make_exception_ptr(error(
-          "a copy to " + node_text(to) + " was not possible: " + m.failure(to, to_address, bytes),
-          to)));
+      try {
+        throw error("a copy to " + node_text(to) +
+                        " was not possible: " + m.failure(to, to_address, bytes),
+                    to);
+      } catch (...) {
+        return failed_future<void>(std::current_exception());
+      }
     }
     if (here != nullptr)
       return put_bytes(job, to, to_address, here, bytes, transfer_mode::async, deadline);

@@ -52,7 +52,7 @@ class rma_engine {
   }
 
   /// After a copy of that range has failed: why, where that is not the fault of the range. Else
-  /// empty.
+  /// empty. Throws node_failed when the peer has failed.
   [[nodiscard]] virtual std::string failure(node_id /*peer*/, std::uint64_t /*address*/,
                                             std::uint64_t /*bytes*/) {
     return {};

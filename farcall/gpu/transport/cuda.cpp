@@ -38,14 +38,18 @@ struct begun_launches {
   [[nodiscard]] bool have_ended() const noexcept { return lane->have_ended(count); }
 };
 
+void throw_if_failed(const workers& all, node_id node) {
+  if (all.has_failed()) throw node_failed(node_text(node) + ": " + all.failure(), node);
+}
+
 /// Returns when no worker runs, and none starts before the caller has them resume. False when that
 /// was not so until `deadline`. Throws node_failed: what runs on a device that has failed may never
 /// end, and CUDA would wait for it.
 bool make_idle(workers& all, node_id node, time_point deadline) {
   const bool is_idle = all.quiesce(deadline);
-  if (!all.has_failed()) return is_idle;
-  if (is_idle) all.resume();
-  throw node_failed(node_text(node) + ": " + all.failure(), node);
+  if (is_idle && all.has_failed()) all.resume();
+  throw_if_failed(all, node);
+  return is_idle;
 }
 
 class books final : public memory_domain {
@@ -370,7 +374,7 @@ class transport_to_device final : public cuda_transport, public rma_engine {
     return copy(peer, from, reinterpret_cast<std::uintptr_t>(to), from, bytes);
   }
   std::string failure(node_id /*peer*/, std::uint64_t address, std::uint64_t bytes) override {
-    if (workers_->has_failed()) return workers_->failure();
+    throw_if_failed(*workers_, own_.node);
     if (!books_->holds(address, bytes)) return "no memory of the device lies there";
     const std::lock_guard guard(copy_mutex_);
     return copy_failure_;
