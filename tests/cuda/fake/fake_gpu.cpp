@@ -84,6 +84,7 @@ cuda::device_with_code make_fake_gpu(std::uint32_t device, std::uint32_t workers
   return made;
 }
 
+// NOLINTNEXTLINE(cppcoreguidelines-interfaces-global-init): what it writes to has a constant value
 const bool is_linked = [] {
   detail::linked_gpu_maker = &make_fake_gpu;
   device_tests::why_no_gpu = [] { return std::string(); };
