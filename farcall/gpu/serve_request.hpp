@@ -20,7 +20,7 @@ FARCALL_HOST_DEVICE inline void prepare(device_team_state& s, cuda::device_endpo
   const auto* header = reinterpret_cast<const request_header*>(record);
   const std::uint32_t bytes = cuda::record_bytes(message[0]);
   s.request_slot = header->record.slot;
-  s.was_long = bytes > cuda::slot_bytes;
+  s.is_told_at_once = bytes > cuda::slot_bytes;
   device_request& r = s.request;
   r.arguments = record + request_body;
   r.bytes = bytes - request_body;

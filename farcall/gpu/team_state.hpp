@@ -40,7 +40,7 @@ struct device_team_state {
   device_request request;
   std::uint64_t code; ///< of the request
   std::uint32_t request_slot;
-  bool was_long; ///< the request lies in the lane's ring, and not in `messages`
+  bool is_told_at_once; ///< that it was taken: it lies in the lane's ring, or is a notice
   handler_cache handlers;
   alignas(16) std::uint32_t reply[cuda::slot_words]; ///< header and body of a short one
   cuda::device_endpoint host;                        ///< for calls to the host

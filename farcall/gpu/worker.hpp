@@ -362,16 +362,13 @@ class message_loop {
     team_.store(l.expected_words, cuda::expected_after(words));
     const bool is_request = commit_kind(message[0]) == record_kind::request &&
                             cuda::record_bytes(message[0]) >= request_body;
-    s_.was_long = false;
+    // Notices of lanes are for the host, which keeps the books of them, and may wait for this.
+    s_.is_told_at_once = !is_request;
     if (is_request) device_detail::prepare(s_, l, message);
     // Now, because others look for the next message meanwhile.
     team_.store(l.down_next, l.down_next + 1);
     s_.untold_lanes |= 1U << lane_;
-    // Notices of lanes are for the host, which keeps the books of them, and may wait for this.
-    if (!is_request) {
-      l.release_consumed();
-      return {act::end_request};
-    }
+    if (!is_request) return {act::end_request};
     is_serving_ = true;
     return run_handler();
   }
@@ -390,7 +387,7 @@ class message_loop {
   }
   FARCALL_HOST_DEVICE void end_request() {
     cuda::device_endpoint& l = lane();
-    if (s_.was_long) {
+    if (s_.is_told_at_once) {
       l.release_consumed();
     } else if (l.owes_credit()) {
       l.tell_consumed();
