@@ -339,7 +339,7 @@ TEST(devices, that_do_not_end_a_call_can_be_given_up) {
 
 TEST(devices, that_do_not_end_a_call_can_be_asked_why) {
   may_end = false;
-  job all(test::with_targets("cuda-emulated:0?workers=2"));
+  job all(test::with_targets("cuda-emulated:0?workers=2&idle_ms=60000"));
   const node& device = all.targets()[0];
   const lane busy(device);
   sync(busy, device_fn<sum_of_squares>, 3);
