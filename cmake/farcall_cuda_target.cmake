@@ -9,6 +9,14 @@ endif()
 # Makes a program call GPUs: its .cu files may name functions for devices (fc::device_fn<f> and the
 # like), and targets such as cuda:0 work in it. CUDA must be one of the project's languages.
 function(farcall_cuda_target)
+  if(NOT CMAKE_CUDA_COMPILER)
+    # CMake would leave out files that it has no compiler for, and say nothing.
+    message(FATAL_ERROR "farcall_cuda_target: CUDA is not one of this project's languages, so its .cu files "
+                        "would be left out; say project(... LANGUAGES CXX CUDA)")
+  endif()
+  if(NOT ARGN)
+    message(FATAL_ERROR "farcall_cuda_target: which program?")
+  endif()
   if(NOT TARGET farcall::farcall_cuda)
     message(FATAL_ERROR "farcall_cuda_target: this farcall was built without CUDA; configure it where "
                         "nvcc is found, or with -DFARCALL_WITH_CUDA=ON to see why it is not")
