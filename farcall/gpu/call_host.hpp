@@ -85,7 +85,8 @@ call_host(device_team_state& s, host_request& request, handler_key key,
   for (;;) {
     while (!l.look(s.host_message)) {
       if (is_late()) {
-        s.request.fail("the host has not answered a call of the device in time");
+        s.request.fail("the host has not answered a call of the device in time; does the function "
+                       "wait for the same device?");
         return nullptr;
       }
       device_pause();

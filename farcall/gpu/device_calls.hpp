@@ -111,7 +111,9 @@ namespace device {
   if (team == nullptr) cuda::trap();
 #else
   if (team == nullptr && cuda::thread_team::current != nullptr)
-    throw cuda::emulated_fault{"a launched function has called the host, or fail()"};
+    throw cuda::emulated_fault{
+        "a launched function has called the host, or fail(), which only calls can; it can write to "
+        "a buffer"};
 #endif
   return team;
 }

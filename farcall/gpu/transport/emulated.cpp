@@ -329,7 +329,8 @@ class emulated_device final : public device_api {
     constexpr std::uint32_t most_threads = 1024; // of a block
     if (plan.kind == launch_kind::kernel &&
         (plan.shape.blocks == 0 || plan.shape.threads == 0 || plan.shape.threads > most_threads))
-      throw error("a grid has 1 block or more, each of 1 to 1024 threads");
+      throw error("a grid has 1 block or more, each of 1 to 1024 threads, not " +
+                  std::to_string(plan.shape.blocks) + " of " + std::to_string(plan.shape.threads));
     const microseconds delay{stream % 2 == 0 ? it_->faults->launch_delay_us.load() : 0};
     it_->streams[stream].add(run, plan, delay,
                              [it = it_.get()](const char* why) { it->fail(why); });
