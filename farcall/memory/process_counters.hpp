@@ -61,7 +61,7 @@ struct process_counters {
     std::string route;
     std::string machine;
     std::string name;
-    std::string server; ///< "host:port" of the one that has started it; empty: none has
+    std::string server{}; ///< "host:port" of the one that has started it; empty: none has
   };
 
   std::int64_t process = 0;
