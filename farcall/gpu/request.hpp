@@ -45,8 +45,8 @@ struct device_request {
   std::uint32_t text_bytes;
   char text[longest_device_text];
 
-  /// Replies with an error instead. Of several threads that fail, one has its text told.
-  /// Not more than `most` characters of it.
+  /// Replies with an error instead, at most `most` characters of it. Of several threads that fail,
+  /// one has its text told.
   FARCALL_HOST_DEVICE void fail(const char* why,
                                 std::uint32_t most = longest_device_text) noexcept {
     if (cuda::test_and_set(has_failed)) return;

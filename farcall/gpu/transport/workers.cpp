@@ -110,7 +110,7 @@ bool workers::all_have_left() const noexcept {
 }
 
 bool workers::is_idle() const noexcept {
-  return all_have_left() && !(calls_.has_launches && calls_.has_launches());
+  return all_have_left() && !(calls_.is_in_use && calls_.is_in_use());
 }
 
 bool workers::has_unread() const noexcept {

@@ -26,8 +26,8 @@ class workers {
  public:
   struct look_after {
     std::function<bool(std::uint32_t worker)> has_unread; ///< something waits for that worker
-    std::function<bool()> has_launches;                   ///< kernels, or events that are awaited
-    std::function<void()> receive;                        ///< moves what has come for sleepers
+    std::function<bool()> is_in_use; ///< by kernels, or by events that are awaited
+    std::function<void()> receive;   ///< moves what has come for sleepers
   };
 
   /// `setups` by worker; `device` and `controls` outlive this object.
@@ -99,7 +99,7 @@ class workers {
   void start_locked(std::uint32_t worker) noexcept;
   [[nodiscard]] worker_state state_of(std::uint32_t worker) const noexcept;
   [[nodiscard]] bool all_have_left() const noexcept;
-  /// The same, and no kernel is under way.
+  /// The same, and the device is not in use otherwise.
   [[nodiscard]] bool is_idle() const noexcept;
   [[nodiscard]] bool has_unread() const noexcept;
   [[nodiscard]] std::chrono::nanoseconds interval() const noexcept;
