@@ -258,4 +258,8 @@ def main(command_line=None):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except BrokenPipeError:  # the reader, for instance head, has read enough
+        sys.stdout = None
+        sys.exit(1)
