@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-namespace farcall::tool {
+namespace farcall::tool::chart_test {
 namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
@@ -163,4 +163,4 @@ TEST(pages, have_figures_only_if_something_was_measured) {
 }
 
 } // namespace
-} // namespace farcall::tool
+} // namespace farcall::tool::chart_test

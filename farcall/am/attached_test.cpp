@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 /// A thread of the program's that is the first worker of its node.
-namespace farcall::test {
+namespace farcall::test::attached_test {
 namespace {
 
 using namespace am;
@@ -205,4 +205,4 @@ TEST_F(attached, a_child_of_a_fork_is_not) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::attached_test

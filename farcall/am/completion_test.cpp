@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-namespace farcall::test {
+namespace farcall::test::completion_test {
 namespace {
 
 using namespace am;
@@ -174,4 +174,4 @@ TEST(event_races, the_result_is_visible_once_ready) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::completion_test

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace farcall::test {
+namespace farcall::test::continuation_test {
 namespace {
 
 using namespace am;
@@ -151,4 +151,4 @@ TEST(continuations, run_on_threads_that_wait_for_them_too) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::continuation_test

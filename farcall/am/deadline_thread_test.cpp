@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace farcall::am {
+namespace farcall::am::deadline_thread_test {
 namespace {
 
 using std::chrono::hours;
@@ -165,4 +165,4 @@ TEST(deadline_thread, is_another_in_a_child) {
 }
 
 } // namespace
-} // namespace farcall::am
+} // namespace farcall::am::deadline_thread_test

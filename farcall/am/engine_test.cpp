@@ -19,7 +19,7 @@
 
 #include <unistd.h>
 
-namespace farcall::test {
+namespace farcall::test::engine_test {
 namespace {
 
 using namespace am;
@@ -633,4 +633,4 @@ TEST(engine_lives, a_thread_that_waits_serves_nothing) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::engine_test

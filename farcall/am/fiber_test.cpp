@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace farcall::test {
+namespace farcall::test::fiber_test {
 namespace {
 
 using am::fiber;
@@ -156,4 +156,4 @@ TEST(fibers, keep_the_mode_of_rounding_that_they_set) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::fiber_test

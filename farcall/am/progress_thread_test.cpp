@@ -10,7 +10,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-namespace farcall::test {
+namespace farcall::test::progress_thread_test {
 namespace {
 
 /// Its descriptor is readable while something has arrived.
@@ -65,4 +65,4 @@ TEST(progress_thread, ends_while_nothing_arrives) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::progress_thread_test

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace farcall::test {
+namespace farcall::test::requester_test {
 namespace {
 
 using namespace am;
@@ -617,4 +617,4 @@ TEST_F(requesters, have_their_carrier_move_bytes) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::requester_test

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace farcall::test {
+namespace farcall::test::responder_test {
 namespace {
 
 using namespace am;
@@ -388,4 +388,4 @@ TEST_F(responders, have_their_carrier_move_bytes) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::responder_test

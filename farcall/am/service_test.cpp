@@ -14,7 +14,7 @@
 
 #include <unistd.h>
 
-namespace farcall::test {
+namespace farcall::test::service_test {
 namespace {
 
 using namespace am;
@@ -229,4 +229,4 @@ TEST_F(services, stop_twice) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::service_test

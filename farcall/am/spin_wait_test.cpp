@@ -8,7 +8,7 @@
 
 #include <sched.h>
 
-namespace farcall::am {
+namespace farcall::am::spin_wait_test {
 namespace {
 
 using std::chrono::hours;
@@ -147,4 +147,4 @@ TEST(spin_wait, offers_the_processor_and_goes_on) {
 }
 
 } // namespace
-} // namespace farcall::am
+} // namespace farcall::am::spin_wait_test

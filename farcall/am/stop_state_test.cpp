@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace farcall::test {
+namespace farcall::test::stop_state_test {
 namespace {
 
 using namespace am;
@@ -211,4 +211,4 @@ TEST_F(stop_states, race_with_listeners_that_come_and_go) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::stop_state_test

@@ -13,7 +13,7 @@
 
 #include <unistd.h>
 
-namespace farcall::test {
+namespace farcall::test::stoppable_calls_test {
 namespace {
 
 using namespace am;
@@ -211,4 +211,4 @@ TEST_F(stoppable_call_tables, race_of_stops_with_beginnings) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::stoppable_calls_test

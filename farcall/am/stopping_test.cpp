@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace farcall::test {
+namespace farcall::test::stopping_test {
 namespace {
 
 using namespace am;
@@ -318,4 +318,4 @@ TEST_F(stopping, races_with_the_reply) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::stopping_test

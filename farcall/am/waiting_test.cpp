@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace farcall::test {
+namespace farcall::test::waiting_test {
 namespace {
 
 using namespace am;
@@ -327,4 +327,4 @@ TEST_F(waiting, ends_with_the_deadline_whatever_waits_on_the_thread) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::waiting_test

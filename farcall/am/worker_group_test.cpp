@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace farcall::test {
+namespace farcall::test::worker_group_test {
 namespace {
 
 using namespace am;
@@ -288,4 +288,4 @@ TEST_F(worker_groups, are_watched_while_one_with_several_lanes_is_awake) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::worker_group_test

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace farcall::test {
+namespace farcall::test::worker_test {
 namespace {
 
 using namespace am;
@@ -260,4 +260,4 @@ TEST_F(worker_lanes, refuse_what_they_cannot_run) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::worker_test

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace farcall {
+namespace farcall::byte_stream_test {
 namespace {
 
 using ::testing::AllOf;
@@ -149,4 +149,4 @@ TEST(byte_stream, refuses_overlong_texts_although_they_are_there) {
 }
 
 } // namespace
-} // namespace farcall
+} // namespace farcall::byte_stream_test

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <limits>
 
-namespace farcall::test {
+namespace farcall::test::clock_test {
 namespace {
 
 using std::chrono::nanoseconds;
@@ -36,4 +36,4 @@ TEST(deadlines, may_have_passed) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::clock_test

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace farcall {
+namespace farcall::counted_test {
 namespace {
 
 struct probe : counted {
@@ -62,4 +62,4 @@ TEST(counted_ptr, threads_let_go_at_once) {
 }
 
 } // namespace
-} // namespace farcall
+} // namespace farcall::counted_test

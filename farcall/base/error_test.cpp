@@ -12,7 +12,7 @@
 #include <typeinfo>
 #include <vector>
 
-namespace farcall {
+namespace farcall::error_test {
 namespace {
 
 using ::testing::AllOf;
@@ -88,7 +88,7 @@ TEST(throw_system_error, appends_what_the_system_says) {
 struct a_type {};
 
 TEST(demangle, makes_names_readable) {
-  EXPECT_EQ(demangle(typeid(a_type).name()), "farcall::(anonymous namespace)::a_type");
+  EXPECT_EQ(demangle(typeid(a_type).name()), "farcall::error_test::(anonymous namespace)::a_type");
   EXPECT_EQ(demangle(typeid(std::runtime_error).name()), "std::runtime_error");
   EXPECT_EQ(demangle("_ZN7farcall8demangleEPKc"), "farcall::demangle(char const*)");
 }
@@ -116,4 +116,4 @@ TEST(node_text, names_nodes_the_way_people_do) {
 }
 
 } // namespace
-} // namespace farcall
+} // namespace farcall::error_test

@@ -24,7 +24,7 @@
 
 #ifndef FARCALL_TEST_SANITIZED
 
-namespace farcall::test {
+namespace farcall::test::fault_report_test {
 namespace {
 
 using ::testing::KilledBySignal;
@@ -203,6 +203,6 @@ TEST(fault_report, leaves_signals_that_somebody_sends) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::fault_report_test
 
 #endif

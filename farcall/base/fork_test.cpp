@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-namespace farcall::test {
+namespace farcall::test::fork_test {
 namespace {
 
 class counter final : public fork_observer {
@@ -119,4 +119,4 @@ TEST(fork_observer, may_hold_a_lock_meanwhile) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::fork_test

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace farcall::log {
+namespace farcall::log::limited_log_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -40,4 +40,4 @@ TEST(limited_log, says_nothing_of_lines_that_it_let_through) {
 }
 
 } // namespace
-} // namespace farcall::log
+} // namespace farcall::log::limited_log_test

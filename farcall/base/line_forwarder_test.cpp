@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace farcall {
+namespace farcall::line_forwarder_test {
 namespace {
 
 /// A file that keeps what is written to it.
@@ -124,4 +124,4 @@ TEST_F(line_forwarder_test, a_descriptor_that_does_not_block_is_waited_for) {
 }
 
 } // namespace
-} // namespace farcall
+} // namespace farcall::line_forwarder_test

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace farcall::log {
+namespace farcall::log::log_test {
 namespace {
 
 std::vector<std::pair<level, std::string>> written_lines;
@@ -40,4 +40,4 @@ TEST_F(log_writer_test, gets_no_line_ends_and_no_control_characters) {
 }
 
 } // namespace
-} // namespace farcall::log
+} // namespace farcall::log::log_test

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace farcall {
+namespace farcall::node_table_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -79,4 +79,4 @@ TEST(node_table, threads_that_make_the_same_entries_agree) {
 }
 
 } // namespace
-} // namespace farcall
+} // namespace farcall::node_table_test

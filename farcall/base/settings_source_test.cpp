@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace farcall {
+namespace farcall::settings_source_test {
 namespace {
 
 using ::testing::AllOf;
@@ -154,4 +154,4 @@ TEST_F(settings_sources, help_is_asked_for_before_what_follows_is_read) {
 }
 
 } // namespace
-} // namespace farcall
+} // namespace farcall::settings_source_test

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace farcall {
+namespace farcall::settings_table_test {
 namespace {
 
 using ::testing::AllOf;
@@ -231,4 +231,4 @@ TEST(unknown_variables, others_have_a_reader) {
 }
 
 } // namespace
-} // namespace farcall
+} // namespace farcall::settings_table_test

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace farcall {
+namespace farcall::settings_test {
 namespace {
 
 using ::testing::AllOf;
@@ -126,4 +126,4 @@ TEST(parse_query, empty_pieces_are_seen) {
 }
 
 } // namespace
-} // namespace farcall
+} // namespace farcall::settings_test

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace farcall {
+namespace farcall::text_test {
 namespace {
 
 TEST(text, keeps_what_is_text) {
@@ -48,4 +48,4 @@ TEST(quoted_text, escapes_what_ends_it) {
 }
 
 } // namespace
-} // namespace farcall
+} // namespace farcall::text_test

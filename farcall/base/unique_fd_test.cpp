@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace farcall::test {
+namespace farcall::test::unique_fd_test {
 namespace {
 
 struct two_ends {
@@ -133,4 +133,4 @@ TEST(unique_fd, is_not_kept_by_children_at_the_limit_of_descriptors) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::unique_fd_test

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-namespace farcall::test {
+namespace farcall::test::calls_test {
 namespace {
 
 void throw_at_caller(fc_reply* /*reply*/, const void* /*bytes*/, size_t size, void* /*user*/) {
@@ -93,4 +93,4 @@ TEST_F(calls_from_c, may_come_from_threads_that_end_before_their_futures) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::calls_test

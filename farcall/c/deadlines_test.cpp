@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace farcall::test {
+namespace farcall::test::deadlines_test {
 namespace {
 
 constexpr std::int64_t soon = 30'000'000;
@@ -145,4 +145,4 @@ TEST_F(deadlines_in_c, of_lanes_that_are_opened) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::deadlines_test

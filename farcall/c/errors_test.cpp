@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-namespace farcall::c {
+namespace farcall::c::errors_test {
 namespace {
 
 template <class E>
@@ -80,4 +80,4 @@ TEST(c_errors, come_with_the_version_of_the_header) {
 }
 
 } // namespace
-} // namespace farcall::c
+} // namespace farcall::c::errors_test

@@ -8,7 +8,7 @@
 #include <string>
 #include <thread>
 
-namespace farcall::c {
+namespace farcall::c::function_table_test {
 namespace {
 
 using ::testing::AllOf;
@@ -130,4 +130,4 @@ TEST(function_tables, are_read_while_they_change) {
 }
 
 } // namespace
-} // namespace farcall::c
+} // namespace farcall::c::function_table_test

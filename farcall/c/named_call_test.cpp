@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace farcall::c {
+namespace farcall::c::named_call_test {
 namespace {
 
 std::span<const std::byte> bytes_of(const std::string& text) {
@@ -75,4 +75,4 @@ TEST(call_results, own_their_bytes_wherever_they_lie) {
 }
 
 } // namespace
-} // namespace farcall::c
+} // namespace farcall::c::named_call_test

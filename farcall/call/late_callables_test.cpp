@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-namespace farcall::test {
+namespace farcall::test::late_callables_test {
 namespace {
 
 void run_first(am::request_context& /*request*/, const void* /*context*/) noexcept {}
@@ -67,4 +67,4 @@ TEST(late_callables_of_this_process, have_a_handler_for_each_number) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::late_callables_test

@@ -29,7 +29,7 @@
 #include <variant>
 #include <vector>
 
-namespace farcall::test {
+namespace farcall::test::pack_property_test {
 namespace {
 
 enum class colour : std::uint16_t { red, green };
@@ -59,18 +59,21 @@ struct silent {
 };
 
 } // namespace
+} // namespace farcall::test::pack_property_test
+
+namespace farcall::test {
 
 template <>
-struct some<point> {
-  static point value(random_source& random) {
+struct some<pack_property_test::point> {
+  static pack_property_test::point value(random_source& random) {
     return {some_value<double>(random), some_value<float>(random)};
   }
 };
 
 template <>
-struct some<tree> {
-  static tree value(random_source& random) {
-    tree result{some_value<std::string>(random), {}};
+struct some<pack_property_test::tree> {
+  static pack_property_test::tree value(random_source& random) {
+    pack_property_test::tree result{some_value<std::string>(random), {}};
     for (std::size_t n = below(random, 3); n > 1; --n)
       result.children.push_back(value(random));
     return result;
@@ -78,28 +81,28 @@ struct some<tree> {
 };
 
 template <>
-struct some<silent> {
-  static silent value(random_source&) { return {}; }
+struct some<pack_property_test::silent> {
+  static pack_property_test::silent value(random_source&) { return {}; }
 };
 
 } // namespace farcall::test
 
 template <>
-struct farcall::packer<farcall::test::tree> {
-  static void pack(writer& w, const test::tree& t) { w(t.name, t.children); }
-  static test::tree unpack(reader& r) {
+struct farcall::packer<farcall::test::pack_property_test::tree> {
+  static void pack(writer& w, const test::pack_property_test::tree& t) { w(t.name, t.children); }
+  static test::pack_property_test::tree unpack(reader& r) {
     auto name = r.read<std::string>();
-    return {std::move(name), r.read<std::vector<test::tree>>()};
+    return {std::move(name), r.read<std::vector<test::pack_property_test::tree>>()};
   }
 };
 
 template <>
-struct farcall::packer<farcall::test::silent> {
-  static void pack(writer&, const test::silent&) {}
-  static test::silent unpack(reader&) { return {}; }
+struct farcall::packer<farcall::test::pack_property_test::silent> {
+  static void pack(writer&, const test::pack_property_test::silent&) {}
+  static test::pack_property_test::silent unpack(reader&) { return {}; }
 };
 
-namespace farcall::test {
+namespace farcall::test::pack_property_test {
 namespace {
 
 /// What the tests below do with one type. Only this much depends on the type, which keeps the
@@ -292,4 +295,4 @@ INSTANTIATE_TEST_SUITE_P(texts_and_sequences, packing, testing::Values(texts_and
 INSTANTIATE_TEST_SUITE_P(maps_and_choices, packing, testing::Values(maps_and_choices()));
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::pack_property_test

@@ -25,7 +25,7 @@
 #include <variant>
 #include <vector>
 
-namespace farcall::test {
+namespace farcall::test::pack_test {
 namespace {
 
 struct person {
@@ -72,60 +72,60 @@ struct fickle {
 };
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::pack_test
 
 template <>
-struct farcall::packer<farcall::test::person> {
-  static void pack(writer& w, const test::person& p) { w(p.name, p.scores); }
-  static test::person unpack(reader& r) {
+struct farcall::packer<farcall::test::pack_test::person> {
+  static void pack(writer& w, const test::pack_test::person& p) { w(p.name, p.scores); }
+  static test::pack_test::person unpack(reader& r) {
     auto name = r.read<std::string>();
     return {std::move(name), r.read<std::vector<int>>()};
   }
 };
 
 template <>
-struct farcall::packer<farcall::test::label> {
+struct farcall::packer<farcall::test::pack_test::label> {
   static constexpr bool has_views = true;
-  static void pack(writer& w, const test::label& l) { w(l.text, l.size); }
-  static test::label unpack(reader& r) {
+  static void pack(writer& w, const test::pack_test::label& l) { w(l.text, l.size); }
+  static test::pack_test::label unpack(reader& r) {
     const auto text = r.read<std::string_view>();
     return {text, r.read<int>()};
   }
 };
 
 template <>
-struct farcall::packer<farcall::test::link> {
-  static void pack(writer& w, const test::link& l) { w(l.value, l.next); }
-  static test::link unpack(reader& r) {
-    test::link result{r.read<int>(), nullptr};
-    result.next = r.read<std::unique_ptr<test::link>>();
+struct farcall::packer<farcall::test::pack_test::link> {
+  static void pack(writer& w, const test::pack_test::link& l) { w(l.value, l.next); }
+  static test::pack_test::link unpack(reader& r) {
+    test::pack_test::link result{r.read<int>(), nullptr};
+    result.next = r.read<std::unique_ptr<test::pack_test::link>>();
     return result;
   }
 };
 
 template <>
-struct farcall::packer<farcall::test::silent> {
-  static void pack(writer&, const test::silent&) {}
-  static test::silent unpack(reader&) { return {}; }
+struct farcall::packer<farcall::test::pack_test::silent> {
+  static void pack(writer&, const test::pack_test::silent&) {}
+  static test::pack_test::silent unpack(reader&) { return {}; }
 };
 
 template <>
-struct farcall::packer<farcall::test::brittle> {
-  static void pack(writer&, const test::brittle&) {}
-  static test::brittle unpack(reader&) { return {}; }
+struct farcall::packer<farcall::test::pack_test::brittle> {
+  static void pack(writer&, const test::pack_test::brittle&) {}
+  static test::pack_test::brittle unpack(reader&) { return {}; }
 };
 
 template <>
-struct farcall::packer<farcall::test::fickle> {
-  static void pack(writer& w, const test::fickle& value) {
+struct farcall::packer<farcall::test::pack_test::fickle> {
+  static void pack(writer& w, const test::pack_test::fickle& value) {
     for (int i = 0; i <= value.passes; ++i)
       w(i);
     ++value.passes;
   }
-  static test::fickle unpack(reader&) { return {}; }
+  static test::pack_test::fickle unpack(reader&) { return {}; }
 };
 
-namespace farcall::test {
+namespace farcall::test::pack_test {
 namespace {
 
 TEST(writer, counts_what_it_would_write) {
@@ -468,4 +468,4 @@ TEST(nesting, counts_levels_and_not_values) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::pack_test

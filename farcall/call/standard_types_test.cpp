@@ -18,7 +18,7 @@
 #include <unordered_set>
 #include <vector>
 
-namespace farcall::detail {
+namespace farcall::detail::standard_types_test {
 namespace {
 
 using alias = std::map<int, std::string>;
@@ -75,4 +75,4 @@ TEST(standard_types, are_recognised_by_name_and_shape) {
 }
 
 } // namespace
-} // namespace farcall::detail
+} // namespace farcall::detail::standard_types_test

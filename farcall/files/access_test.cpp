@@ -16,7 +16,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-namespace farcall::files {
+namespace farcall::files::access_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -189,4 +189,4 @@ TEST(access_lists, need_prefixes_that_are_there) {
 }
 
 } // namespace
-} // namespace farcall::files
+} // namespace farcall::files::access_test

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace farcall::test {
+namespace farcall::test::attach_test {
 namespace {
 
 using files::chosen_forwarding;
@@ -47,4 +47,4 @@ TEST(views_of_files, are_told_as_text) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::attach_test

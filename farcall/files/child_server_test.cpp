@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 /// A target serves clients that speak as tools/io/client.c does.
-namespace farcall::test {
+namespace farcall::test::child_server_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -245,4 +245,4 @@ TEST_F(child_servers, end_while_clients_are_at_work) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::child_server_test

@@ -24,7 +24,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace farcall::test {
+namespace farcall::test::file_calls_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -535,4 +535,4 @@ TEST(open_flags, are_the_same_on_the_other_side) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::file_calls_test

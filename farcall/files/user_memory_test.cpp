@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-namespace farcall::test {
+namespace farcall::test::user_memory_test {
 namespace {
 
 /// Seven pages of which the third may only be read, and the sixth is not there.
@@ -80,4 +80,4 @@ TEST_F(user_memory, is_looked_at_between_the_ends_of_what_is_long) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::user_memory_test

@@ -19,7 +19,7 @@
 
 #include <poll.h>
 
-namespace farcall::am {
+namespace farcall::am::worker_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -481,4 +481,4 @@ TEST_P(lone_worker, leaves_after_a_while_when_it_is_never_idle) {
 INSTANTIATE_TEST_SUITE_P(threads, lone_worker, ::testing::Values(1, 3, 32));
 
 } // namespace
-} // namespace farcall::am
+} // namespace farcall::am::worker_test

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace farcall {
+namespace farcall::descriptor_limit_test {
 namespace {
 
 using ::testing::AllOf;
@@ -70,4 +70,4 @@ TEST(descriptor_limit, that_cannot_be_raised_is_an_error_that_says_what_to_do) {
 }
 
 } // namespace
-} // namespace farcall
+} // namespace farcall::descriptor_limit_test

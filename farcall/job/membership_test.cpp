@@ -25,7 +25,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace farcall {
+namespace farcall::membership_test {
 namespace {
 
 using ::testing::AllOf;
@@ -345,4 +345,4 @@ TEST(membership, a_hosted_node_that_cannot_be_made_is_an_error_that_names_it) {
 }
 
 } // namespace
-} // namespace farcall
+} // namespace farcall::membership_test

@@ -20,7 +20,7 @@
 #include <poll.h>
 #include <unistd.h>
 
-namespace farcall {
+namespace farcall::output_collector_test {
 namespace {
 
 /// Reading end, writing end.
@@ -219,4 +219,4 @@ TEST(ends_for_lines, are_the_pipes_that_the_variable_names) {
 }
 
 } // namespace
-} // namespace farcall
+} // namespace farcall::output_collector_test

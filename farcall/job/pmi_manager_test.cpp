@@ -25,7 +25,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace farcall {
+namespace farcall::pmi_manager_test {
 namespace {
 
 using ::testing::AllOf;
@@ -610,4 +610,4 @@ TEST_F(pmi_environment, names_a_port_that_cannot_be_reached) {
 }
 
 } // namespace
-} // namespace farcall
+} // namespace farcall::pmi_manager_test

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace farcall {
+namespace farcall::roster_test {
 namespace {
 
 using ::testing::AllOf;
@@ -168,4 +168,4 @@ TEST(roster, a_node_in_another_process_names_its_owner) {
 }
 
 } // namespace
-} // namespace farcall
+} // namespace farcall::roster_test

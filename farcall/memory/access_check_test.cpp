@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace farcall {
+namespace farcall::access_check_test {
 namespace {
 
 /// Six pages: two to read and write, one to read, one for nothing, none, and one of a file that has
@@ -93,4 +93,4 @@ TEST_F(access_checks, of_a_child_tell_of_the_child) {
 }
 
 } // namespace
-} // namespace farcall
+} // namespace farcall::access_check_test

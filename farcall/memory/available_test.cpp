@@ -10,7 +10,7 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
-namespace farcall {
+namespace farcall::available_test {
 namespace {
 
 /// A tree with the files that a system would show.
@@ -90,4 +90,4 @@ TEST(available_memory, is_no_more_than_the_machine_has) {
 }
 
 } // namespace
-} // namespace farcall
+} // namespace farcall::available_test

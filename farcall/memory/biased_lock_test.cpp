@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-namespace farcall {
+namespace farcall::biased_lock_test {
 namespace {
 
 constexpr std::uint64_t many = test::under_sanitizer ? 10'000 : 150'000;
@@ -476,4 +476,4 @@ TEST(biased_lock, may_be_shared_from_the_start) {
 }
 
 } // namespace
-} // namespace farcall
+} // namespace farcall::biased_lock_test

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-namespace farcall {
+namespace farcall::copy_choice_test {
 namespace {
 
 constexpr std::size_t piece = std::size_t{512} << 10;
@@ -104,4 +104,4 @@ TEST(copy_choice, copies_every_byte) {
 }
 
 } // namespace
-} // namespace farcall
+} // namespace farcall::copy_choice_test

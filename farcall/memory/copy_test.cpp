@@ -15,7 +15,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-namespace farcall {
+namespace farcall::copy_test {
 namespace {
 
 constexpr std::size_t guard_bytes = 64;
@@ -182,4 +182,4 @@ TEST(copy_if_mapped, knows_what_is_mapped) {
 }
 
 } // namespace
-} // namespace farcall
+} // namespace farcall::copy_test

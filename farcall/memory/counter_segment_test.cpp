@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-namespace farcall {
+namespace farcall::counter_segment_test {
 namespace {
 
 using testing::ElementsAre;
@@ -238,4 +238,4 @@ TEST(counter_reader, survives_counters_that_contradict_themselves) {
 }
 
 } // namespace
-} // namespace farcall
+} // namespace farcall::counter_segment_test

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace farcall {
+namespace farcall::heap_test {
 namespace {
 
 constexpr std::uint64_t kib = 1024;
@@ -409,4 +409,4 @@ TEST(heap, survives_running_out_of_private_memory) {
 }
 
 } // namespace
-} // namespace farcall
+} // namespace farcall::heap_test

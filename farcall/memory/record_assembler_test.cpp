@@ -11,7 +11,7 @@
 #include <cstring>
 #include <vector>
 
-namespace farcall {
+namespace farcall::record_assembler_test {
 namespace {
 
 constexpr std::uint32_t size = smallest_ring;
@@ -125,4 +125,4 @@ TEST_F(record_assemblers, a_mark_follows_the_last_whole_record) {
 }
 
 } // namespace
-} // namespace farcall
+} // namespace farcall::record_assembler_test

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-namespace farcall {
+namespace farcall::ring_hostile_test {
 namespace {
 
 using test::private_ring;
@@ -215,4 +215,4 @@ TEST(hostile_ring, random_memory_is_read_inside_the_ring_and_comes_to_an_end) {
 }
 
 } // namespace
-} // namespace farcall
+} // namespace farcall::ring_hostile_test

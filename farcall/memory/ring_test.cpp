@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace farcall {
+namespace farcall::ring_test {
 namespace {
 
 using test::private_ring;
@@ -628,4 +628,4 @@ TEST(ring, nobody_is_kicked_by_a_reservation_or_a_pad) {
 }
 
 } // namespace
-} // namespace farcall
+} // namespace farcall::ring_test

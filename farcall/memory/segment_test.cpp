@@ -23,7 +23,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace farcall {
+namespace farcall::segment_test {
 namespace {
 
 using ::testing::AllOf;
@@ -326,4 +326,4 @@ TEST(segment, a_label_that_is_too_long_is_refused) {
 }
 
 } // namespace
-} // namespace farcall
+} // namespace farcall::segment_test

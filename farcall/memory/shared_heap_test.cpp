@@ -21,7 +21,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-namespace farcall {
+namespace farcall::shared_heap_test {
 namespace {
 
 using ::testing::AllOf;
@@ -313,4 +313,4 @@ TEST(shared_heap, serves_several_threads) {
 }
 
 } // namespace
-} // namespace farcall
+} // namespace farcall::shared_heap_test

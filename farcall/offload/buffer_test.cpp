@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace farcall::test {
+namespace farcall::test::buffer_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -280,4 +280,4 @@ TEST(remote_span, names_the_layout_of_its_elements) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::buffer_test

@@ -27,7 +27,7 @@
 #include <variant>
 #include <vector>
 
-namespace farcall::test {
+namespace farcall::test::call_values_test {
 namespace {
 
 struct person {
@@ -42,31 +42,31 @@ struct counted {
 };
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::call_values_test
 
 template <>
-struct farcall::packer<farcall::test::person> {
-  static void pack(writer& w, const test::person& p) { w(p.name, p.marks); }
-  static test::person unpack(reader& r) {
+struct farcall::packer<farcall::test::call_values_test::person> {
+  static void pack(writer& w, const test::call_values_test::person& p) { w(p.name, p.marks); }
+  static test::call_values_test::person unpack(reader& r) {
     auto name = r.read<std::string>();
     return {std::move(name), r.read<std::map<std::string, int>>()};
   }
 };
 
 template <>
-struct farcall::packer<farcall::test::counted> {
-  static void pack(writer& w, const test::counted& c) {
+struct farcall::packer<farcall::test::call_values_test::counted> {
+  static void pack(writer& w, const test::call_values_test::counted& c) {
     if (c.value < 0) throw std::range_error("a negative value cannot be packed");
     w(c.value);
   }
-  static test::counted unpack(reader& r) {
-    test::counted c{r.read<int>()};
+  static test::call_values_test::counted unpack(reader& r) {
+    test::call_values_test::counted c{r.read<int>()};
     if (c.value == 13) throw std::range_error("13 cannot be unpacked");
     return c;
   }
 };
 
-namespace farcall::test {
+namespace farcall::test::call_values_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -396,4 +396,4 @@ TEST_F(values, nodes_as_arguments_and_results) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::call_values_test

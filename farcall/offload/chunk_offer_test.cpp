@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-namespace farcall::detail::test {
+namespace farcall::detail::test::chunk_offer_test {
 namespace {
 
 constexpr auto never = [] { return false; };
@@ -169,4 +169,4 @@ TEST(chunk_offer, is_shared_by_two_threads) {
 }
 
 } // namespace
-} // namespace farcall::detail::test
+} // namespace farcall::detail::test::chunk_offer_test

@@ -22,7 +22,7 @@
 
 #include <sys/types.h>
 
-namespace farcall::test {
+namespace farcall::test::combine_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -608,4 +608,4 @@ TEST_F(combining, futures_of_two_jobs_are_refused) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::combine_test

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-namespace farcall::detail::test {
+namespace farcall::detail::test::copy_ring_test {
 namespace {
 
 constexpr auto never = [] { return false; };
@@ -146,4 +146,4 @@ TEST_F(copy_rings, are_shared_by_two_threads) {
 }
 
 } // namespace
-} // namespace farcall::detail::test
+} // namespace farcall::detail::test::copy_ring_test

@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace farcall::test {
+namespace farcall::test::coroutine_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -425,4 +425,4 @@ TEST(coroutines_at_the_end_of_a_job, see_it_and_not_their_deadline) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::coroutine_test

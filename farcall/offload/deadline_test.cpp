@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace farcall::test {
+namespace farcall::test::deadline_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -261,4 +261,4 @@ TEST_F(deadlines_beside_handlers, of_many_handlers_of_a_worker_all_pass) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::deadline_test

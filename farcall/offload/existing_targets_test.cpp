@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace farcall::test {
+namespace farcall::test::existing_targets_test {
 namespace {
 
 using ::testing::AllOf;
@@ -157,4 +157,4 @@ TEST(existing_targets, are_processes_without_a_job) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::existing_targets_test

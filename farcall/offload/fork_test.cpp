@@ -36,7 +36,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace farcall::test {
+namespace farcall::test::fork_test {
 namespace {
 
 int negated(int v) { return -v; }
@@ -635,4 +635,4 @@ TEST_F(forks, of_a_death_test_leave_the_job_alone) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::fork_test

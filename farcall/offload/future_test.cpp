@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace farcall::test {
+namespace farcall::test::future_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -531,4 +531,4 @@ TEST(ready_futures, need_no_job) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::future_test

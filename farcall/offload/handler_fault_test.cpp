@@ -22,7 +22,7 @@
 
 #ifndef FARCALL_TEST_SANITIZED
 
-namespace farcall::test {
+namespace farcall::test::handler_fault_test {
 
 /// Known by name, so that no line is needed to tell it.
 [[gnu::noinline]] int stores_at(std::uintptr_t address) {
@@ -72,12 +72,12 @@ std::string text_of_fault(const F& handler) {
 
 TEST(handlers_that_fault, are_named_to_the_caller_without_what_has_called_them) {
   const fault seen = fault_of([] { return stores_at(0x10) + 1; });
-  EXPECT_THAT(seen.told,
-              AllOf(StartsWith("node 1 (process "),
-                    HasSubstr(") was killed by signal 11 (SIGSEGV): at address 0x10, "
-                              "in\n    "),
-                    HasSubstr("farcall::test::stores_at"), HasSubstr("means nothing here."),
-                    Not(HasSubstr("farcall::detail")), Not(EndsWith("\n"))));
+  EXPECT_THAT(seen.told, AllOf(StartsWith("node 1 (process "),
+                               HasSubstr(") was killed by signal 11 (SIGSEGV): at address 0x10, "
+                                         "in\n    "),
+                               HasSubstr("farcall::test::handler_fault_test::stores_at"),
+                               HasSubstr("means nothing here."), Not(HasSubstr("farcall::detail")),
+                               Not(EndsWith("\n"))));
   // Line by line what is written.
   EXPECT_THAT(seen.written, AllOf(HasSubstr("node 1 got SIGSEGV at address 0x10"),
                                   Not(HasSubstr("farcall::am"))));
@@ -136,13 +136,14 @@ TEST(handlers_that_fault, are_named_in_coroutines_and_lanes_too) {
       text_of_fault([] {
         return async(host(), [] {}).then([](future<void>) { return stores_at(0x20); }).get();
       }),
-      AllOf(HasSubstr("at address 0x20"), HasSubstr("farcall::test::stores_at")));
+      AllOf(HasSubstr("at address 0x20"),
+            HasSubstr("farcall::test::handler_fault_test::stores_at")));
 }
 
 TEST(handlers_that_fault, say_that_the_stack_is_full) {
   const fault seen = fault_of([] { return never_ends(0); });
-  const auto says_it =
-      AllOf(HasSubstr("for want of stack"), HasSubstr("farcall::test::never_ends"));
+  const auto says_it = AllOf(HasSubstr("for want of stack"),
+                             HasSubstr("farcall::test::handler_fault_test::never_ends"));
   EXPECT_THAT(seen.written, says_it);
   EXPECT_THAT(seen.told, says_it);
 }
@@ -155,6 +156,6 @@ TEST(handlers_that_fault, say_it_of_continuations_too) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::handler_fault_test
 
 #endif

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-namespace farcall::test {
+namespace farcall::test::helped_copy_test {
 namespace {
 
 class helped_copies : public copy_test {};
@@ -118,4 +118,4 @@ TEST_F(helped_copies, end_when_the_target_does) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::helped_copy_test

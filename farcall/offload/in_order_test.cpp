@@ -24,7 +24,7 @@
 
 #include <unistd.h>
 
-namespace farcall::test {
+namespace farcall::test::in_order_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -408,4 +408,4 @@ TEST_P(random_order, gives_what_one_after_the_other_gives) {
 INSTANTIATE_TEST_SUITE_P(all, random_order, testing::Range(1U, under_sanitizer ? 5U : 21U));
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::in_order_test

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace farcall::test {
+namespace farcall::test::introduction_test {
 namespace {
 
 using ::testing::AllOf;
@@ -197,4 +197,4 @@ TEST_F(introductions, carry_news_of_failures_from_then_on) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::introduction_test

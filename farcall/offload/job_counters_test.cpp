@@ -19,7 +19,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-namespace farcall::test {
+namespace farcall::test::job_counters_test {
 namespace {
 
 int negated(int v) { return -v; }
@@ -279,4 +279,4 @@ TEST(counters_of_a_job, end_with_it) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::job_counters_test

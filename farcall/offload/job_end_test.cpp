@@ -28,7 +28,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-namespace farcall::test {
+namespace farcall::test::job_end_test {
 namespace {
 
 constexpr int calls = 4;
@@ -443,4 +443,4 @@ TEST(job_start, takes_no_number_of_a_standard_descriptor_that_is_closed) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::job_end_test

@@ -25,7 +25,7 @@
 #include <sched.h>
 #include <unistd.h>
 
-namespace farcall::test {
+namespace farcall::test::jobs_test {
 namespace {
 
 using ::testing::AllOf;
@@ -688,4 +688,4 @@ TEST(progress_of_jobs, is_made_when_a_program_asks_for_it) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::jobs_test

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace farcall::test {
+namespace farcall::test::lane_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -399,4 +399,4 @@ TEST_F(workers, keep_the_order_of_each_thread) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::lane_test

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace farcall::test {
+namespace farcall::test::later_results_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -322,4 +322,4 @@ TEST(later_results_at_the_end, are_nobodys_business_once_the_job_is_over) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::later_results_test

@@ -16,7 +16,7 @@
 
 #include <unistd.h>
 
-namespace farcall::test {
+namespace farcall::test::map_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -118,4 +118,4 @@ TEST_F(maps, fail_with_their_node) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::map_test

@@ -24,7 +24,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-namespace farcall::test {
+namespace farcall::test::members_test {
 namespace {
 
 using ::testing::AllOf;
@@ -367,4 +367,4 @@ TEST_F(members, come_and_go_for_long) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::members_test

@@ -15,7 +15,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-namespace farcall::test {
+namespace farcall::test::nesting_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -430,4 +430,4 @@ TEST_F(nested_calls, that_wait_with_a_deadline_end_with_it_whatever_began_to_wai
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::nesting_test

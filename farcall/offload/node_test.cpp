@@ -5,7 +5,7 @@
 #include <sstream>
 #include <unordered_set>
 
-namespace farcall::test {
+namespace farcall::test::node_test {
 namespace {
 
 TEST(nodes, are_written_as_messages_speak_of_them) {
@@ -24,4 +24,4 @@ TEST(nodes, are_keys_of_unordered_containers) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::node_test

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace farcall {
+namespace farcall::other_variables_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -41,4 +41,4 @@ TEST(other_variables, leave_misspelt_settings_to_be_warned_about) {
 }
 
 } // namespace
-} // namespace farcall
+} // namespace farcall::other_variables_test

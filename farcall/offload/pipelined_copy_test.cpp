@@ -17,7 +17,7 @@
 
 #include <sys/mman.h>
 
-namespace farcall::test {
+namespace farcall::test::pipelined_copy_test {
 namespace {
 
 /// As `bytes` of memory of which a page in the middle has that protection.
@@ -208,4 +208,4 @@ TEST_F(pipelined_copies, keep_deadlines) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::pipelined_copy_test

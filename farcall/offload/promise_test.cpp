@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace farcall::test {
+namespace farcall::test::promise_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -196,4 +196,4 @@ TEST_F(promises_of_jobs, give_what_handlers_return) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::promise_test

@@ -19,7 +19,7 @@
 
 #include <sys/types.h>
 
-namespace farcall::test {
+namespace farcall::test::sender_test {
 namespace {
 
 /// What a receiver was told.
@@ -195,4 +195,4 @@ TEST(senders, of_calls) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::sender_test

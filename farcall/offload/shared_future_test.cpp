@@ -23,7 +23,7 @@
 
 #include <sys/types.h>
 
-namespace farcall::test {
+namespace farcall::test::shared_future_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -434,4 +434,4 @@ TEST(shared_futures_and_jobs, outlive_the_job) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::shared_future_test

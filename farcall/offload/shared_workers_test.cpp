@@ -26,7 +26,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace farcall::test {
+namespace farcall::test::shared_workers_test {
 namespace {
 
 // ---- what runs on targets -----------------------------------------------------------------------
@@ -360,4 +360,4 @@ TEST_F(callers_that_end, end_the_job_while_lanes_are_elsewhere) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::shared_workers_test

@@ -22,7 +22,7 @@
 
 #include <sys/types.h>
 
-namespace farcall::test {
+namespace farcall::test::stop_token_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -363,4 +363,4 @@ TEST(stopped_calls_at_the_end, of_a_job) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::stop_token_test

@@ -28,7 +28,7 @@
 #include <sys/types.h>
 
 /// What a stop does on the target.
-namespace farcall::test {
+namespace farcall::test::stopped_calls_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -596,4 +596,4 @@ TEST(calls_to_stop_at_the_end, are_told_before_the_job_has_ended) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::stopped_calls_test

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace farcall::test {
+namespace farcall::test::threads_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -165,4 +165,4 @@ TEST_F(threads, that_share_lanes_wake_each_other_and_nobody_is_left_asleep) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::threads_test

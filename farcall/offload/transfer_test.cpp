@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace farcall::test {
+namespace farcall::test::transfer_test {
 namespace {
 
 using ::testing::AllOf;
@@ -471,4 +471,4 @@ TEST_F(transfers, both_sides_use_one_counter) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::transfer_test

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace farcall::test {
+namespace farcall::test::via_test {
 namespace {
 
 /// Runs what was posted when it is told to.
@@ -122,4 +122,4 @@ TEST_F(executors_of_jobs, run_what_follows_a_call) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::via_test

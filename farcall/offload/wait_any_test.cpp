@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace farcall::test {
+namespace farcall::test::wait_any_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -81,4 +81,4 @@ TEST_F(waits_for_any, refuse_futures_of_two_jobs) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::wait_any_test

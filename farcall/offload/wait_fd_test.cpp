@@ -19,7 +19,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-namespace farcall::test {
+namespace farcall::test::wait_fd_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -187,4 +187,4 @@ TEST(wait_fds_of_jobs, end_with_them) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::wait_fd_test

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace farcall::detail::test {
+namespace farcall::detail::test::way_choice_test {
 namespace {
 
 constexpr std::uint64_t bytes = 1 << 20;
@@ -74,4 +74,4 @@ TEST(way_choice, does_not_time_the_first_copy_after_a_change) {
 }
 
 } // namespace
-} // namespace farcall::detail::test
+} // namespace farcall::detail::test::way_choice_test

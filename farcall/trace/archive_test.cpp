@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace farcall::trace {
+namespace farcall::trace::archive_test {
 namespace {
 
 using testing::ElementsAre;
@@ -128,4 +128,4 @@ TEST(archive, puts_a_clock_right_that_would_have_effects_before_their_causes) {
 }
 
 } // namespace
-} // namespace farcall::trace
+} // namespace farcall::trace::archive_test

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace farcall::trace {
+namespace farcall::trace::batch_test {
 namespace {
 
 constexpr std::uint32_t of_kind(event_kind kind, std::uint32_t lane) {
@@ -82,4 +82,4 @@ TEST(batch, takes_no_memory_for_a_count_alone) {
 }
 
 } // namespace
-} // namespace farcall::trace
+} // namespace farcall::trace::batch_test

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-namespace farcall::trace {
+namespace farcall::trace::chrome_trace_test {
 namespace {
 
 struct free_text {
@@ -110,4 +110,4 @@ TEST(chrome_trace, tells_that_it_could_not_be_written) {
 }
 
 } // namespace
-} // namespace farcall::trace
+} // namespace farcall::trace::chrome_trace_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace farcall::trace {
+namespace farcall::trace::clock_alignment_test {
 namespace {
 
 TEST(clock_alignment, takes_clocks_that_agree_as_one) {
@@ -72,4 +72,4 @@ TEST(clock_alignment, knows_nothing_without_samples) {
 }
 
 } // namespace
-} // namespace farcall::trace
+} // namespace farcall::trace::clock_alignment_test

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace farcall::trace {
+namespace farcall::trace::recorder_test {
 namespace {
 
 constexpr std::size_t all = SIZE_MAX;
@@ -289,4 +289,4 @@ TEST(trace_recorder, records_nothing_in_a_child_of_a_fork) {
 }
 
 } // namespace
-} // namespace farcall::trace
+} // namespace farcall::trace::recorder_test

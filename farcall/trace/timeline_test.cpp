@@ -1,16 +1,10 @@
 #include <farcall/trace/timeline.hpp>
+#include <farcall/trace/timeline_test_support.hpp>
 
 #include <gtest/gtest.h>
 
-namespace farcall::trace {
+namespace farcall::trace::timeline_test {
 namespace {
-
-event make(std::uint64_t when, event_kind kind, std::uint32_t lane = 0, std::uint32_t slot = 0,
-           std::uint64_t position = 0, std::uint32_t key = 0) {
-  return {
-      when, position, std::uint32_t{static_cast<std::uint8_t>(kind)} << event::kind_shift | lane,
-      slot, key,      0};
-}
 
 batch of_threads(node_id node, std::vector<std::vector<event>> threads) {
   batch b;
@@ -207,4 +201,4 @@ TEST(timeline, keeps_as_little_of_what_is_no_event) {
 }
 
 } // namespace
-} // namespace farcall::trace
+} // namespace farcall::trace::timeline_test

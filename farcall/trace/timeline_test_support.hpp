@@ -6,8 +6,8 @@
 
 namespace farcall::trace {
 
-inline event make(std::uint64_t when, event_kind kind, std::uint32_t lane, std::uint32_t slot,
-                  std::uint64_t position, std::uint32_t key) {
+inline event make(std::uint64_t when, event_kind kind, std::uint32_t lane = 0,
+                  std::uint32_t slot = 0, std::uint64_t position = 0, std::uint32_t key = 0) {
   return {
       when, position, std::uint32_t{static_cast<std::uint8_t>(kind)} << event::kind_shift | lane,
       slot, key,      0};

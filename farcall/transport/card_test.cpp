@@ -21,6 +21,9 @@ static bool operator==(const memory_window& a, const memory_window& b) {
   return a.address == b.address && a.bytes == b.bytes;
 }
 
+} // namespace farcall
+
+namespace farcall::card_test {
 namespace {
 
 using ::testing::AllOf;
@@ -260,4 +263,4 @@ TEST(card, any_changed_byte_is_survived) {
 }
 
 } // namespace
-} // namespace farcall
+} // namespace farcall::card_test

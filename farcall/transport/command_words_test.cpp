@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace farcall::test {
+namespace farcall::test::command_words_test {
 namespace {
 
 using words = std::vector<std::string>;
@@ -27,4 +27,4 @@ TEST(command_words, end_outside_quotes_only) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::command_words_test

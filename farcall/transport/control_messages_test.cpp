@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace farcall::messages {
+namespace farcall::messages::control_messages_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -265,4 +265,4 @@ TEST(control_messages, travel_over_a_socket) {
 }
 
 } // namespace
-} // namespace farcall::messages
+} // namespace farcall::messages::control_messages_test

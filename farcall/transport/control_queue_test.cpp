@@ -22,7 +22,7 @@
 #include <vector>
 
 /// Control sockets that are joined in memory.
-namespace farcall {
+namespace farcall::control_queue_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -200,4 +200,4 @@ TEST(control_queue, loses_nothing_of_several_threads) {
 }
 
 } // namespace
-} // namespace farcall
+} // namespace farcall::control_queue_test

@@ -27,7 +27,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace farcall {
+namespace farcall::control_socket_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -372,4 +372,4 @@ TEST(poll_timeout, knows_never_and_long_ago) {
 }
 
 } // namespace
-} // namespace farcall
+} // namespace farcall::control_socket_test

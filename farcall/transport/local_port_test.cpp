@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-namespace farcall::test {
+namespace farcall::test::local_port_test {
 namespace {
 
 using testing::HasSubstr;
@@ -122,4 +122,4 @@ TEST(local_port, is_not_reached_by_other_names) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::local_port_test

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-namespace farcall {
+namespace farcall::message_lane_test {
 namespace {
 
 constexpr std::uint32_t ring_bytes = smallest_ring;
@@ -92,4 +92,4 @@ TEST_F(message_lanes, nothing_does_not_wait_for_its_turn) {
 }
 
 } // namespace
-} // namespace farcall
+} // namespace farcall::message_lane_test

@@ -23,7 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace farcall {
+namespace farcall::process_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -378,4 +378,4 @@ TEST(own_arguments, begins_with_the_name_of_this_program) {
 }
 
 } // namespace
-} // namespace farcall
+} // namespace farcall::process_test

@@ -8,7 +8,7 @@
 
 #include <unistd.h>
 
-namespace farcall {
+namespace farcall::rdma_device_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -46,4 +46,4 @@ TEST_F(rdma_device, counts_once_a_port_is_up) {
 }
 
 } // namespace
-} // namespace farcall
+} // namespace farcall::rdma_device_test

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <vector>
 
-namespace farcall {
+namespace farcall::staged_lane_test {
 namespace {
 
 constexpr std::uint32_t size = smallest_ring;
@@ -167,4 +167,4 @@ TEST_F(staged_lanes, the_next_user_finds_nothing_of_the_one_before) {
 }
 
 } // namespace
-} // namespace farcall
+} // namespace farcall::staged_lane_test

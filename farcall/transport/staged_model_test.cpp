@@ -15,7 +15,7 @@
 #include <tuple>
 #include <vector>
 
-namespace farcall {
+namespace farcall::staged_model_test {
 namespace {
 
 /// Small, and enough to fill everything: a ring of one record, a link of one item.
@@ -398,4 +398,4 @@ INSTANTIATE_TEST_SUITE_P(links, staged_models,
                          [](const auto& p) { return std::string(p.param.name); });
 
 } // namespace
-} // namespace farcall
+} // namespace farcall::staged_model_test

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-namespace farcall {
+namespace farcall::staged_state_test {
 namespace {
 
 /// A table of docs/staged-lane.md, as its cells are written: names of states to the left, of events
@@ -115,4 +115,4 @@ TEST(staged_state, one_of_many_threads_ends_it) {
 }
 
 } // namespace
-} // namespace farcall
+} // namespace farcall::staged_state_test

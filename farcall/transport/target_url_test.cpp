@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace farcall {
+namespace farcall::target_url_test {
 namespace {
 
 using ::testing::AllOf;
@@ -208,4 +208,4 @@ TEST(parse_targets, one_mistake_refuses_the_whole_list) {
 }
 
 } // namespace
-} // namespace farcall
+} // namespace farcall::target_url_test

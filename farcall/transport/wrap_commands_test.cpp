@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace farcall::test {
+namespace farcall::test::wrap_commands_test {
 namespace {
 
 using words = std::vector<std::string>;
@@ -41,4 +41,4 @@ TEST(wrap_commands, that_are_none_are_refused) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::wrap_commands_test

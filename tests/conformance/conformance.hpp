@@ -27,6 +27,9 @@
 /// What a backend cannot do is skipped with a reason; tests/expected_skips.txt lists these skips.
 namespace farcall::conformance {
 
+/// Bytes of the memory of a node that others may use.
+inline constexpr std::size_t window_bytes = std::size_t{16} << 20;
+
 /// A node as its backend makes it, in the thread or process where it lives.
 class node_end {
  public:

@@ -9,11 +9,6 @@
 #include <unistd.h>
 
 namespace farcall::conformance {
-namespace {
-
-constexpr std::size_t window_bytes = std::size_t{16} << 20;
-
-} // namespace
 
 transport_entry load_module(const char* file) {
   std::vector<transport_entry> rows;

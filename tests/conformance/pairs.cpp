@@ -12,8 +12,6 @@
 namespace farcall::conformance {
 namespace {
 
-constexpr std::size_t window_bytes = std::size_t{16} << 20;
-
 /// Another mapping of the same memory, as every node has its own.
 segment map_again(const segment& memory) {
   return segment::map(unique_fd(::fcntl(memory.fd(), F_DUPFD_CLOEXEC, 0)), memory.size());

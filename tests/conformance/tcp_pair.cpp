@@ -17,8 +17,6 @@
 namespace farcall::conformance {
 namespace {
 
-constexpr std::size_t window_bytes = std::size_t{16} << 20;
-
 /// A handler made of a function.
 class ready final : public tcp::event_handler {
  public:

@@ -22,7 +22,7 @@
 #include <sys/socket.h>
 
 /// Ends of targets, servers and hosts that are not on one machine as far as farcall knows.
-namespace farcall::test {
+namespace farcall::test::failure_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -507,4 +507,4 @@ TEST(network_start, targets_that_did_start_go_when_another_cannot) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::failure_test

@@ -26,7 +26,7 @@
 #include <sys/socket.h>
 
 /// Those who may not come in: they are refused with a reason in the log, and jobs go on.
-namespace farcall::test {
+namespace farcall::test::intruder_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -617,4 +617,4 @@ TEST_F(plain_intruder_test, requests_that_make_no_sense_are_refused) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::intruder_test

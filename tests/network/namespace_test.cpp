@@ -15,7 +15,7 @@
 
 /// A host and a server in network namespaces of their own, with a wire between them that can be
 /// slow, and cut.
-namespace farcall::test {
+namespace farcall::test::namespace_test {
 namespace {
 
 using testing::HasSubstr;
@@ -193,4 +193,4 @@ TEST_F(network_namespaces, a_server_beyond_an_absent_link_is_given_up_in_time) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::namespace_test

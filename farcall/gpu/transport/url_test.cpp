@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <optional>
 
-namespace farcall {
+namespace farcall::url_test {
 namespace {
 
 using ::testing::AllOf;
@@ -71,4 +71,4 @@ TEST(find_gpus, leaves_the_environment_alone) {
 }
 
 } // namespace
-} // namespace farcall
+} // namespace farcall::url_test

@@ -8,7 +8,7 @@
 
 #include <unistd.h>
 
-namespace farcall::shm {
+namespace farcall::shm::open_files_test {
 namespace {
 
 using testing::HasSubstr;
@@ -65,4 +65,4 @@ TEST(open_files, are_checked_when_they_are_read) {
 }
 
 } // namespace
-} // namespace farcall::shm
+} // namespace farcall::shm::open_files_test

@@ -21,7 +21,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-namespace farcall::shm {
+namespace farcall::shm::receive_segment_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -345,4 +345,4 @@ TEST(machine_identity, is_the_same_at_every_call) {
 }
 
 } // namespace
-} // namespace farcall::shm
+} // namespace farcall::shm::receive_segment_test

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-namespace farcall::tcp {
+namespace farcall::tcp::address_test {
 namespace {
 
 using ::testing::AllOf;
@@ -182,4 +182,4 @@ TEST(socket_address_test, tells_addresses_apart_that_lead_somewhere_else_elsewhe
 }
 
 } // namespace
-} // namespace farcall::tcp
+} // namespace farcall::tcp::address_test

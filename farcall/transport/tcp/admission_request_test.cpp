@@ -15,7 +15,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-namespace farcall::tcp {
+namespace farcall::tcp::admission_request_test {
 namespace {
 
 using namespace test_support;
@@ -199,4 +199,4 @@ TEST_F(admission_request_test, says_what_has_not_happened_in_time) {
 }
 
 } // namespace
-} // namespace farcall::tcp
+} // namespace farcall::tcp::admission_request_test

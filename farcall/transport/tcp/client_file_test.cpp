@@ -11,7 +11,7 @@
 
 #include <sys/stat.h>
 
-namespace farcall::tcp {
+namespace farcall::tcp::client_file_test {
 namespace {
 
 using ::testing::AllOf;
@@ -130,4 +130,4 @@ TEST_F(client_file_test, is_for_its_owner_only) {
 }
 
 } // namespace
-} // namespace farcall::tcp
+} // namespace farcall::tcp::client_file_test

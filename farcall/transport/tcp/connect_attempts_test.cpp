@@ -10,7 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace farcall::tcp {
+namespace farcall::tcp::connect_attempts_test {
 namespace {
 
 using namespace test_support;
@@ -51,4 +51,4 @@ TEST_F(connect_attempts_test, say_what_became_of_each_address) {
 }
 
 } // namespace
-} // namespace farcall::tcp
+} // namespace farcall::tcp::connect_attempts_test

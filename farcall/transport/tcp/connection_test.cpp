@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 
 /// Both ends of how a connection between nodes comes about.
-namespace farcall::tcp {
+namespace farcall::tcp::connection_test {
 namespace {
 
 using namespace test_support;
@@ -198,4 +198,4 @@ INSTANTIATE_TEST_SUITE_P(with, connections, testing::Bool(),
                          [](const auto& of) { return of.param ? "tls" : "tcp"; });
 
 } // namespace
-} // namespace farcall::tcp
+} // namespace farcall::tcp::connection_test

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-namespace farcall::tcp {
+namespace farcall::tcp::job_credentials_test {
 namespace {
 
 using namespace test_support;
@@ -107,4 +107,4 @@ TEST(job_credentials_test, a_reply_does_not_prove_a_request) {
 }
 
 } // namespace
-} // namespace farcall::tcp
+} // namespace farcall::tcp::job_credentials_test

@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-namespace farcall::tcp {
+namespace farcall::tcp::lane_test {
 namespace {
 
 constexpr std::uint32_t ring_bytes = smallest_ring;
@@ -178,4 +178,4 @@ TEST_F(lane_ends, a_loss_is_told_to_the_opener) {
 }
 
 } // namespace
-} // namespace farcall::tcp
+} // namespace farcall::tcp::lane_test

@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace farcall::tcp {
+namespace farcall::tcp::node_addresses_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -101,4 +101,4 @@ TEST(reachable_addresses_test, replace_what_stands_for_all_by_what_there_is) {
 }
 
 } // namespace
-} // namespace farcall::tcp
+} // namespace farcall::tcp::node_addresses_test

@@ -23,7 +23,7 @@
 #include <fcntl.h>
 #include <poll.h>
 
-namespace farcall::tcp {
+namespace farcall::tcp::output_relay_test {
 namespace {
 
 using namespace test_support;
@@ -271,4 +271,4 @@ TEST_F(output_sender_test, goes_on_with_one_stream_when_the_other_is_closed) {
 }
 
 } // namespace
-} // namespace farcall::tcp
+} // namespace farcall::tcp::output_relay_test

@@ -13,7 +13,7 @@
 #include <linux/filter.h>
 #include <sys/socket.h>
 
-namespace farcall::tcp {
+namespace farcall::tcp::path_monitor_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -186,4 +186,4 @@ TEST_F(path_monitor_test, lets_go_of_connections_that_end_before_it) {
 }
 
 } // namespace
-} // namespace farcall::tcp
+} // namespace farcall::tcp::path_monitor_test

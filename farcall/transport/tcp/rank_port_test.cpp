@@ -16,7 +16,7 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
-namespace farcall::tcp {
+namespace farcall::tcp::rank_port_test {
 namespace {
 
 using test::eventually;
@@ -166,4 +166,4 @@ TEST(interfaces, are_nearer_than_other_networks) {
 }
 
 } // namespace
-} // namespace farcall::tcp
+} // namespace farcall::tcp::rank_port_test

@@ -11,7 +11,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
-namespace farcall::tcp {
+namespace farcall::tcp::reactor_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -53,4 +53,4 @@ TEST(reactor_without_thread, calls_the_handlers_of_what_is_ready) {
 }
 
 } // namespace
-} // namespace farcall::tcp
+} // namespace farcall::tcp::reactor_test

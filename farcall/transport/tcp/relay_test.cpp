@@ -14,7 +14,7 @@
 #include <poll.h>
 #include <sys/ioctl.h>
 
-namespace farcall {
+namespace farcall::relay_test {
 namespace {
 
 using namespace tcp::test_support;
@@ -226,4 +226,4 @@ INSTANTIATE_TEST_SUITE_P(with, relays, ::testing::Bool(),
                          [](const auto& of) { return of.param ? "memory" : "sockets"; });
 
 } // namespace
-} // namespace farcall
+} // namespace farcall::relay_test

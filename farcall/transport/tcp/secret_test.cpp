@@ -23,7 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace farcall::tcp {
+namespace farcall::tcp::secret_test {
 namespace {
 
 using ::testing::AllOf;
@@ -250,4 +250,4 @@ TEST_F(key_file, may_be_reached_through_a_link) {
 }
 
 } // namespace
-} // namespace farcall::tcp
+} // namespace farcall::tcp::secret_test

@@ -17,7 +17,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-namespace farcall::tcp {
+namespace farcall::tcp::socket_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -198,4 +198,4 @@ TEST(peer_text, does_without_a_peer) {
 }
 
 } // namespace
-} // namespace farcall::tcp
+} // namespace farcall::tcp::socket_test

@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace farcall::tcp {
+namespace farcall::tcp::stream_forwarder_test {
 namespace {
 
 using namespace test_support;
@@ -120,4 +120,4 @@ TEST_F(stream_forwarder_test, ends_both_where_one_is_broken) {
 }
 
 } // namespace
-} // namespace farcall::tcp
+} // namespace farcall::tcp::stream_forwarder_test

@@ -14,7 +14,7 @@
 
 #include <sys/socket.h>
 
-namespace farcall::tcp {
+namespace farcall::tcp::stream_test {
 namespace {
 
 using namespace test_support;
@@ -190,4 +190,4 @@ TEST(plain_stream, large_transfers_both_ways_at_once) {
 }
 
 } // namespace
-} // namespace farcall::tcp
+} // namespace farcall::tcp::stream_test

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace farcall::tcp {
+namespace farcall::tcp::tls_absent_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -21,4 +21,4 @@ TEST(tls_absent, says_what_is_missing) {
 }
 
 } // namespace
-} // namespace farcall::tcp
+} // namespace farcall::tcp::tls_absent_test

@@ -11,7 +11,7 @@
 
 #include <sys/stat.h>
 
-namespace farcall::tcp {
+namespace farcall::tcp::tls_certificate_test {
 namespace {
 
 using namespace test_support;
@@ -265,4 +265,4 @@ TEST_F(tls_certificates, a_list_of_revoked_ones_must_be_of_the_authority_and_new
 }
 
 } // namespace
-} // namespace farcall::tcp
+} // namespace farcall::tcp::tls_certificate_test

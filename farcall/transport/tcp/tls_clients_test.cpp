@@ -11,7 +11,7 @@
 #include <vector>
 
 /// Handshakes of clients that have keys of their own.
-namespace farcall::tcp {
+namespace farcall::tcp::tls_clients_test {
 namespace {
 
 using namespace test_support;
@@ -118,4 +118,4 @@ TEST(tls_clients, keys_that_everybody_knows_are_refused) {
 }
 
 } // namespace
-} // namespace farcall::tcp
+} // namespace farcall::tcp::tls_clients_test

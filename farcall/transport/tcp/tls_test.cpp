@@ -23,7 +23,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace farcall::tcp {
+namespace farcall::tcp::tls_test {
 namespace {
 
 using namespace test_support;
@@ -526,4 +526,4 @@ TEST(tls, bytes_that_are_no_hello_are_refused_at_once) {
 }
 
 } // namespace
-} // namespace farcall::tcp
+} // namespace farcall::tcp::tls_test

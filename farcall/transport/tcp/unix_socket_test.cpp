@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace farcall::tcp {
+namespace farcall::tcp::unix_socket_test {
 namespace {
 
 using testing::AllOf;
@@ -209,4 +209,4 @@ TEST_F(unix_socket, is_none_of_tcp) {
 }
 
 } // namespace
-} // namespace farcall::tcp
+} // namespace farcall::tcp::unix_socket_test

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
-namespace farcall::tcp {
+namespace farcall::tcp::unproved_arrivals_test {
 namespace {
 
 /// While it lives this process may have so many descriptors.
@@ -73,4 +73,4 @@ TEST_F(unproved_arrivals_test, of_others_are_not_displaced_by_a_flood) {
 }
 
 } // namespace
-} // namespace farcall::tcp
+} // namespace farcall::tcp::unproved_arrivals_test

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-namespace farcall::tcp {
+namespace farcall::tcp::unproved_peers_test {
 namespace {
 
 TEST(connection_sources, sources_are_addresses_without_ports) {
@@ -90,4 +90,4 @@ TEST(unproved_peers, keep_what_their_owner_keeps_of_each) {
 }
 
 } // namespace
-} // namespace farcall::tcp
+} // namespace farcall::tcp::unproved_peers_test

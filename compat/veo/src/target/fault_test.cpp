@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace farcall::veo {
+namespace farcall::veo::fault_test {
 namespace {
 
 using test::library;
@@ -394,4 +394,4 @@ TEST_F(tagged_address, does_not_take_the_tag_from_what_is_no_address) {
 #endif
 
 } // namespace
-} // namespace farcall::veo
+} // namespace farcall::veo::fault_test

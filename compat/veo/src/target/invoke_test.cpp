@@ -11,7 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace farcall::veo {
+namespace farcall::veo::invoke_test {
 namespace {
 
 using test::library;
@@ -174,4 +174,4 @@ TEST(kernel_stack, that_is_too_large_says_so) {
 }
 
 } // namespace
-} // namespace farcall::veo
+} // namespace farcall::veo::invoke_test

@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-namespace farcall::veo {
+namespace farcall::veo::kernel_cache_test {
 namespace {
 
 using test::library;
@@ -102,4 +102,4 @@ TEST(kernel_cache, may_be_told_to_forget_while_others_use_it) {
 }
 
 } // namespace
-} // namespace farcall::veo
+} // namespace farcall::veo::kernel_cache_test

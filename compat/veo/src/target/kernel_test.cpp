@@ -15,7 +15,7 @@
 
 #include <gtest/gtest.h>
 
-namespace farcall::veo {
+namespace farcall::veo::kernel_test {
 namespace {
 
 using test::library;
@@ -359,4 +359,4 @@ TEST(kernel, runs_on_several_threads_at_once_each_with_a_stack) {
 }
 
 } // namespace
-} // namespace farcall::veo
+} // namespace farcall::veo::kernel_test

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace farcall::veo {
+namespace farcall::veo::memory_operand_test {
 namespace {
 
 std::optional<memory_operand> of(const std::vector<unsigned char>& bytes) {
@@ -80,4 +80,4 @@ TEST(memory_operand, is_not_in_instructions_without_one) {
 }
 
 } // namespace
-} // namespace farcall::veo
+} // namespace farcall::veo::memory_operand_test

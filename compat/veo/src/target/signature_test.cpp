@@ -16,7 +16,7 @@
 #include <gtest/gtest.h>
 #include <link.h>
 
-namespace farcall::veo {
+namespace farcall::veo::signature_test {
 
 namespace {
 
@@ -253,4 +253,4 @@ TEST(signature_of, what_is_no_code) {
 }
 
 } // namespace
-} // namespace farcall::veo
+} // namespace farcall::veo::signature_test
