@@ -2,6 +2,7 @@
 #include <farcall/memory/segment.hpp>
 #include <tests/child.hpp>
 #include <tests/refused_calls.hpp>
+#include <tests/stress.hpp>
 #include <tests/support.hpp>
 
 #include <gtest/gtest.h>
@@ -17,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-namespace farcall {
+namespace farcall::doorbell_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -319,7 +320,7 @@ void play(ping_pong& game, unsigned side, std::uint64_t rounds) {
 std::uint64_t rounds() {
   // Without the barrier a sleeper polls once a millisecond.
   if (!has_asymmetric_barrier()) return 2'000;
-  return test::under_sanitizer ? 10'000 : 60'000;
+  return test::stress_rounds(60'000, 10'000);
 }
 
 TEST(doorbell, no_wake_up_is_lost_between_two_threads) {
@@ -417,4 +418,4 @@ TEST(barrier, registering_makes_it_work_and_may_be_repeated) {
 }
 
 } // namespace
-} // namespace farcall
+} // namespace farcall::doorbell_test

@@ -3,6 +3,7 @@
 #include <farcall/memory/doorbell.hpp>
 #include <farcall/memory/ring.hpp>
 #include <tests/ring_support.hpp>
+#include <tests/stress.hpp>
 #include <tests/support.hpp>
 
 #include <gtest/gtest.h>
@@ -12,14 +13,14 @@
 #include <string>
 #include <thread>
 
-namespace farcall {
+namespace farcall::ring_stress_test {
 namespace {
 
 using test::private_ring;
 using test::scrambled;
 using test::wrong_with;
 
-constexpr std::uint64_t records = test::under_sanitizer ? 200'000 : 1'000'000;
+const std::uint64_t records = test::stress_rounds(1'000'000, 200'000);
 
 /// Length of record `n`: mostly short, now and then as long as it may be.
 std::uint32_t length_of(std::uint64_t n, std::uint64_t ring_bytes) {
@@ -115,7 +116,7 @@ INSTANTIATE_TEST_SUITE_P(sizes, ring_stress, ::testing::Values(4096U, 65536U),
 
 // The same with a receiver that sleeps whenever there is nothing to do.
 TEST(ring_sleep_stress, no_record_is_slept_through) {
-  constexpr std::uint64_t rounds = test::under_sanitizer ? 5'000 : 50'000;
+  const std::uint64_t rounds = test::stress_rounds(50'000, 5'000);
   register_for_barriers();
   private_ring r(smallest_ring);
   doorbell b;
@@ -159,4 +160,4 @@ TEST(ring_sleep_stress, no_record_is_slept_through) {
 }
 
 } // namespace
-} // namespace farcall
+} // namespace farcall::ring_stress_test

@@ -1,6 +1,7 @@
 // Whoever sleeps is woken by what arrives.
 
 #include <tests/conformance/conformance.hpp>
+#include <tests/stress.hpp>
 
 #include <thread>
 
@@ -100,7 +101,10 @@ TEST_P(transport_conformance, nobody_is_rung_who_does_not_sleep) {
 
 // Back and forth, and both sleep whenever they can: a wake-up that gets lost stops it for good.
 TEST_P(transport_conformance, no_wake_up_is_lost_on_a_lane) {
-  const std::uint64_t rounds = has_asymmetric_barrier() ? times(GetParam().wake_ups) : 1'000;
+  const std::uint64_t rounds =
+      has_asymmetric_barrier()
+          ? test::stress_rounds(GetParam().wake_ups, times(GetParam().wake_ups))
+          : 1'000;
   register_for_barriers();
   make_pair();
   const auto hesitate = [](std::uint64_t n) {

@@ -1,5 +1,6 @@
 #include "tests/faults/support.hpp"
 #include "tests/sanitizer.hpp"
+#include "tests/stress.hpp"
 
 #include <farcall/offload/job_test_support.hpp>
 
@@ -23,13 +24,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace farcall::test {
+namespace farcall::test::kill_test {
 namespace {
 
 using std::chrono::milliseconds;
 using time_stamp = std::chrono::steady_clock::time_point;
 
-constexpr int kills = under_sanitizer ? 100 : 500;
+const int kills = static_cast<int>(stress_rounds(500, 100));
 constexpr int targets_per_job = 4;
 
 /// The design promises that every future of a dead node ends within 100 ms. A shared machine with
@@ -303,4 +304,4 @@ TEST(kill, all_targets_at_once) {
 }
 
 } // namespace
-} // namespace farcall::test
+} // namespace farcall::test::kill_test

@@ -4,7 +4,7 @@
 // FARCALL_TEST_SEED=N runs the one program of that seed, with and without a death.
 
 #include <farcall/farcall.hpp>
-#include <tests/sanitizer.hpp>
+#include <tests/stress.hpp>
 #include <tests/support.hpp>
 
 #include <gtest/gtest.h>
@@ -256,7 +256,7 @@ std::optional<word> only_seed() {
 }
 
 TEST(random_programs, give_what_their_seeds_say) {
-  const word count = under_sanitizer ? 1'000 : 100'000;
+  const word count = stress_rounds(100'000, 1'000);
   watchdog watch;
   const job j(three_targets());
   const nodes all = nodes_of(j);
@@ -269,7 +269,7 @@ TEST(random_programs, give_what_their_seeds_say) {
 }
 
 TEST(random_programs, end_when_a_target_dies_meanwhile) {
-  const word count = under_sanitizer ? 30 : 300;
+  const word count = stress_rounds(300, 30);
   watchdog watch;
   const word first = only_seed().value_or(1);
   for (word seed = first; seed < first + (only_seed() ? 1 : count); ++seed) {
