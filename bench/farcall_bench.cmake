@@ -143,8 +143,7 @@ if(FARCALL_BUILD_TESTS)
             report/statistics_test.cpp runner/floor_test.cpp runner/link_test.cpp
             runner/local_memory_test.cpp runner/loopback_peer_test.cpp runner/progress_test.cpp
             runner/ring_only_test.cpp runner/spin_barrier_test.cpp
-    LIBRARIES farcall_bench_parts
-    UNITY OWN_NAMES report/chart_test.cpp)
+    LIBRARIES farcall_bench_parts)
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
   add_test(NAME tool.bench_gpu
            COMMAND Python3::Interpreter -B "${CMAKE_CURRENT_SOURCE_DIR}/offload/gpu_test.py"

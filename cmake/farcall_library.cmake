@@ -61,15 +61,6 @@ endif()
 
 add_library(farcall)
 add_library(farcall::farcall ALIAS farcall)
-target_compile_features(farcall PUBLIC cxx_std_20)
-target_link_libraries(farcall PUBLIC Threads::Threads ${CMAKE_DL_LIBS})
-# Users of a static library link it in any case; how CMake exports what is private there, Meson does
-# not read.
-if(BUILD_SHARED_LIBS)
-  target_link_libraries(farcall PRIVATE ${farcall_tls_library})
-else()
-  target_link_libraries(farcall PUBLIC ${farcall_tls_library})
-endif()
 
 # Some compilers call functions for atomic bytes, as g++ 12 does for RISC-V. None is shared between
 # processes, so they need not be free of locks.
@@ -79,27 +70,46 @@ check_cxx_source_compiles(
    std::atomic<bool> flag;
    int main() { return flag.exchange(true) ? 1 : 0; }"
   FARCALL_ATOMIC_BYTES_NEED_NO_LIBRARY)
-if(NOT FARCALL_ATOMIC_BYTES_NEED_NO_LIBRARY)
-  target_link_libraries(farcall PUBLIC atomic)
-endif()
+
+# farcall_compile_as_library(<target>)
+#
+# Compiles and links a target as the library is: libfarcall itself, or a part of it.
+function(farcall_compile_as_library target)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_link_libraries(${target} PUBLIC Threads::Threads ${CMAKE_DL_LIBS})
+  # Users of a static library link it in any case; how CMake exports what is private there, Meson does
+  # not read.
+  if(BUILD_SHARED_LIBS)
+    target_link_libraries(${target} PRIVATE ${farcall_tls_library})
+  else()
+    target_link_libraries(${target} PUBLIC ${farcall_tls_library})
+  endif()
+  if(NOT FARCALL_ATOMIC_BYTES_NEED_NO_LIBRARY)
+    target_link_libraries(${target} PUBLIC atomic)
+  endif()
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  if(NOT target STREQUAL "farcall")
+    target_include_directories(${target} PUBLIC "${PROJECT_SOURCE_DIR}")
+  endif()
+
+  # A static library hides its symbols, so that they do not leave the program or the plug-in it is
+  # linked into. A shared one exports all: there is no export macro to keep up to date. So do sanitized
+  # builds, whose tests make a shared library of the same objects.
+  if(NOT BUILD_SHARED_LIBS AND NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+    set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET hidden
+                                               VISIBILITY_INLINES_HIDDEN ON)
+  endif()
+endfunction()
+farcall_compile_as_library(farcall)
 set_target_properties(
   farcall
   PROPERTIES LINKER_LANGUAGE CXX
-             POSITION_INDEPENDENT_CODE ON
              UNITY_BUILD ${FARCALL_UNITY_BUILD}
              VERSION ${PROJECT_VERSION}
              SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 target_sources(farcall PUBLIC FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}"
                               FILES "${PROJECT_SOURCE_DIR}/farcall/farcall.h"
                                     "${PROJECT_SOURCE_DIR}/farcall/farcall.hpp")
-
-# A static library hides its symbols, so that they do not leave the program or the plug-in it is
-# linked into. A shared one exports all: there is no export macro to keep up to date. So do sanitized
-# builds, whose tests make a shared library of the same objects.
-if(NOT BUILD_SHARED_LIBS AND NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
-  set_target_properties(farcall PROPERTIES CXX_VISIBILITY_PRESET hidden
-                                           VISIBILITY_INLINES_HIDDEN ON)
-endif()
 
 # Headers that only our own sources include: not installed, but held to the same rule as the
 # public ones, to compile alone.

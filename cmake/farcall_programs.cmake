@@ -13,42 +13,46 @@ endif()
 # farcall_test_program(NAME <program> SOURCES <.cpp>…
 #                      [LABEL <label>] [LIBRARIES <target>…] [TIMEOUT <seconds, default 120>]
 #                      [PREFIX <text before the tests' names>] [RUN_SERIAL] [ONE_AT_A_TIME]
-#                      [COST <seconds that the longest test takes>]
-#                      [OWN_MAIN] [OPTIMIZED] [UNITY] [OWN_NAMES <.cpp>…])
+#                      [COST <seconds that the longest test takes>] [SANITIZER <address|thread>]
+#                      [OWN_MAIN] [OPTIMIZED] [LAYER <layer>]
+#                      [FIXTURE <ctest fixture that the tests require>])
 #
 # A GoogleTest program. Each of its tests becomes a ctest test, found when ctest runs, so that
 # cross-built and sanitized programs need not run during the build. The main() comes from
 # tests/test_main.cpp unless OWN_MAIN is given. One label only: gtest_discover_tests cannot pass a
-# list on. The label `no-sanitizer` keeps a program out of `./run asan` and `./run tsan`. RUN_SERIAL: its
-# tests run beside no others; ONE_AT_A_TIME: not beside each other. Tests that take long have a COST: ctest starts them
-# first, so that none is left over for the end. In a release
-# build the program is compiled at -Og, which takes two fifths less time; OPTIMIZED says that it is
-# about the inline code that the optimiser works on, and gets the level of the build. UNITY: where the
-# library is compiled in few large pieces, so are the sources, but for those of OWN_NAMES, which use names
-# that others use, too.
+# list on. The label `no-sanitizer` leaves the program out of sanitized builds; SANITIZER names the
+# sanitizer that serves the tests best, and sanitized builds with another one leave the program out.
+# RUN_SERIAL: the tests run beside no others; ONE_AT_A_TIME: not beside each other. COST: ctest starts
+# tests that take long first, so that none is left over for the end. In a release build the program is
+# compiled at -Og, which takes two fifths less time; OPTIMIZED gives it the level of the build, for
+# tests of inline code without locks. If the library is compiled in few large pieces, the sources are,
+# too: a source whose names another one defines has a namespace of its own, named like the file. LAYER
+# links, with FARCALL_LAYER_LIBRARIES, a layer below the jobs and what it includes, not the whole library.
 function(farcall_test_program)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "RUN_SERIAL;ONE_AT_A_TIME;OWN_MAIN;OPTIMIZED;UNITY"
-                        "NAME;LABEL;TIMEOUT;PREFIX;COST" "SOURCES;LIBRARIES;OWN_NAMES")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "RUN_SERIAL;ONE_AT_A_TIME;OWN_MAIN;OPTIMIZED"
+                        "NAME;LABEL;TIMEOUT;PREFIX;COST;SANITIZER;LAYER;FIXTURE" "SOURCES;LIBRARIES")
   farcall_refuse_leftovers(farcall_test_program)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
 
   add_executable(${arg_NAME} ${arg_SOURCES})
-  target_link_libraries(${arg_NAME} PRIVATE farcall::farcall farcall_private_libraries GTest::gmock
+  set(library farcall::farcall)
+  set(main farcall_test_main)
+  if(arg_LAYER AND FARCALL_LAYER_LIBRARIES)
+    set(library farcall_up_to_${arg_LAYER})
+    set(main farcall_layer_test_main)
+  endif()
+  target_link_libraries(${arg_NAME} PRIVATE ${library} farcall_private_libraries GTest::gmock
                                             ${arg_LIBRARIES})
-  if(arg_OWN_MAIN)
-    target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}")
-  else()
-    target_link_libraries(${arg_NAME} PRIVATE farcall_test_main)
+  target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}")
+  if(NOT arg_OWN_MAIN)
+    target_link_libraries(${arg_NAME} PRIVATE ${main})
   endif()
   target_precompile_headers(${arg_NAME} REUSE_FROM farcall_test_main)
 
-  if(arg_UNITY)
-    set_target_properties(${arg_NAME} PROPERTIES UNITY_BUILD ${FARCALL_UNITY_BUILD}
-                                                 UNITY_BUILD_BATCH_SIZE 12)
-    set_source_files_properties(${arg_OWN_NAMES} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-  endif()
+  set_target_properties(${arg_NAME} PROPERTIES UNITY_BUILD ${FARCALL_UNITY_BUILD}
+                                               UNITY_BUILD_BATCH_SIZE 8)
 
   if(arg_OPTIMIZED)
     target_compile_options(${arg_NAME} PRIVATE ${farcall_full_level})
@@ -56,9 +60,22 @@ function(farcall_test_program)
     target_compile_options(${arg_NAME} PRIVATE ${farcall_test_level})
   endif()
 
+  set(runs ON)
+  if(arg_SANITIZER)
+    farcall_is_sanitized_by(${arg_SANITIZER} runs)
+  elseif(arg_LABEL STREQUAL no-sanitizer AND CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
+    set(runs OFF)
+  endif()
+  if(NOT runs)
+    set_target_properties(${arg_NAME} PROPERTIES EXCLUDE_FROM_ALL ON)
+    return()
+  endif()
   set(properties TIMEOUT ${arg_TIMEOUT})
   if(arg_LABEL)
     list(APPEND properties LABELS "${arg_LABEL}")
+  endif()
+  if(arg_FIXTURE)
+    list(APPEND properties FIXTURES_REQUIRED ${arg_FIXTURE})
   endif()
   if(arg_RUN_SERIAL)
     list(APPEND properties RUN_SERIAL TRUE)
@@ -70,8 +87,18 @@ function(farcall_test_program)
     # Ahead of all others: they would be a long tail on one processor.
     list(APPEND properties RESOURCE_LOCK ${arg_NAME} COST 1000)
   endif()
-  gtest_discover_tests(${arg_NAME} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-                       TEST_PREFIX "${arg_PREFIX}" PROPERTIES ${properties})
+  farcall_discover_tests(${arg_NAME} "${arg_PREFIX}" ${properties})
+endfunction()
+
+# farcall_discover_tests(<program> <text before the tests' names> [<property> <value>…])
+#
+# Makes each GoogleTest test of a program a ctest test with these properties. The names of its sources
+# go to test_programs/<program>.txt in the build folder, for tests/selection/targets_of_tests.py.
+function(farcall_discover_tests program prefix)
+  gtest_discover_tests(${program} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+                       TEST_PREFIX "${prefix}" PROPERTIES ${ARGN})
+  file(GENERATE OUTPUT "${PROJECT_BINARY_DIR}/test_programs/${program}.txt"
+       CONTENT "${prefix}\n${CMAKE_CURRENT_SOURCE_DIR}\n$<JOIN:$<TARGET_PROPERTY:${program},SOURCES>,\n>\n")
 endfunction()
 
 # farcall_example(<folder> [SOURCES <.cpp>…, default main.cpp] [CUDA <.cpp>…] [PARTS <.cpp>…]

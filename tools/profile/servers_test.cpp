@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 /// `farcall prof` where targets are those of servers.
-namespace farcall::tool {
+namespace farcall::tool::servers_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -412,4 +412,4 @@ TEST(server_sampler, is_one_of_the_targets_that_a_server_may_have) {
 }
 
 } // namespace
-} // namespace farcall::tool
+} // namespace farcall::tool::servers_test
