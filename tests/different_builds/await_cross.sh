@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Waits until `./run test` has built the programs for other machines, which it does beside the tests.
+# Fails if that build has failed or ended early. Without such a build there is nothing to wait for.
+set -u
+[[ $# -eq 1 ]] || { echo "usage: $0 <folder of all builds>" >&2; exit 2; }
+folder=$1
+[[ -n ${FARCALL_CROSS:-} && -f $folder/cross.pid ]] || exit 0
+builder=$(<"$folder/cross.pid")
+while [[ ! -f $folder/cross.status ]] && kill -0 "$builder" 2>/dev/null; do sleep 0.2; done
+if [[ ! -f $folder/cross.status || $(<"$folder/cross.status") -ne 0 ]]; then
+  tail -n 60 "$folder/cross.log"
+  echo "the programs for other machines were not built; build/cross.log has all of the output" >&2
+  exit 1
+fi
