@@ -54,6 +54,7 @@ inline void require_mpi(int status, const char* what) {
 /// As in `fc::job job{MPI_COMM_WORLD};`: a job of equals, in which rank N is node N.
 template <>
 struct group_traits<MPI_Comm> {
+  /// Makes the group by farcall::group_of(), which says what it throws.
   [[nodiscard]] static process_group group_of(MPI_Comm communicator) {
     return farcall::group_of(communicator);
   }

@@ -72,7 +72,7 @@ void give_error(R&& to, std::exception_ptr why) noexcept {
 template <class T, class R>
 class future_operation final : private am::continuation {
  public:
-  using operation_state_concept = detail::operation_state_tag;
+  using operation_state_concept = detail::operation_state_tag; ///< tag of std::execution
 
   /// For future_sender::connect().
   future_operation(future<T> from, R to)
@@ -111,7 +111,8 @@ class future_operation final : private am::continuation {
 template <class T>
 class future_sender {
  public:
-  using sender_concept = detail::sender_tag;
+  using sender_concept = detail::sender_tag; ///< tag of std::execution
+  /// Completions that a receiver has to expect: set_value with the result, and set_error.
   using completion_signatures = typename detail::signatures_of<T>::type;
 
   /// For as_sender().

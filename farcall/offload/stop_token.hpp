@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <utility>
 
-/// Calls and waits that a stop token ends. Not part of farcall.hpp, for the weight of <stop_token>.
+/// Calls and waits that a stop token ends. Not part of farcall.hpp: `<stop_token>` is heavy.
 ///
 /// A stop ends the wait of the caller at once. Of a call that was made by node::with(), the target
 /// is told as well: what has not begun there is not run, and what has begun finds the stop in

@@ -73,7 +73,7 @@ class task_promise<void> final : public task_promise_base<void> {
 template <class T>
 class [[nodiscard]] task {
  public:
-  using promise_type = detail::task_promise<T>;
+  using promise_type = detail::task_promise<T>; ///< for the compiler
 
   /// For the compiler.
   explicit task(std::coroutine_handle<promise_type> frame) noexcept : frame_(frame) {}

@@ -18,6 +18,7 @@ class recorder;
 /// not block, never fails. Ends on the thread that made it. As NVTX's ranges.
 class trace_range {
  public:
+  /// Begins the range. Never blocks, never fails.
   explicit trace_range(std::string_view name) noexcept {
     // Relaxed: begin() looks again.
     if (is_traced.load(std::memory_order_relaxed)) [[unlikely]]
