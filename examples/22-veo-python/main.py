@@ -1,6 +1,7 @@
 """A kernel in C, called from Python by way of py-veo, NEC's binding.
 
-Its package brings a libveo of its own, for the card; put farcall's in that place:
+Needs the packages py-veo, numpy, psutil and future of the Python package index; `./run setup` puts them
+into build/py-veo for the test of this example. py-veo's package brings a libveo of its own, for the card; put farcall's in that place:
 
     pip install 'numpy<2' psutil future && pip install --no-deps py-veo==1.5.0
     ln -sf /where/farcall/is/lib/libveo.so.1.0.0 .../site-packages/py_veo.libs/libveo-*.so.1.0.0
@@ -13,7 +14,7 @@ try:
     import numpy
     import veo
 except ImportError as reason:
-    print(f"skipped: {reason}; see the top of this file")
+    print(f"skipped: {reason}; package py-veo of the Python package index is needed, see the top of this file")
     sys.exit(77)
 
 process = veo.VeoProc(0)

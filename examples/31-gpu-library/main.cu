@@ -1,6 +1,8 @@
 // A library for GPUs, here cuBLAS, between calls: it works on a stream of farcall's, and a launch
 // behind it makes a future ready.
 //
+// Needs nvcc and cuBLAS (package nvidia-cuda-toolkit), NVIDIA's driver (libcuda1), and a GPU.
+//
 //   example-31-gpu-library      exits with status 77 where there is no GPU
 #include <farcall/gpu/gpu.hpp>
 
@@ -72,6 +74,8 @@ int main(int argc, char** argv) {
   } catch (const std::exception& e) {
     std::printf("%s\n", e.what());
     int gpus = 0;
-    return cudaGetDeviceCount(&gpus) == cudaSuccess && gpus != 0 ? 1 : 77;
+    if (cudaGetDeviceCount(&gpus) == cudaSuccess && gpus != 0) return 1;
+    std::printf("skipped: a GPU and the package libcuda1, NVIDIA's driver, are needed\n");
+    return 77;
   }
 }

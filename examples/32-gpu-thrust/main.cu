@@ -1,6 +1,8 @@
 // Thrust between calls: its algorithms work on buffers, on a stream of farcall's, with temporary
 // memory of farcall's, and a future is ready when the stream has come behind them.
 //
+// Needs nvcc and Thrust (package nvidia-cuda-toolkit), NVIDIA's driver (libcuda1), and a GPU.
+//
 //   example-32-gpu-thrust      exits with status 77 where there is no GPU
 #include <farcall/gpu/gpu.hpp>
 
@@ -103,6 +105,8 @@ int main(int argc, char** argv) {
   } catch (const std::exception& e) {
     std::printf("%s\n", e.what());
     int gpus = 0;
-    return cudaGetDeviceCount(&gpus) == cudaSuccess && gpus != 0 ? 1 : 77;
+    if (cudaGetDeviceCount(&gpus) == cudaSuccess && gpus != 0) return 1;
+    std::printf("skipped: a GPU and the package libcuda1, NVIDIA's driver, are needed\n");
+    return 77;
   }
 }
