@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""Checks that `./run help` lists every command, and that `.ci/run` runs each in some form.
+
+Run as: check_commands.py [project root]. `.ci/run` is tried in a folder of its own, with a `run` that
+only notes what it is called with.
+"""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+IN_HELP = re.compile(r"^  ([a-z]+(?:, [a-z]+)*)(?: |$)", re.M)
+FUNCTION = re.compile(r"^do_([a-z]+)\(\)", re.M)
+CI = ".ci/run"
+# Longer than anything that only notes can take.
+SECONDS = 100
+NOTING = """\
+#!/usr/bin/env bash
+cd "$(dirname "$(readlink -f "$0")")"
+printf '%s\\n' "$*" >>'{calls}'
+[[ $1 != clean ]] || rm -rf build
+[[ $1 != '{failing}' ]]
+"""
+
+
+def commands_of_help(text):
+    listed = text.split("\n\n", 1)[1]
+    return {name for match in IN_HELP.finditer(listed) for name in match.group(1).split(", ")}
+
+
+def commands_of_run(text):
+    return set(FUNCTION.findall(text)) | {"help"}
+
+
+def try_ci(script, failing=""):
+    """(exit status, output, calls): of that `.ci/run`, where only the command `failing` fails."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        calls = root / "calls"
+        calls.touch()
+        (root / CI).parent.mkdir()
+        shutil.copy(script, root / CI)
+        (root / "run").write_text(NOTING.format(calls=calls, failing=failing), encoding="utf-8")
+        (root / "run").chmod(0o755)
+        done = subprocess.run([root / CI], text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, timeout=SECONDS)
+        return done.returncode, done.stdout, calls.read_text(encoding="utf-8").splitlines()
+
+
+def problems(root):
+    help_text = subprocess.run([root / "run", "help"], check=True, text=True,
+                               stdout=subprocess.PIPE).stdout
+    listed = commands_of_help(help_text)
+    known = commands_of_run((root / "run").read_text(encoding="utf-8"))
+    for name in sorted(known - listed):
+        yield f"run: help does not list the command {name}"
+    for name in sorted(listed - known):
+        yield f"run: help lists {name}, which is no command"
+    status, output, calls = try_ci(root / CI)
+    if status != 0:
+        yield f"{CI}: ends with {status}, although every command has passed:\n{output}"
+    for name in sorted(listed - {call.split(" ")[0] for call in calls}):
+        yield f"{CI}: runs ./run {name} in no form"
+    # Documents stand for all.
+    status, output, _ = try_ci(root / CI, failing="docs")
+    if status == 0 or not re.search(r"^FAILED .*\./run docs", output, re.M):
+        yield f"{CI}: ends with {status}, although ./run docs has failed:\n{output}"
+
+
+def main():
+    found = list(problems(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()))
+    for problem in found:
+        print(problem)
+    print(f"{len(found)} problem(s) with the commands of ./run")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
