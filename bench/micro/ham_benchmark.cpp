@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <map>
 #include <vector>
 
@@ -100,6 +101,10 @@ BENCHMARK(ham_two_doubles)->UseRealTime();
 
 // Renamed by HAM's header, and run on the host only.
 int main(int argc, char** argv) {
+  if (ham::offload::num_nodes() < 3) {
+    std::fputs("ham_benchmark: two targets are needed: FARCALL_TARGETS=shm:2\n", stderr);
+    return 2;
+  }
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
   all_blocks.clear();
