@@ -190,7 +190,7 @@ function(farcall_fuzz name)
   farcall_refuse_leftovers(farcall_fuzz)
   add_executable(${name}_fuzz ${arg_SOURCES})
   target_link_libraries(${name}_fuzz PRIVATE farcall::farcall farcall_private_libraries)
-  # Where the library is built for the fuzzer, too, the preset has this for all code.
+  # The presets fuzz and fuzz-fast compile the library with this option, too.
   target_compile_options(${name}_fuzz PRIVATE -fsanitize=fuzzer-no-link)
   # The fuzzer looks at the counters of all code that is linked behind every input.
   target_link_options(${name}_fuzz PRIVATE -fsanitize=fuzzer -Wl,--gc-sections,-z,start-stop-gc)

@@ -77,7 +77,7 @@ class Commands(unittest.TestCase):
         self.expect_one(self.problems(ci=CI.replace("step tsan -R x\n", "")),
                         "runs ./run tsan in no form")
 
-    def test_a_command_that_only_is_an_argument_is_not_run(self):
+    def test_an_argument_is_not_run(self):
         self.expect_one(self.problems(ci=CI.replace("step asan\n", "step build asan\n")),
                         "runs ./run asan in no form")
 

@@ -42,7 +42,7 @@ class CheckSkips(unittest.TestCase):
         self.assertIn("b: did not run", "\n".join(lines))
         self.assertIn("2 of 3 tests skipped, 1 of them expected", lines[-1])
 
-    def test_a_skip_without_a_thing_shows_why_the_thing_is_lacking(self):
+    def test_a_skip_shows_why_its_thing_is_lacking(self):
         results = junit(PASSED.format("a"), SKIPPED.format("disk"))
         expected = [Skip("disk", "needs fio", "fio")]
         status, lines = check_skips.check(results, expected, {"fio": "no such package", "root": "x"})

@@ -2,8 +2,8 @@
 """Runs a Python program that imports py-veo, with a libveo of ours in place of the package's own.
 
 Run as: with_py_veo.py <folder of py-veo> <libveo> <program> [argument…]. The package finds its libveo
-beside itself and by a name that has a hash in it, so links to both stand in a folder of the run. Without
-the package's folder the program runs with what this Python has.
+beside itself and by a name that has a hash in it, so a temporary folder gets links to both names. Without
+the package's folder the program runs with the packages of this Python.
 """
 
 import os
