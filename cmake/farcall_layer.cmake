@@ -9,7 +9,7 @@
 #
 # Called once by each farcall/<layer>/CMakeLists.txt, in the order of the layers. Its files go to the one
 # library (farcall_add_layers), its tests to the program farcall_<layer>_tests (tests/CMakeLists.txt).
-# Sanitized builds run thread tests under ThreadSanitizer and memory tests under AddressSanitizer,
+# ThreadSanitizer builds run THREAD_TESTS and CONFORMANCE_TESTS, AddressSanitizer builds MEMORY_TESTS,
 # unless FARCALL_SANITIZE_ALL is on.
 function(farcall_layer)
   set(kinds HEADERS INTERNAL_HEADERS SOURCES GPU_SOURCES THREAD_TESTS MEMORY_TESTS CONFORMANCE_TESTS)
@@ -40,9 +40,9 @@ endfunction()
 
 # farcall_add_layers()
 #
-# Adds the sources of all layers to the library. With FARCALL_LAYER_LIBRARIES, the objects of each layer
-# are a target, and farcall_up_to_<layer> is the archive of a layer and of its includes: the
-# tests of a layer link this one, and so need nothing of the layers that include theirs.
+# Adds the sources of all layers to the library. With FARCALL_LAYER_LIBRARIES, also makes a static library
+# farcall_up_to_<layer> of each layer and the layers before it. The tests of a layer link this library, so
+# that a change in a later layer does not rebuild them.
 function(farcall_add_layers)
   get_property(layers GLOBAL PROPERTY FARCALL_LAYERS)
   set(objects "")
@@ -64,9 +64,8 @@ endfunction()
 
 # farcall_is_sanitized_by(<address|thread> <variable>)
 #
-# Sets the variable to ON if tests that one sanitizer serves best run in this build: in a build
-# without sanitizers, in a build with that sanitizer, and in each sanitized build with
-# FARCALL_SANITIZE_ALL.
+# Sets the variable to ON if this build runs the tests that are assigned to that sanitizer: if the build
+# has no sanitizer, if it has that one, or if FARCALL_SANITIZE_ALL is on. Else sets it to OFF.
 function(farcall_is_sanitized_by sanitizer variable)
   set(runs OFF)
   if(FARCALL_SANITIZE_ALL

@@ -77,8 +77,8 @@ check_cxx_source_compiles(
 function(farcall_compile_as_library target)
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_link_libraries(${target} PUBLIC Threads::Threads ${CMAKE_DL_LIBS})
-  # Users of a static library link it in any case; how CMake exports what is private there, Meson does
-  # not read.
+  # Users of a static library must link OpenSSL themselves. The library is PUBLIC, since Meson does not
+  # read how CMake exports private dependencies of static libraries.
   if(BUILD_SHARED_LIBS)
     target_link_libraries(${target} PRIVATE ${farcall_tls_library})
   else()
@@ -93,8 +93,8 @@ function(farcall_compile_as_library target)
   endif()
 
   # A static library hides its symbols, so that they do not leave the program or the plug-in it is
-  # linked into. A shared one exports all: there is no export macro to keep up to date. So do sanitized
-  # builds, whose tests make a shared library of the same objects.
+  # linked into. A shared library exports all symbols, so that no export macro is needed. Sanitized
+  # builds export all symbols, too, since their tests link the same objects into a shared library.
   if(NOT BUILD_SHARED_LIBS AND NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
     set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET hidden
                                                VISIBILITY_INLINES_HIDDEN ON)
@@ -105,6 +105,7 @@ set_target_properties(
   farcall
   PROPERTIES LINKER_LANGUAGE CXX
              UNITY_BUILD ${FARCALL_UNITY_BUILD}
+             UNITY_BUILD_BATCH_SIZE 16
              VERSION ${PROJECT_VERSION}
              SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 target_sources(farcall PUBLIC FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}"

@@ -1,7 +1,7 @@
 # Programs around the library. Paths are relative to the calling folder, or absolute.
 
-# For test programs, and for the sources among theirs that are to have the level of the build. Below
-# sanitizers nothing is optimised: that took half of the time of their compilation.
+# Optimisation levels: farcall_test_level for most tests, farcall_full_level for OPTIMIZED ones. With
+# sanitizers, tests are not optimised, since that took half of their compile time.
 if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
   set(farcall_test_level "$<$<COMPILE_LANGUAGE:CXX>:-O0>")
   set(farcall_full_level "${farcall_test_level}")
@@ -20,14 +20,19 @@ endif()
 # A GoogleTest program. Each of its tests becomes a ctest test, found when ctest runs, so that
 # cross-built and sanitized programs need not run during the build. The main() comes from
 # tests/test_main.cpp unless OWN_MAIN is given. One label only: gtest_discover_tests cannot pass a
-# list on. The label `no-sanitizer` leaves the program out of sanitized builds; SANITIZER names the
-# sanitizer that serves the tests best, and sanitized builds with another one leave the program out.
-# RUN_SERIAL: the tests run beside no others; ONE_AT_A_TIME: not beside each other. COST: ctest starts
-# tests that take long first, so that none is left over for the end. In a release build the program is
-# compiled at -Og, which takes two fifths less time; OPTIMIZED gives it the level of the build, for
-# tests of inline code without locks. If the library is compiled in few large pieces, the sources are,
-# too: a source whose names another one defines has a namespace of its own, named like the file. LAYER
-# links, with FARCALL_LAYER_LIBRARIES, a layer below the jobs and what it includes, not the whole library.
+# list on.
+#
+# LABEL no-sanitizer  Leaves the program out of all sanitized builds.
+# SANITIZER           Leaves the program out of builds with another sanitizer; without it, both run it.
+# RUN_SERIAL          Runs the tests beside no other test.
+# ONE_AT_A_TIME       Runs the tests beside other programs' tests, but not beside each other.
+# COST                Lets ctest start long tests first, so that no long test is left for the end.
+# OPTIMIZED           Compiles at the level of the build, not at -Og (two fifths faster): for inline code
+#                     without locks.
+# LAYER               With FARCALL_LAYER_LIBRARIES, links farcall_up_to_<layer>, not the whole library.
+#
+# With FARCALL_UNITY_BUILD, sources are compiled together, so each has a namespace that is named like the
+# file.
 function(farcall_test_program)
   cmake_parse_arguments(PARSE_ARGV 0 arg "RUN_SERIAL;ONE_AT_A_TIME;OWN_MAIN;OPTIMIZED"
                         "NAME;LABEL;TIMEOUT;PREFIX;COST;SANITIZER;LAYER;FIXTURE" "SOURCES;LIBRARIES")
@@ -92,8 +97,8 @@ endfunction()
 
 # farcall_discover_tests(<program> <text before the tests' names> [<property> <value>…])
 #
-# Makes each GoogleTest test of a program a ctest test with these properties. The names of its sources
-# go to test_programs/<program>.txt in the build folder, for tests/selection/targets_of_tests.py.
+# Makes each GoogleTest test of a program a ctest test with these properties. Writes the names of its
+# sources to test_programs/<program>.txt in the build folder, for tests/selection/targets_of_tests.py.
 function(farcall_discover_tests program prefix)
   gtest_discover_tests(${program} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
                        TEST_PREFIX "${prefix}" PROPERTIES ${ARGN})

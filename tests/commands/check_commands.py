@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Checks that `./run help` lists every command, and that `.ci/run` runs each in some form.
 
-Run as: check_commands.py [project root]. `.ci/run` is tried in a folder of its own, with a `run` that
-only notes what it is called with.
+Run as: check_commands.py [project root]. `.ci/run` runs in a temporary folder, with a stand-in for `run`
+that only records its arguments.
 """
 
 import pathlib
@@ -15,7 +15,7 @@ import tempfile
 IN_HELP = re.compile(r"^  ([a-z]+(?:, [a-z]+)*)(?: |$)", re.M)
 FUNCTION = re.compile(r"^do_([a-z]+)\(\)", re.M)
 CI = ".ci/run"
-# Longer than anything that only notes can take.
+# Timeout of .ci/run with the stand-in, which takes a few seconds.
 SECONDS = 100
 NOTING = """\
 #!/usr/bin/env bash
@@ -36,7 +36,7 @@ def commands_of_run(text):
 
 
 def try_ci(script, failing=""):
-    """(exit status, output, calls): of that `.ci/run`, where only the command `failing` fails."""
+    """Runs the script with the stand-in, in which only `failing` fails. Returns (status, output, calls)."""
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
         calls = root / "calls"

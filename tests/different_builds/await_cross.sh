@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Waits until `./run test` has built the programs for other machines, which it does beside the tests.
-# Fails if that build has failed or ended early. Without such a build there is nothing to wait for.
+# Waits until `./run test` has built the programs for other machines, which it does while other tests run.
+# Fails if that build fails or is killed. Succeeds at once if `./run test` started no such build.
 set -u
 [[ $# -eq 1 ]] || { echo "usage: $0 <folder of all builds>" >&2; exit 2; }
 folder=$1

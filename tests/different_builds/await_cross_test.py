@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Shows when await_cross.sh lets tests begin that start programs of other machines, and when it fails."""
+"""Checks that await_cross.sh waits for the build of programs for other machines, and fails if it fails."""
 
 import os
 import pathlib
@@ -20,7 +20,7 @@ class AwaitCross(unittest.TestCase):
         (self.folder / "cross.log").write_text("no such compiler\n")
 
     def builder(self, *command):
-        """Starts a process that stands for the build, and writes down its number."""
+        """Starts a process in place of the build, and writes its process ID to cross.pid."""
         process = subprocess.Popen(command)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)

@@ -3,12 +3,12 @@
 
 Run as: targets_of_tests.py <build folder> <ctest argument>... Prints one target a line. Prints `all`
 if the arguments have no -R, if a test needs the whole build, or if the pattern matches no known name:
-a complete build is the safe choice. Prints `cross` beside the targets if a test starts programs of
-other machines.
+a complete build is the safe choice. Prints `cross`, too, if a test starts programs that are
+built for other machines.
 
-GoogleTest programs list their tests only after they are built, so names of tests are read from the
-sources, which CMake writes to test_programs/<program>.txt (cmake/farcall_programs.cmake). Targets of
-all other tests are the files of the build folder that the tests' commands name.
+A GoogleTest program can list its tests only after it is built, so the names are read from its sources;
+CMake lists these in test_programs/<program>.txt (cmake/farcall_programs.cmake). Any other test needs the
+files of the build folder that its command line names.
 """
 
 import json
@@ -20,7 +20,7 @@ import sys
 TEST = re.compile(r"^\s*(?:TYPED_)?TEST(_F|_P)?\(\s*(\w+)\s*,\s*(\w+)\s*\)", re.M)
 INSTANCE = re.compile(r"^\s*INSTANTIATE_TEST_SUITE_P\(\s*(\w*)\s*,\s*(\w+)", re.M)
 OTHER_MACHINES = re.compile(r"aarch64|riscv64|other_machine|other_library")
-# Programs with tests that start what ./run cross has built.
+# Test programs that start programs for other machines.
 STARTS_OTHER_MACHINES = ("farcall_different_tests", "farcall_launcher_tests")
 
 
@@ -76,7 +76,7 @@ def select(pattern, programs, tests, outputs, folder):
     own_programs = {f"bin/{program}" for program in programs}
     chosen = [test for test in tests if matches(test["name"]) and "command" in test]
     needs_all = not targets and not chosen
-    # The name of the build folder itself is the argument of tests that install all of it.
+    # A test whose argument is the build folder itself installs all of it, and so needs the whole build.
     paths = re.compile(re.escape(str(folder)) + r"(?:/([^\s\"';:,]+))?")
     for test in with_fixtures(chosen, tests):
         for path in paths.findall(json.dumps(test)):
@@ -104,7 +104,8 @@ def main():
                            text=True, check=True).stdout
     outputs = {line.partition(": ")[0].removeprefix(f"{folder}/") for line in built.splitlines()}
     tests = json.loads(listed[listed.index("{"):])["tests"]
-    print("\n".join(sorted(select(pattern, read_programs(folder), tests, outputs, folder))))
+    for target in sorted(select(pattern, read_programs(folder), tests, outputs, folder)):
+        print(target)
     return 0
 
 

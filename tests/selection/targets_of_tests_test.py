@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Shows that targets_of_tests.py finds the targets of each kind of test, and builds all if in doubt."""
+"""Checks that targets_of_tests.py finds the targets of each kind of test, and chooses `all` if unsure."""
 
 import pathlib
 import unittest
@@ -23,6 +23,7 @@ TESTS = [
     test_of("example.01-hello.aarch64", "python3", "run.py", f"{FOLDER}/bin/example-01-hello"),
     test_of("tool.quoted", "sh", "-c", f"'{FOLDER}/bin/farcall' run; true"),
     test_of("tool.late", "python3", "late.py", f"--library={FOLDER}/lib/liblate.so"),
+    test_of("docs.language", "python3", "-B", "/tree/tests/docs/check_language.py"),
     test_of("install.consumers", "install.sh", str(FOLDER)),
     test_of("folder.setup", f"{FOLDER}/bin/farcall", FIXTURES_SETUP=["folder"]),
     test_of("folder.used", "true", FIXTURES_REQUIRED=["folder"]),
@@ -86,6 +87,9 @@ class Selection(unittest.TestCase):
     def test_programs_of_other_machines_are_asked_for(self):
         self.assertEqual(select("different"), {"farcall_different_tests", "cross"})
         self.assertEqual(select("aarch64"), {"bin/example-01-hello", "cross"})
+
+    def test_a_script_needs_nothing(self):
+        self.assertEqual(select("docs.language"), set())
 
     def test_an_unknown_name_needs_all(self):
         self.assertEqual(select("no_such_test"), {"all", "cross"})

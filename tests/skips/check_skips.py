@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 """Compares what ctest skipped with the skips that are expected.
 
-Run as: check_skips.py <junit file of ctest> <expected_skips.txt> [thing=why…]. The things are lacking
-on this machine, each with the reason; a skip that is expected only without one of them is surprising
-where it is there. Fails when a test did not run that is not expected to skip, or when nothing ran at
-all.
+Run as: check_skips.py <junit file of ctest> <expected_skips.txt> [thing=reason…]. Each `thing` is lacking
+on this machine, for that reason. A line `name without thing` allows a skip only if the thing is lacking.
+Fails if a test skipped that may not skip, or if no test ran at all.
 """
 
 import fnmatch
@@ -39,7 +38,7 @@ def read_expected(path):
 
 
 def check(results, expected, lacking):
-    """(exit status, lines to print)."""
+    """Returns the exit status and the lines to print."""
     cases = list(xml.etree.ElementTree.parse(results).getroot().iter("testcase"))
     not_run = sorted(case.get("name") for case in cases
                      if case.get("status") in ("notrun", "disabled"))
@@ -56,9 +55,9 @@ def check(results, expected, lacking):
             lines.append(f"skips: {name}: {skip.reason}{why}")
             continue
         surprising.append(name)
-        there = " and ".join(s.thing for s in matching)
+        there = " or ".join(s.thing for s in matching)
         lines.append(f"skips: {name}: did not run, "
-                     + (f"although it lacks nothing: there is {there}" if there
+                     + (f"although this machine does not lack {there}" if there
                         else "and is not listed as an expected skip"))
     lines.append(f"skips: {len(not_run)} of {len(cases)} tests skipped, "
                  f"{len(not_run) - len(surprising)} of them expected")
