@@ -25,12 +25,12 @@ function(farcall_layer)
   set_property(GLOBAL APPEND PROPERTY FARCALL_GPU_SOURCES ${arg_GPU_SOURCES})
 
   set(tests "")
-  farcall_is_sanitized_by(thread runs)
+  farcall_runs_tests_of(thread runs)
   if(runs)
     list(APPEND tests ${arg_THREAD_TESTS})
     set_property(GLOBAL APPEND PROPERTY FARCALL_UNIT_TESTS_conformance ${arg_CONFORMANCE_TESTS})
   endif()
-  farcall_is_sanitized_by(address runs)
+  farcall_runs_tests_of(address runs)
   if(runs)
     list(APPEND tests ${arg_MEMORY_TESTS})
   endif()
@@ -62,11 +62,11 @@ function(farcall_add_layers)
   endforeach()
 endfunction()
 
-# farcall_is_sanitized_by(<address|thread> <variable>)
+# farcall_runs_tests_of(<address|thread> <variable>)
 #
 # Sets the variable to ON if this build runs the tests that are assigned to that sanitizer: if the build
 # has no sanitizer, if it has that one, or if FARCALL_SANITIZE_ALL is on. Else sets it to OFF.
-function(farcall_is_sanitized_by sanitizer variable)
+function(farcall_runs_tests_of sanitizer variable)
   set(runs OFF)
   if(FARCALL_SANITIZE_ALL
      OR NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize="

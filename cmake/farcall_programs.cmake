@@ -56,8 +56,7 @@ function(farcall_test_program)
   endif()
   target_precompile_headers(${arg_NAME} REUSE_FROM farcall_test_main)
 
-  set_target_properties(${arg_NAME} PROPERTIES UNITY_BUILD ${FARCALL_UNITY_BUILD}
-                                               UNITY_BUILD_BATCH_SIZE 8)
+  set_target_properties(${arg_NAME} PROPERTIES UNITY_BUILD ${FARCALL_UNITY_BUILD})
 
   if(arg_OPTIMIZED)
     target_compile_options(${arg_NAME} PRIVATE ${farcall_full_level})
@@ -67,7 +66,7 @@ function(farcall_test_program)
 
   set(runs ON)
   if(arg_SANITIZER)
-    farcall_is_sanitized_by(${arg_SANITIZER} runs)
+    farcall_runs_tests_of(${arg_SANITIZER} runs)
   elseif(arg_LABEL STREQUAL no-sanitizer AND CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
     set(runs OFF)
   endif()
