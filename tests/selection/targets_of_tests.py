@@ -2,13 +2,14 @@
 """Prints the build targets that `./run test -R x` needs.
 
 Run as: targets_of_tests.py <build folder> <ctest argument>... Prints one target a line. Prints `all`
-if the arguments have no -R, if a test needs the whole build, or if the pattern matches no known name:
-a complete build is the safe choice. Prints `cross`, too, if a test starts programs that are
-built for other machines.
+if the arguments have no -R, if a test needs the whole build or a folder of it, if ctest cannot list the
+tests, or if the pattern matches no known name: a complete build is the safe choice. Prints `cross` beside
+the targets if a test starts programs of other machines, and no line if tests need no target.
 
-A GoogleTest program can list its tests only after it is built, so the names are read from its sources;
-CMake lists these in test_programs/<program>.txt (cmake/farcall_programs.cmake). Any other test needs the
-files of the build folder that its command line names.
+GoogleTest programs list their tests only after they are built, so names of tests are read from the
+sources, which CMake writes to test_programs/<program>.txt (cmake/farcall_programs.cmake). Each literal
+there may be the name of a parameter. Targets of all other tests are the files of the build folder that
+the tests' commands name. Programs of an earlier build list their tests, too, and are built again.
 """
 
 import json
@@ -17,21 +18,37 @@ import re
 import subprocess
 import sys
 
-TEST = re.compile(r"^\s*(?:TYPED_)?TEST(_F|_P)?\(\s*(\w+)\s*,\s*(\w+)\s*\)", re.M)
+TEST = re.compile(r"^\s*(TYPED_TEST|TEST|TEST_F|TEST_P)\(\s*(\w+)\s*,\s*(\w+)\s*\)", re.M)
 INSTANCE = re.compile(r"^\s*INSTANTIATE_TEST_SUITE_P\(\s*(\w*)\s*,\s*(\w+)", re.M)
+LITERAL = re.compile(r'"(\w+)"')
+# Parts of a regular expression of ctest: a set, an escaped character, or one character.
+PART = re.compile(r"(\[\^?\]?[^\]]*\])|\\(.)|(.)", re.S)
 OTHER_MACHINES = re.compile(r"aarch64|riscv64|other_machine|other_library")
-# Test programs that start programs for other machines.
+# Programs with tests that start what ./run cross has built.
 STARTS_OTHER_MACHINES = ("farcall_different_tests", "farcall_launcher_tests")
 
 
 def pattern_of(arguments):
-    """Returns the regular expression behind ctest's -R, or None."""
-    for argument, following in zip(arguments, arguments[1:] + [None]):
+    """Returns the regular expression behind ctest's last -R, or None. ctest ignores `-Rx` and `-R=x`."""
+    pattern = None
+    for argument, following in zip(arguments, arguments[1:]):
         if argument in ("-R", "--tests-regex"):
-            return following
-        if argument.startswith("-R"):
-            return argument[2:]
-    return None
+            pattern = following
+    return pattern
+
+
+def compiled(pattern):
+    """Compiles a regular expression of ctest, in which `\\w` is a `w` and braces are characters."""
+    if "(?" in pattern:
+        raise re.error("a '?' follows nothing")
+
+    def in_python(part):
+        characters, escaped, other = part.groups()
+        if characters:
+            return characters.replace("\\", r"\\")
+        return re.escape(escaped) if escaped else other if other not in "{}" else "\\" + other
+
+    return re.compile(PART.sub(in_python, pattern))
 
 
 def names_in(texts, prefix=""):
@@ -40,9 +57,15 @@ def names_in(texts, prefix=""):
     instances = {}
     for instance, suite in INSTANCE.findall(text):
         instances.setdefault(suite, []).append(f"{instance}/" if instance else "")
+    parameters = ["", *sorted(set(LITERAL.findall(text)))]
     for kind, suite, name in TEST.findall(text):
-        for instance in instances.get(suite, [""]) if kind == "_P" else [""]:
-            yield f"{prefix}{instance}{suite}.{name}" + ("/" if kind == "_P" else "")
+        if kind == "TYPED_TEST":
+            yield f"{prefix}{suite}/.{name}"
+        elif kind != "TEST_P":
+            yield f"{prefix}{suite}.{name}"
+        else:
+            for instance in instances.get(suite, [""]):
+                yield from (f"{prefix}{instance}{suite}.{name}/{parameter}" for parameter in parameters)
 
 
 def read_programs(folder):
@@ -51,7 +74,7 @@ def read_programs(folder):
     for listing in sorted((folder / "test_programs").glob("*.txt")):
         prefix, source_folder, *sources = listing.read_text(encoding="utf-8").splitlines()
         paths = [pathlib.Path(source_folder) / source for source in sources]
-        texts = [path.read_text(encoding="utf-8") for path in paths if path.is_file()]
+        texts = [path.read_text(encoding="utf-8", errors="replace") for path in paths if path.is_file()]
         programs[listing.stem] = list(names_in(texts, prefix))
     return programs
 
@@ -65,25 +88,31 @@ def with_fixtures(chosen, tests):
     return chosen + [t for t in tests if fixtures(t, "FIXTURES_SETUP") & required and t not in chosen]
 
 
+def uses_of(test):
+    """Returns the command and the properties of a test, without the folder in which it begins."""
+    return [test.get("command", []), *(p for p in test.get("properties", []) if p["name"] != "WORKING_DIRECTORY")]
+
+
 def select(pattern, programs, tests, outputs, folder):
     """Returns the targets that the tests need whose names match the pattern.
 
     `programs` comes from read_programs(), `tests` from `ctest --show-only=json-v1`, and `outputs` has
     the files that the build can make, relative to `folder`.
     """
-    matches = re.compile(pattern).search
+    matches = compiled(pattern).search
     targets = {program for program, names in programs.items() if any(map(matches, names))}
-    own_programs = {f"bin/{program}" for program in programs}
+    own_programs = {f"bin/{program}": program for program in programs}
+    folders = {str(parent) for output in outputs for parent in pathlib.PurePath(output).parents}
     chosen = [test for test in tests if matches(test["name"]) and "command" in test]
     needs_all = not targets and not chosen
-    # A test whose argument is the build folder itself installs all of it, and so needs the whole build.
+    # The name of the build folder itself is the argument of tests that install all of it.
     paths = re.compile(re.escape(str(folder)) + r"(?:/([^\s\"';:,]+))?")
     for test in with_fixtures(chosen, tests):
-        for path in paths.findall(json.dumps(test)):
-            if not path and str(folder) in test.get("command", []):
+        for path in paths.findall(json.dumps(uses_of(test), ensure_ascii=False)):
+            if path.rstrip("/") in folders or not path and str(folder) in test.get("command", []):
                 needs_all = True
-            elif path in outputs and path not in own_programs:
-                targets.add(path)
+            elif path in outputs:
+                targets.add(own_programs.get(path, path))
     if any(OTHER_MACHINES.search(test["name"]) for test in chosen) or \
             targets & set(STARTS_OTHER_MACHINES):
         targets.add("cross")
@@ -99,12 +128,20 @@ def main():
         print("all\ncross")
         return 0
     listed = subprocess.run(["ctest", "--test-dir", folder, "--show-only=json-v1"],
-                            capture_output=True, text=True, check=True).stdout
-    built = subprocess.run(["ninja", "-C", folder, "-t", "targets", "all"], capture_output=True,
+                            stdout=subprocess.PIPE, text=True, check=False)
+    if listed.returncode != 0:
+        # For instance a program of an earlier build cannot list its tests.
+        print("all\ncross")
+        return 0
+    built = subprocess.run(["ninja", "-C", folder, "-t", "targets", "all"], stdout=subprocess.PIPE,
                            text=True, check=True).stdout
     outputs = {line.partition(": ")[0].removeprefix(f"{folder}/") for line in built.splitlines()}
-    tests = json.loads(listed[listed.index("{"):])["tests"]
-    for target in sorted(select(pattern, read_programs(folder), tests, outputs, folder)):
+    tests = json.loads(listed.stdout[listed.stdout.index("{"):])["tests"]
+    try:
+        targets = select(pattern, read_programs(folder), tests, outputs, folder)
+    except re.error as error:
+        raise SystemExit(f"-R {pattern!r}: this is no regular expression of ctest: {error}") from None
+    for target in sorted(targets):
         print(target)
     return 0
 

@@ -1,7 +1,12 @@
 #!/usr/bin/env python3
 """Checks that targets_of_tests.py finds the targets of each kind of test, and chooses `all` if unsure."""
 
+import os
 import pathlib
+import re
+import subprocess
+import sys
+import tempfile
 import unittest
 
 import targets_of_tests
@@ -10,7 +15,7 @@ from targets_of_tests import names_in, pattern_of
 FOLDER = pathlib.Path("/tree/build/release")
 PROGRAMS = {"farcall_memory_tests": ["rings.wrap", "pairs/rings.carry/"],
             "farcall_different_tests": ["different_builds.agree"]}
-OUTPUTS = {"bin/farcall", "bin/farcall_memory_tests", "bin/example-01-hello", "lib/liblate.so"}
+OUTPUTS = {"compat/veo/libveo.so", "bin/farcall", "bin/farcall_memory_tests", "bin/example-01-hello", "lib/liblate.so"}
 
 
 def test_of(name, *command, **properties):
@@ -28,6 +33,9 @@ TESTS = [
     test_of("folder.setup", f"{FOLDER}/bin/farcall", FIXTURES_SETUP=["folder"]),
     test_of("folder.used", "true", FIXTURES_REQUIRED=["folder"]),
     test_of("without.memory", f"{FOLDER}/bin/farcall_memory_tests"),
+    test_of("chain.fortran", "python3", "fortran.py", f"{FOLDER}/compat/veo"),
+    test_of("in.path", "farcall", ENVIRONMENT_MODIFICATION=[f"PATH=path_list_prepend:{FOLDER}/bin"]),
+    test_of("script.only", "python3", "script.py", WORKING_DIRECTORY=f"{FOLDER}/compat/veo"),
     {"name": "farcall_memory_tests_NOT_BUILT"},
 ]
 
@@ -50,6 +58,16 @@ INSTANTIATE_TEST_SUITE_P(tcp, pairs, Values(1));
                          ["veo.rings.wrap", "veo.lanes.close_twice", "veo.shm/pairs.carry/",
                           "veo.tcp/pairs.carry/"])
 
+    def test_literals_may_name_parameters(self):
+        source = """
+TEST_P(pairs, carry) {}
+INSTANTIATE_TEST_SUITE_P(, pairs, Bool(), [](auto& info) { return info.param ? "tls" : "plain"; });
+"""
+        self.assertEqual(list(names_in([source])), ["pairs.carry/", "pairs.carry/plain", "pairs.carry/tls"])
+
+    def test_a_suite_with_types_has_a_slash(self):
+        self.assertEqual(list(names_in(["TYPED_TEST(errors, are_caught) {}"])), ["errors/.are_caught"])
+
     def test_instances_in_other_files_count(self):
         self.assertEqual(list(names_in(["TEST_P(pairs, carry) {}",
                                         "INSTANTIATE_TEST_SUITE_P(shm, pairs, Values(1));"])),
@@ -58,11 +76,30 @@ INSTANTIATE_TEST_SUITE_P(tcp, pairs, Values(1));
 
 class Pattern(unittest.TestCase):
     def test_all_spellings_of_the_option_are_read(self):
-        for arguments in (["-R", "x"], ["-Rx"], ["--tests-regex", "x"], ["-V", "-R", "x", "-j", "2"]):
+        for arguments in (["-R", "x"], ["--tests-regex", "x"], ["-V", "-R", "x", "-j", "2"]):
             self.assertEqual(pattern_of(arguments), "x")
+
+    def test_ctest_takes_the_last_of_several(self):
+        self.assertEqual(pattern_of(["-R", "a", "--tests-regex", "x"]), "x")
+
+    def test_spellings_that_ctest_ignores_have_no_pattern(self):
+        for arguments in (["-Rx"], ["-R=x"], ["--tests-regex=x"], ["-R"]):
+            self.assertIsNone(pattern_of(arguments))
 
     def test_other_arguments_have_no_pattern(self):
         self.assertIsNone(pattern_of(["-L", "example"]))
+
+
+    def test_the_language_is_the_one_of_ctest(self):
+        for pattern, name in ((r"\d\.", "d."), ("a{2}", "a{2}"), (r"[\w]_", "w_"), ("[]x]", "]"), ("^a|b$", "b")):
+            self.assertTrue(targets_of_tests.compiled(pattern).fullmatch(name), pattern)
+        for pattern, name in ((r"\d", "1"), ("a{2}", "aa"), (r"[\w]", "x")):
+            self.assertIsNone(targets_of_tests.compiled(pattern).search(name), pattern)
+
+    def test_errors_of_ctest_are_errors(self):
+        for pattern in ("(", "*x", "(?i)x"):
+            with self.assertRaises(re.error, msg=pattern):
+                targets_of_tests.compiled(pattern)
 
 
 class Selection(unittest.TestCase):
@@ -81,6 +118,21 @@ class Selection(unittest.TestCase):
     def test_the_build_folder_as_an_argument_needs_all(self):
         self.assertEqual(select("install"), {"all", "cross"})
 
+    def test_a_folder_of_programs_needs_all(self):
+        self.assertEqual(select("chain"), {"all", "cross"})
+        self.assertEqual(select("in.path"), {"all", "cross"})
+
+    def test_the_working_directory_needs_no_target(self):
+        self.assertEqual(select("script.only"), set())
+
+    def test_a_command_may_start_a_googletest_program(self):
+        self.assertEqual(select("without.memory"), {"farcall_memory_tests"})
+
+    def test_a_folder_may_have_a_foreign_name(self):
+        folder = pathlib.Path("/tr\u00e9e/build")
+        self.assertEqual(targets_of_tests.select("a", {}, [test_of("a", f"{folder}/bin/a")], {"bin/a"}, folder),
+                         {"bin/a"})
+
     def test_fixtures_are_built(self):
         self.assertEqual(select("folder.used"), {"bin/farcall"})
 
@@ -93,6 +145,33 @@ class Selection(unittest.TestCase):
 
     def test_an_unknown_name_needs_all(self):
         self.assertEqual(select("no_such_test"), {"all", "cross"})
+
+
+class Program(unittest.TestCase):
+    """The program itself, with a ctest and a ninja that print a text."""
+
+    def run_program(self, pattern, ctest, status=0):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text, ended in (("ctest", ctest, status), ("ninja", "bin/a: CXX_LINK", 0)):
+                program = pathlib.Path(folder, name)
+                program.write_text(f"#!/bin/sh\necho '{text}'\nexit {ended}\n", encoding="utf-8")
+                program.chmod(0o755)
+            return subprocess.run([sys.executable, "-B", targets_of_tests.__file__, folder, "-R", pattern],
+                                  env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}, text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=30)
+
+    def test_an_empty_selection_prints_an_empty_text(self):
+        outcome = self.run_program("docs", '{"tests": [{"name": "docs", "command": ["python3"]}]}')
+        self.assertEqual((outcome.returncode, outcome.stdout), (0, ""))
+
+    def test_a_list_that_fails_needs_all(self):
+        outcome = self.run_program("docs", "the program crashed", status=8)
+        self.assertEqual((outcome.returncode, outcome.stdout.split()[-2:]), (0, ["all", "cross"]))
+
+    def test_a_malformed_pattern_is_refused(self):
+        outcome = self.run_program("a(", '{"tests": []}')
+        self.assertEqual(outcome.returncode, 1)
+        self.assertIn("no regular expression of ctest", outcome.stdout)
 
 
 if __name__ == "__main__":
