@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+"""Shows how ./run deals with mistakes of users and failures of tools, with tools that only note.
+
+Run as: run_test.py [project root]
+"""
+
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+ROOT = pathlib.Path(sys.argv.pop(1) if len(sys.argv) > 1 else ".").resolve()
+PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
+NOTES = """\
+#!/bin/sh
+printf '%s\\n' "${0##*/} $*" >>"$NOTES"
+"""
+CMAKE = NOTES + """\
+case "$*" in
+  --version) echo 'cmake version 3.30.0' ;;
+  "$FAILING") exit 1 ;;
+  '--build --preset riscv64 '*) [ -z "$SLOW" ] || sleep 60 ;;
+esac
+"""
+CTEST = NOTES + """\
+[ -z "$SLOW" ] || sleep 60
+for word; do [ "$before" != --output-junit ] || junit=$word; before=$word; done
+[ -z "$junit" ] || echo '<s><testcase name="a" status="run"/></s>' >"$junit"
+echo '{"tests": []}'
+"""
+SUCCESS = "#!/bin/sh\necho installed\n"
+TESTS = """\
+#!/bin/sh
+case "$*" in
+  *--gtest_list_tests*) [ "$1" != '--gtest_filter=*ring*' ] || printf 'rings.\\n  wrap\\n' ;;
+esac
+"""
+
+
+class Run(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory(prefix="c++")
+        self.addCleanup(temporary.cleanup)
+        self.root = pathlib.Path(temporary.name).resolve()
+        self.tools = self.root / "tools of the test"
+        self.environment = {**os.environ, "PATH": f"{self.tools}:{os.environ['PATH']}", "FAILING": "",
+                            "SLOW": "", "NOTES": str(self.root / "notes")}
+        for name, text in (("cmake", CMAKE), ("ctest", CTEST), ("ninja", NOTES), ("run-clang-tidy-19", NOTES)):
+            self.program(self.tools / name, text)
+        for name in ("dpkg-query", "apt-get", "apt-cache", "nvidia-smi", "nvcc", "cuobjdump", "clang-format-19",
+                     "clang++-19", "aarch64-linux-gnu-g++", "riscv64-linux-gnu-g++", "qemu-riscv64"):
+            self.program(self.tools / name, SUCCESS)
+        self.program(self.tools / "sudo", '#!/bin/sh\nexec "$@"\n')
+        for name in ("run", "tests/selection", "tests/slowest", "tests/skips", "tests/expected_skips.txt",
+                     "tests/layers"):
+            (self.root / name).parent.mkdir(exist_ok=True)
+            (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, self.root / name)
+        for name in ("build/release", "build/clang", "build/py-veo/" + PYTHON):
+            (self.root / name).mkdir(parents=True)
+        (self.root / "notes").touch()
+        for layer in ("am", "memory"):
+            self.write(f"farcall/{layer}/CMakeLists.txt", "")
+
+    def write(self, name, text):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+    def program(self, path, text):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        path.chmod(0o755)
+
+    def start(self, *words):
+        return subprocess.Popen([self.root / "run", *words], env=self.environment, text=True, cwd="/",
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+
+    def expect(self, status, *words, text=""):
+        process = self.start(*words)
+        output, _ = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, status, output)
+        self.assertIn(text, output)
+
+    def notes(self):
+        return (self.root / "notes").read_text(encoding="utf-8")
+
+
+class Words(Run):
+    def test_words_too_many_are_refused(self):
+        self.expect(1, "clean", "asan", text="takes no arguments")
+        self.expect(1, "docs", "paint", text="takes no arguments")
+        self.expect(1, "format", "--check", "farcall/a.cpp", text="usage")
+        self.expect(1, "soak", "30", "40", text="usage")
+        self.assertTrue((self.root / "build").exists())
+
+    def test_a_soak_takes_a_number(self):
+        self.expect(1, "soak", "long", text="usage")
+        self.assertEqual(self.notes(), "")
+
+    def test_two_names_in_one_word_are_refused(self):
+        self.expect(1, "unit", "am memory", text="no layer 'am memory'")
+        self.expect(1, "cross", "aarch64 riscv64", text="no cross preset 'aarch64 riscv64'")
+
+
+class Unit(Run):
+    def setUp(self):
+        super().setUp()
+        for layer in ("am", "memory", "conformance"):
+            self.program(self.root / f"build/dev/bin/farcall_{layer}_tests", TESTS)
+
+    def test_a_filter_that_matches_passes(self):
+        self.expect(0, "unit", "memory", "ring")
+        self.expect(0, "unit", "", "ring")
+
+    def test_a_filter_without_a_match_fails(self):
+        self.expect(1, "unit", "memory", "rnig", text="matches no test of: memory")
+        self.expect(1, "unit", "", "rnig", text="matches no test")
+
+
+class Test(Run):
+    def test_a_test_without_targets_builds_nothing(self):
+        self.program(self.root / "tests/selection/targets_of_tests.py", "")
+        self.expect(0, "test", "-R", "docs")
+        self.assertNotIn("cmake --build", self.notes())
+
+    def test_a_selection_that_fails_ends_the_command(self):
+        self.program(self.root / "tests/selection/targets_of_tests.py", "raise SystemExit('no targets')")
+        self.expect(1, "test", "-R", "docs", text="no targets")
+        self.assertNotIn("--output-junit", self.notes())
+
+    def status_of_cross(self):
+        for _ in range(100):
+            if (self.root / "build/cross.status").exists():
+                break
+            time.sleep(0.1)
+        return (self.root / "build/cross.status").read_text(encoding="utf-8")
+
+    def test_a_cross_build_that_passes_is_noted(self):
+        self.program(self.tools / "ctest", CTEST + "sleep 1\n")
+        self.expect(0, "test")
+        self.assertEqual(self.status_of_cross(), "0\n")
+
+    def test_a_configuration_that_fails_is_noted(self):
+        self.program(self.tools / "ctest", CTEST + "sleep 1\n")
+        self.environment["FAILING"] = "--preset riscv64"
+        self.expect(0, "test")
+        self.assertEqual(self.status_of_cross(), "1\n")
+        self.assertNotIn("--build --preset riscv64", self.notes())
+
+    def test_signals_end_the_cross_build(self):
+        self.environment["SLOW"] = "yes"
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            with self.subTest(number):
+                (self.root / "notes").write_text("", encoding="utf-8")
+                process = self.start("test")
+                while "--build --preset riscv64" not in self.notes() or "--output-junit" not in self.notes():
+                    self.assertIsNone(process.poll())
+                    time.sleep(0.1)
+                builder = int((self.root / "build/cross.pid").read_text(encoding="utf-8"))
+                os.killpg(process.pid, number)
+                process.communicate(timeout=20)
+                self.assertEqual(self.running_in(builder), [])
+
+    def running_in(self, group):
+        for _ in range(50):
+            listed = subprocess.run(["ps", "-eo", "pgid,stat,args"], check=True, text=True, stdout=subprocess.PIPE).stdout
+            left = [line for line in listed.splitlines() if line.split()[0] == str(group) and line.split()[1][0] != "Z"]
+            if not left:
+                break
+            time.sleep(0.1)
+        return left
+
+
+class Lint(Run):
+    def test_a_folder_may_have_any_name(self):
+        self.write("farcall/a.cpp", "int a;\n")
+        self.program(self.root / "tests/layers/check_layers.py", "")
+        self.write("build/clang/compile_commands.json", f'"file": "{self.root}/farcall/a.cpp"')
+        self.expect(0, "lint", "farcall/a.cpp")
+        call, = (line for line in self.notes().splitlines() if line.startswith("run-clang-tidy-19"))
+        self.assertRegex(f"{self.root}/farcall/a.cpp", call.split()[-1])
+
+
+if __name__ == "__main__":
+    unittest.main()
