@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Shows how ./run deals with mistakes of users and failures of tools, with tools that only note.
+"""Shows how ./run and .ci/run deal with mistakes of users and failures of tools, with tools that only note.
 
 Run as: run_test.py [project root]
 """
@@ -13,6 +13,8 @@ import sys
 import tempfile
 import time
 import unittest
+
+import check_commands
 
 ROOT = pathlib.Path(sys.argv.pop(1) if len(sys.argv) > 1 else ".").resolve()
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -184,6 +186,24 @@ class Lint(Run):
         self.expect(0, "lint", "farcall/a.cpp")
         call, = (line for line in self.notes().splitlines() if line.startswith("run-clang-tidy-19"))
         self.assertRegex(f"{self.root}/farcall/a.cpp", call.split()[-1])
+
+
+class Ci(unittest.TestCase):
+    def test_sources_outside_the_code_are_not_linted(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root, calls = pathlib.Path(folder), pathlib.Path(folder, "calls")
+            (root / ".ci").mkdir()
+            (root / "docs").mkdir()
+            shutil.copy(ROOT / ".ci/run", root / ".ci")
+            (root / "run").write_text(check_commands.NOTING.format(calls=calls, failing=""), encoding="utf-8")
+            (root / "run").chmod(0o755)
+            git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org"]
+            for name in ("run", "docs/steps.cpp"):
+                (root / "docs/steps.cpp").write_text(name, encoding="utf-8")
+                for words in (["init", "-q"], ["add", name], ["commit", "-q", "-m", name]):
+                    subprocess.run([*git, *words], cwd=root, check=True)
+            subprocess.run([root / ".ci/run"], check=True, stdout=subprocess.DEVNULL, timeout=100)
+            self.assertIn("lint farcall/base/limited_log.cpp\n", calls.read_text(encoding="utf-8"))
 
 
 if __name__ == "__main__":
