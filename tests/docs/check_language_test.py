@@ -122,6 +122,10 @@ class NewPassages(InARepository):
         self.write("bench.cpp", CLEAN + "int a;\n// What a ring holds\n// is read once.\nint frob;\n")
         self.expect(0)
 
+    def test_a_byte_order_mark_hides_no_passage(self):
+        self.write("bench/c.py", "\ufeff# Who holds a ring reads it once.\n")
+        self.expect(1, "bench/c.py:1: L1")
+
     def test_a_clean_passage_passes(self):
         self.append("farcall/call/b.cpp", "// The third comment has words, too.\n")
         self.expect(0)

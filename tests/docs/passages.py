@@ -14,7 +14,7 @@ from typing import NamedTuple
 COMMENT, TEXT, MESSAGE, NAME = "comment", "text", "message", "name"
 
 LANGUAGE_OF_SUFFIX = {
-    **dict.fromkeys(("c", "cc", "cpp", "cu", "cuh", "h", "hpp"), "c"),
+    **dict.fromkeys(("c", "cc", "cpp", "cu", "cuh", "dox", "h", "hpp"), "c"),
     **dict.fromkeys(("sh", "bash"), "shell"), "py": "python", "cmake": "cmake", "md": "markdown"}
 SHEBANG = re.compile(r"#!.*?\b(?:(python)|(?:ba|da|z)?sh\b)")
 
@@ -31,7 +31,7 @@ CODE_BEGIN = re.compile(r"\s*(?:#\s*(?:if|ifdef|ifndef|define|include|endif|else
 PLACEHOLDER = re.compile(r"\{[^{}\s]*\}|%[-+0-9.*]*l*[a-z]")
 PLAIN_WORD = re.compile(r"\(?[A-Za-z][A-Za-z'’-]*[.,:;!?)]*")
 DOC_COMMAND = re.compile(r"[@\\](?:brief|details|returns?|param(?:\[\w+\])? \w+|tparam \w+|note|throws \w+|file)\s+")
-TEST = re.compile(r"\bTEST(?:_F|_P)?\(\s*(\w+)\s*,\s*(\w+)\s*\)")
+TEST = re.compile(r"\b(?:TYPED_TEST|TEST(?:_F|_P)?)\(\s*(\w+)\s*,\s*(\w+)\s*\)")
 PYTHON_TEST = re.compile(r"^[ \t]+def (test_\w+)\(", re.M)
 CTEST = re.compile(r"\badd_test\(\s*NAME\s+([^\s)]+)")
 
@@ -143,7 +143,7 @@ def numbered(text, first):
 C_TOKEN = re.compile(
     r'R"(?P<delimiter>[^()\\\s]{0,16})\((?P<raw>.*?)\)(?P=delimiter)"'
     r'|"(?P<string>(?:[^"\\\n]|\\.)*)"'
-    r"|'(?:[^'\\\n]|\\.){1,10}'|[0-9]'[0-9]"
+    r"|\b[0-9](?:'?\w)*|'(?:[^'\\\n]|\\.){1,10}'"
     r"|//(?P<line>(?:[^\n\\]|\\.)*)"
     r"|/\*(?P<block>.*?)\*/", re.S)
 ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3}|\n|.)", re.S)
@@ -246,7 +246,7 @@ def strings_of(node, docstrings, messages):
 def of_python(text, with_messages):
     try:
         tree = ast.parse(text)
-    except SyntaxError:
+    except (SyntaxError, ValueError, RecursionError):
         return
     if "#" in text:
         lines = []
@@ -278,7 +278,7 @@ CMAKE_TOKEN = re.compile(
     r"|#(?P<line>[^\n]*)", re.S)
 SHELL_TOKEN = re.compile(
     r"<<<|<<-?[ \t]*(?P<quote>['\"]?)(?P<tag>[A-Za-z_]\w*)(?P=quote)[^\n]*\n(?P<heredoc>.*?)^\t*(?P=tag)$"
-    r"|'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|(?:(?<=[\s;])|^)#(?P<line>[^\n]*)", re.S | re.M)
+    r"|\$'(?:[^'\\]|\\.)*'|'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|(?:(?<=[\s;])|^)#(?P<line>[^\n]*)", re.S | re.M)
 
 
 def hash_comments(text, tokens):
@@ -321,6 +321,7 @@ def of_shell(text, with_messages):
 # Markdown
 
 LINK = re.compile(r"!?\[([^\]]*)\](?:\([^)\s]*\)|\[[^\]]*\])")
+QUOTE = re.compile(r"\s*(?:>\s*)+")
 FRONT = re.compile(r"\s*(?:#|<|!\[|>\s*$)")
 
 
@@ -339,7 +340,7 @@ def of_markdown(text, _):
             line = ""
         if fenced or FRONT.match(line):
             line = ""
-        line = LINK.sub(r"\1", line)
+        line = LINK.sub(r"\1", QUOTE.sub("", line))
         if line.lstrip().startswith("|"):
             lines.append((number, ""))
             for cell in cells(line.lstrip()):

@@ -69,6 +69,20 @@ class CFamily(Passages):
         self.expect("a.cpp", "// See https://example.org/What for a page of words.\n",
                     (1, COMMENT, "See URL for a page of words."))
 
+    def test_separators_of_hexadecimal_digits_are_no_characters(self):
+        self.expect("a.cpp", "int a = 0xff'ff; // it's the largest of all numbers\n",
+                    (1, COMMENT, "it's the largest of all numbers"))
+
+    def test_prefixed_characters_are_characters(self):
+        self.expect("a.cpp", "auto a = u8'\"'; // The quote above begins no string.\n",
+                    (1, COMMENT, "The quote above begins no string."))
+
+    def test_pages_of_doxygen_are_read(self):
+        self.expect("a.dox", "/// The namespace has five words.\n", (1, COMMENT, "The namespace has five words."))
+
+    def test_names_of_tests_with_types(self):
+        self.expect("a_test.cpp", "TYPED_TEST(ring, is_empty_at_first) {}\n", (1, NAME, "Is empty at first [ring]"))
+
     def test_names_of_tests(self):
         self.expect("a_test.cpp", "TEST(ring, is_empty_at_first) {}\nTEST_F(ring, grows) {}\n"
                                   "TEST_P(rings,\n       wrap_at_their_end) {}\n",
@@ -109,6 +123,14 @@ class OtherLanguages(Passages):
                            "python3 - <<END\n# a program in another language here\nEND\n",
                     (7, MESSAGE, "The text has # more than five words."),
                     (2, COMMENT, "Builds all programs of the tree."))
+
+    def test_escaped_quotes_of_shells_end_no_string(self):
+        self.expect("a.sh", "a=$'it\\'s'\n# Builds all programs of the tree.\necho 'a'\n",
+                    (2, COMMENT, "Builds all programs of the tree."))
+
+    def test_quotations_of_markdown_are_paragraphs(self):
+        self.expect("a.md", "> The quotation has\n> two lines here.\n>\n> * The item has five words here.\n",
+                    (1, TEXT, "The quotation has two lines here."), (4, TEXT, "The item has five words here."))
 
     def test_paragraphs_items_and_cells_of_markdown(self):
         self.expect("a.md", "# A heading of five or more words\n\nA paragraph with\na [link to](b.md) a page.\n"

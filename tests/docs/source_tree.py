@@ -52,7 +52,7 @@ def texts(root, paths):
     for path in filter(is_read, paths):
         file = pathlib.Path(root, path)
         if file.is_file() and not file.is_symlink():
-            text = file.read_text(encoding="utf-8", errors="replace")
+            text = file.read_text(encoding="utf-8-sig", errors="replace")
             if language_of(path, text):
                 read[path] = text
     return read
@@ -89,7 +89,7 @@ def committed_texts(root, commit, paths=None):
     for path in blobs:
         end = out.index(b"\n", at)
         size = int(out[at:end].split()[2])
-        text = out[end + 1:end + 1 + size].decode("utf-8", errors="replace").replace("\r\n", "\n")
+        text = out[end + 1:end + 1 + size].decode("utf-8-sig", errors="replace").replace("\r\n", "\n")
         at = end + size + 2
         if language_of(path, text):
             read[path] = text
