@@ -182,6 +182,7 @@ def refusals(tree, survey, commit, old):
         yield f"a new baseline is taken at HEAD ({head[:12]}), or again at its own commit ({old.commit[:12]})"
         return
     yield from tree.new_findings(old.commit, survey)
+    yield from tree.check_commits(old.commit)
     total = survey.rates()[TOTAL]
     if total.is_above(old.total):
         yield f"the total rate would rise from {old.total} to {total}"
@@ -224,13 +225,17 @@ def arguments_of(command_line):
     parser.add_argument("--update", nargs="?", const="HEAD", metavar="COMMIT", help=argparse.SUPPRESS)
     parser.add_argument("--root", default=pathlib.Path(__file__).resolve().parents[2], metavar="FOLDER",
                         help="the tree to check, if it is another one than the program's")
-    return parser.parse_args(command_line)
+    options = parser.parse_args(command_line)
+    ways = [options.paths, options.rates, options.since is not None, options.update is not None]
+    if sum(map(bool, ways)) > 1:
+        parser.error("give paths, --since, --rates or --update, each without the others")
+    return options
 
 
 def problems_of(tree, options):
-    if options.update:
+    if options.update is not None:
         return update(tree, options.update)
-    if options.since:
+    if options.since is not None:
         return [*tree.new_findings(options.since), *tree.check_commits(options.since)]
     if options.paths:
         return list(all_findings(tree.survey, named_paths(tree, options.paths)))
@@ -248,7 +253,7 @@ def main(command_line=None):
             print_rates(tree)
             return 0
         problems = problems_of(tree, options)
-    except (RuntimeError, ValueError) as error:
+    except (FileNotFoundError, RuntimeError, ValueError) as error:
         print(error, file=sys.stderr)
         return 2
     for problem in problems:

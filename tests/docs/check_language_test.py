@@ -242,6 +242,10 @@ class Updates(InARepository):
         self.commit()
         self.expect_refused("'grue' would rise from 0 to 1")
 
+    def test_malformed_commits_are_refused(self):
+        self.commit("Change a file\n\nThe test needs this.")
+        self.expect_refused("has the form 'area: verb object'")
+
     def test_another_commit_than_the_last_is_refused(self):
         self.commit()
         self.commit()
@@ -277,6 +281,26 @@ class Listings(InARepository):
 
     def test_an_unknown_commit_is_refused(self):
         self.expect(2, "git", arguments=["--since", "gone"])
+
+    def test_empty_commits_are_refused(self):
+        self.expect(2, "git", arguments=["--since", ""])
+        self.expect(2, "git", arguments=["--update", ""])
+
+    def test_two_questions_at_once_are_refused(self):
+        before = self.baseline()
+        for words in (["farcall/am", "--update"], ["--rates", "--since", "HEAD"], ["--since", "HEAD", "--update"]):
+            with self.assertRaises(SystemExit) as refusal:
+                self.run_check(*words)
+            self.assertEqual(refusal.exception.code, 2)
+        self.assertEqual(self.baseline(), before)
+
+    def test_files_that_git_has_lost_are_an_error(self):
+        first = self.git("rev-parse", "HEAD").strip()
+        number = self.git("rev-parse", "HEAD:farcall/am/a.cpp").strip()
+        self.write("farcall/call/b.cpp", UNCLEAN_2)
+        (self.root / "farcall/am/a.cpp").unlink()
+        (self.root / ".git/objects" / number[:2] / number[2:]).unlink()
+        self.expect(2, "farcall/am/a.cpp: git cannot read this file", arguments=["--since", first])
 
     def test_rates_begin_with_the_worst_folder(self):
         lines = self.expect(0, arguments=["--rates"]).splitlines()

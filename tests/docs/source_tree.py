@@ -87,7 +87,9 @@ def committed_texts(root, commit, paths=None):
     out = git(root, "cat-file", "--batch", input="\n".join(blobs.values()).encode() + b"\n").stdout
     read, at = {}, 0
     for path in blobs:
-        end = out.index(b"\n", at)
+        end = out.find(b"\n", at)
+        if end < 0 or out[at:end].endswith(b" missing"):
+            raise RuntimeError(f"{path}: git cannot read this file at {commit}")
         size = int(out[at:end].split()[2])
         text = out[end + 1:end + 1 + size].decode("utf-8-sig", errors="replace").replace("\r\n", "\n")
         at = end + size + 2
