@@ -89,13 +89,24 @@ class Commands(unittest.TestCase):
         self.expect_one(self.problems(run=RUN + "do_paint() { :; }\n"),
                         "help does not list the command paint")
 
+    def test_all_spellings_of_commands_are_read(self):
+        for head in ("do_paint_2() {", "do_dry-run () {", "function do_paint {", "  do_paint() {"):
+            name = head.split("do_")[1].split("(")[0].strip(" {")
+            self.expect_one(self.problems(run=RUN + head + " :; }\n"), f"help does not list the command {name}")
+            new = RUN.replace("  help   ", f"  {name}  paint it\n  help   ") + head + " :; }\n"
+            self.expect_one(self.problems(run=new), f"runs ./run {name} in no form")
+
     def test_a_command_of_help_that_is_none_is_found(self):
         self.expect_one(self.problems(run=RUN.replace("do_build() { :; }\n", "")),
                         "help lists build, which is no command")
 
     def test_a_failure_that_is_passed_over_is_found(self):
-        self.expect_one(self.problems(ci=CI.replace("exit $status", "exit 0")),
-                        "although ./run docs has failed")
+        problems = self.problems(ci=CI.replace("exit $status", "exit 0"))
+        self.assertEqual(len(problems), 5, problems)
+        self.assertIn("although ./run docs has failed", "".join(problems))
+
+    def test_one_failure_that_is_passed_over_is_found(self):
+        self.expect_one(self.problems(ci=CI.replace("step tsan -R x", "./run tsan")), "although ./run tsan has failed")
 
     def test_a_failure_of_its_own_is_found(self):
         self.expect_one(self.problems(ci=CI.replace("exit $status", "exit 3")),
