@@ -83,7 +83,7 @@ IDENTIFIER = re.compile(r"`[^`]*`|\b\w+(?:(?:::|\.|->|_)\w+)+(?:\(\))?")
 
 def sentences(text):
     text = EMPHASIS.sub("", INLINE_CODE.sub("CODE", text))
-    return [s.lstrip("(\"' ") for s in SENTENCE_END.split(text)]
+    return [s.lstrip("(\"'“‘ ") for s in SENTENCE_END.split(text)]
 
 
 def judge(passage):

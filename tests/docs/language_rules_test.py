@@ -8,7 +8,7 @@ from passages import COMMENT, MESSAGE, NAME, Passage
 
 # A rule, sentences that break it and no other, and sentences that are right.
 EXAMPLES = (
-    ("L1", ("What a node prints is logged.", "The lane ends. Whoever waits is woken.", "Returns: What it is made of."),
+    ("L1", ("What a node prints is logged.", "“Who calls waits.”", "The lane ends. Whoever waits is woken.", "Returns: What it is made of."),
      ("What does a call cost?", "Returns what() of the error.", "The output of a node is logged.")),
     ("L2", ("It has one owner.", "The same for a whole block.", "One that waits is woken.", "Both are closed then.",
             "Those wait for the lock."),
