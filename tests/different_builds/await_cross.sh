@@ -6,8 +6,8 @@ set -u
 folder=$1
 [[ -n ${FARCALL_CROSS:-} && -f $folder/cross.pid ]] || exit 0
 builder=$(<"$folder/cross.pid")
-while [[ ! -f $folder/cross.status ]] && kill -0 "$builder" 2>/dev/null; do sleep 0.2; done
-if [[ ! -f $folder/cross.status || $(<"$folder/cross.status") -ne 0 ]]; then
+while [[ ! -s $folder/cross.status ]] && kill -0 "$builder" 2>/dev/null; do sleep 0.2; done
+if [[ ! -s $folder/cross.status || $(<"$folder/cross.status") != 0 ]]; then
   tail -n 60 "$folder/cross.log"
   echo "the programs for other machines were not built; build/cross.log has all of the output" >&2
   exit 1

@@ -60,6 +60,20 @@ class AwaitCross(unittest.TestCase):
         self.assertIn("no such compiler", outcome.stdout)
         self.assertIn("were not built", outcome.stderr)
 
+    def test_an_unfinished_status_is_no_success(self):
+        self.builder("true").wait()
+        for text in ("", "killed\n"):
+            (self.folder / "cross.status").write_text(text)
+            self.assertEqual(self.run_script().returncode, 1)
+
+    def test_a_status_may_be_written_late(self):
+        self.builder("sleep", "60")
+        (self.folder / "cross.status").touch()
+        timer = threading.Timer(0.5, lambda: (self.folder / "cross.status").write_text("1\n"))
+        timer.start()
+        self.addCleanup(timer.join)
+        self.assertEqual(self.run_script().returncode, 1)
+
     def test_a_build_that_has_died_fails(self):
         self.builder("true").wait()
         self.assertEqual(self.run_script().returncode, 1)
