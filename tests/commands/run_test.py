@@ -189,21 +189,41 @@ class Lint(Run):
 
 
 class Ci(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.root = pathlib.Path(temporary.name)
+        self.calls = self.root / "calls"
+        for name in (".ci", "docs"):
+            (self.root / name).mkdir()
+        shutil.copy(ROOT / ".ci/run", self.root / ".ci")
+        self.run_does("")
+
+    def run_does(self, text):
+        (self.root / "run").write_text(check_commands.NOTING.format(calls=self.calls, failing="") + text,
+                                       encoding="utf-8")
+        (self.root / "run").chmod(0o755)
+
+    def ci(self):
+        return subprocess.run([self.root / ".ci/run"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              timeout=100)
+
     def test_sources_outside_the_code_are_not_linted(self):
-        with tempfile.TemporaryDirectory() as folder:
-            root, calls = pathlib.Path(folder), pathlib.Path(folder, "calls")
-            (root / ".ci").mkdir()
-            (root / "docs").mkdir()
-            shutil.copy(ROOT / ".ci/run", root / ".ci")
-            (root / "run").write_text(check_commands.NOTING.format(calls=calls, failing=""), encoding="utf-8")
-            (root / "run").chmod(0o755)
-            git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org"]
-            for name in ("run", "docs/steps.cpp"):
-                (root / "docs/steps.cpp").write_text(name, encoding="utf-8")
-                for words in (["init", "-q"], ["add", name], ["commit", "-q", "-m", name]):
-                    subprocess.run([*git, *words], cwd=root, check=True)
-            subprocess.run([root / ".ci/run"], check=True, stdout=subprocess.DEVNULL, timeout=100)
-            self.assertIn("lint farcall/base/limited_log.cpp\n", calls.read_text(encoding="utf-8"))
+        git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org"]
+        for name in ("run", "docs/steps.cpp"):
+            (self.root / "docs/steps.cpp").write_text(name, encoding="utf-8")
+            for words in (["init", "-q"], ["add", name], ["commit", "-q", "-m", name]):
+                subprocess.run([*git, *words], cwd=self.root, check=True)
+        self.assertEqual(self.ci().returncode, 0)
+        self.assertIn("lint farcall/base/limited_log.cpp\n", self.calls.read_text(encoding="utf-8"))
+
+    def test_steps_of_a_killed_build_ahead_fail(self):
+        self.run_does("[[ $1 != headers ]] || kill -KILL 0\n")
+        done = self.ci()
+        self.assertEqual(done.returncode, 1)
+        self.assertNotIn("No such file", done.stdout)
+        for step in ("headers", "build tsan", "unit base"):
+            self.assertRegex(done.stdout, rf"FAILED +0 s  ./run {step}\nrun: the build ahead was ended")
 
 
 if __name__ == "__main__":
