@@ -7,9 +7,10 @@ tests, or if the pattern matches no known name: a complete build is the safe cho
 the targets if a test starts programs of other machines, and no line if tests need no target.
 
 GoogleTest programs list their tests only after they are built, so names of tests are read from the
-sources, which CMake writes to test_programs/<program>.txt (cmake/farcall_programs.cmake). Each literal
-there may be the name of a parameter. Targets of all other tests are the files of the build folder that
-the tests' commands name. Programs of an earlier build list their tests, too, and are built again.
+sources, which CMake writes to test_programs/<program>.txt (cmake/farcall_programs.cmake), and from the
+headers that these include. Each literal there may be the name of a parameter. Targets of all other tests
+are the files of the build folder that the tests' commands name. Programs of an earlier build list their
+tests, too, and are built again.
 """
 
 import json
@@ -20,6 +21,8 @@ import sys
 
 TEST = re.compile(r"^\s*(TYPED_TEST|TEST|TEST_F|TEST_P)\(\s*(\w+)\s*,\s*(\w+)\s*\)", re.M)
 INSTANCE = re.compile(r"^\s*INSTANTIATE_TEST_SUITE_P\(\s*(\w*)\s*,\s*(\w+)", re.M)
+INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]', re.M)
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 LITERAL = re.compile(r'"(\w+)"')
 # Parts of a regular expression of ctest: a set, an escaped character, or one character.
 PART = re.compile(r"(\[\^?\]?[^\]]*\])|\\(.)|(.)", re.S)
@@ -68,14 +71,27 @@ def names_in(texts, prefix=""):
                 yield from (f"{prefix}{instance}{suite}.{name}/{parameter}" for parameter in parameters)
 
 
-def read_programs(folder):
+def read(path):
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
+def headers_of(path, text, root):
+    """Yields the headers of the tree with tests or their instances that a source includes."""
+    for name in INCLUDE.findall(text):
+        for header in (path.parent / name, root / name):
+            if header.is_file() and "TEST" in read(header):
+                yield header
+
+
+def read_programs(folder, root=ROOT):
     """Returns the names of tests of each GoogleTest program, by the program's target."""
     programs = {}
     for listing in sorted((folder / "test_programs").glob("*.txt")):
         prefix, source_folder, *sources = listing.read_text(encoding="utf-8").splitlines()
         paths = [pathlib.Path(source_folder) / source for source in sources]
-        texts = [path.read_text(encoding="utf-8", errors="replace") for path in paths if path.is_file()]
-        programs[listing.stem] = list(names_in(texts, prefix))
+        texts = {path: read(path) for path in paths if path.is_file()}
+        headers = {header for path, text in texts.items() for header in headers_of(path, text, root)}
+        programs[listing.stem] = list(names_in([*texts.values(), *map(read, headers)], prefix))
     return programs
 
 

@@ -68,6 +68,18 @@ INSTANTIATE_TEST_SUITE_P(, pairs, Bool(), [](auto& info) { return info.param ? "
     def test_a_suite_with_types_has_a_slash(self):
         self.assertEqual(list(names_in(["TYPED_TEST(errors, are_caught) {}"])), ["errors/.are_caught"])
 
+    def test_sources_and_their_headers_are_read(self):
+        with tempfile.TemporaryDirectory() as name:
+            root = pathlib.Path(name)
+            for path, text in (("tests/devices.hpp", "TEST_P(devices, carry) {}\n"),
+                               ("gpu/a_test.cpp", "#include <tests/devices.hpp>\n#include <vector>\n"
+                                                  "INSTANTIATE_TEST_SUITE_P(gpu, devices, Values(1));\n"),
+                               ("build/test_programs/gpu_tests.txt", f"x.\n{root}/gpu\na_test.cpp\ngone.cpp\n")):
+                (root / path).parent.mkdir(parents=True, exist_ok=True)
+                (root / path).write_bytes(text.encode() + b"\n// \xff\n" if path.endswith("pp") else text.encode())
+            self.assertEqual(targets_of_tests.read_programs(root / "build", root),
+                             {"gpu_tests": ["x.gpu/devices.carry/"]})
+
     def test_instances_in_other_files_count(self):
         self.assertEqual(list(names_in(["TEST_P(pairs, carry) {}",
                                         "INSTANTIATE_TEST_SUITE_P(shm, pairs, Values(1));"])),
