@@ -143,6 +143,9 @@ def check(tree):
     """Returns the problems, and a remark if a part of the check was impossible."""
     baseline = tree.baseline()
     problems = list(check_rates(tree.survey, baseline, tree.retired))
+    if not source_tree.is_checkout(tree.root):
+        reason = source_tree.complaint(tree.root) or "the tree is a folder of another checkout"
+        return problems, f"new passages and commits were not checked: there is no git checkout ({reason})"
     if not tree.has(baseline.commit):
         return problems, (f"new passages and commits were not checked: the baseline's commit {baseline.commit[:12]} is "
                           "not in this tree's history (git fetch --unshallow gets it)")

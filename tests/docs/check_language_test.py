@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import tempfile
 import unittest
+import unittest.mock
 
 import check_language
 import language_baseline
@@ -197,6 +198,12 @@ class MissingHistory(InARepository):
         shutil.rmtree(self.root / ".git")
         subprocess.run(["git", "init", "-q"], cwd=outer, check=True)
         self.expect(0, self.REMARK)
+
+    def test_the_remark_says_why_git_refuses(self):
+        with unittest.mock.patch.dict(os.environ, {"GIT_TEST_ASSUME_DIFFERENT_OWNER": "1", "LC_ALL": "C"}):
+            self.expect(0, self.REMARK, "dubious ownership")
+        shutil.rmtree(self.root / ".git")
+        self.assertNotIn("unshallow", self.expect(0, self.REMARK, "not a git repository"))
 
     def test_a_baseline_is_refused_in_a_shallow_clone(self):
         self.shallow()

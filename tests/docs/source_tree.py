@@ -36,6 +36,14 @@ def is_checkout(root):
     return done.returncode == 0 and os.path.realpath(done.stdout.decode().strip()) == os.path.realpath(root)
 
 
+def complaint(root):
+    """Returns the reason for which git reads no checkout here, for instance another owner."""
+    try:
+        return git(root, "rev-parse", "--show-toplevel").stderr.decode(errors="replace").partition("\n")[0]
+    except FileNotFoundError:
+        return "git is missing"
+
+
 def has_commit(root, commit):
     return git(root, "cat-file", "-e", f"{commit}^{{commit}}").returncode == 0
 
