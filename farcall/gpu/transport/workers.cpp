@@ -195,11 +195,11 @@ void workers::check() noexcept {
 
 void workers::look_after_workers() {
   std::unique_lock lock(mutex_);
+  bool may_sleep = false;
   while (!is_stopping_) {
     const auto is_wanted = [this] { return is_news_ || is_stopping_; };
     // A worker that fails never says that it has left.
-    // What was sent to one that has just left is still to be looked after.
-    if (has_failed() || (is_idle() && !has_unread())) {
+    if (has_failed() || may_sleep) {
       wanted_.wait(lock, is_wanted);
     } else {
       wanted_.wait_for(lock, interval(), is_wanted);
@@ -208,9 +208,14 @@ void workers::look_after_workers() {
     const std::string could_not_start = failure_;
     lock.unlock();
     if (!could_not_start.empty() && !has_failed()) fail(could_not_start);
+    // A worker may reply and leave right behind receive(), so idleness counts only if it came
+    // before.
+    may_sleep = is_idle();
     calls_.receive();
     check();
     lock.lock();
+    // Messages to a worker that has just left still have to be looked after.
+    may_sleep = may_sleep && !has_unread();
   }
 }
 
