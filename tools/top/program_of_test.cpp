@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
   const std::vector<char> here(1000);
   while (!has_input_ended()) {
     farcall::future<void> lingering = farcall::async(slow, farcall::fn<linger>);
-    for (int i = 0; i < 200; ++i)
+    for (int i = 0; i < 50; ++i)
       (void)farcall::sync(quick, farcall::fn<sum>, 1, i);
     farcall::put(std::span(here), there.span()).get();
     lingering.get();

@@ -45,18 +45,21 @@ def job(program):
 
 
 def wait_until_it_calls(farcall, host):
-    """The nodes of the job, once both targets have served something during a whole interval."""
+    """Returns the nodes of the job after an interval in which all of them worked. On a busy machine
+    the job may stand still for a while, so intervals become longer."""
     end = time.monotonic() + LIMIT_S
+    delay_ms = 300
     while time.monotonic() < end:
-        done = run(farcall, "top", "--once", "--json", "--delay", "300", "--pid", str(host))
+        done = run(farcall, "top", "--once", "--json", "--delay", str(delay_ms), "--pid", str(host))
+        delay_ms = min(2 * delay_ms, 10000)
         if done.returncode == 0:
             nodes = json.loads(done.stdout)["nodes"]
-            # One that came during the interval has been looked at by nobody.
-            if len(nodes) == 3 and all(n["calls_per_s"] > 0 and n["busy"] is not None
-                                       for n in nodes if n["node"] > 0):
+            # A node that came during the interval has no rates yet.
+            if (len(nodes) == 3 and all(n["calls_per_s"] > 0 and n["busy"] is not None
+                                        for n in nodes if n["node"] > 0)
+                    and nodes[0]["bytes_copied_per_s"] > 0 and nodes[2]["busy"] > 0):
                 return nodes
-        time.sleep(0.05)
-    raise SystemExit(f"the job was not seen:\n{done.stdout}{done.stderr}")
+    raise SystemExit(f"the job was not seen at work:\n{done.stdout}{done.stderr}")
 
 
 def check_json(farcall, host):
@@ -65,9 +68,8 @@ def check_json(farcall, host):
     check([n["node"] for n in (host_node, quick, slow)] == [0, 1, 2], "nodes are in order")
     check(quick["route"] == "shm" and quick["is_here"], "the route is that of the host")
     check(quick["p50_ns"] is None or 0 < quick["p50_ns"] < 1e9, "p50 is a duration")
-    check(host_node["bytes_copied_per_s"] > 0, "the host puts")
     check(slow["calls_per_s"] < quick["calls_per_s"], "the quick one serves more")
-    check(slow["busy"] > 0 and "linger" in slow["function"], f"the slow one lingers: {slow}")
+    check("linger" in slow["function"], f"the slow one lingers: {slow}")
     check(all(n["resident_bytes"] > 0 for n in (host_node, quick, slow)), "all take memory")
 
 
@@ -82,7 +84,8 @@ def check_text(farcall, host):
                 str(host)).stdout.splitlines()
     check(len(lines) == 2 and all(json.loads(line)["nodes"] for line in lines), "a line for each")
     by_calls = run(farcall, "top", "--once", "--json", "--sort", "calls", "--pid", str(host))
-    check(json.loads(by_calls.stdout)["nodes"][0]["node"] == 1, "the busiest is first")
+    rates = [n["calls_per_s"] for n in json.loads(by_calls.stdout)["nodes"]]
+    check(len(rates) == 3 and rates == sorted(rates, reverse=True), f"by calls: {rates}")
     closed = subprocess.run(f"{farcall} top --pid {host} --delay 50 | head -1", shell=True,
                             capture_output=True, text=True, timeout=LIMIT_S, check=False)
     check("node" in closed.stdout, "who reads one line gets it, and both end")
@@ -179,17 +182,19 @@ def check_metrics(farcall, host):
     with subprocess.Popen([farcall, "top", "--listen", "127.0.0.1:0", "--pid", str(host)],
                           stdout=subprocess.PIPE, text=True) as server:
         where = server.stdout.readline().strip()
-        families = {}
-        for _ in range(2):
-            before = families
+        families, calls_before = {}, {}
+        end = time.monotonic() + LIMIT_S
+        while True:
             with urllib.request.urlopen(where, timeout=LIMIT_S) as answer:
                 check(answer.headers["Content-Type"].startswith("text/plain"), "it is text")
                 families = metrics_in(answer.read().decode())
+            calls = {s["peer"]: value for s, value in families["farcall_calls"]
+                     if s["node"] == "0"}
+            if calls_before and calls["1"] > calls_before["1"]:
+                break
+            check(time.monotonic() < end, f"calls grow: {calls_before}, {calls}")
+            calls_before = calls_before or calls
             time.sleep(0.1)
-        calls = {s["peer"]: value for s, value in families["farcall_calls"] if s["node"] == "0"}
-        calls_before = {s["peer"]: value for s, value in before["farcall_calls"]
-                        if s["node"] == "0"}
-        check(calls["1"] > calls_before["1"], "calls grow")
         functions = {s["function"] for s, _ in families["farcall_handler_calls"]}
         check(any("sum" in f for f in functions), f"functions have names: {functions}")
         try:
