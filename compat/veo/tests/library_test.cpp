@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <bit>
 #include <cerrno>
 #include <filesystem>
 #include <string>
@@ -91,6 +92,41 @@ TEST(library, that_is_none) {
   process p;
   EXPECT_EQ(load(p, "/etc/passwd"), 0U);
   EXPECT_EQ(p.call("same", std::uint64_t{3}), 3U);
+}
+
+/// A copy of a library of kernels in the folder for temporary files, until it is moved or removed.
+std::filesystem::path copy_of(const std::string& library, const std::string& name) {
+  const std::filesystem::path file = std::filesystem::temp_directory_path() /
+                                     ("veo_" + name + "_" + std::to_string(::getpid()) + ".so");
+  std::filesystem::copy_file(library_file(library), file,
+                             std::filesystem::copy_options::overwrite_existing);
+  return file;
+}
+
+// As programs do that have a library inside of them.
+TEST(library, that_is_removed_once_it_is_loaded) {
+  VEO_TEST_LOCAL_ONLY("the file is one of this machine");
+  process p;
+  const std::filesystem::path file = copy_of("basic", "removed");
+  const std::uint64_t library = load(p, file.string());
+  std::filesystem::remove(file);
+  ASSERT_NE(library, 0U) << last_error();
+  // The bits of a double, set as an integer: only the type tells how to pass them.
+  EXPECT_EQ(call(p.main(), find(p, library, "halved"), std::bit_cast<std::uint64_t>(7.0)),
+            ok(std::bit_cast<std::uint64_t>(3.5)));
+}
+
+TEST(library, that_is_removed_has_lines_in_reports_of_faults) {
+  VEO_TEST_LOCAL_ONLY("the file is one of this machine");
+  captured_output errors(STDERR_FILENO);
+  {
+    process p;
+    const std::filesystem::path file = copy_of("basic", "without_a_name");
+    const std::uint64_t library = load(p, file.string());
+    std::filesystem::remove(file);
+    (void)call(p.open(), find(p, library, "write_nowhere"));
+  }
+  EXPECT_THAT(errors.end(), HasSubstr("at write_nowhere ("));
 }
 
 TEST(library, that_is_cut_off) {

@@ -4,9 +4,9 @@
 
 #include <cstddef>
 #include <cstdlib>
+#include <utility>
 
 #include <dwarf.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 namespace farcall::veo {
@@ -175,9 +175,19 @@ const char* function_at(Dwarf_Die& unit, Dwarf_Addr address) {
 
 } // namespace
 
-debug_info::debug_info(const std::string& file) noexcept
-    : file_(::open(file.c_str(), O_RDONLY | O_CLOEXEC)) {
-  if (file_ >= 0) dwarf_ = ::dwarf_begin(file_, DWARF_C_READ);
+debug_info::debug_info(int file) noexcept : file_(file) {
+  if (file_ < 0) return;
+  dwarf_ = ::dwarf_begin(file_, DWARF_C_READ);
+  if (dwarf_ == nullptr) {
+    ::close(std::exchange(file_, -1));
+    return;
+  }
+  // libdw opens other files when they are first asked for, and they may have gone by then.
+  (void)::dwarf_getalt(dwarf_);
+  Dwarf_CU* unit = nullptr;
+  Dwarf_Die split;
+  while (::dwarf_get_units(dwarf_, unit, &unit, nullptr, nullptr, nullptr, &split) == 0) {
+  }
 }
 
 debug_info::~debug_info() {

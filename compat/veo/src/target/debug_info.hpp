@@ -13,9 +13,10 @@ namespace farcall::veo {
 /// The debug information of one file, open. For one thread at a time.
 class debug_info {
  public:
-  /// Never fails: a file that is missing, or has no debug information, says nothing of any
-  /// function.
-  explicit debug_info(const std::string& file) noexcept;
+  /// Takes the descriptor of the file, and opens what else has some of its debug information, as
+  /// the files of split units. Never fails: a descriptor that is negative, or of a file without
+  /// debug information, says nothing of any function.
+  explicit debug_info(int file) noexcept;
   ~debug_info();
   debug_info(const debug_info&) = delete;
   debug_info& operator=(const debug_info&) = delete;

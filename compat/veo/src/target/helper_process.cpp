@@ -405,6 +405,7 @@ found helper_process::load(const std::string& path) {
   } else if (library != nullptr) {
     f.why.clear();
     look_for_table_writer();
+    open_debug_information();
     f.value = reinterpret_cast<std::uintptr_t>(library);
     const std::lock_guard guard(libraries_mutex_);
     libraries_.insert(f.value);

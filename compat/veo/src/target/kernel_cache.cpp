@@ -72,7 +72,7 @@ void kernel_cache::forget() noexcept {
   while (!kernels_.empty()) {
     forgotten_.insert(kernels_.extract(kernels_.begin()));
   }
-  forget_modules();
+  close_debug_information();
   // Release: pairs with the acquire in at().
   generation_.store(next_generation(), std::memory_order_release);
 }

@@ -5,6 +5,7 @@
 #include "debug_info.hpp"
 #include "loaded_module.hpp"
 
+#include <algorithm>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -17,8 +18,8 @@ struct open_module {
   loaded_module place;
   debug_info information;
 
-  explicit open_module(loaded_module&& loaded)
-      : place(std::move(loaded)), information(place.file) {}
+  explicit open_module(loaded_module loaded)
+      : place(std::move(loaded)), information(open_mapped_file(0, place.begin, place.file)) {}
 };
 
 std::mutex mutex;
@@ -29,15 +30,11 @@ std::vector<std::unique_ptr<open_module>>& modules() {
   return all;
 }
 
-const open_module* module_containing(const void* code) {
-  std::optional<loaded_module> now = module_of(code);
-  if (!now) return nullptr;
+const open_module* open(loaded_module&& now) {
   for (const auto& module : modules()) {
-    if (module->place.file == now->file && module->place.load_bias == now->load_bias) {
-      return module.get();
-    }
+    if (module->place == now) return module.get();
   }
-  return modules().emplace_back(std::make_unique<open_module>(*std::move(now))).get();
+  return modules().emplace_back(std::make_unique<open_module>(std::move(now))).get();
 }
 
 } // namespace
@@ -45,8 +42,9 @@ const open_module* module_containing(const void* code) {
 std::optional<signature> signature_of(const void* code) noexcept {
   try {
     const std::scoped_lock lock(mutex);
-    const open_module* module = module_containing(code);
-    if (module == nullptr) return std::nullopt;
+    std::optional<loaded_module> now = module_of(code);
+    if (!now) return std::nullopt;
+    const open_module* module = open(*std::move(now));
     return module->information.signature_at(reinterpret_cast<std::uint64_t>(code) -
                                             module->place.load_bias);
   } catch (const std::exception&) {
@@ -54,16 +52,26 @@ std::optional<signature> signature_of(const void* code) noexcept {
   }
 }
 
-void forget_module_of(const void* code) noexcept {
-  const std::scoped_lock lock(mutex);
-  std::erase_if(modules(), [code](const auto& module) {
-    return module->place.contains(reinterpret_cast<std::uint64_t>(code));
-  });
+void open_debug_information() noexcept {
+  try {
+    const std::scoped_lock lock(mutex);
+    for (loaded_module& module : loaded_modules())
+      open(std::move(module));
+  } catch (const std::exception&) {
+    // Out of memory: a look-up tries again.
+  }
 }
 
-void forget_modules() noexcept {
-  const std::scoped_lock lock(mutex);
-  modules().clear();
+void close_debug_information() noexcept {
+  try {
+    const std::scoped_lock lock(mutex);
+    const std::vector<loaded_module> loaded = loaded_modules();
+    std::erase_if(modules(), [&loaded](const auto& module) {
+      return std::find(loaded.begin(), loaded.end(), module->place) == loaded.end();
+    });
+  } catch (const std::exception&) {
+    // Out of memory: the next call closes them.
+  }
 }
 
 } // namespace farcall::veo
@@ -73,8 +81,8 @@ void forget_modules() noexcept {
 namespace farcall::veo {
 
 std::optional<signature> signature_of(const void* /*code*/) noexcept { return std::nullopt; }
-void forget_module_of(const void* /*code*/) noexcept {}
-void forget_modules() noexcept {}
+void open_debug_information() noexcept {}
+void close_debug_information() noexcept {}
 
 } // namespace farcall::veo
 

@@ -33,14 +33,16 @@ struct signature {
   friend bool operator==(const signature&, const signature&) = default;
 };
 
-/// What the debug information of the library, or program, that contains `code` says of the function
-/// that starts there; nothing without debug information (`-g`), or if this was built without libdw.
-/// Debug information is kept open until it is forgotten. Any thread.
+/// Looks the function that starts at `code` up in the debug information of the library, or program,
+/// that contains it; nothing without debug information (`-g`), or if this was built without libdw.
+/// Any thread.
 std::optional<signature> signature_of(const void* code) noexcept;
 
-/// For dlclose, which takes other libraries along: before it with an address in the library, or
-/// after it for all libraries.
-void forget_module_of(const void* code) noexcept;
-void forget_modules() noexcept;
+/// Opens the debug information of all libraries that are loaded: after dlopen(), because files may
+/// be removed, or replaced, before a function of theirs is called for the first time.
+void open_debug_information() noexcept;
+
+/// Closes the debug information of libraries that have gone: after dlclose().
+void close_debug_information() noexcept;
 
 } // namespace farcall::veo

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -141,6 +142,8 @@ class scratch_folder {
   std::filesystem::path path_;
 };
 
+const signature real_from_real{real64, {real64}, false};
+
 TEST(signature_of, libraries_that_come_and_go) {
   const scratch_folder folder;
   const auto path = folder.path() / "libcome_and_go.so";
@@ -149,19 +152,87 @@ TEST(signature_of, libraries_that_come_and_go) {
     std::filesystem::copy_file(turn % 2 == 0 ? FARCALL_VEO_TEST_KERNELS_DEBUG
                                              : FARCALL_VEO_TEST_KERNELS_PLAIN,
                                path, std::filesystem::copy_options::overwrite_existing);
-    const library library(path);
-    const void* code = library["same_real"];
-    if (turn % 2 == 0) {
-      EXPECT_EQ(signature_of(code), (signature{real64, {real64}, false}));
-    } else {
-      EXPECT_EQ(signature_of(code), std::nullopt);
+    {
+      const library library(path);
+      const std::optional<signature> known = signature_of(library["same_real"]);
+      EXPECT_EQ(known, turn % 2 == 0 ? std::optional(real_from_real) : std::nullopt);
     }
-    if (turn == 0) {
-      forget_module_of(code);
-    } else {
-      forget_modules();
-    }
+    close_debug_information();
   }
+}
+
+/// A library with one function, `half`, which is at the same place for each type.
+void write_half_of(const char* type, const std::filesystem::path& path) {
+  const std::string source = path.string() + ".c";
+  std::ofstream(source) << type << " half(" << type << " a) { return a / 2; }\n";
+  const std::string command = std::string("\"") + FARCALL_VEO_TEST_COMPILER +
+                              "\" -x c -g -O2 -fPIC -shared \"" + source + "\" -o \"" +
+                              path.string() + "\"";
+  ASSERT_EQ(std::system(command.c_str()), 0) << command;
+}
+
+TEST(signature_of, library_that_is_removed_once_it_is_loaded) {
+  const scratch_folder folder;
+  const auto path = folder.path() / "libremoved.so";
+  write_half_of("double", path);
+  const library library(path);
+  open_debug_information();
+  std::filesystem::remove(path);
+  EXPECT_EQ(signature_of(library["half"]), real_from_real);
+}
+
+TEST(signature_of, library_that_is_replaced_once_it_is_loaded) {
+  const scratch_folder folder;
+  const auto path = folder.path() / "libreplaced.so";
+  const auto other = folder.path() / "libother.so";
+  write_half_of("double", path);
+  write_half_of("long", other);
+  const library library(path);
+  open_debug_information();
+  std::filesystem::rename(other, path);
+  EXPECT_EQ(signature_of(library["half"]), real_from_real);
+}
+
+// The system gives the removed file to the superuser only, and types of the other file are wrong.
+TEST(signature_of, library_that_is_replaced_before_a_look) {
+  const scratch_folder folder;
+  const auto path = folder.path() / "libunseen.so";
+  const auto other = folder.path() / "libother.so";
+  write_half_of("double", path);
+  write_half_of("long", other);
+  const library library(path);
+  std::filesystem::rename(other, path);
+  const std::optional<signature> known = signature_of(library["half"]);
+  EXPECT_EQ(known.value_or(real_from_real), real_from_real);
+}
+
+TEST(signature_of, library_that_is_removed_stays_known_while_others_go) {
+  const scratch_folder folder;
+  const auto path = folder.path() / "libstays.so";
+  write_half_of("double", path);
+  const library stays(path);
+  {
+    const library goes(FARCALL_VEO_TEST_KERNELS_DEBUG);
+    open_debug_information();
+  }
+  std::filesystem::remove(path);
+  close_debug_information();
+  EXPECT_EQ(signature_of(stays["half"]), real_from_real);
+}
+
+TEST(signature_of, library_whose_split_debug_information_is_removed) {
+  const scratch_folder folder;
+  const auto path = folder.path() / "libsplit.so";
+  const std::string command =
+      "cd \"" + folder.path().string() + "\" && \"" + FARCALL_VEO_TEST_COMPILER +
+      "\" -x c -g -gsplit-dwarf -O2 -fPIC -c \"" + FARCALL_VEO_TEST_KERNELS_SOURCE +
+      "\" -o split.o && \"" + FARCALL_VEO_TEST_COMPILER + "\" -shared split.o -o libsplit.so";
+  ASSERT_EQ(std::system(command.c_str()), 0) << command;
+  ASSERT_TRUE(std::filesystem::exists(folder.path() / "split.dwo"));
+  const library library(path);
+  open_debug_information();
+  std::filesystem::remove_all(folder.path());
+  EXPECT_EQ(signature_of(library["half"]), real_from_real);
 }
 
 TEST(signature_of, library_with_a_relative_name_after_a_change_of_folder) {
@@ -171,10 +242,10 @@ TEST(signature_of, library_with_a_relative_name_after_a_change_of_folder) {
   {
     const library c("./" + path.filename().string());
     std::filesystem::current_path("/");
-    EXPECT_EQ(signature_of(c["half"]), (signature{real64, {real64}, false}));
-    forget_module_of(c["half"]);
+    EXPECT_EQ(signature_of(c["half"]), real_from_real);
   }
   std::filesystem::current_path(before);
+  close_debug_information();
 }
 
 /// What only debuggers read of a library: its bytes can be anything.
@@ -214,12 +285,14 @@ TEST(signature_of, damaged_libraries_does_no_harm) {
     }
     const auto path = folder.path() / ("lib" + std::to_string(variant) + ".so");
     std::ofstream(path, std::ios::binary) << damaged;
-    const library library(path);
-    for (const char* name : {"odd_ones", "third", "opposite", "scaled"}) {
-      static_cast<void>(signature_of(library[name]));
+    {
+      const library library(path);
+      for (const char* name : {"odd_ones", "third", "opposite", "scaled"}) {
+        static_cast<void>(signature_of(library[name]));
+      }
+      if (signature_of(library["half"]) != real_from_real) ++unlike;
     }
-    if (signature_of(library["half"]) != signature{real64, {real64}, false}) ++unlike;
-    forget_modules();
+    close_debug_information();
   }
   EXPECT_GT(unlike, 0) << "nothing was damaged";
 }

@@ -3,6 +3,7 @@
 #if FARCALL_VEO_HAS_DWARF
 
 #include "debug_info.hpp"
+#include "loaded_module.hpp"
 
 #include <array>
 #include <cstddef>
@@ -52,8 +53,9 @@ void wait_for(pid_t child) noexcept {
 
 void write_source_lines(std::span<void* const> places) noexcept {
   char program[] = "/proc/self/exe";
-  std::array<char*, 2 * most_places + 3> words{};
+  std::array<char*, 3 * most_places + 3> words{};
   std::array<std::array<char, digits>, most_places> addresses;
+  std::array<std::array<char, digits>, most_places> bases;
   std::size_t count = 0;
   words[count++] = program;
   words[count++] = const_cast<char*>(option);
@@ -69,6 +71,8 @@ void write_source_lines(std::span<void* const> places) noexcept {
                                   (i == 0 ? 0 : 1));
     words[count++] = file;
     words[count++] = addresses[i].data();
+    put_address(bases[i], reinterpret_cast<std::uintptr_t>(info.dli_fbase));
+    words[count++] = bases[i].data();
   }
   pid_t child = 0;
   if (count > 2 && ::posix_spawn(&child, program, nullptr, nullptr, words.data(), environ) == 0) {
@@ -79,8 +83,10 @@ void write_source_lines(std::span<void* const> places) noexcept {
 bool is_for_source_lines(int argc, char** argv) noexcept {
   if (argc < 2 || std::strcmp(argv[1], option) != 0) return false;
   constexpr int hexadecimal = 16;
-  for (int i = 2; i + 1 < argc; i += 2) {
-    const debug_info information(argv[i]);
+  for (int i = 2; i + 2 < argc; i += 3) {
+    const std::uint64_t base = std::strtoull(argv[i + 2], nullptr, hexadecimal);
+    // The process that has failed waits, and has the file still mapped.
+    const debug_info information(open_mapped_file(::getppid(), base, argv[i]));
     const std::string line = information.line_at(std::strtoull(argv[i + 1], nullptr, hexadecimal));
     if (!line.empty()) std::fprintf(stderr, "  at %s\n", line.c_str());
   }
