@@ -7,6 +7,7 @@
 #include <bit>
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -127,6 +128,27 @@ TEST(library, that_is_removed_has_lines_in_reports_of_faults) {
     (void)call(p.open(), find(p, library, "write_nowhere"));
   }
   EXPECT_THAT(errors.end(), HasSubstr("at write_nowhere ("));
+}
+
+TEST(library, for_the_vector_engine_is_named_as_such) {
+  VEO_TEST_LOCAL_ONLY("the file is one of this machine");
+  process p;
+  const std::filesystem::path file = copy_of("shadow", "for_the_card");
+  const auto set_machine = [&file](char machine) {
+    std::fstream bytes(file, std::ios::in | std::ios::out | std::ios::binary);
+    bytes.seekp(18);
+    bytes.put(machine);
+    bytes.put(0);
+  };
+  set_machine(static_cast<char>(251));
+  EXPECT_EQ(load(p, file.string()), 0U);
+  EXPECT_THAT(last_error(), HasSubstr("built for NEC's Vector Engine"));
+  EXPECT_THAT(last_error(), HasSubstr("ncc"));
+  set_machine(8); // MIPS
+  EXPECT_EQ(load(p, file.string()), 0U);
+  EXPECT_THAT(last_error(), HasSubstr("another processor (ELF machine 8)"));
+  std::filesystem::remove(file);
+  EXPECT_EQ(p.call("same", std::uint64_t{3}), 3U);
 }
 
 TEST(library, that_is_cut_off) {

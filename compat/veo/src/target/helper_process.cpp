@@ -235,29 +235,48 @@ bool load_what_is_missing(std::string_view loader_error) {
   return false;
 }
 
+/// Calls `take(file)` for each file of that name in the folders of a list such as a PATH, until it
+/// returns true.
+template <class Take>
+void any_file_in(const char* list, const std::string& name, const Take& take) {
+  std::istringstream folders(list == nullptr ? "" : list);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const std::string file = folder + "/" + name;
+    if (!folder.empty() && ::access(file.c_str(), R_OK) == 0 && take(file)) return;
+  }
+}
+
 /// Null, and why.
 void* open_file(const char* file, std::string& why) {
   // One without a folder the loader looks for itself.
-  why = std::strchr(file, '/') == nullptr ? "" : damage_of_library(file);
+  const bool has_folder = std::strchr(file, '/') != nullptr;
+  why = has_folder ? damage_of_library(file) : "";
   if (!why.empty()) return nullptr;
   for (;;) {
     if (void* library = ::dlopen(file, RTLD_NOW | RTLD_GLOBAL)) return library;
     why = last_loader_error();
-    if (!load_what_is_missing(why)) return nullptr;
+    if (load_what_is_missing(why)) continue;
+    if (has_folder) return nullptr;
+    // The loader passes over files for other processors.
+    any_file_in(std::getenv("LD_LIBRARY_PATH"), file, [&why](const std::string& found) {
+      const std::string damage = damage_of_library(found.c_str());
+      if (!damage.empty()) why += "; of " + found + ": " + damage;
+      return !damage.empty();
+    });
+    return nullptr;
   }
 }
 
 /// Names without a folder are looked for in the path of the Vector Engine's libraries first.
 void* open_library(const std::string& name, std::string& why) {
-  const char* path = std::getenv("VE_LD_LIBRARY_PATH");
-  if (path != nullptr && name.find('/') == std::string::npos) {
-    std::istringstream folders(path);
-    for (std::string folder; std::getline(folders, folder, ':');) {
-      const std::string file = folder + "/" + name;
-      if (!folder.empty() && ::access(file.c_str(), R_OK) == 0) return open_file(file.c_str(), why);
-    }
+  std::string file = name;
+  if (name.find('/') == std::string::npos) {
+    any_file_in(std::getenv("VE_LD_LIBRARY_PATH"), name, [&file](const std::string& found) {
+      file = found;
+      return true;
+    });
   }
-  return open_file(name.c_str(), why);
+  return open_file(file.c_str(), why);
 }
 
 } // namespace

@@ -19,17 +19,36 @@ bool read_at(int fd, std::uint64_t offset, T& to) {
   return ::pread(fd, &to, sizeof to, static_cast<off_t>(offset)) == static_cast<ssize_t>(sizeof to);
 }
 
+std::string text_of_machine(unsigned machine) {
+  constexpr unsigned vector_engine = 251; // which not every header names
+  return machine == vector_engine
+             ? "NEC's Vector Engine"
+             : "another processor (ELF machine " + std::to_string(machine) + ")";
+}
+
+unsigned own_machine() {
+  const unique_fd own(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+  ElfW(Ehdr) header;
+  return own.get() >= 0 && read_at(own.get(), 0, header) ? header.e_machine : unsigned{EM_NONE};
+}
+
 } // namespace
 
 std::string damage_of_library(const char* file) {
-  const unique_fd fd(::open(file, O_RDONLY | O_CLOEXEC));
+  const unique_fd fd(::open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status{};
   ElfW(Ehdr) header;
   if (fd.get() < 0 || ::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
-      !read_at(fd.get(), 0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
-      header.e_phentsize != sizeof(ElfW(Phdr))) {
+      !read_at(fd.get(), 0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) {
     return {};
   }
+  // The loader passes such a file over, and says that there is none.
+  if (const unsigned own = own_machine(); own != EM_NONE && header.e_machine != own) {
+    return "it was built for " + text_of_machine(header.e_machine) +
+           ", and kernels run on this machine's processor: compile it with farcall's ncc, nc++ or "
+           "nfort";
+  }
+  if (header.e_phentsize != sizeof(ElfW(Phdr))) return {};
   const auto size = static_cast<std::uint64_t>(status.st_size);
   for (std::size_t i = 0; i < header.e_phnum; ++i) {
     ElfW(Phdr) part;
