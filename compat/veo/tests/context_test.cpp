@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include <unistd.h>
+
 namespace veo_test {
 namespace {
 
@@ -79,6 +81,25 @@ TEST(context, closed_ones_are_not_counted) {
   veo_thr_ctxt* const c = open(p);
   EXPECT_EQ(veo_num_contexts(p.get()), 3);
   EXPECT_EQ(veo_get_context(p.get(), 2), c);
+}
+
+TEST(context, closed_twice_says_nothing) {
+  captured_output errors(STDERR_FILENO);
+  veo_thr_ctxt* closed = nullptr;
+  veo_thr_ctxt* gone = nullptr;
+  {
+    process p;
+    ASSERT_NE(open(p), nullptr);
+    closed = open(p);
+    gone = open(p);
+    EXPECT_EQ(close(closed), 0);
+    EXPECT_EQ(close(closed), 0);
+    EXPECT_EQ(p.destroy(), 0);
+  }
+  // As py-veo does at the end of a program.
+  EXPECT_EQ(close(gone), 0);
+  EXPECT_EQ(close(closed), 0);
+  EXPECT_EQ(errors.end(), "");
 }
 
 TEST(context, that_is_not_there) {
