@@ -3,6 +3,7 @@
 #include <farcall/base/settings.hpp>
 #include <farcall/transport/control_socket.hpp>
 #include <farcall/transport/process.hpp>
+#include <farcall/transport/reaped_process.hpp>
 
 #include <cerrno>
 #include <csignal>
@@ -47,12 +48,10 @@ std::string why_not_started(int reason) {
   }
 }
 
-std::string describe(const siginfo_t& info) {
-  if (info.si_code == CLD_EXITED) {
-    return "exited with status " + std::to_string(info.si_status);
-  }
-  const char* name = ::sigabbrev_np(info.si_status);
-  return "was killed by signal " + std::to_string(info.si_status) +
+std::string describe(const process_end& end) {
+  if (!end.is_signal) return "exited with status " + std::to_string(end.number);
+  const char* name = ::sigabbrev_np(end.number);
+  return "was killed by signal " + std::to_string(end.number) +
          (name != nullptr ? std::string(" (SIG") + name + ")" : std::string());
 }
 
@@ -174,14 +173,14 @@ std::optional<std::string> child_process::wait(time_point deadline) {
     if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0) {
       if (errno == EINTR) continue;
       is_reaped_ = true;
-      ended_ = "ended (somebody else took its exit status)";
+      if (const auto end = end_of_reaped(pidfd_.get())) return note_end(*end);
+      ended_ = drops_exit_statuses()
+                   ? "ended; the system has dropped its exit status, because this process ignores "
+                     "SIGCHLD (set SIGCHLD to SIG_DFL before the job)"
+                   : "ended (somebody else took its exit status)";
       return ended_;
     }
-    if (info.si_pid != 0) {
-      ended_ = describe(info);
-      exit_code_ = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
-      return ended_;
-    }
+    if (info.si_pid != 0) return note_end({info.si_code != CLD_EXITED, info.si_status});
     if (clock::now() >= deadline) return std::nullopt;
     if (pidfd_) {
       pollfd waiting{pidfd_.get(), POLLIN, 0};
@@ -190,6 +189,12 @@ std::optional<std::string> child_process::wait(time_point deadline) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }
+}
+
+const std::optional<std::string>& child_process::note_end(const process_end& end) {
+  ended_ = describe(end);
+  exit_code_ = end.is_signal ? 128 + end.number : end.number;
+  return ended_;
 }
 
 void child_process::reap() noexcept {
@@ -203,8 +208,15 @@ void child_process::reap() noexcept {
 }
 
 void child_process::kill() noexcept {
-  // Not reaped yet, so the number still is this child's.
-  if (pid_ != 0 && !ended_) ::kill(pid_, SIGKILL);
+  if (pid_ == 0 || ended_) return;
+#ifdef SYS_pidfd_send_signal
+  // The number may be another process's already, if this process ignores SIGCHLD.
+  if (pidfd_ && (::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0) == 0 ||
+                 errno == ESRCH)) {
+    return;
+  }
+#endif
+  ::kill(pid_, SIGKILL);
 }
 
 std::vector<std::string> own_environment() {

@@ -23,6 +23,8 @@ struct child_output {
   int error = -1;
 };
 
+struct process_end;
+
 /// A child process that runs a target. Owns it: it is killed and reaped at the end, unless it ended
 /// before.
 class child_process {
@@ -64,6 +66,8 @@ class child_process {
   void kill() noexcept;
 
  private:
+  const std::optional<std::string>& note_end(const process_end& end);
+
   pid_t pid_ = 0;
   unique_fd pidfd_;
   std::optional<std::string> ended_;

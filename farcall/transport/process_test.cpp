@@ -2,6 +2,7 @@
 #include <farcall/base/settings.hpp>
 #include <farcall/memory/segment.hpp>
 #include <farcall/transport/process.hpp>
+#include <tests/refused_calls.hpp>
 #include <tests/support.hpp>
 
 #include <gmock/gmock.h>
@@ -15,11 +16,13 @@
 #include <fstream>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,6 +31,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
@@ -118,7 +122,50 @@ TEST(child_process, an_end_that_somebody_else_reaped_is_an_end) {
   ASSERT_EQ(::waitpid(child.pid(), nullptr, 0), child.pid());
   const auto ended = child.wait(soon());
   ASSERT_TRUE(ended);
-  EXPECT_THAT(*ended, HasSubstr("somebody else"));
+  EXPECT_THAT(*ended, AnyOf("exited with status 0", HasSubstr("somebody else")));
+}
+
+/// Has this process ignore SIGCHLD, so that the system reaps its children.
+class ignored_child_signals {
+ public:
+  ignored_child_signals() {
+    struct sigaction ignores{};
+    ignores.sa_handler = SIG_IGN;
+    ::sigaction(SIGCHLD, &ignores, &before_);
+  }
+  ignored_child_signals(const ignored_child_signals&) = delete;
+  ignored_child_signals& operator=(const ignored_child_signals&) = delete;
+  ~ignored_child_signals() { ::sigaction(SIGCHLD, &before_, nullptr); }
+
+ private:
+  struct sigaction before_{};
+};
+
+// Linux 6.15 and later tell the status of a process that was reaped.
+TEST(child_process, an_ignored_SIGCHLD_loses_no_status_without_a_word) {
+  const ignored_child_signals ignored;
+  EXPECT_THAT(outcome_of("exit 7"), AnyOf("exited with status 7", HasSubstr("ignores SIGCHLD")));
+  EXPECT_THAT(outcome_of("kill -KILL $$"),
+              AnyOf("was killed by signal 9 (SIGKILL)", HasSubstr("ignores SIGCHLD")));
+}
+
+TEST(child_process, a_status_that_the_system_drops_is_called_dropped) {
+  const ignored_child_signals ignored;
+  std::string ended;
+  // The descriptor that is refused tells the status to newer systems.
+  std::thread([&] {
+    test::refuse_system_call(SYS_pidfd_open);
+    ended = outcome_of("exit 7");
+  }).join();
+  EXPECT_THAT(ended, HasSubstr("ignores SIGCHLD (set SIGCHLD to SIG_DFL"));
+}
+
+TEST(child_process, is_killed_while_SIGCHLD_is_ignored) {
+  const ignored_child_signals ignored;
+  child_process child = run_shell("exec sleep 1000");
+  EXPECT_TRUE(is_running(child.pid()));
+  child.kill();
+  EXPECT_NE(child.wait(soon()), std::nullopt);
 }
 
 TEST(child_process, its_descriptor_becomes_readable_at_the_end) {

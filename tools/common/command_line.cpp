@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <memory>
@@ -193,6 +194,8 @@ int run_chosen(const command& program, const choice& made) {
 
 int run_command_line(const command& program, const std::string& version, int argc,
                      const char* const* argv) {
+  // Ignored signals stay ignored across exec, and the commands wait for the programs they start.
+  std::signal(SIGCHLD, SIG_DFL);
   CLI::App app{program.text};
   app.name(program.name);
   if (!version.empty()) app.set_version_flag("--version", version);

@@ -54,6 +54,7 @@ struct command {
 /// command throws anything else. Messages go to standard error.
 ///
 /// `version` is what --version prints; messages begin with the first word of the program's name.
+/// Sets SIGCHLD to SIG_DFL, whatever the starting program has set.
 [[nodiscard]] int run_command_line(const command& program, const std::string& version, int argc,
                                    const char* const* argv);
 
