@@ -125,7 +125,8 @@ node_memory membership::make_memory(node_id node, const memory_sizes& sizes) {
     throw error(std::string(e.what()) + "; FARCALL_HEAP_BYTES or job_options::heap_bytes lets each "
                                         "node share less");
   }
-  if (const std::uint64_t pool = huge_page_pool(); pool != 0) {
+  // Emulators map them at few addresses, or at none.
+  if (const std::uint64_t pool = sizes.is_emulated ? 0 : huge_page_pool(); pool != 0) {
     try {
       made.windows.push_back(segment::create(label + "-huge", pool, page_kind::huge));
     } catch (const error& e) {

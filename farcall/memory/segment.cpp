@@ -2,6 +2,7 @@
 #include <farcall/base/error.hpp>
 #include <farcall/memory/segment.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
@@ -51,48 +52,69 @@ std::byte* without_core_dump(std::byte* data, std::size_t bytes) noexcept {
   return data;
 }
 
+std::uint64_t inode_of(int fd) {
+  struct stat status{};
+  if (::fstat(fd, &status) != 0) throw_system_error("looking at shared memory", errno);
+  return status.st_ino;
+}
+
+/// Alignment of the addresses at which the file can be mapped: of a huge page, if it has these.
+std::size_t alignment_of(int fd) noexcept {
+  struct stat status{};
+  if (::fstat(fd, &status) != 0) return segment_alignment;
+  const auto page = static_cast<std::size_t>(status.st_blksize);
+  return is_power_of_two(page) ? std::max(page, segment_alignment) : segment_alignment;
+}
+
+[[noreturn]] void throw_unmapped(std::size_t bytes, int reason) {
+  throw_system_error("mapping " + std::to_string(bytes) + " bytes of shared memory" +
+                         (reason == ENOMEM ? " (address space limit, 'ulimit -v'?)" : ""),
+                     reason);
+}
+
 std::byte* map_shared(int fd, std::size_t bytes) {
   constexpr int protection = PROT_READ | PROT_WRITE;
   constexpr int flags = MAP_SHARED | MAP_NORESERVE;
-  const auto must_succeed = [bytes](void* data) {
-    if (data != MAP_FAILED) return static_cast<std::byte*>(data);
-    throw_system_error("mapping " + std::to_string(bytes) +
-                           " bytes of shared memory (address space limit, 'ulimit -v'?)",
-                       errno);
-  };
-  const auto gap_of = [](const std::byte* data) {
+  const std::size_t alignment = alignment_of(fd);
+  const auto gap_of = [alignment](const void* data) {
     const auto address = reinterpret_cast<std::uintptr_t>(data);
-    return align_up(address, segment_alignment) - address;
+    return align_up(address, alignment) - address;
   };
-  std::byte* data = must_succeed(::mmap(nullptr, bytes, protection, flags, fd, 0));
-  // Huge pages always are.
-  if (gap_of(data) == 0) return without_core_dump(data, bytes);
-  ::munmap(data, bytes);
-  // Room in which an aligned place can be found.
-  std::byte* const room = must_succeed(::mmap(nullptr, bytes + segment_alignment, PROT_NONE,
-                                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
-  const std::size_t before = gap_of(room);
-  data = room + before;
+  void* const anywhere = ::mmap(nullptr, bytes, protection, flags, fd, 0);
+  if (anywhere != MAP_FAILED) {
+    if (gap_of(anywhere) == 0) return without_core_dump(static_cast<std::byte*>(anywhere), bytes);
+    ::munmap(anywhere, bytes);
+  } else if (errno != EINVAL) {
+    // Emulators choose addresses for huge pages without regard to their alignment: EINVAL.
+    throw_unmapped(bytes, errno);
+  }
+  // Space that holds an aligned place.
+  const std::size_t end = align_up(bytes, page_bytes());
+  const std::size_t space_bytes = end + alignment;
+  void* const space =
+      ::mmap(nullptr, space_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (space == MAP_FAILED) throw_unmapped(bytes, errno);
+  const std::size_t before = gap_of(space);
+  std::byte* const data = static_cast<std::byte*>(space) + before;
   if (::mmap(data, bytes, protection, flags | MAP_FIXED, fd, 0) == MAP_FAILED) {
     const int reason = errno;
-    ::munmap(room, bytes + segment_alignment);
-    errno = reason;
-    (void)must_succeed(MAP_FAILED);
+    ::munmap(space, space_bytes);
+    throw_unmapped(bytes, reason);
   }
-  const std::size_t end = align_up(bytes, page_bytes());
-  if (before != 0) ::munmap(room, before);
-  ::munmap(data + end, align_up(bytes + segment_alignment, page_bytes()) - before - end);
+  if (before != 0) ::munmap(space, before);
+  ::munmap(data + end, space_bytes - before - end);
   return without_core_dump(data, bytes);
 }
 
 } // namespace
 
 segment::segment(segment&& other) noexcept
-    : file_(std::move(other.file_)), data_(std::exchange(other.data_, nullptr)),
-      bytes_(std::exchange(other.bytes_, 0)) {}
+    : file_(std::move(other.file_)), inode_(other.inode_),
+      data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
 
 segment& segment::operator=(segment&& other) noexcept {
   std::swap(file_, other.file_);
+  std::swap(inode_, other.inode_);
   std::swap(data_, other.data_);
   std::swap(bytes_, other.bytes_);
   return *this;
@@ -124,6 +146,7 @@ segment segment::create(const std::string& label, std::size_t bytes, page_kind p
   if (::fcntl(made.file_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     throw_system_error("fixing the size of shared memory \"" + label + "\"", errno);
   }
+  made.inode_ = inode_of(made.file_.get());
   made.data_ = map_shared(made.file_.get(), bytes);
   made.bytes_ = bytes;
   return made;
@@ -137,27 +160,47 @@ segment segment::map(unique_fd file, std::size_t bytes) {
                 std::to_string(bytes) + " were announced");
   }
   segment made;
+  made.inode_ = status.st_ino;
   made.data_ = map_shared(file.get(), bytes);
   made.bytes_ = bytes;
   made.file_ = std::move(file);
   return made;
 }
 
-bool segment::reserve(std::size_t offset, std::size_t bytes) noexcept {
-  int status = 0;
-  do {
-    status = ::fallocate(file_.get(), 0, static_cast<off_t>(offset), static_cast<off_t>(bytes));
-  } while (status != 0 && errno == EINTR);
-  return status == 0;
+bool segment::has_own_file() const noexcept {
+  struct stat status{};
+  return ::fstat(file_.get(), &status) == 0 && status.st_ino == inode_;
+}
+
+int segment::reserve(std::size_t offset, std::size_t bytes) noexcept {
+  if (bytes == 0 || offset > bytes_ || bytes > bytes_ - offset) return EINVAL;
+  int reason = EBADF;
+  if (has_own_file()) {
+    do {
+      const int status =
+          ::fallocate(file_.get(), 0, static_cast<off_t>(offset), static_cast<off_t>(bytes));
+      reason = status == 0 ? 0 : errno;
+    } while (reason == EINTR);
+    if (reason == 0 || reason == ENOSPC || reason == ENOMEM) return reason;
+  }
+#ifdef MADV_POPULATE_WRITE
+  // Filters of system calls may refuse fallocate().
+  if (::madvise(data_ + offset, bytes, MADV_POPULATE_WRITE) == 0) return 0;
+#endif
+  return reason;
 }
 
 void segment::discard(std::size_t offset, std::size_t bytes) noexcept {
   const std::size_t first = align_up(offset, page_bytes());
   const std::size_t last = (offset + bytes) / page_bytes() * page_bytes();
   if (first >= last) return;
+  if (has_own_file() &&
+      ::fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                  static_cast<off_t>(first), static_cast<off_t>(last - first)) == 0) {
+    return;
+  }
   // Failure only keeps the memory in use.
-  (void)::fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                    static_cast<off_t>(first), static_cast<off_t>(last - first));
+  (void)::madvise(data_ + first, last - first, MADV_REMOVE);
 }
 
 void prefault(std::byte* data, std::size_t bytes) noexcept {

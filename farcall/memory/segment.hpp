@@ -3,6 +3,7 @@
 #include <farcall/base/unique_fd.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <utility>
@@ -47,9 +48,10 @@ class segment {
   /// Closes the descriptor and keeps the mapping, once nobody else needs to be given the segment.
   void close_file() noexcept { file_.reset(); }
 
-  /// Takes the pages of [offset, offset + bytes) from the system now. False when there are not
-  /// enough of them; touching them would then kill the process.
-  [[nodiscard]] bool reserve(std::size_t offset, std::size_t bytes) noexcept;
+  /// Takes the pages of [offset, offset + bytes) from the system now; `offset` is a multiple of a
+  /// page. Returns 0, or else errno: ENOSPC or ENOMEM when there are not enough pages. Touching
+  /// them would then kill the process.
+  [[nodiscard]] int reserve(std::size_t offset, std::size_t bytes) noexcept;
 
   /// The descriptor, to pass the segment on later; keeps the mapping.
   [[nodiscard]] unique_fd take_file() noexcept { return std::move(file_); }
@@ -59,7 +61,11 @@ class segment {
   void discard(std::size_t offset, std::size_t bytes) noexcept;
 
  private:
+  /// False once something else has closed the descriptor: its number may be another file's.
+  [[nodiscard]] bool has_own_file() const noexcept;
+
   unique_fd file_;
+  std::uint64_t inode_ = 0;
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
 };

@@ -1,6 +1,7 @@
 #include <farcall/base/error.hpp>
 #include <farcall/memory/segment.hpp>
 #include <tests/child.hpp>
+#include <tests/refused_calls.hpp>
 #include <tests/support.hpp>
 #include <tests/vm_flags.hpp>
 
@@ -8,12 +9,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <limits>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -21,6 +24,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace farcall::segment_test {
@@ -231,7 +235,7 @@ TEST(segment, takes_no_memory_before_it_is_touched) {
 TEST(segment, reserving_takes_the_pages_and_keeps_the_contents) {
   segment s = segment::create("farcall-test", 4 * mib);
   s.data()[mib] = std::byte{7};
-  ASSERT_TRUE(s.reserve(mib, mib));
+  ASSERT_EQ(s.reserve(mib, mib), 0);
   struct stat status{};
   ASSERT_EQ(::fstat(s.fd(), &status), 0);
   EXPECT_GE(status.st_blocks * 512, static_cast<off_t>(mib));
@@ -240,13 +244,47 @@ TEST(segment, reserving_takes_the_pages_and_keeps_the_contents) {
 
 TEST(segment, reserving_fails_where_there_is_nothing_to_reserve) {
   segment s = segment::create("farcall-test", mib);
-  EXPECT_FALSE(s.reserve(0, 0));
-  EXPECT_FALSE(s.reserve(mib, mib)) << "beyond its end";
+  EXPECT_EQ(s.reserve(0, 0), EINVAL);
+  EXPECT_EQ(s.reserve(mib, mib), EINVAL) << "beyond its end";
   struct stat status{};
   ASSERT_EQ(::fstat(s.fd(), &status), 0);
   EXPECT_EQ(static_cast<std::size_t>(status.st_size), mib);
-  s.close_file();
-  EXPECT_FALSE(s.reserve(0, 4096));
+}
+
+/// Bytes of memory that the file takes.
+std::size_t bytes_taken(const unique_fd& file) {
+  struct stat status{};
+  EXPECT_EQ(::fstat(file.get(), &status), 0);
+  return static_cast<std::size_t>(status.st_blocks) * 512;
+}
+
+void expect_pages_are_taken_and_given_back(segment& s, const unique_fd& same) {
+  ASSERT_EQ(s.reserve(mib, mib), 0);
+  EXPECT_GE(bytes_taken(same), mib);
+  s.discard(mib, mib);
+  EXPECT_EQ(bytes_taken(same), 0U);
+}
+
+TEST(segment, needs_no_fallocate_to_take_and_discard_pages) {
+  segment s = segment::create("farcall-test", 4 * mib);
+  const unique_fd same = duplicate(s);
+  std::thread([&] {
+    test::refuse_system_call(SYS_fallocate);
+    expect_pages_are_taken_and_given_back(s, same);
+  }).join();
+}
+
+// A handler that closes all descriptors and opens a file of its own gives that file the number.
+TEST(segment, changes_no_other_file_under_its_number) {
+  segment s = segment::create("farcall-test", 4 * mib);
+  const unique_fd same = duplicate(s);
+  const unique_fd others(::memfd_create("farcall-others", MFD_CLOEXEC));
+  ASSERT_EQ(::write(others.get(), "others", 6), 6);
+  ASSERT_EQ(::dup2(others.get(), s.fd()), s.fd());
+  expect_pages_are_taken_and_given_back(s, same);
+  struct stat status{};
+  ASSERT_EQ(::fstat(others.get(), &status), 0);
+  EXPECT_EQ(status.st_size, 6);
 }
 
 TEST(segment, discarded_pages_read_as_zero_on_both_sides) {

@@ -3,6 +3,7 @@
 #include <farcall/memory/shared_heap.hpp>
 
 #include <algorithm>
+#include <cerrno>
 #include <string>
 
 namespace farcall {
@@ -23,12 +24,24 @@ constexpr std::uint64_t huge_from = backing_chunk;
 /// kill a process than refuse.
 constexpr std::uint64_t ask_from = std::uint64_t{16} << 20;
 
+/// Throws out_of_memory if the system has memory, and refuses to give it for another reason.
+void refuse_if_not_for_space(std::uint64_t bytes, int reason) {
+  if (reason == 0 || reason == ENOSPC || reason == ENOMEM) return;
+  const std::string why =
+      reason == EBADF
+          ? "something in this process has closed farcall's descriptors "
+            "(closefrom(), close_range()?)"
+          : "fallocate() says: " + reason_text(reason) + " (a filter of system calls, seccomp?)";
+  throw out_of_memory("no memory can be taken from the system for " + std::to_string(bytes) +
+                      " bytes: " + why);
+}
+
 } // namespace
 
 shared_heap::region::region(segment s)
     : memory(std::move(s)), blocks(0, memory.size()), backed(memory.size() / backing_chunk + 1) {}
 
-bool shared_heap::region::back(std::uint64_t offset, std::uint64_t bytes) {
+int shared_heap::region::back(std::uint64_t offset, std::uint64_t bytes) {
   const std::uint64_t first = offset / backing_chunk;
   const std::uint64_t last = (offset + std::max<std::uint64_t>(bytes, 1) - 1) / backing_chunk;
   const auto start_of = [](std::uint64_t chunk) { return chunk * backing_chunk; };
@@ -38,18 +51,18 @@ bool shared_heap::region::back(std::uint64_t offset, std::uint64_t bytes) {
   std::vector<std::uint64_t> taken;
   for (std::uint64_t chunk = first; chunk <= last; ++chunk) {
     if (backed[chunk]) continue;
-    if (!memory.reserve(start_of(chunk), bytes_of(chunk))) {
+    if (const int reason = memory.reserve(start_of(chunk), bytes_of(chunk)); reason != 0) {
       // Others may have a use for what was still to be had.
       for (const std::uint64_t unused : taken) {
         memory.discard(start_of(unused), bytes_of(unused));
         backed[unused] = false;
       }
-      return false;
+      return reason;
     }
     taken.push_back(chunk);
     backed[chunk] = true;
   }
-  return true;
+  return 0;
 }
 
 void shared_heap::region::discard(std::uint64_t offset, std::uint64_t bytes) {
@@ -66,10 +79,12 @@ shared_heap::shared_heap(segment normal, segment huge) {
   if (huge) regions_.push_back(std::make_unique<region>(std::move(huge)));
 }
 
-std::byte* shared_heap::allocate_in(region& r, std::uint64_t bytes, std::uint64_t alignment) {
+std::byte* shared_heap::allocate_in(region& r, std::uint64_t bytes, std::uint64_t alignment,
+                                    int& reason) {
   const std::optional<std::uint64_t> offset = r.blocks.allocate(bytes, alignment);
   if (!offset) return nullptr;
-  if (!r.back(*offset, bytes)) {
+  reason = r.back(*offset, bytes);
+  if (reason != 0) {
     (void)r.blocks.release(*offset);
     return nullptr;
   }
@@ -84,13 +99,16 @@ std::byte* shared_heap::allocate(std::uint64_t bytes, std::uint64_t alignment) {
   }
   const std::lock_guard guard(mutex_);
   alignment = std::max<std::uint64_t>(alignment, line_bytes);
+  int reason = 0;
   if (bytes >= huge_from && regions_.size() > 1) {
-    if (std::byte* block = allocate_in(*regions_[1], bytes, alignment)) return block;
+    if (std::byte* block = allocate_in(*regions_[1], bytes, alignment, reason)) return block;
   }
+  reason = 0;
   const auto available = bytes >= ask_from ? available_memory() : std::nullopt;
   if (!available || bytes <= *available) {
-    if (std::byte* block = allocate_in(*regions_[0], bytes, alignment)) return block;
+    if (std::byte* block = allocate_in(*regions_[0], bytes, alignment, reason)) return block;
   }
+  refuse_if_not_for_space(bytes, reason);
   throw out_of_memory("no room for " + std::to_string(bytes) + " bytes: this node has " +
                       std::to_string(regions_[0]->blocks.bytes_in_use()) + " bytes in use, " +
                       std::to_string(available_memory().value_or(0)) +

@@ -36,7 +36,8 @@ class shared_heap {
  private:
   struct region {
     explicit region(segment s);
-    [[nodiscard]] bool back(std::uint64_t offset, std::uint64_t bytes);
+    /// As segment::reserve().
+    [[nodiscard]] int back(std::uint64_t offset, std::uint64_t bytes);
     void discard(std::uint64_t offset, std::uint64_t bytes);
 
     segment memory;
@@ -44,7 +45,9 @@ class shared_heap {
     std::vector<bool> backed; ///< by chunk: pages were taken from the system
   };
 
-  [[nodiscard]] std::byte* allocate_in(region& r, std::uint64_t bytes, std::uint64_t alignment);
+  /// Null without space in the region, and without memory; then `reason` is as of back().
+  [[nodiscard]] std::byte* allocate_in(region& r, std::uint64_t bytes, std::uint64_t alignment,
+                                       int& reason);
 
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<region>> regions_; ///< normal first

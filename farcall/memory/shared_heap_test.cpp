@@ -2,6 +2,7 @@
 #include <farcall/base/error.hpp>
 #include <farcall/memory/available.hpp>
 #include <farcall/memory/shared_heap.hpp>
+#include <tests/refused_calls.hpp>
 #include <tests/support.hpp>
 
 #include <gmock/gmock.h>
@@ -20,6 +21,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 namespace farcall::shared_heap_test {
 namespace {
@@ -195,11 +197,28 @@ TEST(shared_heap, more_than_the_machine_has_is_refused_before_it_is_taken) {
 
 TEST(shared_heap, a_block_whose_pages_cannot_be_had_is_not_given) {
   segment memory = segment::create("farcall-heap-test", 16 * mib);
-  memory.close_file(); // no pages can be had from the system any more
+  memory.close_file();
   shared_heap heap(std::move(memory), segment{});
-  for (int i = 0; i < 100; ++i)
-    EXPECT_THROW((void)heap.allocate(mib), out_of_memory);
+  std::thread([&] {
+    test::refuse_system_call(SYS_madvise);
+    for (int i = 0; i < 100; ++i) {
+      EXPECT_THAT([&] { (void)heap.allocate(mib); },
+                  ThrowsMessage<out_of_memory>(HasSubstr("has closed farcall's descriptors")));
+    }
+  }).join();
   EXPECT_EQ(heap.bytes_in_use(), 0U);
+}
+
+TEST(shared_heap, a_refused_system_call_is_not_called_full_memory) {
+  auto heap = heap_of(8 * mib);
+  std::thread([&] {
+    test::refuse_system_call(SYS_fallocate);
+    test::refuse_system_call(SYS_madvise);
+    EXPECT_THAT([&] { (void)heap.allocate(4 * mib); },
+                ThrowsMessage<out_of_memory>(HasSubstr("fallocate() says: Function not")));
+  }).join();
+  EXPECT_EQ(heap.bytes_in_use(), 0U);
+  EXPECT_NE(heap.allocate(4 * mib), nullptr);
 }
 
 TEST(shared_heap, every_block_has_its_pages) {

@@ -6,8 +6,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
+
+#include <sched.h>
+#include <sys/mount.h>
+#include <unistd.h>
 
 namespace different {
 namespace {
@@ -45,6 +52,37 @@ TEST(exec_targets, share_little_memory_where_they_are_emulated) {
   const std::size_t five_gib = std::size_t{5} << 30;
   EXPECT_THROW((void)emulated.targets()[0].allocate<char>(five_gib), fc::out_of_memory);
   EXPECT_NO_THROW((void)emulated.targets()[0].allocate<char>(five_gib / 5));
+}
+
+/// Shows the calling thread, and what it starts, a pool of huge pages. False where the system lets
+/// nobody mount files.
+bool see_pool_of_huge_pages(const std::string& as_file) {
+  std::ifstream from("/proc/meminfo");
+  std::ofstream to(as_file);
+  for (std::string line; std::getline(from, line);)
+    to << (line.starts_with("HugePages_Total:") ? "HugePages_Total: 64" : line) << '\n';
+  to.close();
+  return ::unshare(CLONE_NEWNS) == 0 &&
+         ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+         ::mount(as_file.c_str(), "/proc/meminfo", nullptr, MS_BIND, nullptr) == 0;
+}
+
+TEST(exec_targets, of_emulators_join_beside_a_pool_of_huge_pages) {
+  const other_program aarch64 = emulated("aarch64");
+  if (const std::string why = why_not_here(aarch64); !why.empty()) GTEST_SKIP() << why;
+  const std::string file = ::testing::TempDir() + "farcall-meminfo-" + std::to_string(::getpid());
+  bool is_seen = false;
+  std::thread([&] {
+    is_seen = see_pool_of_huge_pages(file);
+    if (!is_seen) return;
+    fc::job_options options = farcall::test::with_targets(aarch64.url() + ",shm");
+    options.start_timeout = farcall::test::wait_limit;
+    const fc::job job(options);
+    EXPECT_EQ(fc::sync(job.targets().at(0), triple, 4), 12);
+    EXPECT_EQ(fc::sync(job.targets().at(1), triple, 4), 12);
+  }).join();
+  (void)std::remove(file.c_str());
+  if (!is_seen) GTEST_SKIP() << "this system lets nobody mount a file";
 }
 
 } // namespace
