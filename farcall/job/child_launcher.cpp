@@ -55,6 +55,7 @@ class child final : public target_process {
   std::optional<std::string> wait(time_point deadline) override { return process_.wait(deadline); }
   std::optional<int> exit_code() const noexcept override { return process_.exit_code(); }
   void kill() noexcept override { process_.kill(); }
+  void note_joined() noexcept override { process_.note_joined(); }
   void reap() noexcept override { process_.reap(); }
 
   std::string end_text(const std::string& last_words) override {
@@ -66,6 +67,7 @@ class child final : public target_process {
 
   std::string silence_text(const char* what) override {
     if (const auto ended = process_.wait(clock::now() + end_time)) {
+      if (process_.has_lost_mark()) return " " + *ended;
       return " " + *ended +
              " before it joined the job; is it a farcall program that makes a farcall::job, or "
              "calls farcall::serve_if_target(), early in main()?";

@@ -8,9 +8,11 @@
 #include <farcall/memory/ring.hpp>
 #include <farcall/transport/process.hpp>
 #include <farcall/transport/shm/receive_segment.hpp>
+#include <farcall/transport/start_mark.hpp>
 #include <farcall/transport/transport_entry.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <fstream>
@@ -106,7 +108,16 @@ std::vector<unsigned> allowed_processors() {
   return allowed;
 }
 
-bool membership::is_target() noexcept { return std::getenv(bootstrap_variable) != nullptr; }
+bool membership::is_target() noexcept {
+  if (std::getenv(bootstrap_variable) != nullptr) return true;
+  // A child of a fork is asked anew.
+  static std::atomic<pid_t> known_as_none{0};
+  const pid_t self = ::getpid();
+  if (known_as_none.load(std::memory_order_relaxed) == self) return false;
+  if (find_target_socket() >= 0 || tell_lost_mark(lost_mark::none)) return true;
+  known_as_none.store(self, std::memory_order_relaxed);
+  return false;
+}
 
 node_memory membership::make_memory(node_id node, const memory_sizes& sizes) {
   node_memory made;

@@ -90,7 +90,8 @@ struct membership_events {
 /// nodes once one of the two has used the other.
 class membership {
  public:
-  /// True in a process that was started as a target.
+  /// True in a process that was started as a target, also if it has lost a mark of targets: then
+  /// join() throws. False once it has joined.
   [[nodiscard]] static bool is_target() noexcept;
 
   /// Host: starts the targets and waits until all have joined. Throws start_failed naming the node

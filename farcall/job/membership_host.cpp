@@ -291,6 +291,7 @@ void host_membership::greet(node_id node, target& t, time_point deadline) {
   const control_message present = expect(node, t, control::present, "report", deadline);
   try {
     (void)messages::present::decode(present.body);
+    t.process->note_joined();
   } catch (const error& e) {
     throw start_failed(who(node, t) + " cannot join: " + e.what(), node);
   }

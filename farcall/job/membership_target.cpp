@@ -9,6 +9,7 @@
 #include <farcall/job/rank_launcher.hpp>
 #include <farcall/transport/control_messages.hpp>
 #include <farcall/transport/process.hpp>
+#include <farcall/transport/start_mark.hpp>
 #include <farcall/transport/transport_entry.hpp>
 
 #include <algorithm>
@@ -438,19 +439,35 @@ void target_membership::take(control_message message) {
   }
 }
 
-/// The socket that the host has left to us.
+/// Refuses to be a target without a mark that the host has given; throws error.
+[[noreturn]] void refuse_to_join(lost_mark lost) {
+  const std::string why = text_of(lost);
+  if (const int socket = find_target_socket(); socket >= 0) {
+    control_socket to_host{unique_fd(socket)};
+    (void)messages::try_send(to_host, messages::refused{why});
+  } else if (!tell_lost_mark(lost)) {
+    throw setting_error("this target cannot join: " + why); // the host has ended meanwhile
+  }
+  throw error(why);
+}
+
+/// Takes the socket that the host has left to this process. Throws setting_error if no host can be
+/// told of a failure, else error.
 unique_fd inherited_socket() {
-  const std::string text = environment(bootstrap_variable).value_or("");
+  const auto given = environment(bootstrap_variable);
+  if (!given) refuse_to_join(lost_mark::variable);
   // Our own children must not take themselves for targets.
   ::unsetenv(bootstrap_variable);
-  unique_fd socket(static_cast<int>(parse_number(text, bootstrap_variable, 3, 1'000'000)));
+  unique_fd socket(static_cast<int>(parse_number(*given, bootstrap_variable, 3, 1'000'000)));
   struct stat status{};
   if (::fstat(socket.get(), &status) != 0 || !S_ISSOCK(status.st_mode)) {
     // It is somebody else's.
     (void)socket.release();
-    throw setting_error(std::string(bootstrap_variable) + " is set to " + text +
-                        ", which is no socket of a farcall host; only farcall sets this variable: "
-                        "unset it");
+    if (tell_lost_mark(lost_mark::none)) refuse_to_join(lost_mark::socket);
+    throw setting_error(std::string(bootstrap_variable) + " is set to " + *given +
+                        ", which is no socket of a farcall host: if the program, or what starts "
+                        "it, closes descriptors before its farcall::job, leave them open; if the "
+                        "variable was set by hand, leave it out");
   }
   return socket;
 }

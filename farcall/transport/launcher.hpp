@@ -55,6 +55,9 @@ class target_process {
   /// Why it may not have said in time what it should (`what`: "report", "join").
   [[nodiscard]] virtual std::string silence_text(const char* what) = 0;
 
+  /// The process has said that it is a target.
+  virtual void note_joined() noexcept {}
+
   /// Makes it end. Does not wait.
   virtual void kill() noexcept = 0;
   /// kill() ends it whatever it does. False: it ends by itself, once it runs and sees that its host

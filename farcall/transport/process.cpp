@@ -93,7 +93,8 @@ class spawn_attributes {
 
 child_process::child_process(child_process&& other) noexcept
     : pid_(std::exchange(other.pid_, 0)), pidfd_(std::move(other.pidfd_)),
-      ended_(std::move(other.ended_)), exit_code_(other.exit_code_), is_reaped_(other.is_reaped_) {}
+      ended_(std::move(other.ended_)), exit_code_(other.exit_code_), is_reaped_(other.is_reaped_),
+      start_(std::move(other.start_)) {}
 
 child_process& child_process::operator=(child_process&& other) noexcept {
   std::swap(pid_, other.pid_);
@@ -101,6 +102,7 @@ child_process& child_process::operator=(child_process&& other) noexcept {
   std::swap(ended_, other.ended_);
   std::swap(exit_code_, other.exit_code_);
   std::swap(is_reaped_, other.is_reaped_);
+  std::swap(start_, other.start_);
   return *this;
 }
 
@@ -151,9 +153,12 @@ child_process child_process::start(const std::string& program,
   if (prints_to.output >= 0) actions.copy(prints_to.output, STDOUT_FILENO);
   if (prints_to.error >= 0) actions.copy(prints_to.error, STDERR_FILENO);
   spawn_attributes attributes;
+  mark_target_socket(inherited);
   child_process child;
+  child.start_ = start_record::open();
   const int reason = ::posix_spawn(&child.pid_, program.c_str(), actions.get(), attributes.get(),
                                    argv.data(), entries.data());
+  child.start_.name(reason == 0 ? child.pid_ : start_record::no_child);
   if (reason != 0) {
     child.pid_ = 0;
     throw start_failed("the target program \"" + program +
@@ -193,6 +198,7 @@ std::optional<std::string> child_process::wait(time_point deadline) {
 
 const std::optional<std::string>& child_process::note_end(const process_end& end) {
   ended_ = describe(end);
+  if (const std::string why = text_of(start_.lost()); !why.empty()) *ended_ += ": " + why;
   exit_code_ = end.is_signal ? 128 + end.number : end.number;
   return ended_;
 }
@@ -221,7 +227,8 @@ void child_process::kill() noexcept {
 
 std::vector<std::string> own_environment() {
   std::vector<std::string> entries;
-  for (char** entry = environ; *entry != nullptr; ++entry)
+  // clearenv() leaves no table.
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry)
     entries.emplace_back(*entry);
   return entries;
 }

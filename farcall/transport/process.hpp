@@ -2,6 +2,7 @@
 
 #include <farcall/base/clock.hpp>
 #include <farcall/base/unique_fd.hpp>
+#include <farcall/transport/start_mark.hpp>
 
 #include <optional>
 #include <string>
@@ -38,9 +39,9 @@ class child_process {
 
   /// Starts `program` with these arguments (argv[0] included) and this environment plus
   /// `variable=value`. Its standard input is empty: as with mpirun, what people type is for node 0.
-  /// It gets the descriptor `inherited`, and else only those that the user left without
-  /// close-on-exec; farcall's own all have it. Throws start_failed with the reason when the program
-  /// cannot be executed.
+  /// The child gets the descriptor `inherited`, and descriptors that the user left without
+  /// close-on-exec. Gets the marks of start_mark.hpp, too. Throws start_failed with the
+  /// reason when the program cannot be executed.
   [[nodiscard]] static child_process
   start(const std::string& program, const std::vector<std::string>& arguments,
         const std::string& variable, const std::string& value, int inherited,
@@ -65,6 +66,11 @@ class child_process {
 
   void kill() noexcept;
 
+  /// True if the child has refused to be a target, for a reason that wait() tells.
+  [[nodiscard]] bool has_lost_mark() const noexcept { return start_.lost() != lost_mark::none; }
+  /// The child takes part in the job: from now on it, and what it starts, may make jobs of its own.
+  void note_joined() noexcept { start_ = {}; }
+
  private:
   const std::optional<std::string>& note_end(const process_end& end);
 
@@ -73,6 +79,7 @@ class child_process {
   std::optional<std::string> ended_;
   std::optional<int> exit_code_;
   bool is_reaped_ = false;
+  start_record start_; ///< until the child has joined
 };
 
 /// The process at the other end of a Unix socket, as a descriptor that becomes readable when it

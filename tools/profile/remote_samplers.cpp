@@ -114,7 +114,7 @@ job_options options_like(pid_t host) {
 /// The settings of the program's jobs, of which ours is none; those that say who may come stay.
 void forget_settings() {
   std::vector<std::string> names;
-  for (char** at = environ; *at != nullptr; ++at) {
+  for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
     const std::string_view variable = *at;
     if (variable.starts_with("FARCALL_"))
       names.emplace_back(variable.substr(0, variable.find('=')));

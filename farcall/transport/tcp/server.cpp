@@ -400,10 +400,11 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
 
   /// A target tells its server by way of its transport, as it tells its host.
   bool take_of_target(const target_name& name, control kind, std::span<const std::byte> body) {
+    const auto at = targets_.find(name);
+    if (kind == control::present && at != targets_.end()) at->second.process.note_joined();
     if (kind != control::transport) return false;
     const messages::transport m = messages::transport::decode(body);
     if (m.peer != no_node) return false;
-    const auto at = targets_.find(name);
     if (at != targets_.end()) at->second.lanes.add(tcp::decode_taken(m.bytes));
     return true;
   }

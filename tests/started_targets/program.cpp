@@ -1,0 +1,76 @@
+#include <farcall/farcall.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/// Programs that tests start in shells: "program ACTION COUNT" makes a job after the action, and
+/// appends a byte to the file COUNT first, so that tests see how many processes have started.
+namespace {
+
+namespace fc = farcall;
+
+/// A test fails long before; the machine is not to be filled with processes.
+constexpr off_t most_processes = 20;
+
+void count_process(const char* file) {
+  const int fd = ::open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  struct stat status{};
+  if (fd < 0 || ::write(fd, "x", 1) != 1 || ::fstat(fd, &status) != 0) std::_Exit(98);
+  ::close(fd);
+  if (status.st_size > most_processes) std::_Exit(99);
+}
+
+void close_descriptors() {
+  for (int fd = STDERR_FILENO + 1; fd < 256; ++fd)
+    ::close(fd);
+}
+
+/// As sudo: runs a command as a child without the environment and the descriptors.
+int run_without_marks(char** words) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    close_descriptors();
+    ::clearenv();
+    ::execv(words[0], words);
+    std::_Exit(97);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  const std::string_view action = argc > 1 ? argv[1] : "";
+  if (action == "without-marks") return run_without_marks(argv + 2);
+  if (argc > 2) count_process(argv[2]);
+  fc::job_options options;
+  options.targets = "shm:3";
+  if (action == "clear" || action == "clear-and-close") ::clearenv();
+  if (action == "replace") {
+    ::clearenv();
+    ::setenv("PATH", "/usr/bin:/bin", 1);
+  }
+  if (action == "close" || action == "clear-and-close") close_descriptors();
+  try {
+    fc::job job{argc, argv, options};
+    if (action == "nested") {
+      const std::string command = std::string(argv[0]) + " nothing " + argv[2];
+      return fc::sync(
+          job.targets().front(), [](const std::string& c) { return std::system(c.c_str()); },
+          command);
+    }
+    std::printf("%d\n", fc::sync(job.targets().front(), [](int x) { return 2 * x; }, 21));
+  } catch (const fc::error& e) {
+    std::printf("refused: %s\n", e.what());
+    return 3;
+  }
+}
