@@ -14,8 +14,10 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <condition_variable>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -65,6 +67,33 @@ void pin_to(unsigned cpu) {
                            " (cpu= of the target; see the numbers in 'farcall info')",
                        errno);
   }
+}
+
+/// Process group that the host has made for this target and its children; 0 if there is none.
+constinit std::atomic<pid_t> own_group{0};
+
+/// Takes the process group of this target for its own if its host is in another one.
+void find_own_group(int socket_to_host) noexcept {
+  ucred host{};
+  socklen_t bytes = sizeof host;
+  if (::getsockopt(socket_to_host, SOL_SOCKET, SO_PEERCRED, &host, &bytes) != 0 || host.pid <= 0)
+    return;
+  const pid_t group = ::getpgid(host.pid);
+  if (group > 0 && group != ::getpgrp()) own_group.store(::getpgrp());
+}
+
+/// Ends what this target has started, which the terminal's signals to the host have not reached.
+void hang_up_own_group() noexcept {
+  if (own_group.load() != ::getpgrp()) return;
+  (void)std::signal(SIGHUP, SIG_IGN);
+  (void)::kill(0, SIGHUP);
+}
+
+/// Lets this process, in the background of the terminal, write there despite `stty tostop`.
+void write_from_background() noexcept {
+  struct sigaction now{};
+  if (::sigaction(SIGTTOU, nullptr, &now) == 0 && now.sa_handler == SIG_DFL)
+    (void)std::signal(SIGTTOU, SIG_IGN);
 }
 
 /// Has the host hear where this process faults.
@@ -368,6 +397,8 @@ bool target_membership::tell(node_id peer, const std::string& scheme,
 }
 
 void target_membership::lose_host() {
+  // An equal goes on after its job.
+  if (!events_.host_ended || !is_over()) hang_up_own_group();
   if (!events_.host_ended) ::_exit(1);
   events_.host_ended();
 }
@@ -511,6 +542,8 @@ std::unique_ptr<membership> membership::join(std::span<const transport_entry> ta
     throw;
   }
   name_process();
+  find_own_group(socket.get());
+  write_from_background();
   print_lines_into_pipes();
   return join(port_connection{std::move(socket), nullptr}, table, program, check);
 }

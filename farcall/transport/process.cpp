@@ -78,7 +78,10 @@ class spawn_attributes {
     sigset_t none;
     ::sigemptyset(&none);
     ::posix_spawnattr_setsigmask(&attributes_, &none);
-    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK);
+    // Signals of the terminal, and those to the host's process group, are for the host, whose end
+    // ends the target.
+    ::posix_spawnattr_setpgroup(&attributes_, 0);
+    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
   }
   spawn_attributes(const spawn_attributes&) = delete;
   spawn_attributes& operator=(const spawn_attributes&) = delete;

@@ -40,8 +40,9 @@ class child_process {
   /// Starts `program` with these arguments (argv[0] included) and this environment plus
   /// `variable=value`. Its standard input is empty: as with mpirun, what people type is for node 0.
   /// The child gets the descriptor `inherited`, and descriptors that the user left without
-  /// close-on-exec. Gets the marks of start_mark.hpp, too. Throws start_failed with the
-  /// reason when the program cannot be executed.
+  /// close-on-exec. Gets the marks of start_mark.hpp, too, and a process
+  /// group of its own. Throws start_failed with the reason when the program
+  /// cannot be executed.
   [[nodiscard]] static child_process
   start(const std::string& program, const std::vector<std::string>& arguments,
         const std::string& variable, const std::string& value, int inherited,

@@ -1,9 +1,12 @@
 #include <farcall/farcall.hpp>
 
+#include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -46,6 +49,42 @@ int run_without_marks(char** words) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
+volatile std::sig_atomic_t interrupts = 0;
+
+/// A host that handles signals, and goes on to use its target.
+int outlive_signals(fc::job& job) {
+  for (const int number : {SIGINT, SIGQUIT, SIGHUP, SIGTERM})
+    ::signal(number, [](int) { interrupts = interrupts + 1; });
+  std::printf("ready %d %d\n", static_cast<int>(::getpid()),
+              fc::sync(job.targets().front(), [] { return static_cast<int>(::getpid()); }));
+  std::fflush(stdout);
+  while (interrupts == 0)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  // Signals of the group arrive at all of its processes before this call.
+  for (int i = 0; i < 100; ++i) {
+    if (fc::sync(job.targets().front(), [](int x) { return 2 * x; }, i) != 2 * i) return 1;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  std::puts("the target lives");
+  return 0;
+}
+
+/// A target that waits for a child of its own.
+int wait_in_target(fc::job& job) {
+  auto there = fc::async(job.targets().front(), [] {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::execl("/bin/sleep", "sleep", "1000", nullptr);
+      std::_Exit(97);
+    }
+    std::printf("%d %d\n", static_cast<int>(::getpid()), static_cast<int>(child));
+    std::fflush(stdout);
+    ::waitpid(child, nullptr, 0);
+    return 0;
+  });
+  return there.get();
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -62,6 +101,8 @@ int main(int argc, char** argv) {
   if (action == "close" || action == "clear-and-close") close_descriptors();
   try {
     fc::job job{argc, argv, options};
+    if (action == "outlive-signals") return outlive_signals(job);
+    if (action == "wait-in-target") return wait_in_target(job);
     if (action == "nested") {
       const std::string command = std::string(argv[0]) + " nothing " + argv[2];
       return fc::sync(

@@ -74,6 +74,8 @@ int run_in_foreground(const std::vector<std::string>& words) {
   if (!terminal)
     throw failed_run(
         fmt::format("there is no terminal for {}: {}", words.front(), reason_text(errno)));
+  // Back to the host's group, which the shell knows: targets have groups of their own.
+  (void)::setpgid(0, ::getpgid(::getppid()));
   const pid_t others = ::getpgrp();
   const pid_t parent = ::getpid();
   const pid_t child = ::fork();
