@@ -42,7 +42,4 @@ class deadline_resume {
 /// one.
 [[nodiscard]] am::client* owner_of(const am::completion& event) noexcept;
 
-/// Says what did not come before the deadline.
-[[noreturn]] void throw_timeout(const am::completion& event);
-
 } // namespace farcall::detail

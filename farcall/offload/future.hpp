@@ -4,6 +4,7 @@
 #include <farcall/base/error.hpp>
 #include <farcall/call/result.hpp>
 #include <farcall/offload/host_device.hpp>
+#include <farcall/offload/ready_or_late.hpp>
 
 #include <coroutine>
 #include <exception>
@@ -53,6 +54,9 @@ inline constexpr bool is_shared_future<shared_future<T>> = true;
 
 /// What waiting for a reply begins with, without a deadline; see am::client. True when it came.
 [[nodiscard]] bool spin_for_reply(am::completion& c, am::reply_count expected) noexcept;
+
+/// Says what did not come before the deadline.
+[[noreturn]] void throw_timeout(const am::completion& event);
 
 /// Waits; throws timeout that says for what.
 void wait_or_throw(am::completion& c, time_point deadline);
@@ -271,6 +275,13 @@ struct future_access {
   static T get_last(future<T> f) {
     return f.get(am::reply_count::one);
   }
+  /// get() of a future that is ready or late, without a wait. Throws timeout, too.
+  template <class T>
+  static T get_now(future<T>& f) {
+    if (f.state_ != nullptr && !f.state_->ready()) [[unlikely]]
+      throw_timeout(*f.state_);
+    return f.get();
+  }
   /// Lets go of it; the target of a call that can be stopped is told.
   template <class T>
   static void stop(future<T>& f) noexcept {
@@ -333,19 +344,28 @@ void complete_with(local_state<U>& state, F&& f) noexcept {
 /// so both must belong to one. Throws error.
 void depend_on(am::local_completion& to, const am::completion* state);
 
-/// Passes the result of a future on to `to`.
+/// Passes the result of a future, or a timeout at its deadline, on to `to`.
 template <class U>
 class forward_result final : public am::continuation {
  public:
-  forward_result(future<U> from, local_state<U>& to) noexcept : from_(std::move(from)), to_(to) {}
+  /// Throws, for a future with a deadline, std::bad_alloc and std::system_error.
+  forward_result(future<U> from, local_state<U>& to)
+      : from_(std::move(from)), to_(to),
+        timed_(future_access::state(from_), future_access::deadline(from_)) {}
+
+  /// Once. This may be gone on return.
+  void begin() noexcept { timed_.begin(future_access::state(from_), *this); }
+
   void run() noexcept override {
-    complete_with(to_, [&] { return from_.get(); });
+    (void)timed_.end(future_access::state(from_), nullptr);
+    complete_with(to_, [&] { return future_access::get_now(from_); });
     delete this;
   }
 
  private:
   future<U> from_;
   local_state<U>& to_;
+  ready_or_late timed_; ///< ends before the future
 };
 
 /// Runs `c` once `state` is ready; at once for the state of a future that was ready from the start.
@@ -364,9 +384,8 @@ class then_task final : public am::continuation {
       try {
         result inner = f_(std::move(from_));
         if (!inner.valid()) throw error("a function given to then() returned an empty future");
-        am::completion* state = future_access::state(inner);
-        depend_on(to_, state);
-        run_when_ready(state, new forward_result<U>(std::move(inner), to_));
+        depend_on(to_, future_access::state(inner));
+        (new forward_result<U>(std::move(inner), to_))->begin();
       } catch (...) {
         to_.complete(std::current_exception());
       }

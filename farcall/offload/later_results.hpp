@@ -13,18 +13,25 @@
 namespace farcall {
 namespace detail {
 
-/// Sends the result of a future once that is ready.
+/// Sends the result of a future once that is ready, or a timeout at its deadline.
 template <class T>
 class send_when_ready final : public am::continuation {
  public:
-  send_when_ready(future<T> from, am::deferred_reply to) noexcept
-      : from_(std::move(from)), to_(std::move(to)), context_(current_context()) {}
+  /// The request is deferred if nothing is thrown. Throws std::bad_alloc and, for a future with a
+  /// deadline, std::system_error.
+  send_when_ready(future<T> from, am::request_context& request)
+      : from_(std::move(from)), timed_(future_access::state(from_), future_access::deadline(from_)),
+        context_(current_context()), to_(request.defer()) {}
+
+  /// Once. This may be gone on return.
+  void begin() noexcept { timed_.begin(future_access::state(from_), *this); }
 
   void run() noexcept override {
+    (void)timed_.end(future_access::state(from_), nullptr);
     to_.send([this](am::request_context& request) {
       const context_scope scope(context_);
       try {
-        run_and_reply<T>(request, [this]() -> T { return from_.get(); });
+        run_and_reply<T>(request, [this]() -> T { return future_access::get_now(from_); });
       } catch (...) {
         reply_exception(request);
       }
@@ -34,8 +41,9 @@ class send_when_ready final : public am::continuation {
 
  private:
   future<T> from_;
-  am::deferred_reply to_;
+  ready_or_late timed_; ///< ends before the future
   const call_context* context_;
+  am::deferred_reply to_;
 };
 
 } // namespace detail
@@ -50,7 +58,7 @@ struct later_result<future<T>> {
       detail::run_and_reply<T>(request, [&]() -> T { return result.get(); });
       return;
     }
-    state->attach(new detail::send_when_ready<T>(std::move(result), request.defer()));
+    (new detail::send_when_ready<T>(std::move(result), request))->begin();
   }
 };
 

@@ -204,7 +204,10 @@ shared_future<T>::shared_future(future<T>&& from) {
     detail::complete_with(*state_, [&] { return from.get(); });
     return;
   }
-  source->attach(new detail::forward_result<T>(std::move(from), *state_));
+  // Each copy has a deadline of its own.
+  (new detail::forward_result<T>(detail::future_access::timed(std::move(from), no_deadline),
+                                 *state_))
+      ->begin();
 }
 
 template <class T>
