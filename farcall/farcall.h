@@ -353,17 +353,20 @@ FC_API void fc_future_drop(fc_future* future);
 typedef void (*fc_continuation)(fc_future* ready, void* user);
 
 /// Gives the future away: `run` is called with it once it is ready, on whichever thread takes the
-/// answer in (one that waits or tests), or at once. `run` should be short and must not wait. A
-/// deadline of the call has no effect then. Never fails but with FC_OUT_OF_MEMORY and
-/// FC_INVALID_ARGUMENT, and then the future is still the caller's.
+/// answer in (one that waits or tests), or at once. If the deadline of the call passes before,
+/// `run` is called then, on one of the library's threads, and fc_future_get() returns FC_TIMEOUT.
+/// `run` should be short and must not wait. After a failure the future is still the caller's:
+/// FC_OUT_OF_MEMORY, FC_INVALID_ARGUMENT, and FC_ERROR if no thread can be had for a deadline.
 FC_API fc_status fc_future_then(fc_future* future, fc_continuation run, void* user);
 
 /// Waits until all are ready, at most for `timeout_ns` nanoseconds; less than 0: until the
 /// deadlines of the calls. FC_TIMEOUT when that passed. Elements that are NULL are left out. How
 /// each ended, fc_future_get() says.
 FC_API fc_status fc_wait_all(fc_future* const* futures, size_t count, int64_t timeout_ns);
-/// Waits until one is ready, and sets `*index` to the first that is. As fc_wait_all() otherwise.
-/// All must belong to one job. FC_INVALID_ARGUMENT when there are none but NULL.
+/// Waits until one is ready, and sets `*index` to the first that is. A future whose deadline has
+/// passed counts as ready, as for fc_future_test(). FC_TIMEOUT after `timeout_ns`; less than 0:
+/// never. Elements that are NULL are left out; FC_INVALID_ARGUMENT if all are. All futures must
+/// belong to one job.
 FC_API fc_status fc_wait_any(fc_future* const* futures, size_t count, int64_t timeout_ns,
                              size_t* index);
 

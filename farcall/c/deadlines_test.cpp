@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -18,6 +19,8 @@ constexpr std::int64_t in_time = std::chrono::nanoseconds(wait_limit).count();
 constexpr std::size_t large = async_copy_from + 4096;
 
 void answer(fc_reply* /*reply*/, const void* /*bytes*/, size_t /*size*/, void* /*user*/) {}
+
+fc_function callee() { return fc_named("answer"); }
 
 /// Before main(), and so in all processes.
 const bool registered = fc_register("answer", &answer, nullptr) == FC_OK;
@@ -32,6 +35,11 @@ class deadlines_in_c : public two_targets_test {
     ASSERT_EQ(fc_node_at(nullptr, other_.id(), &elsewhere_), FC_OK);
   }
 
+  [[nodiscard]] static fc_future* call(fc_node where) {
+    fc_future* f = nullptr;
+    EXPECT_EQ(fc_call_async(where, callee(), nullptr, 0, &f), FC_OK);
+    return f;
+  }
   [[nodiscard]] static fc_span allocate(fc_node where, std::uint64_t bytes) {
     fc_span memory{};
     EXPECT_EQ(fc_allocate(where, bytes, &memory), FC_OK);
@@ -109,7 +117,7 @@ TEST_F(deadlines_in_c, of_releases_leave_the_memory) {
           fc_status status = FC_OK;
           // No longer than the message that frees, so that it finds no space either.
           while (status == FC_OK)
-            status = fc_post(fc_within(there_, soon), fc_named("answer"), nullptr, 0);
+            status = fc_post(fc_within(there_, soon), callee(), nullptr, 0);
           EXPECT_EQ(status, FC_TIMEOUT);
           EXPECT_EQ(fc_release_within(nullptr, memory, soon), FC_TIMEOUT);
         },
@@ -118,6 +126,51 @@ TEST_F(deadlines_in_c, of_releases_leave_the_memory) {
   EXPECT_EQ(sync(target_, bytes_in_use), before);
   EXPECT_EQ(fc_release_within(nullptr, memory, in_time), FC_OK);
   EXPECT_LT(sync(target_, bytes_in_use), before);
+}
+
+constexpr int not_yet = -1;
+
+/// How a future ended that was given away.
+void note_status(fc_future* ready, void* user) {
+  const fc_status status = fc_future_get(ready, nullptr, nullptr);
+  fc_future_drop(ready);
+  static_cast<std::atomic<int>*>(user)->store(status);
+}
+
+TEST_F(deadlines_in_c, end_futures_that_were_given_away) {
+  std::atomic<int> of_call{not_yet};
+  std::atomic<int> of_copy{not_yet};
+  const fc_span memory = allocate(there_, large);
+  std::vector<char> local(large, 'x');
+  {
+    const stopped_target stopped(target_);
+    ASSERT_EQ(fc_future_then(call(fc_within(there_, soon)), &note_status, &of_call), FC_OK);
+    fc_future* copy = nullptr;
+    ASSERT_EQ(fc_put_async_within(nullptr, memory, local.data(), large, 0, &copy), FC_OK);
+    ASSERT_EQ(fc_future_then(copy, &note_status, &of_copy), FC_OK);
+    EXPECT_TRUE(eventually([&] { return of_call != not_yet && of_copy != not_yet; }));
+    EXPECT_EQ(of_call, FC_TIMEOUT);
+    EXPECT_EQ(of_copy, FC_TIMEOUT);
+  }
+  of_call = not_yet;
+  ASSERT_EQ(fc_future_then(call(fc_within(there_, in_time)), &note_status, &of_call), FC_OK);
+  EXPECT_TRUE(eventually([&] {
+    (void)fc_progress(nullptr);
+    return of_call != not_yet;
+  }));
+  EXPECT_EQ(of_call, FC_OK);
+}
+
+TEST_F(deadlines_in_c, end_waits_for_any_of_several_futures) {
+  const stopped_target stopped(target_);
+  fc_future* futures[] = {call(there_), call(fc_within(there_, soon))};
+  std::size_t index = 0;
+  EXPECT_EQ(fc_wait_any(futures, 2, in_time, &index), FC_OK) << fc_error_text();
+  EXPECT_EQ(index, 1U);
+  EXPECT_EQ(fc_future_get(futures[1], nullptr, nullptr), FC_TIMEOUT);
+  EXPECT_EQ(fc_wait_any(futures, 1, soon, &index), FC_TIMEOUT);
+  for (fc_future* each : futures)
+    fc_future_drop(each);
 }
 
 TEST_F(deadlines_in_c, of_lanes_that_are_opened) {
@@ -131,7 +184,7 @@ TEST_F(deadlines_in_c, of_lanes_that_are_opened) {
   // It cannot be taken back while the target is stopped.
   {
     stopped_target stopped(target_);
-    EXPECT_EQ(fc_post(all.back(), fc_named("answer"), nullptr, 0), FC_OK);
+    EXPECT_EQ(fc_post(all.back(), callee(), nullptr, 0), FC_OK);
     fc_lane_close(all.back());
     all.pop_back();
     EXPECT_TRUE(ends([&] { EXPECT_EQ(fc_lane_open(fc_within(there_, soon), &lane), FC_TIMEOUT); },

@@ -1,10 +1,11 @@
 #include <farcall/base/kept_blocks.hpp>
+#include <farcall/base/log.hpp>
 #include <farcall/c/convert.hpp>
 #include <farcall/c/function_table.hpp>
 #include <farcall/c/future.hpp>
+#include <farcall/offload/ready_or_late.hpp>
 
 #include <cstddef>
-#include <new>
 #include <string>
 #include <utility>
 
@@ -46,6 +47,43 @@ void settle(fc_future& f) {
     f.failure = std::current_exception();
   }
 }
+
+/// Calls the function that fc_future_then() was given, once the future is ready or late.
+template <class T>
+class call_when_ready final : public farcall::am::continuation {
+ public:
+  /// `from` is what `whose` holds, and has been moved from if nothing is thrown. Throws
+  /// std::bad_alloc and, for a future with a deadline, std::system_error.
+  static void start(future<T>& from, fc_future& whose, fc_continuation run, void* user) {
+    detail::ready_or_late timed(detail::future_access::state(from),
+                                detail::future_access::deadline(from));
+    auto* const made = new call_when_ready(std::move(from), std::move(timed), whose, run, user);
+    // Another thread may run and destroy it at once.
+    made->timed_.begin(detail::future_access::state(made->from_), *made);
+  }
+
+ private:
+  call_when_ready(future<T>&& from, detail::ready_or_late&& timed, fc_future& whose,
+                  fc_continuation run, void* user) noexcept
+      : from_(std::move(from)), timed_(std::move(timed)), whose_(whose), run_(run), user_(user) {}
+
+  void run() noexcept override {
+    (void)timed_.end(detail::future_access::state(from_), nullptr);
+    whose_.pending = std::move(from_);
+    try {
+      run_(&whose_, user_);
+    } catch (...) {
+      farcall::log::warning("a function given to fc_future_then() threw; the exception is dropped");
+    }
+    delete this;
+  }
+
+  future<T> from_;
+  detail::ready_or_late timed_; ///< ends before the future
+  fc_future& whose_;
+  fc_continuation run_;
+  void* user_;
+};
 
 } // namespace
 } // namespace farcall::c
@@ -118,19 +156,7 @@ fc_status fc_future_then(fc_future* future, fc_continuation run, void* user) {
       return;
     }
     std::visit(
-        [&](auto& p) {
-          // Once it is attached, another thread may run and drop it.
-          auto given_away = std::move(p);
-          try {
-            (void)given_away.then([future, run, user](auto ready) {
-              future->pending = std::move(ready);
-              run(future, user);
-            });
-          } catch (const std::bad_alloc&) {
-            p = std::move(given_away);
-            throw;
-          }
-        },
+        [&]<class T>(farcall::future<T>& p) { call_when_ready<T>::start(p, *future, run, user); },
         future->pending);
   });
 }

@@ -38,7 +38,7 @@ fc_status fc_wait_any(fc_future* const* futures, size_t count, int64_t timeout_n
     require(index, "index");
     std::vector<am::completion*> states;
     std::vector<std::size_t> places;
-    time_point latest = time_point::min();
+    time_point earliest = no_deadline;
     for (std::size_t i = 0; i < count; ++i) {
       if (futures[i] == nullptr) continue;
       if (fc_future_test(futures[i])) {
@@ -47,13 +47,19 @@ fc_status fc_wait_any(fc_future* const* futures, size_t count, int64_t timeout_n
       }
       states.push_back(state_of(*futures[i]));
       places.push_back(i);
-      latest = std::max(latest, deadline_of(*futures[i]));
+      earliest = std::min(earliest, deadline_of(*futures[i]));
     }
     if (states.empty()) throw invalid_argument("there is no future to wait for");
-    const time_point end = timeout_ns < 0 ? latest : deadline_in(timeout_ns);
-    const auto ready = detail::wait_any(states, end);
-    if (!ready) return fail(FC_TIMEOUT, "none of the futures was ready in time");
-    *index = places[*ready];
+    if (const auto ready = detail::wait_any(states, std::min(deadline_in(timeout_ns), earliest))) {
+      *index = places[*ready];
+      return FC_OK;
+    }
+    // A future that is late is as ready as it gets: fc_future_test() is true.
+    const auto late = std::find_if(places.begin(), places.end(), [&](std::size_t place) {
+      return detail::has_passed(deadline_of(*futures[place]));
+    });
+    if (late == places.end()) return fail(FC_TIMEOUT, "none of the futures was ready in time");
+    *index = *late;
     return FC_OK;
   });
 }
