@@ -1,7 +1,9 @@
 #pragma once
 
+#include <farcall/base/counted.hpp>
 #include <farcall/offload/shared_future.hpp>
 
+#include <atomic>
 #include <exception>
 #include <type_traits>
 #include <utility>
@@ -9,33 +11,70 @@
 namespace farcall {
 
 /// Runs functions elsewhere, or later: an event loop, a thread pool. `post(f)` takes a copyable
-/// function without parameters, and has it run once.
+/// function without parameters, and has it run once. If all copies of it go without that, what
+/// follows ends with an error.
 template <class E>
 concept executor = requires(E& e, void (*f)()) { e.post(f); };
 
 namespace detail {
+
+/// Says that an executor has not run a function, or what prevented that.
+[[nodiscard]] std::exception_ptr dropped_by_executor() noexcept;
+
+/// Held by the copies of the function that an executor gets, the last of which ends the future with
+/// an error if none was run.
+template <class Task, class U>
+class posted_once final : public counted {
+ public:
+  explicit posted_once(local_state<U>& to) noexcept : to_(to) {}
+  posted_once(const posted_once&) = delete;
+  posted_once& operator=(const posted_once&) = delete;
+  ~posted_once() {
+    if (task_.load(std::memory_order_relaxed) != nullptr) fail(dropped_by_executor());
+  }
+
+  /// Before it is posted.
+  void set(Task* task) noexcept { task_.store(task, std::memory_order_relaxed); }
+  void run() noexcept {
+    if (Task* const task = take()) am::run_continuation(*task);
+  }
+  void fail(std::exception_ptr why) noexcept {
+    Task* const task = take();
+    if (task == nullptr) return;
+    delete task;
+    to_.complete(std::move(why));
+  }
+
+ private:
+  /// Acquire-release: the thread that takes it sees what other threads did to it.
+  [[nodiscard]] Task* take() noexcept { return task_.exchange(nullptr, std::memory_order_acq_rel); }
+
+  std::atomic<Task*> task_{nullptr};
+  local_state<U>& to_;
+};
 
 /// then() of a future or a shared future whose function an executor runs.
 template <class From, class F, class U, class E>
 class posted_task final : public am::continuation {
  public:
   posted_task(From from, F f, local_state<U>& to, E& where)
-      : inner_(new then_task<From, F, U>(std::move(from), std::move(f), to)), to_(to),
-        where_(&where) {}
+      : once_(new posted_once<following, U>(to)), where_(&where) {
+    once_->set(new following(std::move(from), std::move(f), to));
+  }
 
   void run() noexcept override {
     try {
-      where_->post([inner = inner_] { am::run_continuation(*inner); });
+      where_->post([once = once_] { once->run(); });
     } catch (...) {
-      delete inner_;
-      to_.complete(std::current_exception());
+      once_->fail(std::current_exception());
     }
     delete this;
   }
 
  private:
-  then_task<From, F, U>* inner_;
-  local_state<U>& to_;
+  using following = then_task<From, F, U>;
+
+  counted_ptr<posted_once<following, U>> once_;
   E* where_;
 };
 

@@ -3,6 +3,7 @@
 #include <farcall/offload/promise.hpp>
 #include <farcall/offload/via.hpp>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -13,6 +14,8 @@
 
 namespace farcall::test::via_test {
 namespace {
+
+using ::testing::HasSubstr;
 
 /// Runs what was posted when it is told to.
 class loop {
@@ -96,6 +99,73 @@ TEST(executors, that_refuse_end_what_follows) {
   where.is_closed = true;
   future<void> f = make_ready_future(1).via(where).then([](future<int>) {});
   EXPECT_THROW(f.get(), std::runtime_error);
+}
+
+/// Keeps what is posted, and drops it.
+class ended_loop {
+ public:
+  void post(std::function<void()> what) { posted_.push_back(std::move(what)); }
+  void end() { posted_.clear(); }
+
+ private:
+  std::vector<std::function<void()>> posted_;
+};
+
+/// Counts the objects of its type.
+struct counting {
+  explicit counting(int& all) : count(&all) { ++*count; }
+  counting(const counting& other) : count(other.count) { ++*count; }
+  counting& operator=(const counting&) = delete;
+  ~counting() { --*count; }
+  int* count;
+};
+
+TEST(executors, that_drop_functions_end_what_follows) {
+  ended_loop where;
+  int objects = 0;
+  future<int> f = make_ready_future(1).via(where).then(
+      [kept = counting(objects)](future<int> g) { return g.get(); });
+  EXPECT_FALSE(f.test());
+  EXPECT_EQ(objects, 1);
+  where.end();
+  EXPECT_EQ(objects, 0) << "the function is kept";
+  EXPECT_THAT(text_thrown_by<error>([&] { (void)f.within(wait_limit).get(); }),
+              HasSubstr("without running it"));
+
+  future<int> shared = make_ready_future(1).share().via(where).then(
+      [kept = counting(objects)](shared_future<int> g) { return g.get(); });
+  where.end();
+  EXPECT_EQ(objects, 0);
+  EXPECT_THROW((void)shared.within(wait_limit).get(), error);
+}
+
+/// Runs what is posted, and throws behind it.
+struct late_thrower {
+  static void post(const std::function<void()>& what) {
+    what();
+    throw std::runtime_error("behind it");
+  }
+};
+
+TEST(executors, that_throw_behind_the_function_have_run_it) {
+  late_thrower where;
+  future<int> f = make_ready_future(1).via(where).then([](future<int> g) { return g.get() + 1; });
+  EXPECT_EQ(f.get(), 2);
+}
+
+TEST(executors, may_keep_copies_of_functions_that_have_run) {
+  std::vector<std::function<void()>> copies;
+  struct hoarder {
+    void post(std::function<void()> what) const {
+      all->push_back(what);
+      what();
+    }
+    std::vector<std::function<void()>>* all;
+  } where{&copies};
+  future<int> f = make_ready_future(1).via(where).then([](future<int> g) { return g.get(); });
+  EXPECT_EQ(f.get(), 1);
+  copies.front()();
+  copies.clear();
 }
 
 TEST(executors, need_a_future_that_is_not_empty) {
