@@ -133,6 +133,7 @@ TEST_F(later_results, are_those_of_coroutines) {
 
 // ---- tasks --------------------------------------------------------------------------------------
 
+task<int> nothing_to_wait_for(int left);
 task<int> part(node there, int v) { co_return co_await async(there, twice, v) + 1; }
 task<int> whole(node there, int v) {
   const int first = co_await part(there, v);
@@ -151,6 +152,25 @@ TEST_F(later_results, are_those_of_tasks) {
   {
     const task<int> never = whole(target_, 1);
   }
+}
+
+future<int> result_of(task<int> t) { co_return co_await std::move(t); }
+
+TEST_F(later_results, are_errors_for_tasks_that_were_moved_from) {
+  task<int> from = whole(target_, 1);
+  const task<int> to = std::move(from);
+  // NOLINTBEGIN(bugprone-use-after-move): that is what is tested
+  EXPECT_THAT(text_thrown_by<error>([&] { (void)result_of(std::move(from)).get(); }),
+              HasSubstr("this task is empty"));
+  EXPECT_THROW((void)start(std::move(from)).get(), error);
+  EXPECT_THROW((void)start(std::move(from).within(seconds(60))).get(), error);
+  // NOLINTEND(bugprone-use-after-move)
+  EXPECT_THAT(failure_of([] {
+                task<int> given = nothing_to_wait_for(0);
+                const task<int> kept_here = std::move(given);
+                return given; // NOLINT(bugprone-use-after-move)
+              }),
+              HasSubstr("this task is empty"));
 }
 
 task<int> nothing_to_wait_for(int left) {

@@ -89,8 +89,9 @@ class [[nodiscard]] task {
   }
 
   /// Runs the task; the awaiting coroutine goes on when it has ended, on the thread that ended it.
-  /// Gives its result, or throws what it threw. Once.
-  [[nodiscard]] auto operator co_await() && noexcept {
+  /// Gives its result, or throws what it threw. Once: throws error for a task that was moved from.
+  [[nodiscard]] auto operator co_await() && {
+    if (!frame_) throw error("this task is empty: it was moved from");
     struct awaiter {
       std::coroutine_handle<promise_type> frame;
       [[nodiscard]] bool await_ready() const noexcept { return false; }
