@@ -10,6 +10,8 @@
 
 namespace farcall {
 
+class timed_lane;
+
 /// An ordered stream of calls to one node, with a worker of its own there: calls of one lane run
 /// one after the other, calls of different lanes side by side. Without one, every thread of the
 /// program has a lane to every node by itself. Move-only; closes after its last call has ended,
@@ -34,6 +36,9 @@ class lane {
 
   /// The node that it leads to.
   [[nodiscard]] const node& where() const noexcept { return where_; }
+  /// This lane with a deadline, like node::within(): for one call, its wait for space and its
+  /// result. Refers to this object. Never fails.
+  [[nodiscard]] timed_lane within(time_limit duration) const noexcept;
   /// It was moved from.
   [[nodiscard]] bool is_empty() const noexcept { return lane_ == nullptr; }
   /// For the library itself: what sends the messages.
@@ -44,8 +49,30 @@ class lane {
   am::requester* lane_ = nullptr;
 };
 
+/// A lane and a point in time; see lane::within(). Refers to the lane. A value: any thread may use
+/// its own copy, while the lane is there.
+class timed_lane {
+ public:
+  /// Calls in `by` have to be done by `deadline`.
+  timed_lane(const lane& by, time_point deadline) noexcept : by_(&by), deadline_(deadline) {}
+  /// The lane.
+  [[nodiscard]] const lane& by() const noexcept { return *by_; }
+  /// When its time is over.
+  [[nodiscard]] time_point deadline() const noexcept { return deadline_; }
+
+ private:
+  const lane* by_;
+  time_point deadline_;
+};
+
+inline timed_lane lane::within(time_limit duration) const noexcept {
+  return {*this, deadline_after(duration)};
+}
+
 template <>
 inline constexpr bool detail::is_bound_to_node<lane> = true;
+template <>
+inline constexpr bool detail::is_bound_to_node<timed_lane> = true;
 
 namespace detail {
 
@@ -76,6 +103,12 @@ inline call_place place_of(const lane& l) {
   return {*l.where().job(), l.messages(), no_deadline};
 }
 
+inline call_place place_of(const timed_lane& t) {
+  call_place p = place_of(t.by());
+  p.deadline = t.deadline();
+  return p;
+}
+
 template <class Place>
 concept place = requires(const Place& p) { place_of(p); };
 
@@ -88,7 +121,7 @@ template <class Place>
 /// A call that is of no use to its caller after a deadline: its target can be told.
 template <class Place>
 [[nodiscard]] bool is_to_be_stopped(const call_place& p) noexcept {
-  if constexpr (std::is_same_v<Place, timed_node>) {
+  if constexpr (std::is_same_v<Place, timed_node> || std::is_same_v<Place, timed_lane>) {
     return p.deadline != no_deadline && p.messages.takes_stops();
   } else {
     return false;
@@ -111,8 +144,9 @@ auto explain_call_to() {
   if constexpr (place<Place>) {
     explain_call<typename plain_callable<F>::type, A...>();
   } else {
-    static_assert(place<Place>, "farcall: the first argument says where to call: a node, as in "
-                                "job.targets().front(), or node.within(duration), or a lane.");
+    static_assert(place<Place>,
+                  "farcall: the first argument says where to call: a node, as in "
+                  "job.targets().front(), or a lane, or one of these .within(duration).");
   }
   return future<
       typename decltype(result_of_unsound_call<typename plain_callable<F>::type>())::type>();
@@ -126,7 +160,7 @@ auto explain_call_to() {
 /// or a functor. Arguments are converted to the parameters' types here and are sent by value. Calls
 /// of one thread to one node start in order. Waits only while the lane is full. A node that fails
 /// shows in the future; node_failed is thrown only where the calling thread has no lane to it yet.
-/// Throws unknown_function, timeout (node::within), out_of_memory.
+/// Throws unknown_function, timeout (within()), out_of_memory.
 template <class Place, class F, class... A>
   requires(!detail::is_call_shape<std::remove_cvref_t<F>>)
 [[nodiscard]] auto async(const Place& place, F&& f, A&&... args) {

@@ -1,5 +1,7 @@
 #include <farcall/offload/call.hpp>
 #include <farcall/offload/job_test_support.hpp>
+#include <farcall/offload/map.hpp>
+#include <farcall/offload/stop_token.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -201,6 +203,61 @@ TEST_F(lanes, are_waited_for_until_the_deadline) {
   gate_.set(0);
   const lane late(target_);
   EXPECT_EQ(sync(late, [] { return 5; }), 5);
+}
+
+TEST_F(lanes, have_deadlines_for_calls_that_wait_for_space) {
+  const lane stream(target_);
+  sync(stream.within(wait_limit), [] {});
+  {
+    stopped_target stopped(target_);
+    EXPECT_TRUE(ends(
+        [&] {
+          const auto e = thrown_by<timeout>([&] {
+            for (;;)
+              post(stream.within(std::chrono::milliseconds(30)), [] {});
+          });
+          ASSERT_TRUE(e);
+          EXPECT_EQ(e->node(), target_.id());
+          EXPECT_THROW((void)async(stream.within(std::chrono::milliseconds(30)), [] {}), timeout);
+        },
+        [&] { stopped.resume(); }));
+  }
+  EXPECT_EQ(sync(stream.within(wait_limit), [](int v) { return v + 1; }, 1), 2);
+}
+
+TEST_F(lanes, have_deadlines_for_results) {
+  const lane stream(target_);
+  future<bool> late = async(stream.within(std::chrono::milliseconds(30)), meet, gate_.span(),
+                            std::size_t{0}, std::size_t{1});
+  EXPECT_THROW((void)late.get(), timeout);
+  gate_.set(1);
+  EXPECT_TRUE(late.within(wait_limit).get());
+  const std::vector<int> mapped =
+      map(stream.within(wait_limit), [](int v) { return 2 * v; }, std::vector<int>(3, 4)).get();
+  EXPECT_EQ(mapped, std::vector<int>(3, 8));
+  lane from(target_);
+  const lane to(std::move(from));
+  // NOLINTNEXTLINE(bugprone-use-after-move): that is what is tested
+  EXPECT_THAT(text_thrown_by<error>([&] { sync(from.within(wait_limit), [] {}); }),
+              HasSubstr("moved from"));
+}
+
+TEST_F(lanes, stop_calls_that_are_late) {
+  const lane stream(target_);
+  const auto until_stopped = [](handshake::words words) {
+    handshake::set(words.local(), 0, 1);
+    const call_stop_token stop = stop_token_of_call();
+    const bool is_stopped = eventually([&] { return stop.stop_requested(); });
+    handshake::set(words.local(), 1, is_stopped ? 1 : 2);
+  };
+  {
+    future<void> late =
+        async(stream.within(std::chrono::milliseconds(30)), until_stopped, gate_.span());
+    EXPECT_THROW(late.get(), timeout);
+  }
+  // A call that had not begun is not run.
+  sync(stream, [] {});
+  EXPECT_EQ(gate_.get(1), gate_.get(0)) << "it began, and was not stopped";
 }
 
 TEST_F(lanes, whose_calls_are_held_are_not_waited_for) {

@@ -410,11 +410,11 @@ namespace {
 }
 
 /// The lane of the calling thread, or `by`, with a deadline.
-struct timed_lane {
+struct release_place {
   timed_node where;
   const lane* by;
 
-  friend call_place place_of(const timed_lane& t) {
+  friend call_place place_of(const release_place& t) {
     call_place p = t.by != nullptr ? detail::place_of(*t.by) : detail::place_of(t.where);
     p.deadline = t.where.deadline();
     return p;
@@ -422,14 +422,14 @@ struct timed_lane {
 };
 
 /// Ready when the calls that were made in the lane have ended.
-[[nodiscard]] future<void> fence_in(const timed_lane& lane) {
+[[nodiscard]] future<void> fence_in(const release_place& lane) {
   const call_place p = place_of(lane);
   return future_access::make<void>(
       send<call_mode::awaited, void>(p.messages, am::fence_key, {}, p.deadline), p.deadline);
 }
 
 /// No call in the lane may still use memory that is freed now. True where there is no lane.
-[[nodiscard]] bool has_no_calls(const timed_lane& lane) {
+[[nodiscard]] bool has_no_calls(const release_place& lane) {
   if (lane.by != nullptr) return place_of(lane).messages.is_quiet();
   const am::requester* const own =
       lane.where.where().job()->client->find_lane(lane.where.where().id());
@@ -483,7 +483,7 @@ std::uint64_t allocate_on(const timed_node& timed, std::uint64_t count, std::uin
 namespace {
 
 /// As release_until(), in order behind the calls of that lane.
-void release_in(const timed_lane& lane, std::uint64_t address) {
+void release_in(const release_place& lane, std::uint64_t address) {
   const timed_node& timed = lane.where;
   const node& where = timed.where();
   // All memory goes with the job, and with its node.
