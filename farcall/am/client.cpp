@@ -1,8 +1,10 @@
 #include <farcall/am/client.hpp>
 #include <farcall/am/engine.hpp>
+#include <farcall/am/live_clients.hpp>
 #include <farcall/base/error.hpp>
 
 #include <algorithm>
+#include <cstdint>
 
 namespace farcall::am {
 namespace {
@@ -12,6 +14,12 @@ engine& own_engine(client& c) {
   c.require_own_process();
   return engine_of(c);
 }
+
+/// The client of jobs that have ended. Handles find it as they find a parent's behind a fork.
+class ended_client final : public client {
+ public:
+  ended_client() noexcept : client(no_node, UINT64_MAX, nullptr) { is_forked_ = true; }
+};
 
 } // namespace
 
@@ -30,8 +38,16 @@ void thread_lanes::set(node_id node, requester* l) noexcept {
 constinit thread_local cached_lanes client::cached_{};
 
 void client::require_own_process() const {
-  if (is_forked_) [[unlikely]]
-    throw forked();
+  if (!is_forked_) [[likely]]
+    return;
+  if (this == &live_clients::ended())
+    throw error("the job has ended: nothing can be called, copied or allocated behind its end");
+  throw forked();
+}
+
+client& live_clients::ended() noexcept {
+  static auto* const it = new ended_client;
+  return *it;
 }
 
 requester& client::open_own_lane(node_id node, time_point deadline) {
@@ -66,7 +82,7 @@ void client::forget_call(node_id node, std::uint64_t id) noexcept {
 std::byte* client::wait_for_space(requester& l, std::uint32_t bytes, time_point deadline) {
   if (is_forked_) {
     l.guard().unlock();
-    throw forked();
+    require_own_process();
   }
   return engine_of(*this).wait_for_space(l, bytes, deadline);
 }

@@ -15,5 +15,9 @@ void add(const client& c) noexcept;
 void remove(const client& c) noexcept;
 [[nodiscard]] bool has(const client* c) noexcept;
 
+/// Stands for one that has gone, for handles that outlive it: all of it throws error, but for what
+/// is noexcept, which does nothing. Never destroyed.
+[[nodiscard]] client& ended() noexcept;
+
 } // namespace live_clients
 } // namespace farcall::am

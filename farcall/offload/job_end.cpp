@@ -1,4 +1,5 @@
 #include <farcall/am/engine.hpp>
+#include <farcall/am/live_clients.hpp>
 #include <farcall/base/log.hpp>
 #include <farcall/offload/equals.hpp>
 #include <farcall/offload/job_end.hpp>
@@ -7,10 +8,14 @@
 #include <farcall/offload/job_trace.hpp>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <future>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -67,6 +72,17 @@ void detail::end_job(job_state* job) noexcept {
              std::to_string(job->members->stop_timeout().count()) +
              " ms (stop_timeout) later: its thread, and what the job has in memory, stay");
   jobs_left_behind::add(job);
+}
+
+void detail::job_state::operator delete(void* memory) noexcept {
+  static constinit std::array<std::atomic<void*>, 8> last{};
+  static constinit std::atomic<std::size_t> count{0};
+  auto* const core = new (memory) job_core;
+  core->client = &am::live_clients::ended();
+  // Relaxed: it only gives out places.
+  const std::size_t place = count.fetch_add(1, std::memory_order_relaxed) % last.size();
+  // Acquire-release: another thread may free what this one has put there.
+  ::operator delete(last[place].exchange(memory, std::memory_order_acq_rel));
 }
 
 detail::job_state::~job_state() {

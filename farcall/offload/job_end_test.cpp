@@ -31,6 +31,8 @@
 namespace farcall::test::job_end_test {
 namespace {
 
+using ::testing::HasSubstr;
+
 constexpr int calls = 4;
 
 int twice(int v) { return 2 * v; }
@@ -433,6 +435,17 @@ TEST(job_end, is_the_end_of_its_nodes) {
   first.reset();
   EXPECT_FALSE(target.alive());
   EXPECT_FALSE(host.alive());
+  const auto expect_ended = [&](auto use) {
+    EXPECT_THAT(text_thrown_by<error>(use), HasSubstr("the job has ended"));
+  };
+  for (const node& gone : {target, host}) {
+    expect_ended([&] { sync(gone, [] {}); });
+    expect_ended([&] { (void)async(gone.within(wait_limit), [] {}); });
+    expect_ended([&] { post(gone, [] {}); });
+    expect_ended([&] { (void)gone.allocate<int>(7); });
+    expect_ended([&] { (void)gone.name(); });
+    expect_ended([&] { const lane stream(gone); });
+  }
   const job second(with_targets("shm"));
   EXPECT_FALSE(target.alive());
   EXPECT_TRUE(second.targets()[0].alive());

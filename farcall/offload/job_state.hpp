@@ -40,6 +40,10 @@ struct job_state : job_core {
   /// As end(), if that has not been called.
   ~job_state();
 
+  /// The memory of the last jobs stays, with a core whose client throws error: nodes may be used
+  /// behind the end of their job by mistake, as in destructors of global objects.
+  static void operator delete(void* memory) noexcept;
+
   /// The host waits for copies, targets, and its own handlers to finish, at most for the stop
   /// timeout each; then whatever is left ends. False when code of the user's runs on: then this,
   /// and what it owns, must stay as it is.
