@@ -290,9 +290,11 @@ bool engine::is_owed_replies(const worker& w) const noexcept {
 
 void engine::deferred_reply_was_sent(bool is_blocked) noexcept {
   if (!is_blocked && !stopping_.load(std::memory_order_acquire)) return;
+  // Kept replies come in great numbers, and a worker that is awake looks before it sleeps.
   for (const auto& w : workers_)
-    notify(w->wakes());
-  notify_lane_workers();
+    notify_if_armed(w->wakes());
+  for (std::uint32_t i = first_lane_doorbell(); i < acceptor_doorbell(); ++i)
+    notify_if_armed(options_.doorbells[i]);
 }
 
 void engine::awaits_reclaim() noexcept {

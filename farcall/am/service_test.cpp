@@ -124,6 +124,24 @@ TEST_F(services, stop_although_nobody_reads_their_replies) {
   EXPECT_LT(replied, 20U);
 }
 
+TEST_F(services, notify_each_sleeper_of_kept_replies_once) {
+  const auto notifications = [this](std::size_t which) {
+    return engine_.doorbell_of(which).word.load(std::memory_order_relaxed) >> 1;
+  };
+  constexpr std::size_t of_worker = 0;
+  for (const std::size_t sleeper : {of_worker, std::size_t{own_doorbell}}) {
+    std::vector<std::uint32_t> before;
+    for (std::size_t i = 0; i < idle_engine::doorbell_count; ++i)
+      before.push_back(notifications(i));
+    armed_doorbell armed{&engine_.doorbell_of(sleeper)};
+    arm({&armed, 1});
+    for (int replies = 0; replies < 100; ++replies)
+      engine_->deferred_reply_was_sent(true);
+    for (std::size_t i = 0; i < idle_engine::doorbell_count; ++i)
+      EXPECT_EQ(notifications(i) - before[i], i == sleeper ? 1U : 0U) << "doorbell " << i;
+  }
+}
+
 TEST_F(services, serve_lanes_that_name_an_impossible_worker) {
   opened& lane = arrive(77);
   ASSERT_TRUE(send_request(lane.requests, thread_key, 1));

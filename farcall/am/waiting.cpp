@@ -368,11 +368,8 @@ void engine::sleep(std::initializer_list<wait_condition*> for_what, fiber_schedu
     conditions.insert(conditions.end(), fibers->suspended().begin(), fibers->suspended().end());
   }
   std::vector<doorbell*> doorbells;
-  time_point deadline = no_deadline;
-  for (wait_condition* each : conditions) {
+  for (wait_condition* each : conditions)
     each->add_doorbells(doorbells);
-    deadline = std::min(deadline, each->next_look());
-  }
   std::sort(doorbells.begin(), doorbells.end());
   doorbells.erase(std::unique(doorbells.begin(), doorbells.end()), doorbells.end());
   std::vector<armed_doorbell> watched;
@@ -380,8 +377,10 @@ void engine::sleep(std::initializer_list<wait_condition*> for_what, fiber_schedu
   for (doorbell* b : doorbells)
     watched.push_back({b});
   arm(watched);
+  time_point deadline = no_deadline;
   for (wait_condition* each : conditions) {
     if (each->look_again()) return;
+    deadline = std::min(deadline, each->next_look());
   }
   const trace::span asleep(options_.recorder, trace::event_kind::sleep_begin);
   sleep_on(watched, deadline);
