@@ -166,6 +166,7 @@ void engine::throw_unreachable(node_id node) const {
                     ": " + p->why_unreachable,
                 node);
   }
+  if (node == no_node) throw error(missing_node_text(node, options_.nodes), node);
   throw error("there is no way to " + node_text(node) + ": the job has no such node", node);
 }
 

@@ -76,8 +76,8 @@ void request_context::reply_error(std::string_view type_name, std::string_view t
   if (replied_) return;
   if (!wants_reply()) {
     // Nobody will ever see it otherwise.
-    log::warning("a posted call from " + node_text(source_) + " threw " + std::string(type_name) +
-                 ": " + std::string(text));
+    log::warning("a posted call from " + node_text(source_) + " threw " +
+                 thrown_text(type_name, text));
     replied_ = true;
     return;
   }
@@ -345,7 +345,7 @@ void responder::run_rendezvous(request_context& request, handler_key key) noexce
     run(request, key);
   } catch (const std::exception& e) {
     request.release();
-    request.reply_error(demangle(typeid(e).name()), e.what());
+    request.reply_error(demangle(typeid(e).name()), exception_text(e));
   }
 }
 

@@ -10,12 +10,6 @@
 namespace farcall {
 namespace {
 
-std::string remote_text(node_id node, const std::string& type_name, const std::string& text) {
-  std::string what = node_text(node) + " threw " + type_name;
-  if (!text.empty()) what += ": " + text;
-  return what;
-}
-
 void replace_all(std::string& text, std::string_view what, std::string_view with) {
   for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + with.size()))
     text.replace(at, what.size(), with);
@@ -24,8 +18,8 @@ void replace_all(std::string& text, std::string_view what, std::string_view with
 } // namespace
 
 remote_error::remote_error(node_id node, std::string type_name, const std::string& text)
-    : error(remote_text(node, type_name, text), node), type_name_(std::move(type_name)),
-      text_(text) {}
+    : error(node_text(node) + " threw " + thrown_text(type_name, text), node),
+      type_name_(std::move(type_name)), text_(text) {}
 
 forked::forked()
     : error(
@@ -51,6 +45,27 @@ std::string demangle(const char* name) {
   replace_all(readable, "std::basic_string<char, std::char_traits<char>, std::allocator<char> >",
               "std::string");
   return readable;
+}
+
+const char* exception_text(const std::exception& e) noexcept {
+  const char* const text = e.what();
+  return text != nullptr ? text : "";
+}
+
+std::string thrown_text(std::string_view type_name, std::string_view text) {
+  std::string what(type_name.empty() ? "an error without a type" : type_name);
+  if (text.empty()) return what + (type_name.empty() ? " or a text" : "");
+  what += ": ";
+  what += text;
+  return what;
+}
+
+std::string missing_node_text(node_id node, std::size_t nodes) {
+  if (node == no_node) {
+    return "there is no node here: an empty buffer, span or node handle belongs to none";
+  }
+  return "there is no node " + std::to_string(node) + ": the job has " + std::to_string(nodes) +
+         " nodes";
 }
 
 std::string node_text(node_id node) {

@@ -2,8 +2,11 @@
 
 #include <farcall/base/node_id.hpp>
 
+#include <cstddef>
+#include <exception>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace farcall {
 
@@ -118,6 +121,16 @@ class malformed_message : public error {
 /// Demangled form of an Itanium ABI name; the name itself where it cannot be demangled. Throws
 /// std::bad_alloc.
 [[nodiscard]] std::string demangle(const char* name);
+
+/// Returns what(), and an empty text if that is null.
+[[nodiscard]] const char* exception_text(const std::exception& e) noexcept;
+
+/// Describes an exception: "std::out_of_range: text". Either part may be empty. Throws
+/// std::bad_alloc.
+[[nodiscard]] std::string thrown_text(std::string_view type_name, std::string_view text);
+
+/// Says that a job with so many nodes has none of that number. Throws std::bad_alloc.
+[[nodiscard]] std::string missing_node_text(node_id node, std::size_t nodes);
 
 /// "node 3" or "the host (node 0)": how messages speak of a node. Throws std::bad_alloc.
 [[nodiscard]] std::string node_text(node_id node);

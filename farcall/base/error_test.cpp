@@ -55,6 +55,26 @@ TEST(remote_error, names_the_node_the_type_and_the_text) {
   EXPECT_EQ(e.node(), 2U);
 }
 
+TEST(remote_error, does_without_a_type) {
+  EXPECT_STREQ(remote_error(2, "", "the text").what(),
+               "node 2 threw an error without a type: the text");
+  EXPECT_STREQ(remote_error(2, "", "").what(), "node 2 threw an error without a type or a text");
+}
+
+struct without_text : std::exception {
+  [[nodiscard]] const char* what() const noexcept override { return nullptr; }
+};
+
+TEST(exception_text, is_empty_without_one) {
+  EXPECT_STREQ(exception_text(without_text()), "");
+  EXPECT_STREQ(exception_text(error("some text")), "some text");
+}
+
+TEST(missing_nodes, are_named_by_their_numbers) {
+  EXPECT_EQ(missing_node_text(4, 3), "there is no node 4: the job has 3 nodes");
+  EXPECT_THAT(missing_node_text(no_node, 3), AllOf(HasSubstr("empty"), Not(HasSubstr("42949"))));
+}
+
 TEST(remote_error, does_without_a_text) {
   const remote_error e(2, "int", "");
   EXPECT_THAT(e.what(), AllOf(HasSubstr("int"), Not(HasSubstr(":"))));

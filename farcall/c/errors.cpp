@@ -83,7 +83,7 @@ fc_status fail_with_current() noexcept {
   } catch (const std::bad_alloc&) {
     return fail(FC_OUT_OF_MEMORY, "no memory");
   } catch (const std::exception& e) {
-    return fail(FC_ERROR, e.what());
+    return fail(FC_ERROR, exception_text(e));
   } catch (...) {
     return fail(FC_ERROR, "an exception that is none of farcall's nor of the standard's");
   }

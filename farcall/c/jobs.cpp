@@ -145,8 +145,7 @@ fc_status fc_node_at(fc_job* job, uint32_t id, fc_node* node) {
     require(node, "node");
     detail::job_state& state = job_of(job);
     if (!state.members->has(id)) {
-      throw invalid_argument("there is no node " + std::to_string(id) + ": the job has " +
-                             std::to_string(state.members->nodes()) + " nodes");
+      throw invalid_argument(missing_node_text(id, state.members->nodes()));
     }
     *node = {handle_of(state), nullptr, 0, id, 0};
   });

@@ -9,7 +9,7 @@ void reply_exception(am::request_context& request) noexcept {
   try {
     throw;
   } catch (const std::exception& e) {
-    request.reply_error(demangle(typeid(e).name()), e.what());
+    request.reply_error(demangle(typeid(e).name()), exception_text(e));
   } catch (...) {
     const std::type_info* type = abi::__cxa_current_exception_type();
     request.reply_error(type != nullptr ? demangle(type->name()) : "something unknown", "");

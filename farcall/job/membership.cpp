@@ -235,9 +235,7 @@ bool membership::has(node_id node) const {
 }
 
 void membership::ask_for(node_id node, time_point /*deadline*/) const {
-  throw error("there is no node " + std::to_string(node) + ": the job has " +
-                  std::to_string(nodes()) + " nodes",
-              node);
+  throw error(missing_node_text(node, nodes()), node);
 }
 
 route membership::find_route(const card& to) const { return roster::choose(to, transports()); }

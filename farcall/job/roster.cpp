@@ -63,8 +63,7 @@ bool roster::knows(node_id node) const noexcept {
 const roster::row& roster::row_of(node_id node) const {
   const row* const r = rows_.find(node);
   if (r == nullptr) {
-    throw error("there is no node " + std::to_string(node) + ": the job has " +
-                std::to_string(size()) + " nodes");
+    throw error(missing_node_text(node, size()));
   }
   return *r;
 }
@@ -88,6 +87,7 @@ route roster::choose(const card& to, std::span<transport* const> transports) {
     return {nullptr,
             "it lives in the process of " + node_text(to.owner) + ", which alone calls it"};
   }
+  if (refusals.empty()) refusals = "this process has no transport any more, since its job ends";
   return {nullptr, refusals};
 }
 

@@ -100,6 +100,12 @@ TEST(roster, the_cheapest_transport_is_chosen_and_admits_the_node) {
   EXPECT_THAT(far.admitted, ElementsAre(0, 2));
 }
 
+TEST(roster, a_job_that_ends_has_no_route) {
+  const route none = roster::choose(card_of(1), {});
+  EXPECT_EQ(none.via, nullptr);
+  EXPECT_THAT(none.reason, HasSubstr("job ends"));
+}
+
 TEST(roster, a_node_is_known_once_others_were_told_of_its_route) {
   roster r(0, 3, 8);
   r.add(card_of(0));

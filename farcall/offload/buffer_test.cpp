@@ -115,6 +115,8 @@ TEST_F(buffers, default_made_views_belong_nowhere) {
   EXPECT_THAT(text_thrown_by<wrong_node>([&] { (void)nothing.data(); }), HasSubstr("is empty"));
   const buffer<int> none;
   EXPECT_TRUE(none.empty());
+  EXPECT_THAT(text_thrown_by<error>([&] { (void)map(none); }), HasSubstr("an empty buffer"));
+  EXPECT_THAT(text_thrown_by<error>([&] { (void)node_at(no_node); }), HasSubstr("empty"));
 }
 
 TEST_F(buffers, on_the_host) {

@@ -37,6 +37,7 @@ int exported_triple(int v) { return 3 * v; }
 
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 class call : public job_test {};
@@ -311,6 +312,32 @@ TEST_F(call, exceptions_come_back_with_type_and_text) {
   EXPECT_EQ(e->node(), target_.id());
   EXPECT_THAT(e->what(), HasSubstr("node 1"));
   EXPECT_THAT(e->what(), HasSubstr(e->text()));
+}
+
+struct without_text : std::exception {
+  [[nodiscard]] const char* what() const noexcept override { return nullptr; }
+};
+
+TEST_F(call, exceptions_without_a_text) {
+  const auto e = thrown_by<remote_error>([&] { sync(target_, [] { throw without_text(); }); });
+  ASSERT_TRUE(e);
+  EXPECT_THAT(e->type_name(), HasSubstr("without_text"));
+  EXPECT_EQ(e->text(), "");
+  EXPECT_THAT(e->what(), EndsWith("without_text"));
+}
+
+TEST_F(call, exceptions_of_posted_calls_are_logged) {
+  for (const bool has_text : {false, true}) {
+    ::testing::internal::CaptureStderr();
+    if (has_text) {
+      post(job_.host(), [] { throw std::runtime_error("some text"); });
+    } else {
+      post(job_.host(), [] { throw 3; });
+    }
+    sync(job_.host(), [] {});
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+                HasSubstr(has_text ? "threw std::runtime_error: some text\n" : "threw int\n"));
+  }
 }
 
 TEST_F(call, exceptions_of_own_types) {

@@ -328,8 +328,7 @@ std::size_t node_count() { return detail::current_job().members->nodes(); }
 node node_at(node_id id) {
   detail::job_state& job = detail::current_job();
   if (!job.members->has(id)) {
-    throw error("there is no node " + std::to_string(id) + ": the job has " +
-                std::to_string(job.members->nodes()) + " nodes");
+    throw error(missing_node_text(id, job.members->nodes()));
   }
   return {job, id};
 }
@@ -588,8 +587,7 @@ node job::host() const noexcept { return state_ != nullptr ? node(*state_, host_
 
 node job::node_at(node_id id) const {
   if (id >= size()) {
-    throw error("there is no node " + std::to_string(id) + ": the job has " +
-                std::to_string(size()) + " nodes");
+    throw error(missing_node_text(id, size()));
   }
   return {state(), id};
 }

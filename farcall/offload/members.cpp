@@ -90,7 +90,8 @@ void detail::node_watch::tell_all() noexcept {
       try {
         observer->changed(*event);
       } catch (const std::exception& e) {
-        log::warning(about + " threw: " + e.what());
+        log::warning(about + " threw " +
+                     thrown_text(demangle(typeid(e).name()), exception_text(e)));
       } catch (...) {
         log::warning(about + " threw something");
       }

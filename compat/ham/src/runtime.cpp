@@ -177,7 +177,8 @@ void detail::report_lost(std::exception_ptr failure) noexcept {
   try {
     std::rethrow_exception(std::move(failure));
   } catch (const std::exception& e) {
-    farcall::log::error(std::string("an offload whose future was dropped ended with: ") + e.what());
+    farcall::log::error(std::string("an offload whose future was dropped ended with: ") +
+                        farcall::exception_text(e));
   } catch (...) {
     farcall::log::error("an offload whose future was dropped ended with an unknown exception");
   }

@@ -134,7 +134,7 @@ class emulated_stream {
         end_by(fault.what);
         return;
       } catch (const std::exception& e) {
-        end_by(e.what());
+        end_by(exception_text(e));
         return;
       } catch (...) {
         end_by(unknown_exception);

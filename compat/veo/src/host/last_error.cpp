@@ -82,7 +82,7 @@ std::string current_error() {
   } catch (const error& e) {
     return e.node() == 1 ? in_words_of_veo(e.what()) : e.what();
   } catch (const std::exception& e) {
-    return e.what();
+    return exception_text(e);
   } catch (...) {
     return "an exception of an unknown type";
   }
