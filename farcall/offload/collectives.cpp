@@ -37,30 +37,30 @@ node_id before(node_id node, std::size_t distance, std::size_t nodes) {
 
 /// Runs on the node that a message of a collective is for. Known to other files: see
 /// memory_handlers.hpp.
-void take_collective(std::uint64_t number, std::uint8_t kind, std::uint32_t round,
-                     std::uint32_t from, bytes_sent sent) {
+void take_collective(collectives::label of, bytes_sent sent) {
   job_state& job = current_job();
-  if (!job.as_equals || kind > static_cast<std::uint8_t>(collective::end)) {
-    throw error("a collective of a job of equals has come from " + node_text(from));
+  if (!job.as_equals || of.kind > collective::end) {
+    throw error("a collective of a job of equals has come from " + node_text(of.from), of.from);
   }
-  job.as_equals->collectives.take(number, static_cast<collective>(kind), round, from, sent.bytes);
+  job.as_equals->collectives.take(of, sent.bytes);
   job.engine->notify_local();
 }
 
 // ---- messages -----------------------------------------------------------------------------------
 
-void collectives::take(std::uint64_t number, collective kind, std::uint32_t round, node_id from,
-                       std::span<const std::byte> bytes) {
-  message m{kind, from, {bytes.begin(), bytes.end()}};
+void collectives::take(const label& of, std::span<const std::byte> bytes) {
+  message m{of, {bytes.begin(), bytes.end()}};
   const std::lock_guard guard(mutex_);
-  arrived_[{number, round}] = std::move(m);
+  arrived_[{of.number, of.round}] = std::move(m);
 }
 
 void collectives::send(job_state& job, node_id to, std::uint32_t round,
                        std::span<const std::byte> bytes, time_point deadline) const {
   const timed_node where{{job, to}, deadline};
-  post(where, take_collective, number_, static_cast<std::uint8_t>(kind_), round,
-       std::uint32_t{job.members->self()}, bytes_sent{bytes});
+  label of = present_;
+  of.from = job.members->self();
+  of.round = round;
+  post(where, take_collective, of, bytes_sent{bytes});
 }
 
 collectives::message collectives::receive(job_state& job, node_id from, std::uint32_t round,
@@ -76,18 +76,17 @@ collectives::message collectives::receive(job_state& job, node_id from, std::uin
         const std::lock_guard guard(all.mutex_);
         got = all.arrived_.extract(at);
       }
-      // Acquire; partner: the release store in note_failure().
-      has_failed = got.empty() && all.failed_.load(std::memory_order_acquire) != no_node;
+      has_failed = got.empty() && all.has_failed();
       return !got.empty() || has_failed;
     }
-  } asked{*this, {number_, round}, false, {}};
+  } asked{*this, {present_.number, round}, false, {}};
   const auto ask = [](void* q) noexcept {
     auto& question_ = *static_cast<question*>(q);
     return !question_.got.empty() || question_.is_answered();
   };
   if (!job.engine->wait_until(ask, &asked, true, deadline)) {
-    throw timeout(name_of(kind_) + " was not over before its deadline: nothing has come from " +
-                      node_text(from),
+    throw timeout(name_of(present_.kind) +
+                      " was not over before its deadline: nothing has come from " + node_text(from),
                   from);
   }
   if (asked.has_failed) {
@@ -96,35 +95,74 @@ collectives::message collectives::receive(job_state& job, node_id from, std::uin
     throw node_failed(node_text(failed) + " has failed", failed);
   }
   message m = std::move(asked.got.mapped());
-  if (m.kind != kind_) {
-    throw error("the nodes call different collectives: this one, " +
-                node_text(job.members->self()) + ", is in " + name_of(kind_) + ", and " +
-                node_text(from) + " in " + name_of(m.kind) +
-                "; all call the same ones in the same order");
+  require_same(job, m.of);
+  if (m.of.from != from) {
+    throw error("a message of " + name_of(present_.kind) + " has come from " +
+                node_text(m.of.from) + ", and not from " + node_text(from));
   }
   return m;
 }
 
+void collectives::require_same(const job_state& job, const label& of) const {
+  const std::string here = "this one, " + node_text(job.members->self()) + ", ";
+  if (of.number == present_.number && of.kind != present_.kind) {
+    throw error("the nodes call different collectives: " + here + "is in " +
+                name_of(present_.kind) + ", and " + node_text(of.from) + " in " + name_of(of.kind) +
+                "; all call the same ones in the same order");
+  }
+  if (of.number == present_.number && of.root != present_.root) {
+    throw error("the nodes name different roots of a broadcast: " + here + "names " +
+                node_text(present_.root) + ", and " + node_text(of.from) + " names " +
+                node_text(of.root) + "; all name the same one");
+  }
+  if (of.number != present_.number || (of.history != present_.history && !has_failed())) {
+    throw error("the nodes have called different collectives before: " + here + "is in " +
+                name_of(present_.kind) + ", and what " + node_text(of.from) +
+                " has called does not fit; all call the same ones in the same order, and name the "
+                "same roots of broadcasts");
+  }
+}
+
+void collectives::require_all_taken(const job_state& job) {
+  label left;
+  {
+    const std::lock_guard guard(mutex_);
+    // Messages of later collectives stand behind it.
+    if (arrived_.empty() || arrived_.begin()->first.first > present_.number) return;
+    left = arrived_.begin()->second.of;
+  }
+  // A collective that has failed may not have taken all.
+  if (has_failed()) return;
+  require_same(job, left);
+  throw error("a second message of " + name_of(present_.kind) + " has come from " +
+              node_text(left.from));
+}
+
 // ---- collectives --------------------------------------------------------------------------------
 
-void collectives::begin(collective kind) {
+void collectives::begin(collective kind, node_id root) {
   if (!why_broken_.empty()) {
     throw error("a job of equals can have no more collectives once one has failed: " + why_broken_);
   }
-  kind_ = kind;
-  ++number_;
+  ++present_.number;
+  present_.kind = kind;
+  present_.root = root;
+  // FNV-1a.
+  for (const std::uint64_t part : {std::uint64_t{root}, static_cast<std::uint64_t>(kind)})
+    present_.history = (present_.history ^ part) * 0x100000001b3;
 }
 
 template <class Body>
-void collectives::run(collective kind, const Body& body) {
-  begin(kind);
+void collectives::run(job_state& job, collective kind, node_id root, const Body& body) {
+  begin(kind, root);
   try {
     body();
+    require_all_taken(job);
   } catch (const node_failed& e) {
     // The next one says so, too: the node is gone.
     throw;
   } catch (const std::exception& e) {
-    why_broken_ = e.what();
+    why_broken_ = exception_text(e);
     throw;
   }
 }
@@ -140,11 +178,11 @@ void collectives::disseminate(job_state& job, time_point deadline) {
 }
 
 void collectives::barrier(job_state& job, time_point deadline) {
-  run(collective::barrier, [&] { disseminate(job, deadline); });
+  run(job, collective::barrier, no_node, [&] { disseminate(job, deadline); });
 }
 
 void collectives::end(job_state& job) {
-  run(collective::end, [&] { disseminate(job, no_deadline); });
+  run(job, collective::end, no_node, [&] { disseminate(job, no_deadline); });
 }
 
 void collectives::all_gather(job_state& job, std::span<const std::byte> mine,
@@ -157,7 +195,7 @@ void collectives::all_gather(job_state& job, std::span<const std::byte> mine,
                 std::to_string(nodes) + " nodes fills " + std::to_string(nodes * each) +
                 " bytes, not " + std::to_string(all.size()));
   }
-  run(collective::all_gather, [&] {
+  run(job, collective::all_gather, no_node, [&] {
     // Of this node, of the one before it, and so on backwards: what comes is appended, and stands
     // in the right order but for where it begins.
     std::vector<std::byte> got(mine.begin(), mine.end());
@@ -186,10 +224,9 @@ void collectives::broadcast(job_state& job, std::span<std::byte> bytes, node_id 
   const std::size_t nodes = job.members->nodes();
   const node_id self = job.members->self();
   if (root >= nodes) {
-    throw error("broadcast(): there is no node " + std::to_string(root) + ": the job has " +
-                std::to_string(nodes) + " nodes");
+    throw error("broadcast(): " + missing_node_text(root, nodes));
   }
-  run(collective::broadcast, [&] {
+  run(job, collective::broadcast, root, [&] {
     // Its place in the tree: what it lacks of the next power of two is its parent's, and the
     // smaller powers lead to its children.
     const std::size_t place = (self + nodes - root) % nodes;

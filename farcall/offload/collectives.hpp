@@ -37,9 +37,19 @@ class collectives {
   /// A binomial tree.
   void broadcast(job_state& job, std::span<std::byte> bytes, node_id root, time_point deadline);
 
+  /// Says which collective a message is of, as its sender sees it. All of it is sent.
+  struct label {
+    std::uint64_t number = 0;
+    std::uint64_t history = 0; ///< a hash of what this and all before it are
+    node_id from = no_node;
+    node_id root = no_node; ///< of a broadcast
+    std::uint32_t round = 0;
+    collective kind{};
+    std::uint8_t unused[3]{};
+  };
+
   /// A message of a collective has arrived.
-  void take(std::uint64_t number, collective kind, std::uint32_t round, node_id from,
-            std::span<const std::byte> bytes);
+  void take(const label& of, std::span<const std::byte> bytes);
   /// A node has failed, the last of those that have.
   void note_failure(node_id node) noexcept {
     // Release; partner: the acquire load in receive().
@@ -48,24 +58,30 @@ class collectives {
 
  private:
   struct message {
-    collective kind{};
-    node_id from = no_node;
+    label of;
     std::vector<std::byte> bytes;
   };
   using place = std::pair<std::uint64_t, std::uint32_t>; ///< number and round
 
   /// The next collective begins. Throws error after one that has failed.
-  void begin(collective kind);
+  void begin(collective kind, node_id root);
   void disseminate(job_state& job, time_point deadline);
   template <class Body>
-  void run(collective kind, const Body& body);
+  void run(job_state& job, collective kind, node_id root, const Body& body);
+  /// Throws error for a message of other collectives than those of this node.
+  void require_same(const job_state& job, const label& of) const;
+  /// Throws error if there is a message that no collective of this node has taken.
+  void require_all_taken(const job_state& job);
   void send(job_state& job, node_id to, std::uint32_t round, std::span<const std::byte> bytes,
             time_point deadline) const;
   [[nodiscard]] message receive(job_state& job, node_id from, std::uint32_t round,
                                 time_point deadline);
+  [[nodiscard]] bool has_failed() const noexcept {
+    // Acquire; partner: the release store in note_failure().
+    return failed_.load(std::memory_order_acquire) != no_node;
+  }
 
-  std::uint64_t number_ = 0; ///< of the present one
-  collective kind_{};
+  label present_;          ///< the collective that runs; without a round
   std::string why_broken_; ///< why there can be no more; empty: there can
   std::mutex mutex_;
   std::map<place, message> arrived_; ///< mutex_

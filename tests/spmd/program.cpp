@@ -284,6 +284,23 @@ int closes(program p) {
   return 0;
 }
 
+/// The chosen one, or each if there is no such node, names itself as the root of a broadcast, and
+/// the others the host.
+int roots(program p) {
+  job j = p.make();
+  const bool names_itself = j.rank() == p.chosen() || p.chosen() >= j.size();
+  try {
+    std::vector<char> bytes(10, static_cast<char>(j.rank() + 1));
+    j.broadcast(std::as_writable_bytes(std::span(bytes)), names_itself ? j.rank() : host_id);
+    j.close();
+    CHECK(bytes[0] == 1);
+  } catch (const error& e) {
+    say(e.what());
+    return 5;
+  }
+  return 0;
+}
+
 /// Says its process, and is then in a state of which it can be torn: computing, waiting, in a
 /// barrier, or closing. The chosen one computes.
 int states(program p) {
@@ -370,7 +387,7 @@ int survive(program p) {
 const std::map<std::string, int (*)(program)> modes{
     {"works", works},   {"thread", progress_thread}, {"late", late_work}, {"plain", plain},
     {"states", states}, {"closes", closes},          {"stuck", stuck},    {"ends", ends},
-    {"caught", caught}, {"survive", survive}};
+    {"caught", caught}, {"survive", survive},        {"roots", roots}};
 
 } // namespace
 } // namespace farcall::test

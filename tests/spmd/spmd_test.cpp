@@ -167,6 +167,16 @@ TEST(spmd, nodes_in_different_collectives_are_told_so) {
   EXPECT_THAT(closing.text(), HasSubstr("in the end of the job"));
 }
 
+TEST(spmd, nodes_that_name_different_roots_are_told_so) {
+  for (const char* chosen : {"1", "2", "3", "4"}) {
+    command c(program("shm:3", std::string("roots ") + chosen));
+    EXPECT_EQ(c.end(), 5) << chosen << ": " << c.text();
+    EXPECT_THAT(c.text(), HasSubstr("root")) << chosen;
+  }
+  command same(program("shm:3", "roots 0"));
+  EXPECT_EQ(same.end(), 0) << same.text();
+}
+
 TEST(spmd, a_node_that_is_killed_ends_all_in_every_state) {
   for (const char* state : {"computing", "waiting", "calling", "barrier", "closing"}) {
     for (const unsigned killed : {0U, 1U, 2U}) {
