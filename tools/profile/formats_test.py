@@ -363,14 +363,16 @@ def check_veprof(folder):
         text = pathlib.Path(start + ".veprof").read_text(encoding="utf-8")
         first, head, third, *rows, end = text.split("\n")
         expect(first.startswith("#") and third.startswith("#") and end == "", name, text)
-        expect(head.split(";") == ["0.1", "", "host", "", ""], name, head)
+        expect(head.split(";") == ["0.1", "0", "host", "-", "1000"], name, head)
         names = third[2:].split(";")
         expect(names[0] == "samples" and names[-1] == "symbol" and len(names) == 20, name, names)
         total = 0
         for row in rows:
-            fields = row.split(";", len(names) - 1)
-            expect(len(fields) == len(names) and set(fields[1:-1]) == {""}, name, row)
-            total += int(fields[0])
+            fields = row.split(";")
+            expect(len(fields) == len(names) and fields[-1], name, row)
+            taken, cycles, instructions, *others = map(float, fields[:-1])
+            expect(cycles > 0 and instructions == 1 and set(others) == {0}, name, row)
+            total += taken
         expect(total == samples, name, "has", samples, "samples, not", total)
 
 

@@ -32,6 +32,10 @@ constexpr std::string_view veprof_third_line =
     "samples;USRCC;EX;VX;FPEC;VE;VECC;L1MCC;VE2;VAREC;VLDEC;PCCC;PMC10;VLEC;VLCME;FMAEC;PTCC;TTCC;"
     "VL;symbol\n";
 constexpr std::size_t head_fields = 5;
+/// The card of a file by a sampler in software, which counts time alone.
+constexpr std::string_view no_card = "-";
+/// The frequency of such a file: a cycle is a nanosecond.
+constexpr double cycles_per_second = 1e9;
 constexpr std::size_t most_bytes = std::size_t{1} << 28U; // of a file that is asked to be shown
 
 [[noreturn]] void refuse(const std::string& name, std::size_t line, const std::string& why) {
@@ -97,6 +101,22 @@ bool read_number(std::string_view text, std::optional<double>& value) {
   return true;
 }
 
+/// A field of text that every reader takes as one.
+std::string field_of(std::string_view text) {
+  std::string field = valid_text(text);
+  std::replace(field.begin(), field.end(), ';', ':');
+  std::replace_if(
+      field.begin(), field.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
+  if (field.empty()) return "-";
+  std::string small = field;
+  std::transform(small.begin(), small.end(), small.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  // Python takes these for numbers.
+  if (small == "nan" || small == "inf" || small == "infinity") field += "()";
+  return field;
+}
+
 veprof_row row_of(std::string_view line, const std::string& name, std::size_t number) {
   const auto fields = fields_of(line, ve_counters + 2);
   if (fields.size() != ve_counters + 2) {
@@ -141,8 +161,9 @@ std::vector<veprof_column> columns_of(const veprof_file& file) {
     all_cycles += row[ve_counter::usrcc].value_or(0);
   }
   std::vector<veprof_column> columns{{"SAMPLES %", 1},   {"TIME %", 1},     {"TIME [s]", 3},
-                                     {"VECTIME [s]", 3}, {"VTIME %", 1},    {"VOP %", 1},
-                                     {"MFLOPS", 1},      {"AVG VLEN", 1},   {"L1$ MISS [s]", 3},
+                                     {"VECTIME [s]", 3}, {"VTIME %", 1},    {"VARITHM [s]", 3},
+                                     {"VLOAD [s]", 3},   {"VOP %", 1},      {"MFLOPS", 1},
+                                     {"MOPS", 1},        {"AVG VLEN", 1},   {"L1$ MISS [s]", 3},
                                      {"PRTCNF [s]", 3},  {"LLC$E HIT %", 1}};
   const std::optional<double> hertz = times(file.mhz, 1e6);
   for (const veprof_row& row : file.rows) {
@@ -152,14 +173,21 @@ std::vector<veprof_column> columns_of(const veprof_file& file) {
     if (row[ex] && row[vx] && row[ve]) operations = *row[ex] - *row[vx] + *row[ve];
     std::optional<double> hits;
     if (row[vlec] && row[vlcme]) hits = *row[vlec] - *row[vlcme];
-    const auto per_second = ratio(times(row[fpec], file.mhz.value_or(0)), cycles);
+    std::optional<double> all_operations; // a fused multiplication and addition is two
+    if (operations && row[fmaec]) all_operations = *operations + *row[fmaec];
+    const auto millions_per_second = [&](std::optional<double> count) {
+      return file.mhz ? ratio(times(count, *file.mhz), cycles) : std::nullopt;
+    };
     const std::vector<std::optional<double>> values{times(ratio(row.samples, all_samples), 100),
                                                     times(ratio(cycles, all_cycles), 100),
                                                     ratio(cycles, hertz),
                                                     ratio(row[vecc], hertz),
                                                     times(ratio(row[vecc], cycles), 100),
+                                                    ratio(row[varec], hertz),
+                                                    ratio(row[vldec], hertz),
                                                     times(ratio(row[ve], operations), 100),
-                                                    file.mhz ? per_second : std::nullopt,
+                                                    millions_per_second(row[fpec]),
+                                                    millions_per_second(all_operations),
                                                     ratio(row[ve], row[vx]),
                                                     ratio(row[l1mcc], hertz),
                                                     ratio(row[pccc], hertz),
@@ -185,13 +213,19 @@ std::string veprof_text(const profile& seen, std::string_view host) {
   std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
     return std::tie(b.second, a.first) < std::tie(a.second, b.first);
   });
-  std::string name = valid_text(host);
-  std::replace(name.begin(), name.end(), ';', ':');
   std::string text(veprof_first_line);
-  text += fmt::format("{};;{};;\n", veprof_version, name);
+  text += fmt::format("{};0;{};{};{:.0f}\n", veprof_version, field_of(host), no_card,
+                      cycles_per_second / 1e6);
   text += veprof_third_line;
-  for (const auto& [symbol, samples] : rows)
-    text += std::to_string(samples) + std::string(ve_counters + 1, ';') + symbol + '\n';
+  for (const auto& [symbol, samples] : rows) {
+    const double cycles =
+        std::max(1.0, static_cast<double>(samples) * seen.seconds_per_sample() * cycles_per_second);
+    // An instruction, because veprof_display divides by their number.
+    text += fmt::format("{};{:.0f};1", samples, cycles);
+    for (std::size_t counter = 2; counter < ve_counters; ++counter)
+      text += ";0";
+    text += ';' + field_of(symbol) + '\n';
+  }
   return text;
 }
 
@@ -221,7 +255,12 @@ veprof_file parse_veprof(std::string_view text, const std::string& name) {
   (void)lines.next(); // a comment
   while (!lines.at_end()) {
     const std::string_view line = lines.next();
-    if (!line.empty()) file.rows.push_back(row_of(line, name, lines.number()));
+    if (line.empty()) continue;
+    veprof_row& row = file.rows.emplace_back(row_of(line, name, lines.number()));
+    if (file.card != no_card) continue;
+    const auto time = row[ve_counter::usrcc];
+    row.counters = {};
+    row.counters.at(static_cast<std::size_t>(ve_counter::usrcc)) = time;
   }
   return file;
 }

@@ -22,13 +22,13 @@ enum class ve_counter : std::uint8_t {
   vecc,  ///< cycles with a vector instruction
   l1mcc, ///< cycles lost to misses of the first cache
   ve2,
-  varec,
-  vldec,
-  pccc, ///< cycles lost to conflicts at the port to memory
+  varec, ///< cycles with a vector instruction that computes
+  vldec, ///< cycles with a vector instruction that loads
+  pccc,  ///< cycles lost to conflicts at the port to memory
   pmc10,
   vlec,  ///< elements loaded by vector instructions
   vlcme, ///< of them, those that missed the last cache
-  fmaec,
+  fmaec, ///< operations of fused multiplications and additions beyond the first
   ptcc,
   ttcc,
   vl,
@@ -56,12 +56,15 @@ struct veprof_file {
   std::vector<veprof_row> rows;
 };
 
-/// The profile as a veprof.out: the samples of each function, the most first. A sampler in software
-/// counts nothing else, so PMMR, the card, its frequency and all counters are empty fields, and not
-/// zeros. Throws std::invalid_argument for a damaged profile.
+/// The profile as a veprof.out: the samples and the time of each function, the most first, the time
+/// in nanoseconds as the cycles of 1000 MHz. A sampler in software counts no more. The card is "-",
+/// each function has one instruction, and other counters are 0: SX-Aurora's veprof_display takes no
+/// empty fields, and divides by the number of instructions. Throws std::invalid_argument
+/// for a damaged profile.
 [[nodiscard]] std::string veprof_text(const profile& seen, std::string_view host);
 
-/// Reads what veprof_text() or SX-Aurora's veprof has written. Throws failed_run, which names the
+/// Reads what veprof_text() or SX-Aurora's veprof has written; of the former, only samples and time
+/// are values. Throws failed_run, which names the
 /// file (`name`) and the line, for a file that is none, or has lost its end.
 [[nodiscard]] veprof_file parse_veprof(std::string_view text, const std::string& name);
 
