@@ -39,10 +39,11 @@ struct process_group {
   return {group.rank, group.size, group.communicator};
 }
 
-/// The processes that a process manager (PMIx, PMI) has started together with this one, more than
-/// one, at the first call: they make one job. Nothing: there are none, or `which` is "none"; "auto"
-/// finds out, "pmix" and "pmi" insist. The process manager stays in use until exit(), where it is
-/// told that the process ends in order. Throws error where it cannot be spoken to.
+/// Takes the processes that a process manager (PMIx, PMI) has started together, this one included,
+/// at the first call: they make one job. Empty if no process manager has started this process, or
+/// `which` is "none"; "auto" finds out, "pmix" and "pmi" insist. The process manager stays in use
+/// until exit(), and is told there that the process ends in order. Throws error if no connection to
+/// the process manager can be made.
 [[nodiscard]] std::optional<process_group> take_launched_group(std::string_view which);
 
 /// The processes find each other in another way: there is no launched group any more, here and in

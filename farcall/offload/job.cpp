@@ -241,12 +241,17 @@ std::unique_ptr<membership> join_host(const job_options& options) {
   std::optional<process_group> group;
   try {
     group = take_launched_group(detail::process_manager_of(options));
-    if (!group) throw error("its process manager says that it is alone");
+    if (!group || group->size == 1) throw error("its process manager says that it is alone");
   } catch (const error& e) {
     throw error(std::string("this process was started as one of several: ") + e.what());
   }
   return membership::join(*group, detail::patience_for_host(options), transports(), identity(),
                           check_settings);
+}
+
+/// Null if no other process belongs to the group.
+const process_group* several(const std::optional<process_group>& group) {
+  return group && group->size > 1 ? &*group : nullptr;
 }
 
 void serve_if_started(const job_options& options) {
@@ -343,8 +348,9 @@ job::job(const job_options& options) {
   const settings_source given;
   detail::refuse_plain_jobs(given);
   const auto group = take_launched_group(detail::process_manager_of(options));
-  start(detail::complete(options, given, group.has_value()), std::move(existing),
-        group ? &*group : nullptr, false);
+  const job_options o = detail::complete(options, given, group.has_value());
+  detail::refuse_host_alone(o, group);
+  start(o, std::move(existing), several(group), false);
 }
 
 job::job(int& argc, char** argv, const job_options& options) {
@@ -362,7 +368,8 @@ job::job(int& argc, char** argv, const job_options& options) {
   if (server) serve_hosts(*server, o, given);
   detail::refuse_server_options(given);
   detail::refuse_plain_jobs(given);
-  start(o, std::move(existing), group ? &*group : nullptr, false);
+  detail::refuse_host_alone(o, group);
+  start(o, std::move(existing), several(group), false);
 }
 
 job::job(spmd_t /*says which*/, const job_options& options) {
@@ -372,7 +379,7 @@ job::job(spmd_t /*says which*/, const job_options& options) {
   }
   const auto group = take_launched_group(detail::process_manager_of(options));
   start(detail::complete(options, settings_source(), group.has_value()),
-        take_over(options.existing_targets), group ? &*group : nullptr, true);
+        take_over(options.existing_targets), several(group), true);
 }
 
 job::job(spmd_t /*says which*/, const process_group& group, const job_options& options) {
@@ -404,7 +411,7 @@ job::job(spmd_t /*says which*/, int& argc, char** argv, const job_options& optio
   const job_options o = detail::complete(options, given, group.has_value());
   if (server) serve_hosts(*server, o, given);
   detail::refuse_server_options(given);
-  start(o, take_over(options.existing_targets), group ? &*group : nullptr, true);
+  start(o, take_over(options.existing_targets), several(group), true);
 }
 
 job::job(job&& other) noexcept

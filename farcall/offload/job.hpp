@@ -36,9 +36,9 @@ struct job_options {
   std::vector<int> existing_targets{};
   /// Whether the processes that mpirun, prterun, srun or mpiexec have started together make one
   /// job, the first that each of them makes: process 0 is the host, and process N node N, before
-  /// what `targets` names. "auto": where they were started so, and are more than one; "pmix" and
-  /// "pmi": by that interface; "none": each makes a job of its own. Else FARCALL_PROCESS_MANAGER,
-  /// else "auto". With them, and nothing in `targets` or FARCALL_TARGETS, no others are started.
+  /// what `targets` names. "auto": if they were started so; "pmix" and "pmi": by that interface;
+  /// "none": each makes a job of its own. Else FARCALL_PROCESS_MANAGER, else "auto". Further nodes
+  /// are started if `targets` or FARCALL_TARGETS names them, also beside a process that is alone.
   /// See docs/guide/17-clusters.md.
   std::string process_manager{};
   /// Threads that run handlers in each of them, and in each of `existing_targets`; what `targets`

@@ -184,6 +184,15 @@ void detail::refuse_server_options(const settings_source& given) {
   }
 }
 
+void detail::refuse_host_alone(const job_options& o, const std::optional<process_group>& group) {
+  if (!group || group->size > 1 || !o.targets.empty() || !o.existing_targets.empty()) return;
+  throw setting_error(
+      "a launcher (" + group->name +
+      ") has started one process of this program, and a job of a host and targets has two at "
+      "least: start two (mpirun -n 2), name targets (FARCALL_TARGETS=shm), or let the process "
+      "start targets of its own (FARCALL_PROCESS_MANAGER=none)");
+}
+
 void detail::refuse_plain_jobs(const settings_source& given) {
   if (given.text(settings::row("spmd")) != "yes") return;
   throw start_failed("this program makes a plain farcall::job, and was started for a job of equals "

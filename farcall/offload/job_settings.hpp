@@ -2,11 +2,13 @@
 
 #include <farcall/am/wait_policy.hpp>
 #include <farcall/base/settings_source.hpp>
+#include <farcall/job/process_group.hpp>
 #include <farcall/offload/job.hpp>
 #include <farcall/transport/target_url.hpp>
 
 #include <chrono>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -49,5 +51,9 @@ void refuse_server_options(const settings_source& given);
 
 /// Throws start_failed where the user has asked for a job of equals.
 void refuse_plain_jobs(const settings_source& given);
+
+/// Throws setting_error if a launcher has started the host of a plain job alone, and nothing names
+/// targets.
+void refuse_host_alone(const job_options& o, const std::optional<process_group>& group);
 
 } // namespace farcall::detail

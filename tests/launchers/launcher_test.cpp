@@ -100,10 +100,22 @@ TEST_F(mpirun_test, gives_equals_one_worker) {
   EXPECT_THAT(c.text(), HasSubstr("FARCALL_WORKERS"));
 }
 
-TEST_F(mpirun_test, leaves_a_process_alone_that_is_alone) {
-  command c(mpirun + "-n 1 " + program + "works");
+TEST_F(mpirun_test, starts_a_job_of_equals_of_one_process) {
+  command c(mpirun + "-n 1 " + program + "equals");
   EXPECT_EQ(c.end(), 0) << c.text();
-  EXPECT_EQ(c.count("2 nodes\n"), 1U) << c.text();
+  EXPECT_EQ(c.count("rank 0 of 1\n"), 1U) << c.text();
+}
+
+TEST_F(mpirun_test, starts_no_target_beside_one_process) {
+  command c(mpirun + "-n 1 " + program + "works");
+  EXPECT_NE(c.end(), 0) << c.text();
+  EXPECT_EQ(c.count(" nodes\n"), 0U) << c.text();
+  EXPECT_EQ(c.count("has started one process of this program"), 1U) << c.text();
+  for (const char* way : {"FARCALL_TARGETS=shm", "FARCALL_PROCESS_MANAGER=none"}) {
+    command named("env " + (way + (" " + mpirun)) + "-n 1 " + program + "works");
+    EXPECT_EQ(named.end(), 0) << named.text();
+    EXPECT_EQ(named.count("2 nodes\n"), 1U) << named.text();
+  }
 }
 
 TEST_F(mpirun_test, starts_jobs_of_their_own_where_the_user_says_so) {
