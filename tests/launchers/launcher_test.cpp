@@ -192,6 +192,33 @@ TEST_F(mpirun_test, starts_servers_that_are_no_targets_of_each_other) {
   (void)c.end(); // it is mpirun's own
 }
 
+#ifdef FARCALL_AMUDP_PROGRAM
+// A letter of its own for each way to start others; C and S become other commands.
+TEST_F(mpirun_test, starts_no_further_processes_for_programs_of_amudp) {
+  for (const char* letter : {"L", "S", "C"}) {
+    command c("env AMUDP_SSH_SERVERS=localhost AMUDP_CSPAWN_CMD='echo started' " + mpirun +
+              "-n 2 " FARCALL_AMUDP_PROGRAM " 2 " + letter + " size");
+    EXPECT_NE(c.end(), 0) << c.text();
+    EXPECT_EQ(c.count("has started 2 processes of this program"), 1U) << c.text();
+    EXPECT_EQ(c.count("processes\n"), 0U) << c.text();
+    EXPECT_EQ(c.count("started\n"), 0U) << c.text();
+  }
+}
+
+TEST_F(mpirun_test, starts_a_program_of_amudp_once) {
+  command c(mpirun + "-n 1 " FARCALL_AMUDP_PROGRAM " 3 L size");
+  EXPECT_EQ(c.end(), 0) << c.text();
+  EXPECT_EQ(c.count("3 processes\n"), 1U) << c.text();
+}
+
+TEST_F(mpirun_test, starts_jobs_of_amudp_where_the_user_says_so) {
+  command c("env FARCALL_PROCESS_MANAGER=none " + mpirun +
+            "-n 2 " FARCALL_AMUDP_PROGRAM " 3 L size");
+  EXPECT_EQ(c.end(), 0) << c.text();
+  EXPECT_EQ(c.count("3 processes\n"), 2U) << c.text();
+}
+#endif
+
 #ifdef FARCALL_MPI_PROGRAM
 TEST_F(mpirun_test, starts_programs_that_use_mpi_too) {
   for (const char* order : {"before", "after", "communicator"}) {

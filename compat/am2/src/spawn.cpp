@@ -6,6 +6,7 @@
 #include <amudp_spmd.h>
 
 #include <farcall/base/log.hpp>
+#include <farcall/job/process_group.hpp>
 #include <farcall/transport/target_url.hpp>
 
 #include <algorithm>
@@ -94,6 +95,8 @@ void execute(int processes, const std::vector<std::string>& words, char** extra_
   }
   ::setenv(worker_variable, worker_value, 1);
   ::setenv(count_variable, std::to_string(processes).c_str(), 1);
+  // A launcher waits for this process, which is about to become another program.
+  leave_launched_group();
   std::vector<std::string> kept = words;
   std::vector<char*> pointers;
   for (std::string& w : kept)
@@ -340,6 +343,12 @@ int AMUDP_SPMDStartup(int* argc, char*** argv, int nproc, int networkdepth, amud
   if (starts_others) {
     if (const int status = read_command_line(*argc, *argv, nproc, spawnfn); status != AM_OK)
       return status;
+    try {
+      if (refuse_under_launcher(nproc)) return AM_ERR_RESOURCE;
+    } catch (const std::exception& e) {
+      std::fprintf(stderr, "AM-2 cannot start its job: %s\n", e.what());
+      return AM_ERR_RESOURCE;
+    }
     if (spawnfn != &AMUDP_SPMDLocalSpawn) return start_elsewhere(spawnfn, nproc, *argc, *argv);
     how.starts_processes = true;
     how.processes = nproc;

@@ -72,11 +72,9 @@ std::optional<std::uint32_t> depth_of(const startup& how) {
   return std::nullopt;
 }
 
-/// Where a launcher that is none of farcall's has started several processes, each of which would be
-/// a job of one: its variable, and how many. Null elsewhere.
+/// The variable of a launcher that farcall does not speak to, and how many processes it has
+/// started, if several.
 std::pair<const char*, const char*> started_together() {
-  if (is_started_by_farcall() || !variable("FARCALL_TARGETS").empty()) return {};
-  if (is_launched(farcall::detail::process_manager_of({}))) return {}; // and they find each other
   // The nearest first: mpiexec may itself have been started by srun.
   for (const char* name :
        {"OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}) {
@@ -88,7 +86,57 @@ std::pair<const char*, const char*> started_together() {
   return {};
 }
 
+/// True if another launcher has started several processes, each of which would be a job of one.
+bool would_be_alone() {
+  if (is_started_by_farcall() || !variable("FARCALL_TARGETS").empty()) return false;
+  if (is_launched(farcall::detail::process_manager_of({})))
+    return false; // and they find each other
+  return started_together().first != nullptr;
+}
+
+/// A job of a number of processes that the program or its user names: the environment, which
+/// counts more than the program, names no other, and has its own value again at the end.
+class own_targets {
+ public:
+  own_targets() {
+    if (const char* const set = std::getenv(name)) before_ = set;
+    ::unsetenv(name);
+  }
+  ~own_targets() {
+    if (before_) ::setenv(name, before_->c_str(), 1);
+  }
+  own_targets(const own_targets&) = delete;
+  own_targets& operator=(const own_targets&) = delete;
+
+ private:
+  static constexpr const char* name = "FARCALL_TARGETS";
+  std::optional<std::string> before_;
+};
+
 } // namespace
+
+bool refuse_under_launcher(int processes) {
+  const std::string which = farcall::detail::process_manager_of({});
+  if (which == "none") return false; // each is to start its own
+  const auto tell = [processes](const std::string& by, const std::string& count) {
+    const std::string own = std::to_string(processes);
+    std::fprintf(stderr,
+                 "AM-2: a launcher (%s) has started %s processes of this program, and each was "
+                 "asked for a job of %s: start the program without the launcher, or without count "
+                 "and letter by \"farcall run --spmd -n %s\"\n",
+                 by.c_str(), count.c_str(), own.c_str(), own.c_str());
+  };
+  if (const auto group = take_launched_group(which); group && group->size > 1) {
+    if (group->rank == 0) tell(group->name, std::to_string(group->size));
+    // The launcher ends all of them when one has failed, and the line is process 0's.
+    constexpr std::chrono::seconds enough{10};
+    (void)group->broadcast("", deadline_after(enough));
+    return true;
+  }
+  const auto [name, count] = started_together();
+  if (name != nullptr) tell(name, count);
+  return name != nullptr;
+}
 
 std::string_view variable(const char* name) {
   const char* const set = name == nullptr ? nullptr : std::getenv(name);
@@ -122,22 +170,20 @@ int spmd::start(const startup& how) {
       wants_threads_ || (progress != nullptr && std::string_view(progress) == "thread");
   // A process that no launcher has started with others is alone.
   options.targets = "none";
+  std::optional<own_targets> own;
   if (how.starts_processes) {
-    const std::string targets =
-        how.processes == 1 ? "none" : "shm:" + std::to_string(how.processes - 1);
-    ::setenv("FARCALL_TARGETS", targets.c_str(), 1);
+    own.emplace();
+    if (how.processes > 1) options.targets = "shm:" + std::to_string(how.processes - 1);
     options.arguments.assign(*how.argv, *how.argv + *how.argc);
   }
   try {
-    if (!how.starts_processes) {
-      if (const auto [name, count] = started_together(); name != nullptr) {
-        std::fprintf(
-            stderr,
-            "AM-2: another launcher has started this program (%s=%s), and each process would "
-            "be alone; start it by \"farcall run --spmd -n %s\"\n",
-            name, count, count);
-        return AM_ERR_RESOURCE;
-      }
+    if (!how.starts_processes && would_be_alone()) {
+      const auto [name, count] = started_together();
+      std::fprintf(stderr,
+                   "AM-2: another launcher has started this program (%s=%s), and each process "
+                   "would be alone; start it by \"farcall run --spmd -n %s\"\n",
+                   name, count, count);
+      return AM_ERR_RESOURCE;
     }
     std::unique_ptr<fabric> f =
         make_job_fabric(job(farcall::spmd, *how.argc, *how.argv, options), has_progress_thread, p);

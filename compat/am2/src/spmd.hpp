@@ -18,6 +18,10 @@ namespace farcall::am2 {
 /// Throws setting_error.
 [[nodiscard]] bool is_started_by_farcall();
 
+/// True, once one line has been printed, if this process is one of several that a launcher has
+/// started, and would start a job of `processes` of its own. Throws error.
+[[nodiscard]] bool refuse_under_launcher(int processes);
+
 /// How a job is made.
 struct startup {
   int* argc;

@@ -654,6 +654,9 @@ int main(int argc, char** argv) {
     huge((size_t)80 << 20);
   } else if (strcmp(what, "size") == 0) {
     if (me == 0) printf("%d processes\n", all);
+  } else if (strcmp(what, "targets") == 0) {
+    const char* targets = getenv("FARCALL_TARGETS");
+    if (me == 0) printf("%d processes, and targets %s\n", all, targets == NULL ? "none" : targets);
   } else if (strcmp(what, "returns") == 0) {
     return 0;
   } else if (strcmp(what, "death") == 0) {
