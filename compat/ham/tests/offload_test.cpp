@@ -344,6 +344,7 @@ TEST(nodes, are_pinged) {
 
 TEST(macros, are_there) {
   static_assert(HAM_MESSAGE_SIZE == ham::constants::MSG_SIZE);
+  static_assert(ham::constants::FLAG_FALSE > ham::constants::NO_BUFFER_INDEX);
   int unused = 0;
   HAM_UNUSED_VAR(unused);
 #ifdef HAM_DEBUG_ON

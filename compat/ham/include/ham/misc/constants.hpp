@@ -19,6 +19,15 @@ inline constexpr std::size_t MSG_BUFFERS = 256;
 inline constexpr std::size_t CACHE_LINE_SIZE = 64;
 inline constexpr std::size_t PAGE_SIZE = 4096;
 inline constexpr std::size_t HUGE_PAGE_SIZE = 2 * 1024 * 1024;
+// Numbers that HAM's transports use, accepted and without an effect here.
+inline constexpr std::size_t NO_BUFFER_INDEX = MSG_BUFFERS;
+inline constexpr std::size_t FLAG_FALSE = MSG_BUFFERS + 1;
+inline constexpr int DATA_PUT_CODE = 1;
+inline constexpr int DATA_GET_CODE = 2;
+inline constexpr int DEFAULT_TAG = 0;
+inline constexpr int RESULT_TAG = 1;
+inline constexpr int DATA_TAG = 2;
+inline constexpr int SYNC_TAG = 3;
 // NOLINTEND(readability-identifier-naming)
 
 } // namespace ham::constants
