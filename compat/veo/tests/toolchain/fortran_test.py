@@ -75,6 +75,30 @@ class fortran(toolchain.test_case):
         self.quiet(self.tool("nfort"), "-module", modules, "-shared", user, "-o", library)
         self.assertEqual(ctypes.CDLL(str(library)).kernel_(), 5)
 
+    def test_unsigned_kinds_of_iso_c_binding(self):
+        file = self.write("kinds.f90", "! it's no comment of C: /*\n"
+                          "integer(c_int64_t) function kernel(n) bind(c)\n"
+                          " use, intrinsic :: iso_c_binding, only : c_int64_t, C_UINT64_T, c_uint8_t\n"
+                          " integer(C_UInt64_T), value :: n\n integer(c_uint8_t) :: small\n"
+                          " kernel = n + kind(small) + len('a/*b')\nend\n")
+        library = self.folder / "libkinds.so"
+        self.quiet(self.tool("nfort"), "-shared", file, "-o", library)
+        self.assertEqual(ctypes.CDLL(str(library)).kernel(ctypes.c_int64(5)), 10)
+
+    def test_unsigned_kinds_of_the_program_itself(self):
+        file = self.write("own.f90", "module own\n use iso_c_binding\n"
+                          " integer, parameter :: c_uint64_t = c_int32_t\nend module\n"
+                          "integer function kernel()\n use own, only : c_uint64_t\n"
+                          " kernel = c_uint64_t\nend\n")
+        library = self.folder / "libown.so"
+        self.quiet(self.tool("nfort"), "-module", self.folder, "-shared", file, "-o", library)
+        self.assertEqual(ctypes.CDLL(str(library)).kernel_(), 4)
+
+    def test_modules_of_the_command_line_are_refused(self):
+        file = self.write("kernel.f90", "integer function kernel()\n kernel = 1\nend\n")
+        self.assertRegex(self.bad(self.tool("nfort"), "-use", "numbers", "-c", file, "-o",
+                                  self.folder / "kernel.o"), "nfort: .* no option -use: write the USE")
+
     def test_fixed_form_with_long_lines(self):
         file = self.write("old.f", "      INTEGER FUNCTION KERNEL()\n      KERNEL = 1" + " " * 60 +
                           "+ 1\n      END\n")
