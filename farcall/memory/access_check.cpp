@@ -1,3 +1,4 @@
+#include <farcall/base/memory_file.hpp>
 #include <farcall/memory/access_check.hpp>
 
 #include <algorithm>
@@ -98,7 +99,7 @@ access_check::answer access_check::ask_list(std::uintptr_t at, std::size_t bytes
 
 bool access_check::try_pages(std::uintptr_t at, std::size_t bytes, bool for_writing) noexcept {
   if (bytes > UINTPTR_MAX - at) return false;
-  if (scratch_ < 0) scratch_ = ::memfd_create("farcall-scratch", MFD_CLOEXEC);
+  if (scratch_ < 0) scratch_ = make_memory_file("farcall-scratch", MFD_CLOEXEC);
   if (scratch_ < 0) return false;
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   std::array<iovec, 64> parts;

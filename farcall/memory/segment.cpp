@@ -1,5 +1,6 @@
 #include <farcall/base/bytes.hpp>
 #include <farcall/base/error.hpp>
+#include <farcall/base/memory_file.hpp>
 #include <farcall/memory/segment.hpp>
 
 #include <algorithm>
@@ -128,7 +129,7 @@ segment segment::create(const std::string& label, std::size_t bytes, page_kind p
   const unsigned flags =
       MFD_CLOEXEC | MFD_ALLOW_SEALING | (pages == page_kind::huge ? MFD_HUGETLB : 0U);
   segment made;
-  made.file_ = unique_fd(::memfd_create(label.c_str(), flags));
+  made.file_ = unique_fd(make_memory_file(label.c_str(), flags));
   if (!made.file_) {
     const int reason = errno;
     throw_system_error("creating shared memory \"" + label + "\"" + limit_hint(reason), reason);

@@ -359,6 +359,15 @@ TEST(segment, a_lack_of_descriptors_is_named_with_the_remedy) {
   EXPECT_THAT(what, AllOf(HasSubstr("farcall-test"), HasSubstr("ulimit -n")));
 }
 
+TEST(segment, cannot_be_executed) {
+  // Systems with vm.memfd_noexec=2 refuse files that can be. Linux before 6.3 knows no others.
+  constexpr unsigned no_execution = 8;
+  const unique_fd probe(::memfd_create("probe", MFD_CLOEXEC | no_execution));
+  constexpr int sealed_mode = 0x20; // F_SEAL_EXEC
+  const segment s = segment::create("farcall-test", mib);
+  EXPECT_EQ((::fcntl(s.fd(), F_GET_SEALS) & sealed_mode) != 0, static_cast<bool>(probe));
+}
+
 TEST(segment, a_label_that_is_too_long_is_refused) {
   EXPECT_THROW((void)segment::create(std::string(300, 'x'), mib), error);
 }

@@ -2,6 +2,7 @@
 #include "outcome.hpp"
 
 #include <farcall/base/error.hpp>
+#include <farcall/base/memory_file.hpp>
 #include <farcall/base/wipe.hpp>
 #include <farcall/transport/tcp/secret.hpp>
 
@@ -20,7 +21,7 @@ namespace farcall::tool {
 namespace {
 
 unique_fd private_file() {
-  unique_fd file{memfd_create("farcall-key", MFD_CLOEXEC)};
+  unique_fd file{make_memory_file("farcall-key", MFD_CLOEXEC)};
   if (!file || fchmod(file.get(), S_IRUSR | S_IWUSR) != 0)
     throw failed_run(fmt::format("cannot keep a key in memory: {}", reason_text(errno)));
   return file;

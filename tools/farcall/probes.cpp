@@ -5,6 +5,7 @@
 #include <tools/common/outcome.hpp>
 
 #include <farcall/base/error.hpp>
+#include <farcall/base/memory_file.hpp>
 #include <farcall/memory/doorbell.hpp>
 
 #include <array>
@@ -125,7 +126,7 @@ probe probe_pidfd() {
 }
 
 probe probe_memfd() {
-  const bool works = close_if_open(memfd_create("farcall-probe", MFD_CLOEXEC));
+  const bool works = close_if_open(make_memory_file("farcall-probe", MFD_CLOEXEC));
   return tried("memfd", works, "shared memory without a name",
                "shm targets need it: allow it in the seccomp profile");
 }

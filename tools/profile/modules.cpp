@@ -2,6 +2,8 @@
 
 #include "processes.hpp"
 
+#include <farcall/base/memory_file.hpp>
+
 #include <algorithm>
 #include <iterator>
 #include <string_view>
@@ -52,7 +54,7 @@ unique_fd copy_of_kernels_library() {
   if (start == 0) return {};
   const std::vector<map_record> own = mappings_of(getpid());
   const auto at = std::ranges::find(own, start, &map_record::start);
-  unique_fd copy(memfd_create("farcall-vdso", MFD_CLOEXEC));
+  unique_fd copy(make_memory_file("farcall-vdso", MFD_CLOEXEC));
   if (at == own.end() || !copy) return {};
   const void* const bytes = reinterpret_cast<const void*>(start);
   const auto written = write(copy.get(), bytes, at->bytes);

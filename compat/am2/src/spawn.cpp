@@ -6,6 +6,7 @@
 #include <amudp_spmd.h>
 
 #include <farcall/base/log.hpp>
+#include <farcall/base/memory_file.hpp>
 #include <farcall/job/process_group.hpp>
 #include <farcall/transport/target_url.hpp>
 
@@ -115,7 +116,7 @@ std::vector<std::string> words_of(std::vector<std::string> first, int argc, char
 /// A file with that text, which ends with those that have it open; empty where there can be none.
 std::string make_file(const std::string& text) {
   // Stays open in what this process becomes.
-  const int file = ::memfd_create("am2_hosts", 0);
+  const int file = make_memory_file("am2_hosts", 0);
   if (file < 0 || ::write(file, text.data(), text.size()) != static_cast<ssize_t>(text.size()))
     return {};
   return "/proc/self/fd/" + std::to_string(file);
