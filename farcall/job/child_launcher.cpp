@@ -104,7 +104,7 @@ child_launcher::command child_launcher::command_of(node_id node, const target_ur
     made = {program, arguments_, program};
   } else {
     // Under its own name, or this program could be another by now.
-    made = {running_program, arguments_, own_program()};
+    made = {executable_of_this(), arguments_, own_program()};
   }
   const std::vector<std::string>& wrap = wraps_.of(node);
   if (wrap.empty()) return made;

@@ -49,7 +49,7 @@ constexpr std::chrono::nanoseconds most_spin_of_hosts = microseconds(50);
                               const settings_source& given) {
   server_options s;
   s.listen = tcp::parse_server_address(where, "--farcall-serve", true);
-  s.program = o.program.empty() ? running_program : o.program;
+  s.program = o.program.empty() ? executable_of_this() : o.program;
   s.arguments = o.arguments;
   std::erase_if(s.arguments, [](const std::string& a) { return a.starts_with("--farcall-"); });
   s.access = {.key = o.key,

@@ -253,6 +253,19 @@ std::string own_program() {
   return unreadable ? running_program : path.string();
 }
 
+std::string executable_of_this() {
+  const std::string path = own_program();
+  struct stat named{};
+  struct stat running{};
+  // An emulator changes what the link reads, and is itself the file behind the link. A file that
+  // was replaced has another path.
+  if (::stat(path.c_str(), &named) != 0 || ::stat(running_program, &running) != 0 ||
+      (named.st_dev == running.st_dev && named.st_ino == running.st_ino)) {
+    return running_program;
+  }
+  return path;
+}
+
 void open_standard_descriptors() noexcept {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     // The lowest number that is free is this one.

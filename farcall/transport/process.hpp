@@ -90,6 +90,10 @@ class child_process {
 /// Names this process's program, even if its file has been replaced.
 inline constexpr const char* running_program = "/proc/self/exe";
 
+/// Names this process's program for a start of one more process: running_program, or the path of
+/// the file if an emulator runs the program, as valgrind does.
+[[nodiscard]] std::string executable_of_this();
+
 /// Path of this process's program, for people to read.
 [[nodiscard]] std::string own_program();
 
