@@ -195,12 +195,13 @@ struct caller<F, signature<R, P...>> {
   static sent_call<Mode> call(am::requester& l, const call_context& context, time_point deadline,
                               const F& f, const typename packed_parameter<P>::type&... args) {
     call_policy<F>::template name<R, &far::self, P...>();
-    const am::handler_key key = key_resolver::key_for(l, far::self, context, deadline);
     if constexpr (is_function_pointer<F>::value) {
-      const function_handle handle =
-          context.functions->handle_for(l, reinterpret_cast<any_function>(f), deadline);
+      const auto function = reinterpret_cast<any_function>(f);
+      const am::handler_key key = key_resolver::key_for(l, far::self, context, deadline, function);
+      const function_handle handle = context.functions->handle_for(l, function, deadline);
       return send<Mode, result>(l, key, handle, deadline, args...);
     } else {
+      const am::handler_key key = key_resolver::key_for(l, far::self, context, deadline);
       return send<Mode, result>(l, key, {}, deadline, f, args...);
     }
   }

@@ -5,6 +5,7 @@
 #include <farcall/call/late_callables.hpp>
 #include <farcall/call/peer_table.hpp>
 #include <farcall/transport/card.hpp>
+#include <farcall/transport/process.hpp>
 #include <farcall/transport/transport.hpp>
 
 #include <algorithm>
@@ -28,7 +29,13 @@ static_assert(function_registry::first_index > 0);
 
 using name_list = std::vector<std::pair<std::string, std::string>>;
 
-name_list names_here() { return function_registry::instance().names(); }
+/// Names of this program's callables. The library's row, which has no signature, brings the path of
+/// the program.
+name_list names_here() {
+  name_list all = function_registry::instance().names();
+  all.front().second = own_program();
+  return all;
+}
 
 std::uint32_t resolve_here(const std::string& symbol) {
   return current_context()->functions->resolve(symbol);
@@ -78,10 +85,12 @@ R take(am::pending_call& slot, time_point deadline) {
 
 } // namespace
 
-std::vector<std::pair<std::string, std::string>> names_of_peer(am::requester& l,
-                                                               time_point deadline) {
-  return take<name_list>(*send_awaited<name_list>(l, names_key, deadline, fn_t<&names_here>{}),
-                         deadline);
+named_program program_of_peer(am::requester& l, time_point deadline) {
+  named_program its;
+  its.names = take<name_list>(*send_awaited<name_list>(l, names_key, deadline, fn_t<&names_here>{}),
+                              deadline);
+  if (!its.names.empty()) its.path = std::exchange(its.names.front().second, std::string());
+  return its;
 }
 
 /// What our rows are in a peer's function registry, and what helps to say why one is missing there.
@@ -89,6 +98,7 @@ struct key_resolver::peer_rows {
   std::vector<std::uint32_t> rows;
   std::string differing_library;                        ///< empty when it has the same as we
   std::map<std::uint32_t, std::string> other_signature; ///< of rows whose name alone is there
+  std::string program;                                  ///< path there; empty if it is not known
 };
 
 struct key_resolver::state {
@@ -170,7 +180,8 @@ key_resolver::peer_rows key_resolver::rows_of_peer(am::requester& l, time_point 
     }
     return found;
   }
-  const name_list theirs = names_of_peer(l, deadline);
+  const auto [theirs, program] = program_of_peer(l, deadline);
+  found.program = program;
   const name_list ours = own.names();
   found.rows = match_tables(ours, theirs);
   if (!theirs.empty() && theirs.front().first != ours.front().first) {
@@ -186,6 +197,13 @@ key_resolver::peer_rows key_resolver::rows_of_peer(am::requester& l, time_point 
     }
   }
   return found;
+}
+
+std::string key_resolver::program_text(node_id peer) const {
+  const std::string& there = state_->names_of(peer).known.program;
+  if (there.empty()) return "the program of " + node_text(peer);
+  return node_text(peer) + " runs " + there + ", this program is " + own_program() + ", and " +
+         node_text(peer);
 }
 
 std::string key_resolver::why_missing(node_id peer, std::uint32_t row) const {
@@ -219,7 +237,8 @@ void key_resolver::prepare(am::requester& l, time_point deadline) {
   l.keys.store(names.keys.load(std::memory_order_acquire), std::memory_order_release);
 }
 
-am::handler_key key_resolver::key_slow(am::requester& l, const entry& e, time_point deadline) {
+am::handler_key key_resolver::key_slow(am::requester& l, const entry& e, time_point deadline,
+                                       any_function f) {
   l.owner().require_own_process();
   if (l.keys.load(std::memory_order_acquire) == nullptr) prepare(l, deadline);
   const am::handler_key key = l.keys.load(std::memory_order_relaxed)[e.index()];
@@ -231,15 +250,22 @@ am::handler_key key_resolver::key_slow(am::requester& l, const entry& e, time_po
     const auto at = names.late.find(&e);
     if (at != names.late.end()) return at->second;
   }
-  const std::string what = demangle(e.name()) + " with signature " + e.signature();
+  const auto what = [&] {
+    // All plain functions of a type have one entry.
+    const std::string symbol = f == nullptr ? "" : image_->name_of(f);
+    const std::string name =
+        symbol.empty() ? demangle(e.name()) : demangle(symbol.substr(0, symbol.find('@')).c_str());
+    return name + " with signature " + e.signature();
+  };
   if (e.index() != 0 && function_registry::instance().rows()[e.index()].twice) {
-    throw unknown_function("the callable " + what + " exists more than once in this program, and " +
+    throw unknown_function("the callable " + what() +
+                               " exists more than once in this program, and " +
                                node_text(l.peer()) + " runs another build, so it cannot be told " +
                                "which is meant; give the functions different names",
                            l.peer());
   }
   if (const transport* const way = state_->route_to(l.peer())) {
-    const std::string why = way->missing_handler_text(what);
+    const std::string why = way->missing_handler_text(what());
     if (!why.empty()) throw unknown_function(node_text(l.peer()) + why, l.peer());
   }
   // One of us, or both, may have it from a library that was loaded later.
@@ -253,12 +279,13 @@ am::handler_key key_resolver::key_slow(am::requester& l, const entry& e, time_po
     return there;
   }
   if (e.index() == 0) {
-    throw unknown_function("the callable " + what + " came with a library that was loaded after " +
+    throw unknown_function("the callable " + what() +
+                               " came with a library that was loaded after " +
                                "the first job was made, and " + node_text(l.peer()) +
                                " has not loaded that library; load it there, too",
                            l.peer());
   }
-  throw unknown_function("the program of " + node_text(l.peer()) + " has no callable " + what +
+  throw unknown_function(program_text(l.peer()) + " has no callable " + what() +
                              ", or has it more than once, or has not loaded the library that it is "
                              "in, or one of the programs is stripped of its symbols; build both " +
                              "programs from the same sources, with the call in both" +
@@ -295,7 +322,7 @@ function_handle key_resolver::handle_slow(am::requester& l, any_function f, time
   if (number == 0) {
     const std::string why = ", has it twice, is stripped, or has loaded the library that it is in "
                             "without RTLD_GLOBAL";
-    throw unknown_function("the program of " + node_text(l.peer()) + " has no function " +
+    throw unknown_function(program_text(l.peer()) + " has no function " +
                                demangle(symbol.substr(0, symbol.find('@')).c_str()) + why +
                                "; build both from the same sources, or call it as fc::fn<f>" +
                                why_missing(l.peer(), 0),

@@ -48,16 +48,17 @@ class key_resolver {
   /// The peer's key for `e`. The first call to a node with another function registry waits for its
   /// names; so does the first call of a callable that a library has brought since the first job,
   /// and each call of one that the peer lacks. Throws unknown_function that names the callable when
-  /// the peer lacks it, and timeout.
+  /// the peer lacks it, and timeout. `f` is the plain function that is called, for the text.
   [[nodiscard]] static am::handler_key key_for(am::requester& l, const entry& e,
-                                               const call_context& context, time_point deadline) {
+                                               const call_context& context, time_point deadline,
+                                               any_function f = nullptr) {
     // Acquire; partner: the release store in prepare().
     if (const am::handler_key* keys = l.keys.load(std::memory_order_acquire)) [[likely]] {
       const am::handler_key key = keys[e.index()];
       if (key != no_key) [[likely]]
         return key;
     }
-    return context.functions->key_slow(l, e, deadline);
+    return context.functions->key_slow(l, e, deadline, f);
   }
 
   /// What to send for a plain function. The first use of a function towards a node of another build
@@ -94,9 +95,12 @@ class key_resolver {
 
   [[nodiscard]] function_handle handle_slow(am::requester& l, any_function f, time_point deadline);
   [[nodiscard]] any_function resolved(std::uint32_t number) const noexcept;
-  [[nodiscard]] am::handler_key key_slow(am::requester& l, const entry& e, time_point deadline);
+  [[nodiscard]] am::handler_key key_slow(am::requester& l, const entry& e, time_point deadline,
+                                         any_function f);
   void prepare(am::requester& l, time_point deadline);
   [[nodiscard]] peer_rows rows_of_peer(am::requester& l, time_point deadline);
+  /// Begin of a sentence about a program that lacks something, with its path if it is known.
+  [[nodiscard]] std::string program_text(node_id peer) const;
   /// Why a row, or a function pointer, is missing in the peer's program.
   [[nodiscard]] std::string why_missing(node_id peer, std::uint32_t row) const;
 

@@ -9,9 +9,13 @@
 
 namespace farcall {
 
-/// Names and signatures of the peer's function registry, as function_registry::names() gives them
-/// there. Waits for the peer. Throws timeout, and what a call throws.
-[[nodiscard]] std::vector<std::pair<std::string, std::string>> names_of_peer(am::requester& l,
-                                                                             time_point deadline);
+/// Callables of a program.
+struct named_program {
+  std::vector<std::pair<std::string, std::string>> names; ///< as function_registry::names()
+  std::string path;                                       ///< on its machine
+};
+
+/// Asks the peer for its callables. Waits for the peer. Throws timeout, and what a call throws.
+[[nodiscard]] named_program program_of_peer(am::requester& l, time_point deadline);
 
 } // namespace farcall

@@ -8,7 +8,7 @@ namespace farcall {
 detail::program_table detail::table_of(const timed_node& of) {
   const call_place place = find_place(of);
   const card& its = state_of(place.job).members->card_of(of.where().id());
-  return {its.build, its.key_digest, names_of_peer(place.messages, place.deadline)};
+  return {its.build, its.key_digest, program_of_peer(place.messages, place.deadline).names};
 }
 
 } // namespace farcall
