@@ -1,4 +1,5 @@
 #include <farcall/am/completion.hpp>
+#include <farcall/am/dropped_errors.hpp>
 #include <farcall/am/engine.hpp>
 #include <farcall/am/live_clients.hpp>
 
@@ -56,6 +57,8 @@ bool local_completion::wait_without_client(time_point deadline) noexcept {
 }
 
 void local_completion::complete(std::exception_ptr failure) noexcept {
+  // Before the event is ready: a holder may then take the error, and release the event.
+  if (failure && references_.load(std::memory_order_relaxed) == 1) note_dropped_error(failure);
   guard().lock();
   failure_ = std::move(failure);
   continuation* then = mark_ready();

@@ -1,3 +1,4 @@
+#include <farcall/am/dropped_errors.hpp>
 #include <farcall/am/engine.hpp>
 #include <farcall/am/requester.hpp>
 #include <farcall/base/error.hpp>
@@ -510,7 +511,11 @@ void requester::finish(pending_call& slot) noexcept {
   if (slot.abandoned_) {
     slot.abandoned_ = false;
     --abandoned_;
-    if (is_stopped) owner_->forget_call(peer(), slot.kept_.stoppable_id);
+    if (is_stopped) {
+      owner_->forget_call(peer(), slot.kept_.stoppable_id);
+    } else {
+      note_dropped_error(slot.failure_);
+    }
     if (!slot.failure_) slot.destroy_result();
     slot.become(completion::state::ended);
     return_call(slot);

@@ -1,3 +1,4 @@
+#include <farcall/am/dropped_errors.hpp>
 #include <farcall/am/live_clients.hpp>
 #include <farcall/offload/deadline_resume.hpp>
 #include <farcall/offload/future.hpp>
@@ -67,6 +68,11 @@ void let_go_of(am::completion& state, time_point deadline) noexcept {
     if (is_late) event.give_up();
     event.release();
   }
+}
+
+void drop(am::completion& state, time_point deadline) noexcept {
+  if (state.ready()) am::note_dropped_error(state.failure());
+  let_go_of(state, deadline);
 }
 
 void throw_different_jobs() {

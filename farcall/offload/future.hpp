@@ -77,6 +77,8 @@ void poll(am::completion& c);
 /// Who holds `state` lets go of it. A call that is not ready at its deadline is stopped, if its
 /// target can be told.
 void let_go_of(am::completion& state, time_point deadline) noexcept;
+/// Releases a result that no code has taken; its error is counted and logged.
+void drop(am::completion& state, time_point deadline) noexcept;
 
 struct future_access;
 
@@ -104,7 +106,7 @@ class FARCALL_NODISCARD_CLASS future {
   future(const future&) = delete;
   future& operator=(const future&) = delete;
   ~future() {
-    if (state_ != nullptr) let_go();
+    if (state_ != nullptr) drop();
   }
 
   /// True until the result has been taken.
@@ -239,6 +241,9 @@ class FARCALL_NODISCARD_CLASS future {
     }
     return *static_cast<detail::local_state<T>&>(*state_).value;
   }
+
+  /// Releases a result that no code has taken.
+  void drop() noexcept { detail::drop(*std::exchange(state_, nullptr), deadline_); }
 
   void let_go() noexcept {
     valid_ = false;

@@ -1,3 +1,4 @@
+#include <farcall/am/dropped_errors.hpp>
 #include <farcall/am/engine.hpp>
 #include <farcall/am/live_clients.hpp>
 #include <farcall/base/log.hpp>
@@ -56,6 +57,9 @@ void detail::end_job(job_state* job) noexcept {
   // In a child of a fork, what the job is made of stays as it is: the threads and processes that
   // would have to end are the parent's.
   if (job == nullptr || job->client->is_forked()) return;
+  struct log_at_end {
+    ~log_at_end() { am::log_dropped_errors(); }
+  } const behind_the_job;
   if (job->as_equals) {
     if (end_equals(*job)) {
       delete job;

@@ -32,5 +32,14 @@ TEST(unknown_functions, are_named_with_the_programs) {
   EXPECT_THAT(o.text, HasSubstr("this program is " + other_host));
 }
 
+TEST(dropped_errors, are_logged_once_and_counted) {
+  command runs(program + " drop-errors");
+  EXPECT_EQ(runs.end(), 0) << runs.text();
+  EXPECT_EQ(runs.count("a future was dropped with an error"), 1U) << runs.text();
+  EXPECT_EQ(runs.count("lost words"), 1U) << runs.text();
+  EXPECT_EQ(runs.count("2 more futures were dropped with an error"), 1U) << runs.text();
+  EXPECT_EQ(runs.count("caught"), 1U);
+}
+
 } // namespace
 } // namespace farcall::test::errors_test

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -85,6 +86,25 @@ int wait_in_target(fc::job& job) {
   return there.get();
 }
 
+int throw_words() { throw std::runtime_error("lost words"); }
+
+/// Futures with errors: three that are dropped, and one that is not.
+int drop_errors(fc::job& job) {
+  const fc::node target = job.targets().front();
+  for (int i = 0; i < 2; ++i)
+    static_cast<void>(fc::async(target, throw_words));
+  {
+    auto waited = fc::async(target, throw_words);
+    waited.wait();
+  }
+  try {
+    fc::sync(target, throw_words);
+  } catch (const fc::remote_error&) {
+    std::puts("caught");
+  }
+  return 0;
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -101,6 +121,7 @@ int main(int argc, char** argv) {
   if (action == "close" || action == "clear-and-close") close_descriptors();
   try {
     fc::job job{argc, argv, options};
+    if (action == "drop-errors") return drop_errors(job);
     if (action == "outlive-signals") return outlive_signals(job);
     if (action == "wait-in-target") return wait_in_target(job);
     if (action == "nested") {
