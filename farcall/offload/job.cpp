@@ -14,6 +14,7 @@
 #include <farcall/offload/job_state.hpp>
 #include <farcall/offload/job_trace.hpp>
 #include <farcall/offload/transfer.hpp>
+#include <farcall/offload/uncaught_settings.hpp>
 #include <farcall/transport/process.hpp>
 #include <farcall/transport/tcp/server.hpp>
 #include <farcall/transport/transport_entry.hpp>
@@ -353,7 +354,7 @@ job::job(const job_options& options) {
   start(o, std::move(existing), several(group), false);
 }
 
-job::job(int& argc, char** argv, const job_options& options) {
+job::job(int& argc, char** argv, const job_options& options) try {
   serve_if_started(options);
   auto existing = take_over(options.existing_targets); // in a target the numbers mean nothing
   const settings_source given(argc, argv);
@@ -370,6 +371,9 @@ job::job(int& argc, char** argv, const job_options& options) {
   detail::refuse_plain_jobs(given);
   detail::refuse_host_alone(o, group);
   start(o, std::move(existing), several(group), false);
+} catch (const setting_error&) {
+  detail::tell_uncaught_setting_errors();
+  throw;
 }
 
 job::job(spmd_t /*says which*/, const job_options& options) {
@@ -395,7 +399,7 @@ job::job(spmd_t /*says which*/, const process_group& group, const job_options& o
   }
 }
 
-job::job(spmd_t /*says which*/, int& argc, char** argv, const job_options& options) {
+job::job(spmd_t /*says which*/, int& argc, char** argv, const job_options& options) try {
   const settings_source given(argc, argv);
   if (is_target(options)) {
     join_equals(options, nullptr);
@@ -412,6 +416,9 @@ job::job(spmd_t /*says which*/, int& argc, char** argv, const job_options& optio
   if (server) serve_hosts(*server, o, given);
   detail::refuse_server_options(given);
   start(o, take_over(options.existing_targets), several(group), true);
+} catch (const setting_error&) {
+  detail::tell_uncaught_setting_errors();
+  throw;
 }
 
 job::job(job&& other) noexcept

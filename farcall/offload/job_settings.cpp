@@ -1,4 +1,5 @@
 #include <farcall/base/byte_stream.hpp>
+#include <farcall/base/error.hpp>
 #include <farcall/base/settings_source.hpp>
 #include <farcall/base/settings_table.hpp>
 #include <farcall/memory/ring.hpp>
@@ -7,9 +8,12 @@
 #include <farcall/transport/process.hpp>
 #include <farcall/transport/transport_entry.hpp>
 
+#include <cerrno>
 #include <chrono>
 #include <string>
 #include <utility>
+
+#include <unistd.h>
 
 namespace farcall {
 namespace {
@@ -63,6 +67,23 @@ void check_targets(const std::string& targets, const std::string& given_by) {
   }
 }
 
+/// Files are read when a transport needs them, which may be never: a wrong name is told at once.
+void check_file(const std::string& file, const setting& s, const settings_source& given,
+                bool is_set) {
+  if (file.empty() || ::access(file.c_str(), R_OK) == 0) return;
+  const int reason = errno;
+  throw setting_error(given.given_by(s, is_set).value_or("job_options::" + std::string(s.field)) +
+                      ": cannot read the file \"" + file + "\": " + reason_text(reason) +
+                      (s.field == "key" ? "; 'farcall keygen FILE' makes a key" : ""));
+}
+
+/// Settles an option that names a file.
+void settle_file(std::string& option, const setting& s, const settings_source& given) {
+  const bool is_set = !option.empty();
+  settle_option(option, s, given);
+  check_file(option, s, given, is_set);
+}
+
 } // namespace
 
 std::string detail::process_manager_of(const job_options& o) {
@@ -96,10 +117,10 @@ job_options detail::complete(job_options o, const settings_source& given, bool h
   }
   settle_option(o.program, row("program"), given);
   if (o.arguments.empty()) o.arguments = own_arguments();
-  settle_option(o.key, row("key"), given);
-  settle_option(o.certificate, row("certificate"), given);
-  settle_option(o.certificate_key, row("certificate-key"), given);
-  settle_option(o.authority, row("authority"), given);
+  settle_file(o.key, row("key"), given);
+  settle_file(o.certificate, row("certificate"), given);
+  settle_file(o.certificate_key, row("certificate-key"), given);
+  settle_file(o.authority, row("authority"), given);
   settle_option(o.server_key, row("server-key"), given);
   settle_option(o.start_timeout, row("start-timeout-ms"), given);
   settle_option(o.stop_timeout, row("stop-timeout-ms"), given);
