@@ -31,9 +31,11 @@ namespace {
 /// How long the end of a child_process waits for a process that it has killed.
 constexpr std::chrono::milliseconds time_to_die{2000};
 
-std::string why_not_started(int reason) {
+std::string why_not_started(const std::string& program, int reason) {
   switch (reason) {
   case ENOENT:
+    if (program.starts_with("/proc/") && ::access("/proc/self", F_OK) != 0)
+      return "/proc is not mounted (mount it in the sandbox: 'mount -t proc proc /proc')";
     return "there is no such file (or its interpreter is missing)";
   case EACCES:
     return "it is not executable for us (a directory, or permissions: chmod +x?)";
@@ -165,7 +167,7 @@ child_process child_process::start(const std::string& program,
   if (reason != 0) {
     child.pid_ = 0;
     throw start_failed("the target program \"" + program +
-                       "\" cannot be started: " + why_not_started(reason));
+                       "\" cannot be started: " + why_not_started(program, reason));
   }
 #ifdef SYS_pidfd_open
   child.pidfd_ = unique_fd(static_cast<int>(::syscall(SYS_pidfd_open, child.pid_, 0)));

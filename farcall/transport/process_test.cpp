@@ -22,6 +22,8 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -384,6 +386,18 @@ TEST(child_process, a_missing_interpreter_is_told) {
   expect_refusal(
       folder.file("script", "#!/no/such/interpreter\n", std::filesystem::perms::owner_all),
       "interpreter is missing");
+}
+
+TEST(child_process, a_system_without_proc_is_told) {
+  bool is_hidden = false;
+  // The namespace is the thread's.
+  std::thread([&] {
+    is_hidden = ::unshare(CLONE_NEWNS) == 0 &&
+                ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+                ::mount("none", "/proc", "tmpfs", 0, nullptr) == 0;
+    if (is_hidden) expect_refusal(running_program, "/proc is not mounted");
+  }).join();
+  if (!is_hidden) GTEST_SKIP() << "this system lets nobody hide /proc";
 }
 
 TEST(child_process, a_failed_start_leaves_no_process_behind) {

@@ -67,7 +67,7 @@ bool see_pool_of_huge_pages(const std::string& as_file) {
          ::mount(as_file.c_str(), "/proc/meminfo", nullptr, MS_BIND, nullptr) == 0;
 }
 
-TEST(exec_targets, of_emulators_join_beside_a_pool_of_huge_pages) {
+TEST(exec_targets, join_from_emulators_beside_a_huge_page_pool) {
   const other_program aarch64 = emulated("aarch64");
   if (const std::string why = why_not_here(aarch64); !why.empty()) GTEST_SKIP() << why;
   const std::string file = ::testing::TempDir() + "farcall-meminfo-" + std::to_string(::getpid());
