@@ -86,6 +86,8 @@ class host_membership final : public membership {
   void shut_down(const std::function<void()>& meanwhile) override;
 
   std::vector<node_id> add(const std::vector<target_url>& urls, time_point deadline) override;
+  /// Does what add() does; throws other errors of the system, too.
+  std::vector<node_id> start_more(const std::vector<target_url>& urls, time_point deadline);
   void remove(node_id node, time_point deadline, const std::function<void()>& meanwhile) override;
   const target_url& url_of(node_id node) const override;
 

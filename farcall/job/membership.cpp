@@ -132,7 +132,7 @@ node_memory membership::make_memory(node_id node, const memory_sizes& sizes) {
       limit_of_data());
   try {
     made.windows.push_back(segment::create(label + "-heap", std::max(heap_bytes, smallest_heap)));
-  } catch (const error& e) {
+  } catch (const segment_too_large& e) {
     throw error(std::string(e.what()) + "; FARCALL_HEAP_BYTES or job_options::heap_bytes lets each "
                                         "node share less");
   }

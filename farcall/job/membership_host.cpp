@@ -405,6 +405,19 @@ launcher& host_membership::launcher_for_more(const transport_entry& row) {
 
 std::vector<node_id> host_membership::add(const std::vector<target_url>& urls,
                                           time_point deadline) {
+  try {
+    return start_more(urls, deadline);
+  } catch (const start_failed&) {
+    throw;
+  } catch (const setting_error&) {
+    throw;
+  } catch (const std::exception& e) {
+    throw start_failed(std::string("the target cannot be added: ") + e.what());
+  }
+}
+
+std::vector<node_id> host_membership::start_more(const std::vector<target_url>& urls,
+                                                 time_point deadline) {
   const std::lock_guard guard(adding_mutex_);
   if (urls.size() > capacity() - next_node_) {
     throw start_failed("the job has no number left for another node: it has given " +

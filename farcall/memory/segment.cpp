@@ -68,9 +68,9 @@ std::size_t alignment_of(int fd) noexcept {
 }
 
 [[noreturn]] void throw_unmapped(std::size_t bytes, int reason) {
-  throw_system_error("mapping " + std::to_string(bytes) + " bytes of shared memory" +
-                         (reason == ENOMEM ? " (address space limit, 'ulimit -v'?)" : ""),
-                     reason);
+  const std::string what = "mapping " + std::to_string(bytes) + " bytes of shared memory";
+  if (reason != ENOMEM) throw_system_error(what, reason);
+  throw segment_too_large(what + " (address space limit, 'ulimit -v'?): " + reason_text(reason));
 }
 
 std::byte* map_shared(int fd, std::size_t bytes) {
@@ -139,9 +139,11 @@ segment segment::create(const std::string& label, std::size_t bytes, page_kind p
     throw_system_error("restricting shared memory \"" + label + "\" to its owner", errno);
   }
   if (set_size(made.file_.get(), bytes) != 0) {
-    throw_system_error("sizing shared memory \"" + label + "\" to " + std::to_string(bytes) +
-                           " bytes (file size limit, 'ulimit -f'?)",
-                       errno);
+    const int reason = errno;
+    const std::string what =
+        "sizing shared memory \"" + label + "\" to " + std::to_string(bytes) + " bytes";
+    if (reason != EFBIG) throw_system_error(what, reason);
+    throw segment_too_large(what + " (file size limit, 'ulimit -f'?): " + reason_text(reason));
   }
   // Whoever is given the file could otherwise shorten it, and our next read would be a SIGBUS.
   if (::fcntl(made.file_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {

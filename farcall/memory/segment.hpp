@@ -1,5 +1,6 @@
 #pragma once
 
+#include <farcall/base/error.hpp>
 #include <farcall/base/unique_fd.hpp>
 
 #include <cstddef>
@@ -16,6 +17,12 @@ enum class page_kind { normal, huge };
 /// What the addresses of segments are multiples of, in every process.
 inline constexpr std::size_t segment_alignment = 65536;
 
+/// The address space, or a limit of file sizes, has no space for a segment.
+class segment_too_large : public error {
+ public:
+  using error::error;
+};
+
 /// A piece of memory that can be shared with other processes: an anonymous memory file and its
 /// mapping. Owns both. It has no name in any file system, so nothing is left behind by a crash.
 /// Pages are taken from the system when they are first touched. Its address is a multiple of
@@ -30,8 +37,8 @@ class segment {
   ~segment();
 
   /// A new segment of `bytes` zero bytes, mode 0600, whose size nobody can change. `label` shows up
-  /// in /proc/PID/maps. Throws error when descriptors or address space run out, or when huge pages
-  /// are asked for and the system has no pool of them.
+  /// in /proc/PID/maps. Throws error when descriptors or address space (segment_too_large) run out,
+  /// or when huge pages are asked for and the system has no pool of them.
   [[nodiscard]] static segment create(const std::string& label, std::size_t bytes,
                                       page_kind pages = page_kind::normal);
 

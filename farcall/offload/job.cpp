@@ -27,6 +27,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <system_error>
 
 #include <unistd.h>
 
@@ -165,6 +166,14 @@ void check_settings(std::span<const std::byte> settings, std::string_view scheme
     detail::service_entry().check_target(scheme);
 }
 
+std::string no_thread_text(const std::system_error& e) {
+  std::string text = std::string("no thread can be made: ") + e.what();
+  if (e.code() == std::errc::resource_unavailable_try_again) {
+    text += " (limit of processes and threads: 'ulimit -u', or of the container's pids)";
+  }
+  return text;
+}
+
 /// A target that cannot join ends.
 [[noreturn]] void give_up_joining(detail::job_state& state, bool is_child, const char* why) {
   // The host prints the reason, unless a launcher ends it before, because this process has failed.
@@ -206,6 +215,8 @@ void serve(const Join& join) {
                          if (service) service->take_file(number, std::move(file));
                        }});
     engine.start_workers(1);
+  } catch (const std::system_error& e) {
+    give_up_joining(*state, is_child, no_thread_text(e).c_str());
   } catch (const std::exception& e) {
     give_up_joining(*state, is_child, e.what());
   }
@@ -464,6 +475,8 @@ void job::join_equals(const job_options& options, const process_group* group) {
     detail::watch_equals(*state,
                          [s = state.get()](const card& c, const route& r) { take_in(*s, c, r); });
     start_equals(*state->engine, forwarded.has_progress_thread);
+  } catch (const std::system_error& e) {
+    give_up_joining(*state, is_child, no_thread_text(e).c_str());
   } catch (const std::exception& e) {
     give_up_joining(*state, is_child, e.what());
   }
@@ -562,8 +575,7 @@ void job::start(const job_options& options, std::vector<unique_fd> existing,
     }
   } catch (const std::system_error& e) {
     state.reset();
-    throw start_failed(std::string("the job cannot be started: no thread can be made: ") +
-                       e.what());
+    throw start_failed("the job cannot be started: " + no_thread_text(e));
   }
   for (node_id id = 1; id < state->members->nodes(); ++id)
     targets_.emplace_back(*state, id);

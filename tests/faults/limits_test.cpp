@@ -8,6 +8,8 @@
 
 #include <csignal>
 #include <cstdint>
+#include <exception>
+#include <fstream>
 #include <new>
 #include <optional>
 #include <string>
@@ -132,8 +134,10 @@ outcome job_with(rlim_t spare) {
     if (sync(j.targets()[1], [] { return 5; }) != 5) return is_wrong;
   } catch (const error& e) {
     found = is_refused;
-    if (std::string(e.what()).find("limit") == std::string::npos) {
-      say(std::string("refused without naming the limit: ") + e.what());
+    // Heaps take no descriptor for each byte.
+    if (std::string(e.what()).find("limit") == std::string::npos ||
+        std::string(e.what()).find("FARCALL_HEAP_BYTES") != std::string::npos) {
+      say(std::string("refused without naming the limit, or with another: ") + e.what());
       return names_no_limit;
     }
   }
@@ -212,6 +216,27 @@ int job_without_files() {
   return 3;
 }
 
+/// Adds a node in a process without address space for its memory.
+int addition_without_address_space() {
+  job j(with_targets("shm"));
+  std::size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const rlim_t most = pages * static_cast<rlim_t>(::getpagesize()) + 16 * mib;
+  const rlimit limit{most, most};
+  if (::setrlimit(RLIMIT_AS, &limit) != 0) return 2;
+  try {
+    (void)j.add("shm");
+  } catch (const start_failed& e) {
+    say(e.what());
+    return sync(j.targets()[0], [] { return 3; }) == 3 ? 0 : 4;
+  } catch (const std::exception& e) {
+    say(std::string("another error: ") + e.what());
+    return 5;
+  }
+  return 6;
+}
+
+const role narrow_role("addition without address space", &addition_without_address_space);
 const role limits_role("jobs under limits", &jobs_under_limits);
 const role small_files_role("job without files", &job_without_files);
 const role starved_role("job without descriptors", &job_without_descriptors);
@@ -221,6 +246,14 @@ TEST(descriptor_limit, refuses_jobs_with_the_reason) {
   const std::string said = p.line();
   EXPECT_EQ(p.wait(), 0) << said;
   EXPECT_THAT(said, HasSubstr("made"));
+}
+
+TEST(address_space_limit, is_named_by_what_adds_a_node) {
+  if (under_sanitizer) GTEST_SKIP() << "sanitizers need address space of their own";
+  role_process p("addition without address space");
+  const std::string said = p.line();
+  EXPECT_EQ(p.wait(), 0) << said;
+  EXPECT_THAT(said, HasSubstr("ulimit -v"));
 }
 
 TEST(file_size_limit, is_named_where_it_keeps_memory_from_being_shared) {
