@@ -17,6 +17,10 @@
 namespace farcall::am {
 namespace {
 
+/// Keeps pthread_cancel() from ending the calling thread, also behind its last handler: a
+/// cancellation that is pending would act in exit().
+void refuse_cancellation() noexcept { ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr); }
+
 /// Iterations between two polls for lanes that peers have opened.
 constexpr unsigned arrival_look_interval = 8;
 
@@ -118,6 +122,7 @@ std::thread engine::make_thread(F run, runs_handlers handlers) {
       leave_signals_to_other_threads();
     }
     const signal_stack for_faults;
+    refuse_cancellation();
     thread_of_ = this;
     run();
     const std::lock_guard ending(running_mutex_);
@@ -241,7 +246,10 @@ void engine::let_threads_go() noexcept {
   }
 }
 
-void engine::serve(std::uint32_t index) { run_worker(*workers_[index], false); }
+void engine::serve(std::uint32_t index) {
+  refuse_cancellation();
+  run_worker(*workers_[index], false);
+}
 
 /// What a worker sleeps for: requests, lanes that open and close, the end.
 class engine::worker_sleep final : public wait_condition {

@@ -1,4 +1,5 @@
 #include <farcall/base/error.hpp>
+#include <farcall/base/forced_unwind.hpp>
 #include <farcall/call/invoke.hpp>
 
 #include <cxxabi.h>
@@ -6,6 +7,7 @@
 namespace farcall::detail {
 
 void reply_exception(am::request_context& request) noexcept {
+  if (stop_forced_unwind()) return request.reply_error("farcall::error", stopped_unwind_text);
   try {
     throw;
   } catch (const std::exception& e) {

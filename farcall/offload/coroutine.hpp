@@ -1,5 +1,6 @@
 #pragma once
 
+#include <farcall/base/forced_unwind.hpp>
 #include <farcall/offload/deadline_resume.hpp>
 #include <farcall/offload/future.hpp>
 
@@ -63,7 +64,7 @@ class future_promise_base {
  public:
   future<T> get_return_object() { return future_access::make<T>(state_); }
   [[nodiscard]] std::suspend_never initial_suspend() const noexcept { return {}; }
-  void unhandled_exception() noexcept { failure_ = std::current_exception(); }
+  void unhandled_exception() noexcept { failure_ = caught_exception(); }
 
   /// Ends the coroutine and only then its future: whoever waits must find its locals gone.
   struct end {

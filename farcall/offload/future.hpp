@@ -2,6 +2,7 @@
 
 #include <farcall/am/client.hpp>
 #include <farcall/base/error.hpp>
+#include <farcall/base/forced_unwind.hpp>
 #include <farcall/call/result.hpp>
 #include <farcall/offload/host_device.hpp>
 #include <farcall/offload/ready_or_late.hpp>
@@ -339,7 +340,7 @@ void complete_with(local_state<U>& state, F&& f) noexcept {
       state.value.emplace(f());
     }
   } catch (...) {
-    state.complete(std::current_exception());
+    state.complete(caught_exception());
     return;
   }
   state.complete(nullptr);
@@ -392,7 +393,7 @@ class then_task final : public am::continuation {
         depend_on(to_, future_access::state(inner));
         (new forward_result<U>(std::move(inner), to_))->begin();
       } catch (...) {
-        to_.complete(std::current_exception());
+        to_.complete(caught_exception());
       }
     } else {
       complete_with(to_, [&] { return f_(std::move(from_)); });

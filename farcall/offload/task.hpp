@@ -1,6 +1,7 @@
 #pragma once
 
 #include <farcall/base/error.hpp>
+#include <farcall/base/forced_unwind.hpp>
 #include <farcall/offload/coroutine.hpp>
 #include <farcall/offload/future.hpp>
 
@@ -20,7 +21,7 @@ template <class T>
 class task_promise_base {
  public:
   [[nodiscard]] std::suspend_always initial_suspend() const noexcept { return {}; }
-  void unhandled_exception() noexcept { failure_ = std::current_exception(); }
+  void unhandled_exception() noexcept { failure_ = caught_exception(); }
 
   /// Goes on with whoever awaits the task, without taking stack where the compiler optimises
   /// sibling calls (-O2).
