@@ -3,6 +3,7 @@
 #include <farcall/am/live_clients.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/base/log.hpp>
+#include <farcall/base/process_exit.hpp>
 #include <farcall/base/signals.hpp>
 
 #include <algorithm>
@@ -96,6 +97,7 @@ thread_lanes& engine::own_lanes() {
   auto at = std::find_if(mine.begin(), mine.end(),
                          [&](const thread_lanes_return::held& h) { return h.serial == serial_; });
   if (at == mine.end()) {
+    watch_exit(); // a static job is complete by now
     // Room first: what was taken must not be lost.
     mine.reserve(mine.size() + 1);
     thread_lanes& taken = take_thread_lanes();

@@ -2,6 +2,7 @@
 #include <farcall/am/engine.hpp>
 #include <farcall/am/live_clients.hpp>
 #include <farcall/base/log.hpp>
+#include <farcall/base/process_exit.hpp>
 #include <farcall/offload/equals.hpp>
 #include <farcall/offload/job_end.hpp>
 #include <farcall/offload/job_registry.hpp>
@@ -26,7 +27,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Jobs whose handlers did not return. Never destroyed: these may still do.
+/// Jobs that may still be used: by handlers that did not return, and during exit() by threads that
+/// are between two calls. Never destroyed.
 struct jobs_left_behind {
   std::mutex mutex;
   std::vector<detail::job_state*> all;
@@ -61,7 +63,7 @@ void detail::end_job(job_state* job) noexcept {
     ~log_at_end() { am::log_dropped_errors(); }
   } const behind_the_job;
   if (job->as_equals) {
-    if (end_equals(*job)) {
+    if (end_equals(*job) && !is_exiting()) {
       delete job;
     } else {
       jobs_left_behind::add(job);
@@ -69,7 +71,11 @@ void detail::end_job(job_state* job) noexcept {
     return;
   }
   if (job->end()) {
-    delete job;
+    if (is_exiting()) {
+      jobs_left_behind::add(job);
+    } else {
+      delete job;
+    }
     return;
   }
   log::error("the job has ended, but a handler, continuation or copy of this process did not " +

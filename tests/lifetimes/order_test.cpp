@@ -15,6 +15,7 @@
 #include <thread>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include <unistd.h>
 
@@ -225,6 +226,84 @@ INSTANTIATE_TEST_SUITE_P(all, lifetimes,
                            return "job_" + name_of(std::get<0>(info.param)) + "_belongings_" +
                                   name_of(std::get<1>(info.param));
                          });
+
+// ---- exit() while other threads use the job
+// --------------------------------------------------------
+
+constexpr int status_of_exit = 3;
+
+/// Uses a job in one way. Threads call it until it throws.
+using use = void (*)(const node& where, const buffer<int>& memory);
+
+void make_async_calls(const node& where, const buffer<int>& /*memory*/) {
+  (void)async(where, twice, 1);
+}
+void make_calls(const node& where, const buffer<int>& /*memory*/) { (void)sync(where, twice, 1); }
+void put_values(const node& /*where*/, const buffer<int>& memory) {
+  put_sync(std::vector<int>(memory.size(), 1), memory);
+}
+void get_values(const node& /*where*/, const buffer<int>& memory) {
+  std::vector<int> values(memory.size());
+  get_sync(memory, values);
+}
+void map_values(const node& /*where*/, const buffer<int>& memory) { map(memory)[0] = 1; }
+void allocate_memory(const node& where, const buffer<int>& /*memory*/) {
+  (void)where.allocate<int>(10);
+}
+
+[[noreturn]] void exit_while_used(job& whole, use what, int round) {
+  constexpr int threads = 3;
+  static std::atomic<int> ready{0};
+  const node where = whole.targets()[0];
+  for (int i = 0; i < threads; ++i) {
+    std::thread([where, what] {
+      try {
+        const auto memory = where.allocate<int>(1000);
+        what(where, memory);
+        ready.fetch_add(1);
+        for (;;)
+          what(where, memory);
+      } catch (const error&) {
+      }
+      wait_for_ever();
+    }).detach();
+  }
+  while (ready.load() < threads)
+    std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::microseconds(137 * round));
+  std::exit(status_of_exit);
+}
+
+enum class static_job { in_an_object, itself };
+
+int run_until_exit(static_job kind, use what, int round) {
+  if (kind == static_job::in_an_object) {
+    early_object<job>.emplace(options());
+    exit_while_used(*early_object<job>, what, round);
+  }
+  static job whole{options()};
+  exit_while_used(whole, what, round);
+}
+
+class exits : public ::testing::TestWithParam<std::pair<const char*, use>> {};
+
+TEST_P(exits, keep_their_status_while_threads_use_a_static_job) {
+  constexpr int rounds = 8;
+  for (int round = 0; round < rounds; ++round) {
+    for (const static_job kind : {static_job::in_an_object, static_job::itself}) {
+      EXPECT_EQ(forked_child([&] { return run_until_exit(kind, GetParam().second, round); }).wait(),
+                status_of_exit)
+          << "round " << round << ", kind " << static_cast<int>(kind);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    during, exits,
+    ::testing::Values(std::pair{"async_calls", &make_async_calls}, std::pair{"calls", &make_calls},
+                      std::pair{"puts", &put_values}, std::pair{"gets", &get_values},
+                      std::pair{"maps", &map_values}, std::pair{"allocations", &allocate_memory}),
+    [](const auto& info) { return std::string(info.param.first); });
 
 } // namespace
 } // namespace farcall::test
