@@ -7,27 +7,20 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define FARCALL_ADDRESS_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define FARCALL_ADDRESS_SANITIZER 1
-#endif
-#endif
-#if defined(__SANITIZE_THREAD__)
-#define FARCALL_THREAD_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define FARCALL_THREAD_SANITIZER 1
-#endif
-#endif
-
-#ifdef FARCALL_ADDRESS_SANITIZER
-#include <sanitizer/common_interface_defs.h>
-#endif
-#ifdef FARCALL_THREAD_SANITIZER
-#include <sanitizer/tsan_interface.h>
-#endif
+// Sanitizers have to know the stack that a thread is on. A program may be compiled with one
+// although the library was not, so the references are weak, and null without a sanitizer's runtime.
+extern "C" {
+[[gnu::weak]] void start_switch(void** fake_stack, const void* bottom, std::size_t bytes) noexcept
+    asm("__sanitizer_start_switch_fiber");
+[[gnu::weak]] void finish_switch(void* fake_stack, const void** left_bottom,
+                                 std::size_t* left_bytes) noexcept
+    asm("__sanitizer_finish_switch_fiber");
+[[gnu::weak]] void* current_thread_state() noexcept asm("__tsan_get_current_fiber");
+[[gnu::weak]] void* make_thread_state(unsigned flags) noexcept asm("__tsan_create_fiber");
+[[gnu::weak]] void destroy_thread_state(void* state) noexcept asm("__tsan_destroy_fiber");
+[[gnu::weak]] void switch_thread_state(void* state, unsigned flags) noexcept
+    asm("__tsan_switch_to_fiber");
+}
 
 // __cxa_get_globals() of the Itanium C++ ABI. libc++abi has it, but in none of its headers.
 extern "C" void* exception_globals() noexcept asm("__cxa_get_globals");
@@ -245,10 +238,8 @@ struct fiber::transfer {
   }
 
   /// Just after a switch to the fiber.
-  static void arrived([[maybe_unused]] fiber& f) noexcept {
-#ifdef FARCALL_ADDRESS_SANITIZER
-    __sanitizer_finish_switch_fiber(f.fake_stack_, &f.caller_stack_, &f.caller_bytes_);
-#endif
+  static void arrived(fiber& f) noexcept {
+    if (finish_switch != nullptr) finish_switch(f.fake_stack_, &f.caller_stack_, &f.caller_bytes_);
   }
 };
 
@@ -279,15 +270,11 @@ fiber::fiber() : bytes_(stack_bytes()) {
 #endif
 #endif
   own_top_ = top;
-#ifdef FARCALL_THREAD_SANITIZER
-  sanitizer_fiber_ = __tsan_create_fiber(0);
-#endif
+  if (make_thread_state != nullptr) sanitizer_fiber_ = make_thread_state(0);
 }
 
 fiber::~fiber() {
-#ifdef FARCALL_THREAD_SANITIZER
-  __tsan_destroy_fiber(sanitizer_fiber_);
-#endif
+  if (destroy_thread_state != nullptr) destroy_thread_state(sanitizer_fiber_);
   ::munmap(stack_, bytes_);
 }
 
@@ -303,29 +290,23 @@ bool fiber::resume() noexcept { return enter(); }
 
 bool fiber::enter() noexcept {
   transfer::exchange_exceptions(own_exceptions_);
-#ifdef FARCALL_ADDRESS_SANITIZER
   void* fake_stack = nullptr;
-  __sanitizer_start_switch_fiber(&fake_stack, stack_ + guard_bytes, bytes_ - guard_bytes);
-#endif
-#ifdef FARCALL_THREAD_SANITIZER
-  sanitizer_caller_ = __tsan_get_current_fiber();
-  __tsan_switch_to_fiber(sanitizer_fiber_, 0);
-#endif
+  if (start_switch != nullptr) {
+    start_switch(&fake_stack, stack_ + guard_bytes, bytes_ - guard_bytes);
+  }
+  if (switch_thread_state != nullptr) {
+    sanitizer_caller_ = current_thread_state();
+    switch_thread_state(sanitizer_fiber_, 0);
+  }
   farcall_switch_stack(&caller_top_, own_top_);
-#ifdef FARCALL_ADDRESS_SANITIZER
-  __sanitizer_finish_switch_fiber(fake_stack, nullptr, nullptr);
-#endif
+  if (finish_switch != nullptr) finish_switch(fake_stack, nullptr, nullptr);
   transfer::exchange_exceptions(own_exceptions_);
   return has_returned_;
 }
 
 void fiber::suspend() noexcept {
-#ifdef FARCALL_ADDRESS_SANITIZER
-  __sanitizer_start_switch_fiber(&fake_stack_, caller_stack_, caller_bytes_);
-#endif
-#ifdef FARCALL_THREAD_SANITIZER
-  __tsan_switch_to_fiber(sanitizer_caller_, 0);
-#endif
+  if (start_switch != nullptr) start_switch(&fake_stack_, caller_stack_, caller_bytes_);
+  if (switch_thread_state != nullptr) switch_thread_state(sanitizer_caller_, 0);
   farcall_switch_stack(&own_top_, caller_top_);
   transfer::arrived(*this);
 }

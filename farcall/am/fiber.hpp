@@ -51,12 +51,12 @@ class fiber {
   void* argument_ = nullptr;
   bool has_returned_ = true;
   exceptions own_exceptions_;
-  // For sanitizers, which must know what stack a thread is on.
-  [[maybe_unused]] void* sanitizer_fiber_ = nullptr;
-  [[maybe_unused]] void* sanitizer_caller_ = nullptr;
-  [[maybe_unused]] void* fake_stack_ = nullptr;
-  [[maybe_unused]] const void* caller_stack_ = nullptr;
-  [[maybe_unused]] std::size_t caller_bytes_ = 0;
+  // For the sanitizers that the program was compiled with, if any.
+  void* sanitizer_fiber_ = nullptr;
+  void* sanitizer_caller_ = nullptr;
+  void* fake_stack_ = nullptr;
+  const void* caller_stack_ = nullptr;
+  std::size_t caller_bytes_ = 0;
 };
 
 } // namespace farcall::am
