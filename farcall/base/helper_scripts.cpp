@@ -1,0 +1,165 @@
+#include <farcall/base/helper_scripts.hpp>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <ctime>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace farcall {
+namespace {
+
+/// Between the looks at processes that may have ended.
+constexpr long look_interval_ns = 2'000'000;
+/// From the deadline to the end of the process that watches the scripts.
+constexpr std::chrono::milliseconds end_time{300};
+
+using files = std::array<int, helper_scripts>;
+
+/// As fork(), without the handlers that wait for locks.
+pid_t fork_here() noexcept {
+#if defined(__GLIBC__) && defined(__GLIBC_PREREQ)
+#if __GLIBC_PREREQ(2, 34)
+  return ::_Fork();
+#define FARCALL_HAS_FORK
+#endif
+#endif
+#ifndef FARCALL_HAS_FORK
+  return static_cast<pid_t>(::syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
+#endif
+}
+
+/// Sockets among them would seem open to others.
+void close_from(int first) noexcept {
+#ifdef SYS_close_range
+  if (::syscall(SYS_close_range, first, ~0U, 0) == 0) return;
+#endif
+  constexpr int most = 4096;
+  for (int file = first; file != most; ++file)
+    ::close(file);
+}
+
+bool has_text(int file) noexcept {
+  struct stat status{};
+  return ::fstat(file, &status) == 0 && status.st_size != 0;
+}
+
+bool has_ended(pid_t child) noexcept {
+  return ::waitpid(child, nullptr, WNOHANG) != 0; // also where somebody else has taken its status
+}
+
+void pause_between_looks() noexcept {
+  const timespec pause{.tv_sec = 0, .tv_nsec = look_interval_ns};
+  ::nanosleep(&pause, nullptr);
+}
+
+[[noreturn]] void run_shell(char* script, int output) noexcept {
+  ::setpgid(0, 0);
+  const int nothing = ::open("/dev/null", O_RDWR);
+  if (nothing < 0 || ::dup2(nothing, STDIN_FILENO) < 0 || ::dup2(output, STDOUT_FILENO) < 0 ||
+      ::dup2(nothing, STDERR_FILENO) < 0)
+    ::_exit(1);
+  close_from(STDERR_FILENO + 1);
+  struct sigaction usual{};
+  usual.sa_handler = SIG_DFL;
+  ::sigaction(SIGPIPE, &usual, nullptr);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
+  std::array<char, 8> shell{"/bin/sh"};
+  std::array<char, 3> option{"-c"};
+  std::array<char*, 4> arguments{shell.data(), option.data(), script, nullptr};
+  ::execve(shell.data(), arguments.data(), environ);
+  ::_exit(1);
+}
+
+/// The processes that a script has started are in its process group.
+void kill_script(pid_t shell) noexcept {
+  ::kill(-shell, SIGKILL);
+  ::kill(shell, SIGKILL);
+  ::waitpid(shell, nullptr, 0);
+}
+
+/// Runs in a process of its own, which outlives the dying process.
+[[noreturn]] void supervise_scripts(std::array<fixed_text, helper_scripts>& scripts,
+                                    const files& outputs, pid_t dying,
+                                    time_point deadline) noexcept {
+  std::array<pid_t, helper_scripts> shells{};
+  for (std::size_t i = 0; i != shells.size(); ++i) {
+    shells[i] = fork_here();
+    if (shells[i] == 0) run_shell(scripts[i].data(), outputs[i]);
+    if (shells[i] > 0) ::setpgid(shells[i], shells[i]);
+  }
+  std::array<bool, helper_scripts> are_done{};
+  const auto is_enough = [&] {
+    bool are_all_done = true;
+    for (std::size_t i = 0; i != shells.size(); ++i) {
+      are_done[i] = are_done[i] || shells[i] < 0 || has_ended(shells[i]);
+      are_all_done = are_all_done && are_done[i];
+    }
+    return are_all_done || (are_done.front() && has_text(outputs.front()));
+  };
+  while (!is_enough() && ::getppid() == dying && clock::now() < deadline)
+    pause_between_looks();
+  bool was_cut = false;
+  for (std::size_t i = 0; i != shells.size(); ++i) {
+    if (are_done[i]) continue;
+    kill_script(shells[i]);
+    was_cut = true;
+  }
+  // A debugger that was killed may leave the process stopped.
+  if (was_cut && ::getppid() == dying) ::kill(dying, SIGCONT);
+  ::_exit(0);
+}
+
+} // namespace
+
+bool run_helper_scripts(std::array<fixed_text, helper_scripts>& scripts, fixed_text& output,
+                        time_point deadline) noexcept {
+  files outputs{};
+  for (int& file : outputs) {
+    file = ::memfd_create("farcall-report", MFD_CLOEXEC);
+    if (file < 0) return false;
+  }
+#ifdef PR_SET_PTRACER
+  // A debugger among them is no parent of this process.
+  ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
+#endif
+  const pid_t self = ::getpid();
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const pid_t supervisor = fork_here();
+  if (supervisor == 0) {
+    // This process must hold no socket open; the outputs become the first descriptors behind the
+    // standard ones.
+    std::array<int, helper_scripts> kept{};
+    for (std::size_t i = 0; i != kept.size(); ++i)
+      kept[i] = ::fcntl(outputs[i], F_DUPFD_CLOEXEC, STDERR_FILENO + 1 + 8);
+    for (std::size_t i = 0; i != kept.size(); ++i) {
+      const int to = STDERR_FILENO + 1 + static_cast<int>(i);
+      ::dup3(kept[i], to, O_CLOEXEC);
+      kept[i] = to;
+    }
+    close_from(STDERR_FILENO + 1 + static_cast<int>(kept.size()));
+    supervise_scripts(scripts, kept, self, deadline);
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (supervisor < 0) return false;
+  while (!has_ended(supervisor) && clock::now() < deadline + end_time)
+    pause_between_looks();
+  for (const int file : outputs) {
+    if (output.add_file(file)) return true;
+  }
+  return clock::now() < deadline;
+}
+
+} // namespace farcall
