@@ -1,24 +1,31 @@
 #include <farcall/base/clock.hpp>
+#include <farcall/base/code_places.hpp>
+#include <farcall/base/error.hpp>
 #include <farcall/base/fault_report.hpp>
+#include <farcall/base/fixed_text.hpp>
+#include <farcall/base/helper_scripts.hpp>
+#include <farcall/base/other_threads.hpp>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <charconv>
+#include <chrono>
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <ctime>
+#include <exception>
+#include <span>
+#include <string>
 #include <string_view>
+#include <typeinfo>
 
-#include <dlfcn.h>
-#include <link.h>
-#include <spawn.h>
+#include <cxxabi.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
+#include <sys/time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -30,54 +37,30 @@
 namespace farcall {
 namespace {
 
-constexpr std::array signals{SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+constexpr std::array signals{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 constexpr std::size_t most_frames = 32;
-/// That long the one who looks up lines may take.
-constexpr std::chrono::seconds patience{15};
+/// From the end of the time for the report to that of the process, whatever the report waits for.
+constexpr std::chrono::milliseconds spare_time{500};
 /// Enough for what this file does, and for the registers of any processor.
 constexpr std::size_t signal_stack_bytes = std::size_t{64} << 10;
 
 node_id this_node = no_node;
+pid_t this_process = 0; ///< a child that it has forked is another
+fault_report_options options;
 constinit std::atomic<fault_listener*> fault_hearer{nullptr};
-
-/// Text in a place of its own: a thread that faults may hold malloc's lock.
-class fixed_text {
- public:
-  void add(std::string_view text) noexcept {
-    const std::size_t n = std::min(text.size(), bytes_.size() - 1 - size_);
-    std::copy_n(text.data(), n, bytes_.data() + size_);
-    size_ += n;
-  }
-  void add_number(std::uintptr_t number, int base) noexcept {
-    std::array<char, 24> digits{};
-    const auto done = std::to_chars(digits.data(), digits.data() + digits.size(), number, base);
-    add({digits.data(), done.ptr});
-  }
-  void add_address(std::uintptr_t address) noexcept {
-    add("0x");
-    add_number(address, 16);
-  }
-  void write() const noexcept {
-    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, bytes_.data(), size_);
-  }
-  /// What is in a file, from its beginning, as far as there is space.
-  void add_file(int file) noexcept {
-    const ssize_t got = ::pread(file, bytes_.data() + size_, bytes_.size() - 1 - size_, 0);
-    if (got > 0) size_ += static_cast<std::size_t>(got);
-  }
-  /// Ends with a zero, as the rest of the bytes.
-  [[nodiscard]] char* data() noexcept { return bytes_.data(); }
-  [[nodiscard]] std::string_view text() const noexcept { return {bytes_.data(), size_}; }
-
- private:
-  std::array<char, 16384> bytes_{};
-  std::size_t size_ = 0;
-};
+constinit std::terminate_handler terminate_before = nullptr;
+constinit std::atomic<bool> exception_is_noted{false};
 
 fixed_text report;
-fixed_text place_text; ///< the report, but for its beginning
-fixed_text script;
-fixed_text hint;
+fixed_text place_text; ///< as the listener gets it at once
+fixed_text names_text; ///< the same, and the functions
+fixed_text lines;      ///< the functions, as the scripts have found them
+fixed_text rest;       ///< of the report
+fixed_text exception_text;
+std::array<fixed_text, helper_scripts> scripts;
+
+constinit std::atomic<int> first_signal{0}; ///< what the process dies of
+constinit std::atomic<bool> is_complete{false};
 
 std::string_view name_of(int signal) noexcept {
   switch (signal) {
@@ -87,6 +70,8 @@ std::string_view name_of(int signal) noexcept {
     return "SIGBUS";
   case SIGFPE:
     return "SIGFPE";
+  case SIGABRT:
+    return "SIGABRT";
   default:
     return "SIGILL";
   }
@@ -149,24 +134,10 @@ std::uintptr_t return_address([[maybe_unused]] const mcontext_t& machine) noexce
 #endif
 }
 
-/// Where code lies: in which file, at which address there.
-struct place_in_file {
-  const char* file = nullptr; ///< null: in none; empty: in the program
-  std::uintptr_t address = 0;
-};
-
-place_in_file find(std::uintptr_t address) noexcept {
-  Dl_info info{};
-  void* map = nullptr;
-  if (::dladdr1(reinterpret_cast<void*>(address), &info, &map, RTLD_DL_LINKMAP) == 0) return {};
-  const auto* const module = static_cast<const link_map*>(map);
-  return {module->l_name, address - module->l_addr};
-}
-
-void add_file(fixed_text& to, const place_in_file& where) noexcept {
+void add_file(fixed_text& to, const code_place& where) noexcept {
   if (*where.file != '\0') return to.add(where.file);
   to.add("/proc/");
-  to.add_number(static_cast<std::uintptr_t>(::getpid()), 10);
+  to.add_number(static_cast<std::uintptr_t>(::getpid()));
   to.add("/exe");
 }
 
@@ -174,7 +145,7 @@ void add_file(fixed_text& to, const place_in_file& where) noexcept {
 std::size_t frames_at(const mcontext_t& machine, std::array<std::uintptr_t, most_frames>& frames) {
   const std::uintptr_t at = place_of(machine);
   std::size_t n = 0;
-  if (knows_registers && find(at).file == nullptr) {
+  if (knows_registers && find_code(at).file == nullptr) {
     // A call of what is no function; who made it is all that can be told.
     frames[n++] = return_address(machine) - 1;
     return n;
@@ -198,9 +169,10 @@ std::size_t frames_at(const mcontext_t& machine, std::array<std::uintptr_t, most
   return n;
 }
 
-/// What becomes of addr2line's lines, in sed's words: those of farcall go, and all that is further
-/// out than a call's handler, which is in invoke.hpp, or a remote_call where lines are not known.
-/// Where the compiler has put a lambda into that, its line goes by the name of the latter.
+/// The filter of addr2line's lines, in sed's words: lines of farcall go, lines of functions that
+/// end a process go, and all that is further out than a call's handler, which is in invoke.hpp, or
+/// a remote_call if lines are not known. If the compiler has put a lambda into that, its line goes
+/// by the name of the latter. See readable_fault(), too.
 constexpr std::string_view without_own_frames =
     " -e 's/ (discriminator [0-9]*)$//' -e 's/^ *(inlined by) //'"
     " -e '/\\/farcall\\/call\\/invoke\\.hpp:/,$d'"
@@ -211,148 +183,228 @@ constexpr std::string_view without_own_frames =
     "namespace)\\)/d'"
     " -e '/\\/farcall\\/[a-z]*\\/[a-z_]*\\.hpp:/d'"
     " -e '/^\\([?]\\|_start\\|__libc_start\\|start_thread\\|clone\\)/d'"
+    " -e "
+    "'/"
+    "^\\(__GI_\\)\\{0,1\\}\\(abort\\|raise\\|gsignal\\|__assert_\\|__pthread_kill\\|pthread_kill\\)"
+    "/d'"
+    " -e '/^\\(std::terminate\\|__gnu_cxx::__verbose\\|__cxxabiv1::\\|__cxa_\\)/d'"
     " -e 's/ at [^ ]*?$//' -e 's/^/    /'";
 
-/// The frames behind the signal handler, as addr2line would write them. The debugger knows
-/// arguments where the program was built for it; without any, addr2line's lines say more.
-void add_lines_of_debugger(fixed_text& to) noexcept {
-  // Ended by what it cannot put off, as it does while it reads a large program.
-  to.add("out=$({ command -v gdb >/dev/null && timeout -s KILL 4 gdb -nx -q -batch"
-         " -iex 'set auto-load off' -iex 'set debuginfod enabled off' -ex 'set width 0'"
-         " -ex 'set print address off' -ex 'set print entry-values no'"
-         " -ex 'thread apply all -q -s bt 40' -p ");
-  to.add_number(static_cast<std::uintptr_t>(::getpid()), 10);
-  to.add(" </dev/null; } 2>/dev/null | sed -n '/<signal handler called>/,/^$/p' |"
-         " sed -n -e '/^$/q' -e '/signal handler called/d' -e '/^\\[/d'"
-         " -e 's/^#[0-9]* *\\(0x[0-9a-f]* in \\)\\{0,1\\}//'"
-         " -e 's/ from [^ ]*$//' -e 's/) ()$/)/' -e '/ at /!s/$/ at ??:?/' -e p | own)\n"
-         // A debugger that was ended in the middle may leave the process stopped.
-         "kill -CONT $PPID\n"
-         "case $out in *\\(*=*\\)*) ;; *) out= ;; esac\n");
+void add_filter(fixed_text& to) noexcept {
+  to.add("own() { sed");
+  to.add(without_own_frames);
+  to.add("; }\n");
 }
 
-/// A command that writes the functions with their lines, without those of farcall, to standard
-/// error and to `copy`.
-void write_script(const std::array<std::uintptr_t, most_frames>& frames, std::size_t n,
-                  int copy) noexcept {
-  script.add("own() { sed");
-  script.add(without_own_frames);
-  script.add("; }\n");
-  add_lines_of_debugger(script);
-  script.add("[ -n \"$out\" ] || command -v addr2line >/dev/null 2>&1 ||"
-             " out='    (addr2line, of binutils, would name the functions)'\n"
-             "[ -n \"$out\" ] || out=$({ :");
+/// The frames behind the signal handler, as addr2line would write them. The debugger knows
+/// arguments where the program was built for it; without any, addr2line's lines say more. The
+/// debugger looks at this thread only: in others, which were stopped, signal handlers run, too.
+void write_script_for_debugger(fixed_text& to) noexcept {
+  add_filter(to);
+  to.add("command -v gdb >/dev/null || exit 0\n"
+         "out=$(gdb -nx -q -batch"
+         " -iex 'set auto-load off' -iex 'set debuginfod enabled off' -ex 'set width 0'"
+         " -ex 'set print address off' -ex 'set print entry-values no'"
+         " -ex 'bt 40' -p ");
+  to.add_number(static_cast<std::uintptr_t>(::syscall(SYS_gettid)));
+  to.add(" | sed -n '/<signal handler called>/,$p' |"
+         " sed -n -e '/^$/q' -e '/signal handler called/d' -e '/^\\[/d' -e '/^(More /d'"
+         " -e 's/^#[0-9]* *\\(0x[0-9a-f]* in \\)\\{0,1\\}//'"
+         " -e 's/ from [^ ]*$//' -e 's/) ()$/)/' -e '/ at /!s/$/ at ??:?/' -e p | own)\n"
+         "case $out in *\\(*=*\\)*) echo \"$out\" ;; esac\n");
+}
+
+void write_script_for_lines(fixed_text& to, std::span<const code_place> frames) noexcept {
+  add_filter(to);
+  to.add("command -v addr2line >/dev/null || "
+         "{ echo '    (addr2line, of binutils, would name the functions)'; exit; }\n"
+         "out=$({ :");
   // One command for all that lie in one file: reading it takes most of the time.
   const char* file = nullptr;
-  for (std::size_t i = 0; i != n; ++i) {
-    const place_in_file where = find(frames[i]);
-    if (where.file == nullptr || std::string_view(where.file).find('\'') != std::string_view::npos)
+  for (const code_place& frame : frames) {
+    if (frame.file == nullptr || std::string_view(frame.file).find('\'') != std::string_view::npos)
       continue;
-    if (where.file != file) {
-      script.add("; addr2line -Cfipe '");
-      add_file(script, where);
-      script.add("'");
-      file = where.file;
+    if (frame.file != file) {
+      to.add("; addr2line -Cfipe '");
+      add_file(to, frame);
+      to.add("'");
+      file = frame.file;
     }
-    script.add(" ");
-    script.add_address(where.address);
+    to.add(" ");
+    to.add_address(frame.in_file);
   }
-  script.add("; } 2>/dev/null | own)\n"
-             "out=${out:-    (no function of the program has a name)}\n"
-             "echo \"$out\" >&2\n"
-             "{ echo \"$out\" >/proc/self/fd/");
-  // By its name: some shells know descriptors of one digit only.
-  script.add_number(static_cast<std::uintptr_t>(copy), 10);
-  script.add("; } 2>/dev/null");
+  to.add("; } | own)\n"
+         "echo \"${out:-    (no function of the program has a name)}\"\n");
 }
 
 /// As much of the text as others are told, in whole lines.
-void tell_listener() noexcept {
-  fault_listener* const other = fault_hearer.load(std::memory_order_acquire);
-  if (other == nullptr) return;
-  std::string_view text = place_text.text().substr(0, longest_fault_text);
-  if (text.size() < place_text.text().size()) text = text.substr(0, text.rfind('\n'));
+std::string_view told_part(const fixed_text& of) noexcept {
+  std::string_view text = of.text().substr(0, longest_fault_text);
+  if (text.size() < of.text().size()) text = text.substr(0, text.rfind('\n'));
   while (text.ends_with('\n'))
     text.remove_suffix(1);
-  other->hear_fault(text);
+  return text;
 }
 
-/// Bounded: what it waits for may hang.
-void run_script() noexcept {
-  std::array<char, 8> shell{"/bin/sh"};
-  std::array<char, 3> option{"-c"};
-  std::array<char*, 4> arguments{shell.data(), option.data(), script.data(), nullptr};
-  pid_t child = 0;
-#ifdef PR_SET_PTRACER
-  // The debugger is no parent of this process.
-  ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
-#endif
-  if (::posix_spawn(&child, shell.data(), nullptr, nullptr, arguments.data(), environ) != 0) return;
-  const time_point deadline = clock::now() + patience;
-  while (::waitpid(child, nullptr, WNOHANG) == 0) {
-    if (clock::now() >= deadline) {
-      ::kill(child, SIGKILL);
-      ::waitpid(child, nullptr, 0);
-      return;
+void tell_listener(int signal, const fixed_text& where, bool has_names) noexcept {
+  fault_listener* const other = fault_hearer.load(std::memory_order_acquire);
+  if (other != nullptr && ::getpid() == this_process)
+    other->hear_fault(signal, told_part(where), has_names);
+}
+
+/// Names the file of code that has no symbol.
+void add_address_in_file(fixed_text& to, const code_place& where) noexcept {
+  const std::string_view path = *where.file == '\0' ? "the program" : where.file;
+  to.add_address(where.in_file);
+  to.add(" in ");
+  to.add(path.substr(path.rfind('/') + 1));
+}
+
+void add_names(fixed_text& to, std::span<const code_place> frames) noexcept {
+  for (const code_place& frame : frames) {
+    if (frame.file == nullptr) continue;
+    if (to.is_empty()) {
+      to.add("in\n");
+    } else if (!to.text().ends_with('\n')) {
+      to.add(", in\n");
     }
-    const timespec pause{.tv_sec = 0, .tv_nsec = 1'000'000};
-    ::nanosleep(&pause, nullptr);
+    to.add("    ");
+    if (frame.symbol.empty()) {
+      add_address_in_file(to, frame);
+    } else {
+      to.add(frame.symbol);
+    }
+    to.add("\n");
   }
 }
 
-/// Whatever the report waits for, as a lock that another thread holds, the process ends: by SIGALRM
-/// then. And who reads standard error may have gone.
+void begin_line(fixed_text& to) noexcept {
+  to.add("farcall[");
+  to.add_number(static_cast<std::uintptr_t>(::getpid()));
+  to.add("] error: node ");
+  to.add_number(this_node);
+}
+
+/// The report begins, and no more of it follows.
+void drop_rest(std::string_view why) noexcept {
+  if (options.kind != crash_report::full || rest.is_empty() || is_complete.exchange(true)) return;
+  rest.add(": the functions with their lines are left out: ");
+  rest.add(why);
+  rest.add("\n");
+  rest.write_to(STDERR_FILENO);
+}
+
+constexpr std::string_view takes_too_long = "finding them takes too long";
+
+[[noreturn]] void die_of(int signal) noexcept {
+  struct sigaction usual{};
+  usual.sa_handler = SIG_DFL;
+  ::sigaction(signal, &usual, nullptr);
+  sigset_t only;
+  ::sigemptyset(&only);
+  ::sigaddset(&only, signal);
+  ::pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
+  ::syscall(SYS_tgkill, ::getpid(), ::syscall(SYS_gettid), signal);
+  ::_exit(128 + signal);
+}
+
+/// The report waits for something, as a lock that another thread holds. The process ends by the
+/// signal that has begun the report.
+void on_alarm(int /*signal*/) noexcept {
+  drop_rest(takes_too_long);
+  die_of(first_signal.load());
+}
+
+void set_alarm(std::chrono::milliseconds after) noexcept {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(after);
+  itimerval timer{};
+  timer.it_value.tv_sec = seconds.count();
+  timer.it_value.tv_usec = std::chrono::microseconds(after - seconds).count();
+  ::setitimer(ITIMER_REAL, &timer, nullptr);
+}
+
+/// The report ends in time, although it may wait for a lock. And who reads standard error may have
+/// gone.
 void be_bounded() noexcept {
   struct sigaction action{};
   action.sa_handler = SIG_IGN;
   ::sigaction(SIGPIPE, &action, nullptr);
-  action.sa_handler = SIG_DFL;
+  action.sa_handler = &on_alarm;
   ::sigaction(SIGALRM, &action, nullptr);
-  sigset_t alarms;
-  ::sigemptyset(&alarms);
-  ::sigaddset(&alarms, SIGALRM);
-  ::pthread_sigmask(SIG_UNBLOCK, &alarms, nullptr);
-  ::alarm(static_cast<unsigned>(patience.count()) + 1);
+  // The program's own handlers may wait for threads that are stopped.
+  sigset_t blocked;
+  ::sigfillset(&blocked);
+  ::sigdelset(&blocked, SIGALRM);
+  for (const int fault : signals)
+    ::sigdelset(&blocked, fault);
+  ::pthread_sigmask(SIG_SETMASK, &blocked, nullptr);
+  set_alarm(options.time + spare_time);
+}
+
+void add_place(fixed_text& to, int signal, const siginfo_t& info, bool is_full) noexcept {
+  const auto address = reinterpret_cast<std::uintptr_t>(info.si_addr);
+  if (signal == SIGABRT) {
+    to.add(exception_text.text());
+  } else if (signal != SIGSEGV && signal != SIGBUS) {
+    return;
+  } else if (info.si_code == SI_KERNEL && address == 0) {
+    to.add("at an address that no process can have");
+  } else {
+    to.add("at address ");
+    to.add_address(address);
+  }
+  if (is_full) to.add(", for want of stack (calls too deep, or local variables too large)");
 }
 
 void write_report(int signal, const siginfo_t& info, const void* context) noexcept {
+  const time_point deadline = clock::now() + options.time;
   const bool is_about_memory = signal == SIGSEGV || signal == SIGBUS;
   const mcontext_t& machine = static_cast<const ucontext_t*>(context)->uc_mcontext;
-  const auto address = reinterpret_cast<std::uintptr_t>(info.si_addr);
-  const bool is_full = is_about_memory && is_stack_overflow(machine, address);
-  report.add("farcall[");
-  report.add_number(static_cast<std::uintptr_t>(::getpid()), 10);
-  report.add("] error: node ");
-  report.add_number(this_node, 10);
+  const bool is_full =
+      is_about_memory && is_stack_overflow(machine, reinterpret_cast<std::uintptr_t>(info.si_addr));
+  be_bounded();
+  // Before others are told: nothing may change their memory once they take this node for dead.
+  if (::getpid() == this_process) stop_other_threads(signal);
+  add_place(place_text, signal, info, is_full);
+  tell_listener(signal, place_text, false);
+  begin_line(report);
   report.add(" got ");
   report.add(name_of(signal));
-  if (is_about_memory && info.si_code == SI_KERNEL && address == 0) {
-    place_text.add("at an address that no process can have, ");
-  } else if (is_about_memory) {
-    place_text.add("at address ");
-    place_text.add_address(address);
-    place_text.add(", ");
-  }
-  if (is_full) place_text.add("for want of stack (calls too deep, or local variables too large), ");
-  place_text.add("in\n");
-  report.add(is_about_memory ? " " : ", ");
+  if (!place_text.is_empty()) report.add(signal == SIGABRT ? ", " : " ");
   report.add(place_text.text());
-  be_bounded();
-  report.write();
-  tell_listener();
-  // Not closed on exec: the script has it, too.
-  const int copy = ::memfd_create("farcall-fault", 0);
-  std::array<std::uintptr_t, most_frames> frames{};
-  write_script(frames, frames_at(machine, frames), copy);
-  run_script();
-  if (copy >= 0) place_text.add_file(copy);
-  if (is_about_memory && !is_full) {
-    hint.add(
-        "    An address of another node, captured or inside of a class, means nothing here.\n");
-    hint.write();
-    place_text.add(hint.text());
-  }
-  tell_listener();
+  report.add("\n");
+  report.write_to(STDERR_FILENO);
+  begin_line(rest);
+
+  std::array<std::uintptr_t, most_frames> addresses{};
+  std::array<code_place, most_frames> places{};
+  const std::size_t n = frames_at(machine, addresses);
+  std::transform(addresses.begin(), addresses.begin() + static_cast<std::ptrdiff_t>(n),
+                 places.begin(), find_code);
+  const std::span<code_place> frames(places.data(), n);
+  find_symbols(frames);
+  names_text.add(place_text.text());
+  add_names(names_text, frames);
+  constexpr std::string_view hint =
+      "    An address of another node, captured or inside of a class, means nothing here.\n";
+  const bool has_hint = is_about_memory && !is_full;
+  if (has_hint && names_text.text().ends_with('\n')) names_text.add(hint);
+  tell_listener(signal, names_text, true);
+
+  if (options.kind != crash_report::full) return;
+  write_script_for_debugger(scripts[0]);
+  write_script_for_lines(scripts[1], frames);
+  const bool was_whole = run_helper_scripts(scripts, lines, deadline);
+  if (!was_whole) return drop_rest(takes_too_long);
+  if (is_complete.exchange(true)) return;
+  rest.add(" was in\n");
+  rest.add(lines.text());
+  if (has_hint) rest.add(hint);
+  rest.write_to(STDERR_FILENO);
+}
+
+bool was_sent_by_itself(const siginfo_t& info) noexcept {
+  return info.si_code <= 0 && info.si_pid == ::getpid();
 }
 
 void on_fault(int signal, siginfo_t* info, void* context) noexcept {
@@ -360,15 +412,25 @@ void on_fault(int signal, siginfo_t* info, void* context) noexcept {
   const int error_number = errno;
   // Sent by a process, or by the thread itself: no instruction is at fault, so none is repeated.
   const bool is_sent = info->si_code <= 0;
-  if (!is_sent) {
+  if (is_sent && stop_if_asked(info->si_pid)) {
+    errno = error_number;
+    return;
+  }
+  if (!is_sent || (signal == SIGABRT && was_sent_by_itself(*info))) {
     const auto self = static_cast<pid_t>(::syscall(SYS_gettid));
     pid_t other = 0;
     if (!reporting.compare_exchange_strong(other, self) && other != self) {
       // It ends the process.
-      const timespec pause{.tv_sec = patience.count() * 2, .tv_nsec = 0};
-      ::nanosleep(&pause, nullptr);
+      const timespec pause{.tv_sec = 3600, .tv_nsec = 0};
+      for (;;)
+        ::nanosleep(&pause, nullptr);
     } else if (other == 0) {
+      first_signal.store(signal);
       write_report(signal, *info, context);
+      // If the instruction does not fault again, nothing would end the process.
+      set_alarm(spare_time);
+    } else {
+      drop_rest("the stack cannot be read");
     }
   }
   // Also where reading a broken stack for the report has faulted.
@@ -377,6 +439,29 @@ void on_fault(int signal, siginfo_t* info, void* context) noexcept {
   ::sigaction(signal, &as_before, nullptr);
   if (is_sent) ::raise(signal);
   errno = error_number;
+}
+
+void note_exception(const std::string& type, const char* what) {
+  if (exception_is_noted.exchange(true)) return;
+  exception_text.add("by an uncaught exception, ");
+  exception_text.add(type);
+  if (what == nullptr) return;
+  exception_text.add(": ");
+  exception_text.add(what);
+}
+
+[[noreturn]] void on_terminate() {
+  if (const std::type_info* const type = abi::__cxa_current_exception_type()) {
+    try {
+      throw;
+    } catch (const std::exception& e) {
+      note_exception(demangle(type->name()), e.what());
+    } catch (...) {
+      note_exception(demangle(type->name()), nullptr);
+    }
+  }
+  if (terminate_before != nullptr) terminate_before();
+  std::abort();
 }
 
 } // namespace
@@ -416,8 +501,11 @@ void tell_faults_to(fault_listener* other) noexcept {
   fault_hearer.store(other, std::memory_order_release);
 }
 
-void report_faults(node_id self) noexcept {
+void report_faults(node_id self, const fault_report_options& o) noexcept {
+  if (o.kind == crash_report::off) return;
   this_node = self;
+  this_process = ::getpid();
+  options = o;
 #ifdef FARCALL_HAS_BACKTRACE
   // The first call loads a library, which a handler must not.
   std::array<void*, 1> nothing{};
@@ -430,6 +518,7 @@ void report_faults(node_id self) noexcept {
     reported.sa_sigaction = &on_fault;
     reported.sa_flags = SA_SIGINFO | SA_ONSTACK;
     ::sigaction(signal, &reported, nullptr);
+    if (signal == SIGABRT) terminate_before = std::set_terminate(&on_terminate);
   }
 }
 

@@ -2,15 +2,20 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <thread>
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 // Sanitizers report faults themselves.
@@ -70,8 +75,11 @@ int never_ends_in_a_thread() {
   return 0;
 }
 
-int with_report(int (*faults)()) {
-  report_faults(3);
+/// Enough to find lines on a busy machine.
+constexpr std::chrono::seconds long_time{60};
+
+int with_report(int (*faults)(), fault_report_options options = {.time = long_time}) {
+  report_faults(3, options);
   return faults();
 }
 
@@ -94,9 +102,9 @@ TEST(fault_report, names_who_has_called_null) {
 
 TEST(fault_report, tells_addresses_as_they_are) {
   EXPECT_EXIT(with_report(reads_an_address_of_no_process), KilledBySignal(SIGSEGV),
-              "at an address (that no process can have|0x4141414141414141), in");
+              "at an address (that no process can have|0x4141414141414141)\n");
   EXPECT_EXIT(with_report(overruns_an_array_of_a_handler), KilledBySignal(SIGSEGV),
-              "at address 0x[0-9a-f]+, in");
+              "at address 0x[0-9a-f]+\n[^\n]*( was in\n|are left out: the stack cannot be read)");
 }
 
 TEST(fault_report, is_written_to_nobody_without_another_signal) {
@@ -115,14 +123,18 @@ TEST(fault_report, tells_arguments_where_the_debugger_may_attach) {
   if (std::system("gdb -nx -q -batch -p $$ 2>/dev/null </dev/null | grep -q detached") != 0)
     GTEST_SKIP() << "gdb is not installed, or may attach to no process here";
   EXPECT_EXIT(with_report(calls_one_that_stores), KilledBySignal(SIGSEGV),
-              "at address 0x10, in\n    [^\n]*stores_at \\(address=16\\) at .*"
+              "at address 0x10\n[^\n]* node 3 was in\n    [^\n]*stores_at \\(address=16\\) at .*"
               "fault_report_test.cpp:[0-9]+\n    [^\n]*calls_one_that_stores ");
+}
+
+void put_program(const std::string& file, const std::string& script) {
+  std::ofstream(file) << "#!/bin/sh\n" << script;
+  std::filesystem::permissions(file, std::filesystem::perms::owner_all);
 }
 
 /// As a debugger that reads a large program on a busy machine.
 void put_first_a_debugger_that_hangs(const std::string& folder) {
-  std::ofstream(folder + "/gdb") << "#!/bin/sh\ntrap '' TERM\nsleep 30\n";
-  std::filesystem::permissions(folder + "/gdb", std::filesystem::perms::owner_all);
+  put_program(folder + "/gdb", "trap '' TERM\nsleep 1000\n");
   const char* const path = std::getenv("PATH");
   ::setenv("PATH", (folder + ":" + (path == nullptr ? "/usr/bin:/bin" : path)).c_str(), 1);
 }
@@ -133,60 +145,194 @@ TEST(fault_report, waits_for_no_debugger_that_hangs) {
   EXPECT_EXIT(
       {
         put_first_a_debugger_that_hangs(folder);
-        with_report(calls_one_that_stores);
+        with_report(calls_one_that_stores, {.time = std::chrono::seconds(10)});
       },
       KilledBySignal(SIGSEGV), "stores_at.*calls_one_that_stores");
   std::filesystem::remove_all(folder);
 }
 
-/// Writes what it hears to standard error.
-class loud_listener final : public fault_listener {
+TEST(fault_report, is_dropped_with_one_line_and_leaves_no_process) {
+  std::string folder = ::testing::TempDir() + "helpers-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const std::string pids = folder + "/pids";
+  for (const char* const name : {"/gdb", "/addr2line"})
+    put_program(folder + name, "echo noise >&2\nsleep 1000 &\necho $! >>" + pids + "\nwait\n");
+  EXPECT_EXIT(
+      {
+        ::setenv("PATH", (folder + ":/usr/bin:/bin").c_str(), 1);
+        with_report(calls_one_that_stores, {.time = std::chrono::milliseconds(700)});
+      },
+      KilledBySignal(SIGSEGV),
+      "^farcall.[0-9]+. error: node 3 got SIGSEGV at address 0x10\n"
+      "farcall.[0-9]+. error: node 3: the functions with their lines are left out: finding "
+      "them takes too long\n$");
+  std::ifstream all(pids);
+  for (pid_t pid = 0; all >> pid;) {
+    // A process that was killed may take a while to end.
+    while (::kill(pid, 0) == 0)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  std::filesystem::remove_all(folder);
+}
+
+/// Writes all that it is told to standard error.
+class loud_listener : public fault_listener {
  public:
-  void hear_fault(std::string_view where) noexcept override {
-    [[maybe_unused]] auto written = ::write(STDERR_FILENO, "heard <", 7);
-    written = ::write(STDERR_FILENO, where.data(), where.size());
-    written = ::write(STDERR_FILENO, ">\n", 2);
+  void hear_fault(int signal, std::string_view where, bool has_names) noexcept override {
+    write(has_names ? "names " : "place ");
+    write(signal == SIGSEGV ? "SIGSEGV <" : signal == SIGABRT ? "SIGABRT <" : "other <");
+    write(where);
+    write(">\n");
+  }
+
+ protected:
+  static void write(std::string_view text) noexcept {
+    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
   }
 };
 
-TEST(fault_report, is_heard_at_once_and_with_the_functions) {
+TEST(fault_report, is_told_at_once_and_with_the_functions) {
   EXPECT_EXIT(
       {
         loud_listener all;
         tell_faults_to(&all);
-        with_report(calls_one_that_stores);
+        with_report(calls_one_that_stores, {.kind = crash_report::names});
       },
       KilledBySignal(SIGSEGV),
-      "heard <at address 0x10, in>\n(.*\n)*heard <at address 0x10, in\n(.*\n)*.*stores_at.*\n"
-      "(.*\n)*.*means nothing here.>");
+      "^place SIGSEGV <at address 0x10>\n"
+      "farcall.[0-9]+. error: node 3 got SIGSEGV at address 0x10\n"
+      "names SIGSEGV <at address 0x10, in\n    [^\n]*stores_at[^\n]*\n    [^\n]*calls_one_that_"
+      "stores(.*\n)*[^\n]*means nothing here.>\n$");
 }
 
-TEST(fault_report, is_heard_although_nobody_can_name_the_functions) {
+TEST(fault_report, is_told_to_nobody_if_it_is_off) {
   EXPECT_EXIT(
       {
         loud_listener all;
         tell_faults_to(&all);
-        ::setenv("PATH", "/nowhere", 1);
-        with_report(calls_one_that_stores);
+        with_report(calls_one_that_stores, {.kind = crash_report::off});
       },
-      KilledBySignal(SIGSEGV), "heard <at address 0x10, in>");
+      KilledBySignal(SIGSEGV), "^$");
 }
 
-TEST(fault_report, is_heard_by_nobody_any_more) {
+TEST(fault_report, is_told_to_nobody_any_more) {
   EXPECT_EXIT(
       {
         loud_listener all;
         tell_faults_to(&all);
         tell_faults_to(nullptr);
-        ::setenv("PATH", "/nowhere", 1);
-        with_report(calls_one_that_stores);
+        with_report(calls_one_that_stores, {.kind = crash_report::names});
       },
       KilledBySignal(SIGSEGV), "^[^<]*at address 0x10[^<]*$");
 }
 
+TEST(fault_report, is_told_of_no_other_process) {
+  EXPECT_EXIT(
+      {
+        loud_listener all;
+        tell_faults_to(&all);
+        report_faults(3, {.kind = crash_report::names});
+        if (::fork() == 0) calls_one_that_stores();
+        int status = 0;
+        ::wait(&status);
+        ::_exit(WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+      },
+      ::testing::ExitedWithCode(SIGSEGV), "^[^<]*at address 0x10[^<]*$");
+}
+
+std::atomic<unsigned> changed_by_another{0};
+
+/// Looks whether another thread still runs.
+class watchful_listener final : public loud_listener {
+ public:
+  void hear_fault(int /*signal*/, std::string_view /*where*/, bool has_names) noexcept override {
+    const unsigned before = changed_by_another.load();
+    const timespec pause{.tv_sec = 0, .tv_nsec = 20'000'000};
+    ::nanosleep(&pause, nullptr);
+    if (!has_names) write(changed_by_another.load() == before ? "it has stopped\n" : "it runs\n");
+  }
+};
+
+TEST(fault_report, is_told_once_other_threads_have_stopped) {
+  EXPECT_EXIT(
+      {
+        watchful_listener all;
+        tell_faults_to(&all);
+        std::thread([] {
+          for (;;)
+            changed_by_another.fetch_add(1);
+        }).detach();
+        while (changed_by_another.load() == 0)
+          std::this_thread::yield();
+        with_report(calls_one_that_stores, {.kind = crash_report::names});
+      },
+      KilledBySignal(SIGSEGV), "^it has stopped\n");
+}
+
+/// As if it waited for a lock.
+class stuck_listener final : public fault_listener {
+ public:
+  void hear_fault(int /*signal*/, std::string_view /*where*/,
+                  bool /*has_names*/) noexcept override {
+    for (;;)
+      ::pause();
+  }
+};
+
+TEST(fault_report, ends_by_the_signal_of_the_fault) {
+  EXPECT_EXIT(
+      {
+        stuck_listener all;
+        tell_faults_to(&all);
+        with_report(calls_one_that_stores, {.time = std::chrono::milliseconds(50)});
+      },
+      KilledBySignal(SIGSEGV), "");
+}
+
+TEST(fault_report, tells_of_abort) {
+  EXPECT_EXIT(
+      {
+        loud_listener all;
+        tell_faults_to(&all);
+        with_report([]() -> int { std::abort(); }, {.kind = crash_report::names});
+      },
+      KilledBySignal(SIGABRT),
+      "^place SIGABRT <>\nfarcall.[0-9]+. error: node 3 got SIGABRT\nnames SIGABRT <in\n");
+  EXPECT_EXIT(with_report([]() -> int { std::abort(); }), KilledBySignal(SIGABRT),
+              "node 3 got SIGABRT\n.*tells_of_abort.*fault_report_test.cpp:[0-9]+");
+}
+
+TEST(fault_report, tells_of_exceptions_that_nobody_catches) {
+  EXPECT_EXIT(
+      {
+        report_faults(3, {.kind = crash_report::names});
+        std::thread([] { throw std::runtime_error("it is broken"); }).join();
+      },
+      KilledBySignal(SIGABRT),
+      "node 3 got SIGABRT, by an uncaught exception, std::runtime_error: it is broken\n$");
+  EXPECT_EXIT(
+      {
+        report_faults(3, {.kind = crash_report::names});
+        std::thread([] { throw 7; }).join();
+      },
+      KilledBySignal(SIGABRT), "node 3 got SIGABRT, by an uncaught exception, int\n$");
+}
+
+TEST(fault_report, leaves_an_abort_that_somebody_sends) {
+  EXPECT_EXIT(
+      {
+        report_faults(3, {.kind = crash_report::names});
+        const pid_t self = ::getpid();
+        if (::fork() == 0) ::_exit(::kill(self, SIGABRT));
+        for (;;)
+          ::pause();
+      },
+      KilledBySignal(SIGABRT), "^$");
+}
+
 TEST(fault_report, says_that_the_stack_is_full) {
   EXPECT_EXIT(with_report(never_ends_in_a_thread), KilledBySignal(SIGSEGV),
-              "for want of stack.*never_ends.*fault_report_test.cpp:[0-9]+");
+              "for want of stack[^\n]*\n.*never_ends.*fault_report_test.cpp:[0-9]+");
 }
 
 TEST(fault_report, leaves_signals_that_the_program_handles) {
@@ -200,6 +346,29 @@ TEST(fault_report, leaves_signals_that_the_program_handles) {
 
 TEST(fault_report, leaves_signals_that_somebody_sends) {
   EXPECT_EXIT(with_report([] { return ::raise(SIGSEGV); }), KilledBySignal(SIGSEGV), "^$");
+}
+
+// ---- what others are told
+// ------------------------------------------------------------------------
+
+TEST(readable_fault, names_functions_as_programs_do) {
+  EXPECT_EQ(readable_fault("at address 0x10, in\n    _Z9stores_atm\n    main\n    An address"),
+            "at address 0x10, in\n    stores_at(unsigned long)\n    main\n    An address");
+  EXPECT_EQ(readable_fault("in\n    0x12 in libother.so"), "in\n    0x12 in libother.so");
+}
+
+TEST(readable_fault, ends_with_what_was_called) {
+  const std::string call = "_ZN7farcall6detail11remote_callIXadL_Z5solveiEEE3runEv";
+  EXPECT_EQ(readable_fault("in\n    _Z5solvei\n    " + call + "\n    main"), "in\n    solve(int)");
+  EXPECT_EQ(readable_fault("in\n    " + call + "\n    main"), "in\n    a call of &(solve(int))");
+}
+
+TEST(readable_fault, ends_no_sentence_with_nothing) {
+  EXPECT_EQ(readable_fault("at address 0x10, in\n    _ZN7farcall2am6engine5serveEj\n    _start"),
+            "at address 0x10");
+  EXPECT_EQ(readable_fault("in\n    abort\n    __pthread_kill_implementation"), "");
+  EXPECT_EQ(readable_fault("at address 0x10"), "at address 0x10");
+  EXPECT_EQ(readable_fault(""), "");
 }
 
 } // namespace

@@ -155,6 +155,15 @@ inline constexpr setting core[] = {
      .field = "label",
      .text = "Lines that targets print begin with the node's number; 'farcall run --label' has "
              "this for the host's, too"},
+    {.name = "crash-report",
+     .kind = setting_kind::choice,
+     .takes = "full|names|off",
+     .otherwise = "full",
+     .reach = setting_reach::forwarded,
+     .field = "crash_report",
+     .text = "Reports of targets that fault or abort: 'names': the signal, the address and the "
+             "functions, at once; 'full': the same, and then lines and arguments in the target's "
+             "log, within 3 s; 'off': none"},
     {.name = "io-forward",
      .kind = setting_kind::choice,
      .takes = "auto|always|descriptors|never",

@@ -19,6 +19,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -43,6 +44,15 @@ struct notice {
   node_id memory_of = no_node; ///< whose descriptors go with it
 };
 
+/// A target's fault, as it has told.
+struct told_fault {
+  time_point names_until;  ///< then its end is told without names of functions
+  time_point report_until; ///< it has ended by then, unless its report hangs
+  int signal = 0;
+  std::string where{};
+  bool is_whole = false; ///< it says no more
+};
+
 /// A target: a process, or a node that lives in this one.
 struct target {
   target_url url;
@@ -57,6 +67,8 @@ struct target {
   bool is_told_to_stop = false;
   bool is_deaf = false;            ///< its socket has ended
   std::string last_words;          ///< why it ends, as it has said, or its server
+  std::optional<told_fault> fault; ///< that it dies of
+  bool is_dying = false;           ///< that was told as its end; the process writes its report
   std::deque<notice> notices;      ///< not yet sent
   unsigned silent_beats = 0;       ///< heartbeats since it was last heard
   std::set<node_id> acquaintances; ///< targets that know it, or will soon
@@ -155,7 +167,19 @@ class host_membership final : public membership {
   void pass_on(node_id from, const messages::transport& m, std::vector<unique_fd> files);
   /// As far as can be told without waiting.
   [[nodiscard]] bool has_ended(node_id node, target& t);
+  /// The process has ended, or its socket has.
   void lose(node_id node, target& t);
+  /// Tells the end of one that has faulted, as soon as enough is known of that: it takes no more
+  /// part, although its process lives as long as it reports the fault.
+  void end_faulted(node_id node, target& t);
+  /// The process has ended, as far as this thread has to care.
+  [[nodiscard]] bool has_gone(node_id node, const target& t) const noexcept {
+    return roster_.has_failed(node) && !t.is_dying;
+  }
+  [[nodiscard]] std::string end_text(node_id node, target& t) const;
+  /// Returns false if nobody else is to be told.
+  [[nodiscard]] bool tell_end(node_id node, target& t);
+  void finish_end(node_id node, target& t, bool is_told);
   /// Asks all targets for a sign, and kills those that have given none for the peer timeout.
   void beat();
   /// Those that know it are to be told.

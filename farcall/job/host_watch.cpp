@@ -1,7 +1,9 @@
 #include <farcall/base/error.hpp>
+#include <farcall/base/fault_report.hpp>
 #include <farcall/base/log.hpp>
 #include <farcall/base/settings_table.hpp>
 #include <farcall/job/host_membership.hpp>
+#include <farcall/transport/process.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -28,6 +30,13 @@ constexpr int news_interval = 10;
 constexpr int most_messages = 64;
 /// The same for what it has said before its end.
 constexpr int most_last_messages = 4096;
+
+/// How often it looks whether they are overdue.
+constexpr int names_interval = 10;
+/// From the first word of a fault to the functions that were running.
+constexpr std::chrono::milliseconds names_time{200};
+/// From the first word of a fault to the end of the process.
+constexpr std::chrono::milliseconds report_time{5000};
 
 /// For a target that has not joined, and never will as the start has failed, to end by itself and
 /// say why.
@@ -150,6 +159,8 @@ bool host_membership::hear(node_id node, target& t, int most) {
 
 void host_membership::take_message(node_id from, target& t, control_message message) {
   std::string& words = t.last_words;
+  // Its end was told.
+  if (t.is_dying && message.kind != control::ended) return;
   if (message.kind == control::transport) {
     pass_on(from, messages::transport::decode(message.body), std::move(message.files));
   } else if (message.kind == control::introduce) {
@@ -163,8 +174,12 @@ void host_membership::take_message(node_id from, target& t, control_message mess
     words = words.empty() ? m.how : m.how + ": " + words;
     t.exit_code = m.code;
   } else if (message.kind == control::faulted) {
-    // What came before has said less.
-    words = messages::faulted::decode(message.body).where;
+    auto m = messages::faulted::decode(message.body);
+    const time_point now = clock::now();
+    if (!t.fault) t.fault = told_fault{now + names_time, now + report_time};
+    t.fault->signal = m.signal;
+    t.fault->where = readable_fault(m.where);
+    t.fault->is_whole = m.has_names;
   } else if (message.kind == control::refused && words.empty()) {
     words = messages::refused::decode(message.body).why;
     if (options_.are_equals) take_leave(from, t);
@@ -231,14 +246,17 @@ bool host_membership::send_notice(target& to, const notice& n) noexcept {
   }
 }
 
-void host_membership::lose(node_id node, target& t) {
-  roster_.fail(node);
+std::string host_membership::end_text(node_id node, target& t) const {
   std::string why = node_text(node);
   if (t.hosted) {
     why += " (" + roster_.card_of(node).transport + "): " + t.hosted->failure();
+  } else if (t.fault && roster_.knows(node)) {
+    const std::string process = "process " + std::to_string(roster_.card_of(node).pid);
+    why += t.process->is_near() ? " (" + process + ") "
+                                : " (" + t.process->program() + "): " + process + " there ";
+    why += "was killed by " + signal_text(t.fault->signal) +
+           (t.fault->where.empty() ? "" : ": " + t.fault->where);
   } else {
-    // What it said last.
-    (void)hear(node, t, most_last_messages);
     why += t.process->end_text(t.last_words);
   }
   if (t.is_removed.load(std::memory_order_relaxed)) {
@@ -246,17 +264,19 @@ void host_membership::lose(node_id node, target& t) {
   } else if (t.is_told_to_stop && !options_.are_equals) {
     why += "; the job was ending";
   }
-  const bool is_told = !options_.are_equals || lose_equal(node, t, why);
-  if (is_told && events_.node_failed) events_.node_failed(node, why);
-  // Not before: its number could become that of another process while copies go there.
-  if (t.process) {
-    t.process->reap();
-    const std::lock_guard guard(t.telling);
-    t.process->socket().close();
-  }
-  output_.end(node);
+  return why;
+}
+
+bool host_membership::tell_end(node_id node, target& t) {
+  roster_.fail(node);
+  t.failure = end_text(node, t);
+  const bool is_told = !options_.are_equals || lose_equal(node, t, t.failure);
+  if (is_told && events_.node_failed) events_.node_failed(node, t.failure);
+  return is_told;
+}
+
+void host_membership::finish_end(node_id node, target& t, bool is_told) {
   t.notices.clear();
-  t.failure = std::move(why);
   t.memory.files.clear();
   if (is_told) spread_end(node, t);
   {
@@ -265,6 +285,30 @@ void host_membership::lose(node_id node, target& t) {
     t.is_lost.store(true, std::memory_order_release);
   }
   lost_.notify_all();
+}
+
+void host_membership::lose(node_id node, target& t) {
+  // What it said last.
+  if (t.process) (void)hear(node, t, most_last_messages);
+  const bool was_told = std::exchange(t.is_dying, false);
+  const bool is_told = !was_told && tell_end(node, t);
+  // Not before: its number could become that of another process while copies go there.
+  if (t.process) {
+    t.process->reap();
+    const std::lock_guard guard(t.telling);
+    t.process->socket().close();
+  }
+  output_.end(node);
+  if (!was_told) finish_end(node, t, is_told);
+}
+
+void host_membership::end_faulted(node_id node, target& t) {
+  if (!t.fault || t.is_dying || roster_.has_failed(node)) return;
+  if (!t.fault->is_whole && clock::now() < t.fault->names_until) return;
+  // All processes end when one does, and then it could not write its report.
+  if (options_.are_equals && !survives_.load(std::memory_order_relaxed)) return;
+  t.is_dying = true;
+  finish_end(node, t, tell_end(node, t));
 }
 
 void host_membership::beat() {
@@ -375,17 +419,23 @@ void host_membership::watch_others(int stop_signal) {
     bool has_news = false;
     std::vector<node_id> without_descriptor; ///< what they say makes us look around
     targets_.for_each([&](node_id node, target& t) {
-      if (roster_.has_failed(node)) return;
+      if (has_gone(node, t)) return;
       if (t.hosted) {
         add(t.hosted->failure_fd(), node);
         return;
       }
-      send_notices(t);
-      see_off(node, t);
-      end_cut_off(node, t);
-      if (roster_.has_failed(node)) return;
-      has_news = has_news || !t.notices.empty() ||
-                 (t.is_removed.load(std::memory_order_relaxed) && !t.is_told_to_stop);
+      end_faulted(node, t);
+      if (!t.is_dying) {
+        send_notices(t);
+        see_off(node, t);
+        end_cut_off(node, t);
+      }
+      if (has_gone(node, t)) return;
+      if (t.fault && !t.is_dying)
+        timeout = timeout < 0 ? names_interval : std::min(timeout, names_interval);
+      has_news =
+          has_news || !t.notices.empty() ||
+          (t.is_removed.load(std::memory_order_relaxed) && !t.is_told_to_stop && !t.is_dying);
       if (t.process->end_fd() >= 0) add(t.process->end_fd(), node);
       if (t.is_deaf) return;
       control_socket& socket = t.process->socket();
@@ -411,8 +461,9 @@ void host_membership::watch_others(int stop_signal) {
     };
     for (std::size_t i = 2; i < watched.size(); ++i) {
       const node_id node = whose[i];
-      if (watched[i].revents == 0 || roster_.has_failed(node)) continue;
-      target& t = *targets_.find(node);
+      target* const found = targets_.find(node);
+      if (watched[i].revents == 0 || found == nullptr || has_gone(node, *found)) continue;
+      target& t = *found;
       if (t.hosted || watched[i].fd == t.process->end_fd()) {
         lose(node, t);
       } else {
@@ -420,7 +471,7 @@ void host_membership::watch_others(int stop_signal) {
       }
     }
     for (const node_id node : without_descriptor) {
-      if (!roster_.has_failed(node)) hear_or_lose(node, *targets_.find(node));
+      if (target& t = *targets_.find(node); !has_gone(node, t)) hear_or_lose(node, t);
     }
   }
 }
@@ -465,21 +516,24 @@ void host_membership::shut_down(const std::function<void()>& meanwhile) {
     std::vector<pollfd> running{{look_around_.get(), POLLIN, 0}};
     bool are_running = false;
     targets_.for_each([&](node_id node, target& t) {
-      if (roster_.has_failed(node) || !t.process) return;
-      if (!t.is_told_to_stop)
+      if (has_gone(node, t) || !t.process) return;
+      end_faulted(node, t);
+      if (!t.is_told_to_stop && !t.is_dying)
         t.is_told_to_stop = messages::try_send(t.process->socket(), messages::shut_down{});
-      send_notices(t);
+      if (!t.is_dying) send_notices(t);
       if (has_ended(node, t)) {
         // Another one may wait for it, and so may a handler here.
         lose(node, t);
         return;
       }
       if (may_be_killed_early(node, t) && clock::now() >= begun + unjoined_time) return;
+      // A report of a fault may take longer than others may take to finish.
+      if (clock::now() >= (t.fault ? std::max(deadline, t.fault->report_until) : deadline)) return;
       are_running = true;
       if (t.process->end_fd() >= 0) running.push_back({t.process->end_fd(), POLLIN, 0});
       if (!t.is_deaf) running.push_back({t.process->socket().fd(), POLLIN, 0});
     });
-    if (!are_running || clock::now() >= deadline) break;
+    if (!are_running) break;
     // Without descriptors of processes this is a short sleep.
     ::poll(running.data(), running.size(), look_interval_ms);
     note_look_around();
@@ -489,8 +543,10 @@ void host_membership::shut_down(const std::function<void()>& meanwhile) {
 
 void host_membership::kill_rest() {
   targets_.for_each([this](node_id node, target& t) {
-    if (roster_.has_failed(node) || !t.process) return;
-    if (is_started_) {
+    if (has_gone(node, t) || !t.process) return;
+    if (t.fault) {
+      log::warning(node_text(node) + " could not finish the report of its fault, and is ended");
+    } else if (is_started_) {
       log::warning(node_text(node) + " did not finish within " +
                    std::to_string(stop_timeout_.count()) + " ms and is " +
                    (t.process->can_be_killed() ? "killed" : "cut off"));

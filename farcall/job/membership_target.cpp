@@ -104,20 +104,31 @@ class fault_teller final : public fault_listener {
   fault_teller& operator=(const fault_teller&) = delete;
   ~fault_teller() { tell_faults_to(nullptr); }
 
-  void hear_fault(std::string_view where) noexcept override {
+  void hear_fault(int signal, std::string_view where, bool has_names) noexcept override {
     // As messages::faulted::encode(), which may have to allocate. A host that does not read hears
     // nothing.
+    std::size_t size = 0;
+    const auto add = [&](const void* from, std::size_t bytes) {
+      std::memcpy(body_.data() + size, from, bytes);
+      size += bytes;
+    };
+    const std::int32_t number = signal;
+    const std::uint8_t nothing_follows = has_names ? 1 : 0;
     const auto bytes = static_cast<std::uint32_t>(std::min(where.size(), longest_fault_text));
-    std::memcpy(body_.data(), &bytes, sizeof bytes);
-    std::memcpy(body_.data() + sizeof bytes, where.data(), bytes);
-    (void)to_host_.try_send(messages::faulted::kind, std::span(body_).first(sizeof bytes + bytes));
+    add(&number, sizeof number);
+    add(&nothing_follows, sizeof nothing_follows);
+    add(&bytes, sizeof bytes);
+    add(where.data(), bytes);
+    (void)to_host_.try_send(messages::faulted::kind, std::span(body_).first(size));
   }
 
  private:
   static_assert(longest_fault_text <= byte_reader::longest_text);
 
   control_socket& to_host_;
-  std::array<std::byte, sizeof(std::uint32_t) + longest_fault_text> body_{};
+  std::array<std::byte, sizeof(std::int32_t) + sizeof(std::uint8_t) + sizeof(std::uint32_t) +
+                            longest_fault_text>
+      body_{};
 };
 
 class target_membership final : public membership {

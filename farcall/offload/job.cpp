@@ -193,8 +193,8 @@ void serve(const Join& join) {
     state->members = join();
     membership& members = *state->members;
     detail::process_node.store(members.self(), std::memory_order_relaxed);
-    report_faults(members.self());
     const detail::forwarded_settings forwarded = detail::decode_settings(members.settings());
+    report_faults(members.self(), {.kind = forwarded.crash_reports});
     if (forwarded.are_equals) {
       throw error("this program makes a plain job, or calls serve_if_target(), where the host's "
                   "makes a job of equals (fc::spmd)");
@@ -466,8 +466,8 @@ void job::join_equals(const job_options& options, const process_group* group) {
     membership& members = *state->members;
     rank_ = members.self();
     detail::process_node.store(rank_, std::memory_order_relaxed);
-    report_faults(rank_);
     const detail::forwarded_settings forwarded = detail::decode_settings(members.settings());
+    report_faults(rank_, {.kind = forwarded.crash_reports});
     if (!forwarded.are_equals) {
       throw error("this program makes a job of equals (fc::spmd), and the host's a plain one");
     }
@@ -544,6 +544,7 @@ void job::start(const job_options& options, std::vector<unique_fd> existing,
                                              are_equals,
                                              has_thread,
                                              trace != nullptr,
+                                             detail::crash_report_of(options),
                                              service ? service->for_targets() : ""};
   o.settings = encode(forwarded);
   o.transports = transports();

@@ -100,6 +100,12 @@ struct job_options {
   /// as in "2: text", and goes through this process; what existing_targets print does not. Else
   /// FARCALL_LABEL, else lines stay as they are.
   bool label = false;
+  /// The report of a target that faults or aborts. "names": node_failed has the signal,
+  /// the address and the functions at once. "full": the same, and then the target writes the
+  /// functions with lines and arguments to its standard error, for which it takes 3 s at most.
+  /// "off": nothing; node_failed has the signal. Else FARCALL_CRASH_REPORT, else "full". See
+  /// docs/guide/19-debugging.md.
+  std::string crash_report{};
   /// File for a timeline of what all nodes do, in the trace event format that Perfetto and browsers
   /// show; written when the job ends. "%p" in it is the number of this process. See
   /// docs/guide/18-seeing-what-a-job-does.md. Else FARCALL_TRACE, else none.

@@ -86,6 +86,12 @@ void settle_file(std::string& option, const setting& s, const settings_source& g
 
 } // namespace
 
+crash_report detail::crash_report_of(const job_options& o) {
+  return o.crash_report == "off"     ? crash_report::off
+         : o.crash_report == "names" ? crash_report::names
+                                     : crash_report::full;
+}
+
 std::string detail::process_manager_of(const job_options& o) {
   constexpr const setting& s = settings::row("process-manager");
   if (const auto value = settings_source().text(s, !o.process_manager.empty())) return *value;
@@ -133,6 +139,9 @@ job_options detail::complete(job_options o, const settings_source& given, bool h
   settle_option(o.lane_bytes, row("lane-bytes"), given);
   settle_option(o.heap_bytes, row("heap-bytes"), given);
   settle_option(o.host_files, row("host-files"), given);
+  if (!o.crash_report.empty())
+    settings::check(row("crash-report"), "job_options::crash_report", o.crash_report);
+  settle_option(o.crash_report, row("crash-report"), given);
   settle_option(o.trace, row("trace"), given);
   if (const auto value = given.text(row("label"), o.label)) o.label = *value == "yes";
   if (!o.progress.empty()) settings::check(row("progress"), "job_options::progress", o.progress);
@@ -158,6 +167,7 @@ std::vector<std::byte> detail::encode(const forwarded_settings& s) {
   w.number(std::uint8_t{s.are_equals});
   w.number(std::uint8_t{s.has_progress_thread});
   w.number(std::uint8_t{s.is_traced});
+  w.number(static_cast<std::uint8_t>(s.crash_reports));
   w.text(s.service);
   return std::move(w).bytes();
 }
@@ -172,6 +182,10 @@ detail::forwarded_settings detail::decode_settings(std::span<const std::byte> by
   s.are_equals = r.number<std::uint8_t>() != 0;
   s.has_progress_thread = r.number<std::uint8_t>() != 0;
   s.is_traced = r.number<std::uint8_t>() != 0;
+  const auto reports = r.number<std::uint8_t>();
+  if (reports > static_cast<std::uint8_t>(crash_report::full))
+    throw malformed_message("the job's settings name a crash report that there is not");
+  s.crash_reports = static_cast<crash_report>(reports);
   s.service = r.text();
   return s;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <farcall/am/wait_policy.hpp>
+#include <farcall/base/fault_report.hpp>
 #include <farcall/base/settings_source.hpp>
 #include <farcall/job/process_group.hpp>
 #include <farcall/offload/job.hpp>
@@ -18,6 +19,9 @@ namespace farcall::detail {
 /// What the user has given stands above the program's options, and these above defaults; there is
 /// no default for the targets of a job that has others. Throws setting_error.
 [[nodiscard]] job_options complete(job_options o, const settings_source& given, bool has_others);
+
+/// The options are complete.
+[[nodiscard]] crash_report crash_report_of(const job_options& o);
 
 /// How this process finds others that were started with it: see job_options::process_manager.
 /// Throws setting_error.
@@ -38,6 +42,7 @@ struct forwarded_settings {
   bool are_equals = false;
   bool has_progress_thread = false; ///< where they are
   bool is_traced = false;
+  crash_report crash_reports = crash_report::full;
   std::string service{}; ///< what the host's job_service tells
 };
 

@@ -209,10 +209,23 @@ refused refused::decode(std::span<const std::byte> body) {
   return {printable(decode_text(body, "a target's refusal"))};
 }
 
-std::vector<std::byte> faulted::encode() const { return encode_text(where); }
+std::vector<std::byte> faulted::encode() const {
+  byte_writer w;
+  w.number(signal);
+  w.number(std::uint8_t{has_names});
+  w.text(where.substr(0, byte_reader::longest_text));
+  return std::move(w).bytes();
+}
 
 faulted faulted::decode(std::span<const std::byte> body) {
-  return {printable(decode_text(body, "where a target faults"))};
+  constexpr const char* what = "where a target faults";
+  byte_reader r(body, what);
+  faulted m;
+  m.signal = r.number<std::int32_t>();
+  m.has_names = r.number<std::uint8_t>() != 0;
+  m.where = printable(r.text());
+  require_end(r, what);
+  return m;
 }
 
 std::vector<std::byte> ended::encode() const {

@@ -139,11 +139,13 @@ struct refused {
   [[nodiscard]] static refused decode(std::span<const std::byte> body);
 };
 
-/// Target: where it faults, while it dies of that. The last one counts: what is known at once comes
-/// first, and then the functions that were running, too.
+/// Target: where it faults, while it dies of that. All its other threads have stopped. The last one
+/// counts: the place comes first, and then the functions that were running, too.
 struct faulted {
   static constexpr control kind = control::faulted;
-  std::string where; ///< the beginning, if it is too long for a text
+  std::int32_t signal = 0; ///< that it dies of
+  bool has_names = false;  ///< nothing follows
+  std::string where;       ///< the beginning, if it is too long for a text
   [[nodiscard]] std::vector<std::byte> encode() const;
   [[nodiscard]] static faulted decode(std::span<const std::byte> body);
 };

@@ -46,7 +46,7 @@ std::vector<std::pair<control, std::vector<std::byte>>> all_bodies() {
           {introduced::kind, introduced{4}.encode()},
           {absent::kind, absent{9, 7}.encode()},
           {refused::kind, refused{"no memory"}.encode()},
-          {faulted::kind, faulted{"in f()"}.encode()},
+          {faulted::kind, faulted{11, true, "in f()"}.encode()},
           {ended::kind, ended{"exit 3", 3}.encode()},
           {quiet::kind, quiet{2, true}.encode()},
           {round::kind, round{3}.encode()},
@@ -147,12 +147,16 @@ TEST(control_messages, are_read_as_they_were_written) {
   EXPECT_EQ(absent::decode(absent{9, 7}.encode()).node, 9U);
   EXPECT_EQ(absent::decode(absent{9, 7}.encode()).nodes, 7U);
   EXPECT_EQ(refused::decode(refused{"no memory"}.encode()).why, "no memory");
-  EXPECT_EQ(faulted::decode(faulted{"in f()"}.encode()).where, "in f()");
+  const auto fault = faulted::decode(faulted{11, true, "in f()"}.encode());
+  EXPECT_EQ(fault.signal, 11);
+  EXPECT_TRUE(fault.has_names);
+  EXPECT_EQ(fault.where, "in f()");
+  EXPECT_FALSE(faulted::decode(faulted{11, false, ""}.encode()).has_names);
   EXPECT_EQ(ended::decode(ended{"exit 3"}.encode()).how, "exit 3");
   EXPECT_EQ(ended::decode(ended{"exit 3"}.encode()).code, -1);
   // What people read holds no control characters.
   for (const std::string& text : {refused::decode(refused{"\x1b[2J"}.encode()).why,
-                                  faulted::decode(faulted{"\x1b[2J"}.encode()).where,
+                                  faulted::decode(faulted{11, true, "\x1b[2J"}.encode()).where,
                                   ended::decode(ended{"\x1b[2J"}.encode()).how,
                                   node_failed::decode(node_failed{1, "\x1b[2J"}.encode()).why}) {
     EXPECT_EQ(text, std::string(replacement_character) + "[2J");

@@ -52,9 +52,7 @@ std::string why_not_started(const std::string& program, int reason) {
 
 std::string describe(const process_end& end) {
   if (!end.is_signal) return "exited with status " + std::to_string(end.number);
-  const char* name = ::sigabbrev_np(end.number);
-  return "was killed by signal " + std::to_string(end.number) +
-         (name != nullptr ? std::string(" (SIG") + name + ")" : std::string());
+  return "was killed by " + signal_text(end.number);
 }
 
 class spawn_actions {
@@ -95,6 +93,12 @@ class spawn_attributes {
 };
 
 } // namespace
+
+std::string signal_text(int signal) {
+  const char* const name = ::sigabbrev_np(signal);
+  return "signal " + std::to_string(signal) +
+         (name != nullptr ? std::string(" (SIG") + name + ")" : std::string());
+}
 
 child_process::child_process(child_process&& other) noexcept
     : pid_(std::exchange(other.pid_, 0)), pidfd_(std::move(other.pidfd_)),

@@ -26,6 +26,9 @@ struct child_output {
 
 struct process_end;
 
+/// "signal 11 (SIGSEGV)".
+[[nodiscard]] std::string signal_text(int signal);
+
 /// A child process that runs a target. Owns it: it is killed and reaped at the end, unless it ended
 /// before.
 class child_process {

@@ -1,5 +1,6 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/log.hpp>
+#include <farcall/base/other_threads.hpp>
 #include <farcall/base/signals.hpp>
 #include <farcall/transport/tcp/reactor.hpp>
 
@@ -65,6 +66,8 @@ reactor::reactor(const char* name) : reactor() {
   has_thread_ = true;
   thread_ = std::thread([this] {
     leave_signals_to_other_threads();
+    // This thread may carry what the process tells its host.
+    go_on_when_others_stop();
     run();
   });
   ::pthread_setname_np(thread_.native_handle(), name);
