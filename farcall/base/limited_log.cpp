@@ -1,11 +1,10 @@
 #include <farcall/base/limited_log.hpp>
-#include <farcall/base/log.hpp>
 
 namespace farcall::log {
 
-void limited_log::warning(std::string_view line) {
+void limited_log::write(level of, std::string_view line) {
   for (const std::string& one : admitted(line, clock::now()))
-    log::warning(one);
+    log::write(of, one);
 }
 
 std::vector<std::string> limited_log::admitted(std::string_view line, time_point now) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <farcall/base/clock.hpp>
+#include <farcall/base/log.hpp>
 
 #include <cstddef>
 #include <mutex>
@@ -20,13 +21,17 @@ class limited_log {
   /// `what` names the lines that are left out: "17 <what>".
   explicit limited_log(std::string what) : what_(std::move(what)) {}
 
-  void warning(std::string_view line);
+  void error(std::string_view line) { write(level::error, line); }
+  void warning(std::string_view line) { write(level::warning, line); }
+  void info(std::string_view line) { write(level::info, line); }
 
-  /// What warning() would write at that time: the line, behind how many others were left out in the
-  /// interval before; nothing once there were enough.
+  /// Lines that would be written at that time: the line, behind how many others were left out in
+  /// the interval before; nothing once there were enough.
   [[nodiscard]] std::vector<std::string> admitted(std::string_view line, time_point now);
 
  private:
+  void write(level of, std::string_view line);
+
   std::string what_;
   std::mutex mutex_;
   time_point since_{};
