@@ -141,6 +141,20 @@ TEST_P(network_paths, that_come_back_in_time_lose_nothing) {
   EXPECT_EQ(log_.count("broken"), 0U) << log_.text();
 }
 
+/// The system sends only probes of idle connections while the path is broken.
+TEST_P(network_paths, that_come_back_in_time_lose_no_long_call) {
+  future<int> call = async(there_, [] {
+    std::this_thread::sleep_for(3 * timeout);
+    return 1;
+  });
+  std::this_thread::sleep_for(timeout * 3 / 10);
+  ASSERT_GE(break_paths(), 2);
+  std::this_thread::sleep_for(timeout * 9 / 10);
+  set_paths(true);
+  EXPECT_EQ(call.get(), 1);
+  EXPECT_EQ(log_.count("broken"), 0U) << log_.text();
+}
+
 INSTANTIATE_TEST_SUITE_P(with, network_paths, testing::Bool(),
                          [](const auto& of) { return of.param ? "tls" : "tcp"; });
 

@@ -36,7 +36,14 @@ std::optional<path_sample> sample_path(int fd) noexcept {
   return s;
 }
 
+void path_watch::note_probe(const path_sample& s, time_point now) noexcept {
+  if (s.probes > probes_) last_probe_ = {last_look_, now};
+  probes_ = s.probes;
+  last_look_ = now;
+}
+
 bool path_watch::is_lost(const path_sample& s, time_point now) noexcept {
+  note_probe(s, now);
   const bool awaits = s.in_flight != 0 || s.probes != 0;
   // An acknowledgement that takes in nothing, as of a path that drops large packets, is none; that
   // of a probe is one.
@@ -50,8 +57,10 @@ bool path_watch::is_lost(const path_sample& s, time_point now) noexcept {
   }
   if (now - since_ < timeout_) return false;
   if (now - since_ >= 2 * timeout_) return true;
-  const time_point last_sent = now - s.since_sent;
   const auto answer = std::max<clock::duration>(2 * s.round_trip, shortest_answer);
+  if (s.in_flight == 0)
+    return last_probe_.after - since_ >= timeout_ && now - last_probe_.before >= answer;
+  const time_point last_sent = now - s.since_sent;
   return last_sent - since_ >= timeout_ && now - last_sent >= answer;
 }
 

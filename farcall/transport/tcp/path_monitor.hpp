@@ -32,16 +32,26 @@ class path_watch {
  public:
   explicit path_watch(std::chrono::milliseconds timeout) noexcept : timeout_(timeout) {}
 
-  /// Nothing of what awaits it was acknowledged for the timeout, nor what was sent again behind it:
-  /// a path that comes back within the timeout is found by the next repetition. At the latest after
-  /// twice the timeout.
+  /// True if the peer has acknowledged neither what was sent nor, after the timeout, a repetition
+  /// or a probe of an idle connection: a path that comes back within the timeout is found by the
+  /// next one. At the latest after twice the timeout.
   [[nodiscard]] bool is_lost(const path_sample& s, time_point now) noexcept;
 
  private:
   std::chrono::milliseconds timeout_;
+  /// Between these two looks the last probe was sent.
+  struct probe {
+    time_point after{};
+    time_point before{};
+  };
+  void note_probe(const path_sample& s, time_point now) noexcept;
+
   bool awaits_ = false;
   time_point since_{}; ///< nothing was acknowledged
   std::uint64_t acknowledged_ = 0;
+  time_point last_look_{};
+  std::uint32_t probes_ = 0;
+  probe last_probe_;
 };
 
 /// Ends connections whose path is lost, so that whoever uses them finds their end. Keepalive does

@@ -1,4 +1,5 @@
 #include <farcall/transport/tcp/path_monitor.hpp>
+#include <farcall/transport/tcp/socket.hpp>
 #include <farcall/transport/tcp/stream_test_support.hpp>
 
 #include <array>
@@ -89,6 +90,20 @@ TEST_F(path_watch_test, probes_that_nobody_answers_are_a_loss) {
   EXPECT_TRUE(is_lost_at(10'000, s));
 }
 
+TEST_F(path_watch_test, is_lost_if_a_probe_after_the_timeout_fails) {
+  path_sample s = idle();
+  EXPECT_FALSE(is_lost_at(0, s));
+  s.probes = 1;
+  EXPECT_FALSE(is_lost_at(500, s));
+  // The path may be there again since the last probe.
+  s.probes = 5;
+  EXPECT_FALSE(is_lost_at(5'000, s));
+  EXPECT_FALSE(is_lost_at(6'000, s));
+  s.probes = 6;
+  EXPECT_FALSE(is_lost_at(6'500, s));
+  EXPECT_TRUE(is_lost_at(7'000, s));
+}
+
 using namespace test_support;
 
 /// A connection whose far side the test can put behind a black hole.
@@ -160,6 +175,29 @@ TEST_F(path_monitor_test, loses_nothing_where_the_path_comes_back_in_time) {
   drop_nothing();
   EXPECT_EQ(received(*far_, 4), bytes_of("late"));
   EXPECT_EQ(end_within(3 * timeout), io_status::would_block);
+}
+
+/// Probes of the kernel, which counts in seconds.
+class idle_path : public path_monitor_test {
+ protected:
+  idle_path() {
+    set_options(near_->fd(), idle_timeout);
+    near_->watch_path(*patient_);
+  }
+  static constexpr milliseconds idle_timeout{2000};
+  std::shared_ptr<path_monitor> patient_ = std::make_shared<path_monitor>(loop_, idle_timeout);
+};
+
+TEST_F(idle_path, loses_nothing_where_the_path_comes_back_in_time) {
+  drop_longer_than(0);
+  std::this_thread::sleep_for(idle_timeout * 9 / 10);
+  drop_nothing();
+  EXPECT_EQ(end_within(3 * idle_timeout), io_status::would_block);
+}
+
+TEST_F(idle_path, ends_where_the_path_stays_broken) {
+  drop_longer_than(0);
+  EXPECT_NE(end_within(milliseconds(60'000)), io_status::would_block);
 }
 
 TEST_F(path_monitor_test, leaves_peers_alone_that_take_nothing_in) {

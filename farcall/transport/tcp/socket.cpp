@@ -264,14 +264,14 @@ void set_options(int fd, std::chrono::milliseconds heartbeat_timeout) {
   if (is_unix(fd)) return;
   bool good = set_number(fd, IPPROTO_TCP, TCP_NODELAY, 1) == 0;
   if (good && heartbeat_timeout.count() > 0) {
-    // Two times are needed: one for a side from which nothing is awaited, one for data that it does
-    // not acknowledge. idle + interval * probes is at most `seconds`.
+    // The kernel counts from the last byte that has come, not from the first probe without a
+    // reply: its own limit is so high that the path monitor decides before.
     constexpr std::int64_t longest = 32'767;
     const auto whole = std::chrono::floor<std::chrono::seconds>(heartbeat_timeout).count();
     const int seconds = static_cast<int>(std::clamp<std::int64_t>(whole, 2, longest));
     const int idle = seconds / 2;
-    const int interval = std::max(1, (seconds - idle) / 3);
-    const int probes = (seconds - idle) / interval;
+    const int interval = std::max(1, seconds / 4);
+    const int probes = 3 * seconds / interval;
     good = set_number(fd, IPPROTO_TCP, TCP_KEEPIDLE, idle) == 0 &&
            set_number(fd, IPPROTO_TCP, TCP_KEEPINTVL, interval) == 0 &&
            set_number(fd, IPPROTO_TCP, TCP_KEEPCNT, probes) == 0 &&

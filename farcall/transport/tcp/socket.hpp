@@ -63,10 +63,11 @@ class listener_busy : public error {
 /// The same with all addresses of the host.
 [[nodiscard]] unique_fd connect_to(const address& where, time_point deadline);
 
-/// Has the kernel end an idle connection when the other side has been silent for
-/// `heartbeat_timeout`, which it counts in seconds, from 2 up; 0 leaves that off. A side that lives
-/// and takes nothing in, as a node in a long call does, is not silent. Also turns on TCP_NODELAY.
-/// Connections of Unix sockets need none of it. Throws error for what is neither.
+/// Has the kernel probe an idle connection, the first time after half of `heartbeat_timeout`, and
+/// then four times in that time; a time of 0 leaves that off, and times count in seconds, from 2
+/// up. The path monitor ends a connection whose probes get no reply; the kernel does so only after
+/// three and a half of these times. Also turns on TCP_NODELAY. Connections of Unix sockets need
+/// none of it. Throws error for what is neither.
 void set_options(int fd, std::chrono::milliseconds heartbeat_timeout);
 
 /// The longest time between two repetitions of what is not acknowledged, where the peer may be
