@@ -13,12 +13,13 @@
 namespace farcall::test {
 
 /// From now on the kernel says to the calling thread, and to the threads and processes that it
-/// starts, that it does not know system call `number`, as an older one would.
-inline void refuse_system_call(long number) {
+/// starts, that it does not know system call `number`, as an older one would; `reason` is EPERM for
+/// a filter that is older than the kernel.
+inline void refuse_system_call(long number, int reason = ENOSYS) {
   sock_filter program[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(number), 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<std::uint32_t>(reason)),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
   const sock_fprog filter{sizeof program / sizeof *program, program};

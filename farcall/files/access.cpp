@@ -1,5 +1,6 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/settings.hpp>
+#include <farcall/base/system_call.hpp>
 #include <farcall/files/access.hpp>
 
 #include <algorithm>
@@ -156,7 +157,7 @@ access_list::access_list(std::vector<prefix> prefixes) : prefixes_(std::move(pre
     r.is_folder = ::fstat(r.name.get(), &s) == 0 && S_ISDIR(s.st_mode);
     if (r.is_folder) {
       const int itself = open_beneath(r.name.get(), ".", O_PATH, 0);
-      if (itself == -ENOSYS || itself == -EPERM) {
+      if (is_call_unavailable(-itself)) {
         throw error("host_files needs the system call openat2 (Linux 5.6), which this system does "
                     "not have, or refuses");
       }

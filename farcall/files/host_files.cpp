@@ -366,7 +366,7 @@ std::int64_t host_files::on_path(const request& what, std::vector<std::byte>& by
     const unique_fd name(allowed_.open_name(what.path, true));
     if (!name) return name.get();
     if ((what.flags & W_OK) != 0 && !allowed_.is_writable(what.path)) return -EACCES;
-    return result_of(::faccessat(name.get(), "", static_cast<int>(what.flags), AT_EMPTY_PATH));
+    return result_of(::access(path_of(name.get()).c_str(), static_cast<int>(what.flags)));
   }
   case operation::read_link: {
     const unique_fd name(allowed_.open_name(what.path, false));

@@ -1,4 +1,5 @@
 #include <farcall/base/fork.hpp>
+#include <farcall/base/system_call.hpp>
 #include <farcall/memory/biased_lock.hpp>
 #include <farcall/memory/doorbell.hpp>
 
@@ -56,7 +57,7 @@ bool sleep_on_many(std::span<const armed_doorbell> doorbells, time_point deadlin
   const timespec until = to_timespec(deadline.time_since_epoch());
   const long status = ::syscall(SYS_futex_waitv, waiters, static_cast<unsigned>(doorbells.size()),
                                 0U, &until, CLOCK_MONOTONIC);
-  return status >= 0 || (errno != ENOSYS && errno != EPERM);
+  return status >= 0 || !is_call_unavailable(errno);
 #else
   (void)doorbells;
   (void)deadline;

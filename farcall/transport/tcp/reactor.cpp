@@ -2,6 +2,7 @@
 #include <farcall/base/log.hpp>
 #include <farcall/base/other_threads.hpp>
 #include <farcall/base/signals.hpp>
+#include <farcall/base/system_call.hpp>
 #include <farcall/transport/tcp/reactor.hpp>
 
 #include <algorithm>
@@ -33,7 +34,7 @@ int wait_for_events(int epoll, std::span<epoll_event> events, std::chrono::nanos
                          static_cast<long>((wait - seconds).count())};
   const long got = ::syscall(SYS_epoll_pwait2, epoll, events.data(),
                              static_cast<int>(events.size()), &timeout, nullptr, std::size_t{8});
-  if (got >= 0 || errno != ENOSYS) return static_cast<int>(got);
+  if (got >= 0 || !is_call_unavailable(errno)) return static_cast<int>(got);
 #endif
   return ::epoll_wait(epoll, events.data(), static_cast<int>(events.size()),
                       static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(wait).count()));

@@ -1,15 +1,19 @@
 #include <farcall/transport/tcp/reactor.hpp>
+#include <tests/refused_calls.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 
 namespace farcall::tcp::reactor_test {
 namespace {
@@ -51,6 +55,26 @@ TEST(reactor_without_thread, calls_the_handlers_of_what_is_ready) {
   EXPECT_EQ(calls, 2);
   EXPECT_EQ(wrong_calls, 0);
 }
+
+#ifdef SYS_epoll_pwait2
+class reactor_without_epoll_pwait2 : public testing::TestWithParam<int> {};
+
+TEST_P(reactor_without_epoll_pwait2, calls_the_handlers_of_what_is_ready) {
+  int calls = 0;
+  // The filter is for this thread alone.
+  std::jthread([&] {
+    test::refuse_system_call(SYS_epoll_pwait2, GetParam());
+    reactor loop;
+    const unique_fd ready(::eventfd(1, EFD_CLOEXEC));
+    loop.add(ready.get(), EPOLLIN, std::make_shared<function_handler>([&] { ++calls; }));
+    loop.turn(clock::now());
+  }).join();
+  EXPECT_EQ(calls, 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(refused_with, reactor_without_epoll_pwait2, testing::Values(ENOSYS, EPERM),
+                         [](const auto& of) { return of.param == EPERM ? "EPERM" : "ENOSYS"; });
+#endif
 
 } // namespace
 } // namespace farcall::tcp::reactor_test
