@@ -1,5 +1,6 @@
 #include <farcall/am/stoppable_calls.hpp>
 #include <farcall/base/error.hpp>
+#include <farcall/base/limited_log.hpp>
 #include <farcall/base/log.hpp>
 
 #include <algorithm>
@@ -68,7 +69,8 @@ void stoppable_calls::stop(node_id origin, std::uint64_t id) noexcept {
     if (!begun_.empty()) begun = find(origin, id);
     if (!begun && stopped_.size() < most_stopped) stopped_.insert({origin, id});
   } catch (const std::bad_alloc&) {
-    log::warning("a call from " + node_text(origin) + " is not stopped: there is no memory");
+    static auto& lines = *new log::limited_log("more calls were not stopped");
+    lines.warning("a call from " + node_text(origin) + " is not stopped: there is no memory");
   }
   if (begun) begun->request_stop();
 }

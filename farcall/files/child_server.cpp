@@ -1,4 +1,5 @@
 #include <farcall/base/error.hpp>
+#include <farcall/base/limited_log.hpp>
 #include <farcall/base/log.hpp>
 #include <farcall/base/signals.hpp>
 #include <farcall/files/access.hpp>
@@ -238,9 +239,10 @@ void child_server::run() noexcept {
       try {
         accept_client();
       } catch (const std::exception& e) {
-        log::warning(std::string("a program that this target has started cannot use files of the "
-                                 "host: ") +
-                     e.what());
+        static auto& lines = *new log::limited_log("more programs cannot use files");
+        lines.warning(std::string("a program that this target has started cannot use files of the "
+                                  "host: ") +
+                      e.what());
       }
     }
   }

@@ -1,4 +1,5 @@
 #include <farcall/base/error.hpp>
+#include <farcall/base/limited_log.hpp>
 #include <farcall/base/log.hpp>
 #include <farcall/files/host_requests.hpp>
 
@@ -54,7 +55,8 @@ std::int64_t host_requests::errno_of_exception() noexcept {
   } catch (const std::bad_alloc&) {
     return -ENOMEM;
   } catch (const std::exception& e) {
-    log::info(std::string("a file of the host cannot be used: ") + e.what());
+    static auto& lines = *new log::limited_log("more files cannot be used");
+    lines.info(std::string("a file of the host cannot be used: ") + e.what());
   }
   return -EIO;
 }

@@ -1,5 +1,5 @@
 #include <farcall/base/error.hpp>
-#include <farcall/base/log.hpp>
+#include <farcall/base/limited_log.hpp>
 #include <farcall/transport/message_rma.hpp>
 
 #include <algorithm>
@@ -59,7 +59,8 @@ bool message_rma::check_own(node_id peer, std::uint64_t address,
     return offset <= w.bytes && bytes <= w.bytes - offset;
   });
   if (!is_own) {
-    log::error(node_text(peer) + " asks for a copy of memory that is not shared; refused");
+    static auto& lines = *new log::limited_log("more copies were refused");
+    lines.error(node_text(peer) + " asks for a copy of memory that is not shared; refused");
   }
   return is_own;
 }
@@ -100,7 +101,8 @@ bool message_rma::run(copy& c) noexcept {
     if (c.has_failed) failures_[c.peer] = "the peer has refused it, or is gone";
     return !c.has_failed;
   } catch (const std::exception& e) {
-    log::warning("a copy to or from " + node_text(c.peer) + ": " + e.what());
+    static auto& lines = *new log::limited_log("more copies have failed");
+    lines.warning("a copy to or from " + node_text(c.peer) + ": " + e.what());
     c.has_failed = true;
     give_up(c);
     // What is not bounced, the network still reads or writes.

@@ -1,5 +1,6 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/fork.hpp>
+#include <farcall/base/limited_log.hpp>
 #include <farcall/base/log.hpp>
 #include <farcall/transport/message_transport.hpp>
 
@@ -320,7 +321,8 @@ void message_transport::take_open(std::span<const std::byte> header) noexcept {
     if (!is_up(p)) to_connect_.push_back(h.from);
     offer(end);
   } catch (const std::exception& e) {
-    log::error("a lane that a peer opens over " + site_.network + ": " + e.what());
+    static auto& lines = *new log::limited_log("more lanes could not be opened");
+    lines.error("a lane that a peer opens over " + site_.network + ": " + e.what());
   }
 }
 

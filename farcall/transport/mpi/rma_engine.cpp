@@ -1,5 +1,5 @@
 #include <farcall/base/error.hpp>
-#include <farcall/base/log.hpp>
+#include <farcall/base/limited_log.hpp>
 #include <farcall/transport/mpi/rma_engine.hpp>
 
 #include <algorithm>
@@ -112,12 +112,14 @@ void tagged_rma::take(message kind, int rank, const copy_header& h) noexcept {
     connection& from = peers_->connected(h.from);
     const copy_way way = kind == message::put ? copy_way::put : copy_way::get;
     if (from.rank != rank || !is_copy_tag(h.tag, way) || h.bytes > piece_bytes) {
-      log::error(node_text(h.from) + " asks for an impossible copy; refused");
+      static auto& lines = *new log::limited_log("more copies were refused");
+      lines.error(node_text(h.from) + " asks for an impossible copy; refused");
       return;
     }
     kind == message::put ? take_put(from, h) : take_get(from, h);
   } catch (const std::exception& e) {
-    log::warning(std::string("a copy cannot be answered: ") + e.what());
+    static auto& lines = *new log::limited_log("more copies got no reply");
+    lines.warning(std::string("no reply to a copy: ") + e.what());
   }
 }
 

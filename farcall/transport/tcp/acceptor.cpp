@@ -104,7 +104,7 @@ void acceptor::add(unique_fd socket) {
         self->send_away(number, refusal_cause::timeout, "it did not say in time what it wants");
     });
   } catch (const std::exception& e) {
-    log::error(e.what());
+    refusals_.error(e.what());
     let_go(number);
   }
 }

@@ -1,6 +1,5 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/limited_log.hpp>
-#include <farcall/base/log.hpp>
 #include <farcall/transport/tcp/connect_attempts.hpp>
 #include <farcall/transport/tcp/connection.hpp>
 #include <farcall/transport/tcp/node_proof.hpp>
@@ -168,7 +167,8 @@ class dialler final : public event_handler, public std::enable_shared_from_this<
     try {
       done(std::move(connection), request_, why);
     } catch (const std::exception& e) {
-      log::error(std::string("a connection that was made is lost: ") + e.what());
+      static auto& lines = *new log::limited_log("more connections were lost");
+      lines.error(std::string("a connection that was made is lost: ") + e.what());
     }
   }
 
@@ -267,7 +267,8 @@ class arrival final : public event_handler, public std::enable_shared_from_this<
       try {
         done(std::move(connection), request_, why);
       } catch (const std::exception& e) {
-        log::error(std::string("a connection that has come is lost: ") + e.what());
+        static auto& lines = *new log::limited_log("more connections were lost");
+        lines.error(std::string("a connection that has come is lost: ") + e.what());
       }
     }
     connection_.reset();

@@ -1,4 +1,5 @@
 #include <farcall/base/error.hpp>
+#include <farcall/base/limited_log.hpp>
 #include <farcall/base/log.hpp>
 #include <farcall/base/settings.hpp>
 #include <farcall/memory/ring.hpp>
@@ -69,13 +70,16 @@ std::unique_ptr<transport> make_here(transport_site& site) {
   o.heartbeat_timeout = setup.job.heartbeat_timeout;
   o.ask_to_dial = [tell = site.tell](node_id peer, const dial_request& request) {
     if (!tell(peer, encode(request), {})) {
-      log::error(node_text(peer) + " cannot be asked for a connection");
+      static auto& lines = *new log::limited_log("more connections could not be asked for");
+      lines.error(node_text(peer) + " cannot be asked for a connection");
     }
   };
   if (!o.server.empty()) {
     o.tell_taken = [tell = site.tell](socket_number socket) {
-      if (!tell(no_node, encode_taken(socket), {}))
-        log::error("our server cannot be told of a connection");
+      if (!tell(no_node, encode_taken(socket), {})) {
+        static auto& lines = *new log::limited_log("more connections could not be told of");
+        lines.error("our server cannot be told of a connection");
+      }
     };
   }
   if (const auto* const host = static_cast<const server_launcher*>(site.started_by)) {

@@ -1,5 +1,5 @@
 #include <farcall/base/error.hpp>
-#include <farcall/base/log.hpp>
+#include <farcall/base/limited_log.hpp>
 #include <farcall/transport/control_messages.hpp>
 #include <farcall/transport/tcp/output_relay.hpp>
 
@@ -118,7 +118,8 @@ void output_sender::finish() noexcept {
       s.from.reset();
     }
   } catch (const std::exception& e) {
-    log::error(std::string("what a target has printed last is lost: ") + e.what());
+    static auto& lines = *new log::limited_log("more output is lost");
+    lines.error(std::string("what a target has printed last is lost: ") + e.what());
   }
 }
 

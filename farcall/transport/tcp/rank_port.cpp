@@ -84,7 +84,8 @@ class rank_port final : public port {
              from](std::unique_ptr<stream> s, const connect_request& o, const std::string& why) {
               decided();
               if (!s && why.empty()) {
-                log::info("a connection from " + from + " ended before it said what it wants");
+                static auto& lines = *new log::limited_log("more connections ended early");
+                lines.info("a connection from " + from + " ended before it said what it wants");
                 return;
               }
               if (!s) {

@@ -1,5 +1,5 @@
 #include <farcall/base/error.hpp>
-#include <farcall/base/log.hpp>
+#include <farcall/base/limited_log.hpp>
 #include <farcall/base/other_threads.hpp>
 #include <farcall/base/signals.hpp>
 #include <farcall/base/system_call.hpp>
@@ -46,7 +46,8 @@ void function_handler::on_event(std::uint32_t /*events*/) noexcept {
   try {
     what_();
   } catch (const std::exception& e) {
-    log::error(e.what());
+    static auto& lines = *new log::limited_log("more events could not be handled");
+    lines.error(e.what());
   }
 }
 
@@ -201,7 +202,8 @@ void reactor::run_due(time_point now) {
     try {
       what();
     } catch (const std::exception& e) {
-      log::error(std::string("in the thread that serves sockets: ") + e.what());
+      static auto& lines = *new log::limited_log("more such errors");
+      lines.error(std::string("in the thread that serves sockets: ") + e.what());
     }
   }
 }

@@ -1,5 +1,5 @@
 #include <farcall/base/error.hpp>
-#include <farcall/base/log.hpp>
+#include <farcall/base/limited_log.hpp>
 #include <farcall/base/wipe.hpp>
 #include <farcall/transport/tcp/relay.hpp>
 #include <farcall/transport/tcp/socket.hpp>
@@ -236,7 +236,8 @@ void relay::finish_far(control kind, std::span<const std::byte> body) {
       if (is_over_) return;
     }
   } catch (const std::exception& e) {
-    log::warning(std::string("the last words of a target cannot be read: ") + e.what());
+    static auto& lines = *new log::limited_log("more targets cannot be read at their end");
+    lines.warning(std::string("the last words of a target cannot be read: ") + e.what());
   }
   is_finishing_ = true;
   put(kind, body);

@@ -60,8 +60,20 @@ void server_events::target_not_started(const server_client& client, node_id node
   facts parts = facts_of(client);
   parts.emplace_back("node", node);
   parts.emplace_back("reason", why);
-  tell(log::level::error, "target_not_started",
-       "no target for host " + client_text(client) + ": " + why, std::move(parts));
+  tell_limited(failed_start_lines_, log::level::error, "target_not_started", "targets_not_started",
+               "no target for host " + client_text(client) + ": " + why, parts);
+}
+
+void server_events::tell_limited(log::limited_log& by, log::level level, std::string_view name,
+                                 std::string_view others, const std::string& text,
+                                 const facts& parts) const {
+  for (std::string& line : by.admitted(text, clock::now())) {
+    if (line == text) {
+      tell(level, name, std::move(line), parts);
+    } else {
+      tell(log::level::warning, others, std::move(line), {});
+    }
+  }
 }
 
 void server_events::target_ended(const server_client& client, node_id node, pid_t pid,
@@ -92,17 +104,11 @@ void server_events::refused(const std::string& address, tcp::refusal_cause cause
                             const std::string& why) {
   const auto at = static_cast<std::size_t>(cause);
   ++refused_.at(at);
-  const std::string text = "connection from " + address + " refused: " + why;
-  for (std::string& line : refusal_lines_.admitted(text, clock::now())) {
-    if (line == text) {
-      tell(log::level::warning, "connection_refused", std::move(line),
-           {{"address", address},
-            {"cause", std::string(tcp::refusal_cause_names.at(at))},
-            {"reason", why}});
-    } else {
-      tell(log::level::warning, "connections_refused", std::move(line), {});
-    }
-  }
+  tell_limited(refusal_lines_, log::level::warning, "connection_refused", "connections_refused",
+               "connection from " + address + " refused: " + why,
+               {{"address", address},
+                {"cause", std::string(tcp::refusal_cause_names.at(at))},
+                {"reason", why}});
 }
 
 void server_events::reloaded(std::size_t ended) {

@@ -77,7 +77,13 @@ class server_events {
   void tell(log::level level, std::string_view name, std::string text, facts parts) const;
 
   server_event_sink to_;
+  /// Ten lines a second at most, each with these facts; `others` names the event for what is left
+  /// out.
+  void tell_limited(log::limited_log& by, log::level level, std::string_view name,
+                    std::string_view others, const std::string& text, const facts& parts) const;
+
   log::limited_log refusal_lines_{"more connections were refused"};
+  log::limited_log failed_start_lines_{"more targets were not started"};
   std::map<tcp::job_name, std::size_t> targets_of_; ///< by job, samplers included
   std::uint64_t started_ = 0;
   std::uint64_t not_started_ = 0;

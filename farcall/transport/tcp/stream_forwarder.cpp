@@ -1,4 +1,4 @@
-#include <farcall/base/log.hpp>
+#include <farcall/base/limited_log.hpp>
 #include <farcall/transport/tcp/stream_forwarder.hpp>
 
 #include <algorithm>
@@ -125,7 +125,8 @@ class stream_forwarder final : public event_handler,
       try {
         loop_->post([self = shared_from_this()] { self->on_event(0); });
       } catch (const std::bad_alloc&) {
-        log::error("out of memory while passing on a connection");
+        static auto& lines = *new log::limited_log("more connections found no memory");
+        lines.error("out of memory while passing on a connection");
       }
     }
     watch(*a_, to_b_, to_a_);

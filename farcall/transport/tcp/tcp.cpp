@@ -265,7 +265,7 @@ class tcp_transport_impl final : public tcp_transport {
             decided();
             if (ending->load()) return;
             if (!s) {
-              why.empty() ? log::info("a connection ended before it said what it wants")
+              why.empty() ? refusals_.info("a connection ended before it said what it wants")
                           : refuse(why);
               return;
             }
@@ -323,7 +323,7 @@ class tcp_transport_impl final : public tcp_transport {
     o.kind = request.kind;
     const bool is_lane = request.kind == connection_kind::lane_back;
     if (is_lane && !is_ring_size(request.ring_bytes)) {
-      log::error(node_text(peer) + " asks for a lane of impossible size");
+      refusals_.error(node_text(peer) + " asks for a lane of impossible size");
       return;
     }
     if (!is_lane && request.kind != connection_kind::bulk_back) return;
@@ -556,7 +556,7 @@ class tcp_transport_impl final : public tcp_transport {
     switch (o.kind) {
     case connection_kind::lane:
       if (!is_ring_size(o.ring_bytes)) {
-        log::error(node_text(o.from) + " opens a lane of impossible size; refused");
+        refusals_.error(node_text(o.from) + " opens a lane of impossible size; refused");
         return;
       }
       add_accepted(o.from, std::move(s), {}, o.worker, o.own_worker, o.ring_bytes);

@@ -1,5 +1,5 @@
 #include <farcall/base/error.hpp>
-#include <farcall/base/log.hpp>
+#include <farcall/base/limited_log.hpp>
 #include <farcall/transport/ucx/rma_engine.hpp>
 
 #include <cstring>
@@ -214,7 +214,8 @@ void active_message_rma::on_put_received(void* request, ucs_status_t status, std
     made->header.status = status == UCS_OK ? copy_status::done : copy_status::refused;
     a->engine->answers_.push_back(std::move(made));
   } catch (const std::bad_alloc&) {
-    log::error("no memory to answer a copy");
+    static auto& lines = *new log::limited_log("more copies got no reply");
+    lines.error("no memory for the reply to a copy");
   }
 }
 
@@ -260,7 +261,8 @@ void active_message_rma::send(std::unique_ptr<answer> a) noexcept {
       a.release(); // NOLINT(bugprone-unused-return-value): on_answer_sent() has it
     }
   } catch (const std::exception& e) {
-    log::warning(std::string("a copy cannot be answered: ") + e.what());
+    static auto& lines = *new log::limited_log("more copies got no reply");
+    lines.warning(std::string("no reply to a copy: ") + e.what());
   }
 }
 
