@@ -5,6 +5,7 @@
 #include <farcall/offload/job_test_support.hpp>
 #include <farcall/transport/tcp/bulk.hpp>
 #include <farcall/transport/tcp/handshake.hpp>
+#include <farcall/transport/tcp/interfaces.hpp>
 #include <farcall/transport/tcp/job_credentials.hpp>
 #include <farcall/transport/tcp/relay.hpp>
 #include <farcall/transport/tcp/remote_target.hpp>
@@ -428,7 +429,12 @@ class patient_intruder_test : public intruder_test {
 };
 
 TEST_F(patient_intruder_test, a_flood_from_one_address_displaces_nobody_from_another) {
-  raw_client slow(port_of(*server_));
+  // The loopback network is one source.
+  const auto own = tcp::interface_addresses(0);
+  const auto beyond = std::ranges::find_if(
+      own, [](const tcp::socket_address& a) { return a.family() == AF_INET && !a.is_loopback(); });
+  if (beyond == own.end()) GTEST_SKIP() << "this machine has no address but those of loopback";
+  raw_client slow(port_of(*server_), beyond->numeric().host.c_str());
   const auto silent = flood_from("127.0.0.2", "");
   slow.send(bytes_of(control_preamble(true)));
   EXPECT_TRUE(comes_true([&] {
@@ -593,8 +599,30 @@ TEST_F(plain_intruder_test, a_recorded_beginning_with_any_bit_flipped_leaves_the
 
 TEST_F(plain_intruder_test, a_node_of_a_running_job_cannot_be_asked_for_again) {
   expect_refused(between_->recorded().at(0).substr(0, sizeof(tcp::preamble) + request_frame_bytes),
-                 "it asks for a node twice");
+                 "node 1 of this job runs here already");
   expect_job_undisturbed();
+}
+
+/// The client has a key of its own, and has seen the name of another one's job.
+TEST_F(plain_intruder_test, nodes_are_refused_without_the_job_s_key) {
+  target_request request;
+  request.credentials = tcp::job_credentials::make(false);
+  request.credentials.name = own_preamble(tcp::connection_kind::control).job;
+  request.heartbeat_timeout = seconds(5);
+  request.node = 2;
+  tcp::preamble first = own_preamble(tcp::connection_kind::control);
+  first.to = request.node;
+  const std::vector<std::byte> body = encode_request(request);
+  const frame_header header{static_cast<std::uint32_t>(body.size()),
+                            static_cast<std::uint32_t>(control::request)};
+  raw_client c(port_of(*server_));
+  c.send(bytes_of(first) + bytes_of(header) +
+         std::string(reinterpret_cast<const char*>(body.data()), body.size()));
+  EXPECT_TRUE(c.is_ended_within(at_the_latest));
+  EXPECT_THAT(c.heard(), HasSubstr("a job whose key it does not have"));
+  // The job's owner has the number.
+  EXPECT_EQ(job_->add(url_of(*server_)).id(), 2U);
+  EXPECT_EQ(sync(target_, ::getpid), pid_);
 }
 
 TEST_F(plain_intruder_test, requests_that_make_no_sense_are_refused) {

@@ -3,6 +3,7 @@
 #include <farcall/transport/tcp/hmac.hpp>
 #include <farcall/transport/tcp/job_credentials.hpp>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +14,8 @@ namespace {
 /// What an end of a connection proves, so that the proof of one is none of the other.
 constexpr std::uint64_t as_opener = 1;
 constexpr std::uint64_t as_acceptor = 2;
+/// In the name of a job, which is no proof.
+constexpr std::uint64_t as_name = 3;
 
 byte_writer beginning(std::uint64_t role, const nonce& opener, const nonce& acceptor,
                       const job_credentials& job) {
@@ -41,10 +44,19 @@ hmac proof_of(node_id acceptor, const nonce& fresh, const nonce& opener,
 
 } // namespace
 
+job_name job_name_of(const secret& key) {
+  byte_writer w;
+  w.number(as_name);
+  const hmac all = hmac_of(key, std::move(w).bytes());
+  job_name name{};
+  std::copy_n(all.begin(), name.size(), name.begin());
+  return name;
+}
+
 job_credentials job_credentials::make(bool is_encrypted) {
   job_credentials made;
-  fill_with_random(made.name);
   made.key = secret::random(job_key_bytes);
+  made.name = job_name_of(made.key);
   made.is_encrypted = is_encrypted;
   return made;
 }

@@ -8,10 +8,14 @@
 
 namespace farcall::tcp {
 
+/// Public name of the job with that key. A name follows from its key, so that nobody else can ask a
+/// server for nodes of the job. Throws error.
+[[nodiscard]] job_name job_name_of(const secret& key);
+
 /// What the nodes of one job know each other by.
 struct job_credentials {
-  job_name name{};
-  secret key; ///< job_key_bytes; also that of encrypted connections
+  job_name name{}; ///< job_name_of(key)
+  secret key;      ///< job_key_bytes; also that of encrypted connections
   bool is_encrypted = false;
 
   /// For a new job.

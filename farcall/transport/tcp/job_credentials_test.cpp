@@ -52,6 +52,14 @@ TEST(hmac_test, is_the_same_with_and_without_openssl) {
   }
 }
 
+TEST(job_credentials_test, the_name_of_a_job_follows_from_its_key) {
+  const job_credentials one = job_credentials::make(false);
+  const job_credentials other = job_credentials::make(false);
+  EXPECT_EQ(one.name, job_name_of(one.key));
+  EXPECT_NE(one.name, other.name);
+  EXPECT_NE(one.name, job_name_of(other.key));
+}
+
 connect_request some_request() {
   connect_request o;
   o.serial = 5;

@@ -398,6 +398,29 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
               });
   }
 
+  /// Throws connection_refused for a node that the client may not ask for.
+  void require_own_node(const target_request& request, const target_name& name,
+                        const std::string& client) const {
+    if (target_name{request.credentials.name, request.node} != name) {
+      throw tcp::connection_refused(tcp::refusal_cause::request,
+                                    "it is for another node, or another job, than it says inside: "
+                                    "somebody on the way has changed that");
+    }
+    if (tcp::job_name_of(request.credentials.key) != request.credentials.name) {
+      throw tcp::connection_refused(tcp::refusal_cause::authentication,
+                                    "it asks for a node of a job whose key it does not have");
+    }
+    if (targets_.contains(name)) {
+      throw tcp::connection_refused(tcp::refusal_cause::request,
+                                    "node " + std::to_string(name.second) +
+                                        " of this job runs here already");
+    }
+    if (is_revoked(client)) {
+      throw tcp::connection_refused(tcp::refusal_cause::authentication,
+                                    "client " + client + " has been revoked");
+    }
+  }
+
   /// A target tells its server by way of its transport, as it tells its host.
   bool take_of_target(const target_name& name, control kind, std::span<const std::byte> body) {
     const auto at = targets_.find(name);
@@ -411,6 +434,7 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
 
   /// lose_target() follows.
   void end_target(const target_name& name, const std::string& why) {
+      require_own_node(request, name, client);
     const auto at = targets_.find(name);
     if (at == targets_.end()) return;
     at->second.reason = why;
@@ -429,6 +453,9 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     end_target(name, "processor " + std::to_string(*cpu) + " (cpu=) is none of those that client " +
                          at->second.client.name + " may use here");
     return true;
+    } catch (const tcp::connection_refused& e) {
+      failure = e.what();
+      events_.refused(v.from, e.cause(), failure);
   }
 
   // ---- targets ----------------------------------------------------------------------------------
@@ -437,19 +464,16 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     const target_request request = decode_request(v.request);
     wipe(std::span(v.request));
     const target_name name{v.first.job, v.first.to};
-    if (target_name{request.credentials.name, request.node} != name) {
-      throw malformed_message("it is for another node, or another job, than it says inside: "
-                              "somebody on the way has changed that");
-    }
-    if (targets_.contains(name)) throw malformed_message("it asks for a node twice");
     auto [ours, theirs] = control_socket::make_pair();
     target t;
     t.client = {v.first.job, v.from, v.connection->peer_name()};
     const std::string& client = t.client.name;
     const tcp::client_limits* const limits = limits_of(client);
-    if (is_revoked(client)) {
-      throw tcp::connection_refused(tcp::refusal_cause::authentication,
-                                    "client " + client + " has been revoked");
+    if (!failure.empty()) {
+      t.to_host->await_exit_reason();
+      t.to_host->start();
+      tell_end(*t.to_host, failure, -1);
+      return;
     }
     if (!own_.keeps_output) t.prints = std::make_shared<tcp::output_sender>(*loop_);
     std::string failure;
@@ -479,8 +503,9 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     loop_->remove(v.connection->fd());
     t.to_host = std::make_shared<relay>(
         *loop_, std::move(ours), std::move(v.connection), request.heartbeat_timeout,
-        [weak = weak_from_this(), name](control_socket& /*near*/, const std::string& why) {
-          if (const auto self = weak.lock()) self->lose_host(name, why);
+        [weak = weak_from_this(), name, has_target = failure.empty()](control_socket& /*near*/,
+                                                                      const std::string& why) {
+          if (const auto self = weak.lock()) self->lose_host(name, has_target, why);
         });
     ++links_;
     visitors_.take(number);
@@ -501,10 +526,6 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
         });
     t.to_host->await_exit_reason();
     t.to_host->start();
-    if (!failure.empty()) {
-      tell_end(*t.to_host, failure, -1);
-      return;
-    }
     if (t.prints) t.prints->start(t.to_host);
     events_.target_started(t.client, name.second, t.process.pid(), request.wants_sampler);
     targets_[name] = std::move(t);
@@ -551,7 +572,7 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
   }
 
   void lose_target(const target_name& name) {
-    const auto at = targets_.find(name);
+    const auto at = has_target ? targets_.find(name) : targets_.end();
     if (at == targets_.end()) return;
     target& t = at->second;
     const auto how = t.process.wait(clock::now());
@@ -571,7 +592,7 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     look_for_end();
   }
 
-  void lose_host(const target_name& name, const std::string& why) {
+  void lose_host(const target_name& name, bool has_target, const std::string& why) {
     --links_;
     look_for_end();
     const auto at = targets_.find(name);
