@@ -32,6 +32,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -382,6 +383,7 @@ class engine final : public client,
   }
   /// Gives lanes back that could not be served, once their openers have closed them.
   void close_refused() noexcept;
+  void refuse_arrival(transport& via, endpoint& c, std::string_view why) noexcept;
   [[nodiscard]] bool arrivals_changed() const noexcept {
     for (const auto& l : listeners_) {
       // Acquire; partner: the release additions of whoever opens a lane, and of accept_lanes().

@@ -67,6 +67,9 @@ struct stop_message {
 };
 static_assert(sizeof(stop_message) == 16);
 
+/// Bytes of text in a refusal that a requester shows.
+inline constexpr std::size_t longest_refusal = 200;
+
 inline constexpr std::uint32_t request_body = sizeof(request_header);
 inline constexpr std::uint32_t reply_body = sizeof(record_header);
 

@@ -2,7 +2,8 @@
 #include <farcall/am/engine.hpp>
 #include <farcall/am/requester.hpp>
 #include <farcall/base/error.hpp>
-#include <farcall/base/log.hpp>
+#include <farcall/base/limited_log.hpp>
+#include <farcall/base/text.hpp>
 #include <farcall/trace/recorder.hpp>
 
 #include <algorithm>
@@ -432,11 +433,17 @@ std::size_t requester::pump() noexcept {
 
 void requester::take_other_reply(const record_view& record) noexcept {
   if (failure_) return; // by one before, in the same batch
+  if (record.kind == record_kind::refusal) {
+    lose_refused({reinterpret_cast<const char*>(record.data) + sizeof(record_header),
+                  record.bytes - sizeof(record_header)});
+    return;
+  }
   const std::uint32_t index = word_at(record.data + offsetof(record_header, slot));
   if (index >= calls_ || !call_at(index).is_in_flight()) {
     // A peer may do so without end, and a ring that nobody reads to its end is as good as that.
     if (++stray_replies_ > most_stray_replies) return lose(record_kind::corrupt);
-    log::warning(node_text(peer()) + " answered a call that was not made; ignored");
+    static auto& strays = *new log::limited_log("more replies belonged to no call");
+    strays.warning(node_text(peer()) + " replied to a call that was not made; ignored");
     return;
   }
   pending_call& slot = call_at(index);
@@ -470,6 +477,14 @@ void requester::lose(record_kind why) noexcept {
                                : " sent bytes that are no message";
   fail(std::make_exception_ptr(node_failed(node_text(peer()) + what, peer())));
   if (is_lost()) engine_of(*owner_).note_lost_lane(peer());
+}
+
+/// The node lives: the next lane to it may find more memory there.
+void requester::lose_refused(std::string_view why) noexcept {
+  is_lost_.store(true, std::memory_order_relaxed);
+  fail(std::make_exception_ptr(node_failed(
+      node_text(peer()) + " has refused this lane: " + valid_text(why.substr(0, longest_refusal)),
+      peer())));
 }
 
 void requester::read_rendezvous(pending_call& slot, const record_view& record) {

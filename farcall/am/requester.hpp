@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -368,6 +369,7 @@ class requester final : private fork_observer {
   void take_other_reply(const record_view& record) noexcept;
   /// The peer can no longer be understood, or reached.
   void lose(record_kind why) noexcept;
+  void lose_refused(std::string_view why) noexcept;
   void read_rendezvous(pending_call& slot, const record_view& record);
   void finish(pending_call& slot) noexcept;
   void let_go_of(pending_call& slot) noexcept;

@@ -21,6 +21,7 @@ namespace {
 
 using namespace am;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr handler_key some_key = 20;
 constexpr std::uint64_t ring_size = 64U << 10;
@@ -590,6 +591,21 @@ TEST_F(requesters, fail_when_the_peer_sends_garbage) {
     EXPECT_THAT(e.what(), HasSubstr("no message"));
   }
   EXPECT_FALSE(lane_->is_lost());
+}
+
+TEST_F(requesters, fail_with_the_reason_of_a_refusal) {
+  pending_call& slot = call();
+  ASSERT_TRUE(send_record(replies_, record_kind::refusal, 0, "its process has no memory\x1b"));
+  pump();
+  ASSERT_TRUE(slot.ready());
+  try {
+    std::rethrow_exception(slot.failure());
+  } catch (const node_failed& e) {
+    EXPECT_EQ(e.node(), peer_id);
+    EXPECT_THAT(e.what(), HasSubstr("has refused this lane: its process has no memory"));
+    EXPECT_THAT(e.what(), Not(HasSubstr("\x1b"))) << "it may be a terminal's";
+  }
+  EXPECT_TRUE(lane_->is_lost()) << "the next call gets a lane of its own";
 }
 
 TEST_F(requesters, are_lost_when_their_connection_ends) {

@@ -5,7 +5,6 @@
 #include <farcall/am/stoppable_calls.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/base/limited_log.hpp>
-#include <farcall/base/log.hpp>
 #include <farcall/trace/recorder.hpp>
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 #include <new>
 #include <set>
 #include <string>
+#include <string_view>
 #include <typeinfo>
 #include <utility>
 
@@ -33,6 +33,19 @@ struct responder::backlog {
 };
 
 namespace {
+
+constexpr std::string_view no_memory = "its process has no memory left for a reply";
+
+// Peers can cause these lines as often as they like. Never destroyed: a worker may outlive static
+// objects.
+log::limited_log& lane_cuts() {
+  static auto& lines = *new log::limited_log("more lanes were cut for want of memory");
+  return lines;
+}
+log::limited_log& lost_posts() {
+  static auto& lines = *new log::limited_log("more posted calls have failed");
+  return lines;
+}
 
 /// Of the kinds of requests, those that few calls are.
 bool is_rare_request(const record_view& record) noexcept {
@@ -76,8 +89,8 @@ void request_context::reply_error(std::string_view type_name, std::string_view t
   if (replied_) return;
   if (!wants_reply()) {
     // Nobody will ever see it otherwise.
-    log::warning("a posted call from " + node_text(source_) + " threw " +
-                 thrown_text(type_name, text));
+    lost_posts().warning("a posted call from " + node_text(source_) + " threw " +
+                         thrown_text(type_name, text));
     replied_ = true;
     return;
   }
@@ -96,15 +109,17 @@ void request_context::reply_error(std::string_view type_name, std::string_view t
     lane_->send(*this, record, bytes, record_kind::reply_error);
   } catch (const std::bad_alloc&) {
     // The caller cannot be told now; losing its reply silently would let it wait for ever.
-    log::error("no memory to report an error to " + node_text(source_) + "; its lane is cut");
-    lane_->refuse_more();
+    lane_cuts().error("no memory to report an error to " + node_text(source_) +
+                      "; its lane is cut");
+    lane_->refuse_more(no_memory);
   }
 }
 
 void request_context::reply_unknown() noexcept {
   if (replied_) return;
   if (!wants_reply()) {
-    log::warning("a posted call from " + node_text(source_) + " names no function of this program");
+    lost_posts().warning("a posted call from " + node_text(source_) +
+                         " names no function of this program");
     replied_ = true;
     return;
   }
@@ -112,8 +127,9 @@ void request_context::reply_unknown() noexcept {
     std::byte* record = lane_->reserve(*this, reply_body);
     lane_->send(*this, record, reply_body, record_kind::reply_unknown);
   } catch (const std::bad_alloc&) {
-    log::error("no memory to report an error to " + node_text(source_) + "; its lane is cut");
-    lane_->refuse_more();
+    lane_cuts().error("no memory to report an error to " + node_text(source_) +
+                      "; its lane is cut");
+    lane_->refuse_more(no_memory);
   }
 }
 
@@ -212,11 +228,12 @@ record_view responder::next_request() noexcept {
     static log::limited_log refusals("more lanes were cut");
     refusals.warning(node_text(endpoint_.peer) +
                      " sent bytes that are no request; its lane is cut");
+    constexpr std::string_view why = "it was sent bytes that are no request";
     if (shares_replies_) {
       const std::lock_guard guard(port_->mutex);
-      refuse_more();
+      refuse_more(why);
     } else {
-      refuse_more();
+      refuse_more(why);
     }
     return {};
   }
@@ -384,8 +401,9 @@ void responder::reply_nothing(request_context& request) noexcept {
   try {
     send(request, reserve(request, reply_body), reply_body, record_kind::reply);
   } catch (const std::bad_alloc&) {
-    log::error("no memory to answer " + node_text(endpoint_.peer) + "; its lane is cut");
-    refuse_more();
+    lane_cuts().error("no memory for a reply to " + node_text(endpoint_.peer) +
+                      "; its lane is cut");
+    refuse_more(no_memory);
   }
 }
 
@@ -401,9 +419,9 @@ void responder::keep(std::uint32_t bytes, record_kind kind) noexcept {
     backlog_->waiting.push_back({std::move(backlog_->pending), bytes, kind});
     blocked_.store(true, std::memory_order_relaxed);
   } catch (const std::bad_alloc&) {
-    log::error("no memory to keep an answer for " + node_text(endpoint_.peer) +
-               "; its lane is cut");
-    refuse_more();
+    lane_cuts().error("no memory to keep a reply for " + node_text(endpoint_.peer) +
+                      "; its lane is cut");
+    refuse_more(no_memory);
   }
 }
 
@@ -429,9 +447,18 @@ bool responder::flush_locked() noexcept {
   return true;
 }
 
-void responder::refuse_more() noexcept {
+void refuse_lane(outbox& out, std::string_view why) noexcept {
+  const auto bytes = static_cast<std::uint32_t>(sizeof(record_header) + why.size());
+  if (std::byte* const record = try_reserve(out, bytes)) {
+    std::memcpy(record + sizeof(record_header), why.data(), why.size());
+    commit(out, record, bytes, record_kind::refusal);
+  }
+  refuse(out);
+}
+
+void responder::refuse_more(std::string_view why) noexcept {
   if (is_cut()) return;
-  refuse(endpoint_.out);
+  refuse_lane(endpoint_.out, why);
   cut_.store(true, std::memory_order_release);
 }
 

@@ -11,12 +11,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string_view>
 
 namespace farcall::trace {
 class recorder;
 }
 
 namespace farcall::am {
+
+/// Tells the requester why a lane is not served, and that nothing follows.
+void refuse_lane(outbox& out, std::string_view why) noexcept;
 
 /// Serving end of a lane: takes requests in order, one at a time, runs their handlers and replies.
 /// Used by one thread at a time, that of the worker that has it; while a handler waits, the next
@@ -115,7 +119,8 @@ class responder final : private fork_observer {
 
   /// The peer sent garbage, or memory ran out: no more is read, and the peer's calls in this lane
   /// end with node_failed. The lane stays taken, because the peer may still write to it.
-  void refuse_more() noexcept;
+  /// The requester learns why, if its ring has space for that.
+  void refuse_more(std::string_view why) noexcept;
   [[nodiscard]] bool is_cut() const noexcept { return cut_.load(std::memory_order_acquire); }
 
   /// The number by which its caller's events name the lane.

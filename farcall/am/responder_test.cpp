@@ -346,6 +346,7 @@ TEST_F(responders, are_cut_when_the_peer_sends_garbage) {
   EXPECT_FALSE(lane_->serve_one());
   EXPECT_TRUE(lane_->is_cut());
   EXPECT_FALSE(lane_->is_abandoned()) << "the peer may still write to it";
+  EXPECT_EQ(body_of(next_reply()), "it was sent bytes that are no request");
   EXPECT_EQ(next_reply().kind, record_kind::corrupt) << "its calls must end";
 }
 
@@ -369,8 +370,8 @@ TEST_F(responders, stay_when_their_connection_ends) {
 
 TEST_F(responders, read_nothing_more_once_cut) {
   ASSERT_TRUE(send_request(requests_, echo_key, 3));
-  lane_->refuse_more();
-  lane_->refuse_more();
+  lane_->refuse_more("it is full");
+  lane_->refuse_more("it is full");
   EXPECT_FALSE(lane_->serve_one());
   EXPECT_THAT(seen, IsEmpty());
 }

@@ -3,12 +3,15 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/fault_report.hpp>
 #include <farcall/base/join.hpp>
-#include <farcall/base/log.hpp>
+#include <farcall/base/limited_log.hpp>
 #include <farcall/base/signals.hpp>
 #include <farcall/trace/recorder.hpp>
 
 #include <algorithm>
+#include <new>
 #include <string>
+#include <string_view>
+#include <system_error>
 
 #include <pthread.h>
 #include <unistd.h>
@@ -88,6 +91,17 @@ void engine::close_refused() noexcept {
   });
 }
 
+void engine::refuse_arrival(transport& via, endpoint& c, std::string_view why) noexcept {
+  try {
+    static auto& refusals = *new log::limited_log("more lanes could not be served");
+    refusals.error("a lane that " + node_text(c.peer) + " opened is refused: " + std::string(why));
+  } catch (const std::bad_alloc&) {
+    // The peer is told all the same.
+  }
+  refuse_lane(c.out, why);
+  refused_.emplace_back(&via, c);
+}
+
 void engine::accept_lanes() noexcept {
   const std::lock_guard guard(accept_mutex_);
   close_refused();
@@ -97,10 +111,13 @@ void engine::accept_lanes() noexcept {
     while (std::optional<endpoint> c = l->via->accept()) {
       try {
         adopt(*l->via, *c);
+      } catch (const std::bad_alloc&) {
+        refuse_arrival(*l->via, *c, "its process has no memory left for it");
+      } catch (const std::system_error&) {
+        refuse_arrival(*l->via, *c,
+                       "its process can start no thread for it (memory limit, or 'ulimit -u')");
       } catch (const std::exception& e) {
-        log::error(std::string("a lane that a peer opened cannot be served: ") + e.what());
-        refuse(c->out);
-        refused_.emplace_back(l->via, *c);
+        refuse_arrival(*l->via, *c, e.what());
       }
     }
     // Last: until then another thread that looks comes here and waits, and so finds the lanes.
@@ -149,7 +166,8 @@ void engine::adopt(transport& via, const endpoint& c) {
   }
   // Nothing that comes would wake the lane's thread.
   if (c.worker < first_lane_doorbell() || c.worker >= acceptor_doorbell()) {
-    log::warning(node_text(c.peer) + " opens a lane at an impossible doorbell; refused");
+    static auto& impossible = *new log::limited_log("more lanes were impossible");
+    impossible.warning(node_text(c.peer) + " opens a lane at an impossible doorbell; refused");
     via.close(c);
     return;
   }

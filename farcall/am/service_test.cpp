@@ -20,6 +20,7 @@ namespace {
 using namespace am;
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
@@ -178,6 +179,10 @@ TEST_F(services, refuse_lanes_that_are_too_many) {
     (void)arrive();
   opened& one_more = arrive();
   serve_what_is_there();
+  const record_view why = peek(one_more.replies);
+  EXPECT_EQ(why.kind, record_kind::refusal);
+  EXPECT_THAT(body_of(why), HasSubstr("too many lanes"));
+  release(one_more.replies, why);
   EXPECT_EQ(peek(one_more.replies).kind, record_kind::corrupt) << "its calls must end";
   EXPECT_THAT(engine_.via.closed, Not(Contains(one_more.id))) << "the peer may still write to it";
 

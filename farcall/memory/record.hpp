@@ -23,6 +23,7 @@ enum class record_kind : std::uint8_t {
   reply_unknown = 7,        ///< there is no such handler
   stoppable_request = 8,    ///< as request, and the sender may stop it
   stoppable_rendezvous = 9, ///< as request_rendezvous, and the sender may stop it
+  refusal = 10,             ///< the responder does not serve this lane: why, as text
   lost = 254,               ///< never sent: what peek() returns when the connection has ended
   corrupt = 255,            ///< never sent: what peek() returns for bytes that are no record
 };
