@@ -38,7 +38,8 @@ class acceptor : public std::enable_shared_from_this<acceptor> {
            std::chrono::milliseconds handshake_timeout);
 
   /// Connections that have not said, or not proved, what they want: together they may cost so much,
-  /// and a peer is served that does so at once.
+  /// and a peer is served that does so at once. Fewer where the process may have few descriptors;
+  /// see unproved_limit().
   static constexpr std::size_t most_unproved = 128;
 
   /// Where it listens.
@@ -78,7 +79,7 @@ class acceptor : public std::enable_shared_from_this<acceptor> {
   std::chrono::milliseconds handshake_timeout_;
   taker takes_;
   refusal_handler refused_;
-  unproved_peers<visitor> visitors_{most_unproved};
+  unproved_peers<visitor> visitors_{unproved_limit(most_unproved)};
   log::limited_log refusals_{"more connections were refused"};
 };
 

@@ -31,7 +31,7 @@ class dialler final : public event_handler, public std::enable_shared_from_this<
   dialler(reactor& loop, std::vector<socket_address> where, connection_security security,
           const connect_request& request, std::chrono::milliseconds heartbeat_timeout,
           time_point deadline, dialled done)
-      : loop_(&loop), attempts_(std::move(where)), security_(std::move(security)),
+      : loop_(&loop), where_(std::move(where)), attempts_(where_), security_(std::move(security)),
         request_(request), heartbeat_timeout_(heartbeat_timeout), deadline_(deadline),
         done_(std::move(done)) {}
 
@@ -56,7 +56,7 @@ class dialler final : public event_handler, public std::enable_shared_from_this<
 
   void go_on() noexcept {
     try {
-      if (!done_) return;
+      if (!done_ || clock::now() < again_at_) return;
       take_connected();
       if (const auto proved = proved_candidate()) {
         if (!not_proved_.empty()) {
@@ -70,6 +70,7 @@ class dialler final : public event_handler, public std::enable_shared_from_this<
       }
       for (const int socket : attempts_.start_due(clock::now()))
         loop_->add(socket, EPOLLOUT, shared_from_this());
+      if (attempts_.have_failed() && dials_again()) return;
       if (attempts_.have_failed()) {
         const std::string why = attempts_.failures();
         end(nullptr, why.empty() ? "it has no address" : why);
@@ -81,6 +82,20 @@ class dialler final : public event_handler, public std::enable_shared_from_this<
     } catch (const std::exception& e) {
       end(nullptr, e.what());
     }
+  }
+
+  /// Among the addresses there was one from which a flood has displaced us.
+  [[nodiscard]] bool dials_again() {
+    const time_point next = clock::now() + first_gap * (1 << displacements_);
+    if (!was_displaced_ || displacements_ == most_displacements || next >= deadline_) return false;
+    was_displaced_ = false;
+    ++displacements_;
+    again_at_ = next;
+    attempts_ = connect_attempts(where_);
+    loop_->at(next, [weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->go_on();
+    });
+    return true;
   }
 
   void take_connected() {
@@ -96,6 +111,9 @@ class dialler final : public event_handler, public std::enable_shared_from_this<
       const std::string peer = peer_text(connected.get());
       try {
         candidates_.push_back(begin_with(std::move(connected), peer));
+      } catch (const connection_displaced& e) {
+        was_displaced_ = true;
+        note_failure(peer, e.what());
       } catch (const error& e) {
         note_failure(peer, e.what());
       }
@@ -138,6 +156,10 @@ class dialler final : public event_handler, public std::enable_shared_from_this<
         const bool writes = proof.connection().read_wants_write();
         loop_->modify(proof.connection().fd(), writes ? EPOLLIN | EPOLLOUT : EPOLLIN);
         ++at;
+      } catch (const connection_displaced& e) {
+        was_displaced_ = true;
+        give_up(**at, e.what());
+        at = candidates_.erase(at);
       } catch (const error& e) {
         give_up(**at, e.what());
         at = candidates_.erase(at);
@@ -172,7 +194,12 @@ class dialler final : public event_handler, public std::enable_shared_from_this<
     }
   }
 
+  /// Until the first of several new attempts; each waits twice as long as the one before.
+  static constexpr std::chrono::milliseconds first_gap{20};
+  static constexpr int most_displacements = 6;
+
   reactor* loop_;
+  std::vector<socket_address> where_;
   connect_attempts attempts_;
   connection_security security_;
   connect_request request_;
@@ -180,6 +207,9 @@ class dialler final : public event_handler, public std::enable_shared_from_this<
   time_point deadline_;
   dialled done_;
   std::vector<std::unique_ptr<candidate>> candidates_;
+  bool was_displaced_ = false; ///< since the last new attempt
+  int displacements_ = 0;
+  time_point again_at_{};
   std::string not_proved_; ///< the last address that has not proved itself, and why
 };
 

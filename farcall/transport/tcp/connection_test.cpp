@@ -2,11 +2,13 @@
 #include <farcall/transport/tcp/stream_test_support.hpp>
 #include <farcall/transport/tcp/unix_socket_test_support.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <future>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -164,6 +166,30 @@ TEST_P(connections, are_made_beside_one_that_takes_them_and_is_silent) {
   // It is let go of.
   pollfd end{silent.get(), POLLRDHUP, 0};
   EXPECT_EQ(::poll(&end, 1, 10'000), 1);
+}
+
+TEST_P(connections, are_dialled_again_if_a_flood_displaces_them) {
+  told_outcome dialling = dial_it({where(first_)});
+  taken_from(first_).reset();
+  taken_from(first_).reset();
+  told_outcome receiving = receive_from(first_, here);
+  const outcome made = dialling.get();
+  ASSERT_TRUE(made.connection) << made.why;
+}
+
+TEST_P(connections, are_not_dialled_again_for_ever) {
+  told_outcome dialling = dial_it({where(first_)});
+  std::atomic<bool> is_over{false};
+  std::jthread ends_all([&] {
+    while (!is_over) {
+      (void)accept_from(first_.get());
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+  });
+  const outcome made = dialling.get();
+  is_over = true;
+  EXPECT_FALSE(made.connection);
+  EXPECT_THAT(made.why, HasSubstr(where(first_).text()));
 }
 
 TEST_P(connections, say_what_became_of_each_address) {

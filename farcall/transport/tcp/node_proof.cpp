@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <span>
+#include <string>
 
 #include <sys/socket.h>
 
@@ -31,7 +32,7 @@ node_proof::node_proof(std::unique_ptr<stream> connection,
   const iovec ours{challenge_.opener.data(), challenge_.opener.size()};
   // A fresh socket has space for this.
   if (connection_->write({&ours, 1}).bytes != ours.iov_len)
-    throw error("it has cut the connection: " + connection_->failure());
+    throw connection_displaced("it has cut the connection: " + connection_->failure());
 }
 
 bool node_proof::advance() {
@@ -48,7 +49,11 @@ bool node_proof::has_shaken_hands() {
     // It may have come once we had looked. OpenSSL takes the head of a record first.
     constexpr std::size_t record_head = 5;
     const auto word = refusal_at(connection_->fd(), record_head);
-    throw error(word ? refusal_text(*word) : connection_->failure());
+    if (word) throw error(refusal_text(*word));
+    const std::string why = connection_->failure();
+    if (status == io_status::closed || connection_->was_broken_off())
+      throw connection_displaced(why);
+    throw error(why);
   }
   sign(request_, {}, *credentials_);
   return true;
@@ -59,8 +64,10 @@ bool node_proof::has_replied() {
     const iovec rest{reinterpret_cast<std::byte*>(&reply_) + have_, sizeof reply_ - have_};
     const io_result got = connection_->read({&rest, 1});
     if (got.status == io_status::would_block) return false;
-    if (got.status != io_status::done)
-      throw error("it ended the connection before it had proved that it is of the job");
+    if (got.status != io_status::done) {
+      throw connection_displaced(
+          "it ended the connection before it had proved that it is of the job");
+    }
     have_ += got.bytes;
   }
   if (!is_reply_of(request_.to, reply_, challenge_.opener, *credentials_)) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <farcall/base/error.hpp>
 #include <farcall/transport/tcp/handshake.hpp>
 #include <farcall/transport/tcp/job_credentials.hpp>
 #include <farcall/transport/tcp/stream.hpp>
@@ -9,6 +10,13 @@
 #include <utility>
 
 namespace farcall::tcp {
+
+/// The other end has ended the connection without a word before it had proved itself, as a server
+/// or a node does that has too many unproved connections: nothing of the request has been sent.
+class connection_displaced : public error {
+ public:
+  using error::error;
+};
 
 /// What follows the preamble, for who dials: the other end proves that it is the node which the
 /// request names, by the TLS handshake or by its reply to our nonce. Never waits.
@@ -20,7 +28,7 @@ class node_proof {
              const connect_request& request);
 
   /// Goes on as far as it can; true once the node has proved itself. Throws error with the reason
-  /// why it has not, or why the server does not let us through to it.
+  /// why it has not, or why the server does not let us through to it; connection_displaced.
   [[nodiscard]] bool advance();
 
   [[nodiscard]] stream& connection() noexcept { return *connection_; }

@@ -612,7 +612,7 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     }
     const int fd = socket.get();
     if (!has_lane_left(at->second)) {
-      if (looks == 0 || waiting_lanes_ == tcp::acceptor::most_unproved) refuse_lane(at->second, fd);
+      if (looks == 0 || waiting_lanes_ == most_unproved_) refuse_lane(at->second, fd);
       return look_again(std::move(socket), first, from, looks - 1);
     }
     const std::vector<std::byte> for_node = messages::transport{no_node, "tcp", {}}.encode();
@@ -673,7 +673,8 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
   std::vector<std::string> environment_ = environment_without_addresses();
   tcp::socket_file file_; ///< where it listens, if that is a path
   std::shared_ptr<tcp::acceptor> acceptor_;
-  tcp::unproved_peers<std::shared_ptr<visitor>> visitors_{tcp::acceptor::most_unproved};
+  const std::size_t most_unproved_ = tcp::unproved_limit(tcp::acceptor::most_unproved);
+  tcp::unproved_peers<std::shared_ptr<visitor>> visitors_{most_unproved_};
   std::map<target_name, target> targets_;
   std::atomic<std::uint32_t> count_{0};
   std::size_t waiting_lanes_ = 0; ///< connections for whose client there is no room at the moment

@@ -1,20 +1,8 @@
 #include <farcall/transport/tcp/unproved_arrivals.hpp>
 
-#include <algorithm>
 #include <utility>
 
-#include <sys/resource.h>
-
 namespace farcall::tcp {
-
-std::size_t unproved_arrivals::room() noexcept {
-  constexpr rlim_t part = 8;
-  constexpr rlim_t least = 16;
-  constexpr rlim_t most = 256;
-  rlimit limit{};
-  const rlim_t all = ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
-  return std::clamp(all / part, least, most);
-}
 
 void unproved_arrivals::add(const std::string& peer, const receiver& receive) {
   const std::lock_guard guard(mutex_);

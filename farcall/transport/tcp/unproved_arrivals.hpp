@@ -23,10 +23,10 @@ class unproved_arrivals {
   void add(const std::string& peer, const receiver& receive);
 
  private:
-  [[nodiscard]] static std::size_t room() noexcept;
+  static constexpr std::size_t most = 256;
 
   std::mutex mutex_;
-  unproved_peers<refusal> waiting_{room()};
+  unproved_peers<refusal> waiting_{unproved_limit(most)};
 };
 
 } // namespace farcall::tcp

@@ -1,8 +1,15 @@
+#include <farcall/transport/tcp/acceptor.hpp>
+#include <farcall/transport/tcp/socket.hpp>
 #include <farcall/transport/tcp/unproved_arrivals.hpp>
+#include <tests/support.hpp>
 
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -53,6 +60,37 @@ TEST_F(unproved_arrivals_test, have_an_eighth_of_the_descriptors) {
   EXPECT_TRUE(refused_.empty());
   come("192.0.2.1:5000");
   EXPECT_EQ(refused_.size(), 1U);
+}
+
+TEST(unproved_limit, follows_the_limit_of_descriptors) {
+  const auto limit_at = [](rlim_t limit) {
+    const descriptor_limit_of_test now(limit);
+    return unproved_limit(128);
+  };
+  EXPECT_EQ(limit_at(1024), 128U);
+  EXPECT_EQ(limit_at(256), 32U);
+  EXPECT_EQ(limit_at(64), 8U);
+  EXPECT_EQ(limit_at(32), 8U);
+}
+
+TEST(acceptor_test, holds_fewer_connections_with_few_descriptors) {
+  reactor loop;
+  std::vector<unique_fd> listeners = listen_on({"127.0.0.1", 0});
+  std::shared_ptr<acceptor> few;
+  {
+    const descriptor_limit_of_test limit(64);
+    few = std::make_shared<acceptor>(loop, std::move(listeners), std::chrono::hours(1));
+  }
+  few->start([](unique_fd, const preamble&, const std::string&) {});
+  std::vector<unique_fd> silent;
+  for (std::uint64_t n = 1; n <= 20; ++n) {
+    silent.push_back(connect_to(few->addresses().front(), clock::now() + test::wait_limit));
+    EXPECT_TRUE(test::eventually([&] {
+      loop.turn(clock::now());
+      return few->accepted() == n;
+    }));
+  }
+  EXPECT_EQ(few->unproved(), 8U);
 }
 
 TEST_F(unproved_arrivals_test, that_have_proved_themselves_make_room) {

@@ -1,27 +1,53 @@
 #include <farcall/transport/tcp/unproved_peers.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 
 namespace farcall::tcp {
+namespace {
+
+constexpr const char* loopback = "loopback";
+constexpr std::size_t site_bytes = 6;
+
+std::string source_of(in_addr four) {
+  constexpr std::uint32_t network_of_loopback = 127;
+  if (ntohl(four.s_addr) >> 24 == network_of_loopback) return loopback;
+  std::array<char, INET_ADDRSTRLEN> text{};
+  return ::inet_ntop(AF_INET, &four, text.data(), text.size());
+}
+
+} // namespace
 
 std::string source_of(const std::string& peer) {
   // "1.2.3.4:5", or "[1:2::3%eth0]:5".
   std::string host = peer.substr(0, peer.rfind(':'));
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   host = host.substr(0, host.find('%'));
+  in_addr four{};
+  if (::inet_pton(AF_INET, host.c_str(), &four) == 1) return source_of(four);
   in6_addr six{};
   if (::inet_pton(AF_INET6, host.c_str(), &six) != 1) return host;
+  if (IN6_IS_ADDR_LOOPBACK(&six)) return loopback;
   if (IN6_IS_ADDR_V4MAPPED(&six)) {
-    std::array<char, INET_ADDRSTRLEN> text{};
-    return ::inet_ntop(AF_INET, &six.s6_addr[12], text.data(), text.size());
+    std::memcpy(&four, &six.s6_addr[12], sizeof four);
+    return source_of(four);
   }
-  std::memset(&six.s6_addr[8], 0, 8);
+  std::memset(&six.s6_addr[site_bytes], 0, sizeof six.s6_addr - site_bytes);
   std::array<char, INET6_ADDRSTRLEN> text{};
-  return std::string(::inet_ntop(AF_INET6, &six, text.data(), text.size())) + "/64";
+  return std::string(::inet_ntop(AF_INET6, &six, text.data(), text.size())) + "/48";
+}
+
+std::size_t unproved_limit(std::size_t most) noexcept {
+  constexpr rlim_t part = 8;
+  constexpr rlim_t least = 8;
+  rlimit limit{};
+  const rlim_t all = ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
+  return std::clamp<rlim_t>(all / part, least, most);
 }
 
 connection_sources::connection_sources(std::size_t most)

@@ -11,10 +11,15 @@
 
 namespace farcall::tcp {
 
-/// The network that a peer is in, as far as its owner can choose addresses: its IPv4 address, or
-/// the first 64 bits of its IPv6 address. `peer` is an address as text, with its port; of one that
-/// cannot be read, the text.
+/// Network of a peer, as far as one party can choose addresses in it: an IPv4 address, the first 48
+/// bits of an IPv6 address, which are a site, or the loopback network, where each user of the
+/// machine has all addresses. `peer` is an address as text, with its port; of one that cannot be
+/// read, the text.
 [[nodiscard]] std::string source_of(const std::string& peer);
+
+/// Connections that may be unproved at a time: an eighth of the descriptors that the process may
+/// have, at least 8, and at most `most`.
+[[nodiscard]] std::size_t unproved_limit(std::size_t most) noexcept;
 
 /// Numbers of connections by their sources. There is room for some; who comes then displaces one at
 /// random of the source that has the most. So a flood displaces itself: a source of few is left

@@ -18,10 +18,18 @@ TEST(connection_sources, sources_are_addresses_without_ports) {
   EXPECT_EQ(source_of("an unknown address"), source_of("an unknown address"));
 }
 
-TEST(connection_sources, a_network_of_ipv6_is_one_source) {
+TEST(connection_sources, a_site_of_ipv6_is_one_source) {
   EXPECT_EQ(source_of("[2001:db8:1:2::3]:5000"), source_of("[2001:db8:1:2:ffff::9]:6000"));
-  EXPECT_NE(source_of("[2001:db8:1:2::3]:5000"), source_of("[2001:db8:1:3::3]:5000"));
+  EXPECT_EQ(source_of("[2001:db8:1:2::3]:5000"), source_of("[2001:db8:1:3::3]:5000"));
+  EXPECT_NE(source_of("[2001:db8:1:2::3]:5000"), source_of("[2001:db8:2:2::3]:5000"));
   EXPECT_EQ(source_of("[fe80::1%eth0]:5000"), source_of("[fe80::2]:6000"));
+}
+
+TEST(connection_sources, the_loopback_network_is_one_source) {
+  EXPECT_EQ(source_of("127.0.0.1:5000"), source_of("127.11.250.7:6000"));
+  EXPECT_EQ(source_of("127.0.0.1:5000"), source_of("[::1]:5000"));
+  EXPECT_EQ(source_of("127.0.0.1:5000"), source_of("[::ffff:127.1.2.3]:5000"));
+  EXPECT_NE(source_of("127.0.0.1:5000"), source_of("128.0.0.1:5000"));
 }
 
 TEST(connection_sources, nobody_is_displaced_while_there_is_room) {
