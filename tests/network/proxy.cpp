@@ -71,7 +71,7 @@ void proxy::take() {
   }
 }
 
-void proxy::read(side& from, side& to, std::string* record) {
+void proxy::read(side& from, side& to, std::string* record, bool swallows) {
   if (!from.has_ended && to.waiting.size() < most_waiting) {
     char piece[65536];
     // NOLINTNEXTLINE(clang-analyzer-unix.BlockInCriticalSection): it does not block
@@ -83,7 +83,7 @@ void proxy::read(side& from, side& to, std::string* record) {
           got >= static_cast<ssize_t>(sizeof(tcp::preamble))) {
         std::memcpy(piece + offsetof(tcp::preamble, to), &node, sizeof node);
       }
-      to.waiting.append(piece, static_cast<std::size_t>(got));
+      if (!swallows) to.waiting.append(piece, static_cast<std::size_t>(got));
       if (record != nullptr && record->size() < most_recorded) {
         record->append(piece, static_cast<std::size_t>(got));
       }
@@ -132,8 +132,9 @@ void proxy::run() {
     {
       const std::lock_guard guard(mutex_);
       for (pair& p : pairs_) {
-        read(p.client, p.server, &recorded_[p.number]);
-        read(p.server, p.client, nullptr);
+        const way swallowed = p.number == 0 ? way::none : swallowed_.load();
+        read(p.client, p.server, &recorded_[p.number], swallowed == way::to_server);
+        read(p.server, p.client, nullptr, swallowed == way::to_client);
         write(p.client, p.server);
       }
       if (!are_held()) {

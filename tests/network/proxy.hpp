@@ -30,6 +30,9 @@ class proxy {
   /// Passes nothing on from here on, in either direction, and does not say so.
   void fall_silent() { is_silent_ = true; }
   void speak_again() { is_silent_ = false; }
+  enum class way : std::uint8_t { none, to_server, to_client };
+  /// Takes what comes that way over connections but the first, and passes nothing of it on.
+  void swallow(way which) { swallowed_ = which; }
   /// New connections end at once from here on.
   void turn_away() { turns_away_ = true; }
   /// Leads what comes from here on to another node than it is for; no_node: no more.
@@ -60,7 +63,7 @@ class proxy {
 
   void run();
   void take();
-  void read(side& from, side& to, std::string* record);
+  void read(side& from, side& to, std::string* record, bool swallows);
   static void write(side& from, side& to);
   [[nodiscard]] bool are_held() const;
   void end_connections(std::size_t from, bool reset);
@@ -69,6 +72,7 @@ class proxy {
   std::uint16_t port_ = 0;
   unique_fd listener_;
   std::atomic<bool> is_silent_{false};
+  std::atomic<way> swallowed_{way::none};
   std::atomic<bool> stops_{false};
   std::atomic<bool> turns_away_{false};
   std::atomic<node_id> leads_to_{no_node};

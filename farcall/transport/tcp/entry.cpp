@@ -74,6 +74,10 @@ std::unique_ptr<transport> make_here(transport_site& site) {
       lines.error(node_text(peer) + " cannot be asked for a connection");
     }
   };
+  // A peer that cannot be told is gone, or is about to be.
+  o.tell_of_lane = [tell = site.tell](node_id peer, const lane_message& message) {
+    (void)tell(peer, encode(message), {});
+  };
   if (!o.server.empty()) {
     o.tell_taken = [tell = site.tell](socket_number socket) {
       if (!tell(no_node, encode_taken(socket), {})) {

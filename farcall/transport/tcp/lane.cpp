@@ -1,11 +1,13 @@
 #include <farcall/base/limited_log.hpp>
 #include <farcall/transport/tcp/lane.hpp>
+#include <farcall/transport/tcp/path_monitor.hpp>
 #include <farcall/transport/tcp/socket.hpp>
 
 #include <algorithm>
 #include <array>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include <sys/epoll.h>
@@ -217,6 +219,7 @@ void stream_endpoint::fill_ring(stream& from) noexcept {
       return;
     }
     misses_ = 0;
+    received_ += got.bytes;
     if (const time_point now = clock::now(); now >= next_delay_) {
       delay_acknowledgements(from.fd());
       next_delay_ = now + delay_interval;
@@ -242,6 +245,7 @@ void stream_endpoint::drop_received(stream& from) noexcept {
   constexpr int most_reads = 16;
   for (int n = 0; n < most_reads; ++n) {
     const io_result got = from.read({&all, 1});
+    received_ += got.bytes;
     if (got.status == io_status::done) continue;
     if (got.status != io_status::would_block && in_.on(receive_event::end)) {
       in_.wake();
@@ -392,6 +396,31 @@ bool stream_endpoint::has_unsent() noexcept {
   const std::lock_guard guard(send_mutex_);
   flush_locked();
   return is_sending(out_.state()) && (!first_.empty() || sent_ != out_.take_all());
+}
+
+lane_position stream_endpoint::position() noexcept {
+  lane_position p;
+  {
+    const std::scoped_lock guard(send_mutex_, receive_mutex_);
+    p.sent = sent_;
+    p.received = received_;
+    p.is_full = in_.state() == receive_state::full;
+  }
+  const stream* const to = link();
+  if (to == nullptr || to->fd() < 0) return p;
+  const std::optional<path_sample> path = sample_path(to->fd());
+  p.is_in_flight = path && path->in_flight != 0;
+  return p;
+}
+
+void stream_endpoint::end_connection() noexcept {
+  if (link() == nullptr) return;
+  {
+    const std::lock_guard guard(arm_mutex_);
+    if (stream_->fd() < 0) return;
+    ::shutdown(stream_->fd(), SHUT_RDWR);
+  }
+  on_event(0);
 }
 
 void stream_endpoint::cut() noexcept {

@@ -18,6 +18,14 @@
 
 namespace farcall::tcp {
 
+/// How far the bytes of a lane have come at one end.
+struct lane_position {
+  std::uint64_t sent = 0; ///< given to the system
+  std::uint64_t received = 0;
+  bool is_full = false;      ///< nothing is received, because the lane's user does not read
+  bool is_in_flight = false; ///< the system waits for an acknowledgement of what was sent
+};
+
 /// One end of a lane over a connection. What its user commits goes out of the ring as it stands
 /// there, and what comes in goes into the other ring as it stood in the peer's: a position in the
 /// stream is a position in the ring, which has one size on both ends. A ring that is full stops the
@@ -70,6 +78,15 @@ class stream_endpoint final : public staged_lane,
   [[nodiscard]] bool is_lingering() const noexcept { return !has_ended(); }
   /// Something was committed that has not gone to the system.
   [[nodiscard]] bool has_unsent() noexcept;
+  /// On the reactor's thread.
+  [[nodiscard]] lane_position position() noexcept;
+  /// Receives what has come, whatever its user does. On the reactor's thread.
+  void take_in() noexcept {
+    if (is_attached()) on_event(0);
+  }
+  /// Ends a connection that is of no use any more, so that the user finds its end. On the reactor's
+  /// thread.
+  void end_connection() noexcept;
   /// Gives the connection up at once, and soon its descriptor. The rings stay.
   void cut() noexcept;
 
@@ -110,6 +127,7 @@ class stream_endpoint final : public staged_lane,
 
   // ---- receiving; receive_mutex_
   record_assembler assembler_;
+  std::uint64_t received_ = 0;
   unsigned misses_ = 0; ///< polls since something came
   time_point quiet_since_{};
   time_point next_delay_{}; ///< of acknowledgements

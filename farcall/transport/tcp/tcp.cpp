@@ -6,6 +6,7 @@
 #include <farcall/transport/tcp/bulk.hpp>
 #include <farcall/transport/tcp/connection.hpp>
 #include <farcall/transport/tcp/lane.hpp>
+#include <farcall/transport/tcp/lane_checks.hpp>
 #include <farcall/transport/tcp/node_addresses.hpp>
 #include <farcall/transport/tcp/socket.hpp>
 #include <farcall/transport/tcp/stream_forwarder.hpp>
@@ -35,18 +36,6 @@ constexpr std::chrono::seconds last_sending{1};
 /// Both ends' ids of lanes differ in the lowest bit.
 constexpr std::uint64_t opener_bit = 1;
 
-std::string not_called_back(node_id peer) {
-  return node_text(peer) + " was asked to connect, and has not";
-}
-
-std::string tried_in_vain(node_id asked) {
-  return node_text(asked) + " was asked to connect, and could not; its log says why";
-}
-
-std::string not_forwarded(node_id peer) {
-  return "the host was asked to connect us with " + node_text(peer) + ", and has not";
-}
-
 class tcp_transport_impl final : public tcp_transport {
  public:
   tcp_transport_impl(reactor& loop, options o)
@@ -59,6 +48,7 @@ class tcp_transport_impl final : public tcp_transport {
     if (own_.listener) {
       own_.listener->on_connection([this](unique_fd s) { take_connection(std::move(s)); });
     }
+    if (own_.tell_of_lane) checks_->start();
   }
 
   tcp_transport_impl(const tcp_transport_impl&) = delete;
@@ -68,6 +58,7 @@ class tcp_transport_impl final : public tcp_transport {
     if (own_.listener) own_.listener->on_connection({});
     loop_->stop_sweeping();
     paths_->stop();
+    checks_->stop();
     const time_point deadline = clock::now() + last_sending;
     while (has_unsent() && clock::now() < deadline)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -151,9 +142,10 @@ class tcp_transport_impl final : public tcp_transport {
       const std::lock_guard guard(mutex_);
       end.id = next_id_ | opener_bit;
       next_id_ += 2;
-      lanes_[end.id] = {lane, peer, false};
+      lanes_[end.id] = {lane, peer, end.id, false};
     }
     connect_request o;
+    o.serial = end.id;
     o.worker = shape.worker;
     o.own_worker = shape.own_worker ? 1 : 0;
     o.ring_bytes = own_.ring_bytes;
@@ -253,6 +245,10 @@ class tcp_transport_impl final : public tcp_transport {
     for (unique_fd& socket : files)
       take_connection(std::move(socket));
     if (bytes.empty()) return;
+    if (const auto of_lane = decode_lane_message(bytes)) {
+      if (own_.tell_of_lane) checks_->take(from, *of_lane);
+      return;
+    }
     take_request(from, decode_dial_request(bytes));
   }
 
@@ -300,7 +296,8 @@ class tcp_transport_impl final : public tcp_transport {
   struct entry {
     std::shared_ptr<stream_endpoint> lane;
     node_id peer = no_node;
-    bool is_closed = false; ///< by our user; what it committed may not be sent yet
+    std::uint64_t serial = 0; ///< the opener's id
+    bool is_closed = false;   ///< by our user; what it committed may not be sent yet
   };
   static std::span<const std::byte> bytes_of(const connect_request& o) {
     return std::as_bytes(std::span(&o, 1));
@@ -342,8 +339,11 @@ class tcp_transport_impl final : public tcp_transport {
                   return;
                 }
                 if (is_lane) {
-                  add_accepted(peer, std::move(s), bytes_of(first), request.worker,
-                               request.own_worker, request.ring_bytes);
+                  connect_request asked = first;
+                  asked.worker = request.worker;
+                  asked.own_worker = request.own_worker;
+                  asked.ring_bytes = request.ring_bytes;
+                  add_accepted(peer, std::move(s), bytes_of(first), asked);
                 } else {
                   // The connect request goes first and fits a fresh socket; what follows are the
                   // peer's requests.
@@ -457,6 +457,7 @@ class tcp_transport_impl final : public tcp_transport {
     connect_request there;
     there.kind = is_lane ? connection_kind::lane : connection_kind::bulk;
     there.from = from;
+    there.serial = request.serial;
     there.worker = request.worker;
     there.own_worker = request.own_worker;
     there.ring_bytes = request.ring_bytes;
@@ -559,7 +560,7 @@ class tcp_transport_impl final : public tcp_transport {
         refusals_.error(node_text(o.from) + " opens a lane of impossible size; refused");
         return;
       }
-      add_accepted(o.from, std::move(s), {}, o.worker, o.own_worker, o.ring_bytes);
+      add_accepted(o.from, std::move(s), {}, o);
       return;
     case connection_kind::bulk:
       serve_bulk(*loop_, std::move(s), own_.windows, {});
@@ -602,26 +603,34 @@ class tcp_transport_impl final : public tcp_transport {
   }
 
   void add_accepted(node_id peer, std::unique_ptr<stream> s, std::span<const std::byte> first,
-                    std::uint32_t worker, std::uint32_t own_worker, std::uint32_t ring_bytes) {
-    doorbell& wakes = own_.doorbells[worker < own_.doorbells.size() ? worker : 0];
+                    const connect_request& o) {
+    doorbell& wakes = own_.doorbells[o.worker < own_.doorbells.size() ? o.worker : 0];
     const auto lane =
-        std::make_shared<stream_endpoint>(*loop_, ring_bytes, wakes, lane_role::acceptor);
+        std::make_shared<stream_endpoint>(*loop_, o.ring_bytes, wakes, lane_role::acceptor);
     endpoint end;
     lane->fill(end);
     end.peer = peer;
-    end.worker = worker;
-    end.own_worker = own_worker != 0;
+    end.worker = o.worker;
+    end.own_worker = o.own_worker != 0;
     lane->attach(std::move(s), first);
     {
       const std::lock_guard guard(mutex_);
       end.id = next_id_;
       next_id_ += 2;
-      lanes_[end.id] = {lane, peer, false};
+      lanes_[end.id] = {lane, peer, o.serial, false};
       waiting_.push_back(end);
     }
     // Sequentially consistent, so that a receiver about to sleep sees it or is seen.
     arrivals_.fetch_add(1, std::memory_order_seq_cst);
-    notify_of_lane(wakes, own_.doorbells.back(), own_worker != 0);
+    notify_of_lane(wakes, own_.doorbells.back(), end.own_worker);
+  }
+
+  std::vector<checked_lane> checked_lanes() {
+    std::vector<checked_lane> all;
+    const std::lock_guard guard(mutex_);
+    for (const auto& [id, e] : lanes_)
+      all.push_back({e.peer, e.serial, (id & opener_bit) != 0, e.lane});
+    return all;
   }
 
   std::vector<std::shared_ptr<stream_endpoint>> all_lanes() {
@@ -661,6 +670,8 @@ class tcp_transport_impl final : public tcp_transport {
   connection_security security_;
   node_table<peer_entry> peers_; ///< of those that were admitted
   std::shared_ptr<path_monitor> paths_;
+  std::shared_ptr<lane_checks> checks_ = std::make_shared<lane_checks>(
+      *loop_, own_.heartbeat_timeout, [this] { return checked_lanes(); }, own_.tell_of_lane);
   bulk_rma_engine rma_engine_;
   mutable std::mutex mutex_;
   std::uint64_t next_id_ = 2;

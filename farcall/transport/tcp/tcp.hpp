@@ -42,6 +42,9 @@ struct options {
   std::chrono::milliseconds heartbeat_timeout{0}; ///< a peer that is silent for longer is gone
   /// Passes a request on to a peer, past this transport. On any thread; must not block.
   std::function<void(node_id peer, const dial_request&)> ask_to_dial;
+  /// Passes a message about a lane on to a peer, in the same way. Lanes are checked if there is
+  /// one.
+  std::function<void(node_id peer, const lane_message&)> tell_of_lane;
   /// Tells our server of a connection that it has handed on, once that has proved itself; empty: no
   /// server has started us. On the reactor's thread; must not block.
   std::function<void(socket_number)> tell_taken;

@@ -19,6 +19,33 @@ dial_request decode_dial_request(std::span<const std::byte> bytes) {
   return request;
 }
 
+std::vector<std::byte> encode(const lane_message& message) {
+  byte_writer w;
+  w.number(message);
+  return std::move(w).bytes();
+}
+
+std::optional<lane_message> decode_lane_message(std::span<const std::byte> bytes) {
+  if (bytes.size() != sizeof(lane_message)) return std::nullopt;
+  byte_reader r(bytes, "a message about a lane");
+  const auto message = r.number<lane_message>();
+  if (message.what < lane_question::how_far || message.what > lane_question::given_up)
+    throw malformed_message("a message about a lane is of an unknown kind");
+  return message;
+}
+
+std::string not_called_back(node_id peer) {
+  return node_text(peer) + " was asked to connect, and has not";
+}
+
+std::string tried_in_vain(node_id asked) {
+  return node_text(asked) + " was asked to connect, and could not; its log says why";
+}
+
+std::string not_forwarded(node_id peer) {
+  return "the host was asked to connect us with " + node_text(peer) + ", and has not";
+}
+
 std::vector<std::byte> encode_taken(socket_number socket) {
   byte_writer w;
   w.number(socket);

@@ -6,7 +6,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 /// What the TCP of a node tells that of another, or its server, past their connections: the bytes
@@ -25,9 +27,39 @@ struct dial_request {
 };
 static_assert(sizeof(dial_request) == 32);
 
+/// Message of one end of a lane to the other; see lane_checks.
+enum class lane_question : std::uint32_t {
+  how_far = 1,  ///< how much has arrived?
+  so_far = 2,   ///< the reply
+  given_up = 3, ///< what was sent does not arrive: the lane ends
+};
+struct lane_message {
+  static constexpr std::uint32_t of_opener = 1; ///< the sender has opened the lane
+  static constexpr std::uint32_t full = 2;      ///< nothing arrives, for want of space
+
+  lane_question what{};
+  std::uint32_t flags = 0;
+  std::uint64_t serial = 0;   ///< of the lane, chosen by its opener
+  std::uint64_t received = 0; ///< bytes of its ring, in a reply
+
+  [[nodiscard]] bool is_of_opener() const noexcept { return (flags & of_opener) != 0; }
+  [[nodiscard]] bool is_full() const noexcept { return (flags & full) != 0; }
+};
+static_assert(sizeof(lane_message) == 24);
+
+/// Messages of both kinds have one place; their sizes tell them apart.
+[[nodiscard]] std::vector<std::byte> encode(const lane_message& message);
+/// Returns nothing if the message has another size. Throws malformed_message.
+[[nodiscard]] std::optional<lane_message> decode_lane_message(std::span<const std::byte> bytes);
+
 [[nodiscard]] std::vector<std::byte> encode(const dial_request& request);
 /// Throws malformed_message.
 [[nodiscard]] dial_request decode_dial_request(std::span<const std::byte> bytes);
+
+// Reasons why a connection has not come, in words.
+[[nodiscard]] std::string not_called_back(node_id peer);
+[[nodiscard]] std::string tried_in_vain(node_id asked);
+[[nodiscard]] std::string not_forwarded(node_id peer);
 
 /// What a node tells the server that has started it: it has taken in a connection.
 [[nodiscard]] std::vector<std::byte> encode_taken(socket_number socket);
