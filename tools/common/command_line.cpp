@@ -43,6 +43,9 @@ struct number_of<std::optional<T>> {
 };
 
 template <class T>
+constexpr bool is_list = std::is_same_v<T, std::vector<std::string>>;
+
+template <class T>
 void add_range(CLI::Option& made, const option& described) {
   using number = typename number_of<T>::type;
   if constexpr (std::is_arithmetic_v<number> && !std::is_same_v<number, bool>) {
@@ -78,7 +81,9 @@ CLI::Option* add_one(CLI::App& app, const option& described, T& value) {
     }
     CLI::Option* made = app.add_option(described.name, value, described.text);
     // As from a variable of the shell's that is not set.
-    if constexpr (std::is_same_v<T, std::string>) made->check(is_given);
+    if constexpr (std::is_same_v<T, std::string> || is_list<T>) made->check(is_given);
+    // CLI11 would take the next words, too.
+    if constexpr (is_list<T>) made->allow_extra_args(false);
     using number = typename number_of<T>::type;
     if constexpr (std::is_integral_v<number>) {
       if (!described.is_size) made->check(is_whole_number<number>);

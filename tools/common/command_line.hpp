@@ -14,7 +14,8 @@ namespace farcall::tool {
 struct option {
   using place =
       std::variant<bool*, int*, unsigned*, std::size_t*, std::string*, std::optional<int>*,
-                   std::optional<std::size_t>*, std::optional<std::string>*>;
+                   std::optional<std::size_t>*, std::optional<std::string>*,
+                   std::vector<std::string>*>; ///< of the last: may be given several times
 
   std::string name; ///< "--batches", or "FILE" for an argument
   place value;      ///< is set when the option is given; outlives the command

@@ -47,7 +47,7 @@ namespace farcall::tool {
 namespace {
 
 struct serve_options {
-  std::optional<std::string> listen;
+  std::vector<std::string> listen;
   std::optional<std::string> status;
   std::string log_format = "text";
   bool dumps_core = false;
@@ -137,18 +137,23 @@ tcp::address new_socket_path() {
 
 /// Where to listen: at sockets that were passed, or where it was said.
 void choose_listeners(serve_options& options, std::vector<unique_fd> passed) {
-  if (options.listen && !passed.empty()) {
+  if (!options.listen.empty() && !passed.empty()) {
     throw usage_problem(fmt::format(
         "--listen {}, and sockets were passed by the service manager (LISTEN_FDS={}); leave out "
         "--listen, or start the server without a socket unit",
-        *options.listen, passed.size()));
+        options.listen.front(), passed.size()));
   }
   const bool has_port =
       options.key_from_stdin || options.server.plain || !options.server.access.is_empty();
-  if (options.listen) {
-    options.server.listen = tcp::parse_server_address(*options.listen, "--listen", true);
-  } else if (passed.empty()) {
+  if (options.listen.empty() && passed.empty())
     options.server.listen = has_port ? tcp::address{"127.0.0.1", 0} : new_socket_path();
+  for (const std::string& place : options.listen) {
+    const tcp::address at = tcp::parse_server_address(place, "--listen", true);
+    if (&place == &options.listen.front()) {
+      options.server.listen = at;
+    } else {
+      options.server.also_listen.push_back(at);
+    }
   }
   for (unique_fd& fd : passed)
     options.server.listeners.push_back(fd.release());
@@ -290,9 +295,10 @@ command command_serve() {
       .options =
           {{.name = "--listen",
             .value = &o.listen,
-            .text = "Address to listen at, HOST:PORT or the /PATH of a Unix socket; port 0 is any "
-                    "that is free (default: the sockets that a service manager has passed, or "
-                    "127.0.0.1:0, and without a key a new Unix socket)"},
+            .text = "Address to listen at, HOST:PORT or the /PATH of a Unix socket; may be given "
+                    "several times. [::]:PORT is each address of the machine, by IPv4 and IPv6; "
+                    "port 0 is any that is free (default: the sockets that a service manager has "
+                    "passed, or 127.0.0.1:0, and without a key a new Unix socket)"},
            {.name = "--status",
             .value = &o.status,
             .text = "Address at which /livez, /readyz and /metrics are served by HTTP, to "

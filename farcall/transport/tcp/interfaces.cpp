@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
-#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -52,25 +51,7 @@ bool is_in_network(const socket_address& a, const ifaddrs& of) noexcept {
 
 } // namespace
 
-std::vector<unique_fd> listen_everywhere() {
-  std::vector<unique_fd> all;
-  std::uint16_t port = 0;
-  try {
-    all = listen_on({"::", 0});
-    port = local_address(all.front().get()).port;
-  } catch (const error&) {
-    // A machine without IPv6.
-    return listen_on({"0.0.0.0", 0});
-  }
-  try {
-    std::vector<unique_fd> more = listen_on({"0.0.0.0", port});
-    std::move(more.begin(), more.end(), std::back_inserter(all));
-  } catch (const error&) {
-    // The port is another's there: one that is free for the older kind serves more.
-    return listen_on({"0.0.0.0", 0});
-  }
-  return all;
-}
+std::vector<unique_fd> listen_everywhere() { return listen_on({"::", 0}); }
 
 std::vector<socket_address> interface_addresses(std::uint16_t port) {
   std::vector<socket_address> beyond;

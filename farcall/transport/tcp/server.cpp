@@ -12,6 +12,7 @@
 #include <farcall/transport/tcp/relay.hpp>
 #include <farcall/transport/tcp/remote_target.hpp>
 #include <farcall/transport/tcp/server.hpp>
+#include <farcall/transport/tcp/server_safety.hpp>
 #include <farcall/transport/tcp/socket.hpp>
 #include <farcall/transport/tcp/stream.hpp>
 #include <farcall/transport/tcp/transport_messages.hpp>
@@ -63,10 +64,12 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     std::vector<unique_fd> listeners;
     for (const int fd : own_.listeners)
       listeners.emplace_back(fd);
-    check_safety();
+    tcp::require_safe(own_, is_encrypted());
     if (listeners.empty()) {
-      listeners = tcp::listen_on(own_.listen);
-      if (own_.listen.is_path()) file_ = tcp::socket_file(own_.listen.host);
+      listeners = tcp::listen_on_all(own_.places());
+      for (const tcp::address& at : own_.places()) {
+        if (at.is_path()) files_.emplace_back(at.host);
+      }
     }
     if (!drained_) throw_system_error("making a server (descriptor limit?)", errno);
     drained_.close_on_fork();
@@ -89,7 +92,7 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
 
   void stop() {
     acceptor_->stop();
-    file_ = {};
+    files_.clear();
     loop_->post([self = shared_from_this()] { self->end_targets(); });
     (void)all_gone_.get_future().wait_for(last_word_time);
     // Nothing runs there afterwards that could use the targets. The reactor itself stays: what runs
@@ -167,43 +170,6 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     const std::string key = admits_.own->own_public_key();
     return "encrypted (TLS 1.3), for those who have " +
            (key.empty() ? "the key" : "a certificate; its public key is " + key);
-  }
-
-  /// Each place, as it was said or where it is done already.
-  [[nodiscard]] std::vector<tcp::address> listening() const {
-    if (own_.listeners.empty()) return {own_.listen};
-    std::vector<tcp::address> all;
-    for (const int fd : own_.listeners)
-      all.push_back(tcp::local_address(fd));
-    return all;
-  }
-
-  void check_safety() const {
-    if (is_encrypted() && own_.plain) {
-      throw setting_error("--plain and a key contradict each other; leave one of them out");
-    }
-    if (is_encrypted()) return;
-    for (const tcp::address& at : listening()) {
-      if (!at.is_path()) check_port_without_key(at);
-    }
-  }
-
-  void check_port_without_key(const tcp::address& at) const {
-    if (!own_.plain) {
-      throw setting_error("without a key a server listens at a Unix socket, which is its user's "
-                          "only (--listen /path, --farcall-serve=/path); " +
-                          at.text() +
-                          " needs --key FILE, with --farcall-serve --farcall-key FILE "
-                          "('farcall keygen FILE' makes one), --clients FILE, or certificates; "
-                          "--plain, --farcall-plain=yes, lets everybody who can reach it run " +
-                          own_.program);
-    }
-    const std::vector<tcp::socket_address> all = tcp::resolve(at);
-    if (!own_.trusts_network && !std::ranges::all_of(all, &tcp::socket_address::is_loopback)) {
-      throw setting_error("--plain at " + at.text() + " lets everybody who can reach it run " +
-                          own_.program +
-                          "; use --key FILE, or add --i-trust-this-network if nobody else can");
-    }
   }
 
   // ---- connections ------------------------------------------------------------------------------
@@ -398,6 +364,41 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
               });
   }
 
+  /// A target tells its server by way of its transport, as it tells its host.
+  bool take_of_target(const target_name& name, control kind, std::span<const std::byte> body) {
+    const auto at = targets_.find(name);
+    if (kind == control::present && at != targets_.end()) at->second.process.note_joined();
+    if (kind != control::transport) return false;
+    const messages::transport m = messages::transport::decode(body);
+    if (m.peer != no_node) return false;
+    if (at != targets_.end()) at->second.lanes.add(tcp::decode_taken(m.bytes));
+    return true;
+  }
+
+  /// lose_target() follows.
+  void end_target(const target_name& name, const std::string& why) {
+    const auto at = targets_.find(name);
+    if (at == targets_.end()) return;
+    at->second.reason = why;
+    at->second.process.kill();
+  }
+
+  /// A target of which the host wants a processor that its client may not use is ended.
+  bool is_beyond(const target_name& name, control kind, std::span<const std::byte> body) {
+    if (kind != control::hello) return false;
+    const auto at = targets_.find(name);
+    if (at == targets_.end() || at->second.client.name.empty()) return false;
+    const tcp::client_limits* const limits = limits_of(at->second.client.name);
+    if (limits == nullptr || limits->cpus.empty()) return false;
+    const std::optional<unsigned> cpu = messages::hello::decode(body).cpu;
+    if (!cpu || std::binary_search(limits->cpus.begin(), limits->cpus.end(), *cpu)) return false;
+    end_target(name, "processor " + std::to_string(*cpu) + " (cpu=) is none of those that client " +
+                         at->second.client.name + " may use here");
+    return true;
+  }
+
+  // ---- targets ----------------------------------------------------------------------------------
+
   /// Throws connection_refused for a node that the client may not ask for.
   void require_own_node(const target_request& request, const target_name& name,
                         const std::string& client) const {
@@ -421,45 +422,6 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     }
   }
 
-  /// A target tells its server by way of its transport, as it tells its host.
-  bool take_of_target(const target_name& name, control kind, std::span<const std::byte> body) {
-    const auto at = targets_.find(name);
-    if (kind == control::present && at != targets_.end()) at->second.process.note_joined();
-    if (kind != control::transport) return false;
-    const messages::transport m = messages::transport::decode(body);
-    if (m.peer != no_node) return false;
-    if (at != targets_.end()) at->second.lanes.add(tcp::decode_taken(m.bytes));
-    return true;
-  }
-
-  /// lose_target() follows.
-  void end_target(const target_name& name, const std::string& why) {
-      require_own_node(request, name, client);
-    const auto at = targets_.find(name);
-    if (at == targets_.end()) return;
-    at->second.reason = why;
-    at->second.process.kill();
-  }
-
-  /// A target of which the host wants a processor that its client may not use is ended.
-  bool is_beyond(const target_name& name, control kind, std::span<const std::byte> body) {
-    if (kind != control::hello) return false;
-    const auto at = targets_.find(name);
-    if (at == targets_.end() || at->second.client.name.empty()) return false;
-    const tcp::client_limits* const limits = limits_of(at->second.client.name);
-    if (limits == nullptr || limits->cpus.empty()) return false;
-    const std::optional<unsigned> cpu = messages::hello::decode(body).cpu;
-    if (!cpu || std::binary_search(limits->cpus.begin(), limits->cpus.end(), *cpu)) return false;
-    end_target(name, "processor " + std::to_string(*cpu) + " (cpu=) is none of those that client " +
-                         at->second.client.name + " may use here");
-    return true;
-    } catch (const tcp::connection_refused& e) {
-      failure = e.what();
-      events_.refused(v.from, e.cause(), failure);
-  }
-
-  // ---- targets ----------------------------------------------------------------------------------
-
   void start_target(std::uint64_t number, visitor& v) {
     const target_request request = decode_request(v.request);
     wipe(std::span(v.request));
@@ -469,15 +431,10 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
     t.client = {v.first.job, v.from, v.connection->peer_name()};
     const std::string& client = t.client.name;
     const tcp::client_limits* const limits = limits_of(client);
-    if (!failure.empty()) {
-      t.to_host->await_exit_reason();
-      t.to_host->start();
-      tell_end(*t.to_host, failure, -1);
-      return;
-    }
     if (!own_.keeps_output) t.prints = std::make_shared<tcp::output_sender>(*loop_);
     std::string failure;
     try {
+      require_own_node(request, name, client);
       if (is_draining_) throw start_failed(tcp::refusal_text(tcp::admission::is_draining), no_node);
       // Others have asked since it was let in.
       if (count_.load() >= own_.most_targets)
@@ -496,6 +453,9 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
                                target_environment(), t.prints ? t.prints->ends() : child_output{});
       if (held_to.memory) tcp::limit_memory(t.process.pid(), *held_to.memory);
       watch_end(t.process, name);
+    } catch (const tcp::connection_refused& e) {
+      failure = e.what();
+      events_.refused(v.from, e.cause(), failure);
     } catch (const error& e) {
       failure = e.what();
       events_.target_not_started(t.client, name.second, failure);
@@ -509,6 +469,12 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
         });
     ++links_;
     visitors_.take(number);
+    if (!failure.empty()) {
+      t.to_host->await_exit_reason();
+      t.to_host->start();
+      tell_end(*t.to_host, failure, -1);
+      return;
+    }
     t.to_host->take_here([weak = weak_from_this(), name, prints = std::weak_ptr(t.prints)](
                              control kind, std::span<const std::byte> body) {
       const auto there = prints.lock();
@@ -572,7 +538,7 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
   }
 
   void lose_target(const target_name& name) {
-    const auto at = has_target ? targets_.find(name) : targets_.end();
+    const auto at = targets_.find(name);
     if (at == targets_.end()) return;
     target& t = at->second;
     const auto how = t.process.wait(clock::now());
@@ -595,7 +561,7 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
   void lose_host(const target_name& name, bool has_target, const std::string& why) {
     --links_;
     look_for_end();
-    const auto at = targets_.find(name);
+    const auto at = has_target ? targets_.find(name) : targets_.end();
     if (at == targets_.end()) return;
     if (!why.empty()) events_.host_lost(at->second.client, why);
     // It dies without its host; lose_target() follows.
@@ -671,7 +637,7 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
       is_encrypted() ? protection_ : "unencrypted, for its own user";
   /// Of targets. Taken once: they are started on the reactor's thread.
   std::vector<std::string> environment_ = environment_without_addresses();
-  tcp::socket_file file_; ///< where it listens, if that is a path
+  std::vector<tcp::socket_file> files_; ///< the paths among the places where it listens
   std::shared_ptr<tcp::acceptor> acceptor_;
   const std::size_t most_unproved_ = tcp::unproved_limit(tcp::acceptor::most_unproved);
   tcp::unproved_peers<std::shared_ptr<visitor>> visitors_{most_unproved_};
@@ -688,6 +654,12 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
   unique_fd drained_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   std::unique_ptr<tcp::reactor> loop_; ///< first to end
 };
+
+std::vector<tcp::address> server_options::places() const {
+  std::vector<tcp::address> all{listen};
+  all.insert(all.end(), also_listen.begin(), also_listen.end());
+  return all;
+}
 
 server::server(server_options o) {
   open_standard_descriptors();

@@ -18,8 +18,10 @@
 namespace farcall {
 
 struct server_options {
-  tcp::address listen; ///< port 0: any; a path is a Unix socket's
-  /// Sockets that listen already, in place of `listen`; the server closes them.
+  tcp::address listen;                   ///< port 0: any; a path is a Unix socket's
+  std::vector<tcp::address> also_listen; ///< further places
+  [[nodiscard]] std::vector<tcp::address> places() const; ///< both
+  /// Sockets that listen already, in place of places(); the server closes them.
   std::vector<int> listeners;
   std::string program;                ///< that targets run
   std::vector<std::string> arguments; ///< of the targets, argv[0] included

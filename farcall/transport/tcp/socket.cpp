@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <iterator>
 
 #include <linux/tcp.h>
 #include <netinet/in.h>
@@ -126,13 +127,37 @@ socket_address end_of(int fd, int (*ask)(int, sockaddr*, socklen_t*)) noexcept {
 
 } // namespace
 
-std::vector<unique_fd> listen_on(const address& where) {
+namespace {
+
+/// One listener for each family: what comes by IPv4 keeps its address.
+std::vector<socket_address> addresses_of(const address& where) {
+  std::vector<socket_address> found = resolve(where);
+  if (where.host == "::") {
+    for (const socket_address& four : resolve({"0.0.0.0", where.port}))
+      found.push_back(four);
+  }
+  return found;
+}
+
+/// True if one of the listeners takes what comes to that address.
+bool is_covered(const socket_address& at, const std::vector<unique_fd>& by) {
+  const std::string everywhere = at.family() == AF_INET6 ? "::" : "0.0.0.0";
+  return at.port() != 0 && std::ranges::any_of(by, [&](const unique_fd& listener) {
+           if (is_unix(listener.get())) return false;
+           const address there = local_address(listener.get());
+           return there == at.numeric() || there == address{everywhere, at.port()};
+         });
+}
+
+std::vector<unique_fd> listen_beside(const std::vector<unique_fd>& others, const address& where) {
   if (where.is_path()) {
     std::vector<unique_fd> one;
     one.push_back(listen_at(where.host));
     return one;
   }
-  std::vector<socket_address> found = resolve(where);
+  std::vector<socket_address> found = addresses_of(where);
+  std::erase_if(found, [&](const socket_address& at) { return is_covered(at, others); });
+  if (found.empty()) return {};
   // A port that is free on one address may be taken on the next; then the system chooses again.
   constexpr int most_attempts = 16;
   for (int attempt = 1;; ++attempt) {
@@ -160,6 +185,19 @@ std::vector<unique_fd> listen_on(const address& where) {
     if (listeners.empty()) cannot_listen(found.front(), where, absent);
     return listeners;
   }
+}
+
+} // namespace
+
+std::vector<unique_fd> listen_on(const address& where) { return listen_beside({}, where); }
+
+std::vector<unique_fd> listen_on_all(const std::vector<address>& places) {
+  std::vector<unique_fd> all;
+  for (const address& where : places) {
+    std::vector<unique_fd> more = listen_beside(all, where);
+    std::move(more.begin(), more.end(), std::back_inserter(all));
+  }
+  return all;
 }
 
 address local_address(int fd) {

@@ -14,9 +14,12 @@
 namespace farcall::tcp {
 
 /// Listens on all addresses of the host that this machine has; with port 0, on one free port for
-/// all of them; at a path, see listen_at(). The sockets do not block and close on exec. Blocks
-/// while the name is looked up. Throws error that names the address, the reason and the remedy.
+/// all of them; at a path, see listen_at(). "::" stands for all addresses of both families. The
+/// sockets do not block and close on exec. Blocks while the name is looked up. Throws error that
+/// names the address, the reason and the remedy.
 [[nodiscard]] std::vector<unique_fd> listen_on(const address& where);
+/// Listens at several places; an address that two of them have counts once.
+[[nodiscard]] std::vector<unique_fd> listen_on_all(const std::vector<address>& places);
 
 /// Address of our end, in numbers: where a listener listens. Throws error.
 [[nodiscard]] address local_address(int fd);

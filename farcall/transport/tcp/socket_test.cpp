@@ -79,17 +79,42 @@ TEST(listen_on, takes_one_port_for_all_addresses_of_a_name) {
   EXPECT_NO_THROW((void)connect_to(by_name, soon()));
 }
 
-TEST(listen_on, ipv6_leaves_ipv4_alone) {
-  std::vector<unique_fd> six;
+bool has_ipv6() {
   try {
-    six = listen_on({"::", 0});
+    (void)listen_on({"::1", 0});
+    return true;
   } catch (const error&) {
-    GTEST_SKIP() << "this machine has no IPv6";
+    return false;
   }
-  const std::uint16_t port = local_address(six[0].get()).port;
-  EXPECT_NO_THROW((void)connect_to({"::1", port}, soon()));
-  EXPECT_THROW((void)connect_to({"127.0.0.1", port}, soon()), error);
-  EXPECT_NO_THROW((void)listen_on({"0.0.0.0", port})) << "the port is free there";
+}
+
+TEST(listen_on, one_address_stands_for_all_of_both_families) {
+  const auto all = listen_on({"::", 0});
+  const std::uint16_t port = local_address(all[0].get()).port;
+  EXPECT_NO_THROW((void)connect_to({"127.0.0.1", port}, soon()));
+  if (has_ipv6()) {
+    EXPECT_NO_THROW((void)connect_to({"::1", port}, soon()));
+  }
+}
+
+TEST(listen_on, peers_by_ipv4_have_addresses_of_ipv4_there) {
+  const auto all = listen_on({"::", 0});
+  const unique_fd client = connect_to({"127.0.0.1", local_address(all[0].get()).port}, soon());
+  std::optional<unique_fd> server;
+  EXPECT_TRUE(test::eventually([&] {
+    for (const unique_fd& listener : all) {
+      if (!server) server = accept_from(listener.get());
+    }
+    return server.has_value();
+  }));
+  EXPECT_EQ(peer_text(server->get()), local_address(client.get()).text());
+}
+
+TEST(listen_on_all, an_address_that_two_places_have_counts_once) {
+  const std::uint16_t port = local_address(listen_on({"0.0.0.0", 0})[0].get()).port;
+  EXPECT_EQ(listen_on_all({{"0.0.0.0", port}, {"0.0.0.0", port}, {"127.0.0.1", port}}).size(), 1U);
+  EXPECT_EQ(listen_on_all({any_port, any_port}).size(), 2U) << "any port is another one each time";
+  EXPECT_EQ(listen_on_all({{"0.0.0.0", port}, {"::", port}}).size(), has_ipv6() ? 2U : 1U);
 }
 
 TEST(listen_on, a_port_in_use_is_named_with_the_remedy) {
