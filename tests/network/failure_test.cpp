@@ -333,7 +333,7 @@ TEST_F(network_drain_test, targets_go_on_and_the_last_one_ends_the_server) {
   EXPECT_EQ(serving_.wait(), 0);
 }
 
-TEST_F(network_drain_test, a_second_signal_ends_it_at_once_and_hosts_hear_why) {
+TEST_F(network_drain_test, a_second_signal_ends_it_and_tells_hosts_why) {
   const job j(failing_job(url_));
   const pid_t pid = sync(j.targets()[0], ::getpid);
   future<void> f = async(j.targets()[0], [] { ::usleep(30'000'000); });

@@ -72,13 +72,13 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
-bool is_host_field(std::string_view name) {
-  constexpr std::string_view wanted = "host";
+/// Names have no case (RFC 9110, 4.2.3 and 5.1). `wanted` has small letters.
+bool is_name(std::string_view name, std::string_view wanted) {
   return std::ranges::equal(name, wanted, [](char a, char b) { return (a | 0x20) == b; });
 }
 
 /// Reads "GET /path HTTP/1.1" and the fields behind it; nothing for anything else, as for a request
-/// with several hosts (RFC 9112, 3.2), or with a space in the name of a field (5.1).
+/// with several hosts or none (RFC 9112, 3.2), or with a space in the name of a field (5.1).
 std::optional<http_request> parse_head(std::string_view head) {
   constexpr std::string_view line_end = "\r\n";
   const std::string_view first = head.substr(0, head.find(line_end));
@@ -99,10 +99,12 @@ std::optional<http_request> parse_head(std::string_view head) {
     if (colon == std::string_view::npos) continue;
     const std::string_view name = line.substr(0, colon);
     if (name.find_first_of(" \t") != std::string_view::npos) return std::nullopt;
-    if (!is_host_field(name)) continue;
+    if (!is_name(name, "host")) continue;
     if (request.host) return std::nullopt;
     request.host = trimmed(line.substr(colon + 1));
   }
+  // RFC 9112, 3.2.
+  if (first.ends_with(" HTTP/1.1") && !request.host) return std::nullopt;
   return request;
 }
 
@@ -128,7 +130,7 @@ struct http_client {
 } // namespace
 
 bool is_loopback_name(std::string_view host) {
-  return host == "localhost" || host == "::1" ||
+  return is_name(host, "localhost") || host == "::1" ||
          (host.starts_with("127.") && host.find_first_not_of("0123456789.") == std::string::npos);
 }
 

@@ -89,6 +89,12 @@ bool admission_request::receive(candidate& from) {
     if (got == 0) throw error("it ended the connection; is it a server of farcall?");
     from.have += static_cast<std::size_t>(got);
   }
+  const bool is_asked_for_key =
+      from.reply.magic == preamble_magic && from.reply.word == admission::needs_key;
+  if (is_asked_for_key && first_.is_encrypted != 0) {
+    throw error("it says that this program came without a key, and the program has one: somebody "
+                "on the way has changed what it said");
+  }
   require_admission(from.reply);
   return true;
 }

@@ -54,7 +54,7 @@ class admission_request {
 
   void take_connected();
   [[nodiscard]] bool receive_replies();
-  [[nodiscard]] static bool receive(candidate& from);
+  [[nodiscard]] bool receive(candidate& from);
   void give_up(const candidate& c, const std::string& why);
   [[nodiscard]] std::string failure_text() const;
 

@@ -199,7 +199,11 @@ bool is_client_name(std::string_view name) noexcept {
 named_key read_key_file(const std::string& path) {
   const secret content = read_private_file(path, 4096);
   std::span<const std::byte> text = content.bytes();
-  if (!text.empty() && text.back() == std::byte{'\n'}) text = text.first(text.size() - 1);
+  // Editors of other systems end lines with both.
+  for (const char end : {'\n', '\r'}) {
+    if (!text.empty() && text.back() == static_cast<std::byte>(end))
+      text = text.first(text.size() - 1);
+  }
   named_key made;
   const auto space = std::find(text.begin(), text.end(), std::byte{' '});
   const bool is_named = space != text.end();

@@ -190,6 +190,7 @@ TEST_F(key_file, of_a_client_has_its_name_in_front) {
   EXPECT_EQ(read.name, "alice@lab.example");
   EXPECT_EQ(read.key.bytes().size(), key_bytes);
   EXPECT_EQ(read_key_file(file(good_key)).name, "");
+  EXPECT_TRUE(read_key_file(file(good_key + "\r\n")).key == read_key_file(file(good_key)).key);
   for (const std::string& name : {std::string("a b"), std::string("a/b"), std::string("-a"),
                                   std::string("a\n"), std::string(64, 'a')}) {
     EXPECT_THROW(write_key_file(path("another"), name), setting_error) << name;
@@ -201,7 +202,7 @@ TEST_F(key_file, of_a_client_has_its_name_in_front) {
 TEST_F(key_file, anything_else_is_refused_without_being_shown) {
   for (const std::string& content :
        {std::string(), std::string("\n"), good_key.substr(1), good_key + "0", good_key + "\n\n",
-        good_key + "\r\n", good_key + "\n" + good_key + "\n", " " + good_key.substr(1),
+        good_key + "\r\r\n", good_key + "\n" + good_key + "\n", " " + good_key.substr(1),
         good_key.substr(0, 63) + "g", good_key.substr(0, 63) + std::string(1, '\0'),
         "0x" + good_key.substr(2), std::string(100'000, 'a')}) {
     const std::string at = file(content);

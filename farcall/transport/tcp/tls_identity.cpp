@@ -331,8 +331,11 @@ void tls_identity::impl::use_certificates(const certificate_files& files) {
   ERR_clear_error();
   require_regular_file(certificate_file, "certificate file");
   if (SSL_CTX_use_certificate_chain_file(context(), certificate_file.c_str()) != 1) {
-    throw setting_error("certificate file " + certificate_file + " cannot be used: " +
-                        openssl_reason() + "; it must be a file in PEM format");
+    const bool is_weak = ERR_GET_REASON(ERR_peek_last_error()) == SSL_R_EE_KEY_TOO_SMALL;
+    throw setting_error("certificate file " + certificate_file +
+                        " cannot be used: " + openssl_reason() +
+                        (is_weak ? "; make one with a longer key, as RSA of 2048 bits"
+                                 : "; it must be a file in PEM format"));
   }
   const std::unique_ptr<BIO, free_bio> text(
       BIO_new_mem_buf(key_text.bytes().data(), static_cast<int>(key_text.bytes().size())));
