@@ -1,5 +1,6 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/node_table.hpp>
+#include <farcall/base/symbol_name.hpp>
 #include <farcall/call/caller.hpp>
 #include <farcall/call/key_resolver.hpp>
 #include <farcall/call/late_callables.hpp>
@@ -323,7 +324,7 @@ function_handle key_resolver::handle_slow(am::requester& l, any_function f, time
     const std::string why = ", has it twice, is stripped, or has loaded the library that it is in "
                             "without RTLD_GLOBAL";
     throw unknown_function(program_text(l.peer()) + " has no function " +
-                               demangle(symbol.substr(0, symbol.find('@')).c_str()) + why +
+                               demangle_symbol(symbol.substr(0, symbol.find('@'))) + why +
                                "; build both from the same sources, or call it as fc::fn<f>" +
                                why_missing(l.peer(), 0),
                            l.peer());
