@@ -133,6 +133,7 @@ class unit_reader {
 
   template <class Take>
   void read(Dwarf_Die& scopes, const Take& take) {
+    has_nested_functions_ = may_nest_functions(scopes);
     walk(scopes, 0);
     Dwarf_Files* files = nullptr;
     std::size_t file_count = 0;
@@ -148,6 +149,9 @@ class unit_reader {
     for_each_child(scope, [&](Dwarf_Die& child) {
       switch (dwarf_tag(&child)) {
       case DW_TAG_subprogram:
+        // Functions within functions have addresses of their own.
+        if (note(child) || has_nested_functions_) walk(child, depth + 1);
+        break;
       case DW_TAG_inlined_subroutine:
         if (note(child)) walk(child, depth + 1);
         break;
@@ -162,6 +166,21 @@ class unit_reader {
         break;
       }
     });
+  }
+
+  /// True of Fortran, GNU C, Ada and others; false of languages that describe each function outside
+  /// of others, whose functions without samples need not be read.
+  static bool may_nest_functions(Dwarf_Die& scopes) {
+    switch (dwarf_srclang(&scopes)) {
+    case DW_LANG_C_plus_plus:
+    case DW_LANG_C_plus_plus_03:
+    case DW_LANG_C_plus_plus_11:
+    case DW_LANG_C_plus_plus_14:
+    case DW_LANG_Rust:
+      return false;
+    default:
+      return true;
+    }
   }
 
   /// False when none of the addresses is in the function.
@@ -210,6 +229,7 @@ class unit_reader {
   std::span<const std::uint64_t> all_;
   std::span<const std::size_t> indices_;
   die_names& names_;
+  bool has_nested_functions_ = false;
   std::vector<Dwarf_Die> scopes_;
   std::vector<std::vector<std::size_t>> scopes_of_; ///< of each address, in scopes_
 };

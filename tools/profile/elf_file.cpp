@@ -126,7 +126,7 @@ void elf_file::read_sections(std::uint64_t offset, std::size_t count, std::size_
       const std::string_view name = text_at(texts, s.name, 32);
       if (name == ".debug_info" && s.type != SHT_NOBITS) has_debug_information_ = true;
       if (name == ".gnu_debuglink" && debug_link_.empty() && s.bytes <= longest_link)
-        debug_link_ = text_at(read(s.offset, s.bytes), 0, longest_link);
+        read_debug_link(s);
     }
   }
   for (const section& s : sections_) {
@@ -161,6 +161,14 @@ void elf_file::read_notes(std::uint64_t offset, std::uint64_t bytes) {
     }
     at = text + aligned(header.n_descsz);
   }
+}
+
+void elf_file::read_debug_link(const section& link) {
+  const auto bytes = read(link.offset, link.bytes);
+  debug_link_ = text_at(bytes, 0, longest_link);
+  const std::uint64_t at = aligned(debug_link_.size() + 1);
+  if (at + sizeof(std::uint32_t) <= bytes.size())
+    debug_link_checksum_ = value_at<std::uint32_t>(std::span(bytes).subspan(at), 0);
 }
 
 void elf_file::read_functions(const section& symbols) {

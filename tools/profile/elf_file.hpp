@@ -41,6 +41,10 @@ class elf_file {
   [[nodiscard]] const std::string& build_id() const { return build_id_; }
   /// The file name that a ".gnu_debuglink" section has; mostly empty.
   [[nodiscard]] const std::string& debug_link() const { return debug_link_; }
+  /// The checksum (CRC-32) of the file that debug_link() names; nothing if the section has none.
+  [[nodiscard]] std::optional<std::uint32_t> debug_link_checksum() const {
+    return debug_link_checksum_;
+  }
   [[nodiscard]] bool has_debug_information() const { return has_debug_information_; }
 
  private:
@@ -62,6 +66,7 @@ class elf_file {
   void read_sections(std::uint64_t offset, std::size_t count, std::size_t names);
   void read_notes(std::uint64_t offset, std::uint64_t bytes);
   void read_functions(const section& symbols);
+  void read_debug_link(const section& link);
 
   int file_;
   std::uint64_t file_bytes_ = 0;
@@ -72,6 +77,7 @@ class elf_file {
   std::vector<std::byte> names_;    ///< of functions: each ends with a zero
   std::string build_id_;
   std::string debug_link_;
+  std::optional<std::uint32_t> debug_link_checksum_;
   bool has_full_symbols_ = false;
   bool has_debug_information_ = false;
 };

@@ -36,13 +36,22 @@ unique_fd open_file(const std::string& path, std::uint64_t inode) {
   return unique_fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
 }
 
-unique_fd open_mapped(pid_t process, const map_record& mapping) {
+/// `is_deleted`: another file may have the path, and even the inode's number, now.
+unique_fd open_mapped(pid_t process, const map_record& mapping, bool is_deleted) {
   const std::string below_root = fmt::format("/proc/{}/root{}", process, mapping.path);
   // A file system of layers may number its files otherwise than the kernel does here.
-  if (auto file = open_file(below_root, mapping.inode)) return file;
+  if (!is_deleted) {
+    if (auto file = open_file(below_root, mapping.inode)) return file;
+  }
   const std::string mapped = fmt::format("/proc/{}/map_files/{:x}-{:x}", process, mapping.start,
                                          mapping.start + mapping.bytes);
   if (auto file = open_file(mapped, 0)) return file;
+  // The program's own file, which its user may read even after the file was deleted or replaced.
+  const std::string program = program_of(process);
+  if (program == mapping.path || program == mapping.path + std::string(deleted_mark)) {
+    if (auto file = open_file(fmt::format("/proc/{}/exe", process), 0)) return file;
+  }
+  if (is_deleted) return {};
   if (auto file = open_file(mapping.path, mapping.inode)) return file;
   if (auto file = open_file(below_root, 0)) return file;
   return open_file(mapping.path, 0);
@@ -69,15 +78,15 @@ std::uint32_t modules::add(pid_t process, const map_record& mapping) {
   if (!is_kernels && (!mapping.path.starts_with('/') || mapping.path.starts_with("//")))
     return none;
   map_record of_file = mapping;
-  if (of_file.path.ends_with(deleted_mark))
-    of_file.path.resize(of_file.path.size() - deleted_mark.size());
+  const bool is_deleted = of_file.path.ends_with(deleted_mark);
+  if (is_deleted) of_file.path.resize(of_file.path.size() - deleted_mark.size());
   const auto [at, is_new] = places_.try_emplace(key(of_file.path, of_file.device, of_file.inode),
                                                 static_cast<std::uint32_t>(all_.size()));
   if (is_new) {
-    all_.push_back(
-        {of_file.path, is_kernels ? copy_of_kernels_library() : open_mapped(process, of_file)});
+    all_.push_back({of_file.path, is_kernels ? copy_of_kernels_library()
+                                             : open_mapped(process, of_file, is_deleted)});
   } else if (!all_[at->second].file && !is_kernels) {
-    all_[at->second].file = open_mapped(process, of_file);
+    all_[at->second].file = open_mapped(process, of_file, is_deleted);
   }
   return at->second;
 }

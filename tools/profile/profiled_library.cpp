@@ -1,6 +1,16 @@
+namespace {
+
+/// Has a name in full symbols alone.
+[[gnu::noinline]] unsigned long static_work(unsigned long value) {
+  asm volatile("" : "+r"(value));
+  return value * 6364136223846793005U + 1;
+}
+
+} // namespace
+
 /// A library that the profiled program loads and closes again.
 extern "C" unsigned long library_work(unsigned long turns) {
-  unsigned long value = turns;
+  unsigned long value = static_work(turns);
   for (unsigned long i = 0; i < turns; ++i) {
     value = value * 6364136223846793005U + 1;
     asm volatile("" : "+r"(value));

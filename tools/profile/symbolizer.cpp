@@ -7,9 +7,11 @@
 #include <farcall/base/text.hpp>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <numeric>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -17,6 +19,9 @@
 #include <fmt/format.h>
 
 #include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
 
 namespace farcall::tool {
 
@@ -40,15 +45,47 @@ std::vector<std::string> debug_files(const module_file& module, const elf_file& 
   return files;
 }
 
-/// The first that belongs to the module.
+/// CRC-32 of the file's bytes, as ".gnu_debuglink" sections have it; nothing if the file cannot be
+/// read, or is larger than any file of debug information.
+std::optional<std::uint32_t> checksum_of(int file) {
+  constexpr off_t largest = off_t{16} << 30;
+  std::vector<unsigned char> buffer(std::size_t{1} << 20);
+  uLong sum = crc32(0, nullptr, 0);
+  for (off_t at = 0; at < largest;) {
+    const ssize_t got = pread(file, buffer.data(), buffer.size(), at);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return {};
+    if (got == 0) return static_cast<std::uint32_t>(sum);
+    sum = crc32(sum, buffer.data(), static_cast<uInt>(got));
+    at += got;
+  }
+  return {};
+}
+
+bool is_same_file(int one, int other) {
+  struct stat of_one{};
+  struct stat of_other{};
+  return fstat(one, &of_one) == 0 && fstat(other, &of_other) == 0 &&
+         of_one.st_dev == of_other.st_dev && of_one.st_ino == of_other.st_ino;
+}
+
+/// True if the build ids say so, or, if one of the files has none, the checksum of the link.
+bool belongs_to(const elf_file& elf, const elf_file& debug, int debug_file) {
+  if (!elf.build_id().empty() && !debug.build_id().empty())
+    return elf.build_id() == debug.build_id();
+  const auto wanted = elf.debug_link_checksum();
+  return wanted && checksum_of(debug_file) == wanted;
+}
+
+/// The first that belongs to the module, and is not the module itself.
 unique_fd open_debug_file(const module_file& module, const elf_file& elf) {
   for (const std::string& path : debug_files(module, elf)) {
     std::error_code failure;
     if (!fs::is_regular_file(path, failure)) continue;
     unique_fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
-    if (!file) continue;
+    if (!file || is_same_file(file.get(), module.file.get())) continue;
     const elf_file found(file.get());
-    if (found.is_valid() && found.build_id() == elf.build_id()) return file;
+    if (found.is_valid() && belongs_to(elf, found, file.get())) return file;
   }
   return {};
 }

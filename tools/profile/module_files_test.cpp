@@ -1,0 +1,207 @@
+#include "modules.hpp"
+#include "processes.hpp"
+#include "symbolizer.hpp"
+
+#include <tools/common/forked_process.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/// Which files a module's names come from.
+namespace farcall::tool::module_files_test {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string bytes_of(const fs::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+void append_to(const fs::path& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary | std::ios::app) << bytes;
+}
+
+class module_files : public testing::Test {
+ protected:
+  ~module_files() override { fs::remove_all(folder_); }
+
+  const fs::path& folder() const { return folder_; }
+  static bool succeeds(const std::string& command) { return std::system(command.c_str()) == 0; }
+
+ private:
+  static fs::path made_folder() {
+    std::string path = fs::temp_directory_path() / "module-files-XXXXXX";
+    return ::mkdtemp(path.data());
+  }
+  fs::path folder_ = made_folder();
+};
+
+std::vector<std::uint64_t> offsets_in(const fs::path& path) {
+  std::vector<std::uint64_t> offsets;
+  for (std::uint64_t offset = 0; offset < fs::file_size(path); offset += 4)
+    offsets.push_back(offset);
+  return offsets;
+}
+
+std::vector<symbol> symbols_of(const fs::path& path, const std::vector<std::uint64_t>& offsets) {
+  const module_file module{path, unique_fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC))};
+  return symbolize(module, offsets);
+}
+
+// ---- debug files --------------------------------------------------------------------------------
+
+class debug_files : public module_files {
+ protected:
+  /// Parts the library into a stripped file and a debug file, which the first names.
+  fs::path parted(const std::string& debug_file, bool with_build_id) {
+    const fs::path library = folder() / "library.so";
+    const fs::path debug = folder() / debug_file;
+    fs::create_directories(debug.parent_path());
+    const std::string sections =
+        with_build_id ? "" : "objcopy --remove-section=.note.gnu.build-id library.so && ";
+    EXPECT_TRUE(succeeds(fmt::format(
+        "cp '{0}' '{1}' && cd '{2}' && {3}objcopy --only-keep-debug library.so '{4}' && "
+        "strip library.so && cd '{5}' && objcopy --add-gnu-debuglink='{6}' '{1}'",
+        PROFILED_LIBRARY, library.string(), folder().string(), sections, debug.string(),
+        debug.parent_path().string(), debug.filename().string())));
+    return library;
+  }
+  /// True if a static function has its name, which a stripped library lacks.
+  static bool has_names(const fs::path& library) {
+    return std::ranges::any_of(symbols_of(library, offsets_in(library)), [](const symbol& s) {
+      return s.frames.back().function.find("static_work") != std::string::npos;
+    });
+  }
+};
+
+TEST_F(debug_files, may_have_the_name_of_the_program) {
+  for (const bool with_build_id : {true, false})
+    EXPECT_TRUE(has_names(parted(".debug/library.so", with_build_id))) << with_build_id;
+}
+
+TEST_F(debug_files, may_be_beside_the_program) {
+  EXPECT_TRUE(has_names(parted("library.so.debug", true)));
+}
+
+TEST_F(debug_files, without_build_ids_are_told_by_their_checksum) {
+  const fs::path library = parted("library.debug", false);
+  EXPECT_TRUE(has_names(library));
+  append_to(folder() / "library.debug", "x");
+  EXPECT_FALSE(has_names(library));
+}
+
+#if defined NESTED_FUNCTIONS
+TEST_F(debug_files, tell_of_functions_that_are_inlined_into_nested_ones) {
+  const std::vector<std::uint64_t> all = offsets_in(NESTED_FUNCTIONS);
+  const auto symbols = symbols_of(NESTED_FUNCTIONS, all);
+  // Addresses of the nested function alone.
+  std::vector<std::uint64_t> nested;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (symbols[i].frames.back().function.starts_with("nested_work")) nested.push_back(all[i]);
+  }
+  ASSERT_FALSE(nested.empty());
+  EXPECT_TRUE(std::ranges::any_of(symbols_of(NESTED_FUNCTIONS, nested), [](const symbol& s) {
+    return s.frames.size() == 2 && s.frames[0].function == "inlined_step" &&
+           s.frames[1].function.starts_with("nested_work");
+  }));
+}
+#endif
+
+// ---- programs that were replaced ----------------------------------------------------------------
+
+/// For one that is not root: the kernel shows root the files of all mappings.
+void become_ordinary_user() {
+  constexpr uid_t nobody = 65534;
+  if (::getuid() == 0 && ::setresuid(nobody, nobody, nobody) != 0) ::_exit(9);
+}
+
+/// Sleeps, from a file in the folder, whose bytes are returned.
+class sleeping_program {
+ public:
+  explicit sleeping_program(const fs::path& file) : file_(file) {
+    fs::copy_file("/bin/sleep", file);
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      become_ordinary_user();
+      ::execl(file.c_str(), "sleep", "600", nullptr);
+      ::_exit(9);
+    }
+    while (program_of(pid_) != file.string() && ::waitpid(pid_, nullptr, WNOHANG) == 0)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  ~sleeping_program() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  sleeping_program(const sleeping_program&) = delete;
+  sleeping_program& operator=(const sleeping_program&) = delete;
+
+  pid_t pid() const { return pid_; }
+
+ private:
+  fs::path file_;
+  pid_t pid_ = -1;
+};
+
+/// True if the program's module is a file of these bytes, for an ordinary user.
+bool is_read_as(const sleeping_program& program, const std::string& bytes) {
+  forked_process reader([&] {
+    become_ordinary_user();
+    const std::string path = program_of(program.pid());
+    for (const map_record& mapping : mappings_of(program.pid())) {
+      if (mapping.path != path) continue;
+      modules files;
+      const std::uint32_t place = files.add(program.pid(), mapping);
+      const unique_fd& file = files.all()[place].file;
+      return file && bytes_of(fmt::format("/proc/self/fd/{}", file.get())) == bytes ? 0 : 1;
+    }
+    return 2;
+  });
+  return reader.wait_until(std::chrono::steady_clock::now() + std::chrono::minutes(1)) &&
+         reader.exit_status() == 0;
+}
+
+class replaced_programs : public module_files {
+ protected:
+  replaced_programs() { ::chmod(folder().c_str(), 0755); }
+};
+
+TEST_F(replaced_programs, are_read_as_they_run) {
+  const fs::path file = folder() / "program";
+  const sleeping_program program(file);
+  const std::string bytes = bytes_of(file);
+  EXPECT_TRUE(is_read_as(program, bytes));
+  fs::copy_file(file, folder() / "new");
+  append_to(folder() / "new", "x");
+  fs::rename(folder() / "new", file);
+  EXPECT_TRUE(is_read_as(program, bytes));
+}
+
+TEST_F(replaced_programs, are_read_though_they_were_deleted) {
+  const fs::path file = folder() / "program";
+  const sleeping_program program(file);
+  const std::string bytes = bytes_of(file);
+  fs::remove(file);
+  EXPECT_TRUE(is_read_as(program, bytes));
+}
+
+} // namespace
+} // namespace farcall::tool::module_files_test

@@ -1,0 +1,15 @@
+/* A function within a function, as GNU C has them: with an inlined function, and addresses of its
+ * own. */
+static inline __attribute__((always_inline)) double inlined_step(double x, long turns) {
+  for (long i = 0; i < turns; ++i)
+    x = x * 1.0000001 + 1e-9;
+  return x;
+}
+
+double outer_work(double start, long turns) {
+  double x = start;
+  __attribute__((noinline)) void nested_work(void) { x = inlined_step(x, turns) * 0.5; }
+  for (long i = 0; i < turns; ++i)
+    nested_work();
+  return x;
+}
