@@ -1,5 +1,6 @@
 #include "activity.hpp"
 #include "elf_file.hpp"
+#include "example_profile.hpp"
 #include "modules.hpp"
 #include "perf_record.hpp"
 #include "recording.hpp"
@@ -31,6 +32,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 // ---- address spaces -----------------------------------------------------------------------------
 
@@ -441,6 +443,21 @@ TEST(symbols, of_what_is_no_program_are_addresses) {
     ASSERT_EQ(symbols.size(), 2U);
     EXPECT_EQ(symbols[1].frames.back().function, "0x2000");
   }
+}
+
+TEST(formats, have_threads_where_asked) {
+  std::string folder = std::filesystem::temp_directory_path() / "profiles-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  using roots = call_tree_options::roots;
+  for (const char* ending : {"/p.collapsed", "/p.txt"}) {
+    write_profile(folder + ending, example_profile(), roots::functions);
+    EXPECT_THAT(bytes_of(folder + ending), Not(HasSubstr("node 1"))) << ending;
+    write_profile(folder + ending, example_profile(), roots::processes);
+    EXPECT_THAT(bytes_of(folder + ending), HasSubstr("node 1")) << ending;
+    write_profile(folder + ending, example_profile(), roots::threads);
+    EXPECT_THAT(bytes_of(folder + ending), HasSubstr("(201)")) << ending;
+  }
+  std::filesystem::remove_all(folder);
 }
 
 TEST(formats, are_told_by_the_ending) {

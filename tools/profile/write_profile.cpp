@@ -42,18 +42,27 @@ std::string own_host() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
+std::string table_by(const profile& p, roots root) {
+  using per = function_table_options::per;
+  function_table_options options;
+  if (root == roots::processes) options.group = per::node;
+  if (root == roots::threads) options.group = per::thread;
+  return function_table(p, options);
+}
+
 // The first that fits is taken.
 constexpr profile_format profile_formats[] = {
     {".svg",
      [](const profile& p, roots root) {
        return flame_graph(p, {.tree = {.root = root, .has_activities = true}, .title = {}});
      }},
-    {".collapsed", [](const profile& p, roots) { return collapsed_stacks(p); }},
+    {".collapsed",
+     [](const profile& p, roots root) { return collapsed_stacks(p, {.root = root}); }},
     {".speedscope.json", [](const profile& p, roots) { return speedscope_json(p); }},
     {".firefox.json", [](const profile& p, roots) { return firefox_profile_json(p); }},
     {".pb.gz", [](const profile& p, roots) { return gzip_compressed(pprof_protobuf(p)); }},
     {".pb", [](const profile& p, roots) { return pprof_protobuf(p); }},
-    {".txt", [](const profile& p, roots) { return function_table(p, {}); }},
+    {".txt", [](const profile& p, roots root) { return table_by(p, root); }},
     {"veprof.out", [](const profile& p, roots) { return veprof_text(p, own_host()); }},
 };
 
