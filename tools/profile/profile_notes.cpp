@@ -14,6 +14,10 @@ namespace farcall::tool {
 namespace {
 
 constexpr std::size_t fewest_samples = 20;
+/// Functions of a stack that the kernel follows, and ptrace_session (kernel.perf_event_max_stack).
+constexpr std::size_t most_by_frame_pointers = 127;
+/// Functions of a stack that unwinder finds.
+constexpr std::size_t most_by_copies = 256;
 
 /// The frame that holds those which were inlined into it.
 std::uint32_t outermost_of_call(const profile& seen, std::uint32_t stack) {
@@ -22,6 +26,18 @@ std::uint32_t outermost_of_call(const profile& seen, std::uint32_t stack) {
     stack = seen.stacks[stack].caller;
   }
   return stack;
+}
+
+/// Counts samples whose stacks have so many functions. Inlined functions do not count.
+std::size_t samples_of_depth(const profile& seen, std::size_t least) {
+  std::vector<std::size_t> depths;
+  depths.reserve(seen.stacks.size());
+  for (const profile_stack& stack : seen.stacks) {
+    const std::size_t above = stack.caller == profile_stack::none ? 0 : depths[stack.caller];
+    depths.push_back(above + (seen.frames[stack.frame].is_inlined ? 0 : 1));
+  }
+  return static_cast<std::size_t>(std::ranges::count_if(
+      seen.samples, [&](const profile_sample& s) { return depths[s.stack] >= least; }));
 }
 
 } // namespace
@@ -40,11 +56,20 @@ std::vector<std::string> notes_on(const profile& seen, bool by_frame_pointers) {
     if (seen.stacks[call].caller == profile_stack::none) ++without_caller;
   }
   std::vector<std::string> notes;
+  const std::size_t most_callers = by_frame_pointers ? most_by_frame_pointers : most_by_copies;
+  if (const std::size_t cut = samples_of_depth(seen, most_callers); cut > 0) {
+    notes.push_back(
+        fmt::format("{} of {} samples have {} functions, the most that are recorded, and "
+                    "lack the callers of these, as main",
+                    cut, seen.samples.size(), most_callers));
+  }
   if (computing < fewest_samples) return notes;
   const auto most = std::ranges::max_element(nameless, {}, [](const auto& n) { return n.second; });
   if (most != nameless.end() && 2 * most->second >= computing) {
-    notes.push_back(fmt::format("functions of {} have no names: it was stripped, or linked with -s",
-                                valid_text(base_name(most->first))));
+    notes.push_back(
+        fmt::format("functions of {} have no names: it was stripped, linked with -s, or "
+                    "deleted or replaced while it ran",
+                    valid_text(base_name(most->first))));
   }
   if (by_frame_pointers && 2 * without_caller >= computing) {
     notes.emplace_back("most samples have no callers: build with -fno-omit-frame-pointer, or take "

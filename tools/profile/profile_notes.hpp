@@ -7,9 +7,10 @@
 
 namespace farcall::tool {
 
-/// What a profile lacks, and what to do about it, in a sentence each: names of functions, where
-/// half of the samples that compute have none, and callers, where half of them have none though
-/// they were looked for by frame pointers. Of few samples nothing is said.
+/// Names the lacks of a profile, and their remedies, in a sentence each: truncated stacks,
+/// functions without names, if half of the samples that compute are in these, and missing callers,
+/// if half of the samples lack callers by frame pointers. The last two are told of many samples
+/// only.
 [[nodiscard]] std::vector<std::string> notes_on(const profile& seen, bool by_frame_pointers);
 
 } // namespace farcall::tool

@@ -48,8 +48,28 @@ TEST(profile_notes, tell_what_to_do_for_callers) {
 
 TEST(profile_notes, tell_why_there_are_no_names) {
   EXPECT_THAT(notes_on(profile_of(50, 0, 50), true),
-              ElementsAre("functions of app have no names: it was stripped, or linked with -s"));
+              ElementsAre("functions of app have no names: it was stripped, linked with -s, or "
+                          "deleted or replaced while it ran"));
   EXPECT_THAT(notes_on(profile_of(51, 0, 50), true), IsEmpty());
+}
+
+TEST(profile_notes, tell_that_stacks_are_truncated) {
+  const auto recursion_of = [](std::uint32_t depth) {
+    profile seen = profile_of(0, 0, 0);
+    seen.stacks = {{0, profile_stack::none}};
+    for (std::uint32_t i = 1; i < depth; ++i)
+      seen.stacks.push_back({1, i - 1});
+    // An inlined function is no caller more.
+    seen.stacks.push_back({2, depth - 1});
+    seen.samples.resize(3, profile_sample{.stack = depth});
+    return seen;
+  };
+  EXPECT_THAT(notes_on(recursion_of(127), true),
+              ElementsAre("3 of 3 samples have 127 functions, the most that are recorded, and lack "
+                          "the callers of these, as main"));
+  EXPECT_THAT(notes_on(recursion_of(126), true), IsEmpty());
+  EXPECT_THAT(notes_on(recursion_of(255), false), IsEmpty());
+  EXPECT_THAT(notes_on(recursion_of(256), false), ElementsAre(HasSubstr("256 functions")));
 }
 
 TEST(profile_notes, are_not_of_few_samples_nor_of_what_waits) {
