@@ -7,6 +7,7 @@
 #include <tools/profile/profile_notes.hpp>
 #include <tools/profile/sampler.hpp>
 #include <tools/profile/text.hpp>
+#include <tools/profile/unseen_program.hpp>
 #include <tools/profile/unwinder.hpp>
 #include <tools/profile/veprof.hpp>
 #include <tools/profile/write_profile.hpp>
@@ -26,6 +27,7 @@
 
 #include <fmt/format.h>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace farcall::tool {
@@ -115,6 +117,14 @@ std::vector<std::string> command_of(const prof_options& options, std::vector<std
   return rest;
 }
 
+/// Before the program runs: it may take long.
+void tell_of_unseen(const std::string& program) {
+  struct stat file{};
+  if (::stat(program.c_str(), &file) != 0) return;
+  if (const std::string why = why_unseen(program, file); !why.empty())
+    fmt::print(stderr, "farcall prof: {}\n", why);
+}
+
 /// A shell tells it of programs that it has started itself.
 void tell_of_signal(int status) {
   constexpr int first = 128; // which shells add
@@ -153,6 +163,7 @@ int run_prof(const prof_options& options, const std::vector<std::string>& rest) 
     const char* const path = std::getenv("PATH");
     const std::string program =
         find_program(command.front(), path == nullptr ? "/usr/bin:/bin" : path);
+    tell_of_unseen(program);
     result = sample_program(program, command, sampling);
   }
   if (options.executable) keep_only(result.seen, *options.executable);

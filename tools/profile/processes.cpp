@@ -152,6 +152,28 @@ process_part part_of(pid_t process) {
   return part;
 }
 
+std::vector<pid_t> launched_with(pid_t process) {
+  // Names of a launch: of PMIx, and of Slurm. Hydra's has none, but one parent on each machine.
+  constexpr std::string_view names[] = {"PMIX_NAMESPACE", "PMI_JOBID", "SLURM_JOB_ID",
+                                        "SLURM_STEP_ID"};
+  const auto launch_of = [&names](pid_t of) {
+    std::vector<std::optional<std::string>> values;
+    for (const std::string_view name : names)
+      values.push_back(variable_of(of, name));
+    return values;
+  };
+  if (part_of(process).rank == no_node) return {};
+  const auto launch = launch_of(process);
+  const bool has_name = std::ranges::any_of(launch, [](const auto& v) { return v.has_value(); });
+  std::vector<pid_t> found;
+  for (const pid_t other : numbers_in("/proc")) {
+    if (other == process || part_of(other).rank == no_node) continue;
+    if (launch_of(other) != launch) continue;
+    if (has_name || parent_of(other) == parent_of(process)) found.push_back(other);
+  }
+  return found;
+}
+
 std::vector<map_record> mappings_of(pid_t process) {
   std::vector<map_record> all;
   std::ifstream stream(fmt::format("/proc/{}/maps", process));

@@ -29,6 +29,8 @@ struct process_part {
 [[nodiscard]] std::vector<pid_t> threads_of(pid_t process);
 [[nodiscard]] pid_t parent_of(pid_t process);
 [[nodiscard]] process_part part_of(pid_t process);
+/// The other processes of this machine that the same launch by mpirun, srun or mpiexec has started.
+[[nodiscard]] std::vector<pid_t> launched_with(pid_t process);
 /// Its executable mappings.
 [[nodiscard]] std::vector<map_record> mappings_of(pid_t process);
 [[nodiscard]] std::string program_of(pid_t process);

@@ -3,6 +3,7 @@
 #include "activity.hpp"
 #include "perf_session.hpp"
 #include "process_sampler.hpp"
+#include "processes.hpp"
 #include "ptrace_session.hpp"
 #include "remote_samplers.hpp"
 #include "started_program.hpp"
@@ -12,6 +13,7 @@
 #include <tools/common/outcome.hpp>
 
 #include <farcall/base/clock.hpp>
+#include <farcall/base/text.hpp>
 #include <farcall/base/unique_fd.hpp>
 
 #include <algorithm>
@@ -166,6 +168,57 @@ int perf_program(started_program& child, const taken_signals& signals,
   return child.wait();
 }
 
+/// If the process is a launched host, adds the nodes that its launcher has started here.
+void add_nodes(process_sampler& sampler, pid_t process) {
+  const process_part part = part_of(process);
+  // With this setting, each of the launched processes is the host of a job of its own.
+  if (variable_of(process, "FARCALL_PROCESS_MANAGER") == "none") return;
+  if (part.rank != host_id || part.is_target) return;
+  const std::vector<pid_t> own = with_descendants(process);
+  std::size_t added = 0;
+  std::vector<pid_t> known(own);
+  for (const pid_t other : launched_with(process)) {
+    if (std::ranges::find(known, other) != known.end()) continue;
+    try {
+      if (!sampler.add(other)) continue;
+      ++added;
+      const std::vector<pid_t> with = with_descendants(other);
+      known.insert(known.end(), with.begin(), with.end());
+    } catch (const failed_run& e) {
+      fmt::print(stderr,
+                 "farcall prof: process {}, started by the same launcher, is not sampled: {}\n",
+                 other, e.what());
+    }
+  }
+  if (added == 0) {
+    fmt::print(stderr,
+               "farcall prof: process {} is the host of a launched job, none of whose other nodes "
+               "runs on this machine and is sampled\n",
+               process);
+  } else {
+    fmt::print(
+        stderr,
+        "farcall prof: process {} is the host of a launched job, of which {} other nodes run "
+        "on this machine and are sampled; those on other machines are not\n",
+        process, added);
+  }
+}
+
+/// Tells of descendants of the program that go on without it, as daemons do.
+void tell_of_left_processes(const recorded_samples& recorded) {
+  std::vector<pid_t> known;
+  for (const recorded_samples::program_run& run : recorded.runs) {
+    if (std::ranges::find(known, run.process) != known.end()) continue;
+    known.push_back(run.process);
+    const char state = state_of(run.process, run.process);
+    if (state == 0 || state == 'Z' || state == 'X') continue;
+    fmt::print(stderr,
+               "farcall prof: the program has ended and left process {} ({}) running, which is no "
+               "longer sampled: farcall prof --pid {}\n",
+               run.process, valid_text(name_of(run.process, run.process)), run.process);
+  }
+}
+
 /// Until it ends, the time is over, or a signal comes.
 void sample_running(pid_t process, const taken_signals& signals, int end, time_point deadline,
                     const sampler_options& options, session_parts& parts) {
@@ -175,6 +228,7 @@ void sample_running(pid_t process, const taken_signals& signals, int end, time_p
   } catch (const failed_run& e) {
     throw failed_run(fmt::format("--pid {}: {}", process, e.what()));
   }
+  add_nodes(sampler, process);
   look_elsewhere(process, options, parts);
   if (!sampler.refusal().empty()) tell_of_ptrace(options, sampler.refusal());
   readiness ready(sampler.readable(), signals.readable(), end);
@@ -201,6 +255,7 @@ sampled sample_program(const std::string& program, const std::vector<std::string
   } catch (const perf_refused& e) {
     status = trace_program(child, signals, options, parts, e.what());
   }
+  tell_of_left_processes(parts.into.recorded());
   return {.seen = profile_of(parts, options, joined_words(words)), .status = status};
 }
 

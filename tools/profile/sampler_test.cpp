@@ -15,6 +15,7 @@
 #include <cmath>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <set>
 #include <string>
@@ -388,6 +389,68 @@ TEST(prof_command, says_that_it_samples_with_ptrace) {
   EXPECT_EQ(result.exit_status, 0) << result.standard_error;
   EXPECT_THAT(result.standard_error, AllOf(HasSubstr("sampling with ptrace"), HasSubstr("turn")));
   EXPECT_EQ(result.standard_output, "");
+}
+
+/// A process that computes until it is ended, with these variables beside the usual.
+class busy_process {
+ public:
+  explicit busy_process(const std::vector<std::string>& variables) {
+    pid_ = fork();
+    if (pid_ != 0) return;
+    for (const std::string& variable : variables)
+      putenv(strdup(variable.c_str()));
+    execl("/bin/sh", "sh", "-c", "while :; do :; done", nullptr);
+    _exit(127);
+  }
+  ~busy_process() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  busy_process(const busy_process&) = delete;
+  busy_process& operator=(const busy_process&) = delete;
+  [[nodiscard]] pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_ = -1;
+};
+
+TEST(sampler, samples_the_nodes_of_a_launched_host) {
+  if (!is_sampled_by_kernel() && !may_trace()) GTEST_SKIP() << "sampling is refused here";
+  const std::string launch = "PMIX_NAMESPACE=launch-" + std::to_string(getpid());
+  const busy_process host({launch, "PMIX_RANK=0"});
+  const busy_process node({launch, "PMIX_RANK=1"});
+  const busy_process other({launch + "-other", "PMIX_RANK=2"});
+  std::set<node_id> nodes;
+  std::string told;
+  for (int i = 0; i < 50 && !nodes.contains(1); ++i) {
+    testing::internal::CaptureStderr();
+    const sampled result = sample_process(host.pid(), 100ms, {1000});
+    told = testing::internal::GetCapturedStderr();
+    for (const profile_thread& t : result.seen.threads)
+      nodes.insert(t.node);
+  }
+  EXPECT_THAT(nodes, Contains(1));
+  EXPECT_THAT(nodes, Not(Contains(2)));
+  EXPECT_THAT(told, HasSubstr("of which 1 other nodes run on this machine"));
+}
+
+TEST(sampler, tells_of_processes_that_the_program_leaves_running) {
+  if (!is_sampled_by_kernel() && !may_trace()) GTEST_SKIP() << "sampling is refused here";
+  std::string file = std::filesystem::temp_directory_path() / "left-XXXXXX";
+  unique_fd(mkostemp(file.data(), O_CLOEXEC)).reset();
+  testing::internal::CaptureStderr();
+  const sampled result = sample_program(
+      "/bin/sh",
+      {"sh", "-c", "sleep 600 > /dev/null 2>&1 < /dev/null & echo $! > \"$1\"", "sh", file},
+      {1000});
+  const std::string told = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(result.status, 0);
+  pid_t left = 0;
+  std::ifstream(file) >> left;
+  std::filesystem::remove(file);
+  ASSERT_GT(left, 1);
+  kill(left, SIGKILL);
+  EXPECT_THAT(told, HasSubstr("farcall prof --pid " + std::to_string(left)));
 }
 
 TEST(prof_command, says_what_to_do_where_nothing_is_allowed) {
