@@ -23,19 +23,17 @@ inline void require_mpi(int status, const char* what) {
 
 } // namespace detail
 
-/// The processes of a communicator, which MPI has been initialised for, as makers of one job. It is
-/// duplicated here, for the messages of the job where the transport mpi is used. The job makes a
-/// broadcast over it, on the thread that makes the job, and never uses it again. All processes of
-/// the communicator call it. Throws error.
+/// The processes of a communicator, which MPI has been initialised for, as makers of one job. While
+/// the job is made, on the thread that makes it, the job makes a broadcast over the communicator,
+/// and, for the transport mpi, a duplicate, which is freed with the communicator. All processes of
+/// the communicator make the job. Throws error.
 [[nodiscard]] inline process_group group_of(MPI_Comm communicator) {
   int rank = 0;
   int size = 0;
   detail::require_mpi(MPI_Comm_rank(communicator, &rank), "MPI_Comm_rank");
   detail::require_mpi(MPI_Comm_size(communicator, &size), "MPI_Comm_size");
-  MPI_Comm own = MPI_COMM_NULL;
-  detail::require_mpi(MPI_Comm_dup(communicator, &own), "MPI_Comm_dup");
   process_group group;
-  group.communicator = MPI_Comm_c2f(own);
+  group.communicator = MPI_Comm_c2f(communicator);
   group.name = "MPI";
   group.rank = static_cast<node_id>(rank);
   group.size = static_cast<std::uint32_t>(size);

@@ -20,9 +20,9 @@ struct process_group {
   node_id rank = host_id; ///< of this process
   std::uint32_t size = 1; ///< processes, this one included
 
-  /// MPI's communicator of the same processes, for the job alone, as MPI_Comm_c2f gives it:
-  /// messages may go over it. It has to stay until MPI is finalised. Nothing: there is none, or it
-  /// is MPI_COMM_WORLD, and not for the job alone.
+  /// MPI's communicator of the same processes, as MPI_Comm_c2f gives it, until the job is made:
+  /// messages may go over a duplicate of it, which is freed with it. Empty for MPI_COMM_WORLD, and
+  /// if MPI has not started the processes.
   std::optional<std::int32_t> communicator{};
 
   /// Gives each the bytes that process 0 calls it with, some kilobytes; the others' are ignored.

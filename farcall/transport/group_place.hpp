@@ -12,8 +12,8 @@ namespace farcall {
 struct group_place {
   std::uint32_t rank = 0;
   std::uint32_t size = 1;
-  /// MPI's communicator of these processes, for the job alone, as MPI_Comm_c2f gives it. None: it
-  /// is MPI_COMM_WORLD, if they are MPI's.
+  /// MPI's communicator of these processes, as MPI_Comm_c2f gives it, to be duplicated. Empty
+  /// for MPI_COMM_WORLD.
   std::optional<std::int32_t> communicator;
 };
 

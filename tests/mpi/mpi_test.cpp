@@ -97,6 +97,18 @@ TEST_F(mpi_jobs, may_be_of_some_processes_only) {
   EXPECT_EQ(c.count(" mpi\n"), 3U) << c.text();
 }
 
+TEST_F(mpi_jobs, free_their_communicator_with_the_programs) {
+  command c(run(2, "frees"));
+  EXPECT_EQ(c.end(), 0) << c.text();
+  EXPECT_EQ(c.count("by mpi: made 1, left 0\n"), 2U) << c.text();
+}
+
+TEST_F(mpi_jobs, make_no_communicator_that_they_do_not_use) {
+  command c("env TEST_ONE_MACHINE=1 TEST_NO_MODULES=1 " + run(2, "frees"));
+  EXPECT_EQ(c.end(), 0) << c.text();
+  EXPECT_EQ(c.count("by shm: made 0, left 0\n"), 2U) << c.text();
+}
+
 TEST_F(mpi_jobs, may_be_followed_by_others) {
   command c(run(2, "two"));
   EXPECT_EQ(c.end(), 0) << c.text();

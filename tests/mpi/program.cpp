@@ -34,6 +34,30 @@ std::string own_machine() {
 
 namespace farcall::test {
 namespace {
+/// Duplicates that this process has made and not freed.
+std::atomic<int> duplicates{0};
+std::atomic<int> duplications{0};
+} // namespace
+} // namespace farcall::test
+
+// In place of MPI's, whose own they call.
+extern "C" int MPI_Comm_dup(MPI_Comm of, MPI_Comm* made) {
+  ++farcall::test::duplicates;
+  ++farcall::test::duplications;
+  return PMPI_Comm_dup(of, made);
+}
+extern "C" int MPI_Comm_idup(MPI_Comm of, MPI_Comm* made, MPI_Request* request) {
+  ++farcall::test::duplicates;
+  ++farcall::test::duplications;
+  return PMPI_Comm_idup(of, made, request);
+}
+extern "C" int MPI_Comm_free(MPI_Comm* communicator) {
+  --farcall::test::duplicates;
+  return PMPI_Comm_free(communicator);
+}
+
+namespace farcall::test {
+namespace {
 
 #define CHECK(condition)                                                                           \
   ((condition) ? void() : (std::printf("line %d: %s\n", __LINE__, #condition), std::_Exit(98)))
@@ -255,6 +279,29 @@ int part(int /*argc*/, char** /*argv*/) {
   return 0;
 }
 
+/// A job over a communicator that the program frees then.
+int frees(int /*argc*/, char** /*argv*/) {
+  if (std::getenv("TEST_NO_MODULES") != nullptr) ::setenv("FARCALL_TRANSPORT_MODULES", "none", 1);
+  init(MPI_THREAD_MULTIPLE);
+  MPI_Comm own = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &own);
+  std::string transport;
+  {
+    job j{own};
+    const node next = j.node_at(static_cast<node_id>((j.rank() + 1) % j.size()));
+    transport = next.description().transport;
+    use(next);
+    j.barrier();
+    j.close();
+  }
+  const int made = duplications - 1;
+  MPI_Comm_free(&own);
+  // The host's transports use theirs until then.
+  MPI_Finalize();
+  std::printf("by %s: made %d, left %d\n", transport.c_str(), made, duplicates.load());
+  return 0;
+}
+
 /// A job of equals that finds its processes by the launcher; MPI is initialised for it.
 int launched(int argc, char** argv) {
   job j{spmd, argc, argv};
@@ -321,11 +368,14 @@ int dies(int argc, char** argv) {
 }
 
 const std::map<std::string, int (*)(int, char**)> modes{
-    {"works", works},           {"sleeps", sleeps},     {"two", two_jobs},
-    {"multiple", multiple},     {"part", part},         {"launched", launched},
-    {"single", single},         {"funneled", funneled}, {"finalized", finalized},
-    {"serialized", serialized}, {"leaves", leaves},     {"dies", dies},
-    {"barriers", barriers},     {"called", called},     {"too-early", too_early}};
+    {"works", works},         {"sleeps", sleeps},
+    {"two", two_jobs},        {"multiple", multiple},
+    {"part", part},           {"launched", launched},
+    {"single", single},       {"funneled", funneled},
+    {"finalized", finalized}, {"serialized", serialized},
+    {"leaves", leaves},       {"dies", dies},
+    {"barriers", barriers},   {"called", called},
+    {"too-early", too_early}, {"frees", frees}};
 
 } // namespace
 } // namespace farcall::test

@@ -46,8 +46,9 @@ std::thread::id only_for(threads level) noexcept {
 engine::engine(receiver& to, std::shared_ptr<const world> over, threads level,
                std::span<doorbell> doorbells)
     : message_link(lane_bytes_in_message, only_for(level)), to_(&to), world_(std::move(over)),
-      level_(level), doorbells_(doorbells), tag_(next_message_tag()),
-      receives_(new slot[receive_slots]), sends_(new slot[send_slots]), last_news_(clock::now()) {
+      communicator_(world_->owner.lock()), level_(level), doorbells_(doorbells),
+      tag_(next_message_tag()), receives_(new slot[receive_slots]), sends_(new slot[send_slots]),
+      last_news_(clock::now()) {
   free_sends_.reserve(send_slots);
   for (std::size_t i = 0; i < send_slots; ++i)
     free_sends_.push_back(&sends_[i]);
@@ -135,6 +136,7 @@ void engine::release() noexcept {
   free_sends_.clear();
   queue_.clear();
   sending_ = 0;
+  communicator_.reset();
   if (!is_kept) {
     receives_.reset();
     sends_.reset();

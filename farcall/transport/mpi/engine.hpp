@@ -164,6 +164,7 @@ class engine final : public message_link, private fork_observer, private user {
 
   receiver* to_;
   std::shared_ptr<const world> world_;
+  std::shared_ptr<const owned_communicator> communicator_; ///< until MPI refers to nothing of ours
   threads level_;
   std::span<doorbell> doorbells_;
   int tag_;

@@ -8,6 +8,7 @@
 
 #include <sched.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 namespace farcall::mpi {
 namespace {
@@ -65,11 +66,26 @@ void agree_on_number(world& w, time_point deadline) {
   w.number = *number;
 }
 
-std::shared_ptr<const world> finish(std::shared_ptr<world> made, time_point deadline) {
+void finish(world& made, time_point deadline) {
   // Otherwise a result that is not good would end the process.
-  require(::MPI_Comm_set_errhandler(made->communicator, MPI_ERRORS_RETURN),
+  require(::MPI_Comm_set_errhandler(made.communicator, MPI_ERRORS_RETURN),
           "MPI_Comm_set_errhandler");
-  agree_on_number(*made, deadline);
+  agree_on_number(made, deadline);
+}
+
+/// All processes of the communicator take part.
+std::shared_ptr<world> duplicate_of(MPI_Comm of, const group_place& here, time_point deadline) {
+  // Never freed where it is given up: MPI writes the communicator when it has it.
+  auto made = std::make_shared<world>();
+  made->communicator = of;
+  measure(*made);
+  require_place(*made, here);
+  auto* const kept = new std::shared_ptr<world>(made);
+  MPI_Request request = MPI_REQUEST_NULL;
+  require(::MPI_Comm_idup(of, &made->communicator, &request), "MPI_Comm_idup");
+  wait_for(request, "MPI_Comm_idup", deadline);
+  delete kept;
+  finish(*made, deadline);
   return made;
 }
 
@@ -79,19 +95,57 @@ std::shared_ptr<const world> duplicate_of_all(const group_place& here, time_poin
   static auto* const last = new std::shared_ptr<const world>;
   const std::lock_guard guard(mutex);
   if (*last) return *last;
-  world all;
-  all.communicator = MPI_COMM_WORLD;
-  measure(all);
-  require_place(all, here);
-  // Never freed where it is given up: MPI writes the communicator when it has it.
-  auto made = std::make_shared<world>(all);
-  auto* const kept = new std::shared_ptr<world>(made);
-  MPI_Request request = MPI_REQUEST_NULL;
-  require(::MPI_Comm_idup(MPI_COMM_WORLD, &made->communicator, &request), "MPI_Comm_idup");
-  wait_for(request, "MPI_Comm_idup", deadline);
-  delete kept;
-  *last = finish(std::move(made), deadline);
+  *last = duplicate_of(MPI_COMM_WORLD, here, deadline);
   return *last;
+}
+
+/// The attribute of a communicator.
+struct kept_world {
+  std::shared_ptr<const world> made;
+  std::shared_ptr<const owned_communicator> owner;
+};
+
+/// MPI calls it when the program frees the communicator.
+int drop_world(MPI_Comm, int, void* kept, void*) {
+  delete static_cast<kept_world*>(kept);
+  return MPI_SUCCESS;
+}
+
+/// The number of the attribute by which communicators keep their worlds.
+int world_attribute() {
+  static const int number = [] {
+    int made = MPI_KEYVAL_INVALID;
+    require(::MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &drop_world, &made, nullptr),
+            "MPI_Comm_create_keyval");
+    return made;
+  }();
+  return number;
+}
+
+/// One for each communicator, however often a job is tried.
+std::shared_ptr<const world> duplicate_of_part(MPI_Comm of, const group_place& here,
+                                               time_point deadline) {
+  void* kept = nullptr;
+  int is_there = 0;
+  require(::MPI_Comm_get_attr(of, world_attribute(), &kept, &is_there), "MPI_Comm_get_attr");
+  if (is_there != 0) return static_cast<kept_world*>(kept)->made;
+  const std::shared_ptr<world> made = duplicate_of(of, here, deadline);
+  auto owner = std::make_shared<const owned_communicator>(made->communicator);
+  made->owner = owner;
+  auto to_keep = std::make_unique<kept_world>(kept_world{made, std::move(owner)});
+  require(::MPI_Comm_set_attr(of, world_attribute(), to_keep.get()), "MPI_Comm_set_attr");
+  to_keep.release(); // NOLINT(bugprone-unused-return-value): the communicator's now
+  return made;
+}
+
+/// True if MPI can be called, and by this thread.
+bool may_call_mpi() noexcept {
+  if (phase_now() != phase::running) return false;
+  int level = MPI_THREAD_SINGLE;
+  int is_main = 0;
+  (void)::MPI_Query_thread(&level);
+  (void)::MPI_Is_thread_main(&is_main);
+  return level == MPI_THREAD_MULTIPLE || is_main != 0;
 }
 
 } // namespace
@@ -102,11 +156,14 @@ std::shared_ptr<const world> find_world(const group_place& here, time_point dead
     require_place(*all, here);
     return all;
   }
-  auto made = std::make_shared<world>();
-  made->communicator = MPI_Comm_f2c(*here.communicator);
-  measure(*made);
-  require_place(*made, here);
-  return finish(std::move(made), deadline);
+  return duplicate_of_part(MPI_Comm_f2c(*here.communicator), here, deadline);
+}
+
+owned_communicator::owned_communicator(MPI_Comm communicator) noexcept
+    : communicator_(communicator), process_(::getpid()) {}
+
+owned_communicator::~owned_communicator() {
+  if (process_ == ::getpid() && may_call_mpi()) (void)::MPI_Comm_free(&communicator_);
 }
 
 } // namespace farcall::mpi
