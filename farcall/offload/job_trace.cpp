@@ -285,6 +285,7 @@ void job_trace::write() noexcept {
     const std::lock_guard guard(timeline_mutex_);
     std::this_thread::sleep_until(began_.time + calibration_time);
     timeline_.expect_rates(ticks_per_second());
+    timeline_.leave_out("farcall::detail::take_collective");
     const auto name_of_node = [this](node_id node) {
       const membership& members = *job_->members;
       std::string name = node_text(node);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <set>
 #include <tuple>
 
 namespace farcall::trace {
@@ -211,6 +212,33 @@ bool timeline::take_room(std::size_t bytes) noexcept {
   const bool has_room = bytes + with_each <= left;
   other_bytes_ += has_room ? bytes + with_each : left;
   return has_room;
+}
+
+void timeline::leave_out(std::string_view function) {
+  using key = std::pair<std::uint32_t, std::uint32_t>;
+  std::map<node_id, std::set<key>> left_out;
+  for (const auto& [node, process] : processes_) {
+    for (const auto& [number, name] : process.functions) {
+      if (std::string_view(name).substr(0, name.find('(')) == function)
+        left_out[node].insert(number);
+    }
+  }
+  for (auto& [node, process] : processes_) {
+    const auto is_left_out = [&, own = node, &lanes = process.lanes](const event& e) {
+      node_id runs_on = own;
+      if (e.kind() == event_kind::post) {
+        const auto lane = lanes.find(e.lane());
+        if (lane == lanes.end()) return false;
+        runs_on = lane->second.peer;
+      } else if (e.kind() != event_kind::handler_begin && e.kind() != event_kind::handler_end) {
+        return false;
+      }
+      const auto of_node = left_out.find(runs_on);
+      return of_node != left_out.end() && of_node->second.contains({e.key, e.handle});
+    };
+    for (auto& [number, thread] : process.threads)
+      std::erase_if(thread.events, is_left_out);
+  }
 }
 
 void timeline::expect_rates(double host_ticks_per_second) noexcept {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -60,6 +61,10 @@ class timeline {
   /// False when there is no room for more, also for what was added last: all that is no event may
   /// take as much memory as the events, or 1 MiB where these take less. Throws std::bad_alloc.
   bool add(batch b);
+
+  /// Drops posts and handlers of a function, which are farcall's own. `function`: its name, without
+  /// parameters.
+  void leave_out(std::string_view function);
 
   /// For processes whose clocks have been compared once only.
   void expect_rates(double host_ticks_per_second) noexcept;

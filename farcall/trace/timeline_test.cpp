@@ -38,6 +38,31 @@ TEST(timeline, pairs_beginnings_with_their_ends) {
   EXPECT_FALSE(call.crosses);
 }
 
+TEST(timeline, leaves_out_farcalls_own_posts_and_handlers) {
+  timeline t(100);
+  batch sender = of_threads(
+      0, {{make(10, event_kind::post, 1, 0, 64, 16), make(20, event_kind::post, 1, 0, 128, 17),
+           make(30, event_kind::post, 2, 0, 64, 16)}});
+  sender.events.lanes = {{1, 1, true, 0}};
+  t.add(sender);
+  batch receiver = of_threads(1, {{make(15, event_kind::handler_begin, 1, 0, 64, 16),
+                                   make(16, event_kind::handler_end, 1, 0, 64, 16),
+                                   make(25, event_kind::handler_begin, 1, 0, 128, 17),
+                                   make(26, event_kind::handler_end, 1, 0, 128, 17)}});
+  receiver.functions = {{16, 0, "own(int, bytes (*)(int))"}, {17, 0, "own_too(int)"}};
+  receiver.events.lanes = {{1, 0, false, 1}};
+  t.add(receiver);
+  t.leave_out("own");
+  const auto sent = intervals(t, 0);
+  ASSERT_EQ(sent[0].intervals.size(), 2U);
+  EXPECT_EQ(sent[0].intervals[0].begin, 20U);
+  // To a node that is not known, any function may be meant.
+  EXPECT_EQ(sent[0].intervals[1].begin, 30U);
+  const auto handled = intervals(t, 1);
+  ASSERT_EQ(handled[0].intervals.size(), 1U);
+  EXPECT_EQ(handled[0].intervals[0].begin, 25U);
+}
+
 TEST(timeline, draws_calls_that_are_under_way_together_side_by_side) {
   timeline t(100);
   t.add(of_threads(0,
