@@ -6,6 +6,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -116,8 +117,8 @@ void elf_file::read_sections(std::uint64_t offset, std::size_t count, std::size_
   if (bytes.empty()) return;
   for (std::size_t i = 0; i < count; ++i) {
     const auto header = value_at<Elf64_Shdr>(bytes, i);
-    sections_.push_back(
-        {header.sh_name, header.sh_type, header.sh_link, header.sh_offset, header.sh_size});
+    sections_.push_back({header.sh_name, header.sh_type, header.sh_link, header.sh_addr,
+                         header.sh_offset, header.sh_size});
   }
   if (names < count) {
     const auto texts = read(sections_[names].offset, sections_[names].bytes);
@@ -187,8 +188,16 @@ void elf_file::read_functions(const section& symbols) {
     if (!is_function && !is_label) continue;
     if (symbol.st_shndx == SHN_UNDEF || symbol.st_shndx == SHN_ABS) continue;
     if (symbol.st_name == 0 || symbol.st_name >= names_.size()) continue;
-    functions_.push_back({symbol.st_value, symbol.st_size, symbol.st_name,
-                          is_function && ELF64_ST_BIND(symbol.st_info) == STB_GLOBAL});
+    // A function ends with its section: the linker's table of calls may follow.
+    std::uint64_t end = std::numeric_limits<std::uint64_t>::max();
+    if (symbol.st_shndx < sections_.size())
+      end = sections_[symbol.st_shndx].address + sections_[symbol.st_shndx].bytes;
+    // Symbols with a version in their name are kept for older programs.
+    const bool has_version =
+        text_at(names_, symbol.st_name, longest_name).find('@') != std::string_view::npos;
+    functions_.push_back(
+        {symbol.st_value, symbol.st_size, end, symbol.st_name,
+         is_function && !has_version && ELF64_ST_BIND(symbol.st_info) == STB_GLOBAL});
   }
   // Of several with one address the last is taken: one with a size, and not an alias.
   std::ranges::sort(functions_, {}, [](const function& f) {
@@ -207,7 +216,7 @@ std::string_view elf_file::function_at(std::uint64_t address) const {
   auto at = std::ranges::upper_bound(functions_, address, {}, &function::address);
   for (int looked = 0; at != functions_.begin() && looked < most_overlapping; ++looked) {
     --at;
-    if (at->bytes == 0 ? looked == 0 : address - at->address < at->bytes)
+    if (at->bytes == 0 ? looked == 0 && address < at->end : address - at->address < at->bytes)
       return text_at(names_, at->name, longest_name);
   }
   return {};

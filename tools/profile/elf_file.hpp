@@ -19,7 +19,8 @@ class elf_file {
 
   struct function {
     std::uint64_t address = 0;
-    std::uint64_t bytes = 0; ///< 0: up to the next one
+    std::uint64_t bytes = 0; ///< if 0, the next function or the section's end bounds it
+    std::uint64_t end = 0;   ///< of the section
     std::uint64_t name = 0;  ///< in the names
     bool is_preferred = false;
   };
@@ -57,6 +58,7 @@ class elf_file {
     std::uint32_t name = 0;
     std::uint32_t type = 0;
     std::uint32_t link = 0;
+    std::uint64_t address = 0;
     std::uint64_t offset = 0;
     std::uint64_t bytes = 0;
   };

@@ -125,6 +125,17 @@ TEST_F(debug_files, tell_of_functions_that_are_inlined_into_nested_ones) {
 }
 #endif
 
+// ---- names
+// ---------------------------------------------------------------------------------------
+
+TEST(module_names, are_none_of_the_section_before) {
+  // The linker's table of calls follows _init(), which has no size.
+  const auto symbols = symbols_of(PROFILED_LIBRARY, offsets_in(PROFILED_LIBRARY));
+  const auto named = std::ranges::count_if(
+      symbols, [](const symbol& s) { return s.frames.back().function == "_init"; });
+  EXPECT_LE(named, 8);
+}
+
 // ---- programs that were replaced ----------------------------------------------------------------
 
 /// For one that is not root: the kernel shows root the files of all mappings.
