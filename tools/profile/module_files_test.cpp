@@ -136,6 +136,29 @@ TEST(module_names, are_none_of_the_section_before) {
   EXPECT_LE(named, 8);
 }
 
+TEST(module_names, come_from_the_map_of_compiled_code) {
+  map_record code;
+  code.start = 0x7f0000000000;
+  code.bytes = 0x10000;
+  code.path = "//anon";
+  const std::string map = fmt::format("/tmp/perf-{}.map", ::getpid());
+  fs::remove(map);
+  modules files;
+  const std::uint32_t place = files.add(::getpid(), code);
+  ASSERT_NE(place, modules::none);
+  EXPECT_EQ(files.all()[place].path, "");
+  append_to(map, "7f0000000000 100 older\nno line of it\n7f0000000000 100 LazyCompile:~hot a.js:1\n"
+                 "0x7f0000000200 10 next\n");
+  files.look_for_perf_maps();
+  fs::remove(map);
+  const std::vector<std::uint64_t> addresses{0x7f00000000ff, 0x7f0000000100, 0x7f0000000200};
+  const auto symbols = symbolize(files.all()[place], addresses);
+  ASSERT_EQ(symbols.size(), 3U);
+  EXPECT_EQ(symbols[0].frames[0].function, "LazyCompile:~hot a.js:1");
+  EXPECT_EQ(symbols[1].frames[0].function, "0x7f0000000100");
+  EXPECT_EQ(symbols[2].frames[0].function, "next");
+}
+
 // ---- programs that were replaced ----------------------------------------------------------------
 
 /// For one that is not root: the kernel shows root the files of all mappings.

@@ -1,5 +1,6 @@
 #include "modules.hpp"
 
+#include "perf_map.hpp"
 #include "processes.hpp"
 
 #include <farcall/base/memory_file.hpp>
@@ -72,9 +73,35 @@ unique_fd copy_of_kernels_library() {
 
 } // namespace
 
+bool is_anonymous(const map_record& mapping) {
+  return mapping.path.empty() || mapping.path == "//anon" || mapping.path == "[heap]" ||
+         mapping.path.starts_with("[anon");
+}
+
+std::uint32_t modules::add_perf_map(pid_t process) {
+  const auto place = static_cast<std::uint32_t>(all_.size());
+  const auto [at, is_new] = places_.try_emplace(key(perf_map_path(process), 0, 0), place);
+  if (is_new) {
+    all_.emplace_back();
+    without_maps_.emplace_back(process, place);
+  }
+  look_for_perf_maps();
+  return at->second;
+}
+
+void modules::look_for_perf_maps() {
+  std::erase_if(without_maps_, [this](const auto& of) {
+    unique_fd file = open_perf_map(of.first);
+    if (!file) return false;
+    all_[of.second] = {perf_map_path(of.first), std::move(file)};
+    return true;
+  });
+}
+
 std::uint32_t modules::add(pid_t process, const map_record& mapping) {
   const bool is_kernels = mapping.path == kernels_library && mapping.start > last_of_32_bits;
   // "//anon", "anon_inode:…" and nothing.
+  if (is_anonymous(mapping)) return add_perf_map(process);
   if (!is_kernels && (!mapping.path.starts_with('/') || mapping.path.starts_with("//")))
     return none;
   map_record of_file = mapping;

@@ -9,11 +9,15 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include <sys/types.h>
 
 namespace farcall::tool {
+
+/// True for memory that comes from no file, and may hold code that the process has compiled.
+[[nodiscard]] bool is_anonymous(const map_record& mapping);
 
 /// A file that code was mapped from.
 struct module_file {
@@ -27,16 +31,22 @@ class modules {
  public:
   static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
 
-  /// The place of a mapping's file; none for memory that comes from no file, but for the kernel's
-  /// own library ("[vdso]"). Opens it, by way of the process where that still lives.
+  /// The place of a mapping's file; none for memory that comes from no file, except the kernel's
+  /// own library ("[vdso]"), and code that the process has compiled and described in a perf_map, in
+  /// which offsets are addresses. Opens it, by way of the process where that still lives.
   [[nodiscard]] std::uint32_t add(pid_t process, const map_record& mapping);
+  /// Opens perf_maps that processes have written since their code was mapped.
+  void look_for_perf_maps();
   [[nodiscard]] const std::vector<module_file>& all() const { return all_; }
 
  private:
   using key = std::tuple<std::string, std::uint64_t, std::uint64_t>;
 
+  [[nodiscard]] std::uint32_t add_perf_map(pid_t process);
+
   std::map<key, std::uint32_t> places_;
   std::vector<module_file> all_;
+  std::vector<std::pair<pid_t, std::uint32_t>> without_maps_; ///< processes with anonymous code
 };
 
 /// Which code is where in one process, now.

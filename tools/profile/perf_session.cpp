@@ -112,6 +112,7 @@ void perf_session::hand_on(std::uint64_t until) {
 }
 
 void perf_session::read() {
+  files_.look_for_perf_maps();
   const std::uint64_t now = record_time();
   events_.read([this](perf_record& record) { note(record); });
   // Of what is older than the reading before, all processors' records are there.

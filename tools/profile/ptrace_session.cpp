@@ -300,6 +300,7 @@ void ptrace_session::collect() {
 void ptrace_session::work() {
   collect();
   if (clock::now() < next_tick_) return;
+  files_.look_for_perf_maps();
   tick();
   const auto period = std::chrono::nanoseconds(1'000'000'000 / samples_per_second_);
   // Ticks that were missed do not come one after the other.

@@ -4,6 +4,15 @@
 
 namespace farcall::tool {
 
+namespace {
+
+/// Returns the offset of the mapping's start in its module. Offsets in a perf_map are addresses.
+std::uint64_t offset_of(const map_record& mapping) {
+  return is_anonymous(mapping) ? mapping.start : mapping.file_offset;
+}
+
+} // namespace
+
 std::size_t recording::add_run(recorded_samples::program_run run, address_space space) {
   const std::size_t at = recorded_.runs.size();
   current_runs_[run.process] = at;
@@ -30,7 +39,7 @@ void recording::add_thread(pid_t process, pid_t thread, const std::string& name)
 
 void recording::add_mapping(pid_t process, const map_record& mapping, std::uint32_t module) {
   spaces_[run_of(process)].add(
-      {mapping.start, mapping.start + mapping.bytes, mapping.file_offset, module});
+      {mapping.start, mapping.start + mapping.bytes, offset_of(mapping), module});
 }
 
 std::size_t recording::run_of(pid_t process) {
@@ -80,7 +89,7 @@ void recording::take_map(const perf_record& record, const map_record& map, std::
   // What an exec maps first is the program.
   if (run.program.empty() && map.path.starts_with('/') && module != modules::none)
     run.program = map.path;
-  spaces_[at].add({map.start, map.start + map.bytes, map.file_offset, module});
+  spaces_[at].add({map.start, map.start + map.bytes, offset_of(map), module});
 }
 
 void recording::take_name(const noted_record& noted, const name_record& name) {

@@ -1,6 +1,7 @@
 #include "symbolizer.hpp"
 
 #include "elf_file.hpp"
+#include "perf_map.hpp"
 #include "source_frames.hpp"
 
 #include <farcall/base/symbol_name.hpp>
@@ -113,9 +114,27 @@ class function_names {
 
 } // namespace
 
+namespace {
+
+std::vector<symbol> compiled_functions(const module_file& module,
+                                       std::span<const std::uint64_t> offsets) {
+  const perf_map functions(module.file.get());
+  std::vector<symbol> symbols;
+  for (const std::uint64_t address : offsets) {
+    const std::string_view name = functions.function_at(address);
+    source_frame frame;
+    frame.function = name.empty() ? address_text(address) : std::string(name);
+    symbols.push_back({address, {std::move(frame)}});
+  }
+  return symbols;
+}
+
+} // namespace
+
 std::string address_text(std::uint64_t address) { return fmt::format("{:#x}", address); }
 
 std::vector<symbol> symbolize(const module_file& module, std::span<const std::uint64_t> offsets) {
+  if (is_perf_map(module.path)) return compiled_functions(module, offsets);
   std::vector<symbol> symbols(offsets.size());
   elf_file elf(module.file.get());
   unique_fd debug;

@@ -1,0 +1,80 @@
+#include "perf_map.hpp"
+
+#include "elf_file.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstddef>
+
+#include <fmt/format.h>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace farcall::tool {
+
+namespace {
+
+constexpr std::size_t most_map_bytes = std::size_t{256} << 20;
+
+/// Takes a hexadecimal number, and the blank behind it, off the line.
+bool take_number(std::string_view& line, std::uint64_t& value) {
+  if (line.starts_with("0x")) line.remove_prefix(2);
+  const char* const end = line.data() + line.size();
+  const auto [rest, error] = std::from_chars(line.data(), end, value, 16);
+  if (error != std::errc{} || rest == end || *rest != ' ') return false;
+  line.remove_prefix(static_cast<std::size_t>(rest - line.data()) + 1);
+  return true;
+}
+
+} // namespace
+
+perf_map::perf_map(int file) {
+  std::string text;
+  std::string buffer(std::size_t{1} << 16, '\0');
+  while (text.size() < most_map_bytes) {
+    const ssize_t got = pread(file, buffer.data(), buffer.size(), static_cast<off_t>(text.size()));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    text.append(buffer, 0, static_cast<std::size_t>(got));
+  }
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    read_line(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+}
+
+void perf_map::read_line(std::string_view line) {
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+  if (!take_number(line, address) || !take_number(line, bytes)) return;
+  functions_[address] = {bytes, std::string(line.substr(0, elf_file::longest_name))};
+}
+
+std::string_view perf_map::function_at(std::uint64_t address) const {
+  const auto next = functions_.upper_bound(address);
+  if (next == functions_.begin()) return {};
+  const auto& [start, found] = *std::prev(next);
+  return address - start < found.bytes ? std::string_view(found.name) : std::string_view();
+}
+
+std::string perf_map_path(pid_t process) { return fmt::format("/tmp/perf-{}.map", process); }
+
+bool is_perf_map(std::string_view path) {
+  return path.starts_with("/tmp/perf-") && path.ends_with(".map");
+}
+
+unique_fd open_perf_map(pid_t process) {
+  struct stat owner{};
+  if (stat(fmt::format("/proc/{}", process).c_str(), &owner) != 0) return {};
+  unique_fd file(open(perf_map_path(process).c_str(),
+                      O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW));
+  struct stat status{};
+  if (!file || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
+  return status.st_uid == owner.st_uid || status.st_uid == 0 ? std::move(file) : unique_fd();
+}
+
+} // namespace farcall::tool
