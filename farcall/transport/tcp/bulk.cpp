@@ -2,6 +2,7 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/log.hpp>
 #include <farcall/transport/tcp/bulk.hpp>
+#include <farcall/transport/tcp/socket.hpp>
 
 #include <algorithm>
 #include <array>
@@ -193,6 +194,8 @@ class bulk_rma_engine::loan {
       p.leaving.push_back(std::move(link_.connection));
     } else if (!is_sound_) {
       p.failure = "the connection has ended";
+      // The rest of a put must not arrive behind one that follows.
+      abort_connection(link_.connection->fd());
     } else if (!p.is_gone) {
       p.idle.push_back({std::move(link_.connection), {}});
     }
@@ -278,10 +281,12 @@ void bulk_rma_engine::forget(node_id peer) noexcept {
   peer_state& p = *known;
   p.is_gone = true;
   p.idle.clear();
+  for (const auto& s : p.leaving)
+    abort_connection(s->fd());
   p.leaving.clear();
   // Their threads see the end and come back.
   for (const stream* s : p.busy)
-    ::shutdown(s->fd(), SHUT_RDWR);
+    abort_connection(s->fd());
   changed_.notify_all();
 }
 

@@ -361,11 +361,19 @@ void stream_endpoint::lose() noexcept {
     in_.wake();
     return;
   }
+  // The calls fail, and must not run behind others that are made because of that.
+  drop_undelivered();
   try {
     loop_->at(clock::now() + news_interval, [self = shared_from_this()] { self->declare_lost(); });
   } catch (const std::exception&) {
     in_.wake();
   }
+}
+
+/// Under a lock that close_socket() takes, or on the reactor's thread.
+void stream_endpoint::drop_undelivered() noexcept {
+  const stream* const to = link();
+  if (to != nullptr && to->fd() >= 0) abort_connection(to->fd());
 }
 
 void stream_endpoint::declare_lost() noexcept {
@@ -439,6 +447,14 @@ void stream_endpoint::cut() noexcept {
   } catch (const std::bad_alloc&) {
     // It is closed with the rings.
   }
+}
+
+void stream_endpoint::abort() noexcept {
+  {
+    const std::lock_guard guard(arm_mutex_);
+    drop_undelivered();
+  }
+  cut();
 }
 
 void stream_endpoint::close_socket() noexcept {

@@ -89,6 +89,8 @@ class stream_endpoint final : public staged_lane,
   void end_connection() noexcept;
   /// Gives the connection up at once, and soon its descriptor. The rings stay.
   void cut() noexcept;
+  /// Cuts a lane whose peer counts as gone, and throws away what was sent and has not arrived.
+  void abort() noexcept;
 
  private:
   static void committed(void* lane) noexcept;
@@ -106,6 +108,7 @@ class stream_endpoint final : public staged_lane,
   void drop_received(stream& from) noexcept;
   void note_miss() noexcept;
   void lose() noexcept;
+  void drop_undelivered() noexcept;
   void declare_lost() noexcept;
   void arm_socket() noexcept;
   void close_socket() noexcept;

@@ -1,14 +1,20 @@
 #include <farcall/transport/tcp/lane.hpp>
+#include <farcall/transport/tcp/stream_test_support.hpp>
 #include <tests/ring_support.hpp>
 #include <tests/scripted_stream.hpp>
 
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <thread>
+#include <utility>
 #include <vector>
+
+#include <sys/socket.h>
 
 namespace farcall::tcp::lane_test {
 namespace {
@@ -169,6 +175,28 @@ TEST_F(lane_ends, a_send_goes_on_whoever_takes_in_the_end_of_the_handshake) {
     lane_->progress();
     return other_side.written() == first.size();
   }));
+}
+
+TEST_F(lane_ends, requests_that_wait_at_a_loss_never_arrive) {
+  auto [ours, theirs] = test_support::tcp_pair();
+  lane_ = std::make_shared<stream_endpoint>(loop_, ring_bytes, doorbell_, lane_role::opener);
+  lane_->fill(endpoint_);
+  lane_->attach(plain_stream(std::move(ours)), {});
+  for (int blocked = 0; blocked < 20;) {
+    if (test::send(endpoint_.out, 1000, 1)) continue;
+    ++blocked;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    lane_->on_event(0);
+  }
+  // The peer's direction ends, ours does not: a tunnel may do that.
+  ASSERT_EQ(::shutdown(theirs.get(), SHUT_WR), 0);
+  ASSERT_TRUE(test::eventually([&] {
+    lane_->on_event(0);
+    return lane_->has_ended();
+  }));
+  const auto far = plain_stream(std::move(theirs));
+  test_support::bytes all(endpoint_.out.head - ring_bytes);
+  EXPECT_NE(test_support::read_all(*far, all), io_status::done) << "as much as the system had";
 }
 
 TEST_F(lane_ends, a_loss_is_told_to_the_opener) {

@@ -113,7 +113,7 @@ void path_monitor::look() noexcept {
       if (!sample || !e.state.is_lost(*sample, now)) continue;
       log::warning("the path to " + peer_text(e.fd) + " is broken: what was sent there was not " +
                    "acknowledged for " + std::to_string(timeout_.count()) + " ms");
-      ::shutdown(e.fd, SHUT_RDWR);
+      abort_connection(e.fd);
       e.is_ended = true;
     }
     look_later();

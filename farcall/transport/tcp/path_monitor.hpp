@@ -54,10 +54,10 @@ class path_watch {
   probe last_probe_;
 };
 
-/// Ends connections whose path is lost, so that whoever uses them finds their end. Keepalive does
-/// not do that: it waits while data are outstanding, and the system sends these again for a quarter
-/// of an hour. Nor does TCP_USER_TIMEOUT, which ends connections to live peers that take nothing
-/// in, as a node in a long call does.
+/// Ends connections whose path is lost: their users find the end, and the system throws away what
+/// has not arrived. Keepalive waits while data are outstanding, and the system sends these again
+/// for a quarter of an hour. TCP_USER_TIMEOUT ends connections to live peers, too, that take
+/// nothing in, as a node in a long call does.
 class path_monitor : public std::enable_shared_from_this<path_monitor> {
   struct entry;
 

@@ -168,6 +168,16 @@ TEST_F(path_monitor_test, ends_a_connection_that_only_short_packets_pass) {
   has_ended = true;
 }
 
+TEST_F(path_monitor_test, a_connection_that_was_given_up_delivers_nothing_afterwards) {
+  ASSERT_EQ(write_all(*near_, bytes_of("early")), io_status::done);
+  EXPECT_EQ(received(*far_, 5), bytes_of("early"));
+  drop_longer_than(500);
+  ASSERT_EQ(write_all(*near_, bytes(2000)), io_status::done);
+  ASSERT_NE(end_within(milliseconds(60'000)), io_status::would_block);
+  drop_nothing();
+  EXPECT_EQ(end_of(*far_), io_status::failed) << "bytes, or an end in order";
+}
+
 TEST_F(path_monitor_test, loses_nothing_where_the_path_comes_back_in_time) {
   drop_longer_than(0);
   ASSERT_EQ(write_all(*near_, bytes_of("late")), io_status::done);

@@ -94,6 +94,8 @@ void relay::tick() {
   if (is_over_ || is_parting_ || last_word_) return;
   const time_point now = clock::now();
   if (now - last_heard_ > longest_silence(heartbeat_timeout_)) {
+    // Messages that wait in the system must not reach a node that counts as failed.
+    tcp::abort_connection(far_->fd());
     end("it was silent for " + std::to_string(heartbeat_timeout_.count()) + " ms");
     return;
   }

@@ -331,6 +331,15 @@ void limit_repetition_gap(int fd, std::chrono::milliseconds timeout) noexcept {
                    static_cast<int>(repetition_gap(timeout).count()));
 }
 
+void abort_connection(int fd) noexcept {
+  // To connect to nowhere resets a TCP connection at once, also if a child that is about to execute
+  // another program has the descriptor, too.
+  sockaddr nowhere{};
+  nowhere.sa_family = AF_UNSPEC;
+  if (!is_unix(fd) && ::connect(fd, &nowhere, sizeof nowhere) == 0) return;
+  ::shutdown(fd, SHUT_RDWR);
+}
+
 void delay_acknowledgements(int fd) noexcept {
   // Without it nothing is wrong, only slower.
   (void)set_number(fd, IPPROTO_TCP, TCP_QUICKACK, 0);

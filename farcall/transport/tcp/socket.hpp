@@ -80,6 +80,11 @@ void set_options(int fd, std::chrono::milliseconds heartbeat_timeout);
 /// Has the system keep to it, from Linux 6.15 on.
 void limit_repetition_gap(int fd, std::chrono::milliseconds timeout) noexcept;
 
+/// Gives a connection up: the system throws away all that it has not delivered, which would arrive
+/// at any later time otherwise. Reads and writes find the connection's end. The descriptor stays
+/// the caller's.
+void abort_connection(int fd) noexcept;
+
 /// What comes is acknowledged with what is sent, or a little later: an acknowledgement by itself
 /// costs the receiver about as much as a message. The kernel forgets this now and then.
 void delay_acknowledgements(int fd) noexcept;

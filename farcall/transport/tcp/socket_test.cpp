@@ -16,6 +16,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 namespace farcall::tcp::socket_test {
 namespace {
@@ -68,6 +69,51 @@ TEST(listen_on, gives_a_port_to_connect_to) {
   EXPECT_EQ(got, 'x');
   delay_acknowledgements(server.get());
   EXPECT_EQ(option(server.get(), IPPROTO_TCP, TCP_QUICKACK), 0);
+}
+
+/// How many bytes come before the connection's end.
+std::size_t count_until_end(int fd) {
+  std::vector<char> piece(65536);
+  std::size_t all = 0;
+  for (pollfd waiting{fd, POLLIN, 0}; ::poll(&waiting, 1, 60'000) == 1;) {
+    const ssize_t got = ::recv(fd, piece.data(), piece.size(), 0);
+    if (got <= 0) break;
+    all += static_cast<std::size_t>(got);
+  }
+  return all;
+}
+
+TEST(abort_connection, throws_away_what_the_peer_has_not_got) {
+  const auto listeners = listen_on(any_port);
+  const unique_fd client = connect_to(local_address(listeners[0].get()), soon());
+  const unique_fd server = accepted(listeners[0].get());
+  // Until the buffers of both ends are full.
+  const std::vector<char> piece(65536);
+  std::size_t sent = 0;
+  for (int blocked = 0; blocked < 20;) {
+    const ssize_t put = ::send(client.get(), piece.data(), piece.size(), MSG_NOSIGNAL);
+    if (put > 0) {
+      sent += static_cast<std::size_t>(put);
+    } else {
+      ++blocked;
+      ::usleep(10'000);
+    }
+  }
+  const unique_fd elsewhere(::dup(client.get()));
+  abort_connection(client.get());
+  EXPECT_LT(count_until_end(server.get()), sent);
+  char got = 0;
+  EXPECT_LE(::recv(client.get(), &got, 1, 0), 0);
+}
+
+TEST(abort_connection, ends_one_of_unix_sockets_too) {
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  const unique_fd one(ends[0]);
+  const unique_fd other(ends[1]);
+  abort_connection(one.get());
+  char got = 0;
+  EXPECT_EQ(::recv(other.get(), &got, 1, 0), 0);
 }
 
 TEST(listen_on, takes_one_port_for_all_addresses_of_a_name) {

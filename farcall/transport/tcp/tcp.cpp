@@ -225,7 +225,7 @@ class tcp_transport_impl final : public tcp_transport {
                     [&](const auto& l) { return l.second.peer == peer && l.second.is_closed; });
     }
     for (const auto& lane : cut)
-      lane->cut();
+      lane->abort();
   }
 
   void progress() noexcept override {
