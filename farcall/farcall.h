@@ -377,7 +377,7 @@ typedef struct fc_span {
   uint64_t address;  ///< on its node
   uint64_t bytes;    ///< how many there are
   uint32_t node;     ///< the `id` of the node
-  uint32_t reserved; ///< 0
+  uint32_t reserved; ///< 0 if the job is not known, else its number
 } fc_span;
 
 /// Memory on the node, uninitialised, aligned to 64. Nodes of one machine share it. The caller owns

@@ -14,9 +14,11 @@ void require_inside(std::uint64_t bytes, const fc_span& span) {
   if (bytes > span.bytes) detail::throw_too_long(bytes, span.bytes);
 }
 
-/// Throws invalid_argument for a span of a node that the job does not have.
+/// Throws invalid_argument for a span of a node that the job does not have, and error for one of
+/// another job.
 detail::job_state& job_with(fc_job* job, const fc_span& span) {
   detail::job_state& state = job_of(job);
+  if (span.reserved != 0 && span.reserved != state.mark) detail::throw_other_job(span.node);
   if (state.members->has(span.node)) return state;
   throw invalid_argument("this span is of node " + std::to_string(span.node) +
                          ", and the job has " + std::to_string(state.members->nodes()) + " nodes");
@@ -56,7 +58,7 @@ fc_status fc_allocate(fc_node where, uint64_t bytes, fc_span* memory) {
     require(memory, "memory");
     const timed_node timed(node_of(where), deadline_of(where));
     const remote_span<std::byte> made = timed.allocate<std::byte>(bytes).release();
-    *memory = {made.address(), made.size(), made.node(), 0};
+    *memory = {made.address(), made.size(), made.node(), made.mark()};
   });
 }
 
@@ -77,7 +79,8 @@ fc_status fc_release_within(fc_job* job, fc_span memory, int64_t timeout_ns) {
 }
 
 fc_span fc_own_memory(const void* address, size_t bytes) {
-  return {reinterpret_cast<std::uintptr_t>(address), bytes, detail::own_id(), 0};
+  return {reinterpret_cast<std::uintptr_t>(address), bytes, detail::own_id(),
+          detail::only_mark.load(std::memory_order_relaxed)};
 }
 
 fc_status fc_part(fc_span whole, uint64_t offset, uint64_t bytes, fc_span* part) {
@@ -86,7 +89,7 @@ fc_status fc_part(fc_span whole, uint64_t offset, uint64_t bytes, fc_span* part)
     if (offset > whole.bytes || bytes > whole.bytes - offset) {
       detail::throw_out_of_range(offset, bytes, whole.bytes);
     }
-    *part = {whole.address + offset, bytes, whole.node, 0};
+    *part = {whole.address + offset, bytes, whole.node, whole.reserved};
   });
 }
 

@@ -92,8 +92,8 @@ using memory_handle = cuda::memory_handle;
 template <class T>
 [[nodiscard]] std::vector<memory_handle> export_memory(const node& device,
                                                        const remote_span<T>& memory) {
-  return export_bytes(
-      device, remote_span<const std::byte>(memory.node(), memory.address(), memory.size_bytes()));
+  return export_bytes(device, remote_span<const std::byte>(memory.node(), memory.address(),
+                                                           memory.size_bytes(), memory.mark()));
 }
 
 /// Gives the device up: its calls end with node_failed, and what runs there, as a handler that does

@@ -14,8 +14,10 @@
 namespace farcall {
 
 namespace detail {
-/// Throws wrong_node unless the calling thread stands for that node.
-void require_on(node_id owner);
+/// Throws wrong_node unless the calling thread stands for that node, in the job of that mark.
+void require_on(node_id owner, std::uint32_t mark);
+/// Throws error: memory of that node is another job's.
+[[noreturn]] void throw_other_job(node_id owner);
 [[noreturn]] void throw_out_of_range(std::size_t offset, std::size_t count, std::size_t size);
 /// Memory on a node; throws out_of_memory, and timeout.
 [[nodiscard]] std::uint64_t allocate_on(const timed_node& where, std::uint64_t count,
@@ -50,16 +52,22 @@ class remote_span {
       : address_(address), size_(size), node_(where) {}
   /// Memory of this node, for others to use.
   explicit remote_span(std::span<T> local) noexcept
-      : remote_span(detail::own_id(), reinterpret_cast<std::uintptr_t>(local.data()),
-                    local.size()) {}
+      : remote_span(detail::own_id(), reinterpret_cast<std::uintptr_t>(local.data()), local.size(),
+                    detail::only_mark.load(std::memory_order_relaxed)) {}
+  /// For the library itself: memory of the job with that mark, 0 if it is not known.
+  FARCALL_HOST_DEVICE remote_span(node_id where, std::uint64_t address, std::size_t size,
+                                  std::uint32_t mark) noexcept
+      : address_(address), size_(size), node_(where), mark_(mark) {}
   /// T to const T.
   template <class U>
     requires std::is_convertible_v<U (*)[], T (*)[]>
   FARCALL_HOST_DEVICE remote_span(const remote_span<U>& other) noexcept
-      : remote_span(other.node(), other.address(), other.size()) {}
+      : remote_span(other.node(), other.address(), other.size(), other.mark()) {}
 
   /// The node whose memory it is.
   [[nodiscard]] FARCALL_HOST_DEVICE node_id node() const noexcept { return node_; }
+  /// For the library itself: the mark of the job, 0 if it is not known.
+  [[nodiscard]] FARCALL_HOST_DEVICE std::uint32_t mark() const noexcept { return mark_; }
   /// Where the elements begin, as an address of that node.
   [[nodiscard]] FARCALL_HOST_DEVICE std::uint64_t address() const noexcept { return address_; }
   /// Number of elements.
@@ -77,7 +85,7 @@ class remote_span {
 #ifndef FARCALL_ON_GPU
     if (offset > size_ || count > size_ - offset) detail::throw_out_of_range(offset, count, size_);
 #endif
-    return {node_, address_ + offset * sizeof(T), count};
+    return {node_, address_ + offset * sizeof(T), count, mark_};
   }
   /// All elements from `offset` on. Throws as the other one.
   [[nodiscard]] FARCALL_HOST_DEVICE remote_span subspan(std::size_t offset) const {
@@ -101,12 +109,13 @@ class remote_span {
   /// The same, with a deadline for the copy that it is given to; see put().
   [[nodiscard]] timed_span<T> within(time_limit duration) const noexcept;
 
-  /// The elements in place, on the node that owns them. Throws wrong_node elsewhere; a GPU does not
-  /// check.
+  /// The elements in place, on the node that owns them. Throws wrong_node elsewhere, and in another
+  /// job; a GPU does not check.
   [[nodiscard]] FARCALL_HOST_DEVICE T* data() const {
 #ifndef FARCALL_ON_GPU
-    if (node_ != detail::own_id()) [[unlikely]]
-      detail::require_on(node_);
+    const bool is_of_job = mark_ == detail::only_mark.load(std::memory_order_relaxed) || mark_ == 0;
+    if (node_ != detail::own_id() || !is_of_job) [[unlikely]]
+      detail::require_on(node_, mark_);
 #endif
     return reinterpret_cast<T*>(address_);
   }
@@ -123,6 +132,7 @@ class remote_span {
   std::uint64_t address_ = 0;
   std::uint64_t size_ = 0;
   node_id node_ = no_node;
+  std::uint32_t mark_ = 0; ///< job_core::mark, 0 if it is not known
 };
 
 /// Elements on a node, freed at the end of the buffer's life. Move-only. Made by node::allocate.
@@ -172,8 +182,11 @@ class FARCALL_NODISCARD_CLASS buffer {
 
   /// Gives the memory up without freeing it.
   [[nodiscard]] remote_span<T> release() noexcept { return std::exchange(span_, remote_span<T>{}); }
-  /// Takes over what release() gave up. `memory` must begin where it began. Never fails.
+  /// Takes over what release() gave up. `memory` must begin where it began. Throws error for memory
+  /// of another job than the node's.
   [[nodiscard]] static buffer adopt(const farcall::node& where, const remote_span<T>& memory) {
+    if (memory.mark() != 0 && memory.mark() != mark_of(where))
+      detail::throw_other_job(memory.node());
     return buffer(where, memory.address(), memory.size());
   }
 
@@ -190,7 +203,10 @@ class FARCALL_NODISCARD_CLASS buffer {
   friend class farcall::timed_node;
   friend class timed_buffer<T>;
   buffer(const farcall::node& where, std::uint64_t address, std::size_t n) noexcept
-      : where_(where), span_(where.id(), address, n) {}
+      : where_(where), span_(where.id(), address, n, mark_of(where)) {}
+  [[nodiscard]] static std::uint32_t mark_of(const farcall::node& where) noexcept {
+    return where.job() != nullptr ? where.job()->mark : 0;
+  }
 
   farcall::node where_;
   remote_span<T> span_;

@@ -1,6 +1,8 @@
 #include <farcall/call/signature.hpp>
 #include <farcall/offload/buffer.hpp>
 #include <farcall/offload/call.hpp>
+#include <farcall/offload/in_order.hpp>
+#include <farcall/offload/job.hpp>
 #include <farcall/offload/job_state.hpp>
 #include <farcall/offload/job_test_support.hpp>
 #include <farcall/offload/transfer.hpp>
@@ -106,6 +108,52 @@ TEST_F(buffers, on_the_wrong_node) {
   EXPECT_EQ(there->type_name(), "farcall::wrong_node");
   EXPECT_THAT(there->text(), HasSubstr("node 1"));
   EXPECT_THAT(there->text(), HasSubstr("node 2"));
+}
+
+int read_by_get(remote_span<const int> s) {
+  std::vector<int> v(s.size());
+  get_sync(s, v);
+  return v[0];
+}
+
+TEST_F(buffers, that_belong_to_another_job_are_refused) {
+  const job second(with_targets("shm:2"));
+  const node& there = second.targets()[0];
+  // Both nodes have the number 1, and both heaps have memory at such an address.
+  const buffer<int> theirs = there.allocate<int>(10);
+  const buffer<int> ours = target_.allocate<int>(10);
+  std::vector<int> v(10);
+  const auto is_refused = [](const auto& use) {
+    EXPECT_THAT(text_thrown_by<error>(use), HasSubstr("of another job"));
+  };
+  is_refused([&] { copy(theirs.span(), ours).get(); });
+  is_refused([&] { copy(ours, theirs.span()).get(); });
+  is_refused([&] { put(v, in_order(theirs.subspan(0, 10).first(10), target_)).get(); });
+  is_refused([&] { get(in_order(remote_span<const int>(theirs), target_), v).get(); });
+  is_refused([&] { (void)buffer<int>::adopt(target_, theirs); });
+  is_refused([&] { (void)sync(target_, sum, theirs.span()); });
+  is_refused([&] { sync(target_, fill, theirs.span(), 1); });
+  is_refused([&] { (void)sync(target_, read_by_get, theirs.span()); });
+  is_refused([&] { (void)sync(other_, read_by_get, theirs.span()); });
+  // Memory of the same job can be used, on each of its nodes.
+  put_sync(std::vector<int>(10, 7), theirs);
+  EXPECT_EQ(sync(there, sum, theirs.span()), 70);
+  EXPECT_EQ(sync(second.targets()[1], read_by_get, theirs.span()), 7);
+  const buffer<int> here = second.host().allocate<int>(1);
+  here.span()[0] = 4;
+  EXPECT_EQ(sync(there, read_by_get, here.span()), 4);
+}
+
+TEST_F(buffers, that_have_outlived_their_job_are_refused) {
+  remote_span<int> left;
+  {
+    const job first(with_targets("shm"));
+    left = first.targets()[0].allocate<int>(10).release();
+  }
+  std::vector<int> v(10);
+  EXPECT_THAT(text_thrown_by<error>([&] { get(left, v).get(); }), HasSubstr("has ended"));
+  EXPECT_THAT(text_thrown_by<error>([&] { put_sync(v, left); }), HasSubstr("has ended"));
+  EXPECT_THAT(text_thrown_by<error>([&] { (void)map(left); }), HasSubstr("has ended"));
 }
 
 TEST_F(buffers, default_made_views_belong_nowhere) {

@@ -114,8 +114,9 @@ struct ordered_end {
 
 template <class T>
 [[nodiscard]] ordered_end end_of(const ordered_span<T>& s) {
-  return {s.job() != nullptr ? *s.job() : current_core(), s.by(), s.span().node(),
-          s.span().address()};
+  job_core& job = s.job() != nullptr ? *s.job() : current_core();
+  require_of(job, s.span());
+  return {job, s.by(), s.span().node(), s.span().address()};
 }
 
 [[nodiscard]] future<void> put_in_order(const ordered_end& to, const std::byte* from,

@@ -109,6 +109,7 @@ void set_up(detail::job_state& state, const detail::forwarded_settings& forwarde
   const wait_policy& waiting = forwarded.waiting;
   state.release_timeout = forwarded.release_timeout;
   state.context.job = &state;
+  state.mark = forwarded.job_mark;
 
   am::engine_options o;
   o.self = m.self();
@@ -545,7 +546,8 @@ void job::start(const job_options& options, std::vector<unique_fd> existing,
                                              has_thread,
                                              trace != nullptr,
                                              detail::crash_report_of(options),
-                                             service ? service->for_targets() : ""};
+                                             service ? service->for_targets() : "",
+                                             detail::new_job_mark()};
   o.settings = encode(forwarded);
   o.transports = transports();
   auto state = std::make_unique<detail::job_state>();

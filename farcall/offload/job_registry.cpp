@@ -12,6 +12,7 @@ bool is_forked(const job_core* job) noexcept { return job->client->is_forked(); 
 } // namespace
 
 constinit std::atomic<job_core*> only_core{nullptr};
+constinit std::atomic<std::uint32_t> only_mark{0};
 
 job_registry::job_registry() { watch_forks(); }
 
@@ -53,6 +54,12 @@ bool job_registry::has(const job_core* job, std::uint32_t serial) {
   });
 }
 
+bool job_registry::has_marked(std::uint32_t mark) {
+  const std::lock_guard guard(mutex_);
+  return std::any_of(jobs_.begin(), jobs_.end(),
+                     [&](const job_state* j) { return j->mark == mark; });
+}
+
 job_state& job_registry::only() {
   const std::lock_guard guard(mutex_);
   const auto first = std::find_if_not(jobs_.begin(), jobs_.end(), is_forked);
@@ -68,7 +75,9 @@ job_state& job_registry::only() {
 }
 
 void job_registry::note_only() noexcept {
-  only_core.store(jobs_.size() == 1 ? jobs_.front() : nullptr, std::memory_order_release);
+  job_core* const only = jobs_.size() == 1 ? jobs_.front() : nullptr;
+  only_core.store(only, std::memory_order_release);
+  only_mark.store(only != nullptr ? only->mark : 0, std::memory_order_relaxed);
 }
 
 void job_registry::before_fork() noexcept { mutex_.lock(); }

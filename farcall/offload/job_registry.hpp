@@ -24,6 +24,8 @@ class job_registry : private fork_observer {
   /// A child of a fork has nothing but jobs of its parent, whose numbers are none of its own.
   [[nodiscard]] bool is_in_child() { return !has_none() && empty(); }
   [[nodiscard]] bool has(const job_core* job, std::uint32_t serial);
+  /// A job of that mark.
+  [[nodiscard]] bool has_marked(std::uint32_t mark);
   /// The only one. Throws error, and forked.
   [[nodiscard]] job_state& only();
 

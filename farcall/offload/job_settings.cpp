@@ -10,6 +10,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <random>
 #include <string>
 #include <utility>
 
@@ -157,6 +158,13 @@ job_options detail::complete(job_options o, const settings_source& given, bool h
   return o;
 }
 
+std::uint32_t detail::new_job_mark() {
+  std::random_device source;
+  for (;;) {
+    if (const std::uint32_t mark = source(); mark != 0) return mark;
+  }
+}
+
 std::vector<std::byte> detail::encode(const forwarded_settings& s) {
   const wait_policy& waiting = s.waiting;
   byte_writer w;
@@ -169,6 +177,7 @@ std::vector<std::byte> detail::encode(const forwarded_settings& s) {
   w.number(std::uint8_t{s.is_traced});
   w.number(static_cast<std::uint8_t>(s.crash_reports));
   w.text(s.service);
+  w.number(std::uint32_t{s.job_mark});
   return std::move(w).bytes();
 }
 
@@ -187,6 +196,7 @@ detail::forwarded_settings detail::decode_settings(std::span<const std::byte> by
     throw malformed_message("the job's settings name a crash report that there is not");
   s.crash_reports = static_cast<crash_report>(reports);
   s.service = r.text();
+  s.job_mark = r.number<std::uint32_t>();
   return s;
 }
 

@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -43,8 +44,12 @@ struct forwarded_settings {
   bool has_progress_thread = false; ///< where they are
   bool is_traced = false;
   crash_report crash_reports = crash_report::full;
-  std::string service{}; ///< what the host's job_service tells
+  std::string service{};      ///< what the host's job_service tells
+  std::uint32_t job_mark = 0; ///< job_core::mark
 };
+
+/// Returns the mark of a job that begins: a random number, and not 0.
+[[nodiscard]] std::uint32_t new_job_mark();
 
 [[nodiscard]] std::vector<std::byte> encode(const forwarded_settings& s);
 /// Throws malformed_message.

@@ -20,12 +20,15 @@ namespace detail {
 /// What calls and futures need of a job. The rest, job_state, is only for the library's sources.
 struct job_core {
   std::uint32_t serial = 0; ///< tells a job from a later one at the same address
+  std::uint32_t mark = 0;   ///< tells the job's memory from other jobs', in all of its nodes; not 0
   call_context context;
   am::client* client = nullptr;
 };
 
 /// The only job of the process; null where there is none, or several.
 extern constinit std::atomic<job_core*> only_core;
+/// The mark of that job; 0 if there is none, or several.
+extern constinit std::atomic<std::uint32_t> only_mark;
 [[nodiscard]] job_core& find_current_core();
 /// The job of the handler that runs, or the only one of the process. Throws error otherwise.
 [[nodiscard]] inline job_core& current_core() {

@@ -4,6 +4,7 @@
 #include <farcall/memory/copy.hpp>
 #include <farcall/offload/call.hpp>
 #include <farcall/offload/emulated_rma.hpp>
+#include <farcall/offload/job_registry.hpp>
 #include <farcall/offload/job_state.hpp>
 #include <farcall/offload/memory_handlers.hpp>
 #include <farcall/offload/transfer.hpp>
@@ -540,16 +541,34 @@ void release_on(const node& where, std::uint64_t address) noexcept {
   release_behind(where, nullptr, address);
 }
 
-void require_on(node_id owner) {
+void require_on(node_id owner, std::uint32_t mark) {
   const node_id here = acting_node != no_node ? acting_node : own_id();
-  if (here == owner) return;
+  // Relaxed: a mark stays as it is while its job lasts.
+  const bool is_of_job = mark == 0 || mark == only_mark.load(std::memory_order_relaxed) ||
+                         job_registry::instance().has_marked(mark);
+  if (here == owner && is_of_job) return;
   if (owner == no_node) {
     throw wrong_node("this view is empty: it was made without memory, or its buffer was moved from",
+                     owner);
+  }
+  if (!is_of_job) {
+    throw wrong_node("memory of " + node_text(owner) +
+                         " of another job, or of one that has ended, " + "is used in place on " +
+                         node_text(here) +
+                         "; pass its content instead: a remote span means something in its own "
+                         "job only",
                      owner);
   }
   throw wrong_node("memory of " + node_text(owner) + " is used in place on " + node_text(here) +
                        "; use fc::get, fc::put or fc::map there",
                    owner);
+}
+
+void throw_other_job(node_id owner) {
+  throw error("memory of " + node_text(owner) +
+                  " of another job, or of one that has ended, is used in this one; copy by way of "
+                  "memory of the host: fc::get in that job, then fc::put in this one",
+              owner);
 }
 
 void throw_out_of_range(std::size_t offset, std::size_t count, std::size_t size) {

@@ -64,6 +64,26 @@ template <class T>
   return timed.job();
 }
 
+template <class T>
+[[nodiscard]] remote_span<T> span_of(const remote_span<T>& s) noexcept {
+  return s;
+}
+template <class T>
+[[nodiscard]] remote_span<T> span_of(const buffer<T>& b) noexcept {
+  return b.span();
+}
+template <class T>
+[[nodiscard]] remote_span<T> span_of(const timed_span<T>& timed) noexcept {
+  return timed.span();
+}
+
+/// Throws error for memory of another job.
+template <class T>
+void require_of(const job_core& job, const remote_span<T>& span) {
+  if (span.mark() != job.mark && span.mark() != 0) [[unlikely]]
+    throw_other_job(span.node());
+}
+
 /// The job of all of them; the current one when they are bare spans. Throws error when they belong
 /// to several.
 template <class... Remote>
@@ -73,7 +93,9 @@ template <class... Remote>
     if (job != nullptr && known != nullptr && known != job) throw_different_jobs();
     if (known != nullptr) job = known;
   }
-  return job != nullptr ? *job : current_core();
+  if (job == nullptr) job = &current_core();
+  (require_of(*job, span_of(remote)), ...);
+  return *job;
 }
 
 /// As release_on(), behind the calls of `by`, which leads to the node; of the calling thread's lane
@@ -120,20 +142,6 @@ concept remote_range = requires { typename remote_element<std::remove_cvref_t<R>
 
 template <class R>
 using element = typename remote_element<std::remove_cvref_t<R>>::type;
-
-template <class T>
-[[nodiscard]] remote_span<T> span_of(const remote_span<T>& s) noexcept {
-  return s;
-}
-template <class T>
-[[nodiscard]] remote_span<T> span_of(const buffer<T>& b) noexcept {
-  return b.span();
-}
-
-template <class T>
-[[nodiscard]] remote_span<T> span_of(const timed_span<T>& timed) noexcept {
-  return timed.span();
-}
 
 /// By when a copy with it has to be done.
 template <class Remote>
