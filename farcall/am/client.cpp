@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 namespace farcall::am {
 namespace {
@@ -46,8 +47,9 @@ void client::require_own_process() const {
 }
 
 client& live_clients::ended() noexcept {
-  static auto* const it = new ended_client;
-  return *it;
+  static_assert(std::is_trivially_destructible_v<ended_client>);
+  static ended_client it;
+  return it;
 }
 
 requester& client::open_own_lane(node_id node, time_point deadline) {

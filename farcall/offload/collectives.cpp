@@ -81,8 +81,8 @@ collectives::message collectives::receive(job_state& job, node_id from, std::uin
     }
   } asked{*this, {present_.number, round}, false, {}};
   const auto ask = [](void* q) noexcept {
-    auto& question_ = *static_cast<question*>(q);
-    return !question_.got.empty() || question_.is_answered();
+    auto& it = *static_cast<question*>(q);
+    return !it.got.empty() || it.is_answered();
   };
   if (!job.engine->wait_until(ask, &asked, true, deadline)) {
     throw timeout(name_of(present_.kind) +

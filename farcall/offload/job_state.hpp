@@ -40,8 +40,8 @@ struct job_state : job_core {
   /// As end(), if that has not been called.
   ~job_state();
 
-  /// The memory of the last jobs stays, with a core whose client throws error: nodes may be used
-  /// behind the end of their job by mistake, as in destructors of global objects.
+  /// Keeps the memory of the last jobs, with a core whose client throws error, for late uses.
+  // NOLINTNEXTLINE(misc-new-delete-overloads): the memory comes from the usual operator
   static void operator delete(void* memory) noexcept;
 
   /// The host waits for copies, targets, and its own handlers to finish, at most for the stop
