@@ -28,6 +28,16 @@ void record_assembler::put_word(std::uint64_t position, std::uint32_t word) noex
 
 void record_assembler::mark(record_kind kind) noexcept { put_word(whole_, commit_word(0, kind)); }
 
+void record_assembler::revoke(std::uint64_t consumed) noexcept {
+  mark(record_kind::lost);
+  for (std::uint64_t at = consumed; at < whole_;) {
+    const std::uint64_t next = at + record_span(word_at(at));
+    if (next == at) return; // this was done before
+    put_word(at, commit_word(0, record_kind::lost));
+    at = next;
+  }
+}
+
 std::size_t record_assembler::space(parts& into, std::uint64_t consumed) noexcept {
   // The word behind the last record is written too, hence the one granule.
   const std::uint64_t limit = consumed + size_ - record_alignment;

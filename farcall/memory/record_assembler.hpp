@@ -30,6 +30,10 @@ class record_assembler {
   /// The reader finds a mark, `corrupt` or `lost`, behind the last whole record.
   void mark(record_kind kind) noexcept;
 
+  /// In place of each record that the reader has not begun, it finds the mark `lost`. `consumed`
+  /// says how far it has read, or less. One that it takes at the same time counts as begun.
+  void revoke(std::uint64_t consumed) noexcept;
+
   /// Position behind the last whole record.
   [[nodiscard]] std::uint64_t whole() const noexcept { return whole_; }
   /// Nothing has come behind it.

@@ -113,6 +113,20 @@ TEST_F(record_assemblers, what_is_no_record_is_told_behind_the_last_one_that_is)
   EXPECT_EQ(peek(in_).kind, record_kind::corrupt);
 }
 
+TEST_F(record_assemblers, revoked_records_are_not_begun) {
+  const std::vector<std::byte> stream = stream_of_records(4);
+  EXPECT_EQ(feed(stream, 0, stream.size() - 1), stream.size() - 1);
+  release(in_, peek(in_));
+  const record_view begun = peek(in_);
+  EXPECT_LT(consumed_.load(), in_.tail) << "a reader is further than it says";
+  assembler_.revoke(consumed_.load());
+  assembler_.revoke(consumed_.load());
+  EXPECT_EQ(begun.bytes, length_of(1));
+  release(in_, begun);
+  EXPECT_EQ(peek(in_).kind, record_kind::lost);
+  EXPECT_EQ(peek(in_).bytes, 0U);
+}
+
 TEST_F(record_assemblers, a_mark_follows_the_last_whole_record) {
   const std::vector<std::byte> stream = stream_of_records(2);
   EXPECT_EQ(feed(stream, 0, stream.size() - 1), stream.size() - 1);

@@ -62,12 +62,14 @@ class tcp_end final : public node_end {
     o.ask_to_dial = [fd = requests](node_id /*peer*/, const tcp::dial_request& request) {
       ::send(fd, &request, sizeof request, MSG_NOSIGNAL);
     };
+    o.tell_of_end = o.ask_to_dial;
     transport_ = tcp::make(loop_, std::move(o));
   }
   ~tcp_end() override {
     // What it has not sent may need one more connection.
     transport_.reset();
-    loop_.remove(id_ == 1 ? listener_.get() : requests_.get());
+    loop_.remove(requests_.get());
+    if (id_ == 1) loop_.remove(listener_.get());
   }
 
   node_id id() const override { return id_; }
@@ -82,15 +84,14 @@ class tcp_end final : public node_end {
     if (id_ == 1) {
       loop_.add(listener_.get(), EPOLLIN,
                 std::make_shared<ready>([this, to] { hand_on(listener_.get(), *to); }));
-    } else {
-      loop_.add(requests_.get(), EPOLLIN, std::make_shared<ready>([this, to] {
-                  tcp::dial_request request;
-                  while (::recv(requests_.get(), &request, sizeof request, MSG_DONTWAIT) ==
-                         static_cast<ssize_t>(sizeof request)) {
-                    to->take_request(1, request);
-                  }
-                }));
     }
+    loop_.add(requests_.get(), EPOLLIN, std::make_shared<ready>([this, to] {
+                tcp::dial_request request;
+                while (::recv(requests_.get(), &request, sizeof request, MSG_DONTWAIT) ==
+                       static_cast<ssize_t>(sizeof request)) {
+                  to->take_request(1 - id_, request);
+                }
+              }));
   }
 
  private:

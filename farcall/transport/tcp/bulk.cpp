@@ -6,13 +6,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstddef>
 #include <utility>
 
 #include <poll.h>
 #include <sched.h>
-#include <sys/socket.h>
 #include <sys/uio.h>
 
 namespace farcall::tcp {
@@ -29,20 +27,6 @@ constexpr std::size_t most_connections = 4;
 /// peer is gone.
 constexpr std::chrono::microseconds eagerness{100};
 constexpr std::chrono::milliseconds look_interval{100};
-
-/// How often a thread looks whether the peer has read what is left of a put that was given up.
-constexpr std::chrono::milliseconds leaving_interval{1};
-
-/// The other side has ended the connection. What it has sent before goes.
-bool has_ended(int fd) noexcept {
-  std::array<std::byte, 4096> unread;
-  for (;;) {
-    // NOLINTNEXTLINE(clang-analyzer-unix.BlockInCriticalSection): it does not block
-    const ssize_t got = ::recv(fd, unread.data(), unread.size(), MSG_DONTWAIT);
-    if (got > 0 || (got < 0 && errno == EINTR)) continue;
-    return got == 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
-  }
-}
 
 /// Moves all of `parts` one way. False when the connection ends, or the deadline passes.
 class transfer {
@@ -164,18 +148,14 @@ class bulk_rma_engine::loan {
       // One for each copy: a connection that nobody uses says nothing, and is refused for that.
       if (p.awaited < p.waiting && p.busy.size() + p.awaited < most_connections) {
         ++p.awaited;
-        ++p.asked;
+        const std::uint64_t serial = ++p.asked;
         guard.unlock();
-        from.connect_(peer);
+        from.connect_(peer, serial);
         guard.lock();
         continue;
       }
-      if (deadline == no_deadline) {
-        from.changed_.wait(guard);
-      } else if (from.changed_.wait_until(guard, deadline) == std::cv_status::timeout) {
-        // One that was asked for comes nevertheless, and is there for the next copy.
-        return;
-      }
+      // One that was asked for comes nevertheless, and is there for the next copy.
+      if (!from.wait_for_change(guard, deadline)) return;
     }
     link_ = std::move(p.idle.back());
     p.idle.pop_back();
@@ -185,21 +165,22 @@ class bulk_rma_engine::loan {
   loan& operator=(const loan&) = delete;
   ~loan() {
     if (!link_.connection) return;
-    const std::lock_guard guard(from_->mutex_);
+    std::unique_lock guard(from_->mutex_);
     peer_state& p = *from_->peers_.find(peer_);
     std::erase(p.busy, link_.connection.get());
-    if (!is_sound_ && is_given_up_ && !p.is_gone) {
-      // The peer reads what is on its way, and then ends it, too.
-      ::shutdown(link_.connection->fd(), SHUT_WR);
-      p.leaving.push_back(std::move(link_.connection));
-    } else if (!is_sound_) {
-      p.failure = "the connection has ended";
-      // The rest of a put must not arrive behind one that follows.
-      abort_connection(link_.connection->fd());
-    } else if (!p.is_gone) {
-      p.idle.push_back({std::move(link_.connection), {}});
+    if (is_sound_) {
+      if (!p.is_gone) p.idle.push_back({std::move(link_.connection), {}, link_.serial});
+      from_->changed_.notify_all();
+      return;
     }
+    p.failure = "the connection has ended";
+    // The rest of a put must not arrive behind one that follows, wherever it is now.
+    abort_connection(link_.connection->fd());
+    const bool is_leaving = is_given_up_ && !p.is_gone;
+    if (is_leaving) p.leaving.push_back(link_.serial);
     from_->changed_.notify_all();
+    guard.unlock();
+    if (is_leaving) from_->end_(peer_, link_.serial);
   }
 
   [[nodiscard]] explicit operator bool() const noexcept { return link_.connection != nullptr; }
@@ -230,8 +211,8 @@ class bulk_rma_engine::loan {
   bool was_idle_ = true;
 };
 
-bulk_rma_engine::bulk_rma_engine(std::size_t nodes, connector connect)
-    : peers_(nodes), connect_(std::move(connect)) {}
+bulk_rma_engine::bulk_rma_engine(std::size_t nodes, connector connect, ender end)
+    : peers_(nodes), connect_(std::move(connect)), end_(std::move(end)) {}
 
 bulk_rma_engine::~bulk_rma_engine() = default;
 
@@ -241,13 +222,19 @@ void bulk_rma_engine::admit(node_id peer, const std::vector<memory_window>& wind
 }
 
 void bulk_rma_engine::add(node_id peer, std::unique_ptr<stream> connection,
-                          std::span<const std::byte> first) {
+                          std::span<const std::byte> first, std::uint64_t serial) {
   const std::lock_guard guard(mutex_);
   peer_state& p = *peers_.find(peer);
   if (p.awaited == 0 || p.is_gone) return;
   --p.awaited;
   ++p.settled;
-  p.idle.push_back({std::move(connection), {first.begin(), first.end()}});
+  p.idle.push_back({std::move(connection), {first.begin(), first.end()}, serial});
+  changed_.notify_all();
+}
+
+void bulk_rma_engine::release(node_id peer, std::uint64_t serial) noexcept {
+  const std::lock_guard guard(mutex_);
+  std::erase(peers_.find(peer)->leaving, serial);
   changed_.notify_all();
 }
 
@@ -281,8 +268,6 @@ void bulk_rma_engine::forget(node_id peer) noexcept {
   peer_state& p = *known;
   p.is_gone = true;
   p.idle.clear();
-  for (const auto& s : p.leaving)
-    abort_connection(s->fd());
   p.leaving.clear();
   // Their threads see the end and come back.
   for (const stream* s : p.busy)
@@ -308,7 +293,8 @@ bool bulk_rma_engine::copy(node_id peer, time_point deadline, Exchange exchange)
         l.keep();
         return true;
       }
-      // To do it once more does no harm; the number of idle connections has an end.
+      // To do it once more does no harm, as a put waits until the peer refuses the rest of what was
+      // tried before; the number of idle connections has an end.
       if (!l.was_idle() || clock::now() >= deadline) return false;
     }
   } catch (const std::exception& e) {
@@ -330,7 +316,7 @@ bool bulk_rma_engine::put(node_id peer, std::uint64_t to, const std::byte* from,
         transfer(l.connection(), true, deadline).run(in)) {
       return reply.bytes == bytes;
     }
-    if (clock::now() >= deadline) l.give_up();
+    l.give_up();
     return false;
   });
 }
@@ -352,12 +338,18 @@ bool bulk_rma_engine::get(node_id peer, std::uint64_t from, std::byte* to, std::
 
 bool bulk_rma_engine::wait_for_leaving(std::unique_lock<std::mutex>& guard, peer_state& p,
                                        time_point deadline) {
-  for (;;) {
-    std::erase_if(p.leaving, [](const auto& s) { return has_ended(s->fd()); });
-    if (p.leaving.empty()) return true;
-    if (clock::now() >= deadline) return false;
-    changed_.wait_for(guard, leaving_interval);
+  while (!p.leaving.empty()) {
+    if (!wait_for_change(guard, deadline)) return false;
   }
+  return true;
+}
+
+bool bulk_rma_engine::wait_for_change(std::unique_lock<std::mutex>& guard, time_point deadline) {
+  if (deadline == no_deadline) {
+    changed_.wait(guard);
+    return true;
+  }
+  return changed_.wait_until(guard, deadline) == std::cv_status::no_timeout;
 }
 
 bool bulk_rma_engine::settle(node_id peer, time_point deadline) noexcept {

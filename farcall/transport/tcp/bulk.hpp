@@ -3,6 +3,7 @@
 #include <farcall/base/node_table.hpp>
 #include <farcall/transport/card.hpp>
 #include <farcall/transport/rma_engine.hpp>
+#include <farcall/transport/tcp/connection_ends.hpp>
 #include <farcall/transport/tcp/reactor.hpp>
 #include <farcall/transport/tcp/stream.hpp>
 
@@ -46,15 +47,21 @@ struct bulk_pace {
 class bulk_rma_engine final : public rma_engine {
  public:
   /// Asks for one more connection to `peer`, which comes to add(), or whose failure to fail().
-  using connector = std::function<void(node_id peer)>;
+  using connector = std::function<void(node_id peer, std::uint64_t serial)>;
+  /// Has the peer refuse what comes over a connection with a put that was given up, and then calls
+  /// release(). Must not block.
+  using ender = std::function<void(node_id peer, std::uint64_t serial)>;
 
-  bulk_rma_engine(std::size_t nodes, connector connect);
+  bulk_rma_engine(std::size_t nodes, connector connect, ender end);
   ~bulk_rma_engine() override;
 
   /// What may be copied to and from there.
   void admit(node_id peer, const std::vector<memory_window>& windows);
   /// `first` goes before the first request.
-  void add(node_id peer, std::unique_ptr<stream> connection, std::span<const std::byte> first);
+  void add(node_id peer, std::unique_ptr<stream> connection, std::span<const std::byte> first,
+           std::uint64_t serial);
+  /// The peer refuses what may still come over that connection.
+  void release(node_id peer, std::uint64_t serial) noexcept;
   void fail(node_id peer, const std::string& why);
   /// How many connections were asked for so far. Of the first that many, one that has not come by
   /// the time of fail_late() does not count as awaited any more.
@@ -76,16 +83,17 @@ class bulk_rma_engine final : public rma_engine {
   struct link {
     std::unique_ptr<stream> connection;
     std::vector<std::byte> first; ///< not sent yet
+    std::uint64_t serial = 0;
   };
   struct peer_state {
     std::vector<memory_window> windows;
     std::vector<link> idle;
     std::vector<stream*> busy;
-    std::vector<std::unique_ptr<stream>> leaving; ///< of puts that were given up
-    unsigned awaited = 0;                         ///< connections that were asked for
-    unsigned waiting = 0;                         ///< copies that have none
-    std::uint64_t asked = 0;
-    std::uint64_t settled = 0; ///< of those asked for: came, or failed
+    std::vector<std::uint64_t> leaving; ///< with puts that were given up; the peer may still read
+    unsigned awaited = 0;               ///< connections that were asked for
+    unsigned waiting = 0;               ///< copies that have none
+    std::uint64_t asked = 0;            ///< the serial of the last one
+    std::uint64_t settled = 0;          ///< of those asked for: came, or failed
     bool is_gone = false;
     std::string why;     ///< the last connection could not be made
     std::string failure; ///< of the last copy that failed
@@ -96,22 +104,27 @@ class bulk_rma_engine final : public rma_engine {
   /// from before.
   template <class Exchange>
   [[nodiscard]] bool copy(node_id peer, time_point deadline, Exchange exchange) noexcept;
-  /// Until the peer has read what it got of puts that were given up. False when the deadline
+  /// Until the peer refuses what may still come of puts that were given up. False when the deadline
   /// passed.
   [[nodiscard]] bool wait_for_leaving(std::unique_lock<std::mutex>& guard, peer_state& p,
                                       time_point deadline);
+  /// False when the deadline passed.
+  [[nodiscard]] bool wait_for_change(std::unique_lock<std::mutex>& guard, time_point deadline);
   [[nodiscard]] bool is_inside(node_id peer, std::uint64_t address, std::uint64_t bytes);
 
   std::mutex mutex_;
   std::condition_variable changed_;
   node_table<peer_state> peers_; ///< of those that were admitted
   connector connect_;
+  ender end_;
 };
 
-/// The other side: serves one connection on the reactor's thread. `windows` is the memory that may
-/// be copied, in this process; `first` is sent before anything else.
-void serve_bulk(reactor& loop, std::unique_ptr<stream> connection,
-                std::vector<memory_window> windows, std::span<const std::byte> first);
+/// The other side: serves one connection on the reactor's thread, until it ends or is revoked.
+/// `windows` is the memory that may be copied, in this process; `first` is sent before anything
+/// else.
+std::shared_ptr<revocable> serve_bulk(reactor& loop, std::unique_ptr<stream> connection,
+                                      std::vector<memory_window> windows,
+                                      std::span<const std::byte> first);
 
 /// True when [address, address + bytes) lies in one of the windows.
 [[nodiscard]] bool is_in_window(const std::vector<memory_window>& windows, std::uint64_t address,

@@ -1,5 +1,6 @@
 #include <farcall/base/limited_log.hpp>
 #include <farcall/transport/tcp/bulk.hpp>
+#include <farcall/transport/tcp/socket.hpp>
 
 #include <algorithm>
 #include <array>
@@ -25,7 +26,9 @@ void note_refusal() noexcept {
   }
 }
 
-class bulk_server final : public event_handler, public std::enable_shared_from_this<bulk_server> {
+class bulk_server final : public event_handler,
+                          public revocable,
+                          public std::enable_shared_from_this<bulk_server> {
  public:
   bulk_server(reactor& loop, std::unique_ptr<stream> connection, std::vector<memory_window> windows,
               std::span<const std::byte> first)
@@ -34,12 +37,20 @@ class bulk_server final : public event_handler, public std::enable_shared_from_t
         stage_(first.empty() ? stage::request : stage::greeting) {}
 
   void start() {
+    if (is_revoked_) return;
     loop_->add(connection_->fd(), EPOLLIN, shared_from_this());
     // The first request may have come with the connect request.
     on_event(EPOLLIN);
   }
 
+  void revoke() noexcept override {
+    if (std::exchange(is_revoked_, true)) return;
+    loop_->remove(connection_->fd());
+    abort_connection(connection_->fd());
+  }
+
   void on_event(std::uint32_t /*events*/) noexcept override {
+    if (is_revoked_) return;
     std::uint64_t moved = 0;
     while (moved < slice_) {
       const io_result result = step();
@@ -171,14 +182,17 @@ class bulk_server final : public event_handler, public std::enable_shared_from_t
   bulk_request request_;
   bulk_reply reply_;
   std::uint32_t events_ = EPOLLIN;
+  bool is_revoked_ = false;
 };
 
 } // namespace
 
-void serve_bulk(reactor& loop, std::unique_ptr<stream> connection,
-                std::vector<memory_window> windows, std::span<const std::byte> first) {
+std::shared_ptr<revocable> serve_bulk(reactor& loop, std::unique_ptr<stream> connection,
+                                      std::vector<memory_window> windows,
+                                      std::span<const std::byte> first) {
   auto made = std::make_shared<bulk_server>(loop, std::move(connection), std::move(windows), first);
   loop.post([made] { made->start(); });
+  return made;
 }
 
 } // namespace farcall::tcp

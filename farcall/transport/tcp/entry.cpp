@@ -78,6 +78,9 @@ std::unique_ptr<transport> make_here(transport_site& site) {
   o.tell_of_lane = [tell = site.tell](node_id peer, const lane_message& message) {
     (void)tell(peer, encode(message), {});
   };
+  o.tell_of_end = [tell = site.tell](node_id peer, const dial_request& request) {
+    (void)tell(peer, encode(request), {});
+  };
   if (!o.server.empty()) {
     o.tell_taken = [tell = site.tell](socket_number socket) {
       if (!tell(no_node, encode_taken(socket), {})) {

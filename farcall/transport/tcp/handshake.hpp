@@ -14,7 +14,7 @@ namespace farcall::tcp {
 
 inline constexpr std::uint64_t preamble_magic = 0x0a6c6c6163726166; // "farcall\n"
 /// Version of everything that crosses a socket before the nodes' cards.
-inline constexpr std::uint32_t connection_version = 7;
+inline constexpr std::uint32_t connection_version = 8;
 
 enum class connection_kind : std::uint32_t {
   control = 1,   ///< a host asks a server for a node
@@ -89,7 +89,7 @@ struct acceptor_reply {
 static_assert(sizeof(acceptor_reply) == 64);
 
 struct connect_request {
-  std::uint64_t serial = 0; ///< of the request to dial, for the kinds that reply one
+  std::uint64_t serial = 0; ///< of the lane, or connection for copies, as its opener counts them
   connection_kind kind{};
   node_id from = no_node;
   std::uint32_t worker = 0;

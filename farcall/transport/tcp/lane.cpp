@@ -36,6 +36,9 @@ constexpr unsigned looks_per_clock = 16;
 /// the lane can.
 constexpr std::chrono::milliseconds news_interval{500};
 
+/// How long the opener of a lost lane waits before it tells the peer.
+constexpr std::chrono::milliseconds telling_delay{100};
+
 /// How long a peer whose lane was refused has to end it.
 constexpr std::chrono::milliseconds leave_interval{1000};
 
@@ -325,6 +328,20 @@ void stream_endpoint::on_event(std::uint32_t /*events*/) noexcept {
   }
 }
 
+void stream_endpoint::attach_or_give_up(std::unique_ptr<stream> connection,
+                                        std::span<const std::byte> first, const std::string& why) {
+  if (is_attached()) return;
+  if (!connection) {
+    give_up(why);
+    return;
+  }
+  try {
+    attach(std::move(connection), first);
+  } catch (const std::exception& e) {
+    give_up(e.what());
+  }
+}
+
 void stream_endpoint::attach(std::unique_ptr<stream> connection, std::span<const std::byte> first) {
   {
     const std::scoped_lock guard(send_mutex_, receive_mutex_);
@@ -364,10 +381,35 @@ void stream_endpoint::lose() noexcept {
   // The calls fail, and must not run behind others that are made because of that.
   drop_undelivered();
   try {
-    loop_->at(clock::now() + news_interval, [self = shared_from_this()] { self->declare_lost(); });
+    loop_->at(clock::now() + news_interval, [self = shared_from_this()] { self->await_loss(); });
+    // If the node has ended, the notice of that mostly comes before.
+    loop_->at(clock::now() + telling_delay, [self = shared_from_this()] {
+      // A connection that has not come about has carried nothing.
+      if (!self->end_ || self->link() == nullptr) {
+        self->await_loss();
+      } else {
+        self->end_([self] { self->await_loss(); });
+      }
+    });
   } catch (const std::exception&) {
     in_.wake();
   }
+}
+
+void stream_endpoint::await_loss() noexcept {
+  if (--awaited_ == 0) declare_lost();
+}
+
+void stream_endpoint::revoke() noexcept {
+  out_.on(send_event::cut);
+  {
+    const std::lock_guard guard(receive_mutex_);
+    in_.on(receive_event::lose);
+    assembler_.revoke(in_.consumed());
+  }
+  has_refused_.store(true, std::memory_order_release);
+  abort();
+  in_.wake();
 }
 
 /// Under a lock that close_socket() takes, or on the reactor's thread.

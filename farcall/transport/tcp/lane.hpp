@@ -4,16 +4,19 @@
 #include <farcall/base/line_aligned_memory.hpp>
 #include <farcall/memory/record_assembler.hpp>
 #include <farcall/transport/staged_lane.hpp>
+#include <farcall/transport/tcp/connection_ends.hpp>
 #include <farcall/transport/tcp/reactor.hpp>
 #include <farcall/transport/tcp/stream.hpp>
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace farcall::tcp {
@@ -35,18 +38,34 @@ struct lane_position {
 /// has found nothing for a while.
 class stream_endpoint final : public staged_lane,
                               public event_handler,
+                              public revocable,
                               public std::enable_shared_from_this<stream_endpoint> {
  public:
+  /// Has the peer refuse what may still come over the connection, and then calls `refused`, once,
+  /// on the reactor's thread. Must not block.
+  using ender = std::function<void(std::function<void()> refused)>;
+
   /// `wakes` is the doorbell of the lane's user here. The opener's end takes the end of the
   /// connection for a loss, the acceptor's takes it for the opener's close.
   stream_endpoint(reactor& loop, std::uint32_t ring_bytes, doorbell& wakes, lane_role role);
   ~stream_endpoint() override;
+
+  /// For an opener, before it is attached: its user is told of a loss once the peer refuses the rest
+  /// of what was sent.
+  void on_loss(ender end) { end_ = std::move(end); }
+
+  /// For an acceptor: drops the requests that were not begun, too.
+  void revoke() noexcept override;
 
   /// The connection stands: sends `first`, then what was committed meanwhile. Once, on the
   /// reactor's thread.
   void attach(std::unique_ptr<stream> connection, std::span<const std::byte> first);
   /// The connection did not come about.
   void give_up(const std::string& why);
+  /// Attaches the connection, or gives up for this reason if there is none. Does nothing if the lane
+  /// has a connection, which a peer may have made meanwhile.
+  void attach_or_give_up(std::unique_ptr<stream> connection, std::span<const std::byte> first,
+                         const std::string& why);
   /// It has come about, once. On the reactor's thread.
   [[nodiscard]] bool is_attached() const noexcept { return link() != nullptr; }
   /// The same, unless it has come about. On the reactor's thread.
@@ -109,6 +128,7 @@ class stream_endpoint final : public staged_lane,
   void note_miss() noexcept;
   void lose() noexcept;
   void drop_undelivered() noexcept;
+  void await_loss() noexcept;
   void declare_lost() noexcept;
   void arm_socket() noexcept;
   void close_socket() noexcept;
@@ -136,6 +156,10 @@ class stream_endpoint final : public staged_lane,
   time_point next_delay_{}; ///< of acknowledgements
 
   std::atomic<bool> has_refused_{false};
+
+  // ---- a loss, of an opener; the reactor's thread
+  ender end_;
+  unsigned awaited_ = 2; ///< before it is declared: notice of the node's end, and the peer's reply
 
   /// Who polls for what comes: the reactor, or else the user. Passed on without a lock, and in
   /// every state of the lane.

@@ -5,6 +5,8 @@
 #include <farcall/transport/tcp/address.hpp>
 #include <farcall/transport/tcp/bulk.hpp>
 #include <farcall/transport/tcp/connection.hpp>
+#include <farcall/transport/tcp/connection_ends.hpp>
+#include <farcall/transport/tcp/dial_requests.hpp>
 #include <farcall/transport/tcp/lane.hpp>
 #include <farcall/transport/tcp/lane_checks.hpp>
 #include <farcall/transport/tcp/node_addresses.hpp>
@@ -42,7 +44,10 @@ class tcp_transport_impl final : public tcp_transport {
       : loop_(&loop), own_(std::move(o)),
         security_{std::make_shared<const job_credentials>(std::move(own_.credentials)), nullptr},
         peers_(own_.nodes), paths_(std::make_shared<path_monitor>(loop, own_.heartbeat_timeout)),
-        rma_engine_(own_.nodes, [this](node_id peer) { connect_bulk(peer); }) {
+        ends_(std::make_shared<connection_ends>(loop, own_.tell_of_end)),
+        rma_engine_(
+            own_.nodes, [this](node_id peer, std::uint64_t serial) { connect_bulk(peer, serial); },
+            [this](node_id peer, std::uint64_t serial) { end_bulk(peer, serial); }) {
     security_.identity = security_.credentials->identity();
     loop_->on_sweep([this] { sweep(); });
     if (own_.listener) {
@@ -59,6 +64,7 @@ class tcp_transport_impl final : public tcp_transport {
     loop_->stop_sweeping();
     paths_->stop();
     checks_->stop();
+    ends_->stop();
     const time_point deadline = clock::now() + last_sending;
     while (has_unsent() && clock::now() < deadline)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -144,6 +150,9 @@ class tcp_transport_impl final : public tcp_transport {
       next_id_ += 2;
       lanes_[end.id] = {lane, peer, end.id, false};
     }
+    lane->on_loss([ends = ends_, peer, id = end.id](std::function<void()> refused) {
+      ends->give_up(peer, connection_kind::lane, id, std::move(refused));
+    });
     connect_request o;
     o.serial = end.id;
     o.worker = shape.worker;
@@ -160,7 +169,7 @@ class tcp_transport_impl final : public tcp_transport {
                 if (!s && forward_from_now_on(peer, why)) {
                   ask_for_lane(peer, id, first, lane);
                 } else {
-                  attach(*lane, std::move(s), bytes_of(first), why);
+                  lane->attach_or_give_up(std::move(s), bytes_of(first), why);
                 }
               });
     return end;
@@ -208,6 +217,7 @@ class tcp_transport_impl final : public tcp_transport {
   void forget(node_id peer) noexcept override {
     peer_entry* const p = peers_.find(peer);
     if (p == nullptr) return;
+    ends_->forget(peer);
     rma_engine_.forget(peer);
     std::vector<std::shared_ptr<stream_endpoint>> cut;
     {
@@ -271,9 +281,11 @@ class tcp_transport_impl final : public tcp_transport {
   }
 
   void take_request(node_id peer, const dial_request& request) override {
-    if (request.has_failed != 0) {
+    if (request.word != connection_word::dial) {
       loop_->post([this, ending = is_ending_, peer, request] {
-        if (!ending->load()) take_failure(peer, request);
+        if (ending->load()) return;
+        request.word == connection_word::not_dialled ? take_failure(peer, request)
+                                                     : ends_->take(peer, request);
       });
     } else if (request.forward_to != host_id) {
       forward(peer, request);
@@ -288,11 +300,8 @@ class tcp_transport_impl final : public tcp_transport {
     /// Connections with it go by way of the host: neither can dial the other.
     std::atomic<bool> is_forwarded{false};
     std::atomic<bool> is_gone{false};
-    /// Connections that are being made because it has asked for them.
-    std::shared_ptr<std::atomic<unsigned>> requests = std::make_shared<std::atomic<unsigned>>(0);
+    request_places requests; ///< connections that are being made because it has asked for them
   };
-  /// Of a node; each takes a descriptor.
-  static constexpr unsigned most_requests = 1024;
   struct entry {
     std::shared_ptr<stream_endpoint> lane;
     node_id peer = no_node;
@@ -347,14 +356,14 @@ class tcp_transport_impl final : public tcp_transport {
                 } else {
                   // The connect request goes first and fits a fresh socket; what follows are the
                   // peer's requests.
-                  serve_bulk(*loop_, std::move(s), own_.windows, bytes_of(first));
+                  add_bulk_server(peer, request.serial, std::move(s), bytes_of(first));
                 }
               });
   }
 
   /// So that the asker need not wait.
   void give_back(node_id asker, dial_request request) {
-    request.has_failed = 1;
+    request.word = connection_word::not_dialled;
     own_.ask_to_dial(asker, request);
   }
 
@@ -374,16 +383,17 @@ class tcp_transport_impl final : public tcp_transport {
 
   void ask_for_lane(node_id peer, std::uint64_t id, const connect_request& o,
                     const std::shared_ptr<stream_endpoint>& lane) {
-    const std::string failure =
-        ask(peer, {id, connection_kind::lane_back, o.worker, o.own_worker, o.ring_bytes, host_id});
+    const std::string failure = ask(
+        peer, {id, connection_kind::lane_back, o.worker, o.own_worker, o.ring_bytes, host_id, {}});
     // Who was asked, or a server in between, may fail to do so without a word to us.
     loop_->at(clock::now() + 2 * own_.heartbeat_timeout, [weak = std::weak_ptr(lane), failure] {
       if (const auto late = weak.lock()) late->give_up_if_late(failure);
     });
   }
 
-  void ask_for_bulk(node_id peer) {
-    const std::string failure = ask(peer, {0, connection_kind::bulk_back, 0, 0, 0, host_id});
+  void ask_for_bulk(node_id peer, std::uint64_t serial) {
+    const std::string failure =
+        ask(peer, {serial, connection_kind::bulk_back, 0, 0, 0, host_id, {}});
     loop_->at(clock::now() + 2 * own_.heartbeat_timeout,
               [this, ending = is_ending_, peer, failure, asked = rma_engine_.asked(peer)] {
                 if (!ending->load()) rma_engine_.fail_late(peer, asked, failure);
@@ -401,7 +411,7 @@ class tcp_transport_impl final : public tcp_transport {
                       : tried_in_vain(peer);
     const bool goes_on = !was_forwarded && forward_from_now_on(peer, why);
     if (request.kind == connection_kind::bulk_back) {
-      goes_on ? ask_for_bulk(peer) : rma_engine_.fail(peer, why);
+      goes_on ? ask_for_bulk(peer, request.serial) : rma_engine_.fail(peer, why);
       return;
     }
     const auto lane = awaited_lane(peer, request.serial);
@@ -454,17 +464,8 @@ class tcp_transport_impl final : public tcp_transport {
       if (own_.self == host_id && from != host_id) give_back(from, request);
       return;
     }
-    connect_request there;
-    there.kind = is_lane ? connection_kind::lane : connection_kind::bulk;
-    there.from = from;
-    there.serial = request.serial;
-    there.worker = request.worker;
-    there.own_worker = request.own_worker;
-    there.ring_bytes = request.ring_bytes;
-    connect_request back;
-    back.kind = request.kind;
-    back.serial = request.serial;
-    back.from = to;
+    const connect_request there = acceptors_request(request, from);
+    const connect_request back = openers_request(request, to);
     const auto place = place_for_request(from);
     if (place == nullptr) {
       give_back(from, request);
@@ -500,12 +501,10 @@ class tcp_transport_impl final : public tcp_transport {
 
   /// Whoever has it makes a connection that `peer` has asked for; null: there are too many.
   [[nodiscard]] std::shared_ptr<const void> place_for_request(node_id peer) {
-    const auto count = peers_.find(peer)->requests;
-    const auto give_back = [count](const void* /*place*/) { count->fetch_sub(1); };
-    if (count->fetch_add(1) < most_requests) return {count.get(), give_back};
-    count->fetch_sub(1);
-    refusals_.warning(node_text(peer) + " asks for more connections than can be made at a time");
-    return nullptr;
+    auto place = peers_.find(peer)->requests.take();
+    if (place == nullptr)
+      refusals_.warning(node_text(peer) + " asks for more connections than can be made at a time");
+    return place;
   }
 
   [[nodiscard]] bool can_be_dialled(node_id peer) const noexcept {
@@ -527,24 +526,37 @@ class tcp_transport_impl final : public tcp_transport {
          });
   }
 
-  void connect_bulk(node_id peer) {
+  void connect_bulk(node_id peer, std::uint64_t serial) {
     if (const peer_entry& p = *peers_.find(peer); p.where.empty() || p.is_forwarded) {
-      ask_for_bulk(peer);
+      ask_for_bulk(peer, serial);
       return;
     }
     connect_request o;
+    o.serial = serial;
     o.kind = connection_kind::bulk;
     dial_peer(peer, o,
               [this, peer](std::unique_ptr<stream> s, const connect_request& first,
                            const std::string& why) {
                 if (s) {
-                  rma_engine_.add(peer, std::move(s), bytes_of(first));
+                  rma_engine_.add(peer, std::move(s), bytes_of(first), first.serial);
                 } else if (forward_from_now_on(peer, why)) {
-                  ask_for_bulk(peer);
+                  ask_for_bulk(peer, first.serial);
                 } else {
                   rma_engine_.fail(peer, why);
                 }
               });
+  }
+
+  void end_bulk(node_id peer, std::uint64_t serial) {
+    ends_->give_up(peer, connection_kind::bulk, serial, [this, ending = is_ending_, peer, serial] {
+      if (!ending->load()) rma_engine_.release(peer, serial);
+    });
+  }
+
+  void add_bulk_server(node_id peer, std::uint64_t serial, std::unique_ptr<stream> s,
+                       std::span<const std::byte> first) {
+    const auto server = serve_bulk(*loop_, std::move(s), own_.windows, first);
+    if (!ends_->add(peer, connection_kind::bulk, serial, server)) server->revoke();
   }
 
   void admit_connection(std::unique_ptr<stream> s, const connect_request& o) {
@@ -563,7 +575,7 @@ class tcp_transport_impl final : public tcp_transport {
       add_accepted(o.from, std::move(s), {}, o);
       return;
     case connection_kind::bulk:
-      serve_bulk(*loop_, std::move(s), own_.windows, {});
+      add_bulk_server(o.from, o.serial, std::move(s), {});
       return;
     case connection_kind::lane_back: {
       const auto lane = awaited_lane(o.from, o.serial);
@@ -572,11 +584,11 @@ class tcp_transport_impl final : public tcp_transport {
         refuse("the lane that it is for has a connection");
         return;
       }
-      attach(*lane, std::move(s), {}, "");
+      lane->attach_or_give_up(std::move(s), {}, "");
       return;
     }
     case connection_kind::bulk_back:
-      rma_engine_.add(o.from, std::move(s), {});
+      rma_engine_.add(o.from, std::move(s), {}, o.serial);
       return;
     case connection_kind::control:
     case connection_kind::join:
@@ -587,26 +599,15 @@ class tcp_transport_impl final : public tcp_transport {
 
   void refuse(const std::string& why) { refusals_.warning("a connection is refused: " + why); }
 
-  static void attach(stream_endpoint& lane, std::unique_ptr<stream> s,
-                     std::span<const std::byte> first, const std::string& why) {
-    // A peer may have made it, too.
-    if (lane.is_attached()) return;
-    if (!s) {
-      lane.give_up(why);
-      return;
-    }
-    try {
-      lane.attach(std::move(s), first);
-    } catch (const std::exception& e) {
-      lane.give_up(e.what());
-    }
-  }
-
   void add_accepted(node_id peer, std::unique_ptr<stream> s, std::span<const std::byte> first,
                     const connect_request& o) {
     doorbell& wakes = own_.doorbells[o.worker < own_.doorbells.size() ? o.worker : 0];
     const auto lane =
         std::make_shared<stream_endpoint>(*loop_, o.ring_bytes, wakes, lane_role::acceptor);
+    if (!ends_->add(peer, connection_kind::lane, o.serial, lane)) {
+      refuse("its opener has given the lane up");
+      return;
+    }
     endpoint end;
     lane->fill(end);
     end.peer = peer;
@@ -672,6 +673,7 @@ class tcp_transport_impl final : public tcp_transport {
   std::shared_ptr<path_monitor> paths_;
   std::shared_ptr<lane_checks> checks_ = std::make_shared<lane_checks>(
       *loop_, own_.heartbeat_timeout, [this] { return checked_lanes(); }, own_.tell_of_lane);
+  std::shared_ptr<connection_ends> ends_;
   bulk_rma_engine rma_engine_;
   mutable std::mutex mutex_;
   std::uint64_t next_id_ = 2;

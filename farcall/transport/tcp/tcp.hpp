@@ -45,6 +45,8 @@ struct options {
   /// Passes a message about a lane on to a peer, in the same way. Lanes are checked if there is
   /// one.
   std::function<void(node_id peer, const lane_message&)> tell_of_lane;
+  /// Tells a peer of a connection that has ended, in the same way. The message may get lost.
+  std::function<void(node_id peer, const dial_request&)> tell_of_end;
   /// Tells our server of a connection that it has handed on, once that has proved itself; empty: no
   /// server has started us. On the reactor's thread; must not block.
   std::function<void(socket_number)> tell_taken;

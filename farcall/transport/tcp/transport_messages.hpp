@@ -15,15 +15,24 @@
 /// of a control message for transports (docs/wire.md).
 namespace farcall::tcp {
 
-/// What a node that cannot dial asks its peer to do, or the host where the peer cannot dial either.
+/// The meaning of a message about a connection.
+enum class connection_word : std::uint32_t {
+  dial = 0,        ///< please make it: kinds lane_back and bulk_back
+  not_dialled = 1, ///< back from the node that was asked, which has tried in vain
+  given_up = 2,    ///< the connection counts as ended; kinds lane and bulk, from its opener
+  refused = 3,     ///< back from the other end: its bytes have no effect any more
+};
+
+/// A request of a node that cannot dial, to its peer, or to the host if the peer cannot dial
+/// either; and the agreement of the two about a connection that is lost.
 struct dial_request {
-  std::uint64_t serial = 0;
-  connection_kind kind{}; ///< lane_back or bulk_back
+  std::uint64_t serial = 0; ///< of a lane, or a connection for copies, as its opener counts them
+  connection_kind kind{};
   std::uint32_t worker = 0;
   std::uint32_t own_worker = 0;
   std::uint32_t ring_bytes = 0;
   node_id forward_to = host_id; ///< the host: whom to connect with; else the asker is meant
-  std::uint32_t has_failed = 0; ///< 1: back from who was asked, who has tried in vain
+  connection_word word{};
 };
 static_assert(sizeof(dial_request) == 32);
 
