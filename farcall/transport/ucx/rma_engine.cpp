@@ -2,7 +2,9 @@
 #include <farcall/base/limited_log.hpp>
 #include <farcall/transport/ucx/rma_engine.hpp>
 
+#include <cstddef>
 #include <cstring>
+#include <new>
 #include <utility>
 
 namespace farcall::ucx {
@@ -10,6 +12,8 @@ namespace {
 
 /// More than UCX's queues in shared memory hold.
 constexpr unsigned most_messages_waiting = 4096;
+/// Replies to nodes that are not admitted yet: more than they can have under way.
+constexpr std::size_t most_early = 4096;
 
 ucp_request_param_t with_callback(void (*sent)(void*, ucs_status_t, void*), void* data) {
   ucp_request_param_t param{};
@@ -88,7 +92,8 @@ bool active_message_rma::may_stay(const piece& p) const noexcept {
 }
 
 void active_message_rma::forget(node_id peer) noexcept {
-  std::erase_if(answers_, [&](const auto& a) { return a->to == peer; });
+  for (auto* const waiting : {&answers_, &early_})
+    std::erase_if(*waiting, [&](const auto& a) { return a->to == peer; });
   // What it has sent before may be meant for memory that its copies' callers get back now. Not by
   // poll(): what follows from messages can wait.
   for (unsigned seen = 0; seen < most_messages_waiting;) {
@@ -238,9 +243,28 @@ void active_message_rma::serve() noexcept {
   while (!answers_.empty()) {
     std::vector<std::unique_ptr<answer>> now;
     now.swap(answers_);
-    for (auto& a : now)
-      send(std::move(a));
+    for (auto& a : now) {
+      if (!keep_early(a)) send(std::move(a));
+    }
   }
+}
+
+bool active_message_rma::keep_early(std::unique_ptr<answer>& a) noexcept {
+  if (peers_->is_admitted(a->to) || early_.size() >= most_early) return false;
+  try {
+    early_.emplace_back();
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  early_.back() = std::move(a);
+  return true;
+}
+
+void active_message_rma::resume(node_id peer) noexcept {
+  for (auto& a : early_) {
+    if (a->to == peer) send(std::move(a));
+  }
+  std::erase(early_, nullptr);
 }
 
 void active_message_rma::send(std::unique_ptr<answer> a) noexcept {

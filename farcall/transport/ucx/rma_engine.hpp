@@ -27,8 +27,10 @@ class active_message_rma final : public message_rma {
   /// A message of copies.
   ucs_status_t take(message kind, const copy_header& h, void* data, std::size_t bytes,
                     bool is_rendezvous) noexcept;
-  /// Sends the answers to what has arrived.
+  /// Sends the replies to what has arrived.
   void serve() noexcept;
+  /// Sends the replies that had to wait until the peer was admitted.
+  void resume(node_id peer) noexcept;
   /// Copies with the peer end.
   void forget(node_id peer) noexcept;
 
@@ -49,6 +51,8 @@ class active_message_rma final : public message_rma {
   ucs_status_t take_put(const copy_header& h, void* data, std::size_t bytes, bool is_rendezvous);
   ucs_status_t take_data(const copy_header& h, void* data, std::size_t bytes, bool is_rendezvous);
   void take_get(const copy_header& h);
+  /// True if the reply waits for resume().
+  [[nodiscard]] bool keep_early(std::unique_ptr<answer>& a) noexcept;
   void send(std::unique_ptr<answer> a) noexcept;
 
   static void on_piece_sent(void* request, ucs_status_t status, void* piece) noexcept;
@@ -62,6 +66,7 @@ class active_message_rma final : public message_rma {
   node_id self_;
   peer_table* peers_;
   std::vector<std::unique_ptr<answer>> answers_; ///< to be sent
+  std::vector<std::unique_ptr<answer>> early_;   ///< to nodes that are not admitted yet
   std::unordered_set<answer*> sending_;
   std::unordered_set<arrival*> arriving_;
 };

@@ -78,6 +78,12 @@ class ucx_transport final : public message_transport, private worker::receiver {
   }
   int wait_fd() const noexcept override { return worker_.wait_fd(); }
 
+  void admit(const card& peer) override {
+    message_transport::admit(peer);
+    const std::lock_guard guard(worker_.mutex());
+    rma_engine_.resume(peer.id);
+  }
+
   farcall::rma_engine* rma_engine() noexcept override { return &rma_engine_; }
 
  private:
