@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <mutex>
+#include <string>
 
 #include <unistd.h>
 
@@ -21,6 +23,15 @@ constexpr std::chrono::milliseconds time_to_end{100};
 
 /// What the job ends with when a node did not close it, and says nothing worse.
 constexpr int not_closed_status = 1;
+
+/// Joins the lines of a failure, each of which names a function, for the log.
+std::string in_one_line(std::string text) {
+  for (std::size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at)) {
+    const std::size_t end = std::min(text.find_first_not_of(" \n", at), text.size());
+    text.replace(at, end - at, text.substr(0, at).ends_with(", in") ? " " : ", ");
+  }
+  return text;
+}
 
 } // namespace
 
@@ -103,17 +114,18 @@ void host_membership::take_leave(node_id node, target& t) {
 bool host_membership::lose_equal(node_id /*node*/, target& t, const std::string& why) {
   // Of a job that has not begun, the constructor throws what is wrong.
   if (has_given_up_.load(std::memory_order_relaxed) || !is_started_) return false;
-  const int code = t.process->exit_code().value_or(t.exit_code);
+  const int code = t.process->exit_code().value_or(t.fault ? 128 + t.fault->signal : t.exit_code);
   if (t.is_told_to_stop) {
     // Those of a job that could not start are told, too; the constructor throws what is wrong.
     if (code <= 0 || !is_over()) return false;
-    log::error(why + ", after its job of equals was closed");
+    log::error(in_one_line(why) + ", after its job of equals was closed");
     const std::lock_guard guard(lost_mutex_);
     if (exit_code_ == 0) exit_code_ = code;
     return false;
   }
   const int status = code > 0 ? code : not_closed_status;
-  const std::string text = why + (t.has_left ? "" : " without closing its job of equals");
+  const std::string text =
+      in_one_line(why) + (t.has_left ? "" : " without closing its job of equals");
   if (!survives_.load(std::memory_order_relaxed)) {
     end_all(text + "; all nodes are ended, with exit code " + std::to_string(status), status);
   }

@@ -156,6 +156,8 @@ TEST(spmd, an_exception_that_leaves_the_job_ends_the_others) {
   }
   command c(program("shm:2", "ends 2 throw"));
   EXPECT_EQ(c.end(), 128 + SIGABRT) << c.text();
+  // The log has this character in place of an end of a line.
+  EXPECT_EQ(c.count("\uFFFD"), 0U) << c.text();
 }
 
 TEST(spmd, nodes_in_different_collectives_are_told_so) {
