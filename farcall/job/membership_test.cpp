@@ -47,7 +47,7 @@ membership_options options(const std::string& targets) {
   o.lane_bytes = 64 << 10;
   o.heap_bytes = std::uint64_t{64} << 20;
   o.heartbeat_timeout = std::chrono::seconds(5);
-  o.settings.resize(5 * sizeof(std::int64_t)); // no spinning, no waiting in destructors, no equals
+  o.settings.resize(6 * sizeof(std::int64_t)); // no spinning, no waiting in destructors, no equals
   return o;
 }
 

@@ -127,8 +127,11 @@ class plain_intruder_test : public intruder_test {
     return job;
   }
 
+  std::uint64_t serials_ = 1'000'000; ///< of connections that nobody has given up
+
   tcp::connect_request own_connect_request(tcp::connection_kind kind) {
     tcp::connect_request o;
+    o.serial = ++serials_;
     o.kind = kind;
     o.from = 0;
     o.to = 1;
