@@ -325,8 +325,11 @@ TEST(devices, that_do_not_end_a_call_can_be_given_up) {
     o.stop_timeout = 50ms;
     job all(o);
     const node& device = all.targets()[0];
-    future<void> endless = async(device.within(20ms), device_fn<run_until_allowed>);
-    EXPECT_THROW(endless.get(), timeout);
+    has_begun = false;
+    future<void> endless = async(device, device_fn<run_until_allowed>);
+    // A call that is late before it has begun would not run at all.
+    ASSERT_TRUE(test::eventually([] { return has_begun.load(); }));
+    EXPECT_THROW(endless.within(20ms).get(), timeout);
     EXPECT_THAT(text_thrown_by<timeout>([&] { device::quiesce(device, 20ms); }),
                 AllOf(HasSubstr("node 1"), HasSubstr("not idle")));
     device::give_up(device);

@@ -164,11 +164,13 @@ FARCALL_HOST_DEVICE inline void trap() {
 }
 
 inline std::atomic<bool> may_end{false};
+inline std::atomic<bool> has_begun{false}; ///< on the emulated device
 FARCALL_HOST_DEVICE inline void run_until_allowed() {
 #ifdef FARCALL_ON_GPU
   for (;;) {
   }
 #else
+  has_begun = true;
   while (!may_end.load())
     std::this_thread::yield();
 #endif
