@@ -1,5 +1,7 @@
 #pragma once
 
+#include <farcall/base/language.hpp>
+
 #include <cerrno>
 
 #include <sys/mman.h>

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <farcall/base/language.hpp>
+
 namespace farcall {
 
 /// The calling thread goes on when others are stopped: what it does has to be done before the

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <farcall/base/language.hpp>
+
 namespace farcall {
 
 /// Has is_exiting() become true in exit(), before the destructors of the static objects that are

@@ -41,8 +41,7 @@ void check_startable(const std::string& file) {
   std::error_code error;
   const fs::file_status status = fs::status(file, error);
   if (!fs::exists(status)) {
-    throw usage_problem(
-        fmt::format("{}: no such file; give the path of a program", file));
+    throw usage_problem(fmt::format("{}: no such file; give the path of a program", file));
   }
   if (fs::is_directory(status))
     throw usage_problem(fmt::format("{}: is a directory, not a program", file));

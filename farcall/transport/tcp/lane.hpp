@@ -50,8 +50,8 @@ class stream_endpoint final : public staged_lane,
   stream_endpoint(reactor& loop, std::uint32_t ring_bytes, doorbell& wakes, lane_role role);
   ~stream_endpoint() override;
 
-  /// For an opener, before it is attached: its user is told of a loss once the peer refuses the rest
-  /// of what was sent.
+  /// For an opener, before it is attached: its user is told of a loss once the peer refuses the
+  /// rest of what was sent.
   void on_loss(ender end) { end_ = std::move(end); }
 
   /// For an acceptor: drops the requests that were not begun, too.
@@ -62,8 +62,8 @@ class stream_endpoint final : public staged_lane,
   void attach(std::unique_ptr<stream> connection, std::span<const std::byte> first);
   /// The connection did not come about.
   void give_up(const std::string& why);
-  /// Attaches the connection, or gives up for this reason if there is none. Does nothing if the lane
-  /// has a connection, which a peer may have made meanwhile.
+  /// Attaches the connection, or gives up for this reason if there is none. Does nothing if the
+  /// lane has a connection, which a peer may have made meanwhile.
   void attach_or_give_up(std::unique_ptr<stream> connection, std::span<const std::byte> first,
                          const std::string& why);
   /// It has come about, once. On the reactor's thread.
