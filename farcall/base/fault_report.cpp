@@ -34,6 +34,9 @@
 #define FARCALL_HAS_BACKTRACE
 #endif
 
+// Null in a program without ThreadSanitizer.
+extern "C" [[gnu::weak]] void* current_sanitizer_thread() noexcept asm("__tsan_get_current_fiber");
+
 namespace farcall {
 namespace {
 
@@ -512,6 +515,9 @@ void report_faults(node_id self, const fault_report_options& o) noexcept {
   static_cast<void>(::backtrace(nothing.data(), 1));
 #endif
   for (const int signal : signals) {
+    // ThreadSanitizer has a thread of its own, in which no signal may be handled: to stop the other
+    // threads would end the process by another signal. The other faults it handles itself.
+    if (signal == SIGABRT && current_sanitizer_thread != nullptr) continue;
     struct sigaction present{};
     if (::sigaction(signal, nullptr, &present) != 0 || present.sa_handler != SIG_DFL) continue;
     struct sigaction reported{};
