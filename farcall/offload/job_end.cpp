@@ -84,6 +84,11 @@ void detail::end_job(job_state* job) noexcept {
   jobs_left_behind::add(job);
 }
 
+// Inline, g++ would take the delete for one of the usual operator.
+[[gnu::noinline]] void* detail::job_state::operator new(std::size_t bytes) {
+  return ::operator new(bytes);
+}
+
 void detail::job_state::operator delete(void* memory) noexcept {
   static constinit std::array<std::atomic<void*>, 8> last{};
   static constinit std::atomic<std::size_t> count{0};

@@ -15,6 +15,7 @@
 #include <farcall/offload/pipelined_copy.hpp>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <thread>
@@ -40,8 +41,8 @@ struct job_state : job_core {
   /// As end(), if that has not been called.
   ~job_state();
 
+  static void* operator new(std::size_t bytes);
   /// Keeps the memory of the last jobs, with a core whose client throws error, for late uses.
-  // NOLINTNEXTLINE(misc-new-delete-overloads): the memory comes from the usual operator
   static void operator delete(void* memory) noexcept;
 
   /// The host waits for copies, targets, and its own handlers to finish, at most for the stop

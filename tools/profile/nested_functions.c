@@ -8,7 +8,9 @@ static inline __attribute__((always_inline)) double inlined_step(double x, long 
 
 double outer_work(double start, long turns) {
   double x = start;
-  __attribute__((noinline)) void nested_work(void) { x = inlined_step(x, turns) * 0.5; }
+  __extension__ __attribute__((noinline)) void nested_work(void) {
+    x = inlined_step(x, turns) * 0.5;
+  }
   for (long i = 0; i < turns; ++i)
     nested_work();
   return x;
