@@ -15,8 +15,8 @@ void add(const client& c) noexcept;
 void remove(const client& c) noexcept;
 [[nodiscard]] bool has(const client* c) noexcept;
 
-/// Stands for one that has gone, for handles that outlive it: all of it throws error, but for what
-/// is noexcept, which does nothing. Never destroyed.
+/// Client in place of one that has ended, for handles that outlive it. Its functions throw error;
+/// noexcept functions do nothing. Never destroyed.
 [[nodiscard]] client& ended() noexcept;
 
 } // namespace live_clients

@@ -66,7 +66,7 @@ class mapped_image {
     std::memcpy(&value, bytes_.data() + offset, sizeof value);
     return true;
   }
-  /// Prefers the table of all symbols to that of exported ones.
+  /// Prefers the table of all symbols to the table of exported symbols.
   bool find_symbol_table(ElfW(Shdr) & symbols, ElfW(Shdr) & names) const noexcept {
     ElfW(Ehdr) head;
     if (!read(0, head) || std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0) return false;

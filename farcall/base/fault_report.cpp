@@ -42,7 +42,7 @@ namespace {
 
 constexpr std::array signals{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 constexpr std::size_t most_frames = 32;
-/// From the end of the time for the report to that of the process, whatever the report waits for.
+/// Time from the limit of the report to the end of the process, if the report is still waiting.
 constexpr std::chrono::milliseconds spare_time{500};
 /// Enough for what this file does, and for the registers of any processor.
 constexpr std::size_t signal_stack_bytes = std::size_t{64} << 10;

@@ -11,7 +11,7 @@ void go_on_when_others_stop() noexcept;
 /// Stops all other threads of this process for good, by a signal whose handler calls
 /// stop_if_asked(), and which the calling thread handles now. Waits until the threads have
 /// stopped, for 50 ms at most: a thread that blocks the signal, or stays in the kernel, runs on.
-/// Neither allocates nor locks. Once.
+/// Async-signal-safe. Called once.
 void stop_other_threads(int signal) noexcept;
 
 /// In the signal's handler: stops the thread if stop_other_threads() has sent the signal. Returns

@@ -58,7 +58,7 @@ class call_when_ready final : public farcall::am::continuation {
     detail::ready_or_late timed(detail::future_access::state(from),
                                 detail::future_access::deadline(from));
     auto* const made = new call_when_ready(std::move(from), std::move(timed), whose, run, user);
-    // Another thread may run and destroy it at once.
+    // `made` may be run and destroyed by another thread at once.
     made->timed_.begin(detail::future_access::state(made->from_), *made);
   }
 

@@ -292,7 +292,8 @@ void host_membership::lose(node_id node, target& t) {
   if (t.process) (void)hear(node, t, most_last_messages);
   const bool was_told = std::exchange(t.is_dying, false);
   const bool is_told = !was_told && tell_end(node, t);
-  // Not before: its number could become that of another process while copies go there.
+  // Behind the notice of the end: a reaped process's number may become another process's, while
+  // copies still go there.
   if (t.process) {
     t.process->reap();
     const std::lock_guard guard(t.telling);

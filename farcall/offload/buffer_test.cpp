@@ -119,7 +119,7 @@ int read_by_get(remote_span<const int> s) {
 TEST_F(buffers, that_belong_to_another_job_are_refused) {
   const job second(with_targets("shm:2"));
   const node& there = second.targets()[0];
-  // Both nodes have the number 1, and both heaps have memory at such an address.
+  // The two nodes have the number 1, and their heaps have memory at such an address.
   const buffer<int> theirs = there.allocate<int>(10);
   const buffer<int> ours = target_.allocate<int>(10);
   std::vector<int> v(10);

@@ -68,7 +68,7 @@ class collectives {
   void disseminate(job_state& job, time_point deadline);
   template <class Body>
   void run(job_state& job, collective kind, node_id root, const Body& body);
-  /// Throws error for a message of other collectives than those of this node.
+  /// Throws error if the message belongs to a collective that this node does not call.
   void require_same(const job_state& job, const label& of) const;
   /// Throws error if there is a message that no collective of this node has taken.
   void require_all_taken(const job_state& job);

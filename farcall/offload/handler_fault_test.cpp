@@ -167,7 +167,7 @@ TEST(handlers_that_fault, are_started_again_while_their_report_is_made) {
   (void)::testing::internal::GetCapturedStderr();
 }
 
-/// Another thread of the target writes to the host's memory all the time.
+/// Faults while a second thread of the target writes to the host's memory.
 [[gnu::noinline]] int stores_while_another_writes(const remote_span<unsigned>& to) {
   std::thread([to] {
     for (unsigned n = 1;; ++n)

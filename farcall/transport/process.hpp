@@ -72,7 +72,7 @@ class child_process {
 
   /// True if the child has refused to be a target, for a reason that wait() tells.
   [[nodiscard]] bool has_lost_mark() const noexcept { return start_.lost() != lost_mark::none; }
-  /// The child takes part in the job: from now on it, and what it starts, may make jobs of its own.
+  /// Called once the child has joined: from now on the child and its children may make jobs.
   void note_joined() noexcept { start_ = {}; }
 
  private:

@@ -50,9 +50,9 @@ struct command {
   std::function<int(const std::vector<std::string>& rest)> run = {};
 };
 
-/// Reads the command line and runs the command that it names. Returns the exit status: that of the
-/// command, 2 when the command line or a setting asks for something that cannot be, 1 when the
-/// command throws anything else. Messages go to standard error.
+/// Reads the command line and runs the command that it names. Returns the exit status: the status
+/// of the command, 2 when the command line or a setting asks for something that cannot be, 1 when
+/// the command throws anything else. Messages go to standard error.
 ///
 /// `version` is what --version prints; messages begin with the first word of the program's name.
 /// Sets SIGCHLD to SIG_DFL, whatever the starting program has set.

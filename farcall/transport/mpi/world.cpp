@@ -73,7 +73,7 @@ void finish(world& made, time_point deadline) {
   agree_on_number(made, deadline);
 }
 
-/// All processes of the communicator take part.
+/// Duplicates the communicator; a collective call of all its processes.
 std::shared_ptr<world> duplicate_of(MPI_Comm of, const group_place& here, time_point deadline) {
   // Never freed where it is given up: MPI writes the communicator when it has it.
   auto made = std::make_shared<world>();
@@ -122,7 +122,7 @@ int world_attribute() {
   return number;
 }
 
-/// One for each communicator, however often a job is tried.
+/// Returns the duplicate of the communicator, made by the first job that asks for it.
 std::shared_ptr<const world> duplicate_of_part(MPI_Comm of, const group_place& here,
                                                time_point deadline) {
   void* kept = nullptr;

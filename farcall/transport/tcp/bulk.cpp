@@ -154,7 +154,7 @@ class bulk_rma_engine::loan {
         guard.lock();
         continue;
       }
-      // One that was asked for comes nevertheless, and is there for the next copy.
+      // A connection that was asked for is still made, and serves the next copy.
       if (!from.wait_for_change(guard, deadline)) return;
     }
     link_ = std::move(p.idle.back());

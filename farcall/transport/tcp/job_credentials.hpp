@@ -15,7 +15,7 @@ namespace farcall::tcp {
 /// What the nodes of one job know each other by.
 struct job_credentials {
   job_name name{}; ///< job_name_of(key)
-  secret key;      ///< job_key_bytes; also that of encrypted connections
+  secret key;      ///< job_key_bytes; the key of encrypted connections, too
   bool is_encrypted = false;
 
   /// For a new job.

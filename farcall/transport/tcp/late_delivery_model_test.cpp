@@ -35,7 +35,7 @@ struct protocol {
 enum class place : std::uint8_t {
   nowhere, ///< not sent yet, or thrown away
   network, ///< under way, for as long as the network likes
-  ring,    ///< with the peer, who has not begun it
+  ring,    ///< with the peer, not begun
   begun,
 };
 
@@ -136,7 +136,7 @@ class model {
     if (from.carried.at(c) == place::ring) {
       world w = moved(from, c, place::begun);
       const std::uint8_t which = operation_of(c);
-      // Behind one that was made later, or its failure.
+      // The operation runs behind a later one, or behind its own failure.
       w.is_wrong = which < from.last_begun || which < from.settled;
       w.last_begun = std::max(from.last_begun, which);
       all.push_back(w);

@@ -129,7 +129,7 @@ socket_address end_of(int fd, int (*ask)(int, sockaddr*, socklen_t*)) noexcept {
 
 namespace {
 
-/// One listener for each family: what comes by IPv4 keeps its address.
+/// Returns an address for each family, so that peers by IPv4 keep their addresses.
 std::vector<socket_address> addresses_of(const address& where) {
   std::vector<socket_address> found = resolve(where);
   if (where.host == "::") {
