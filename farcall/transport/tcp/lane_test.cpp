@@ -182,8 +182,12 @@ TEST_F(lane_ends, requests_that_wait_at_a_loss_never_arrive) {
   lane_ = std::make_shared<stream_endpoint>(loop_, ring_bytes, doorbell_, lane_role::opener);
   lane_->fill(endpoint_);
   lane_->attach(plain_stream(std::move(ours)), {});
+  // Full for some time in a row: the system takes no more, and has not delivered all that it took.
   for (int blocked = 0; blocked < 20;) {
-    if (test::send(endpoint_.out, 1000, 1)) continue;
+    if (test::send(endpoint_.out, 1000, 1)) {
+      blocked = 0;
+      continue;
+    }
     ++blocked;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
     lane_->on_event(0);
