@@ -13,7 +13,9 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <list>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,6 +25,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /// `farcall prof` where targets are those of servers.
@@ -96,15 +100,59 @@ class server_of_test {
   std::string url_;
 };
 
-/// The sampler that the server has started; 0 where there is none within some seconds.
+/// The sampler that the server has started; 0 if there is none.
 pid_t sampler_of(pid_t server) {
-  for (const auto end = std::chrono::steady_clock::now() + 10s;
-       std::chrono::steady_clock::now() < end; std::this_thread::sleep_for(10ms)) {
-    for (const pid_t process : with_descendants(server)) {
-      if (command_of(process).ends_with("farcall sampler")) return process;
-    }
+  for (const pid_t process : with_descendants(server)) {
+    if (command_of(process).ends_with("farcall sampler")) return process;
   }
   return 0;
+}
+
+/// Processor time of a process; none if it has ended.
+std::chrono::nanoseconds processor_time_of(pid_t process) {
+  clockid_t clock = 0;
+  timespec time{};
+  if (clock_getcpuclockid(process, &clock) != 0 || clock_gettime(clock, &time) != 0) return 0ns;
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+/// True if the process has events of the kernel's sampling open.
+bool has_perf_events(pid_t process) {
+  std::error_code gone;
+  std::filesystem::directory_iterator at("/proc/" + std::to_string(process) + "/fd", gone);
+  for (; !gone && at != std::filesystem::directory_iterator(); at.increment(gone)) {
+    if (std::filesystem::read_symlink(*at, gone).string().find("[perf_event]") != std::string::npos)
+      return true;
+  }
+  return false;
+}
+
+enum class is_needed : bool { no, yes };
+
+/// Waits until `targets` targets of the server have worked for some time while its sampler, if one
+/// is needed, sampled them; until `end` at most. Returns the sampler.
+pid_t wait_until_worked(
+    pid_t server, std::size_t targets, is_needed needs_sampler,
+    std::chrono::steady_clock::time_point end = std::chrono::steady_clock::now() + 30s) {
+  pid_t sampler = 0;
+  std::map<pid_t, std::chrono::nanoseconds> since;
+  for (; std::chrono::steady_clock::now() < end; std::this_thread::sleep_for(10ms)) {
+    sampler = sampler_of(server);
+    if (needs_sampler == is_needed::yes && (sampler == 0 || !has_perf_events(sampler))) continue;
+    std::size_t sampled = 0;
+    for (const pid_t process : with_descendants(server)) {
+      if (process == server || process == sampler) continue;
+      const auto used = processor_time_of(process);
+      const auto begin = since.try_emplace(process, used).first->second;
+      sampled += used - begin > 200ms ? 1 : 0;
+    }
+    if (sampled >= targets) break;
+  }
+  return sampler;
+}
+
+pid_t wait_until_sampled(pid_t server, std::size_t targets) {
+  return wait_until_worked(server, targets, is_needed::yes);
 }
 
 /// The table of a node, in what was printed.
@@ -113,40 +161,75 @@ std::string table_of(const std::string& printed, const std::string& node) {
   return at == std::string::npos ? "" : printed.substr(at, printed.find("\n\n", at + 1) - at);
 }
 
-/// `farcall prof` of a shell, whose host offloads to targets of servers for so many seconds.
+/// Action of the test while a job runs; the job ends after it.
+using stage = std::function<void()>;
+
+/// `farcall prof` of a shell, whose jobs offload to targets of servers.
 class profile_of_servers : public testing::Test {
  protected:
   void SetUp() override {
     if (!is_sampled_by_kernel()) GTEST_SKIP() << "perf_event_open is refused here";
+    ASSERT_NE(mkdtemp(folder_.data()), nullptr);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  [[nodiscard]] const std::string& folder() const { return folder_; }
+
+  /// Profiles `job` in a shell, where $0 is the program, $1 the URL of its targets, and $2 a folder
+  /// of pipes named 0, 1, …: the input of a job each, which ends after the stage of that number.
+  [[nodiscard]] program_result profile(const std::string& url, const std::vector<stage>& stages,
+                                       const std::string& command = first_job) const {
+    std::vector<unique_fd> inputs;
+    for (std::size_t i = 0; i < stages.size(); ++i) {
+      const std::string name = folder_ + "/" + std::to_string(i);
+      ::unlink(name.c_str());
+      // Opened for both directions, so that neither end waits for the other.
+      if (::mkfifo(name.c_str(), 0600) != 0) std::abort();
+      inputs.emplace_back(::open(name.c_str(), O_RDWR | O_CLOEXEC));
+    }
+    std::thread director([&] {
+      for (std::size_t i = 0; i < stages.size(); ++i) {
+        stages[i]();
+        inputs[i].reset();
+      }
+    });
+    program_result result =
+        run_program({FARCALL_COMMAND, "prof", "-s", "1000", "--per-node", "-v", "--", "/bin/sh",
+                     "-c", command, PROFILED_PROGRAM, url, folder_},
+                    90s);
+    director.join();
+    return result;
   }
 
-  [[nodiscard]] static program_result profile(const std::string& url, const std::string& seconds,
-                                              const std::string& then = "exit",
-                                              const std::string& before = "") {
-    const std::string command = before + "\"$0\" job \"--farcall-targets=$1\"; " + then;
-    const std::string script =
-        R"(sleep "$1" | "$0" prof -s 1000 --per-node -v -- /bin/sh -c "$2" "$3" "$4")";
-    return run_program(
-        {"/bin/sh", "-c", script, FARCALL_COMMAND, seconds, command, PROFILED_PROGRAM, url}, 60s);
+  /// A stage that ends once targets of the server have been sampled for a while.
+  [[nodiscard]] static stage sampled(const server_of_test& server, std::size_t targets = 1) {
+    return [&server, targets] { (void)wait_until_sampled(server.process(), targets); };
   }
+
+  static constexpr const char* first_job = R"("$0" job "--farcall-targets=$1" <"$2/0")";
+  static constexpr const char* two_jobs = R"("$0" job "--farcall-targets=$1" <"$2/0"
+                                             "$0" job "--farcall-targets=$1,$1" <"$2/1")";
+
+ private:
+  std::string folder_ = std::filesystem::temp_directory_path() / "farcall-prof-XXXXXX";
 };
 
 TEST_F(profile_of_servers, has_their_targets) {
   const server_of_test server({FARCALL_COMMAND, "serve", PROFILED_PROGRAM});
-  const program_result result = profile(server.url() + "," + server.url(), "1");
+  const program_result result = profile(server.url() + "," + server.url(), {sampled(server, 2)});
   EXPECT_EQ(result.exit_status, 0) << result.standard_error;
   EXPECT_THAT(result.standard_error, Not(HasSubstr("missing")));
   EXPECT_THAT(table_of(result.standard_error, "node 0"), Not(IsEmpty()));
   EXPECT_THAT(table_of(result.standard_error, "node 1"), HasSubstr("twice"));
   EXPECT_THAT(table_of(result.standard_error, "node 2"), HasSubstr("twice"));
   // Again: a sampler leaves nothing behind.
-  EXPECT_EQ(profile(server.url(), "0.3").exit_status, 0);
+  EXPECT_EQ(profile(server.url(), {sampled(server)}).exit_status, 0);
 }
 
 TEST_F(profile_of_servers, has_targets_of_later_jobs) {
   const server_of_test server({FARCALL_COMMAND, "serve", PROFILED_PROGRAM});
-  const std::string another = R"(sleep 0.5 | "$0" job "--farcall-targets=$1,$1")";
-  const program_result result = profile(server.url(), "0.9", another);
+  const program_result result =
+      profile(server.url(), {sampled(server), sampled(server, 2)}, two_jobs);
   EXPECT_EQ(result.exit_status, 0) << result.standard_error;
   // Which the first job does not have.
   EXPECT_THAT(table_of(result.standard_error, "node 2"), HasSubstr("twice"));
@@ -157,56 +240,48 @@ TEST_F(profile_of_servers, takes_names_from_there_where_the_program_is_not_here)
       std::filesystem::temp_directory_path() / ("farcall-served-" + std::to_string(getpid()));
   std::filesystem::copy_file(PROFILED_PROGRAM, program);
   const server_of_test server({FARCALL_COMMAND, "serve", program});
-  std::thread remover([&] {
-    std::this_thread::sleep_for(1s);
-    std::filesystem::remove(program);
-  });
-  const program_result result = profile(server.url(), "2");
-  remover.join();
+  const program_result result = profile(server.url(), {[&] {
+                                          (void)wait_until_sampled(server.process(), 1);
+                                          std::filesystem::remove(program);
+                                        }});
   EXPECT_EQ(result.exit_status, 0) << result.standard_error;
   const std::string table = table_of(result.standard_error, "node 1");
   EXPECT_THAT(table, AllOf(HasSubstr("farcall-served"), HasSubstr("twice")));
 }
 
 TEST_F(profile_of_servers, uses_the_key_that_the_host_has) {
-  std::string folder = std::filesystem::temp_directory_path() / "farcall-key-XXXXXX";
-  ASSERT_NE(mkdtemp(folder.data()), nullptr);
-  const std::string key = folder + "/key";
+  const std::string key = folder() + "/key";
   ASSERT_EQ(run_program({FARCALL_COMMAND, "keygen", key}, 20s).exit_status, 0);
   const server_of_test server({FARCALL_COMMAND, "serve", "--key", key, PROFILED_PROGRAM});
   const program_result result =
-      profile(server.url(), "1", "exit", "cd " + folder + " && FARCALL_KEY=key ");
-  std::filesystem::remove_all(folder);
+      profile(server.url(), {sampled(server)},
+              R"(cd "$2" && FARCALL_KEY=key "$0" job "--farcall-targets=$1" <"$2/0")");
   EXPECT_EQ(result.exit_status, 0) << result.standard_error;
   EXPECT_THAT(table_of(result.standard_error, "node 1"), HasSubstr("twice"));
 }
 
 TEST_F(profile_of_servers, has_what_there_was_where_a_server_ends) {
-  // The host ends then, which has lost its node: at first with what is sampled, and then before.
-  for (const std::string then : {"exit", "sleep 3"}) {
+  // The job ends then, whose node has failed, and with it the profile: at once, and later.
+  for (const bool is_over_at_once : {true, false}) {
     server_of_test server({FARCALL_COMMAND, "serve", PROFILED_PROGRAM});
-    std::thread ender([&] {
-      std::this_thread::sleep_for(1s);
+    const stage end_of_server = [&] {
+      (void)wait_until_sampled(server.process(), 1);
       server.end();
-    });
-    const program_result result = profile(server.url(), "2", then);
-    ender.join();
-    EXPECT_EQ(result.exit_status, then == "exit" ? 134 : 0) << result.standard_error;
+    };
+    const std::string then = is_over_at_once ? "exit" : "sleep 3";
+    const program_result result =
+        profile(server.url(), {end_of_server}, std::string(first_job) + "; " + then);
+    EXPECT_EQ(result.exit_status, is_over_at_once ? 134 : 0) << result.standard_error;
     EXPECT_THAT(table_of(result.standard_error, "node 1"), HasSubstr("twice"));
-    EXPECT_EQ(result.standard_error.find("no more samples: ") != std::string::npos, then != "exit")
-        << result.standard_error;
+    if (is_over_at_once) continue;
+    EXPECT_THAT(result.standard_error, HasSubstr(": no more samples: "));
   }
 }
 
 TEST_F(profile_of_servers, has_what_there_was_where_a_sampler_hangs) {
   const server_of_test server({FARCALL_COMMAND, "serve", PROFILED_PROGRAM});
-  std::thread stopper([&] {
-    const pid_t sampler = sampler_of(server.process());
-    std::this_thread::sleep_for(500ms);
-    if (sampler != 0) kill(sampler, SIGSTOP);
-  });
-  const program_result result = profile(server.url(), "1.5");
-  stopper.join();
+  const program_result result =
+      profile(server.url(), {[&] { kill(wait_until_sampled(server.process(), 1), SIGSTOP); }});
   EXPECT_EQ(result.exit_status, 0) << result.standard_error;
   EXPECT_THAT(result.standard_error, HasSubstr(": no more samples: "));
   EXPECT_THAT(table_of(result.standard_error, "node 1"), HasSubstr("twice"));
@@ -214,14 +289,9 @@ TEST_F(profile_of_servers, has_what_there_was_where_a_sampler_hangs) {
 
 TEST_F(profile_of_servers, has_targets_of_later_jobs_where_a_sampler_has_failed) {
   const server_of_test server({FARCALL_COMMAND, "serve", PROFILED_PROGRAM});
-  std::thread killer([&] {
-    const pid_t sampler = sampler_of(server.process());
-    std::this_thread::sleep_for(500ms);
-    if (sampler != 0) kill(sampler, SIGKILL);
-  });
-  const std::string another = R"(sleep 0.5 | "$0" job "--farcall-targets=$1,$1")";
-  const program_result result = profile(server.url(), "2", another);
-  killer.join();
+  const stage end_of_sampler = [&] { kill(wait_until_sampled(server.process(), 1), SIGKILL); };
+  const program_result result =
+      profile(server.url(), {end_of_sampler, sampled(server, 2)}, two_jobs);
   EXPECT_EQ(result.exit_status, 0) << result.standard_error;
   EXPECT_THAT(result.standard_error, HasSubstr(": no more samples: "));
   EXPECT_THAT(table_of(result.standard_error, "node 2"), HasSubstr("twice"));
@@ -230,7 +300,8 @@ TEST_F(profile_of_servers, has_targets_of_later_jobs_where_a_sampler_has_failed)
 TEST_F(profile_of_servers, says_which_have_no_sampler) {
   const server_of_test server(
       {PROFILED_PROGRAM, "job", "--farcall-serve=127.0.0.1:0", "--farcall-plain=yes"});
-  const program_result result = profile(server.url(), "0.5");
+  const program_result result =
+      profile(server.url(), {[&] { (void)wait_until_worked(server.process(), 1, is_needed::no); }});
   EXPECT_EQ(result.exit_status, 0) << result.standard_error;
   EXPECT_THAT(result.standard_error,
               AllOf(HasSubstr("node 1 at 127.0.0.1:"), HasSubstr(": not sampled: "),
@@ -259,7 +330,12 @@ TEST_F(profile_of_servers, does_not_believe_samplers_everything) {
     servers.emplace_back(std::vector<std::string>{HOSTILE_SAMPLER, PROFILED_PROGRAM, f.what});
     urls += (urls.empty() ? "" : ",") + servers.back().url();
   }
-  const program_result result = profile(urls, "2");
+  const program_result result =
+      profile(urls, {[&] {
+                const auto end = std::chrono::steady_clock::now() + 30s;
+                for (const server_of_test& s : servers)
+                  (void)wait_until_worked(s.process(), 1, is_needed::no, end);
+              }});
   EXPECT_FALSE(result.timed_out);
   EXPECT_EQ(result.exit_status, 0) << result.standard_error;
   EXPECT_THAT(result.standard_error, Not(HasSubstr("\033")));
@@ -291,7 +367,8 @@ TEST_F(profile_of_servers, gives_up_those_that_do_not_answer) {
     return 1;
   });
   remote_samplers samplers(host.pid(), {}, 500ms);
-  std::this_thread::sleep_for(1s);
+  for (const server_of_test* server : {&during, &at_end})
+    (void)wait_until_worked(server->process(), 1, is_needed::no);
   tool::profile seen;
   testing::internal::CaptureStderr();
   samplers.stop();
