@@ -43,7 +43,7 @@ std::unique_ptr<transport> make_here(transport_site& site) {
   try {
     return mpi::make(
         site, std::min(site.lane_bytes * ring_factor, static_cast<std::uint32_t>(largest_ring)),
-        clock::now() + start_time);
+        start_time);
   } catch (const error& e) {
     // Nodes have other ways to each other.
     log::warning(std::string("the transport mpi cannot be used: ") + e.what());

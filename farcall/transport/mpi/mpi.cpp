@@ -1,3 +1,4 @@
+#include <farcall/base/clock.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/transport/message_transport.hpp>
 #include <farcall/transport/mpi/address.hpp>
@@ -181,7 +182,7 @@ class mpi_transport final : public message_transport, private engine::receiver {
 } // namespace
 
 std::unique_ptr<transport> make(const transport_site& site, std::uint32_t ring_bytes,
-                                time_point deadline) {
+                                std::chrono::milliseconds time) {
   if (std::string why = why_unusable(); !why.empty()) throw error(why);
   if (phase_now() == phase::ended) throw error("MPI was finalised before the job was made");
   if (phase_now() == phase::not_started) {
@@ -189,8 +190,9 @@ std::unique_ptr<transport> make(const transport_site& site, std::uint32_t ring_b
     start();
   }
   const threads level = thread_level();
-  return std::make_unique<mpi_transport>(site, ring_bytes, find_world(*site.group, deadline),
-                                         level);
+  // The time that MPI itself took to start, seconds on a busy machine, is not part of it.
+  return std::make_unique<mpi_transport>(site, ring_bytes,
+                                         find_world(*site.group, deadline_after(time)), level);
 }
 
 } // namespace farcall::mpi
