@@ -165,6 +165,14 @@ TEST_F(later_results, are_errors_for_tasks_that_were_moved_from) {
   EXPECT_THROW((void)start(std::move(from)).get(), error);
   EXPECT_THROW((void)start(std::move(from).within(seconds(60))).get(), error);
   // NOLINTEND(bugprone-use-after-move)
+  EXPECT_THAT(text_thrown_by<error>([&] {
+                (void)[](task<int> t)->future<int> {
+                  (void)co_await std::move(t);
+                  co_return co_await std::move(t); // NOLINT(bugprone-use-after-move)
+                }
+                (whole(target_, 1)).get();
+              }),
+              HasSubstr("awaited before"));
   EXPECT_THAT(failure_of([] {
                 task<int> given = nothing_to_wait_for(0);
                 const task<int> kept_here = std::move(given);

@@ -90,26 +90,27 @@ class [[nodiscard]] task {
   }
 
   /// Runs the task; the awaiting coroutine goes on when it has ended, on the thread that ended it.
-  /// Gives its result, or throws what it threw. Once: throws error for a task that was moved from.
+  /// Gives its result, or throws what it threw. Once: throws error for a task that was moved from
+  /// or awaited before.
   [[nodiscard]] auto operator co_await() && {
-    if (!frame_) throw error("this task is empty: it was moved from");
+    if (!frame_) throw error("this task is empty: it was moved from, or awaited before");
     struct awaiter {
-      std::coroutine_handle<promise_type> frame;
+      task awaited;
       [[nodiscard]] bool await_ready() const noexcept { return false; }
       [[nodiscard]] std::coroutine_handle<>
       await_suspend(std::coroutine_handle<> awaiting) const noexcept {
-        frame.promise().set_awaiting(awaiting);
-        return frame;
+        awaited.frame_.promise().set_awaiting(awaiting);
+        return awaited.frame_;
       }
       T await_resume() const {
         if constexpr (std::is_void_v<T>) {
-          (void)frame.promise().take();
+          (void)awaited.frame_.promise().take();
         } else {
-          return frame.promise().take();
+          return awaited.frame_.promise().take();
         }
       }
     };
-    return awaiter{frame_};
+    return awaiter{std::move(*this)};
   }
 
   /// The same task, with a deadline for whoever awaits it: `co_await` throws timeout when it has
