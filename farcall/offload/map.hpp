@@ -1,5 +1,6 @@
 #pragma once
 
+#include <farcall/am/stack_state.hpp>
 #include <farcall/offload/call.hpp>
 #include <farcall/offload/combine.hpp>
 
@@ -31,6 +32,9 @@ struct mapped_signature<signature<R, P>> {
   using results = std::conditional_t<std::is_void_v<R>, void, std::vector<stored<result>>>;
 };
 
+/// Throws cancelled if a stop of the call was requested: the rest of its elements is not run.
+void leave_if_stopped(const am::stop_state& stop);
+
 /// F, called with each of several values: what a message of map() runs.
 template <class F>
 struct mapped {
@@ -45,14 +49,19 @@ struct mapped {
 
   typename types::results operator()(const values& given) const {
     F own = f;
+    const am::stop_state* const stop = am::this_stack.stop;
     if constexpr (std::is_void_v<typename types::result>) {
-      for (const value& v : given)
+      for (const value& v : given) {
+        if (stop != nullptr) leave_if_stopped(*stop);
         own(v);
+      }
     } else {
       typename types::results all;
       all.reserve(given.size());
-      for (const value& v : given)
+      for (const value& v : given) {
+        if (stop != nullptr) leave_if_stopped(*stop);
         all.push_back(own(v));
+      }
       return all;
     }
   }

@@ -1,5 +1,6 @@
 #include <farcall/offload/job_test_support.hpp>
 #include <farcall/offload/map.hpp>
+#include <farcall/offload/stop_token.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -32,6 +33,13 @@ std::vector<int>& seen() {
 }
 void see(int v) { seen().push_back(v); }
 std::vector<int> what_was_seen() { return std::exchange(seen(), {}); }
+
+int see_until_stopped(int v) {
+  see(v);
+  while (!stop_token_of_call().stop_requested())
+    ::usleep(100);
+  return v;
+}
 
 int positive(int v) {
   if (v < 0) throw std::out_of_range("below zero: " + std::to_string(v));
@@ -111,6 +119,15 @@ TEST_F(maps, go_by_lanes_and_have_deadlines) {
   EXPECT_TRUE(late.wait_for(wait_limit));
   EXPECT_THROW((void)late.get(), timeout);
   words.set(0);
+}
+
+TEST_F(maps, that_are_stopped_run_no_more_elements) {
+  EXPECT_THROW((void)map(target_.within(std::chrono::milliseconds(20)), fn<see_until_stopped>,
+                         std::views::iota(0, 100))
+                   .get(),
+               timeout);
+  // The worker runs this call after the message.
+  EXPECT_THAT(sync(target_, what_was_seen), ElementsAre(0));
 }
 
 TEST_F(maps, fail_with_their_node) {

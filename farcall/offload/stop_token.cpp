@@ -1,4 +1,5 @@
 #include <farcall/am/stack_state.hpp>
+#include <farcall/offload/map.hpp>
 #include <farcall/offload/stop_token.hpp>
 
 #include <string>
@@ -24,6 +25,10 @@ std::exception_ptr cancelled_with(node_id node, const MakeText& make_text) noexc
 }
 
 } // namespace
+
+void leave_if_stopped(const am::stop_state& stop) {
+  if (stop.stop_requested()) throw cancelled("the rest of this message of map() was stopped");
+}
 
 void throw_empty_to_stop() { throw error("stop_when needs a future that is not empty"); }
 
