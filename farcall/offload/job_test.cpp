@@ -1,6 +1,7 @@
 #include <farcall/offload/call.hpp>
 #include <farcall/offload/job.hpp>
 #include <farcall/offload/job_test_support.hpp>
+#include <farcall/offload/node_change.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -161,6 +162,16 @@ TEST(jobs, none_at_all) {
   EXPECT_THROW((void)node_at(0), error);
   EXPECT_THROW((void)node{}.description(), error);
   EXPECT_THROW((void)node{}.alive(), error);
+}
+
+TEST(jobs, that_were_moved_from_take_no_observers) {
+  job from(with_targets("shm"));
+  job to(std::move(from));
+  // NOLINTNEXTLINE(bugprone-use-after-move): the test checks a job that was moved from
+  EXPECT_THAT(text_thrown_by<error>([&] { from.on_node_change([](const node_event&) {}); }),
+              HasSubstr("closed, or moved"));
+  to.close();
+  EXPECT_THROW(to.on_node_change([](const node_event&) {}), error);
 }
 
 TEST(jobs, can_be_moved) {

@@ -60,7 +60,7 @@ class calling_observer final : public node_observer {
 
 template <class F>
 void job::on_node_change(F f) {
-  detail::observe(*state_, std::make_shared<detail::calling_observer<F>>(std::move(f)));
+  detail::observe(state(), std::make_shared<detail::calling_observer<F>>(std::move(f)));
 }
 
 } // namespace farcall
