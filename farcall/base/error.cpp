@@ -1,7 +1,9 @@
 #include <farcall/base/error.hpp>
+#include <farcall/base/symbol_name.hpp>
 
 #include <cxxabi.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <string_view>
@@ -33,6 +35,9 @@ void throw_system_error(const std::string& what, int error_number, node_id node)
 }
 
 std::string demangle(const char* name) {
+  // Names may come from other processes and files: a short one may stand for gigabytes.
+  constexpr std::uint64_t longest_text = std::uint64_t{1} << 20;
+  if (most_demangled_bytes(name) > longest_text) return name;
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> text(
       abi::__cxa_demangle(name, nullptr, nullptr, &status), &std::free);

@@ -118,8 +118,8 @@ class malformed_message : public error {
 [[noreturn]] void throw_system_error(const std::string& what, int error_number,
                                      node_id node = no_node);
 
-/// Demangled form of an Itanium ABI name; the name itself where it cannot be demangled. Throws
-/// std::bad_alloc.
+/// Demangled form of an Itanium ABI name; the name itself if it cannot be demangled, or if the form
+/// might be longer than 1 MiB. Throws std::bad_alloc.
 [[nodiscard]] std::string demangle(const char* name);
 
 /// Returns what(), and an empty text if that is null.

@@ -1,10 +1,115 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/symbol_name.hpp>
 
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstddef>
+#include <limits>
+
 namespace farcall {
+namespace {
+
+constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
+
+std::uint64_t sum(std::uint64_t a, std::uint64_t b) noexcept {
+  return a > unlimited - b ? unlimited : a + b;
+}
+std::uint64_t product(std::uint64_t a, std::uint64_t b) noexcept {
+  return b != 0 && a > unlimited / b ? unlimited : a * b;
+}
+
+bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+
+/// The longest text of one character of an encoding, as "unsigned __int128".
+constexpr std::uint64_t longest_word = 20;
+
+/// Lengths of the parts of a name that "S_", "S0_", … refer to. Parts are numbered in the order in
+/// which they end, so a part ends before the first reference to itself or to a later one.
+class part_lengths {
+ public:
+  /// Returns a bound for the part with that number, of which `so_far` bytes of text came before.
+  [[nodiscard]] std::uint64_t of(std::size_t number, std::uint64_t so_far) noexcept {
+    if (number >= bounds_.size()) return so_far;
+    const auto own = bounds_.begin() + static_cast<std::ptrdiff_t>(number);
+    *own = std::min(so_far, *std::min_element(own, bounds_.end()));
+    return *own;
+  }
+
+ private:
+  static constexpr std::array<std::uint64_t, 128> all_unlimited() noexcept {
+    std::array<std::uint64_t, 128> all{};
+    all.fill(unlimited);
+    return all;
+  }
+  std::array<std::uint64_t, 128> bounds_ = all_unlimited();
+};
+
+/// Reads "S1A_", "S_", "T0_" or "T_" from its second character on. Returns the number of characters
+/// up to the "_" with it, and the number of the part; 0 characters for anything else.
+struct reference {
+  std::size_t characters = 0;
+  std::size_t number = 0;
+};
+reference reference_in(std::string_view text) noexcept {
+  reference found;
+  for (std::size_t i = 0; i < text.size() && i < 12; ++i) {
+    const char c = text[i];
+    if (c == '_') {
+      found.characters = i + 1;
+      found.number = i == 0 ? 0 : found.number + 1;
+      return found;
+    }
+    if (!is_digit(c) && (c < 'A' || c > 'Z')) return {};
+    found.number =
+        found.number * 36 + static_cast<std::size_t>(is_digit(c) ? c - '0' : c - 'A' + 10);
+  }
+  return {};
+}
+
+} // namespace
 
 std::string demangle_symbol(const std::string& name) {
   return name.starts_with("_Z") ? demangle(name.c_str()) : name;
+}
+
+std::uint64_t most_demangled_bytes(std::string_view mangled) noexcept {
+  std::uint64_t bytes = 0;
+  std::uint64_t tokens = 0;
+  std::uint64_t repetitions = 1; // of the next reference, by expansions of packs
+  part_lengths parts;
+  for (std::size_t i = 0; i < mangled.size(); ++tokens) {
+    const std::string_view rest = mangled.substr(i);
+    if (is_digit(rest[0])) {
+      std::size_t length = 0;
+      std::size_t digits = 0;
+      for (; digits < rest.size() && digits < 9 && is_digit(rest[digits]); ++digits)
+        length = length * 10 + static_cast<std::size_t>(rest[digits] - '0');
+      // A number that is no length of an identifier is a value.
+      const std::size_t identifier = length <= rest.size() - digits ? length : 0;
+      bytes = sum(bytes, identifier + digits + longest_word);
+      i += digits + identifier;
+      continue;
+    }
+    if (rest.starts_with("Dp") || rest.starts_with("sp")) {
+      repetitions = product(repetitions, tokens);
+      i += 2;
+      continue;
+    }
+    const reference found =
+        rest[0] == 'S' || rest[0] == 'T' ? reference_in(rest.substr(1)) : reference{};
+    if (found.characters == 0) {
+      bytes = sum(bytes, longest_word);
+      ++i;
+      continue;
+    }
+    // A template parameter stands for an argument, which may be all the text before.
+    const std::uint64_t part = rest[0] == 'S' ? parts.of(found.number, bytes) : bytes;
+    bytes = sum(bytes, product(part, repetitions));
+    repetitions = 1;
+    i += 1 + found.characters;
+  }
+  return bytes;
 }
 
 } // namespace farcall

@@ -70,8 +70,11 @@ const char* entry::name() const noexcept {
 }
 
 std::string entry::signature() const {
-  const bool is_lambda = demangle(name()).find("{lambda(") != std::string::npos ||
-                         std::string_view(name()).find("$_") != std::string_view::npos;
+  const std::string readable = demangle(name());
+  // "Ul" stands for a lambda in a name that is too long to be demangled.
+  const bool is_lambda =
+      readable.find(readable == name() ? "Ul" : "{lambda(") != std::string::npos ||
+      std::string_view(name()).find("$_") != std::string_view::npos;
   return is_lambda ? signature_() + "|" + compiler_ : signature_();
 }
 
