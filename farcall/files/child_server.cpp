@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstddef>
 #include <cstring>
 #include <iterator>
@@ -20,6 +21,7 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -40,23 +42,23 @@ constexpr std::size_t most_failed = 64;
               reason_text(errno));
 }
 
-/// The kernel chooses an abstract name.
+/// Listens at an abstract name that no later job has: programs that outlive the target keep it.
 unique_fd make_listener(std::string& name) {
   unique_fd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!listener) throw_reason();
   listener.close_on_fork();
+  std::uint64_t number = 0;
+  if (::getrandom(&number, sizeof number, 0) != sizeof number) throw_reason();
+  std::array<char, FARCALL_IO_SOCKET_NAME - 1> digits;
+  name.assign(digits.data(),
+              std::to_chars(digits.data(), digits.data() + digits.size(), number >> 4, 16).ptr);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  socklen_t bytes = sizeof address.sun_family;
-  auto* const as_any = reinterpret_cast<sockaddr*>(&address);
-  if (::bind(listener.get(), as_any, bytes) != 0 || ::listen(listener.get(), SOMAXCONN) != 0)
+  name.copy(address.sun_path + 1, name.size());
+  const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  if (::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), bytes) != 0 ||
+      ::listen(listener.get(), SOMAXCONN) != 0)
     throw_reason();
-  bytes = sizeof address;
-  if (::getsockname(listener.get(), as_any, &bytes) != 0) throw_reason();
-  constexpr std::size_t before = offsetof(sockaddr_un, sun_path) + 1;
-  name.assign(address.sun_path + 1, bytes > before ? bytes - before : 0);
-  if (name.empty() || name.size() >= FARCALL_IO_SOCKET_NAME)
-    throw error("the system has given a socket no name that clients could be told");
   return listener;
 }
 

@@ -82,6 +82,14 @@ static void disconnect(void) {
   if (fd >= 0) REAL(close)(fd);
 }
 
+/* True if a process of this user listens there: another user may have taken the name of a target
+   that has ended. */
+static int is_own_user(int fd) {
+  struct ucred who;
+  socklen_t bytes = sizeof who;
+  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &bytes) == 0 && who.uid == geteuid();
+}
+
 static int connect_to_target(void) {
   struct sockaddr_un to;
   memset(&to, 0, sizeof to);
@@ -94,7 +102,7 @@ static int connect_to_target(void) {
   do {
     done = connect(fd, (const struct sockaddr*)&to, bytes);
   } while (done != 0 && errno == EINTR);
-  if (done != 0) {
+  if (done != 0 || !is_own_user(fd)) {
     REAL(close)(fd);
     return -1;
   }

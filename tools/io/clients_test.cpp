@@ -1,5 +1,6 @@
 #include "io_test_support.hpp"
 
+#include "tests/child.hpp"
 #include "tests/faults/support.hpp"
 
 #include <gmock/gmock.h>
@@ -17,11 +18,14 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -480,6 +484,45 @@ TEST_P(clients_that_live_on, get_errors_when_their_target_is_killed) {
   EXPECT_THROW(sync(target_, end), error);
   // Where targets are killed with all that they have started, it says nothing.
   EXPECT_THAT(why_it_ended(), AnyOf(std::to_string(EIO), ""));
+}
+
+/// Takes the name of a target that has ended, as another user, and serves the first that connects.
+/// Returns 0 if the client sends it nothing.
+int take_name(const std::string& name) {
+  constexpr uid_t other = 65534;
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  name.copy(address.sun_path + 1, sizeof address.sun_path - 1);
+  const unique_fd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (::setuid(other) != 0 ||
+      ::bind(listener.get(), reinterpret_cast<sockaddr*>(&address),
+             static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size())) != 0 ||
+      ::listen(listener.get(), 1) != 0)
+    return 2;
+  const unique_fd client(::accept(listener.get(), nullptr, nullptr));
+  char byte = 0;
+  return ::read(client.get(), &byte, 1) == 0 ? 0 : 3;
+}
+
+TEST_P(clients, accept_files_from_their_own_user_only) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can be another user, too";
+  write_file(in("a"), "abc");
+  const std::string told = shell("printf %s \"$FARCALL_IO_SOCKET\"");
+  EXPECT_EQ(shell("(until [ -e $L/go ]; do sleep 0.05; done; cat $I/a >$L/got 2>&1 && s=0 || s=$?;"
+                  " echo $s >$L/status.new; mv $L/status.new $L/status) >/dev/null 2>&1 &"),
+            "");
+  job_.reset();
+  forked_child impostor([&] { return take_name(told.substr(0, told.find(','))); });
+  // The impostor listens first.
+  EXPECT_TRUE(eventually([&] {
+    std::ifstream sockets("/proc/net/unix");
+    const std::string all(std::istreambuf_iterator<char>(sockets), {});
+    return all.find("@" + told.substr(0, told.find(','))) != std::string::npos;
+  }));
+  write_file(tree_ / "local/go", "");
+  EXPECT_TRUE(eventually([&] { return fs::exists(tree_ / "local/status"); }));
+  EXPECT_EQ(content_of_file(tree_ / "local/status"), "1\n") << content_of_file(tree_ / "local/got");
+  EXPECT_EQ(impostor.wait(), 0);
 }
 
 } // namespace
