@@ -168,6 +168,8 @@ void host_membership::take_message(node_id from, target& t, control_message mess
   } else if (message.kind == control::introduced) {
     is_introduced(from, messages::introduced::decode(message.body).node);
   } else if (message.kind == control::ended) {
+    if (t.process->is_near())
+      throw malformed_message("it tells of its end, which only servers do for their targets");
     const auto m = messages::ended::decode(message.body);
     // Nothing follows it.
     t.is_deaf = true;

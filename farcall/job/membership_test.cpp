@@ -198,6 +198,18 @@ TEST(membership, a_process_that_sends_what_cannot_be_read_has_failed) {
   EXPECT_THAT(heard.all()[0].second, HasSubstr("cannot be read"));
 }
 
+TEST(membership, only_servers_tell_of_ends) {
+  rank only(true);
+  membership_options o = options("");
+  o.existing.push_back(std::move(only.socket));
+  ends told;
+  const auto m = membership::launch(std::move(o), {});
+  m->watch(told.events());
+  ASSERT_TRUE(messages::send(only.other_end, messages::ended{"exit 0", 0}, clock::now()));
+  ASSERT_TRUE(test::eventually([&] { return !told.all().empty(); }));
+  EXPECT_THAT(told.all()[0].second, HasSubstr("only servers"));
+}
+
 TEST(membership, a_process_that_sends_without_end_keeps_nobody_from_hearing_of_others) {
   rank busy(true);
   membership_options o = options("shm");

@@ -4,6 +4,8 @@
 #include <farcall/memory/ring.hpp>
 #include <farcall/transport/control_messages.hpp>
 
+#include <csignal>
+
 namespace farcall::messages {
 namespace {
 
@@ -222,6 +224,7 @@ faulted faulted::decode(std::span<const std::byte> body) {
   byte_reader r(body, what);
   faulted m;
   m.signal = r.number<std::int32_t>();
+  if (m.signal < 1 || m.signal >= NSIG) throw malformed_message(std::string(what) + ": no signal");
   m.has_names = r.number<std::uint8_t>() != 0;
   m.where = printable(r.text());
   require_end(r, what);

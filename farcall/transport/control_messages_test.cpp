@@ -154,6 +154,8 @@ TEST(control_messages, are_read_as_they_were_written) {
   EXPECT_FALSE(faulted::decode(faulted{11, false, ""}.encode()).has_names);
   EXPECT_EQ(ended::decode(ended{"exit 3"}.encode()).how, "exit 3");
   EXPECT_EQ(ended::decode(ended{"exit 3"}.encode()).code, -1);
+  for (const std::int32_t signal : {-1, 0, 65, 99'999})
+    EXPECT_THROW((void)faulted::decode(faulted{signal, true, ""}.encode()), malformed_message);
   // What people read holds no control characters.
   for (const std::string& text : {refused::decode(refused{"\x1b[2J"}.encode()).why,
                                   faulted::decode(faulted{11, true, "\x1b[2J"}.encode()).where,
