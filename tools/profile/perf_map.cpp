@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstddef>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -17,7 +18,7 @@ namespace farcall::tool {
 
 namespace {
 
-constexpr std::size_t most_map_bytes = std::size_t{256} << 20;
+constexpr std::size_t most_map_bytes = std::size_t{64} << 20;
 
 /// Takes a hexadecimal number, and the blank behind it, off the line.
 bool take_number(std::string_view& line, std::uint64_t& value) {
@@ -32,33 +33,33 @@ bool take_number(std::string_view& line, std::uint64_t& value) {
 } // namespace
 
 perf_map::perf_map(int file) {
-  std::string text;
   std::string buffer(std::size_t{1} << 16, '\0');
-  while (text.size() < most_map_bytes) {
-    const ssize_t got = pread(file, buffer.data(), buffer.size(), static_cast<off_t>(text.size()));
+  while (text_.size() < most_map_bytes) {
+    const ssize_t got = pread(file, buffer.data(), buffer.size(), static_cast<off_t>(text_.size()));
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) break;
-    text.append(buffer, 0, static_cast<std::size_t>(got));
+    text_.append(buffer, 0, static_cast<std::size_t>(got));
   }
-  for (std::string_view rest = text; !rest.empty();) {
+  for (std::string_view rest = text_; !rest.empty();) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
     read_line(rest.substr(0, end));
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
+  std::ranges::stable_sort(functions_, {}, &function::address);
 }
 
 void perf_map::read_line(std::string_view line) {
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
   if (!take_number(line, address) || !take_number(line, bytes)) return;
-  functions_[address] = {bytes, std::string(line.substr(0, elf_file::longest_name))};
+  functions_.push_back({address, bytes, line.substr(0, elf_file::longest_name)});
 }
 
 std::string_view perf_map::function_at(std::uint64_t address) const {
-  const auto next = functions_.upper_bound(address);
+  const auto next = std::ranges::upper_bound(functions_, address, {}, &function::address);
   if (next == functions_.begin()) return {};
-  const auto& [start, found] = *std::prev(next);
-  return address - start < found.bytes ? std::string_view(found.name) : std::string_view();
+  const function& found = *std::prev(next);
+  return address - found.address < found.bytes ? found.name : std::string_view();
 }
 
 std::string perf_map_path(pid_t process) { return fmt::format("/tmp/perf-{}.map", process); }

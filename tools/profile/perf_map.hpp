@@ -3,9 +3,9 @@
 #include <farcall/base/unique_fd.hpp>
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <sys/types.h>
 
@@ -15,21 +15,26 @@ namespace farcall::tool {
 /// /tmp/perf-PID.map: lines of address, size and name.
 class perf_map {
  public:
-  /// Reads by pread, up to 256 MiB. Lines in another form are left out.
+  /// Reads by pread, up to 64 MiB. Lines in another form are left out.
   explicit perf_map(int file);
+  perf_map(const perf_map&) = delete;
+  perf_map& operator=(const perf_map&) = delete;
 
   /// The name of the function that holds the address; empty if there is none.
   [[nodiscard]] std::string_view function_at(std::uint64_t address) const;
 
  private:
   struct function {
+    std::uint64_t address = 0;
     std::uint64_t bytes = 0;
-    std::string name;
+    std::string_view name; ///< in text_
   };
 
   void read_line(std::string_view line);
 
-  std::map<std::uint64_t, function> functions_; ///< by address; the last that was written counts
+  std::string text_; ///< of the file
+  /// Sorted by address; of functions at one address the last that was written counts.
+  std::vector<function> functions_;
 };
 
 /// The path of the process's map, whether or not there is one.

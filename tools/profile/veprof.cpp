@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cmath>
 #include <map>
 #include <system_error>
 #include <tuple>
@@ -96,7 +97,9 @@ bool read_number(std::string_view text, std::optional<double>& value) {
   if (text.empty()) return true;
   double number = 0;
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (status != std::errc{} || end != text.data() + text.size() || !(number >= 0)) return false;
+  if (status != std::errc{} || end != text.data() + text.size() || !(number >= 0) ||
+      !std::isfinite(number))
+    return false;
   value = number;
   return true;
 }

@@ -124,10 +124,12 @@ TEST(veprof, refuses_other_files) {
   expect_bad("a\n0.2;;;;\nc\n", "line 2: version \"0.2\" instead of 0.1");
   expect_bad("a\n0.1;;;;fast\nc\n", "line 2: \"fast\" is no frequency");
   expect_bad("a\n0.1;;;;0\nc\n", "line 2: \"0\" is no frequency");
+  expect_bad("a\n0.1;;;;inf\nc\n", "line 2: \"inf\" is no frequency");
   expect_bad("a\n0.1;;;;1\nc\nx\n", "line 4: 1 fields, a function has 20");
   expect_bad("a\n0.1;;;;1\nc\n;;;;;;;;;;;;;;;;;;;f\n", "line 4: a function without samples");
   expect_bad("a\n0.1;;;;1\nc\n1;2x;;;;;;;;;;;;;;;;;;f\n", "line 4: \"2x\" is no number");
   expect_bad("a\n0.1;;;;1\nc\n-1;;;;;;;;;;;;;;;;;;;f\n", "line 4: \"-1\" is no number");
+  expect_bad("a\n0.1;;;;1\nc\ninf;;;;;;;;;;;;;;;;;;;f\n", "line 4: \"inf\" is no number");
   expect_bad("a\n0.1;;;;1\nc\nnan;;;;;;;;;;;;;;;;;;;f\n", "line 4: \"nan\" is no number");
 }
 
