@@ -99,10 +99,11 @@ class membership {
   [[nodiscard]] static std::unique_ptr<membership> launch(membership_options o,
                                                           const program_identity& program);
 
-  /// Target, before it joins: throws error, which the host is told, where the target cannot do what
-  /// these settings of the job ask for. `scheme` is of the transport to the host.
-  using join_check =
-      std::function<void(std::span<const std::byte> settings, std::string_view scheme)>;
+  /// Target, before it joins: throws error, which the host is told, if the target cannot do what
+  /// these settings of the job ask for, or cannot have so many workers. `scheme` is of the
+  /// transport to the host.
+  using join_check = std::function<void(std::span<const std::byte> settings,
+                                        std::string_view scheme, std::uint32_t workers)>;
   /// Target: joins the job of the host at the other end of the connection, or of the one that
   /// started us. Throws error.
   [[nodiscard]] static std::unique_ptr<membership> join(port_connection to_host,

@@ -371,7 +371,7 @@ void target_membership::enter(std::span<const transport_entry> table,
       continue;
     case control::hello: {
       const auto hello = messages::hello::decode(message->body);
-      check(hello.settings, hello.scheme);
+      check(hello.settings, hello.scheme, hello.workers);
       take_part(hello, table, program);
       continue;
     }

@@ -24,10 +24,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <system_error>
+#include <thread>
+#include <vector>
 
 #include <unistd.h>
 
@@ -161,18 +164,42 @@ void start_equals(am::engine& engine, bool has_progress_thread) {
   if (!has_progress_thread) engine.attach();
 }
 
-/// As membership::join_check.
-void check_settings(std::span<const std::byte> settings, std::string_view scheme) {
-  if (!detail::decode_settings(settings).service.empty())
-    detail::service_entry().check_target(scheme);
-}
-
 std::string no_thread_text(const std::system_error& e) {
   std::string text = std::string("no thread can be made: ") + e.what();
   if (e.code() == std::errc::resource_unavailable_try_again) {
     text += " (limit of processes and threads: 'ulimit -u', or of the container's pids)";
   }
   return text;
+}
+
+/// Makes so many threads at a time, which end at once. Throws error if the system refuses one.
+void require_threads(std::size_t count) {
+  std::promise<void> are_made;
+  const std::shared_future<void> end = are_made.get_future().share();
+  std::vector<std::thread> all;
+  all.reserve(count);
+  std::string refusal;
+  try {
+    while (all.size() != count)
+      all.emplace_back([end] { end.wait(); });
+  } catch (const std::system_error& e) {
+    refusal = no_thread_text(e);
+  }
+  are_made.set_value();
+  for (std::thread& made : all)
+    made.join();
+  if (!refusal.empty()) throw error(refusal);
+}
+
+/// Beside its workers: the failure detector, the acceptor, and one for transports.
+constexpr std::size_t other_threads_of_targets = 3;
+
+/// As membership::join_check. Once a target has joined, its end would be the failure of a node.
+void check_target(std::span<const std::byte> settings, std::string_view scheme,
+                  std::uint32_t workers) {
+  if (!detail::decode_settings(settings).service.empty())
+    detail::service_entry().check_target(scheme);
+  require_threads(workers - 1 + other_threads_of_targets);
 }
 
 /// A target that cannot join ends.
@@ -250,7 +277,7 @@ bool is_target(const job_options& options) {
 }
 
 std::unique_ptr<membership> join_host(const job_options& options) {
-  if (membership::is_target()) return membership::join(transports(), identity(), check_settings);
+  if (membership::is_target()) return membership::join(transports(), identity(), check_target);
   std::optional<process_group> group;
   try {
     group = take_launched_group(detail::process_manager_of(options));
@@ -259,7 +286,7 @@ std::unique_ptr<membership> join_host(const job_options& options) {
     throw error(std::string("this process was started as one of several: ") + e.what());
   }
   return membership::join(*group, detail::patience_for_host(options), transports(), identity(),
-                          check_settings);
+                          check_target);
 }
 
 /// Null if no other process belongs to the group.
@@ -463,7 +490,7 @@ void job::join_equals(const job_options& options, const process_group* group) {
   try {
     state->members = group == nullptr ? join_host(options)
                                       : membership::join(*group, detail::patience_for_host(options),
-                                                         transports(), identity(), check_settings);
+                                                         transports(), identity(), check_target);
     membership& members = *state->members;
     rank_ = members.self();
     detail::process_node.store(rank_, std::memory_order_relaxed);
@@ -640,7 +667,7 @@ void serve_as_target(int socket) {
   const auto table = transports();
   serve([&] {
     return membership::join(port_connection{std::move(to_host), nullptr}, table, identity(),
-                            check_settings);
+                            check_target);
   });
 }
 

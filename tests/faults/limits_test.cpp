@@ -236,6 +236,36 @@ int addition_without_address_space() {
   return 6;
 }
 
+/// Adds nodes in a process whose user may have more and more processes and threads, until one is
+/// there.
+int addition_without_threads() {
+  // The limit does not count for root.
+  constexpr uid_t another_user = 60'123;
+  if (::getuid() == 0 && (::setgid(another_user) != 0 || ::setuid(another_user) != 0)) return 2;
+  job j(with_targets("shm"));
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NPROC, &limit) != 0) return 2;
+  std::string why;
+  for (limit.rlim_cur = 1; limit.rlim_cur < limit.rlim_max; ++limit.rlim_cur) {
+    if (::setrlimit(RLIMIT_NPROC, &limit) != 0) return 2;
+    try {
+      const node added = j.add("shm");
+      say(why);
+      return sync(added, [] { return 3; }) == 3 ? 0 : 4;
+    } catch (const start_failed& e) {
+      why = e.what();
+      if (why.find("limit") != std::string::npos) continue;
+      say("refused without naming the limit: " + why);
+      return 5;
+    } catch (const std::exception& e) {
+      say(std::string("another error: ") + e.what());
+      return 6;
+    }
+  }
+  return 7;
+}
+
+const role threads_role("addition without threads", &addition_without_threads);
 const role narrow_role("addition without address space", &addition_without_address_space);
 const role limits_role("jobs under limits", &jobs_under_limits);
 const role small_files_role("job without files", &job_without_files);
@@ -254,6 +284,13 @@ TEST(address_space_limit, is_named_by_what_adds_a_node) {
   const std::string said = p.line();
   EXPECT_EQ(p.wait(), 0) << said;
   EXPECT_THAT(said, HasSubstr("ulimit -v"));
+}
+
+TEST(thread_limit, is_named_by_what_adds_a_node) {
+  role_process p("addition without threads");
+  const std::string said = p.line();
+  EXPECT_EQ(p.wait(), 0) << said;
+  EXPECT_THAT(said, AllOf(HasSubstr("cannot join"), HasSubstr("ulimit -u")));
 }
 
 TEST(file_size_limit, is_named_where_it_keeps_memory_from_being_shared) {
