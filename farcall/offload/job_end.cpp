@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <future>
@@ -27,17 +26,33 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Jobs that may still be used: by handlers that did not return, and during exit() by threads that
-/// are between two calls. Never destroyed.
-struct jobs_left_behind {
-  std::mutex mutex;
-  std::vector<detail::job_state*> all;
-
-  static void add(detail::job_state* job) {
-    static auto* const left = new jobs_left_behind;
-    const std::lock_guard guard(left->mutex);
-    left->all.push_back(job);
+/// Jobs that have ended, for uses that come later. Never destroyed.
+class jobs_left_behind {
+ public:
+  [[nodiscard]] static jobs_left_behind& instance() {
+    static auto* const all = new jobs_left_behind;
+    return *all;
   }
+  /// Keeps a job for handlers that did not return, and during exit() for threads that are between
+  /// two calls.
+  void keep(detail::job_state* job) {
+    const std::lock_guard guard(mutex_);
+    whole_.push_back(job);
+  }
+  /// Keeps the memory of a job that was destroyed, with a core whose client throws error, for
+  /// handles. Frees the memory of the job before the last eight.
+  void keep_core(void* memory) {
+    auto* const core = new (memory) detail::job_core;
+    core->client = &am::live_clients::ended();
+    const std::lock_guard guard(mutex_);
+    ::operator delete(std::exchange(cores_[next_++ % cores_.size()], memory));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<detail::job_state*> whole_;
+  std::array<void*, 8> cores_{};
+  std::size_t next_ = 0; ///< of cores_
 };
 
 /// Says that what was queued before it has run.
@@ -53,6 +68,15 @@ class marker final : public am::continuation {
   std::shared_ptr<std::promise<void>> passed_;
 };
 
+/// Returns false if the job has to stay in memory.
+bool end_plain(detail::job_state& job) noexcept {
+  if (job.end()) return true;
+  log::error("the job has ended, but a handler, continuation or copy of this process did not " +
+             std::to_string(job.members->stop_timeout().count()) +
+             " ms (stop_timeout) later: its thread, and what the job has in memory, stay");
+  return false;
+}
+
 } // namespace
 
 void detail::end_job(job_state* job) noexcept {
@@ -62,26 +86,12 @@ void detail::end_job(job_state* job) noexcept {
   struct log_at_end {
     ~log_at_end() { am::log_dropped_errors(); }
   } const behind_the_job;
-  if (job->as_equals) {
-    if (end_equals(*job) && !is_exiting()) {
-      delete job;
-    } else {
-      jobs_left_behind::add(job);
-    }
-    return;
+  const bool is_unused = job->as_equals ? end_equals(*job) : end_plain(*job);
+  if (is_unused && !is_exiting()) {
+    delete job;
+  } else {
+    jobs_left_behind::instance().keep(job);
   }
-  if (job->end()) {
-    if (is_exiting()) {
-      jobs_left_behind::add(job);
-    } else {
-      delete job;
-    }
-    return;
-  }
-  log::error("the job has ended, but a handler, continuation or copy of this process did not " +
-             std::to_string(job->members->stop_timeout().count()) +
-             " ms (stop_timeout) later: its thread, and what the job has in memory, stay");
-  jobs_left_behind::add(job);
 }
 
 // Inline, g++ would take the delete for one of the usual operator.
@@ -90,14 +100,7 @@ void detail::end_job(job_state* job) noexcept {
 }
 
 void detail::job_state::operator delete(void* memory) noexcept {
-  static constinit std::array<std::atomic<void*>, 8> last{};
-  static constinit std::atomic<std::size_t> count{0};
-  auto* const core = new (memory) job_core;
-  core->client = &am::live_clients::ended();
-  // Relaxed: it only gives out places.
-  const std::size_t place = count.fetch_add(1, std::memory_order_relaxed) % last.size();
-  // Acquire-release: another thread may free what this one has put there.
-  ::operator delete(last[place].exchange(memory, std::memory_order_acq_rel));
+  jobs_left_behind::instance().keep_core(memory);
 }
 
 detail::job_state::~job_state() {
