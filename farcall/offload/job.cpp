@@ -301,6 +301,40 @@ void serve_if_started(const job_options& options) {
   std::exit(0);
 }
 
+/// Options of a job with the settings of its command line and environment, and the processes that
+/// make it together.
+struct given_job {
+  job_options options;
+  std::optional<process_group> group;
+};
+
+/// Returns the job of a host; prints the help, or serves hosts, and exits if the command line says
+/// so. Throws setting_error.
+given_job read_command_line(const job_options& options, const settings_source& given) {
+  if (given.asks_for_help()) {
+    std::fputs(settings::help().c_str(), stdout);
+    std::exit(0);
+  }
+  const auto server = given.text(settings::row("serve"));
+  given_job wanted;
+  if (!server) wanted.group = take_launched_group(detail::process_manager_of(options));
+  wanted.options = detail::complete(options, given, wanted.group.has_value());
+  if (server) serve_hosts(*server, wanted.options, given);
+  detail::refuse_server_options(given);
+  return wanted;
+}
+
+/// Calls `make`, and has an uncaught setting_error end the program with its text.
+template <class Make>
+void tell_setting_errors_of(const Make& make) {
+  try {
+    make();
+  } catch (const setting_error&) {
+    detail::tell_uncaught_setting_errors();
+    throw;
+  }
+}
+
 } // namespace
 
 // ---- job_state ----------------------------------------------------------------------------------
@@ -393,26 +427,16 @@ job::job(const job_options& options) {
   start(o, std::move(existing), several(group), false);
 }
 
-job::job(int& argc, char** argv, const job_options& options) try {
-  serve_if_started(options);
-  auto existing = take_over(options.existing_targets); // in a target the numbers mean nothing
-  const settings_source given(argc, argv);
-  if (given.asks_for_help()) {
-    std::fputs(settings::help().c_str(), stdout);
-    std::exit(0);
-  }
-  const auto server = given.text(settings::row("serve"));
-  std::optional<process_group> group;
-  if (!server) group = take_launched_group(detail::process_manager_of(options));
-  const job_options o = detail::complete(options, given, group.has_value());
-  if (server) serve_hosts(*server, o, given);
-  detail::refuse_server_options(given);
-  detail::refuse_plain_jobs(given);
-  detail::refuse_host_alone(o, group);
-  start(o, std::move(existing), several(group), false);
-} catch (const setting_error&) {
-  detail::tell_uncaught_setting_errors();
-  throw;
+job::job(int& argc, char** argv, const job_options& options) {
+  tell_setting_errors_of([&] {
+    serve_if_started(options);
+    auto existing = take_over(options.existing_targets); // in a target the numbers mean nothing
+    const settings_source given(argc, argv);
+    const given_job wanted = read_command_line(options, given);
+    detail::refuse_plain_jobs(given);
+    detail::refuse_host_alone(wanted.options, wanted.group);
+    start(wanted.options, std::move(existing), several(wanted.group), false);
+  });
 }
 
 job::job(spmd_t /*says which*/, const job_options& options) {
@@ -438,26 +462,13 @@ job::job(spmd_t /*says which*/, const process_group& group, const job_options& o
   }
 }
 
-job::job(spmd_t /*says which*/, int& argc, char** argv, const job_options& options) try {
-  const settings_source given(argc, argv);
-  if (is_target(options)) {
-    join_equals(options, nullptr);
-    return;
-  }
-  if (given.asks_for_help()) {
-    std::fputs(settings::help().c_str(), stdout);
-    std::exit(0);
-  }
-  const auto server = given.text(settings::row("serve"));
-  std::optional<process_group> group;
-  if (!server) group = take_launched_group(detail::process_manager_of(options));
-  const job_options o = detail::complete(options, given, group.has_value());
-  if (server) serve_hosts(*server, o, given);
-  detail::refuse_server_options(given);
-  start(o, take_over(options.existing_targets), several(group), true);
-} catch (const setting_error&) {
-  detail::tell_uncaught_setting_errors();
-  throw;
+job::job(spmd_t /*says which*/, int& argc, char** argv, const job_options& options) {
+  tell_setting_errors_of([&] {
+    const settings_source given(argc, argv);
+    if (is_target(options)) return join_equals(options, nullptr);
+    const given_job wanted = read_command_line(options, given);
+    start(wanted.options, take_over(options.existing_targets), several(wanted.group), true);
+  });
 }
 
 job::job(job&& other) noexcept
