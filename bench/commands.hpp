@@ -14,6 +14,7 @@ namespace farcall::tool {
 [[nodiscard]] command command_start();
 [[nodiscard]] command command_load();
 [[nodiscard]] command command_attacks();
+[[nodiscard]] command command_faults();
 [[nodiscard]] command command_trace();
 [[nodiscard]] command command_veo_memory(); ///< where this build has libveo
 [[nodiscard]] command command_am2();        ///< where this build has AM-2

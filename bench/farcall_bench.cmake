@@ -13,6 +13,7 @@ add_library(
   bandwidth/published.cpp
   bandwidth/target_block.cpp
   bandwidth/unregistered.cpp
+  faults/faults.cpp
   files/file_work.cpp
   files/files.cpp
   files/published.cpp

@@ -18,7 +18,7 @@ farcall::tool::command program() {
               .footer = "docs/benchmarks.md says how each figure is measured."};
   all.commands = {command_floor(),   command_offload(), command_patterns(), command_bandwidth(),
                   command_files(),   command_scale(),   command_start(),    command_load(),
-                  command_attacks(), command_trace()};
+                  command_attacks(), command_faults(),  command_trace()};
 #ifdef FARCALL_TOOL_HAS_VEO
   all.commands.push_back(command_veo_memory());
 #endif

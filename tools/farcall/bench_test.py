@@ -101,6 +101,19 @@ def check_unregistered(farcall):
                 raise SystemExit(f"{row}")
 
 
+def check_faults(farcall):
+    done = run_drawn(1, farcall, "bench", "faults", "--quick", "--json")
+    expect(done, 0, '"fault_ns": [', "out")
+    rows = json.loads(done.stdout)["fault_ns"]
+    expected = [("names", False, 0), ("names", True, 0), ("full", False, 0), ("full", True, 0),
+                ("full", False, 3), ("full", True, 3)]
+    if [(r["report"], r["deadline"], r["other_reports"]) for r in rows] != expected:
+        raise SystemExit(f"other rows: {rows}")
+    for row in rows:
+        if row["samples"] != (20 if row["report"] == "names" else 3) or not 0 < row["p1"] <= row["p99"]:
+            raise SystemExit(f"{row}")
+
+
 def check_without(farcall):
     with tempfile.TemporaryDirectory() as folder:
         alone = os.path.join(folder, "farcall")
@@ -111,7 +124,7 @@ def check_without(farcall):
 
 
 PARTS = {"door": check_door, "scale": check_scale, "unregistered": check_unregistered,
-         "am2": check_am2, "without": check_without}
+         "am2": check_am2, "faults": check_faults, "without": check_without}
 
 
 def main():
