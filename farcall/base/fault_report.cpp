@@ -397,7 +397,7 @@ void write_report(int signal, const siginfo_t& info, const void* context) noexce
   if (options.kind != crash_report::full) return;
   write_script_for_debugger(scripts[0]);
   write_script_for_lines(scripts[1], frames);
-  const bool was_whole = run_helper_scripts(scripts, lines, deadline);
+  const bool was_whole = run_helper_scripts(scripts, lines, deadline, options.gives_way);
   if (!was_whole) return drop_rest(takes_too_long);
   if (is_complete.exchange(true)) return;
   rest.add(" was in\n");

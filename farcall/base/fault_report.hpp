@@ -41,6 +41,9 @@ struct fault_report_options {
   crash_report kind = crash_report::full;
   /// For all of the report; then the process ends.
   std::chrono::milliseconds time{3000};
+  /// True if looking for lines must not delay other processes, which may be about to tell of
+  /// faults.
+  bool gives_way = true;
 };
 
 /// From now on a fault of this process (SIGSEGV, SIGBUS, SIGFPE, SIGILL), and its abort(), is

@@ -1,4 +1,5 @@
 #include <farcall/base/fault_report.hpp>
+#include <tests/helper_programs.hpp>
 
 #include <gtest/gtest.h>
 
@@ -8,13 +9,13 @@
 #include <cstdint>
 #include <cstdlib>
 #include <ctime>
-#include <filesystem>
 #include <fstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <thread>
 
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -78,7 +79,9 @@ int never_ends_in_a_thread() {
 /// Enough to find lines on a busy machine.
 constexpr std::chrono::seconds long_time{60};
 
-int with_report(int (*faults)(), fault_report_options options = {.time = long_time}) {
+constexpr fault_report_options with_lines{.time = long_time, .gives_way = false};
+
+int with_report(int (*faults)(), fault_report_options options = with_lines) {
   report_faults(3, options);
   return faults();
 }
@@ -127,52 +130,47 @@ TEST(fault_report, tells_arguments_where_the_debugger_may_attach) {
               "fault_report_test.cpp:[0-9]+\n    [^\n]*calls_one_that_stores ");
 }
 
-void put_program(const std::string& file, const std::string& script) {
-  std::ofstream(file) << "#!/bin/sh\n" << script;
-  std::filesystem::permissions(file, std::filesystem::perms::owner_all);
-}
-
-/// As a debugger that reads a large program on a busy machine.
-void put_first_a_debugger_that_hangs(const std::string& folder) {
-  put_program(folder + "/gdb", "trap '' TERM\nsleep 1000\n");
-  const char* const path = std::getenv("PATH");
-  ::setenv("PATH", (folder + ":" + (path == nullptr ? "/usr/bin:/bin" : path)).c_str(), 1);
-}
-
 TEST(fault_report, waits_for_no_debugger_that_hangs) {
-  std::string folder = ::testing::TempDir() + "debugger-XXXXXX";
-  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  // As a debugger that reads a large program on a busy machine.
+  const helper_programs slow({"gdb"}, "trap '' TERM\nsleep 1000\n");
   EXPECT_EXIT(
       {
-        put_first_a_debugger_that_hangs(folder);
-        with_report(calls_one_that_stores, {.time = std::chrono::seconds(10)});
+        ::setenv("PATH", slow.path().c_str(), 1);
+        with_report(calls_one_that_stores, {.time = std::chrono::seconds(10), .gives_way = false});
       },
       KilledBySignal(SIGSEGV), "stores_at.*calls_one_that_stores");
-  std::filesystem::remove_all(folder);
 }
 
 TEST(fault_report, is_dropped_with_one_line_and_leaves_no_process) {
-  std::string folder = ::testing::TempDir() + "helpers-XXXXXX";
-  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
-  const std::string pids = folder + "/pids";
-  for (const char* const name : {"/gdb", "/addr2line"})
-    put_program(folder + name, "echo noise >&2\nsleep 1000 &\necho $! >>" + pids + "\nwait\n");
+  const helper_programs slow({"gdb", "addr2line"}, "echo noise >&2\nsleep 1000 &\n"
+                                                   "echo $! >>\"$(dirname \"$0\")/pids\"\nwait\n");
   EXPECT_EXIT(
       {
-        ::setenv("PATH", (folder + ":/usr/bin:/bin").c_str(), 1);
-        with_report(calls_one_that_stores, {.time = std::chrono::milliseconds(700)});
+        ::setenv("PATH", slow.path().c_str(), 1);
+        with_report(calls_one_that_stores,
+                    {.time = std::chrono::milliseconds(700), .gives_way = false});
       },
       KilledBySignal(SIGSEGV),
       "^farcall.[0-9]+. error: node 3 got SIGSEGV at address 0x10\n"
       "farcall.[0-9]+. error: node 3: the functions with their lines are left out: finding "
       "them takes too long\n$");
-  std::ifstream all(pids);
+  std::ifstream all(slow.file("pids"));
   for (pid_t pid = 0; all >> pid;) {
     // A process that was killed may take a while to end.
     while (::kill(pid, 0) == 0)
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
-  std::filesystem::remove_all(folder);
+}
+
+TEST(fault_report, takes_only_time_that_no_other_process_wants) {
+  const helper_programs policy({"gdb", "addr2line"},
+                               "echo \"policy_$(cut -d' ' -f41 /proc/$$/stat) at file.c:1\"\n");
+  EXPECT_EXIT(
+      {
+        ::setenv("PATH", policy.path().c_str(), 1);
+        with_report(calls_one_that_stores, {.time = long_time, .gives_way = true});
+      },
+      KilledBySignal(SIGSEGV), "policy_" + std::to_string(SCHED_IDLE) + " at");
 }
 
 /// Writes all that it is told to standard error.

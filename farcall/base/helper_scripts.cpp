@@ -6,6 +6,7 @@
 #include <ctime>
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -60,7 +61,14 @@ void pause_between_looks() noexcept {
   ::nanosleep(&pause, nullptr);
 }
 
-[[noreturn]] void run_shell(char* script, int output) noexcept {
+/// Gives way to all other processes, for what this one starts, too.
+void give_way() noexcept {
+  const sched_param none{};
+  ::sched_setscheduler(0, SCHED_IDLE, &none);
+}
+
+[[noreturn]] void run_shell(char* script, int output, bool gives_way) noexcept {
+  if (gives_way) give_way();
   ::setpgid(0, 0);
   const int nothing = ::open("/dev/null", O_RDWR);
   if (nothing < 0 || ::dup2(nothing, STDIN_FILENO) < 0 || ::dup2(output, STDOUT_FILENO) < 0 ||
@@ -89,12 +97,12 @@ void kill_script(pid_t shell) noexcept {
 
 /// Runs in a process of its own, which outlives the dying process.
 [[noreturn]] void supervise_scripts(std::array<fixed_text, helper_scripts>& scripts,
-                                    const files& outputs, pid_t dying,
-                                    time_point deadline) noexcept {
+                                    const files& outputs, pid_t dying, time_point deadline,
+                                    bool gives_way) noexcept {
   std::array<pid_t, helper_scripts> shells{};
   for (std::size_t i = 0; i != shells.size(); ++i) {
     shells[i] = fork_here();
-    if (shells[i] == 0) run_shell(scripts[i].data(), outputs[i]);
+    if (shells[i] == 0) run_shell(scripts[i].data(), outputs[i], gives_way);
     if (shells[i] > 0) ::setpgid(shells[i], shells[i]);
   }
   std::array<bool, helper_scripts> are_done{};
@@ -122,7 +130,7 @@ void kill_script(pid_t shell) noexcept {
 } // namespace
 
 bool run_helper_scripts(std::array<fixed_text, helper_scripts>& scripts, fixed_text& output,
-                        time_point deadline) noexcept {
+                        time_point deadline, bool gives_way) noexcept {
   files outputs{};
   for (int& file : outputs) {
     file = ::memfd_create("farcall-report", MFD_CLOEXEC);
@@ -150,7 +158,7 @@ bool run_helper_scripts(std::array<fixed_text, helper_scripts>& scripts, fixed_t
       kept[i] = to;
     }
     close_from(STDERR_FILENO + 1 + static_cast<int>(kept.size()));
-    supervise_scripts(scripts, kept, self, deadline);
+    supervise_scripts(scripts, kept, self, deadline, gives_way);
   }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (supervisor < 0) return false;

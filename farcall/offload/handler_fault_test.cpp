@@ -1,6 +1,7 @@
 #include <farcall/offload/call.hpp>
 #include <farcall/offload/job_test_support.hpp>
 #include <farcall/offload/node_change.hpp>
+#include <tests/helper_programs.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,8 +10,6 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <future>
 #include <span>
 #include <stdexcept>
@@ -109,27 +108,17 @@ TEST(handlers_that_fault, are_told_as_much_of_as_the_job_wants) {
   EXPECT_THROW(job{with_report("lines")}, setting_error);
 }
 
-/// In place of the debugger: runs as long as it may, and notes that it does.
+/// In place of the debugger: runs as long as it may.
 class debugger_that_hangs {
  public:
-  debugger_that_hangs() {
-    const char* const path = std::getenv("PATH");
-    before_ = path == nullptr ? "/usr/bin:/bin" : path;
-    EXPECT_NE(::mkdtemp(folder_.data()), nullptr);
-    std::ofstream(folder_ + "/gdb") << "#!/bin/sh\nexec sleep 1000\n";
-    std::filesystem::permissions(folder_ + "/gdb", std::filesystem::perms::owner_all);
-    ::setenv("PATH", (folder_ + ":" + before_).c_str(), 1);
-  }
+  debugger_that_hangs() { ::setenv("PATH", program_.path().c_str(), 1); }
   debugger_that_hangs(const debugger_that_hangs&) = delete;
   debugger_that_hangs& operator=(const debugger_that_hangs&) = delete;
-  ~debugger_that_hangs() {
-    ::setenv("PATH", before_.c_str(), 1);
-    std::filesystem::remove_all(folder_);
-  }
+  ~debugger_that_hangs() { ::setenv("PATH", before_.c_str(), 1); }
 
  private:
-  std::string folder_ = ::testing::TempDir() + "debugger-XXXXXX";
-  std::string before_;
+  std::string before_ = std::getenv("PATH");
+  helper_programs program_{{"gdb"}, "exec sleep 1000\n"};
 };
 
 TEST(handlers_that_fault, have_failed_for_all_while_their_report_is_made) {
