@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <mutex>
 #include <string>
+#include <thread>
 
 #include <unistd.h>
 
@@ -18,6 +19,8 @@ namespace {
 /// How long one that leaves its job by an exception may take to print it and end, so that its exit
 /// status can be told.
 constexpr std::chrono::milliseconds leave_time{50};
+/// From one look at a process that reports its fault to the next.
+constexpr std::chrono::milliseconds look_interval{1};
 /// From the kill of processes to their end, before this one ends.
 constexpr std::chrono::milliseconds time_to_end{100};
 
@@ -111,7 +114,7 @@ void host_membership::take_leave(node_id node, target& t) {
   t.process->kill();
 }
 
-bool host_membership::lose_equal(node_id /*node*/, target& t, const std::string& why) {
+bool host_membership::lose_equal(node_id node, target& t, const std::string& why) {
   // Of a job that has not begun, the constructor throws what is wrong.
   if (has_given_up_.load(std::memory_order_relaxed) || !is_started_) return false;
   const int code = t.process->exit_code().value_or(t.fault ? 128 + t.fault->signal : t.exit_code);
@@ -127,7 +130,9 @@ bool host_membership::lose_equal(node_id /*node*/, target& t, const std::string&
   const std::string text =
       in_one_line(why) + (t.has_left ? "" : " without closing its job of equals");
   if (!survives_.load(std::memory_order_relaxed)) {
-    end_all(text + "; all nodes are ended, with exit code " + std::to_string(status), status);
+    log::error(text + "; all nodes are ended, with exit code " + std::to_string(status));
+    if (t.is_dying) await_report(node, t);
+    end_all(status);
   }
   log::warning(text + "; the other nodes go on");
   return true;
@@ -152,17 +157,25 @@ void host_membership::end_cut_off(node_id node, target& t) {
   if (t.process->end_fd() < 0) lose(node, t);
 }
 
-void host_membership::kill_all() noexcept {
-  targets_.for_each([](node_id /*node*/, target& t) {
-    if (!t.process) return;
+void host_membership::kill_all_but(node_id spared) noexcept {
+  targets_.for_each([&](node_id node, target& t) {
+    if (!t.process || node == spared) return;
     const std::lock_guard guard(t.telling);
     t.process->kill();
   });
 }
 
-void host_membership::end_all(const std::string& why, int code) noexcept {
-  log::error(why);
-  kill_all();
+void host_membership::await_report(node_id node, target& t) {
+  // A process manager tells of the process that ends first, and ends the rest.
+  if (ranks() == 0) kill_all_but(node);
+  while (!has_ended(node, t)) {
+    if (clock::now() >= t.fault->report_until) return warn_of_report(node);
+    std::this_thread::sleep_for(look_interval);
+  }
+}
+
+void host_membership::end_all(int code) noexcept {
+  kill_all_but(host_id);
   const time_point deadline = clock::now() + time_to_end;
   targets_.for_each([&](node_id node, target& t) {
     if (!t.process || roster_.has_failed(node)) return;
@@ -191,7 +204,7 @@ void host_membership::give_up(const std::string& why) {
 
 void host_membership::follow_giving_up() noexcept {
   if (are_killed_ || !has_given_up_.load(std::memory_order_relaxed)) return;
-  kill_all();
+  kill_all_but(host_id);
   {
     const std::lock_guard guard(lost_mutex_);
     are_killed_ = true;

@@ -201,8 +201,13 @@ class host_membership final : public membership {
   /// One has ended, or is about to, in the way that `why` says. Ends all unless that is what it
   /// should do, or the others go on; true when these have to be told.
   [[nodiscard]] bool lose_equal(node_id node, target& t, const std::string& why);
-  [[noreturn]] void end_all(const std::string& why, int code) noexcept;
-  void kill_all() noexcept;
+  [[noreturn]] void end_all(int code) noexcept;
+  /// Spares none if that is the host.
+  void kill_all_but(node_id spared) noexcept;
+  /// Ends the others if this process has started them, and waits until the target has written its
+  /// report.
+  void await_report(node_id node, target& t);
+  static void warn_of_report(node_id node);
   /// On the thread that watches: kills all once give_up() says so.
   void follow_giving_up() noexcept;
 

@@ -308,8 +308,8 @@ void host_membership::lose(node_id node, target& t) {
 void host_membership::end_faulted(node_id node, target& t) {
   if (!t.fault || t.is_dying || roster_.has_failed(node)) return;
   if (!t.fault->is_whole && clock::now() < t.fault->names_until) return;
-  // All processes end when one does, and then it could not write its report.
-  if (options_.are_equals && !survives_.load(std::memory_order_relaxed)) return;
+  // Behind the job, its host waits for the process.
+  if (options_.are_equals && t.is_told_to_stop) return;
   t.is_dying = true;
   finish_end(node, t, tell_end(node, t));
 }
@@ -544,11 +544,15 @@ void host_membership::shut_down(const std::function<void()>& meanwhile) {
   kill_rest();
 }
 
+void host_membership::warn_of_report(node_id node) {
+  log::warning(node_text(node) + " could not finish the report of its fault, and is ended");
+}
+
 void host_membership::kill_rest() {
   targets_.for_each([this](node_id node, target& t) {
     if (has_gone(node, t) || !t.process) return;
     if (t.fault) {
-      log::warning(node_text(node) + " could not finish the report of its fault, and is ended");
+      warn_of_report(node);
     } else if (is_started_) {
       log::warning(node_text(node) + " did not finish within " +
                    std::to_string(stop_timeout_.count()) + " ms and is " +

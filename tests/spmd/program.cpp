@@ -301,12 +301,17 @@ int roots(program p) {
   return 0;
 }
 
+[[gnu::noinline]] void stores_at(std::uintptr_t address) {
+  *reinterpret_cast<volatile int*>(address) = 1;
+}
+
 /// Says its process, and is then in a state of which it can be torn: computing, waiting, in a
 /// barrier, or closing. The chosen one computes.
 int states(program p) {
   job j = p.make();
   say(std::to_string(j.rank()) + " " + std::to_string(::getpid()));
   const std::string state = p.argument(3);
+  if (j.rank() == p.chosen() && state == "faulting") stores_at(0x10);
   if (j.rank() == p.chosen() || state == "computing") compute();
   if (state == "waiting") j.wait_until([] { return false; });
   if (state == "calling") sync(j.node_at(p.chosen()), [] {});

@@ -1,5 +1,6 @@
 #include <farcall/transport/tcp/handshake.hpp>
 #include <tests/command.hpp>
+#include <tests/helper_programs.hpp>
 #include <tests/network/proxy.hpp>
 #include <tests/sanitizer.hpp>
 
@@ -193,6 +194,17 @@ TEST(spmd, a_node_that_is_killed_ends_all_in_every_state) {
       EXPECT_EQ(c.count(said_once), 1U) << c.text();
     }
   }
+}
+
+TEST(spmd, a_fault_ends_the_others_before_its_report) {
+  if (under_sanitizer) return; // which reports faults itself
+  const helper_programs slow({"gdb", "addr2line"}, "exec sleep 1000\n");
+  command c("env PATH=" + slow.path() + " " + program("shm:2", "states 2 faulting"));
+  EXPECT_EQ(c.end(), 128 + SIGSEGV) << c.text();
+  EXPECT_EQ(c.count(said_once), 1U) << c.text();
+  EXPECT_THAT(c.text(), HasSubstr("(SIGSEGV): at address 0x10, in farcall::test::"));
+  EXPECT_EQ(c.count("takes too long"), 1U) << c.text();
+  EXPECT_LT(c.text().find(said_once), c.text().find("takes too long")) << c.text();
 }
 
 /// The direct children of a process.
