@@ -2,7 +2,6 @@
 #include "tests/network/support.hpp"
 
 #include <farcall/offload/job_test_support.hpp>
-#include <farcall/transport/tcp/secret.hpp>
 #include <farcall/transport/tcp/socket.hpp>
 
 #include <gmock/gmock.h>
@@ -37,10 +36,7 @@ void PrintTo(const how& h, std::ostream* out) { *out << h.name; }
 class network_cut_test : public testing::TestWithParam<how> {
  protected:
   network_cut_test() {
-    if (GetParam().has_key) {
-      key_ = folder_.file("key");
-      tcp::write_key_file(key_);
-    }
+    key_ = folder_.make_key(GetParam().has_key);
     server_.emplace(local_server(key_));
     between_.emplace(port_of(*server_));
     job_options o = network_job(between_->url() + "," + url_of(*server_), key_);

@@ -1,7 +1,6 @@
 #include "tests/network/support.hpp"
 
 #include <farcall/offload/job_test_support.hpp>
-#include <farcall/transport/tcp/secret.hpp>
 
 #include <gtest/gtest.h>
 
@@ -31,11 +30,7 @@ constexpr std::size_t few = 4000;
 class network_deadline_test : public testing::TestWithParam<bool> {
  protected:
   network_deadline_test() {
-    std::string key;
-    if (GetParam()) {
-      key = folder_.file("key");
-      tcp::write_key_file(key);
-    }
+    const std::string key = folder_.make_key(GetParam());
     server_.emplace(local_server(key));
     job_.emplace(network_job(url_of(*server_), key));
     target_ = job_->targets()[0];

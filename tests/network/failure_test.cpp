@@ -5,7 +5,6 @@
 #include <farcall/transport/tcp/handshake.hpp>
 #include <farcall/transport/tcp/relay.hpp>
 #include <farcall/transport/tcp/remote_target.hpp>
-#include <farcall/transport/tcp/secret.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -42,10 +41,7 @@ job_options failing_job(const std::string& targets, const std::string& key = "")
 class network_failure_test : public testing::TestWithParam<bool> {
  protected:
   network_failure_test() {
-    if (GetParam()) {
-      key_ = folder_.file("key");
-      tcp::write_key_file(key_);
-    }
+    key_ = folder_.make_key(GetParam());
     server_.emplace(local_server(key_));
     job_.emplace(failing_job(url_of(*server_) + "?count=2,shm", key_));
     victim_ = job_->targets()[0];

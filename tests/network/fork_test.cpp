@@ -4,7 +4,6 @@
 
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/offload/job_test_support.hpp>
-#include <farcall/transport/tcp/secret.hpp>
 
 #include <gtest/gtest.h>
 
@@ -38,10 +37,7 @@ bool throws_forked(F&& f) {
 class network_forks : public ::testing::TestWithParam<bool> {
  protected:
   network_forks() {
-    if (GetParam()) {
-      key_ = folder_.file("key");
-      tcp::write_key_file(key_);
-    }
+    key_ = folder_.make_key(GetParam());
     server_.emplace(local_server(key_));
     job_.emplace(network_job(url_of(*server_) + "?count=2,shm", key_));
     target_ = job_->targets()[0];
@@ -160,12 +156,7 @@ INSTANTIATE_TEST_SUITE_P(all, network_forks, ::testing::Bool(),
 /// fork of a process that has some.
 class forked_network_hosts : public ::testing::TestWithParam<bool> {
  protected:
-  forked_network_hosts() {
-    if (GetParam()) {
-      key_ = folder_.file("key");
-      tcp::write_key_file(key_);
-    }
-  }
+  forked_network_hosts() { key_ = folder_.make_key(GetParam()); }
 
   scratch_folder folder_;
   std::string key_;

@@ -1,5 +1,4 @@
-#include "tests/network/proxy.hpp"
-#include "tests/network/support.hpp"
+#include "tests/network/proxied_job.hpp"
 
 #include <farcall/memory/record.hpp>
 #include <farcall/offload/job_test_support.hpp>
@@ -50,22 +49,10 @@ tcp::preamble control_preamble(bool is_encrypted = false) {
 }
 
 /// A server and a job with one target that must not notice anything.
-class intruder_test : public testing::Test {
+class intruder_test : public testing::Test, protected proxied_job {
  protected:
-  explicit intruder_test(bool has_key = true, milliseconds handshake_timeout = milliseconds(400)) {
-    if (has_key) {
-      key_ = folder_.file("key");
-      tcp::write_key_file(key_);
-    }
-    server_options o = local_server(key_);
-    o.handshake_timeout = handshake_timeout;
-    server_.emplace(o);
-    between_.emplace(port_of(*server_));
-    job_options j = network_job(between_->url(), key_);
-    j.heartbeat_timeout = seconds(2);
-    job_.emplace(j);
-    target_ = job_->targets().front();
-    pid_ = sync(target_, ::getpid);
+  explicit intruder_test(bool has_key = true, milliseconds handshake_timeout = milliseconds(400))
+      : proxied_job(has_key, seconds(2), handshake_timeout) {
     post(target_, mark, folder_.file("alive"));
   }
 
@@ -99,16 +86,6 @@ class intruder_test : public testing::Test {
     p.kind = kind;
     return p;
   }
-
-  /// Before the server and its targets, so that they write there.
-  captured_log log_;
-  scratch_folder folder_;
-  std::string key_;
-  std::optional<server> server_;
-  std::optional<proxy> between_;
-  std::optional<job> job_;
-  node target_;
-  pid_t pid_ = 0;
 };
 
 class plain_intruder_test : public intruder_test {

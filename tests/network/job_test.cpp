@@ -51,10 +51,7 @@ std::string targets_of(std::string pattern, const server& first, const server& s
 class network_job_test : public testing::TestWithParam<layout> {
  protected:
   network_job_test() {
-    if (GetParam().has_key) {
-      key_ = folder_.file("key");
-      tcp::write_key_file(key_);
-    }
+    key_ = folder_.make_key(GetParam().has_key);
     server_options first = local_server(key_);
     if (GetParam().is_at_path) first.listen = {folder_.file("socket")};
     server_.emplace(std::move(first));

@@ -2,7 +2,6 @@
 #include "tests/sanitizer.hpp"
 
 #include <farcall/offload/job_test_support.hpp>
-#include <farcall/transport/tcp/secret.hpp>
 
 #include <gtest/gtest.h>
 
@@ -47,8 +46,7 @@ class lane_memory : public testing::TestWithParam<bool> {};
 TEST_P(lane_memory, of_an_idle_end_is_at_most_128_kib) {
   if (under_sanitizer) GTEST_SKIP() << "a sanitizer keeps more than the program";
   const scratch_folder folder;
-  const std::string key = GetParam() ? folder.file("key") : "";
-  if (GetParam()) tcp::write_key_file(key);
+  const std::string key = folder.make_key(GetParam());
   const scoped_variable told(key_variable, key.c_str());
   role_process serving("lane_memory_server");
   const job j(network_job(serving.line(), key));

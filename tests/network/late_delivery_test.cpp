@@ -2,7 +2,6 @@
 #include "tests/network/support.hpp"
 
 #include <farcall/offload/job_test_support.hpp>
-#include <farcall/transport/tcp/secret.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -189,8 +188,7 @@ class late_delivery : public testing::TestWithParam<bool> {
     } catch (const error& e) {
       GTEST_SKIP() << e.what();
     }
-    const std::string key = GetParam() ? folder_.file("key") : "";
-    if (GetParam()) tcp::write_key_file(key);
+    const std::string key = folder_.make_key(GetParam());
     ::setenv(key_variable, key.c_str(), 1);
     ::setenv(folder_variable, folder_.file("").c_str(), 1);
     ::setenv(namespace_variable, server_.c_str(), 1);

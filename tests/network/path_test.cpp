@@ -1,7 +1,6 @@
 #include "tests/network/support.hpp"
 
 #include <farcall/base/unique_fd.hpp>
-#include <farcall/transport/tcp/secret.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -60,8 +59,7 @@ class network_paths : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
     if (!may_break_paths()) GTEST_SKIP() << "filters of sockets are not allowed here (root?)";
-    std::string key;
-    if (GetParam()) tcp::write_key_file(key = folder_.file("key"));
+    const std::string key = folder_.make_key(GetParam());
     server_.emplace(local_server(key));
     job_options o = network_job(url_of(*server_) + ",shm", key);
     o.heartbeat_timeout = timeout;

@@ -1,7 +1,6 @@
 #include "tests/network/proxy.hpp"
 #include "tests/network/support.hpp"
 
-#include <farcall/transport/tcp/secret.hpp>
 #include <farcall/transport/tcp/socket.hpp>
 
 #include <cstddef>
@@ -40,9 +39,7 @@ std::size_t descriptors_of_job(const std::string& url) {
 
 class network_starts : public testing::TestWithParam<bool> {
  protected:
-  network_starts() {
-    if (GetParam()) tcp::write_key_file(key_ = folder_.file("key"));
-  }
+  network_starts() { key_ = folder_.make_key(GetParam()); }
 
   scratch_folder folder_;
   std::string key_;

@@ -2,6 +2,7 @@
 
 #include <farcall/base/settings.hpp>
 #include <farcall/transport/process.hpp>
+#include <farcall/transport/tcp/secret.hpp>
 
 #include <cerrno>
 #include <cstdio>
@@ -29,6 +30,13 @@ scratch_folder::scratch_folder() {
 scratch_folder::~scratch_folder() {
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
+}
+
+std::string scratch_folder::make_key(bool is_wanted) const {
+  if (!is_wanted) return {};
+  std::string key = file("key");
+  tcp::write_key_file(key);
+  return key;
 }
 
 server_options local_server(const std::string& key) {

@@ -25,6 +25,8 @@ class scratch_folder {
   ~scratch_folder();
 
   [[nodiscard]] std::string file(const std::string& name) const { return path_ + "/" + name; }
+  /// Writes a key for a server if it is wanted. Returns the path of the key, else an empty text.
+  [[nodiscard]] std::string make_key(bool is_wanted) const;
 
  private:
   std::string path_;

@@ -1,10 +1,6 @@
-#include "tests/network/proxy.hpp"
-#include "tests/network/support.hpp"
-
-#include <farcall/transport/tcp/secret.hpp>
+#include "tests/network/proxied_job.hpp"
 
 #include <chrono>
-#include <optional>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -20,30 +16,13 @@ namespace {
 
 using std::chrono::milliseconds;
 
-class network_forwarders : public testing::TestWithParam<std::tuple<proxy::way, bool>> {
- protected:
-  network_forwarders() {
-    if (has_key()) tcp::write_key_file(key_ = folder_.file("key"));
-    server_.emplace(local_server(key_));
-    between_.emplace(port_of(*server_));
-    job_options o = network_job(between_->url(), key_);
-    o.heartbeat_timeout = timeout;
-    job_.emplace(o);
-    target_ = job_->targets().front();
-    pid_ = sync(target_, ::getpid);
-  }
-  static proxy::way swallowed() { return std::get<0>(GetParam()); }
-  static bool has_key() { return std::get<1>(GetParam()); }
+constexpr milliseconds timeout{500};
 
-  static constexpr milliseconds timeout{500};
-  captured_log log_;
-  scratch_folder folder_;
-  std::string key_;
-  std::optional<server> server_;
-  std::optional<proxy> between_;
-  std::optional<job> job_;
-  node target_;
-  pid_t pid_ = 0;
+class network_forwarders : public testing::TestWithParam<std::tuple<proxy::way, bool>>,
+                           protected proxied_job {
+ protected:
+  network_forwarders() : proxied_job(std::get<1>(GetParam()), timeout) {}
+  static proxy::way swallowed() { return std::get<0>(GetParam()); }
 };
 
 TEST_P(network_forwarders, that_swallow_a_lane_fail_its_calls) {

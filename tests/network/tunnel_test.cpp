@@ -1,8 +1,6 @@
 #include "tests/network/separate_server.hpp"
 #include "tests/network/support.hpp"
 
-#include <farcall/transport/tcp/secret.hpp>
-
 #include <array>
 #include <cerrno>
 #include <cstddef>
@@ -47,7 +45,7 @@ class network_tunnels : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
     if (!separate_server::is_possible()) GTEST_SKIP() << "no namespaces of users can be made here";
-    if (GetParam()) tcp::write_key_file(key_ = folder_.file("key"));
+    key_ = folder_.make_key(GetParam());
   }
 
   void start(separate_server::network first, separate_server::network second) {
