@@ -6,11 +6,13 @@
 #include <farcall/job/process_manager.hpp>
 
 #include <charconv>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include <unistd.h>
@@ -65,6 +67,26 @@ std::optional<std::uint32_t> number_in(const char* variable) noexcept {
 void take() {
   is_taken = true;
   ::setenv(settings::variable_of(settings::row("process-manager")).c_str(), "none", 1);
+}
+
+/// The launcher's number of processes, the nearest launcher first: mpiexec may itself have been
+/// started by srun, for each machine. SLURM_NTASKS and SLURM_PROCID are no sign: a batch script,
+/// which runs once, has them, too.
+constexpr const char* size_variables[] = {"OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMI_SIZE",
+                                          "SLURM_STEP_NUM_TASKS"};
+
+/// Of launchers that tell each process its number and no more.
+constexpr const char* rank_variable = "PMIX_RANK";
+
+/// Reads how many processes a launcher has started, also if there is one only.
+std::optional<launched_processes> launched_by_variables() {
+  for (const char* name : size_variables) {
+    if (const auto value = environment(name))
+      return launched_processes{std::string(name) + '=' + *value, *value};
+  }
+  const auto number = environment(rank_variable);
+  if (!number || *number == "0") return std::nullopt;
+  return launched_processes{std::string(rank_variable) + '=' + *number, "N"};
 }
 
 } // namespace
@@ -125,6 +147,26 @@ bool is_launched_target(std::string_view which) noexcept {
     break;
   }
   return false;
+}
+
+std::optional<launched_processes> launched_together() {
+  auto found = launched_by_variables();
+  return found && found->count != "1" ? std::move(found) : std::nullopt;
+}
+
+bool refuse_launched_together(std::string_view which,
+                              const std::function<void(const launched_processes&)>& tell) {
+  const auto others = launched_by_variables();
+  if (others && others->count == "1") return false;
+  if (const auto group = take_launched_group(which); group && group->size > 1) {
+    if (group->rank == host_id) tell({group->name, std::to_string(group->size)});
+    // The launcher ends all of them when one has failed, and the line is process 0's.
+    constexpr std::chrono::seconds enough{10};
+    (void)group->broadcast("", deadline_after(enough));
+    return true;
+  }
+  if (others) tell(*others);
+  return others.has_value();
 }
 
 } // namespace farcall

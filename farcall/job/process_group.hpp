@@ -61,4 +61,21 @@ void leave_launched_group() noexcept;
 /// Whether take_launched_group() would give one in which this process is not the host. Asks nobody.
 [[nodiscard]] bool is_launched_target(std::string_view which) noexcept;
 
+/// Processes that a launcher has started together.
+struct launched_processes {
+  std::string by;    ///< for people: the launcher, or its variable and the value: "PMI_SIZE=3"
+  std::string count; ///< "3"; "N" if it is not known
+};
+
+/// Reads the variables of launchers such as mpiexec and srun, also of launchers that farcall cannot
+/// ask. Empty if the variables name no further process. Throws std::bad_alloc.
+[[nodiscard]] std::optional<launched_processes> launched_together();
+
+/// True if a launcher has started this process with others: for a program that starts all others
+/// by itself, and so refuses this. Calls `tell` before, once for all if the launcher can be asked,
+/// else in each process. Does what take_launched_group() does, and throws the same.
+[[nodiscard]] bool
+refuse_launched_together(std::string_view which,
+                         const std::function<void(const launched_processes&)>& tell);
+
 } // namespace farcall

@@ -192,6 +192,39 @@ TEST_F(mpirun_test, starts_servers_that_are_no_targets_of_each_other) {
   (void)c.end(); // it is mpirun's own
 }
 
+#ifdef FARCALL_COMMAND
+TEST_F(mpirun_test, starts_no_further_processes_for_the_command) {
+  for (const char* options : {"-n 2", "--spmd -n 3", "--hosts /dev/null"}) {
+    command c(mpirun + "-n 2 " FARCALL_COMMAND " run " + options + " " + program + "works");
+    EXPECT_NE(c.end(), 0) << c.text();
+    EXPECT_EQ(c.count("has started 2 processes of this command"), 1U) << c.text();
+    EXPECT_EQ(c.count(" nodes\n"), 0U) << c.text();
+  }
+}
+
+TEST_F(mpirun_test, makes_one_job_of_commands_that_name_no_targets) {
+  command c(mpirun + "-n 2 " FARCALL_COMMAND " run " + program + "works");
+  EXPECT_EQ(c.end(), 0) << c.text();
+  EXPECT_EQ(c.count("2 nodes\n"), 1U) << c.text();
+  command equals(mpirun + "-n 2 " FARCALL_COMMAND " run --spmd " + program + "equals");
+  EXPECT_EQ(equals.end(), 0) << equals.text();
+  EXPECT_EQ(equals.count("rank 1 of 2\n"), 1U) << equals.text();
+}
+
+TEST_F(mpirun_test, starts_the_processes_of_one_command) {
+  command c(mpirun + "-n 1 " FARCALL_COMMAND " run -n 3 " + program + "works");
+  EXPECT_EQ(c.end(), 0) << c.text();
+  EXPECT_EQ(c.count("3 nodes\n"), 1U) << c.text();
+}
+
+TEST_F(mpirun_test, starts_jobs_of_commands_where_the_user_says_so) {
+  command c("env FARCALL_PROCESS_MANAGER=none " + mpirun + "-n 2 " FARCALL_COMMAND " run -n 3 " +
+            program + "works");
+  EXPECT_EQ(c.end(), 0) << c.text();
+  EXPECT_EQ(c.count("3 nodes\n"), 2U) << c.text();
+}
+#endif
+
 #ifdef FARCALL_AMUDP_PROGRAM
 // A letter of its own for each way to start others; C and S become other commands.
 TEST_F(mpirun_test, starts_no_further_processes_for_programs_of_amudp) {

@@ -15,11 +15,14 @@
 #include <farcall/base/settings_source.hpp>
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/files/access.hpp>
+#include <farcall/job/process_group.hpp>
+#include <farcall/offload/job_settings.hpp>
 #include <farcall/transport/process.hpp>
 #include <farcall/transport/target_url.hpp>
 
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -68,6 +71,26 @@ void set_variable(const std::string& name, const std::string& value) {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing else uses the environment meanwhile.
   if (setenv(name.c_str(), value.c_str(), 1) != 0)
     throw failed_run(fmt::format("cannot set {}: {}", name, reason_text(errno)));
+}
+
+/// True if a launcher has started this command several times, and each would start what -n or
+/// --hosts names; the launcher's own processes make one job without these. Says so first.
+bool is_refused_under_launcher(const run_options& options) {
+  if (!options.processes && !options.hosts) return false;
+  const std::string which = detail::process_manager_of({});
+  if (which == "none") return false; // each is to start its own
+  const std::string option =
+      options.hosts ? std::string("--hosts") : fmt::format("-n {}", *options.processes);
+  const bool is_refused = refuse_launched_together(which, [&](const launched_processes& others) {
+    fmt::print(stderr,
+               "farcall: a launcher ({}) has started {} processes of this command, and each "
+               "would start the nodes that {} names: leave out {}, or the launcher; with {}=none "
+               "each makes a job of its own\n",
+               others.by, others.count, option, option,
+               settings::variable_of(settings::row("process-manager")));
+  });
+  leave_launched_group();
+  return is_refused;
 }
 
 void set_variable(const setting& which, const std::string& value) {
@@ -138,7 +161,7 @@ int start(const run_options& options, const run_plan& plan, const debug_plan& de
   for (const auto& [name, value] : variables_of(debug))
     set_variable(name, value);
   if (debug.takes_terminal) leave_terminal();
-  set_variable(settings::row("targets"), plan.targets);
+  if (!plan.targets.empty()) set_variable(settings::row("targets"), plan.targets);
   if (options.spmd) set_variable(settings::row("spmd"), "yes");
   if (options.label) {
     block_signals();
@@ -225,7 +248,8 @@ int run_on_hosts(const run_options& options, const std::vector<std::string>& com
 }
 
 std::vector<target_url> targets_of(const run_plan& plan) {
-  return plan.targets == no_targets ? std::vector<target_url>() : parse_targets(plan.targets);
+  return plan.targets.empty() || plan.targets == no_targets ? std::vector<target_url>()
+                                                            : parse_targets(plan.targets);
 }
 
 /// "--gdb 2 ./app": the node would be taken for the program.
@@ -254,6 +278,7 @@ int run_app(run_options options, const std::vector<std::string>& command) {
     options.host_files = files::text_of(prefixes);
   }
   if (settings_source().text(settings::row("label")) == "yes") options.label = true;
+  if (!options.json && is_refused_under_launcher(options)) return 2;
   if (options.hosts) return run_on_hosts(options, command);
   if (!options.folder.empty() || options.port != 0 || options.exports)
     throw usage_problem("--folder, --port and --export are for the machines of --hosts");
@@ -270,6 +295,7 @@ int run_app(run_options options, const std::vector<std::string>& command) {
   }
   if (!options.json) return start(options, plan, debug);
   json environment{{variable_of_targets(), plan.targets}};
+  if (plan.targets.empty()) environment.erase(variable_of_targets());
   if (options.spmd) environment[settings::variable_of(settings::row("spmd"))] = "yes";
   if (options.label) environment[settings::variable_of(settings::row("label"))] = "yes";
   if (options.host_files)

@@ -4,6 +4,8 @@
 
 #include <farcall/base/error.hpp>
 #include <farcall/base/settings_source.hpp>
+#include <farcall/job/process_group.hpp>
+#include <farcall/offload/job_settings.hpp>
 #include <farcall/transport/target_url.hpp>
 
 #include <algorithm>
@@ -111,10 +113,15 @@ run_plan make_run_plan(std::optional<std::size_t> processes, std::optional<std::
     if (plan.targets.empty()) throw usage_problem("--targets is empty; give for example shm:4");
   } else {
     const setting& s = settings::row("targets");
-    plan.targets = settings_source().text(s).value_or(settings::default_of(s));
+    if (const auto set = settings_source().text(s)) {
+      plan.targets = *set;
+    } else if (!is_launched(detail::process_manager_of({}))) {
+      plan.targets = settings::default_of(s);
+    }
   }
   // Throws setting_error for what the program would refuse too.
-  if (!are_equals || plan.targets != no_targets) (void)parse_targets(plan.targets);
+  if (!plan.targets.empty() && (!are_equals || plan.targets != no_targets))
+    (void)parse_targets(plan.targets);
   const char* path = std::getenv("PATH");
   plan.program = find_program(command.front(), path == nullptr ? "/usr/bin:/bin" : path);
   plan.words = command;

@@ -12,13 +12,14 @@ namespace farcall::tool {
 struct run_plan {
   std::string program;            ///< the file that will be executed
   std::vector<std::string> words; ///< what it sees as argv
-  std::string targets;
+  std::string targets;            ///< may be empty: then the variable stays unset
 };
 
 /// Checks everything that can be checked before the program starts: that options name the targets
 /// in at most one way, and a file that is there and may be executed. Without such an option the
-/// variable FARCALL_TARGETS counts, else its default. A job of equals may have one node. Throws
-/// usage_problem or farcall::setting_error, saying what to do.
+/// variable FARCALL_TARGETS counts, else its default; under a launcher, whose processes make the
+/// job, there are no targets then. A job of equals may have one node. Throws usage_problem or
+/// farcall::setting_error, saying what to do.
 [[nodiscard]] run_plan make_run_plan(std::optional<std::size_t> processes,
                                      std::optional<std::string> targets,
                                      const std::vector<std::string>& command,

@@ -72,26 +72,12 @@ std::optional<std::uint32_t> depth_of(const startup& how) {
   return std::nullopt;
 }
 
-/// The variable of a launcher that farcall does not speak to, and how many processes it has
-/// started, if several.
-std::pair<const char*, const char*> started_together() {
-  // The nearest first: mpiexec may itself have been started by srun.
-  for (const char* name :
-       {"OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}) {
-    const char* const count = std::getenv(name);
-    if (count == nullptr) continue;
-    return std::strcmp(count, "1") == 0 ? std::pair<const char*, const char*>()
-                                        : std::pair(name, count);
-  }
-  return {};
-}
-
 /// True if another launcher has started several processes, each of which would be a job of one.
 bool would_be_alone() {
   if (is_started_by_farcall() || !variable("FARCALL_TARGETS").empty()) return false;
   if (is_launched(farcall::detail::process_manager_of({})))
     return false; // and they find each other
-  return started_together().first != nullptr;
+  return farcall::launched_together().has_value();
 }
 
 /// A job of a number of processes that the program or its user names: the environment, which
@@ -118,24 +104,14 @@ class own_targets {
 bool refuse_under_launcher(int processes) {
   const std::string which = farcall::detail::process_manager_of({});
   if (which == "none") return false; // each is to start its own
-  const auto tell = [processes](const std::string& by, const std::string& count) {
+  return refuse_launched_together(which, [processes](const launched_processes& others) {
     const std::string own = std::to_string(processes);
     std::fprintf(stderr,
                  "AM-2: a launcher (%s) has started %s processes of this program, and each was "
                  "asked for a job of %s: start the program without the launcher, or without count "
                  "and letter by \"farcall run --spmd -n %s\"\n",
-                 by.c_str(), count.c_str(), own.c_str(), own.c_str());
-  };
-  if (const auto group = take_launched_group(which); group && group->size > 1) {
-    if (group->rank == 0) tell(group->name, std::to_string(group->size));
-    // The launcher ends all of them when one has failed, and the line is process 0's.
-    constexpr std::chrono::seconds enough{10};
-    (void)group->broadcast("", deadline_after(enough));
-    return true;
-  }
-  const auto [name, count] = started_together();
-  if (name != nullptr) tell(name, count);
-  return name != nullptr;
+                 others.by.c_str(), others.count.c_str(), own.c_str(), own.c_str());
+  });
 }
 
 std::string_view variable(const char* name) {
@@ -178,11 +154,11 @@ int spmd::start(const startup& how) {
   }
   try {
     if (!how.starts_processes && would_be_alone()) {
-      const auto [name, count] = started_together();
+      const auto others = launched_together();
       std::fprintf(stderr,
-                   "AM-2: another launcher has started this program (%s=%s), and each process "
+                   "AM-2: another launcher has started this program (%s), and each process "
                    "would be alone; start it by \"farcall run --spmd -n %s\"\n",
-                   name, count, count);
+                   others->by.c_str(), others->count.c_str());
       return AM_ERR_RESOURCE;
     }
     std::unique_ptr<fabric> f =

@@ -1,5 +1,3 @@
-#include "launcher.hpp"
-
 #include <ham/misc/options.hpp>
 #include <ham/msg/msg_handler_registry.hpp>
 #include <ham/offload/offload.hpp>
@@ -45,10 +43,10 @@ bool names_targets(const ham::detail::options& given, int argc, char** argv) {
 /// nothing that they could find each other by, each would be a host, and the program run that many
 /// times: only for those who ask for it.
 void require_one_host(bool names_targets) {
-  const auto launched = detail::launched_together();
+  const auto launched = farcall::launched_together();
   if (!launched) return;
   const std::string several =
-      "a launcher has started several processes of this program (" + launched->said + ')';
+      "a launcher has started several processes of this program (" + launched->by + ')';
   if (names_targets) {
     farcall::log::warning(several + ", and each is a job by itself, with targets of its own");
     return;
