@@ -1,4 +1,5 @@
 #include <farcall/c/convert.hpp>
+#include <farcall/c/function_table.hpp>
 #include <farcall/c/future.hpp>
 #include <farcall/call/caller.hpp>
 #include <farcall/offload/stop_token.hpp>
@@ -24,7 +25,7 @@ am::pending_call* send_call(const detail::call_place& to, fc_function function, 
   const am::handler_key key =
       key_resolver::key_for(to.messages, named_entry, to.job.context, to.deadline);
   return detail::send<Mode, call_result>(
-      to.messages, key, {}, to.deadline,
+      to.messages, key, handle_of(function), to.deadline,
       named_call{function, {static_cast<const std::byte*>(bytes), size}});
 }
 

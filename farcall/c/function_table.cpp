@@ -65,6 +65,17 @@ void function_table::add(std::string_view name, fc_function hash, registration w
   r.now.store(registrations_.back().get(), std::memory_order_release);
 }
 
+std::string function_table::name_by_handle(function_handle handle) {
+  const std::lock_guard guard(mutex_);
+  std::string found;
+  for (const auto& r : rows_) {
+    if (handle_of(r->hash).value != handle.value) continue;
+    if (!found.empty()) return {};
+    found = r->name;
+  }
+  return found;
+}
+
 bool function_table::remove(fc_function hash) {
   const std::lock_guard guard(mutex_);
   row* const r = row_of(hash);

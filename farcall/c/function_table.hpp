@@ -1,5 +1,6 @@
 #pragma once
 
+#include <farcall/call/callable.hpp>
 #include <farcall/farcall.h>
 
 #include <atomic>
@@ -19,6 +20,11 @@ namespace farcall::c {
   for (const char c : name)
     hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   return hash == 0 ? 1 : hash;
+}
+
+/// Makes the number that the header of a request has for a function, for timelines.
+[[nodiscard]] constexpr function_handle handle_of(fc_function function) noexcept {
+  return {static_cast<std::uint32_t>(function)};
 }
 
 /// The names that a process knows, by hash, and what is registered under them. Any thread may use
@@ -60,6 +66,9 @@ class function_table {
     const row* const found = row_of(hash);
     return found == nullptr ? nullptr : &found->name;
   }
+
+  /// The name whose hash has that handle_of(); empty if this process knows none, or several.
+  [[nodiscard]] std::string name_by_handle(function_handle handle);
 
  private:
   struct row {

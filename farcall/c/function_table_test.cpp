@@ -44,6 +44,18 @@ TEST(function_tables, know_names_that_are_not_registered) {
   EXPECT_EQ(t.name_of(8), nullptr);
 }
 
+TEST(function_tables, find_the_one_name_that_a_handle_says) {
+  function_table t;
+  constexpr fc_function other_half = fc_function{1} << 32;
+  t.know("f", 7);
+  t.know("g", 8 | other_half);
+  EXPECT_EQ(t.name_by_handle(handle_of(7)), "f");
+  EXPECT_EQ(t.name_by_handle(handle_of(8 | other_half)), "g");
+  EXPECT_EQ(t.name_by_handle(handle_of(9)), "");
+  t.know("h", 7 | other_half);
+  EXPECT_EQ(t.name_by_handle(handle_of(7)), "");
+}
+
 TEST(function_tables, refuse_two_names_with_one_hash) {
   function_table t;
   int user = 0;

@@ -58,11 +58,15 @@ void run_named(am::request_context& request, const void* context) noexcept {
   }
 }
 
+std::string name_of(std::uint32_t extra) {
+  return function_table::instance().name_by_handle({extra});
+}
+
 } // namespace
 
 // The name is the same in all builds, and known to all files.
 entry named_entry{detail::type_name<named_call>(), [] { return std::string("bytes(name, bytes)"); },
-                  &run_named, entry_compiler};
+                  &run_named, entry_compiler, &name_of};
 
 } // namespace farcall::c
 

@@ -34,12 +34,15 @@ static constexpr const char* entry_compiler = "gcc";
 class entry {
  public:
   using signature_function = std::string (*)();
+  /// Returns the name of what a request with that `extra` runs; empty if it is unknown.
+  using name_function = std::string (*)(std::uint32_t extra);
 
-  /// `compiler` is that of the file that names the callable.
+  /// `compiler` has compiled the file that names the callable. `name_of_request` is for a callable
+  /// that finds functions by what requests say.
   entry(const char* name, signature_function signature_of, am::handler_function code,
-        const char* compiler) noexcept
+        const char* compiler, name_function name_of_request = nullptr) noexcept
       : name_(name), signature_(signature_of), run_(code), compiler_(compiler),
-        next_(first_.load(std::memory_order_relaxed)) {
+        name_of_(name_of_request), next_(first_.load(std::memory_order_relaxed)) {
     // Release; partner: the acquire loads in entry.cpp. Libraries may be loaded by any thread.
     while (!first_.compare_exchange_weak(next_, this, std::memory_order_release,
                                          std::memory_order_relaxed)) {
@@ -59,6 +62,10 @@ class entry {
   /// Reads the program's symbols.
   [[nodiscard]] std::string name_for_peers() const;
   [[nodiscard]] am::handler_function run() const noexcept { return run_; }
+  /// The name of what a request with that `extra` runs; empty if the callable's own name says it.
+  [[nodiscard]] std::string name_of(std::uint32_t extra) const {
+    return name_of_ == nullptr ? std::string() : name_of_(extra);
+  }
 
  private:
   friend class function_registry;
@@ -72,6 +79,7 @@ class entry {
   signature_function signature_;
   am::handler_function run_;
   const char* compiler_;
+  name_function name_of_;
   entry* next_;
   std::uint32_t index_ = 0;
 };

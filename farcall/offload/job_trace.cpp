@@ -93,6 +93,9 @@ std::string function_text(const key_resolver& functions, std::uint32_t key, std:
   const auto& rows = function_registry::instance().rows();
   const std::size_t row = key - key_resolver::first_row_key;
   if (key < key_resolver::first_row_key || row >= rows.size()) return {};
+  if (std::string name = rows[row].code == nullptr ? "" : rows[row].code->name_of(handle);
+      !name.empty())
+    return name;
   callable_description callable = describe_callable(rows[row].name, rows[row].signature);
   if (callable.kind != "pointer" || handle == 0) return callable.name;
   const any_function f = functions.function_for({handle});

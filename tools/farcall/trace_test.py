@@ -235,12 +235,19 @@ def otf2_events(printed):
                int(tag[1]) if tag else None)
 
 
-def check_otf2(farcall, program, folder):
-    module = os.path.join(os.path.dirname(os.path.dirname(farcall)), "lib", "farcall",
-                          "libfarcall-otf2.so")
-    if not os.path.exists(module) or not shutil.which("otf2-print"):
+def module_beside(farcall):
+    return os.path.join(os.path.dirname(os.path.dirname(farcall)), "lib", "farcall",
+                        "libfarcall-otf2.so")
+
+
+def need_otf2(farcall):
+    if not os.path.exists(module_beside(farcall)) or not shutil.which("otf2-print"):
         print("OTF2 is not there")
         sys.exit(77)
+
+
+def check_otf2(farcall, program, folder):
+    need_otf2(farcall)
     path = os.path.join(folder, "out.otf2")
     good(run(farcall, "run", "-n", "2", "--trace", path, program, "calls"))
     expect(sorted(os.listdir(folder)) == ["out", "out.def", "out.otf2"], os.listdir(folder))
@@ -271,9 +278,35 @@ def check_otf2(farcall, program, folder):
            nowhere.stderr)
 
 
+NAMED = {"f": (2, 3), "Pi": (1, 1), 'solve "rows"': (1, 1)}
+
+
+def check_names(farcall, program, folder):
+    path = os.path.join(folder, "out.json")
+    good(run(farcall, "run", "-n", "2", "--trace", path, program))
+    document = read(path)
+    for name, (calls, handlers) in NAMED.items():
+        for node, category, times in ((0, "call", calls), (1, "handler", handlers)):
+            found = [r for r in slices(document, node, name)
+                     if r["cat"] == category and (category == "handler" or r["dur"] > 0)]
+            expect(len(found) == times, f"{times} of {category} {name}, not {len(found)}: "
+                   f"{[r['name'] for r in document['traceEvents'] if r['ph'] == 'X']}")
+    expect(len(slices(document, 1, "missing")) == 0, "what is not registered has no name there")
+
+
+def check_names_otf2(farcall, program, folder):
+    need_otf2(farcall)
+    path = os.path.join(folder, "out.otf2")
+    good(run(farcall, "run", "-n", "2", "--trace", path, program))
+    regions = good(run("otf2-print", "-G", path)).stdout
+    for name in ("f", "Pi", 'solve "rows"'):
+        expect(f'"{name}"' in regions, f"{name} is defined:\n{regions}")
+
+
 PARTS = {"calls": check_calls, "variable": check_variable, "limit": check_limit,
          "refusals": check_refusals, "killed": check_killed, "fork": check_fork,
-         "equals": check_equals, "otf2": check_otf2}
+         "equals": check_equals, "otf2": check_otf2, "names": check_names,
+         "names_otf2": check_names_otf2}
 
 
 def main():
