@@ -1,4 +1,5 @@
 #include <farcall/base/error.hpp>
+#include <farcall/base/settings_source.hpp>
 #include <farcall/base/settings_table.hpp>
 #include <farcall/offload/trace_file.hpp>
 #include <farcall/trace/archive.hpp>
@@ -53,10 +54,17 @@ class without_pipe_signals {
   bool was_waiting_ = false;
 };
 
+constexpr const setting& module_setting = settings::row("otf2-module");
+
+std::vector<std::string> archive_modules() {
+  const auto given = settings_source().text(module_setting);
+  return given ? std::vector{*given} : module_files("otf2");
+}
+
 /// Stays loaded.
 farcall_archive_writer* find_archive_writer(const std::string& path) {
   std::string looked_at;
-  for (const std::string& file : module_files("otf2")) {
+  for (const std::string& file : archive_modules()) {
     std::error_code ignored;
     if (!fs::exists(file, ignored)) {
       looked_at += (looked_at.empty() ? "" : ", ") + file;
@@ -74,8 +82,9 @@ farcall_archive_writer* find_archive_writer(const std::string& path) {
   }
   refuse_trace(path,
                "OTF2 is written by a module that is not installed: there is no " + looked_at +
-                   "; build farcall where OTF2 is (libopen-trace-format2-dev), or give a name that "
-                   "ends otherwise, as in .json");
+                   "; name its file (" + settings::variable_of(module_setting) +
+                   "=/path/of/libfarcall-otf2.so), build farcall where OTF2 is "
+                   "(libopen-trace-format2-dev), or give a name that ends otherwise, as in .json");
 }
 
 } // namespace

@@ -273,6 +273,16 @@ def check_otf2(farcall, program, folder):
            f"messages have both ends: {messages}")
     again = run(farcall, "run", "-n", "2", "--trace", path, program, "calls")
     expect(again.returncode != 0 and "out.otf2 is there already" in again.stderr, again.stderr)
+    # A copy of the program has no module beside it.
+    module = module_beside(farcall)
+    named = os.path.join(folder, "named.otf2")
+    good(run(shutil.copy(program, folder), "calls", FARCALL_TRACE=named,
+             FARCALL_OTF2_MODULE=shutil.copy(module, folder)))
+    expect(os.path.exists(named), os.listdir(folder))
+    missing = run(program, "calls", FARCALL_TRACE=os.path.join(folder, "missing.otf2"),
+                  FARCALL_OTF2_MODULE="/no/such.so")
+    expect(missing.returncode != 0 and "there is no /no/such.so" in missing.stderr
+           and "FARCALL_OTF2_MODULE=" in missing.stderr, missing.stderr)
     nowhere = run(farcall, "run", "--trace", "/no/such/folder/out.otf2", program, "calls")
     expect(nowhere.returncode != 0 and "No such file or directory" in nowhere.stderr,
            nowhere.stderr)
