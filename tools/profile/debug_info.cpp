@@ -1,6 +1,6 @@
 #include "debug_info.hpp"
 
-#include <farcall/base/symbol_name.hpp>
+#include "rust_name.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -79,7 +79,7 @@ class die_names {
     Dwarf_Attribute attribute{};
     for (const unsigned which : {DW_AT_linkage_name, DW_AT_MIPS_linkage_name}) {
       if (dwarf_attr(&function, which, &attribute) == nullptr) continue;
-      if (const char* const text = dwarf_formstring(&attribute)) return demangle_symbol(text);
+      if (const char* const text = dwarf_formstring(&attribute)) return readable_function(text);
     }
     const char* const name = dwarf_diename(&function);
     return name == nullptr ? std::string{} : prefix_of(function) + name;

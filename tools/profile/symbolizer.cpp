@@ -2,9 +2,9 @@
 
 #include "elf_file.hpp"
 #include "perf_map.hpp"
+#include "rust_name.hpp"
 #include "source_frames.hpp"
 
-#include <farcall/base/symbol_name.hpp>
 #include <farcall/base/text.hpp>
 
 #include <algorithm>
@@ -104,7 +104,7 @@ class function_names {
   /// The compiler names parts of functions that it has split "name.cold" or "name.part.0".
   static std::string plain(std::string_view mangled) {
     const std::size_t dot = mangled.starts_with("_Z") ? mangled.find('.') : std::string_view::npos;
-    std::string name = demangle_symbol(std::string(mangled.substr(0, dot)));
+    std::string name = readable_function(mangled.substr(0, dot));
     name.resize(std::min(name.size(), elf_file::longest_name));
     return name;
   }
