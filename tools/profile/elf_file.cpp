@@ -24,6 +24,8 @@ constexpr std::uint64_t longest_table = std::uint64_t{1} << 30;
 /// Of notes, all together: a damaged file may name the same ones again and again.
 constexpr std::uint64_t longest_notes = 1 << 20;
 constexpr std::uint64_t longest_link = 4096;
+/// A table of calls copies a name for each of its entries.
+constexpr std::size_t longest_call = 4096;
 constexpr std::size_t most_sections = 1 << 20;
 /// Functions may overlap, as parts of one do that the compiler has moved out: how many are looked
 /// at for one that holds an address.
@@ -118,10 +120,11 @@ void elf_file::read_sections(std::uint64_t offset, std::size_t count, std::size_
   for (std::size_t i = 0; i < count; ++i) {
     const auto header = value_at<Elf64_Shdr>(bytes, i);
     sections_.push_back({header.sh_name, header.sh_type, header.sh_link, header.sh_addr,
-                         header.sh_offset, header.sh_size});
+                         header.sh_offset, header.sh_size, header.sh_entsize});
   }
+  std::vector<std::byte> texts;
   if (names < count) {
-    const auto texts = read(sections_[names].offset, sections_[names].bytes);
+    texts = read(sections_[names].offset, sections_[names].bytes);
     for (const section& s : sections_) {
       // Enough to tell those that are looked for from all others.
       const std::string_view name = text_at(texts, s.name, 32);
@@ -142,6 +145,7 @@ void elf_file::read_sections(std::uint64_t offset, std::size_t count, std::size_
   } else if (exported != sections_.end()) {
     read_functions(*exported);
   }
+  if (exported != sections_.end()) read_calls(*exported, texts);
 }
 
 void elf_file::read_notes(std::uint64_t offset, std::uint64_t bytes) {
@@ -172,11 +176,29 @@ void elf_file::read_debug_link(const section& link) {
     debug_link_checksum_ = value_at<std::uint32_t>(std::span(bytes).subspan(at), 0);
 }
 
+/// By symbol: true if it has a version that is there for older programs only. Empty if no symbol
+/// has a version.
+std::vector<bool> elf_file::old_versions_of(const section& symbols) const {
+  constexpr std::uint16_t hidden = 0x8000;
+  const auto index = static_cast<std::size_t>(&symbols - sections_.data());
+  for (const section& s : sections_) {
+    if (s.type != SHT_GNU_versym || s.link != index) continue;
+    const auto bytes = read(s.offset, s.bytes);
+    std::vector<bool> are_old(bytes.size() / sizeof(std::uint16_t));
+    for (std::size_t i = 0; i < are_old.size(); ++i)
+      are_old[i] = (value_at<std::uint16_t>(bytes, i) & hidden) != 0;
+    return are_old;
+  }
+  return {};
+}
+
 void elf_file::read_functions(const section& symbols) {
   if (symbols.link >= sections_.size()) return;
   const section& texts = sections_[symbols.link];
-  names_ = read(texts.offset, texts.bytes);
+  std::vector<std::byte>& names = defined_.names;
+  names = read(texts.offset, texts.bytes);
   const auto table = read(symbols.offset, symbols.bytes);
+  const std::vector<bool> are_old = old_versions_of(symbols);
   const std::size_t count = table.size() / sizeof(Elf64_Sym);
   for (std::size_t i = 0; i < count; ++i) {
     const auto symbol = value_at<Elf64_Sym>(table, i);
@@ -187,22 +209,81 @@ void elf_file::read_functions(const section& symbols) {
         type == STT_NOTYPE && symbol.st_size == 0 && ELF64_ST_BIND(symbol.st_info) == STB_GLOBAL;
     if (!is_function && !is_label) continue;
     if (symbol.st_shndx == SHN_UNDEF || symbol.st_shndx == SHN_ABS) continue;
-    if (symbol.st_name == 0 || symbol.st_name >= names_.size()) continue;
+    if (symbol.st_name == 0 || symbol.st_name >= names.size()) continue;
     // A function ends with its section: the linker's table of calls may follow.
     std::uint64_t end = std::numeric_limits<std::uint64_t>::max();
     if (symbol.st_shndx < sections_.size())
       end = sections_[symbol.st_shndx].address + sections_[symbol.st_shndx].bytes;
+    const std::string_view name = text_at(names, symbol.st_name, longest_name);
     // Symbols with a version in their name are kept for older programs.
-    const bool has_version =
-        text_at(names_, symbol.st_name, longest_name).find('@') != std::string_view::npos;
-    functions_.push_back(
+    const bool is_old =
+        name.find('@') != std::string_view::npos || (i < are_old.size() && are_old[i]);
+    const bool is_mangled = name.starts_with("_Z") || name.starts_with("_R");
+    defined_.functions.push_back(
         {symbol.st_value, symbol.st_size, end, symbol.st_name,
-         is_function && !has_version && ELF64_ST_BIND(symbol.st_info) == STB_GLOBAL});
+         is_function && !is_old && ELF64_ST_BIND(symbol.st_info) != STB_LOCAL,
+         name.starts_with('_') && !is_mangled});
   }
   // Of several with one address the last is taken: one with a size, and not an alias.
-  std::ranges::sort(functions_, {}, [](const function& f) {
-    return std::tuple(f.address, f.bytes != 0, f.is_preferred, f.name);
+  std::ranges::sort(defined_.functions, {}, [](const function& f) {
+    return std::tuple(f.address, f.bytes != 0, f.is_preferred, !f.is_reserved, f.name);
   });
+}
+
+/// Each entry of a table of calls jumps to what stands at a place that the loader fills in, for
+/// which there is a relocation with the function's symbol.
+void elf_file::read_calls([[maybe_unused]] const section& symbols,
+                          [[maybe_unused]] std::span<const std::byte> section_names) {
+#if defined(__x86_64__)
+  if (symbols.link >= sections_.size()) return;
+  const auto find = [&](std::string_view name) {
+    return std::ranges::find_if(sections_, [&](const section& s) {
+      return s.type != SHT_NOBITS && text_at(section_names, s.name, 32) == name;
+    });
+  };
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> places; // and symbols
+  for (const char* name : {".rela.plt", ".rela.dyn"}) {
+    const auto found = find(name);
+    if (found == sections_.end()) continue;
+    const auto table = read(found->offset, found->bytes);
+    for (std::size_t i = 0; i < table.size() / sizeof(Elf64_Rela); ++i) {
+      const auto relocation = value_at<Elf64_Rela>(table, i);
+      const auto symbol = ELF64_R_SYM(relocation.r_info);
+      if (symbol != 0) places.emplace_back(relocation.r_offset, symbol);
+    }
+  }
+  std::ranges::sort(places);
+  const auto table = read(symbols.offset, symbols.bytes);
+  const auto texts = read(sections_[symbols.link].offset, sections_[symbols.link].bytes);
+  constexpr std::string_view jump = "\xff\x25"; // to what stands at a distance from the next one
+  constexpr std::size_t jump_bytes = 6;
+  for (const char* section_name : {".plt", ".plt.sec", ".plt.got"}) {
+    const auto found = find(section_name);
+    if (found == sections_.end()) continue;
+    const std::uint64_t entry = found->entry_bytes == 8 ? 8 : 16;
+    const auto code = read(found->offset, found->bytes);
+    const std::string_view bytes(reinterpret_cast<const char*>(code.data()), code.size());
+    for (auto at = bytes.find(jump); at != std::string_view::npos && at + jump_bytes <= code.size();
+         at = bytes.find(jump, at + jump_bytes)) {
+      std::int32_t distance = 0;
+      std::memcpy(&distance, code.data() + at + jump.size(), sizeof distance);
+      const std::uint64_t place =
+          found->address + at + jump_bytes + static_cast<std::uint64_t>(std::int64_t{distance});
+      const auto known = std::ranges::lower_bound(places, std::pair(place, std::uint64_t{0}));
+      if (known == places.end() || known->first != place) continue;
+      if (known->second >= table.size() / sizeof(Elf64_Sym)) continue;
+      const auto symbol = value_at<Elf64_Sym>(table, static_cast<std::size_t>(known->second));
+      const std::string name(text_at(texts, symbol.st_name, longest_call));
+      if (name.empty()) continue;
+      called_.functions.push_back({found->address + at / entry * entry, entry,
+                                   found->address + found->bytes, called_.names.size()});
+      const std::string text = name + "@plt";
+      const auto* const first = reinterpret_cast<const std::byte*>(text.c_str());
+      called_.names.insert(called_.names.end(), first, first + text.size() + 1);
+    }
+  }
+  std::ranges::sort(called_.functions, {}, &function::address);
+#endif
 }
 
 std::optional<std::uint64_t> elf_file::address_of(std::uint64_t offset) const {
@@ -212,19 +293,23 @@ std::optional<std::uint64_t> elf_file::address_of(std::uint64_t offset) const {
   return {};
 }
 
-std::string_view elf_file::function_at(std::uint64_t address) const {
-  auto at = std::ranges::upper_bound(functions_, address, {}, &function::address);
-  for (int looked = 0; at != functions_.begin() && looked < most_overlapping; ++looked) {
+std::string_view elf_file::function_names::at(std::uint64_t address) const {
+  auto at = std::ranges::upper_bound(functions, address, {}, &function::address);
+  for (int looked = 0; at != functions.begin() && looked < most_overlapping; ++looked) {
     --at;
     if (at->bytes == 0 ? looked == 0 && address < at->end : address - at->address < at->bytes)
-      return text_at(names_, at->name, longest_name);
+      return text_at(names, at->name, longest_name);
   }
   return {};
 }
 
+std::string_view elf_file::function_at(std::uint64_t address) const {
+  const std::string_view name = defined_.at(address);
+  return name.empty() ? called_.at(address) : name;
+}
+
 void elf_file::take_functions_of(elf_file& other) {
-  functions_ = std::move(other.functions_);
-  names_ = std::move(other.names_);
+  defined_ = std::move(other.defined_);
   has_full_symbols_ = other.has_full_symbols_;
 }
 

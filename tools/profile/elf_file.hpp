@@ -19,10 +19,11 @@ class elf_file {
 
   struct function {
     std::uint64_t address = 0;
-    std::uint64_t bytes = 0; ///< if 0, the next function or the section's end bounds it
-    std::uint64_t end = 0;   ///< of the section
-    std::uint64_t name = 0;  ///< in the names
-    bool is_preferred = false;
+    std::uint64_t bytes = 0;   ///< if 0, the next function or the section's end bounds it
+    std::uint64_t end = 0;     ///< of the section
+    std::uint64_t name = 0;    ///< in the names
+    bool is_preferred = false; ///< among aliases
+    bool is_reserved = false;  ///< its name begins with an underscore
   };
 
   /// Reads by pread, so that a file which shrinks meanwhile does no harm. Does not own `file`.
@@ -32,7 +33,8 @@ class elf_file {
   /// The address, in the file's own terms, of a place in the file that is loaded into memory.
   [[nodiscard]] std::optional<std::uint64_t> address_of(std::uint64_t offset) const;
   /// The mangled name of the function that holds the address, or the beginning of one that is
-  /// longer than longest_name; empty when there is none. Valid as long as this, and until
+  /// longer than longest_name; empty when there is none. "name@plt" for what calls a function of
+  /// another library (x86-64). Valid as long as this, and until
   /// take_functions_of().
   [[nodiscard]] std::string_view function_at(std::uint64_t address) const;
   [[nodiscard]] bool has_full_symbols() const { return has_full_symbols_; }
@@ -61,6 +63,14 @@ class elf_file {
     std::uint64_t address = 0;
     std::uint64_t offset = 0;
     std::uint64_t bytes = 0;
+    std::uint64_t entry_bytes = 0;
+  };
+  /// Functions by address, and their names, each of which ends with a zero.
+  struct function_names {
+    std::vector<function> functions;
+    std::vector<std::byte> names;
+
+    [[nodiscard]] std::string_view at(std::uint64_t address) const;
   };
 
   [[nodiscard]] std::vector<std::byte> read(std::uint64_t offset, std::uint64_t bytes) const;
@@ -68,6 +78,8 @@ class elf_file {
   void read_sections(std::uint64_t offset, std::size_t count, std::size_t names);
   void read_notes(std::uint64_t offset, std::uint64_t bytes);
   void read_functions(const section& symbols);
+  [[nodiscard]] std::vector<bool> old_versions_of(const section& symbols) const;
+  void read_calls(const section& symbols, std::span<const std::byte> section_names);
   void read_debug_link(const section& link);
 
   int file_;
@@ -75,8 +87,8 @@ class elf_file {
   std::uint64_t note_bytes_ = 0; ///< that have been read
   std::vector<segment> segments_;
   std::vector<section> sections_;
-  std::vector<function> functions_; ///< by address
-  std::vector<std::byte> names_;    ///< of functions: each ends with a zero
+  function_names defined_;
+  function_names called_; ///< in the linker's tables of calls
   std::string build_id_;
   std::string debug_link_;
   std::optional<std::uint32_t> debug_link_checksum_;

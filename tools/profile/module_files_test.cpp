@@ -13,12 +13,15 @@
 #include <iterator>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <dlfcn.h>
 #include <fcntl.h>
+#include <link.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -134,6 +137,50 @@ TEST(module_names, are_none_of_the_section_before) {
   const auto named = std::ranges::count_if(
       symbols, [](const symbol& s) { return s.frames.back().function == "_init"; });
   EXPECT_LE(named, 8);
+}
+
+std::string name_in(const fs::path& path, std::uint64_t offset) {
+  return symbols_of(path, {offset}).front().frames.back().function;
+}
+
+#if defined(__x86_64__)
+TEST(module_names, tell_what_entries_of_the_plt_call) {
+  const auto symbols = symbols_of(PROFILED_LIBRARY, offsets_in(PROFILED_LIBRARY));
+  const auto has = [&](const std::string& name) {
+    return std::ranges::any_of(symbols,
+                               [&](const symbol& s) { return s.frames.back().function == name; });
+  };
+  EXPECT_TRUE(has("__cxa_finalize@plt"));
+  EXPECT_TRUE(has("std::terminate()@plt"));
+}
+#endif
+
+/// Finds the library of a function, and the function's place in the file.
+std::pair<fs::path, std::uint64_t> place_of(void* function) {
+  std::pair<void*, std::pair<fs::path, std::uint64_t>> wanted;
+  wanted.first = function;
+  ::dl_iterate_phdr(
+      [](dl_phdr_info* library, std::size_t, void* into) {
+        auto& [code, found] = *static_cast<decltype(wanted)*>(into);
+        for (int i = 0; i < library->dlpi_phnum; ++i) {
+          const auto& s = library->dlpi_phdr[i];
+          const auto at = reinterpret_cast<std::uintptr_t>(code) - library->dlpi_addr - s.p_vaddr;
+          if (s.p_type == PT_LOAD && at < s.p_filesz) found = {library->dlpi_name, at + s.p_offset};
+        }
+        return 0;
+      },
+      &wanted);
+  return wanted.second;
+}
+
+// The C library has it as __libc_free, too, and as cfree for older programs.
+TEST(module_names, prefer_what_programs_call) {
+  // A sanitizer has a function of that name in the program.
+  void* const c_library = ::dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+  ASSERT_NE(c_library, nullptr);
+  const auto [library, offset] = place_of(::dlsym(c_library, "free"));
+  ::dlclose(c_library);
+  EXPECT_EQ(name_in(library, offset), "free");
 }
 
 TEST(module_names, come_from_the_map_of_compiled_code) {

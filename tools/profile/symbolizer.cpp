@@ -103,8 +103,12 @@ class function_names {
  private:
   /// The compiler names parts of functions that it has split "name.cold" or "name.part.0".
   static std::string plain(std::string_view mangled) {
-    const std::size_t dot = mangled.starts_with("_Z") ? mangled.find('.') : std::string_view::npos;
+    constexpr auto none = std::string_view::npos;
+    const std::string_view end = mangled.ends_with("@plt") ? "@plt" : "";
+    mangled.remove_suffix(end.size());
+    const std::size_t dot = mangled.starts_with("_Z") ? mangled.find('.') : none;
     std::string name = readable_function(mangled.substr(0, dot));
+    name += end;
     name.resize(std::min(name.size(), elf_file::longest_name));
     return name;
   }
