@@ -29,7 +29,8 @@ text { fill: #111111; }
 constinit const std::string_view flame_graph_page::script = R"JS(
 "use strict";
 (function () {
-  const svg = document.documentElement;
+  // A page may have more than this picture.
+  const svg = document.currentScript.closest("svg");
   const width = Number(svg.dataset.width);
   const all = Number(svg.dataset.samples);
   const frames = Array.from(svg.querySelectorAll(".frame")).map(function (g) {
@@ -92,7 +93,7 @@ constinit const std::string_view flame_graph_page::script = R"JS(
       }
     }
     const share = all === 0 ? 0 : 100 * found / all;
-    document.getElementById("matched").textContent = text === "" ? "" :
+    svg.querySelector("#matched").textContent = text === "" ? "" :
       "found in " + share.toFixed(1) + " % of the samples, frames: " + number;
   }
 

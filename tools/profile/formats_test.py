@@ -399,14 +399,20 @@ def in_browser(svg, steps, fragment=""):
     page = svg.parent / "page.svg"
     script = f"<script><![CDATA[{SHOTS.replace('STEPS', steps)}]]></script></svg>"
     page.write_text(svg.read_text(encoding="utf-8").replace("</svg>", script), encoding="utf-8")
+    shots = re.search(r"<shots[^>]*>(.*)</shots>", loaded(page, fragment), re.DOTALL)
+    expect(shots, "the page has shots")
+    return [(found, dict(frames)) for found, frames in json.loads(html.unescape(shots[1]))]
+
+
+def loaded(page, fragment=""):
+    """A page once a browser has run its scripts."""
     done = subprocess.run(
         ["chromium", "--headless", "--no-sandbox", "--disable-gpu",
-         f"--user-data-dir={svg.parent / 'browser'}", "--dump-dom",
+         f"--user-data-dir={page.parent / 'browser'}", "--dump-dom",
          "file://" + urllib.parse.quote(str(page)) + fragment],
         capture_output=True, text=True, timeout=60)
-    shots = re.search(r"<shots[^>]*>(.*)</shots>", done.stdout, re.DOTALL)
-    expect(done.returncode == 0 and shots, done.stdout, done.stderr)
-    return [(found, dict(frames)) for found, frames in json.loads(html.unescape(shots[1]))]
+    expect(done.returncode == 0, done.stdout, done.stderr)
+    return done.stdout
 
 
 def check_browser(folder):
@@ -434,6 +440,14 @@ def check_browser(folder):
 
     shot, = in_browser(svg, "shot();", "#zoom=2&search=" + urllib.parse.quote("X<DOUBLE> const&"))
     expect("50.0 %" in shot[0] and shot[1][solve] == [1200, "found"], shot)
+
+    # Two pictures within a page.
+    page = folder / "page.html"
+    pictures = [p.read_text(encoding="utf-8") for p in (svg, folder / "random1.svg")]
+    page.write_text("<!DOCTYPE html><meta charset=utf-8>" + "".join(pictures), encoding="utf-8")
+    inlined = loaded(page, "#search=axpy")
+    expect("NaN" not in inlined, [line for line in inlined.splitlines() if "NaN" in line][:3])
+    expect("found in 25.0 %" in inlined and "found in 0.0 %" in inlined, "each is searched")
 
     # Names of any bytes; and nothing at all.
     shot, = in_browser(folder / "random1.svg", "shot();", "#search=a&zoom=1")
