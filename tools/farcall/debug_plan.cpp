@@ -73,14 +73,18 @@ words_of_command gdb_for_people() {
   return {"gdb", "-q", "-iex", "set startup-with-shell off", "--args"};
 }
 
-/// Without a terminal: runs the node, and tells where it was when it faults. Its status is that of
-/// the node where this ends by itself.
+/// Runs the node without a terminal, tells where it was if it faults, and lets it die of the fault,
+/// as its own crash report expects. The status is the node's; 128 and the signal's number if a
+/// signal has ended it.
 words_of_command gdb_alone() {
   words_of_command words{"gdb", "-q", "-batch", "-return-child-result"};
   for (const char* first : {"set startup-with-shell off", "set debuginfod enabled off"})
     append(words, {"-iex", first});
-  // The last is no error after the end of the node, which would be gdb's status.
-  for (const char* then : {"handle SIGPIPE nostop noprint pass", "run", "thread apply all -s bt"})
+  // Errors would be gdb's status: after the end of the node, "thread apply" finds no thread.
+  for (const char* then : {"handle SIGPIPE nostop noprint pass", "run", "thread apply all -s bt",
+                           "handle SIGSEGV SIGBUS SIGFPE SIGILL SIGABRT nostop noprint pass",
+                           "thread apply all -s -q continue",
+                           "quit $_isvoid($_exitsignal) ? $_exitcode : 128 + $_exitsignal"})
     append(words, {"-ex", then});
   append(words, {"--args"});
   return words;

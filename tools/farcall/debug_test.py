@@ -9,6 +9,7 @@ import os
 import pty
 import select
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -97,6 +98,10 @@ def check_gdb(farcall, program):
     expect("SIGSEGV" in done.stdout and "app::stores_at" in done.stdout and
            "debugged_program.cpp:" in done.stdout, done, "where it was")
     expect("node 2 (process " in done.stdout, done, "why the call fails")
+    told = [line for line in done.stdout.splitlines() if line.startswith("node 2 (process ")]
+    expect(told and "SIGSEGV" in told[0], done, "the caller gets the signal")
+    done = run(farcall, "run", "-n", "2", "--gdb", program, "crash", "0")
+    expect(done.returncode == 128 + signal.SIGSEGV, done, "the signal of the host in gdb")
 
 
 def check_terminal(farcall, program):
