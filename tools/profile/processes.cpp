@@ -30,6 +30,7 @@ struct process_status {
   pid_t parent = 0;
   char state = 0;
   std::uint64_t started = 0; ///< in ticks since the system's start
+  int processor = -1;
 };
 
 /// Of a "stat" file: the name, in parentheses, may hold anything.
@@ -44,6 +45,9 @@ process_status read_status(const std::string& file) {
   for (int field = 5; field < 22; ++field)
     fields >> skipped;
   fields >> status.started;
+  for (int field = 23; field < 39; ++field)
+    fields >> skipped;
+  fields >> status.processor;
   return status;
 }
 
@@ -210,8 +214,9 @@ std::optional<std::string> variable_of(pid_t process, std::string_view name) {
   return std::nullopt;
 }
 
-char state_of(pid_t process, pid_t thread) {
-  return read_status(fmt::format("/proc/{}/task/{}/stat", process, thread)).state;
+thread_state state_of(pid_t process, pid_t thread) {
+  const process_status status = read_status(fmt::format("/proc/{}/task/{}/stat", process, thread));
+  return {status.state, status.processor};
 }
 
 } // namespace farcall::tool

@@ -40,7 +40,10 @@ struct process_part {
 /// A variable of the environment that it was started with, as it was then; nothing where it has
 /// none.
 [[nodiscard]] std::optional<std::string> variable_of(pid_t process, std::string_view name);
-/// A letter: R runs or is about to, S sleeps, Z has ended; 0 when it is gone.
-[[nodiscard]] char state_of(pid_t process, pid_t thread);
+struct thread_state {
+  char letter = 0;    ///< R runs or is about to, S sleeps, Z has ended; 0 when it is gone
+  int processor = -1; ///< that it runs on, or ran on last
+};
+[[nodiscard]] thread_state state_of(pid_t process, pid_t thread);
 
 } // namespace farcall::tool

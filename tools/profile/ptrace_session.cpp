@@ -8,14 +8,15 @@
 #include <farcall/base/error.hpp>
 
 #include <cerrno>
-#include <charconv>
 #include <set>
+#include <sstream>
 #include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <elf.h>
+#include <sched.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 #include <sys/user.h>
@@ -82,14 +83,21 @@ std::vector<std::uint64_t> addresses_of(pid_t process, const code_registers& fro
   return addresses;
 }
 
-/// Nanoseconds that a thread has run; nothing where the kernel does not count them.
-std::optional<std::uint64_t> time_run(pid_t process, pid_t thread) {
-  const std::string line =
-      first_line_of(fmt::format("/proc/{}/task/{}/schedstat", process, thread));
-  std::uint64_t value = 0;
-  const auto [rest, error] = std::from_chars(line.data(), line.data() + line.size(), value);
-  if (error != std::errc{}) return {};
-  return value;
+/// How a thread has run. Exact for a thread that has stopped: of one that runs, the kernel counts
+/// the time at its ticks and at some system calls.
+struct run_counts {
+  std::uint64_t nanoseconds = 0;
+  std::uint64_t times = 0; ///< that it got a processor
+};
+
+/// Empty if the kernel does not count.
+std::optional<run_counts> runs_of(pid_t process, pid_t thread) {
+  std::istringstream line(
+      first_line_of(fmt::format("/proc/{}/task/{}/schedstat", process, thread)));
+  run_counts counts;
+  std::uint64_t waited = 0;
+  if (line >> counts.nanoseconds >> waited >> counts.times && counts.times != 0) return counts;
+  return {};
 }
 
 pid_t process_of(pid_t thread) {
@@ -129,7 +137,7 @@ bool ptrace_session::add_running(pid_t root) {
       for (const pid_t thread : threads_of(process)) {
         // One that has ended is listed until somebody has reaped it.
         if (threads_.contains(thread) || refused.contains(thread) ||
-            state_of(process, thread) == 'Z')
+            state_of(process, thread).letter == 'Z')
           continue;
         try {
           if (!seize(process, thread)) continue;
@@ -246,6 +254,14 @@ void ptrace_session::handle_stop(pid_t thread, int status) {
 void ptrace_session::sample(pid_t thread, traced& of) {
   code_registers registers;
   if (!read_registers(thread, registers)) return;
+  if (const auto runs = runs_of(of.process, thread)) {
+    const std::uint64_t period = 1'000'000'000 / samples_per_second_;
+    if (runs->nanoseconds - of.ran < period / 2) return;
+    // A thread is often behind a system call where it has to leave its processor to others. So it
+    // counts if it ran at the tick, or if this process had its processor then.
+    if (runs->times != of.times_run && !of.is_displaced) return;
+    of.ran = runs->nanoseconds;
+  }
   const address_space* space = into_.space_of(of.process);
   if (space == nullptr || space->find(registers.instruction) == nullptr ||
       clock::now() - mapped_at_[of.process] > mapping_interval) {
@@ -268,13 +284,13 @@ void ptrace_session::sample(pid_t thread, traced& of) {
 }
 
 void ptrace_session::tick() {
-  const std::uint64_t period = 1'000'000'000 / samples_per_second_;
   for (auto& [thread, of] : threads_) {
-    if (of.is_interrupted || of.is_listening || state_of(of.process, thread) != 'R') continue;
-    // One that waits for a processor has not run.
-    const auto ran = time_run(of.process, thread);
-    if (ran && *ran - of.ran < period / 2) continue;
-    of.ran = ran.value_or(0);
+    if (of.is_interrupted || of.is_listening) continue;
+    const thread_state now = state_of(of.process, thread);
+    if (now.letter != 'R') continue;
+    const auto runs = runs_of(of.process, thread);
+    of.times_run = runs ? runs->times : 0;
+    of.is_displaced = now.processor == ::sched_getcpu();
     of.is_interrupted = ptrace(PTRACE_INTERRUPT, thread, nullptr, nullptr) == 0;
   }
 }

@@ -56,6 +56,8 @@ class ptrace_session {
     bool is_named = false;
     bool is_told = false;  ///< its parent has said that it made it, where it has one that is traced
     std::uint64_t ran = 0; ///< nanoseconds, when it was sampled before
+    std::uint64_t times_run = 0; ///< times that it had got a processor, at the tick
+    bool is_displaced = false;   ///< at the tick, by this process
   };
 
   [[nodiscard]] bool seize(pid_t process, pid_t thread);

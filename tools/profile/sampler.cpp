@@ -210,7 +210,7 @@ void tell_of_left_processes(const recorded_samples& recorded) {
   for (const recorded_samples::program_run& run : recorded.runs) {
     if (std::ranges::find(known, run.process) != known.end()) continue;
     known.push_back(run.process);
-    const char state = state_of(run.process, run.process);
+    const char state = state_of(run.process, run.process).letter;
     if (state == 0 || state == 'Z' || state == 'X') continue;
     fmt::print(stderr,
                "farcall prof: the program has ended and left process {} ({}) running, which is no "
