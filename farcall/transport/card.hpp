@@ -14,7 +14,7 @@
 namespace farcall {
 
 /// Version of everything in docs/wire.md. Nodes of different versions refuse each other.
-inline constexpr std::uint32_t wire_version = 14;
+inline constexpr std::uint32_t wire_version = 15;
 
 /// Memory of a node that its peers may map or copy from and to: an address range there.
 struct memory_window {

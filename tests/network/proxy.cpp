@@ -71,7 +71,7 @@ void proxy::take() {
   }
 }
 
-void proxy::read(side& from, side& to, std::string* record, bool swallows) {
+void proxy::read(side& from, side& to, std::string* record, bool swallows) const {
   if (!from.has_ended && to.waiting.size() < most_waiting) {
     char piece[65536];
     // NOLINTNEXTLINE(clang-analyzer-unix.BlockInCriticalSection): it does not block
@@ -83,7 +83,9 @@ void proxy::read(side& from, side& to, std::string* record, bool swallows) {
           got >= static_cast<ssize_t>(sizeof(tcp::preamble))) {
         std::memcpy(piece + offsetof(tcp::preamble, to), &node, sizeof node);
       }
-      if (!swallows) to.waiting.append(piece, static_cast<std::size_t>(got));
+      const bool is_swallowed = swallows && from.come >= swallowed_behind_;
+      from.come += static_cast<std::size_t>(got);
+      if (!is_swallowed) to.waiting.append(piece, static_cast<std::size_t>(got));
       if (record != nullptr && record->size() < most_recorded) {
         record->append(piece, static_cast<std::size_t>(got));
       }
@@ -93,15 +95,28 @@ void proxy::read(side& from, side& to, std::string* record, bool swallows) {
   }
 }
 
-void proxy::write(side& from, side& to) {
-  while (!to.waiting.empty()) {
-    const ssize_t put =
-        ::send(to.fd.get(), to.waiting.data(), to.waiting.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+void proxy::write(side& from, side& to, std::size_t most) {
+  while (!to.waiting.empty() && most != 0) {
+    const ssize_t put = ::send(to.fd.get(), to.waiting.data(), std::min(most, to.waiting.size()),
+                               MSG_DONTWAIT | MSG_NOSIGNAL);
     if (put < 0 && errno != EAGAIN) to.waiting.clear();
     if (put <= 0) break;
     to.waiting.erase(0, static_cast<std::size_t>(put));
+    most -= static_cast<std::size_t>(put);
   }
   if (from.has_ended && to.waiting.empty()) ::shutdown(to.fd.get(), SHUT_WR);
+}
+
+std::size_t proxy::slow_budget() {
+  const time_point now = clock::now();
+  const auto ms = std::chrono::floor<std::chrono::milliseconds>(now - paced_).count();
+  if (ms == 0) return 0;
+  paced_ = now;
+  return std::min<std::size_t>(pace_ * static_cast<std::size_t>(ms) / 1000, pace_);
+}
+
+std::size_t proxy::most_of(const pair& p, std::size_t slow) const {
+  return p.number == 0 || pace_ == 0 ? SIZE_MAX : slow;
 }
 
 bool proxy::are_held() const {
@@ -122,7 +137,7 @@ void proxy::run() {
       for (const pair& p : pairs_) {
         for (const side* s : {&p.client, &p.server}) {
           const short in = s->has_ended ? 0 : POLLIN;
-          const short out = s->waiting.empty() ? 0 : POLLOUT;
+          const short out = s->waiting.empty() || pace_ != 0 ? 0 : POLLOUT;
           watched.push_back({s->fd.get(), static_cast<short>(in | out), 0});
         }
       }
@@ -131,15 +146,16 @@ void proxy::run() {
     if (stops_ || is_silent_) continue;
     {
       const std::lock_guard guard(mutex_);
+      const std::size_t slow = slow_budget();
       for (pair& p : pairs_) {
         const way swallowed = p.number == 0 ? way::none : swallowed_.load();
         read(p.client, p.server, &recorded_[p.number], swallowed == way::to_server);
         read(p.server, p.client, nullptr, swallowed == way::to_client);
-        write(p.client, p.server);
+        write(p.client, p.server, most_of(p, slow));
       }
       if (!are_held()) {
         for (pair& p : pairs_)
-          write(p.server, p.client);
+          write(p.server, p.client, most_of(p, slow));
       }
       pairs_.remove_if([](const pair& p) { return p.client.has_ended && p.server.has_ended; });
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <farcall/base/clock.hpp>
 #include <farcall/base/node_id.hpp>
 #include <farcall/base/unique_fd.hpp>
 
@@ -31,8 +32,15 @@ class proxy {
   void fall_silent() { is_silent_ = true; }
   void speak_again() { is_silent_ = false; }
   enum class way : std::uint8_t { none, to_server, to_client };
-  /// Takes what comes that way over connections but the first, and passes nothing of it on.
-  void swallow(way which) { swallowed_ = which; }
+  /// Takes what comes that way over connections but the first, behind so many bytes of each, and
+  /// passes nothing of it on.
+  void swallow(way which, std::size_t behind = 0) {
+    swallowed_behind_ = behind;
+    swallowed_ = which;
+  }
+  /// Passes on so many bytes in a second at most, over each connection but the first and each way;
+  /// takes what comes at once.
+  void slow_down(std::size_t bytes_a_second) { pace_ = bytes_a_second; }
   /// New connections end at once from here on.
   void turn_away() { turns_away_ = true; }
   /// Leads what comes from here on to another node than it is for; no_node: no more.
@@ -52,7 +60,8 @@ class proxy {
  private:
   struct side {
     unique_fd fd;
-    std::string waiting; ///< for this side
+    std::string waiting;  ///< for this side
+    std::size_t come = 0; ///< from this side
     bool has_ended = false;
   };
   struct pair {
@@ -63,8 +72,10 @@ class proxy {
 
   void run();
   void take();
-  void read(side& from, side& to, std::string* record, bool swallows);
-  static void write(side& from, side& to);
+  void read(side& from, side& to, std::string* record, bool swallows) const;
+  static void write(side& from, side& to, std::size_t most);
+  [[nodiscard]] std::size_t most_of(const pair& p, std::size_t slow) const;
+  [[nodiscard]] std::size_t slow_budget();
   [[nodiscard]] bool are_held() const;
   void end_connections(std::size_t from, bool reset);
 
@@ -73,12 +84,15 @@ class proxy {
   unique_fd listener_;
   std::atomic<bool> is_silent_{false};
   std::atomic<way> swallowed_{way::none};
+  std::atomic<std::size_t> swallowed_behind_{0};
+  std::atomic<std::size_t> pace_{0}; ///< if not 0
   std::atomic<bool> stops_{false};
   std::atomic<bool> turns_away_{false};
   std::atomic<node_id> leads_to_{no_node};
   std::atomic<std::size_t> held_clients_{0};
   mutable std::mutex mutex_;
   std::list<pair> pairs_;
+  time_point paced_{}; ///< what may pass since then is the next budget
   std::vector<std::string> recorded_;
   std::thread thread_;
 };

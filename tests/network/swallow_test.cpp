@@ -37,6 +37,73 @@ TEST_P(network_forwarders, that_swallow_a_lane_fail_its_calls) {
   EXPECT_EQ(sync(target_, ::getpid), pid_);
 }
 
+/// Past the forwarder.
+TEST_P(network_forwarders, that_swallow_copies_have_them_repeated) {
+  const auto memory = target_.allocate<char>(1'000'000);
+  put_sync(std::vector<char>(memory.size(), 'a'), memory);
+  between_->swallow(swallowed());
+  const std::vector<char> sent(memory.size(), 'b');
+  put_sync(sent, memory);
+  EXPECT_EQ(log_.count("acknowledged on the way and did not arrive"), 1U) << log_.text();
+  std::vector<char> got(sent.size());
+  get_sync(memory, got);
+  EXPECT_EQ(got, sent);
+  between_->swallow(proxy::way::none);
+}
+
+TEST_P(network_forwarders, that_swallow_ends_of_copies_hold_up_none) {
+  const auto memory = target_.allocate<char>(1'000'000);
+  std::vector<char> all(memory.size(), 'a');
+  between_->swallow(swallowed(), all.size() / 4);
+  const auto copy = [&] {
+    swallowed() == proxy::way::to_server ? put_sync(all, memory) : get_sync(memory, all);
+  };
+  for (int i = 0; i < 2; ++i) {
+    try {
+      copy();
+    } catch (const error&) {
+      // Pieces that are made by calls may be lost, too.
+    }
+  }
+  EXPECT_TRUE(target_.alive());
+  EXPECT_TRUE(log_.comes_to_say("acknowledged on the way and did not arrive"));
+  between_->swallow(proxy::way::none);
+  EXPECT_NO_THROW(copy());
+}
+
+/// The bytes of a copy pass slowly: it takes many timeouts.
+TEST_P(network_forwarders, that_are_slow_let_copies_go_on) {
+  const auto memory = target_.allocate<char>(200'000);
+  const std::vector<char> sent(memory.size(), 'a');
+  put_sync(std::vector<char>(memory.size(), 'z'), memory);
+  between_->slow_down(64 << 10);
+  put_sync(sent, memory);
+  std::vector<char> got(sent.size());
+  get_sync(memory, got);
+  EXPECT_EQ(got, sent);
+  EXPECT_EQ(log_.count("did not arrive"), 0U) << log_.text();
+}
+
+TEST_P(network_forwarders, that_hold_all_back_for_a_while_lose_nothing) {
+  const auto memory = target_.allocate<char>(1'000'000);
+  std::vector<char> sent(memory.size(), 'a');
+  put_sync(sent, memory);
+  between_->fall_silent();
+  std::thread network([&] {
+    std::this_thread::sleep_for(timeout * 9 / 10);
+    between_->speak_again();
+  });
+  sent.assign(sent.size(), 'b');
+  future<pid_t> call = async(target_, ::getpid);
+  EXPECT_NO_THROW(put_sync(sent, memory));
+  EXPECT_NO_THROW(EXPECT_EQ(call.get(), pid_));
+  network.join();
+  std::vector<char> got(sent.size());
+  get_sync(memory, got);
+  EXPECT_EQ(got, sent);
+  EXPECT_EQ(log_.count("did not arrive"), 0U) << log_.text();
+}
+
 TEST_P(network_forwarders, that_deliver_let_handlers_run_for_long) {
   future<int> slow = async(target_, [] {
     std::this_thread::sleep_for(5 * timeout);

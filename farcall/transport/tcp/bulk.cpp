@@ -11,6 +11,7 @@
 
 #include <poll.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/uio.h>
 
 namespace farcall::tcp {
@@ -31,8 +32,9 @@ constexpr std::chrono::milliseconds look_interval{100};
 /// Moves all of `parts` one way. False when the connection ends, or the deadline passes.
 class transfer {
  public:
-  transfer(stream& s, bool is_read, time_point deadline) noexcept
-      : stream_(&s), is_read_(is_read), pace_(pace_of(s)), deadline_(deadline) {}
+  transfer(bulk_connection& c, bool is_read, time_point deadline) noexcept
+      : connection_(&c), stream_(&c.bytes()), is_read_(is_read), pace_(pace_of(*stream_)),
+        deadline_(deadline) {}
 
   bool run(std::span<iovec> parts) {
     while (!parts.empty()) {
@@ -56,6 +58,7 @@ class transfer {
       }
       if (moved.status != io_status::done) return false;
       waiting_since_ = {};
+      connection_->note(is_read_, moved.bytes);
       advance(parts, moved.bytes);
       if (deadline_ != no_deadline && clock::now() >= deadline_) return parts.empty();
       // Threads that wait for replies may have no processor of their own.
@@ -98,6 +101,7 @@ class transfer {
     return true;
   }
 
+  bulk_connection* connection_;
   stream* stream_;
   bool is_read_;
   bulk_pace pace_;
@@ -122,6 +126,30 @@ bool is_in_window(const std::vector<memory_window>& windows, std::uint64_t addre
     const std::uint64_t offset = address - w.address;
     return offset <= w.bytes && bytes <= w.bytes - offset;
   });
+}
+
+void bulk_connection::abort() noexcept {
+  has_ended_.store(true);
+  abort_connection(stream_->fd());
+}
+
+iovec bulk_connection::take_first() noexcept {
+  if (std::exchange(is_first_taken_, true)) return {};
+  return {first_.data(), first_.size()};
+}
+
+stream_position bulk_connection::position() noexcept {
+  const std::uint64_t sent = sent_.load(std::memory_order_relaxed);
+  // Bytes wait in the socket where the thread that copies is kept from running.
+  int unread = 0;
+  const bool is_full = ::ioctl(stream_->fd(), FIONREAD, &unread) == 0 && unread > 0;
+  return {sent - std::min<std::uint64_t>(sent, first_.size()),
+          received_.load(std::memory_order_relaxed), is_full, is_in_flight(stream_->fd())};
+}
+
+void bulk_connection::end_connection() noexcept {
+  is_swallowed_.store(true);
+  abort();
 }
 
 /// A connection for the time of one copy.
@@ -157,35 +185,37 @@ class bulk_rma_engine::loan {
       // A connection that was asked for is still made, and serves the next copy.
       if (!from.wait_for_change(guard, deadline)) return;
     }
-    link_ = std::move(p.idle.back());
+    connection_ = std::move(p.idle.back());
     p.idle.pop_back();
-    p.busy.push_back(link_.connection.get());
+    p.busy.push_back(connection_);
   }
   loan(const loan&) = delete;
   loan& operator=(const loan&) = delete;
   ~loan() {
-    if (!link_.connection) return;
+    if (!connection_) return;
     std::unique_lock guard(from_->mutex_);
     peer_state& p = *from_->peers_.find(peer_);
-    std::erase(p.busy, link_.connection.get());
+    std::erase(p.busy, connection_);
     if (is_sound_) {
-      if (!p.is_gone) p.idle.push_back({std::move(link_.connection), {}, link_.serial});
+      if (!p.is_gone) p.idle.push_back(std::move(connection_));
       from_->changed_.notify_all();
       return;
     }
-    p.failure = "the connection has ended";
+    p.failure = connection_->is_swallowed()
+                    ? "what was sent was acknowledged on the way and did not arrive"
+                    : "the connection has ended";
     // The rest of a put must not arrive behind one that follows, wherever it is now.
-    abort_connection(link_.connection->fd());
+    connection_->abort();
     const bool is_leaving = is_given_up_ && !p.is_gone;
-    if (is_leaving) p.leaving.push_back(link_.serial);
+    const std::uint64_t serial = connection_->serial();
+    if (is_leaving) p.leaving.push_back(serial);
     from_->changed_.notify_all();
     guard.unlock();
-    if (is_leaving) from_->end_(peer_, link_.serial);
+    if (is_leaving) from_->end_(peer_, serial);
   }
 
-  [[nodiscard]] explicit operator bool() const noexcept { return link_.connection != nullptr; }
-  [[nodiscard]] stream& connection() noexcept { return *link_.connection; }
-  [[nodiscard]] iovec first() noexcept { return {link_.first.data(), link_.first.size()}; }
+  [[nodiscard]] explicit operator bool() const noexcept { return connection_ != nullptr; }
+  [[nodiscard]] bulk_connection& connection() noexcept { return *connection_; }
   /// The connection was left from before, and may have ended since.
   [[nodiscard]] bool was_idle() const noexcept { return was_idle_; }
   /// The copy went through: the connection can serve another one.
@@ -205,7 +235,7 @@ class bulk_rma_engine::loan {
 
   bulk_rma_engine* from_;
   node_id peer_;
-  link link_;
+  std::shared_ptr<bulk_connection> connection_;
   bool is_sound_ = false;
   bool is_given_up_ = false;
   bool was_idle_ = true;
@@ -228,7 +258,7 @@ void bulk_rma_engine::add(node_id peer, std::unique_ptr<stream> connection,
   if (p.awaited == 0 || p.is_gone) return;
   --p.awaited;
   ++p.settled;
-  p.idle.push_back({std::move(connection), {first.begin(), first.end()}, serial});
+  p.idle.push_back(std::make_shared<bulk_connection>(std::move(connection), first, serial));
   changed_.notify_all();
 }
 
@@ -261,6 +291,18 @@ void bulk_rma_engine::fail_late(node_id peer, std::uint64_t asked, const std::st
   fail(peer, why);
 }
 
+std::vector<checked_connection> bulk_rma_engine::connections() {
+  std::vector<checked_connection> all;
+  const std::lock_guard guard(mutex_);
+  peers_.for_each([&](node_id peer, const peer_state& p) {
+    for (const auto* some : {&p.idle, &p.busy}) {
+      for (const auto& c : *some)
+        all.push_back({peer, connection_kind::bulk, c->serial(), true, c});
+    }
+  });
+  return all;
+}
+
 void bulk_rma_engine::forget(node_id peer) noexcept {
   const std::lock_guard guard(mutex_);
   peer_state* const known = peers_.find(peer);
@@ -270,8 +312,8 @@ void bulk_rma_engine::forget(node_id peer) noexcept {
   p.idle.clear();
   p.leaving.clear();
   // Their threads see the end and come back.
-  for (const stream* s : p.busy)
-    abort_connection(s->fd());
+  for (const auto& c : p.busy)
+    c->abort();
   changed_.notify_all();
 }
 
@@ -296,6 +338,9 @@ bool bulk_rma_engine::copy(node_id peer, time_point deadline, Exchange exchange)
       // To do it once more does no harm, as a put waits until the peer refuses the rest of what was
       // tried before; the number of idle connections has an end.
       if (!l.was_idle() || clock::now() >= deadline) return false;
+      // Idle connections may be lost, too, and each would cost a timeout.
+      const std::lock_guard guard(mutex_);
+      peers_.find(peer)->idle.clear();
     }
   } catch (const std::exception& e) {
     log::warning(std::string("a bulk copy: ") + e.what());
@@ -308,7 +353,7 @@ bool bulk_rma_engine::put(node_id peer, std::uint64_t to, const std::byte* from,
   if (!is_inside(peer, to, bytes)) return false;
   return copy(peer, deadline, [&](loan& l) {
     bulk_request request{bulk_operation::put, 0, to, bytes};
-    std::array<iovec, 3> out{l.first(), iovec{&request, sizeof request},
+    std::array<iovec, 3> out{l.connection().take_first(), iovec{&request, sizeof request},
                              iovec{const_cast<std::byte*>(from), bytes}};
     bulk_reply reply;
     std::array<iovec, 1> in{iovec{&reply, sizeof reply}};
@@ -326,7 +371,7 @@ bool bulk_rma_engine::get(node_id peer, std::uint64_t from, std::byte* to, std::
   if (!is_inside(peer, from, bytes)) return false;
   return copy(peer, deadline, [&](loan& l) {
     bulk_request request{bulk_operation::get, 0, from, bytes};
-    std::array<iovec, 2> out{l.first(), iovec{&request, sizeof request}};
+    std::array<iovec, 2> out{l.connection().take_first(), iovec{&request, sizeof request}};
     if (!transfer(l.connection(), false, deadline).run(out)) return false;
     bulk_reply reply;
     std::array<iovec, 1> head{iovec{&reply, sizeof reply}};

@@ -3,10 +3,13 @@
 #include <farcall/base/node_table.hpp>
 #include <farcall/transport/card.hpp>
 #include <farcall/transport/rma_engine.hpp>
+#include <farcall/transport/tcp/checked_end.hpp>
 #include <farcall/transport/tcp/connection_ends.hpp>
+#include <farcall/transport/tcp/delivery_checks.hpp>
 #include <farcall/transport/tcp/reactor.hpp>
 #include <farcall/transport/tcp/stream.hpp>
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -43,6 +46,44 @@ struct bulk_pace {
 };
 [[nodiscard]] bulk_pace pace_of(const stream& connection) noexcept;
 
+/// A connection of our side. One thread copies over it at a time; others may end it and look.
+class bulk_connection final : public checked_end {
+ public:
+  /// `first` goes before the first request.
+  bulk_connection(std::unique_ptr<stream> connection, std::span<const std::byte> first,
+                  std::uint64_t serial)
+      : stream_(std::move(connection)), first_(first.begin(), first.end()), serial_(serial) {}
+
+  [[nodiscard]] std::uint64_t serial() const noexcept { return serial_; }
+  /// Has reads and writes find the connection's end, and throws away what has not been sent.
+  void abort() noexcept;
+  /// True if the peer has said that what was sent does not arrive.
+  [[nodiscard]] bool is_swallowed() const noexcept { return is_swallowed_.load(); }
+
+  // ---- for who copies
+  [[nodiscard]] stream& bytes() noexcept { return *stream_; }
+  /// Part of a request: what goes before it, once.
+  [[nodiscard]] iovec take_first() noexcept;
+  void note(bool is_read, std::size_t bytes) noexcept {
+    (is_read ? received_ : sent_).fetch_add(bytes, std::memory_order_relaxed);
+  }
+
+  // ---- for the reactor's thread
+  [[nodiscard]] bool is_open() const noexcept override { return !has_ended_.load(); }
+  [[nodiscard]] stream_position position() noexcept override;
+  void end_connection() noexcept override;
+
+ private:
+  std::unique_ptr<stream> stream_;
+  std::vector<std::byte> first_;
+  bool is_first_taken_ = false;
+  std::uint64_t serial_;
+  std::atomic<std::uint64_t> sent_{0}; ///< `first` included
+  std::atomic<std::uint64_t> received_{0};
+  std::atomic<bool> has_ended_{false};
+  std::atomic<bool> is_swallowed_{false};
+};
+
 /// Our side of copies that we ask for. The calling threads do the work.
 class bulk_rma_engine final : public rma_engine {
  public:
@@ -67,6 +108,8 @@ class bulk_rma_engine final : public rma_engine {
   /// the time of fail_late() does not count as awaited any more.
   [[nodiscard]] std::uint64_t asked(node_id peer);
   void fail_late(node_id peer, std::uint64_t asked, const std::string& why);
+  /// All that stand.
+  [[nodiscard]] std::vector<checked_connection> connections();
   /// Copies with the peer end, now and from now on.
   void forget(node_id peer) noexcept;
 
@@ -80,15 +123,10 @@ class bulk_rma_engine final : public rma_engine {
                                     std::uint64_t bytes) override;
 
  private:
-  struct link {
-    std::unique_ptr<stream> connection;
-    std::vector<std::byte> first; ///< not sent yet
-    std::uint64_t serial = 0;
-  };
   struct peer_state {
     std::vector<memory_window> windows;
-    std::vector<link> idle;
-    std::vector<stream*> busy;
+    std::vector<std::shared_ptr<bulk_connection>> idle;
+    std::vector<std::shared_ptr<bulk_connection>> busy;
     std::vector<std::uint64_t> leaving; ///< with puts that were given up; the peer may still read
     unsigned awaited = 0;               ///< connections that were asked for
     unsigned waiting = 0;               ///< copies that have none
@@ -119,12 +157,18 @@ class bulk_rma_engine final : public rma_engine {
   ender end_;
 };
 
+/// The other side of a connection.
+class bulk_service : public revocable, public checked_end {
+ protected:
+  ~bulk_service() = default;
+};
+
 /// The other side: serves one connection on the reactor's thread, until it ends or is revoked.
 /// `windows` is the memory that may be copied, in this process; `first` is sent before anything
 /// else.
-std::shared_ptr<revocable> serve_bulk(reactor& loop, std::unique_ptr<stream> connection,
-                                      std::vector<memory_window> windows,
-                                      std::span<const std::byte> first);
+std::shared_ptr<bulk_service> serve_bulk(reactor& loop, std::unique_ptr<stream> connection,
+                                         std::vector<memory_window> windows,
+                                         std::span<const std::byte> first);
 
 /// True when [address, address + bytes) lies in one of the windows.
 [[nodiscard]] bool is_in_window(const std::vector<memory_window>& windows, std::uint64_t address,

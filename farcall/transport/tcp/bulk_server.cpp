@@ -27,7 +27,7 @@ void note_refusal() noexcept {
 }
 
 class bulk_server final : public event_handler,
-                          public revocable,
+                          public bulk_service,
                           public std::enable_shared_from_this<bulk_server> {
  public:
   bulk_server(reactor& loop, std::unique_ptr<stream> connection, std::vector<memory_window> windows,
@@ -38,6 +38,7 @@ class bulk_server final : public event_handler,
 
   void start() {
     if (is_revoked_) return;
+    is_started_ = true;
     loop_->add(connection_->fd(), EPOLLIN, shared_from_this());
     // The first request may have come with the connect request.
     on_event(EPOLLIN);
@@ -49,8 +50,19 @@ class bulk_server final : public event_handler,
     abort_connection(connection_->fd());
   }
 
+  [[nodiscard]] bool is_open() const noexcept override {
+    return is_started_ && !is_revoked_ && !has_ended_;
+  }
+  [[nodiscard]] stream_position position() noexcept override {
+    return {sent_, received_, !reads(), is_in_flight(connection_->fd())};
+  }
+  void take_in() noexcept override {
+    if (is_open()) on_event(EPOLLIN);
+  }
+  void end_connection() noexcept override { revoke(); }
+
   void on_event(std::uint32_t /*events*/) noexcept override {
-    if (is_revoked_) return;
+    if (is_revoked_ || has_ended_) return;
     std::uint64_t moved = 0;
     while (moved < slice_) {
       const io_result result = step();
@@ -59,6 +71,7 @@ class bulk_server final : public event_handler,
         return;
       }
       if (result.status != io_status::done) {
+        has_ended_ = true;
         loop_->remove(connection_->fd());
         return;
       }
@@ -77,6 +90,10 @@ class bulk_server final : public event_handler,
 
  private:
   enum class stage : std::uint8_t { greeting, request, bytes_in, reply, bytes_out };
+
+  [[nodiscard]] bool reads() const noexcept {
+    return stage_ == stage::request || stage_ == stage::bytes_in;
+  }
 
   io_result step() noexcept {
     switch (stage_) {
@@ -109,6 +126,7 @@ class bulk_server final : public event_handler,
     const iovec rest{reinterpret_cast<std::byte*>(&request_) + done_, sizeof request_ - done_};
     const io_result got = connection_->read({&rest, 1});
     if (got.status != io_status::done) return got;
+    received_ += got.bytes;
     done_ += got.bytes;
     if (done_ < sizeof request_) return got;
     if (!is_in_window(windows_, request_.address, request_.bytes) ||
@@ -128,6 +146,7 @@ class bulk_server final : public event_handler,
                      std::min<std::uint64_t>(request_.bytes - done_, slice_)};
     const io_result got = connection_->read({&rest, 1});
     if (got.status != io_status::done) return got;
+    received_ += got.bytes;
     done_ += got.bytes;
     if (done_ == request_.bytes) {
       done_ = 0;
@@ -150,6 +169,7 @@ class bulk_server final : public event_handler,
     }
     const io_result put = connection_->write({parts.data(), count});
     if (put.status != io_status::done) return put;
+    sent_ += put.bytes;
     done_ += put.bytes;
     if (stage_ == stage::reply && done_ >= sizeof reply_) {
       done_ -= sizeof reply_;
@@ -163,7 +183,7 @@ class bulk_server final : public event_handler,
   }
 
   void watch() noexcept {
-    const bool writes = stage_ != stage::request && stage_ != stage::bytes_in;
+    const bool writes = !reads();
     std::uint32_t events = writes ? EPOLLOUT : EPOLLIN;
     if (writes && connection_->write_wants_read()) events = EPOLLIN;
     if (!writes && connection_->read_wants_write()) events |= EPOLLOUT;
@@ -182,14 +202,18 @@ class bulk_server final : public event_handler,
   bulk_request request_;
   bulk_reply reply_;
   std::uint32_t events_ = EPOLLIN;
+  std::uint64_t sent_ = 0;     ///< behind the connect request
+  std::uint64_t received_ = 0; ///< in the same way
+  bool is_started_ = false;
   bool is_revoked_ = false;
+  bool has_ended_ = false;
 };
 
 } // namespace
 
-std::shared_ptr<revocable> serve_bulk(reactor& loop, std::unique_ptr<stream> connection,
-                                      std::vector<memory_window> windows,
-                                      std::span<const std::byte> first) {
+std::shared_ptr<bulk_service> serve_bulk(reactor& loop, std::unique_ptr<stream> connection,
+                                         std::vector<memory_window> windows,
+                                         std::span<const std::byte> first) {
   auto made = std::make_shared<bulk_server>(loop, std::move(connection), std::move(windows), first);
   loop.post([made] { made->start(); });
   return made;

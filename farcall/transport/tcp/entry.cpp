@@ -75,7 +75,7 @@ std::unique_ptr<transport> make_here(transport_site& site) {
     }
   };
   // A peer that cannot be told is gone, or is about to be.
-  o.tell_of_lane = [tell = site.tell](node_id peer, const lane_message& message) {
+  o.tell_of_delivery = [tell = site.tell](node_id peer, const delivery_message& message) {
     (void)tell(peer, encode(message), {});
   };
   o.tell_of_end = [tell = site.tell](node_id peer, const dial_request& request) {

@@ -34,7 +34,7 @@ constexpr unsigned looks_per_clock = 16;
 
 /// How long a lane that was cut off waits for the notice of its node's end, which says more than
 /// the lane can.
-constexpr std::chrono::milliseconds news_interval{500};
+constexpr std::chrono::milliseconds notice_interval{500};
 
 /// How long the opener of a lost lane waits before it tells the peer.
 constexpr std::chrono::milliseconds telling_delay{100};
@@ -381,9 +381,12 @@ void stream_endpoint::lose() noexcept {
   // The calls fail, and must not run behind others that are made because of that.
   drop_undelivered();
   try {
-    loop_->at(clock::now() + news_interval, [self = shared_from_this()] { self->await_loss(); });
+    const bool is_notice_awaited = !peer_lives_.load(std::memory_order_relaxed);
+    const time_point now = clock::now();
+    loop_->at(is_notice_awaited ? now + notice_interval : now,
+              [self = shared_from_this()] { self->await_loss(); });
     // If the node has ended, the notice of that mostly comes before.
-    loop_->at(clock::now() + telling_delay, [self = shared_from_this()] {
+    loop_->at(is_notice_awaited ? now + telling_delay : now, [self = shared_from_this()] {
       // A connection that has not come about has carried nothing.
       if (!self->end_ || self->link() == nullptr) {
         self->await_loss();
@@ -448,8 +451,8 @@ bool stream_endpoint::has_unsent() noexcept {
   return is_sending(out_.state()) && (!first_.empty() || sent_ != out_.take_all());
 }
 
-lane_position stream_endpoint::position() noexcept {
-  lane_position p;
+stream_position stream_endpoint::position() noexcept {
+  stream_position p;
   {
     const std::scoped_lock guard(send_mutex_, receive_mutex_);
     p.sent = sent_;
@@ -458,13 +461,13 @@ lane_position stream_endpoint::position() noexcept {
   }
   const stream* const to = link();
   if (to == nullptr || to->fd() < 0) return p;
-  const std::optional<path_sample> path = sample_path(to->fd());
-  p.is_in_flight = path && path->in_flight != 0;
+  p.is_in_flight = is_in_flight(to->fd());
   return p;
 }
 
 void stream_endpoint::end_connection() noexcept {
   if (link() == nullptr) return;
+  peer_lives_.store(true, std::memory_order_relaxed);
   {
     const std::lock_guard guard(arm_mutex_);
     if (stream_->fd() < 0) return;

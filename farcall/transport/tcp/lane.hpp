@@ -4,6 +4,7 @@
 #include <farcall/base/line_aligned_memory.hpp>
 #include <farcall/memory/record_assembler.hpp>
 #include <farcall/transport/staged_lane.hpp>
+#include <farcall/transport/tcp/checked_end.hpp>
 #include <farcall/transport/tcp/connection_ends.hpp>
 #include <farcall/transport/tcp/reactor.hpp>
 #include <farcall/transport/tcp/stream.hpp>
@@ -21,14 +22,6 @@
 
 namespace farcall::tcp {
 
-/// How far the bytes of a lane have come at one end.
-struct lane_position {
-  std::uint64_t sent = 0; ///< given to the system
-  std::uint64_t received = 0;
-  bool is_full = false;      ///< nothing is received, because the lane's user does not read
-  bool is_in_flight = false; ///< the system waits for an acknowledgement of what was sent
-};
-
 /// One end of a lane over a connection. What its user commits goes out of the ring as it stands
 /// there, and what comes in goes into the other ring as it stood in the peer's: a position in the
 /// stream is a position in the ring, which has one size on both ends. A ring that is full stops the
@@ -39,6 +32,7 @@ struct lane_position {
 class stream_endpoint final : public staged_lane,
                               public event_handler,
                               public revocable,
+                              public checked_end,
                               public std::enable_shared_from_this<stream_endpoint> {
  public:
   /// Has the peer refuse what may still come over the connection, and then calls `refused`, once,
@@ -97,15 +91,13 @@ class stream_endpoint final : public staged_lane,
   [[nodiscard]] bool is_lingering() const noexcept { return !has_ended(); }
   /// Something was committed that has not gone to the system.
   [[nodiscard]] bool has_unsent() noexcept;
-  /// On the reactor's thread.
-  [[nodiscard]] lane_position position() noexcept;
-  /// Receives what has come, whatever its user does. On the reactor's thread.
-  void take_in() noexcept {
+  [[nodiscard]] bool is_open() const noexcept override { return is_attached() && !has_ended(); }
+  [[nodiscard]] stream_position position() noexcept override;
+  /// Receives what has come, whatever its user does.
+  void take_in() noexcept override {
     if (is_attached()) on_event(0);
   }
-  /// Ends a connection that is of no use any more, so that the user finds its end. On the reactor's
-  /// thread.
-  void end_connection() noexcept;
+  void end_connection() noexcept override;
   /// Gives the connection up at once, and soon its descriptor. The rings stay.
   void cut() noexcept;
   /// Cuts a lane whose peer counts as gone, and throws away what was sent and has not arrived.
@@ -156,6 +148,7 @@ class stream_endpoint final : public staged_lane,
   time_point next_delay_{}; ///< of acknowledgements
 
   std::atomic<bool> has_refused_{false};
+  std::atomic<bool> peer_lives_{false}; ///< although the connection ends
 
   // ---- a loss, of an opener; the reactor's thread
   ender end_;

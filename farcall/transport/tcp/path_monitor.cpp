@@ -17,8 +17,6 @@ namespace {
 constexpr int looks = 8;
 /// For the acknowledgement of what was sent again, on a path as fast as it gets.
 constexpr std::chrono::milliseconds shortest_answer{100};
-/// Systems acknowledge, and repeat, after up to 200 ms where all is well.
-constexpr std::chrono::milliseconds shortest_timeout{500};
 
 } // namespace
 
@@ -84,7 +82,7 @@ path_monitor::path_monitor(reactor& loop, std::chrono::milliseconds timeout)
 path_monitor::watched path_monitor::watch(int fd) {
   limit_repetition_gap(fd, timeout_);
   const std::lock_guard guard(mutex_);
-  entries_.push_back({fd, path_watch(std::max(timeout_, shortest_timeout))});
+  entries_.push_back({fd, path_watch(std::max(timeout_, shortest_path_timeout))});
   if (!is_looking_ && !is_over_) look_later();
   return {shared_from_this(), std::prev(entries_.end())};
 }

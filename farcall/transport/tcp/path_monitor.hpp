@@ -13,6 +13,9 @@
 
 namespace farcall::tcp {
 
+/// Systems acknowledge, and repeat, after up to 200 ms on a sound path.
+inline constexpr std::chrono::milliseconds shortest_path_timeout{500};
+
 /// What the system knows of that which was sent over a connection (TCP_INFO).
 struct path_sample {
   std::uint64_t acknowledged = 0; ///< bytes, since it was made
@@ -25,6 +28,11 @@ struct path_sample {
 
 /// Nothing for what is no connection any more.
 [[nodiscard]] std::optional<path_sample> sample_path(int fd) noexcept;
+/// True if the system waits for an acknowledgement of what was sent.
+[[nodiscard]] inline bool is_in_flight(int fd) noexcept {
+  const std::optional<path_sample> path = sample_path(fd);
+  return path && path->in_flight != 0;
+}
 
 /// Tells a path that is broken from a peer that takes nothing in: the system of the latter
 /// acknowledges what it is sent, whatever its process does.

@@ -6,9 +6,9 @@
 #include <farcall/transport/tcp/bulk.hpp>
 #include <farcall/transport/tcp/connection.hpp>
 #include <farcall/transport/tcp/connection_ends.hpp>
+#include <farcall/transport/tcp/delivery_checks.hpp>
 #include <farcall/transport/tcp/dial_requests.hpp>
 #include <farcall/transport/tcp/lane.hpp>
-#include <farcall/transport/tcp/lane_checks.hpp>
 #include <farcall/transport/tcp/node_addresses.hpp>
 #include <farcall/transport/tcp/socket.hpp>
 #include <farcall/transport/tcp/stream_forwarder.hpp>
@@ -53,7 +53,7 @@ class tcp_transport_impl final : public tcp_transport {
     if (own_.listener) {
       own_.listener->on_connection([this](unique_fd s) { take_connection(std::move(s)); });
     }
-    if (own_.tell_of_lane) checks_->start();
+    if (own_.tell_of_delivery) checks_->start();
   }
 
   tcp_transport_impl(const tcp_transport_impl&) = delete;
@@ -255,8 +255,8 @@ class tcp_transport_impl final : public tcp_transport {
     for (unique_fd& socket : files)
       take_connection(std::move(socket));
     if (bytes.empty()) return;
-    if (const auto of_lane = decode_lane_message(bytes)) {
-      if (own_.tell_of_lane) checks_->take(from, *of_lane);
+    if (const auto of_connection = decode_delivery_message(bytes)) {
+      if (own_.tell_of_delivery) checks_->take(from, *of_connection);
       return;
     }
     take_request(from, decode_dial_request(bytes));
@@ -556,7 +556,11 @@ class tcp_transport_impl final : public tcp_transport {
   void add_bulk_server(node_id peer, std::uint64_t serial, std::unique_ptr<stream> s,
                        std::span<const std::byte> first) {
     const auto server = serve_bulk(*loop_, std::move(s), own_.windows, first);
-    if (!ends_->add(peer, connection_kind::bulk, serial, server)) server->revoke();
+    if (!ends_->add(peer, connection_kind::bulk, serial, server)) {
+      server->revoke();
+      return;
+    }
+    served_copies_.add({peer, connection_kind::bulk, serial, false, server});
   }
 
   void admit_connection(std::unique_ptr<stream> s, const connect_request& o) {
@@ -626,28 +630,27 @@ class tcp_transport_impl final : public tcp_transport {
     notify_of_lane(wakes, own_.doorbells.back(), end.own_worker);
   }
 
-  std::vector<checked_lane> checked_lanes() {
-    std::vector<checked_lane> all;
+  /// On the reactor's thread.
+  std::vector<checked_connection> checked_connections() {
+    std::vector<checked_connection> all = rma_engine_.connections();
+    served_copies_.append_to(all);
     const std::lock_guard guard(mutex_);
     for (const auto& [id, e] : lanes_)
-      all.push_back({e.peer, e.serial, (id & opener_bit) != 0, e.lane});
+      all.push_back({e.peer, connection_kind::lane, e.serial, (id & opener_bit) != 0, e.lane});
     return all;
   }
 
   std::vector<std::shared_ptr<stream_endpoint>> all_lanes() {
     std::vector<std::shared_ptr<stream_endpoint>> all;
     const std::lock_guard guard(mutex_);
-    all.reserve(lanes_.size());
     for (const auto& [id, e] : lanes_)
       all.push_back(e.lane);
     return all;
   }
 
   bool has_unsent() {
-    bool any = false;
-    for (const auto& lane : all_lanes())
-      any = lane->has_unsent() || any;
-    return any;
+    const auto lanes = all_lanes();
+    return std::ranges::count_if(lanes, [](const auto& l) { return l->has_unsent(); }) != 0;
   }
 
   void sweep() {
@@ -671,9 +674,11 @@ class tcp_transport_impl final : public tcp_transport {
   connection_security security_;
   node_table<peer_entry> peers_; ///< of those that were admitted
   std::shared_ptr<path_monitor> paths_;
-  std::shared_ptr<lane_checks> checks_ = std::make_shared<lane_checks>(
-      *loop_, own_.heartbeat_timeout, [this] { return checked_lanes(); }, own_.tell_of_lane);
+  std::shared_ptr<delivery_checks> checks_ = std::make_shared<delivery_checks>(
+      *loop_, own_.heartbeat_timeout, [this] { return checked_connections(); },
+      own_.tell_of_delivery);
   std::shared_ptr<connection_ends> ends_;
+  connection_list served_copies_; ///< for the reactor's thread
   bulk_rma_engine rma_engine_;
   mutable std::mutex mutex_;
   std::uint64_t next_id_ = 2;

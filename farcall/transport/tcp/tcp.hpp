@@ -42,9 +42,9 @@ struct options {
   std::chrono::milliseconds heartbeat_timeout{0}; ///< a peer that is silent for longer is gone
   /// Passes a request on to a peer, past this transport. On any thread; must not block.
   std::function<void(node_id peer, const dial_request&)> ask_to_dial;
-  /// Passes a message about a lane on to a peer, in the same way. Lanes are checked if there is
-  /// one.
-  std::function<void(node_id peer, const lane_message&)> tell_of_lane;
+  /// Passes a message about a connection on to a peer, in the same way. Connections are checked if
+  /// there is one.
+  std::function<void(node_id peer, const delivery_message&)> tell_of_delivery;
   /// Tells a peer of a connection that has ended, in the same way. The message may get lost.
   std::function<void(node_id peer, const dial_request&)> tell_of_end;
   /// Tells our server of a connection that it has handed on, once that has proved itself; empty: no

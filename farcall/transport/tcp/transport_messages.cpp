@@ -19,18 +19,18 @@ dial_request decode_dial_request(std::span<const std::byte> bytes) {
   return request;
 }
 
-std::vector<std::byte> encode(const lane_message& message) {
+std::vector<std::byte> encode(const delivery_message& message) {
   byte_writer w;
   w.number(message);
   return std::move(w).bytes();
 }
 
-std::optional<lane_message> decode_lane_message(std::span<const std::byte> bytes) {
-  if (bytes.size() != sizeof(lane_message)) return std::nullopt;
-  byte_reader r(bytes, "a message about a lane");
-  const auto message = r.number<lane_message>();
-  if (message.what < lane_question::how_far || message.what > lane_question::given_up)
-    throw malformed_message("a message about a lane is of an unknown kind");
+std::optional<delivery_message> decode_delivery_message(std::span<const std::byte> bytes) {
+  if (bytes.size() != sizeof(delivery_message)) return std::nullopt;
+  byte_reader r(bytes, "a message about a connection");
+  const auto message = r.number<delivery_message>();
+  if (message.what < delivery_question::how_far || message.what > delivery_question::given_up)
+    throw malformed_message("a message about a connection is of an unknown kind");
   return message;
 }
 

@@ -36,30 +36,35 @@ struct dial_request {
 };
 static_assert(sizeof(dial_request) == 32);
 
-/// Message of one end of a lane to the other; see lane_checks.
-enum class lane_question : std::uint32_t {
+/// Message of one end of a lane, or of a connection for copies, to the other; see delivery_checks.
+enum class delivery_question : std::uint32_t {
   how_far = 1,  ///< how much has arrived?
   so_far = 2,   ///< the reply
-  given_up = 3, ///< what was sent does not arrive: the lane ends
+  given_up = 3, ///< what was sent does not arrive: the connection ends
 };
-struct lane_message {
-  static constexpr std::uint32_t of_opener = 1; ///< the sender has opened the lane
+struct delivery_message {
+  static constexpr std::uint32_t of_opener = 1; ///< the sender has opened the connection
   static constexpr std::uint32_t full = 2;      ///< nothing arrives, for want of space
+  static constexpr std::uint32_t of_copies = 4; ///< the connection is for copies
 
-  lane_question what{};
+  delivery_question what{};
   std::uint32_t flags = 0;
-  std::uint64_t serial = 0;   ///< of the lane, chosen by its opener
-  std::uint64_t received = 0; ///< bytes of its ring, in a reply
+  std::uint64_t serial = 0;   ///< of the connection, chosen by its opener
+  std::uint64_t received = 0; ///< bytes behind the connect request, in a reply
 
   [[nodiscard]] bool is_of_opener() const noexcept { return (flags & of_opener) != 0; }
+  [[nodiscard]] connection_kind kind() const noexcept {
+    return (flags & of_copies) != 0 ? connection_kind::bulk : connection_kind::lane;
+  }
   [[nodiscard]] bool is_full() const noexcept { return (flags & full) != 0; }
 };
-static_assert(sizeof(lane_message) == 24);
+static_assert(sizeof(delivery_message) == 24);
 
 /// Messages of both kinds have one place; their sizes tell them apart.
-[[nodiscard]] std::vector<std::byte> encode(const lane_message& message);
+[[nodiscard]] std::vector<std::byte> encode(const delivery_message& message);
 /// Returns nothing if the message has another size. Throws malformed_message.
-[[nodiscard]] std::optional<lane_message> decode_lane_message(std::span<const std::byte> bytes);
+[[nodiscard]] std::optional<delivery_message>
+decode_delivery_message(std::span<const std::byte> bytes);
 
 [[nodiscard]] std::vector<std::byte> encode(const dial_request& request);
 /// Throws malformed_message.
