@@ -106,8 +106,9 @@ class relay : public std::enable_shared_from_this<relay> {
   std::vector<std::byte> out_;
   std::deque<control_message> for_near_; ///< found no space yet
   std::size_t for_near_bytes_ = 0;       ///< of them
-  time_point last_heard_;
+  time_point last_received_;
   time_point last_said_;
+  time_point next_tick_{}; ///< when it is due
   bool awaits_exit_reason_ = false;
   bool is_finishing_ = false;
   bool is_parting_ = false; ///< everything was said; only the far side's end is awaited

@@ -4,12 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstring>
 #include <future>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include <poll.h>
 #include <sys/ioctl.h>
@@ -95,6 +97,27 @@ class relays : public ::testing::TestWithParam<bool> {
   std::shared_ptr<relay> relay_;
   std::promise<std::string> end_;
 };
+
+TEST(relay_silence, is_counted_while_somebody_listens) {
+  constexpr milliseconds timeout{20};
+  tcp::reactor loop;
+  auto [near, theirs] = control_socket::make_pair();
+  auto [far, its_far] = tcp_pair();
+  std::optional<std::string> end;
+  const auto made = std::make_shared<relay>(
+      loop, std::move(theirs), tcp::plain_stream(std::move(its_far)), timeout,
+      [&end](control_socket& /*near*/, const std::string& why) { end = why; });
+  made->start();
+  loop.turn(clock::now());
+  std::this_thread::sleep_for(5 * timeout);
+  loop.turn(clock::now());
+  EXPECT_FALSE(end) << *end;
+  EXPECT_TRUE(test::eventually([&] {
+    loop.turn(clock::now());
+    return end.has_value();
+  }));
+  EXPECT_EQ(end, "it was silent for 20 ms");
+}
 
 TEST_P(relays, carries_messages_both_ways) {
   relay_->start();
