@@ -1,5 +1,6 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/fault_report.hpp>
+#include <farcall/base/limited_log.hpp>
 #include <farcall/base/log.hpp>
 #include <farcall/base/settings_table.hpp>
 #include <farcall/job/host_membership.hpp>
@@ -121,7 +122,10 @@ bool host_membership::tell_now(node_id node, const Message& m,
     // Who does not read must not keep us from watching the others.
     return messages::send(process.socket(), m, clock::now(), files);
   } catch (const std::exception& e) {
-    log::error(e.what());
+    // Targets have one told something as often as they like. Never destroyed: threads may outlive
+    // static objects.
+    static auto& lines = *new log::limited_log("more messages could not be sent");
+    lines.error(e.what());
     return false;
   }
 }

@@ -1,6 +1,7 @@
 #include <farcall/base/byte_stream.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/base/fault_report.hpp>
+#include <farcall/base/limited_log.hpp>
 #include <farcall/base/log.hpp>
 #include <farcall/base/node_table.hpp>
 #include <farcall/base/settings.hpp>
@@ -402,7 +403,10 @@ bool target_membership::tell(node_id peer, const std::string& scheme,
     return messages::send(to_host_, messages::transport{peer, scheme, {bytes.begin(), bytes.end()}},
                           clock::now() + tell_time, files);
   } catch (const std::exception& e) {
-    log::error(e.what());
+    // Peers cause replies as often as they like. Never destroyed: threads may outlive static
+    // objects.
+    static auto& lines = *new log::limited_log("more messages could not be sent");
+    lines.error(e.what());
     return false;
   }
 }
@@ -435,7 +439,8 @@ void target_membership::watch_others(int stop_signal) {
       if (!message) return lose_host();
     } catch (const std::exception& e) {
       // No descriptor, or no memory, was left for it: others may be told of more.
-      log::error(std::string("a message of the host's is lost: ") + e.what());
+      static auto& lines = *new log::limited_log("more messages from the host are lost");
+      lines.error(std::string("a message from the host is lost: ") + e.what());
     }
   }
 }

@@ -75,7 +75,7 @@ void acceptor::let_in(int listener) {
     try {
       socket = accept_from(listener);
     } catch (const error& e) {
-      log::error(e.what());
+      refusals_.error(e.what());
       loop_->modify(listener, 0);
       loop_->at(clock::now() + out_of_descriptors, [weak = weak_from_this(), listener] {
         if (const auto self = weak.lock()) self->loop_->modify(listener, EPOLLIN);

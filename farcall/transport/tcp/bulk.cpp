@@ -1,12 +1,13 @@
 #include <farcall/base/clock.hpp>
 #include <farcall/base/error.hpp>
-#include <farcall/base/log.hpp>
+#include <farcall/base/limited_log.hpp>
 #include <farcall/transport/tcp/bulk.hpp>
 #include <farcall/transport/tcp/socket.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <string>
 #include <utility>
 
 #include <poll.h>
@@ -28,6 +29,13 @@ constexpr std::size_t most_connections = 4;
 /// peer is gone.
 constexpr std::chrono::microseconds eagerness{100};
 constexpr std::chrono::milliseconds look_interval{100};
+
+/// Peers can have each copy fail.
+void note_failed_copy(const std::string& why) {
+  // Never destroyed: threads may outlive static objects.
+  static auto& lines = *new log::limited_log("more copies have failed");
+  lines.warning(why);
+}
 
 /// Moves all of `parts` one way. False when the connection ends, or the deadline passes.
 class transfer {
@@ -170,7 +178,7 @@ class bulk_rma_engine::loan {
       was_idle_ = false;
       if (!p.why.empty()) {
         p.failure = "no connection for bulk copies could be made: " + std::exchange(p.why, {});
-        log::warning(node_text(peer) + ": " + p.failure);
+        note_failed_copy(node_text(peer) + ": " + p.failure);
         return;
       }
       // One for each copy: a connection that nobody uses says nothing, and is refused for that.
@@ -343,7 +351,7 @@ bool bulk_rma_engine::copy(node_id peer, time_point deadline, Exchange exchange)
       peers_.find(peer)->idle.clear();
     }
   } catch (const std::exception& e) {
-    log::warning(std::string("a bulk copy: ") + e.what());
+    note_failed_copy(std::string("a bulk copy: ") + e.what());
     return false;
   }
 }

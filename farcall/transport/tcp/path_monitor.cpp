@@ -1,4 +1,4 @@
-#include <farcall/base/log.hpp>
+#include <farcall/base/limited_log.hpp>
 #include <farcall/transport/tcp/path_monitor.hpp>
 #include <farcall/transport/tcp/socket.hpp>
 
@@ -109,8 +109,11 @@ void path_monitor::look() noexcept {
       if (e.is_ended) continue;
       const auto sample = sample_path(e.fd);
       if (!sample || !e.state.is_lost(*sample, now)) continue;
-      log::warning("the path to " + peer_text(e.fd) + " is broken: what was sent there was not " +
-                   "acknowledged for " + std::to_string(timeout_.count()) + " ms");
+      // Peers may have many connections. Never destroyed: the reactor's thread may outlive static
+      // objects.
+      static auto& lines = *new log::limited_log("more paths were found broken");
+      lines.warning("the path to " + peer_text(e.fd) + " is broken: what was sent there was not " +
+                    "acknowledged for " + std::to_string(timeout_.count()) + " ms");
       abort_connection(e.fd);
       e.is_ended = true;
     }
