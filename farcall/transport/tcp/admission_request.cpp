@@ -4,17 +4,36 @@
 #include <farcall/transport/tcp/unix_socket.hpp>
 
 #include <cerrno>
+#include <chrono>
 #include <utility>
 
 #include <sys/socket.h>
 
 namespace farcall::tcp {
+namespace {
+
+/// Once a server has refused: for an address that is left to reply, from the last reply on. A
+/// connection that the system has to ask for again takes a second.
+constexpr std::chrono::milliseconds time_for_others{2'000};
+constexpr const char* silence_text = "it takes connections and does not answer";
+
+} // namespace
 
 bool admission_request::advance(time_point now) {
+  const std::size_t candidates = candidates_.size();
+  const std::size_t attempts = attempts_.sockets().size();
   take_connected();
   if (receive_replies()) return true;
   (void)attempts_.start_due(now);
-  if (!attempts_.have_failed()) return false;
+  const bool has_changed =
+      candidates != candidates_.size() || attempts != attempts_.sockets().size();
+  if (!is_refused_ || attempts_.next_start() != no_deadline) {
+    silent_until_ = no_deadline;
+  } else if (has_changed || silent_until_ == no_deadline) {
+    silent_until_ = now + time_for_others;
+  }
+  if (now >= silent_until_) give_up_silent();
+  if (now < silent_until_ && !attempts_.have_failed()) return false;
   // Of a server with one address nothing else needs to be said.
   if (attempts_.addresses() == 1 && !refusal_.empty()) throw error(refusal_);
   throw error(failure_text());
@@ -32,11 +51,14 @@ std::string admission_request::failure_text() const {
 }
 
 void admission_request::throw_overdue() {
-  const std::string silent = "it takes connections and does not answer";
-  if (attempts_.addresses() == 1 && !candidates_.empty()) throw error(silent);
-  for (const candidate& c : std::exchange(candidates_, {}))
-    give_up(c, silent);
+  if (attempts_.addresses() == 1 && !candidates_.empty()) throw error(silence_text);
+  give_up_silent();
   throw timeout(failure_text());
+}
+
+void admission_request::give_up_silent() {
+  for (const candidate& c : std::exchange(candidates_, {}))
+    give_up(c, silence_text);
 }
 
 void admission_request::take_connected() {
@@ -95,6 +117,7 @@ bool admission_request::receive(candidate& from) {
     throw error("it says that this program came without a key, and the program has one: somebody "
                 "on the way has changed what it said");
   }
+  is_refused_ = true;
   require_admission(from.reply);
   return true;
 }

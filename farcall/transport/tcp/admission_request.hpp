@@ -6,6 +6,7 @@
 #include <farcall/transport/tcp/connect_attempts.hpp>
 #include <farcall/transport/tcp/handshake.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -27,12 +28,14 @@ class admission_request {
       : attempts_(std::move(where)), name_(std::move(name)), first_(first) {}
 
   /// Goes on as far as it can without waiting; true once the server has let us in. Throws error
-  /// with the reason why it does not. Where connections are not encrypted, another user's process
-  /// is told nothing.
+  /// with the reason why it does not, also while other addresses are silent. If connections are
+  /// not encrypted, another user's process is told nothing.
   [[nodiscard]] bool advance(time_point now);
   /// Adds what it waits for, besides the time of next_look().
   void watch(std::vector<pollfd>& all) const;
-  [[nodiscard]] time_point next_look() const noexcept { return attempts_.next_start(); }
+  [[nodiscard]] time_point next_look() const noexcept {
+    return std::min(attempts_.next_start(), silent_until_);
+  }
   /// The server has as many connections waiting as may.
   [[nodiscard]] bool is_server_busy() const noexcept {
     return candidates_.empty() && attempts_.is_listener_busy();
@@ -56,14 +59,18 @@ class admission_request {
   [[nodiscard]] bool receive_replies();
   [[nodiscard]] bool receive(candidate& from);
   void give_up(const candidate& c, const std::string& why);
+  void give_up_silent();
   [[nodiscard]] std::string failure_text() const;
 
   connect_attempts attempts_;
   std::string name_;
   preamble first_;
   std::vector<candidate> candidates_;
-  std::string refusal_; ///< the last of a candidate
-  unique_fd socket_;    ///< let in
+  std::string refusal_;     ///< the last of a candidate
+  bool is_refused_ = false; ///< a server has said so
+  /// Then the addresses that are left count as silent.
+  time_point silent_until_ = no_deadline;
+  unique_fd socket_; ///< let in
 };
 
 } // namespace farcall::tcp

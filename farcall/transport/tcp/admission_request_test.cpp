@@ -172,6 +172,23 @@ TEST_F(admission_request_test, says_what_each_address_is) {
                         HasSubstr(where(silent).text() + ": it takes connections and does not"))));
 }
 
+TEST_F(admission_request_test, says_a_servers_reason_while_other_addresses_are_silent) {
+  const unique_fd mute = listener();
+  const silent_address silent;
+  admission_request request({where(mute), silent.where(), where(listener_)}, "that server", first_);
+  const unique_fd one_who_waits = taken_from(mute, request);
+  const unique_fd server = taken_from(listener_, request);
+  admission_message said;
+  said.word = admission::is_draining;
+  say(server, said);
+  EXPECT_FALSE(advance_once(request)) << "others may reply";
+  EXPECT_THAT(to_end_of(request),
+              ThrowsMessage<error>(
+                  AllOf(HasSubstr(where(listener_).text() + ": it is draining"),
+                        HasSubstr(silent.where().text() + ": no "),
+                        HasSubstr(where(mute).text() + ": it takes connections and does not"))));
+}
+
 TEST_F(admission_request_test, fails_where_no_address_replies) {
   const socket_address dead = where(listener());
   admission_request request({dead}, "that server", first_);
