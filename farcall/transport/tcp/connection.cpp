@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -221,6 +222,8 @@ class arrival final : public event_handler, public std::enable_shared_from_this<
         self_(self), done_(std::move(done)) {}
 
   void start(time_point deadline) noexcept {
+    const std::lock_guard guard(mutex_);
+    if (!done_) return;
     try {
       loop_->add(connection_->fd(), EPOLLIN, shared_from_this());
       loop_->at(deadline, [weak = weak_from_this()] {
@@ -228,15 +231,19 @@ class arrival final : public event_handler, public std::enable_shared_from_this<
         if (self) self->refuse("it did not say in time what it wants");
       });
     } catch (const std::exception& e) {
-      refuse(e.what());
+      end(nullptr, e.what());
     }
   }
 
+  /// Any thread; the descriptor is free afterwards.
   void refuse(const std::string& why) noexcept {
+    const std::lock_guard guard(mutex_);
     if (done_) end(nullptr, why);
   }
 
   void on_event(std::uint32_t /*events*/) noexcept override {
+    const std::lock_guard guard(mutex_);
+    if (!done_) return;
     try {
       if (!security_.identity && !has_replied_) {
         if (!read_into(challenge_.opener)) return;
@@ -304,6 +311,7 @@ class arrival final : public event_handler, public std::enable_shared_from_this<
     connection_.reset();
   }
 
+  std::mutex mutex_;
   reactor* loop_;
   std::unique_ptr<stream> connection_;
   connection_security security_;
@@ -340,10 +348,8 @@ refusal receive_connect_request(reactor& loop, std::unique_ptr<stream> connectio
   auto made = std::make_shared<arrival>(loop, std::move(connection), std::move(security), self,
                                         std::move(done));
   loop.post([made, deadline] { made->start(deadline); });
-  return [&loop, weak = std::weak_ptr(made)](const std::string& why) {
-    loop.post([weak, why] {
-      if (const auto late = weak.lock()) late->refuse(why);
-    });
+  return [weak = std::weak_ptr(made)](const std::string& why) {
+    if (const auto late = weak.lock()) late->refuse(why);
   };
 }
 

@@ -5,10 +5,13 @@
 namespace farcall::tcp {
 
 void unproved_arrivals::add(const std::string& peer, const receiver& receive) {
-  const std::lock_guard guard(mutex_);
-  if (const auto displaced = waiting_.displaced()) {
+  std::unique_lock guard(mutex_);
+  while (const auto displaced = waiting_.displaced()) {
     const refusal refuse = waiting_.take(*displaced).value();
+    // A thread that decides about a connection calls us with the lock of that one.
+    guard.unlock();
     refuse("it has not proved yet that it belongs to the job, and too many others have come");
+    guard.lock();
   }
   const std::uint64_t number = waiting_.add(peer, {});
   try {

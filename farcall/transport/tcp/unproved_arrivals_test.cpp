@@ -1,8 +1,11 @@
 #include <farcall/transport/tcp/acceptor.hpp>
+#include <farcall/transport/tcp/job_credentials.hpp>
 #include <farcall/transport/tcp/socket.hpp>
+#include <farcall/transport/tcp/stream_test_support.hpp>
 #include <farcall/transport/tcp/unproved_arrivals.hpp>
 #include <tests/support.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +17,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 namespace farcall::tcp::unproved_arrivals_test {
 namespace {
@@ -60,6 +64,34 @@ TEST_F(unproved_arrivals_test, have_an_eighth_of_the_descriptors) {
   EXPECT_TRUE(refused_.empty());
   come("192.0.2.1:5000");
   EXPECT_EQ(refused_.size(), 1U);
+}
+
+/// The reactor stands still meanwhile.
+TEST(unproved_arrivals_of_sockets, closes_a_connection_where_it_is_displaced) {
+  const descriptor_limit_of_test limit(256);
+  constexpr std::size_t space = 32;
+  constexpr std::size_t too_many = 24;
+  reactor loop;
+  const connection_security security{
+      std::make_shared<const job_credentials>(job_credentials::make(false)), nullptr};
+  unproved_arrivals all;
+  std::vector<unique_fd> peers;
+  for (std::size_t i = 0; i < space + too_many; ++i) {
+    auto [peer, ours] = test_support::tcp_pair();
+    peers.push_back(std::move(peer));
+    all.add("192.0.2.1:5000", [&, socket = &ours](std::function<void()> decided) {
+      return receive_connect_request(loop, std::move(*socket), security, 1, test_support::soon(),
+                                     [decided](std::unique_ptr<stream> /*connection*/,
+                                               const connect_request& /*request*/,
+                                               const std::string& /*why*/) { decided(); });
+    });
+  }
+  EXPECT_EQ(std::ranges::count_if(peers,
+                                  [](const unique_fd& p) {
+                                    char any = 0;
+                                    return ::recv(p.get(), &any, 1, MSG_DONTWAIT) == 0;
+                                  }),
+            too_many);
 }
 
 TEST(unproved_limit, follows_the_limit_of_descriptors) {
