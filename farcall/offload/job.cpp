@@ -1,6 +1,7 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/fault_report.hpp>
 #include <farcall/base/log.hpp>
+#include <farcall/base/settings.hpp>
 #include <farcall/base/settings_source.hpp>
 #include <farcall/base/settings_table.hpp>
 #include <farcall/job/process_group.hpp>
@@ -53,7 +54,10 @@ constexpr std::chrono::nanoseconds most_spin_of_hosts = microseconds(50);
 [[noreturn]] void serve_hosts(const std::string& where, const job_options& o,
                               const settings_source& given) {
   server_options s;
-  s.listen = tcp::parse_server_address(where, "--farcall-serve", true);
+  for (const std::string& place : split(where, ','))
+    s.also_listen.push_back(tcp::parse_server_address(place, "--farcall-serve", true));
+  s.listen = std::move(s.also_listen.front());
+  s.also_listen.erase(s.also_listen.begin());
   s.program = o.program.empty() ? executable_of_this() : o.program;
   s.arguments = o.arguments;
   std::erase_if(s.arguments, [](const std::string& a) { return a.starts_with("--farcall-"); });

@@ -52,6 +52,15 @@ std::string url_of(command& server) {
   return server.text().substr(from, server.text().find_first_of(", \n", from) - from);
 }
 
+TEST(spmd, programs_serve_at_several_places) {
+  command server(FARCALL_SPMD_PROGRAM
+                 " works --farcall-serve=127.0.0.1:0,127.0.0.2:0 --farcall-plain=yes");
+  EXPECT_TRUE(server.says("tcp://127.0.0.1:")) << server.text();
+  EXPECT_TRUE(server.says("tcp://127.0.0.2:")) << server.text();
+  ::kill(server.pid(), SIGTERM);
+  EXPECT_EQ(server.end(), 0);
+}
+
 TEST(spmd, nodes_may_be_elsewhere) {
   command server(FARCALL_SPMD_PROGRAM " works --farcall-serve=127.0.0.1:0 --farcall-plain=yes");
   const std::string url = url_of(server);
