@@ -280,11 +280,14 @@ am::handler_key key_resolver::key_slow(am::requester& l, const entry& e, time_po
     return there;
   }
   if (e.index() == 0) {
-    throw unknown_function("the callable " + what() +
-                               " came with a library that was loaded after " +
-                               "the first job was made, and " + node_text(l.peer()) +
-                               " has not loaded that library; load it there, too",
-                           l.peer());
+    const std::string which = "the callable " + what();
+    throw unknown_function(
+        image_->offset_of(reinterpret_cast<any_function>(e.run()))
+            ? which + " was registered after the first job was made, as by an object of namespace "
+                      "scope; make the job in main(), or in a static object of a function"
+            : which + " came with a library that was loaded after the first job was made, and " +
+                  node_text(l.peer()) + " has not loaded that library; load it there, too",
+        l.peer());
   }
   throw unknown_function(program_text(l.peer()) + " has no callable " + what() +
                              ", or has it more than once, or has not loaded the library that it is "
