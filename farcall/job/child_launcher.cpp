@@ -1,5 +1,4 @@
 #include <farcall/base/error.hpp>
-#include <farcall/base/settings_source.hpp>
 #include <farcall/job/child_launcher.hpp>
 #include <farcall/transport/local_port.hpp>
 
@@ -84,16 +83,8 @@ class child final : public target_process {
 } // namespace
 
 child_launcher::child_launcher(const launch_site& site)
-    : program_(site.program), arguments_(site.arguments),
-      output_(site.takes_all ? site.output : nullptr) {
-  if (const auto text = settings_source().text(settings::row("wrap"))) {
-    try {
-      wraps_ = wrap_commands::parse(*text);
-    } catch (const setting_error& e) {
-      throw setting_error(settings::variable_of(settings::row("wrap")) + ": " + e.what());
-    }
-  }
-}
+    : wraps_(wrap_commands::of_settings()), program_(site.program), arguments_(site.arguments),
+      output_(site.takes_all ? site.output : nullptr) {}
 
 child_launcher::command child_launcher::command_of(node_id node, const target_url& url) const {
   command made;

@@ -554,6 +554,10 @@ void job::start(const job_options& options, std::vector<unique_fd> existing,
     o.targets = detail::parse_equals(options.targets);
     o.are_equals = true;
     o.survives = options.survive;
+  } else if (options.targets == no_targets) {
+    throw setting_error(
+        "targets \"none\" (FARCALL_TARGETS) are for jobs of equals, whose other nodes "
+        "a launcher starts; name targets, for instance \"shm\"");
   } else if (!options.targets.empty()) {
     o.targets = parse_targets(options.targets);
   }

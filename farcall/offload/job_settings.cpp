@@ -7,6 +7,7 @@
 #include <farcall/offload/other_variables.hpp>
 #include <farcall/transport/process.hpp>
 #include <farcall/transport/transport_entry.hpp>
+#include <farcall/transport/wrap_commands.hpp>
 
 #include <cerrno>
 #include <chrono>
@@ -14,6 +15,7 @@
 #include <string>
 #include <utility>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace farcall {
@@ -71,8 +73,11 @@ void check_targets(const std::string& targets, const std::string& given_by) {
 /// Files are read when a transport needs them, which may be never: a wrong name is told at once.
 void check_file(const std::string& file, const setting& s, const settings_source& given,
                 bool is_set) {
-  if (file.empty() || ::access(file.c_str(), R_OK) == 0) return;
-  const int reason = errno;
+  if (file.empty()) return;
+  struct stat found{};
+  int reason = ::access(file.c_str(), R_OK) == 0 ? 0 : errno;
+  if (reason == 0 && ::stat(file.c_str(), &found) == 0 && S_ISDIR(found.st_mode)) reason = EISDIR;
+  if (reason == 0) return;
   throw setting_error(given.given_by(s, is_set).value_or("job_options::" + std::string(s.field)) +
                       ": cannot read the file \"" + file + "\": " + reason_text(reason) +
                       (s.field == "key" ? "; 'farcall keygen FILE' makes a key" : ""));
@@ -115,6 +120,7 @@ job_options detail::complete(job_options o, const settings_source& given, bool h
   using settings::row;
   // Read where lines are written; here it is only checked, while somebody is there to be told.
   (void)given.text(row("log"));
+  (void)wrap_commands::of_settings();
   settings::warn_of_unknown(other_variables());
   const auto targets_given_by = given.given_by(row("targets"), !o.targets.empty());
   settle_option(o.targets, row("targets"), given);

@@ -504,6 +504,19 @@ TEST(job_settings, that_name_no_target_say_where_they_were_given) {
                   AllOf(HasSubstr("FARCALL_TARGETS: "), HasSubstr("no transport \"smh\""))));
 }
 
+TEST(job_settings, that_are_wrong_name_their_variable) {
+  const std::string folder = std::filesystem::temp_directory_path();
+  const std::pair<const char*, std::string> wrong[] = {{"FARCALL_WRAP", ";"},
+                                                       {"FARCALL_WRAP", "1:true;1:true"},
+                                                       {"FARCALL_WRAP", "'true"},
+                                                       {"FARCALL_TARGETS", "none"},
+                                                       {"FARCALL_KEY", folder}};
+  for (const auto& [name, value] : wrong) {
+    const scoped_variable given(name, value.c_str());
+    EXPECT_THAT(text_thrown_by<setting_error>([] { const job j; }), HasSubstr(name)) << value;
+  }
+}
+
 TEST(job_settings, from_the_environment) {
   const scoped_variable targets("FARCALL_TARGETS", "shm:3");
   const scoped_variable spin("FARCALL_SPIN_US", "0");

@@ -1,5 +1,7 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/settings.hpp>
+#include <farcall/base/settings_source.hpp>
+#include <farcall/base/settings_table.hpp>
 #include <farcall/transport/command_words.hpp>
 #include <farcall/transport/wrap_commands.hpp>
 
@@ -41,6 +43,17 @@ wrap_commands wrap_commands::parse(std::string_view text) {
     }
     if (end >= text.size()) return all;
     text.remove_prefix(end + 1);
+  }
+}
+
+wrap_commands wrap_commands::of_settings() {
+  constexpr const setting& wrap = settings::row("wrap");
+  const auto text = settings_source().text(wrap);
+  if (!text) return {};
+  try {
+    return parse(*text);
+  } catch (const setting_error& e) {
+    throw setting_error(settings::variable_of(wrap) + ": " + e.what());
   }
 }
 

@@ -18,6 +18,8 @@ class wrap_commands {
   /// Commands with ; between them, each a command line of command_words(). "2:strace -f" is for
   /// node 2, one without a number for every node that has none of its own. Throws setting_error.
   [[nodiscard]] static wrap_commands parse(std::string_view text);
+  /// Reads FARCALL_WRAP. Throws setting_error, which names the variable.
+  [[nodiscard]] static wrap_commands of_settings();
 
   /// The words that come before those of the node; empty: none.
   [[nodiscard]] const std::vector<std::string>& of(node_id node) const noexcept;
