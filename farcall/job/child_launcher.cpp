@@ -1,6 +1,7 @@
 #include <farcall/base/error.hpp>
 #include <farcall/job/child_launcher.hpp>
 #include <farcall/transport/local_port.hpp>
+#include <farcall/transport/start_mark.hpp>
 
 #include <array>
 #include <cerrno>
@@ -64,6 +65,17 @@ class child final : public target_process {
            (last_words.empty() ? "" : ": " + last_words);
   }
 
+  std::optional<std::string> replacement_text(std::uint64_t joined) override {
+    if (joined == static_cast<std::uint64_t>(process_.pid())) return std::nullopt;
+    const auto ended = process_.wait(clock::now());
+    if (!ended || process_.exit_code() != 0) return std::nullopt;
+    return " (process " + std::to_string(process_.pid()) + ") " + *ended + ", while process " +
+           std::to_string(joined) +
+           ", which it has started, is the target in its place: a program that goes on in another "
+           "process, as by daemon(), calls farcall::serve_if_target() before, and a wrapper "
+           "executes the program in its own process (exec, no setsid -f)";
+  }
+
   std::string silence_text(const char* what) override {
     if (const auto ended = process_.wait(clock::now() + end_time)) {
       if (process_.has_lost_mark()) return " " + *ended;
@@ -90,19 +102,19 @@ child_launcher::command child_launcher::command_of(node_id node, const target_ur
   command made;
   const std::string program = !url.program.empty() ? url.program : program_;
   if (!url.command.empty()) {
-    made = {find_command(url.command.front()), url.command, joined(url.command)};
+    made = {find_command(url.command.front()), url.command, joined(url.command), made.runs};
   } else if (!program.empty()) {
-    made = {program, arguments_, program};
+    made = {program, arguments_, program, made.runs};
   } else {
     // Under its own name, or this program could be another by now.
-    made = {executable_of_this(), arguments_, own_program()};
+    made = {executable_of_this(), arguments_, own_program(), target_program::of_host};
   }
   const std::vector<std::string>& wrap = wraps_.of(node);
   if (wrap.empty()) return made;
   // The wrapper looks the file up itself; and the name of the running program would be its own.
   if (url.command.empty()) made.words.front() = made.text;
   made.words.insert(made.words.begin(), wrap.begin(), wrap.end());
-  return {find_command(wrap.front()), made.words, joined(wrap) + " " + made.text};
+  return {find_command(wrap.front()), made.words, joined(wrap) + " " + made.text, made.runs};
 }
 
 std::unique_ptr<target_process> child_launcher::start(node_id node, const target_url& url,
@@ -112,6 +124,7 @@ std::unique_ptr<target_process> child_launcher::start(node_id node, const target
   theirs.close_on_fork();
   try {
     const command runs = command_of(node, url);
+    mark_target_socket(ours.fd());
     std::optional<pipes> prints;
     if (output_ != nullptr) prints = make_pipes();
     auto made = std::make_unique<child>(
@@ -119,7 +132,8 @@ std::unique_ptr<target_process> child_launcher::start(node_id node, const target
         child_process::start(runs.file, runs.words, bootstrap_variable, std::to_string(theirs.fd()),
                              theirs.fd(), own_environment(),
                              prints ? child_output{prints->theirs[0].get(), prints->theirs[1].get()}
-                                    : child_output{}));
+                                    : child_output{},
+                             runs.runs));
     if (prints) {
       output_->read(node, output_stream::output, std::move(prints->ours[0]));
       output_->read(node, output_stream::error, std::move(prints->ours[1]));

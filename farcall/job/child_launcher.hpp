@@ -2,6 +2,7 @@
 
 #include <farcall/transport/launcher.hpp>
 #include <farcall/transport/process.hpp>
+#include <farcall/transport/start_mark.hpp>
 #include <farcall/transport/wrap_commands.hpp>
 
 #include <memory>
@@ -28,6 +29,7 @@ class child_launcher final : public launcher {
     std::string file;
     std::vector<std::string> words;
     std::string text; ///< for people
+    target_program runs = target_program::any;
   };
   [[nodiscard]] command command_of(node_id node, const target_url& url) const;
 

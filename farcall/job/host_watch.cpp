@@ -263,7 +263,11 @@ std::string host_membership::end_text(node_id node, target& t) const {
     why += "was killed by " + signal_text(t.fault->signal) +
            (t.fault->where.empty() ? "" : ": " + t.fault->where);
   } else {
-    why += t.process->end_text(t.last_words);
+    // A process that ended before its replacement had joined was found out at the start.
+    const auto replaced = roster_.knows(node) && !t.is_told_to_stop
+                              ? t.process->replacement_text(roster_.card_of(node).pid)
+                              : std::nullopt;
+    why += replaced ? *replaced : t.process->end_text(t.last_words);
   }
   if (t.is_removed.load(std::memory_order_relaxed)) {
     why += "; it was removed from the job";

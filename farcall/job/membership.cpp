@@ -109,7 +109,9 @@ std::vector<unsigned> allowed_processors() {
 }
 
 bool membership::is_target() noexcept {
-  if (std::getenv(bootstrap_variable) != nullptr) return true;
+  const limit_mark mark = find_limit_mark();
+  if (mark == limit_mark::other_program) return false;
+  if (mark == limit_mark::this_program || std::getenv(bootstrap_variable) != nullptr) return true;
   // A child of a fork is asked anew.
   static std::atomic<pid_t> known_as_none{0};
   const pid_t self = ::getpid();

@@ -91,7 +91,7 @@ struct membership_events {
 class membership {
  public:
   /// True in a process that was started as a target, also if it has lost a mark of targets: then
-  /// join() throws. False once it has joined.
+  /// join() throws. False once it has joined, and in other programs that it starts before.
   [[nodiscard]] static bool is_target() noexcept;
 
   /// Host: starts the targets and waits until all have joined. Throws start_failed naming the node

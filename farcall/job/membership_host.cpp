@@ -370,7 +370,12 @@ card host_membership::receive_card(node_id node, target& t, time_point deadline)
     card c = messages::joined::decode(message.body).mine;
     if (c.id != node) throw malformed_message("its card bears another number");
     if (is_hosted(c)) throw malformed_message("its card says that it is no process");
+    // The host would take the end of that process for the end of the target.
+    if (const auto text = t.process->replacement_text(c.pid))
+      throw start_failed(node_text(node) + *text, node);
     return c;
+  } catch (const start_failed&) {
+    throw;
   } catch (const error& e) {
     throw start_failed(who(node, t) + " cannot join: " + e.what(), node);
   }

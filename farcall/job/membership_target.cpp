@@ -516,6 +516,16 @@ unique_fd inherited_socket() {
                         "it, closes descriptors before its farcall::job, leave them open; if the "
                         "variable was set by hand, leave it out");
   }
+  if (!claim_target_socket(socket.get())) {
+    const std::string why =
+        "another process has taken its place in the job: this program forks before its "
+        "farcall::job, so that several processes of one target make one; call "
+        "farcall::serve_if_target() first in main()";
+    control_socket to_host{std::move(socket)};
+    (void)messages::try_send(to_host, messages::refused{why});
+    throw setting_error("this process cannot be a target: " + why); // the host may have started
+  }
+  drop_limit_mark();
   return socket;
 }
 

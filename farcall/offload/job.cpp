@@ -216,11 +216,24 @@ void check_target(std::span<const std::byte> settings, std::string_view scheme,
   std::_Exit(cannot_join_status);
 }
 
-/// A target: joins by `join`, and serves until the job ends.
+/// Process that joins a job as a target, or serves one. A child of a fork is another one.
+constinit std::atomic<pid_t> serving_process{0};
+
+[[noreturn]] void throw_no_second_job() {
+  const node_id self = detail::own_id();
+  throw error(
+      "this process is " + (self != host_id ? node_text(self) : "a target") +
+      " of a job and cannot be the host of another; let the host start all nodes, and " +
+      "call them from here with farcall::node_at(number). If threads of main() make jobs, " +
+      "call farcall::serve_if_target() before they start");
+}
+
+/// A target, started by its host as a child or not: joins by `join`, and serves until the job ends.
+/// Throws error if another thread does so.
 template <class Join>
-void serve(const Join& join) {
+void serve(const Join& join, bool is_child) {
+  if (serving_process.exchange(::getpid()) == ::getpid()) throw_no_second_job();
   auto state = std::make_unique<detail::job_state>();
-  const bool is_child = membership::is_target();
   try {
     state->members = join();
     membership& members = *state->members;
@@ -260,6 +273,7 @@ void serve(const Join& join) {
   if (state->service) state->service->finish();
   if (state->trace) state->trace->finish();
   state.reset();
+  serving_process.store(0);
 }
 
 /// Whether the user has made this process a server: one of several that a launcher has started on
@@ -272,16 +286,23 @@ bool is_server() {
   });
 }
 
-/// Whether this process is to be a target: its host has started it, or a process manager has, as
-/// one that is not the first.
-bool is_target(const job_options& options) {
-  if (membership::is_target()) return true;
+/// How this process has been started.
+enum class start_kind {
+  host,
+  target,          ///< by its host
+  launched_target, ///< by a process manager, as one that is not the first
+};
+
+start_kind start_kind_of(const job_options& options) {
+  if (membership::is_target()) return start_kind::target;
   return detail::own_id() == host_id && is_launched_target(detail::process_manager_of(options)) &&
-         !is_server();
+                 !is_server()
+             ? start_kind::launched_target
+             : start_kind::host;
 }
 
-std::unique_ptr<membership> join_host(const job_options& options) {
-  if (membership::is_target()) return membership::join(transports(), identity(), check_target);
+std::unique_ptr<membership> join_host(const job_options& options, start_kind kind) {
+  if (kind == start_kind::target) return membership::join(transports(), identity(), check_target);
   std::optional<process_group> group;
   try {
     group = take_launched_group(detail::process_manager_of(options));
@@ -299,9 +320,10 @@ const process_group* several(const std::optional<process_group>& group) {
 }
 
 void serve_if_started(const job_options& options) {
-  if (!is_target(options)) return;
+  const start_kind kind = start_kind_of(options);
+  if (kind == start_kind::host) return;
   (void)transports(); // throws, where the host could not be told why
-  serve([&] { return join_host(options); });
+  serve([&] { return join_host(options, kind); }, kind == start_kind::target);
   std::exit(0);
 }
 
@@ -444,7 +466,7 @@ job::job(int& argc, char** argv, const job_options& options) {
 }
 
 job::job(spmd_t /*says which*/, const job_options& options) {
-  if (is_target(options)) {
+  if (start_kind_of(options) != start_kind::host) {
     join_equals(options, nullptr);
     return;
   }
@@ -469,7 +491,7 @@ job::job(spmd_t /*says which*/, const process_group& group, const job_options& o
 job::job(spmd_t /*says which*/, int& argc, char** argv, const job_options& options) {
   tell_setting_errors_of([&] {
     const settings_source given(argc, argv);
-    if (is_target(options)) return join_equals(options, nullptr);
+    if (start_kind_of(options) != start_kind::host) return join_equals(options, nullptr);
     const given_job wanted = read_command_line(options, given);
     start(wanted.options, take_over(options.existing_targets), several(wanted.group), true);
   });
@@ -501,9 +523,10 @@ void job::close() {
 void job::join_equals(const job_options& options, const process_group* group) {
   detail::require_first();
   auto state = std::make_unique<detail::job_state>();
-  const bool is_child = group == nullptr && membership::is_target();
+  const start_kind kind = group == nullptr ? start_kind_of(options) : start_kind::launched_target;
+  const bool is_child = kind == start_kind::target;
   try {
-    state->members = group == nullptr ? join_host(options)
+    state->members = group == nullptr ? join_host(options, kind)
                                       : membership::join(*group, detail::patience_for_host(options),
                                                          transports(), identity(), check_target);
     membership& members = *state->members;
@@ -533,11 +556,8 @@ void job::start(const job_options& options, std::vector<unique_fd> existing,
   if (job_registry::instance().is_in_child()) {
     detail::process_node.store(host_id, std::memory_order_relaxed);
   }
-  if (detail::own_id() != host_id) {
-    throw error("this process is " + node_text(detail::own_id()) +
-                " of a job and cannot be the host of another; let the host start all nodes, and " +
-                "call them from here with farcall::node_at(number)");
-  }
+  // A thread that joins has no number yet.
+  if (detail::own_id() != host_id || serving_process.load() == ::getpid()) throw_no_second_job();
   membership_options o;
   if (are_equals) {
     detail::require_first();
@@ -670,9 +690,10 @@ node job::node_at(node_id id) const {
 void serve_if_target() { serve_if_started({}); }
 
 bool serve_as_target() {
-  if (!is_target({})) return false;
+  const start_kind kind = start_kind_of({});
+  if (kind == start_kind::host) return false;
   (void)transports(); // throws, where the host could not be told why
-  serve([] { return join_host({}); });
+  serve([kind] { return join_host({}, kind); }, kind == start_kind::target);
   return true;
 }
 
@@ -684,10 +705,12 @@ void serve_as_target(int socket) {
     throw error("a process that has a job cannot join another as a target");
   }
   const auto table = transports();
-  serve([&] {
-    return membership::join(port_connection{std::move(to_host), nullptr}, table, identity(),
-                            check_target);
-  });
+  serve(
+      [&] {
+        return membership::join(port_connection{std::move(to_host), nullptr}, table, identity(),
+                                check_target);
+      },
+      false);
 }
 
 } // namespace farcall

@@ -55,6 +55,13 @@ class target_process {
   /// Why it may not have said in time what it should (`what`: "report", "join").
   [[nodiscard]] virtual std::string silence_text(const char* what) = 0;
 
+  /// Says, as one reads it behind "node 3", that the process which was started has ended with
+  /// status 0, while another one, process `joined`, is the target in its place. Empty if it is not
+  /// so.
+  [[nodiscard]] virtual std::optional<std::string> replacement_text(std::uint64_t /*joined*/) {
+    return std::nullopt;
+  }
+
   /// The process has said that it is a target.
   virtual void note_joined() noexcept {}
 

@@ -136,7 +136,7 @@ child_process child_process::start(const std::string& program,
                                    const std::vector<std::string>& arguments,
                                    const std::string& variable, const std::string& value,
                                    int inherited, const std::vector<std::string>& environment,
-                                   const child_output& prints_to) {
+                                   const child_output& prints_to, target_program runs) {
   const std::string assignment = variable + "=" + value;
   std::vector<char*> entries;
   for (const std::string& entry : environment) {
@@ -162,11 +162,13 @@ child_process child_process::start(const std::string& program,
   if (prints_to.output >= 0) actions.copy(prints_to.output, STDOUT_FILENO);
   if (prints_to.error >= 0) actions.copy(prints_to.error, STDERR_FILENO);
   spawn_attributes attributes;
-  mark_target_socket(inherited);
   child_process child;
   child.start_ = start_record::open();
-  const int reason = ::posix_spawn(&child.pid_, program.c_str(), actions.get(), attributes.get(),
-                                   argv.data(), entries.data());
+  const int reason = [&] {
+    const limit_scope marked(runs);
+    return ::posix_spawn(&child.pid_, program.c_str(), actions.get(), attributes.get(), argv.data(),
+                         entries.data());
+  }();
   child.start_.name(reason == 0 ? child.pid_ : start_record::no_child);
   if (reason != 0) {
     child.pid_ = 0;

@@ -43,14 +43,13 @@ class child_process {
   /// Starts `program` with these arguments (argv[0] included) and this environment plus
   /// `variable=value`. Its standard input is empty: as with mpirun, what people type is for node 0.
   /// The child gets the descriptor `inherited`, and descriptors that the user left without
-  /// close-on-exec. Gets the marks of start_mark.hpp, too, and a process
-  /// group of its own. Throws start_failed with the reason when the program
-  /// cannot be executed.
+  /// close-on-exec. Gets the record and the limit of start_mark.hpp, too, and a process group of
+  /// its own. Throws start_failed with the reason when the program cannot be executed.
   [[nodiscard]] static child_process
   start(const std::string& program, const std::vector<std::string>& arguments,
         const std::string& variable, const std::string& value, int inherited,
         const std::vector<std::string>& environment = own_environment(),
-        const child_output& prints_to = {});
+        const child_output& prints_to = {}, target_program runs = target_program::any);
 
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
   /// Becomes readable when the process ends; -1 when the system has no such descriptor, and once

@@ -1,8 +1,10 @@
 #include <farcall/base/clock.hpp>
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/memory/segment.hpp>
+#include <farcall/transport/process.hpp>
 #include <farcall/transport/start_mark.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <charconv>
@@ -22,6 +24,7 @@
 
 #include <fcntl.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -32,6 +35,8 @@ namespace {
 
 /// Begin of the abstract names of sockets that targets inherit.
 constexpr std::string_view target_socket_name = "farcall-target-";
+/// Begin of the abstract names that sockets of targets get which a process has taken.
+constexpr std::string_view claimed_socket_name = "farcall-claimed-";
 /// Label of the memory file with a host's records.
 constexpr const char* table_label = "farcall-starts";
 /// As many children as one host starts at a time.
@@ -112,13 +117,60 @@ pid_t parent_of(pid_t process) {
 bool is_marked(int fd) noexcept {
   sockaddr_un address{};
   socklen_t bytes = sizeof address;
-  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &bytes) != 0 ||
+  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&address), &bytes) != 0 ||
       address.sun_family != AF_UNIX ||
       bytes <= offsetof(sockaddr_un, sun_path) + target_socket_name.size()) {
     return false;
   }
   return address.sun_path[0] == '\0' &&
          std::string_view(address.sun_path + 1, target_socket_name.size()) == target_socket_name;
+}
+
+/// Gives a socket an abstract name, which it keeps. Returns 0 or the reason.
+int give_name(int socket, std::string_view begin) noexcept {
+  // Process numbers are unique in one namespace only, so the name has a random number.
+  std::uint64_t number = 0;
+  if (::getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number) return EAGAIN;
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  char* at = address.sun_path + 1;
+  std::memcpy(at, begin.data(), begin.size());
+  at += begin.size();
+  const auto end = std::to_chars(at, std::end(address.sun_path), number, 16);
+  const auto bytes = static_cast<socklen_t>(end.ptr - reinterpret_cast<char*>(&address));
+  return ::bind(socket, reinterpret_cast<const sockaddr*>(&address), bytes) == 0 ? 0 : errno;
+}
+
+/// Parts of a limit that is a mark: a constant, and 24 bits each for the file and the path of the
+/// program; zero for any program.
+constexpr std::uint64_t limit_begin = 0x4643;
+constexpr unsigned part_bits = 24;
+constexpr std::uint64_t part_mask = (std::uint64_t{1} << part_bits) - 1;
+/// Number of the process, if it has a limit_scope: its limit marks the children, not the process.
+/// Zero outside scopes. The child of a fork in that time is unmarked, too.
+constinit std::atomic<pid_t> marking_process{0};
+
+/// 24 bits of the FNV-1a hash, which are the same in all builds; never zero.
+std::uint64_t part_of(std::string_view text) noexcept {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : text)
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return std::max<std::uint64_t>(hash >> (64 - part_bits), 1);
+}
+
+/// Part for the file that this process runs; zero if the system does not tell.
+std::uint64_t file_part() {
+  struct stat status{};
+  if (::stat("/proc/self/exe", &status) != 0) return 0;
+  return part_of(std::to_string(status.st_dev) + ":" + std::to_string(status.st_ino));
+}
+
+/// True if this process runs the program of these parts, also by an emulator or the dynamic linker,
+/// whose command line names the program.
+bool runs_program(std::uint64_t path, std::uint64_t file) {
+  if (path == part_of(own_program()) || (file != 0 && file == file_part())) return true;
+  return std::ranges::any_of(own_arguments(),
+                             [&](const std::string& word) { return part_of(word) == path; });
 }
 
 } // namespace
@@ -143,19 +195,13 @@ std::string text_of(lost_mark lost) {
 // ---- the socket ---------------------------------------------------------------------------------
 
 void mark_target_socket(int socket) noexcept {
-  // Process numbers are unique in one namespace only, so the name has a random number.
-  std::uint64_t number = 0;
-  if (::getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number) return;
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  char* at = address.sun_path + 1;
-  std::memcpy(at, target_socket_name.data(), target_socket_name.size());
-  at += target_socket_name.size();
-  const auto end = std::to_chars(at, std::end(address.sun_path), number, 16);
-  const auto bytes = static_cast<socklen_t>(end.ptr - reinterpret_cast<char*>(&address));
-  // Without it, the record is left.
-  [[maybe_unused]] const int is_named =
-      ::bind(socket, reinterpret_cast<const sockaddr*>(&address), bytes);
+  // Without it, the other marks are left.
+  (void)give_name(socket, target_socket_name);
+}
+
+bool claim_target_socket(int socket) noexcept {
+  // A socket is named once, by whichever process that has it.
+  return give_name(socket, claimed_socket_name) != EINVAL;
 }
 
 int find_target_socket() noexcept {
@@ -174,6 +220,60 @@ int find_target_socket() noexcept {
     return -1; // no memory; the record is left
   }
   return -1;
+}
+
+// ---- the limit ----------------------------------------------------------------------------------
+
+limit_scope::limit_scope(target_program runs) noexcept {
+  const pid_t self = ::getpid();
+  for (pid_t now = marking_process.load();
+       now == self || !marking_process.compare_exchange_weak(now, self);
+       now = marking_process.load()) {
+    if (now == self) std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  try {
+    std::uint64_t value = limit_begin << (2 * part_bits);
+    if (runs == target_program::of_host)
+      value |= (file_part() << part_bits) | part_of(own_program());
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_LOCKS, &limit) != 0 || limit.rlim_max < value) return;
+    const auto before = std::exchange(limit.rlim_cur, value);
+    if (::setrlimit(RLIMIT_LOCKS, &limit) == 0) before_ = before;
+  } catch (const std::exception&) {
+    return; // no memory; the other marks are left
+  }
+}
+
+limit_scope::~limit_scope() {
+  rlimit limit{};
+  if (before_ != 0 && ::getrlimit(RLIMIT_LOCKS, &limit) == 0) {
+    limit.rlim_cur = before_;
+    (void)::setrlimit(RLIMIT_LOCKS, &limit);
+  }
+  marking_process.store(0);
+}
+
+limit_mark find_limit_mark() noexcept {
+  if (marking_process.load() != 0) return limit_mark::none;
+  rlimit now{};
+  if (::getrlimit(RLIMIT_LOCKS, &now) != 0 || now.rlim_cur >> (2 * part_bits) != limit_begin)
+    return limit_mark::none;
+  const std::uint64_t path = now.rlim_cur & part_mask;
+  const std::uint64_t file = (now.rlim_cur >> part_bits) & part_mask;
+  try {
+    if (path != 0 && !runs_program(path, file)) return limit_mark::other_program;
+  } catch (const std::exception&) {
+    // Without memory the process could start nothing.
+  }
+  return limit_mark::this_program;
+}
+
+void drop_limit_mark() noexcept {
+  rlimit now{};
+  if (::getrlimit(RLIMIT_LOCKS, &now) != 0 || now.rlim_cur >> (2 * part_bits) != limit_begin)
+    return;
+  now.rlim_cur = now.rlim_max;
+  (void)::setrlimit(RLIMIT_LOCKS, &now);
 }
 
 // ---- the record ---------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ TEST(start_marks, a_child_that_has_joined_is_in_no_record) {
 
 TEST(start_marks, an_inherited_socket_is_found) {
   auto [ours, theirs] = control_socket::make_pair();
-  mark_target_socket(theirs.fd());
+  mark_target_socket(ours.fd());
   EXPECT_EQ(find_target_socket(), -1); // it is this process's own, closed on exec
   ASSERT_EQ(::fcntl(theirs.fd(), F_SETFD, 0), 0);
   ASSERT_EQ(::fcntl(ours.fd(), F_SETFD, 0), 0);
@@ -77,13 +77,19 @@ TEST(start_marks, an_inherited_socket_is_found) {
   EXPECT_EQ(find_target_socket(), -1);
 }
 
-TEST(start_marks, other_descriptors_cannot_be_marked) {
-  int ends[2];
-  ASSERT_EQ(::pipe(ends), 0);
-  mark_target_socket(ends[0]);
-  EXPECT_EQ(find_target_socket(), -1);
-  ::close(ends[0]);
-  ::close(ends[1]);
+TEST(start_marks, an_inherited_socket_is_taken_once) {
+  const auto [ours, theirs] = control_socket::make_pair();
+  mark_target_socket(ours.fd());
+  const int socket = theirs.fd();
+  EXPECT_EQ(status_in_child(nullptr, 1, [&] { return claim_target_socket(socket) ? 1 : 0; }), 1);
+  EXPECT_EQ(status_in_child(nullptr, 1, [&] { return claim_target_socket(socket) ? 1 : 0; }), 0);
+  EXPECT_FALSE(claim_target_socket(socket));
+}
+
+TEST(start_marks, a_host_that_starts_targets_has_no_mark) {
+  const limit_scope marked(target_program::of_host);
+  EXPECT_EQ(find_limit_mark(), limit_mark::none);
+  EXPECT_EQ(status_in_child(nullptr, 1, [] { return static_cast<int>(find_limit_mark()); }), 0);
 }
 
 } // namespace

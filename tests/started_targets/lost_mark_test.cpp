@@ -24,14 +24,17 @@ struct outcome {
   std::size_t processes = 0;
 };
 
-/// Runs the program with this action; `before` is written before it, as in a shell.
-outcome run(const std::string& action, const std::string& before = "") {
+/// Runs the program with this action; `before` is written before it, as in a shell, and `after` is
+/// its last word.
+outcome run(const std::string& action, const std::string& before = "",
+            const std::string& after = "") {
   const auto file = std::filesystem::path(::testing::TempDir()) /
                     ("farcall-starts-" + std::to_string(::getpid()));
   std::error_code ignored;
   std::filesystem::remove(file, ignored);
   std::string line = before;
   line.append(" ").append(program).append(" ").append(action).append(" ").append(file.string());
+  line.append(" ").append(after);
   command runs("env" + line);
   outcome o;
   o.status = runs.end();
@@ -83,6 +86,48 @@ TEST(lost_marks, a_wrapper_that_empties_the_environment) {
 TEST(lost_marks, a_wrapper_whose_child_the_program_is) {
   expect_refusal(run("nothing", " FARCALL_WRAP='" + program + " without-marks'"),
                  "environment was emptied");
+}
+
+// Neither variable, nor socket, nor ancestors are left. The host is a daemon, too.
+TEST(lost_marks, a_daemon_that_empties_its_environment_and_closes_descriptors) {
+  const outcome o = run("daemon-clear-and-close");
+  EXPECT_THAT(o.text, HasSubstr("refused: node 1"));
+  EXPECT_THAT(o.text, HasSubstr("serve_if_target()"));
+  EXPECT_LE(o.processes, 4U);
+}
+
+TEST(replaced_targets, are_refused_where_a_program_becomes_a_daemon) {
+  const outcome o = run("daemon");
+  EXPECT_THAT(o.text, HasSubstr("refused: node 1"));
+  EXPECT_THAT(o.text, HasSubstr("is the target in its place"));
+  EXPECT_LE(o.processes, 4U);
+}
+
+TEST(replaced_targets, are_refused_behind_a_wrapper_that_forks) {
+  const outcome o = run("nothing", " FARCALL_WRAP='setsid -f'");
+  EXPECT_EQ(o.status, 3) << o.text;
+  EXPECT_THAT(o.text, HasSubstr("is the target in its place"));
+}
+
+TEST(other_programs, are_hosts_if_they_run_before_the_job) {
+  const outcome o = run("helper", "", FARCALL_OTHER_HOST);
+  EXPECT_EQ(o.status, 0) << o.text;
+  // One of each process, and the program's own.
+  EXPECT_EQ(o.text, "42\n42\n42\n42\n42\n");
+  EXPECT_EQ(o.processes, 4U);
+}
+
+TEST(several_jobs, name_the_remedy_to_processes_that_fork) {
+  const outcome o = run("fork-jobs");
+  EXPECT_THAT(o.text, HasSubstr("call farcall::serve_if_target() first in main()"));
+  EXPECT_THAT(o.text, Not(HasSubstr("something else than expected")));
+}
+
+TEST(several_jobs, name_the_remedy_to_threads) {
+  const outcome o = run("threads");
+  EXPECT_EQ(o.status, 0) << o.text;
+  EXPECT_THAT(o.text, HasSubstr("farcall::serve_if_target() before they start"));
+  EXPECT_THAT(o.text, HasSubstr("42\n"));
 }
 
 TEST(lost_marks, targets_that_have_joined_may_start_hosts) {

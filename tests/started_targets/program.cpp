@@ -1,9 +1,11 @@
 #include <farcall/farcall.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -14,8 +16,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/// Programs that tests start in shells: "program ACTION [COUNT]" makes a job after the action, and
-/// appends a byte to the file COUNT first, so that tests see how many processes have started.
+/// Programs that tests start in shells: "program ACTION [COUNT] [HELPER]" makes a job after the
+/// action, and appends a byte to the file COUNT first, so that tests see how many processes have
+/// started.
 namespace {
 
 namespace fc = farcall;
@@ -48,6 +51,55 @@ int run_without_marks(char** words) {
   int status = 0;
   ::waitpid(child, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+/// As a daemon begins: goes on in a grandchild, in a session of its own, after its parents have
+/// ended.
+void become_daemon() {
+  if (::fork() != 0) std::_Exit(0);
+  ::setsid();
+  const pid_t parent = ::getpid();
+  if (::fork() != 0) std::_Exit(0);
+  while (::getppid() == parent)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+/// Processes that make a job each. Returns 0 if all have an answer.
+int fork_jobs(const fc::job_options& options) {
+  constexpr int processes = 3;
+  for (int i = 0; i < processes; ++i) {
+    if (::fork() != 0) continue;
+    try {
+      const fc::job job{options};
+      std::_Exit(fc::sync(job.targets().front(), [](int x) { return 2 * x; }, 21) == 42 ? 0 : 1);
+    } catch (const fc::error& e) {
+      std::fprintf(stderr, "refused: %s\n", e.what());
+      std::_Exit(3);
+    }
+  }
+  int worst = 0;
+  for (int status = 0; ::wait(&status) > 0;)
+    worst = std::max(worst, WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+  return worst;
+}
+
+/// Threads that make a job each.
+void make_jobs_in_threads(const fc::job_options& options) {
+  std::mutex mutex;
+  const auto make = [&] {
+    try {
+      const fc::job job{options};
+      const int answer = fc::sync(job.targets().front(), [](int x) { return 2 * x; }, 21);
+      const std::lock_guard guard(mutex);
+      std::printf("%d\n", answer);
+    } catch (const fc::error& e) {
+      std::fprintf(stderr, "refused: %s\n", e.what());
+    }
+  };
+  std::thread first(make);
+  std::thread second(make);
+  first.join();
+  second.join();
 }
 
 volatile std::sig_atomic_t interrupts = 0;
@@ -112,13 +164,22 @@ int main(int argc, char** argv) {
   if (action == "without-marks") return run_without_marks(argv + 2);
   if (argc > 2 && argv[2][0] != '-') count_process(argv[2]);
   fc::job_options options;
-  options.targets = "shm:3";
+  options.targets = action == "fork-jobs" || action == "threads" ? "shm:1" : "shm:3";
   if (action == "clear" || action == "clear-and-close") ::clearenv();
   if (action == "replace") {
     ::clearenv();
     ::setenv("PATH", "/usr/bin:/bin", 1);
   }
-  if (action == "close" || action == "clear-and-close") close_descriptors();
+  if (action == "daemon" || action == "daemon-clear-and-close") become_daemon();
+  if (action == "daemon-clear-and-close") ::clearenv();
+  if (action == "close" || action == "clear-and-close" || action == "daemon-clear-and-close")
+    close_descriptors();
+  if (action == "helper" && argc > 3 && std::system(argv[3]) != 0) return 4;
+  if (action == "fork-jobs") return fork_jobs(options);
+  if (action == "threads") {
+    make_jobs_in_threads(options);
+    return 0;
+  }
   if (action == "catch-nothing") {
     const fc::job job{argc, argv, options};
     return 0;

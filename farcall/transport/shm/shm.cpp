@@ -167,7 +167,7 @@ class shm_transport final : public transport {
 
   reachability reachability_of(const card& peer) const override {
     if (own_.machine.empty()) return {false, 0, "this machine cannot be identified"};
-    if (peer.machine != own_.machine) return {false, 0, "another machine"};
+    if (peer.machine != own_.machine) return {false, 0, difference_from(peer)};
     if (peer.id == own_.self) return {false, 0, "the node itself"};
     if (peers_.find(peer.id) == nullptr && !can_find_each_other(peer)) {
       return {false, 0, "its memory was not shared with us"};
@@ -307,6 +307,15 @@ class shm_transport final : public transport {
   farcall::rma_engine* rma_engine() noexcept override { return &rma_engine_; }
 
  private:
+  /// Says whether the peer is on another machine, or another user's process.
+  [[nodiscard]] std::string difference_from(const card& peer) const {
+    const std::size_t user = own_.machine.rfind('/') + 1;
+    if (user == 0 || peer.machine.substr(0, user) != own_.machine.substr(0, user))
+      return "another machine";
+    return "another user, or user namespace (uid " + peer.machine.substr(user) + " there, " +
+           own_.machine.substr(user) + " here); run host and targets as one user";
+  }
+
   /// Neither was given the other's memory, as the host is on another machine.
   [[nodiscard]] bool can_find_each_other(const card& peer) const {
     const std::span<const std::byte> told = bytes_for(peer, scheme());

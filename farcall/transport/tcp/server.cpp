@@ -3,6 +3,7 @@
 #include <farcall/base/wipe.hpp>
 #include <farcall/transport/control_messages.hpp>
 #include <farcall/transport/process.hpp>
+#include <farcall/transport/start_mark.hpp>
 #include <farcall/transport/tcp/acceptor.hpp>
 #include <farcall/transport/tcp/client_quota.hpp>
 #include <farcall/transport/tcp/handshake.hpp>
@@ -446,6 +447,7 @@ class server::impl : public std::enable_shared_from_this<server::impl> {
       const tcp::client_limits& held_to = limits != nullptr ? *limits : none;
       tcp::require_room(client, held_to, targets_of(client));
       const tcp::cpu_restriction on(client, held_to.cpus);
+      mark_target_socket(ours.fd());
       t.process =
           child_process::start(request.wants_sampler ? own_.sampler.front() : own_.program,
                                request.wants_sampler ? own_.sampler : own_.arguments,
