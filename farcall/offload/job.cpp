@@ -14,10 +14,10 @@
 #include <farcall/offload/job_settings.hpp>
 #include <farcall/offload/job_state.hpp>
 #include <farcall/offload/job_trace.hpp>
+#include <farcall/offload/serve_hosts.hpp>
 #include <farcall/offload/transfer.hpp>
 #include <farcall/offload/uncaught_settings.hpp>
 #include <farcall/transport/process.hpp>
-#include <farcall/transport/tcp/server.hpp>
 #include <farcall/transport/transport_entry.hpp>
 
 #include <algorithm>
@@ -49,34 +49,6 @@ constexpr int cannot_join_status = 70;
 /// How long the host's threads that run handlers look for the next request before they sleep: about
 /// as long as a target takes to go on with what it called for.
 constexpr std::chrono::nanoseconds most_spin_of_hosts = microseconds(50);
-
-/// --farcall-serve: this program for hosts elsewhere, until a signal ends it.
-[[noreturn]] void serve_hosts(const std::string& where, const job_options& o,
-                              const settings_source& given) {
-  server_options s;
-  for (const std::string& place : split(where, ','))
-    s.also_listen.push_back(tcp::parse_server_address(place, "--farcall-serve", true));
-  s.listen = std::move(s.also_listen.front());
-  s.also_listen.erase(s.also_listen.begin());
-  s.program = o.program.empty() ? executable_of_this() : o.program;
-  s.arguments = o.arguments;
-  std::erase_if(s.arguments, [](const std::string& a) { return a.starts_with("--farcall-"); });
-  s.access = {.key = o.key,
-              .certificate = o.certificate,
-              .certificate_key = o.certificate_key,
-              .authority = o.authority,
-              .clients = given.text(settings::row("clients")).value_or(""),
-              .revoked = given.text(settings::row("revoked")).value_or("")};
-  s.keeps_output = given.text(settings::row("keep-output")) == "yes";
-  s.plain = given.text(settings::row("plain")) == "yes";
-  s.trusts_network = given.text(settings::row("i-trust-this-network")) == "yes";
-  block_end_signals();
-  {
-    server listening(std::move(s));
-    serve_until_signalled(listening);
-  }
-  std::exit(0);
-}
 
 program_identity identity() {
   return {program_image::instance().build(), function_registry::instance().digest()};
@@ -345,7 +317,7 @@ given_job read_command_line(const job_options& options, const settings_source& g
   given_job wanted;
   if (!server) wanted.group = take_launched_group(detail::process_manager_of(options));
   wanted.options = detail::complete(options, given, wanted.group.has_value());
-  if (server) serve_hosts(*server, wanted.options, given);
+  if (server) detail::serve_hosts(*server, wanted.options, given);
   detail::refuse_server_options(given);
   return wanted;
 }
