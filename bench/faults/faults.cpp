@@ -99,7 +99,7 @@ double time_fault(const Target& target) {
   throw failed_run("a function that faults has returned");
 }
 
-/// One sample: a job of its own, which ends when its targets have written their reports.
+/// Takes one sample, in a new job that ends when its targets have written their reports.
 double time_case(const fault_case& c) {
   job_options o = job_of_this_program(fmt::format("shm:{}", c.others + 1));
   o.crash_report = c.report;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstddef>
 #include <limits>
 
@@ -45,12 +44,12 @@ class part_lengths {
   std::array<std::uint64_t, 128> bounds_ = all_unlimited();
 };
 
-/// Reads "S1A_", "S_", "T0_" or "T_" from its second character on. Returns the number of characters
-/// up to the "_" with it, and the number of the part; 0 characters for anything else.
 struct reference {
-  std::size_t characters = 0;
-  std::size_t number = 0;
+  std::size_t characters = 0; ///< up to the "_" with it
+  std::size_t number = 0;     ///< of the part
 };
+/// Reads "S1A_", "S_", "T0_" or "T_" from its second character on. Returns 0 characters for other
+/// text.
 reference reference_in(std::string_view text) noexcept {
   reference found;
   for (std::size_t i = 0; i < text.size() && i < 12; ++i) {

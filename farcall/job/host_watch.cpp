@@ -316,7 +316,7 @@ void host_membership::lose(node_id node, target& t) {
 void host_membership::end_faulted(node_id node, target& t) {
   if (!t.fault || t.is_dying || roster_.has_failed(node)) return;
   if (!t.fault->is_whole && clock::now() < t.fault->names_until) return;
-  // Behind the job, its host waits for the process.
+  // The host waits for this process after the job has ended.
   if (options_.are_equals && t.is_told_to_stop) return;
   t.is_dying = true;
   finish_end(node, t, tell_end(node, t));

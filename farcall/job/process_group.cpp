@@ -75,7 +75,7 @@ void take() {
 constexpr const char* size_variables[] = {"OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMI_SIZE",
                                           "SLURM_STEP_NUM_TASKS"};
 
-/// Of launchers that tell each process its number and no more.
+/// Variable of launchers that tell each process only its number.
 constexpr const char* rank_variable = "PMIX_RANK";
 
 /// Reads how many processes a launcher has started, also if there is one only.

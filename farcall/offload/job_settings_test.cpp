@@ -222,7 +222,7 @@ TEST(job_settings, empty_variables_count_as_unset) {
 }
 
 TEST(job_settings, a_bootstrap_that_is_none) {
-  // Only farcall sets this variable. A user who does gets told, and no hanging program.
+  // Only farcall sets this variable. A program whose user has set it ends with an error.
   for (const char* variable : {"FARCALL_BOOTSTRAP=0", "FARCALL_BOOTSTRAP=1000"}) {
     const std::string told = text_of_own_run(variable, "jobs.have_one_target_by_default", false);
     EXPECT_THAT(told, HasSubstr("error: FARCALL_BOOTSTRAP")) << variable;

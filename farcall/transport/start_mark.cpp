@@ -200,7 +200,7 @@ void mark_target_socket(int socket) noexcept {
 }
 
 bool claim_target_socket(int socket) noexcept {
-  // A socket is named once, by whichever process that has it.
+  // A socket takes one name, from the first process that gives it one.
   return give_name(socket, claimed_socket_name) != EINVAL;
 }
 

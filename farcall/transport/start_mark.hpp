@@ -27,7 +27,7 @@ enum class lost_mark : std::uint32_t {
 /// Sentence that says how a target has lost its mark, and the remedy; empty for lost_mark::none.
 [[nodiscard]] std::string text_of(lost_mark lost);
 
-/// Marks the socket at the other end of the host's `socket`, which a target is about to inherit.
+/// Marks the socket at the other end of `socket`; a target is about to inherit that end.
 /// Does nothing for other descriptors.
 void mark_target_socket(int socket) noexcept;
 

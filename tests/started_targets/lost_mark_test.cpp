@@ -88,7 +88,7 @@ TEST(lost_marks, a_wrapper_whose_child_the_program_is) {
                  "environment was emptied");
 }
 
-// Neither variable, nor socket, nor ancestors are left. The host is a daemon, too.
+// The process has lost variable, socket and ancestors. The host is a daemon, too.
 TEST(lost_marks, a_daemon_that_empties_its_environment_and_closes_descriptors) {
   const outcome o = run("daemon-clear-and-close");
   EXPECT_THAT(o.text, HasSubstr("refused: node 1"));
@@ -112,7 +112,7 @@ TEST(replaced_targets, are_refused_behind_a_wrapper_that_forks) {
 TEST(other_programs, are_hosts_if_they_run_before_the_job) {
   const outcome o = run("helper", "", FARCALL_OTHER_HOST);
   EXPECT_EQ(o.status, 0) << o.text;
-  // One of each process, and the program's own.
+  // Each of the four processes runs the helper, and the program prints its own result.
   EXPECT_EQ(o.text, "42\n42\n42\n42\n42\n");
   EXPECT_EQ(o.processes, 4U);
 }
